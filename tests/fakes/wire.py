@@ -435,6 +435,7 @@ class WireServer:
             self.refuse()
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join(10)
+            self.loop.close()
         self.log.close()
 
     def __enter__(self) -> "WireServer":

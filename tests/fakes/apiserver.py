@@ -1,0 +1,473 @@
+#!/usr/bin/python3
+"""A Kubernetes API server on loopback that enforces the node authorizer's rules.
+
+Knows: paths, verbs, patch types, lists, tables, watches, Status errors; who may what is in authz.py.
+Gives: `ApiServer` for Python tests, and a program with a control port for all others.
+Must not: accept what a real one refuses, as far as a node agent can meet it.
+
+    apiserver.py --dir DIR --cluster NAME --region R --profile m5.large --port-file P --log L [--objects FILE.json]
+"""
+from __future__ import annotations
+
+import argparse
+import base64
+import copy
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import authz  # noqa: E402
+import instances  # noqa: E402
+import patching  # noqa: E402
+import tables  # noqa: E402
+from authz import ANONYMOUS, Ask, Authenticator, Identity  # noqa: E402
+from cluster import Behaviour, Cluster  # noqa: E402
+from pki import Authority  # noqa: E402
+from store import RESOURCES, Change, Object, Problem, Resource, Store, matches, now_rfc3339  # noqa: E402
+from wire import Log, Request, Response, WireServer, control_handler  # noqa: E402
+
+ADMIN_TOKEN = "admin-token-of-the-test"
+VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.4", "gitCommit": "fake", "gitTreeState": "clean",
+           "buildDate": "2026-01-01T00:00:00Z", "goVersion": "go1.25", "compiler": "gc", "platform": "linux/amd64"}
+BOOKMARK_SEC = 5.0
+REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+def answer(status: int, obj: Object, headers: Optional[dict[str, str]] = None) -> Response:
+    return Response(status, json.dumps(obj, separators=(",", ":")).encode() + b"\n", "application/json", headers or {})
+
+
+def problem_response(exc: Problem) -> Response:
+    body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": exc.message,
+                    "reason": exc.reason, "code": exc.code}
+    if exc.details:
+        body["details"] = exc.details
+    return answer(exc.code, body, exc.headers)
+
+
+def find_resource(group: str, version: str, plural: str) -> Resource:
+    for res in RESOURCES:
+        if (res.group, res.version, res.plural) == (group, version, plural):
+            return res
+    raise Problem(404, "NotFound", "the server could not find the requested resource")
+
+
+def parse_path(path: str) -> tuple[Resource, str, str, str]:
+    """(resource, namespace, name, subresource)."""
+    parts = path.strip("/").split("/")
+    if parts[:2] == ["api", "v1"]:
+        group, version, rest = "", "v1", parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise Problem(404, "NotFound", "the server could not find the requested resource")
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    if not rest or not all(rest) or len(rest) > 3:
+        raise Problem(404, "NotFound", "the server could not find the requested resource")
+    res = find_resource(group, version, rest[0])
+    return res, namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else ""
+
+
+class ApiServer:
+    """`dir` holds the certificates. `claims_readable`, `claims_deletable`: the optional ClusterRoles are installed."""
+
+    def __init__(self, folder: Path, cluster: str = "test-cluster", region: str = "us-west-2", host: str = "127.0.0.1",
+                 port: int = 0, log: Optional[Path] = None, behave: Optional[Behaviour] = None) -> None:
+        self.ca = Authority(folder)
+        self.auth = Authenticator(cluster, region, {ADMIN_TOKEN: Identity("admin", ("system:masters",))}, clock=time.time)
+        self.store = Store()
+        self.claims_readable = False
+        self.claims_deletable = False
+        self.approve = True                       # certificate requests of nodes are signed at once
+        self.budgets: dict[str, str] = {}         # pod name -> budget that forbids its eviction
+        self.server = WireServer(self.handle, host, port, Log(log), self.ca.server_context())
+        self.cluster = Cluster(self.store, self._later, behave or Behaviour())
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def __enter__(self) -> "ApiServer":
+        self.server.start()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.server.stop()
+
+    def _later(self, delay_sec: float, call: Callable[[], None]) -> None:
+        self.server.loop.call_soon_threadsafe(self.server.loop.call_later, delay_sec, call)
+
+    def add_instance(self, inst: instances.Instance, node: str = "") -> None:
+        self.auth.add_instance(inst.access_key, inst.secret_key, inst.session_token, node or inst.private_dns)
+
+    def on_loop(self, call: Callable[[], Any]) -> Any:
+        """Runs `call` where the requests run; what a test changes directly must go through here."""
+        async def go() -> Any:
+            return call()
+        return self.server._call(go())
+
+    def put(self, plural: str, obj: Object, namespace: str = "") -> Object:
+        res = next(r for r in RESOURCES if r.plural == plural)
+        return self.on_loop(lambda: self.store.create(res, obj, namespace))
+
+    def objects(self, plural: str) -> list[Object]:
+        return self.on_loop(lambda: [copy.deepcopy(o) for (r, _, _), o in self.store.objects.items() if r.plural == plural])
+
+    # --- a request
+    def handle(self, req: Request) -> Response:
+        try:
+            return self._handle(req)
+        except Problem as exc:
+            req.note["reason"] = exc.message
+            return problem_response(exc)
+
+    def _handle(self, req: Request) -> Response:
+        who = self.auth.authenticate(req.conn.peer_certificate, req.headers, req.note)
+        req.note["user"] = who.user
+        if req.path in ("/healthz", "/livez", "/readyz") and req.method == "GET":
+            return Response(200, b"ok")
+        if req.path == "/version" and req.method == "GET":
+            return answer(200, VERSION)
+        if req.path == REVIEWS:
+            return self._review(req, who)
+        res, namespace, name, sub = parse_path(req.path)
+        if who == ANONYMOUS:
+            raise Problem(403, "Forbidden", f'{res.plural} is forbidden: User "system:anonymous" cannot access resource '
+                                            f'"{res.plural}" in API group "{res.group}"')
+        verb = self._verb(req, name)
+        ask = Ask(verb, res, namespace, name, sub, req.query.get("fieldSelector", ""))
+        authz.authorize(who, ask, self.claims_readable, self.claims_deletable)
+        return getattr(self, f"_{verb}")(req, who, ask)
+
+    @staticmethod
+    def _verb(req: Request, name: str) -> str:
+        watching = req.query.get("watch", "") in ("1", "true")
+        verbs = {"GET": "get" if name else "watch" if watching else "list", "POST": "create", "PUT": "update",
+                 "PATCH": "patch", "DELETE": "delete" if name else "deletecollection"}
+        if req.method not in verbs or (verbs[req.method] == "deletecollection"):
+            raise Problem(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        return verbs[req.method]
+
+    def _review(self, req: Request, who: Identity) -> Response:
+        if req.method != "POST":
+            raise Problem(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        if who == ANONYMOUS:
+            raise Problem(403, "Forbidden", 'selfsubjectreviews.authentication.k8s.io is forbidden: User "system:anonymous" cannot '
+                                            'create resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope')
+        body = self._body(req)
+        if body.get("kind") != "SelfSubjectReview" or body.get("apiVersion") != "authentication.k8s.io/v1":
+            raise Problem(400, "BadRequest", "the object provided is not a SelfSubjectReview")
+        return answer(201, {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
+                            "metadata": {"creationTimestamp": now_rfc3339()},
+                            "status": {"userInfo": {"username": who.user, "groups": list(who.groups)}}})
+
+    @staticmethod
+    def _body(req: Request) -> Object:
+        try:
+            body = json.loads(req.body)
+        except ValueError as exc:
+            raise Problem(400, "BadRequest", f"the object provided is unrecognized: {exc}") from exc
+        if not isinstance(body, dict):
+            raise Problem(400, "BadRequest", "the object provided is unrecognized")
+        return body
+
+    # --- reading
+    def _get(self, req: Request, who: Identity, ask: Ask) -> Response:
+        return answer(200, self._shaped(req, self.store.get(ask.resource, ask.name, ask.namespace)))
+
+    @staticmethod
+    def _shaped(req: Request, obj: Object) -> Object:
+        if "as=PartialObjectMetadata" in req.headers.get("accept", ""):
+            return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+        return obj
+
+    def _list(self, req: Request, who: Identity, ask: Ask) -> Response:
+        items = self.store.list(ask.resource, ask.namespace, ask.fields, req.query.get("labelSelector", ""))
+        version = str(self.store.version)
+        start = self._continue_at(req.query.get("continue", ""))
+        limit = int(req.query.get("limit") or "0")
+        page = items[start:start + limit] if limit else items[start:]
+        proceed = ""
+        if limit and start + limit < len(items):
+            proceed = base64.urlsafe_b64encode(json.dumps({"rv": self.store.version, "at": start + limit}).encode()).decode()
+        if "as=Table" in req.headers.get("accept", "") and ask.resource.plural == "nodeclaims":
+            return answer(200, tables.nodeclaim_table(page, version, req.query.get("includeObject", "Metadata"), proceed))
+        meta: Object = {"resourceVersion": version}
+        if proceed:
+            meta["continue"] = proceed
+        return answer(200, {"kind": ask.resource.kind + "List", "apiVersion": ask.resource.api_version, "metadata": meta,
+                            "items": [self._shaped(req, o) for o in page]})
+
+    def _continue_at(self, text: str) -> int:
+        if not text:
+            return 0
+        try:
+            given = json.loads(base64.urlsafe_b64decode(text))
+        except ValueError as exc:
+            raise Problem(400, "BadRequest", "continue key is not valid") from exc
+        if given["rv"] < self.store.oldest:
+            raise Problem(410, "Expired", "The provided continue parameter is too old to display a consistent list result.")
+        return int(given["at"])
+
+    def _watch(self, req: Request, who: Identity, ask: Ask) -> Response:
+        labels = req.query.get("labelSelector", "")
+        given = req.query.get("resourceVersion", "")
+        if given in ("", "0"):
+            backlog = [Change(self.store.version, "ADDED", ask.resource, o)
+                       for o in self.store.list(ask.resource, ask.namespace, ask.fields, labels)]
+        elif not given.isdigit():
+            raise Problem(400, "BadRequest", f"invalid resource version {given!r}")
+        else:
+            backlog = list(self.store.since(int(given)))
+        bookmarks = req.query.get("allowWatchBookmarks") in ("1", "true")
+        limit_sec = float(req.query.get("timeoutSeconds") or "300")
+
+        def stream(chunk: Callable[[Optional[bytes]], None]) -> Callable[[], None]:
+            return self._run_watch(req, ask, labels, backlog, bookmarks, limit_sec, chunk)
+
+        return Response(200, b"", "application/json", stream=stream)
+
+    def _run_watch(self, req: Request, ask: Ask, labels: str, backlog: list[Change], bookmarks: bool, limit_sec: float,
+                   chunk: Callable[[Optional[bytes]], None]) -> Callable[[], None]:
+        shown: set[str] = set()
+        loop = self.server.loop
+
+        def send(kind: str, obj: Object) -> None:
+            chunk(json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n")
+
+        def deliver(change: Change) -> None:
+            if change.resource != ask.resource or (ask.namespace and change.object["metadata"].get("namespace") != ask.namespace):
+                return
+            uid = change.object["metadata"]["uid"]
+            fits = matches(ask.resource, change.object, ask.fields, labels)
+            if fits and change.kind != "DELETED":
+                kind = change.kind if uid in shown or change.kind == "ADDED" or given_version else "ADDED"
+                shown.add(uid)
+                send(kind, self._shaped(req, change.object))
+            elif uid in shown or (fits and change.kind == "DELETED"):
+                shown.discard(uid)
+                send("DELETED", self._shaped(req, change.object))
+
+        def bookmark() -> None:
+            send("BOOKMARK", {"kind": ask.resource.kind, "apiVersion": ask.resource.api_version,
+                              "metadata": {"resourceVersion": str(self.store.version), "creationTimestamp": None}})
+            timers[0] = loop.call_later(BOOKMARK_SEC, bookmark)
+
+        def end() -> None:
+            stop()
+            chunk(None)
+
+        def stop() -> None:
+            for timer in timers:
+                timer.cancel()
+            if deliver in self.store.watchers:
+                self.store.watchers.remove(deliver)
+
+        given_version = req.query.get("resourceVersion", "") not in ("", "0")
+        timers = [loop.call_later(BOOKMARK_SEC, bookmark) if bookmarks else loop.call_later(limit_sec, end),
+                  loop.call_later(limit_sec, end)]
+        for change in backlog:
+            deliver(change)
+        self.store.watchers.append(deliver)
+        return stop
+
+    # --- writing
+    def _create(self, req: Request, who: Identity, ask: Ask) -> Response:
+        body = self._body(req)
+        if ask.name and ask.sub == "eviction":
+            return self._evict(who, ask, body)
+        if ask.name:
+            raise Problem(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        self._check_type(ask.resource, body)
+        self._validate(ask.resource, body)
+        name = body.get("metadata", {}).get("name", "")
+        if ask.resource.plural == "nodes":
+            self._admit_new_node(who, ask.resource, name, body)
+        elif ask.resource.kind == "Event":
+            authz.admit_event(ask.namespace, body)
+        elif ask.resource.kind == "CertificateSigningRequest":
+            self._certify(who, body)
+        if req.query.get("dryRun") == "All":
+            return answer(201, body)
+        return answer(201, self.store.create(ask.resource, body, ask.namespace))
+
+    @staticmethod
+    def _check_type(res: Resource, body: Object) -> None:
+        if body.get("kind", res.kind) != res.kind or body.get("apiVersion", res.api_version) != res.api_version:
+            raise Problem(400, "BadRequest", f'the API version in the data ({body.get("apiVersion")}) does not match the expected '
+                                             f"API version ({res.api_version})")
+
+    def _admit_new_node(self, who: Identity, res: Resource, name: str, body: Object) -> None:
+        authz.admit_node_write(who, res, name, None, body)
+        spec = body.setdefault("spec", {})
+        body.setdefault("status", {})
+        taints = spec.setdefault("taints", [])
+        if not any(t["key"] == authz.NOT_READY["key"] and t["effect"] == "NoSchedule" for t in taints):
+            taints.append(dict(authz.NOT_READY))
+
+    @staticmethod
+    def _validate(res: Resource, body: Object) -> None:
+        bad = validation_error(res, body)
+        if bad:
+            raise Problem(422, "Invalid", f'{res.kind} "{body.get("metadata", {}).get("name", "")}" is invalid: {bad}')
+
+    def _certify(self, who: Identity, body: Object) -> None:
+        spec = body.get("spec", {})
+        body["status"] = {}
+        spec["username"], spec["groups"] = who.user, list(who.groups)
+        if not self.approve or spec.get("signerName") not in ("kubernetes.io/kube-apiserver-client-kubelet",
+                                                              "kubernetes.io/kubelet-serving"):
+            return
+        usage = "clientAuth" if "client" in spec["signerName"] else "serverAuth"
+        cert = self.ca.sign(base64.b64decode(spec["request"]), f"extendedKeyUsage={usage}\nkeyUsage=critical,digitalSignature\n")
+        body["status"] = {"certificate": base64.b64encode(cert).decode(),
+                          "conditions": [{"type": "Approved", "status": "True", "reason": "AutoApproved", "message": "by the fake"}]}
+
+    def _evict(self, who: Identity, ask: Ask, body: Object) -> Response:
+        if body.get("kind") != "Eviction" or body.get("apiVersion") not in ("policy/v1",):
+            raise Problem(400, "BadRequest", "the object provided is not a policy/v1 Eviction")
+        pod = self.store.get(ask.resource, ask.name, ask.namespace)
+        authz.admit_pod_removal(who, ask.resource, pod, True)
+        uid = (body.get("deleteOptions") or {}).get("preconditions", {}).get("uid")
+        if uid not in (None, pod["metadata"]["uid"]):
+            raise Problem(409, "Conflict", f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}")
+        budget = self.budgets.get(ask.name)
+        if budget:
+            raise Problem(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.",
+                          {"causes": [{"reason": "DisruptionBudget", "message": f"The disruption budget {budget} needs 3 healthy pods and "
+                                                                                 "has 3 currently"}]})
+        self.store.delete(ask.resource, ask.name, ask.namespace)
+        return answer(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+
+    def _delete(self, req: Request, who: Identity, ask: Ask) -> Response:
+        old = self.store.get(ask.resource, ask.name, ask.namespace)
+        if ask.resource.plural == "pods":
+            authz.admit_pod_removal(who, ask.resource, old, False)
+        options = self._body(req) if req.body else {}
+        uid = options.get("preconditions", {}).get("uid")
+        if uid not in (None, old["metadata"]["uid"]):
+            raise Problem(409, "Conflict", f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}")
+        return answer(200, self.store.delete(ask.resource, ask.name, ask.namespace))
+
+    def _update(self, req: Request, who: Identity, ask: Ask) -> Response:
+        body = self._body(req)
+        self._check_type(ask.resource, body)
+        if body.get("metadata", {}).get("name") != ask.name:
+            raise Problem(400, "BadRequest", "the name of the object does not match the name on the URL")
+        return self._write(who, ask, body)
+
+    def _patch(self, req: Request, who: Identity, ask: Ask) -> Response:
+        kind = req.headers.get("content-type", "").partition(";")[0].strip()
+        try:
+            patch = json.loads(req.body)
+        except ValueError as exc:
+            raise Problem(400, "BadRequest", f"error decoding patch: {exc}") from exc
+        old = self.store.get(ask.resource, ask.name, ask.namespace)
+        apply = {"application/merge-patch+json": patching.merge_patch, "application/json-patch+json": patching.json_patch}
+        if "." not in ask.resource.group or ask.resource.group.endswith("k8s.io"):
+            apply["application/strategic-merge-patch+json"] = patching.strategic_patch
+        if kind not in apply:
+            raise Problem(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - accepted media types include: "
+                                                       f"{', '.join(sorted(apply))}")
+        try:
+            new = apply[kind](old, patch)
+        except (patching.BadPatch, KeyError, IndexError, TypeError) as exc:
+            raise Problem(400, "BadRequest", f"{exc}") from exc
+        return self._write(who, ask, new)
+
+    def _write(self, who: Identity, ask: Ask, new: Object) -> Response:
+        old = self.store.get(ask.resource, ask.name, ask.namespace)
+        if ask.sub == "status":
+            new = {**new, "spec": old.get("spec", {})} if "spec" in old else new
+        elif ask.sub:
+            raise Problem(404, "NotFound", "the server could not find the requested resource")
+        elif "status" in old:
+            new = {**new, "status": old["status"]}
+        self._validate(ask.resource, new)
+        if ask.resource.plural == "nodes":
+            if old["spec"].get("providerID") and old["spec"]["providerID"] != new["spec"].get("providerID"):
+                raise Problem(422, "Invalid", f'Node "{ask.name}" is invalid: spec.providerID: Forbidden: node updates may not change '
+                                              'providerID except from "" to valid')
+            authz.admit_node_write(who, ask.resource, ask.name, old, new)
+        elif ask.resource.kind == "Event":
+            authz.admit_event(ask.namespace, new)
+        return answer(200, self.store.replace(ask.resource, new, ask.namespace))
+
+
+def validation_error(res: Resource, obj: Object) -> str:
+    """What the schema would say, for the fields that a node writes."""
+    from kubeletconf import label_error, taint_error
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict):
+        return "metadata: Required value"
+    for key, value in (meta.get("labels") or {}).items():
+        bad = label_error(key, value)
+        if bad:
+            return f"metadata.labels: Invalid value: {bad}"
+    for value in (meta.get("annotations") or {}).values():
+        if not isinstance(value, str):
+            return "metadata.annotations: Invalid value: must be strings"
+    if res.plural == "nodes":
+        for taint in (obj.get("spec") or {}).get("taints") or []:
+            bad = taint_error(taint)
+            if bad:
+                return f"spec.taints: Invalid value: {bad}"
+        for cond in (obj.get("status") or {}).get("conditions") or []:
+            if cond.get("status") not in ("True", "False", "Unknown") or not cond.get("type"):
+                return f"status.conditions: Invalid value: {json.dumps(cond)}"
+    if res.kind == "Event" and not res.group and not (obj.get("involvedObject") or {}).get("kind"):
+        return "involvedObject: Required value"
+    return ""
+
+
+def main() -> int:
+    from imds import address
+    args = argparse.ArgumentParser(description="a Kubernetes API server on loopback with the node authorizer's rules")
+    args.add_argument("--listen", default="127.0.0.1:0")
+    args.add_argument("--control", help="HOST:PORT of the switches: PUT /faults, POST /refuse /listen /heal /compact, GET /log")
+    args.add_argument("--dir", type=Path, required=True, help="certificates: ca.crt and others are made here")
+    args.add_argument("--cluster", default="test-cluster")
+    args.add_argument("--region", default="us-west-2")
+    args.add_argument("--profile", action="append", choices=sorted(instances.PROFILES), default=[],
+                      help="an instance whose EKS tokens are accepted (repeat)")
+    args.add_argument("--node-name", help="the node that these instances stand for, instead of their private DNS name")
+    args.add_argument("--objects", type=Path, help="JSON list of objects to begin with")
+    args.add_argument("--claims-readable", action="store_true")
+    args.add_argument("--no-karpenter", action="store_true")
+    args.add_argument("--log", type=Path)
+    args.add_argument("--port-file", type=Path)
+    opts = args.parse_args()
+    host, port = address(opts.listen)
+    api = ApiServer(opts.dir, opts.cluster, opts.region, host, port, opts.log, Behaviour(karpenter=not opts.no_karpenter))
+    api.claims_readable = opts.claims_readable
+    for name in opts.profile:
+        api.add_instance(instances.PROFILES[name], opts.node_name or "")
+    api.server.start()
+    for obj in json.loads(opts.objects.read_text()) if opts.objects else []:
+        res = next(r for r in RESOURCES if r.kind == obj["kind"] and r.api_version == obj["apiVersion"])
+        api.put(res.plural, obj, obj["metadata"].get("namespace", "default") if res.namespaced else "")
+    urls = [api.url]
+    if opts.control:
+        host, port = address(opts.control)
+        urls.append(WireServer(control_handler(api.server, {"compact": api.store.compact}), host, port).start().url)
+    text = "\n".join(urls) + "\n"
+    if opts.port_file:
+        part = opts.port_file.with_suffix(".part")
+        part.write_text(text)
+        part.rename(opts.port_file)
+    print(text, end="", flush=True)
+    signal.sigwait({signal.SIGINT, signal.SIGTERM})
+    api.server.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    sys.exit(main())

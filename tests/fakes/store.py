@@ -1,0 +1,190 @@
+"""Objects with versions, and what changed since a version.
+
+Knows: resourceVersion, uid, history, watchers, selectors.
+Gives: `Store`.
+Must not: decide who may do what, nor speak HTTP.
+"""
+from __future__ import annotations
+
+import copy
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator, NamedTuple, Optional
+
+Object = dict[str, Any]
+
+
+class Resource(NamedTuple):
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+RESOURCES = [
+    Resource("", "v1", "nodes", "Node", False), Resource("", "v1", "pods", "Pod", True),
+    Resource("", "v1", "events", "Event", True), Resource("", "v1", "namespaces", "Namespace", False),
+    Resource("", "v1", "services", "Service", True), Resource("", "v1", "secrets", "Secret", True),
+    Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
+    Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
+    Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False),
+    Resource("karpenter.sh", "v1", "nodepools", "NodePool", False),
+    Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
+    Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False),
+    Resource("events.k8s.io", "v1", "events", "Event", True),
+]
+
+
+class Problem(Exception):
+    """An answer of class 4xx: code, reason as in metav1.Status, message."""
+
+    def __init__(self, code: int, reason: str, message: str, details: Optional[Object] = None,
+                 headers: Optional[dict[str, str]] = None) -> None:
+        super().__init__(message)
+        self.code, self.reason, self.message, self.details, self.headers = code, reason, message, details, headers or {}
+
+
+@dataclass
+class Change:
+    version: int
+    kind: str                   # ADDED, MODIFIED, DELETED
+    resource: Resource
+    object: Object
+
+
+Key = tuple[Resource, str, str]
+
+
+def now_rfc3339() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def field_value(obj: Object, path: str) -> str:
+    at: Any = obj
+    for name in path.split("."):
+        at = at.get(name) if isinstance(at, dict) else None
+    return "" if at is None else str(at).lower() if isinstance(at, bool) else str(at)
+
+
+def parse_selector(text: str) -> list[tuple[str, str, bool]]:
+    """`a=b,c!=d` -> (name, value, wanted equal); a bare `a` (labels) asks for presence with value '*'."""
+    out = []
+    for term in filter(None, text.split(",")):
+        for sign, equal in (("!=", False), ("==", True), ("=", True)):
+            if sign in term:
+                name, _, value = term.partition(sign)
+                out.append((name.strip(), value.strip(), equal))
+                break
+        else:
+            out.append((term.strip().lstrip("!"), "*", not term.strip().startswith("!")))
+    return out
+
+
+SELECTABLE = {"nodes": {"metadata.name", "spec.unschedulable"}, "pods": {"metadata.name", "metadata.namespace", "spec.nodeName",
+              "status.phase"}, "events": {"metadata.name", "involvedObject.name", "involvedObject.kind", "involvedObject.uid",
+              "reason", "type"}}
+
+
+def matches(resource: Resource, obj: Object, fields: str, labels: str) -> bool:
+    allowed = SELECTABLE.get(resource.plural, {"metadata.name", "metadata.namespace"})
+    for name, value, equal in parse_selector(fields):
+        if name not in allowed:
+            raise Problem(400, "BadRequest", f"field label not supported: {name}")
+        if (field_value(obj, name) == value) != equal:
+            return False
+    have = obj["metadata"].get("labels", {})
+    for name, value, equal in parse_selector(labels):
+        if (name in have and value in ("*", have[name])) != equal:
+            return False
+    return True
+
+
+class Store:
+    def __init__(self) -> None:
+        self.version = 1000
+        self.oldest = 1000                       # watches from before are told 410
+        self.objects: dict[Key, Object] = {}
+        self.history: list[Change] = []
+        self.watchers: list[Callable[[Change], None]] = []
+
+    def _commit(self, kind: str, key: Key, obj: Object) -> Object:
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        if kind == "DELETED":
+            self.objects.pop(key, None)
+        else:
+            self.objects[key] = obj
+        change = Change(self.version, kind, key[0], copy.deepcopy(obj))
+        self.history.append(change)
+        for call in list(self.watchers):
+            call(change)
+        return copy.deepcopy(obj)
+
+    def create(self, resource: Resource, obj: Object, namespace: str = "") -> Object:
+        obj = copy.deepcopy(obj)
+        meta = obj.setdefault("metadata", {})
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
+        if not meta.get("name"):
+            raise Problem(422, "Invalid", f"{resource.kind} is invalid: metadata.name: Required value: name is required")
+        if resource.namespaced:
+            meta["namespace"] = namespace
+        key = (resource, namespace, meta["name"])
+        if key in self.objects:
+            raise Problem(409, "AlreadyExists", f'{resource.plural} "{meta["name"]}" already exists')
+        meta["uid"] = str(uuid.uuid4())
+        meta["creationTimestamp"] = now_rfc3339()
+        obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
+        return self._commit("ADDED", key, obj)
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        obj = self.objects.get((resource, namespace, name))
+        if obj is None:
+            raise Problem(404, "NotFound", f'{resource.plural} "{name}" not found',
+                          {"name": name, "group": resource.group, "kind": resource.plural})
+        return copy.deepcopy(obj)
+
+    def replace(self, resource: Resource, obj: Object, namespace: str = "") -> Object:
+        name = obj["metadata"]["name"]
+        old = self.get(resource, name, namespace)
+        given = obj["metadata"].get("resourceVersion")
+        if given not in (None, "", old["metadata"]["resourceVersion"]):
+            raise Problem(409, "Conflict", f'Operation cannot be fulfilled on {resource.plural} "{name}": the object has been modified; '
+                                           "please apply your changes to the latest version and try again")
+        for fixed in ("uid", "creationTimestamp", "name"):
+            obj["metadata"][fixed] = old["metadata"][fixed]
+        obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if obj == old:
+            return old                            # the API server does not write what does not change
+        key = (resource, namespace, name)
+        if obj["metadata"].get("deletionTimestamp") and not obj["metadata"].get("finalizers"):
+            return self._commit("DELETED", key, obj)
+        return self._commit("MODIFIED", key, obj)
+
+    def delete(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        obj = self.get(resource, name, namespace)
+        key = (resource, namespace, name)
+        if obj["metadata"].get("finalizers"):
+            obj["metadata"].setdefault("deletionTimestamp", now_rfc3339())
+            return self._commit("MODIFIED", key, obj)
+        return self._commit("DELETED", key, obj)
+
+    def list(self, resource: Resource, namespace: str = "", fields: str = "", labels: str = "") -> list[Object]:
+        return [copy.deepcopy(obj) for (res, ns, _), obj in sorted(self.objects.items(), key=lambda kv: kv[0][1:])
+                if res == resource and (not namespace or ns == namespace) and matches(resource, obj, fields, labels)]
+
+    def since(self, version: int) -> Iterator[Change]:
+        if version < self.oldest:
+            raise Problem(410, "Expired", f"too old resource version: {version} ({self.oldest})")
+        return (c for c in self.history if c.version > version)
+
+    def compact(self) -> None:
+        """Forgets the past: a watch that resumes from a version before this moment gets 410."""
+        self.oldest = self.version
+        self.history.clear()
