@@ -143,7 +143,7 @@ def sign(cluster: str = "test-cluster", secret: str = INST.secret_key, when: Opt
     return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
 
 
-class ApiTest(unittest.TestCase):
+class WithApi(unittest.TestCase):
     folder: tempfile.TemporaryDirectory[str]
 
     @classmethod
@@ -166,13 +166,24 @@ class ApiTest(unittest.TestCase):
         return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, **meta},
                 "spec": {"providerID": INST.provider_id, "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]}}
 
-    def pod(self, name: str, node: str) -> None:
-        self.api.put("pods", {"metadata": {"name": name}, "spec": {"nodeName": node}}, "default")
+    def until(self, check: Any) -> Any:
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            found = check()
+            if found:
+                return found
+            time.sleep(0.01)
+        self.fail("waited 10 s in vain")
 
     def expect(self, got: tuple[int, Any], status: int, text: str = "") -> Any:
         self.assertEqual(got[0], status, got[1])
         self.assertIn(text, json.dumps(got[1]))
         return got[1]
+
+
+class ApiTest(WithApi):
+    def pod(self, name: str, node: str) -> None:
+        self.api.put("pods", {"metadata": {"name": name}, "spec": {"nodeName": node}}, "default")
 
     def test_node_may(self) -> None:
         made = self.expect(self.node("POST", "/api/v1/nodes", self.new_node(labels={"karpenter.sh/nodepool": "x"})), 201)
@@ -240,15 +251,6 @@ class ApiTest(unittest.TestCase):
         self.expect(self.node("PATCH", "/apis/karpenter.sh/v1/nodeclaims/default-abcde", {}, MERGE), 403)
         self.expect(self.admin("PATCH", "/apis/karpenter.sh/v1/nodeclaims/default-abcde", {}, SMP), 415)
 
-    def until(self, check: Any) -> Any:
-        end = time.monotonic() + 5
-        while time.monotonic() < end:
-            found = check()
-            if found:
-                return found
-            time.sleep(0.01)
-        self.fail("waited 5 s in vain")
-
     def test_registration_and_initialization(self) -> None:
         self.claim()
         self.expect(self.node("POST", "/api/v1/nodes", self.new_node()), 201)
@@ -307,6 +309,68 @@ class ApiTest(unittest.TestCase):
     def test_wrong_authority_is_noticed(self) -> None:
         with self.assertRaises(ssl.SSLError):
             Client.__call__(type("X", (), {"api": self.api, "token": "", "context": ssl.create_default_context()})(), "GET", "/healthz")
+
+
+class StandinTest(WithApi):
+    """The stand-in for kubelet, from files that a test wrote."""
+
+    def files(self, root: Path, user: dict[str, Any], **config: Any) -> None:
+        (root / "etc/kubernetes/pki").mkdir(parents=True)
+        (root / "var/lib/kubelet").mkdir(parents=True)
+        (root / "etc/d").mkdir()
+        (root / "etc/kubernetes/pki/ca.crt").write_bytes(self.api.ca.pem)
+        base = {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"}
+        (root / "etc/config.json").write_text(json.dumps({
+            **base, "containerRuntimeEndpoint": "unix:///x", "providerID": INST.provider_id, "maxPods": 29, "kubeReserved": {"cpu": "70m"},
+            "registerWithTaints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}], **config}))
+        (root / "etc/d/40-x.conf").write_text(json.dumps({**base, "maxPods": 17}))
+        (root / "var/lib/kubelet/kubeconfig").write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "k",
+            "clusters": [{"name": "k", "cluster": {"server": self.api.url, "certificate-authority": "/etc/kubernetes/pki/ca.crt"}}],
+            "contexts": [{"name": "k", "context": {"cluster": "k", "user": "k"}}], "users": [{"name": "k", "user": user}]}))
+
+    def start(self, root: Path, *more: str) -> subprocess.Popen[str]:
+        fake = Path(__file__).resolve().parent.parent / "fakes" / "kubelet.py"
+        proc = subprocess.Popen([sys.executable, str(fake), "--standin-root", str(root), "--config=/etc/config.json", "--config-dir=/etc/d",
+                                 f"--hostname-override={NODE}", "--cloud-provider=external", *more], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (proc.kill(), proc.communicate()))
+        return proc
+
+    def ready(self) -> dict[str, Any]:
+        return self.until(lambda: next((n for n in self.api.objects("nodes") for c in n["status"].get("conditions", [])
+                                        if c["type"] == "Ready" and c["status"] == "True"), None))
+
+    def test_client_certificate(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            cert, key = self.api.ca.node(NODE)
+            self.files(root, {"client-certificate": "/c.crt", "client-key": "/c.key"})
+            (root / "c.crt").write_bytes(cert.read_bytes())
+            (root / "c.key").write_bytes(key.read_bytes())
+            self.start(root, "--kubeconfig=/var/lib/kubelet/kubeconfig", "--node-labels=team=blue")
+            node = self.ready()
+        self.assertEqual(node["spec"]["providerID"], INST.provider_id)
+        self.assertEqual(node["status"]["allocatable"]["pods"], "17")      # the drop-in beats the file
+        self.assertEqual(node["metadata"]["labels"]["team"], "blue")
+        self.assertIn("karpenter.sh/unregistered", [t["key"] for t in node["spec"]["taints"]])
+
+    def test_bootstrap_kubeconfig(self) -> None:
+        self.api.auth.tokens["abcdef.0123456789abcdef"] = Identity("system:bootstrap:abcdef", ("system:bootstrappers",))
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            self.files(root, {"token": "abcdef.0123456789abcdef"})
+            (root / "var/lib/kubelet/kubeconfig").rename(root / "boot")
+            self.start(root, "--kubeconfig=/var/lib/kubelet/kubeconfig", "--bootstrap-kubeconfig=/boot")
+            self.ready()
+            self.assertTrue((root / "var/lib/kubelet/pki/kubelet-client-current.pem").exists())
+
+    def test_refusals_are_said(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            self.files(root, {"token": "x"}, evictionSoft={"memory.available": "1Gi"})
+            proc = self.start(root, "--kubeconfig=/var/lib/kubelet/kubeconfig")
+            self.assertEqual(proc.wait(10), 1)
+            self.assertIn("grace period must be specified", proc.stderr.read() if proc.stderr else "")
 
 
 class PartsTest(unittest.TestCase):
