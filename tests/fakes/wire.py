@@ -379,15 +379,16 @@ class WireServer:
         self.loop = asyncio.new_event_loop()
         self._server: Optional[asyncio.AbstractServer] = None
         self._thread = threading.Thread(target=self._run, name=f"wire-{id(self):x}", daemon=True)
-        self._reserve_port()
+        self._held: Optional[socket.socket] = None
+        self._hold()
 
-    def _reserve_port(self) -> None:
-        """Takes the port now, so that the address is known while the listener is still closed."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((self.host, self.port))
-            self.port = probe.getsockname()[1]
+    def _hold(self) -> None:
+        """Binds the port without listening: connections are refused, the address is known, and nobody else gets it."""
+        held = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET, socket.SOCK_STREAM)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((self.host, self.port))
+        self.port = held.getsockname()[1]
+        self._held = held
 
     @property
     def url(self) -> str:
@@ -409,9 +410,9 @@ class WireServer:
 
     def listen(self) -> None:
         async def go() -> None:
-            if self._server is None:
-                self._server = await self.loop.create_server(self._accept, self.host, self.port, ssl=self.tls,
-                                                             reuse_address=True, backlog=512)
+            if self._server is None and self._held is not None:
+                self._server = await self.loop.create_server(self._accept, sock=self._held, ssl=self.tls, backlog=512)
+                self._held = None
         self._call(go())
 
     def listen_later(self, after_sec: float) -> None:
@@ -426,6 +427,7 @@ class WireServer:
             if self._server is not None:
                 self._server.close()
                 self._server = None
+                self._hold()
             for conn in list(self.connections):
                 conn.transport.abort()
         self._call(go())
@@ -436,6 +438,8 @@ class WireServer:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join(10)
             self.loop.close()
+        if self._held is not None:
+            self._held.close()
         self.log.close()
 
     def __enter__(self) -> "WireServer":

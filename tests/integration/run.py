@@ -1,0 +1,62 @@
+#!/usr/bin/python3
+"""Runs every test program beside this one, a few at a time, and sums up.
+
+    run.py --agent PATH [--jobs N] [--only NAME] [--patience X]
+
+The last line is "N passed, N failed".
+"""
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROGRAM_SEC = 540
+
+
+def run_program(path: Path, env: dict[str, str]) -> tuple[int, int, str, float]:
+    """(passed, failed, output, seconds)."""
+    start = time.monotonic()
+    try:
+        done = subprocess.run([sys.executable, "-W", "error::ResourceWarning", str(path)], env=env, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=PROGRAM_SEC)
+        text, code = done.stdout.decode(errors="replace"), done.returncode
+    except subprocess.TimeoutExpired as exc:
+        text, code = (exc.stdout or b"").decode(errors="replace") + f"\n{path.name} did not end in {PROGRAM_SEC} s", 1
+    ran = re.search(r"^Ran (\d+) tests?", text, re.M)
+    bad = sum(int(n) for n in re.findall(r"(?:failures|errors)=(\d+)", text))
+    total = int(ran[1]) if ran else 0
+    if code != 0 and bad == 0:
+        bad, total = 1, total + 1
+    return max(0, total - bad), bad, text, time.monotonic() - start
+
+
+def main() -> int:
+    args = argparse.ArgumentParser(description="integration tests against the fakes")
+    args.add_argument("--agent", type=Path, required=True, help="the nodeclaimd to test")
+    args.add_argument("--jobs", type=int, default=3)
+    args.add_argument("--only", default="", help="part of a program's name")
+    args.add_argument("--patience", type=float, default=1.0, help="factor on time limits, for slow builds")
+    opts = args.parse_args()
+    env = {**os.environ, "NODECLAIMD": str(opts.agent.resolve()), "NC_PATIENCE": str(opts.patience), "PYTHONDONTWRITEBYTECODE": "1"}
+    programs = sorted(p for p in HERE.glob("test_*.py") if opts.only in p.name)
+    passed = failed = 0
+    with concurrent.futures.ThreadPoolExecutor(opts.jobs) as pool:
+        results = pool.map(lambda p: (p, *run_program(p, env)), programs)
+        for path, good, bad, text, seconds in results:
+            passed, failed = passed + good, failed + bad
+            print(f"  {path.stem:24} {good:3} passed, {bad} failed, {seconds:.1f} s", flush=True)
+            if bad:
+                print(text, flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

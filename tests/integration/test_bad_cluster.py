@@ -1,0 +1,187 @@
+"""Bad days of the API server, of kubelet and of the disk."""
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from harness import PATIENCE, Authority, Behaviour, World, WorldTest, mime, until
+
+NODE_CONFIG = "application/node.eks.aws"
+SLACK_SEC = 0.7 * PATIENCE + 0.3
+
+
+class BadCluster(WorldTest):
+    def fails(self, world: World, code: int, kind: str, *words: str, seconds: float = 4) -> str:
+        """The phase that failed. The cause was in status.json within a second of its first appearance."""
+        start = time.monotonic()
+        proc = world.spawn("bootstrap", "--timeout", f"{seconds:g}s")
+        soon = until(lambda: [p for p in world.status().get("phases", []) if p.get("error")] or None, 2.0)
+        self.assertTrue(soon, json.dumps(world.status()))
+        done = world.finish(proc, within=seconds + 20, start=start)
+        self.assertLessEqual(done.seconds, seconds + SLACK_SEC)
+        failed = next((p["name"] for p in world.status()["phases"] if p["outcome"] == "failed"), "none")
+        self.assertFailure(world, done, code, failed, kind, *words)
+        return failed
+
+    def test_unreachable(self) -> None:
+        world = self.world()
+        world.api.server.refuse()
+        self.fails(world, 1, "transient", "refused")
+
+    def test_silent(self) -> None:
+        world = self.world()
+        world.api.server.fault("silent")
+        done = world.bootstrap("--timeout", "5s")
+        self.assertEqual(done.code, 1, done.err)
+        self.assertLessEqual(done.seconds, 5 + SLACK_SEC)
+
+    def test_unreachable_for_a_while(self) -> None:
+        world = self.world()
+        world.api.server.refuse()
+        world.api.server.listen_later(3)
+        done = world.bootstrap("--timeout", "40s")
+        self.assertEqual(done.code, 0, done.err + world.kubelet_log())
+
+    def test_wrong_authority(self) -> None:
+        other = Path(self.enterContext(TemporaryDirectory()))
+        world = self.world()
+        text = world.node_config().replace(world.api.ca.base64, Authority(other, "another-ca").base64)
+        world.set_user_data(mime((NODE_CONFIG, text)))
+        self.fails(world, 4, "auth", "certificate")
+
+    def test_401(self) -> None:
+        world = self.world()
+        world.api.auth.users.clear()
+        world.api.auth.keys.clear()
+        self.fails(world, 4, "auth", "401")
+
+    def test_token_for_another_cluster(self) -> None:
+        world = self.world(cluster="test-cluster")
+        text = world.node_config().replace("name: test-cluster", "name: other-cluster")
+        world.set_user_data(mime((NODE_CONFIG, text)))
+        self.fails(world, 4, "auth", "401")
+
+    def test_403_names_both_identities(self) -> None:
+        """The role is mapped to another node name than the one that this node registers with."""
+        world = self.world(node_name="i-0123456789abcdef0")
+        self.fails(world, 4, "auth", "system:node:i-0123456789abcdef0", world.inst.private_dns)
+
+    def test_429_with_retry_after(self) -> None:
+        world = self.world()
+        world.api.server.fault("status", status=429, count=4, headers={"Retry-After": "1"})
+        done = world.bootstrap("--timeout", "40s")
+        self.assertEqual(done.code, 0, done.err + world.kubelet_log())
+
+    def test_500_truncated_html_and_oversized_answers_pass(self) -> None:
+        for kind in ("status", "truncate", "html", "oversize", "close"):
+            with self.subTest(kind), World() as world:
+                world.api.server.fault(kind, status=500, count=2)
+                done = world.bootstrap("--timeout", "40s")
+                self.assertEqual(done.code, 0, done.err + world.kubelet_log())
+
+    def test_kubelet_that_dies(self) -> None:
+        world = self.world(mode="crash")
+        failed = self.fails(world, 6, "host", "containerd.sock")
+        self.assertIn(failed, ("start", "register"))
+
+    def test_kubelet_that_never_registers(self) -> None:
+        world = self.world(mode="silent")
+        start = time.monotonic()
+        done = world.bootstrap("--timeout", "5s")
+        self.assertNotEqual(done.code, 0)
+        self.assertLessEqual(time.monotonic() - start, 5 + SLACK_SEC)
+        entry = world.phase("register")
+        self.assertEqual(entry["outcome"], "failed", world.status())
+        self.assertTrue(entry["error"]["remedy"])
+        self.assertIn("started with", entry["error"]["message"], "kubelet's last lines are quoted")
+
+    def test_no_kubelet(self) -> None:
+        world = self.world()
+        (world.folder / "bin/kubelet").unlink()
+        self.fails(world, 6, "host", "kubelet")
+
+    def test_kubelet_not_ready(self) -> None:
+        world = self.world(mode="notready")
+        done = world.bootstrap("--timeout", "5s")
+        self.assertNotEqual(done.code, 0)
+        error = world.phase("initialize").get("error") or {}
+        self.assertIn("NodeNotReady", json.dumps(world.status()), error)
+
+    def test_waiting_reasons(self) -> None:
+        """Who is waited for: kube-controller-manager, a startup taint, Karpenter."""
+        for name, behave, word in (("controller manager away", Behaviour(controller_manager=False), "kube-controller-manager"),
+                                   ("karpenter away", Behaviour(karpenter=False), "karpenter")):
+            with self.subTest(name), World(behave=behave) as world:
+                done = world.bootstrap("--timeout", "5s")
+                self.assertNotEqual(done.code, 0)
+                self.assertIn(word, json.dumps(world.status()).lower())
+
+    def test_startup_taint(self) -> None:
+        world = World(claim=False)
+        self.enterContext(world)
+        claim = world.claim_object()
+        claim["spec"]["startupTaints"] = [{"key": "agent.example.com/boot", "effect": "NoSchedule"}]
+        world.api.put("nodeclaims", claim)
+        world.api.claims_readable = True
+        proc = world.spawn("bootstrap", "--timeout", "20s")
+        self.assertTrue(until(lambda: "StartupTaintsExist" in json.dumps(world.status()) and "agent.example.com/boot" in json.dumps(world.status())),
+                        world.status())
+
+        def untaint() -> None:
+            store = world.api.store
+            key = next(k for k in store.objects if k[0].plural == "nodes")
+            node = store.get(key[0], key[2])
+            node["spec"]["taints"] = []
+            store.replace(key[0], node)
+
+        world.api.on_loop(untaint)
+        done = world.finish(proc, within=30)
+        self.assertEqual(done.code, 0, done.err)
+
+
+class BadDisk(WorldTest):
+    """Below a mount of its own, in a mount namespace of the program alone."""
+
+    def in_namespace(self, world: World, setup: str, *args: str) -> "subprocess.CompletedProcess[bytes]":
+        command = " ".join(f"'{a}'" for a in world.command("bootstrap", *args))
+        return subprocess.run(["unshare", "-m", "sh", "-c", f"set -e; {setup}; exec {command}"], env=world.environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+
+    def test_read_only_etc(self) -> None:
+        world = self.world()
+        before = world.tree("etc")
+        etc = world.root / "etc"
+        done = self.in_namespace(world, f"mount --bind '{etc}' '{etc}'; mount -o remount,ro,bind '{etc}'", "--timeout", "10s")
+        self.assertEqual(done.returncode, 6, done.stderr.decode())
+        self.assertError(world, "apply", "host", "read-only")
+        self.assertEqual(world.tree("etc"), before)
+        self.assertEqual(world.kubelet_pids(), [])
+
+    def test_disk_full(self) -> None:
+        world = self.world()
+        etc = world.root / "etc"
+        setup = (f"mkdir '{world.folder}/keep'; cp -a '{etc}/.' '{world.folder}/keep/'; mount -t tmpfs -o size=64k none '{etc}'; "
+                 f"cp -a '{world.folder}/keep/.' '{etc}/'; dd if=/dev/zero of='{etc}/filler' bs=4k count=16 2>/dev/null || test -s '{etc}/filler'")
+        check = f"; ls -R '{etc}' >'{world.folder}/before'; trap 'ls -R {etc} >{world.folder}/after' EXIT"
+        command = " ".join(f"'{a}'" for a in world.command("bootstrap", "--timeout", "10s"))
+        done = subprocess.run(["unshare", "-m", "bash", "-c", f"set -e; {setup}{check}; {command}"], env=world.environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 6, done.stderr.decode())
+        self.assertError(world, "apply", "host", "space")
+        self.assertEqual((world.folder / "before").read_text(), (world.folder / "after").read_text())
+
+    def test_status_cannot_be_written(self) -> None:
+        """A report that cannot be written is no reason to fail."""
+        world = self.world()
+        (world.root / "run").mkdir()
+        run = world.root / "run"
+        done = self.in_namespace(world, f"mount --bind '{run}' '{run}'; mount -o remount,ro,bind '{run}'", "--skip", "start")
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()
