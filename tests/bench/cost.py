@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""What the files phase costs (from IMDS to the files on disk), beside a program that only loads the same libraries.
+
+Both run alternately in one session against one fake IMDS, so that the ratio holds where the absolute figures do not.
+
+    cost.py --agent PATH --dir DIR [--runs N] [--cold]
+
+Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+LIBRARIES = ["libcurl", "libcjson", "libsystemd", "libcrypto", "yaml-0.1", "zlib"]
+MEMORY_FOLDER = Path("/dev/shm")
+# What the reference implementation of this phase was measured to cost on such a machine, with version files in place.
+NODEADM = {"wall_usec": 32000, "cpu_usec": 23000, "peak_kib": 34 * 1024, "read_bytes": 44_600_000}
+
+
+def pkg_config(what: str) -> list[str]:
+    return subprocess.run(["pkg-config", what, *LIBRARIES], check=True, capture_output=True, text=True).stdout.split()
+
+
+def compile_tools(folder: Path) -> tuple[Path, Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    measure, baseline = folder / "measure", folder / "baseline"
+    flags = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run(["gcc", *flags, "-o", str(measure), str(HERE / "measure.c")], check=True)
+    subprocess.run(["gcc", *flags, *pkg_config("--cflags"), "-o", str(baseline), str(HERE / "baseline.c"), *pkg_config("--libs")], check=True)
+    return measure, baseline
+
+
+class Bench:
+    def __init__(self, opts: argparse.Namespace) -> None:
+        os.environ["NODECLAIMD"] = str(opts.agent.resolve())
+        sys.path.insert(0, str(HERE.parent / "integration"))
+        from harness import World
+        self.agent = opts.agent.resolve()
+        self.measure, self.baseline = compile_tools(opts.dir)
+        self.world = World(claim=False)
+        self.passed = self.failed = 0
+
+    def cost(self, count: int, *command: str) -> list[dict[str, Any]]:
+        done = subprocess.run([str(self.measure), str(count), *command], capture_output=True, text=True, check=True, timeout=120,
+                              env=self.world.environment())
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        bad = [r for r in rows if r["status"] != 0]
+        if bad:
+            raise SystemExit(f"{command[0]} failed with {bad[0]['status']}: {self.world.console()}")
+        return rows
+
+    def agent_command(self, root: Path, *more: str) -> list[str]:
+        return [str(self.agent), "bootstrap", "--imds", self.world.imds.url, "--root", str(root), "--skip", "start", *more]
+
+    def fresh_root(self, folder: Path) -> Path:
+        """The files of a bare image: configuration of the test, kubelet's version."""
+        root = Path(tempfile.mkdtemp(prefix="nodeclaimd-root-", dir=folder))
+        shutil.copytree(self.world.root, root, dirs_exist_ok=True)
+        return root
+
+    def alternate(self, runs: int, folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        ours, floor = [], []
+        for _ in range(runs):
+            root = self.fresh_root(folder)
+            floor += self.cost(1, str(self.baseline), self.world.imds.url)
+            ours += self.cost(1, *self.agent_command(root))
+            shutil.rmtree(root)
+        return ours, floor
+
+    # --- output
+    @staticmethod
+    def line(name: str, value: float, unit: str) -> None:
+        print(f"{name:44} {value:>12,.1f} {unit}" if isinstance(value, float) else f"{name:44} {value:>12,} {unit}")
+
+    def limit(self, text: str, kept: bool) -> None:
+        self.passed += kept
+        self.failed += not kept
+        print(f"  {'kept  ' if kept else 'MISSED'}  {text}")
+
+
+def median(rows: list[dict[str, Any]], name: str) -> float:
+    return float(statistics.median(r[name] for r in rows))
+
+
+def requests(bench: Bench) -> tuple[int, int, int, int]:
+    """(tokens, requests, round trips, connections) of one run with a latency that makes round trips visible."""
+    world = bench.world
+    world.imds.server.latency_sec = 0.03
+    world.imds.server.log.clear()
+    root = bench.fresh_root(world.folder)
+    bench.cost(1, *bench.agent_command(root))
+    rows = world.requests()
+    trips = world.imds.round_trips()
+    world.imds.server.latency_sec = 0.0
+    tokens = sum(r["method"] == "PUT" for r in rows)
+    return tokens, len(rows) - tokens, trips, len({r["conn"] for r in rows})
+
+
+def stripped_bytes(agent: Path, folder: Path) -> int:
+    out = folder / "nodeclaimd.stripped"
+    subprocess.run(["strip", "-o", str(out), str(agent)], check=True)
+    return out.stat().st_size
+
+
+def cold_bytes(bench: Bench, folder: Path) -> "int | None":
+    """Bytes read from the disk by one run of private copies of the program and its libraries that are in no cache."""
+    copies = Path(tempfile.mkdtemp(prefix="cold-", dir=folder))
+    listed = subprocess.run(["ldd", str(bench.agent)], check=True, capture_output=True, text=True).stdout
+    libraries = [Path(w) for line in listed.splitlines() for w in line.split() if w.startswith("/")]
+    for path in [bench.agent, *libraries]:
+        shutil.copy(path.resolve(), copies / path.name)
+    subprocess.run(["sync"], check=True)
+    for path in copies.iterdir():
+        fd = os.open(path, os.O_RDONLY)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(fd)
+    loader = next(p.name for p in libraries if p.name.startswith("ld-linux"))
+    root = bench.fresh_root(bench.world.folder)
+    command = [str(copies / loader), "--library-path", str(copies), str(copies / bench.agent.name), *bench.agent_command(root)[1:]]
+    found = int(bench.cost(1, *command)[0]["read_bytes"])
+    shutil.rmtree(copies)
+    return found if found > 0 else None
+
+
+def report(bench: Bench, opts: argparse.Namespace) -> None:
+    on = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else opts.dir
+    bench.alternate(2, on)
+    ours, floor = bench.alternate(opts.runs, on)
+    disk, _ = bench.alternate(max(3, opts.runs // 6), opts.dir)
+    print(f"the files phase, median of {opts.runs} runs, beside a program that loads the same libraries and asks once:")
+    for name, unit, scale in (("wall_usec", "ms", 1000), ("cpu_usec", "ms", 1000), ("peak_kib", "MiB", 1024)):
+        bench.line(f"files_phase_{name.split('_')[0]}", median(ours, name) / scale, unit)
+        bench.line(f"baseline_{name.split('_')[0]}", median(floor, name) / scale, unit)
+    bench.line("files_phase_wall_on_disk_with_fsync", median(disk, "wall_usec") / 1000, "ms")
+    bench.line("files_phase_minor_faults", median(ours, "minor_faults"), "faults")
+    tokens, gets, trips, connections = requests(bench)
+    bench.line("imds_tokens", tokens, "requests")
+    bench.line("imds_requests", gets, "requests")
+    bench.line("imds_round_trips", trips, "round trips")
+    bench.line("imds_connections", connections, "connections")
+    size = stripped_bytes(bench.agent, opts.dir)
+    bench.line("binary_stripped", size / 1024, "KiB")
+    wall, cpu = (median(ours, n) / max(1.0, median(floor, n)) for n in ("wall_usec", "cpu_usec"))
+    bench.line("wall_to_baseline", wall, "times")
+    bench.line("cpu_to_baseline", cpu, "times")
+    bench.limit("wall at most twice the baseline", wall <= 2.0)
+    bench.limit("CPU at most twice the baseline", cpu <= 2.0)
+    bench.limit(f"peak memory at most half of {NODEADM['peak_kib'] // 1024} MiB", median(ours, "peak_kib") <= NODEADM["peak_kib"] / 2)
+    bench.limit("one token, at most 14 requests, at most 3 round trips", tokens == 1 and gets <= 14 and trips <= 3)
+    bench.limit("binary at most 600 KiB stripped", size <= 600 * 1024)
+    if opts.cold:
+        cold = cold_bytes(bench, opts.dir)
+        if cold is None:
+            print("  the kernel does not count bytes read here, or the folder is in memory: no figure for a cold cache")
+        else:
+            bench.line("cold_read_bytes", cold / 1e6, "MB")
+            bench.limit(f"cold: at most half of {NODEADM['read_bytes'] / 1e6:.1f} MB read", cold <= NODEADM["read_bytes"] / 2)
+
+
+def main() -> int:
+    args = argparse.ArgumentParser(description="the cost of the files phase")
+    args.add_argument("--agent", type=Path, required=True)
+    args.add_argument("--dir", type=Path, required=True, help="for what is compiled here")
+    args.add_argument("--runs", type=int, default=30)
+    args.add_argument("--cold", action="store_true", help="measure the bytes read with a cold page cache too")
+    opts = args.parse_args()
+    bench = Bench(opts)
+    with bench.world:
+        report(bench, opts)
+    print(f"{bench.passed} passed, {bench.failed} failed")
+    return 1 if bench.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
