@@ -1,0 +1,121 @@
+/*
+ * Errors as values: filling, wrapping, and the one table of the classes.
+ *
+ * Everything is formatted into a local buffer first, so that an error's own message may be an argument of its
+ * successor. A message that is too long is cut between two characters, never inside one.
+ */
+#include "nc/err.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Linux has no errno from here on, and HTTP no failure below: what a code means follows from its size. */
+#define FIRST_HTTP_STATUS 200
+
+static const struct {
+    const char *name;
+    int exit_code;
+} classes[_NC_ERR_CLASS_MAX] = {
+    [NC_ERR_NONE] = {"none", 0},           [NC_ERR_TRANSIENT] = {"transient", 1},
+    [NC_ERR_CONFIG] = {"config", 3},       [NC_ERR_AUTH] = {"auth", 4},
+    [NC_ERR_PROTOCOL] = {"protocol", 5},   [NC_ERR_HOST] = {"host", 6},
+    [NC_ERR_BUG] = {"bug", 7},
+};
+
+/* Copies at most size - 1 bytes and drops a character that did not fit whole. */
+static void copy_cut(char *to, size_t size, const char *from) {
+    size_t n = strlen(from);
+
+    if (n >= size) {
+        n = size - 1;
+        while (n > 0 && ((unsigned char)from[n] & 0xc0) == 0x80)
+            n--;
+    }
+    memcpy(to, from, n);
+    to[n] = '\0';
+}
+
+int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format, va_list ap) {
+    const int magnitude = code == 0 ? EINVAL : abs(code);
+    char msg[sizeof(err->msg) + 4];
+
+    if (err) {
+        if (vsnprintf(msg, sizeof(msg), format, ap) < 0)
+            msg[0] = '\0';
+        err->class = class;
+        err->code = magnitude >= FIRST_HTTP_STATUS ? magnitude : -magnitude;
+        copy_cut(err->msg, sizeof(err->msg), msg);
+        err->remedy[0] = '\0';
+    }
+    return -magnitude;
+}
+
+int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    const int r = nc_err_setv(err, class, code, format, ap);
+    va_end(ap);
+    return r;
+}
+
+void nc_err_wrap(struct nc_err *err, const char *format, ...) {
+    char prefix[sizeof(err->msg)];
+    char whole[2 * sizeof(err->msg) + 2];
+    va_list ap;
+
+    if (!err)
+        return;
+    va_start(ap, format);
+    if (vsnprintf(prefix, sizeof(prefix), format, ap) < 0)
+        prefix[0] = '\0';
+    va_end(ap);
+    snprintf(whole, sizeof(whole), "%s: %s", prefix, err->msg);
+    copy_cut(err->msg, sizeof(err->msg), whole);
+}
+
+void nc_err_remedy(struct nc_err *err, const char *format, ...) {
+    char remedy[sizeof(err->remedy) + 4];
+    va_list ap;
+
+    if (!err)
+        return;
+    va_start(ap, format);
+    if (vsnprintf(remedy, sizeof(remedy), format, ap) < 0)
+        remedy[0] = '\0';
+    va_end(ap);
+    copy_cut(err->remedy, sizeof(err->remedy), remedy);
+}
+
+const char *nc_err_class_name(enum nc_err_class class) {
+    return (unsigned)class < _NC_ERR_CLASS_MAX ? classes[class].name : "bug";
+}
+
+int nc_err_exit_code(enum nc_err_class class) {
+    return (unsigned)class < _NC_ERR_CLASS_MAX ? classes[class].exit_code : classes[NC_ERR_BUG].exit_code;
+}
+
+enum nc_err_class nc_err_class_of_errno(int r) {
+    switch (abs(r)) {
+    case 0:
+        return NC_ERR_NONE;
+    case EAGAIN:
+    case EINTR:
+    case EBUSY:
+    case EALREADY:
+    case EINPROGRESS:
+    case ETIMEDOUT:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+        return NC_ERR_TRANSIENT;
+    default:
+        return NC_ERR_HOST;
+    }
+}

@@ -1,0 +1,196 @@
+/*
+ * Files: capped reads, atomic writes.
+ *
+ * A write goes to a temporary file beside its target and is renamed over it; whatever fails, the target is what it was and the
+ * temporary file is gone. Symbolic links at the target are replaced, not followed.
+ */
+#include "nc/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_CHUNK_BYTES 16384
+
+static int fail(struct nc_err *err, int code, const char *verb, const char *path) {
+    const int r = nc_err_set(err, NC_ERR_HOST, code, "%s %s: %s", verb, path, strerror(code));
+
+    if (code == ENOSPC || code == EDQUOT)
+        nc_err_remedy(err, "free space on the file system of %s", path);
+    else if (code == EROFS)
+        nc_err_remedy(err, "make the file system of %s writable", path);
+    else if (code == EACCES || code == EPERM)
+        nc_err_remedy(err, "run as root, or allow access to %s", path);
+    return r;
+}
+
+static void close_fd(const int *fd) {
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+char *nc_path_below(const char *root, const char *path) {
+    if (!root || !*root)
+        return nc_strdup(path);
+    size_t n = strlen(root);
+    while (n > 0 && root[n - 1] == '/')
+        n--;
+    while (path[0] == '/' && path[1] == '/')
+        path++;
+    return nc_asprintf("%.*s%s%s", (int)n, root, path[0] == '/' ? "" : "/", path);
+}
+
+/* Reads to the end; -EFBIG where there is more than max. */
+static int read_all(int fd, size_t max, struct nc_buf *out) {
+    char chunk[READ_CHUNK_BYTES];
+    size_t total = 0;
+    int r = nc_buf_add(out, "", 0);
+
+    while (r == 0) {
+        const ssize_t got = read(fd, chunk, sizeof(chunk));
+        if (got == 0)
+            break;
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            r = -errno;
+        } else if ((size_t)got > max - total) {
+            r = -EFBIG;
+        } else {
+            total += (size_t)got;
+            r = nc_buf_add(out, chunk, (size_t)got);
+        }
+    }
+    explicit_bzero(chunk, sizeof(chunk));
+    return r;
+}
+
+int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err *err) {
+    const size_t before = out->len;
+    struct stat st;
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+    nc_cleanup(close_fd) const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0)
+        return fail(err, errno, "read", path);
+    if (fstat(fd, &st) < 0)
+        return fail(err, errno, "read", path);
+    if (!S_ISREG(st.st_mode))
+        return nc_err_set(err, NC_ERR_HOST, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "read %s: not a regular file", path);
+    const int r = st.st_size > 0 && (size_t)st.st_size > max ? -EFBIG : read_all(fd, max, out);
+    if (r == 0)
+        return 0;
+    out->len = before;
+    if (out->data)
+        out->data[before] = '\0';
+    if (r == -EFBIG)
+        return nc_err_set(err, NC_ERR_HOST, EFBIG, "read %s: larger than the %zu bytes allowed", path, max);
+    return fail(err, -r, "read", path);
+}
+
+/* One folder. The mode is set on what was made here only, whatever the umask. */
+static int make_folder(const char *path, struct nc_err *err) {
+    struct stat st;
+
+    if (mkdir(path, 0755) == 0)
+        return chmod(path, 0755) < 0 ? fail(err, errno, "make folder", path) : 0;
+    const int code = errno;
+    if (stat(path, &st) == 0)
+        return S_ISDIR(st.st_mode) ? 0 : fail(err, ENOTDIR, "make folder", path);
+    return fail(err, code, "make folder", path);
+}
+
+int nc_mkdir_p(const char *path, struct nc_err *err) {
+    nc_auto_free char *copy = nc_strdup(path);
+
+    for (char *p = copy; *p; p++) {
+        if (*p != '/' || p == copy || p[-1] == '/')
+            continue;
+        *p = '\0';
+        const int r = make_folder(copy, err);
+        if (r < 0)
+            return r;
+        *p = '/';
+    }
+    return *path ? make_folder(path, err) : nc_err_set(err, NC_ERR_BUG, EINVAL, "make folder: empty path");
+}
+
+/* Is path a regular file with exactly these bytes and this mode? Doubts say no. */
+static bool is_same(const char *path, const char *data, size_t n, mode_t mode) {
+    nc_cleanup(close_fd) const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    char chunk[READ_CHUNK_BYTES];
+    struct stat st;
+    size_t done = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 07777) != mode || (size_t)st.st_size != n)
+        return false;
+    while (done < n) {
+        const size_t want = n - done < sizeof(chunk) ? n - done : sizeof(chunk);
+        const ssize_t got = read(fd, chunk, want);
+        if (got <= 0 || memcmp(chunk, data + done, (size_t)got) != 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+static int write_all(int fd, const char *data, size_t n) {
+    while (n) {
+        const ssize_t put = write(fd, data, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        data += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+static int fill(int fd, const void *data, size_t n, mode_t mode, bool durable) {
+    const int r = write_all(fd, data, n);
+
+    if (r < 0)
+        return r;
+    return fchmod(fd, mode) < 0 || (durable && fsync(fd) < 0) ? -errno : 0;
+}
+
+static int sync_folder(const char *folder) {
+    nc_cleanup(close_fd) const int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+
+    /* A file system that cannot sync folders says EINVAL: nothing is left to do there. */
+    return fd < 0 || (fsync(fd) < 0 && errno != EINVAL) ? -errno : 0;
+}
+
+static int write_new(const char *path, const char *folder, const void *data, size_t n, mode_t mode, bool durable) {
+    nc_auto_free char *temporary = nc_asprintf("%s/.%s.XXXXXX", folder, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+    const int fd = mkostemp(temporary, O_CLOEXEC);
+
+    if (fd < 0)
+        return -errno;
+    int r = fill(fd, data, n, mode, durable);
+    if (close(fd) < 0 && r == 0)
+        r = -errno;
+    if (r == 0 && rename(temporary, path) < 0)
+        r = -errno;
+    if (r < 0) {
+        (void)unlink(temporary);
+        return r;
+    }
+    return durable ? sync_folder(folder) : 0;
+}
+
+int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct nc_err *err) {
+    const char *slash = strrchr(path, '/');
+    nc_auto_free char *folder = !slash ? nc_strdup(".") : slash == path ? nc_strdup("/") : nc_strndup(path, (size_t)(slash - path));
+
+    if (is_same(path, data, n, mode))
+        return 1;
+    int r = nc_mkdir_p(folder, err);
+    if (r < 0)
+        return r;
+    r = write_new(path, folder, data, n, mode, durable);
+    return r < 0 ? fail(err, -r, "write", path) : 0;
+}

@@ -1,0 +1,159 @@
+/*
+ * JSON out: deterministic, always valid, all or nothing.
+ *
+ * Where the buffer's cap would be passed, nothing of the value stays in it. Bytes that are not UTF-8 become U+FFFD.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "nc/str.h"
+#include "nc/value.h"
+#include "number.h"
+#include "utf8.h"
+
+struct writer {
+    struct nc_buf *out;
+    unsigned indent;
+    bool full; /* the cap was reached; everything after that is dropped */
+};
+
+static void put(struct writer *w, const char *s, size_t n) {
+    if (!w->full && nc_buf_add(w->out, s, n) < 0)
+        w->full = true;
+}
+
+static void put_text(struct writer *w, const char *s) {
+    put(w, s, strlen(s));
+}
+
+/* The escape of an ASCII character, or NULL where it stands for itself. */
+static const char *escape_of(unsigned char c, char buf[static 8]) {
+    switch (c) {
+    case '"':
+        return "\\\"";
+    case '\\':
+        return "\\\\";
+    case '\b':
+        return "\\b";
+    case '\f':
+        return "\\f";
+    case '\n':
+        return "\\n";
+    case '\r':
+        return "\\r";
+    case '\t':
+        return "\\t";
+    default:
+        if (c >= 0x20)
+            return NULL;
+        snprintf(buf, 8, "\\u%04x", c);
+        return buf;
+    }
+}
+
+static void write_string(struct writer *w, const char *text) {
+    const size_t n = strlen(text);
+    size_t plain = 0; /* the start of what is not yet written and needs no escape */
+
+    put_text(w, "\"");
+    for (size_t i = 0; i < n;) {
+        char buf[8];
+        uint32_t c;
+        const size_t length = nc_utf8_next(text + i, n - i, &c);
+        const char *escape = length == 0 ? "\xef\xbf\xbd" : length == 1 ? escape_of((unsigned char)c, buf) : NULL;
+        const size_t next = i + (length ? length : 1);
+        if (escape) {
+            put(w, text + plain, i - plain);
+            put_text(w, escape);
+            plain = next;
+        }
+        i = next;
+    }
+    put(w, text + plain, n - plain);
+    put_text(w, "\"");
+}
+
+static void write_scalar(struct writer *w, const struct nc_value *v) {
+    char buf[NC_NUMBER_SIZE];
+    const double d = v->type == NC_VALUE_FLOAT ? nc_number_of(v) : 0;
+
+    switch (v->type) {
+    case NC_VALUE_BOOL:
+        put_text(w, v->boolean ? "true" : "false");
+        break;
+    case NC_VALUE_INT:
+        snprintf(buf, sizeof(buf), "%" PRId64, v->integer);
+        put_text(w, buf);
+        break;
+    case NC_VALUE_FLOAT:
+        if (isfinite(d))
+            nc_number_write(d, buf);
+        put_text(w, isfinite(d) ? buf : "null");
+        break;
+    case NC_VALUE_STRING:
+        write_string(w, v->text);
+        break;
+    case NC_VALUE_NULL:
+    case NC_VALUE_MAP:
+    case NC_VALUE_LIST:
+    case _NC_VALUE_TYPE_MAX:
+        put_text(w, "null");
+        break;
+    }
+}
+
+static void new_line(struct writer *w, unsigned depth) {
+    if (!w->indent)
+        return;
+    put_text(w, "\n");
+    for (unsigned i = 0; i < depth * w->indent; i++)
+        put_text(w, " ");
+}
+
+static void write_value(struct writer *w, const struct nc_value *v, unsigned depth) {
+    const bool map = v && v->type == NC_VALUE_MAP;
+
+    if (!v || (!map && v->type != NC_VALUE_LIST)) {
+        write_scalar(w, v ? v : &(const struct nc_value){0});
+        return;
+    }
+    put_text(w, map ? "{" : "[");
+    for (size_t i = 0; i < v->n && !w->full; i++) {
+        if (i)
+            put_text(w, ",");
+        new_line(w, depth + 1);
+        if (map) {
+            write_string(w, v->members[i].key);
+            put_text(w, w->indent ? ": " : ":");
+        }
+        write_value(w, map ? v->members[i].value : v->items[i], depth + 1);
+    }
+    if (v->n)
+        new_line(w, depth);
+    put_text(w, map ? "}" : "]");
+}
+
+static void finish(struct writer *w, size_t before) {
+    if (!w->full || !w->out->data)
+        return;
+    w->out->len = before;
+    w->out->data[before] = '\0';
+}
+
+void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent) {
+    const size_t before = out->len;
+    struct writer w = {.out = out, .indent = indent};
+
+    write_value(&w, v, 0);
+    finish(&w, before);
+}
+
+void nc_json_write_string(struct nc_buf *out, const char *text) {
+    const size_t before = out->len;
+    struct writer w = {.out = out};
+
+    write_string(&w, text ? text : "");
+    finish(&w, before);
+}

@@ -1,0 +1,194 @@
+/*
+ * Text predicates, strict numbers, quoting for messages, the nearest known name.
+ *
+ * Knows UTF-8 and nothing else: no locale, no guesses.
+ */
+#include "nc/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "utf8.h"
+
+#define QUOTE_MAX_CHARACTERS 80
+#define NEAREST_MAX_LENGTH 64
+
+size_t nc_utf8_next(const char *s, size_t n, uint32_t *ret) {
+    const unsigned char first = (unsigned char)s[0];
+    const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    uint32_t c = length == 1 ? first : first & (0x7fu >> length);
+
+    if (length == 0 || length > n)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if (((unsigned char)s[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | ((unsigned char)s[i] & 0x3f);
+    }
+    if (c < smallest[length] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+        return 0;
+    *ret = c;
+    return length;
+}
+
+bool nc_streq(const char *a, const char *b) {
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool nc_starts_with(const char *s, const char *prefix) {
+    return s && prefix && strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool nc_ends_with(const char *s, const char *suffix) {
+    if (!s || !suffix)
+        return false;
+    const size_t n = strlen(s);
+    const size_t tail = strlen(suffix);
+    return n >= tail && strcmp(s + n - tail, suffix) == 0;
+}
+
+static bool is_control(uint32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0);
+}
+
+bool nc_is_text(const char *data, size_t n) {
+    for (size_t i = 0; i < n;) {
+        uint32_t c;
+        const size_t length = nc_utf8_next(data + i, n - i, &c);
+        if (length == 0 || (is_control(c) && c != '\t' && c != '\n' && c != '\r'))
+            return false;
+        i += length;
+    }
+    return true;
+}
+
+int nc_parse_u64(const char *s, uint64_t *ret) {
+    uint64_t v = 0;
+
+    if (!s || !*s)
+        return -EINVAL;
+    for (const char *p = s; *p; p++)
+        if (*p < '0' || *p > '9')
+            return -EINVAL;
+    for (; *s; s++)
+        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+            return -ERANGE;
+    *ret = v;
+    return 0;
+}
+
+int nc_parse_i64(const char *s, int64_t *ret) {
+    const bool negative = s && *s == '-';
+    uint64_t v;
+    const int r = nc_parse_u64(negative ? s + 1 : s, &v);
+
+    if (r < 0)
+        return r;
+    if (v > (uint64_t)INT64_MAX + (negative ? 1 : 0))
+        return -ERANGE;
+    *ret = !negative ? (int64_t)v : v == 0 ? 0 : -(int64_t)(v - 1) - 1;
+    return 0;
+}
+
+/* Characters that would move, hide or reorder what stands around them: line and paragraph separators, zero-width and
+ * direction marks, the byte order mark. */
+static bool is_deceptive(uint32_t c) {
+    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+static void quote_char(struct nc_buf *b, const char *s, size_t length, uint32_t c) {
+    if (c == '\n')
+        nc_buf_puts(b, "\\n");
+    else if (c == '\r')
+        nc_buf_puts(b, "\\r");
+    else if (c == '\t')
+        nc_buf_puts(b, "\\t");
+    else if (c == '\'' || c == '\\')
+        nc_buf_printf(b, "\\%c", (char)c);
+    else if (c < 0x80 && is_control(c))
+        nc_buf_printf(b, "\\x%02x", c);
+    else if (is_control(c) || is_deceptive(c))
+        nc_buf_printf(b, "\\u%04x", c);
+    else
+        nc_buf_add(b, s, length);
+}
+
+char *nc_quote(const char *data, size_t n) {
+    struct nc_buf b = NC_BUF_INIT;
+    size_t i = 0;
+
+    nc_buf_putc(&b, '\'');
+    for (size_t characters = 0; i < n && characters < QUOTE_MAX_CHARACTERS; characters++) {
+        uint32_t c;
+        const size_t length = nc_utf8_next(data + i, n - i, &c);
+        if (length)
+            quote_char(&b, data + i, length, c);
+        else
+            nc_buf_printf(&b, "\\x%02x", (unsigned char)data[i]);
+        i += length ? length : 1;
+    }
+    nc_buf_puts(&b, i < n ? "…'" : "'");
+    return nc_buf_steal(&b);
+}
+
+static bool is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+char *nc_trim(char *s) {
+    size_t n = strlen(s);
+    size_t lead = 0;
+
+    while (n > 0 && is_space(s[n - 1]))
+        n--;
+    while (lead < n && is_space(s[lead]))
+        lead++;
+    memmove(s, s + lead, n - lead);
+    s[n - lead] = '\0';
+    return s;
+}
+
+/* Edit distance with insertions, deletions and replacements, ASCII case folded; both at most NEAREST_MAX_LENGTH long. */
+static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
+    size_t row[NEAREST_MAX_LENGTH + 1];
+
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            const bool same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+            size_t best = diagonal + (same ? 0 : 1);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+const char *nc_nearest(const char *s, const char *const *names) {
+    const size_t n = strlen(s);
+    const char *nearest = NULL;
+    size_t best = n / 3 + 1; /* not good enough yet */
+
+    if (n > NEAREST_MAX_LENGTH)
+        return NULL;
+    for (; *names; names++) {
+        const size_t length = strlen(*names);
+        if (length > NEAREST_MAX_LENGTH)
+            continue;
+        const size_t d = distance(s, n, *names, length);
+        if (d < best) {
+            best = d;
+            nearest = *names;
+        }
+    }
+    return nearest;
+}

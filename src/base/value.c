@@ -1,0 +1,235 @@
+/*
+ * The document tree: making, reading, changing and comparing values.
+ *
+ * Knows no syntax. Depth is bounded by the parsers (NC_VALUE_MAX_DEPTH), so recursion over a tree is, too; the chain of
+ * overridden values is as long as a user's list of documents and is walked in a loop.
+ */
+#include "nc/value.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "number.h"
+#include "nc/str.h"
+
+struct nc_value *nc_value_new(enum nc_value_type type) {
+    struct nc_value *v = nc_calloc(1, sizeof(*v));
+
+    v->type = type;
+    return v;
+}
+
+struct nc_value *nc_value_new_string(const char *text) {
+    struct nc_value *v = nc_value_new(NC_VALUE_STRING);
+
+    v->text = nc_strdup(text ? text : "");
+    return v;
+}
+
+struct nc_value *nc_value_new_int(int64_t i) {
+    struct nc_value *v = nc_value_new(NC_VALUE_INT);
+
+    v->integer = i;
+    return v;
+}
+
+struct nc_value *nc_value_new_bool(bool b) {
+    struct nc_value *v = nc_value_new(NC_VALUE_BOOL);
+
+    v->boolean = b;
+    return v;
+}
+
+struct nc_value *nc_value_free(struct nc_value *v) {
+    while (v) {
+        struct nc_value *older = v->overrode;
+        for (size_t i = 0; i < v->n && v->type == NC_VALUE_MAP; i++) {
+            free(v->members[i].key);
+            nc_value_free(v->members[i].value);
+        }
+        for (size_t i = 0; i < v->n && v->type == NC_VALUE_LIST; i++)
+            nc_value_free(v->items[i]);
+        free(v->members);
+        free(v->items);
+        free(v->text);
+        free(v);
+        v = older;
+    }
+    return NULL;
+}
+
+void nc_value_freep(struct nc_value **v) {
+    nc_value_free(*v);
+}
+
+void nc_values_free(struct nc_value **v, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        nc_value_free(v[i]);
+    free(v);
+}
+
+struct nc_value *nc_value_copy(const struct nc_value *v) {
+    if (!v)
+        return NULL;
+    struct nc_value *copy = nc_value_new(v->type);
+
+    copy->mark = v->mark;
+    copy->boolean = v->boolean;
+    copy->integer = v->integer;
+    copy->text = nc_strdup(v->text);
+    for (size_t i = 0; i < v->n && v->type == NC_VALUE_MAP; i++) {
+        struct nc_member *m = nc_append(&copy->members, &copy->n);
+        m->key = nc_strdup(v->members[i].key);
+        m->mark = v->members[i].mark;
+        m->value = nc_value_copy(v->members[i].value);
+    }
+    for (size_t i = 0; i < v->n && v->type == NC_VALUE_LIST; i++)
+        nc_value_push(copy, nc_value_copy(v->items[i]));
+    return copy;
+}
+
+static bool is_number(const struct nc_value *v) {
+    return v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT;
+}
+
+static bool maps_equal(const struct nc_value *a, const struct nc_value *b) {
+    for (size_t i = 0; i < a->n; i++) {
+        const struct nc_value *other = nc_value_get(b, a->members[i].key);
+        if (!other || !nc_value_equal(a->members[i].value, other))
+            return false;
+    }
+    return true;
+}
+
+static bool lists_equal(const struct nc_value *a, const struct nc_value *b) {
+    for (size_t i = 0; i < a->n; i++)
+        if (!nc_value_equal(a->items[i], b->items[i]))
+            return false;
+    return true;
+}
+
+bool nc_value_equal(const struct nc_value *a, const struct nc_value *b) {
+    if (!a || !b)
+        return a == b;
+    if (a->type != b->type)
+        return is_number(a) && is_number(b) && nc_number_of(a) == nc_number_of(b);
+    switch (a->type) {
+    case NC_VALUE_NULL:
+    case _NC_VALUE_TYPE_MAX:
+        return true;
+    case NC_VALUE_BOOL:
+        return a->boolean == b->boolean;
+    case NC_VALUE_INT:
+        return a->integer == b->integer;
+    case NC_VALUE_FLOAT:
+        return nc_streq(a->text, b->text) || nc_number_of(a) == nc_number_of(b);
+    case NC_VALUE_STRING:
+        return nc_streq(a->text, b->text);
+    case NC_VALUE_MAP:
+        return a->n == b->n && maps_equal(a, b);
+    case NC_VALUE_LIST:
+        return a->n == b->n && lists_equal(a, b);
+    }
+    return false;
+}
+
+static struct nc_member *find(const struct nc_value *v, const char *key, size_t n) {
+    for (size_t i = 0; v && v->type == NC_VALUE_MAP && i < v->n; i++)
+        if (strncmp(v->members[i].key, key, n) == 0 && v->members[i].key[n] == '\0')
+            return &v->members[i];
+    return NULL;
+}
+
+struct nc_value *nc_value_get(const struct nc_value *v, const char *key) {
+    const struct nc_member *m = find(v, key, strlen(key));
+
+    return m ? m->value : NULL;
+}
+
+struct nc_value *nc_value_path(const struct nc_value *v, const char *path) {
+    for (;;) {
+        const size_t n = strcspn(path, ".");
+        const struct nc_member *m = find(v, path, n);
+        if (!m || path[n] == '\0')
+            return m ? m->value : NULL;
+        v = m->value;
+        path += n + 1;
+    }
+}
+
+const char *nc_value_string(const struct nc_value *v) {
+    return v && v->type == NC_VALUE_STRING ? v->text : NULL;
+}
+
+const char *nc_value_get_string(const struct nc_value *v, const char *key) {
+    return nc_value_string(nc_value_get(v, key));
+}
+
+const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]) {
+    if (!v)
+        return NULL;
+    if (v->type == NC_VALUE_STRING || v->type == NC_VALUE_FLOAT)
+        return v->text;
+    if (v->type == NC_VALUE_BOOL)
+        return v->boolean ? "true" : "false";
+    if (v->type != NC_VALUE_INT)
+        return NULL;
+    snprintf(buf, 32, "%" PRId64, v->integer);
+    return buf;
+}
+
+void nc_value_set(struct nc_value *map, const char *key, struct nc_value *value) {
+    struct nc_member *m = find(map, key, strlen(key));
+
+    if (m) {
+        nc_value_free(m->value);
+    } else {
+        m = nc_append(&map->members, &map->n);
+        m->key = nc_strdup(key);
+    }
+    m->mark = value->mark;
+    m->value = value;
+}
+
+void nc_value_set_string(struct nc_value *map, const char *key, const char *text) {
+    nc_value_set(map, key, nc_value_new_string(text));
+}
+
+void nc_value_set_int(struct nc_value *map, const char *key, int64_t i) {
+    nc_value_set(map, key, nc_value_new_int(i));
+}
+
+void nc_value_set_bool(struct nc_value *map, const char *key, bool b) {
+    nc_value_set(map, key, nc_value_new_bool(b));
+}
+
+void nc_value_push(struct nc_value *list, struct nc_value *value) {
+    *nc_append(&list->items, &list->n) = value;
+}
+
+bool nc_value_remove(struct nc_value *map, const char *key) {
+    struct nc_member *m = find(map, key, strlen(key));
+
+    if (!m)
+        return false;
+    free(m->key);
+    nc_value_free(m->value);
+    map->n--;
+    memmove(m, m + 1, (size_t)(map->members + map->n - m) * sizeof(*m));
+    return true;
+}
+
+static int compare_members(const void *a, const void *b) {
+    return strcmp(((const struct nc_member *)a)->key, ((const struct nc_member *)b)->key);
+}
+
+void nc_value_sort(struct nc_value *v) {
+    if (v->type == NC_VALUE_MAP) {
+        if (v->n > 1)
+            qsort(v->members, v->n, sizeof(*v->members), compare_members);
+        for (size_t i = 0; i < v->n; i++)
+            nc_value_sort(v->members[i].value);
+    }
+    for (size_t i = 0; i < v->n && v->type == NC_VALUE_LIST; i++)
+        nc_value_sort(v->items[i]);
+}

@@ -1,0 +1,213 @@
+/*
+ * YAML in, over libyaml's events.
+ *
+ * The only file that includes yaml.h. A document here is data: anchors, aliases, tags, merge keys, keys that are no text
+ * and duplicate keys are refused, each with its line and column. Depth and count are capped while reading, not after.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <yaml.h>
+
+#include "nc/str.h"
+#include "nc/value.h"
+#include "number.h"
+#include "yaml-scalar.h"
+
+struct reader {
+    yaml_parser_t parser;
+    unsigned source;
+    size_t nodes;
+    struct nc_value *open[NC_VALUE_MAX_DEPTH]; /* containers around the place being read, outermost first; borrowed */
+    size_t depth;
+    struct nc_value *root; /* of the document being read */
+    bool root_is_empty;    /* nothing was written: the document is left out */
+    struct nc_value **documents;
+    size_t n_documents;
+    struct nc_err *err;
+};
+
+static struct nc_mark mark_of(const struct reader *r, const yaml_mark_t *m) {
+    return (struct nc_mark){.source = r->source, .line = (unsigned)m->line + 1, .column = (unsigned)m->column + 1};
+}
+
+static int fail(struct reader *r, struct nc_mark mark, const char *what) {
+    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s", mark.line, mark.column, what);
+}
+
+static int fail_parser(struct reader *r) {
+    const yaml_parser_t *p = &r->parser;
+    const char *problem = p->problem ? p->problem : "not YAML";
+
+    if (p->error != YAML_READER_ERROR)
+        return fail(r, mark_of(r, &p->problem_mark), problem);
+    const struct nc_mark mark = mark_of(r, &p->mark);
+    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s (byte %zu)", mark.line, mark.column, problem,
+                      p->problem_offset);
+}
+
+static struct nc_value *innermost(struct reader *r) {
+    return r->depth ? r->open[r->depth - 1] : NULL;
+}
+
+/* In a map whose last member has its key but not yet its value. */
+static bool wants_value(const struct nc_value *map) {
+    return map->n && !map->members[map->n - 1].value;
+}
+
+/* Hangs v (consumed) where the stream stands. */
+static void place(struct reader *r, struct nc_value *v) {
+    struct nc_value *parent = innermost(r);
+
+    if (!parent)
+        r->root = v;
+    else if (parent->type == NC_VALUE_LIST)
+        nc_value_push(parent, v);
+    else
+        parent->members[parent->n - 1].value = v;
+}
+
+/* The map that waits for a key, or NULL. */
+static struct nc_value *key_place(struct reader *r) {
+    struct nc_value *parent = innermost(r);
+
+    return parent && parent->type == NC_VALUE_MAP && !wants_value(parent) ? parent : NULL;
+}
+
+static int read_key(struct reader *r, struct nc_value *map, struct nc_value *key, bool plain) {
+    if (plain && strcmp(key->text ? key->text : "", "<<") == 0)
+        return fail(r, key->mark, "merge keys (<<) are not supported, write the keys out");
+    if (key->type != NC_VALUE_STRING)
+        return fail(r, key->mark, "this key is not text, put it in quotes");
+    struct nc_member *m = nc_append(&map->members, &map->n);
+    m->key = nc_steal(&key->text);
+    m->mark = key->mark;
+    return 0;
+}
+
+static int check_node(struct reader *r, struct nc_mark mark, const yaml_char_t *anchor, const yaml_char_t *tag) {
+    if (anchor)
+        return fail(r, mark, "anchors are not supported, write the value out");
+    if (tag)
+        return fail(r, mark, "tags are not supported, remove it (quotes make text)");
+    if (++r->nodes > NC_VALUE_MAX_NODES)
+        return fail(r, mark, "too many values");
+    return 0;
+}
+
+static int read_scalar(struct reader *r, const yaml_event_t *e) {
+    const char *text = (const char *)e->data.scalar.value;
+    const bool plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_STRING);
+
+    v->mark = mark_of(r, &e->start_mark);
+    const int bad = check_node(r, v->mark, e->data.scalar.anchor, e->data.scalar.tag);
+    if (bad)
+        return bad;
+    if (strlen(text) != e->data.scalar.length)
+        return fail(r, v->mark, "a NUL character in text");
+    if (!plain)
+        v->text = nc_strdup(text);
+    else if (!nc_yaml_resolve_plain(v, text))
+        return fail(r, v->mark, "infinity and NaN are not supported");
+    struct nc_value *map = key_place(r);
+    if (map)
+        return read_key(r, map, v, plain);
+    if (!innermost(r))
+        r->root_is_empty = plain && !*text;
+    place(r, nc_steal(&v));
+    return 0;
+}
+
+static int open_container(struct reader *r, const yaml_event_t *e) {
+    const bool map = e->type == YAML_MAPPING_START_EVENT;
+    const struct nc_mark mark = mark_of(r, &e->start_mark);
+    const int bad = check_node(r, mark, map ? e->data.mapping_start.anchor : e->data.sequence_start.anchor,
+                               map ? e->data.mapping_start.tag : e->data.sequence_start.tag);
+
+    if (bad)
+        return bad;
+    if (key_place(r))
+        return fail(r, mark, "this key is not text, put it in quotes");
+    if (r->depth == NC_VALUE_MAX_DEPTH)
+        return fail(r, mark, "nested too deep");
+    struct nc_value *v = nc_value_new(map ? NC_VALUE_MAP : NC_VALUE_LIST);
+    v->mark = mark;
+    place(r, v);
+    r->open[r->depth++] = v;
+    return 0;
+}
+
+static int close_container(struct reader *r) {
+    struct nc_value *v = r->open[--r->depth];
+    const struct nc_member *duplicate = v->type == NC_VALUE_MAP ? nc_duplicate_key(v) : NULL;
+
+    if (!duplicate)
+        return 0;
+    nc_auto_free char *quoted = nc_quote(duplicate->key, strlen(duplicate->key));
+    nc_auto_free char *what = nc_asprintf("key %s stands here a second time", quoted);
+    return fail(r, duplicate->mark, what);
+}
+
+static void close_document(struct reader *r) {
+    if (r->root && !r->root_is_empty)
+        *nc_append(&r->documents, &r->n_documents) = nc_steal(&r->root);
+    r->root = nc_value_free(r->root);
+    r->root_is_empty = false;
+}
+
+static int read_event(struct reader *r, const yaml_event_t *e) {
+    switch (e->type) {
+    case YAML_ALIAS_EVENT:
+        return fail(r, mark_of(r, &e->start_mark), "aliases are not supported, write the value out");
+    case YAML_SCALAR_EVENT:
+        return read_scalar(r, e);
+    case YAML_SEQUENCE_START_EVENT:
+    case YAML_MAPPING_START_EVENT:
+        return open_container(r, e);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        return close_container(r);
+    case YAML_DOCUMENT_END_EVENT:
+        close_document(r);
+        return 0;
+    case YAML_NO_EVENT:
+    case YAML_STREAM_START_EVENT:
+    case YAML_STREAM_END_EVENT:
+    case YAML_DOCUMENT_START_EVENT:
+        return 0;
+    }
+    return 0;
+}
+
+static int read_stream(struct reader *r) {
+    for (bool more = true; more;) {
+        yaml_event_t e;
+        if (!yaml_parser_parse(&r->parser, &e))
+            return fail_parser(r);
+        more = e.type != YAML_STREAM_END_EVENT;
+        const int bad = read_event(r, &e);
+        yaml_event_delete(&e);
+        if (bad)
+            return bad;
+    }
+    return 0;
+}
+
+int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret, size_t *ret_n, struct nc_err *err) {
+    struct reader r = {.source = source, .err = err};
+
+    if (!yaml_parser_initialize(&r.parser))
+        return nc_err_set(err, NC_ERR_HOST, ENOMEM, "YAML: out of memory");
+    yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)(n ? data : ""), n);
+    const int bad = read_stream(&r);
+    yaml_parser_delete(&r.parser);
+    if (bad) {
+        nc_value_free(r.root);
+        nc_values_free(r.documents, r.n_documents);
+        return bad;
+    }
+    *ret = r.documents;
+    *ret_n = r.n_documents;
+    return 0;
+}
