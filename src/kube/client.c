@@ -1,0 +1,209 @@
+/*
+ * Requests to one API server under one identity: blocking for one-shot commands, asynchronous for
+ * the daemon.
+ *
+ * Knows when a token must be replaced (a 401, once a request) and how the time limit is shared by
+ * the two sendings. Must not know what the requests mean, and never logs.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nc/str.h"
+
+#include "wire.h"
+
+struct nc_kube_req {
+    struct nc_kube *kube;
+    struct nc_kube_req *next, *prev;
+    struct nc_kube_message message;
+    struct nc_http_req *http;
+    nc_kube_done_fn done;
+    void *userdata;
+    uint64_t started_usec;
+    bool is_second;
+};
+
+static int check_server(const char *server, struct nc_err *err) {
+    if (!nc_starts_with(server, "https://") || strlen(server) == strlen("https://"))
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "the API server's address must be https://HOST[:PORT]");
+    for (const char *p = server; *p; p++)
+        if (*p <= ' ' || *p > '~' || strchr("?#@\\", *p))
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                              "the API server's address has a character that none has: "
+                              "https://HOST[:PORT] is wanted");
+    return 0;
+}
+
+int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc_kube **ret,
+                struct nc_err *err) {
+    struct nc_kube *k;
+    size_t n;
+    const int r = check_server(o->server ? o->server : "", err);
+
+    if (r < 0)
+        return r;
+    k = nc_calloc(1, sizeof(*k));
+    k->http = http;
+    n = strlen(o->server);
+    while (o->server[n - 1] == '/')
+        n--;
+    k->server = nc_strndup(o->server, n);
+    k->tls = o->tls;
+    k->token = o->token;
+    k->userdata = o->userdata;
+    k->user_agent = nc_strdup(o->user_agent ? o->user_agent : "nodeclaimd");
+    *ret = k;
+    return 0;
+}
+
+struct nc_kube *nc_kube_free(struct nc_kube *k) {
+    if (!k)
+        return NULL;
+    while (k->reqs)
+        nc_kube_cancel(k->reqs);
+    free(k->server);
+    free(k->user_agent);
+    free(k);
+    return NULL;
+}
+
+static int check_limits(const struct nc_kube_call *c, struct nc_err *err) {
+    return c->timeout_usec > 0
+               ? 0
+               : nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a request needs a time limit", c->what);
+}
+
+/* Sends once. Returns what nc_kube_judge returns. */
+static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint64_t started_usec,
+                        bool refuse, struct nc_value **ret_object,
+                        struct nc_kube_status *ret_status, struct nc_err *err) {
+    struct nc_strv headers = NC_STRV_INIT;
+    struct nc_http_options o;
+    struct nc_http_answer answer = {0};
+    int r = nc_kube_message_options(k, m, refuse, &headers, &o, err);
+
+    if (r < 0)
+        return r;
+    o.timeout_usec = nc_kube_time_left(started_usec, m->timeout_usec);
+    r = nc_http_perform(k->http, &o, &answer, err);
+    nc_kube_headers_done(&headers);
+    if (r == 0)
+        r = nc_kube_judge(&answer.result, m->what, ret_object, ret_status, err);
+    nc_http_answer_done(&answer);
+    return r;
+}
+
+int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object,
+                    struct nc_kube_status *ret_status, struct nc_err *err) {
+    const uint64_t started_usec = nc_kube_now_usec();
+    struct nc_kube_message m;
+    struct nc_kube_status status = {0};
+    int r = check_limits(c, err);
+
+    if (r == 0)
+        r = nc_kube_message_init(k, c, &m, err);
+    if (r == 0) {
+        r = perform_once(k, &m, started_usec, false, ret_object, &status, err);
+        if (r < 0 && status.http == 401 && k->token)
+            r = perform_once(k, &m, started_usec, true, ret_object, &status, err);
+        nc_kube_message_done(&m);
+    }
+    if (ret_status)
+        *ret_status = status;
+    return r;
+}
+
+static void unlink_req(struct nc_kube_req *q) {
+    if (q->prev)
+        q->prev->next = q->next;
+    else
+        q->kube->reqs = q->next;
+    if (q->next)
+        q->next->prev = q->prev;
+}
+
+static void free_req(struct nc_kube_req *q) {
+    unlink_req(q);
+    nc_kube_message_done(&q->message);
+    free(q);
+}
+
+static void on_done(void *userdata, const struct nc_http_result *result);
+
+static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
+    struct nc_strv headers = NC_STRV_INIT;
+    struct nc_http_options o;
+    int r = nc_kube_message_options(q->kube, &q->message, refuse, &headers, &o, err);
+
+    if (r < 0)
+        return r;
+    o.timeout_usec = nc_kube_time_left(q->started_usec, q->message.timeout_usec);
+    o.on_done = on_done;
+    o.userdata = q;
+    r = nc_http_start(q->kube->http, &o, &q->http, err);
+    nc_kube_headers_done(&headers);
+    return r;
+}
+
+/* The request is gone before its owner hears of it: the callback may free everything, the handle
+ * included. */
+static void finish(struct nc_kube_req *q, const struct nc_value *object,
+                   const struct nc_kube_status *status, const struct nc_err *err) {
+    const nc_kube_done_fn done = q->done;
+    void *userdata = q->userdata;
+
+    free_req(q);
+    done(userdata, object, status, err);
+}
+
+static void on_done(void *userdata, const struct nc_http_result *result) {
+    struct nc_kube_req *q = userdata;
+    nc_auto_value struct nc_value *object = NULL;
+    struct nc_kube_status status;
+    struct nc_err err = NC_ERR_INIT;
+    int r = nc_kube_judge(result, q->message.what, &object, &status, &err);
+
+    q->http = NULL;
+    if (r < 0 && status.http == 401 && q->kube->token && !q->is_second) {
+        q->is_second = true;
+        if (send_req(q, true, &err) == 0)
+            return;
+    }
+    finish(q, object, &status, &err);
+}
+
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
+                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+    struct nc_kube_message m;
+    struct nc_kube_req *q;
+    int r = check_limits(c, err);
+
+    if (r == 0)
+        r = nc_kube_message_init(k, c, &m, err);
+    if (r < 0)
+        return r;
+    q = nc_calloc(1, sizeof(*q));
+    *q = (struct nc_kube_req){
+        .kube = k, .message = m, .done = done, .userdata = userdata, .next = k->reqs};
+    q->started_usec = nc_kube_now_usec();
+    if (k->reqs)
+        k->reqs->prev = q;
+    k->reqs = q;
+    r = send_req(q, false, err);
+    if (r < 0) {
+        free_req(q);
+        return r;
+    }
+    if (ret)
+        *ret = q;
+    return 0;
+}
+
+struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *q) {
+    if (q) {
+        nc_http_cancel(q->http);
+        free_req(q);
+    }
+    return NULL;
+}

@@ -1,0 +1,137 @@
+/*
+ * Core/v1 Events in namespace default, which a node may write before its own Node exists.
+ *
+ * An Event's name follows from what it says, so that a create whose answer was lost can simply be
+ * sent again: "already exists" is success. Type, count, both times and the source are always
+ * filled, or `kubectl describe` shows gaps. Only core/v1: the node authorizer knows no
+ * events.k8s.io.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nc/kube.h"
+#include "nc/str.h"
+
+#include "wire.h"
+
+#define EVENTS "/api/v1/namespaces/default/events"
+#define COMPONENT "nodeclaimd"
+#define MAX_MESSAGE 1024
+#define MAX_NAME 236 /* of a DNS subdomain's 253, with room for a dot and 16 hexadecimal digits */
+#define MAX_ANSWER ((size_t)64 << 10)
+
+/* "c5-x7k2q.1f0c…": the object's name and a sum over what makes this Event itself. */
+static char *event_name(const struct nc_event *e) {
+    char when[32];
+    size_t n = strnlen(e->name, MAX_NAME);
+    uint64_t sum = NC_KUBE_HASH_SEED;
+
+    snprintf(when, sizeof(when), "%" PRIu64, e->first_usec);
+    sum = nc_kube_hash(sum, e->kind);
+    sum = nc_kube_hash(sum, e->uid ? e->uid : "");
+    sum = nc_kube_hash(sum, e->host ? e->host : "");
+    sum = nc_kube_hash(sum, e->reason);
+    sum = nc_kube_hash(sum, when);
+    while (n > 0 && (e->name[n - 1] == '.' || e->name[n - 1] == '-'))
+        n--;
+    return nc_asprintf("%.*s.%016" PRIx64, (int)n, e->name, sum);
+}
+
+static void set_message(struct nc_value *body, const char *message) {
+    size_t n = message ? strlen(message) : 0;
+
+    if (n > MAX_MESSAGE) {
+        n = MAX_MESSAGE;
+        while (n > 0 && ((unsigned char)message[n] & 0xc0) == 0x80)
+            n--;
+    }
+    nc_auto_free char *cut = nc_strndup(message ? message : "", n);
+    nc_value_set_string(body, "message", cut);
+}
+
+static void set_time(struct nc_value *body, const char *key, uint64_t usec) {
+    char text[32];
+
+    nc_time_format(usec, text);
+    nc_value_set_string(body, key, text);
+}
+
+static struct nc_value *involved_object(const struct nc_event *e) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "kind", e->kind);
+    nc_value_set_string(v, "apiVersion", e->api_version);
+    nc_value_set_string(v, "name", e->name);
+    if (e->uid && *e->uid)
+        nc_value_set_string(v, "uid", e->uid);
+    return v;
+}
+
+static struct nc_value *event_body(const struct nc_event *e, const char *name) {
+    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *source = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(metadata, "name", name);
+    nc_value_set_string(metadata, "namespace", "default");
+    nc_value_set_string(source, "component", COMPONENT);
+    if (e->host)
+        nc_value_set_string(source, "host", e->host);
+    nc_value_set_string(body, "apiVersion", "v1");
+    nc_value_set_string(body, "kind", "Event");
+    nc_value_set(body, "metadata", metadata);
+    nc_value_set(body, "involvedObject", involved_object(e));
+    nc_value_set_string(body, "type", e->warning ? "Warning" : "Normal");
+    nc_value_set_string(body, "reason", e->reason);
+    set_message(body, e->message);
+    nc_value_set(body, "source", source);
+    set_time(body, "firstTimestamp", e->first_usec);
+    set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);
+    nc_value_set_int(body, "count", e->count ? (int64_t)e->count : 1);
+    return body;
+}
+
+int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
+                    char **ret_name, struct nc_err *err) {
+    nc_auto_free char *name = event_name(e);
+    nc_auto_value struct nc_value *body = event_body(e, name);
+    struct nc_kube_status status;
+    struct nc_err failure = NC_ERR_INIT;
+    const struct nc_kube_call call = {.what = "create event",
+                                      .method = "POST",
+                                      .path = EVENTS,
+                                      .body = body,
+                                      .timeout_usec = timeout_usec,
+                                      .max_bytes = MAX_ANSWER};
+    const int r = nc_kube_perform(k, &call, NULL, &status, &failure);
+
+    if (r < 0 && !(status.http == 409 && nc_streq(status.reason, "AlreadyExists"))) {
+        if (err)
+            *err = failure;
+        return r;
+    }
+    if (ret_name)
+        *ret_name = nc_steal(&name);
+    return 0;
+}
+
+int nc_event_update(struct nc_kube *k, const char *created_name, const struct nc_event *e,
+                    uint64_t timeout_usec, struct nc_err *err) {
+    nc_auto_free char *escaped = nc_kube_escape(created_name);
+    nc_auto_free char *path = nc_asprintf("%s/%s", EVENTS, escaped);
+    nc_auto_value struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+    const struct nc_kube_call call = {.what = "update event",
+                                      .method = "PATCH",
+                                      .path = path,
+                                      .body = body,
+                                      .patch = NC_KUBE_PATCH_MERGE,
+                                      .timeout_usec = timeout_usec,
+                                      .max_bytes = MAX_ANSWER};
+
+    set_message(body, e->message);
+    set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);
+    nc_value_set_int(body, "count", e->count ? (int64_t)e->count : 1);
+    return nc_kube_perform(k, &call, NULL, NULL, err);
+}

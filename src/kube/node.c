@@ -1,0 +1,123 @@
+/*
+ * Pure readers of a Node, and the bodies of the patches that a node sends about itself.
+ *
+ * A Node is another program's writing: whatever has the wrong type reads as absent. Patches hold
+ * our own keys only; guard.c holds them to that.
+ */
+#include <string.h>
+
+#include "nc/kube.h"
+#include "nc/str.h"
+
+#include "wire.h"
+
+#define MAX_CONDITION_MESSAGE 1024
+
+char *nc_kube_node_path(const char *name, const char *subresource) {
+    nc_auto_free char *escaped = nc_kube_escape(name);
+
+    return nc_asprintf("/api/v1/nodes/%s%s%s", escaped, subresource ? "/" : "",
+                       subresource ? subresource : "");
+}
+
+char *nc_kube_node_selector(const char *name) {
+    nc_auto_free char *escaped = nc_kube_escape(name);
+
+    return nc_asprintf("fieldSelector=metadata.name%%3D%s", escaped);
+}
+
+/* The list at a path, or NULL where there is none. */
+static const struct nc_value *list_at(const struct nc_value *v, const char *path) {
+    const struct nc_value *list = nc_value_path(v, path);
+
+    return list && list->type == NC_VALUE_LIST ? list : NULL;
+}
+
+const struct nc_value *nc_node_condition(const struct nc_value *node, const char *type) {
+    const struct nc_value *list = list_at(node, "status.conditions");
+
+    for (size_t i = 0; list && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "type"), type))
+            return list->items[i];
+    return NULL;
+}
+
+bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason,
+                      const char **ret_message) {
+    const struct nc_value *ready = nc_node_condition(node, "Ready");
+    const char *reason = nc_value_get_string(ready, "reason");
+    const char *message = nc_value_get_string(ready, "message");
+
+    if (ret_reason)
+        *ret_reason = reason ? reason : "";
+    if (ret_message)
+        *ret_message = message ? message : "";
+    return nc_streq(nc_value_get_string(ready, "status"), "True");
+}
+
+bool nc_node_has_taint(const struct nc_value *node, const char *key, const char *effect) {
+    const struct nc_value *list = list_at(node, "spec.taints");
+
+    for (size_t i = 0; list && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "key"), key) &&
+            (!effect || nc_streq(nc_value_get_string(list->items[i], "effect"), effect)))
+            return true;
+    return false;
+}
+
+bool nc_node_is_being_deleted(const struct nc_value *node) {
+    return nc_value_string(nc_value_path(node, "metadata.deletionTimestamp")) != NULL;
+}
+
+const char *nc_node_label(const struct nc_value *node, const char *key) {
+    return nc_value_get_string(nc_value_path(node, "metadata.labels"), key);
+}
+
+/* Cut at a character's start, as the API server refuses half a character. */
+static char *cut(const char *s, size_t max) {
+    size_t n = strlen(s);
+
+    if (n > max) {
+        n = max;
+        while (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80)
+            n--;
+    }
+    return nc_strndup(s, n);
+}
+
+struct nc_value *nc_node_condition_patch(const char *type, const char *status, const char *reason,
+                                         const char *message, uint64_t now_usec,
+                                         uint64_t last_transition_usec) {
+    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *inner = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *condition = nc_value_new(NC_VALUE_MAP);
+    nc_auto_free char *text = cut(message ? message : "", MAX_CONDITION_MESSAGE);
+    char now[32];
+    char transition[32];
+
+    nc_time_format(now_usec, now);
+    nc_time_format(last_transition_usec ? last_transition_usec : now_usec, transition);
+    nc_value_set_string(condition, "type", type);
+    nc_value_set_string(condition, "status", status);
+    nc_value_set_string(condition, "reason", reason);
+    nc_value_set_string(condition, "message", text);
+    nc_value_set_string(condition, "lastHeartbeatTime", now);
+    nc_value_set_string(condition, "lastTransitionTime", transition);
+    nc_value_push(list, condition);
+    nc_value_set(inner, "conditions", list);
+    nc_value_set(root, "status", inner);
+    return root;
+}
+
+struct nc_value *nc_node_annotation_patch(const char *key, const char *value) {
+    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *annotations = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set(annotations, key,
+                 value ? nc_value_new_string(value) : nc_value_new(NC_VALUE_NULL));
+    nc_value_set(metadata, "annotations", annotations);
+    nc_value_set(root, "metadata", metadata);
+    return root;
+}

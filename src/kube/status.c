@@ -1,0 +1,150 @@
+/*
+ * What an answer means: metav1.Status read strictly, HTTP statuses mapped to error classes and
+ * remedies.
+ *
+ * Two kinds of 429 must stay apart: an eviction that a budget forbids carries the cause
+ * DisruptionBudget and often no time to wait, while API priority and fairness answers with plain
+ * text and Retry-After. Pure.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nc/str.h"
+
+#include "wire.h"
+
+#define MAX_RETRY_AFTER_SEC 86400
+
+static void say_field(const struct nc_value *v, const char *key, char *to, size_t size) {
+    const char *s = nc_value_get_string(v, key);
+
+    if (s)
+        nc_kube_say(to, size, s, strlen(s));
+}
+
+/* The cause's sentence names what the message does not: the budget that forbids an eviction. */
+static void read_causes(const struct nc_value *causes, struct nc_kube_status *ret) {
+    const struct nc_value *first =
+        causes && causes->type == NC_VALUE_LIST && causes->n > 0 ? causes->items[0] : NULL;
+    const char *sentence = nc_value_get_string(first, "message");
+    const size_t n = strlen(ret->message);
+
+    say_field(first, "reason", ret->cause, sizeof(ret->cause));
+    if (!sentence || !*sentence || n + 8 > sizeof(ret->message) || strstr(ret->message, sentence))
+        return;
+    if (n > 0)
+        memcpy(ret->message + n, ": ", 3);
+    nc_kube_say(ret->message + n + (n ? 2 : 0), sizeof(ret->message) - n - 2, sentence,
+                strlen(sentence));
+}
+
+bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *ret) {
+    const struct nc_value *code = nc_value_get(object, "code");
+    const struct nc_value *wait = nc_value_path(object, "details.retryAfterSeconds");
+
+    if (!nc_streq(nc_value_get_string(object, "kind"), "Status") ||
+        !nc_streq(nc_value_get_string(object, "apiVersion"), "v1"))
+        return false;
+    say_field(object, "reason", ret->reason, sizeof(ret->reason));
+    say_field(object, "message", ret->message, sizeof(ret->message));
+    read_causes(nc_value_path(object, "details.causes"), ret);
+    if (ret->http == 0 && code && code->type == NC_VALUE_INT && code->integer >= 100 &&
+        code->integer <= 599)
+        ret->http = (int)code->integer;
+    if (ret->retry_after_usec == 0 && wait && wait->type == NC_VALUE_INT && wait->integer > 0 &&
+        wait->integer <= MAX_RETRY_AFTER_SEC)
+        ret->retry_after_usec = (uint64_t)wait->integer * 1000000u;
+    return true;
+}
+
+static enum nc_err_class class_of(int http) {
+    if (http == 401 || http == 403)
+        return NC_ERR_AUTH;
+    if (http == 408 || http == 425 || http == 429 || http >= 500)
+        return NC_ERR_TRANSIENT;
+    return NC_ERR_PROTOCOL;
+}
+
+int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_err *err) {
+    const int r =
+        nc_err_set(err, class_of(s->http), s->http, "%s: HTTP %d%s%s%s%s", what, s->http,
+                   s->reason[0] ? " " : "", s->reason, s->message[0] ? ": " : "", s->message);
+
+    if (s->http == 401)
+        nc_err_remedy(err, "the API server does not know this credential: let the node's role or "
+                           "certificate into the cluster "
+                           "(EKS: an access entry of type EC2_LINUX, or aws-auth)");
+    else if (s->http == 403)
+        nc_err_remedy(err, "the API server knows this identity but does not allow the request: it "
+                           "must be system:node:NAME with exactly "
+                           "the node's name, in group system:nodes");
+    return r;
+}
+
+/* Where an answer is no Status (a proxy's page, priority and fairness), its first line is all there
+ * is to say. */
+static void read_refusal(const struct nc_http_result *r, struct nc_kube_status *ret) {
+    struct nc_value *object = NULL;
+
+    if (nc_json_parse(r->body ? r->body : "", r->n, &object, NULL) < 0 ||
+        !nc_kube_status_read(object, ret)) {
+        const char *end = r->n > 0 && r->body ? memchr(r->body, '\n', r->n) : NULL;
+        nc_kube_say(ret->message, sizeof(ret->message), r->body ? r->body : "",
+                    end       ? (size_t)(end - r->body)
+                    : r->body ? r->n
+                              : 0);
+    }
+    nc_value_free(object);
+}
+
+static int parse_object(const struct nc_http_result *r, const char *what, struct nc_value **ret,
+                        struct nc_err *err) {
+    struct nc_value *object = NULL;
+    int e;
+
+    if (r->n == 0) {
+        *ret = NULL;
+        return 0;
+    }
+    e = nc_json_parse(r->body, r->n, &object, err);
+    if (e < 0) {
+        if (err)
+            err->class = NC_ERR_PROTOCOL;
+        nc_err_wrap(err, "%s: HTTP %d", what, r->status);
+        return e;
+    }
+    if (object->type != NC_VALUE_MAP) {
+        nc_value_free(object);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                          "%s: HTTP %d: the answer is JSON but no object", what, r->status);
+    }
+    *ret = object;
+    return 0;
+}
+
+int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,
+                  struct nc_kube_status *ret_status, struct nc_err *err) {
+    struct nc_value *object = NULL;
+    int e;
+
+    memset(ret_status, 0, sizeof(*ret_status));
+    if (r->outcome != NC_HTTP_ANSWERED)
+        return nc_http_error(r, what, err);
+    ret_status->http = r->status;
+    ret_status->retry_after_usec = r->retry_after_usec;
+    ret_status->date_usec = r->date_usec;
+    ret_status->received_usec = r->received_usec;
+    if (r->status < 200 || r->status > 299) {
+        read_refusal(r, ret_status);
+        return nc_kube_refused(ret_status, what, err);
+    }
+    e = parse_object(r, what, &object, err);
+    if (e < 0)
+        return e;
+    if (ret_object)
+        *ret_object = object;
+    else
+        nc_value_free(object);
+    return 0;
+}

@@ -1,0 +1,62 @@
+/*
+ * Small text helpers of this layer: names in URLs, hostile words for people, a stable hash.
+ *
+ * Pure but for the monotonic clock that deadlines are counted on.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "nc/str.h"
+
+#include "wire.h"
+
+static bool is_unreserved(unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("-._~", c));
+}
+
+char *nc_kube_escape(const char *s) {
+    struct nc_buf b = NC_BUF_INIT;
+
+    for (; *s; s++) {
+        if (is_unreserved((unsigned char)*s))
+            nc_buf_putc(&b, *s);
+        else
+            nc_buf_printf(&b, "%%%02X", (unsigned char)*s);
+    }
+    return nc_buf_steal(&b);
+}
+
+void nc_kube_say(char *to, size_t size, const char *from, size_t n) {
+    const size_t room = size - 1;
+    size_t kept = n < room ? n : room;
+
+    for (size_t i = 0; i < kept; i++) {
+        const unsigned char c = (unsigned char)from[i];
+        to[i] = c > 0x20 && c < 0x7f ? from[i] : c == ' ' || (c >= '\t' && c <= '\r') ? ' ' : '?';
+    }
+    if (n > room && room > 3)
+        memcpy(to + room - 3, "...", 3);
+    while (kept > 0 && to[kept - 1] == ' ')
+        kept--;
+    to[kept] = '\0';
+}
+
+uint64_t nc_kube_hash(uint64_t sum, const char *s) {
+    for (; *s; s++)
+        sum = (sum ^ (unsigned char)*s) * 0x100000001b3u;
+    return (sum ^ 0xff) * 0x100000001b3u; /* so that "ab","c" is not "a","bc" */
+}
+
+uint64_t nc_kube_now_usec(void) {
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec) {
+    const uint64_t spent = nc_kube_now_usec() - started_usec;
+
+    return spent < timeout_usec ? timeout_usec - spent : 1;
+}

@@ -1,0 +1,76 @@
+/*
+ * What the files of this layer share: names in URLs, the rules of what may be sent, the reading of
+ * answers, and one request as bytes.
+ */
+#ifndef NC_KUBE_WIRE_H
+#define NC_KUBE_WIRE_H
+
+#include "nc/kube.h"
+#include "nc/mem.h"
+
+struct nc_kube {
+    struct nc_http *http;
+    char *server;
+    struct nc_http_tls tls;
+    nc_kube_token_fn token;
+    void *userdata;
+    char *user_agent;
+    struct nc_kube_req *reqs; /* under way, newest first */
+};
+
+/* Percent-encodes everything but RFC 3986's unreserved characters: safe as a path segment and as a
+ * query value. Owned. */
+char *nc_kube_escape(const char *s);
+
+/* Copies hostile text for a person: printable ASCII stays, white space becomes a space, the rest
+ * '?'; cut with "..." */
+void nc_kube_say(char *to, size_t size, const char *from, size_t n);
+
+/* 64-bit FNV-1a, seeded by an earlier sum or by NC_KUBE_HASH_SEED. Not for secrets. */
+#define NC_KUBE_HASH_SEED 0xcbf29ce484222325u
+uint64_t nc_kube_hash(uint64_t sum, const char *s);
+
+/* What is left of a time limit that began at `started_usec` on CLOCK_MONOTONIC; never 0, so that a
+ * late request fails as a timeout. */
+uint64_t nc_kube_now_usec(void);
+uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec);
+
+/* The rules on the wire. Refuses (NC_ERR_BUG) what this program must never send: PUT, a body on a
+ * Node that holds more than our own keys, a list or watch of Nodes or Pods without a field
+ * selector, a path that is none. */
+int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err);
+
+/* Reads a metav1.Status; false where the object is none, *ret is then untouched. Fields of a wrong
+ * type are left empty. */
+bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *ret);
+
+/* What an answer means. 0 with *ret_object (owned, NULL where there is no body; ret_object itself
+ * may be NULL) on 2xx; else negative with err filled as nc_kube_perform promises. *ret_status is
+ * filled in every case. */
+int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,
+                  struct nc_kube_status *ret_status, struct nc_err *err);
+/* The error of a refusal that `s` describes, in the same words. Always negative. */
+int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_err *err);
+
+/* One request as bytes, so that it can be sent a second time with a fresh token. */
+struct nc_kube_message {
+    char *what, *name, *method, *url;
+    struct nc_strv headers; /* without the credential */
+    struct nc_buf body;
+    bool has_body;
+    uint64_t timeout_usec;
+    size_t max_bytes;
+};
+int nc_kube_message_init(struct nc_kube *k, const struct nc_kube_call *c,
+                         struct nc_kube_message *ret, struct nc_err *err);
+void nc_kube_message_done(struct nc_kube_message *m);
+
+/* Options for one sending of it; *ret_headers is owned by the caller, wiped with
+ * nc_kube_headers_done(), and borrowed by *ret. `refuse` asks for another token than the last one.
+ */
+int nc_kube_message_options(struct nc_kube *k, const struct nc_kube_message *m, bool refuse,
+                            struct nc_strv *ret_headers, struct nc_http_options *ret,
+                            struct nc_err *err);
+void nc_kube_headers_done(struct nc_strv *headers);
+
+#endif
