@@ -1,0 +1,204 @@
+"""A system bus with nobody on it but systemd and logind, for a program that starts a unit and waits for its job.
+
+Knows: the few methods, properties and the one signal that starting a unit takes; logind's InhibitDelayMaxSec.
+Gives: `Bus`; a program finds it by DBUS_SYSTEM_BUS_ADDRESS. What starting a unit does is a callback.
+Must not: route between clients.
+"""
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from dbuswire import CALL, ERROR, RETURN, SIGNAL, Message, authenticate, read_message
+
+SYSTEMD, LOGIN, BUS = "org.freedesktop.systemd1", "org.freedesktop.login1", "org.freedesktop.DBus"
+SYSTEMD_PATH = "/org/freedesktop/systemd1"
+NO_REPLY = 1
+
+
+@dataclass
+class Unit:
+    """`start` runs when the unit is started and returns its main process (0: none); `result` is how the job ends."""
+    start: Callable[[], int] = lambda: 0
+    result: str = "done"
+    answers: bool = True                   # False: the job never ends
+    active: str = "inactive"
+    sub: str = "dead"
+    outcome: str = "success"
+    pid: int = 0
+    restarts: int = 0
+    starts: int = 0
+
+
+class Failure(Exception):
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(text)
+        self.name = name
+
+
+def seconds_usec(text: str) -> int:
+    """systemd's time spans, as far as a configuration written by a program has them."""
+    total = 0.0
+    for number, unit in re.findall(r"(\d+(?:\.\d+)?)\s*(us|usec|ms|msec|s|sec|min|m|h|hr)?", text):
+        total += float(number) * {"us": 1, "usec": 1, "ms": 1e3, "msec": 1e3, "": 1e6, "s": 1e6, "sec": 1e6, "m": 6e7, "min": 6e7,
+                                  "h": 3.6e9, "hr": 3.6e9}[unit]
+    return int(total)
+
+
+class Bus:
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.path = folder / "bus.socket"
+        self.root = root
+        self.units: dict[str, Unit] = {}
+        self.calls: list[str] = []                  # "StartUnit kubelet.service", in order
+        self.inhibit_usec = 5_000_000
+        self._serial = 100
+        self._job = 0
+        self._lock = threading.Lock()
+        self._clients: list[socket.socket] = []
+        self._listener: Optional[socket.socket] = None
+
+    @property
+    def address(self) -> str:
+        return f"unix:path={self.path}"
+
+    def __enter__(self) -> "Bus":
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.path))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        for sock in [self._listener, *self._clients]:
+            if sock:
+                try:
+                    sock.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass                             # it was gone already
+                sock.close()
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            self._clients.append(sock)
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        try:
+            authenticate(sock)
+            while True:
+                message = read_message(sock)
+                if message.type == CALL:
+                    self._answer(sock, message)
+        except (EOFError, OSError, ValueError):
+            return
+
+    def _send(self, sock: socket.socket, message: Message) -> None:
+        with self._lock:
+            self._serial += 1
+            try:
+                sock.sendall(message.encode(self._serial))
+            except OSError:
+                return                               # the client did not wait for it
+
+    def _answer(self, sock: socket.socket, call: Message) -> None:
+        sender = BUS if call.destination == BUS else ":1.1"
+        fields: dict[str, Any] = {"reply_serial": call.serial, "sender": sender, "destination": ":1.7"}
+        try:
+            signature, body = self._method(sock, call)
+            if signature:
+                fields["signature"] = signature
+            reply = Message(RETURN, 0, fields, body)
+        except Failure as exc:
+            reply = Message(ERROR, 0, {**fields, "error": exc.name, "signature": "s"}, [str(exc)])
+        if not call.flags & NO_REPLY:
+            self._send(sock, reply)
+
+    def _method(self, sock: socket.socket, call: Message) -> tuple[str, list[Any]]:
+        if call.destination == BUS:
+            return ("s", [":1.7"]) if call.member == "Hello" else ("", [])
+        if call.interface == "org.freedesktop.DBus.Properties":
+            return self._properties(call)
+        if call.destination == SYSTEMD:
+            return self._systemd(sock, call)
+        raise Failure(f"{BUS}.Error.UnknownMethod", f"Unknown method {call.member}")
+
+    # --- systemd
+    def unit(self, name: str) -> Unit:
+        if name not in self.units:
+            raise Failure(f"{SYSTEMD}.NoSuchUnit", f"Unit {name} not found.")
+        return self.units[name]
+
+    @staticmethod
+    def unit_path(name: str) -> str:
+        return f"{SYSTEMD_PATH}/unit/" + "".join(c if c.isalnum() else f"_{ord(c):02x}" for c in name)
+
+    def _systemd(self, sock: socket.socket, call: Message) -> tuple[str, list[Any]]:
+        self.calls.append(" ".join([call.member, *(str(b) for b in call.body[:1])]))
+        if call.member in ("Subscribe", "Unsubscribe", "Reload"):
+            return "", []
+        if call.member in ("GetUnit", "LoadUnit"):
+            self.unit(call.body[0])
+            return "o", [self.unit_path(call.body[0])]
+        if "logind" in str(call.body[0] if call.body else ""):
+            self._read_logind_configuration()
+            return ("o", [f"{SYSTEMD_PATH}/job/1"]) if call.member != "KillUnit" else ("", [])
+        if call.member in ("StartUnit", "RestartUnit"):
+            return "o", [self._start(sock, call.body[0])]
+        raise Failure(f"{BUS}.Error.UnknownMethod", f"Unknown method {call.member}")
+
+    def _start(self, sock: socket.socket, name: str) -> str:
+        unit = self.unit(name)
+        self._job += 1
+        job = f"{SYSTEMD_PATH}/job/{self._job}"
+        number = self._job
+
+        def finish() -> None:
+            unit.starts += 1
+            if unit.result == "done":
+                unit.pid = unit.start()
+                unit.active, unit.sub = "active", "running"
+            else:
+                unit.active, unit.sub, unit.outcome = "failed", "failed", "exit-code"
+            self._send(sock, Message(SIGNAL, 0, {"path": SYSTEMD_PATH, "interface": f"{SYSTEMD}.Manager", "member": "JobRemoved",
+                                                 "sender": ":1.1", "signature": "uoss"}, [number, job, name, unit.result]))
+
+        if unit.answers:
+            threading.Timer(0.02, finish).start()
+        return job
+
+    def _properties(self, call: Message) -> tuple[str, list[Any]]:
+        have = self._logind_properties() if call.destination == LOGIN else self._unit_properties(call.path)
+        if call.member == "GetAll":
+            return "a{sv}", [have]
+        if call.member != "Get" or call.body[1] not in have:
+            raise Failure(f"{BUS}.Error.UnknownProperty", f"Unknown property {call.body[1:]}")
+        return "v", [have[call.body[1]]]
+
+    def _unit_properties(self, path: str) -> dict[str, tuple[str, Any]]:
+        if path == SYSTEMD_PATH:
+            return {"Version": ("s", "252"), "SystemState": ("s", "running")}
+        unit = next((u for name, u in self.units.items() if self.unit_path(name) == path), None)
+        if unit is None:
+            raise Failure(f"{BUS}.Error.UnknownObject", f"Unknown object {path}")
+        return {"ActiveState": ("s", unit.active), "SubState": ("s", unit.sub), "Result": ("s", unit.outcome), "LoadState": ("s", "loaded"),
+                "MainPID": ("u", unit.pid), "NRestarts": ("u", unit.restarts)}
+
+    # --- logind
+    def _read_logind_configuration(self) -> None:
+        for path in sorted((self.root / "etc/systemd/logind.conf.d").glob("*.conf")):
+            found = re.search(r"^InhibitDelayMaxSec=(.*)$", path.read_text(), re.M)
+            if found:
+                self.inhibit_usec = seconds_usec(found[1])
+
+    def _logind_properties(self) -> dict[str, tuple[str, Any]]:
+        return {"InhibitDelayMaxUSec": ("t", self.inhibit_usec), "PreparingForShutdown": ("b", 0)}

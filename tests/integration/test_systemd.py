@@ -1,0 +1,106 @@
+"""kubelet started through systemd over D-Bus; the bus is a fake that starts the stand-in from the rendered kubelet.env."""
+from __future__ import annotations
+
+import shlex
+import subprocess
+import unittest
+
+from harness import PATIENCE, World, WorldTest
+
+from bus import Bus, Unit  # found by harness
+
+
+class WithBus(World):
+    """A world whose kubelet is a unit."""
+
+    def __init__(self, **more: object) -> None:
+        super().__init__(**more)  # type: ignore[arg-type]
+        self.unit = Unit(start=self.start_kubelet)
+
+    def __enter__(self) -> "WithBus":
+        super().__enter__()
+        conf = self.root / "etc/nodeclaimd/conf.d/10-test.yaml"
+        conf.write_text(conf.read_text().replace("start: exec", "start: systemd"))
+        self.bus = Bus(self.folder, self.root)
+        self.bus.__enter__()
+        self.bus.units["kubelet.service"] = self.unit
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.bus.__exit__()
+        super().__exit__()
+
+    def start_kubelet(self) -> int:
+        """What systemd does with EnvironmentFile= and $NODECLAIMD_KUBELET_ARGS."""
+        env = {}
+        for line in (self.root / "etc/nodeclaimd/kubelet.env").read_text().splitlines():
+            if line.strip() and not line.startswith("#"):
+                name, _, value = line.partition("=")
+                env[name] = "".join(shlex.split(value)) if value.startswith(("'", '"')) else value
+        args = shlex.split(env.get("NODECLAIMD_KUBELET_ARGS", ""))
+        more = {k: v for k, v in env.items() if k != "NODECLAIMD_KUBELET_ARGS"}
+        proc = subprocess.Popen([str(self.folder / "bin/kubelet"), *args], env=self.environment(**more), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.procs.append(proc)
+        return proc.pid
+
+    def environment(self, **more: str) -> dict[str, str]:
+        bus = {"DBUS_SYSTEM_BUS_ADDRESS": self.bus.address} if hasattr(self, "bus") else {}
+        return super().environment(**{**bus, **more})
+
+
+class Systemd(WorldTest):
+    def with_bus(self, **more: object) -> WithBus:
+        made = WithBus(**more)
+        self.enterContext(made)
+        return made
+
+    def test_a_node_becomes_ready(self) -> None:
+        world = self.with_bus()
+        done = world.bootstrap("--timeout", "30s")
+        self.assertEqual(done.code, 0, done.err + repr(world.bus.calls))
+        starts = [c for c in world.bus.calls if c in ("StartUnit kubelet.service", "RestartUnit kubelet.service")]
+        self.assertEqual(len(starts), 1, world.bus.calls)
+        self.assertEqual(world.node()["metadata"]["labels"]["karpenter.sh/initialized"], "true")
+
+    def test_units_are_reloaded_and_logind_told_before_kubelet_starts(self) -> None:
+        world = self.with_bus()
+        self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
+        start = next(i for i, c in enumerate(world.bus.calls) if c.endswith("Unit kubelet.service") and c.startswith(("Start", "Restart")))
+        logind = [i for i, c in enumerate(world.bus.calls) if "logind" in c]
+        self.assertTrue(logind and logind[0] < start, world.bus.calls)
+        self.assertGreaterEqual(world.bus.inhibit_usec, 150_000_000, "kubelet of 1.34 wants 2m30s")
+
+    def failure(self, world: WithBus, code: int, *words: str, seconds: float = 4) -> None:
+        done = world.bootstrap("--timeout", f"{seconds:g}s")
+        self.assertLessEqual(done.seconds, seconds + 1 * PATIENCE)
+        failed = next((p["name"] for p in world.status()["phases"] if p["outcome"] == "failed"), "none")
+        self.assertIn(failed, ("start", "register"), world.status())
+        self.assertFailure(world, done, code, failed, world.phase(failed)["error"]["class"], *words)
+
+    def test_unit_is_missing(self) -> None:
+        world = self.with_bus()
+        world.bus.units.clear()
+        self.failure(world, 6, "kubelet.service")
+
+    def test_unit_fails(self) -> None:
+        world = self.with_bus()
+        world.unit.result = "failed"
+        self.failure(world, 6, "kubelet.service")
+
+    def test_job_never_ends(self) -> None:
+        world = self.with_bus()
+        world.unit.answers = False
+        done = world.bootstrap("--timeout", "4s")
+        self.assertNotEqual(done.code, 0)
+        self.assertLessEqual(done.seconds, 4 + 1 * PATIENCE)
+        self.assertEqual(world.phase("start")["outcome"], "failed", world.status())
+
+    def test_no_bus(self) -> None:
+        world = self.with_bus()
+        world.bus.path.unlink()
+        self.failure(world, 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
