@@ -1,0 +1,201 @@
+/*
+ * Configuration: documents in, one merged and typed configuration out, with the origin of every value.
+ *
+ * Documents are NodeConfig, NodeClaim, EC2NodeClass/NodeClass and AgentConfig (design: "Configuration: documents"). Precedence, lowest
+ * first: NodeClaim and NodeClass, then NodeConfig and AgentConfig in the order in which they were added.
+ */
+#ifndef NC_CONFIG_H
+#define NC_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nc/err.h"
+#include "nc/mem.h"
+#include "nc/value.h"
+
+enum nc_document_kind {
+    NC_DOCUMENT_UNKNOWN = 0,
+    NC_DOCUMENT_NODE_CONFIG,
+    NC_DOCUMENT_NODE_CLAIM,
+    NC_DOCUMENT_NODE_CLASS,
+    NC_DOCUMENT_AGENT_CONFIG,
+};
+
+struct nc_diagnostic {
+    bool is_error;
+    struct nc_mark mark;
+    char *path;    /* "spec.cluster.cidr", "" for the document as a whole */
+    char *message; /* what is wrong, what is allowed */
+};
+
+struct nc_document {
+    enum nc_document_kind kind;
+    bool is_beta;       /* v1beta1 */
+    unsigned source;    /* index into sources */
+    struct nc_value *tree;
+};
+
+struct nc_documents {
+    char **sources; /* [0] is "built-in default"; "user-data part 2 (application/node.eks.aws)", "/etc/nodeclaimd/conf.d/10-x.yaml" */
+    size_t n_sources;
+    struct nc_document *docs;
+    size_t n_docs;
+    struct nc_diagnostic *diags;
+    size_t n_diags;
+};
+
+#define NC_DOCUMENTS_INIT {0}
+void nc_documents_done(struct nc_documents *d);
+
+/* Parses a stream of documents and checks each against its schema; what is wrong goes to diags (syntax errors too). Returns 0, also where
+ * there are errors among the diags; negative only with err filled (too many documents, too large). Documents of foreign kinds in a stream that has
+ * one of ours are an error; `first_line` shifts the marks (a MIME part's place in the whole). */
+int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n, unsigned first_line, struct nc_err *err);
+
+/* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)". A decoding failure is an error diag. */
+int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data, size_t n, struct nc_err *err);
+
+size_t nc_documents_errors(const struct nc_documents *d); /* count of error diags */
+/* The first error as an nc_err: "SOURCE:LINE:COLUMN: path: message". */
+int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err);
+/* One line a diag, "SOURCE:LINE:COLUMN: error|warning: path: message\n". */
+void nc_documents_print(const struct nc_documents *d, struct nc_buf *out);
+
+struct nc_label {
+    char *key;
+    char *value;
+    struct nc_mark mark;
+};
+
+struct nc_taint {
+    char *key;
+    char *value; /* "" for none */
+    char *effect;
+    struct nc_mark mark;
+};
+
+struct nc_requirement {
+    char *key; /* normalised: beta.kubernetes.io/arch -> kubernetes.io/arch */
+    char *op;  /* In NotIn Exists DoesNotExist Gt Lt Gte Lte */
+    struct nc_strv values;
+    struct nc_mark mark;
+};
+
+/* A NodeClaim as far as a node cares. name == NULL: none is known. */
+struct nc_claim {
+    char *name;
+    char *uid;
+    char *api_version; /* "karpenter.sh/v1" */
+    char *node_pool;   /* label karpenter.sh/nodepool (or karpenter.sh/provisioner-name) */
+    char *node_class_group, *node_class_kind, *node_class_name;
+    struct nc_label *labels;
+    size_t n_labels;
+    struct nc_taint *taints; /* spec.taints, then spec.startupTaints */
+    size_t n_taints;
+    size_t n_plain_taints; /* how many of them are spec.taints */
+    struct nc_requirement *requirements;
+    size_t n_requirements;
+    struct nc_value *requests;    /* spec.resources.requests, quantities as text or int */
+    struct nc_value *kubelet;     /* v1beta1 spec.kubelet, or its conversion annotation on v1 */
+    struct nc_value *capacity;    /* status.capacity */
+    struct nc_value *allocatable; /* status.allocatable */
+    char *provider_id;            /* status.providerID */
+    char *image_id;
+    bool has_termination_grace_period;
+    uint64_t termination_grace_period_usec;
+    bool never_expires;
+    uint64_t expire_after_usec; /* 0 with never_expires false: unknown */
+    uint64_t created_usec;
+    uint64_t deletion_usec; /* metadata.deletionTimestamp, 0 = not being deleted */
+};
+void nc_claim_done(struct nc_claim *c);
+/* A NodeClaim object of any served version -> struct. NC_ERR_PROTOCOL / NC_ERR_CONFIG (from a document) with the path. */
+int nc_claim_parse(const struct nc_value *object, struct nc_claim *ret, struct nc_err *err);
+
+enum nc_auth_mode { NC_AUTH_EKS = 1, NC_AUTH_CLIENT_CERTIFICATE, NC_AUTH_BOOTSTRAP_TOKEN, NC_AUTH_KUBECONFIG };
+enum nc_naming { NC_NAMING_PRIVATE_DNS = 1, NC_NAMING_RESOURCE_NAME, NC_NAMING_INSTANCE_ID, NC_NAMING_HOSTNAME };
+enum nc_max_pods_mode {
+    NC_MAX_PODS_ENI = 1,
+    NC_MAX_PODS_CUSTOM_NETWORKING,
+    NC_MAX_PODS_PREFIX,
+    NC_MAX_PODS_EXPRESSION,
+    NC_MAX_PODS_EXPLICIT
+};
+enum nc_reservation {
+    NC_RESERVATION_KARPENTER = 1,
+    NC_RESERVATION_ACTUAL,
+    NC_RESERVATION_GKE,
+    NC_RESERVATION_AKS,
+    NC_RESERVATION_AUTO_MODE,
+    NC_RESERVATION_EXPLICIT
+};
+enum nc_kubelet_start { NC_START_SYSTEMD = 1, NC_START_EXEC, NC_START_NONE };
+enum nc_policy { NC_POLICY_IGNORE = 1, NC_POLICY_REPORT, NC_POLICY_CORDON, NC_POLICY_DRAIN };
+enum nc_ec2_use { NC_EC2_AUTO = 1, NC_EC2_NEVER, NC_EC2_ALWAYS };
+enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
+
+struct nc_config {
+    struct nc_value *tree; /* the merged whole, NodeConfig and AgentConfig united under one normalised `spec`, marks kept: `explain` walks it */
+
+    char *cluster_name;
+    char *endpoint; /* https URL */
+    char *ca_pem;   /* decoded */
+    char *cidr;     /* service CIDR as written, checked */
+    enum nc_auth_mode auth;
+    char *client_certificate, *client_key; /* paths on the node */
+    char *bootstrap_token;                 /* secret */
+    char *kubeconfig;                      /* path of an existing one */
+
+    enum nc_naming naming;
+    char *name_override;
+    char *provider_id; /* override */
+    struct nc_label *labels; /* AgentConfig's node.labels; those of flags are the plan's to read */
+    size_t n_labels;
+    struct nc_taint *taints; /* AgentConfig's node.taints */
+    size_t n_taints;
+
+    struct nc_value *kubelet; /* user's kubelet map: NodeClass, NodeClaim, NodeConfig, AgentConfig merged; NULL = none */
+    struct nc_strv kubelet_flags; /* appended in order */
+    struct nc_mark *kubelet_flag_marks;
+    enum nc_kubelet_start start;
+    char *kubelet_unit; /* default "kubelet.service" */
+    char *kubelet_path; /* default "/usr/bin/kubelet" */
+
+    enum nc_max_pods_mode max_pods_mode;
+    char *max_pods_expression; /* NodeConfig maxPodsExpression or AgentConfig's */
+    int64_t max_pods_value;
+
+    enum nc_reservation reservation;
+    struct nc_value *kube_reserved;   /* AgentConfig's, NULL = none */
+    struct nc_value *system_reserved;
+
+    bool has_shutdown; /* shutdown.* was given */
+    uint64_t shutdown_usec, shutdown_critical_usec;
+
+    enum nc_policy spot, rebalance, maintenance, autoscaling, shutdown;
+    enum nc_drain_mode drain_mode;
+    uint64_t drain_margin_usec, drain_linger_usec;
+    bool signal_self;
+    bool report_console, report_events, report_node;
+    enum nc_ec2_use ec2;
+    char *ec2_endpoint, *sts_endpoint, *partition, *domain; /* overrides, NULL = from facts */
+    bool claim_lookup;
+
+    bool has_claim_document;
+    struct nc_claim claim; /* from a document */
+
+    struct nc_strv warnings; /* what was tolerated: NodeConfig parts that are the AMI's concern and not ours (localStorage, containerd …) */
+};
+
+#define NC_CONFIG_INIT {0}
+void nc_config_done(struct nc_config *c);
+
+/* Merges and types the documents. NC_ERR_CONFIG with "SOURCE:LINE:COLUMN: path: message" where a document had an error, where two documents name two
+ * clusters, where nothing of ours was found, where a required field is missing (what `bootstrap` needs: endpoint, CA, and cidr or clusterDNS; name for eks). */
+int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
+
+/* Origin text of a mark: "user-data part 2 (application/node.eks.aws) line 7". Owned. */
+char *nc_mark_text(const struct nc_documents *d, struct nc_mark m);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * Facts: what the instance and the host are. Read once, then const.
+ *
+ * The list of IMDS paths is data here; who fetches them (aws/imds.c, or a folder of recorded answers) is not known here.
+ */
+#ifndef NC_FACTS_H
+#define NC_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nc/err.h"
+#include "nc/mem.h"
+#include "nc/value.h"
+
+enum nc_life_cycle {
+    NC_LIFE_CYCLE_UNKNOWN = 0,
+    NC_LIFE_CYCLE_ON_DEMAND,
+    NC_LIFE_CYCLE_SPOT,
+    NC_LIFE_CYCLE_SCHEDULED,
+    NC_LIFE_CYCLE_CAPACITY_BLOCK,
+};
+
+/* What one instance type is, from the table that ships as data, a file on the AMI, or EC2 DescribeInstanceTypes.
+ * -1 = not known. */
+struct nc_instance_type {
+    char name[64];
+    int64_t vcpus;
+    int64_t memory_mib; /* as EC2 advertises it */
+    char arch[16];      /* "amd64" | "arm64" */
+    int64_t enis;       /* maximum of the default network card */
+    int64_t ipv4_per_eni;
+    int64_t branch_enis;
+    char hypervisor[16]; /* "nitro" | "xen" | "metal" | "" */
+};
+
+struct nc_sysctl {
+    char *name; /* "vm.overcommit_memory" */
+    char *value;
+};
+
+struct nc_facts {
+    /* IMDS. NULL = not asked or absent. */
+    char *instance_id;
+    char *instance_type;
+    char *region;
+    char *az;
+    char *az_id;
+    char *image_id;
+    char *architecture; /* "x86_64" | "arm64", as the identity document says */
+    char *account_id;
+    char *mac;
+    char *local_ipv4;
+    char *ipv6; /* the first of ipv6s */
+    char *local_hostname; /* may carry several names under a custom DHCP domain: the first one is kept */
+    char *domain;         /* services/domain: "amazonaws.com" */
+    char *partition;      /* services/partition: "aws" */
+    enum nc_life_cycle life_cycle;
+    char *role;           /* iam/security-credentials/: the role's name */
+    /* EC2, only where asked. */
+    char *private_dns_name;
+    struct nc_instance_type described_type; /* name[0] == 0: not asked */
+    /* Host. */
+    int64_t cpus; /* online */
+    int64_t mem_total_bytes;
+    int64_t root_fs_bytes;
+    char *kubelet_version; /* "v1.34.4"; NULL = unknown */
+    char *boot_id;
+    char *hostname;
+    struct nc_sysctl *sysctls;
+    size_t n_sysctls;
+    uint64_t logind_inhibit_delay_usec; /* InhibitDelayMaxSec in force without our file; 0 = unknown (logind's own default is 5 s) */
+    bool has_ecr_credential_provider;
+    char *ecr_credential_provider_dir; /* folder of the binary "ecr-credential-provider" */
+    bool has_nvidia; /* a PCI device of vendor 0x10de */
+};
+
+#define NC_FACTS_INIT {0}
+void nc_facts_done(struct nc_facts *f);
+
+/* The questions to IMDS. `round` 1 needs nothing but the token, round 2 needs an answer of round 1 (the path has one %s).
+ * max: bytes that an answer may have. */
+enum nc_imds_item {
+    NC_IMDS_IDENTITY = 0,
+    NC_IMDS_MAC,
+    NC_IMDS_LOCAL_IPV4,
+    NC_IMDS_LOCAL_HOSTNAME,
+    NC_IMDS_AZ_ID,
+    NC_IMDS_LIFE_CYCLE,
+    NC_IMDS_DOMAIN,
+    NC_IMDS_PARTITION,
+    NC_IMDS_USER_DATA,
+    NC_IMDS_ROLE,
+    NC_IMDS_IPV6S,       /* round 2, %s = mac */
+    NC_IMDS_CREDENTIALS, /* round 2, %s = role */
+    _NC_IMDS_ITEM_MAX
+};
+
+struct nc_imds_question {
+    const char *path; /* "/latest/meta-data/mac" */
+    unsigned round;
+    bool required; /* a 404 is an error */
+    size_t max;
+};
+
+extern const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX];
+
+/* Takes one answer with status 200 into the facts (USER_DATA and CREDENTIALS are not facts: -EINVAL). Strict: an id, a type, an address that does
+ * not look like one is NC_ERR_PROTOCOL with the path in the message and the facts unchanged. Trailing white space is tolerated. */
+int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n, struct nc_err *err);
+
+/* host.json of `--facts DIR`: {cpus, mem_total_bytes, root_fs_bytes, kubelet_version, boot_id, sysctls{}, hostname, logind_inhibit_delay_usec,
+ * ecr_credential_provider_dir, has_nvidia}; unknown keys are ignored, missing ones stay unknown. And back, for --save-facts. */
+int nc_facts_take_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err);
+void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out);
+
+/* "v1.34.4-eks-abc" -> 34. -EINVAL where it is no version 1.N. *ret_text (owned, may be NULL) is "v1.34.4". */
+int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_text);
+
+const char *nc_life_cycle_name(enum nc_life_cycle l); /* "on-demand", "spot", … */
+
+#endif

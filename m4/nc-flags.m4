@@ -1,0 +1,25 @@
+# NC_ADD_CFLAG(VARIABLE, FLAG): appends FLAG to VARIABLE where the compiler takes it without a warning.
+AC_DEFUN([NC_ADD_CFLAG], [
+    AS_VAR_PUSHDEF([cachevar], [nc_cv_cflag_$2])
+    AC_CACHE_CHECK([whether $CC takes $2], [cachevar], [
+        nc_save_cflags=$CFLAGS
+        CFLAGS="$CFLAGS -Werror $2"
+        AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [])], [AS_VAR_SET([cachevar], [yes])], [AS_VAR_SET([cachevar], [no])])
+        CFLAGS=$nc_save_cflags
+    ])
+    AS_VAR_IF([cachevar], [yes], [AS_VAR_APPEND([$1], [" $2"])])
+    AS_VAR_POPDEF([cachevar])
+])
+
+# NC_ADD_LDFLAG(VARIABLE, FLAG): the same for the linker.
+AC_DEFUN([NC_ADD_LDFLAG], [
+    AS_VAR_PUSHDEF([cachevar], [nc_cv_ldflag_$2])
+    AC_CACHE_CHECK([whether the linker takes $2], [cachevar], [
+        nc_save_ldflags=$LDFLAGS
+        LDFLAGS="$LDFLAGS $2"
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [AS_VAR_SET([cachevar], [yes])], [AS_VAR_SET([cachevar], [no])])
+        LDFLAGS=$nc_save_ldflags
+    ])
+    AS_VAR_IF([cachevar], [yes], [AS_VAR_APPEND([$1], [" $2"])])
+    AS_VAR_POPDEF([cachevar])
+])
