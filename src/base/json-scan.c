@@ -7,7 +7,9 @@
  */
 #include "json-scan.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "nc/value.h"
@@ -23,14 +25,27 @@ static int peek(const struct nc_json_scan *s) {
     return s->at < s->n ? (unsigned char)s->data[s->at] : -1;
 }
 
+/* cJSON takes four other characters for \u0000. */
+static bool are_hex(const char *s) {
+    for (int i = 0; i < 4; i++)
+        if (!isxdigit((unsigned char)s[i]))
+            return false;
+    return true;
+}
+
 static int scan_escape(struct nc_json_scan *s, struct nc_err *err) {
     static const char valid[] = "\"\\/bfnrtu";
     const int c = s->at + 1 < s->n ? (unsigned char)s->data[s->at + 1] : 0;
 
     if (c == 0 || !memchr(valid, c, sizeof(valid) - 1))
         return fail(s, err, "invalid escape in a string");
-    if (c == 'u' && s->n - s->at >= 6 && memcmp(s->data + s->at + 2, "0000", 4) == 0)
-        return fail(s, err, "\\u0000 in a string");
+    if (c == 'u') {
+        const char *digits = s->data + s->at + 2;
+        if (s->n - s->at < 6 || !are_hex(digits))
+            return fail(s, err, "invalid escape in a string");
+        if (memcmp(digits, "0000", 4) == 0)
+            return fail(s, err, "\\u0000 in a string");
+    }
     s->at += 2;
     return 0;
 }

@@ -54,7 +54,7 @@ void nc_number_write(double d, char ret[static NC_NUMBER_SIZE]) {
     if (size == 0)
         snprintf(ret, NC_NUMBER_SIZE, "0");
     else if (size < 1e-6 || size > (double)NC_JSON_MAX_INTEGER)
-        snprintf(ret, NC_NUMBER_SIZE, "%s%c%s%se%d", sign, digits[0], n > 1 ? "." : "", digits + 1, exponent);
+        snprintf(ret, NC_NUMBER_SIZE, "%s%c%s%se%+d", sign, digits[0], n > 1 ? "." : "", digits + 1, exponent);
     else if (exponent < 0)
         snprintf(ret, NC_NUMBER_SIZE, "%s0.%.*s%s", sign, -exponent - 1, "00000", digits);
     else if (n <= (size_t)exponent + 1)

@@ -122,6 +122,14 @@ static bool is_decimal(const char *s) {
     return *s == '\0';
 }
 
+/* Behind a leading point, underscores may stand between two digits only; elsewhere anywhere. */
+static bool underscores_separate_digits(const char *s) {
+    for (const char *p = strchr(s, '_'); p; p = strchr(p + 1, '_'))
+        if (p == s || digit_of(p[-1]) > 9 || digit_of(p[1]) > 9)
+            return false;
+    return true;
+}
+
 static char *without_underscores(const char *text) {
     char *plain = nc_malloc(strlen(text) + 1);
     size_t n = 0;
@@ -138,7 +146,7 @@ static bool resolve_number(struct nc_value *v, const char *text) {
     nc_auto_free char *plain = without_underscores(text);
     const bool starts_with_point = text[0] == '.';
 
-    if (starts_with_point && strchr(text, '_'))
+    if (starts_with_point && !underscores_separate_digits(text))
         return false;
     if (!starts_with_point && parse_integer(plain, &v->integer) == 0) {
         v->type = NC_VALUE_INT;
