@@ -3,14 +3,14 @@
  *
  *     baseline http://ADDRESS:PORT
  *
- * Asks IMDS for a token and exits with 0 if it got one. What nodeclaimd needs beyond this is its own work; it knows nothing
- * and reads nothing else. Each library is touched once, so that the linker keeps it.
+ * Asks IMDS for a token and exits with 0 if it got one. What nodeclaimd needs beyond this is its own work;
+ * it knows nothing and reads nothing else. Each library is touched once, so that the linker keeps it.
  */
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
 #include <openssl/crypto.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <systemd/sd-daemon.h>
 #include <yaml.h>
 #include <zlib.h>
@@ -22,7 +22,8 @@ static size_t count_bytes(char *data, size_t size, size_t n, void *userdata) {
 }
 
 static int touch_libraries(void) {
-    return cJSON_Version() && yaml_get_version_string() && zlibVersion() && OpenSSL_version_num() && sd_booted() >= 0 ? 0 : -1;
+    bool all = cJSON_Version() && yaml_get_version_string() && zlibVersion() && OpenSSL_version_num();
+    return all && sd_booted() >= 0 ? 0 : -1;
 }
 
 static long ask_token(const char *endpoint, size_t *ret_bytes) {

@@ -7,6 +7,7 @@ Both run alternately in one session against one fake IMDS, so that the ratio hol
 
 Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
 """
+
 from __future__ import annotations
 
 import argparse
@@ -36,7 +37,10 @@ def compile_tools(folder: Path) -> tuple[Path, Path]:
     measure, baseline = folder / "measure", folder / "baseline"
     flags = ["-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(["gcc", *flags, "-o", str(measure), str(HERE / "measure.c")], check=True)
-    subprocess.run(["gcc", *flags, *pkg_config("--cflags"), "-o", str(baseline), str(HERE / "baseline.c"), *pkg_config("--libs")], check=True)
+    subprocess.run(
+        ["gcc", *flags, *pkg_config("--cflags"), "-o", str(baseline), str(HERE / "baseline.c"), *pkg_config("--libs")],
+        check=True,
+    )
     return measure, baseline
 
 
@@ -45,14 +49,21 @@ class Bench:
         os.environ["NODECLAIMD"] = str(opts.agent.resolve())
         sys.path.insert(0, str(HERE.parent / "integration"))
         from harness import World
+
         self.agent = opts.agent.resolve()
         self.measure, self.baseline = compile_tools(opts.dir)
         self.world = World(claim=False)
         self.passed = self.failed = 0
 
     def cost(self, count: int, *command: str) -> list[dict[str, Any]]:
-        done = subprocess.run([str(self.measure), str(count), *command], capture_output=True, text=True, check=True, timeout=120,
-                              env=self.world.environment())
+        done = subprocess.run(
+            [str(self.measure), str(count), *command],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+            env=self.world.environment(),
+        )
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         bad = [r for r in rows if r["status"] != 0]
         if bad:
@@ -60,7 +71,17 @@ class Bench:
         return rows
 
     def agent_command(self, root: Path, *more: str) -> list[str]:
-        return [str(self.agent), "bootstrap", "--imds", self.world.imds.url, "--root", str(root), "--skip", "start", *more]
+        return [
+            str(self.agent),
+            "bootstrap",
+            "--imds",
+            self.world.imds.url,
+            "--root",
+            str(root),
+            "--skip",
+            "start",
+            *more,
+        ]
 
     def fresh_root(self, folder: Path) -> Path:
         """The files of a bare image: configuration of the test, kubelet's version."""
@@ -126,7 +147,13 @@ def cold_bytes(bench: Bench, folder: Path) -> "int | None":
         os.close(fd)
     loader = next(p.name for p in libraries if p.name.startswith("ld-linux"))
     root = bench.fresh_root(bench.world.folder)
-    command = [str(copies / loader), "--library-path", str(copies), str(copies / bench.agent.name), *bench.agent_command(root)[1:]]
+    command = [
+        str(copies / loader),
+        "--library-path",
+        str(copies),
+        str(copies / bench.agent.name),
+        *bench.agent_command(root)[1:],
+    ]
     found = int(bench.cost(1, *command)[0]["read_bytes"])
     shutil.rmtree(copies)
     return found if found > 0 else None
@@ -155,7 +182,10 @@ def report(bench: Bench, opts: argparse.Namespace) -> None:
     bench.line("cpu_to_baseline", cpu, "times")
     bench.limit("wall at most twice the baseline", wall <= 2.0)
     bench.limit("CPU at most twice the baseline", cpu <= 2.0)
-    bench.limit(f"peak memory at most half of {NODEADM['peak_kib'] // 1024} MiB", median(ours, "peak_kib") <= NODEADM["peak_kib"] / 2)
+    bench.limit(
+        f"peak memory at most half of {NODEADM['peak_kib'] // 1024} MiB",
+        median(ours, "peak_kib") <= NODEADM["peak_kib"] / 2,
+    )
     bench.limit("one token, at most 14 requests, at most 3 round trips", tokens == 1 and gets <= 14 and trips <= 3)
     bench.limit("binary at most 600 KiB stripped", size <= 600 * 1024)
     if opts.cold:
@@ -164,7 +194,9 @@ def report(bench: Bench, opts: argparse.Namespace) -> None:
             print("  the kernel does not count bytes read here, or the folder is in memory: no figure for a cold cache")
         else:
             bench.line("cold_read_bytes", cold / 1e6, "MB")
-            bench.limit(f"cold: at most half of {NODEADM['read_bytes'] / 1e6:.1f} MB read", cold <= NODEADM["read_bytes"] / 2)
+            bench.limit(
+                f"cold: at most half of {NODEADM['read_bytes'] / 1e6:.1f} MB read", cold <= NODEADM["read_bytes"] / 2
+            )
 
 
 def main() -> int:

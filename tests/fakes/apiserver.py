@@ -7,6 +7,7 @@ Must not: accept what a real one refuses, as far as a node agent can meet it.
 
     apiserver.py --dir DIR --cluster NAME --region R --profile m5.large --port-file P --log L [--objects FILE.json]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -32,8 +33,17 @@ from store import RESOURCES, Change, Object, Problem, Resource, Store, matches, 
 from wire import Log, Request, Response, WireServer, control_handler  # noqa: E402
 
 ADMIN_TOKEN = "admin-token-of-the-test"
-VERSION = {"major": "1", "minor": "34", "gitVersion": "v1.34.4", "gitCommit": "fake", "gitTreeState": "clean",
-           "buildDate": "2026-01-01T00:00:00Z", "goVersion": "go1.25", "compiler": "gc", "platform": "linux/amd64"}
+VERSION = {
+    "major": "1",
+    "minor": "34",
+    "gitVersion": "v1.34.4",
+    "gitCommit": "fake",
+    "gitTreeState": "clean",
+    "buildDate": "2026-01-01T00:00:00Z",
+    "goVersion": "go1.25",
+    "compiler": "gc",
+    "platform": "linux/amd64",
+}
 BOOKMARK_SEC = 5.0
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
@@ -43,8 +53,15 @@ def answer(status: int, obj: Object, headers: Optional[dict[str, str]] = None) -
 
 
 def problem_response(exc: Problem) -> Response:
-    body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": exc.message,
-                    "reason": exc.reason, "code": exc.code}
+    body: Object = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": exc.message,
+        "reason": exc.reason,
+        "code": exc.code,
+    }
     if exc.details:
         body["details"] = exc.details
     return answer(exc.code, body, exc.headers)
@@ -78,15 +95,25 @@ def parse_path(path: str) -> tuple[Resource, str, str, str]:
 class ApiServer:
     """`dir` holds the certificates. `claims_readable`, `claims_deletable`: the optional ClusterRoles are installed."""
 
-    def __init__(self, folder: Path, cluster: str = "test-cluster", region: str = "us-west-2", host: str = "127.0.0.1",
-                 port: int = 0, log: Optional[Path] = None, behave: Optional[Behaviour] = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        cluster: str = "test-cluster",
+        region: str = "us-west-2",
+        host: str = "127.0.0.1",
+        port: int = 0,
+        log: Optional[Path] = None,
+        behave: Optional[Behaviour] = None,
+    ) -> None:
         self.ca = Authority(folder)
-        self.auth = Authenticator(cluster, region, {ADMIN_TOKEN: Identity("admin", ("system:masters",))}, clock=time.time)
+        self.auth = Authenticator(
+            cluster, region, {ADMIN_TOKEN: Identity("admin", ("system:masters",))}, clock=time.time
+        )
         self.store = Store()
         self.claims_readable = False
         self.claims_deletable = False
-        self.approve = True                       # certificate requests of nodes are signed at once
-        self.budgets: dict[str, str] = {}         # pod name -> budget that forbids its eviction
+        self.approve = True  # certificate requests of nodes are signed at once
+        self.budgets: dict[str, str] = {}  # pod name -> budget that forbids its eviction
         self.server = WireServer(self.handle, host, port, Log(log), self.ca.server_context())
         self.cluster = Cluster(self.store, self._later, behave or Behaviour())
 
@@ -109,8 +136,10 @@ class ApiServer:
 
     def on_loop(self, call: Callable[[], Any]) -> Any:
         """Runs `call` where the requests run; what a test changes directly must go through here."""
+
         async def go() -> Any:
             return call()
+
         return self.server._call(go())
 
     def put(self, plural: str, obj: Object, namespace: str = "") -> Object:
@@ -118,7 +147,9 @@ class ApiServer:
         return self.on_loop(lambda: self.store.create(res, obj, namespace))
 
     def objects(self, plural: str) -> list[Object]:
-        return self.on_loop(lambda: [copy.deepcopy(o) for (r, _, _), o in self.store.objects.items() if r.plural == plural])
+        return self.on_loop(
+            lambda: [copy.deepcopy(o) for (r, _, _), o in self.store.objects.items() if r.plural == plural]
+        )
 
     # --- a request
     def handle(self, req: Request) -> Response:
@@ -139,8 +170,12 @@ class ApiServer:
             return self._review(req, who)
         res, namespace, name, sub = parse_path(req.path)
         if who == ANONYMOUS:
-            raise Problem(403, "Forbidden", f'{res.plural} is forbidden: User "system:anonymous" cannot access resource '
-                                            f'"{res.plural}" in API group "{res.group}"')
+            raise Problem(
+                403,
+                "Forbidden",
+                f'{res.plural} is forbidden: User "system:anonymous" cannot access resource '
+                f'"{res.plural}" in API group "{res.group}"',
+            )
         verb = self._verb(req, name)
         ask = Ask(verb, res, namespace, name, sub, req.query.get("fieldSelector", ""))
         authz.authorize(who, ask, self.claims_readable, self.claims_deletable)
@@ -149,8 +184,13 @@ class ApiServer:
     @staticmethod
     def _verb(req: Request, name: str) -> str:
         watching = req.query.get("watch", "") in ("1", "true")
-        verbs = {"GET": "get" if name else "watch" if watching else "list", "POST": "create", "PUT": "update",
-                 "PATCH": "patch", "DELETE": "delete" if name else "deletecollection"}
+        verbs = {
+            "GET": "get" if name else "watch" if watching else "list",
+            "POST": "create",
+            "PUT": "update",
+            "PATCH": "patch",
+            "DELETE": "delete" if name else "deletecollection",
+        }
         if req.method not in verbs or (verbs[req.method] == "deletecollection"):
             raise Problem(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
         return verbs[req.method]
@@ -159,14 +199,24 @@ class ApiServer:
         if req.method != "POST":
             raise Problem(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
         if who == ANONYMOUS:
-            raise Problem(403, "Forbidden", 'selfsubjectreviews.authentication.k8s.io is forbidden: User "system:anonymous" cannot '
-                                            'create resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope')
+            raise Problem(
+                403,
+                "Forbidden",
+                'selfsubjectreviews.authentication.k8s.io is forbidden: User "system:anonymous" cannot '
+                'create resource "selfsubjectreviews" in API group "authentication.k8s.io" at the cluster scope',
+            )
         body = self._body(req)
         if body.get("kind") != "SelfSubjectReview" or body.get("apiVersion") != "authentication.k8s.io/v1":
             raise Problem(400, "BadRequest", "the object provided is not a SelfSubjectReview")
-        return answer(201, {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
-                            "metadata": {"creationTimestamp": now_rfc3339()},
-                            "status": {"userInfo": {"username": who.user, "groups": list(who.groups)}}})
+        return answer(
+            201,
+            {
+                "kind": "SelfSubjectReview",
+                "apiVersion": "authentication.k8s.io/v1",
+                "metadata": {"creationTimestamp": now_rfc3339()},
+                "status": {"userInfo": {"username": who.user, "groups": list(who.groups)}},
+            },
+        )
 
     @staticmethod
     def _body(req: Request) -> Object:
@@ -193,17 +243,28 @@ class ApiServer:
         version = str(self.store.version)
         start = self._continue_at(req.query.get("continue", ""))
         limit = int(req.query.get("limit") or "0")
-        page = items[start:start + limit] if limit else items[start:]
+        page = items[start : start + limit] if limit else items[start:]
         proceed = ""
         if limit and start + limit < len(items):
-            proceed = base64.urlsafe_b64encode(json.dumps({"rv": self.store.version, "at": start + limit}).encode()).decode()
+            proceed = base64.urlsafe_b64encode(
+                json.dumps({"rv": self.store.version, "at": start + limit}).encode()
+            ).decode()
         if "as=Table" in req.headers.get("accept", "") and ask.resource.plural == "nodeclaims":
-            return answer(200, tables.nodeclaim_table(page, version, req.query.get("includeObject", "Metadata"), proceed))
+            return answer(
+                200, tables.nodeclaim_table(page, version, req.query.get("includeObject", "Metadata"), proceed)
+            )
         meta: Object = {"resourceVersion": version}
         if proceed:
             meta["continue"] = proceed
-        return answer(200, {"kind": ask.resource.kind + "List", "apiVersion": ask.resource.api_version, "metadata": meta,
-                            "items": [self._shaped(req, o) for o in page]})
+        return answer(
+            200,
+            {
+                "kind": ask.resource.kind + "List",
+                "apiVersion": ask.resource.api_version,
+                "metadata": meta,
+                "items": [self._shaped(req, o) for o in page],
+            },
+        )
 
     def _continue_at(self, text: str) -> int:
         if not text:
@@ -213,15 +274,19 @@ class ApiServer:
         except ValueError as exc:
             raise Problem(400, "BadRequest", "continue key is not valid") from exc
         if given["rv"] < self.store.oldest:
-            raise Problem(410, "Expired", "The provided continue parameter is too old to display a consistent list result.")
+            raise Problem(
+                410, "Expired", "The provided continue parameter is too old to display a consistent list result."
+            )
         return int(given["at"])
 
     def _watch(self, req: Request, who: Identity, ask: Ask) -> Response:
         labels = req.query.get("labelSelector", "")
         given = req.query.get("resourceVersion", "")
         if given in ("", "0"):
-            backlog = [Change(self.store.version, "ADDED", ask.resource, o)
-                       for o in self.store.list(ask.resource, ask.namespace, ask.fields, labels)]
+            backlog = [
+                Change(self.store.version, "ADDED", ask.resource, o)
+                for o in self.store.list(ask.resource, ask.namespace, ask.fields, labels)
+            ]
         elif not given.isdigit():
             raise Problem(400, "BadRequest", f"invalid resource version {given!r}")
         else:
@@ -234,8 +299,16 @@ class ApiServer:
 
         return Response(200, b"", "application/json", stream=stream)
 
-    def _run_watch(self, req: Request, ask: Ask, labels: str, backlog: list[Change], bookmarks: bool, limit_sec: float,
-                   chunk: Callable[[Optional[bytes]], None]) -> Callable[[], None]:
+    def _run_watch(
+        self,
+        req: Request,
+        ask: Ask,
+        labels: str,
+        backlog: list[Change],
+        bookmarks: bool,
+        limit_sec: float,
+        chunk: Callable[[Optional[bytes]], None],
+    ) -> Callable[[], None]:
         shown: set[str] = set()
         loop = self.server.loop
 
@@ -243,7 +316,9 @@ class ApiServer:
             chunk(json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n")
 
         def deliver(change: Change) -> None:
-            if change.resource != ask.resource or (ask.namespace and change.object["metadata"].get("namespace") != ask.namespace):
+            if change.resource != ask.resource or (
+                ask.namespace and change.object["metadata"].get("namespace") != ask.namespace
+            ):
                 return
             uid = change.object["metadata"]["uid"]
             fits = matches(ask.resource, change.object, ask.fields, labels)
@@ -256,8 +331,14 @@ class ApiServer:
                 send("DELETED", self._shaped(req, change.object))
 
         def bookmark() -> None:
-            send("BOOKMARK", {"kind": ask.resource.kind, "apiVersion": ask.resource.api_version,
-                              "metadata": {"resourceVersion": str(self.store.version), "creationTimestamp": None}})
+            send(
+                "BOOKMARK",
+                {
+                    "kind": ask.resource.kind,
+                    "apiVersion": ask.resource.api_version,
+                    "metadata": {"resourceVersion": str(self.store.version), "creationTimestamp": None},
+                },
+            )
             timers[0] = loop.call_later(BOOKMARK_SEC, bookmark)
 
         def end() -> None:
@@ -271,8 +352,10 @@ class ApiServer:
                 self.store.watchers.remove(deliver)
 
         given_version = req.query.get("resourceVersion", "") not in ("", "0")
-        timers = [loop.call_later(BOOKMARK_SEC, bookmark) if bookmarks else loop.call_later(limit_sec, end),
-                  loop.call_later(limit_sec, end)]
+        timers = [
+            loop.call_later(BOOKMARK_SEC, bookmark) if bookmarks else loop.call_later(limit_sec, end),
+            loop.call_later(limit_sec, end),
+        ]
         for change in backlog:
             deliver(change)
         self.store.watchers.append(deliver)
@@ -301,8 +384,12 @@ class ApiServer:
     @staticmethod
     def _check_type(res: Resource, body: Object) -> None:
         if body.get("kind", res.kind) != res.kind or body.get("apiVersion", res.api_version) != res.api_version:
-            raise Problem(400, "BadRequest", f'the API version in the data ({body.get("apiVersion")}) does not match the expected '
-                                             f"API version ({res.api_version})")
+            raise Problem(
+                400,
+                "BadRequest",
+                f'the API version in the data ({body.get("apiVersion")}) does not match the expected '
+                f"API version ({res.api_version})",
+            )
 
     def _admit_new_node(self, who: Identity, res: Resource, name: str, body: Object) -> None:
         authz.admit_node_write(who, res, name, None, body)
@@ -322,13 +409,19 @@ class ApiServer:
         spec = body.get("spec", {})
         body["status"] = {}
         spec["username"], spec["groups"] = who.user, list(who.groups)
-        if not self.approve or spec.get("signerName") not in ("kubernetes.io/kube-apiserver-client-kubelet",
-                                                              "kubernetes.io/kubelet-serving"):
+        if not self.approve or spec.get("signerName") not in (
+            "kubernetes.io/kube-apiserver-client-kubelet",
+            "kubernetes.io/kubelet-serving",
+        ):
             return
         usage = "clientAuth" if "client" in spec["signerName"] else "serverAuth"
-        cert = self.ca.sign(base64.b64decode(spec["request"]), f"extendedKeyUsage={usage}\nkeyUsage=critical,digitalSignature\n")
-        body["status"] = {"certificate": base64.b64encode(cert).decode(),
-                          "conditions": [{"type": "Approved", "status": "True", "reason": "AutoApproved", "message": "by the fake"}]}
+        cert = self.ca.sign(
+            base64.b64decode(spec["request"]), f"extendedKeyUsage={usage}\nkeyUsage=critical,digitalSignature\n"
+        )
+        body["status"] = {
+            "certificate": base64.b64encode(cert).decode(),
+            "conditions": [{"type": "Approved", "status": "True", "reason": "AutoApproved", "message": "by the fake"}],
+        }
 
     def _evict(self, who: Identity, ask: Ask, body: Object) -> Response:
         if body.get("kind") != "Eviction" or body.get("apiVersion") not in ("policy/v1",):
@@ -337,12 +430,26 @@ class ApiServer:
         authz.admit_pod_removal(who, ask.resource, pod, True)
         uid = (body.get("deleteOptions") or {}).get("preconditions", {}).get("uid")
         if uid not in (None, pod["metadata"]["uid"]):
-            raise Problem(409, "Conflict", f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}")
+            raise Problem(
+                409,
+                "Conflict",
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}",
+            )
         budget = self.budgets.get(ask.name)
         if budget:
-            raise Problem(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.",
-                          {"causes": [{"reason": "DisruptionBudget", "message": f"The disruption budget {budget} needs 3 healthy pods and "
-                                                                                 "has 3 currently"}]})
+            raise Problem(
+                429,
+                "TooManyRequests",
+                "Cannot evict pod as it would violate the pod's disruption budget.",
+                {
+                    "causes": [
+                        {
+                            "reason": "DisruptionBudget",
+                            "message": f"The disruption budget {budget} needs 3 healthy pods and " "has 3 currently",
+                        }
+                    ]
+                },
+            )
         self.store.delete(ask.resource, ask.name, ask.namespace)
         return answer(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
@@ -353,7 +460,11 @@ class ApiServer:
         options = self._body(req) if req.body else {}
         uid = options.get("preconditions", {}).get("uid")
         if uid not in (None, old["metadata"]["uid"]):
-            raise Problem(409, "Conflict", f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}")
+            raise Problem(
+                409,
+                "Conflict",
+                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
+            )
         return answer(200, self.store.delete(ask.resource, ask.name, ask.namespace))
 
     def _update(self, req: Request, who: Identity, ask: Ask) -> Response:
@@ -370,12 +481,19 @@ class ApiServer:
         except ValueError as exc:
             raise Problem(400, "BadRequest", f"error decoding patch: {exc}") from exc
         old = self.store.get(ask.resource, ask.name, ask.namespace)
-        apply = {"application/merge-patch+json": patching.merge_patch, "application/json-patch+json": patching.json_patch}
+        apply = {
+            "application/merge-patch+json": patching.merge_patch,
+            "application/json-patch+json": patching.json_patch,
+        }
         if "." not in ask.resource.group or ask.resource.group.endswith("k8s.io"):
             apply["application/strategic-merge-patch+json"] = patching.strategic_patch
         if kind not in apply:
-            raise Problem(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - accepted media types include: "
-                                                       f"{', '.join(sorted(apply))}")
+            raise Problem(
+                415,
+                "UnsupportedMediaType",
+                f"the body of the request was in an unknown format - accepted media types include: "
+                f"{', '.join(sorted(apply))}",
+            )
         try:
             new = apply[kind](old, patch)
         except (patching.BadPatch, KeyError, IndexError, TypeError) as exc:
@@ -393,8 +511,12 @@ class ApiServer:
         self._validate(ask.resource, new)
         if ask.resource.plural == "nodes":
             if old["spec"].get("providerID") and old["spec"]["providerID"] != new["spec"].get("providerID"):
-                raise Problem(422, "Invalid", f'Node "{ask.name}" is invalid: spec.providerID: Forbidden: node updates may not change '
-                                              'providerID except from "" to valid')
+                raise Problem(
+                    422,
+                    "Invalid",
+                    f'Node "{ask.name}" is invalid: spec.providerID: Forbidden: node updates may not change '
+                    'providerID except from "" to valid',
+                )
             authz.admit_node_write(who, ask.resource, ask.name, old, new)
         elif ask.resource.kind == "Event":
             authz.admit_event(ask.namespace, new)
@@ -404,6 +526,7 @@ class ApiServer:
 def validation_error(res: Resource, obj: Object) -> str:
     """What the schema would say, for the fields that a node writes."""
     from kubeletconf import label_error, taint_error
+
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         return "metadata: Required value"
@@ -429,14 +552,22 @@ def validation_error(res: Resource, obj: Object) -> str:
 
 def main() -> int:
     from imds import address
+
     args = argparse.ArgumentParser(description="a Kubernetes API server on loopback with the node authorizer's rules")
     args.add_argument("--listen", default="127.0.0.1:0")
-    args.add_argument("--control", help="HOST:PORT of the switches: PUT /faults, POST /refuse /listen /heal /compact, GET /log")
+    args.add_argument(
+        "--control", help="HOST:PORT of the switches: PUT /faults, POST /refuse /listen /heal /compact, GET /log"
+    )
     args.add_argument("--dir", type=Path, required=True, help="certificates: ca.crt and others are made here")
     args.add_argument("--cluster", default="test-cluster")
     args.add_argument("--region", default="us-west-2")
-    args.add_argument("--profile", action="append", choices=sorted(instances.PROFILES), default=[],
-                      help="an instance whose EKS tokens are accepted (repeat)")
+    args.add_argument(
+        "--profile",
+        action="append",
+        choices=sorted(instances.PROFILES),
+        default=[],
+        help="an instance whose EKS tokens are accepted (repeat)",
+    )
     args.add_argument("--node-name", help="the node that these instances stand for, instead of their private DNS name")
     args.add_argument("--objects", type=Path, help="JSON list of objects to begin with")
     args.add_argument("--claims-readable", action="store_true")
@@ -445,7 +576,9 @@ def main() -> int:
     args.add_argument("--port-file", type=Path)
     opts = args.parse_args()
     host, port = address(opts.listen)
-    api = ApiServer(opts.dir, opts.cluster, opts.region, host, port, opts.log, Behaviour(karpenter=not opts.no_karpenter))
+    api = ApiServer(
+        opts.dir, opts.cluster, opts.region, host, port, opts.log, Behaviour(karpenter=not opts.no_karpenter)
+    )
     api.claims_readable = opts.claims_readable
     for name in opts.profile:
         api.add_instance(instances.PROFILES[name], opts.node_name or "")

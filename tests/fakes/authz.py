@@ -5,6 +5,7 @@ Knows: the rules of the node authorizer, the role system:node and the admission 
 Gives: `authenticate`, `authorize`, `admit_node_write`, `admit_event`.
 Must not: change an object, except for the taint that the server itself adds to a new Node.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -18,9 +19,17 @@ NODES_GROUP = "system:nodes"
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 KUBELET_LABELS = {
-    "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-    "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region", "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type",
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
 }
 KUBELET_LABEL_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
@@ -33,7 +42,9 @@ class Identity:
     @property
     def node(self) -> Optional[str]:
         """The node's name, for an identity that the node authorizer takes for a node."""
-        return self.user[len(NODE_PREFIX):] if self.user.startswith(NODE_PREFIX) and NODES_GROUP in self.groups else None
+        return (
+            self.user[len(NODE_PREFIX) :] if self.user.startswith(NODE_PREFIX) and NODES_GROUP in self.groups else None
+        )
 
     @property
     def admin(self) -> bool:
@@ -46,6 +57,7 @@ ANONYMOUS = Identity("system:anonymous", ("system:unauthenticated",))
 @dataclass
 class Authenticator:
     """`tokens`: fixed bearer tokens. `keys` and `sessions`: AWS keys by access key, and the user that each stands for."""
+
     cluster: str = "test-cluster"
     region: str = "us-west-2"
     tokens: dict[str, Identity] = field(default_factory=dict)
@@ -57,18 +69,22 @@ class Authenticator:
         self.keys[access] = sigv4.Key(access, secret, session)
         self.users[access] = Identity(NODE_PREFIX + node, ("system:bootstrappers", NODES_GROUP))
 
-    def authenticate(self, certificate: Optional[Mapping[str, Any]], headers: Mapping[str, str], note: dict[str, Any]) -> Identity:
+    def authenticate(
+        self, certificate: Optional[Mapping[str, Any]], headers: Mapping[str, str], note: dict[str, Any]
+    ) -> Identity:
         found = self._identify(certificate, headers, note)
         if found is None:
             return ANONYMOUS
         return Identity(found.user, found.groups + ("system:authenticated",))
 
-    def _identify(self, certificate: Optional[Mapping[str, Any]], headers: Mapping[str, str],
-                  note: dict[str, Any]) -> Optional[Identity]:
+    def _identify(
+        self, certificate: Optional[Mapping[str, Any]], headers: Mapping[str, str], note: dict[str, Any]
+    ) -> Optional[Identity]:
         if certificate:
             pairs = [pair for part in certificate["subject"] for pair in part]
-            return Identity(next(v for k, v in pairs if k == "commonName"),
-                            tuple(v for k, v in pairs if k == "organizationName"))
+            return Identity(
+                next(v for k, v in pairs if k == "commonName"), tuple(v for k, v in pairs if k == "organizationName")
+            )
         given = headers.get("authorization")
         if given is None:
             return None
@@ -79,13 +95,14 @@ class Authenticator:
             key = sigv4.check_token(token, self.cluster, self.region, self.keys, self.clock())
             return self.users[key.access]
         except sigv4.Refused as exc:
-            note["refused"] = str(exc)          # the real server says this in its own log only
+            note["refused"] = str(exc)  # the real server says this in its own log only
             raise Problem(401, "Unauthorized", "Unauthorized") from exc
 
 
 @dataclass(frozen=True)
 class Ask:
     """What a request wants: the attributes of an authorization review."""
+
     verb: str
     resource: Resource
     namespace: str
@@ -101,10 +118,13 @@ class Ask:
         scope = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         subject = self.resource.plural + (f".{self.resource.group}" if self.resource.group else "")
         name = f' "{self.name}"' if self.name else ""
-        return Problem(403, "Forbidden",
-                       f'{subject}{name} is forbidden: User "{who.user}" cannot {self.verb} resource "{self.target}" '
-                       f'in API group "{self.resource.group}" {scope}' + (f": {why}" if why else ""),
-                       {"name": self.name, "group": self.resource.group, "kind": self.resource.plural})
+        return Problem(
+            403,
+            "Forbidden",
+            f'{subject}{name} is forbidden: User "{who.user}" cannot {self.verb} resource "{self.target}" '
+            f'in API group "{self.resource.group}" {scope}' + (f": {why}" if why else ""),
+            {"name": self.name, "group": self.resource.group, "kind": self.resource.plural},
+        )
 
 
 # Role system:node, without what has rules of its own below: (group, resource) -> verbs.
@@ -122,8 +142,9 @@ def authorize(who: Identity, ask: Ask, claims_readable: bool = False, claims_del
         return
     group, plural = ask.resource.group, ask.resource.plural
     if plural == "nodeclaims" and NODES_GROUP in who.groups:
-        if (claims_readable and ask.verb in ("get", "list") and not ask.sub) or \
-           (claims_deletable and ask.verb in ("patch", "delete") and not ask.sub):
+        if (claims_readable and ask.verb in ("get", "list") and not ask.sub) or (
+            claims_deletable and ask.verb in ("patch", "delete") and not ask.sub
+        ):
             return
         raise ask.forbidden(who, "")
     if who.node is not None:
@@ -142,7 +163,15 @@ def _authorize_node(who: Identity, ask: Ask) -> None:
     elif plural == "pods":
         if ask.sub == "eviction" and ask.verb == "create":
             return
-        if ask.sub not in ("", "status") or ask.verb not in ("get", "list", "watch", "create", "delete", "patch", "update"):
+        if ask.sub not in ("", "status") or ask.verb not in (
+            "get",
+            "list",
+            "watch",
+            "create",
+            "delete",
+            "patch",
+            "update",
+        ):
             raise ask.forbidden(who, "")
         if ask.verb in ("list", "watch") and f"spec.nodeName={node}" not in ask.fields.replace("==", "=").split(","):
             raise ask.forbidden(who, "can only list/watch pods with spec.nodeName field selector")
@@ -170,8 +199,12 @@ def _authorize_nodes(who: Identity, ask: Ask, node: str) -> None:
 
 # --- admission: NodeRestriction
 def _denied(resource: Resource, name: str, node: str, what: str) -> Problem:
-    return Problem(403, "Forbidden", f'{resource.plural} "{name}" is forbidden: node "{node}" {what}',
-                   {"name": name, "kind": resource.plural})
+    return Problem(
+        403,
+        "Forbidden",
+        f'{resource.plural} "{name}" is forbidden: node "{node}" {what}',
+        {"name": name, "kind": resource.plural},
+    )
 
 
 def forbidden_labels(changed: set[str]) -> list[str]:
@@ -213,7 +246,11 @@ def admit_node_write(who: Identity, resource: Resource, name: str, old: Optional
 def admit_pod_removal(who: Identity, resource: Resource, pod: Object, eviction: bool) -> None:
     node = who.node
     if node is not None and pod.get("spec", {}).get("nodeName") != node:
-        what = "can only evict pods with spec.nodeName set to itself" if eviction else "can only delete pods with spec.nodeName set to itself"
+        what = (
+            "can only evict pods with spec.nodeName set to itself"
+            if eviction
+            else "can only delete pods with spec.nodeName set to itself"
+        )
         raise _denied(resource, pod["metadata"]["name"], node, what)
 
 
@@ -221,5 +258,9 @@ def admit_event(namespace: str, event: Object) -> None:
     about = event.get("involvedObject") or {}
     wanted = about.get("namespace") or "default"
     if namespace != wanted:
-        raise Problem(422, "Invalid", f'Event "{event["metadata"].get("name", "")}" is invalid: involvedObject.namespace: '
-                                      f'Invalid value: "{about.get("namespace", "")}": does not match event.namespace')
+        raise Problem(
+            422,
+            "Invalid",
+            f'Event "{event["metadata"].get("name", "")}" is invalid: involvedObject.namespace: '
+            f'Invalid value: "{about.get("namespace", "")}": does not match event.namespace',
+        )

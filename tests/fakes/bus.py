@@ -4,6 +4,7 @@ Knows: the few methods, properties and the one signal that starting a unit takes
 Gives: `Bus`; a program finds it by DBUS_SYSTEM_BUS_ADDRESS. What starting a unit does is a callback.
 Must not: route between clients.
 """
+
 from __future__ import annotations
 
 import re
@@ -23,9 +24,10 @@ NO_REPLY = 1
 @dataclass
 class Unit:
     """`start` runs when the unit is started and returns its main process (0: none); `result` is how the job ends."""
+
     start: Callable[[], int] = lambda: 0
     result: str = "done"
-    answers: bool = True                   # False: the job never ends
+    answers: bool = True  # False: the job never ends
     active: str = "inactive"
     sub: str = "dead"
     outcome: str = "success"
@@ -44,8 +46,22 @@ def seconds_usec(text: str) -> int:
     """systemd's time spans, as far as a configuration written by a program has them."""
     total = 0.0
     for number, unit in re.findall(r"(\d+(?:\.\d+)?)\s*(us|usec|ms|msec|s|sec|min|m|h|hr)?", text):
-        total += float(number) * {"us": 1, "usec": 1, "ms": 1e3, "msec": 1e3, "": 1e6, "s": 1e6, "sec": 1e6, "m": 6e7, "min": 6e7,
-                                  "h": 3.6e9, "hr": 3.6e9}[unit]
+        total += (
+            float(number)
+            * {
+                "us": 1,
+                "usec": 1,
+                "ms": 1e3,
+                "msec": 1e3,
+                "": 1e6,
+                "s": 1e6,
+                "sec": 1e6,
+                "m": 6e7,
+                "min": 6e7,
+                "h": 3.6e9,
+                "hr": 3.6e9,
+            }[unit]
+        )
     return int(total)
 
 
@@ -54,7 +70,7 @@ class Bus:
         self.path = folder / "bus.socket"
         self.root = root
         self.units: dict[str, Unit] = {}
-        self.calls: list[str] = []                  # "StartUnit kubelet.service", in order
+        self.calls: list[str] = []  # "StartUnit kubelet.service", in order
         self.inhibit_usec = 5_000_000
         self._serial = 100
         self._job = 0
@@ -79,7 +95,7 @@ class Bus:
                 try:
                     sock.shutdown(socket.SHUT_RDWR)
                 except OSError:
-                    pass                             # it was gone already
+                    pass  # it was gone already
                 sock.close()
 
     def _accept(self) -> None:
@@ -108,7 +124,7 @@ class Bus:
             try:
                 sock.sendall(message.encode(self._serial))
             except OSError:
-                return                               # the client did not wait for it
+                return  # the client did not wait for it
 
     def _answer(self, sock: socket.socket, call: Message) -> None:
         sender = BUS if call.destination == BUS else ":1.1"
@@ -169,8 +185,21 @@ class Bus:
                 unit.active, unit.sub = "active", "running"
             else:
                 unit.active, unit.sub, unit.outcome = "failed", "failed", "exit-code"
-            self._send(sock, Message(SIGNAL, 0, {"path": SYSTEMD_PATH, "interface": f"{SYSTEMD}.Manager", "member": "JobRemoved",
-                                                 "sender": ":1.1", "signature": "uoss"}, [number, job, name, unit.result]))
+            self._send(
+                sock,
+                Message(
+                    SIGNAL,
+                    0,
+                    {
+                        "path": SYSTEMD_PATH,
+                        "interface": f"{SYSTEMD}.Manager",
+                        "member": "JobRemoved",
+                        "sender": ":1.1",
+                        "signature": "uoss",
+                    },
+                    [number, job, name, unit.result],
+                ),
+            )
 
         if unit.answers:
             threading.Timer(0.02, finish).start()
@@ -190,8 +219,14 @@ class Bus:
         unit = next((u for name, u in self.units.items() if self.unit_path(name) == path), None)
         if unit is None:
             raise Failure(f"{BUS}.Error.UnknownObject", f"Unknown object {path}")
-        return {"ActiveState": ("s", unit.active), "SubState": ("s", unit.sub), "Result": ("s", unit.outcome), "LoadState": ("s", "loaded"),
-                "MainPID": ("u", unit.pid), "NRestarts": ("u", unit.restarts)}
+        return {
+            "ActiveState": ("s", unit.active),
+            "SubState": ("s", unit.sub),
+            "Result": ("s", unit.outcome),
+            "LoadState": ("s", "loaded"),
+            "MainPID": ("u", unit.pid),
+            "NRestarts": ("u", unit.restarts),
+        }
 
     # --- logind
     def _read_logind_configuration(self) -> None:

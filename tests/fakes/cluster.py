@@ -4,6 +4,7 @@ Knows: which of them takes which taint off, in which order, and what Karpenter w
 Gives: `Cluster`, which follows a store's changes with small delays.
 Must not: be faster than a real one would be (each step comes some milliseconds after its cause).
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ EPHEMERAL = {NOT_READY, UNINITIALIZED, UNREGISTERED, "node.kubernetes.io/unreach
 @dataclass
 class Behaviour:
     """Each part can be switched off, to see how the node explains what it waits for."""
+
     karpenter: bool = True
     controller_manager: bool = True
     cloud_controller: bool = True
@@ -73,7 +75,9 @@ class Cluster:
 
     def claim_of(self, node: Object) -> Optional[Object]:
         wanted = node["spec"].get("providerID")
-        return next((c for c in self.store.list(NODECLAIMS) if wanted and c.get("status", {}).get("providerID") == wanted), None)
+        return next(
+            (c for c in self.store.list(NODECLAIMS) if wanted and c.get("status", {}).get("providerID") == wanted), None
+        )
 
     def _register(self, node: Object) -> None:
         claim = self.claim_of(node)
@@ -90,8 +94,15 @@ class Cluster:
         labels["karpenter.sh/registered"] = "true"
         meta.setdefault("annotations", {}).update(claim["metadata"].get("annotations") or {})
         meta["finalizers"] = sorted({*meta.get("finalizers", []), "karpenter.sh/termination"})
-        meta["ownerReferences"] = [{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim["metadata"]["name"],
-                                    "uid": claim["metadata"]["uid"], "blockOwnerDeletion": True}]
+        meta["ownerReferences"] = [
+            {
+                "apiVersion": "karpenter.sh/v1",
+                "kind": "NodeClaim",
+                "name": claim["metadata"]["name"],
+                "uid": claim["metadata"]["uid"],
+                "blockOwnerDeletion": True,
+            }
+        ]
         self.store.replace(NODES, node)
         claim["status"]["nodeName"] = meta["name"]
         self._conditions(claim, "Registered", "True", "Registered", "")
@@ -99,7 +110,11 @@ class Cluster:
     def _initialize(self, node: Object) -> None:
         labels = node["metadata"].get("labels") or {}
         claim = self.claim_of(node)
-        if claim is None or labels.get("karpenter.sh/registered") != "true" or labels.get("karpenter.sh/initialized") == "true":
+        if (
+            claim is None
+            or labels.get("karpenter.sh/registered") != "true"
+            or labels.get("karpenter.sh/initialized") == "true"
+        ):
             return
         waiting = self._waiting(node, claim)
         if waiting:
@@ -119,7 +134,10 @@ class Cluster:
                 return "StartupTaintsExist", f'StartupTaint "{taint["key"]}:{taint["effect"]}" still exists'
         for taint in taints:
             if taint["key"] in EPHEMERAL:
-                return "KnownEphemeralTaintsExist", f'KnownEphemeralTaint "{taint["key"]}:{taint["effect"]}" still exists'
+                return (
+                    "KnownEphemeralTaintsExist",
+                    f'KnownEphemeralTaint "{taint["key"]}:{taint["effect"]}" still exists',
+                )
         for name, amount in claim.get("spec", {}).get("resources", {}).get("requests", {}).items():
             if str(amount) not in ("", "0") and str(node["status"].get("allocatable", {}).get(name, "0")) == "0":
                 return "ResourceNotRegistered", f'Resource "{name}" was requested but not registered'
@@ -130,8 +148,9 @@ class Cluster:
         if now and (now["status"], now["reason"]) == (status, reason):
             return
         rest = [c for c in claim["status"].get("conditions", []) if c["type"] != kind]
-        claim["status"]["conditions"] = rest + [{"type": kind, "status": status, "reason": reason, "message": message,
-                                                 "lastTransitionTime": now_rfc3339()}]
+        claim["status"]["conditions"] = rest + [
+            {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now_rfc3339()}
+        ]
         fresh = self.store.get(NODECLAIMS, claim["metadata"]["name"])
         fresh["status"] = claim["status"]
         self.store.replace(NODECLAIMS, fresh)

@@ -4,6 +4,7 @@ Knows: the wire format (little endian) for the types that systemd's interfaces u
 Gives: `Message`, `read_message`, `authenticate`.
 Must not: know any interface.
 """
+
 from __future__ import annotations
 
 import socket
@@ -12,11 +13,30 @@ from dataclasses import dataclass, field
 from typing import Any
 
 CALL, RETURN, ERROR, SIGNAL = 1, 2, 3, 4
-FIELDS = {1: ("path", "o"), 2: ("interface", "s"), 3: ("member", "s"), 4: ("error", "s"), 5: ("reply_serial", "u"),
-          6: ("destination", "s"), 7: ("sender", "s"), 8: ("signature", "g"), 9: ("unix_fds", "u")}
+FIELDS = {
+    1: ("path", "o"),
+    2: ("interface", "s"),
+    3: ("member", "s"),
+    4: ("error", "s"),
+    5: ("reply_serial", "u"),
+    6: ("destination", "s"),
+    7: ("sender", "s"),
+    8: ("signature", "g"),
+    9: ("unix_fds", "u"),
+}
 NUMBERS = {name: (number, kind) for number, (name, kind) in FIELDS.items()}
-FIXED = {"y": ("B", 1), "b": ("I", 4), "n": ("h", 2), "q": ("H", 2), "i": ("i", 4), "u": ("I", 4), "x": ("q", 8), "t": ("Q", 8),
-         "d": ("d", 8), "h": ("I", 4)}
+FIXED = {
+    "y": ("B", 1),
+    "b": ("I", 4),
+    "n": ("h", 2),
+    "q": ("H", 2),
+    "i": ("i", 4),
+    "u": ("I", 4),
+    "x": ("q", 8),
+    "t": ("Q", 8),
+    "d": ("d", 8),
+    "h": ("I", 4),
+}
 MAX_BYTES = 1 << 20
 
 
@@ -81,7 +101,7 @@ class Writer:
         start = len(self.data)
         for item in items.items() if isinstance(items, dict) else items:
             self.put(kind, item)
-        self.data[where:where + 4] = struct.pack("<I", len(self.data) - start)
+        self.data[where : where + 4] = struct.pack("<I", len(self.data) - start)
 
 
 class Reader:
@@ -94,7 +114,7 @@ class Reader:
         if first in FIXED:
             code, size = FIXED[first]
             self.at += size
-            return struct.unpack("<" + code, self.data[self.at - size:self.at])[0]
+            return struct.unpack("<" + code, self.data[self.at - size : self.at])[0]
         if first in "so":
             return self._text(self.get("u"))
         if first == "g":
@@ -112,7 +132,7 @@ class Reader:
 
     def _text(self, size: int) -> str:
         self.at += size + 1
-        return self.data[self.at - size - 1:self.at - 1].decode()
+        return self.data[self.at - size - 1 : self.at - 1].decode()
 
 
 @dataclass
@@ -162,7 +182,7 @@ def read_message(sock: socket.socket) -> Message:
     reader = Reader(head + rest)
     reader.at = 12
     fields = {FIELDS[number][0]: value for number, value in reader.get("a(yv)") if number in FIELDS}
-    body = Reader(rest[fields_size + (-fields_size % 8):])
+    body = Reader(rest[fields_size + (-fields_size % 8) :])
     return Message(head[1], serial, fields, [body.get(kind) for kind in split(fields.get("signature", ""))], head[2])
 
 
@@ -179,6 +199,9 @@ def authenticate(sock: socket.socket) -> None:
         line = b""
         if words[0] == "BEGIN":
             return
-        answer = {"AUTH": "OK " + "0" * 32 if len(words) > 2 else "DATA", "DATA": "OK " + "0" * 32,
-                  "NEGOTIATE_UNIX_FD": "AGREE_UNIX_FD"}.get(words[0], "ERROR")
+        answer = {
+            "AUTH": "OK " + "0" * 32 if len(words) > 2 else "DATA",
+            "DATA": "OK " + "0" * 32,
+            "NEGOTIATE_UNIX_FD": "AGREE_UNIX_FD",
+        }.get(words[0], "ERROR")
         sock.sendall(answer.encode() + b"\r\n")

@@ -4,6 +4,7 @@ Knows: DescribeInstanceTypes and DescribeInstances as XML, and that a request mu
 Gives: `Ec2`.
 Must not: answer for another instance, or unsigned.
 """
+
 from __future__ import annotations
 
 import time
@@ -23,8 +24,11 @@ def xml(status: int, text: str) -> Response:
 
 
 def failure(status: int, code: str, message: str) -> Response:
-    return xml(status, f"<Response><Errors><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></Errors>"
-                       "<RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>")
+    return xml(
+        status,
+        f"<Response><Errors><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></Errors>"
+        "<RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>",
+    )
 
 
 class Ec2:
@@ -34,7 +38,10 @@ class Ec2:
         self.inst = inst
         self.region = region or inst.region
         self.denied = False
-        self.types: dict[str, tuple[int, int, int, int]] = {"m5.large": (2, 8192, 3, 10), "zz9.plural": (4, 16384, 4, 15)}
+        self.types: dict[str, tuple[int, int, int, int]] = {
+            "m5.large": (2, 8192, 3, 10),
+            "zz9.plural": (4, 16384, 4, 15),
+        }
         self.keys = {inst.access_key: sigv4.Key(inst.access_key, inst.secret_key, inst.session_token)}
         self.server = WireServer(self.handle, log=Log())
 
@@ -59,9 +66,13 @@ class Ec2:
             return failure(401, "AuthFailure", "AWS was not able to validate the provided access credentials")
         action = given.get("Action", "")
         if self.denied:
-            return failure(403, "UnauthorizedOperation", f"You are not authorized to perform this operation. User: arn:{self.inst.partition}:sts::"
-                                                         f"{instances.ACCOUNT}:assumed-role/{instances.ROLE}/{self.inst.id} is not authorized "
-                                                         f"to perform: ec2:{action}")
+            return failure(
+                403,
+                "UnauthorizedOperation",
+                f"You are not authorized to perform this operation. User: arn:{self.inst.partition}:sts::"
+                f"{instances.ACCOUNT}:assumed-role/{instances.ROLE}/{self.inst.id} is not authorized "
+                f"to perform: ec2:{action}",
+            )
         if action == "DescribeInstanceTypes":
             return self._types(given)
         if action == "DescribeInstances":
@@ -73,17 +84,25 @@ class Ec2:
         if name not in self.types:
             return failure(400, "InvalidInstanceType", f"The following supplied instance types do not exist: [{name}]")
         vcpus, memory, enis, addresses = self.types[name]
-        return xml(200, f"""<DescribeInstanceTypesResponse xmlns="{NS}"><requestId>r</requestId><instanceTypeSet><item>
+        return xml(
+            200,
+            f"""<DescribeInstanceTypesResponse xmlns="{NS}"><requestId>r</requestId><instanceTypeSet><item>
   <instanceType>{name}</instanceType><hypervisor>nitro</hypervisor>
   <vCpuInfo><defaultVCpus>{vcpus}</defaultVCpus></vCpuInfo><memoryInfo><sizeInMiB>{memory}</sizeInMiB></memoryInfo>
   <networkInfo><defaultNetworkCardIndex>0</defaultNetworkCardIndex><maximumNetworkInterfaces>{enis}</maximumNetworkInterfaces>
     <ipv4AddressesPerInterface>{addresses}</ipv4AddressesPerInterface>
     <networkCards><item><networkCardIndex>0</networkCardIndex><maximumNetworkInterfaces>{enis}</maximumNetworkInterfaces></item>
-    </networkCards></networkInfo></item></instanceTypeSet></DescribeInstanceTypesResponse>""")
+    </networkCards></networkInfo></item></instanceTypeSet></DescribeInstanceTypesResponse>""",
+        )
 
     def _instances(self, given: dict[str, str]) -> Response:
         if given.get("InstanceId.1") != self.inst.id:
-            return failure(400, "InvalidInstanceID.NotFound", f"The instance ID '{given.get('InstanceId.1')}' does not exist")
-        return xml(200, f"""<DescribeInstancesResponse xmlns="{NS}"><requestId>r</requestId><reservationSet><item><instancesSet><item>
+            return failure(
+                400, "InvalidInstanceID.NotFound", f"The instance ID '{given.get('InstanceId.1')}' does not exist"
+            )
+        return xml(
+            200,
+            f"""<DescribeInstancesResponse xmlns="{NS}"><requestId>r</requestId><reservationSet><item><instancesSet><item>
   <instanceId>{self.inst.id}</instanceId><privateDnsName>{self.inst.private_dns}</privateDnsName>
-  <privateIpAddress>{self.inst.ip}</privateIpAddress></item></instancesSet></item></reservationSet></DescribeInstancesResponse>""")
+  <privateIpAddress>{self.inst.ip}</privateIpAddress></item></instancesSet></item></reservationSet></DescribeInstancesResponse>""",
+        )

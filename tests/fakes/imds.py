@@ -7,6 +7,7 @@ Must not: be lenient where the real service is not.
 
     imds.py --profile m5.large --user-data FILE --port-file P --log L [--listen 127.0.0.1:0] [--control 127.0.0.1:0]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -25,22 +26,30 @@ from wire import Fault, Log, Request, Response, WireServer, control_handler, rou
 TOKEN_PATH = "/latest/api/token"
 TTL_HEADER = "x-aws-ec2-metadata-token-ttl-seconds"
 TOKEN_HEADER = "x-aws-ec2-metadata-token"
-DATED = ("/2009-04-04/", "/2021-03-23/")     # what cloud-init asks without a token when it does not know that it is on AWS
+DATED = ("/2009-04-04/", "/2021-03-23/")  # what cloud-init asks without a token when it does not know that it is on AWS
 
 
 def error_page(status: int, title: str) -> Response:
-    page = ('<?xml version="1.0" encoding="iso-8859-1"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional//EN"\n'
-            '\t"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd">\n'
-            f'<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en" lang="en">\n <head>\n  <title>{status} - {title}</title>\n'
-            f' </head>\n <body>\n  <h1>{status} - {title}</h1>\n </body>\n</html>\n')
+    page = (
+        '<?xml version="1.0" encoding="iso-8859-1"?>\n<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional//EN"\n'
+        '\t"http://www.w3.org/TR/xhtml1/DTD/xhtml1-transitional.dtd">\n'
+        f'<html xmlns="http://www.w3.org/1999/xhtml" xml:lang="en" lang="en">\n <head>\n  <title>{status} - {title}</title>\n'
+        f" </head>\n <body>\n  <h1>{status} - {title}</h1>\n </body>\n</html>\n"
+    )
     return Response(status, page.encode(), "text/html")
 
 
 class Imds:
     """`tree` maps a path without its leading slash to its body and may be changed while serving."""
 
-    def __init__(self, tree: dict[str, bytes], host: str = "127.0.0.1", port: int = 0, log: Optional[Path] = None,
-                 tokenless_dated: bool = False) -> None:
+    def __init__(
+        self,
+        tree: dict[str, bytes],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        log: Optional[Path] = None,
+        tokenless_dated: bool = False,
+    ) -> None:
         self.tree = tree
         self.tokenless_dated = tokenless_dated
         self.tokens: dict[str, float] = {}
@@ -103,7 +112,7 @@ class Imds:
         if not self.tokenless_dated:
             return None
         prefix = next((p for p in DATED if req.path.startswith(p)), None)
-        return None if prefix is None else "/latest/" + req.path[len(prefix):]
+        return None if prefix is None else "/latest/" + req.path[len(prefix) :]
 
     def _body(self, path: str) -> Response:
         name = path.lstrip("/")
@@ -111,8 +120,12 @@ class Imds:
             kind = "application/octet-stream" if name == "latest/user-data" else "text/plain"
             return Response(200, self.tree[name], kind)
         folder = name.rstrip("/") + "/"
-        entries = sorted({rest[:rest.index("/") + 1] if "/" in rest else rest
-                          for rest in (p[len(folder):] for p in list(self.tree) if p.startswith(folder))})
+        entries = sorted(
+            {
+                rest[: rest.index("/") + 1] if "/" in rest else rest
+                for rest in (p[len(folder) :] for p in list(self.tree) if p.startswith(folder))
+            }
+        )
         if not entries:
             return error_page(404, "Not Found")
         if folder.endswith("/iam/security-credentials/"):
@@ -135,7 +148,9 @@ def address(text: str) -> tuple[str, int]:
 def main() -> int:
     args = argparse.ArgumentParser(description="a strict IMDSv2 on loopback")
     args.add_argument("--listen", default="127.0.0.1:0")
-    args.add_argument("--control", help="HOST:PORT of the switches: PUT /faults, POST /refuse /listen /revoke /heal, GET /log")
+    args.add_argument(
+        "--control", help="HOST:PORT of the switches: PUT /faults, POST /refuse /listen /revoke /heal, GET /log"
+    )
     args.add_argument("--profile", choices=sorted(instances.PROFILES), default="m5.large")
     args.add_argument("--tree", type=Path, help="a folder with latest/... instead of a profile")
     args.add_argument("--user-data", type=Path)

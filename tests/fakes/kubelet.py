@@ -12,6 +12,7 @@ Options of its own come first and are given by a wrapper script, so that the pro
     --standin-mode normal|crash|silent|notready
     --standin-version v1.34.4
 """
+
 from __future__ import annotations
 
 import argparse
@@ -62,7 +63,9 @@ class User:
             self.cluster = self._named(doc, "clusters", context["cluster"])["cluster"]
             self.user = self._named(doc, "users", context["user"])["user"]
         except (OSError, ValueError, KeyError, TypeError) as exc:
-            raise Refused(f"failed to run Kubelet: unable to load kubeconfig {config}: {type(exc).__name__}: {exc}") from exc
+            raise Refused(
+                f"failed to run Kubelet: unable to load kubeconfig {config}: {type(exc).__name__}: {exc}"
+            ) from exc
         self.paths, self.agent = paths, agent
         self.server = urlsplit(self.cluster["server"])
         self.token = ""
@@ -101,15 +104,23 @@ class User:
         if self.agent and Path(command).name == "nodeclaimd":
             command = self.agent
         info = {"kind": "ExecCredential", "apiVersion": spec["apiVersion"], "spec": {"interactive": False}}
-        env = {**os.environ, **{e["name"]: e["value"] for e in spec.get("env") or []}, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+        env = {
+            **os.environ,
+            **{e["name"]: e["value"] for e in spec.get("env") or []},
+            "KUBERNETES_EXEC_INFO": json.dumps(info),
+        }
         done = subprocess.run([command, *(spec.get("args") or [])], env=env, capture_output=True, timeout=30)
         if done.returncode != 0:
-            raise OSError(f"getting credentials: exec: executable {command} failed with exit code {done.returncode}: "
-                          f"{done.stderr.decode(errors='replace').strip()}")
+            raise OSError(
+                f"getting credentials: exec: executable {command} failed with exit code {done.returncode}: "
+                f"{done.stderr.decode(errors='replace').strip()}"
+            )
         answer = json.loads(done.stdout)
         if answer.get("kind") != "ExecCredential" or answer.get("apiVersion") != spec["apiVersion"]:
-            raise OSError(f"exec plugin is configured to use API version {spec['apiVersion']}, plugin returned version "
-                          f"{answer.get('apiVersion')}")
+            raise OSError(
+                f"exec plugin is configured to use API version {spec['apiVersion']}, plugin returned version "
+                f"{answer.get('apiVersion')}"
+            )
         expiry = time.strptime(answer["status"]["expirationTimestamp"], "%Y-%m-%dT%H:%M:%SZ")
         say("I", f"exec credential from {Path(command).name}, expires {time.strftime('%H:%M:%S', expiry)}")
         return str(answer["status"]["token"])
@@ -119,7 +130,9 @@ class Api:
     def __init__(self, user: User) -> None:
         self.user = user
 
-    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, dict[str, Any]]:
+    def call(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json"
+    ) -> tuple[int, dict[str, Any]]:
         for refresh in (False, True):
             status, answer = self._once(method, path, body, kind, refresh)
             if status != 401 or "exec" not in self.user.user:
@@ -128,10 +141,16 @@ class Api:
 
     def _once(self, method: str, path: str, body: Any, kind: str, refresh: bool) -> tuple[int, dict[str, Any]]:
         where = self.user.server
-        conn = http.client.HTTPSConnection(where.hostname or "", where.port or 443, timeout=10, context=self.user.context)
+        conn = http.client.HTTPSConnection(
+            where.hostname or "", where.port or 443, timeout=10, context=self.user.context
+        )
         try:
-            headers = {"Content-Type": kind, "Accept": "application/json", "User-Agent": "kubelet/v1.34.4 (standin)",
-                       **self.user.header(refresh)}
+            headers = {
+                "Content-Type": kind,
+                "Accept": "application/json",
+                "User-Agent": "kubelet/v1.34.4 (standin)",
+                **self.user.header(refresh),
+            }
             conn.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = conn.getresponse()
             text = answer.read()
@@ -143,8 +162,13 @@ class Api:
 def machine_capacity(paths: Paths) -> dict[str, Fraction]:
     total = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal:"))
     disk = os.statvfs(paths("/"))
-    return {"cpu": Fraction(os.sysconf("SC_NPROCESSORS_ONLN")), "memory": Fraction(int(total.split()[1]) * 1024),
-            "ephemeral-storage": Fraction(disk.f_blocks * disk.f_frsize), "hugepages-1Gi": Fraction(0), "hugepages-2Mi": Fraction(0)}
+    return {
+        "cpu": Fraction(os.sysconf("SC_NPROCESSORS_ONLN")),
+        "memory": Fraction(int(total.split()[1]) * 1024),
+        "ephemeral-storage": Fraction(disk.f_blocks * disk.f_frsize),
+        "hugepages-1Gi": Fraction(0),
+        "hugepages-2Mi": Fraction(0),
+    }
 
 
 class Kubelet:
@@ -156,7 +180,9 @@ class Kubelet:
         config, warnings = kubeletconf.load_config(
             self.paths(self.flags["config"]) if "config" in self.flags else None,
             self.paths(self.flags["config-dir"]) if "config-dir" in self.flags else None,
-            (int(major), int(minor)), os.environ.get("KUBELET_CONFIG_DROPIN_DIR_ALPHA", ""))
+            (int(major), int(minor)),
+            os.environ.get("KUBELET_CONFIG_DROPIN_DIR_ALPHA", ""),
+        )
         for text in warnings:
             say("W", text)
         self.config = kubeletconf.overlay_flags(config, self.flags)
@@ -191,32 +217,69 @@ class Kubelet:
 
     @staticmethod
     def _shown(resources: dict[str, Fraction]) -> dict[str, str]:
-        show = {"cpu": kubeletconf.show_cpu, "memory": lambda v: f"{int(v) // 1024}Ki" if v % 1024 == 0 else str(int(v)),
-                "ephemeral-storage": kubeletconf.show_bytes}
+        show = {
+            "cpu": kubeletconf.show_cpu,
+            "memory": lambda v: f"{int(v) // 1024}Ki" if v % 1024 == 0 else str(int(v)),
+            "ephemeral-storage": kubeletconf.show_bytes,
+        }
         return {k: show.get(k, lambda v: str(int(v)))(v) for k, v in resources.items()}
 
     def status(self, ready: bool) -> dict[str, Any]:
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        reason = ("KubeletReady", "kubelet is posting ready status") if ready else ("KubeletNotReady", "container runtime network not ready")
+        reason = (
+            ("KubeletReady", "kubelet is posting ready status")
+            if ready
+            else ("KubeletNotReady", "container runtime network not ready")
+        )
         addresses = [{"type": "Hostname", "address": self.name}]
         if self.flags.get("node-ip"):
             addresses.insert(0, {"type": "InternalIP", "address": self.flags["node-ip"]})
-        return {"capacity": self._shown(self.capacity),
-                "allocatable": self._shown(kubeletconf.reservation(self.config, self.capacity)),
-                "addresses": addresses,
-                "nodeInfo": {"kubeletVersion": self.own.standin_version, "operatingSystem": "linux", "architecture": "amd64"},
-                "conditions": [{"type": "Ready", "status": "True" if ready else "False", "reason": reason[0], "message": reason[1],
-                                "lastHeartbeatTime": now, "lastTransitionTime": now}]}
+        return {
+            "capacity": self._shown(self.capacity),
+            "allocatable": self._shown(kubeletconf.reservation(self.config, self.capacity)),
+            "addresses": addresses,
+            "nodeInfo": {
+                "kubeletVersion": self.own.standin_version,
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+            },
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True" if ready else "False",
+                    "reason": reason[0],
+                    "message": reason[1],
+                    "lastHeartbeatTime": now,
+                    "lastTransitionTime": now,
+                }
+            ],
+        }
 
     def node(self) -> dict[str, Any]:
         spec: dict[str, Any] = {"taints": [dict(t) for t in self.config.get("registerWithTaints") or []]}
         if self.flags.get("cloud-provider") == "external":
-            spec["taints"].append({"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"})
+            spec["taints"].append(
+                {"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"}
+            )
         if self.config.get("providerID"):
             spec["providerID"] = self.config["providerID"]
-        labels = {**self.labels, "kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-        return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": self.name, "labels": labels,
-                "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}, "spec": spec, "status": self.status(False)}
+        labels = {
+            **self.labels,
+            "kubernetes.io/hostname": self.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+        }
+        return {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": self.name,
+                "labels": labels,
+                "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+            },
+            "spec": spec,
+            "status": self.status(False),
+        }
 
     # --- life
     def user(self) -> User:
@@ -233,12 +296,30 @@ class Kubelet:
         folder = self.paths(self.flags.get("cert-dir", "/var/lib/kubelet/pki"))
         folder.mkdir(parents=True, exist_ok=True)
         key, cert = folder / "kubelet-client-current.key", folder / "kubelet-client-current.pem"
-        csr = pki.openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", str(key),
-                          "-subj", f"/O=system:nodes/CN=system:node:{self.name}")
+        csr = pki.openssl(
+            "req",
+            "-new",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            str(key),
+            "-subj",
+            f"/O=system:nodes/CN=system:node:{self.name}",
+        )
         path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-        body = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-                "metadata": {"generateName": "node-csr-"}, "spec": {"request": base64.b64encode(csr).decode(),
-                "signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["digital signature", "client auth"]}}
+        body = {
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": {"generateName": "node-csr-"},
+            "spec": {
+                "request": base64.b64encode(csr).decode(),
+                "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+                "usages": ["digital signature", "client auth"],
+            },
+        }
         api = Api(user)
         status, made = api.call("POST", path, body)
         while status == 201 or status == 200:
@@ -250,11 +331,22 @@ class Kubelet:
         else:
             raise Refused(f"failed to run Kubelet: cannot create certificate signing request: {made.get('message')}")
         inside = [("/" + str(p.relative_to(self.paths.root))) if self.paths.root else str(p) for p in (cert, key)]
-        config.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "default-context",
-            "clusters": [{"name": "default-cluster", "cluster": user.cluster}],
-            "contexts": [{"name": "default-context", "context": {"cluster": "default-cluster", "user": "default-auth"}}],
-            "users": [{"name": "default-auth", "user": {"client-certificate": inside[0], "client-key": inside[1]}}]}))
+        config.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "default-context",
+                    "clusters": [{"name": "default-cluster", "cluster": user.cluster}],
+                    "contexts": [
+                        {"name": "default-context", "context": {"cluster": "default-cluster", "user": "default-auth"}}
+                    ],
+                    "users": [
+                        {"name": "default-auth", "user": {"client-certificate": inside[0], "client-key": inside[1]}}
+                    ],
+                }
+            )
+        )
 
     def register(self, api: Api) -> bool:
         status, have = api.call("POST", "/api/v1/nodes", self.node())
@@ -263,7 +355,9 @@ class Kubelet:
             return True
         if status == 409:
             patch = {"metadata": {"labels": self.node()["metadata"]["labels"]}}
-            status, have = api.call("PATCH", f"/api/v1/nodes/{self.name}", patch, "application/strategic-merge-patch+json")
+            status, have = api.call(
+                "PATCH", f"/api/v1/nodes/{self.name}", patch, "application/strategic-merge-patch+json"
+            )
             if status == 200:
                 say("I", f'"Node was previously registered" node="{self.name}"')
                 return True
@@ -271,8 +365,12 @@ class Kubelet:
         return False
 
     def post_status(self, api: Api, ready: bool) -> bool:
-        status, have = api.call("PATCH", f"/api/v1/nodes/{self.name}/status", {"status": self.status(ready)},
-                                "application/strategic-merge-patch+json")
+        status, have = api.call(
+            "PATCH",
+            f"/api/v1/nodes/{self.name}/status",
+            {"status": self.status(ready)},
+            "application/strategic-merge-patch+json",
+        )
         if status != 200:
             say("E", f'"Error updating node status, will retry" err="{have.get("message", status)}"')
         return status == 200
@@ -281,9 +379,16 @@ class Kubelet:
         api = Api(self.user())
         while not self._attempt(lambda: self.register(api)):
             time.sleep(0.5)
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self.name, "namespace": "kube-node-lease"},
-                 "spec": {"holderIdentity": self.name, "leaseDurationSeconds": 40}}
-        self._attempt(lambda: api.call("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease)[0] in (201, 409))
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self.name, "namespace": "kube-node-lease"},
+            "spec": {"holderIdentity": self.name, "leaseDurationSeconds": 40},
+        }
+        self._attempt(
+            lambda: api.call("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", lease)[0]
+            in (201, 409)
+        )
         ready = self.own.standin_mode != "notready"
         while True:
             done = self._attempt(lambda: self.post_status(api, ready))
@@ -311,8 +416,11 @@ def main() -> int:
         return 0
     say("I", f"kubelet {opts.standin_version} started with {shlex.join(argv)}")
     if opts.standin_mode == "crash":
-        say("E", '"command failed" err="failed to run Kubelet: validate service connection: dial unix /run/containerd/containerd.sock: '
-                 'connect: no such file or directory"')
+        say(
+            "E",
+            '"command failed" err="failed to run Kubelet: validate service connection: dial unix /run/containerd/containerd.sock: '
+            'connect: no such file or directory"',
+        )
         return 1
     if opts.standin_mode == "silent":
         signal.pause()

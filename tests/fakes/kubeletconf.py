@@ -4,6 +4,7 @@ Knows: the flags and the fields of KubeletConfiguration v1beta1, the checks that
 Gives: `parse_flags`, `load_config`, `validate`, `reservation`, `label_error`, `taint_error`, quantities.
 Must not: talk to anybody.
 """
+
 from __future__ import annotations
 
 import ipaddress
@@ -21,11 +22,30 @@ class Refused(Exception):
     """What a real kubelet would print before it exits with 1."""
 
 
-BOOLEAN_FLAGS = {"cgroups-per-qos", "contention-profiling", "cpu-cfs-quota", "enable-controller-attach-detach",
-                 "enable-debugging-handlers", "enable-server", "fail-swap-on", "fail-cgroupv1", "kernel-memcg-notification",
-                 "local-storage-capacity-isolation", "make-iptables-util-chains", "protect-kernel-defaults", "register-node",
-                 "rotate-certificates", "rotate-server-certificates", "runonce", "seccomp-default", "serialize-image-pulls",
-                 "anonymous-auth", "authentication-token-webhook", "exit-on-lock-contention", "log-cadvisor-usage"}
+BOOLEAN_FLAGS = {
+    "cgroups-per-qos",
+    "contention-profiling",
+    "cpu-cfs-quota",
+    "enable-controller-attach-detach",
+    "enable-debugging-handlers",
+    "enable-server",
+    "fail-swap-on",
+    "fail-cgroupv1",
+    "kernel-memcg-notification",
+    "local-storage-capacity-isolation",
+    "make-iptables-util-chains",
+    "protect-kernel-defaults",
+    "register-node",
+    "rotate-certificates",
+    "rotate-server-certificates",
+    "runonce",
+    "seccomp-default",
+    "serialize-image-pulls",
+    "anonymous-auth",
+    "authentication-token-webhook",
+    "exit-on-lock-contention",
+    "log-cadvisor-usage",
+}
 VALUE_FLAGS = set("""
     address allowed-unsafe-sysctls authentication-token-webhook-cache-ttl authorization-mode
     authorization-webhook-cache-authorized-ttl authorization-webhook-cache-unauthorized-ttl bootstrap-kubeconfig cert-dir
@@ -69,15 +89,39 @@ FIELDS = set("""
     localStorageCapacityIsolation containerRuntimeEndpoint imageServiceEndpoint failCgroupV1 userNamespaces
 """.split())
 
-SIGNALS = {"memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree",
-           "containerfs.available", "containerfs.inodesFree", "pid.available", "allocatableMemory.available"}
-DEFAULT_EVICTION = {"memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%",
-                    "imagefs.inodesFree": "5%"}
+SIGNALS = {
+    "memory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "containerfs.available",
+    "containerfs.inodesFree",
+    "pid.available",
+    "allocatableMemory.available",
+}
+DEFAULT_EVICTION = {
+    "memory.available": "100Mi",
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+    "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%",
+}
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 RESERVABLE = {"cpu", "memory", "ephemeral-storage", "pid"}
-SUFFIXES = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000), "": Fraction(1), "k": Fraction(10**3),
-            "M": Fraction(10**6), "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15), "E": Fraction(10**18),
-            **{s + "i": Fraction(1024**(i + 1)) for i, s in enumerate("KMGTPE")}}
+SUFFIXES = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "": Fraction(1),
+    "k": Fraction(10**3),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "T": Fraction(10**12),
+    "P": Fraction(10**15),
+    "E": Fraction(10**18),
+    **{s + "i": Fraction(1024 ** (i + 1)) for i, s in enumerate("KMGTPE")},
+}
 
 
 def quantity(text: object) -> Fraction:
@@ -122,7 +166,9 @@ def parse_flags(argv: list[str]) -> dict[str, str]:
         if not arg.startswith("-") or arg in ("-", "--"):
             raise Refused(f"unknown command {arg}")
         name, equals, value = arg.lstrip("-").partition("=")
-        if (arg.startswith("-") and not arg.startswith("--") and name != "v") or name not in BOOLEAN_FLAGS | VALUE_FLAGS:
+        if (
+            arg.startswith("-") and not arg.startswith("--") and name != "v"
+        ) or name not in BOOLEAN_FLAGS | VALUE_FLAGS:
             raise Refused(f"failed to parse kubelet flag: unknown flag: --{name}")
         if not equals and name in BOOLEAN_FLAGS:
             value = "true"
@@ -166,7 +212,9 @@ def label_error(key: str, value: object) -> str:
     if not NAME.fullmatch(name) or (slash and (not DOMAIN.fullmatch(domain) or len(domain) > 253)):
         return f"{key!r}: a qualified name must consist of alphanumeric characters, '-', '_' or '.'"
     if not isinstance(value, str) or (value and not NAME.fullmatch(value)):
-        return f"{value!r}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
+        return (
+            f"{value!r}: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'"
+        )
     return ""
 
 
@@ -184,14 +232,20 @@ def check_node_labels(labels: Mapping[str, str]) -> None:
             raise Refused(f"invalid node label: {wrong}")
         domain = key.partition("/")[0] if "/" in key else ""
         ours = any(domain == d or domain.endswith("." + d) for d in ("kubernetes.io", "k8s.io"))
-        if ours and key not in KUBELET_LABELS and not any(domain == d or domain.endswith("." + d) for d in KUBELET_LABEL_DOMAINS):
+        if (
+            ours
+            and key not in KUBELET_LABELS
+            and not any(domain == d or domain.endswith("." + d) for d in KUBELET_LABEL_DOMAINS)
+        ):
             bad.append(key)
     if bad:
         raise Refused(f"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: {sorted(bad)}")
 
 
 # --- configuration
-def load_config(base: Optional[Path], folder: Optional[Path], version: tuple[int, int], alpha: str) -> tuple[dict[str, Any], list[str]]:
+def load_config(
+    base: Optional[Path], folder: Optional[Path], version: tuple[int, int], alpha: str
+) -> tuple[dict[str, Any], list[str]]:
     """The merged configuration and the warnings of lenient decoding."""
     warnings: list[str] = []
     config = _read(base, warnings) if base else {}
@@ -211,8 +265,10 @@ def _read(path: Path, warnings: list[str]) -> dict[str, Any]:
     except ValueError as exc:
         raise Refused(f"failed to load kubelet config file, path: {path}, error: {exc}") from exc
     if doc.get("kind") != "KubeletConfiguration" or doc.get("apiVersion") != "kubelet.config.k8s.io/v1beta1":
-        raise Refused(f"failed to load kubelet config file, path: {path}: no kind is registered for {doc.get('kind')!r} in "
-                      f"{doc.get('apiVersion')!r}")
+        raise Refused(
+            f"failed to load kubelet config file, path: {path}: no kind is registered for {doc.get('kind')!r} in "
+            f"{doc.get('apiVersion')!r}"
+        )
     for name in sorted(set(doc) - FIELDS):
         warnings.append(f'Using lenient decoding as strict decoding failed: unknown field "{name}" in {path}')
     return doc
@@ -221,8 +277,13 @@ def _read(path: Path, warnings: list[str]) -> dict[str, Any]:
 def overlay_flags(config: dict[str, Any], flags: Mapping[str, str]) -> dict[str, Any]:
     """Flags beat files."""
     out = dict(config)
-    for flag, name, convert in (("max-pods", "maxPods", int), ("pods-per-core", "podsPerCore", int), ("provider-id", "providerID", str),
-                                ("cluster-domain", "clusterDomain", str), ("container-runtime-endpoint", "containerRuntimeEndpoint", str)):
+    for flag, name, convert in (
+        ("max-pods", "maxPods", int),
+        ("pods-per-core", "podsPerCore", int),
+        ("provider-id", "providerID", str),
+        ("cluster-domain", "clusterDomain", str),
+        ("container-runtime-endpoint", "containerRuntimeEndpoint", str),
+    ):
         if flag in flags:
             out[name] = convert(flags[flag])  # type: ignore[operator]
     for flag, name in (("kube-reserved", "kubeReserved"), ("system-reserved", "systemReserved")):
@@ -251,15 +312,21 @@ def threshold(text: object, capacity: Fraction) -> Fraction:
 def validate(config: dict[str, Any]) -> None:
     """The checks of a real kubelet that a rendered configuration could run into."""
     if not config.get("containerRuntimeEndpoint"):
-        raise Refused("the container runtime endpoint address was not specified or empty, use --container-runtime-endpoint to set")
+        raise Refused(
+            "the container runtime endpoint address was not specified or empty, use --container-runtime-endpoint to set"
+        )
     _validate_types(config)
     high, low = config.get("imageGCHighThresholdPercent", 85), config.get("imageGCLowThresholdPercent", 80)
     if not 0 <= low < high <= 100:
-        raise Refused(f"invalid configuration: imageGCLowThresholdPercent {low} must be less than imageGCHighThresholdPercent {high}")
+        raise Refused(
+            f"invalid configuration: imageGCLowThresholdPercent {low} must be less than imageGCHighThresholdPercent {high}"
+        )
     grace = config.get("evictionSoftGracePeriod") or {}
     for signal in config.get("evictionSoft") or {}:
         if signal not in grace:
-            raise Refused(f"failed to run Kubelet: grace period must be specified for the soft eviction threshold {signal}")
+            raise Refused(
+                f"failed to run Kubelet: grace period must be specified for the soft eviction threshold {signal}"
+            )
     for name in ("evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim"):
         for signal, value in (config.get(name) or {}).items():
             if signal not in SIGNALS:
@@ -273,9 +340,13 @@ def validate(config: dict[str, Any]) -> None:
         for key, value in (config.get(name) or {}).items():
             if key not in RESERVABLE or quantity(value) < 0:
                 raise Refused(f'cannot reserve "{key}" resource with {value!r} in {name}')
-    whole, critical = (duration_sec(config.get(k, "0s")) for k in ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods"))
+    whole, critical = (
+        duration_sec(config.get(k, "0s")) for k in ("shutdownGracePeriod", "shutdownGracePeriodCriticalPods")
+    )
     if critical > whole or 0 < whole < 1 or 0 < critical < 1:
-        raise Refused(f"invalid configuration: shutdownGracePeriodCriticalPods {critical} must be <= shutdownGracePeriod {whole}")
+        raise Refused(
+            f"invalid configuration: shutdownGracePeriodCriticalPods {critical} must be <= shutdownGracePeriod {whole}"
+        )
     for address in config.get("clusterDNS") or []:
         try:
             ipaddress.ip_address(address)
@@ -286,15 +357,37 @@ def validate(config: dict[str, Any]) -> None:
 
 def _validate_types(config: dict[str, Any]) -> None:
     """Wrong JSON types are errors even in lenient decoding."""
-    for name in ("maxPods", "podsPerCore", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "evictionMaxPodGracePeriod"):
+    for name in (
+        "maxPods",
+        "podsPerCore",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "evictionMaxPodGracePeriod",
+    ):
         value = config.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise Refused(f"json: cannot unmarshal or invalid configuration: {name}: {value!r}")
-    for name in ("evictionHard", "evictionSoft", "evictionSoftGracePeriod", "kubeReserved", "systemReserved", "evictionMinimumReclaim"):
+    for name in (
+        "evictionHard",
+        "evictionSoft",
+        "evictionSoftGracePeriod",
+        "kubeReserved",
+        "systemReserved",
+        "evictionMinimumReclaim",
+    ):
         value = config.get(name) or {}
         if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            raise Refused(f"json: cannot unmarshal into Go struct field KubeletConfiguration.{name} of type map[string]string")
-    for name in ("serializeImagePulls", "protectKernelDefaults", "serverTLSBootstrap", "cpuCFSQuota", "failSwapOn", "seccompDefault"):
+            raise Refused(
+                f"json: cannot unmarshal into Go struct field KubeletConfiguration.{name} of type map[string]string"
+            )
+    for name in (
+        "serializeImagePulls",
+        "protectKernelDefaults",
+        "serverTLSBootstrap",
+        "cpuCFSQuota",
+        "failSwapOn",
+        "seccompDefault",
+    ):
         if not isinstance(config.get(name, True), bool):
             raise Refused(f"json: cannot unmarshal into Go struct field KubeletConfiguration.{name} of type bool")
 
@@ -319,6 +412,9 @@ def reservation(config: Mapping[str, Any], capacity: Mapping[str, Fraction]) -> 
     eviction = {"memory": hard.get("memory.available", "0"), "ephemeral-storage": hard.get("nodefs.available", "0")}
     out = {}
     for name, total in capacity.items():
-        taken = sum((quantity(config[k].get(name, "0")) for k in ("kubeReserved", "systemReserved") if config.get(k)), Fraction(0))
+        taken = sum(
+            (quantity(config[k].get(name, "0")) for k in ("kubeReserved", "systemReserved") if config.get(k)),
+            Fraction(0),
+        )
         out[name] = max(Fraction(0), total - taken - threshold(eviction.get(name, "0"), total))
     return out

@@ -4,12 +4,13 @@ Knows: which lists of a Node, an Event or a Pod merge by key, and by which.
 Gives: pure functions from (document, patch) to a new document.
 Must not: know about versions or permissions.
 """
+
 from __future__ import annotations
 
 import copy
 from typing import Any
 
-MERGE_KEYS: dict[str, str] = {       # path within the object -> merge key
+MERGE_KEYS: dict[str, str] = {  # path within the object -> merge key
     "status.conditions": "type",
     "status.addresses": "type",
     "spec.taints": "key",

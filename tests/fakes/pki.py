@@ -4,6 +4,7 @@ Knows: what Kubernetes wants in a subject (O = groups, CN = user).
 Gives: a CA in a folder, certificates signed by it, TLS contexts.
 Must not: be used outside tests; keys lie in plain files.
 """
+
 from __future__ import annotations
 
 import base64
@@ -28,9 +29,27 @@ class Authority:
         self.cert = folder / "ca.crt"
         self.key = folder / "ca.key"
         if not self.cert.exists():
-            openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
-                    "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE",
-                    "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", str(self.key), "-out", str(self.cert))
+            openssl(
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-days",
+                "30",
+                "-subj",
+                f"/CN={name}",
+                "-addext",
+                "basicConstraints=critical,CA:TRUE",
+                "-addext",
+                "keyUsage=critical,keyCertSign,cRLSign",
+                "-keyout",
+                str(self.key),
+                "-out",
+                str(self.cert),
+            )
 
     @property
     def pem(self) -> bytes:
@@ -43,22 +62,48 @@ class Authority:
     def sign(self, csr: bytes, extensions: str, days: int = 7) -> bytes:
         ext = self.folder / "ext.cnf"
         ext.write_text(extensions)
-        return openssl("x509", "-req", "-CA", str(self.cert), "-CAkey", str(self.key), "-CAcreateserial", "-days", str(days),
-                       "-extfile", str(ext), data=csr)
+        return openssl(
+            "x509",
+            "-req",
+            "-CA",
+            str(self.cert),
+            "-CAkey",
+            str(self.key),
+            "-CAcreateserial",
+            "-days",
+            str(days),
+            "-extfile",
+            str(ext),
+            data=csr,
+        )
 
     def issue(self, name: str, subject: str, extensions: str) -> tuple[Path, Path]:
         """Paths of the certificate and its key."""
         cert, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         if not cert.exists():
-            csr = openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                          "-subj", subject, "-keyout", str(key))
+            csr = openssl(
+                "req",
+                "-new",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-subj",
+                subject,
+                "-keyout",
+                str(key),
+            )
             cert.write_bytes(self.sign(csr, extensions))
         return cert, key
 
     def server(self, name: str = "server") -> tuple[Path, Path]:
-        return self.issue(name, "/CN=fake-apiserver",
-                          "subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost,DNS:kubernetes.default\n"
-                          "extendedKeyUsage=serverAuth\nkeyUsage=critical,digitalSignature\n")
+        return self.issue(
+            name,
+            "/CN=fake-apiserver",
+            "subjectAltName=IP:127.0.0.1,IP:::1,DNS:localhost,DNS:kubernetes.default\n"
+            "extendedKeyUsage=serverAuth\nkeyUsage=critical,digitalSignature\n",
+        )
 
     def client(self, name: str, user: str, *groups: str) -> tuple[Path, Path]:
         subject = "".join(f"/O={g}" for g in groups) + f"/CN={user}"

@@ -4,6 +4,7 @@ Knows: the canonical forms of a signed request, and the rules that a verifier of
 Gives: `check_token` and `check_header`; both raise `Refused` with the reason.
 Must not: share a line with the program under test.
 """
+
 from __future__ import annotations
 
 import base64
@@ -21,8 +22,17 @@ TOKEN_PREFIX = "k8s-aws-v1."
 MAX_TOKEN_BYTES = 4096
 CLUSTER_HEADER = "x-k8s-aws-id"
 VALID_SEC = 15 * 60
-ALLOWED_QUERY = {"action", "version", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-expires",
-                 "x-amz-security-token", "x-amz-signature", "x-amz-signedheaders"}
+ALLOWED_QUERY = {
+    "action",
+    "version",
+    "x-amz-algorithm",
+    "x-amz-credential",
+    "x-amz-date",
+    "x-amz-expires",
+    "x-amz-security-token",
+    "x-amz-signature",
+    "x-amz-signedheaders",
+}
 STS_HOST = re.compile(r"^sts(-fips)?(\.(?P<region>[a-z]{2}(-[a-z]+)+-\d))?\.amazonaws\.com(?P<cn>\.cn)?$")
 
 
@@ -54,8 +64,9 @@ def signature(secret: str, scope: str, when: str, canonical: str) -> str:
     return hmac.new(signing_key(secret, date, region, service), text.encode(), hashlib.sha256).hexdigest()
 
 
-def canonical_request(method: str, path: str, query: list[tuple[str, str]], headers: Mapping[str, str], signed: str,
-                      payload_hash: str) -> str:
+def canonical_request(
+    method: str, path: str, query: list[tuple[str, str]], headers: Mapping[str, str], signed: str, payload_hash: str
+) -> str:
     pairs = sorted((encode(k), encode(v)) for k, v in query)
     head = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in signed.split(";"))
     return "\n".join([method, path or "/", "&".join(f"{k}={v}" for k, v in pairs), head, signed, payload_hash])
@@ -73,7 +84,7 @@ def _token_url(token: str) -> str:
         raise Refused(f"token is missing the prefix {TOKEN_PREFIX!r}")
     if len(token) > MAX_TOKEN_BYTES:
         raise Refused("token is too large")
-    raw = token[len(TOKEN_PREFIX):]
+    raw = token[len(TOKEN_PREFIX) :]
     if not re.fullmatch(r"[A-Za-z0-9_-]+", raw):
         raise Refused("token is not unpadded base64url")
     try:
@@ -117,18 +128,27 @@ def check_token(token: str, cluster: str, region: str, keys: Mapping[str, Key], 
     key = keys.get(access)
     if key is None or query.get("x-amz-security-token", "") != key.session:
         raise Refused("STS does not know this access key or session token")
-    canonical = canonical_request("GET", url.path or "/", [(k, v) for k, v in pairs if k.lower() != "x-amz-signature"],
-                                  {"host": url.netloc, CLUSTER_HEADER: cluster}, signed, EMPTY_SHA256)
+    canonical = canonical_request(
+        "GET",
+        url.path or "/",
+        [(k, v) for k, v in pairs if k.lower() != "x-amz-signature"],
+        {"host": url.netloc, CLUSTER_HEADER: cluster},
+        signed,
+        EMPTY_SHA256,
+    )
     if not hmac.compare_digest(signature(key.secret, scope, when, canonical), query.get("x-amz-signature", "")):
         raise Refused("SignatureDoesNotMatch (wrong secret, or signed for another cluster)")
     return key
 
 
-def check_header(method: str, target: str, headers: Mapping[str, str], body: bytes, service: str,
-                 keys: Mapping[str, Key], now: float) -> Key:
+def check_header(
+    method: str, target: str, headers: Mapping[str, str], body: bytes, service: str, keys: Mapping[str, Key], now: float
+) -> Key:
     """The key of an ordinary signed AWS request; `headers` has lower-case names."""
-    match = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/,]+)/([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})",
-                         headers.get("authorization", ""))
+    match = re.fullmatch(
+        r"AWS4-HMAC-SHA256 Credential=([^/,]+)/([^,]+), ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})",
+        headers.get("authorization", ""),
+    )
     if not match:
         raise Refused("MissingAuthenticationToken")
     access, scope, signed, given = match.groups()

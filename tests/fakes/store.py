@@ -4,6 +4,7 @@ Knows: resourceVersion, uid, history, watchers, selectors.
 Gives: `Store`.
 Must not: decide who may do what, nor speak HTTP.
 """
+
 from __future__ import annotations
 
 import copy
@@ -28,9 +29,12 @@ class Resource(NamedTuple):
 
 
 RESOURCES = [
-    Resource("", "v1", "nodes", "Node", False), Resource("", "v1", "pods", "Pod", True),
-    Resource("", "v1", "events", "Event", True), Resource("", "v1", "namespaces", "Namespace", False),
-    Resource("", "v1", "services", "Service", True), Resource("", "v1", "secrets", "Secret", True),
+    Resource("", "v1", "nodes", "Node", False),
+    Resource("", "v1", "pods", "Pod", True),
+    Resource("", "v1", "events", "Event", True),
+    Resource("", "v1", "namespaces", "Namespace", False),
+    Resource("", "v1", "services", "Service", True),
+    Resource("", "v1", "secrets", "Secret", True),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
     Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
     Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False),
@@ -44,8 +48,14 @@ RESOURCES = [
 class Problem(Exception):
     """An answer of class 4xx: code, reason as in metav1.Status, message."""
 
-    def __init__(self, code: int, reason: str, message: str, details: Optional[Object] = None,
-                 headers: Optional[dict[str, str]] = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Optional[Object] = None,
+        headers: Optional[dict[str, str]] = None,
+    ) -> None:
         super().__init__(message)
         self.code, self.reason, self.message, self.details, self.headers = code, reason, message, details, headers or {}
 
@@ -53,7 +63,7 @@ class Problem(Exception):
 @dataclass
 class Change:
     version: int
-    kind: str                   # ADDED, MODIFIED, DELETED
+    kind: str  # ADDED, MODIFIED, DELETED
     resource: Resource
     object: Object
 
@@ -86,9 +96,11 @@ def parse_selector(text: str) -> list[tuple[str, str, bool]]:
     return out
 
 
-SELECTABLE = {"nodes": {"metadata.name", "spec.unschedulable"}, "pods": {"metadata.name", "metadata.namespace", "spec.nodeName",
-              "status.phase"}, "events": {"metadata.name", "involvedObject.name", "involvedObject.kind", "involvedObject.uid",
-              "reason", "type"}}
+SELECTABLE = {
+    "nodes": {"metadata.name", "spec.unschedulable"},
+    "pods": {"metadata.name", "metadata.namespace", "spec.nodeName", "status.phase"},
+    "events": {"metadata.name", "involvedObject.name", "involvedObject.kind", "involvedObject.uid", "reason", "type"},
+}
 
 
 def matches(resource: Resource, obj: Object, fields: str, labels: str) -> bool:
@@ -108,7 +120,7 @@ def matches(resource: Resource, obj: Object, fields: str, labels: str) -> bool:
 class Store:
     def __init__(self) -> None:
         self.version = 1000
-        self.oldest = 1000                       # watches from before are told 410
+        self.oldest = 1000  # watches from before are told 410
         self.objects: dict[Key, Object] = {}
         self.history: list[Change] = []
         self.watchers: list[Callable[[Change], None]] = []
@@ -132,7 +144,9 @@ class Store:
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
         if not meta.get("name"):
-            raise Problem(422, "Invalid", f"{resource.kind} is invalid: metadata.name: Required value: name is required")
+            raise Problem(
+                422, "Invalid", f"{resource.kind} is invalid: metadata.name: Required value: name is required"
+            )
         if resource.namespaced:
             meta["namespace"] = namespace
         key = (resource, namespace, meta["name"])
@@ -146,8 +160,12 @@ class Store:
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         obj = self.objects.get((resource, namespace, name))
         if obj is None:
-            raise Problem(404, "NotFound", f'{resource.plural} "{name}" not found',
-                          {"name": name, "group": resource.group, "kind": resource.plural})
+            raise Problem(
+                404,
+                "NotFound",
+                f'{resource.plural} "{name}" not found',
+                {"name": name, "group": resource.group, "kind": resource.plural},
+            )
         return copy.deepcopy(obj)
 
     def replace(self, resource: Resource, obj: Object, namespace: str = "") -> Object:
@@ -155,13 +173,17 @@ class Store:
         old = self.get(resource, name, namespace)
         given = obj["metadata"].get("resourceVersion")
         if given not in (None, "", old["metadata"]["resourceVersion"]):
-            raise Problem(409, "Conflict", f'Operation cannot be fulfilled on {resource.plural} "{name}": the object has been modified; '
-                                           "please apply your changes to the latest version and try again")
+            raise Problem(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {resource.plural} "{name}": the object has been modified; '
+                "please apply your changes to the latest version and try again",
+            )
         for fixed in ("uid", "creationTimestamp", "name"):
             obj["metadata"][fixed] = old["metadata"][fixed]
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if obj == old:
-            return old                            # the API server does not write what does not change
+            return old  # the API server does not write what does not change
         key = (resource, namespace, name)
         if obj["metadata"].get("deletionTimestamp") and not obj["metadata"].get("finalizers"):
             return self._commit("DELETED", key, obj)
@@ -176,8 +198,11 @@ class Store:
         return self._commit("DELETED", key, obj)
 
     def list(self, resource: Resource, namespace: str = "", fields: str = "", labels: str = "") -> list[Object]:
-        return [copy.deepcopy(obj) for (res, ns, _), obj in sorted(self.objects.items(), key=lambda kv: kv[0][1:])
-                if res == resource and (not namespace or ns == namespace) and matches(resource, obj, fields, labels)]
+        return [
+            copy.deepcopy(obj)
+            for (res, ns, _), obj in sorted(self.objects.items(), key=lambda kv: kv[0][1:])
+            if res == resource and (not namespace or ns == namespace) and matches(resource, obj, fields, labels)
+        ]
 
     def since(self, version: int) -> Iterator[Change]:
         if version < self.oldest:

@@ -4,6 +4,7 @@ Knows: the printer columns of the NodeClaim CRD.
 Gives: `nodeclaim_table`.
 Must not: filter; the rows are given.
 """
+
 from __future__ import annotations
 
 import time
@@ -47,6 +48,7 @@ COLUMNS: list[tuple[str, str, int, Callable[[Object], str]]] = [
 
 def nodeclaim_table(items: list[Object], version: str, include: str, proceed: str) -> Object:
     """`include` is the query's includeObject: None, Metadata (the default) or Object."""
+
     def row(obj: Object) -> dict[str, Any]:
         shown: Any = None
         if include == "Object":
@@ -58,7 +60,19 @@ def nodeclaim_table(items: list[Object], version: str, include: str, proceed: st
     meta: dict[str, Any] = {"resourceVersion": version}
     if proceed:
         meta["continue"] = proceed
-    return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta,
-            "columnDefinitions": [{"name": name, "type": kind, "format": "name" if name == "Name" else "", "description": "",
-                                   "priority": priority} for name, kind, priority, _ in COLUMNS],
-            "rows": [row(obj) for obj in items]}
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": meta,
+        "columnDefinitions": [
+            {
+                "name": name,
+                "type": kind,
+                "format": "name" if name == "Name" else "",
+                "description": "",
+                "priority": priority,
+            }
+            for name, kind, priority, _ in COLUMNS
+        ],
+        "rows": [row(obj) for obj in items],
+    }

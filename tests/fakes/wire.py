@@ -7,6 +7,7 @@ Must not: know anything about IMDS or Kubernetes.
 Everything runs on one asyncio loop, so that the log's order is the true order and a request costs microseconds: the cost
 figures of the program under test are not to be those of its peer.
 """
+
 from __future__ import annotations
 
 import asyncio
@@ -31,6 +32,7 @@ FAULT_KINDS = ("status", "html", "truncate", "drip", "oversize", "silent", "clos
 @dataclass
 class Request:
     """One request as it arrived; `headers` has lower-case names."""
+
     method: str
     target: str
     headers: dict[str, str]
@@ -39,7 +41,7 @@ class Request:
     recv: float
     path: str = ""
     query: dict[str, str] = field(default_factory=dict)
-    note: dict[str, Any] = field(default_factory=dict)   # what the handler wants to see in the log
+    note: dict[str, Any] = field(default_factory=dict)  # what the handler wants to see in the log
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.target)
@@ -68,6 +70,7 @@ class Fault:
     `path` is searched as a regular expression in the request's target; the first `skip` matches pass unharmed, then `count`
     matches (None: all) are hit, and only during `for_sec` seconds after the first match when that is given.
     """
+
     kind: str
     path: str = ""
     method: str = ""
@@ -214,13 +217,21 @@ class Connection(asyncio.Protocol):
                 headers["expect"] = ""
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             return None
-        body = bytes(self.buffer[end + 4:end + 4 + length])
-        del self.buffer[:end + 4 + length]
+        body = bytes(self.buffer[end + 4 : end + 4 + length])
+        del self.buffer[: end + 4 + length]
         return Request(method, target, headers, body, self, time.monotonic())
 
     def _refuse(self, status: int) -> None:
-        entry = {"time": time.time(), "recv": time.monotonic(), "sent": time.monotonic(), "method": "?", "path": "?",
-                 "status": status, "conn": self.number, "fault": None}
+        entry = {
+            "time": time.time(),
+            "recv": time.monotonic(),
+            "sent": time.monotonic(),
+            "method": "?",
+            "path": "?",
+            "status": status,
+            "conn": self.number,
+            "fault": None,
+        }
         self.server.log.add(entry)
         self.server.log.done(entry)
         self.transport.write(f"HTTP/1.1 {status} Bad\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
@@ -229,8 +240,16 @@ class Connection(asyncio.Protocol):
 
     def _serve(self, req: Request) -> None:
         fault = self.server.fault_for(req)
-        entry = {"time": time.time(), "recv": req.recv, "sent": 0.0, "method": req.method, "path": req.target,
-                 "status": 0, "conn": self.number, "fault": fault.kind if fault else None}
+        entry = {
+            "time": time.time(),
+            "recv": req.recv,
+            "sent": 0.0,
+            "method": req.method,
+            "path": req.target,
+            "status": 0,
+            "conn": self.number,
+            "fault": fault.kind if fault else None,
+        }
         self.server.log.add(entry)
         if fault and fault.kind in ("silent", "close", "reset"):
             self.server.log.done(entry)
@@ -256,7 +275,7 @@ class Connection(asyncio.Protocol):
             self._next()
 
     def _break(self, kind: str) -> None:
-        self.busy = True                      # nothing more is read from this connection
+        self.busy = True  # nothing more is read from this connection
         if kind == "reset":
             sock = self.transport.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -286,7 +305,7 @@ class Connection(asyncio.Protocol):
         if resp.stream:
             self._start_stream(raw, resp)
         elif fault and fault.kind == "truncate":
-            self.transport.write(raw + resp.body[:len(resp.body) // 2])
+            self.transport.write(raw + resp.body[: len(resp.body) // 2])
             self.transport.close()
         elif fault and fault.kind == "drip":
             self.transport.write(raw)
@@ -348,7 +367,10 @@ def http_date(now: float) -> str:
 
 def faulty_response(fault: Fault) -> Response:
     if fault.kind == "html":
-        page = fault.body or "<!DOCTYPE html><html><head><title>Sign in</title></head><body>Welcome to the network</body></html>"
+        page = (
+            fault.body
+            or "<!DOCTYPE html><html><head><title>Sign in</title></head><body>Welcome to the network</body></html>"
+        )
         return Response(200, page.encode(), "text/html; charset=utf-8", dict(fault.headers))
     if fault.kind == "body":
         return Response(200, fault.body.encode("latin-1"), fault.content_type, dict(fault.headers))
@@ -364,8 +386,14 @@ class WireServer:
     `latency_sec` is added to every answer (so that round trips can be told apart); `clock` gives the Date header.
     """
 
-    def __init__(self, handler: Handler, host: str = "127.0.0.1", port: int = 0, log: Optional[Log] = None,
-                 tls: Optional[ssl.SSLContext] = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        log: Optional[Log] = None,
+        tls: Optional[ssl.SSLContext] = None,
+    ) -> None:
         self.handler = handler
         self.host = host
         self.port = port
@@ -413,6 +441,7 @@ class WireServer:
             if self._server is None and self._held is not None:
                 self._server = await self.loop.create_server(self._accept, sock=self._held, ssl=self.tls, backlog=512)
                 self._held = None
+
         self._call(go())
 
     def listen_later(self, after_sec: float) -> None:
@@ -423,6 +452,7 @@ class WireServer:
 
     def refuse(self) -> None:
         """From now on connections are refused, and the open ones are gone."""
+
         async def go() -> None:
             if self._server is not None:
                 self._server.close()
@@ -430,6 +460,7 @@ class WireServer:
                 self._hold()
             for conn in list(self.connections):
                 conn.transport.abort()
+
         self._call(go())
 
     def stop(self) -> None:
@@ -466,15 +497,20 @@ class WireServer:
     def answer(self, req: Request) -> Response:
         try:
             return self.handler(req)
-        except Exception as exc:                                # a bug of the fake must be seen, not hang the peer
+        except Exception as exc:  # a bug of the fake must be seen, not hang the peer
             req.note["bug"] = f"{type(exc).__name__}: {exc}"
             return Response(500, f"the fake failed: {req.note['bug']}".encode())
 
 
 def control_handler(server: WireServer, actions: dict[str, Callable[[], None]]) -> Handler:
     """Switches for a test that is not Python: PUT /faults (JSON list of rules), POST /ACTION, GET /log."""
-    known: dict[str, Callable[[], None]] = {"heal": server.heal, "listen": server.listen, "refuse": server.refuse,
-                                            "clear-log": server.log.clear, **actions}
+    known: dict[str, Callable[[], None]] = {
+        "heal": server.heal,
+        "listen": server.listen,
+        "refuse": server.refuse,
+        "clear-log": server.log.clear,
+        **actions,
+    }
 
     def handle(req: Request) -> Response:
         if req.method == "GET" and req.path == "/log":

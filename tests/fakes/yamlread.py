@@ -4,13 +4,14 @@ Knows: what a kubeconfig looks like when a program writes it.
 Gives: `load`, which raises ValueError with a line number on anything else.
 Must not: guess.
 """
+
 from __future__ import annotations
 
 import json
 import re
 from typing import Any
 
-Line = tuple[int, int, str]             # number, indent, text
+Line = tuple[int, int, str]  # number, indent, text
 
 KEY = re.compile(r'("(?:[^"\\]|\\.)*"|[A-Za-z0-9_./-]+):(?: +(.*))?$')
 

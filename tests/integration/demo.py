@@ -7,6 +7,7 @@ one. Prints what a person wants to see, and exits with the bootstrap's exit code
 
     demo.py --agent PATH [--dir DIR] [--user-data FILE]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -37,8 +38,10 @@ def describe(node: dict) -> str:  # type: ignore[type-arg]
     meta, spec, status = node["metadata"], node["spec"], node["status"]
     labels = "\n              ".join(f"{k}={v}" for k, v in sorted(meta["labels"].items()))
     conditions = ", ".join(f"{c['type']}={c['status']}" for c in status["conditions"])
-    return (f"name          {meta['name']}\nproviderID    {spec['providerID']}\nconditions    {conditions}\n"
-            f"allocatable   {', '.join(f'{k} {v}' for k, v in status['allocatable'].items() if v != '0')}\nlabels        {labels}\n")
+    return (
+        f"name          {meta['name']}\nproviderID    {spec['providerID']}\nconditions    {conditions}\n"
+        f"allocatable   {', '.join(f'{k} {v}' for k, v in status['allocatable'].items() if v != '0')}\nlabels        {labels}\n"
+    )
 
 
 def main() -> int:
@@ -49,23 +52,31 @@ def main() -> int:
     opts = args.parse_args()
     os.environ["NODECLAIMD"] = str(opts.agent.resolve())
     from harness import SOURCE, World
+
     source = opts.user_data or SOURCE / "userdata/karpenter-al2023.mime"
     text = source.read_text(encoding="utf-8")
     world = World(cluster=cluster_name(text))
     world.set_user_data(substitute(text, world.api.url, world.api.ca.base64).encode())
     with world:
-        print(f"A bare {world.inst.type} in {world.inst.az}, with {source.relative_to(SOURCE) if source.is_relative_to(SOURCE) else source} "
-              "as its user data:")
+        print(
+            f"A bare {world.inst.type} in {world.inst.az}, with {source.relative_to(SOURCE) if source.is_relative_to(SOURCE) else source} "
+            "as its user data:"
+        )
         done = world.bootstrap("--timeout", "60s")
         show("timeline (nodeclaimd timeline)", world.run("timeline").out)
         if done.code != 0:
             show("it failed", done.err + world.console() + world.kubelet_log())
         else:
             show("the Node, as the API server has it", describe(world.node()))
-        show("files", "\n".join(sorted(p for p in world.tree() if "conf.d/10-test" not in p and "eks/kubelet-version" not in p)))
+        show(
+            "files",
+            "\n".join(sorted(p for p in world.tree() if "conf.d/10-test" not in p and "eks/kubelet-version" not in p)),
+        )
         show("the console", world.console())
         asked = [e for e in world.requests() if e["method"] == "GET"]
-        print(f"\nIMDS: {len(world.requests()) - len(asked)} token and {len(asked)} requests, those of kubelet's token command included.")
+        print(
+            f"\nIMDS: {len(world.requests()) - len(asked)} token and {len(asked)} requests, those of kubelet's token command included."
+        )
         if opts.dir:
             shutil.rmtree(opts.dir, ignore_errors=True)
             shutil.copytree(world.root, opts.dir / "root", symlinks=True)

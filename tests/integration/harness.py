@@ -4,6 +4,7 @@ Knows: where the program keeps its files below --root, and how the fakes are wir
 Gives: `World`, user data as Karpenter writes it, and small waits on conditions.
 Must not: assert; the tests do.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -36,7 +37,7 @@ CLUSTER = "test-cluster"
 VERSION = "v1.34.4"
 STATUS = "run/nodeclaimd/status.json"
 CLAIM = "default-x7k2p"
-SHARED = Path(tempfile.mkdtemp(prefix="nodeclaimd-pki-"))      # one CA for all worlds of a test program
+SHARED = Path(tempfile.mkdtemp(prefix="nodeclaimd-pki-"))  # one CA for all worlds of a test program
 atexit.register(shutil.rmtree, SHARED, ignore_errors=True)
 # A program under a sanitizer or valgrind is slower: what is said to happen "within a second" gets so many times longer.
 PATIENCE = float(os.environ.get("NC_PATIENCE", "1"))
@@ -98,8 +99,17 @@ class Result:
 class World:
     """Use as a context manager. `mode`: what the stand-in kubelet does. `claim`: a NodeClaim waits for this instance."""
 
-    def __init__(self, profile: str = "m5.large", mode: str = "normal", claim: bool = True, cluster: str = CLUSTER,
-                 config: str = "", behave: Optional[Behaviour] = None, capacity: str = "", node_name: str = "") -> None:
+    def __init__(
+        self,
+        profile: str = "m5.large",
+        mode: str = "normal",
+        claim: bool = True,
+        cluster: str = CLUSTER,
+        config: str = "",
+        behave: Optional[Behaviour] = None,
+        capacity: str = "",
+        node_name: str = "",
+    ) -> None:
         self.inst = instances.PROFILES[profile]
         self.node_name = node_name or self.inst.private_dns
         self.mode, self.claim, self.config, self.capacity = mode, claim, config, capacity
@@ -141,12 +151,23 @@ class World:
         self._folder.cleanup()
 
     def claim_object(self) -> dict[str, Any]:
-        return {"metadata": {"name": CLAIM, "labels": {"karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": self.inst.life_cycle,
-                                                       "node.kubernetes.io/instance-type": self.inst.type,
-                                                       "topology.kubernetes.io/zone": self.inst.az}},
-                "spec": {"nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
-                         "requirements": [], "resources": {"requests": {"cpu": "1", "pods": "2"}}},
-                "status": {"providerID": self.inst.provider_id, "imageID": "ami-0abcdef1234567890"}}
+        return {
+            "metadata": {
+                "name": CLAIM,
+                "labels": {
+                    "karpenter.sh/nodepool": "default",
+                    "karpenter.sh/capacity-type": self.inst.life_cycle,
+                    "node.kubernetes.io/instance-type": self.inst.type,
+                    "topology.kubernetes.io/zone": self.inst.az,
+                },
+            },
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+                "requirements": [],
+                "resources": {"requests": {"cpu": "1", "pods": "2"}},
+            },
+            "status": {"providerID": self.inst.provider_id, "imageID": "ami-0abcdef1234567890"},
+        }
 
     def _make_root(self) -> None:
         conf = self.root / "etc/nodeclaimd/conf.d"
@@ -170,15 +191,24 @@ spec:
 
     # --- the program
     def environment(self, **more: str) -> dict[str, str]:
-        keep = {k: v for k, v in os.environ.items() if k in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE", "GCOV_PREFIX")}
+        keep = {
+            k: v
+            for k, v in os.environ.items()
+            if k in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE", "GCOV_PREFIX")
+        }
         return {**keep, "LC_ALL": "C", **more}
 
     def command(self, *args: str) -> list[str]:
         return [str(agent_path()), args[0], "--imds", self.imds.url, "--root", str(self.root), *args[1:]]
 
     def spawn(self, *args: str, **env: str) -> "subprocess.Popen[bytes]":
-        proc = subprocess.Popen(self.command(*args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env=self.environment(**env))
+        proc = subprocess.Popen(
+            self.command(*args),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment(**env),
+        )
         self.procs.append(proc)
         return proc
 
@@ -196,7 +226,9 @@ spec:
             out, err = proc.communicate()
             err += b"\n[the test gave up waiting]"
             return Result(-1000, out.decode(errors="replace"), err.decode(errors="replace"), time.monotonic() - start)
-        return Result(proc.returncode, out.decode(errors="replace"), err.decode(errors="replace"), time.monotonic() - start)
+        return Result(
+            proc.returncode, out.decode(errors="replace"), err.decode(errors="replace"), time.monotonic() - start
+        )
 
     def bootstrap(self, *args: str, within: float = 60) -> Result:
         return self.run("bootstrap", *args, within=within)
@@ -220,7 +252,7 @@ spec:
         lines = self.console().strip().splitlines()
         if not lines or not lines[-1].startswith("nodeclaimd: "):
             return {}
-        return json.loads(lines[-1][len("nodeclaimd: "):])
+        return json.loads(lines[-1][len("nodeclaimd: ") :])
 
     def tree(self, *tops: str) -> dict[str, bytes]:
         """Everything below etc and var (or the folders named), with contents."""
@@ -294,5 +326,7 @@ class WorldTest(unittest.TestCase):
         self.assertError(world, phase, kind, *words)
         self.assertEqual(world.status()["outcome"], "failed")
         line = world.console_record()
-        self.assertEqual((line.get("outcome"), line.get("phase"), line.get("class")), ("failed", phase, kind), world.console())
+        self.assertEqual(
+            (line.get("outcome"), line.get("phase"), line.get("class")), ("failed", phase, kind), world.console()
+        )
         self.assertTrue(line.get("remedy"))

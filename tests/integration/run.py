@@ -5,6 +5,7 @@
 
 The last line is "N passed, N failed".
 """
+
 from __future__ import annotations
 
 import argparse
@@ -24,8 +25,14 @@ def run_program(path: Path, env: dict[str, str]) -> tuple[int, int, str, float]:
     """(passed, failed, output, seconds)."""
     start = time.monotonic()
     try:
-        done = subprocess.run([sys.executable, "-W", "error::ResourceWarning", str(path)], env=env, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=PROGRAM_SEC)
+        done = subprocess.run(
+            [sys.executable, "-W", "error::ResourceWarning", str(path)],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            timeout=PROGRAM_SEC,
+        )
         text, code = done.stdout.decode(errors="replace"), done.returncode
     except subprocess.TimeoutExpired as exc:
         text, code = (exc.stdout or b"").decode(errors="replace") + f"\n{path.name} did not end in {PROGRAM_SEC} s", 1
@@ -44,7 +51,12 @@ def main() -> int:
     args.add_argument("--only", default="", help="part of a program's name")
     args.add_argument("--patience", type=float, default=1.0, help="factor on time limits, for slow builds")
     opts = args.parse_args()
-    env = {**os.environ, "NODECLAIMD": str(opts.agent.resolve()), "NC_PATIENCE": str(opts.patience), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {
+        **os.environ,
+        "NODECLAIMD": str(opts.agent.resolve()),
+        "NC_PATIENCE": str(opts.patience),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     programs = sorted(p for p in HERE.glob("test_*.py") if opts.only in p.name)
     passed = failed = 0
     with concurrent.futures.ThreadPoolExecutor(opts.jobs) as pool:

@@ -1,4 +1,5 @@
 """Bad days of the API server, of kubelet and of the disk."""
+
 from __future__ import annotations
 
 import json
@@ -113,8 +114,10 @@ class BadCluster(WorldTest):
 
     def test_waiting_reasons(self) -> None:
         """Who is waited for: kube-controller-manager, a startup taint, Karpenter."""
-        for name, behave, word in (("controller manager away", Behaviour(controller_manager=False), "kube-controller-manager"),
-                                   ("karpenter away", Behaviour(karpenter=False), "karpenter")):
+        for name, behave, word in (
+            ("controller manager away", Behaviour(controller_manager=False), "kube-controller-manager"),
+            ("karpenter away", Behaviour(karpenter=False), "karpenter"),
+        ):
             with self.subTest(name), World(behave=behave) as world:
                 done = world.bootstrap("--timeout", "5s")
                 self.assertNotEqual(done.code, 0)
@@ -128,8 +131,13 @@ class BadCluster(WorldTest):
         world.api.put("nodeclaims", claim)
         world.api.claims_readable = True
         proc = world.spawn("bootstrap", "--timeout", "20s")
-        self.assertTrue(until(lambda: "StartupTaintsExist" in json.dumps(world.status()) and "agent.example.com/boot" in json.dumps(world.status())),
-                        world.status())
+        self.assertTrue(
+            until(
+                lambda: "StartupTaintsExist" in json.dumps(world.status())
+                and "agent.example.com/boot" in json.dumps(world.status())
+            ),
+            world.status(),
+        )
 
         def untaint() -> None:
             store = world.api.store
@@ -148,14 +156,21 @@ class BadDisk(WorldTest):
 
     def in_namespace(self, world: World, setup: str, *args: str) -> "subprocess.CompletedProcess[bytes]":
         command = " ".join(f"'{a}'" for a in world.command("bootstrap", *args))
-        return subprocess.run(["unshare", "-m", "sh", "-c", f"set -e; {setup}; exec {command}"], env=world.environment(),
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        return subprocess.run(
+            ["unshare", "-m", "sh", "-c", f"set -e; {setup}; exec {command}"],
+            env=world.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
 
     def test_read_only_etc(self) -> None:
         world = self.world()
         before = world.tree("etc")
         etc = world.root / "etc"
-        done = self.in_namespace(world, f"mount --bind '{etc}' '{etc}'; mount -o remount,ro,bind '{etc}'", "--timeout", "10s")
+        done = self.in_namespace(
+            world, f"mount --bind '{etc}' '{etc}'; mount -o remount,ro,bind '{etc}'", "--timeout", "10s"
+        )
         self.assertEqual(done.returncode, 6, done.stderr.decode())
         self.assertError(world, "apply", "host", "read-only")
         self.assertEqual(world.tree("etc"), before)
@@ -164,12 +179,19 @@ class BadDisk(WorldTest):
     def test_disk_full(self) -> None:
         world = self.world()
         etc = world.root / "etc"
-        setup = (f"mkdir '{world.folder}/keep'; cp -a '{etc}/.' '{world.folder}/keep/'; mount -t tmpfs -o size=64k none '{etc}'; "
-                 f"cp -a '{world.folder}/keep/.' '{etc}/'; dd if=/dev/zero of='{etc}/filler' bs=4k count=16 2>/dev/null || test -s '{etc}/filler'")
+        setup = (
+            f"mkdir '{world.folder}/keep'; cp -a '{etc}/.' '{world.folder}/keep/'; mount -t tmpfs -o size=64k none '{etc}'; "
+            f"cp -a '{world.folder}/keep/.' '{etc}/'; dd if=/dev/zero of='{etc}/filler' bs=4k count=16 2>/dev/null || test -s '{etc}/filler'"
+        )
         check = f"; ls -R '{etc}' >'{world.folder}/before'; trap 'ls -R {etc} >{world.folder}/after' EXIT"
         command = " ".join(f"'{a}'" for a in world.command("bootstrap", "--timeout", "10s"))
-        done = subprocess.run(["unshare", "-m", "bash", "-c", f"set -e; {setup}{check}; {command}"], env=world.environment(),
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        done = subprocess.run(
+            ["unshare", "-m", "bash", "-c", f"set -e; {setup}{check}; {command}"],
+            env=world.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+        )
         self.assertEqual(done.returncode, 6, done.stderr.decode())
         self.assertError(world, "apply", "host", "space")
         self.assertEqual((world.folder / "before").read_text(), (world.folder / "after").read_text())
@@ -179,7 +201,9 @@ class BadDisk(WorldTest):
         world = self.world()
         (world.root / "run").mkdir()
         run = world.root / "run"
-        done = self.in_namespace(world, f"mount --bind '{run}' '{run}'; mount -o remount,ro,bind '{run}'", "--skip", "start")
+        done = self.in_namespace(
+            world, f"mount --bind '{run}' '{run}'; mount -o remount,ro,bind '{run}'", "--skip", "start"
+        )
         self.assertEqual(done.returncode, 0, done.stderr.decode())
 
 

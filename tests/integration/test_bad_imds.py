@@ -1,4 +1,5 @@
 """Bad days of IMDS: each is named within a second, while it is still being retried, and never outlives the deadline."""
+
 from __future__ import annotations
 
 import json
@@ -147,9 +148,16 @@ class BadImds(WorldTest):
         self.assertFailure(world, world.bootstrap("--timeout", "3s"), 5, "imds", "protocol")
 
     def test_nonsense_in_single_answers(self) -> None:
-        for path, body in (("meta-data/mac$", "not-a-mac"), ("meta-data/local-ipv4$", "999.1.1.1"), ("document$", '{"instanceId": 7}'),
-                           ("document$", '{"instanceId":"i-0123456789abcdef0","instanceType":"../../etc","region":"us-west-2",'
-                                         '"availabilityZone":"us-west-2a"}')):
+        for path, body in (
+            ("meta-data/mac$", "not-a-mac"),
+            ("meta-data/local-ipv4$", "999.1.1.1"),
+            ("document$", '{"instanceId": 7}'),
+            (
+                "document$",
+                '{"instanceId":"i-0123456789abcdef0","instanceType":"../../etc","region":"us-west-2",'
+                '"availabilityZone":"us-west-2a"}',
+            ),
+        ):
             with self.subTest(path=path, body=body), World() as world:
                 world.imds.server.fault("body", path=path, body=body)
                 before = world.tree("etc")

@@ -1,4 +1,5 @@
 """Bad user data: the user must act, so it ends at once, says where and what, and changes nothing on disk."""
+
 from __future__ import annotations
 
 import base64
@@ -12,7 +13,13 @@ NODE_CONFIG = "application/node.eks.aws"
 
 
 class BadUserData(WorldTest):
-    def refused(self, data: "bytes | None", *words: str, world: "World | None" = None, phases: tuple[str, ...] = ("userdata", "config", "plan")) -> World:
+    def refused(
+        self,
+        data: "bytes | None",
+        *words: str,
+        world: "World | None" = None,
+        phases: tuple[str, ...] = ("userdata", "config", "plan"),
+    ) -> World:
         world = world or self.world()
         world.set_user_data(data)
         before = world.tree("etc")
@@ -51,7 +58,7 @@ class BadUserData(WorldTest):
     def test_mime_cut_in_half(self) -> None:
         world = self.world()
         whole = mime((NODE_CONFIG, world.node_config()))
-        self.refused(whole[:len(whole) // 2], world=world)
+        self.refused(whole[: len(whole) // 2], world=world)
 
     def test_mime_without_its_end(self) -> None:
         world = self.world()
@@ -69,8 +76,9 @@ class BadUserData(WorldTest):
 
     def test_too_large(self) -> None:
         world = self.world()
-        self.refused(mime((NODE_CONFIG, world.node_config())) + b"#" * 70000, world=world,
-                     phases=("imds", "userdata", "config"))
+        self.refused(
+            mime((NODE_CONFIG, world.node_config())) + b"#" * 70000, world=world, phases=("imds", "userdata", "config")
+        )
 
     def test_typo_in_a_required_field(self) -> None:
         world = self.world()
@@ -87,9 +95,13 @@ class BadUserData(WorldTest):
         self.assertRegex(warning, r"\binstance\b")
 
     def test_wrong_types(self) -> None:
-        for old, new, word in (("maxPods: 29", "maxPods: many", "maxPods"), ("cidr: 10.100.0.0/16", "cidr: hello", "cidr"),
-                               ("cidr: 10.100.0.0/16", "cidr: [1]", "cidr"), ("- 10.100.0.10", "- ten.hundred", "clusterDNS"),
-                               ("  cluster:\n", "  cluster: 5\n  klaster:\n", "cluster")):
+        for old, new, word in (
+            ("maxPods: 29", "maxPods: many", "maxPods"),
+            ("cidr: 10.100.0.0/16", "cidr: hello", "cidr"),
+            ("cidr: 10.100.0.0/16", "cidr: [1]", "cidr"),
+            ("- 10.100.0.10", "- ten.hundred", "clusterDNS"),
+            ("  cluster:\n", "  cluster: 5\n  klaster:\n", "cluster"),
+        ):
             with self.subTest(new), World() as world:
                 self.refused(self.replaced(world, old, new), word, world=world)
 
@@ -113,22 +125,41 @@ class BadUserData(WorldTest):
 
     def test_two_clusters(self) -> None:
         world = self.world()
-        other = world.node_config().replace("name: test-cluster", "name: other").replace(world.api.url, "https://other.example.com")
+        other = (
+            world.node_config()
+            .replace("name: test-cluster", "name: other")
+            .replace(world.api.url, "https://other.example.com")
+        )
         self.refused(mime((NODE_CONFIG, world.node_config()), (NODE_CONFIG, other)), "other", world=world)
 
     def test_wrong_kind(self) -> None:
         world = self.world()
-        self.refused(mime((NODE_CONFIG, world.node_config().replace("kind: NodeConfig", "kind: NodeConfigg"))), "NodeConfigg", world=world)
+        self.refused(
+            mime((NODE_CONFIG, world.node_config().replace("kind: NodeConfig", "kind: NodeConfigg"))),
+            "NodeConfigg",
+            world=world,
+        )
 
     def test_kubelet_settings_that_kubelet_would_refuse(self) -> None:
-        for extra in ("evictionSoft: {memory.available: 1Gi}", "evictionHard: {memory: 1Gi}", "kubeReserved: {cpu: minus}",
-                      "imageGCHighThresholdPercent: 70", "shutdownGracePeriod: soon"):
+        for extra in (
+            "evictionSoft: {memory.available: 1Gi}",
+            "evictionHard: {memory: 1Gi}",
+            "kubeReserved: {cpu: minus}",
+            "imageGCHighThresholdPercent: 70",
+            "shutdownGracePeriod: soon",
+        ):
             with self.subTest(extra), World() as world:
-                self.refused(self.replaced(world, "      maxPods: 29", f"      maxPods: 29\n      {extra}"), extra.split(":")[0], world=world)
+                self.refused(
+                    self.replaced(world, "      maxPods: 29", f"      maxPods: 29\n      {extra}"),
+                    extra.split(":")[0],
+                    world=world,
+                )
 
     def test_forbidden_labels_are_held_back_and_named(self) -> None:
         world = self.world()
-        world.set_user_data(self.replaced(world, "karpenter.sh/nodepool=default", "karpenter.sh/nodepool=default,example.k8s.io/x=y"))
+        world.set_user_data(
+            self.replaced(world, "karpenter.sh/nodepool=default", "karpenter.sh/nodepool=default,example.k8s.io/x=y")
+        )
         done = world.bootstrap("--timeout", "30s")
         self.assertEqual(done.code, 0, done.err + world.kubelet_log())
         self.assertIn("example.k8s.io/x", " ".join(world.status()["warnings"]))

@@ -1,4 +1,5 @@
 """The good path: a bare root folder becomes a Ready node, and what that costs in requests."""
+
 from __future__ import annotations
 
 import base64
@@ -49,7 +50,9 @@ class GoodPath(WorldTest):
         self.assertEqual(status["allocatable"]["predicted"]["pods"], "29")
         self.assertEqual(status["allocatable"]["differences"], [])
         line = world.console_record()
-        self.assertEqual((line["outcome"], line["node"], line["instance"]), ("succeeded", world.node_name, world.inst.id))
+        self.assertEqual(
+            (line["outcome"], line["node"], line["instance"]), ("succeeded", world.node_name, world.inst.id)
+        )
         timeline = world.run("timeline")
         self.assertEqual(timeline.code, 0, timeline.err)
         for phase in PHASES:
@@ -62,15 +65,22 @@ class GoodPath(WorldTest):
         self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
         log = [e for e in world.api.server.log.snapshot() if e.get("user", "").startswith("system:node:")]
         self.assertEqual([e for e in log if e["method"] in ("PUT", "DELETE")], [])
-        self.assertEqual([e for e in log if e["path"].startswith("/api/v1/nodes?") and "fieldSelector" not in e["path"]], [])
+        self.assertEqual(
+            [e for e in log if e["path"].startswith("/api/v1/nodes?") and "fieldSelector" not in e["path"]], []
+        )
 
     def test_before_karpenter_registered_nothing_is_written_to_the_node(self) -> None:
         world = self.world()
         self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
         for change in world.api.store.history:
-            if change.resource.plural == "nodes" and change.object["metadata"]["labels"].get("karpenter.sh/registered") != "true":
+            if (
+                change.resource.plural == "nodes"
+                and change.object["metadata"]["labels"].get("karpenter.sh/registered") != "true"
+            ):
                 self.assertNotIn("nodeclaimd.io/bootstrap", change.object["metadata"].get("annotations", {}))
-                self.assertNotIn("BootstrapComplete", [c["type"] for c in change.object["status"].get("conditions", [])])
+                self.assertNotIn(
+                    "BootstrapComplete", [c["type"] for c in change.object["status"].get("conditions", [])]
+                )
 
     def test_without_a_nodeclaim(self) -> None:
         """A self-managed group: nobody registers the node, the unregistered taint is not ours to wait for."""
@@ -96,7 +106,11 @@ class GoodPath(WorldTest):
 class Requests(WorldTest):
     def cost(self, world: World) -> tuple[int, int, int]:
         rows = [e for e in world.requests() if e["status"]]
-        return (sum(e["method"] == "PUT" for e in rows), sum(e["method"] == "GET" for e in rows), world.imds.round_trips())
+        return (
+            sum(e["method"] == "PUT" for e in rows),
+            sum(e["method"] == "GET" for e in rows),
+            world.imds.round_trips(),
+        )
 
     def test_files_phase(self) -> None:
         world = self.world()
@@ -114,7 +128,9 @@ class Requests(WorldTest):
     def test_ipv6_cluster(self) -> None:
         world = self.world(profile="m5.xlarge-ipv6")
         world.imds.server.latency_sec = 0.05
-        text = world.node_config().replace("10.100.0.0/16", "fd00:10:96::/108").replace("- 10.100.0.10", "- fd00:10:96::a")
+        text = (
+            world.node_config().replace("10.100.0.0/16", "fd00:10:96::/108").replace("- 10.100.0.10", "- fd00:10:96::a")
+        )
         world.set_user_data(mime(("application/node.eks.aws", text)))
         done = world.bootstrap("--skip", "start")
         self.assertEqual(done.code, 0, done.err)
@@ -134,8 +150,15 @@ class Requests(WorldTest):
 
     def test_proxy_variables_do_not_touch_imds(self) -> None:
         world = self.world()
-        done = world.run("bootstrap", "--skip", "start", http_proxy="http://127.0.0.1:9", HTTP_PROXY="http://127.0.0.1:9",
-                         all_proxy="http://127.0.0.1:9", ALL_PROXY="http://127.0.0.1:9")
+        done = world.run(
+            "bootstrap",
+            "--skip",
+            "start",
+            http_proxy="http://127.0.0.1:9",
+            HTTP_PROXY="http://127.0.0.1:9",
+            all_proxy="http://127.0.0.1:9",
+            ALL_PROXY="http://127.0.0.1:9",
+        )
         self.assertEqual(done.code, 0, done.err)
 
     def test_endpoint_by_environment(self) -> None:
@@ -149,8 +172,11 @@ class Requests(WorldTest):
 
 class Identity(WorldTest):
     def test_partitions(self) -> None:
-        for profile, host in (("m5.large-china", "sts.cn-north-1.amazonaws.com.cn"), ("c5.xlarge-govcloud", "sts.us-gov-west-1.amazonaws.com"),
-                              ("c5a.large-spot", "sts.ap-northeast-1.amazonaws.com")):
+        for profile, host in (
+            ("m5.large-china", "sts.cn-north-1.amazonaws.com.cn"),
+            ("c5.xlarge-govcloud", "sts.us-gov-west-1.amazonaws.com"),
+            ("c5a.large-spot", "sts.ap-northeast-1.amazonaws.com"),
+        ):
             with self.subTest(profile), World(profile) as world:
                 done = world.bootstrap("--timeout", "30s")
                 self.assertEqual(done.code, 0, done.err + world.kubelet_log())
@@ -165,7 +191,9 @@ class Identity(WorldTest):
         doc = json.loads(done.out)
         self.assertEqual((doc["kind"], doc["apiVersion"]), ("ExecCredential", "client.authentication.k8s.io/v1beta1"))
         self.assertRegex(doc["status"]["expirationTimestamp"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-        info = json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "spec": {"interactive": False}})
+        info = json.dumps(
+            {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "spec": {"interactive": False}}
+        )
         doc = json.loads(world.run("token", "--cluster", "test-cluster", KUBERNETES_EXEC_INFO=info).out)
         self.assertEqual(doc["apiVersion"], "client.authentication.k8s.io/v1")
 
@@ -190,7 +218,9 @@ spec:
 """.encode())
         done = world.bootstrap("--timeout", "30s")
         self.assertEqual(done.code, 0, done.err + world.kubelet_log())
-        self.assertFalse([e for e in world.requests() if "security-credentials/" in e["path"] and e["path"].endswith(instances.ROLE)])
+        self.assertFalse(
+            [e for e in world.requests() if "security-credentials/" in e["path"] and e["path"].endswith(instances.ROLE)]
+        )
 
     def test_preflight_proves_who_we_are(self) -> None:
         world = self.world()
@@ -217,7 +247,7 @@ class Sizes(WorldTest):
 
     def test_unknown_instance_type_with_ec2(self) -> None:
         ec2 = self.enterContext(Ec2(instances.PROFILES["unknown-type"]))
-        world = self.world(profile="unknown-type", config=f"  aws: {{ec2: auto, ec2Endpoint: \"{ec2.url}\"}}\n")
+        world = self.world(profile="unknown-type", config=f'  aws: {{ec2: auto, ec2Endpoint: "{ec2.url}"}}\n')
         self.no_max_pods(world)
         done = world.bootstrap("--skip", "start")
         self.assertEqual(done.code, 0, done.err)
@@ -226,7 +256,7 @@ class Sizes(WorldTest):
     def test_unknown_instance_type_with_ec2_denied(self) -> None:
         ec2 = self.enterContext(Ec2(instances.PROFILES["unknown-type"]))
         ec2.denied = True
-        world = self.world(profile="unknown-type", config=f"  aws: {{ec2: auto, ec2Endpoint: \"{ec2.url}\"}}\n")
+        world = self.world(profile="unknown-type", config=f'  aws: {{ec2: auto, ec2Endpoint: "{ec2.url}"}}\n')
         self.no_max_pods(world)
         done = world.bootstrap("--skip", "start")
         self.assertEqual(done.code, 0, done.err)
@@ -247,9 +277,17 @@ class UserData(WorldTest):
     def test_every_wrapping_gives_the_same_files(self) -> None:
         world = self.world()
         plain = world.node_config().encode()
-        parts = mime(("text/x-shellscript", "#!/bin/sh\necho hello\n"), ("application/node.eks.aws", world.node_config()))
-        forms = {"plain": plain, "mime": parts, "gzip": gzip.compress(parts, mtime=0), "base64": base64.b64encode(parts),
-                 "base64 of gzip": base64.b64encode(gzip.compress(parts, mtime=0)), "crlf": parts.replace(b"\n", b"\r\n")}
+        parts = mime(
+            ("text/x-shellscript", "#!/bin/sh\necho hello\n"), ("application/node.eks.aws", world.node_config())
+        )
+        forms = {
+            "plain": plain,
+            "mime": parts,
+            "gzip": gzip.compress(parts, mtime=0),
+            "base64": base64.b64encode(parts),
+            "base64 of gzip": base64.b64encode(gzip.compress(parts, mtime=0)),
+            "crlf": parts.replace(b"\n", b"\r\n"),
+        }
         seen: dict[str, dict[str, bytes]] = {}
         for name, data in forms.items():
             with self.subTest(name):
@@ -265,20 +303,36 @@ class UserData(WorldTest):
         out, facts = world.folder / "out", world.folder / "facts"
         source = world.folder / "user-data"
         source.write_bytes(world.imds.tree["latest/user-data"])
-        args = ["render", "--facts", world.imds.url, "--source", source.as_uri(), "--source", (world.root / "etc/nodeclaimd/conf.d").as_uri(),
-                "--kubelet-version", VERSION]
+        args = [
+            "render",
+            "--facts",
+            world.imds.url,
+            "--source",
+            source.as_uri(),
+            "--source",
+            (world.root / "etc/nodeclaimd/conf.d").as_uri(),
+            "--kubelet-version",
+            VERSION,
+        ]
         first = world.run(*args, "--out", str(out), "--save-facts", str(facts))
         self.assertEqual(first.code, 0, first.err)
         mine = {p: b for p, b in world.tree("etc", "var/lib/kubelet").items() if (out / p).exists()}
         self.assertIn("etc/kubernetes/kubelet/config.json", mine)
         for path, body in mine.items():
-            self.assertEqual((out / path).read_bytes().replace(world.imds.url.encode(), b"IMDS"), body.replace(world.imds.url.encode(), b"IMDS"), path)
+            self.assertEqual(
+                (out / path).read_bytes().replace(world.imds.url.encode(), b"IMDS"),
+                body.replace(world.imds.url.encode(), b"IMDS"),
+                path,
+            )
         again = world.folder / "again"
         args[2] = str(facts)
         self.assertEqual(world.run(*args, "--out", str(again)).code, 0)
         for path in mine:
-            self.assertEqual((again / path).read_bytes().replace(world.imds.url.encode(), b""),
-                             (out / path).read_bytes().replace(world.imds.url.encode(), b""), path)
+            self.assertEqual(
+                (again / path).read_bytes().replace(world.imds.url.encode(), b""),
+                (out / path).read_bytes().replace(world.imds.url.encode(), b""),
+                path,
+            )
 
 
 class Secrets(WorldTest):
@@ -292,8 +346,11 @@ class Secrets(WorldTest):
             outputs[" ".join(args)] = (shown.out + shown.err).encode()
         outputs.update({p: b for p, b in world.tree("etc", "var", "run", "dev").items()})
         outputs["nodes and events"] = json.dumps(world.api.objects("nodes") + world.api.objects("events")).encode()
-        secrets = {"secret key": world.inst.secret_key.encode(), "session token": world.inst.session_token.encode(),
-                   "signed token": b"k8s-aws-v1."}
+        secrets = {
+            "secret key": world.inst.secret_key.encode(),
+            "session token": world.inst.session_token.encode(),
+            "signed token": b"k8s-aws-v1.",
+        }
         secrets.update({f"IMDS token {i}": t.encode() for i, t in enumerate(world.imds.tokens)})
         self.assertGreater(len(secrets), 3)
         self.assertIn(STATUS, outputs)
@@ -320,7 +377,9 @@ class Logs(WorldTest):
         self.assertEqual(world.node(), {})
         event = about[0]
         claim = world.api.objects("nodeclaims")[0]
-        self.assertEqual((event["involvedObject"]["name"], event["involvedObject"]["uid"]), (CLAIM, claim["metadata"]["uid"]))
+        self.assertEqual(
+            (event["involvedObject"]["name"], event["involvedObject"]["uid"]), (CLAIM, claim["metadata"]["uid"])
+        )
         for field in ("type", "reason", "message", "count", "firstTimestamp", "lastTimestamp"):
             self.assertTrue(event.get(field), field)
         self.assertTrue(event["source"]["component"])

@@ -1,4 +1,5 @@
 """The fakes themselves: a rule that a fake does not enforce proves nothing about the program that obeys it."""
+
 from __future__ import annotations
 
 import base64
@@ -60,8 +61,15 @@ class ImdsTest(unittest.TestCase):
         self.assertEqual(self.read("meta-data/mac", "nonsense")[0], 401)
         for ttl, status in (("0", 400), ("21601", 400), ("x", 400), ("", 400), ("21600", 200)):
             self.assertEqual(self.token(ttl)[0], status, ttl)
-        self.assertEqual(get(self.imds.url + "/latest/api/token", "PUT", X_aws_ec2_metadata_token_ttl_seconds="9",
-                             X_Forwarded_For="1.2.3.4")[0], 403)
+        self.assertEqual(
+            get(
+                self.imds.url + "/latest/api/token",
+                "PUT",
+                X_aws_ec2_metadata_token_ttl_seconds="9",
+                X_Forwarded_For="1.2.3.4",
+            )[0],
+            403,
+        )
         self.assertEqual(get(self.imds.url + "/latest/api/token")[0], 405)
         self.assertEqual([e.get("token") for e in self.imds.requests()][:2], ["missing", "wrong"])
 
@@ -101,7 +109,9 @@ class ImdsTest(unittest.TestCase):
         _, token = self.token()
         socks = [socket.create_connection(("127.0.0.1", self.imds.server.port)) for _ in range(3)]
         for sock in socks:
-            sock.sendall(f"GET /latest/meta-data/mac HTTP/1.1\r\nHost: x\r\nX-aws-ec2-metadata-token: {token}\r\n\r\n".encode())
+            sock.sendall(
+                f"GET /latest/meta-data/mac HTTP/1.1\r\nHost: x\r\nX-aws-ec2-metadata-token: {token}\r\n\r\n".encode()
+            )
         for sock in socks:
             self.assertIn(b"200 OK", sock.recv(4096))
             sock.close()
@@ -118,10 +128,15 @@ class Client:
         if cert:
             self.context.load_cert_chain(*cert)
 
-    def __call__(self, method: str, path: str, body: Any = None, kind: str = "application/json", accept: str = "") -> tuple[int, Any]:
+    def __call__(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json", accept: str = ""
+    ) -> tuple[int, Any]:
         conn = http.client.HTTPSConnection("127.0.0.1", self.api.server.port, context=self.context, timeout=5)
-        headers = {"Content-Type": kind, **({"Authorization": "Bearer " + self.token} if self.token else {}),
-                   **({"Accept": accept} if accept else {})}
+        headers = {
+            "Content-Type": kind,
+            **({"Authorization": "Bearer " + self.token} if self.token else {}),
+            **({"Accept": accept} if accept else {}),
+        }
         conn.request(method, path, None if body is None else json.dumps(body), headers)
         answer = conn.getresponse()
         text = answer.read()
@@ -129,15 +144,31 @@ class Client:
         return answer.status, json.loads(text) if text.startswith(b"{") else text.decode()
 
 
-def sign(cluster: str = "test-cluster", secret: str = INST.secret_key, when: Optional[float] = None, **change: str) -> str:
+def sign(
+    cluster: str = "test-cluster", secret: str = INST.secret_key, when: Optional[float] = None, **change: str
+) -> str:
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(when))
     scope = f"{stamp[:8]}/us-west-2/sts/aws4_request"
-    query = {"Action": "GetCallerIdentity", "Version": "2011-06-15", "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
-             "X-Amz-Credential": f"{INST.access_key}/{scope}", "X-Amz-Date": stamp, "X-Amz-Expires": "60",
-             "X-Amz-Security-Token": INST.session_token, "X-Amz-SignedHeaders": "host;x-k8s-aws-id", **change}
+    query = {
+        "Action": "GetCallerIdentity",
+        "Version": "2011-06-15",
+        "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+        "X-Amz-Credential": f"{INST.access_key}/{scope}",
+        "X-Amz-Date": stamp,
+        "X-Amz-Expires": "60",
+        "X-Amz-Security-Token": INST.session_token,
+        "X-Amz-SignedHeaders": "host;x-k8s-aws-id",
+        **{name.replace("_", "-"): value for name, value in change.items()},
+    }
     host = "sts.us-west-2.amazonaws.com"
-    canonical = sigv4.canonical_request("GET", "/", list(query.items()), {"host": host, "x-k8s-aws-id": cluster},
-                                        query["X-Amz-SignedHeaders"], sigv4.EMPTY_SHA256)
+    canonical = sigv4.canonical_request(
+        "GET",
+        "/",
+        list(query.items()),
+        {"host": host, "x-k8s-aws-id": cluster},
+        query["X-Amz-SignedHeaders"],
+        sigv4.EMPTY_SHA256,
+    )
     query["X-Amz-Signature"] = sigv4.signature(secret, scope, stamp, canonical)
     url = f"https://{host}/?{urlencode(query)}"
     return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
@@ -163,8 +194,15 @@ class WithApi(unittest.TestCase):
         self.admin = Client(self.api, ADMIN_TOKEN)
 
     def new_node(self, name: str = NODE, **meta: Any) -> dict[str, Any]:
-        return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, **meta},
-                "spec": {"providerID": INST.provider_id, "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}]}}
+        return {
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {"name": name, **meta},
+            "spec": {
+                "providerID": INST.provider_id,
+                "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}],
+            },
+        }
 
     def until(self, check: Any) -> Any:
         end = time.monotonic() + 10
@@ -186,15 +224,21 @@ class ApiTest(WithApi):
         self.api.put("pods", {"metadata": {"name": name}, "spec": {"nodeName": node}}, "default")
 
     def test_node_may(self) -> None:
-        made = self.expect(self.node("POST", "/api/v1/nodes", self.new_node(labels={"karpenter.sh/nodepool": "x"})), 201)
+        made = self.expect(
+            self.node("POST", "/api/v1/nodes", self.new_node(labels={"karpenter.sh/nodepool": "x"})), 201
+        )
         self.assertIn({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}, made["spec"]["taints"])
         own = f"/api/v1/nodes/{NODE}"
         self.expect(self.node("PATCH", own, {"spec": {"unschedulable": True}}, MERGE), 200)
         self.expect(self.node("PATCH", own, {"spec": {"taints": []}}, MERGE), 403, "is not allowed to modify taints")
         self.expect(self.node("PATCH", own, {"metadata": {"labels": {"karpenter.sh/initialized": "true"}}}, MERGE), 200)
-        self.expect(self.node("PATCH", own, {"metadata": {"labels": {"foo.k8s.io/bar": "x"}}}, MERGE), 403, "following labels")
+        self.expect(
+            self.node("PATCH", own, {"metadata": {"labels": {"foo.k8s.io/bar": "x"}}}, MERGE), 403, "following labels"
+        )
         self.expect(self.node("PATCH", own, {"metadata": {"annotations": {"nodeclaimd.io/x": "y"}}}, MERGE), 200)
-        self.expect(self.node("PATCH", own, {"metadata": {"ownerReferences": [{"uid": "1"}]}}, MERGE), 403, "ownerReferences")
+        self.expect(
+            self.node("PATCH", own, {"metadata": {"ownerReferences": [{"uid": "1"}]}}, MERGE), 403, "ownerReferences"
+        )
         first = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
         self.expect(self.node("PATCH", own + "/status", first, SMP), 200)
         second = {"status": {"conditions": [{"type": "BootstrapComplete", "status": "True"}]}}
@@ -215,10 +259,14 @@ class ApiTest(WithApi):
         got = self.expect(self.node("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={NODE}"), 200)
         self.assertEqual([p["metadata"]["name"] for p in got["items"]], ["mine"])
         evict = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {}}
-        self.expect(self.node("POST", "/api/v1/namespaces/default/pods/theirs/eviction", evict), 403, "can only evict pods")
+        self.expect(
+            self.node("POST", "/api/v1/namespaces/default/pods/theirs/eviction", evict), 403, "can only evict pods"
+        )
         self.expect(self.node("DELETE", "/api/v1/namespaces/default/pods/theirs"), 403)
         self.api.budgets["mine"] = "b"
-        self.expect(self.node("POST", "/api/v1/namespaces/default/pods/mine/eviction", evict), 429, "The disruption budget b")
+        self.expect(
+            self.node("POST", "/api/v1/namespaces/default/pods/mine/eviction", evict), 429, "The disruption budget b"
+        )
         self.api.budgets.clear()
         self.expect(self.node("POST", "/api/v1/namespaces/default/pods/mine/eviction", evict), 201)
         self.expect(self.node("GET", "/apis/policy/v1/poddisruptionbudgets"), 403)
@@ -228,14 +276,23 @@ class ApiTest(WithApi):
         event = {"kind": "Event", "apiVersion": "v1", "metadata": {"name": "e.1"}, "involvedObject": about}
         self.expect(self.node("POST", "/api/v1/namespaces/default/events", event), 201)
         self.expect(self.node("PATCH", "/api/v1/namespaces/default/events/e.1", {"count": 2}, MERGE), 200)
-        self.expect(self.node("POST", "/api/v1/namespaces/kube-system/events", event), 422, "does not match event.namespace")
+        self.expect(
+            self.node("POST", "/api/v1/namespaces/kube-system/events", event), 422, "does not match event.namespace"
+        )
         self.expect(self.node("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event), 403)
 
     def claim(self, name: str = "default-abcde") -> dict[str, Any]:
-        return self.api.put("nodeclaims", {
-            "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": "default"}},
-            "spec": {"startupTaints": [{"key": "agent/boot", "effect": "NoSchedule"}], "nodeClassRef": {"name": "default"}},
-            "status": {"providerID": INST.provider_id}})
+        return self.api.put(
+            "nodeclaims",
+            {
+                "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": "default"}},
+                "spec": {
+                    "startupTaints": [{"key": "agent/boot", "effect": "NoSchedule"}],
+                    "nodeClassRef": {"name": "default"},
+                },
+                "status": {"providerID": INST.provider_id},
+            },
+        )
 
     def test_nodeclaims(self) -> None:
         made = self.claim()
@@ -254,14 +311,38 @@ class ApiTest(WithApi):
     def test_registration_and_initialization(self) -> None:
         self.claim()
         self.expect(self.node("POST", "/api/v1/nodes", self.new_node()), 201)
-        self.expect(self.node("PATCH", f"/api/v1/nodes/{NODE}/status",
-                              {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, SMP), 200)
-        claim = self.until(lambda: next((c for c in self.api.objects("nodeclaims") for s in c["status"].get("conditions", [])
-                                         if s["reason"] == "StartupTaintsExist"), None))
+        self.expect(
+            self.node(
+                "PATCH",
+                f"/api/v1/nodes/{NODE}/status",
+                {"status": {"conditions": [{"type": "Ready", "status": "True"}]}},
+                SMP,
+            ),
+            200,
+        )
+        claim = self.until(
+            lambda: next(
+                (
+                    c
+                    for c in self.api.objects("nodeclaims")
+                    for s in c["status"].get("conditions", [])
+                    if s["reason"] == "StartupTaintsExist"
+                ),
+                None,
+            )
+        )
         self.assertEqual({c["type"] for c in claim["status"]["conditions"]}, {"Registered", "Initialized"})
         self.expect(self.admin("PATCH", f"/api/v1/nodes/{NODE}", {"spec": {"taints": []}}, MERGE), 200)
-        node = self.until(lambda: next((n for n in self.api.objects("nodes")
-                                        if n["metadata"].get("labels", {}).get("karpenter.sh/initialized") == "true"), None))
+        node = self.until(
+            lambda: next(
+                (
+                    n
+                    for n in self.api.objects("nodes")
+                    if n["metadata"].get("labels", {}).get("karpenter.sh/initialized") == "true"
+                ),
+                None,
+            )
+        )
         self.assertEqual(node["metadata"]["ownerReferences"][0]["name"], "default-abcde")
 
     def test_eks_tokens(self) -> None:
@@ -270,10 +351,17 @@ class ApiTest(WithApi):
         got = self.expect(Client(self.api, sign())("POST", path, review), 201)
         self.assertEqual(got["status"]["userInfo"]["username"], "system:node:" + NODE)
         now = time.time()
-        bad = {"another cluster": sign(cluster="other"), "wrong secret": sign(secret="x"), "old": sign(when=now - 1000),
-               "from the future": sign(when=now + 1000), "foreign query": sign(Extra="1"),
-               "other action": sign(Action="AssumeRole"), "other session": sign(**{"X-Amz-Security-Token": "x"}),
-               "padded": sign() + "=", "no prefix": sign()[4:]}
+        bad = {
+            "another cluster": sign(cluster="other"),
+            "wrong secret": sign(secret="x"),
+            "old": sign(when=now - 1000),
+            "from the future": sign(when=now + 1000),
+            "foreign query": sign(Extra="1"),
+            "other action": sign(Action="AssumeRole"),
+            "other session": sign(X_Amz_Security_Token="x"),
+            "padded": sign() + "=",
+            "no prefix": sign()[4:],
+        }
         for name, token in bad.items():
             with self.subTest(name):
                 self.expect(Client(self.api, token)("POST", path, review), 401, "Unauthorized")
@@ -284,10 +372,32 @@ class ApiTest(WithApi):
         self.api.auth.tokens["abcdef.0123456789abcdef"] = Identity("system:bootstrap:abcdef", ("system:bootstrappers",))
         boot = Client(self.api, "abcdef.0123456789abcdef")
         self.expect(boot("GET", f"/api/v1/nodes/{NODE}"), 403)
-        csr = subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-                              "/dev/null", "-subj", f"/O=system:nodes/CN=system:node:{NODE}"], capture_output=True, check=True).stdout
-        body = {"metadata": {"generateName": "csr-"}, "spec": {"request": base64.b64encode(csr).decode(),
-                "signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["client auth"]}}
+        csr = subprocess.run(
+            [
+                "openssl",
+                "req",
+                "-new",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+                "-keyout",
+                "/dev/null",
+                "-subj",
+                f"/O=system:nodes/CN=system:node:{NODE}",
+            ],
+            capture_output=True,
+            check=True,
+        ).stdout
+        body = {
+            "metadata": {"generateName": "csr-"},
+            "spec": {
+                "request": base64.b64encode(csr).decode(),
+                "signerName": "kubernetes.io/kube-apiserver-client-kubelet",
+                "usages": ["client auth"],
+            },
+        }
         made = self.expect(boot("POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests", body), 201)
         self.assertIn("BEGIN CERTIFICATE", base64.b64decode(made["status"]["certificate"]).decode())
 
@@ -301,14 +411,18 @@ class ApiTest(WithApi):
         self.expect(self.node("PATCH", f"/api/v1/nodes/{NODE}", {"metadata": {"annotations": {"a": "b"}}}, MERGE), 200)
         event = json.loads(answer.readline())
         self.assertEqual((event["type"], event["object"]["metadata"]["annotations"]["a"]), ("MODIFIED", "b"))
-        self.assertEqual(answer.read(), b"")                    # timeoutSeconds ends the stream in order
+        self.assertEqual(answer.read(), b"")  # timeoutSeconds ends the stream in order
         conn.close()
         self.api.on_loop(self.api.store.compact)
         self.expect(self.node("GET", f"/api/v1/nodes?{query}&resourceVersion=1001"), 410, "too old resource version")
 
     def test_wrong_authority_is_noticed(self) -> None:
         with self.assertRaises(ssl.SSLError):
-            Client.__call__(type("X", (), {"api": self.api, "token": "", "context": ssl.create_default_context()})(), "GET", "/healthz")
+            Client.__call__(
+                type("X", (), {"api": self.api, "token": "", "context": ssl.create_default_context()})(),
+                "GET",
+                "/healthz",
+            )
 
 
 class StandinTest(WithApi):
@@ -320,25 +434,71 @@ class StandinTest(WithApi):
         (root / "etc/d").mkdir()
         (root / "etc/kubernetes/pki/ca.crt").write_bytes(self.api.ca.pem)
         base = {"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1"}
-        (root / "etc/config.json").write_text(json.dumps({
-            **base, "containerRuntimeEndpoint": "unix:///x", "providerID": INST.provider_id, "maxPods": 29, "kubeReserved": {"cpu": "70m"},
-            "registerWithTaints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}], **config}))
+        (root / "etc/config.json").write_text(
+            json.dumps(
+                {
+                    **base,
+                    "containerRuntimeEndpoint": "unix:///x",
+                    "providerID": INST.provider_id,
+                    "maxPods": 29,
+                    "kubeReserved": {"cpu": "70m"},
+                    "registerWithTaints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}],
+                    **config,
+                }
+            )
+        )
         (root / "etc/d/40-x.conf").write_text(json.dumps({**base, "maxPods": 17}))
-        (root / "var/lib/kubelet/kubeconfig").write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "k",
-            "clusters": [{"name": "k", "cluster": {"server": self.api.url, "certificate-authority": "/etc/kubernetes/pki/ca.crt"}}],
-            "contexts": [{"name": "k", "context": {"cluster": "k", "user": "k"}}], "users": [{"name": "k", "user": user}]}))
+        (root / "var/lib/kubelet/kubeconfig").write_text(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "k",
+                    "clusters": [
+                        {
+                            "name": "k",
+                            "cluster": {"server": self.api.url, "certificate-authority": "/etc/kubernetes/pki/ca.crt"},
+                        }
+                    ],
+                    "contexts": [{"name": "k", "context": {"cluster": "k", "user": "k"}}],
+                    "users": [{"name": "k", "user": user}],
+                }
+            )
+        )
 
-    def start(self, root: Path, *more: str) -> subprocess.Popen[str]:
+    def start(self, root: Path, *more: str) -> "subprocess.Popen[str]":
         fake = Path(__file__).resolve().parent.parent / "fakes" / "kubelet.py"
-        proc = subprocess.Popen([sys.executable, str(fake), "--standin-root", str(root), "--config=/etc/config.json", "--config-dir=/etc/d",
-                                 f"--hostname-override={NODE}", "--cloud-provider=external", *more], stderr=subprocess.PIPE, text=True)
-        self.addCleanup(lambda: (proc.kill(), proc.communicate()))
+        proc = subprocess.Popen(
+            [
+                sys.executable,
+                str(fake),
+                "--standin-root",
+                str(root),
+                "--config=/etc/config.json",
+                "--config-dir=/etc/d",
+                f"--hostname-override={NODE}",
+                "--cloud-provider=external",
+                *more,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(proc.communicate)
+        self.addCleanup(proc.kill)
         return proc
 
     def ready(self) -> dict[str, Any]:
-        return self.until(lambda: next((n for n in self.api.objects("nodes") for c in n["status"].get("conditions", [])
-                                        if c["type"] == "Ready" and c["status"] == "True"), None))
+        return self.until(
+            lambda: next(
+                (
+                    n
+                    for n in self.api.objects("nodes")
+                    for c in n["status"].get("conditions", [])
+                    if c["type"] == "Ready" and c["status"] == "True"
+                ),
+                None,
+            )
+        )
 
     def test_client_certificate(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -350,7 +510,7 @@ class StandinTest(WithApi):
             self.start(root, "--kubeconfig=/var/lib/kubelet/kubeconfig", "--node-labels=team=blue")
             node = self.ready()
         self.assertEqual(node["spec"]["providerID"], INST.provider_id)
-        self.assertEqual(node["status"]["allocatable"]["pods"], "17")      # the drop-in beats the file
+        self.assertEqual(node["status"]["allocatable"]["pods"], "17")  # the drop-in beats the file
         self.assertEqual(node["metadata"]["labels"]["team"], "blue")
         self.assertIn("karpenter.sh/unregistered", [t["key"] for t in node["spec"]["taints"]])
 
@@ -383,12 +543,22 @@ class PartsTest(unittest.TestCase):
             kubeletconf.quantity("1 Gi")
 
     def test_allocatable_of_an_m5_large(self) -> None:
-        config = {"kubeReserved": {"cpu": "70m", "memory": "574Mi", "ephemeral-storage": "1Gi"},
-                  "evictionHard": {"memory.available": "100Mi", "nodefs.available": "10%"}}
-        capacity = {k: kubeletconf.quantity(v) for k, v in {"cpu": "2", "memory": "7577Mi", "ephemeral-storage": "20Gi"}.items()}
+        config = {
+            "kubeReserved": {"cpu": "70m", "memory": "574Mi", "ephemeral-storage": "1Gi"},
+            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "10%"},
+        }
+        capacity = {
+            k: kubeletconf.quantity(v) for k, v in {"cpu": "2", "memory": "7577Mi", "ephemeral-storage": "20Gi"}.items()
+        }
         got = kubeletconf.reservation(config, capacity)
-        self.assertEqual((kubeletconf.show_cpu(got["cpu"]), kubeletconf.show_bytes(got["memory"]),
-                          kubeletconf.show_bytes(got["ephemeral-storage"])), ("1930m", "6903Mi", "17Gi"))
+        self.assertEqual(
+            (
+                kubeletconf.show_cpu(got["cpu"]),
+                kubeletconf.show_bytes(got["memory"]),
+                kubeletconf.show_bytes(got["ephemeral-storage"]),
+            ),
+            ("1930m", "6903Mi", "17Gi"),
+        )
 
     def test_kubelet_refuses(self) -> None:
         for argv in (["--no-such-flag=1"], ["--max-pods"], ["word"], ["--register-node=perhaps"], ["-node-ip=1.2.3.4"]):
@@ -396,11 +566,20 @@ class PartsTest(unittest.TestCase):
                 kubeletconf.parse_flags(argv)
         good = {"containerRuntimeEndpoint": "unix:///x"}
         kubeletconf.validate(good)
-        for bad in ({"evictionSoft": {"memory.available": "1Gi"}}, {"evictionHard": {"memory": "1Gi"}}, {"maxPods": "110"},
-                    {"imageGCHighThresholdPercent": 80}, {"kubeReserved": {"gpu": "1"}}, {"kubeReserved": {"cpu": "-1"}},
-                    {"shutdownGracePeriod": "10s", "shutdownGracePeriodCriticalPods": "20s"}, {"clusterDNS": ["10.0.0.0.1"]},
-                    {"registerWithTaints": [{"key": "a", "effect": "Never"}]}, {"containerRuntimeEndpoint": ""},
-                    {"evictionHard": {"nodefs.available": "110%"}}, {"evictionHard": None, "kubeReserved": {"cpu": 1}}):
+        for bad in (
+            {"evictionSoft": {"memory.available": "1Gi"}},
+            {"evictionHard": {"memory": "1Gi"}},
+            {"maxPods": "110"},
+            {"imageGCHighThresholdPercent": 80},
+            {"kubeReserved": {"gpu": "1"}},
+            {"kubeReserved": {"cpu": "-1"}},
+            {"shutdownGracePeriod": "10s", "shutdownGracePeriodCriticalPods": "20s"},
+            {"clusterDNS": ["10.0.0.0.1"]},
+            {"registerWithTaints": [{"key": "a", "effect": "Never"}]},
+            {"containerRuntimeEndpoint": ""},
+            {"evictionHard": {"nodefs.available": "110%"}},
+            {"evictionHard": None, "kubeReserved": {"cpu": 1}},
+        ):
             with self.subTest(bad), self.assertRaises(kubeletconf.Refused):
                 kubeletconf.validate({**good, **bad})
         for label in ("example.k8s.io/x", "kubernetes.io/role"):
@@ -409,17 +588,33 @@ class PartsTest(unittest.TestCase):
         kubeletconf.check_node_labels({"node.kubernetes.io/x": "y", "karpenter.sh/nodepool": "a"})
 
     def test_patches(self) -> None:
-        self.assertEqual(patching.merge_patch({"a": {"b": 1, "c": 2}}, {"a": {"b": None}, "d": [1]}), {"a": {"c": 2}, "d": [1]})
+        self.assertEqual(
+            patching.merge_patch({"a": {"b": 1, "c": 2}}, {"a": {"b": None}, "d": [1]}), {"a": {"c": 2}, "d": [1]}
+        )
         doc = {"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}}
-        patch = {"status": {"$setElementOrder/conditions": [], "conditions": [{"type": "B", "status": "False"}, {"type": "A", "$patch": "delete"}]}}
-        self.assertEqual(patching.strategic_patch(doc, patch), {"status": {"conditions": [{"type": "B", "status": "False"}]}})
+        patch = {
+            "status": {
+                "$setElementOrder/conditions": [],
+                "conditions": [{"type": "B", "status": "False"}, {"type": "A", "$patch": "delete"}],
+            }
+        }
+        self.assertEqual(
+            patching.strategic_patch(doc, patch), {"status": {"conditions": [{"type": "B", "status": "False"}]}}
+        )
         with self.assertRaises(patching.BadPatch):
             patching.strategic_patch(doc, {"status": {"conditions": [{"status": "x"}]}})
 
     def test_yaml(self) -> None:
         text = 'apiVersion: v1\nclusters:\n- cluster:\n    server: "https://x:1"\n  name: k\nlist:\n  - a\n  - b: 1\n    c: [1, 2]\nempty: {}\n'
-        self.assertEqual(yamlread.load(text), {"apiVersion": "v1", "clusters": [{"cluster": {"server": "https://x:1"}, "name": "k"}],
-                                               "list": ["a", {"b": 1, "c": [1, 2]}], "empty": {}})
+        self.assertEqual(
+            yamlread.load(text),
+            {
+                "apiVersion": "v1",
+                "clusters": [{"cluster": {"server": "https://x:1"}, "name": "k"}],
+                "list": ["a", {"b": 1, "c": [1, 2]}],
+                "empty": {},
+            },
+        )
         for bad in ("a: &x 1\n", "a:\n\t- b\n", "a: 1\na: 2\n", "a: |\n  x\n", "just words\n"):
             with self.subTest(bad), self.assertRaises(ValueError):
                 yamlread.load(bad)

@@ -1,4 +1,5 @@
 """SIGTERM and SIGKILL at any point: what is on disk is whole, and a clean run afterwards ends as if nothing had happened."""
+
 from __future__ import annotations
 
 import json
@@ -8,7 +9,28 @@ import unittest
 
 from harness import PATIENCE, World, WorldTest, until
 
-POINTS_USEC = [0, 500, 1000, 1500, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000, 12000, 14000, 17000, 20000, 25000, 30000, 40000]
+POINTS_USEC = [
+    0,
+    500,
+    1000,
+    1500,
+    2000,
+    3000,
+    4000,
+    5000,
+    6000,
+    7000,
+    8000,
+    9000,
+    10000,
+    12000,
+    14000,
+    17000,
+    20000,
+    25000,
+    30000,
+    40000,
+]
 
 
 class Signals(WorldTest):

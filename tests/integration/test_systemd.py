@@ -1,4 +1,5 @@
 """kubelet started through systemd over D-Bus; the bus is a fake that starts the stand-in from the rendered kubelet.env."""
+
 from __future__ import annotations
 
 import shlex
@@ -39,8 +40,13 @@ class WithBus(World):
                 env[name] = "".join(shlex.split(value)) if value.startswith(("'", '"')) else value
         args = shlex.split(env.get("NODECLAIMD_KUBELET_ARGS", ""))
         more = {k: v for k, v in env.items() if k != "NODECLAIMD_KUBELET_ARGS"}
-        proc = subprocess.Popen([str(self.folder / "bin/kubelet"), *args], env=self.environment(**more), stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        proc = subprocess.Popen(
+            [str(self.folder / "bin/kubelet"), *args],
+            env=self.environment(**more),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         self.procs.append(proc)
         return proc.pid
 
@@ -66,7 +72,11 @@ class Systemd(WorldTest):
     def test_units_are_reloaded_and_logind_told_before_kubelet_starts(self) -> None:
         world = self.with_bus()
         self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
-        start = next(i for i, c in enumerate(world.bus.calls) if c.endswith("Unit kubelet.service") and c.startswith(("Start", "Restart")))
+        start = next(
+            i
+            for i, c in enumerate(world.bus.calls)
+            if c.endswith("Unit kubelet.service") and c.startswith(("Start", "Restart"))
+        )
         logind = [i for i, c in enumerate(world.bus.calls) if "logind" in c]
         self.assertTrue(logind and logind[0] < start, world.bus.calls)
         self.assertGreaterEqual(world.bus.inhibit_usec, 150_000_000, "kubelet of 1.34 wants 2m30s")
