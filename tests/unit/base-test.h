@@ -1,0 +1,30 @@
+/*
+ * What the tests of the base layer share: cmocka in the order it wants its headers, and a seeded generator.
+ */
+#ifndef NC_BASE_TEST_H
+#define NC_BASE_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* splitmix64: every seed, 0 too, gives a full-period sequence. */
+static inline uint64_t prng_next(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static inline size_t prng_below(uint64_t *state, size_t n) {
+    return (size_t)(prng_next(state) % n);
+}
+
+#endif

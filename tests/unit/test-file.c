@@ -1,0 +1,310 @@
+/*
+ * Files: capped reads, folders, atomic writes. Runs as root or not; works below a temporary folder of its own.
+ */
+#include "base-test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nc/file.h"
+#include "nc/str.h"
+
+static char folder[] = "/tmp/nc-test-file.XXXXXX";
+
+static int make_folder(void **state) {
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_tree(const char *path) {
+    DIR *d = opendir(path);
+    const struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        if (nc_streq(e->d_name, ".") || nc_streq(e->d_name, ".."))
+            continue;
+        nc_auto_free char *child = nc_asprintf("%s/%s", path, e->d_name);
+        if (unlink(child) < 0 && errno == EISDIR)
+            remove_tree(child);
+    }
+    if (d)
+        closedir(d);
+    return rmdir(path);
+}
+
+static int remove_folder(void **state) {
+    (void)state;
+    return remove_tree(folder);
+}
+
+static char *below(const char *name) {
+    return nc_path_below(folder, name);
+}
+
+static mode_t mode_of(const char *path) {
+    struct stat st;
+
+    assert_int_equal(lstat(path, &st), 0);
+    return st.st_mode;
+}
+
+static void assert_content(const char *path, const char *expected) {
+    struct nc_buf b = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_file_read(path, 1 << 20, &b, &err) != 0)
+        fail_msg("%s", err.msg);
+    assert_string_equal(b.data, expected);
+    nc_buf_done(&b);
+}
+
+/* How many entries a folder has: a temporary file that is left over is one too many. */
+static size_t count_entries(const char *path) {
+    DIR *d = opendir(path);
+    size_t n = 0;
+
+    assert_non_null(d);
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n - 2;
+}
+
+static void paths_below_a_root(void **state) {
+    static const char *const rows[][3] = {
+        {NULL, "/etc/x", "/etc/x"}, {"", "/etc/x", "/etc/x"},       {"/r", "/etc/x", "/r/etc/x"}, {"/r/", "/etc/x", "/r/etc/x"},
+        {"r//", "//x", "r/x"},      {"/r", "etc/x", "/r/etc/x"},    {"/", "/etc/x", "/etc/x"},    {"", "x", "x"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *path = nc_path_below(rows[i][0], rows[i][1]);
+        assert_string_equal(path, rows[i][2]);
+    }
+}
+
+static void reading_is_capped(void **state) {
+    nc_auto_free char *path = below("read");
+    struct nc_buf b = NC_BUF_INIT;
+    struct nc_buf small = NC_BUF_INIT_MAX(4);
+    struct nc_err err = NC_ERR_INIT;
+    (void)state;
+
+    assert_int_equal(nc_file_write(path, "12345", 5, 0644, false, NULL), 0);
+    nc_buf_puts(&b, "kept ");
+    assert_int_equal(nc_file_read(path, 4, &b, &err), -EFBIG);
+    assert_non_null(strstr(err.msg, "larger than the 4 bytes allowed"));
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_string_equal(b.data, "kept ");
+    assert_int_equal(nc_file_read(path, 5, &b, &err), 0);
+    assert_string_equal(b.data, "kept 12345");
+    assert_int_equal(nc_file_read(path, 5, &small, &err), -EFBIG);
+    assert_int_equal(small.len, 0);
+    nc_buf_done(&small);
+    nc_buf_done(&b);
+}
+
+static void an_empty_file_gives_empty_text(void **state) {
+    nc_auto_free char *path = below("empty");
+    (void)state;
+
+    assert_int_equal(nc_file_write(path, "", 0, 0600, true, NULL), 0);
+    assert_content(path, "");
+}
+
+/* Their size is 0, their content is not; the cap holds for them, too. */
+static void proc_files_are_read_to_their_end(void **state) {
+    struct nc_buf b = NC_BUF_INIT;
+    (void)state;
+
+    assert_int_equal(nc_file_read("/proc/self/status", 1 << 20, &b, NULL), 0);
+    assert_true(nc_starts_with(b.data, "Name:"));
+    assert_int_equal(nc_file_read("/proc/self/status", 10, &b, NULL), -EFBIG);
+    nc_buf_done(&b);
+}
+
+static void what_is_no_file_is_refused(void **state) {
+    nc_auto_free char *absent = below("absent");
+    nc_auto_free char *fifo = below("fifo");
+    struct nc_buf b = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+    (void)state;
+
+    assert_int_equal(nc_file_read(absent, 10, &b, &err), -ENOENT);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_int_equal(err.code, -ENOENT);
+    assert_int_equal(nc_file_read(folder, 10, &b, &err), -EISDIR);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_int_equal(nc_file_read(fifo, 10, &b, &err), -EINVAL); /* and does not wait for a writer */
+    assert_non_null(strstr(err.msg, "not a regular file"));
+    assert_int_equal(nc_file_read("/dev/null", 10, &b, &err), -EINVAL);
+    assert_int_equal(nc_file_read("/proc/self/mem", 10, &b, &err), -EIO);
+    assert_int_equal(b.len, 0);
+    nc_buf_done(&b);
+}
+
+static void folders_are_made(void **state) {
+    nc_auto_free char *deep = below("a/b//c/");
+    nc_auto_free char *blocked = below("file/x/y");
+    nc_auto_free char *file = below("file");
+    struct nc_err err = NC_ERR_INIT;
+    (void)state;
+
+    const mode_t old = umask(077);
+    assert_int_equal(nc_mkdir_p(deep, &err), 0);
+    umask(old);
+    assert_int_equal(mode_of(deep) & 07777, 0755);
+    assert_int_equal(chmod(deep, 0700), 0);
+    assert_int_equal(nc_mkdir_p(deep, &err), 0);
+    assert_int_equal(mode_of(deep) & 07777, 0700); /* what was there is left alone */
+    assert_int_equal(nc_file_write(file, "", 0, 0600, false, NULL), 0);
+    assert_int_equal(nc_mkdir_p(file, &err), -ENOTDIR);
+    assert_int_equal(nc_mkdir_p(blocked, &err), -ENOTDIR);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_int_equal(nc_mkdir_p("", &err), -EINVAL);
+    assert_int_equal(nc_mkdir_p("/", &err), 0);
+    assert_int_equal(nc_mkdir_p("/proc/no-such-folder", &err), -ENOENT);
+}
+
+static void writing_sets_bytes_and_mode(void **state) {
+    nc_auto_free char *path = below("new/folder/file");
+    nc_auto_free char *parent = below("new/folder");
+    struct nc_err err = NC_ERR_INIT;
+    (void)state;
+
+    const mode_t old = umask(0777);
+    assert_int_equal(nc_file_write(path, "one", 3, 0644, true, &err), 0);
+    umask(old);
+    assert_content(path, "one");
+    assert_int_equal(mode_of(path), S_IFREG | 0644);
+    assert_int_equal(nc_file_write(path, "one", 3, 0644, true, &err), 1);
+    assert_int_equal(nc_file_write(path, "one", 3, 0600, true, &err), 0);
+    assert_int_equal(mode_of(path), S_IFREG | 0600);
+    assert_int_equal(nc_file_write(path, "two", 3, 0600, true, &err), 0);
+    assert_content(path, "two");
+    assert_int_equal(nc_file_write(path, "longer", 6, 0600, false, &err), 0);
+    assert_content(path, "longer");
+    assert_int_equal(count_entries(parent), 1);
+}
+
+static void large_files_compare_whole(void **state) {
+    nc_auto_free char *path = below("large");
+    char *data = calloc(1, 100000);
+    (void)state;
+
+    assert_non_null(data);
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 1);
+    data[99999] = 1;
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 1);
+    free(data);
+}
+
+static void a_link_is_replaced_not_followed(void **state) {
+    nc_auto_free char *target = below("target");
+    nc_auto_free char *path = below("link");
+    (void)state;
+
+    assert_int_equal(nc_file_write(target, "same", 4, 0644, false, NULL), 0);
+    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(nc_file_write(path, "same", 4, 0644, false, NULL), 0);
+    assert_true(S_ISREG(mode_of(path)));
+    assert_int_equal(nc_file_write(path, "other", 5, 0644, false, NULL), 0);
+    assert_content(target, "same");
+}
+
+static void a_path_without_a_folder_is_here(void **state) {
+    nc_auto_free char *cwd = getcwd(NULL, 0);
+    (void)state;
+
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(nc_file_write("here", "x", 1, 0644, true, NULL), 0);
+    assert_content("here", "x");
+    assert_int_equal(chdir(cwd), 0);
+}
+
+static void failures_leave_nothing(void **state) {
+    nc_auto_free char *parent = below("fail");
+    nc_auto_free char *as_folder = below("fail/folder");
+    nc_auto_free char *under_file = below("fail/folder/file/x");
+    nc_auto_free char *file = below("fail/folder/file");
+    struct nc_err err = NC_ERR_INIT;
+    (void)state;
+
+    assert_int_equal(nc_file_write(file, "x", 1, 0644, false, &err), 0);
+    assert_int_equal(nc_file_write(as_folder, "x", 1, 0644, false, &err), -EISDIR);
+    assert_int_equal(count_entries(parent), 1);
+    assert_int_equal(nc_file_write(under_file, "x", 1, 0644, false, &err), -ENOTDIR);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_int_equal(nc_file_write("/proc/x", "x", 1, 0644, false, &err), -ENOENT);
+}
+
+/* The file size limit stands for a full disk: the write fails after some bytes. */
+static int write_beyond_the_limit(const char *path) {
+    const struct rlimit limit = {1000, 1000};
+    char data[5000] = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) < 0)
+        return 1;
+    const int r = nc_file_write(path, data, sizeof(data), 0644, true, &err);
+    return r == -EFBIG && err.class == NC_ERR_HOST && strstr(err.msg, "write ") ? 0 : 2;
+}
+
+static void a_write_that_fails_half_way_changes_nothing(void **state) {
+    nc_auto_free char *path = below("half/file");
+    nc_auto_free char *parent = below("half");
+    int status;
+    (void)state;
+
+    assert_int_equal(nc_file_write(path, "old", 3, 0644, false, NULL), 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(write_beyond_the_limit(path));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_content(path, "old");
+    assert_int_equal(count_entries(parent), 1);
+}
+
+/* /sys is no place for new files, whoever asks; the remedies say what to do about the usual refusals. */
+static void refusals_carry_a_remedy(void **state) {
+    struct nc_err err = NC_ERR_INIT;
+    (void)state;
+
+    const int r = nc_file_write("/sys/nc-test-file", "x", 1, 0644, false, &err);
+    assert_true(r == -EACCES || r == -EPERM || r == -EROFS);
+    assert_non_null(strstr(err.remedy, "/sys/nc-test-file"));
+    assert_int_equal(nc_file_write("/dev/full/x", "x", 1, 0644, false, &err), -ENOTDIR);
+    assert_string_equal(err.remedy, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_below_a_root),
+        cmocka_unit_test(reading_is_capped),
+        cmocka_unit_test(an_empty_file_gives_empty_text),
+        cmocka_unit_test(proc_files_are_read_to_their_end),
+        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(folders_are_made),
+        cmocka_unit_test(writing_sets_bytes_and_mode),
+        cmocka_unit_test(large_files_compare_whole),
+        cmocka_unit_test(a_link_is_replaced_not_followed),
+        cmocka_unit_test(a_path_without_a_folder_is_here),
+        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(a_write_that_fails_half_way_changes_nothing),
+        cmocka_unit_test(refusals_carry_a_remedy),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
