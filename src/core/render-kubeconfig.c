@@ -1,0 +1,118 @@
+/*
+ * kubeconfig files: JSON, which every YAML reader reads, so that no value needs a quoting rule of its own.
+ *
+ * The layout (one cluster, one context, one user) is what kubelet needs and no more. The exec credential is this program's own
+ * `token`: no other program is started for the node's whole life.
+ */
+#include "render-kubeconfig.h"
+
+#include "fileset-priv.h"
+
+#define KUBECONFIG "/var/lib/kubelet/kubeconfig"
+#define BOOTSTRAP_KUBECONFIG "/etc/kubernetes/kubelet/bootstrap-kubeconfig"
+#define CA_FILE "/etc/kubernetes/pki/ca.crt"
+
+static struct nc_value *named(const char *name, const char *key, struct nc_value *value) {
+    struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+
+    nc_value_set_string(entry, "name", name);
+    nc_value_set(entry, key, value);
+    nc_value_push(list, entry);
+    return list;
+}
+
+static struct nc_value *kubeconfig(const char *server, struct nc_value *user) {
+    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *cluster = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *context = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(cluster, "certificate-authority", CA_FILE);
+    nc_value_set_string(cluster, "server", server);
+    nc_value_set_string(context, "cluster", "kubernetes");
+    nc_value_set_string(context, "user", "kubelet");
+    nc_value_set_string(root, "apiVersion", "v1");
+    nc_value_set_string(root, "kind", "Config");
+    nc_value_set(root, "clusters", named("kubernetes", "cluster", cluster));
+    nc_value_set(root, "contexts", named("kubelet", "context", context));
+    nc_value_set_string(root, "current-context", "kubelet");
+    nc_value_set(root, "users", named("kubelet", "user", user));
+    return root;
+}
+
+static void push(struct nc_value *list, const char *text) {
+    nc_value_push(list, nc_value_new_string(text));
+}
+
+/* One variable of the exec entry's environment. */
+static void push_env(struct nc_value *env, const char *name, const char *value) {
+    struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(entry, "name", name);
+    nc_value_set_string(entry, "value", value);
+    nc_value_push(env, entry);
+}
+
+static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_config *c, const struct nc_render_options *o) {
+    struct nc_value *user = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *exec = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *args = nc_value_new(NC_VALUE_LIST);
+
+    push(args, "token");
+    push(args, "--cluster");
+    push(args, c->cluster_name);
+    if (f->region) {
+        push(args, "--region");
+        push(args, f->region);
+    }
+    if (c->sts_endpoint) {
+        push(args, "--sts-endpoint");
+        push(args, c->sts_endpoint);
+    }
+    nc_value_set_string(exec, "apiVersion", "client.authentication.k8s.io/v1beta1");
+    nc_value_set_string(exec, "command", o->program);
+    nc_value_set(exec, "args", args);
+    if (o->imds_endpoint) {
+        struct nc_value *env = nc_value_new(NC_VALUE_LIST);
+        push_env(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", o->imds_endpoint);
+        nc_value_set(exec, "env", env);
+    }
+    nc_value_set_string(exec, "interactiveMode", "Never");
+    nc_value_set(user, "exec", exec);
+    return user;
+}
+
+static void add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_value *root) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    nc_json_write(&text, root, 2);
+    (void)nc_buf_putc(&text, '\n');
+    nc_fileset_add(s, path, mode, &text);
+    nc_value_free(root);
+}
+
+void nc_render_kubeconfig(const struct nc_facts *f, const struct nc_config *c, const struct nc_render_options *o, struct nc_fileset *s) {
+    struct nc_value *user;
+
+    switch (c->auth) {
+    case NC_AUTH_EKS:
+        /* No secret in it: readable, as nodeadm's is, so that a person can look without being root. */
+        add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, exec_user(f, c, o)));
+        return;
+    case NC_AUTH_CLIENT_CERTIFICATE:
+        user = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(user, "client-certificate", c->client_certificate);
+        nc_value_set_string(user, "client-key", c->client_key);
+        add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, user));
+        return;
+    case NC_AUTH_BOOTSTRAP_TOKEN:
+        /* kubelet writes its own kubeconfig once its certificate is signed; ours is only the way there, and holds a secret. */
+        user = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(user, "token", c->bootstrap_token);
+        add(s, BOOTSTRAP_KUBECONFIG, 0600, kubeconfig(c->endpoint, user));
+        return;
+    case NC_AUTH_KUBECONFIG:
+        /* The file is the user's; the flags name it. */
+        return;
+    }
+}
