@@ -29,8 +29,10 @@ import tables  # noqa: E402
 from authz import ANONYMOUS, Ask, Authenticator, Identity  # noqa: E402
 from cluster import Behaviour, Cluster  # noqa: E402
 from pki import Authority  # noqa: E402
-from store import RESOURCES, Change, Object, Problem, Resource, Store, matches, now_rfc3339  # noqa: E402
-from wire import Log, Request, Response, WireServer, control_handler  # noqa: E402
+from store import RESOURCES, Object, Problem, Resource, Store, now_rfc3339  # noqa: E402
+from requestlog import Log  # noqa: E402
+from watching import Watch  # noqa: E402
+from wire import Request, Response, WireServer, control_handler  # noqa: E402
 
 ADMIN_TOKEN = "admin-token-of-the-test"
 VERSION = {
@@ -44,7 +46,6 @@ VERSION = {
     "compiler": "gc",
     "platform": "linux/amd64",
 }
-BOOKMARK_SEC = 5.0
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
@@ -280,86 +281,14 @@ class ApiServer:
         return int(given["at"])
 
     def _watch(self, req: Request, who: Identity, ask: Ask) -> Response:
-        labels = req.query.get("labelSelector", "")
-        given = req.query.get("resourceVersion", "")
-        if given in ("", "0"):
-            backlog = [
-                Change(self.store.version, "ADDED", ask.resource, o)
-                for o in self.store.list(ask.resource, ask.namespace, ask.fields, labels)
-            ]
-        elif not given.isdigit():
-            raise Problem(400, "BadRequest", f"invalid resource version {given!r}")
-        else:
-            backlog = list(self.store.since(int(given)))
-        bookmarks = req.query.get("allowWatchBookmarks") in ("1", "true")
-        limit_sec = float(req.query.get("timeoutSeconds") or "300")
-
-        def stream(chunk: Callable[[Optional[bytes]], None]) -> Callable[[], None]:
-            return self._run_watch(req, ask, labels, backlog, bookmarks, limit_sec, chunk)
-
-        return Response(200, b"", "application/json", stream=stream)
-
-    def _run_watch(
-        self,
-        req: Request,
-        ask: Ask,
-        labels: str,
-        backlog: list[Change],
-        bookmarks: bool,
-        limit_sec: float,
-        chunk: Callable[[Optional[bytes]], None],
-    ) -> Callable[[], None]:
-        shown: set[str] = set()
-        loop = self.server.loop
-
-        def send(kind: str, obj: Object) -> None:
-            chunk(json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n")
-
-        def deliver(change: Change) -> None:
-            if change.resource != ask.resource or (
-                ask.namespace and change.object["metadata"].get("namespace") != ask.namespace
-            ):
-                return
-            uid = change.object["metadata"]["uid"]
-            fits = matches(ask.resource, change.object, ask.fields, labels)
-            if fits and change.kind != "DELETED":
-                kind = change.kind if uid in shown or change.kind == "ADDED" or given_version else "ADDED"
-                shown.add(uid)
-                send(kind, self._shaped(req, change.object))
-            elif uid in shown or (fits and change.kind == "DELETED"):
-                shown.discard(uid)
-                send("DELETED", self._shaped(req, change.object))
-
-        def bookmark() -> None:
-            send(
-                "BOOKMARK",
-                {
-                    "kind": ask.resource.kind,
-                    "apiVersion": ask.resource.api_version,
-                    "metadata": {"resourceVersion": str(self.store.version), "creationTimestamp": None},
-                },
-            )
-            timers[0] = loop.call_later(BOOKMARK_SEC, bookmark)
-
-        def end() -> None:
-            stop()
-            chunk(None)
-
-        def stop() -> None:
-            for timer in timers:
-                timer.cancel()
-            if deliver in self.store.watchers:
-                self.store.watchers.remove(deliver)
-
-        given_version = req.query.get("resourceVersion", "") not in ("", "0")
-        timers = [
-            loop.call_later(BOOKMARK_SEC, bookmark) if bookmarks else loop.call_later(limit_sec, end),
-            loop.call_later(limit_sec, end),
-        ]
-        for change in backlog:
-            deliver(change)
-        self.store.watchers.append(deliver)
-        return stop
+        watch = Watch(
+            self.store, self.server.loop, ask.resource, ask.namespace, ask.fields, req.query.get("labelSelector", "")
+        )
+        watch.shape = lambda obj: self._shaped(req, obj)
+        watch.resume(req.query.get("resourceVersion", ""))
+        watch.bookmarks = req.query.get("allowWatchBookmarks") in ("1", "true")
+        watch.limit_sec = float(req.query.get("timeoutSeconds") or "300")
+        return Response(200, b"", "application/json", stream=watch.run)
 
     # --- writing
     def _create(self, req: Request, who: Identity, ask: Ask) -> Response:

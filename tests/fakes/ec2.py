@@ -14,7 +14,8 @@ from xml.sax.saxutils import escape
 
 import instances
 import sigv4
-from wire import Log, Request, Response, WireServer
+from requestlog import Log
+from wire import Request, Response, WireServer
 
 NS = "http://ec2.amazonaws.com/doc/2016-11-15/"
 

@@ -21,7 +21,8 @@ from typing import Optional
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import instances  # noqa: E402
-from wire import Fault, Log, Request, Response, WireServer, control_handler, round_trips  # noqa: E402
+from requestlog import Log, round_trips  # noqa: E402
+from wire import Fault, Request, Response, WireServer, control_handler  # noqa: E402
 
 TOKEN_PATH = "/latest/api/token"
 TTL_HEADER = "x-aws-ec2-metadata-token-ttl-seconds"

@@ -1,0 +1,92 @@
+"""One watch: what changed since a version, then what changes, until its time is over.
+
+Knows: which changes a selector lets through, and as what; bookmarks.
+Gives: `Watch`, whose `run` is the stream of an answer.
+Must not: check who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Callable, Optional
+
+from store import Change, Object, Problem, Resource, Store, matches
+
+BOOKMARK_SEC = 5.0
+Chunk = Callable[[Optional[bytes]], None]
+
+
+class Watch:
+    def __init__(
+        self,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+        resource: Resource,
+        namespace: str,
+        fields: str,
+        labels: str,
+    ) -> None:
+        self.store, self.loop, self.resource = store, loop, resource
+        self.namespace, self.fields, self.labels = namespace, fields, labels
+        self.shape: Callable[[Object], Object] = lambda obj: obj
+        self.bookmarks = False
+        self.limit_sec = 300.0
+        self._backlog: list[Change] = []
+        self._resumed = False
+        self._shown: set[str] = set()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._chunk: Chunk = lambda data: None
+
+    def resume(self, version: str) -> None:
+        """From this version on; without one, what is there now comes first. Raises the 410 of a version long gone."""
+        self._resumed = version not in ("", "0")
+        if not self._resumed:
+            have = self.store.list(self.resource, self.namespace, self.fields, self.labels)
+            self._backlog = [Change(self.store.version, "ADDED", self.resource, obj) for obj in have]
+        elif not version.isdigit():
+            raise Problem(400, "BadRequest", f"invalid resource version {version!r}")
+        else:
+            self._backlog = list(self.store.since(int(version)))
+
+    def run(self, chunk: Chunk) -> Callable[[], None]:
+        """Begins; gives what to call when the connection is gone."""
+        self._chunk = chunk
+        self._timers = [self.loop.call_later(self.limit_sec, self._end)]
+        if self.bookmarks:
+            self._timers.append(self.loop.call_later(BOOKMARK_SEC, self._bookmark))
+        for change in self._backlog:
+            self._deliver(change)
+        self.store.watchers.append(self._deliver)
+        return self._stop
+
+    def _send(self, kind: str, obj: Object) -> None:
+        self._chunk(json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n")
+
+    def _deliver(self, change: Change) -> None:
+        meta = change.object["metadata"]
+        if change.resource != self.resource or (self.namespace and meta.get("namespace") != self.namespace):
+            return
+        fits = matches(self.resource, change.object, self.fields, self.labels)
+        known = meta["uid"] in self._shown or self._resumed
+        if fits and change.kind != "DELETED":
+            self._shown.add(meta["uid"])
+            self._send(change.kind if known else "ADDED", self.shape(change.object))
+        elif meta["uid"] in self._shown or (fits and known):
+            self._shown.discard(meta["uid"])
+            self._send("DELETED", self.shape(change.object))
+
+    def _bookmark(self) -> None:
+        meta = {"resourceVersion": str(self.store.version), "creationTimestamp": None}
+        self._send("BOOKMARK", {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": meta})
+        self._timers[-1] = self.loop.call_later(BOOKMARK_SEC, self._bookmark)
+
+    def _end(self) -> None:
+        self._stop()
+        self._chunk(None)
+
+    def _stop(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        if self._deliver in self.store.watchers:
+            self.store.watchers.remove(self._deliver)
