@@ -24,7 +24,7 @@ enum nc_http_outcome {
     NC_HTTP_REFUSED,      /* connection refused, no route */
     NC_HTTP_TIMEOUT,      /* the request's deadline passed (connect or answer): the peer is silent or slow */
     NC_HTTP_TLS,          /* certificate not trusted, wrong name, handshake refused */
-    NC_HTTP_BROKEN,       /* reset, truncated, not HTTP */
+    NC_HTTP_BROKEN,       /* reset, truncated, not HTTP (then `nonsense` is set), a stream's reader said no */
     NC_HTTP_TOO_LARGE,    /* the answer passed max_body_bytes */
     NC_HTTP_LOCAL,        /* our side: out of descriptors, unusable client key */
 };
@@ -41,10 +41,12 @@ struct nc_http_result {
     uint64_t token_ttl_sec; /* of X-Aws-Ec2-Metadata-Token-Ttl-Seconds; 0 = none */
     uint64_t duration_usec;
     bool new_connection;    /* a connection had to be opened for it */
+    bool nonsense;          /* BROKEN because the peer speaks no HTTP: asking again cannot help */
 };
 
 typedef void (*nc_http_done_fn)(void *userdata, const struct nc_http_result *result);
-/* Streaming body (watch): called with each chunk of a 2xx answer; a negative return aborts (outcome BROKEN). */
+/* Streaming body (watch): called with each chunk of a 2xx answer; a negative return aborts (outcome BROKEN). The body of any other answer is
+ * collected for on_done. An answer that is no success keeps the first 64 KiB of its body, whatever max_body_bytes says. */
 typedef int (*nc_http_data_fn)(void *userdata, const char *data, size_t n);
 
 /* What a TLS peer must be and how we prove who we are. Strings are borrowed until the request is done. */
@@ -76,11 +78,14 @@ struct nc_http_options {
     void *userdata;
 };
 
-/* max_host_connections: how many connections to one host may be open at once (IMDS answers side by side on a few). 0 = no limit. */
+/* max_host_connections: how many connections to one host may be open at once (IMDS answers side by side on a few). 0 = no limit.
+ * The first handle of a process makes it ignore SIGPIPE (where that was not handled yet): reset it before executing another program. */
 int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http **ret, struct nc_err *err);
 struct nc_http *nc_http_free(struct nc_http *h); /* cancels what is under way; callbacks are not called */
 
-/* Starts a request. ret may be NULL: the handle owns it then. on_done is called exactly once unless it is cancelled. */
+/* Starts a request; no callback is called before this returns. ret may be NULL: the handle owns it then. on_done is called exactly once unless it is cancelled.
+ * The request frees itself when on_done returns: forget *ret there (cancelling it in its own on_done is allowed and does nothing). Requests, cancels and
+ * nc_http_free() are allowed in every callback. */
 int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret, struct nc_err *err);
 struct nc_http_req *nc_http_cancel(struct nc_http_req *r); /* NULL in, NULL out; callbacks are not called */
 
@@ -93,8 +98,11 @@ struct nc_http_answer {
 void nc_http_answer_done(struct nc_http_answer *a);
 int nc_http_perform(struct nc_http *h, const struct nc_http_options *o, struct nc_http_answer *ret, struct nc_err *err);
 
-/* An error's class and message for a transfer that is no success: outcome and status decide (refused, timeout, 5xx, 429, 408: transient; 401, 403, TLS: auth;
- * too large, broken framing, other 4xx: protocol). `what` leads the message. Always returns negative. */
+/* Turns the loop until *done. -EINTR where the loop was asked to exit meanwhile. For one-shot programs with several requests under way. */
+int nc_http_wait(struct nc_http *h, const bool *done, struct nc_err *err);
+
+/* An error's class and message for a transfer that is no success: outcome and status decide (unresolved, refused, timeout, cut off, 5xx, 429, 408: transient; 401, 403,
+ * TLS: auth; too large, not HTTP, other statuses: protocol; local: host). `what` leads the message. Always returns negative. */
 int nc_http_error(const struct nc_http_result *r, const char *what, struct nc_err *err);
 
 #endif

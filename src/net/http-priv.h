@@ -1,0 +1,95 @@
+/*
+ * What the files of src/net share: the handle, a request under way, and who does what.
+ *
+ * http.c turns the loop for libcurl, http-request.c sets a transfer up and takes its bytes, http-result.c says how it
+ * ended. A request is in the list of its handle until it is handed out; after that only its callback knows it.
+ */
+#ifndef NC_HTTP_PRIV_H
+#define NC_HTTP_PRIV_H
+
+#include <curl/curl.h>
+
+#include "nc/http.h"
+
+#define NC_HTTP_MAX_HEADER_BYTES ((size_t)64 << 10)
+/* An answer that is no success says why in its body: so much of it is kept, and so much is endured. */
+#define NC_HTTP_ERROR_KEEP_BYTES ((size_t)64 << 10)
+#define NC_HTTP_ERROR_MAX_BYTES ((size_t)1 << 20)
+
+struct http_socket;
+
+struct nc_http {
+    sd_event *event;
+    CURLM *multi;
+    sd_event_source *timer; /* when libcurl wants to be called without a socket */
+    sd_event_source *turn;  /* defer: libcurl's immediate timer, then one finished request a loop turn */
+    struct http_socket *sockets;
+    struct nc_http_req *requests;
+    struct nc_http_req *finished, **finished_tail;
+    unsigned depth; /* > 0: libcurl is on the stack and must not be asked to add, remove or free */
+    bool kick;      /* libcurl's timer is due now */
+    bool doomed;    /* freed while depth > 0 */
+};
+
+enum request_state {
+    REQUEST_WAITING = 1, /* starts as soon as libcurl is off the stack */
+    REQUEST_RUNNING,
+    REQUEST_FINISHED, /* waits for its loop turn */
+    REQUEST_DROPPED,  /* cancelled while libcurl was on the stack */
+    REQUEST_HANDED,   /* in its callback */
+};
+
+enum request_abort {
+    ABORT_NONE = 0,
+    ABORT_TOO_LARGE,
+    ABORT_CALLBACK, /* on_data said no */
+    ABORT_DEADLINE,
+    ABORT_IDLE,
+};
+
+struct nc_http_req {
+    struct nc_http *h;
+    struct nc_http_req *next, **prev; /* in h->requests */
+    struct nc_http_req *next_finished;
+    enum request_state state;
+
+    /* What was asked. */
+    CURL *easy;
+    char *name;
+    char *peer; /* "host:port" */
+    struct curl_slist *headers;
+    struct curl_slist *connect_to;
+    char *sent_body;
+    size_t sent_body_n;
+    size_t max_body_bytes;
+    uint64_t start_usec, timeout_usec, connect_timeout_usec, idle_timeout_usec;
+    bool secret;
+    nc_http_data_fn on_data;
+    nc_http_done_fn on_done;
+    void *userdata;
+    sd_event_source *deadline;
+
+    /* What came. */
+    struct nc_buf body;
+    size_t header_bytes, error_bytes;
+    uint64_t retry_after_usec, date_usec, received_usec, token_ttl_sec;
+    enum request_abort abort;
+    CURLcode code;
+    char error[CURL_ERROR_SIZE];
+};
+
+/* http-request.c */
+int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret,
+                        struct nc_err *err);
+void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi handle any more */
+int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
+
+/* http.c */
+void nc_http_request_finish(struct nc_http_req *r, CURLcode code); /* queues it for its turn */
+
+/* http-result.c */
+void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret);
+
+uint64_t nc_http_now_usec(clockid_t clock);
+
+#endif

@@ -1,0 +1,364 @@
+/*
+ * One request: what libcurl is told, and what is taken from the peer.
+ *
+ * Knows the rules that hold for every request of the program: http and https only, no redirect, no credentials in a URL,
+ * no proxy but https_proxy for https, roots exactly as given, TLS 1.2 or later, caps before bytes are kept, the status
+ * before the body. Headers and bodies that were sent are wiped, because they may carry a token.
+ */
+#include "http-priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "config.h"
+#include "nc/str.h"
+
+#define MAX_RETRY_AFTER_SEC 86400
+/* A deadline may fire so much later: the loop can then serve several at once. */
+#define DEADLINE_ACCURACY_USEC 5000
+
+static void free_secret_list(struct curl_slist *list) {
+    for (struct curl_slist *next; list; list = next) {
+        next = list->next;
+        nc_secret_free(list->data);
+        free(list);
+    }
+}
+
+/* libcurl's list of strings in memory of ours, so that it can be wiped. */
+static void add_header(struct curl_slist **list, char *text) {
+    struct curl_slist *item = nc_calloc(1, sizeof(*item));
+
+    item->data = text;
+    while (*list)
+        list = &(*list)->next;
+    *list = item;
+}
+
+void nc_http_request_free(struct nc_http_req *r) {
+    if (!r)
+        return;
+    curl_easy_cleanup(r->easy);
+    free_secret_list(r->headers);
+    curl_slist_free_all(r->connect_to);
+    if (r->sent_body)
+        explicit_bzero(r->sent_body, r->sent_body_n);
+    free(r->sent_body);
+    free(r->name);
+    free(r->peer);
+    sd_event_source_disable_unref(r->deadline);
+    if (r->secret)
+        nc_buf_done_secret(&r->body);
+    else
+        nc_buf_done(&r->body);
+    free(r);
+}
+
+/* A body longer than its cap is an error of the peer's; one of an answer that is no success is only cut. */
+static size_t take_error_body(struct nc_http_req *r, const char *data, size_t n) {
+    const size_t keep = NC_HTTP_ERROR_KEEP_BYTES - r->body.len;
+
+    r->error_bytes += n;
+    if (r->error_bytes > NC_HTTP_ERROR_MAX_BYTES) {
+        r->abort = ABORT_TOO_LARGE;
+        return 0;
+    }
+    (void)nc_buf_add(&r->body, data, n < keep ? n : keep);
+    return n;
+}
+
+static bool is_unwanted(const struct nc_http_req *r) {
+    return r->state != REQUEST_RUNNING || r->h->doomed;
+}
+
+static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
+    struct nc_http_req *r = userdata;
+    long status = 0;
+
+    n *= size;
+    if (is_unwanted(r))
+        return 0;
+    (void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (r->idle_timeout_usec)
+        (void)sd_event_source_set_time_relative(r->deadline, r->idle_timeout_usec);
+    if (status < 200 || status > 299)
+        return take_error_body(r, data, n);
+    if (!r->on_data) {
+        if (n > r->max_body_bytes || r->body.len > r->max_body_bytes - n) {
+            r->abort = ABORT_TOO_LARGE;
+            return 0;
+        }
+        (void)nc_buf_add(&r->body, data, n);
+        return n;
+    }
+    if (r->on_data(r->userdata, data, n) < 0) {
+        r->abort = ABORT_CALLBACK;
+        return 0;
+    }
+    return is_unwanted(r) ? 0 : n;
+}
+
+/* The value of "Name: value\r\n" as a string in `value` if it is this header and fits. */
+static bool header_value(const char *line, size_t n, const char *name, char *value, size_t size) {
+    const size_t name_n = strlen(name);
+
+    if (n <= name_n || strncasecmp(line, name, name_n) != 0 || line[name_n] != ':' || n - name_n - 1 >= size)
+        return false;
+    memcpy(value, line + name_n + 1, n - name_n - 1);
+    value[n - name_n - 1] = '\0';
+    nc_trim(value);
+    return true;
+}
+
+static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
+    struct nc_http_req *r = userdata;
+    char value[128];
+    uint64_t number;
+
+    n *= size;
+    if (is_unwanted(r))
+        return 0;
+    r->header_bytes += n;
+    if (r->header_bytes > NC_HTTP_MAX_HEADER_BYTES) {
+        r->abort = ABORT_TOO_LARGE;
+        return 0;
+    }
+    if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* a new answer: what a 1xx said before it does not count */
+        r->retry_after_usec = r->date_usec = r->token_ttl_sec = 0;
+        r->received_usec = nc_http_now_usec(CLOCK_REALTIME);
+    } else if (header_value(line, n, "Date", value, sizeof(value))) {
+        (void)nc_time_parse_http(value, &r->date_usec);
+    } else if (header_value(line, n, "Retry-After", value, sizeof(value))) {
+        if (nc_parse_u64(value, &number) == 0)
+            r->retry_after_usec = (number < MAX_RETRY_AFTER_SEC ? number : MAX_RETRY_AFTER_SEC) * 1000000;
+    } else if (header_value(line, n, "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", value, sizeof(value))) {
+        if (nc_parse_u64(value, &number) == 0)
+            r->token_ttl_sec = number;
+    }
+    return n;
+}
+
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_http_req *r = userdata;
+
+    (void)source;
+    (void)usec;
+    r->abort = r->timeout_usec == 0 || nc_http_now_usec(CLOCK_MONOTONIC) - r->start_usec < r->timeout_usec
+                   ? ABORT_IDLE
+                   : ABORT_DEADLINE;
+    nc_http_request_finish(r, CURLE_OPERATION_TIMEDOUT);
+    return 0;
+}
+
+int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err) {
+    const uint64_t usec = r->idle_timeout_usec ? r->idle_timeout_usec : r->timeout_usec;
+    int k;
+
+    r->start_usec = nc_http_now_usec(CLOCK_MONOTONIC);
+    if (usec == 0)
+        return 0;
+    k = sd_event_add_time_relative(r->h->event, &r->deadline, CLOCK_MONOTONIC, usec, DEADLINE_ACCURACY_USEC, on_deadline,
+                                   r);
+    if (k < 0)
+        return nc_err_set(err, NC_ERR_HOST, k, "%s: no timer: %s", r->name, strerror(-k));
+    (void)sd_event_source_set_description(r->deadline, r->name);
+    return 0;
+}
+
+static long milliseconds(uint64_t usec) {
+    const uint64_t ms = usec / 1000;
+
+    return ms == 0 ? 1 : ms > 86400000 ? 86400000 : (long)ms;
+}
+
+static void set_tls_files(CURL *c, const struct nc_http_tls *tls) {
+    struct curl_blob blob = {.flags = CURL_BLOB_NOCOPY};
+
+    if (tls->client_cert_pem && tls->client_key_pem) {
+        blob.data = (void *)(uintptr_t)tls->client_cert_pem;
+        blob.len = strlen(tls->client_cert_pem);
+        curl_easy_setopt(c, CURLOPT_SSLCERT_BLOB, &blob);
+        blob.data = (void *)(uintptr_t)tls->client_key_pem;
+        blob.len = strlen(tls->client_key_pem);
+        curl_easy_setopt(c, CURLOPT_SSLKEY_BLOB, &blob);
+    } else if (tls->client_cert_file && tls->client_key_file) {
+        curl_easy_setopt(c, CURLOPT_SSLCERT, tls->client_cert_file);
+        curl_easy_setopt(c, CURLOPT_SSLKEY, tls->client_key_file);
+    }
+}
+
+static void set_tls(CURL *c, const struct nc_http_tls *tls) {
+    curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(c, CURLOPT_PIPEWAIT, 1L);
+    if (!tls)
+        return;
+    if (tls->ca_pem) {
+        struct curl_blob blob = {
+            .data = (void *)(uintptr_t)tls->ca_pem, .len = strlen(tls->ca_pem), .flags = CURL_BLOB_NOCOPY};
+        curl_easy_setopt(c, CURLOPT_CAINFO_BLOB, &blob);
+        /* The blob stands beside the built-in folder, not instead of it. */
+        curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
+        curl_easy_setopt(c, CURLOPT_CAPATH, NULL);
+    }
+    set_tls_files(c, tls);
+}
+
+static void set_method(struct nc_http_req *r, const struct nc_http_options *o) {
+    const char *method = o->method ? o->method : "GET";
+    CURL *c = r->easy;
+
+    if (nc_streq(method, "HEAD")) {
+        curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+        return;
+    }
+    if (o->body) {
+        r->sent_body_n = o->body_n;
+        r->sent_body = nc_malloc(o->body_n);
+        memcpy(r->sent_body, o->body, o->body_n);
+        curl_easy_setopt(c, CURLOPT_POST, 1L);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)o->body_n);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->sent_body);
+    }
+    if (!nc_streq(method, o->body ? "POST" : "GET"))
+        curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
+}
+
+static void set_rules(struct nc_http_req *r, const struct nc_http_options *o, bool https) {
+    CURL *c = r->easy;
+
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, https ? "https" : "http");
+    curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(c, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+    curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(c, CURLOPT_USERAGENT, "nodeclaimd/" PACKAGE_VERSION);
+    curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(r->connect_timeout_usec));
+    if (o->no_proxy || !https) {
+        curl_easy_setopt(c, CURLOPT_PROXY, "");
+        curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+    }
+    if (https)
+        set_tls(c, o->tls);
+    else
+        curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(c, CURLOPT_PRIVATE, r);
+    curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->error);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, r);
+}
+
+static int refuse_url(const struct nc_http_options *o, const char *why, struct nc_err *err) {
+    nc_auto_free char *quoted = nc_quote(o->url, strlen(o->url));
+
+    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s is not a usable URL: %s", o->name, quoted, why);
+}
+
+/* A kubeconfig's tls-server-name: libcurl takes the name for SNI and the certificate from the URL, so the URL gets it and
+ * the connection goes where the URL pointed. */
+static void set_server_name(struct nc_http_req *r, CURLU *u, const char *server_name) {
+    nc_auto_free char *to = nc_asprintf("::%s", r->peer);
+
+    add_header(&r->headers, nc_asprintf("Host: %s", r->peer));
+    r->connect_to = curl_slist_append(NULL, to);
+    curl_easy_setopt(r->easy, CURLOPT_CONNECT_TO, r->connect_to);
+    curl_url_set(u, CURLUPART_HOST, server_name, 0);
+}
+
+static int set_url(struct nc_http_req *r, const struct nc_http_options *o, bool *ret_https, struct nc_err *err) {
+    CURLU *u = curl_url();
+    char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL, *whole = NULL;
+    CURLUcode code = curl_url_set(u, CURLUPART_URL, o->url, 0);
+    int k = 0;
+
+    if (code == CURLUE_OK)
+        code = curl_url_get(u, CURLUPART_SCHEME, &scheme, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(u, CURLUPART_HOST, &host, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+    if (code != CURLUE_OK)
+        k = refuse_url(o, curl_url_strerror(code), err);
+    else if (!nc_streq(scheme, "http") && !nc_streq(scheme, "https"))
+        k = refuse_url(o, "it must be http or https", err);
+    else if (curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_OK)
+        k = refuse_url(o, "it must not carry a user name", err);
+    if (k == 0) {
+        *ret_https = nc_streq(scheme, "https");
+        r->peer = nc_asprintf("%s:%s", host, port);
+        if (o->tls && o->tls->server_name && *ret_https)
+            set_server_name(r, u, o->tls->server_name);
+        if (curl_url_get(u, CURLUPART_URL, &whole, 0) != CURLUE_OK)
+            k = refuse_url(o, "its parts do not make one", err);
+        else
+            curl_easy_setopt(r->easy, CURLOPT_URL, whole);
+    }
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(port);
+    curl_free(user);
+    curl_free(whole);
+    curl_url_cleanup(u);
+    return k;
+}
+
+/* A line break in a header would be a second header. */
+static int set_headers(struct nc_http_req *r, const struct nc_http_options *o, struct nc_err *err) {
+    bool expect = false;
+
+    for (const char *const *h = o->headers; h && *h; h++) {
+        if (strpbrk(*h, "\r\n"))
+            return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a header contains a line break", o->name);
+        expect = expect || strncasecmp(*h, "Expect:", 7) == 0;
+        add_header(&r->headers, nc_strdup(*h));
+    }
+    if (!expect)
+        add_header(&r->headers, nc_strdup("Expect:"));
+    curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers);
+    return 0;
+}
+
+static bool is_complete(const struct nc_http_options *o) {
+    return o->name && o->url && o->on_done && (o->timeout_usec || o->on_data) && (o->max_body_bytes || o->on_data);
+}
+
+int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret,
+                        struct nc_err *err) {
+    struct nc_http_req *r;
+    bool https = false;
+    int k;
+
+    if (!is_complete(o))
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a request needs a name, a URL, a deadline and a cap",
+                          o->name ? o->name : "?");
+    r = nc_calloc(1, sizeof(*r));
+    r->h = h;
+    r->name = nc_strdup(o->name);
+    r->easy = curl_easy_init();
+    r->max_body_bytes = o->max_body_bytes;
+    r->body.max = o->max_body_bytes > NC_HTTP_ERROR_KEEP_BYTES ? o->max_body_bytes : NC_HTTP_ERROR_KEEP_BYTES;
+    r->timeout_usec = o->timeout_usec;
+    r->connect_timeout_usec = o->connect_timeout_usec ? o->connect_timeout_usec : o->timeout_usec;
+    if (r->connect_timeout_usec == 0)
+        r->connect_timeout_usec = o->idle_timeout_usec;
+    r->idle_timeout_usec = o->on_data ? o->idle_timeout_usec : 0;
+    r->secret = o->secret;
+    r->on_data = o->on_data;
+    r->on_done = o->on_done;
+    r->userdata = o->userdata;
+    k = r->easy ? set_url(r, o, &https, err) : nc_err_set(err, NC_ERR_HOST, ENOMEM, "%s: libcurl gives no handle", o->name);
+    if (k == 0)
+        k = set_headers(r, o, err);
+    if (k < 0) {
+        nc_http_request_free(r);
+        return k;
+    }
+    set_method(r, o);
+    set_rules(r, o, https);
+    *ret = r;
+    return 0;
+}

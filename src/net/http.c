@@ -1,0 +1,368 @@
+/*
+ * The handle: libcurl's multi interface on sd-event.
+ *
+ * Knows sockets, libcurl's timer, and the order in which finished transfers are handed out: one per loop turn from a
+ * defer source, as the last thing in the turn, so that a callback may free its request, other requests or the handle.
+ * libcurl must not be re-entered from its own callbacks: what arrives meanwhile (start, cancel, free) is done as soon as
+ * it has returned. What a request means is not known here.
+ */
+#include "http-priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+/* Idle connections that are kept for the next request. */
+#define KEEP_CONNECTIONS 4
+/* A drain has all evictions of a node in flight: the server's own limit is what counts. */
+#define MAX_STREAMS 1000
+
+struct http_socket {
+    struct nc_http *h;
+    sd_event_source *source;
+    struct http_socket *next, **prev;
+};
+
+uint64_t nc_http_now_usec(clockid_t clock) {
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void wake(struct nc_http *h) {
+    sd_event_source_set_enabled(h->turn, SD_EVENT_ONESHOT);
+}
+
+static void unlink_request(struct nc_http_req *r) {
+    *r->prev = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+}
+
+static void unqueue(struct nc_http_req *r) {
+    struct nc_http *h = r->h;
+    struct nc_http_req **at = &h->finished;
+
+    while (*at && *at != r)
+        at = &(*at)->next_finished;
+    if (!*at)
+        return;
+    *at = r->next_finished;
+    if (!*at)
+        h->finished_tail = at;
+}
+
+void nc_http_request_finish(struct nc_http_req *r, CURLcode code) {
+    struct nc_http *h = r->h;
+
+    r->state = REQUEST_FINISHED;
+    r->code = code;
+    r->next_finished = NULL;
+    *h->finished_tail = r;
+    h->finished_tail = &r->next_finished;
+    r->deadline = sd_event_source_disable_unref(r->deadline);
+    wake(h);
+}
+
+/* Takes a request out of everything and frees it; libcurl is off the stack. */
+static void drop(struct nc_http_req *r) {
+    if (r->state == REQUEST_FINISHED)
+        unqueue(r);
+    unlink_request(r);
+    curl_multi_remove_handle(r->h->multi, r->easy);
+    nc_http_request_free(r);
+}
+
+static void destroy(struct nc_http *h) {
+    while (h->requests)
+        drop(h->requests);
+    if (h->multi)
+        curl_multi_cleanup(h->multi);
+    for (struct http_socket *s = h->sockets, *next; s; s = next) {
+        next = s->next;
+        sd_event_source_disable_unref(s->source);
+        free(s);
+    }
+    sd_event_source_disable_unref(h->timer);
+    sd_event_source_disable_unref(h->turn);
+    sd_event_unref(h->event);
+    free(h);
+}
+
+static void submit(struct nc_http_req *r) {
+    CURLMcode code = curl_multi_add_handle(r->h->multi, r->easy);
+
+    r->state = REQUEST_RUNNING;
+    if (code != CURLM_OK) {
+        snprintf(r->error, sizeof(r->error), "%s", curl_multi_strerror(code));
+        nc_http_request_finish(r, CURLE_FAILED_INIT);
+    }
+}
+
+static void collect_finished(struct nc_http *h) {
+    CURLMsg *m;
+    int left;
+
+    while ((m = curl_multi_info_read(h->multi, &left))) {
+        struct nc_http_req *r = NULL;
+        const CURLcode code = m->data.result;
+        if (m->msg != CURLMSG_DONE || curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r) != CURLE_OK || !r)
+            continue;
+        if (r->state == REQUEST_RUNNING)
+            nc_http_request_finish(r, code);
+    }
+}
+
+/* Lets libcurl work, then does what could not be done while it was on the stack. False: the handle is gone. */
+static bool call_curl(struct nc_http *h, curl_socket_t fd, int events) {
+    int running;
+
+    h->depth++;
+    curl_multi_socket_action(h->multi, fd, events, &running);
+    h->depth--;
+    if (h->doomed) {
+        destroy(h);
+        return false;
+    }
+    collect_finished(h);
+    for (struct nc_http_req *r = h->requests, *next; r; r = next) {
+        next = r->next;
+        if (r->state == REQUEST_DROPPED)
+            drop(r);
+        else if (r->state == REQUEST_WAITING)
+            submit(r);
+    }
+    return true;
+}
+
+static int on_socket(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+    struct http_socket *s = userdata;
+    int events = 0;
+
+    (void)source;
+    if (revents & (EPOLLIN | EPOLLHUP))
+        events |= CURL_CSELECT_IN;
+    if (revents & EPOLLOUT)
+        events |= CURL_CSELECT_OUT;
+    if (revents & EPOLLERR)
+        events |= CURL_CSELECT_ERR;
+    call_curl(s->h, fd, events);
+    return 0;
+}
+
+static void forget_socket(struct http_socket *s) {
+    sd_event_source_disable_unref(s->source);
+    *s->prev = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    free(s);
+}
+
+static int watch_socket(struct nc_http *h, curl_socket_t fd, uint32_t events) {
+    struct http_socket *s = nc_calloc(1, sizeof(*s));
+
+    s->h = h;
+    s->prev = &h->sockets;
+    s->next = h->sockets;
+    if (s->next)
+        s->next->prev = &s->next;
+    h->sockets = s;
+    if (sd_event_add_io(h->event, &s->source, fd, events, on_socket, s) < 0) {
+        forget_socket(s);
+        return -1;
+    }
+    (void)sd_event_source_set_description(s->source, "http-socket");
+    curl_multi_assign(h->multi, fd, s);
+    return 0;
+}
+
+/* libcurl wants to know about a socket, or no longer. */
+static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *userdata, void *socket) {
+    struct nc_http *h = userdata;
+    struct http_socket *s = socket;
+    uint32_t events = 0;
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        if (s)
+            forget_socket(s);
+        return 0;
+    }
+    if (what & CURL_POLL_IN)
+        events |= EPOLLIN;
+    if (what & CURL_POLL_OUT)
+        events |= EPOLLOUT;
+    if (!s)
+        return watch_socket(h, fd, events);
+    return sd_event_source_set_io_events(s->source, events) < 0 ? -1 : 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    call_curl(userdata, CURL_SOCKET_TIMEOUT, 0);
+    return 0;
+}
+
+static int timer_wanted(CURLM *multi, long timeout_ms, void *userdata) {
+    struct nc_http *h = userdata;
+
+    (void)multi;
+    h->kick = timeout_ms == 0;
+    if (timeout_ms <= 0) {
+        (void)sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
+        if (h->kick)
+            wake(h);
+        return 0;
+    }
+    if (sd_event_source_set_time_relative(h->timer, (uint64_t)timeout_ms * 1000) < 0)
+        return -1;
+    return sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+/* Calls back. The handle may be gone when this returns. */
+static void hand_out(struct nc_http_req *r) {
+    struct nc_http_result result;
+
+    curl_multi_remove_handle(r->h->multi, r->easy);
+    unlink_request(r);
+    nc_http_result_fill(r, &result);
+    r->state = REQUEST_HANDED;
+    r->h = NULL;
+    r->on_done(r->userdata, &result);
+    nc_http_request_free(r);
+}
+
+static int on_turn(sd_event_source *source, void *userdata) {
+    struct nc_http *h = userdata;
+    struct nc_http_req *r;
+
+    (void)source;
+    if (h->kick) {
+        h->kick = false;
+        if (!call_curl(h, CURL_SOCKET_TIMEOUT, 0))
+            return 0;
+    }
+    r = h->finished;
+    if (r)
+        unqueue(r);
+    if (h->finished || h->kick)
+        wake(h);
+    if (r)
+        hand_out(r);
+    return 0;
+}
+
+static int set_up_sources(struct nc_http *h) {
+    int r = sd_event_add_time_relative(h->event, &h->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, h);
+
+    if (r >= 0)
+        r = sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
+    if (r >= 0)
+        r = sd_event_add_defer(h->event, &h->turn, on_turn, h);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(h->turn, SD_EVENT_OFF);
+    if (r < 0)
+        return r;
+    (void)sd_event_source_set_description(h->timer, "http-timer");
+    (void)sd_event_source_set_description(h->turn, "http-turn");
+    return 0;
+}
+
+static bool set_up_multi(struct nc_http *h, unsigned max_host_connections) {
+    return curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_wanted) == CURLM_OK &&
+           curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) == CURLM_OK &&
+           curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, timer_wanted) == CURLM_OK &&
+           curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) == CURLM_OK &&
+           curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) == CURLM_OK &&
+           curl_multi_setopt(h->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)MAX_STREAMS) == CURLM_OK &&
+           curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEEP_CONNECTIONS) == CURLM_OK &&
+           curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)max_host_connections) == CURLM_OK;
+}
+
+/* A peer that goes away in mid-write must not end the process; libcurl leaves that to its user in programs with
+ * CURLOPT_NOSIGNAL, and OpenSSL writes without MSG_NOSIGNAL. */
+static void ignore_sigpipe(void) {
+    struct sigaction now;
+
+    if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+        (void)signal(SIGPIPE, SIG_IGN);
+}
+
+int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http **ret, struct nc_err *err) {
+    struct nc_http *h;
+    int r;
+
+    /* libcurl counts: the second and later calls cost nothing, and a one-shot program needs no cleanup. */
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return nc_err_set(err, NC_ERR_HOST, ENOMEM, "libcurl does not start");
+    ignore_sigpipe();
+    h = nc_calloc(1, sizeof(*h));
+    h->event = sd_event_ref(event);
+    h->finished_tail = &h->finished;
+    r = set_up_sources(h);
+    if (r < 0) {
+        destroy(h);
+        return nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
+    }
+    h->multi = curl_multi_init();
+    if (!h->multi || !set_up_multi(h, max_host_connections)) {
+        destroy(h);
+        return nc_err_set(err, NC_ERR_HOST, ENOMEM, "libcurl gives no multi handle");
+    }
+    *ret = h;
+    return 0;
+}
+
+struct nc_http *nc_http_free(struct nc_http *h) {
+    if (!h)
+        return NULL;
+    if (h->depth == 0) {
+        destroy(h);
+        return NULL;
+    }
+    h->doomed = true;
+    for (struct nc_http_req *r = h->requests; r; r = r->next)
+        if (r->state != REQUEST_FINISHED)
+            r->state = REQUEST_DROPPED;
+    return NULL;
+}
+
+int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret, struct nc_err *err) {
+    struct nc_http_req *req;
+    int r = nc_http_request_new(h, o, &req, err);
+
+    if (r < 0)
+        return r;
+    r = nc_http_request_arm(req, err);
+    if (r < 0) {
+        nc_http_request_free(req);
+        return r;
+    }
+    req->prev = &h->requests;
+    req->next = h->requests;
+    if (req->next)
+        req->next->prev = &req->next;
+    h->requests = req;
+    req->state = REQUEST_WAITING;
+    if (h->depth == 0)
+        submit(req);
+    if (ret)
+        *ret = req;
+    return 0;
+}
+
+struct nc_http_req *nc_http_cancel(struct nc_http_req *r) {
+    if (!r || r->state == REQUEST_HANDED)
+        return NULL;
+    if (r->h->depth == 0) {
+        drop(r);
+        return NULL;
+    }
+    if (r->state == REQUEST_FINISHED)
+        unqueue(r);
+    r->state = REQUEST_DROPPED;
+    return NULL;
+}
