@@ -25,7 +25,7 @@ struct nc_kube_options {
 };
 
 int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc_kube **ret, struct nc_err *err);
-struct nc_kube *nc_kube_free(struct nc_kube *k);
+struct nc_kube *nc_kube_free(struct nc_kube *k); /* cancels what is under way; its watches must be freed before */
 
 /* A refusal in the API's own words. */
 struct nc_kube_status {
@@ -61,7 +61,8 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_
 struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r);
 
 /* A watch that goes on: list first where no resourceVersion is known, bookmarks, 410 -> relist, reconnect with backoff; never gives up until it is freed. `event`: type ADDED, MODIFIED, DELETED, or
- * SYNCED after a list, with NULL object. `failed` is told of each failure while it retries. */
+ * SYNCED after a list, with NULL object. What vanished while the watch was away is reported as DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is told of each failure while it
+ * retries. Callbacks come from the loop, never from nc_watch_new, and may free the watch. Waits are jittered from a seed that path and selector give. */
 enum nc_watch_event { NC_WATCH_ADDED = 1, NC_WATCH_MODIFIED, NC_WATCH_DELETED, NC_WATCH_SYNCED };
 typedef void (*nc_watch_fn)(void *userdata, enum nc_watch_event event, const struct nc_value *object);
 typedef void (*nc_watch_failed_fn)(void *userdata, const struct nc_kube_status *status, const struct nc_err *err);
@@ -70,6 +71,7 @@ struct nc_watch_options {
     const char *selector; /* "fieldSelector=metadata.name%3Dx", already encoded */
     bool metadata_only;   /* PartialObjectMetadata */
     size_t max_object_bytes; /* 0 = 4 MiB */
+    uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s (bookmarks come about every 60 s) */
     nc_watch_fn event;
     nc_watch_failed_fn failed; /* may be NULL */
     void *userdata;

@@ -1,0 +1,81 @@
+/*
+ * The pure parts of a watch: lines out of chunks, what a line means, where to go on, how long to
+ * wait, what is known.
+ */
+#ifndef NC_KUBE_WATCH_FRAME_H
+#define NC_KUBE_WATCH_FRAME_H
+
+#include "nc/kube.h"
+#include "nc/mem.h"
+
+/* Lines out of chunks of any size. */
+struct nc_frames {
+    struct nc_buf in;
+    size_t taken;   /* bytes of `in` that were handed out */
+    size_t scanned; /* bytes of `in` that are known to hold no line end beyond `taken` */
+    size_t max_line_bytes;
+};
+void nc_frames_init(struct nc_frames *f, size_t max_line_bytes);
+void nc_frames_clear(struct nc_frames *f); /* drops what waits; can be used again */
+void nc_frames_done(struct nc_frames *f);
+/* -EFBIG where more waits than a line and one burst may hold. */
+int nc_frames_add(struct nc_frames *f, const char *data, size_t n);
+/* 1 with a line (without its end, never empty; valid until the next call), 0 where none is
+ * complete, -EFBIG where it is too long. */
+int nc_frames_next(struct nc_frames *f, const char **ret_line, size_t *ret_n);
+
+/* One line of a watch. event 0: a bookmark. */
+struct nc_watch_line {
+    enum nc_watch_event event;
+    struct nc_value *tree; /* owns everything */
+    const struct nc_value *object;
+    const char *version; /* metadata.resourceVersion */
+};
+/* 0; or negative with err filled: an ERROR line gives what it says (*ret_status filled), anything
+ * else that is no event NC_ERR_PROTOCOL. */
+int nc_watch_line_parse(const char *line, size_t n, struct nc_watch_line *ret,
+                        struct nc_kube_status *ret_status, struct nc_err *err);
+void nc_watch_line_done(struct nc_watch_line *l);
+
+/* Where a watch stands. Zero-initialised: list from the API server's cache. */
+struct nc_watch_cursor {
+    char version[132]; /* resourceVersion to go on from, "" = none yet */
+    bool is_listed;    /* the next request is a watch, not a list */
+    bool is_strict;    /* the cache could not serve us: the next list asks for the newest state */
+    char *next;        /* a list's continue token, NULL on its first page */
+    unsigned failures; /* in a row, without a sign of life between them */
+    uint64_t random;   /* state of the jitter: set to a seed */
+};
+void nc_watch_cursor_done(struct nc_watch_cursor *c);
+/* Takes over a resourceVersion; -EBADMSG where it cannot be one. */
+int nc_watch_cursor_advance(struct nc_watch_cursor *c, const char *version);
+/* The next request's path and query. `selector` may be NULL. */
+char *nc_watch_cursor_request(struct nc_watch_cursor *c, const char *path, const char *selector);
+/* After a failure: decides whether to list again, and returns how long to wait before the next
+ * request (usec). */
+uint64_t nc_watch_cursor_failed(struct nc_watch_cursor *c, const struct nc_kube_status *status);
+bool nc_watch_is_gone(const struct nc_kube_status *status);
+
+/* What was reported so far, so that a fresh list tells what vanished meanwhile. */
+struct nc_known_item {
+    char *key; /* "namespace/name" */
+    char *uid;
+    unsigned generation;
+};
+struct nc_known {
+    struct nc_known_item *items; /* sorted by key */
+    size_t n;
+    unsigned generation;
+};
+void nc_known_done(struct nc_known *k);
+void nc_known_begin_list(struct nc_known *k);
+/* ADDED where the object is new, MODIFIED where it is known. Where another object had the name
+ * before, *ret_old is a stub of it (owned) that is to be reported as DELETED first; else NULL. */
+enum nc_watch_event nc_known_put(struct nc_known *k, const struct nc_value *object,
+                                 struct nc_value **ret_old);
+void nc_known_drop(struct nc_known *k, const struct nc_value *object);
+/* After a list: removes one object that the list did not name and returns its stub {metadata:
+ * {namespace, name, uid}} (owned); NULL where none is left. */
+struct nc_value *nc_known_sweep(struct nc_known *k);
+
+#endif

@@ -1,0 +1,430 @@
+/*
+ * A watch that goes on: list, then stream, then again from where it stopped.
+ *
+ * Bytes are only collected while libcurl is on the stack; lines are taken apart from a defer
+ * source, so that a callback may free anything. What to ask next and how long to wait is decided by
+ * watch-cursor.c; this file knows requests and timers. A callback that frees the watch sets *gone:
+ * whoever called it must then touch nothing.
+ */
+#include <errno.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+
+#include "nc/str.h"
+
+#include "watch-frame.h"
+#include "wire.h"
+
+#define DEFAULT_OBJECT_BYTES ((size_t)4 << 20)
+#define MAX_LIST_BYTES ((size_t)32 << 20)
+#define LIST_TIMEOUT_USEC 30000000u
+#define CONNECT_TIMEOUT_USEC 10000000u
+#define IDLE_TIMEOUT_USEC 150000000u
+#define TIMER_ACCURACY_USEC 10000u
+#define ALIVE_USEC                                                                                 \
+    5000000u /* a stream that stood for so long was no failure, even if nothing came */
+#define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+#define METADATA_LIST                                                                              \
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+struct nc_watch {
+    /* Settings. */
+    struct nc_kube *kube;
+    sd_event *event;
+    char *path, *selector;
+    bool metadata_only;
+    uint64_t idle_timeout_usec;
+    nc_watch_fn tell;
+    nc_watch_failed_fn failed;
+    void *userdata;
+
+    /* What stands across requests. */
+    struct nc_watch_cursor cursor;
+    struct nc_known known;
+    sd_event_source *timer; /* the next request */
+    bool *gone;             /* set where the watch is freed under a callback */
+
+    /* The request under way: a list, or a stream. */
+    struct nc_kube_req *list;
+    struct nc_http_req *stream;
+    struct nc_frames frames;
+    sd_event_source *lines; /* defer: there are bytes to take apart */
+    uint64_t started_usec;
+    bool is_alive;      /* something came */
+    bool is_overflow;   /* a line that is too long */
+    bool refuse_token;  /* the last one brought a 401 */
+    bool was_refreshed; /* a 401 twice is a failure */
+};
+
+static void go_on(struct nc_watch *w);
+
+static void stop(struct nc_watch *w) {
+    w->list = nc_kube_cancel(w->list);
+    w->stream = nc_http_cancel(w->stream);
+    (void)sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
+    (void)sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
+}
+
+/* Both return false where the callback freed the watch. */
+static bool tell(struct nc_watch *w, enum nc_watch_event event, const struct nc_value *object) {
+    bool gone = false;
+
+    w->gone = &gone;
+    w->tell(w->userdata, event, object);
+    if (!gone)
+        w->gone = NULL;
+    return !gone;
+}
+
+static bool tell_failed(struct nc_watch *w, const struct nc_kube_status *status,
+                        const struct nc_err *err) {
+    bool gone = false;
+
+    if (!w->failed)
+        return true;
+    w->gone = &gone;
+    w->failed(w->userdata, status, err);
+    if (!gone)
+        w->gone = NULL;
+    return !gone;
+}
+
+static void again_after(struct nc_watch *w, uint64_t wait_usec) {
+    (void)sd_event_source_set_time_relative(w->timer, wait_usec);
+    (void)sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+}
+
+/* A sign of life makes this the first failure of its row. That the version is gone is usual after a
+ * long absence: told only from the second time on. */
+static void fail(struct nc_watch *w, const struct nc_kube_status *status,
+                 const struct nc_err *err) {
+    stop(w);
+    nc_frames_clear(&w->frames);
+    if (w->is_alive)
+        w->cursor.failures = 0;
+    w->is_alive = false;
+    again_after(w, nc_watch_cursor_failed(&w->cursor, status));
+    if (!nc_watch_is_gone(status) || w->cursor.failures > 1)
+        (void)tell_failed(w, status, err);
+}
+
+static void fail_protocol(struct nc_watch *w, const char *what) {
+    const struct nc_kube_status none = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    nc_err_set(&err, NC_ERR_PROTOCOL, EBADMSG, "watch %s: %s", w->path, what);
+    fail(w, &none, &err);
+}
+
+/* One object as the list or the stream has it. False: the watch is gone. */
+static bool put_object(struct nc_watch *w, const struct nc_value *object) {
+    nc_auto_value struct nc_value *old = NULL;
+    const enum nc_watch_event event = nc_known_put(&w->known, object, &old);
+
+    if (old && !tell(w, NC_WATCH_DELETED, old))
+        return false;
+    return tell(w, event, object);
+}
+
+/* False: the watch is gone. */
+static bool put_items(struct nc_watch *w, const struct nc_value *items) {
+    for (size_t i = 0; i < items->n; i++)
+        if (!put_object(w, items->items[i]))
+            return false;
+    return true;
+}
+
+static bool put_vanished(struct nc_watch *w) {
+    struct nc_value *old;
+    bool is_here = true;
+
+    while (is_here && (old = nc_known_sweep(&w->known))) {
+        is_here = tell(w, NC_WATCH_DELETED, old);
+        nc_value_free(old);
+    }
+    return is_here;
+}
+
+/* NULL where the answer is a list that can be worked with, else what is wrong with it. */
+static const char *check_list(const struct nc_value *object) {
+    const struct nc_value *items = nc_value_get(object, "items");
+
+    /* An empty list may come as null. */
+    if (items && items->type != NC_VALUE_LIST && items->type != NC_VALUE_NULL)
+        return "the answer is no list: items";
+    if (!items && !nc_ends_with(nc_value_get_string(object, "kind"), "List"))
+        return "the answer is no list: no items";
+    for (size_t i = 0; items && i < items->n; i++)
+        if (!nc_value_string(nc_value_path(items->items[i], "metadata.name")))
+            return "an item of the list has no metadata.name";
+    return NULL;
+}
+
+/* After a page: the next one, or the stream. */
+static void take_page(struct nc_watch *w, const struct nc_value *object) {
+    const char *more = nc_value_string(nc_value_path(object, "metadata.continue"));
+    const struct nc_value *items = nc_value_get(object, "items");
+    const char *version = nc_value_string(nc_value_path(object, "metadata.resourceVersion"));
+
+    if (items && items->type == NC_VALUE_LIST && !put_items(w, items))
+        return;
+    nc_watch_cursor_done(&w->cursor);
+    if (more && *more) {
+        w->cursor.next = nc_strdup(more);
+    } else {
+        if (nc_watch_cursor_advance(&w->cursor, version) < 0) {
+            fail_protocol(w, "the list has no metadata.resourceVersion");
+            return;
+        }
+        w->cursor.is_listed = true;
+        w->cursor.is_strict = false;
+        if (!put_vanished(w) || !tell(w, NC_WATCH_SYNCED, NULL))
+            return;
+    }
+    go_on(w);
+}
+
+static void on_list(void *userdata, const struct nc_value *object,
+                    const struct nc_kube_status *status, const struct nc_err *err) {
+    struct nc_watch *w = userdata;
+    const char *wrong;
+
+    w->list = NULL;
+    if (err->class != NC_ERR_NONE) {
+        fail(w, status, err);
+        return;
+    }
+    wrong = check_list(object);
+    if (wrong)
+        fail_protocol(w, wrong);
+    else
+        take_page(w, object);
+}
+
+static int start_list(struct nc_watch *w, const char *request, struct nc_err *err) {
+    const struct nc_kube_call call = {.what = "list",
+                                      .method = "GET",
+                                      .path = request,
+                                      .accept = w->metadata_only ? METADATA_LIST : NULL,
+                                      .timeout_usec = LIST_TIMEOUT_USEC,
+                                      .max_bytes = MAX_LIST_BYTES};
+
+    if (!w->cursor.next)
+        nc_known_begin_list(&w->known);
+    return nc_kube_start(w->kube, &call, on_list, w, &w->list, err);
+}
+
+/* Takes one event over. False: do not go on (the watch is gone, or the stream was given up). */
+static bool take_event(struct nc_watch *w, const struct nc_watch_line *l) {
+    if (nc_watch_cursor_advance(&w->cursor, l->version) < 0) {
+        fail_protocol(w, "an event whose resourceVersion cannot be one");
+        return false;
+    }
+    w->is_alive = true;
+    w->was_refreshed = false;
+    switch (l->event) {
+    case NC_WATCH_ADDED:
+    case NC_WATCH_MODIFIED:
+        return put_object(w, l->object);
+    case NC_WATCH_DELETED:
+        nc_known_drop(&w->known, l->object);
+        return tell(w, NC_WATCH_DELETED, l->object);
+    case NC_WATCH_SYNCED:
+        break;
+    }
+    return true;
+}
+
+static bool take_line(struct nc_watch *w, const char *line, size_t n) {
+    struct nc_watch_line l;
+    struct nc_kube_status status;
+    struct nc_err err = NC_ERR_INIT;
+    bool go;
+
+    if (nc_watch_line_parse(line, n, &l, &status, &err) < 0) {
+        fail(w, &status, &err);
+        return false;
+    }
+    go = take_event(w, &l);
+    nc_watch_line_done(&l);
+    return go;
+}
+
+/* All complete lines. False: do not go on. */
+static bool take_lines(struct nc_watch *w) {
+    const char *line;
+    size_t n;
+    int r;
+
+    while ((r = nc_frames_next(&w->frames, &line, &n)) > 0)
+        if (!take_line(w, line, n))
+            return false;
+    if (r < 0) {
+        fail_protocol(w, "an event is larger than an object may be");
+        return false;
+    }
+    return true;
+}
+
+static int on_lines(sd_event_source *source, void *userdata) {
+    (void)source;
+    (void)take_lines(userdata);
+    return 0;
+}
+
+static int on_data(void *userdata, const char *data, size_t n) {
+    struct nc_watch *w = userdata;
+
+    if (nc_frames_add(&w->frames, data, n) < 0) {
+        w->is_overflow = true;
+        return -EFBIG;
+    }
+    (void)sd_event_source_set_enabled(w->lines, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+/* The server ends each watch after its time; one that ends at once, again and again, is no server
+ * to be hurried. */
+static void end_cleanly(struct nc_watch *w) {
+    const struct nc_kube_status none = {0};
+
+    if (w->is_alive || nc_kube_now_usec() - w->started_usec >= ALIVE_USEC) {
+        w->cursor.failures = 0;
+        go_on(w);
+        return;
+    }
+    again_after(w, nc_watch_cursor_failed(&w->cursor, &none));
+}
+
+static void end_badly(struct nc_watch *w, const struct nc_http_result *result) {
+    nc_auto_value struct nc_value *object = NULL;
+    struct nc_kube_status status;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)nc_kube_judge(result, "watch", &object, &status, &err);
+    if (status.http == 401 && w->kube->token && !w->was_refreshed) {
+        w->was_refreshed = true;
+        w->refuse_token = true;
+        go_on(w);
+        return;
+    }
+    if (result->outcome == NC_HTTP_TIMEOUT &&
+        result->received_usec > 0) /* silent, but it had been open for long */
+        w->is_alive = true;
+    fail(w, &status, &err);
+}
+
+static void on_stream_done(void *userdata, const struct nc_http_result *result) {
+    struct nc_watch *w = userdata;
+
+    w->stream = NULL;
+    (void)sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
+    if (!take_lines(w))
+        return;
+    if (w->is_overflow)
+        fail_protocol(w, "an event is larger than an object may be");
+    else if (result->outcome == NC_HTTP_ANSWERED && result->status >= 200 && result->status <= 299)
+        end_cleanly(w);
+    else
+        end_badly(w, result);
+}
+
+static int start_stream(struct nc_watch *w, const char *request, struct nc_err *err) {
+    const struct nc_kube_call call = {.what = "watch",
+                                      .method = "GET",
+                                      .path = request,
+                                      .accept = w->metadata_only ? METADATA : NULL};
+    const bool refuse = w->refuse_token;
+    struct nc_kube_message m;
+    struct nc_strv headers = NC_STRV_INIT;
+    struct nc_http_options o;
+    int r = nc_kube_message_init(w->kube, &call, &m, err);
+
+    if (r < 0)
+        return r;
+    w->refuse_token = false;
+    w->is_overflow = false;
+    w->is_alive = false;
+    w->started_usec = nc_kube_now_usec();
+    r = nc_kube_message_options(w->kube, &m, refuse, &headers, &o, err);
+    if (r == 0) {
+        o.connect_timeout_usec = CONNECT_TIMEOUT_USEC;
+        o.idle_timeout_usec = w->idle_timeout_usec;
+        o.on_data = on_data;
+        o.on_done = on_stream_done;
+        o.userdata = w;
+        r = nc_http_start(w->kube->http, &o, &w->stream, err);
+    }
+    nc_kube_headers_done(&headers);
+    nc_kube_message_done(&m);
+    return r;
+}
+
+/* The next request. What keeps it from starting (no token) is a failure like any other. */
+static void go_on(struct nc_watch *w) {
+    nc_auto_free char *request = nc_watch_cursor_request(&w->cursor, w->path, w->selector);
+    const struct nc_kube_status none = {0};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    nc_frames_clear(&w->frames);
+    r = w->cursor.is_listed ? start_stream(w, request, &err) : start_list(w, request, &err);
+    if (r < 0)
+        fail(w, &none, &err);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    go_on(userdata);
+    return 0;
+}
+
+int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
+                 struct nc_watch **ret, struct nc_err *err) {
+    struct nc_watch *w = nc_calloc(1, sizeof(*w));
+    int r;
+
+    w->kube = k;
+    w->event = sd_event_ref(event);
+    w->path = nc_strdup(o->path);
+    w->selector = nc_strdup(o->selector ? o->selector : "");
+    w->metadata_only = o->metadata_only;
+    w->idle_timeout_usec = o->idle_timeout_usec ? o->idle_timeout_usec : IDLE_TIMEOUT_USEC;
+    w->tell = o->event;
+    w->failed = o->failed;
+    w->userdata = o->userdata;
+    w->cursor.random = nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, w->path), w->selector);
+    nc_frames_init(&w->frames, o->max_object_bytes ? o->max_object_bytes : DEFAULT_OBJECT_BYTES);
+    r = sd_event_add_defer(event, &w->lines, on_lines, w);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
+    if (r >= 0)
+        r = sd_event_add_time_relative(event, &w->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC,
+                                       on_timer, w);
+    if (r < 0) {
+        nc_watch_free(w);
+        return nc_err_set(err, NC_ERR_HOST, r, "watch %s: event loop: %s", o->path, strerror(-r));
+    }
+    *ret = w;
+    return 0;
+}
+
+struct nc_watch *nc_watch_free(struct nc_watch *w) {
+    if (!w)
+        return NULL;
+    if (w->gone)
+        *w->gone = true;
+    nc_kube_cancel(w->list);
+    nc_http_cancel(w->stream);
+    sd_event_source_disable_unref(w->lines);
+    sd_event_source_disable_unref(w->timer);
+    sd_event_unref(w->event);
+    nc_frames_done(&w->frames);
+    nc_watch_cursor_done(&w->cursor);
+    nc_known_done(&w->known);
+    free(w->path);
+    free(w->selector);
+    free(w);
+    return NULL;
+}
