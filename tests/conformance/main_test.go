@@ -6,7 +6,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,7 +41,6 @@ func runAll(m *testing.M) (int, error) {
 	if binDir == "" || program == "" || workDir == "" {
 		return 1, fmt.Errorf("start these tests with tests/conformance/run")
 	}
-	_ = http.DefaultTransport // the verifier's way out is replaced in NewIAM
 	ctx, cancel := harness.Within(60 * time.Second)
 	defer cancel()
 	image = filepath.Join(workDir, "pause.tar")
@@ -62,6 +60,13 @@ func runAll(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer cluster.Stop()
+	if err := cluster.InstallNodeClaims(ctx); err != nil {
+		return 1, err
+	}
+	// What every cluster with bootstrap tokens grants.
+	if err := cluster.Bind(ctx, "system:node-bootstrapper", "system:bootstrappers"); err != nil {
+		return 1, err
+	}
 	signing, stop := context.WithCancel(context.Background())
 	defer stop()
 	go cluster.SignRequests(signing, signed.add)

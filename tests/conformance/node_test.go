@@ -1,9 +1,12 @@
-// What the tests of nodes share: a machine, its instance, and a bootstrap on it.
+// What the tests of nodes share: a bare machine, what EC2 knows of it, and a bootstrap on it that is watched from
+// outside.
 
 package conformance
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -45,6 +48,15 @@ const testSettings = `{"kind": "KubeletConfiguration", "apiVersion": "kubelet.co
  "cgroupDriver": "cgroupfs", "failSwapOn": false, "enforceNodeAllocatable": []}
 `
 
+const (
+	imdsAddress = "169.254.169.254:80"
+	statusPath  = "/run/nodeclaimd/status.json"
+	configPath  = "/etc/kubernetes/kubelet/config.json"
+	dropInDir   = "/etc/kubernetes/kubelet/config.json.d/"
+	argsPath    = "/etc/nodeclaimd/kubelet.env"
+	agentPath   = "/etc/nodeclaimd/conf.d/50-kubelet.yaml"
+)
+
 func within(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := harness.Within(d)
@@ -66,4 +78,173 @@ func newMachine(t *testing.T) *harness.Machine {
 		m.Stop()
 	})
 	return m
+}
+
+// status is what the tests read of status.json.
+type status struct {
+	Schema                 int
+	Version, Node, Outcome string
+	Instance               struct{ ID, Type, AZ string }
+	NodeClaim              *struct{ Name, UID, Source string }
+	Phases                 []phase
+	Allocatable            struct {
+		Predicted, Actual map[string]string
+		Differences       []any
+	}
+	Warnings []string
+}
+
+type phase struct {
+	Name, Outcome string
+	DurationUsec  int64 `json:"duration_usec"`
+	Attempts      int
+	Error         *struct{ Class, Code, Message, Remedy string }
+}
+
+// node is a machine that is to become the Node called name.
+type node struct {
+	t        *testing.T
+	ctx      context.Context
+	m        *harness.Machine
+	instance *harness.Instance
+	imds     *harness.IMDS
+	name     string
+	agent    *harness.Proc
+}
+
+// newNode makes a machine whose instance may be the node of its private name. number tells the tests' nodes apart.
+func newNode(t *testing.T, number int) *node {
+	t.Helper()
+	n := &node{t: t, ctx: within(t, 120*time.Second), m: newMachine(t), instance: harness.NewInstance(number)}
+	n.name = n.instance.Hostname
+	iam.Map(n.instance, n.name)
+	n.write(dropInDir+"90-test.conf", testSettings)
+	n.write("/etc/nodeclaimd/kubelet-version", "v1.34.4\n")
+	n.kubelet(filepath.Join(binDir, "kubelet"))
+	t.Cleanup(func() { cluster.Forget(context.Background(), n.name) })
+	return n
+}
+
+func (n *node) write(path, content string) {
+	n.t.Helper()
+	if err := n.m.Write(path, content); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) read(path string) string {
+	n.t.Helper()
+	text, err := n.m.Read(path)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return text
+}
+
+// kubelet says which program to start, and that there is no service manager.
+func (n *node) kubelet(path string) {
+	n.write(agentPath, fmt.Sprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  kubelet:\n    path: %s\n", path))
+}
+
+// boot starts `nodeclaimd bootstrap` on the machine with the instance's user data.
+func (n *node) boot(userData []byte, args ...string) {
+	n.t.Helper()
+	n.instance.UserData = userData
+	imds, err := harness.NewIMDS(imdsAddress, n.instance)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.imds = imds
+	n.t.Cleanup(imds.Stop)
+	n.agent, err = n.m.Start("nodeclaimd", nil, append([]string{program, "bootstrap", "--start", "exec"}, args...)...)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(n.agent.Stop)
+}
+
+// finish waits for the end of the bootstrap.
+func (n *node) finish() int {
+	n.t.Helper()
+	code, err := n.agent.ExitCode(n.ctx)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return code
+}
+
+// until waits for a condition while the bootstrap runs.
+func (n *node) until(what string, check func() error) {
+	n.t.Helper()
+	if err := harness.Poll(n.ctx, what, []*harness.Proc{n.agent}, check); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) status() *status {
+	n.t.Helper()
+	s, err := n.tryStatus()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return s
+}
+
+func (n *node) tryStatus() (*status, error) {
+	text, err := n.m.Read(statusPath)
+	if err != nil {
+		return nil, err
+	}
+	s := &status{}
+	if err := json.Unmarshal([]byte(text), s); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", statusPath, err, text)
+	}
+	return s, nil
+}
+
+// run runs the program on the machine to its end.
+func (n *node) run(args ...string) (string, error) {
+	return n.m.Run(n.ctx, append([]string{program}, args...)...)
+}
+
+// rendered is the configuration that kubelet was started with, without the test's own settings.
+func (n *node) rendered() map[string]any {
+	n.t.Helper()
+	base := decode(n.t, n.read(configPath))
+	if text, err := n.m.Read(dropInDir + "40-nodeclaimd.conf"); err == nil {
+		for key, value := range decode(n.t, text) {
+			base[key] = value
+		}
+	}
+	return base
+}
+
+// flag finds a kubelet flag in the rendered arguments, "" where it is not there.
+func (n *node) flag(name string) string {
+	n.t.Helper()
+	_, args, _ := strings.Cut(n.read(argsPath), "=")
+	for _, word := range strings.Fields(args) {
+		if value, ok := strings.CutPrefix(strings.Trim(word, `'"`), "--"+name+"="); ok {
+			return strings.Trim(value, `'"`)
+		}
+	}
+	return ""
+}
+
+func decode(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var tree map[string]any
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return tree
+}
+
+func (s *status) phase(name string) *phase {
+	for i := range s.Phases {
+		if s.Phases[i].Name == name {
+			return &s.Phases[i]
+		}
+	}
+	return nil
 }

@@ -27,6 +27,7 @@ const (
 // Instance is what EC2 knows of a machine.
 type Instance struct {
 	ID, Type, Region, Zone, ZoneID, IP, Hostname, Role, Account string
+	Partition, Domain                                           string
 	Credentials                                                 Credentials
 	UserData                                                    []byte
 }
@@ -39,7 +40,7 @@ func (i *Instance) ProviderID() string { return "aws:///" + i.Zone + "/" + i.ID 
 
 // RoleARN is what STS says of the instance's credentials.
 func (i *Instance) RoleARN() string {
-	return fmt.Sprintf("arn:aws:sts::%s:assumed-role/%s/%s", i.Account, i.Role, i.ID)
+	return fmt.Sprintf("arn:%s:sts::%s:assumed-role/%s/%s", i.Partition, i.Account, i.Role, i.ID)
 }
 
 // NewInstance makes an on-demand m5.large in us-west-2; n tells several apart.
@@ -47,7 +48,7 @@ func NewInstance(n int) *Instance {
 	return &Instance{
 		ID: fmt.Sprintf("i-0%015xf", n), Type: "m5.large", Region: "us-west-2", Zone: "us-west-2a", ZoneID: "usw2-az2",
 		IP: NodeIP, Hostname: fmt.Sprintf("ip-10-0-0-5-%d.us-west-2.compute.internal", n), Role: "KarpenterNodeRole-test",
-		Account: "111122223333",
+		Account: "111122223333", Partition: "aws", Domain: "amazonaws.com",
 		Credentials: Credentials{
 			AccessKeyID:     fmt.Sprintf("ASIAEXAMPLE%09d", n),
 			SecretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
@@ -84,8 +85,8 @@ func (i *Instance) tree() map[string]string {
 		"/latest/meta-data/placement/availability-zone":                i.Zone,
 		"/latest/meta-data/placement/availability-zone-id":             i.ZoneID,
 		"/latest/meta-data/placement/region":                           i.Region,
-		"/latest/meta-data/services/domain":                            "amazonaws.com",
-		"/latest/meta-data/services/partition":                         "aws",
+		"/latest/meta-data/services/domain":                            i.Domain,
+		"/latest/meta-data/services/partition":                         i.Partition,
 		"/latest/meta-data/iam/security-credentials/" + i.Role:         string(credentials),
 		"/latest/meta-data/network/interfaces/macs/" + mac + "/device": "0",
 	}

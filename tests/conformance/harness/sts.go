@@ -161,8 +161,8 @@ func (a *IAM) checkSignature(r *http.Request) (*Instance, error) {
 	if instance == nil {
 		return nil, fmt.Errorf("unknown access key %s", scope[0])
 	}
-	if host := "sts." + scope[2] + ".amazonaws.com"; r.URL.Host != host {
-		return nil, fmt.Errorf("signed for region %s, sent to %s", scope[2], r.URL.Host)
+	if host := "sts." + scope[2] + "." + instance.Domain; r.URL.Host != host {
+		return nil, fmt.Errorf("signed for region %s of %s, sent to %s", scope[2], instance.Partition, r.URL.Host)
 	}
 	when, err := time.Parse(amzTime, given.Get("X-Amz-Date"))
 	if err != nil {
@@ -171,7 +171,7 @@ func (a *IAM) checkSignature(r *http.Request) (*Instance, error) {
 	if age := time.Since(when); age > 15*time.Minute || age < -5*time.Minute {
 		return nil, fmt.Errorf("signature is %s old", age)
 	}
-	want, err := Presign(instance.Credentials, scope[2], r.Header.Get("X-K8s-Aws-Id"), when)
+	want, err := Presign(instance.Credentials, r.URL.Host, scope[2], r.Header.Get("X-K8s-Aws-Id"), when)
 	if err != nil {
 		return nil, err
 	}
@@ -182,9 +182,9 @@ func (a *IAM) checkSignature(r *http.Request) (*Instance, error) {
 }
 
 // Presign is the reference: the URL that the AWS SDK for Go makes for a cluster, a clock and credentials.
-func Presign(c Credentials, region, cluster string, when time.Time) (*url.URL, error) {
+func Presign(c Credentials, host, region, cluster string, when time.Time) (*url.URL, error) {
 	const query = "/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Expires=60"
-	req, err := http.NewRequest(http.MethodGet, "https://sts."+region+".amazonaws.com"+query, nil)
+	req, err := http.NewRequest(http.MethodGet, "https://"+host+query, nil)
 	if err != nil {
 		return nil, err
 	}

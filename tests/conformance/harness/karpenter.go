@@ -1,0 +1,173 @@
+// What Karpenter leaves for a node: the NodeClaim in the API, from Karpenter's own resource definition, and the user
+// data of an AL2023 instance, as it writes them.
+
+package harness
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/karpenter/pkg/apis"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	claimResource = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	crdResource   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+const lookupRole = "nodeclaimd-nodeclaim-lookup"
+
+// InstallNodeClaims makes the API server serve nodeclaims.karpenter.sh.
+func (c *Cluster) InstallNodeClaims(ctx context.Context) error {
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(apis.NodeClaimCRD, &crd.Object); err != nil {
+		return err
+	}
+	if _, err := c.Dynamic.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return Poll(ctx, "nodeclaims are served", nil, func() error {
+		_, err := c.Dynamic.Resource(claimResource).List(ctx, metav1.ListOptions{})
+		return err
+	})
+}
+
+// NewClaim creates a NodeClaim as it is after the launch of the instance. taints is its spec.taints.
+func (c *Cluster) NewClaim(ctx context.Context, name string, i *Instance, taints ...any) (*unstructured.Unstructured, error) {
+	claim := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{
+			"karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": "on-demand", "karpenter.k8s.aws/ec2nodeclass": "default",
+			"node.kubernetes.io/instance-type": i.Type, "topology.kubernetes.io/zone": i.Zone,
+		}},
+		"spec": map[string]any{
+			"nodeClassRef": map[string]any{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
+			"requirements": []any{map[string]any{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": []any{i.Type}}},
+			"resources":    map[string]any{"requests": map[string]any{"cpu": "1", "pods": "2"}},
+			"taints":       taints, "expireAfter": "720h",
+		},
+	}}
+	claims := c.Dynamic.Resource(claimResource)
+	made, err := claims.Create(ctx, claim, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	made.Object["status"] = map[string]any{
+		"providerID": i.ProviderID(), "imageID": "ami-0123456789abcdef0",
+		"capacity":    map[string]any{"cpu": "2", "memory": "7577Mi", "pods": "29", "ephemeral-storage": "20Gi"},
+		"allocatable": map[string]any{"cpu": "1930m", "memory": "6903Mi", "pods": "29", "ephemeral-storage": "17Gi"},
+		"conditions": []any{map[string]any{"type": "Launched", "status": "True", "reason": "Launched", "message": "",
+			"lastTransitionTime": made.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}},
+	}
+	return claims.UpdateStatus(ctx, made, metav1.UpdateOptions{})
+}
+
+// DeleteClaim removes it again.
+func (c *Cluster) DeleteClaim(ctx context.Context, name string) {
+	_ = c.Dynamic.Resource(claimResource).Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// OwnerOf makes the reference that Karpenter's registration puts on the node.
+func OwnerOf(claim *unstructured.Unstructured) *metav1.OwnerReference {
+	block := true
+	return &metav1.OwnerReference{APIVersion: claim.GetAPIVersion(), Kind: claim.GetKind(), Name: claim.GetName(), UID: claim.GetUID(),
+		BlockOwnerDeletion: &block}
+}
+
+// AllowClaimLookup grants the group system:nodes get and list on NodeClaims, the optional role of the documentation.
+func (c *Cluster) AllowClaimLookup(ctx context.Context) error {
+	_, err := c.Client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: lookupRole},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list"}}},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return c.Bind(ctx, lookupRole, "system:nodes")
+}
+
+// DenyClaimLookup takes the grant back.
+func (c *Cluster) DenyClaimLookup(ctx context.Context) error {
+	err := c.Client.RbacV1().ClusterRoleBindings().Delete(ctx, lookupRole, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Bind gives a group a cluster role; the binding has the role's name.
+func (c *Cluster) Bind(ctx context.Context, role, group string) error {
+	_, err := c.Client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+	}, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// UserData is what Karpenter's AL2023 family writes; the last part wins. Extra goes below spec.kubelet.config, indented
+// by six blanks; Labels are those of --node-labels in the order given.
+type UserData struct {
+	MaxPods int
+	Labels  []string
+	Taints  []string // "key=value:Effect" or "key:Effect"
+	Extra   string
+}
+
+// KarpenterLabels are those that Karpenter gives every node of the pool "default".
+func KarpenterLabels() []string {
+	return []string{"karpenter.k8s.aws/ec2nodeclass=default", "karpenter.sh/capacity-type=on-demand",
+		"karpenter.sh/do-not-sync-taints=true", "karpenter.sh/nodepool=default"}
+}
+
+// For writes the document for a cluster.
+func (u UserData) For(c *Cluster) []byte {
+	var text strings.Builder
+	fmt.Fprintf(&text, `MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="//"
+
+--//
+Content-Type: application/node.eks.aws
+
+# Karpenter Generated NodeConfig
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+metadata: {}
+spec:
+  cluster:
+    apiServerEndpoint: %s
+    certificateAuthority: %s
+    cidr: %s
+    name: %s
+  containerd: {}
+  instance:
+    localStorage: {}
+  kubelet:
+    config:
+      clusterDNS:
+      - 10.100.0.10
+%s      maxPods: %d
+      registerWithTaints:
+`, c.Endpoint, base64.StdEncoding.EncodeToString(c.CA.PEM), ServiceCIDR, ClusterName, u.Extra, u.MaxPods)
+	for _, taint := range append(u.Taints, TaintUnregistered+":NoExecute") {
+		keyValue, effect, _ := strings.Cut(taint, ":")
+		key, value, valued := strings.Cut(keyValue, "=")
+		fmt.Fprintf(&text, "      - effect: %s\n        key: %s\n", effect, key)
+		if valued {
+			fmt.Fprintf(&text, "        value: %q\n", value)
+		}
+	}
+	fmt.Fprintf(&text, "    flags:\n    - --node-labels=%q\n\n--//--\n", strings.Join(u.Labels, ","))
+	return []byte(text.String())
+}
