@@ -1,0 +1,121 @@
+"""What other programs of a cluster do to a new Node, on a real API server.
+
+Knows: the cloud controller takes `uninitialized` off, the controller manager `not-ready` once the node is Ready, Karpenter
+       `unregistered` (and marks the node registered, later initialized), a CNI agent its own startup taint.
+Gives: `Actors`, a thread that follows the Nodes by watch, each step a patch of its own with an optimistic lock.
+Must not: do what is the node's own duty.
+"""
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+from typing import Any, Optional
+
+from controlplane import ControlPlane
+
+UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREGISTERED = "karpenter.sh/unregistered"
+STARTUP = {"node.cilium.io/agent-not-ready"}
+EPHEMERAL = {UNINITIALIZED, NOT_READY, UNREGISTERED, "node.kubernetes.io/unreachable"} | STARTUP
+REGISTERED = "karpenter.sh/registered"
+INITIALIZED = "karpenter.sh/initialized"
+
+Node = dict[str, Any]
+
+
+def is_ready(node: Node) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in node.get("status", {}).get("conditions") or [])
+
+
+def without(node: Node, keys: set[str]) -> Optional[Node]:
+    taints = node["spec"].get("taints") or []
+    kept = [t for t in taints if t["key"] not in keys]
+    return None if len(kept) == len(taints) else {"spec": {"taints": kept}}
+
+
+class Actors:
+    def __init__(self, plane: ControlPlane, karpenter: bool) -> None:
+        self.plane, self.karpenter = plane, karpenter
+        self.first: Optional[Node] = None    # the Node as it was when it was first seen
+        self.node: Optional[Node] = None
+        self.times: dict[str, float] = {}
+        self._stopping = False
+        self._conn: Optional[http.client.HTTPSConnection] = None
+        self.failure: Optional[BaseException] = None
+        self._thread = threading.Thread(target=self._run, name="actors", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._follow()
+            except (OSError, ValueError, http.client.HTTPException):
+                continue                      # a watch that was cut off is opened again; stop() cuts the last one
+            except BaseException as exc:      # noqa: B902: the test's own mistake must end the test, not this thread alone
+                self.failure = exc
+                return
+
+    def _follow(self) -> None:
+        """One watch to its end. It begins with every Node that exists."""
+        self._conn, stream = self.plane.watch("/api/v1/nodes")
+        with contextlib.closing(self._conn):
+            for line in stream:
+                event = json.loads(line)
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    self._step(event["object"])
+
+    def _mark(self, what: str) -> None:
+        self.times.setdefault(what, time.time())
+
+    def _step(self, node: Node) -> None:
+        self.first = self.first or node
+        self.node = node
+        self._mark("node created")
+        if is_ready(node):
+            self._mark("node Ready")
+        patch = self._cloud(node) or self._manager(node) or self._cni(node) or (self._karpenter(node) if self.karpenter else None)
+        if patch is not None:
+            patch.setdefault("metadata", {})["resourceVersion"] = node["metadata"]["resourceVersion"]
+            status, answer = self.plane.request("PATCH", f"/api/v1/nodes/{node['metadata']['name']}", patch,
+                                                "application/merge-patch+json")
+            if status not in (200, 409):      # 409: a newer version is on its way through the watch
+                raise RuntimeError(f"PATCH of the Node: {status} {answer}")
+
+    @staticmethod
+    def _cloud(node: Node) -> Optional[Node]:
+        return without(node, {UNINITIALIZED})
+
+    @staticmethod
+    def _manager(node: Node) -> Optional[Node]:
+        return without(node, {NOT_READY}) if is_ready(node) else None
+
+    @staticmethod
+    def _cni(node: Node) -> Optional[Node]:
+        return without(node, STARTUP) if is_ready(node) else None
+
+    def _karpenter(self, node: Node) -> Optional[Node]:
+        labels = node["metadata"]["labels"]
+        if labels.get(REGISTERED) != "true":
+            self._mark("registered by Karpenter")
+            patch = without(node, {UNREGISTERED}) or {}
+            patch["metadata"] = {"labels": {REGISTERED: "true"}}
+            return patch
+        taints = {t["key"] for t in node["spec"].get("taints") or []}
+        if labels.get(INITIALIZED) != "true" and is_ready(node) and not taints & EPHEMERAL:
+            self._mark("initialized by Karpenter")
+            return {"metadata": {"labels": {INITIALIZED: "true"}}}
+        return None
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self._conn is not None and self._conn.sock is not None:
+            with contextlib.suppress(OSError):
+                self._conn.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+        if self.failure is not None:
+            raise self.failure

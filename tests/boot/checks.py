@@ -1,0 +1,227 @@
+"""What must be true of a boot, and its figures.
+
+Knows: what the report of the machine, the audit log and the IMDS log mean together.
+Gives: `Report`, which counts, and `check_boot`.
+Must not: start or change anything.
+"""
+from __future__ import annotations
+
+import calendar
+import json
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional
+
+if TYPE_CHECKING:
+    from actors import Actors
+    from boot import Machine, Scenario
+    from controlplane import ControlPlane
+    from instances import Instance
+
+PHASES = ["imds", "userdata", "config", "plan", "render", "apply", "preflight", "start", "register", "initialize"]
+REACH_EXEC_MSEC = 150.0
+MAX_IMDS_GETS = 14
+CONSOLE_PREFIX = "nodeclaimd: "
+UNREGISTERED = ("karpenter.sh/unregistered", "NoExecute")
+
+
+class Report:
+    """Counts what holds and what does not; a line for each."""
+
+    def __init__(self) -> None:
+        self.passed = self.failed = 0
+        self.name = ""
+
+    def begin(self, name: str) -> None:
+        self.name = name
+        print(f"\n== {name}", flush=True)
+
+    def check(self, what: str, holds: bool, why: object = "") -> None:
+        if holds:
+            self.passed += 1
+        else:
+            self.failed += 1
+        print(f"  {'ok    ' if holds else 'FAILED'} {what}" + ("" if holds or why == "" else f": {why}"), flush=True)
+
+    def figure(self, name: str, value: float, unit: str) -> None:
+        print(f"         {name:<44} {value:9.1f} {unit}", flush=True)
+
+    def end(self) -> int:
+        print(f"\n{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed else 0
+
+
+class Evidence:
+    """What the machine saved about itself before it powered off, and what its disk holds."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / "var/lib/boot-test"
+
+    def text(self, name: str) -> str:
+        path = self.folder / name
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def file(self, path: str) -> Optional[str]:
+        target = self.root / path
+        return target.read_text(errors="replace") if target.exists() else None
+
+    def json(self, name: str) -> dict[str, Any]:
+        try:
+            found = json.loads(self.text(name))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def unit(self, name: str) -> dict[str, str]:
+        return dict(line.split("=", 1) for line in self.text(f"unit-{name}").splitlines() if "=" in line)
+
+    def started_usec(self, unit: str) -> float:
+        return float(self.unit(unit).get("ExecMainStartTimestampMonotonic", "0") or 0)
+
+
+def kubelet_args(env: Optional[str]) -> list[str]:
+    """The words of NODECLAIMD_KUBELET_ARGS, as systemd splits an unbraced variable: one level of quotes comes off."""
+    for line in (env or "").splitlines():
+        if line.startswith("NODECLAIMD_KUBELET_ARGS="):
+            return shlex.split(shlex.split(line)[0].partition("=")[2] if line.partition("=")[2][:1] in "\"'" else line.partition("=")[2])
+    return []
+
+
+def console_lines(path: Path) -> list[dict[str, Any]]:
+    """What the program said on the console, apart from what the journal forwards there."""
+    found = []
+    for line in path.read_text(errors="replace").splitlines():
+        if line.startswith(CONSOLE_PREFIX + "{"):
+            found.append(json.loads(line[len(CONSOLE_PREFIX):]))
+    return found
+
+
+def audit_time(entry: dict[str, Any], key: str = "requestReceivedTimestamp") -> float:
+    text = entry[key]
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + float("0" + text[19:].rstrip("Z"))
+
+
+def check_machine(report: Report, scenario: "Scenario", machine: "Machine", seen: Evidence, code: int) -> None:
+    report.check("the machine powers off by itself, cleanly", code == 0, f"systemd-nspawn ended with {code}; see {machine.console}")
+    report.check("no unit failed", seen.text("failed").strip() == "", seen.text("failed").strip())
+    for unit in ("cloud-init", "cloud-final", "nodeclaimd-bootstrap", "kubelet"):
+        props = seen.unit(unit)
+        report.check(f"{unit}.service: success, no restart", props.get("Result") == "success" and props.get("NRestarts") == "0",
+                     f"{props.get('Result')}, {props.get('NRestarts')} restarts")
+    lines = console_lines(machine.console)
+    outcomes = [line.get("outcome") for line in lines]
+    report.check("the console has one line for each end of a bootstrap",
+                 outcomes == (["failed"] if scenario.restarted else []) + ["succeeded"], outcomes)
+    if scenario.restarted and lines:
+        report.check("the first, without a document, is a configuration error", lines[0].get("class") == "config", lines[0])
+
+
+def check_imds(report: Report, seen: Evidence, log: list[dict[str, Any]], offset: float) -> None:
+    latest = [e for e in log if e["path"].startswith("/latest/")]
+    dated = [e for e in log if not e["path"].startswith("/latest/")]
+    bare = [f"{e['method']} {e['path']} {e.get('token')}" for e in latest
+            if e["path"] != "/latest/api/token" and e.get("token") != "ok"]
+    report.check("cloud-init read the user data", any(e["path"].endswith("/user-data") and e["status"] == 200 for e in dated))
+    report.check("every request to /latest/ carried a token", len(latest) > 1 and not bare, bare[:5])
+    # The bootstrap's own requests are those between its last start and kubelet's.
+    begin, end = seen.started_usec("nodeclaimd-bootstrap") / 1e6 + offset, seen.started_usec("kubelet") / 1e6 + offset
+    own = [e for e in latest if begin <= e["time"] <= end]
+    puts = [e for e in own if e["method"] == "PUT"]
+    report.check(f"IMDS requests until kubelet: 1 token and at most {MAX_IMDS_GETS}",
+                 len(puts) == 1 and 1 <= len(own) - 1 <= MAX_IMDS_GETS, f"{len(puts)} tokens, {len(own) - len(puts)} others")
+    report.figure("IMDS requests until kubelet, the token included", len(own), "requests")
+
+
+def check_status(report: Report, seen: Evidence, inst: "Instance") -> None:
+    status = seen.json("status.json")
+    phases = status.get("phases", [])
+    report.check("status.json: succeeded", status.get("outcome") == "succeeded", status.get("outcome"))
+    report.check("status.json: the phases, in order", [p["name"] for p in phases] == PHASES, [p["name"] for p in phases])
+    bad = [f"{p['name']}: {p.get('outcome')} {p.get('error')}" for p in phases if p.get("outcome") not in ("succeeded", "skipped")]
+    report.check("status.json: no phase failed", bool(phases) and not bad, bad)
+    report.check("status.json: this instance", status.get("instance", {}).get("id") == inst.id, status.get("instance"))
+    command = seen.json("status-command.json")
+    report.check("`nodeclaimd status -o json` says the same", command.get("outcome") == "succeeded", seen.text("status-command.err")[-300:])
+    for phase in phases:
+        report.figure(f"phase {phase['name']} ({phase.get('outcome')})", phase.get("duration_usec", 0) / 1000, "ms")
+
+
+def check_kubelet(report: Report, seen: Evidence, inst: "Instance") -> None:
+    running = seen.text("kubelet-cmdline").splitlines()
+    rendered = kubelet_args(seen.file("etc/nodeclaimd/kubelet.env"))
+    report.check("kubelet runs with the rendered arguments", bool(rendered) and running[1:] == rendered,
+                 f"running {running[1:]}, rendered {rendered}")
+    for flag in (f"--hostname-override={inst.private_dns}", f"--node-ip={inst.ip}", "--config=/etc/kubernetes/kubelet/config.json"):
+        report.check(f"kubelet has {flag.split('=')[0]}", flag in running, running)
+    config = json.loads(seen.file("etc/kubernetes/kubelet/config.json") or "{}")
+    report.check("kubelet's configuration names this instance", config.get("providerID") == inst.provider_id, config.get("providerID"))
+    delay = int((seen.text("logind-delay").split() or ["", "0"])[-1])
+    report.check("logind's InhibitDelayMaxSec in force is kubelet's grace period", delay == 150_000_000, f"{delay} us")
+    report.check("it is our setting, written before kubelet could write its own",
+                 seen.file("etc/systemd/logind.conf.d/50-nodeclaimd.conf") is not None
+                 and seen.file("etc/systemd/logind.conf.d/99-kubelet.conf") is None)
+    report.check("kubelet holds its shutdown inhibitor", "kubelet" in seen.text("inhibitors"), seen.text("inhibitors"))
+
+
+def check_cluster(report: Report, scenario: "Scenario", inst: "Instance", plane: "ControlPlane", actors: "Actors") -> list[dict[str, Any]]:
+    user = f"system:node:{inst.private_dns}"
+    audit = list(plane.audit())
+    denied = [f"{e['verb']} {e['requestURI']} {e['responseStatus']['code']} {e['responseStatus'].get('message', '')[:160]}"
+              for e in audit if e["user"].get("username") == user and e.get("responseStatus", {}).get("code") == 403
+              and "/nodeclaims" not in e["requestURI"]]
+    report.check("the node authorizer and NodeRestriction denied nothing", not denied, denied[:5])
+    refused = [why for who, why in plane.reviews.answers if not who]
+    report.check("every EKS token was accepted", bool(plane.reviews.answers) and not refused, refused[:3])
+    foreign = [e["requestURI"] for e in audit if e.get("responseStatus", {}).get("code") == 401]
+    report.check("no request was anonymous or unauthorized", not foreign, foreign[:5])
+    first, last = actors.first or {}, actors.node or {}
+    taints = {(t["key"], t["effect"]) for t in first.get("spec", {}).get("taints") or []}
+    report.check("the Node registered itself with its providerID", first.get("spec", {}).get("providerID") == inst.provider_id,
+                 first.get("spec"))
+    if scenario.karpenter:
+        report.check("... and with Karpenter's unregistered taint", UNREGISTERED in taints, taints)
+    report.check("... and with the labels of its user data", scenario.label.items() <= first.get("metadata", {}).get("labels", {}).items(),
+                 first.get("metadata", {}).get("labels"))
+    report.check("the Node is Ready", "node Ready" in actors.times, last.get("status", {}).get("conditions"))
+    if scenario.karpenter:
+        report.check("... and initialized", "initialized by Karpenter" in actors.times, last.get("spec", {}).get("taints"))
+    done = [c for c in last.get("status", {}).get("conditions") or [] if c["type"] == "BootstrapComplete"]
+    report.check("the Node says BootstrapComplete", [c["status"] for c in done] == ["True"], done)
+    note = last.get("metadata", {}).get("annotations", {}).get("nodeclaimd.io/bootstrap")
+    report.check("the Node carries the bootstrap's report", note is not None and json.loads(note), note)
+    return audit
+
+
+def check_speed(report: Report, seen: Evidence, audit: list[dict[str, Any]], inst: "Instance", actors: "Actors", offset: float) -> None:
+    begin, kubelet = seen.started_usec("nodeclaimd-bootstrap"), seen.started_usec("kubelet")
+    boot = float(dict(line.split("=", 1) for line in seen.text("manager").splitlines() if "=" in line)
+                 .get("UserspaceTimestampMonotonic", "0") or 0)
+    msec = (kubelet - begin) / 1000
+    report.check(f"bootstrap start -> kubelet executed: at most {REACH_EXEC_MSEC:.0f} ms", begin > 0 and 0 < msec <= REACH_EXEC_MSEC,
+                 f"{msec:.1f} ms")
+    report.figure("systemd started -> bootstrap started", (begin - boot) / 1000, "ms")
+    report.figure("bootstrap started -> kubelet executed", msec, "ms")
+    created = [audit_time(e, "stageTimestamp") for e in audit if e["verb"] == "create" and e["requestURI"].split("?")[0] == "/api/v1/nodes"
+               and e.get("responseStatus", {}).get("code") == 201]
+    if created:
+        report.figure("kubelet executed -> Node created", (created[0] - offset - kubelet / 1e6) * 1000, "ms")
+    for what in ("node Ready", "initialized by Karpenter"):
+        if what in actors.times:
+            report.figure(f"kubelet executed -> {what}", (actors.times[what] - offset - kubelet / 1e6) * 1000, "ms")
+    active = float(seen.unit("nodeclaimd-bootstrap").get("ActiveEnterTimestampMonotonic", "0") or 0)
+    if active:
+        report.figure("bootstrap started -> bootstrap complete", (active - begin) / 1000, "ms")
+
+
+def check_boot(report: Report, scenario: "Scenario", inst: "Instance", machine: "Machine", plane: "ControlPlane",
+               imds_log: list[dict[str, Any]], actors: "Actors", code: int) -> None:
+    seen = Evidence(machine.root)
+    offset = time.time() - time.monotonic()      # the machine shares this kernel's clock
+    check_machine(report, scenario, machine, seen, code)
+    check_status(report, seen, inst)
+    check_imds(report, seen, imds_log, offset)
+    check_kubelet(report, seen, inst)
+    audit = check_cluster(report, scenario, inst, plane, actors)
+    check_speed(report, seen, audit, inst, actors, offset)
