@@ -43,6 +43,7 @@ struct nc_documents {
     size_t n_docs;
     struct nc_diagnostic *diags;
     size_t n_diags;
+    struct nc_strv found; /* what user data held that is not ours: "a shell script", "a part of type text/plain" */
 };
 
 #define NC_DOCUMENTS_INIT {0}

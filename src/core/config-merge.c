@@ -1,0 +1,278 @@
+/*
+ * Merging of documents.
+ *
+ * The result is one map with one key, "spec", in which NodeConfig's and AgentConfig's fields stand side by side: their
+ * names agree where they mean the same. Rules, as nodeadm has them: maps are merged deeply, lists replaced, kubelet.flags
+ * appended; an empty string, an empty list or a null of a typed field says nothing, whereas inside kubelet.config, which is
+ * a free map, an empty string or a null is a value. Taints of AgentConfig are united by key and effect.
+ *
+ * Precedence, lowest first: the kubelet block of the NodeClass; that of the NodeClaim (spec.kubelet of v1beta1, or the
+ * annotation that its conversion to v1 left), which takes the place of the NodeClass's as a whole, as Karpenter 1.0 does;
+ * then NodeConfig and AgentConfig in the order in which they were added.
+ */
+#include "config-merge.h"
+
+#include <errno.h>
+
+#include "diags.h"
+#include "nc/str.h"
+
+static bool is_nothing(const struct nc_value *v) {
+    switch (v->type) {
+    case NC_VALUE_NULL:
+        return true;
+    case NC_VALUE_STRING:
+        return v->text[0] == '\0';
+    case NC_VALUE_MAP:
+    case NC_VALUE_LIST:
+        return v->n == 0;
+    case NC_VALUE_BOOL:
+    case NC_VALUE_INT:
+    case NC_VALUE_FLOAT:
+    case _NC_VALUE_TYPE_MAX:
+        break;
+    }
+    return false;
+}
+
+/* Drops what says nothing, from the leaves up. */
+static void prune(struct nc_value *v) {
+    if (v->type != NC_VALUE_MAP)
+        return;
+    for (size_t i = 0; i < v->n;) {
+        prune(v->members[i].value);
+        if (is_nothing(v->members[i].value)) {
+            nc_auto_free char *key = nc_strdup(v->members[i].key);
+
+            (void)nc_value_remove(v, key);
+        } else {
+            i++;
+        }
+    }
+}
+
+/* The map at key, made where there is none. */
+static struct nc_value *map_at(struct nc_value *v, const char *key) {
+    if (!nc_value_get(v, key))
+        nc_value_set(v, key, nc_value_new(NC_VALUE_MAP));
+    return nc_value_get(v, key);
+}
+
+/* A copy of v[key], which leaves v. NULL where there is none. */
+static struct nc_value *take_out(struct nc_value *v, const char *key) {
+    const struct nc_value *found = nc_value_get(v, key);
+    struct nc_value *copy = found ? nc_value_copy(found) : NULL;
+
+    if (found)
+        (void)nc_value_remove(v, key);
+    return copy;
+}
+
+/* kubelet reads quantities of these maps as strings only; a number is what YAML makes of `cpu: 1`. */
+static void quote_quantities(struct nc_value *kubelet) {
+    static const char *const maps[] = {"kubeReserved", "systemReserved"};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(maps); i++) {
+        struct nc_value *map = nc_value_get(kubelet, maps[i]);
+
+        for (size_t j = 0; map && map->type == NC_VALUE_MAP && j < map->n; j++) {
+            struct nc_value *v = map->members[j].value;
+            char buffer[32];
+
+            if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
+                continue;
+
+            struct nc_value *text = nc_value_new_string(nc_value_scalar_text(v, buffer));
+
+            text->mark = v->mark;
+            nc_value_free(v);
+            map->members[j].value = text;
+        }
+    }
+}
+
+static void merge_kubelet(struct nc_value *spec, struct nc_value *from) {
+    if (!from || from->type != NC_VALUE_MAP) {
+        nc_value_free(from);
+        return;
+    }
+    (void)nc_value_remove(from, "containerRuntime");
+    quote_quantities(from);
+    nc_value_merge(map_at(map_at(spec, "kubelet"), "config"), from);
+}
+
+static void append_flags(struct nc_config *c, const struct nc_value *flags) {
+    for (size_t i = 0; flags && flags->type == NC_VALUE_LIST && i < flags->n; i++) {
+        const char *text = nc_value_string(flags->items[i]);
+        size_t n = c->kubelet_flags.n;
+
+        if (!text || !text[0])
+            continue;
+        nc_strv_add(&c->kubelet_flags, text);
+        c->kubelet_flag_marks = nc_grow(c->kubelet_flag_marks, n, sizeof(*c->kubelet_flag_marks));
+        c->kubelet_flag_marks[n] = flags->items[i]->mark;
+    }
+}
+
+static bool is_same_taint(const struct nc_value *a, const struct nc_value *b) {
+    return nc_streq(nc_value_get_string(a, "key"), nc_value_get_string(b, "key")) &&
+           nc_streq(nc_value_get_string(a, "effect"), nc_value_get_string(b, "effect"));
+}
+
+/* Unites two lists of taints into `into`; a later one of the same key and effect takes the earlier one's place. */
+static void unite_taints(struct nc_value *into, struct nc_value *from) {
+    for (size_t i = 0; i < from->n; i++) {
+        size_t j = 0;
+
+        while (j < into->n && !is_same_taint(into->items[j], from->items[i]))
+            j++;
+        if (j < into->n) {
+            nc_value_free(into->items[j]);
+            into->items[j] = nc_steal(&from->items[i]);
+        } else {
+            nc_value_push(into, nc_steal(&from->items[i]));
+        }
+    }
+    from->n = 0;
+}
+
+/* One NodeConfig or AgentConfig over what is there. */
+static void merge_spec(struct nc_config *c, struct nc_value *spec, const struct nc_value *tree) {
+    const struct nc_value *given = nc_value_get(tree, "spec");
+    nc_auto_value struct nc_value *from = given ? nc_value_copy(given) : NULL;
+    nc_auto_value struct nc_value *flags = NULL;
+    nc_auto_value struct nc_value *taints = NULL;
+    struct nc_value *kubelet = NULL;
+    struct nc_value *config = NULL;
+
+    if (!from || from->type != NC_VALUE_MAP)
+        return;
+    kubelet = nc_value_get(from, "kubelet");
+    flags = take_out(kubelet, "flags");
+    config = take_out(kubelet, "config");
+    taints = take_out(nc_value_get(from, "node"), "taints");
+    prune(from);
+    append_flags(c, flags);
+    merge_kubelet(spec, config);
+    if (taints && taints->type == NC_VALUE_LIST && taints->n > 0) {
+        struct nc_value *node = map_at(spec, "node");
+
+        if (!nc_value_get(node, "taints"))
+            nc_value_set(node, "taints", nc_value_new(NC_VALUE_LIST));
+        unite_taints(nc_value_get(node, "taints"), taints);
+    }
+    nc_value_merge(spec, nc_steal(&from));
+}
+
+/* Two documents that name two clusters cannot both be meant. */
+static int check_one_cluster(const struct nc_documents *d, struct nc_err *err) {
+    const struct nc_value *first = NULL;
+
+    for (size_t i = 0; i < d->n_docs; i++) {
+        const struct nc_value *name = nc_value_path(d->docs[i].tree, "spec.cluster.name");
+        nc_auto_free char *place = NULL;
+        int r = 0;
+
+        if ((d->docs[i].kind != NC_DOCUMENT_NODE_CONFIG && d->docs[i].kind != NC_DOCUMENT_AGENT_CONFIG) ||
+            !nc_value_string(name) || !name->text[0])
+            continue;
+        if (!first)
+            first = name;
+        if (nc_streq(first->text, name->text))
+            continue;
+        place = nc_mark_place(d, first->mark);
+        r = nc_diag_err(d, name->mark, "spec.cluster.name", err, "names cluster '%s', but %s names '%s'", name->text, place,
+                        first->text);
+        nc_err_remedy(err, "A node joins one cluster: remove the document that is not meant.");
+        return r;
+    }
+    return 0;
+}
+
+static int take_claim(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    const struct nc_document *found = NULL;
+
+    for (size_t i = 0; i < d->n_docs; i++) {
+        const struct nc_document *doc = &d->docs[i];
+        nc_auto_free char *place = NULL;
+
+        if (doc->kind != NC_DOCUMENT_NODE_CLAIM)
+            continue;
+        if (found && !nc_streq(nc_value_string(nc_value_path(found->tree, "metadata.name")),
+                               nc_value_string(nc_value_path(doc->tree, "metadata.name")))) {
+            place = nc_mark_place(d, found->tree->mark);
+            return nc_diag_err(d, doc->tree->mark, "metadata.name", err, "a second NodeClaim, the first is at %s", place);
+        }
+        found = doc;
+    }
+    if (!found)
+        return 0;
+    c->has_claim_document = true;
+
+    int r = nc_claim_parse(found->tree, &c->claim, err);
+
+    if (r < 0)
+        nc_err_wrap(err, "%s", d->sources[found->source]);
+    return r;
+}
+
+/* A NodeClass that the NodeClaim does not refer to is somebody else's. */
+static bool is_class_of_claim(const struct nc_claim *claim, const struct nc_document *doc) {
+    const char *name = nc_value_string(nc_value_path(doc->tree, "metadata.name"));
+
+    return !claim->node_class_name || !name || nc_streq(name, claim->node_class_name);
+}
+
+static void merge_classes(const struct nc_documents *d, struct nc_config *c, struct nc_value *spec) {
+    for (size_t i = 0; i < d->n_docs; i++) {
+        const struct nc_document *doc = &d->docs[i];
+        const struct nc_value *kubelet = nc_value_path(doc->tree, "spec.kubelet");
+        nc_auto_free char *place = NULL;
+
+        if (doc->kind != NC_DOCUMENT_NODE_CLASS)
+            continue;
+        place = nc_mark_place(d, kubelet ? kubelet->mark : doc->tree->mark);
+        if (!is_class_of_claim(&c->claim, doc))
+            nc_strv_addf(&c->warnings, "%s: not used: the NodeClaim refers to NodeClass %s", place, c->claim.node_class_name);
+        else if (kubelet && c->claim.kubelet)
+            nc_strv_addf(&c->warnings, "%s: spec.kubelet: not used: the NodeClaim carries a kubelet block of its own", place);
+        else if (kubelet)
+            merge_kubelet(spec, nc_value_copy(kubelet));
+    }
+    if (c->claim.kubelet)
+        merge_kubelet(spec, nc_value_copy(c->claim.kubelet));
+}
+
+static void keep_flags(struct nc_config *c, struct nc_value *spec) {
+    struct nc_value *list = NULL;
+
+    if (c->kubelet_flags.n == 0)
+        return;
+    list = nc_value_new(NC_VALUE_LIST);
+    for (size_t i = 0; i < c->kubelet_flags.n; i++) {
+        struct nc_value *flag = nc_value_new_string(c->kubelet_flags.v[i]);
+
+        flag->mark = c->kubelet_flag_marks[i];
+        nc_value_push(list, flag);
+    }
+    list->mark = c->kubelet_flag_marks[0];
+    nc_value_set(map_at(spec, "kubelet"), "flags", list);
+}
+
+int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err) {
+    struct nc_value *spec = NULL;
+    int r = check_one_cluster(d, err);
+
+    if (r >= 0)
+        r = take_claim(d, ret, err);
+    if (r < 0)
+        return r;
+    ret->tree = nc_value_new(NC_VALUE_MAP);
+    spec = map_at(ret->tree, "spec");
+    merge_classes(d, ret, spec);
+    for (size_t i = 0; i < d->n_docs; i++)
+        if (d->docs[i].kind == NC_DOCUMENT_NODE_CONFIG || d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG)
+            merge_spec(ret, spec, d->docs[i].tree);
+    keep_flags(ret, spec);
+    return 0;
+}

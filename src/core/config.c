@@ -1,0 +1,396 @@
+/*
+ * Configuration: the merged tree as a struct, defaults filled in, and what a bootstrap cannot do without demanded.
+ *
+ * Types and values were checked document by document; here come the rules that only the whole can break. Every refusal
+ * names the place of the value that caused it.
+ */
+#include <errno.h>
+
+#include "config-merge.h"
+#include "diags.h"
+#include "nc/str.h"
+
+#define SECOND ((uint64_t)1000000)
+
+static void free_labels(struct nc_label *labels, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        free(labels[i].key);
+        free(labels[i].value);
+    }
+    free(labels);
+}
+
+static void free_taints(struct nc_taint *taints, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        free(taints[i].key);
+        free(taints[i].value);
+        free(taints[i].effect);
+    }
+    free(taints);
+}
+
+/* The token's copy in the tree is wiped too: it is the only secret that a document may carry. */
+static void wipe_token(struct nc_value *tree) {
+    struct nc_value *token = nc_value_path(tree, "spec.cluster.auth.bootstrapToken");
+
+    for (; token; token = token->overrode)
+        if (token->type == NC_VALUE_STRING)
+            explicit_bzero(token->text, strlen(token->text));
+}
+
+void nc_config_done(struct nc_config *c) {
+    char *owned[] = {c->cluster_name, c->endpoint,     c->ca_pem,       c->cidr,         c->client_certificate,
+                     c->client_key,   c->kubeconfig,   c->name_override, c->provider_id, c->kubelet_unit,
+                     c->kubelet_path, c->max_pods_expression, c->ec2_endpoint, c->sts_endpoint, c->partition, c->domain};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
+        free(owned[i]);
+    nc_secret_free(c->bootstrap_token);
+    wipe_token(c->tree);
+    nc_value_free(c->tree);
+    nc_value_free(c->kubelet);
+    nc_value_free(c->kube_reserved);
+    nc_value_free(c->system_reserved);
+    free_labels(c->labels, c->n_labels);
+    free_taints(c->taints, c->n_taints);
+    nc_strv_done(&c->kubelet_flags);
+    free(c->kubelet_flag_marks);
+    nc_claim_done(&c->claim);
+    nc_strv_done(&c->warnings);
+    *c = (struct nc_config)NC_CONFIG_INIT;
+}
+
+static const struct nc_value *at(const struct nc_config *c, const char *path) {
+    return nc_value_path(c->tree, path);
+}
+
+static char *text_at(const struct nc_config *c, const char *path) {
+    return nc_strdup(nc_value_string(at(c, path)));
+}
+
+/* 1 + index of the value in names; `otherwise` where there is none. */
+static int pick(const struct nc_config *c, const char *path, const char *const *names, int otherwise) {
+    const char *text = nc_value_string(at(c, path));
+
+    for (int i = 0; text && names[i]; i++)
+        if (nc_streq(text, names[i]))
+            return i + 1;
+    return otherwise;
+}
+
+static bool bool_at(const struct nc_config *c, const char *path, bool otherwise) {
+    const struct nc_value *v = at(c, path);
+
+    return v && v->type == NC_VALUE_BOOL ? v->boolean : otherwise;
+}
+
+static uint64_t duration_at(const struct nc_config *c, const char *path, uint64_t otherwise) {
+    const char *text = nc_value_string(at(c, path));
+    uint64_t usec = 0;
+
+    return text && nc_duration_parse(text, &usec) == 0 ? usec : otherwise;
+}
+
+static struct nc_value *copy_at(const struct nc_config *c, const char *path) {
+    const struct nc_value *v = at(c, path);
+
+    return v && v->type == NC_VALUE_MAP && v->n > 0 ? nc_value_copy(v) : NULL;
+}
+
+/* The place to blame for something that is missing: the first document that says anything about the cluster. */
+static struct nc_mark blame(const struct nc_documents *d) {
+    for (size_t i = 0; i < d->n_docs; i++)
+        if (nc_value_path(d->docs[i].tree, "spec.cluster"))
+            return (struct nc_mark){.source = d->docs[i].source};
+    return (struct nc_mark){.source = d->docs[0].source};
+}
+
+static int missing(const struct nc_documents *d, const char *path, const char *why, struct nc_err *err) {
+    int r = nc_diag_err(d, blame(d), path, err, "is missing: %s", why);
+
+    nc_err_remedy(err, "Give it in a NodeConfig or AgentConfig document of the user data or of /etc/nodeclaimd/conf.d.");
+    return r;
+}
+
+/* A setting that does not go with another one: the place is that of the setting. */
+static int conflict(const struct nc_documents *d, const struct nc_config *c, const char *path, const char *why,
+                    struct nc_err *err) {
+    const struct nc_value *v = at(c, path);
+
+    return nc_diag_err(d, v ? v->mark : blame(d), path, err, "%s", why);
+}
+
+static void take_labels(struct nc_config *c) {
+    const struct nc_value *map = at(c, "spec.node.labels");
+
+    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
+        char buffer[32];
+        const char *text = nc_value_scalar_text(map->members[i].value, buffer);
+        struct nc_label *l = nc_append(&c->labels, &c->n_labels);
+
+        l->key = nc_strdup(map->members[i].key);
+        l->value = nc_strdup(text ? text : "");
+        l->mark = map->members[i].value->mark;
+    }
+}
+
+static void take_taints(struct nc_config *c) {
+    const struct nc_value *list = at(c, "spec.node.taints");
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
+        const char *value = nc_value_get_string(list->items[i], "value");
+        struct nc_taint *t = nc_append(&c->taints, &c->n_taints);
+
+        t->key = nc_strdup(nc_value_get_string(list->items[i], "key"));
+        t->value = nc_strdup(value ? value : "");
+        t->effect = nc_strdup(nc_value_get_string(list->items[i], "effect"));
+        t->mark = list->items[i]->mark;
+    }
+}
+
+/* The mode that is written, or that which the given credentials imply. */
+static int take_auth(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    static const char *const modes[] = {"eks", "client-certificate", "bootstrap-token", "kubeconfig", NULL};
+    int implied = 0;
+    int kinds = 0;
+
+    c->client_certificate = text_at(c, "spec.cluster.auth.clientCertificate");
+    c->client_key = text_at(c, "spec.cluster.auth.clientKey");
+    c->bootstrap_token = text_at(c, "spec.cluster.auth.bootstrapToken");
+    c->kubeconfig = text_at(c, "spec.cluster.auth.kubeconfig");
+    if (c->client_certificate || c->client_key)
+        implied = NC_AUTH_CLIENT_CERTIFICATE, kinds++;
+    if (c->bootstrap_token)
+        implied = NC_AUTH_BOOTSTRAP_TOKEN, kinds++;
+    if (c->kubeconfig)
+        implied = NC_AUTH_KUBECONFIG, kinds++;
+    c->auth = (enum nc_auth_mode)pick(c, "spec.cluster.auth.mode", modes, kinds ? implied : NC_AUTH_EKS);
+    if (kinds > 1 && !at(c, "spec.cluster.auth.mode"))
+        return conflict(d, c, "spec.cluster.auth", "several credentials are given: choose one by mode", err);
+    if (c->auth == NC_AUTH_CLIENT_CERTIFICATE && !c->client_certificate)
+        return missing(d, "spec.cluster.auth.clientCertificate", "mode client-certificate needs it", err);
+    if (c->auth == NC_AUTH_CLIENT_CERTIFICATE && !c->client_key)
+        return missing(d, "spec.cluster.auth.clientKey", "mode client-certificate needs it", err);
+    if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN && !c->bootstrap_token)
+        return missing(d, "spec.cluster.auth.bootstrapToken", "mode bootstrap-token needs it", err);
+    if (c->auth == NC_AUTH_KUBECONFIG && !c->kubeconfig)
+        return missing(d, "spec.cluster.auth.kubeconfig", "mode kubeconfig needs it", err);
+    return 0;
+}
+
+static bool has_cluster_dns(const struct nc_config *c) {
+    const struct nc_value *list = at(c, "spec.kubelet.config.clusterDNS");
+
+    for (size_t i = 0; i < c->kubelet_flags.n; i++)
+        if (nc_streq(c->kubelet_flags.v[i], "--cluster-dns") || nc_starts_with(c->kubelet_flags.v[i], "--cluster-dns="))
+            return true;
+    return list && list->type == NC_VALUE_LIST && list->n > 0;
+}
+
+static int take_cluster(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    const char *ca = nc_value_string(at(c, "spec.cluster.certificateAuthority"));
+    bool is_outpost = bool_at(c, "spec.cluster.enableOutpost", false);
+    int r = take_auth(d, c, err);
+
+    if (r < 0)
+        return r;
+    c->cluster_name = text_at(c, "spec.cluster.name");
+    c->endpoint = text_at(c, "spec.cluster.apiServerEndpoint");
+    c->cidr = text_at(c, "spec.cluster.cidr");
+    if (ca) {
+        nc_cleanup(nc_buf_done) struct nc_buf pem = NC_BUF_INIT;
+
+        (void)nc_base64_decode(ca, strlen(ca), &pem);
+        c->ca_pem = nc_buf_steal(&pem);
+    }
+    if (is_outpost && !at(c, "spec.cluster.id"))
+        return missing(d, "spec.cluster.id", "a cluster on an Outpost is known by its id", err);
+    if (c->auth == NC_AUTH_EKS && !c->cluster_name)
+        return missing(d, "spec.cluster.name", "the token for EKS is made out to it", err);
+    if (c->auth != NC_AUTH_KUBECONFIG && !c->endpoint)
+        return missing(d, "spec.cluster.apiServerEndpoint", "kubelet must know where the API server is", err);
+    if (c->auth != NC_AUTH_KUBECONFIG && !c->ca_pem)
+        return missing(d, "spec.cluster.certificateAuthority", "kubelet must know whom to trust", err);
+    if (!c->cidr && !has_cluster_dns(c))
+        return missing(d, "spec.cluster.cidr", "without it, and without kubelet.config.clusterDNS, pods have no DNS", err);
+    if (is_outpost) {
+        free(c->cluster_name);
+        c->cluster_name = text_at(c, "spec.cluster.id");
+    }
+    return 0;
+}
+
+static int take_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    static const char *const modes[] = {"eni", "custom-networking", "prefix", "expression", "explicit", NULL};
+    const struct nc_value *value = at(c, "spec.maxPods.value");
+    int implied = NC_MAX_PODS_ENI;
+
+    c->max_pods_expression = text_at(c, "spec.maxPods.expression");
+    if (!c->max_pods_expression)
+        c->max_pods_expression = text_at(c, "spec.kubelet.maxPodsExpression");
+    if (value && value->type == NC_VALUE_INT)
+        c->max_pods_value = value->integer;
+    if (c->max_pods_expression)
+        implied = NC_MAX_PODS_EXPRESSION;
+    if (c->max_pods_value > 0)
+        implied = NC_MAX_PODS_EXPLICIT;
+    c->max_pods_mode = (enum nc_max_pods_mode)pick(c, "spec.maxPods.mode", modes, implied);
+    if (c->max_pods_mode == NC_MAX_PODS_EXPRESSION && !c->max_pods_expression)
+        return conflict(d, c, "spec.maxPods.mode", "expression needs spec.maxPods.expression", err);
+    if (c->max_pods_mode == NC_MAX_PODS_EXPLICIT && c->max_pods_value <= 0)
+        return conflict(d, c, "spec.maxPods.mode", "explicit needs spec.maxPods.value", err);
+    return 0;
+}
+
+/* A half that is left out follows the other: the pair that kubelet 1.34 gets from nodeadm is 2m30s and 30s. */
+static int take_shutdown(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+    c->has_shutdown = at(c, "spec.shutdown.gracePeriod") || at(c, "spec.shutdown.gracePeriodCriticalPods");
+    if (!c->has_shutdown)
+        return 0;
+    c->shutdown_usec = duration_at(c, "spec.shutdown.gracePeriod", 150 * SECOND);
+    c->shutdown_critical_usec = duration_at(c, "spec.shutdown.gracePeriodCriticalPods",
+                                            c->shutdown_usec < 30 * SECOND ? c->shutdown_usec : 30 * SECOND);
+    if (c->shutdown_critical_usec > c->shutdown_usec)
+        return conflict(d, c, "spec.shutdown.gracePeriodCriticalPods", "is a part of gracePeriod and cannot exceed it", err);
+    if (c->shutdown_usec > 0 && c->shutdown_usec < SECOND)
+        return conflict(d, c, "spec.shutdown.gracePeriod", "kubelet takes 0 or at least 1s", err);
+    return 0;
+}
+
+static void take_node(struct nc_config *c) {
+    static const char *const namings[] = {"private-dns", "resource-name", "instance-id", "hostname", NULL};
+    bool by_id = bool_at(c, "spec.featureGates.InstanceIdNodeName", false);
+
+    c->naming = (enum nc_naming)pick(c, "spec.node.name", namings, by_id ? NC_NAMING_INSTANCE_ID : NC_NAMING_PRIVATE_DNS);
+    c->name_override = text_at(c, "spec.node.nameOverride");
+    c->provider_id = text_at(c, "spec.node.providerID");
+    take_labels(c);
+    take_taints(c);
+}
+
+static void take_kubelet(struct nc_config *c) {
+    static const char *const starts[] = {"systemd", "exec", "none", NULL};
+    static const char *const policies[] = {"karpenter", "actual", "gke", "aks", "auto-mode", "explicit", NULL};
+
+    c->kubelet = copy_at(c, "spec.kubelet.config");
+    c->start = (enum nc_kubelet_start)pick(c, "spec.kubelet.start", starts, NC_START_SYSTEMD);
+    c->kubelet_unit = text_at(c, "spec.kubelet.unit");
+    if (!c->kubelet_unit)
+        c->kubelet_unit = nc_strdup("kubelet.service");
+    c->kubelet_path = text_at(c, "spec.kubelet.path");
+    if (!c->kubelet_path)
+        c->kubelet_path = nc_strdup("/usr/bin/kubelet");
+    c->reservation = (enum nc_reservation)pick(c, "spec.reservation.policy", policies, NC_RESERVATION_KARPENTER);
+    c->kube_reserved = copy_at(c, "spec.reservation.kubeReserved");
+    c->system_reserved = copy_at(c, "spec.reservation.systemReserved");
+}
+
+static void take_policies(struct nc_config *c) {
+    static const char *const answers[] = {"ignore", "report", "cordon", "drain", NULL};
+    static const char *const drains[] = {"auto", "always", "observe", "off", NULL};
+    static const char *const signals[] = {"none", "self", NULL};
+
+    c->spot = (enum nc_policy)pick(c, "spec.interruption.spot", answers, NC_POLICY_DRAIN);
+    c->rebalance = (enum nc_policy)pick(c, "spec.interruption.rebalance", answers, NC_POLICY_REPORT);
+    c->maintenance = (enum nc_policy)pick(c, "spec.interruption.maintenance", answers, NC_POLICY_DRAIN);
+    c->autoscaling = (enum nc_policy)pick(c, "spec.interruption.autoscaling", answers, NC_POLICY_DRAIN);
+    c->shutdown = (enum nc_policy)pick(c, "spec.interruption.shutdown", answers, NC_POLICY_DRAIN);
+    c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", drains, NC_DRAIN_AUTO);
+    c->drain_margin_usec = duration_at(c, "spec.drain.margin", 15 * SECOND);
+    c->drain_linger_usec = duration_at(c, "spec.drain.linger", 0);
+    c->signal_self = pick(c, "spec.signal", signals, 1) == 2;
+}
+
+static void take_surroundings(struct nc_config *c) {
+    static const char *const uses[] = {"auto", "never", "always", NULL};
+    static const char *const lookups[] = {"auto", "never", NULL};
+
+    c->report_console = bool_at(c, "spec.report.console", true);
+    c->report_events = bool_at(c, "spec.report.events", true);
+    c->report_node = bool_at(c, "spec.report.node", true);
+    c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", uses, NC_EC2_AUTO);
+    c->ec2_endpoint = text_at(c, "spec.aws.ec2Endpoint");
+    c->sts_endpoint = text_at(c, "spec.aws.stsEndpoint");
+    c->partition = text_at(c, "spec.aws.partition");
+    c->domain = text_at(c, "spec.aws.domain");
+    c->claim_lookup = pick(c, "spec.claim.lookup", lookups, 1) == 1;
+}
+
+/* Parts of NodeConfig that are real, and not this program's to carry out. */
+static const struct {
+    const char *path;
+    const char *whose;
+} left_alone[] = {
+    {"spec.containerd.config", "containerd is configured by the AMI"},
+    {"spec.containerd.baseRuntimeSpec", "containerd is configured by the AMI"},
+    {"spec.instance.localStorage", "local disks are prepared by the AMI"},
+    {"spec.instance.environment", "the environment of services is the AMI's"},
+    {"spec.instance.network", "name resolution is configured by the AMI"},
+    {"spec.cluster.enableOutpost", "the node uses the cluster's id as its name, and its EKS token"},
+};
+
+static void warn_left_alone(const struct nc_documents *d, struct nc_config *c) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(left_alone); i++) {
+        const struct nc_value *v = at(c, left_alone[i].path);
+        nc_auto_free char *place = NULL;
+
+        if (!v || (v->type == NC_VALUE_BOOL && !v->boolean))
+            continue;
+        place = nc_mark_place(d, v->mark);
+        nc_strv_addf(&c->warnings, "%s: %s: left alone: %s", place, left_alone[i].path, left_alone[i].whose);
+    }
+    if (bool_at(c, "spec.featureGates.FastImagePull", false))
+        nc_strv_add(&c->warnings, "spec.featureGates.FastImagePull: left alone: image pulls are the AMI's");
+}
+
+static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf found = NC_BUF_INIT;
+    int r = 0;
+
+    for (size_t i = 0; i < d->found.n && i < 4; i++)
+        (void)nc_buf_printf(&found, "%s%s", i ? "; " : ": ", d->found.v[i]);
+    if (d->found.n > 4)
+        (void)nc_buf_printf(&found, "; and %zu more", d->found.n - 4);
+    r = nc_err_set(err, NC_ERR_CONFIG, ENODATA, "no configuration for this node%s", found.data ? found.data : "");
+    nc_err_remedy(err, "Send a NodeConfig as a MIME part of type application/node.eks.aws (Karpenter does so under "
+                       "amiFamily: AL2023), or put a document into /etc/nodeclaimd/conf.d.");
+    return r;
+}
+
+static int refuse(const struct nc_documents *d, struct nc_err *err) {
+    size_t n = nc_documents_errors(d);
+    int r = nc_documents_first_error(d, err);
+
+    if (n > 1)
+        nc_err_remedy(err, "Correct it, and %zu more error%s: nodeclaimd check lists all.", n - 1, n > 2 ? "s" : "");
+    else
+        nc_err_remedy(err, "Correct the document; nodeclaimd check tells whether a bootstrap would take it.");
+    return r;
+}
+
+int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err) {
+    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+    int r = 0;
+
+    if (nc_documents_errors(d) > 0)
+        return refuse(d, err);
+    if (d->n_docs == 0)
+        return nothing_found(d, err);
+    r = nc_config_merge(d, &c, err);
+    if (r >= 0)
+        r = take_cluster(d, &c, err);
+    if (r >= 0)
+        r = take_max_pods(d, &c, err);
+    if (r >= 0)
+        r = take_shutdown(d, &c, err);
+    if (r < 0)
+        return r;
+    take_node(&c);
+    take_kubelet(&c);
+    take_policies(&c);
+    take_surroundings(&c);
+    warn_left_alone(d, &c);
+    *ret = c;
+    c = (struct nc_config)NC_CONFIG_INIT;
+    return 0;
+}

@@ -1,0 +1,106 @@
+/*
+ * Diagnostics: collecting, counting and printing them, and the text of a place in a document.
+ */
+#include "diags.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "nc/str.h"
+
+static const char *source_name(const struct nc_documents *d, unsigned source) {
+    return source < d->n_sources ? d->sources[source] : "built-in default";
+}
+
+char *nc_mark_place(const struct nc_documents *d, struct nc_mark m) {
+    if (m.line == 0)
+        return nc_strdup(source_name(d, m.source));
+    return nc_asprintf("%s:%u:%u", source_name(d, m.source), m.line, m.column);
+}
+
+char *nc_mark_text(const struct nc_documents *d, struct nc_mark m) {
+    if (m.line == 0)
+        return nc_strdup(source_name(d, m.source));
+    return nc_asprintf("%s line %u", source_name(d, m.source), m.line);
+}
+
+char *nc_value_describe(const struct nc_value *v) {
+    nc_auto_free char *quoted = NULL;
+
+    switch (v->type) {
+    case NC_VALUE_NULL:
+        return nc_strdup("null");
+    case NC_VALUE_BOOL:
+        return nc_strdup(v->boolean ? "true" : "false");
+    case NC_VALUE_INT:
+        return nc_asprintf("the number %lld", (long long)v->integer);
+    case NC_VALUE_FLOAT:
+        return nc_asprintf("the number %.40s", v->text);
+    case NC_VALUE_STRING:
+        quoted = nc_quote(v->text, strlen(v->text));
+        return nc_asprintf("the string %s", quoted);
+    case NC_VALUE_MAP:
+        return nc_strdup("a map");
+    case NC_VALUE_LIST:
+        return nc_strdup("a list");
+    case _NC_VALUE_TYPE_MAX:
+        break;
+    }
+    return nc_strdup("nothing");
+}
+
+static size_t count(const struct nc_documents *d, bool is_error) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n_diags; i++)
+        n += d->diags[i].is_error == is_error;
+    return n;
+}
+
+void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path, const char *format, ...) {
+    struct nc_diagnostic *diag = NULL;
+    va_list ap;
+
+    if (count(d, is_error) >= NC_DIAGS_MAX)
+        return;
+    diag = nc_append(&d->diags, &d->n_diags);
+    diag->is_error = is_error;
+    diag->mark = mark;
+    diag->path = nc_strdup(path);
+    va_start(ap, format);
+    diag->message = nc_vasprintf(format, ap);
+    va_end(ap);
+}
+
+int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path, struct nc_err *err,
+                const char *format, ...) {
+    nc_auto_free char *place = nc_mark_place(d, mark);
+    nc_auto_free char *message = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    message = nc_vasprintf(format, ap);
+    va_end(ap);
+    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s%s%s", place, path, path[0] ? ": " : "", message);
+}
+
+size_t nc_documents_errors(const struct nc_documents *d) {
+    return count(d, true);
+}
+
+int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
+    for (size_t i = 0; i < d->n_diags; i++)
+        if (d->diags[i].is_error)
+            return nc_diag_err(d, d->diags[i].mark, d->diags[i].path, err, "%s", d->diags[i].message);
+    return 0;
+}
+
+void nc_documents_print(const struct nc_documents *d, struct nc_buf *out) {
+    for (size_t i = 0; i < d->n_diags; i++) {
+        const struct nc_diagnostic *diag = &d->diags[i];
+        nc_auto_free char *place = nc_mark_place(d, diag->mark);
+
+        (void)nc_buf_printf(out, "%s: %s: %s%s%s\n", place, diag->is_error ? "error" : "warning", diag->path,
+                            diag->path[0] ? ": " : "", diag->message);
+    }
+}

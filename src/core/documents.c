@@ -1,0 +1,261 @@
+/*
+ * Documents: from bytes to checked trees.
+ *
+ * Knows which kinds are ours, splits a stream, runs the schema and the rules of each kind, and collects every complaint.
+ * A document of another kind is always an error here: whoever hands a file or a part of our own type to this program means
+ * it to be read. What other parts of user data hold is remembered for the message of a boot that found nothing.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "diags.h"
+#include "nc/str.h"
+#include "nc/userdata.h"
+#include "rules.h"
+#include "schema.h"
+#include "userdata-priv.h"
+
+#define MAX_DOCUMENTS ((size_t)64)
+#define MAX_SOURCES ((size_t)128)
+#define MAX_BYTES ((size_t)1 << 20)
+
+void nc_documents_done(struct nc_documents *d) {
+    for (size_t i = 0; i < d->n_sources; i++)
+        free(d->sources[i]);
+    for (size_t i = 0; i < d->n_docs; i++)
+        nc_value_free(d->docs[i].tree);
+    for (size_t i = 0; i < d->n_diags; i++) {
+        free(d->diags[i].path);
+        free(d->diags[i].message);
+    }
+    free(d->sources);
+    free(d->docs);
+    free(d->diags);
+    nc_strv_done(&d->found);
+    *d = (struct nc_documents)NC_DOCUMENTS_INIT;
+}
+
+/* Index of a new source. 0 is never given out: marks that are zero mean "no document". */
+static unsigned add_source(struct nc_documents *d, const char *name) {
+    if (d->n_sources == 0)
+        *nc_append(&d->sources, &d->n_sources) = nc_strdup("built-in default");
+    *nc_append(&d->sources, &d->n_sources) = nc_strdup(name);
+    return (unsigned)(d->n_sources - 1);
+}
+
+static void shift_mark(struct nc_mark *m, unsigned by) {
+    if (m->line > 0)
+        m->line += by;
+}
+
+/* Moves every mark down to where the part stands in the whole. Depth is bounded by the parser. */
+static void shift_marks(struct nc_value *v, unsigned by) {
+    shift_mark(&v->mark, by);
+    if (v->type == NC_VALUE_MAP)
+        for (size_t i = 0; i < v->n; i++) {
+            shift_mark(&v->members[i].mark, by);
+            shift_marks(v->members[i].value, by);
+        }
+    if (v->type == NC_VALUE_LIST)
+        for (size_t i = 0; i < v->n; i++)
+            shift_marks(v->items[i], by);
+}
+
+struct known_kind {
+    const char *kind;
+    const char *group; /* NULL: any */
+    const char *version;
+    enum nc_document_kind is;
+    bool is_beta;
+    const struct nc_schema *schema;
+};
+
+static const struct known_kind known_kinds[] = {
+    {"NodeConfig", "node.eks.aws", "v1alpha1", NC_DOCUMENT_NODE_CONFIG, false, &nc_schema_node_config},
+    {"AgentConfig", "nodeclaimd.io", "v1alpha1", NC_DOCUMENT_AGENT_CONFIG, false, &nc_schema_agent_config},
+    {"NodeClaim", "karpenter.sh", "v1", NC_DOCUMENT_NODE_CLAIM, false, &nc_schema_node_claim},
+    {"NodeClaim", "karpenter.sh", "v1beta1", NC_DOCUMENT_NODE_CLAIM, true, &nc_schema_node_claim_beta},
+    {"EC2NodeClass", NULL, "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
+    {"EC2NodeClass", NULL, "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
+    {"NodeClass", NULL, "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
+    {"NodeClass", NULL, "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
+};
+
+static const char *const kind_names[] = {"NodeConfig", "AgentConfig", "NodeClaim", "EC2NodeClass", "NodeClass", NULL};
+
+static bool is_api_version(const struct known_kind *k, const char *api_version) {
+    const char *slash = strchr(api_version, '/');
+
+    if (!slash || !nc_streq(slash + 1, k->version))
+        return false;
+    return !k->group || (strlen(k->group) == (size_t)(slash - api_version) && nc_starts_with(api_version, k->group));
+}
+
+/* The apiVersions that go with a kind: "karpenter.sh/v1 or karpenter.sh/v1beta1". Owned; NULL where the kind is not ours. */
+static char *versions_of(const char *kind) {
+    nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(known_kinds); i++)
+        if (nc_streq(kind, known_kinds[i].kind))
+            (void)nc_buf_printf(&b, "%s%s/%s", b.len ? " or " : "", known_kinds[i].group ? known_kinds[i].group : "GROUP",
+                                known_kinds[i].version);
+    return b.len ? nc_buf_steal(&b) : NULL;
+}
+
+static void unknown_kind(struct nc_documents *d, const struct nc_value *kind, const char *api_version) {
+    nc_auto_free char *name = nc_quote(kind->text, strlen(kind->text));
+    nc_auto_free char *version = nc_quote(api_version, strlen(api_version));
+    nc_auto_free char *versions = versions_of(kind->text);
+    const char *near = versions || strlen(kind->text) > 64 ? NULL : nc_nearest(kind->text, kind_names);
+
+    if (versions)
+        nc_diag(d, true, kind->mark, "apiVersion", "%s is not known for %s: use %s", version, name, versions);
+    else if (near)
+        nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\"?", name, near);
+    else
+        nc_diag(d, true, kind->mark, "kind",
+                "%s of %s is nothing that a node reads: NodeConfig, AgentConfig, NodeClaim, EC2NodeClass and NodeClass are",
+                name, version);
+}
+
+/* Which kind is it? NULL, with a diagnostic, where it is none of ours. */
+static const struct known_kind *identify(struct nc_documents *d, const struct nc_value *tree) {
+    const struct nc_value *kind = nc_value_get(tree, "kind");
+    const char *name = nc_value_string(kind);
+    const char *api_version = nc_value_get_string(tree, "apiVersion");
+
+    if (tree->type != NC_VALUE_MAP) {
+        nc_auto_free char *is = nc_value_describe(tree);
+
+        nc_diag(d, true, tree->mark, "", "a document must be a map with apiVersion, kind and spec, not %s", is);
+        return NULL;
+    }
+    if (!name || !api_version) {
+        const char *key = name ? "apiVersion" : "kind";
+        const struct nc_value *v = nc_value_get(tree, key);
+
+        nc_diag(d, true, v ? v->mark : tree->mark, "", v ? "\"%s\" must be a string" : "\"%s\" is missing", key);
+        return NULL;
+    }
+    for (size_t i = 0; i < NC_ARRAY_SIZE(known_kinds); i++)
+        if (nc_streq(name, known_kinds[i].kind) && is_api_version(&known_kinds[i], api_version))
+            return &known_kinds[i];
+    unknown_kind(d, kind, api_version);
+    return NULL;
+}
+
+/* "line L, column C: message" of a parser as a diagnostic, with the line as the whole has it. */
+static void diagnose(struct nc_documents *d, unsigned source, unsigned shift, const struct nc_err *e) {
+    struct nc_mark mark = {.source = source};
+    const char *message = e->msg;
+    int used = 0;
+
+    if (sscanf(message, "line %9u, column %9u: %n", &mark.line, &mark.column, &used) == 2 && used > 0) {
+        message += used;
+        shift_mark(&mark, shift);
+    } else {
+        mark.line = mark.column = 0;
+    }
+    nc_diag(d, true, mark, "", "%s", message);
+}
+
+/* What only shows when a well-formed NodeClaim is read: times, and the kubelet block inside an annotation. */
+static void check_claim(struct nc_documents *d, const struct nc_value *tree) {
+    nc_cleanup(nc_claim_done) struct nc_claim claim = {0};
+    struct nc_err e = NC_ERR_INIT;
+
+    if (nc_claim_parse(tree, &claim, &e) < 0)
+        diagnose(d, tree->mark.source, 0, &e);
+    else if (claim.kubelet && !nc_value_path(tree, "spec.kubelet"))
+        nc_schema_check(d, &nc_schema_kubelet_beta, claim.kubelet, "metadata.annotations");
+}
+
+static void check(struct nc_documents *d, const struct known_kind *kind, const struct nc_value *tree) {
+    const struct nc_value *taints = nc_value_path(tree, "spec.node.taints");
+    size_t before = nc_documents_errors(d);
+
+    nc_schema_check(d, kind->schema, tree, "");
+    if (kind->is == NC_DOCUMENT_NODE_CLAIM)
+        nc_rules_node_claim(d, tree);
+    if (kind->is == NC_DOCUMENT_NODE_CLAIM && nc_documents_errors(d) == before)
+        check_claim(d, tree);
+    if (kind->is == NC_DOCUMENT_NODE_CLASS)
+        nc_rules_node_class(d, tree);
+    if (kind->is == NC_DOCUMENT_AGENT_CONFIG)
+        nc_rules_taints(d, taints, NULL, "spec.node.taints", "");
+}
+
+static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree, unsigned shift, struct nc_err *err) {
+    const struct known_kind *kind = NULL;
+    struct nc_document *doc = NULL;
+
+    shift_marks(*tree, shift);
+    kind = identify(d, *tree);
+    if (!kind)
+        return 0;
+    if (d->n_docs >= MAX_DOCUMENTS)
+        return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu documents", d->sources[source], MAX_DOCUMENTS);
+    check(d, kind, *tree);
+    doc = nc_append(&d->docs, &d->n_docs);
+    doc->kind = kind->is;
+    doc->is_beta = kind->is_beta;
+    doc->source = source;
+    doc->tree = nc_steal(tree);
+    return 0;
+}
+
+int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n, unsigned first_line,
+                     struct nc_err *err) {
+    struct nc_err parse_error = NC_ERR_INIT;
+    struct nc_value **trees = NULL;
+    size_t n_trees = 0;
+    unsigned shift = first_line > 0 ? first_line - 1 : 0;
+    unsigned index = 0;
+    int r = 0;
+
+    if (d->n_sources >= MAX_SOURCES)
+        return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu sources", source, MAX_SOURCES);
+    if (n > MAX_BYTES)
+        return nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%s: %zu bytes, at most %zu are read", source, n, MAX_BYTES);
+    index = add_source(d, source);
+    if (nc_yaml_parse(data, n, index, &trees, &n_trees, &parse_error) < 0) {
+        diagnose(d, index, shift, &parse_error);
+        return 0;
+    }
+    if (n_trees == 0)
+        nc_strv_addf(&d->found, "%s without any document", source);
+    for (size_t i = 0; r >= 0 && i < n_trees; i++)
+        r = adopt(d, index, &trees[i], shift, err);
+    nc_values_free(trees, n_trees);
+    return r;
+}
+
+int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data, size_t n, struct nc_err *err) {
+    nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
+    struct nc_err decode_error = NC_ERR_INIT;
+    int r = nc_userdata_decode(data, n, &u, &decode_error);
+
+    if (r < 0) {
+        struct nc_mark mark = {.source = add_source(d, source)};
+
+        nc_diag(d, true, mark, "", "%s", decode_error.msg);
+        return 0;
+    }
+    if (u.n == 0)
+        nc_strv_addf(&d->found, "%s is empty", source);
+    for (size_t i = 0; i < u.n; i++) {
+        const struct nc_userdata_part *p = &u.parts[i];
+        nc_auto_free char *name = nc_asprintf("%s%s%s", source, p->name[0] ? " " : "", p->name);
+        nc_auto_free char *what = NULL;
+
+        if (!nc_userdata_part_is_ours(p)) {
+            what = nc_userdata_describe(p);
+            nc_strv_addf(&d->found, "%s is %s", name, what);
+            continue;
+        }
+        r = nc_documents_add(d, name, p->data, p->n, p->line, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}

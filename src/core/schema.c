@@ -1,0 +1,327 @@
+/*
+ * The checker: walks a value and its schema side by side. See schema.h.
+ */
+#include "schema.h"
+
+#include <errno.h>
+
+#include "diags.h"
+#include "nc/quantity.h"
+#include "nc/str.h"
+
+#define MAX_NAMES ((size_t)192)   /* more fields than any schema has */
+#define MAX_NEAREST ((size_t)64)  /* nobody mistypes a longer name */
+
+struct walk {
+    struct nc_documents *d;
+    struct nc_buf path;
+};
+
+static bool is_plain_key(const char *key) {
+    size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/.");
+
+    return n > 0 && n <= 128 && key[n] == '\0';
+}
+
+/* Puts a key behind the path, returns the length to go back to. Keys that would make a path unreadable are quoted. */
+static size_t enter(struct walk *w, const char *key) {
+    size_t before = w->path.len;
+    nc_auto_free char *quoted = NULL;
+
+    if (is_plain_key(key) && !strchr(key, '.')) {
+        (void)nc_buf_printf(&w->path, "%s%s", before ? "." : "", key);
+        return before;
+    }
+    quoted = nc_quote(key, strlen(key));
+    (void)nc_buf_printf(&w->path, "[%s]", quoted);
+    return before;
+}
+
+static size_t enter_item(struct walk *w, size_t i) {
+    size_t before = w->path.len;
+
+    (void)nc_buf_printf(&w->path, "[%zu]", i);
+    return before;
+}
+
+static void leave(struct walk *w, size_t before) {
+    w->path.len = before;
+    w->path.data[before] = '\0';
+}
+
+static const char *path_of(const struct walk *w) {
+    return w->path.data ? w->path.data : "";
+}
+
+static void wrong(struct walk *w, const struct nc_field *f, const struct nc_value *v, const char *wanted) {
+    nc_auto_free char *is = nc_value_describe(v);
+
+    if (f->flags & NC_FIELD_SECRET)
+        nc_diag(w->d, true, v->mark, path_of(w), "must be %s", wanted);
+    else
+        nc_diag(w->d, true, v->mark, path_of(w), "must be %s, not %s", wanted, is);
+}
+
+/* "a, b or c" */
+static char *alternatives(const char *const *names) {
+    nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+
+    for (size_t i = 0; names[i]; i++)
+        (void)nc_buf_printf(&b, "%s%s", i == 0 ? "" : names[i + 1] ? ", " : " or ", names[i]);
+    return nc_buf_steal(&b);
+}
+
+static bool is_in(const char *const *names, const char *s) {
+    for (size_t i = 0; names[i]; i++)
+        if (nc_streq(names[i], s))
+            return true;
+    return false;
+}
+
+static const char *nearest(const char *s, const char *const *names) {
+    return strlen(s) <= MAX_NEAREST ? nc_nearest(s, names) : NULL;
+}
+
+/* The text of one string against what the field allows. */
+static void check_text(struct walk *w, const struct nc_field *f, const struct nc_value *v, const char *text) {
+    nc_auto_free char *list = NULL;
+    nc_auto_free char *wanted = NULL;
+
+    if (!text[0] && !(f->flags & (NC_FIELD_MAY_BE_EMPTY | NC_FIELD_REQUIRED)))
+        return;
+    if (!text[0] && (f->flags & NC_FIELD_REQUIRED))
+        nc_diag(w->d, true, v->mark, path_of(w), "must not be empty");
+    else if (f->allowed && !is_in(f->allowed, text)) {
+        const char *near = nearest(text, f->allowed);
+
+        list = alternatives(f->allowed);
+        wanted = near ? nc_asprintf("%s (did you mean \"%s\"?)", list, near) : nc_strdup(list);
+        wrong(w, f, v, wanted);
+    } else if (f->check && !f->check(text))
+        wrong(w, f, v, f->wanted);
+}
+
+static void check_string(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    char buffer[32];
+    const char *text = nc_value_string(v);
+
+    if (!text && (f->flags & NC_FIELD_FORGIVING))
+        text = nc_value_scalar_text(v, buffer);
+    if (text)
+        check_text(w, f, v, text);
+    else if (v->type == NC_VALUE_MAP || v->type == NC_VALUE_LIST)
+        wrong(w, f, v, "a string");
+    else
+        wrong(w, f, v, "a string (put it in quotes)");
+}
+
+static void check_int(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    int64_t min = f->min || f->max ? f->min : INT32_MIN;
+    int64_t max = f->min || f->max ? f->max : INT32_MAX;
+
+    if (v->type != NC_VALUE_INT)
+        wrong(w, f, v, "an integer");
+    else if (v->integer < min || v->integer > max)
+        nc_diag(w->d, true, v->mark, path_of(w), "must be between %lld and %lld, not %lld", (long long)min,
+                (long long)max, (long long)v->integer);
+}
+
+static void check_duration(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    const char *text = nc_value_string(v);
+    uint64_t usec = 0;
+
+    if (text && !text[0] && !(f->flags & NC_FIELD_REQUIRED))
+        return;
+    if (!text || nc_duration_parse(text, &usec) < 0)
+        wrong(w, f, v, "a duration such as \"30s\" or \"2m30s\"");
+}
+
+static void check_quantity(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    int64_t milli = 0;
+    int64_t whole = 0;
+    bool is_scalar = v->type == NC_VALUE_STRING || v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT;
+
+    if (!is_scalar || nc_quantity_of(v, &milli, &whole) == -EINVAL)
+        wrong(w, f, v, "a quantity such as \"100m\" or \"1Gi\"");
+}
+
+static void check_value(struct walk *w, const struct nc_field *f, const struct nc_value *v);
+static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v);
+
+static void check_items(struct walk *w, const struct nc_field *f, const struct nc_value *v, const char *wanted) {
+    if (v->type != NC_VALUE_LIST) {
+        wrong(w, f, v, wanted);
+        return;
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        size_t before = enter_item(w, i);
+
+        if (f->type == NC_FIELD_STRINGS)
+            check_string(w, f, v->items[i]);
+        else if (f->type == NC_FIELD_INTS)
+            check_int(w, f, v->items[i]);
+        else
+            check_object(w, f->object, v->items[i]);
+        leave(w, before);
+    }
+}
+
+static void check_map_key(struct walk *w, const struct nc_field *f, const struct nc_member *m) {
+    nc_auto_free char *list = NULL;
+    bool is_error = !(f->flags & NC_FIELD_OPEN_KEYS);
+    const char *near = NULL;
+
+    if (f->check_key && !f->check_key(m->key)) {
+        nc_diag(w->d, is_error, m->mark, path_of(w), "the key must be %s", f->wanted_key);
+        return;
+    }
+    if (!f->keys || is_in(f->keys, m->key))
+        return;
+    list = alternatives(f->keys);
+    near = nearest(m->key, f->keys);
+    if (near)
+        nc_diag(w->d, is_error, m->mark, path_of(w), "unknown key, did you mean \"%s\"? Known are %s", near, list);
+    else
+        nc_diag(w->d, is_error, m->mark, path_of(w), "unknown key; known are %s", list);
+}
+
+static void check_map_value(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    if (v->type == NC_VALUE_NULL)
+        return;
+    if (f->type == NC_FIELD_STRING_MAP) {
+        check_string(w, f, v);
+        return;
+    }
+    if (f->type == NC_FIELD_BOOL_MAP) {
+        if (v->type != NC_VALUE_BOOL)
+            wrong(w, f, v, "true or false");
+        return;
+    }
+    check_quantity(w, f, v);
+    if (v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT)
+        nc_diag(w->d, false, v->mark, path_of(w), "a number where kubelet wants a string; taken as one");
+}
+
+static void check_map(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    if (v->type != NC_VALUE_MAP) {
+        wrong(w, f, v, "a map");
+        return;
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        size_t before = enter(w, v->members[i].key);
+
+        check_map_key(w, f, &v->members[i]);
+        check_map_value(w, f, v->members[i].value);
+        leave(w, before);
+    }
+}
+
+static void check_value(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
+    if (v->type == NC_VALUE_NULL)
+        return;
+    if (f->flags & NC_FIELD_IGNORED) {
+        nc_diag(w->d, false, v->mark, path_of(w), "ignored: %s", f->wanted);
+        return;
+    }
+    switch (f->type) {
+    case NC_FIELD_STRING:
+        check_string(w, f, v);
+        break;
+    case NC_FIELD_BOOL:
+        if (v->type != NC_VALUE_BOOL)
+            wrong(w, f, v, "true or false");
+        break;
+    case NC_FIELD_INT:
+        check_int(w, f, v);
+        break;
+    case NC_FIELD_NUMBER:
+        if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
+            wrong(w, f, v, "a number");
+        break;
+    case NC_FIELD_DURATION:
+        check_duration(w, f, v);
+        break;
+    case NC_FIELD_QUANTITY:
+        check_quantity(w, f, v);
+        break;
+    case NC_FIELD_STRINGS:
+        check_items(w, f, v, "a list of strings");
+        break;
+    case NC_FIELD_INTS:
+        check_items(w, f, v, "a list of integers");
+        break;
+    case NC_FIELD_OBJECTS:
+        check_items(w, f, v, "a list");
+        break;
+    case NC_FIELD_STRING_MAP:
+    case NC_FIELD_QUANTITY_MAP:
+    case NC_FIELD_BOOL_MAP:
+        check_map(w, f, v);
+        break;
+    case NC_FIELD_OBJECT:
+        check_object(w, f->object, v);
+        break;
+    case NC_FIELD_MAP:
+        if (v->type != NC_VALUE_MAP)
+            wrong(w, f, v, "a map");
+        break;
+    case NC_FIELD_ANY:
+        break;
+    }
+}
+
+static const struct nc_field *find(const struct nc_schema *schema, const char *name) {
+    for (size_t i = 0; i < schema->n; i++)
+        if (nc_streq(schema->fields[i].name, name))
+            return &schema->fields[i];
+    return NULL;
+}
+
+static void unknown(struct walk *w, const struct nc_schema *schema, const struct nc_member *m) {
+    const char *names[MAX_NAMES + 1] = {NULL};
+    nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key));
+    const char *key = is_plain_key(m->key) ? m->key : quoted;
+    const char *near = NULL;
+
+    for (size_t i = 0; i < schema->n && i < MAX_NAMES; i++)
+        names[i] = schema->fields[i].name;
+    near = nearest(m->key, names);
+    if (near)
+        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key, near);
+    else
+        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field", key, schema->name);
+}
+
+static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v) {
+    static const struct nc_field anonymous = {.type = NC_FIELD_MAP};
+
+    if (v->type != NC_VALUE_MAP) {
+        wrong(w, &anonymous, v, "a map");
+        return;
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        const struct nc_field *f = find(schema, v->members[i].key);
+
+        if (f) {
+            size_t before = enter(w, v->members[i].key);
+
+            check_value(w, f, v->members[i].value);
+            leave(w, before);
+        } else if (!schema->is_open)
+            unknown(w, schema, &v->members[i]);
+    }
+    for (size_t i = 0; i < schema->n; i++) {
+        const struct nc_value *field = nc_value_get(v, schema->fields[i].name);
+
+        if ((schema->fields[i].flags & NC_FIELD_REQUIRED) && (!field || field->type == NC_VALUE_NULL))
+            nc_diag(w->d, true, v->mark, path_of(w), "\"%s\" is missing", schema->fields[i].name);
+    }
+}
+
+void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema, const struct nc_value *v, const char *path) {
+    struct walk w = {.d = d};
+
+    (void)nc_buf_puts(&w.path, path);
+    check_object(&w, schema, v);
+    nc_buf_done(&w.path);
+}

@@ -1,0 +1,306 @@
+/*
+ * User data: peels base64 and gzip off, takes MIME apart, and hands over every part.
+ *
+ * The order is nodeadm's: base64 of the whole if it decodes, gzip by its magic, then MIME or plain; the same again for each
+ * part that is ours. All sizes are capped before anything is allocated: 16 KiB as EC2 delivers it, 1 MiB for everything
+ * that comes out, together.
+ */
+#include "nc/userdata.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "mime.h"
+#include "nc/str.h"
+#include "nc/zip.h"
+#include "userdata-priv.h"
+
+#define MAX_NESTING 8U
+#define MIN_BASE64 ((size_t)64) /* shorter text that is no base64 is nobody's broken base64 */
+
+static const char *const our_types[] = {"application/node.eks.aws", "application/vnd.nodeclaimd+yaml", NULL};
+
+void nc_userdata_done(struct nc_userdata *u) {
+    for (size_t i = 0; i < u->n; i++) {
+        free(u->parts[i].name);
+        free(u->parts[i].content_type);
+        free(u->parts[i].data);
+    }
+    free(u->parts);
+    *u = (struct nc_userdata)NC_USERDATA_INIT;
+}
+
+static bool is_our_type(const char *type) {
+    for (size_t i = 0; our_types[i]; i++)
+        if (nc_streq(type, our_types[i]))
+            return true;
+    return false;
+}
+
+static bool is_base64_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '/' || c == '=';
+}
+
+/* How many characters of base64 the text holds; 0 where it holds anything else but white space. */
+static size_t base64_length(const char *data, size_t n) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (is_base64_char(data[i]))
+            count++;
+        else if (data[i] != '\n' && data[i] != '\r' && data[i] != ' ' && data[i] != '\t')
+            return 0;
+    }
+    return count;
+}
+
+/* 1: data was base64, decoded into out. 0: it is not base64. Error: it is, but damaged. */
+static int peel_base64(const char *data, size_t n, struct nc_buf *out, struct nc_err *err) {
+    size_t length = base64_length(data, n);
+
+    if (length == 0)
+        return 0;
+    if (length % 4 == 0 && nc_base64_decode(data, n, out) == 0 && out->len > 0)
+        return 1;
+    nc_buf_clear(out);
+    if (length < MIN_BASE64)
+        return 0;
+    return nc_err_set(err, NC_ERR_CONFIG, EBADMSG, "looks like base64, but is cut off or damaged after %zu characters",
+                      length);
+}
+
+struct walk {
+    struct nc_userdata *result;
+    size_t budget; /* bytes that gzip may still produce */
+    struct nc_err *err;
+};
+
+/* base64, then gzip, as far as they are there. *ret_data is data itself or points into one of the buffers.
+ * Returns 1 where anything was peeled off. */
+static int peel(struct walk *w, const char **data, size_t *n, struct nc_buf *decoded, struct nc_buf *inflated) {
+    int r = 0;
+
+    decoded->max = *n + 1;
+    r = peel_base64(*data, *n, decoded, w->err);
+    if (r < 0)
+        return r;
+    if (r > 0) {
+        *data = decoded->data;
+        *n = decoded->len;
+    }
+    if (!nc_is_gzip(*data, *n))
+        return r;
+    inflated->max = w->budget > 0 ? w->budget : 1;
+    if (nc_gunzip(*data, *n, inflated, w->err) < 0)
+        return -EBADMSG;
+    w->budget -= inflated->len;
+    *data = inflated->data ? inflated->data : "";
+    *n = inflated->len;
+    return 1;
+}
+
+static void push(struct walk *w, const char *name, const char *type, const char *data, size_t n, unsigned line) {
+    struct nc_userdata_part *p = nc_append(&w->result->parts, &w->result->n);
+
+    p->name = nc_strdup(name);
+    p->content_type = nc_strdup(type);
+    p->data = nc_malloc(n + 1);
+    if (n > 0)
+        memcpy(p->data, data, n);
+    p->data[n] = '\0';
+    p->n = n;
+    p->line = line;
+}
+
+static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n, unsigned line,
+                     const char *label, unsigned depth);
+
+/* Every part of a multipart body. `label` is "" for the outermost one, "2" for what is inside of its part 2. */
+static int take_multipart(struct walk *w, const char *boundary, const char *body, size_t n, unsigned line,
+                          const char *label, unsigned depth) {
+    struct nc_mime_cursor cursor = {.data = body, .n = n, .boundary = boundary, .line = line};
+    const char *part = NULL;
+    size_t part_n = 0;
+    unsigned part_line = 0;
+    int r = 0;
+
+    if (depth > MAX_NESTING)
+        return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG, "multipart within multipart more than %u deep", MAX_NESTING);
+    while ((r = nc_mime_next(&cursor, &part, &part_n, &part_line, w->err)) > 0) {
+        nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
+        nc_auto_free char *inner = nc_asprintf("%s%s%u", label, label[0] ? "." : "", cursor.parts);
+
+        r = nc_mime_header_parse(part, part_n, true, part_line, &h, w->err);
+        if (r >= 0 && h.is_open && part_n > 0)
+            r = nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "line %u: no empty line ends its header", part_line);
+        if (r >= 0)
+            r = take_part(w, &h, part + h.body, part_n - h.body, part_line + h.lines, inner, depth + 1);
+        if (r < 0) {
+            nc_err_wrap(w->err, "part %s", inner);
+            return r;
+        }
+    }
+    return r;
+}
+
+static int transfer_failed(struct walk *w, const char *encoding, int r) {
+    nc_auto_free char *quoted = nc_quote(encoding, strlen(encoding));
+
+    if (r == -ENOTSUP)
+        return nc_err_set(w->err, NC_ERR_CONFIG, ENOTSUP,
+                          "Content-Transfer-Encoding %s is not known: use 7bit, 8bit, binary, base64 or quoted-printable", quoted);
+    return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "its body is not valid %s: cut off or damaged", quoted);
+}
+
+static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n, unsigned line,
+                     const char *label, unsigned depth) {
+    nc_cleanup(nc_buf_done) struct nc_buf plain = NC_BUF_INIT_MAX(n + 1); /* no transfer encoding expands */
+    nc_cleanup(nc_buf_done) struct nc_buf decoded = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf inflated = NC_BUF_INIT;
+    const char *type = h->type[0] ? h->type : "text/plain";
+    bool is_multipart = nc_starts_with(type, "multipart/");
+    nc_auto_free char *name = nc_asprintf("part %s (%s)", label, type);
+    int r = 0;
+
+    if (w->result->n >= NC_USERDATA_MAX_PARTS)
+        return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG, "more than %d parts", NC_USERDATA_MAX_PARTS);
+    if (!is_multipart && !is_our_type(type)) {
+        push(w, name, type, body, n, line);
+        return 0;
+    }
+    r = nc_mime_transfer_decode(h->encoding, body, n, &plain);
+    if (r < 0)
+        return transfer_failed(w, h->encoding, r);
+    if (plain.len != n || (n > 0 && memcmp(plain.data, body, n) != 0))
+        line = 1;
+    body = plain.data ? plain.data : "";
+    n = plain.len;
+    if (is_multipart) {
+        if (!h->boundary || !h->boundary[0] || strlen(h->boundary) > NC_MIME_MAX_BOUNDARY)
+            return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "%s without a usable boundary", type);
+        return take_multipart(w, h->boundary, body, n, line, depth == 0 ? "" : label, depth);
+    }
+    r = peel(w, &body, &n, &decoded, &inflated);
+    if (r < 0)
+        return r;
+    push(w, name, type, body, n, r > 0 ? 1 : line);
+    return 0;
+}
+
+/* Leading empty lines belong to nobody: here-documents of scripts that write user data leave them. */
+static size_t leading_lines(const char *data, size_t n, unsigned *ret_lines) {
+    size_t at = 0;
+
+    *ret_lines = 0;
+    while (at < n && (data[at] == '\n' || (data[at] == '\r' && at + 1 < n && data[at + 1] == '\n'))) {
+        at += data[at] == '\r' ? 2 : 1;
+        (*ret_lines)++;
+    }
+    return at;
+}
+
+static int decode(struct walk *w, const char *data, size_t n) {
+    nc_cleanup(nc_buf_done) struct nc_buf decoded = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf inflated = NC_BUF_INIT;
+    nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
+    unsigned blank = 0;
+    size_t skip = 0;
+    int r = peel(w, &data, &n, &decoded, &inflated);
+
+    if (r < 0)
+        return r;
+    skip = leading_lines(data, n, &blank);
+    r = nc_mime_header_parse(data + skip, n - skip, false, 1 + blank, &h, w->err);
+    if (r < 0)
+        return r;
+    if (!h.is_mime) {
+        push(w, "", "", data, n, 1);
+        return 0;
+    }
+    if (h.is_open)
+        return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "MIME, cut off inside its header: no empty line ends it");
+    return take_part(w, &h, data + skip + h.body, n - skip - h.body, 1 + blank + h.lines, "1", 0);
+}
+
+int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, struct nc_err *err) {
+    nc_cleanup(nc_userdata_done) struct nc_userdata result = NC_USERDATA_INIT;
+    struct walk w = {.result = &result, .budget = NC_USERDATA_MAX_INFLATED, .err = err};
+    int r = 0;
+
+    if (n > NC_USERDATA_MAX_RAW) {
+        r = nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%zu bytes of user data, EC2 allows %zu", n, NC_USERDATA_MAX_RAW);
+        nc_err_remedy(err, "Shorten it, or compress it with gzip.");
+        return r;
+    }
+    r = n > 0 ? decode(&w, data, n) : 0;
+    if (r < 0) {
+        nc_err_remedy(err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
+        return r;
+    }
+    *ret = result;
+    result = (struct nc_userdata)NC_USERDATA_INIT;
+    return 0;
+}
+
+/* The first words of what cloud-init takes for itself. */
+static const struct {
+    const char *start;
+    const char *what;
+} foreign_starts[] = {
+    {"#!", "a shell script"},
+    {"#cloud-config", "a cloud-config"},
+    {"#cloud-boothook", "a cloud-init boot hook"},
+    {"#include", "a cloud-init include list"},
+    {"#part-handler", "a cloud-init part handler"},
+    {"## template:", "a cloud-init template"},
+    {"[settings", "settings of Bottlerocket"},
+    {"<powershell>", "a PowerShell script"},
+};
+
+static const char *foreign_start(const struct nc_userdata_part *p) {
+    const char *s = p->data + strspn(p->data, " \t\r\n");
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(foreign_starts); i++)
+        if (nc_starts_with(s, foreign_starts[i].start))
+            return foreign_starts[i].what;
+    return NULL;
+}
+
+/* Does any line begin with "key:", plain or quoted? */
+static bool has_key(const char *text, const char *key) {
+    size_t n = strlen(key);
+
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n')
+            line++;
+
+        const char *p = line + strspn(line, "{ \t\"'");
+
+        if (strncmp(p, key, n) == 0 && p[n + strspn(p + n, "\"' \t")] == ':')
+            return true;
+    }
+    return false;
+}
+
+int nc_userdata_part_is_ours(const struct nc_userdata_part *p) {
+    if (p->content_type[0])
+        return is_our_type(p->content_type);
+    if (!nc_is_text(p->data, p->n) || foreign_start(p))
+        return 0;
+    /* One line of JSON has its keys in any order. */
+    if (p->data[strspn(p->data, " \t\r\n")] == '{')
+        return strstr(p->data, "\"apiVersion\"") != NULL;
+    return has_key(p->data, "apiVersion");
+}
+
+char *nc_userdata_describe(const struct nc_userdata_part *p) {
+    const char *what = foreign_start(p);
+
+    if (p->n == 0)
+        return nc_strdup("nothing");
+    if (!what && !nc_is_text(p->data, p->n))
+        return nc_asprintf("%zu bytes that are no text", p->n);
+    if (p->content_type[0])
+        return what ? nc_asprintf("%s of type %s", what, p->content_type) : nc_asprintf("a part of type %s", p->content_type);
+    return nc_strdup(what ? what : "text without an apiVersion");
+}
