@@ -4,6 +4,7 @@
 package conformance
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -87,7 +88,7 @@ func (n *node) waitlessCondition() {
 func TestClientCertificateCluster(t *testing.T) {
 	n := newNode(t, 30)
 	n.name = "lab-certificate"
-	t.Cleanup(func() { cluster.Forget(t.Context(), n.name) })
+	t.Cleanup(func() { cluster.Forget(context.Background(), n.name) })
 	cert, key, err := cluster.CA.Issue("system:node:"+n.name, []string{"system:nodes"})
 	must(t, err)
 	n.write("/etc/nodeclaimd/pki/node.crt", string(cert))
@@ -99,7 +100,7 @@ func TestClientCertificateCluster(t *testing.T) {
 func TestBootstrapTokenCluster(t *testing.T) {
 	n := newNode(t, 31)
 	n.name = "lab-token"
-	t.Cleanup(func() { cluster.Forget(t.Context(), n.name) })
+	t.Cleanup(func() { cluster.Forget(context.Background(), n.name) })
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef", Namespace: "kube-system"}, Type: corev1.SecretTypeBootstrapToken,
 		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
