@@ -1,0 +1,149 @@
+/*
+ * The table of EC2 instance types.
+ *
+ * It ships as data (data/instance-types.tsv); the build turns it into fixed-width records, and a lookup is one binary
+ * search among the families and a short walk among the sizes: nothing is parsed when the program starts. A file on the
+ * AMI in the same form as the TSV comes first, row by row: it can add a type or correct one.
+ */
+#include "instance-types.h"
+
+#include <string.h>
+
+#include "nc/mem.h"
+#include "nc/str.h"
+
+struct record {
+    uint32_t memory_mib; /* 0 = not known, as in vcpus, enis and ipv4_per_eni */
+    uint16_t vcpus;
+    uint8_t size; /* index into sizes */
+    uint8_t enis;
+    uint8_t ipv4_per_eni;
+    uint8_t branch_enis; /* 255 = not known */
+    uint8_t kind;        /* arch + 4 * hypervisor, indices into the names below */
+};
+
+struct family {
+    char name[18]; /* with its dot: "m5." */
+    uint16_t first; /* index into records; the next family's is the end */
+};
+
+#include "instance-table.h"
+
+static const char *const arch_names[] = {"", "amd64", "arm64", ""};
+static const char *const hypervisor_names[] = {"", "nitro", "xen", "metal"};
+
+static int64_t known(unsigned v, unsigned unknown) {
+    return v == unknown ? -1 : (int64_t)v;
+}
+
+static const struct family *find_family(const char *name, size_t n) {
+    size_t low = 0, high = NC_ARRAY_SIZE(families) - 1;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int c = strncmp(name, families[middle].name, n);
+        if (c == 0 && families[middle].name[n] == '\0')
+            return &families[middle];
+        if (c > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static bool find_built_in(const char *name, struct nc_instance_type *ret) {
+    const char *dot = strchr(name, '.');
+    const struct family *f = dot ? find_family(name, (size_t)(dot - name) + 1) : NULL;
+
+    if (!f || strlen(name) >= sizeof(ret->name))
+        return false;
+    for (size_t i = f->first; i < f[1].first; i++) {
+        const struct record *r = &records[i];
+        if (strcmp(sizes[r->size], dot + 1) != 0)
+            continue;
+        *ret = (struct nc_instance_type){
+            .vcpus = known(r->vcpus, 0),
+            .memory_mib = known(r->memory_mib, 0),
+            .enis = known(r->enis, 0),
+            .ipv4_per_eni = known(r->ipv4_per_eni, 0),
+            .branch_enis = known(r->branch_enis, 255),
+        };
+        strcpy(ret->name, name);
+        strcpy(ret->arch, arch_names[r->kind & 3]);
+        strcpy(ret->hypervisor, hypervisor_names[r->kind >> 2 & 3]);
+        return true;
+    }
+    return false;
+}
+
+/* One field of a row, "-" or "" = -1. */
+static bool take_number(const char *text, int64_t *ret) {
+    uint64_t v;
+
+    *ret = -1;
+    if (*text == '\0' || nc_streq(text, "-"))
+        return true;
+    if (nc_parse_u64(text, &v) < 0 || v > UINT32_MAX)
+        return false;
+    *ret = (int64_t)v;
+    return true;
+}
+
+static bool take_word(const char *text, char *ret, size_t size, const char *const *allowed, size_t n) {
+    if (nc_streq(text, "-"))
+        text = "";
+    for (size_t i = 0; i < n; i++) {
+        if (nc_streq(text, allowed[i]) && strlen(text) < size) {
+            strcpy(ret, text);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A row whose first column is the name that is sought. */
+static enum nc_type_row parse_row(char *row, struct nc_instance_type *ret) {
+    char *fields[8] = {NULL};
+    struct nc_instance_type t = {0};
+    size_t n = 0;
+
+    for (char *p = row; p && n < NC_ARRAY_SIZE(fields); n++)
+        fields[n] = strsep(&p, "\t");
+    while (n < NC_ARRAY_SIZE(fields))
+        fields[n++] = (char[]){""};
+    if (strlen(fields[0]) >= sizeof(t.name) || !take_number(fields[1], &t.vcpus) ||
+        !take_number(fields[2], &t.memory_mib) ||
+        !take_word(fields[3], t.arch, sizeof(t.arch), arch_names, NC_ARRAY_SIZE(arch_names)) ||
+        !take_number(fields[4], &t.enis) || !take_number(fields[5], &t.ipv4_per_eni) ||
+        !take_number(fields[6], &t.branch_enis) ||
+        !take_word(fields[7], t.hypervisor, sizeof(t.hypervisor), hypervisor_names, NC_ARRAY_SIZE(hypervisor_names)))
+        return NC_TYPE_ROW_BAD;
+    strcpy(t.name, fields[0]);
+    *ret = t;
+    return NC_TYPE_ROW_FOUND;
+}
+
+enum nc_type_row nc_instance_type_row(const char *types, size_t n_types, const char *name,
+                                      struct nc_instance_type *ret) {
+    size_t n = strlen(name);
+
+    for (const char *p = types, *end = types + n_types; types && p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t length = (size_t)((stop ? stop : end) - p);
+        if (length > n && p[n] == '\t' && memcmp(p, name, n) == 0) {
+            nc_auto_free char *row = nc_strndup(p, length);
+            return parse_row(nc_trim(row), ret);
+        }
+        p += length + 1;
+    }
+    return NC_TYPE_ROW_NONE;
+}
+
+bool nc_instance_type_find(const char *types, size_t n_types, const char *name, struct nc_instance_type *ret) {
+    if (!name || !*name)
+        return false;
+    if (nc_instance_type_row(types, n_types, name, ret) == NC_TYPE_ROW_FOUND)
+        return true;
+    return find_built_in(name, ret);
+}

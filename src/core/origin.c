@@ -1,0 +1,180 @@
+/*
+ * Provenance of final values.
+ *
+ * Labels, taints and names are put layer by layer, so the history of each is simply what was there before. kubelet's
+ * configuration is compared the other way round: each final field is looked up in flags, user's map and base, in this
+ * order, the first that has it is the origin and the others are what it overrode.
+ */
+#include "origin.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "kubelet-flags.h"
+#include "nc/str.h"
+
+#define MAX_VALUE_TEXT 400 /* of a field's value in an origin; the files have it whole */
+
+char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark) {
+    if (mark.source == 0 && mark.line == 0)
+        return nc_strdup("");
+    if (docs)
+        return nc_mark_text(docs, mark);
+    return nc_asprintf("document %u line %u", mark.source, mark.line);
+}
+
+void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from, const char *overrode) {
+    struct nc_origin *o = nc_append(&p->origins, &p->n_origins);
+
+    *o = (struct nc_origin){nc_strdup(field), nc_strdup(value), nc_strdup(from), nc_strdup(overrode)};
+}
+
+void nc_origin_put(struct nc_plan *p, const char *field, const char *value, const char *from) {
+    for (size_t i = 0; i < p->n_origins; i++) {
+        struct nc_origin *o = &p->origins[i];
+        char *history;
+        if (!nc_streq(o->field, field))
+            continue;
+        history = nc_asprintf("%s from %s%s%s", o->value, o->from, *o->overrode ? "; " : "", o->overrode);
+        free(o->value);
+        free(o->from);
+        free(o->overrode);
+        o->value = nc_strdup(value);
+        o->from = nc_strdup(from);
+        o->overrode = history;
+        return;
+    }
+    nc_origin_add(p, field, value, from, "");
+}
+
+int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v, const char *format,
+                    ...) {
+    nc_auto_free char *place = v ? nc_origin_mark(docs, v->mark) : nc_strdup("");
+    va_list ap;
+    int r;
+
+    va_start(ap, format);
+    r = nc_err_setv(err, NC_ERR_CONFIG, EINVAL, format, ap);
+    va_end(ap);
+    if (*place)
+        nc_err_wrap(err, "%s", place);
+    return r;
+}
+
+void nc_reasons_put(struct nc_reasons *r, const char *path, const char *text) {
+    struct nc_reason *reason = nc_append(&r->v, &r->n);
+
+    *reason = (struct nc_reason){nc_strdup(path), nc_strdup(text)};
+}
+
+const char *nc_reasons_get(const struct nc_reasons *r, const char *path) {
+    for (size_t i = r->n; i > 0; i--)
+        if (nc_streq(r->v[i - 1].path, path))
+            return r->v[i - 1].text;
+    return "built-in default";
+}
+
+void nc_reasons_done(struct nc_reasons *r) {
+    for (size_t i = 0; i < r->n; i++) {
+        free(r->v[i].path);
+        free(r->v[i].text);
+    }
+    free(r->v);
+    *r = (struct nc_reasons){0};
+}
+
+/* Scalars as they are written, everything else as compact JSON, both bounded. */
+static char *value_text(const struct nc_value *v) {
+    char buf[32];
+    const char *scalar = nc_value_scalar_text(v, buf);
+    struct nc_buf json = NC_BUF_INIT;
+    size_t n;
+
+    if (scalar)
+        nc_buf_puts(&json, scalar);
+    else
+        nc_json_write(&json, v, 0);
+    n = json.len;
+    if (n > MAX_VALUE_TEXT) {
+        for (n = MAX_VALUE_TEXT; n > 0 && ((unsigned char)json.data[n] & 0xc0) == 0x80; n--)
+            ; /* not in the middle of a character */
+        json.len = n;
+        json.data[n] = '\0';
+        nc_buf_puts(&json, "…");
+    }
+    return nc_buf_steal(&json);
+}
+
+static void append_history(struct nc_buf *history, const struct nc_value *v, const char *from) {
+    nc_auto_free char *text = value_text(v);
+
+    nc_buf_printf(history, "%s%s from %s", history->len ? "; " : "", text, from);
+}
+
+struct search {
+    const struct nc_documents *docs;
+    const struct nc_layers *layers;
+};
+
+static char *flag_origin(const struct search *s, const char *field, struct nc_mark mark) {
+    const char *name = nc_flag_of_field(field);
+    nc_auto_free char *place = nc_origin_mark(s->docs, mark);
+
+    return nc_asprintf("flag --%s%s%s", name ? name : field, *place ? " of " : "", place);
+}
+
+static char *user_origin(const struct search *s, struct nc_mark mark) {
+    char *place = nc_origin_mark(s->docs, mark);
+
+    if (*place)
+        return place;
+    free(place);
+    return nc_strdup("the user's kubelet configuration");
+}
+
+/* `path` is dotted for reasons and the name; the three values are this field's in each layer, NULL where a layer has none. */
+static void add_field(struct nc_plan *p, const struct search *s, const char *path, const char *top,
+                      const struct nc_value *final, const struct nc_value *in[static 3]) {
+    nc_auto_free char *from = NULL, *text = value_text(final), *field = nc_asprintf("kubelet.%s", path);
+    struct nc_buf history = NC_BUF_INIT;
+
+    for (size_t layer = 0; layer < 3; layer++) {
+        nc_auto_free char *origin = NULL;
+        if (!in[layer])
+            continue;
+        if (layer == 0)
+            origin = flag_origin(s, top, in[layer]->mark);
+        else if (layer == 1)
+            origin = user_origin(s, in[layer]->mark);
+        else
+            origin = nc_strdup(nc_reasons_get(s->layers->reasons, path));
+        if (from)
+            append_history(&history, in[layer], origin);
+        else
+            from = nc_steal(&origin);
+        for (const struct nc_value *old = in[layer]->overrode; layer == 1 && old; old = old->overrode) {
+            nc_auto_free char *older = user_origin(s, old->mark);
+            append_history(&history, old, older);
+        }
+    }
+    nc_origin_add(p, field, text, from ? from : "built-in default", history.len ? history.data : "");
+    nc_buf_done(&history);
+}
+
+void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs, const struct nc_layers *layers) {
+    const struct search s = {docs, layers};
+
+    for (size_t i = 0; i < p->kubelet_effective->n; i++) {
+        const struct nc_member *m = &p->kubelet_effective->members[i];
+        const struct nc_value *in[3] = {nc_value_get(layers->flags, m->key), nc_value_get(layers->user, m->key),
+                                        nc_value_get(layers->base, m->key)};
+        add_field(p, &s, m->key, m->key, m->value, in);
+        for (size_t k = 0; m->value->type == NC_VALUE_MAP && k < m->value->n; k++) {
+            const struct nc_member *sub = &m->value->members[k];
+            const struct nc_value *below[3] = {nc_value_get(in[0], sub->key), nc_value_get(in[1], sub->key),
+                                               nc_value_get(in[2], sub->key)};
+            nc_auto_free char *path = nc_asprintf("%s.%s", m->key, sub->key);
+            add_field(p, &s, path, m->key, sub->value, below);
+        }
+    }
+}

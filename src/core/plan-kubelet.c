@@ -1,0 +1,265 @@
+/*
+ * The plan's part about kubelet: its configuration in layers and its flags.
+ *
+ * The base is what the plan computes without the user's map; the map goes into the drop-in; what kubelet will see is the
+ * drop-in laid over the base as an RFC 7386 merge patch (kubelet 1.29 and later), and its flags over that.
+ *
+ * kubelet 1.28 is different: it fills each drop-in with defaults before it lays it over the base, and never lets a false
+ * or a 0 of the drop-in win (mergo in cmd/kubelet/app/server.go). A drop-in of three fields would reset cgroupDriver and
+ * maxPods. So for 1.28 both files carry the whole result: there is nothing left to reset.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cidr.h"
+#include "kubelet.h"
+#include "labels.h"
+#include "nc/str.h"
+#include "planner.h"
+#include "reserve.h"
+
+#define FIRST_MERGE_PATCH_MINOR 29
+#define FIRST_STABLE_DROPIN_MINOR 30
+
+/* kubelet reads these as maps of text: an unquoted number of a YAML document would stop it. */
+static void quote_numbers(struct nc_value *map) {
+    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
+        struct nc_value *v = map->members[i].value, *text;
+        char buf[32];
+        if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
+            continue;
+        text = nc_value_new_string(nc_value_scalar_text(v, buf));
+        text->mark = v->mark;
+        nc_value_set(map, map->members[i].key, text);
+    }
+}
+
+int nc_plan_user_map(struct nc_planner *s) {
+    static const char *const text_maps[] = {"kubeReserved",            "systemReserved",         "evictionHard",
+                                            "evictionSoft",            "evictionMinimumReclaim", "evictionSoftGracePeriod"};
+    const struct nc_value *given = s->config->kubelet;
+    struct nc_value *user;
+
+    if (!given || given->type == NC_VALUE_NULL || (given->type == NC_VALUE_MAP && given->n == 0))
+        return 0;
+    if (given->type != NC_VALUE_MAP)
+        return nc_origin_error(s->err, s->docs, given, "kubelet.config: a map is needed");
+    user = nc_value_copy(given);
+    if (nc_value_remove(user, "containerRuntime"))
+        nc_strv_add(&s->plan.warnings, "kubelet.containerRuntime is ignored: it went away with v1alpha5, containerd is used");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(text_maps); i++)
+        quote_numbers(nc_value_get(user, text_maps[i]));
+    if (nc_value_get(user, "registerWithTaints")) { /* lists replace: the drop-in must have all of them */
+        struct nc_value *all = nc_taints_tree(s->plan.taints, s->plan.n_taints);
+        struct nc_mark mark = nc_value_get(user, "registerWithTaints")->mark;
+        if (!all)
+            all = nc_value_new(NC_VALUE_LIST);
+        all->mark = mark;
+        nc_value_set(user, "registerWithTaints", all);
+    }
+    s->user = user->n > 0 ? user : nc_value_free(user);
+    return 0;
+}
+
+static int plan_cluster_dns(struct nc_planner *s) {
+    const char *cidr = s->config->cidr;
+    int r;
+
+    if (!cidr)
+        return 0;
+    r = nc_cidr_dns(cidr, s->cluster_dns, sizeof(s->cluster_dns));
+    if (r == -ERANGE)
+        return nc_err_set(s->err, NC_ERR_CONFIG, ERANGE,
+                          "cluster.cidr: %.64s is too small to hold the DNS service's address (network + 10)", cidr);
+    if (r < 0) {
+        nc_auto_free char *quoted = nc_quote(cidr, strlen(cidr));
+        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "cluster.cidr: %s is no CIDR (\"10.100.0.0/16\")", quoted);
+    }
+    nc_reasons_put(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");
+    return 0;
+}
+
+/* maxPods as it will be: flags, then the user's map, then the plan's. */
+static int64_t final_max_pods(const struct nc_planner *s) {
+    const struct nc_value *flag = nc_value_get(s->flag_tree, "maxPods"), *user = nc_value_get(s->user, "maxPods");
+
+    if (flag && flag->type == NC_VALUE_INT)
+        return flag->integer;
+    return user && user->type == NC_VALUE_INT ? user->integer : s->pods.base;
+}
+
+/* AgentConfig's keys over the policy's. */
+static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc_value *keys, const char *field) {
+    for (size_t i = 0; keys && keys->type == NC_VALUE_MAP && i < keys->n; i++) {
+        nc_auto_free char *path = nc_asprintf("%s.%s", field, keys->members[i].key);
+        nc_auto_free char *place = nc_origin_mark(s->docs, keys->members[i].value->mark);
+        if (!*map)
+            *map = nc_value_new(NC_VALUE_MAP);
+        nc_value_set(*map, keys->members[i].key, nc_value_copy(keys->members[i].value));
+        nc_reasons_put(&s->reasons, path, *place ? place : "reservation of the configuration");
+    }
+    quote_numbers(*map);
+}
+
+static const char *policy_name(enum nc_reservation policy) {
+    switch (policy) {
+    case NC_RESERVATION_ACTUAL:
+        return "actual";
+    case NC_RESERVATION_GKE:
+        return "gke";
+    case NC_RESERVATION_AKS:
+        return "aks";
+    case NC_RESERVATION_AUTO_MODE:
+        return "auto-mode";
+    case NC_RESERVATION_EXPLICIT:
+        return "explicit";
+    case NC_RESERVATION_KARPENTER:
+        break;
+    }
+    return "karpenter";
+}
+
+static void reserve_reasons(struct nc_planner *s, const struct nc_reserve_input *in) {
+    static const char *const fields[] = {"kubeReserved", "kubeReserved.cpu", "kubeReserved.memory",
+                                         "kubeReserved.ephemeral-storage", "systemReserved", "systemReserved.cpu",
+                                         "systemReserved.memory"};
+    int64_t pods = in->policy == NC_RESERVATION_ACTUAL || in->policy == NC_RESERVATION_AKS ? in->final_pods
+                                                                                           : in->planned_pods;
+    nc_auto_free char *text = nc_asprintf("reservation policy %s for %lld CPUs and %lld pods", policy_name(in->policy),
+                                          (long long)in->cpus, (long long)pods);
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
+        nc_reasons_put(&s->reasons, fields[i], text);
+}
+
+static int reserve(struct nc_planner *s, struct nc_value **kube, struct nc_value **system) {
+    const struct nc_facts *f = s->facts;
+    struct nc_reserve_input in = {
+        .policy = s->config->reservation,
+        .cpus = f->cpus > 0 ? f->cpus : s->plan.type.vcpus,
+        .mem_total_bytes = f->mem_total_bytes,
+        .planned_pods = s->pods.reserved,
+        .final_pods = final_max_pods(s),
+        .kubelet_minor = s->plan.kubelet_minor,
+    };
+    struct nc_resources k, y;
+    int r;
+
+    if (in.cpus <= 0)
+        nc_strv_add(&s->plan.warnings, "kubeReserved: the number of CPUs is not known: none is reserved");
+    r = nc_reserve(&in, &k, &y, s->err);
+    if (r < 0)
+        return r;
+    reserve_reasons(s, &in);
+    *kube = nc_reserve_tree(&k);
+    *system = nc_reserve_tree(&y);
+    overlay(s, kube, s->config->kube_reserved, "kubeReserved");
+    overlay(s, system, s->config->system_reserved, "systemReserved");
+    return 0;
+}
+
+static int make_computed(struct nc_planner *s) {
+    nc_auto_value struct nc_value *kube = NULL, *system = NULL;
+    int r = plan_cluster_dns(s);
+
+    if (r == 0)
+        r = reserve(s, &kube, &system);
+    if (r < 0)
+        return r;
+    nc_reasons_put(&s->reasons, "maxPods", s->pods.from);
+    nc_reasons_put(&s->reasons, "providerID", "availability zone and instance id");
+    nc_reasons_put(&s->reasons, "registerWithTaints", "the taints of all places");
+    s->computed = nc_kubelet_base(
+        &(struct nc_kubelet_input){
+            .config = s->config,
+            .minor = s->plan.kubelet_minor,
+            .provider_id = s->plan.provider_id,
+            .cluster_dns = *s->cluster_dns ? s->cluster_dns : NULL,
+            .max_pods = s->pods.base,
+            .kube_reserved = kube,
+            .system_reserved = system,
+            .taints = s->plan.taints,
+            .n_taints = s->plan.n_taints,
+            .user = s->user,
+            .flags = s->flag_tree,
+        },
+        &s->reasons);
+    return 0;
+}
+
+int nc_plan_kubelet(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    nc_auto_value struct nc_value *dropin = s->user ? nc_kubelet_dropin(s->user) : NULL;
+    struct nc_value *merged;
+    int r = make_computed(s);
+
+    if (r < 0)
+        return r;
+    merged = nc_value_copy(s->computed);
+    if (dropin)
+        nc_value_merge_patch(merged, dropin);
+    if (p->kubelet_minor < FIRST_MERGE_PATCH_MINOR && dropin) {
+        p->kubelet_base = nc_value_copy(merged);
+        p->kubelet_dropin = nc_value_copy(merged);
+    } else {
+        p->kubelet_base = nc_value_copy(s->computed);
+        p->kubelet_dropin = nc_steal(&dropin);
+    }
+    p->dropin_env_alpha = p->kubelet_dropin && p->kubelet_minor < FIRST_STABLE_DROPIN_MINOR;
+    nc_flags_apply(merged, s->flag_tree);
+    p->kubelet_effective = merged;
+    return nc_kubelet_check(merged, s->docs, s->err);
+}
+
+/* One flag of ours, unless the user gives it himself. */
+static void add_flag(struct nc_planner *s, const char *name, const char *value) {
+    if (value && !nc_flags_find(&s->flags, name))
+        nc_strv_addf(&s->plan.flags, "--%s=%s", name, value);
+}
+
+static char *labels_text(const struct nc_plan *p) {
+    struct nc_buf text = NC_BUF_INIT;
+
+    if (p->n_labels == 0)
+        return NULL;
+    for (size_t i = 0; i < p->n_labels; i++)
+        nc_buf_printf(&text, "%s%s=%s", i ? "," : "", p->labels[i].key, p->labels[i].value);
+    return nc_buf_steal(&text);
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void nc_plan_flags(struct nc_planner *s) {
+    const struct nc_config *c = s->config;
+    struct nc_plan *p = &s->plan;
+    nc_auto_free char *labels = labels_text(p);
+    const char *kubeconfig = c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig ? c->kubeconfig : "/var/lib/kubelet/kubeconfig";
+
+    /* The node is an EC2 instance on every kind of cluster, so a cloud controller is expected; a cluster that has none
+     * says --cloud-provider= in kubelet.flags, else the uninitialized taint stays. */
+    add_flag(s, "cloud-provider", "external");
+    add_flag(s, "config", "/etc/kubernetes/kubelet/config.json");
+    if (p->kubelet_dropin) /* kubelet does not start where the folder is missing */
+        add_flag(s, "config-dir", "/etc/kubernetes/kubelet/config.json.d");
+    add_flag(s, "hostname-override", p->node_name);
+    add_flag(s, "kubeconfig", kubeconfig);
+    if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN)
+        add_flag(s, "bootstrap-kubeconfig", "/etc/kubernetes/kubelet/bootstrap-kubeconfig");
+    if (p->credential_provider) {
+        add_flag(s, "image-credential-provider-bin-dir", s->facts->ecr_credential_provider_dir);
+        add_flag(s, "image-credential-provider-config", "/etc/kubernetes/image-credential-provider.json");
+    }
+    add_flag(s, "node-ip", p->node_ip);
+    add_flag(s, "runtime-cgroups", "/runtime.slice/containerd.service");
+    if (labels)
+        nc_strv_addf(&p->flags, "--node-labels=%s", labels);
+    qsort(p->flags.v, p->flags.n, sizeof(*p->flags.v), by_text);
+    for (size_t i = 0; i < s->flags.n; i++) {
+        const struct nc_flag *f = &s->flags.v[i];
+        if (!nc_streq(f->name, "node-labels") && !nc_streq(f->name, "register-with-taints"))
+            nc_strv_add(&p->user_flags, f->argument);
+    }
+}

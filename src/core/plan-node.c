@@ -1,0 +1,308 @@
+/*
+ * The plan's part about the node as an object: its name, providerID and address, its labels, its taints.
+ *
+ * Each is put layer by layer, weakest first (NodeClaim, documents, flags), and each layer leaves its trace in the origins.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "cidr.h"
+#include "labels.h"
+#include "naming.h"
+#include "nc/str.h"
+#include "planner.h"
+
+#define UNREGISTERED "karpenter.sh/unregistered"
+#define DO_NOT_SYNC "karpenter.sh/do-not-sync-taints"
+
+static char *flag_place(const struct nc_planner *s, const char *name, struct nc_mark mark) {
+    nc_auto_free char *place = nc_origin_mark(s->docs, mark);
+
+    return nc_asprintf("flag --%s%s%s", name, *place ? " of " : "", place);
+}
+
+/* A flag of the user's that says what the plan would say: it wins, as it would in kubelet. */
+static const char *flag_value(const struct nc_planner *s, const char *name, char **ret_from) {
+    const struct nc_flag *f = nc_flags_find(&s->flags, name);
+
+    if (!f || !f->value || !*f->value)
+        return NULL;
+    *ret_from = flag_place(s, name, f->mark);
+    return f->value;
+}
+
+static int plan_name(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    nc_auto_free char *flag_from = NULL;
+    const char *flag = flag_value(s, "hostname-override", &flag_from);
+    char from[96] = "";
+    int r;
+
+    if (flag && !nc_is_dns_subdomain(flag, strlen(flag))) {
+        nc_auto_free char *quoted = nc_quote(flag, strlen(flag));
+        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s is no node name", flag_from, quoted);
+    }
+    if (flag) {
+        p->node_name = nc_strdup(flag);
+        nc_origin_put(p, "node.name", flag, flag_from);
+        return 0;
+    }
+    r = nc_name_decide(s->facts, s->config, &p->node_name, from, sizeof(from), &p->warnings, s->err);
+    if (r == 0)
+        nc_origin_put(p, "node.name", p->node_name, from);
+    return r;
+}
+
+int nc_plan_identity(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    nc_auto_free char *flag_from = NULL;
+    const char *flag = flag_value(s, "provider-id", &flag_from);
+    char from[96] = "";
+    int r = plan_name(s);
+
+    if (r < 0)
+        return r;
+    if (flag) {
+        p->provider_id = nc_strdup(flag);
+        nc_origin_put(p, "providerID", flag, flag_from);
+        return 0;
+    }
+    r = nc_provider_id_decide(s->facts, s->config, &p->provider_id, from, sizeof(from), s->err);
+    if (r == 0)
+        nc_origin_put(p, "providerID", p->provider_id, from);
+    return r;
+}
+
+static void put_origin(struct nc_planner *s, const char *format, const char *key, const char *value, const char *from) {
+    nc_auto_free char *field = nc_asprintf("%s[%s]", format, key);
+
+    nc_origin_put(&s->plan, field, value, from);
+}
+
+static void hold_back(struct nc_planner *s, const char *key, const char *value, struct nc_mark mark, const char *from,
+                      const char *why) {
+    free(nc_labels_put(&s->plan.held_back, &s->plan.n_held_back, key, value, mark));
+    nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", key, value, from, why);
+}
+
+/* One label of one layer. */
+static int put_label(struct nc_planner *s, const struct nc_label *l, const char *from) {
+    const char *value = l->value ? l->value : "", *refusal = nc_label_refusal(l->key);
+    char why[256];
+
+    if (!nc_label_is_valid(l->key, value, why, sizeof(why)))
+        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s", from, why);
+    if (refusal) {
+        hold_back(s, l->key, value, l->mark, from, refusal);
+        return 0;
+    }
+    free(nc_labels_put(&s->plan.labels, &s->plan.n_labels, l->key, value, l->mark));
+    put_origin(s, "labels", l->key, value, from);
+    return 0;
+}
+
+static int put_labels(struct nc_planner *s, const struct nc_label *labels, size_t n, const char *layer) {
+    for (size_t i = 0; i < n; i++) {
+        nc_auto_free char *place = nc_origin_mark(s->docs, labels[i].mark);
+        int r = put_label(s, &labels[i], *place ? place : layer);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Every --node-labels adds up, in kubelet as here. */
+static int put_flag_labels(struct nc_planner *s) {
+    for (size_t i = 0; i < s->flags.n; i++) {
+        const struct nc_flag *f = &s->flags.v[i];
+        nc_auto_free char *from = NULL;
+        struct nc_label *labels = NULL;
+        size_t n = 0;
+        int r;
+        if (!nc_streq(f->name, "node-labels") || !f->value)
+            continue;
+        from = flag_place(s, f->name, f->mark);
+        r = nc_labels_parse(f->value, f->mark, &labels, &n, s->err);
+        if (r < 0)
+            nc_err_wrap(s->err, "%s", from);
+        for (size_t k = 0; r == 0 && k < n; k++)
+            r = put_label(s, &labels[k], from);
+        nc_labels_free(labels, n);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Keys that only Karpenter and EKS Auto Mode give to a node. */
+static bool is_karpenter_label(const char *key) {
+    static const char *const keys[] = {"karpenter.sh/nodepool",         "karpenter.sh/provisioner-name",
+                                       "karpenter.sh/capacity-type",    DO_NOT_SYNC,
+                                       "karpenter.k8s.aws/ec2nodeclass", "eks.amazonaws.com/nodeclass"};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
+        if (nc_streq(key, keys[i]))
+            return true;
+    return false;
+}
+
+static bool has_label(const struct nc_plan *p, const char *key) {
+    for (size_t i = 0; i < p->n_labels; i++)
+        if (nc_streq(p->labels[i].key, key))
+            return true;
+    return false;
+}
+
+int nc_plan_labels(struct nc_planner *s) {
+    const struct nc_config *c = s->config;
+    struct nc_plan *p = &s->plan;
+    int r = 0;
+
+    if (s->facts->has_nvidia && p->kubelet_minor >= 35) {
+        struct nc_label gpu = {(char *)"nvidia.com/gpu.present", (char *)"true", {0}};
+        r = put_label(s, &gpu, "NVIDIA device, kubelet 1.35 and later");
+    }
+    if (r == 0 && c->has_claim_document)
+        r = put_labels(s, c->claim.labels, c->claim.n_labels, "NodeClaim");
+    if (r == 0)
+        r = put_labels(s, c->labels, c->n_labels, "node.labels of the configuration");
+    if (r == 0)
+        r = put_flag_labels(s);
+    if (r < 0)
+        return r;
+    p->belongs_to_claim = c->has_claim_document;
+    for (size_t i = 0; i < p->n_labels; i++)
+        p->belongs_to_claim |= is_karpenter_label(p->labels[i].key);
+    /* All of the claim's taints are registered here, so Karpenter must not put back a startup taint that was taken off. */
+    if (c->has_claim_document && c->claim.n_taints > 0 && !has_label(p, DO_NOT_SYNC)) {
+        struct nc_label sync = {(char *)DO_NOT_SYNC, (char *)"true", {0}};
+        r = put_label(s, &sync, "the node registers the NodeClaim's taints itself");
+    }
+    nc_labels_sort(p->labels, p->n_labels);
+    nc_labels_sort(p->held_back, p->n_held_back);
+    return r;
+}
+
+static bool is_unregistered(const struct nc_taint *t) {
+    return nc_streq(t->key, UNREGISTERED) && nc_streq(t->effect, "NoExecute");
+}
+
+static void taint_origin(struct nc_planner *s, const struct nc_taint *t, const char *from) {
+    nc_auto_free char *key = nc_asprintf("%s:%s", t->key, t->effect);
+
+    put_origin(s, "taints", key, t->value ? t->value : "", from);
+}
+
+/* One layer. The unregistered taint is only noted: it comes last. */
+static int put_taints(struct nc_planner *s, const struct nc_taint *taints, size_t n, const char *layer) {
+    for (size_t i = 0; i < n; i++) {
+        nc_auto_free char *place = nc_origin_mark(s->docs, taints[i].mark);
+        const char *from = *place ? place : layer;
+        char why[384];
+        if (!nc_taint_is_valid(&taints[i], why, sizeof(why)))
+            return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: taint %s", from, why);
+        taint_origin(s, &taints[i], from);
+        if (is_unregistered(&taints[i]))
+            s->plan.belongs_to_claim = true;
+        else
+            free(nc_taints_put(&s->plan.taints, &s->plan.n_taints, &taints[i]));
+    }
+    return 0;
+}
+
+static int put_user_taints(struct nc_planner *s) {
+    const struct nc_value *list = nc_value_get(s->config->kubelet, "registerWithTaints");
+    struct nc_taint *taints = NULL;
+    size_t n = 0;
+    int r = nc_taints_read(list, "kubelet.registerWithTaints", &taints, &n, s->err);
+
+    if (r < 0 && list) {
+        nc_auto_free char *place = nc_origin_mark(s->docs, list->mark);
+        if (*place)
+            nc_err_wrap(s->err, "%s", place);
+    }
+    if (r == 0)
+        r = put_taints(s, taints, n, "kubelet.registerWithTaints");
+    nc_taints_free(taints, n);
+    return r;
+}
+
+static int put_flag_taints(struct nc_planner *s) {
+    for (size_t i = 0; i < s->flags.n; i++) {
+        const struct nc_flag *f = &s->flags.v[i];
+        nc_auto_free char *from = NULL;
+        struct nc_taint *taints = NULL;
+        size_t n = 0;
+        int r;
+        if (!nc_streq(f->name, "register-with-taints") || !f->value)
+            continue;
+        from = flag_place(s, f->name, f->mark);
+        r = nc_taints_parse(f->value, (struct nc_mark){0}, &taints, &n, s->err);
+        if (r < 0)
+            nc_err_wrap(s->err, "%s", from);
+        else
+            r = put_taints(s, taints, n, from);
+        nc_taints_free(taints, n);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int nc_plan_taints(struct nc_planner *s) {
+    const struct nc_config *c = s->config;
+    struct nc_taint unregistered = {(char *)UNREGISTERED, (char *)"", (char *)"NoExecute", {0}};
+    int r = 0;
+
+    if (c->has_claim_document)
+        r = put_taints(s, c->claim.taints, c->claim.n_taints, "NodeClaim");
+    if (r == 0)
+        r = put_taints(s, c->taints, c->n_taints, "node.taints of the configuration");
+    if (r == 0)
+        r = put_user_taints(s);
+    if (r == 0)
+        r = put_flag_taints(s);
+    if (r < 0 || !s->plan.belongs_to_claim)
+        return r;
+    for (size_t i = 0; i < s->plan.n_origins; i++)
+        if (nc_streq(s->plan.origins[i].field, "taints[" UNREGISTERED ":NoExecute]"))
+            r = 1; /* a document said it already */
+    if (r == 0)
+        taint_origin(s, &unregistered, "the node belongs to a NodeClaim");
+    free(nc_taints_put(&s->plan.taints, &s->plan.n_taints, &unregistered));
+    return 0;
+}
+
+/* The services' family decides which address the node takes: EKS clusters have one family only. */
+static int service_family(const struct nc_planner *s) {
+    const struct nc_value *dns = nc_value_get(s->plan.kubelet_effective, "clusterDNS");
+
+    if (s->config->cidr)
+        return nc_address_family(s->config->cidr);
+    return dns && dns->n > 0 && dns->type == NC_VALUE_LIST ? nc_address_family(nc_value_string(dns->items[0])) : 0;
+}
+
+int nc_plan_network(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    nc_auto_free char *flag_from = NULL;
+    const char *flag = flag_value(s, "node-ip", &flag_from);
+    const struct nc_value *dns = nc_value_get(p->kubelet_effective, "clusterDNS");
+    int family = service_family(s);
+    const char *address = flag ? flag : nc_node_ip_of_family(s->facts, family);
+
+    for (size_t i = 0; dns && dns->type == NC_VALUE_LIST && i < dns->n; i++) {
+        const char *text = nc_value_string(dns->items[i]);
+        if (nc_address_family(text) == 0 || strchr(text, '/'))
+            return nc_origin_error(s->err, s->docs, dns->items[i], "kubelet.clusterDNS: an IP address is needed");
+        nc_strv_add(&p->cluster_dns, text);
+    }
+    if (p->cluster_dns.n == 0)
+        nc_strv_add(&p->warnings, "clusterDNS: neither cluster.cidr nor kubelet.config.clusterDNS is set: pods get the node's resolver");
+    if (address) {
+        p->node_ip = nc_strdup(address);
+        nc_origin_put(p, "node.ip", address, flag ? flag_from : family == 6 ? "IMDS ipv6s" : "IMDS local-ipv4");
+    } else {
+        nc_strv_addf(&p->warnings, "node-ip: this instance has no IPv%d address: kubelet chooses one", family == 6 ? 6 : 4);
+    }
+    return 0;
+}

@@ -1,0 +1,237 @@
+/*
+ * The plan: facts and configuration in, everything that is to be written out.
+ *
+ * nc_plan_make() is the list of steps, in the order in which they need each other; each step lives beside its rules.
+ * Nothing here looks at a clock, a file or the network.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "instance-types.h"
+#include "kubelet.h"
+#include "labels.h"
+#include "nc/quantity.h"
+#include "nc/str.h"
+#include "planner.h"
+#include "predict.h"
+#include "reserve.h"
+
+#define LOGIND_DEFAULT_USEC ((uint64_t)5 * 1000000)
+
+void nc_plan_done(struct nc_plan *p) {
+    free(p->node_name);
+    free(p->provider_id);
+    free(p->node_ip);
+    free(p->kubelet_version);
+    nc_strv_done(&p->cluster_dns);
+    nc_labels_free(p->labels, p->n_labels);
+    nc_labels_free(p->held_back, p->n_held_back);
+    nc_taints_free(p->taints, p->n_taints);
+    nc_value_free(p->kubelet_base);
+    nc_value_free(p->kubelet_dropin);
+    nc_value_free(p->kubelet_effective);
+    nc_strv_done(&p->flags);
+    nc_strv_done(&p->user_flags);
+    for (size_t i = 0; i < p->n_origins; i++) {
+        free(p->origins[i].field);
+        free(p->origins[i].value);
+        free(p->origins[i].from);
+        free(p->origins[i].overrode);
+    }
+    free(p->origins);
+    nc_strv_done(&p->warnings);
+    *p = (struct nc_plan)NC_PLAN_INIT;
+}
+
+static void planner_done(struct nc_planner *s) {
+    nc_flags_done(&s->flags);
+    nc_value_free(s->flag_tree);
+    nc_value_free(s->user);
+    nc_value_free(s->computed);
+    nc_reasons_done(&s->reasons);
+    nc_plan_done(&s->plan);
+}
+
+static int plan_version(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    const char *text = s->facts->kubelet_version;
+    int r;
+
+    if (!text) {
+        r = nc_err_set(s->err, NC_ERR_HOST, ENOENT, "kubelet's version is not known");
+        nc_err_remedy(s->err, "install kubelet, or say --kubelet-version");
+        return r;
+    }
+    if (nc_kubelet_version_parse(text, &p->kubelet_minor, &p->kubelet_version) < 0) {
+        nc_auto_free char *quoted = nc_quote(text, strlen(text));
+        return nc_err_set(s->err, NC_ERR_HOST, EINVAL, "kubelet's version: %s is no version 1.N", quoted);
+    }
+    if (p->kubelet_minor < NC_KUBELET_FIRST_MINOR)
+        return nc_err_set(s->err, NC_ERR_HOST, ENOTSUP, "kubelet %s is older than 1.%d: not supported",
+                          p->kubelet_version, NC_KUBELET_FIRST_MINOR);
+    if (p->kubelet_minor > NC_KUBELET_LAST_MINOR)
+        nc_strv_addf(&p->warnings, "kubelet %s is newer than 1.%d: treated as that one", p->kubelet_version,
+                     NC_KUBELET_LAST_MINOR);
+    return 0;
+}
+
+static void plan_type(struct nc_planner *s) {
+    const struct nc_facts *f = s->facts;
+    struct nc_instance_type *type = &s->plan.type;
+    const char *name = f->instance_type ? f->instance_type : "";
+    struct nc_instance_type row;
+
+    if (nc_instance_type_row(s->types, s->n_types, name, &row) == NC_TYPE_ROW_BAD)
+        nc_strv_addf(&s->plan.warnings, "instance table: the row of %s cannot be read: ignored", name);
+    if (s->config->ec2 == NC_EC2_ALWAYS && f->described_type.name[0])
+        *type = f->described_type;
+    else if (!nc_instance_type_find(s->types, s->n_types, name, type))
+        *type = f->described_type;
+}
+
+static int plan_user_flags(struct nc_planner *s) {
+    int r = nc_flags_parse(&s->config->kubelet_flags, s->config->kubelet_flag_marks, &s->flags, s->err);
+
+    return r < 0 ? r : nc_flags_tree(&s->flags, &s->flag_tree, s->err);
+}
+
+/* The type of the table may be known while pods have to come from elsewhere: the table's row, not EC2's answer, is
+ * what "known" means to the fallback order. */
+static int plan_pods(struct nc_planner *s) {
+    const struct nc_facts *f = s->facts;
+    struct nc_instance_type from_table = {0};
+
+    if (s->config->ec2 == NC_EC2_ALWAYS && f->described_type.name[0])
+        from_table = f->described_type;
+    else if (f->instance_type)
+        nc_instance_type_find(s->types, s->n_types, f->instance_type, &from_table);
+    s->plan.eni_pods = nc_max_pods_eni(&s->plan.type);
+    return nc_max_pods_decide(f, s->config, &from_table, &s->pods, &s->plan.warnings, s->err);
+}
+
+static int plan_resources(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    const struct nc_value *pods = nc_value_get(p->kubelet_effective, "maxPods");
+    int r;
+
+    p->max_pods = pods && pods->type == NC_VALUE_INT ? pods->integer : 110;
+    r = nc_reserve_read(nc_value_get(p->kubelet_effective, "kubeReserved"), "kubeReserved", &p->kube_reserved, s->err);
+    if (r == 0)
+        r = nc_reserve_read(nc_value_get(p->kubelet_effective, "systemReserved"), "systemReserved", &p->system_reserved,
+                            s->err);
+    if (r == 0)
+        r = nc_predict_kubelet(s->facts, p->kubelet_effective, s->docs, &p->capacity, &p->allocatable, s->err);
+    return r;
+}
+
+/* The sum of the periods by priority, or the one period. */
+static uint64_t shutdown_usec(const struct nc_value *kubelet) {
+    const struct nc_value *list = nc_value_get(kubelet, "shutdownGracePeriodByPodPriority");
+    uint64_t usec = 0;
+
+    if (nc_kubelet_duration(kubelet, "shutdownGracePeriod", &usec) && usec > 0)
+        return usec;
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
+        const struct nc_value *seconds = nc_value_get(list->items[i], "shutdownGracePeriodSeconds");
+        if (seconds && seconds->type == NC_VALUE_INT && seconds->integer > 0 && seconds->integer < INT32_MAX)
+            usec += (uint64_t)seconds->integer * 1000000;
+    }
+    return usec;
+}
+
+static void plan_logind(struct nc_planner *s) {
+    uint64_t wanted = shutdown_usec(s->plan.kubelet_effective);
+    uint64_t there = s->facts->logind_inhibit_delay_usec;
+
+    s->plan.logind_delay_usec = wanted > (there ? there : LOGIND_DEFAULT_USEC) ? wanted : 0;
+}
+
+static void add_resources(struct nc_plan *p, const char *prefix, const struct nc_resources *r, const char *from) {
+    static const char *const names[] = {"cpu", "memory", "ephemeral-storage", "pods"};
+    const int64_t values[] = {r->cpu_millicores, r->memory_bytes, r->ephemeral_bytes, r->pods};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
+        nc_auto_free char *field = nc_asprintf("%s.%s", prefix, names[i]);
+        char text[32];
+        if (values[i] < 0)
+            continue;
+        if (i == 0)
+            nc_quantity_format_milli(values[i], text);
+        else if (i == 3)
+            snprintf(text, sizeof(text), "%lld", (long long)values[i]);
+        else
+            nc_quantity_format_bytes(values[i], text);
+        nc_origin_add(p, field, text, from, "");
+    }
+}
+
+static void plan_origins(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    const struct nc_layers layers = {s->computed, &s->reasons, s->user, s->flag_tree};
+    nc_auto_free char *from = nc_asprintf("Karpenter's formula for %s", p->type.name);
+    struct nc_resources capacity, allocatable;
+    size_t first = p->n_origins;
+
+    nc_origin_kubelet(p, s->docs, &layers);
+    for (size_t i = first; i < p->n_origins; i++) {
+        if (nc_streq(p->origins[i].field, "kubelet.maxPods")) {
+            nc_auto_free char *value = nc_strdup(p->origins[i].value), *why = nc_strdup(p->origins[i].from);
+            nc_auto_free char *overrode = nc_strdup(p->origins[i].overrode);
+            nc_origin_add(p, "maxPods", value, why, overrode);
+            break;
+        }
+    }
+    add_resources(p, "capacity", &p->capacity, "facts of this host");
+    add_resources(p, "allocatable", &p->allocatable, "capacity - kubeReserved - systemReserved - evictionHard");
+    if (!p->type.name[0])
+        return;
+    if (s->config->reservation == NC_RESERVATION_AUTO_MODE)
+        nc_predict_auto_mode(&p->type, p->capacity.ephemeral_bytes, &capacity, &allocatable);
+    else
+        nc_predict_karpenter(&p->type, s->user, p->capacity.ephemeral_bytes, &capacity, &allocatable);
+    add_resources(p, "karpenter.capacity", &capacity, from);
+    add_resources(p, "karpenter.allocatable", &allocatable, from);
+}
+
+static int make(struct nc_planner *s) {
+    static int (*const steps[])(struct nc_planner *) = {
+        plan_version,   plan_user_flags, nc_plan_identity, nc_plan_labels,  nc_plan_taints,
+        nc_plan_user_map, plan_pods,     nc_plan_kubelet,  nc_plan_network, plan_resources,
+    };
+
+    plan_type(s);
+    s->plan.credential_provider = s->facts->has_ecr_credential_provider && s->facts->ecr_credential_provider_dir;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(steps); i++) {
+        int r = steps[i](s);
+        if (r < 0)
+            return r;
+    }
+    nc_plan_flags(s);
+    plan_logind(s);
+    plan_origins(s);
+    return 0;
+}
+
+int nc_plan_make(const struct nc_facts *f, const struct nc_config *c, const struct nc_documents *docs, const char *types,
+                 size_t n_types, struct nc_plan *ret, struct nc_err *err) {
+    struct nc_planner s = {.facts = f, .config = c, .docs = docs, .types = types, .n_types = n_types, .err = err};
+    int r = make(&s);
+
+    if (r == 0) {
+        *ret = s.plan;
+        s.plan = (struct nc_plan)NC_PLAN_INIT;
+    }
+    planner_done(&s);
+    return r;
+}
+
+bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c, const char *types,
+                                 size_t n_types) {
+    struct nc_instance_type t;
+
+    if (c->ec2 == NC_EC2_NEVER || !f->instance_type || f->described_type.name[0])
+        return false;
+    if (c->ec2 == NC_EC2_ALWAYS)
+        return true;
+    return !nc_instance_type_find(types, n_types, f->instance_type, &t) || nc_max_pods_eni(&t) < 0;
+}

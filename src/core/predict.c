@@ -1,0 +1,224 @@
+/*
+ * Prediction of what the node will offer to pods.
+ *
+ * kubelet: allocatable = capacity - systemReserved - kubeReserved - evictionHard (memory.available, nodefs.available), per
+ * resource, never below zero (pkg/kubelet/cm, pkg/kubelet/nodestatus). Karpenter computes the same from the instance
+ * type before there is a host, with an estimate for the memory that the hypervisor keeps and other rounding
+ * (karpenter-provider-aws pkg/providers/instancetype/types.go). The two differ by design; having both makes the
+ * difference explainable.
+ */
+#include "predict.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "eviction.h"
+#include "maxpods.h"
+#include "nc/quantity.h"
+#include "nc/str.h"
+#include "origin.h"
+#include "reserve.h"
+
+#define MI ((int64_t)1 << 20)
+#define GI ((int64_t)1 << 30)
+#define ARM_MEMORY_MIB 64          /* Karpenter takes this off on arm64 first */
+#define OVERHEAD_PARTS_OF_1000 75  /* VM_MEMORY_OVERHEAD_PERCENT=0.075 */
+#define MAX_CPU 65536
+
+int nc_cpuset_count(const char *text, int64_t *ret) {
+    nc_auto_free char *copy = nc_strdup(text);
+    int64_t count = 0, last = -1;
+
+    for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
+        char *dash = strchr(item, '-');
+        uint64_t from, to;
+        if (dash)
+            *dash = '\0';
+        if (nc_parse_u64(item, &from) < 0 || from >= MAX_CPU)
+            return -EINVAL;
+        to = from;
+        if (dash && (nc_parse_u64(dash + 1, &to) < 0 || to >= MAX_CPU))
+            return -EINVAL;
+        if (to < from || (int64_t)from <= last) /* ascending: nothing is counted twice */
+            return -EINVAL;
+        count += (int64_t)(to - from) + 1;
+        last = (int64_t)to;
+    }
+    *ret = count;
+    return 0;
+}
+
+static int64_t int_of(const struct nc_value *kubelet, const char *field, int64_t otherwise) {
+    const struct nc_value *v = nc_value_get(kubelet, field);
+
+    return v && v->type == NC_VALUE_INT ? v->integer : otherwise;
+}
+
+static int64_t or_zero(int64_t v) {
+    return v < 0 ? 0 : v;
+}
+
+/* A threshold of evictionHard in bytes; 0 where there is none. */
+static int64_t evicted(const struct nc_value *kubelet, const char *signal, int64_t capacity, enum nc_percent_rule rule) {
+    const char *text = nc_value_string(nc_value_get(nc_value_get(kubelet, "evictionHard"), signal));
+    int64_t bytes;
+
+    return text && nc_eviction_bytes(text, capacity, rule, &bytes) == 0 ? bytes : 0;
+}
+
+struct subtraction {
+    const char *resource;
+    int64_t capacity, kube, system, eviction;
+};
+
+static int subtract(const struct subtraction *s, const struct nc_value *blame, const struct nc_documents *docs,
+                    int64_t *ret, struct nc_err *err) {
+    __int128 rest = (__int128)s->capacity - or_zero(s->kube) - or_zero(s->system) - s->eviction;
+
+    *ret = -1;
+    if (s->capacity < 0)
+        return 0;
+    if (rest < 0)
+        return nc_origin_error(err, docs, blame,
+                               "kubelet.kubeReserved, systemReserved, evictionHard: %s: more is kept back than the %lld there is",
+                               s->resource, (long long)s->capacity);
+    *ret = (int64_t)rest;
+    return 0;
+}
+
+/* reservedSystemCPUs replaces the CPU of both reservations (cmd/kubelet/app/server.go). */
+static int take_reserved_cpus(const struct nc_value *kubelet, const struct nc_documents *docs,
+                              struct nc_resources *kube, struct nc_resources *system, struct nc_err *err) {
+    const struct nc_value *v = nc_value_get(kubelet, "reservedSystemCPUs");
+    const char *text = nc_value_string(v);
+    int64_t count;
+
+    if (!text || !*text)
+        return 0;
+    if (nc_cpuset_count(text, &count) < 0)
+        return nc_origin_error(err, docs, v, "kubelet.reservedSystemCPUs: a list of CPUs is needed (\"0-1,4\")");
+    kube->cpu_millicores = -1;
+    system->cpu_millicores = count * 1000;
+    return 0;
+}
+
+static int64_t pods_of(const struct nc_facts *f, const struct nc_value *kubelet) {
+    int64_t pods = int_of(kubelet, "maxPods", 110), per_core = int_of(kubelet, "podsPerCore", 0);
+
+    if (per_core > 0 && f->cpus > 0 && per_core < pods / f->cpus + 1 && per_core * f->cpus < pods)
+        return per_core * f->cpus;
+    return pods;
+}
+
+int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet, const struct nc_documents *docs,
+                       struct nc_resources *capacity, struct nc_resources *allocatable, struct nc_err *err) {
+    const struct nc_value *kube_map = nc_value_get(kubelet, "kubeReserved");
+    const struct nc_value *system_map = nc_value_get(kubelet, "systemReserved");
+    struct nc_resources kube, system, c, a = {-1, -1, -1, -1};
+    const struct nc_value *blame = system_map ? system_map : kube_map;
+    int r;
+
+    r = nc_reserve_read(kube_map, "kubeReserved", &kube, err);
+    if (r == 0)
+        r = nc_reserve_read(system_map, "systemReserved", &system, err);
+    if (r == 0)
+        r = take_reserved_cpus(kubelet, docs, &kube, &system, err);
+    if (r < 0)
+        return r;
+    c = (struct nc_resources){f->cpus > 0 ? f->cpus * 1000 : -1, f->mem_total_bytes > 0 ? f->mem_total_bytes : -1,
+                              f->root_fs_bytes > 0 ? f->root_fs_bytes : -1, pods_of(f, kubelet)};
+    a.pods = c.pods;
+    r = subtract(&(struct subtraction){"cpu", c.cpu_millicores, kube.cpu_millicores, system.cpu_millicores, 0}, blame,
+                 docs, &a.cpu_millicores, err);
+    if (r == 0)
+        r = subtract(&(struct subtraction){"memory", c.memory_bytes, kube.memory_bytes, system.memory_bytes,
+                                           evicted(kubelet, "memory.available", c.memory_bytes, NC_PERCENT_KUBELET)},
+                     blame, docs, &a.memory_bytes, err);
+    if (r == 0)
+        r = subtract(&(struct subtraction){"ephemeral-storage", c.ephemeral_bytes, kube.ephemeral_bytes,
+                                           system.ephemeral_bytes,
+                                           evicted(kubelet, "nodefs.available", c.ephemeral_bytes, NC_PERCENT_KUBELET)},
+                     blame, docs, &a.ephemeral_bytes, err);
+    if (r < 0)
+        return r;
+    *capacity = c;
+    *allocatable = a;
+    return 0;
+}
+
+/* M - ceil(7.5 %), in MiB; on arm64 of 64 MiB less. */
+static int64_t karpenter_memory(const struct nc_instance_type *t) {
+    int64_t m = t->memory_mib - (nc_streq(t->arch, "arm64") ? ARM_MEMORY_MIB : 0);
+
+    return t->memory_mib > 0 ? (m - (m * OVERHEAD_PARTS_OF_1000 + 999) / 1000) * MI : -1;
+}
+
+static void karpenter_capacity(const struct nc_instance_type *t, const struct nc_value *user, int64_t disk_bytes,
+                               struct nc_resources *ret) {
+    int64_t per_core = int_of(user, "podsPerCore", 0), pods = int_of(user, "maxPods", nc_max_pods_eni(t));
+
+    if (per_core > 0 && t->vcpus > 0 && per_core <= INT32_MAX && per_core * t->vcpus < pods)
+        pods = per_core * t->vcpus;
+    *ret = (struct nc_resources){t->vcpus > 0 ? t->vcpus * 1000 : -1, karpenter_memory(t), disk_bytes, pods};
+}
+
+/* One key of the user's reservation over the standard one. */
+static void karpenter_reserved(const struct nc_value *user, const char *field, struct nc_resources *r) {
+    struct nc_resources theirs;
+
+    if (nc_reserve_read(nc_value_get(user, field), field, &theirs, NULL) < 0)
+        return;
+    r->cpu_millicores = theirs.cpu_millicores >= 0 ? theirs.cpu_millicores : r->cpu_millicores;
+    r->memory_bytes = theirs.memory_bytes >= 0 ? theirs.memory_bytes : r->memory_bytes;
+    r->ephemeral_bytes = theirs.ephemeral_bytes >= 0 ? theirs.ephemeral_bytes : r->ephemeral_bytes;
+}
+
+static int64_t karpenter_evicted(const struct nc_value *user, const char *signal, const char *otherwise,
+                                 int64_t capacity) {
+    const char *text = nc_value_string(nc_value_get(nc_value_get(user, "evictionHard"), signal));
+    int64_t bytes;
+
+    return nc_eviction_bytes(text ? text : otherwise, capacity, NC_PERCENT_KARPENTER, &bytes) == 0 ? bytes : 0;
+}
+
+static int64_t rest_of(int64_t capacity, int64_t kube, int64_t system, int64_t eviction) {
+    int64_t rest = capacity - or_zero(kube) - or_zero(system) - eviction;
+
+    return capacity < 0 ? -1 : or_zero(rest);
+}
+
+static void karpenter_allocatable(const struct nc_resources *c, const struct nc_resources *kube,
+                                  const struct nc_resources *system, const struct nc_value *user,
+                                  struct nc_resources *ret) {
+    *ret = (struct nc_resources){
+        rest_of(c->cpu_millicores, kube->cpu_millicores, system->cpu_millicores, 0),
+        rest_of(c->memory_bytes, kube->memory_bytes, system->memory_bytes,
+                karpenter_evicted(user, "memory.available", "100Mi", c->memory_bytes)),
+        rest_of(c->ephemeral_bytes, kube->ephemeral_bytes, system->ephemeral_bytes,
+                karpenter_evicted(user, "nodefs.available", "10%", c->ephemeral_bytes)),
+        c->pods,
+    };
+}
+
+void nc_predict_karpenter(const struct nc_instance_type *t, const struct nc_value *user, int64_t disk_bytes,
+                          struct nc_resources *capacity, struct nc_resources *allocatable) {
+    struct nc_resources kube = {nc_reserve_cpu_steps(t->vcpus), (11 * or_zero(nc_max_pods_eni(t)) + 255) * MI, GI, -1};
+    struct nc_resources system = {-1, -1, -1, -1};
+
+    karpenter_capacity(t, user, disk_bytes, capacity);
+    karpenter_reserved(user, "kubeReserved", &kube);
+    karpenter_reserved(user, "systemReserved", &system);
+    karpenter_allocatable(capacity, &kube, &system, user, allocatable);
+}
+
+void nc_predict_auto_mode(const struct nc_instance_type *t, int64_t disk_bytes, struct nc_resources *capacity,
+                          struct nc_resources *allocatable) {
+    struct nc_reserve_input in = {.policy = NC_RESERVATION_AUTO_MODE, .cpus = t->vcpus};
+    struct nc_resources kube, system;
+
+    karpenter_capacity(t, NULL, disk_bytes, capacity);
+    capacity->pods -= capacity->pods > 2 ? 2 : 0;
+    in.planned_pods = in.final_pods = or_zero(capacity->pods);
+    if (nc_reserve(&in, &kube, &system, NULL) == 0)
+        karpenter_allocatable(capacity, &kube, &system, NULL, allocatable);
+}

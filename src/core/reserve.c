@@ -1,0 +1,177 @@
+/*
+ * kubeReserved and systemReserved by policy.
+ *
+ * `karpenter` is what Karpenter's scheduler subtracts for AL2, AL2023 and Custom images, and what nodeadm writes: memory
+ * for as many pods as the interfaces allow, whatever maxPods became. `actual` counts the pods that there can really be.
+ * `gke` and `aks` are the published formulas of those services; `auto-mode` is EKS Auto Mode's node as it shows itself.
+ */
+#include "reserve.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "nc/quantity.h"
+#include "nc/str.h"
+
+#define MI ((int64_t)1 << 20)
+#define GI ((int64_t)1 << 30)
+
+struct slice {
+    int64_t upto; /* of the whole, in the unit of the caller */
+    int64_t parts_of_10000;
+};
+
+/* Each slice is cut off on its own: nodeadm, Bottlerocket and Karpenter round that way. */
+static int64_t sum_slices(int64_t whole, const struct slice *slices, size_t n) {
+    int64_t sum = 0, from = 0;
+
+    for (size_t i = 0; i < n && whole > from; i++) {
+        int64_t upto = whole < slices[i].upto ? whole : slices[i].upto;
+        sum += (int64_t)((__int128)(upto - from) * slices[i].parts_of_10000 / 10000);
+        from = slices[i].upto;
+    }
+    return sum;
+}
+
+int64_t nc_reserve_cpu_steps(int64_t cpus) {
+    static const struct slice steps[] = {{1000, 600}, {2000, 100}, {4000, 50}, {INT64_MAX, 25}};
+
+    return cpus > 0 ? sum_slices(cpus * 1000, steps, NC_ARRAY_SIZE(steps)) : 0;
+}
+
+/* The regressive share that GKE and, before 1.29, AKS reserve; below 1 GiB GKE takes 255 MiB flat. */
+static int64_t regressive_memory(int64_t total) {
+    static const struct slice steps[] = {
+        {4 * GI, 2500}, {8 * GI, 2000}, {16 * GI, 1000}, {128 * GI, 600}, {INT64_MAX, 200}};
+
+    return sum_slices(total, steps, NC_ARRAY_SIZE(steps));
+}
+
+/* AKS publishes 1:60 2:100 4:140 8:180 16:260 32:420 64:740; between and beyond the slope goes on. */
+static int64_t aks_cpu(int64_t cpus) {
+    static const struct slice slopes[] = {{1, 60}, {2, 40}, {4, 20}, {INT64_MAX, 10}};
+    int64_t sum = 0, from = 0;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(slopes) && cpus > from; i++) {
+        int64_t upto = cpus < slopes[i].upto ? cpus : slopes[i].upto;
+        sum += (upto - from) * slopes[i].parts_of_10000;
+        from = slopes[i].upto;
+    }
+    return sum;
+}
+
+/* From 1.29: 20 MB a pod and 50 MB, at most a quarter of the machine. */
+static int64_t aks_memory(const struct nc_reserve_input *in) {
+    int64_t by_pods = (20 * in->final_pods + 50) * MI, quarter = in->mem_total_bytes / 4;
+
+    if (in->kubelet_minor < 29)
+        return regressive_memory(in->mem_total_bytes);
+    return by_pods < quarter ? by_pods : quarter;
+}
+
+static int64_t up_to_mi(int64_t bytes) {
+    return (bytes + MI - 1) / MI * MI;
+}
+
+static int64_t memory_for_pods(int64_t pods) {
+    return (11 * pods + 255) * MI;
+}
+
+int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube, struct nc_resources *system,
+               struct nc_err *err) {
+    struct nc_resources k = {nc_reserve_cpu_steps(in->cpus), memory_for_pods(in->planned_pods), GI, -1};
+    struct nc_resources s = {-1, -1, -1, -1};
+
+    if ((in->policy == NC_RESERVATION_GKE || in->policy == NC_RESERVATION_AKS) && in->mem_total_bytes <= 0)
+        return nc_err_set(err, NC_ERR_HOST, ENODATA, "reservation policy %s: the size of the memory is not known",
+                          in->policy == NC_RESERVATION_GKE ? "gke" : "aks");
+    switch (in->policy) {
+    case NC_RESERVATION_KARPENTER:
+        break;
+    case NC_RESERVATION_ACTUAL:
+        k.memory_bytes = memory_for_pods(in->final_pods);
+        break;
+    case NC_RESERVATION_GKE:
+        k.memory_bytes = up_to_mi(in->mem_total_bytes < GI ? 255 * MI : regressive_memory(in->mem_total_bytes));
+        break;
+    case NC_RESERVATION_AKS:
+        k.cpu_millicores = aks_cpu(in->cpus);
+        k.memory_bytes = up_to_mi(aks_memory(in));
+        break;
+    case NC_RESERVATION_AUTO_MODE: /* c5a.large: 1480m and 2699Mi of 2 cores and 3788Mi remain */
+        s.cpu_millicores = 450;
+        s.memory_bytes = 437 * MI;
+        break;
+    case NC_RESERVATION_EXPLICIT:
+        k = s;
+        break;
+    }
+    *kube = k;
+    *system = s;
+    return 0;
+}
+
+struct nc_value *nc_reserve_tree(const struct nc_resources *r) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    char text[32];
+
+    if (r->cpu_millicores >= 0) {
+        snprintf(text, sizeof(text), "%lldm", (long long)r->cpu_millicores);
+        nc_value_set_string(map, "cpu", text);
+    }
+    if (r->ephemeral_bytes >= 0) {
+        nc_quantity_format_bytes(r->ephemeral_bytes, text);
+        nc_value_set_string(map, "ephemeral-storage", text);
+    }
+    if (r->memory_bytes >= 0) {
+        snprintf(text, sizeof(text), "%lldMi", (long long)(r->memory_bytes / MI));
+        nc_value_set_string(map, "memory", text);
+    }
+    return map->n > 0 ? map : nc_value_free(map);
+}
+
+/* The place in `r` for a key, NULL where kubelet reserves no such thing; pid is checked but counted nowhere. */
+static int64_t *place_of(struct nc_resources *r, const char *key, int64_t *pid, bool *is_milli) {
+    *is_milli = nc_streq(key, "cpu");
+    if (*is_milli)
+        return &r->cpu_millicores;
+    if (nc_streq(key, "memory"))
+        return &r->memory_bytes;
+    if (nc_streq(key, "ephemeral-storage"))
+        return &r->ephemeral_bytes;
+    return nc_streq(key, "pid") ? pid : NULL;
+}
+
+int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_resources *ret, struct nc_err *err) {
+    struct nc_resources r = {-1, -1, -1, -1};
+
+    if (map && map->type != NC_VALUE_MAP && map->type != NC_VALUE_NULL)
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s: a map of quantities is needed", field);
+    for (size_t i = 0; map && i < map->n; i++) {
+        const struct nc_member *m = &map->members[i];
+        int64_t amount, pid;
+        bool is_milli;
+        int64_t *place = place_of(&r, m->key, &pid, &is_milli);
+        char buf[32];
+        const char *text = nc_value_scalar_text(m->value, buf);
+        nc_auto_free char *quoted = nc_quote(text ? text : "", text ? strlen(text) : 0);
+        int e;
+
+        if (!place)
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                              "kubelet.%s.%.64s: kubelet reserves cpu, memory, ephemeral-storage and pid only", field,
+                              m->key);
+        e = nc_quantity_of(m->value, is_milli ? &amount : NULL, is_milli ? NULL : &amount);
+        if (e == -ERANGE)
+            return nc_err_set(err, NC_ERR_CONFIG, ERANGE, "kubelet.%s.%s: %s does not fit", field, m->key, quoted);
+        if (e < 0)
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                              "kubelet.%s.%s: %s is no quantity (\"100m\", \"1Gi\")", field, m->key, quoted);
+        if (amount < 0)
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s.%s: %s: must not be negative", field, m->key,
+                              quoted);
+        *place = amount;
+    }
+    *ret = r;
+    return 0;
+}
