@@ -1,7 +1,7 @@
 /*
  * JSON out: deterministic, always valid, all or nothing.
  *
- * Where the buffer's cap would be passed, nothing of the value stays in it. Bytes that are not UTF-8 become U+FFFD.
+ * What is written reads the same as YAML. Where the buffer's cap would be passed, nothing of the value stays in it. Bytes that are not UTF-8 become U+FFFD.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -28,8 +28,13 @@ static void put_text(struct writer *w, const char *s) {
     put(w, s, strlen(s));
 }
 
-/* The escape of an ASCII character, or NULL where it stands for itself. */
-static const char *escape_of(unsigned char c, char buf[static 8]) {
+/* Valid JSON as it is, but no YAML or a line break there: escaped, so that what is written reads alike with both. */
+static bool is_special_to_yaml(uint32_t c) {
+    return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff;
+}
+
+/* The escape of a character, or NULL where it stands for itself. */
+static const char *escape_of(uint32_t c, char buf[static 8]) {
     switch (c) {
     case '"':
         return "\\\"";
@@ -46,9 +51,9 @@ static const char *escape_of(unsigned char c, char buf[static 8]) {
     case '\t':
         return "\\t";
     default:
-        if (c >= 0x20)
+        if (c >= 0x20 && !is_special_to_yaml(c))
             return NULL;
-        snprintf(buf, 8, "\\u%04x", c);
+        snprintf(buf, 8, "\\u%04x", c & 0xffff);
         return buf;
     }
 }
@@ -62,7 +67,7 @@ static void write_string(struct writer *w, const char *text) {
         char buf[8];
         uint32_t c;
         const size_t length = nc_utf8_next(text + i, n - i, &c);
-        const char *escape = length == 0 ? "\xef\xbf\xbd" : length == 1 ? escape_of((unsigned char)c, buf) : NULL;
+        const char *escape = length == 0 ? "\xef\xbf\xbd" : escape_of(c, buf);
         const size_t next = i + (length ? length : 1);
         if (escape) {
             put(w, text + plain, i - plain);

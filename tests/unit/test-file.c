@@ -269,8 +269,12 @@ static void a_write_that_fails_half_way_changes_nothing(void **state) {
     assert_int_equal(nc_file_write(path, "old", 3, 0644, false, NULL), 0);
     const pid_t pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0)
-        _exit(write_beyond_the_limit(path));
+    if (pid == 0) {
+        const int r = write_beyond_the_limit(path);
+        free(path);
+        free(parent);
+        _exit(r);
+    }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);

@@ -57,6 +57,7 @@ static void accepted(void **state) {
         {"\"a\\u00fc\\n\\/\\\\\\\"\"", "\"a\xc3\xbc\\n/\\\\\\\"\""},
         {"\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\""},
         {"\"\\u0001\\b\\f\\r\\t\"", "\"\\u0001\\b\\f\\r\\t\""},
+        {"\"\x7f\xc2\x85\xe2\x80\xa8\xef\xbb\xbf\"", "\"\\u007f\\u0085\\u2028\\ufeff\""}, /* no YAML as they are */
         {"[]", "[]"},
         {"{}", "{}"},
         {"[1, [2], {\"a\": [3.5, 4]}, 5]", "[1,[2],{\"a\":[3.5,4]},5]"},
@@ -233,10 +234,10 @@ static void writing(void **state) {
     nc_value_push(list, nc_value_new(NC_VALUE_LIST));
     nc_value_set(v, "map", nc_value_new(NC_VALUE_MAP));
     nc_value_set_string(v, "bad", "\xff<\x7f>\xc3");
-    assert_written(v, 0, "{\"list\":[-9223372036854775808,[]],\"map\":{},\"bad\":\"\xef\xbf\xbd<\x7f>\xef\xbf\xbd\"}");
+    assert_written(v, 0, "{\"list\":[-9223372036854775808,[]],\"map\":{},\"bad\":\"\xef\xbf\xbd<\\u007f>\xef\xbf\xbd\"}");
     assert_written(v, 2,
                    "{\n  \"list\": [\n    -9223372036854775808,\n    []\n  ],\n  \"map\": {},\n"
-                   "  \"bad\": \"\xef\xbf\xbd<\x7f>\xef\xbf\xbd\"\n}");
+                   "  \"bad\": \"\xef\xbf\xbd<\\u007f>\xef\xbf\xbd\"\n}");
     assert_written(NULL, 0, "null");
 
     nc_auto_value struct nc_value *infinite = nc_value_new(NC_VALUE_FLOAT);
