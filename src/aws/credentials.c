@@ -1,0 +1,99 @@
+/*
+ * Role credentials as IMDS writes them: read strictly, wiped always. Pure.
+ *
+ * The document is a secret: no message quotes a byte of it but the service's own failure code.
+ */
+#include <errno.h>
+#include <stdint.h>
+
+#include "nc/imds.h"
+#include "nc/str.h"
+#include "nc/value.h"
+
+#define MAX_KEY 128
+#define MAX_SECRET 512
+#define MAX_SESSION_TOKEN 8192
+
+void nc_credentials_done(struct nc_credentials *c) {
+    if (!c)
+        return;
+    nc_secret_free(c->access_key_id);
+    nc_secret_free(c->secret_access_key);
+    nc_secret_free(c->session_token);
+    *c = (struct nc_credentials){0};
+}
+
+static void wipe(struct nc_value *v) {
+    if (!v)
+        return;
+    if (v->text)
+        explicit_bzero(v->text, strlen(v->text));
+    for (size_t k = 0; k < v->n; k++)
+        wipe(v->members ? v->members[k].value : v->items[k]);
+}
+
+static void free_secret_value(struct nc_value **v) {
+    wipe(*v);
+    nc_value_free(*v);
+}
+
+static bool is_word(const char *s, size_t max) {
+    const size_t n = strlen(s);
+
+    for (size_t k = 0; k < n; k++)
+        if (s[k] <= ' ' || s[k] > '~')
+            return false;
+    return n > 0 && n <= max;
+}
+
+static int take(const struct nc_value *v, const char *key, size_t max, char **ret, struct nc_err *err) {
+    const char *text = nc_value_get_string(v, key);
+
+    if (!text || !is_word(text, max))
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "role credentials: %s is missing or no key", key);
+    *ret = nc_strdup(text);
+    return 0;
+}
+
+static int check_code(const struct nc_value *v, struct nc_err *err) {
+    const char *code = nc_value_get_string(v, "Code");
+    nc_auto_free char *quoted = NULL;
+    int r;
+
+    if (!code)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "role credentials: the document has no Code");
+    if (nc_streq(code, "Success"))
+        return 0;
+    quoted = nc_quote(code, strlen(code));
+    r = nc_err_set(err, NC_ERR_AUTH, EACCES, "role credentials: the service says %s", quoted);
+    nc_err_remedy(err, "check that the instance profile's role exists and that its trust policy lets ec2.amazonaws.com "
+                       "assume it");
+    return r;
+}
+
+int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret, struct nc_err *err) {
+    nc_cleanup(free_secret_value) struct nc_value *v = NULL;
+    nc_cleanup(nc_credentials_done) struct nc_credentials c = {0};
+    const char *expiration;
+    int r = nc_json_parse(data, n, &v, err);
+
+    if (r < 0) {
+        nc_err_wrap(err, "role credentials");
+        return r;
+    }
+    r = check_code(v, err);
+    if (r == 0)
+        r = take(v, "AccessKeyId", MAX_KEY, &c.access_key_id, err);
+    if (r == 0)
+        r = take(v, "SecretAccessKey", MAX_SECRET, &c.secret_access_key, err);
+    if (r == 0 && nc_value_get(v, "Token"))
+        r = take(v, "Token", MAX_SESSION_TOKEN, &c.session_token, err);
+    if (r < 0)
+        return r;
+    expiration = nc_value_get_string(v, "Expiration");
+    if (nc_value_get(v, "Expiration") && (!expiration || nc_time_parse(expiration, &c.expiration_usec) < 0))
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "role credentials: Expiration is no time");
+    *ret = c;
+    c = (struct nc_credentials){0};
+    return 0;
+}
