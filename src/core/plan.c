@@ -167,7 +167,7 @@ static void add_resources(struct nc_plan *p, const char *prefix, const struct nc
 
 static void plan_origins(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
-    const struct nc_layers layers = {s->computed, &s->reasons, s->user, s->flag_tree};
+    const struct nc_layers layers = {s->computed, &s->reasons, s->user ? s->config->kubelet : NULL, s->flag_tree};
     nc_auto_free char *from = nc_asprintf("Karpenter's formula for %s", p->type.name);
     struct nc_resources capacity, allocatable;
     size_t first = p->n_origins;

@@ -1,0 +1,171 @@
+/*
+ * Does this instance satisfy the requirements of its NodeClaim?
+ *
+ * Karpenter chose the instance, so a mismatch means that something else is going on: a wrong claim, a hand-made
+ * instance, a label that changed. Only what the facts can answer is judged; a requirement about a label that nobody here
+ * knows is left alone. karpenter.k8s.aws/ and eks.amazonaws.com/ keys mean the same (Auto Mode renamed them).
+ */
+#include <stdio.h>
+
+#include "nc/plan.h"
+#include "nc/str.h"
+
+struct answer {
+    bool known;
+    char value[64];
+    char other[16]; /* a second value that the same facts allow, "" = none */
+};
+
+/* "m5.large" -> category "m", family "m5", generation "5", size "large" (Karpenter: (^[a-z]+)(\-[0-9]+tb)?([0-9]+).*\.). */
+static void take_type_part(const char *type, const char *part, struct answer *a) {
+    const char *dot = strchr(type, '.');
+    size_t letters = strspn(type, "abcdefghijklmnopqrstuvwxyz");
+    const char *p = type + letters;
+    size_t digits;
+
+    if (!dot)
+        return;
+    a->known = true;
+    if (nc_streq(part, "instance-family")) {
+        snprintf(a->value, sizeof(a->value), "%.*s", (int)(dot - type), type);
+    } else if (nc_streq(part, "instance-size")) {
+        snprintf(a->value, sizeof(a->value), "%s", dot + 1);
+    } else if (nc_streq(part, "instance-category")) {
+        snprintf(a->value, sizeof(a->value), "%.*s", (int)letters, type);
+    } else { /* the generation: digits after the letters, or after "-6tb" */
+        if (*p == '-' && p[1 + strspn(p + 1, "0123456789")] == 't')
+            p += 1 + strspn(p + 1, "0123456789") + 2;
+        digits = strspn(p, "0123456789");
+        a->known = digits > 0;
+        snprintf(a->value, sizeof(a->value), "%.*s", (int)digits, p);
+    }
+}
+
+static void take_text(const char *text, struct answer *a) {
+    if (!text || !*text)
+        return;
+    a->known = true;
+    snprintf(a->value, sizeof(a->value), "%s", text);
+}
+
+static void take_int(int64_t v, struct answer *a) {
+    a->known = v >= 0;
+    snprintf(a->value, sizeof(a->value), "%lld", (long long)v);
+}
+
+/* Keys below karpenter.k8s.aws/ and eks.amazonaws.com/. */
+static void answer_instance(const char *part, const struct nc_facts *f, const struct nc_plan *p, struct answer *a) {
+    static const char *const of_name[] = {"instance-family", "instance-size", "instance-category",
+                                          "instance-generation"};
+
+    for (size_t i = 0; f->instance_type && i < NC_ARRAY_SIZE(of_name); i++)
+        if (nc_streq(part, of_name[i]))
+            take_type_part(f->instance_type, part, a);
+    if (nc_streq(part, "instance-cpu"))
+        take_int(p->type.name[0] ? p->type.vcpus : -1, a);
+    else if (nc_streq(part, "instance-memory"))
+        take_int(p->type.name[0] ? p->type.memory_mib : -1, a);
+    else if (nc_streq(part, "instance-hypervisor") && !nc_streq(p->type.hypervisor, "metal"))
+        take_text(p->type.hypervisor, a);
+}
+
+/* A capacity reservation's instance is an on-demand one to IMDS. */
+static void answer_capacity_type(const struct nc_facts *f, struct answer *a) {
+    switch (f->life_cycle) {
+    case NC_LIFE_CYCLE_SPOT:
+        take_text("spot", a);
+        return;
+    case NC_LIFE_CYCLE_ON_DEMAND:
+        take_text("on-demand", a);
+        snprintf(a->other, sizeof(a->other), "reserved");
+        return;
+    case NC_LIFE_CYCLE_CAPACITY_BLOCK:
+        take_text("reserved", a);
+        return;
+    case NC_LIFE_CYCLE_SCHEDULED:
+    case NC_LIFE_CYCLE_UNKNOWN:
+        return;
+    }
+}
+
+static const char *architecture(const struct nc_facts *f, const struct nc_plan *p) {
+    if (f->architecture)
+        return nc_streq(f->architecture, "x86_64") ? "amd64" : f->architecture;
+    return p->type.arch;
+}
+
+static struct answer answer_key(const char *key, const struct nc_facts *f, const struct nc_plan *p) {
+    struct answer a = {0};
+    const char *slash = strchr(key, '/');
+
+    if (nc_streq(key, "node.kubernetes.io/instance-type"))
+        take_text(f->instance_type, &a);
+    else if (nc_streq(key, "topology.kubernetes.io/zone"))
+        take_text(f->az, &a);
+    else if (nc_streq(key, "topology.kubernetes.io/region"))
+        take_text(f->region, &a);
+    else if (nc_streq(key, "topology.k8s.aws/zone-id"))
+        take_text(f->az_id, &a);
+    else if (nc_streq(key, "kubernetes.io/arch"))
+        take_text(architecture(f, p), &a);
+    else if (nc_streq(key, "kubernetes.io/os"))
+        take_text("linux", &a);
+    else if (nc_streq(key, "karpenter.sh/capacity-type"))
+        answer_capacity_type(f, &a);
+    else if (nc_starts_with(key, "karpenter.k8s.aws/") || nc_starts_with(key, "eks.amazonaws.com/"))
+        answer_instance(slash + 1, f, p, &a);
+    for (size_t i = 0; !a.known && i < p->n_labels; i++)
+        if (nc_streq(p->labels[i].key, key))
+            take_text(p->labels[i].value, &a);
+    return a;
+}
+
+static bool is_in(const struct nc_requirement *r, const char *value) {
+    return *value && nc_strv_contains(&r->values, value);
+}
+
+/* Gt, Lt, Gte, Lte. Values that are no numbers satisfy nothing. */
+static bool compares(const struct nc_requirement *r, const char *value) {
+    int64_t have, want;
+
+    if (r->values.n != 1 || nc_parse_i64(value, &have) < 0 || nc_parse_i64(r->values.v[0], &want) < 0)
+        return false;
+    if (r->op[0] == 'G')
+        return r->op[2] == 'e' ? have >= want : have > want;
+    return r->op[2] == 'e' ? have <= want : have < want;
+}
+
+static bool satisfies(const struct nc_requirement *r, const struct answer *a) {
+    if (nc_streq(r->op, "In"))
+        return is_in(r, a->value) || is_in(r, a->other);
+    if (nc_streq(r->op, "NotIn")) /* where two values are possible, one that is allowed is enough */
+        return !is_in(r, a->value) || (*a->other && !is_in(r, a->other));
+    if (nc_streq(r->op, "Exists"))
+        return true;
+    if (nc_streq(r->op, "DoesNotExist"))
+        return false;
+    return compares(r, a->value);
+}
+
+static void add_mismatch(const struct nc_requirement *r, const struct answer *a, struct nc_strv *mismatches) {
+    struct nc_buf text = NC_BUF_INIT;
+    size_t shown = r->values.n < 10 ? r->values.n : 10;
+
+    nc_buf_printf(&text, "requirement %s %s", r->key, r->op);
+    for (size_t i = 0; i < shown; i++)
+        nc_buf_printf(&text, "%s%s", i ? ", " : " [", r->values.v[i]);
+    if (shown > 0)
+        nc_buf_puts(&text, shown < r->values.n ? ", …]" : "]");
+    nc_buf_printf(&text, " is not met: this instance has %s", a->value);
+    nc_strv_take(mismatches, nc_buf_steal(&text));
+}
+
+void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *f, const struct nc_plan *p,
+                           struct nc_strv *mismatches) {
+    for (size_t i = 0; i < claim->n_requirements; i++) {
+        const struct nc_requirement *r = &claim->requirements[i];
+        struct answer a = answer_key(r->key, f, p);
+        if (a.known && !satisfies(r, &a))
+            add_mismatch(r, &a, mismatches);
+    }
+}
