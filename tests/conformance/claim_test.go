@@ -126,7 +126,7 @@ func TestFailureIsAnEventOnTheClaimBeforeAnyNode(t *testing.T) {
 	n.boot(harness.UserData{MaxPods: 29, Labels: harness.KarpenterLabels()}.For(cluster), "--timeout", "20s")
 
 	var event *corev1.Event
-	must(t, harness.Poll(n.ctx, "a Warning on the NodeClaim", nil, func() error {
+	n.until("a Warning on the NodeClaim", func() error {
 		list, err := cluster.Client.CoreV1().Events("default").List(n.ctx, metav1.ListOptions{
 			FieldSelector: "involvedObject.kind=NodeClaim,type=Warning,involvedObject.uid=" + string(claim.GetUID())})
 		if err == nil && len(list.Items) == 0 {
@@ -136,7 +136,7 @@ func TestFailureIsAnEventOnTheClaimBeforeAnyNode(t *testing.T) {
 			event = &list.Items[0]
 		}
 		return err
-	}))
+	})
 	t.Logf("%.1f s after the start: %s: %s", time.Since(started).Seconds(), event.Reason, event.Message)
 	if _, err := cluster.Client.CoreV1().Nodes().Get(n.ctx, n.name, metav1.GetOptions{}); err == nil {
 		t.Error("there is a Node")

@@ -146,16 +146,28 @@ func (n *node) kubelet(path string) {
 	n.write(agentPath, fmt.Sprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  kubelet:\n    path: %s\n", path))
 }
 
-// boot starts `nodeclaimd bootstrap` on the machine with the instance's user data.
+// boot starts `nodeclaimd bootstrap` on the machine with the instance's user data, and IMDS where it always is.
 func (n *node) boot(userData []byte, args ...string) {
 	n.t.Helper()
+	n.serve(imdsAddress, userData)
+	n.start(args...)
+}
+
+// serve answers for the instance at an address.
+func (n *node) serve(address string, userData []byte) {
+	n.t.Helper()
 	n.instance.UserData = userData
-	imds, err := harness.NewIMDS(imdsAddress, n.instance)
+	imds, err := harness.NewIMDS(address, n.instance)
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	n.imds = imds
 	n.t.Cleanup(imds.Stop)
+}
+
+func (n *node) start(args ...string) {
+	n.t.Helper()
+	var err error
 	n.agent, err = n.m.Start("nodeclaimd", nil, append([]string{program, "bootstrap", "--start", "exec"}, args...)...)
 	if err != nil {
 		n.t.Fatal(err)

@@ -21,7 +21,6 @@ func sameQuantity(text string, have resource.Quantity) bool {
 func TestUserSettingsAreMergedAsPredicted(t *testing.T) {
 	n := newNode(t, 40)
 	must(t, cluster.DenyClaimLookup(n.ctx))
-	n.instance.UserData = nil
 	extra := `      kubeReserved:
         memory: 700Mi
       systemReserved:
@@ -35,7 +34,9 @@ func TestUserSettingsAreMergedAsPredicted(t *testing.T) {
       podPidsLimit: 4096
       registryPullQPS: 10
 `
-	n.boot(harness.UserData{MaxPods: 50, Labels: harness.KarpenterLabels(), Extra: extra}.For(cluster))
+	// IMDS elsewhere, too: `token`, which kubelet runs, must find it there.
+	n.serve("127.0.0.1:0", harness.UserData{MaxPods: 50, Labels: harness.KarpenterLabels(), Extra: extra}.For(cluster))
+	n.start("--imds", n.imds.URL)
 	n.karpenter(nil)
 	if code := n.finish(); code != 0 {
 		t.Errorf("exit code %d", code)

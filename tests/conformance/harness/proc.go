@@ -94,21 +94,18 @@ func Tail(path string, n int) string {
 }
 
 // Poll calls check about every 50 ms until it returns nil; at the deadline of ctx the last complaint is the error.
-// A process that ends in the meantime ends the wait at once.
+// A process that ends in the meantime ends the wait, after one more look.
 func Poll(ctx context.Context, what string, procs []*Proc, check func() error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		ended := endedOf(procs)
 		last := check()
 		if last == nil {
 			return nil
 		}
-		for _, p := range procs {
-			select {
-			case <-p.done:
-				return fmt.Errorf("%s: %s ended (%v)\n%s", what, p.Name, p.err, Tail(p.Log, 25))
-			default:
-			}
+		if ended != nil {
+			return errors.Join(fmt.Errorf("%s: %s ended (%v)\n%s", what, ended.Name, ended.err, Tail(ended.Log, 25)), last)
 		}
 		select {
 		case <-ctx.Done():
@@ -116,4 +113,15 @@ func Poll(ctx context.Context, what string, procs []*Proc, check func() error) e
 		case <-tick.C:
 		}
 	}
+}
+
+func endedOf(procs []*Proc) *Proc {
+	for _, p := range procs {
+		select {
+		case <-p.done:
+			return p
+		default:
+		}
+	}
+	return nil
 }

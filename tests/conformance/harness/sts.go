@@ -74,6 +74,13 @@ func (a *IAM) Map(i *Instance, node string) {
 	a.nodes[i.ID] = node
 }
 
+// Unmap leaves the instance a role that no node may have.
+func (a *IAM) Unmap(i *Instance) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.nodes, i.ID)
+}
+
 // Rejected gives the reasons of all refused tokens.
 func (a *IAM) Rejected() []string {
 	a.mu.Lock()
