@@ -1,19 +1,21 @@
 """What other programs of a cluster do to a new Node, on a real API server.
 
 Knows: the cloud controller takes `uninitialized` off, the controller manager `not-ready` once the node is Ready, Karpenter
-       `unregistered` (and marks the node registered, later initialized), a CNI agent its own startup taint.
-Gives: `Actors`, a thread that follows the Nodes by watch, each step a patch of its own with an optimistic lock.
+       `unregistered` (and marks the node registered, later initialized), a CNI agent its own startup taint; the
+       certificate controller signs kubelet's serving certificate.
+Gives: `Actors`, which follows Nodes and requests by watch, each step a patch of its own with an optimistic lock.
 Must not: do what is the node's own duty.
 """
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
 import socket
 import threading
 import time
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from controlplane import ControlPlane
 
@@ -24,6 +26,8 @@ STARTUP = {"node.cilium.io/agent-not-ready"}
 EPHEMERAL = {UNINITIALIZED, NOT_READY, UNREGISTERED, "node.kubernetes.io/unreachable"} | STARTUP
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
+CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+SERVING = "kubernetes.io/kubelet-serving"
 
 Node = dict[str, Any]
 
@@ -38,16 +42,15 @@ def without(node: Node, keys: set[str]) -> Optional[Node]:
     return None if len(kept) == len(taints) else {"spec": {"taints": kept}}
 
 
-class Actors:
-    def __init__(self, plane: ControlPlane, karpenter: bool) -> None:
-        self.plane, self.karpenter = plane, karpenter
-        self.first: Optional[Node] = None    # the Node as it was when it was first seen
-        self.node: Optional[Node] = None
-        self.times: dict[str, float] = {}
+class Follower:
+    """A thread that calls `step` with every object of a kind as it is now, and again whenever it changes."""
+
+    def __init__(self, plane: ControlPlane, path: str, step: Callable[[dict[str, Any]], None]) -> None:
+        self.plane, self.path, self.step = plane, path, step
         self._stopping = False
         self._conn: Optional[http.client.HTTPSConnection] = None
-        self.failure: Optional[BaseException] = None
-        self._thread = threading.Thread(target=self._run, name="actors", daemon=True)
+        self._failure: Optional[BaseException] = None
+        self._thread = threading.Thread(target=self._run, name=path, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -57,17 +60,34 @@ class Actors:
             except (OSError, ValueError, http.client.HTTPException):
                 continue                      # a watch that was cut off is opened again; stop() cuts the last one
             except BaseException as exc:      # noqa: B902: the test's own mistake must end the test, not this thread alone
-                self.failure = exc
+                self._failure = exc
                 return
 
     def _follow(self) -> None:
-        """One watch to its end. It begins with every Node that exists."""
-        self._conn, stream = self.plane.watch("/api/v1/nodes")
+        self._conn, stream = self.plane.watch(self.path)
         with contextlib.closing(self._conn):
             for line in stream:
                 event = json.loads(line)
                 if event["type"] in ("ADDED", "MODIFIED"):
-                    self._step(event["object"])
+                    self.step(event["object"])
+
+    def stop(self) -> None:
+        self._stopping = True
+        if self._conn is not None and self._conn.sock is not None:
+            with contextlib.suppress(OSError):
+                self._conn.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+        if self._failure is not None:
+            raise self._failure
+
+
+class Actors:
+    def __init__(self, plane: ControlPlane, karpenter: bool) -> None:
+        self.plane, self.karpenter = plane, karpenter
+        self.first: Optional[Node] = None    # the Node as it was when it was first seen
+        self.node: Optional[Node] = None
+        self.times: dict[str, float] = {}
+        self._followers = [Follower(plane, "/api/v1/nodes", self._step), Follower(plane, CSRS, self._sign)]
 
     def _mark(self, what: str) -> None:
         self.times.setdefault(what, time.time())
@@ -111,11 +131,30 @@ class Actors:
             return {"metadata": {"labels": {INITIALIZED: "true"}}}
         return None
 
+    def _sign(self, request: dict[str, Any]) -> None:
+        """The certificate controller: a serving certificate for a node that asks for its own name and addresses."""
+        if request["spec"]["signerName"] != SERVING or request.get("status", {}).get("certificate") or self.node is None:
+            return
+        node = self.node["metadata"]["name"]
+        if request["spec"]["username"] != f"system:node:{node}":
+            raise RuntimeError(f"{request['spec']['username']} asks for a serving certificate")
+        path = f"{CSRS}/{request['metadata']['name']}"
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        status = request.setdefault("status", {})
+        status["conditions"] = [{"type": "Approved", "status": "True", "reason": "BootTest", "message": "", "lastUpdateTime": now}]
+        code, approved = self.plane.request("PUT", f"{path}/approval", request)
+        if code == 409:
+            return
+        addresses = [a["address"] for a in self.node["status"]["addresses"] if a["type"] == "InternalIP"]
+        names = ",".join([f"DNS:{node}", *(f"IP:{a}" for a in addresses)])
+        pem = self.plane.ca.sign(base64.b64decode(request["spec"]["request"]),
+                                 f"subjectAltName={names}\nextendedKeyUsage=serverAuth\nkeyUsage=critical,digitalSignature\n")
+        approved["status"]["certificate"] = base64.b64encode(pem).decode()
+        code, answer = self.plane.request("PUT", f"{path}/status", approved)
+        if code not in (200, 409):
+            raise RuntimeError(f"signing {path}: {code} {answer}")
+        self._mark("serving certificate signed")
+
     def stop(self) -> None:
-        self._stopping = True
-        if self._conn is not None and self._conn.sock is not None:
-            with contextlib.suppress(OSError):
-                self._conn.sock.shutdown(socket.SHUT_RDWR)
-        self._thread.join(5)
-        if self.failure is not None:
-            raise self.failure
+        for follower in self._followers:
+            follower.stop()

@@ -8,6 +8,7 @@ Runs inside a network namespace of its own (tests/boot/run sees to it): here 169
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -30,23 +31,28 @@ PROFILE = "m5.large"
 BOOT_SEC = 150
 CERTIFICATE = re.compile(r"certificateAuthority: (\S+)")
 ENDPOINT = re.compile(r"apiServerEndpoint: https://([^\s:/]+)(?::(\d+))?")
+CIDR = re.compile(r"cidr: (\S+)")
+NAME = re.compile(r"^ +name: (\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Scenario:
     name: str
     user_data: str
-    karpenter: bool
-    label: dict[str, str]
+    label: dict[str, str]           # of those that the document asks for
+    karpenter: bool = False         # the node is registered and initialized by Karpenter
     # cloud-init runs a script after the unit's first attempt, which then ends in a configuration error.
     restarted: bool = False
+    client_certificate: bool = False    # lies on the image; otherwise the instance's role signs tokens
+    node: str = instances.PROFILES[PROFILE].private_dns
 
 
 SCENARIOS = (
-    Scenario("karpenter-al2023", "karpenter-al2023.mime", True, {"karpenter.sh/nodepool": "default"}),
-    Scenario("karpenter-custom", "karpenter-custom.mime", True, {"karpenter.sh/do-not-sync-taints": "true"}),
-    Scenario("cloud-config", "cloud-config.yaml", False, {"example.com/group": "batch"}),
-    Scenario("shell", "self-managed.sh", False, {"example.com/group": "batch"}, restarted=True),
+    Scenario("karpenter-al2023", "karpenter-al2023.mime", {"karpenter.sh/nodepool": "default"}, karpenter=True),
+    Scenario("karpenter-custom", "karpenter-custom.mime", {"karpenter.sh/do-not-sync-taints": "true"}, karpenter=True),
+    Scenario("cloud-config", "cloud-config.yaml", {"example.com/group": "batch"}),
+    Scenario("shell", "self-managed.sh", {"example.com/group": "batch"}, restarted=True),
+    Scenario("not-eks", "not-eks.mime", {"example.com/cluster": "lab"}, client_certificate=True, node="ip-192-168-14-27"),
 )
 
 
@@ -101,7 +107,16 @@ class Machine:
                         "boot-test-report.service"], check=True, timeout=60)
 
     def add_host(self, name: str) -> None:
-        (self.root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.0.1 {name}\n")
+        """What a resolver would know. An endpoint that is an address needs none."""
+        known = "" if name[0].isdigit() and name.count(".") == 3 else f"127.0.0.1 {name}\n"
+        (self.root / "etc/hosts").write_text(f"127.0.0.1 localhost\n{known}")
+
+    def add_certificate(self, cert: Path, key: Path) -> None:
+        folder = self.root / "etc/nodeclaimd/pki"
+        folder.mkdir(mode=0o700)
+        shutil.copyfile(cert, folder / "node.crt")
+        shutil.copyfile(key, folder / "node.key")
+        (folder / "node.key").chmod(0o600)
 
     def boot(self) -> int:
         """Until it has powered itself off: the exit code of systemd-nspawn, 124 when it had to be stopped."""
@@ -117,46 +132,48 @@ class Machine:
             groups.remove()
 
 
-def user_data(name: str, ca: str) -> bytes:
-    """A document of userdata/ with the CA of this cluster; all else stays as it is shipped."""
-    text = (TOP / "userdata" / name).read_text()
-    return CERTIFICATE.sub(f"certificateAuthority: {ca}", text).encode()
+class Document:
+    """A document of userdata/: what it says of its cluster, and its text with the CA of ours."""
 
+    def __init__(self, name: str) -> None:
+        self.text = (TOP / "userdata" / name).read_text()
+        endpoint = ENDPOINT.search(self.text)
+        cidr = CIDR.search(self.text)
+        cluster = NAME.search(self.text)
+        assert endpoint and cidr and cluster
+        self.host, self.port = endpoint[1], int(endpoint[2] or 443)
+        self.cidr, self.cluster = cidr[1], cluster[1]
 
-def endpoint_of(name: str) -> tuple[str, int]:
-    match = ENDPOINT.search((TOP / "userdata" / name).read_text())
-    assert match
-    return match[1], int(match[2] or 443)
+    def with_ca(self, ca: str) -> bytes:
+        return CERTIFICATE.sub(f"certificateAuthority: {ca}", self.text).encode()
 
 
 def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -> None:
     inst = instances.PROFILES[PROFILE]
     folder = opts.work / scenario.name
     shutil.rmtree(folder, ignore_errors=True)
-    host, port = endpoint_of(scenario.user_data)
-    plane = ControlPlane(folder / "plane", opts.binaries, host, port, "demo", inst, "10.100.0.0/16")
-    imds = actors = None
-    try:
+    document = Document(scenario.user_data)
+    with contextlib.ExitStack() as stack:
+        plane = ControlPlane(folder / "plane", opts.binaries, document.host, document.port, document.cluster, document.cidr,
+                             inst, scenario.node)
+        stack.callback(plane.stop)
         actors = Actors(plane, scenario.karpenter)
-        imds = Imds.of(PROFILE, user_data(scenario.user_data, plane.ca.base64), host="169.254.169.254", port=80,
-                       log=folder / "imds.log", tokenless_dated=True)
-        imds.server.start()
+        stack.callback(actors.stop)
+        imds = stack.enter_context(Imds.of(PROFILE, document.with_ca(plane.ca.base64), host="169.254.169.254", port=80,
+                                           log=folder / "imds.log", tokenless_dated=True))
         machine = Machine(folder, opts.image, opts.program, opts.binaries / "kubelet")
-        machine.add_host(host)
+        machine.add_host(document.host)
+        if scenario.client_certificate:
+            machine.add_certificate(*plane.ca.node(scenario.node))
         code = machine.boot()
         check_boot(report, scenario, inst, machine, plane, imds.requests(), actors, code)
-    finally:
-        if actors:
-            actors.stop()
-        if imds:
-            imds.server.stop()
-        plane.stop()
 
 
 def network(inst: instances.Instance) -> None:
-    """The instance's own address, on an interface of its own: kubelet insists on finding node-ip on one."""
+    """The instance's own address on an interface of its own, where kubelet looks for node-ip, and an API server's."""
     for line in (f"link add eth0 address {inst.mac} type veth peer name eth0-peer", "link set eth0-peer up",
-                 f"address add {inst.ip}/18 dev eth0", "link set eth0 up", "route add default via 192.168.0.1 dev eth0"):
+                 f"address add {inst.ip}/18 dev eth0", "link set eth0 up", "route add default via 192.168.0.1 dev eth0",
+                 "address add 10.64.0.10/32 dev lo"):
         subprocess.run(["ip", *line.split()], check=True, timeout=10)
 
 

@@ -75,12 +75,12 @@ class TokenReviews:
 
 
 class ControlPlane:
-    def __init__(self, folder: Path, binaries: Path, host: str, port: int, cluster: str, inst: instances.Instance,
-                 service_cidr: str) -> None:
+    def __init__(self, folder: Path, binaries: Path, host: str, port: int, cluster: str, service_cidr: str,
+                 inst: instances.Instance, node: str) -> None:
         folder.mkdir(parents=True)
         self.folder, self.host, self.port = folder, host, port
         self.ca = Authority(folder / "pki")
-        self.reviews = TokenReviews(cluster, inst, inst.private_dns)
+        self.reviews = TokenReviews(cluster, inst, node)
         self.audit_path = folder / "audit.log"
         self.children: list[Child] = []
         self._start_etcd()
@@ -98,8 +98,9 @@ class ControlPlane:
             "--initial-cluster", "default=http://127.0.0.1:2380"))
 
     def _start_apiserver(self, binaries: Path, service_cidr: str) -> None:
+        kind = "IP" if self.host.replace(".", "").isdigit() else "DNS"
         cert, key = self.ca.issue("server", "/CN=kube-apiserver",
-                                  f"subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:{self.host}\n"
+                                  f"subjectAltName=IP:127.0.0.1,DNS:localhost,{kind}:{self.host}\n"
                                   "extendedKeyUsage=serverAuth\nkeyUsage=critical,digitalSignature\n")
         account = self.folder / "service-account.key"
         account.write_bytes(openssl("genrsa", "2048"))
@@ -111,7 +112,7 @@ class ControlPlane:
             "contexts": [{"name": "w", "context": {"cluster": "w", "user": ""}}], "current-context": "w"}))
         self.children.append(Child(
             self.folder, "kube-apiserver", str(binaries / "kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
-            "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={self.port}",
+            "--bind-address=0.0.0.0", "--advertise-address=127.0.0.1", f"--secure-port={self.port}",
             f"--tls-cert-file={cert}", f"--tls-private-key-file={key}", f"--client-ca-file={self.ca.cert}",
             "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
             "--disable-admission-plugins=ServiceAccount", "--service-account-issuer=https://boot-test",
