@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
+	"runtime"
 )
 
 // WriteImage writes a docker-archive at path with the program as /pause, named localhost/pause:1.
@@ -23,7 +24,7 @@ func WriteImage(path, program string) error {
 	}
 	sum := sha256.Sum256(layer)
 	config, err := json.Marshal(map[string]any{
-		"architecture": "amd64", "os": "linux", "config": map[string]any{"Entrypoint": []string{"/pause"}},
+		"architecture": runtime.GOARCH, "os": "linux", "config": map[string]any{"Entrypoint": []string{"/pause"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + hex.EncodeToString(sum[:])}},
 	})
 	if err != nil {
