@@ -25,12 +25,19 @@ static void allocation_of_nothing_is_something(void **state) {
 
 static void strings(void **state) {
     nc_auto_free char *cut = nc_strndup("abcdef", 3);
+    const char slice[3] = {'x', 'y', 'z'};
+    nc_auto_free char *from_slice = nc_strndup(slice, sizeof(slice));
+    nc_auto_free char *short_one = nc_strndup("ab", 9);
+    nc_auto_free char *none = nc_strndup(NULL, 0);
     nc_auto_free char *whole = nc_strdup("abc");
     nc_auto_free char *formatted = nc_asprintf("%s-%d", "a", 7);
     nc_auto_free char *stolen = nc_steal(&whole);
     (void)state;
 
     assert_string_equal(cut, "abc");
+    assert_string_equal(from_slice, "xyz");
+    assert_string_equal(short_one, "ab");
+    assert_string_equal(none, "");
     assert_null(whole);
     assert_string_equal(stolen, "abc");
     assert_string_equal(formatted, "a-7");
