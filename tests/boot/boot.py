@@ -99,8 +99,7 @@ class Machine:
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-a", "--reflink=auto", str(image), str(self.root)], check=True, timeout=300)
         for tree in (program, OVERLAY):
-            subprocess.run(["cp", "-a", f"{tree}/.", str(self.root)], check=True, timeout=120)
-        subprocess.run(["chown", "-R", "root:root", str(self.root / "etc")], check=True, timeout=60)
+            subprocess.run(["cp", "-a", "--no-preserve=ownership", f"{tree}/.", str(self.root)], check=True, timeout=120)
         subprocess.run(["systemctl", f"--root={self.root}", "--quiet", "preset", "nodeclaimd-bootstrap.service", "kubelet.service"],
                        check=True, timeout=60)
         subprocess.run(["systemctl", f"--root={self.root}", "--quiet", "enable", "boot-test-cgroups.service",
