@@ -154,6 +154,7 @@ func TestTokenURLIsBotocores(t *testing.T) {
 		{"us-east-1", "aws", "amazonaws.com", "Team_A-2"},
 		{"cn-north-1", "aws-cn", "amazonaws.com.cn", harness.ClusterName},
 		{"us-gov-west-1", "aws-us-gov", "amazonaws.com", harness.ClusterName},
+		{"us-isob-east-1", "aws-iso-b", "sc2s.sgov.gov", harness.ClusterName},
 	} {
 		t.Run(place.region, func(t *testing.T) {
 			i := harness.NewInstance(910 + n)
