@@ -1,0 +1,246 @@
+/*
+ * EC2's answers: what it refused and why, and the fields that are read from its XML. Pure.
+ *
+ * An answer that is not about what was asked is refused. EC2's own words reach a message only quoted and cut.
+ */
+#include "ec2-priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "nc/str.h"
+#include "xml.h"
+
+#define MAX_FAILURE_BYTES 512
+
+/* What EC2 says when it refuses. */
+struct failure {
+    char code[128];
+    char message[MAX_FAILURE_BYTES];
+};
+
+static bool is_leaf(const struct nc_xml *x, const char *path) {
+    return nc_streq(x->path.data, path);
+}
+
+static const char *leaf_text(const struct nc_xml *x) {
+    return x->text.data ? x->text.data : "";
+}
+
+static void read_failure(const char *data, size_t n, struct failure *ret) {
+    struct nc_xml x;
+    int k;
+
+    *ret = (struct failure){0};
+    nc_xml_init(&x, data, n);
+    while ((k = nc_xml_next(&x, NULL)) > 0 && k != NC_XML_END) {
+        if (k != NC_XML_CLOSE)
+            continue;
+        if (is_leaf(&x, "Response/Errors/Error/Code") && !ret->code[0])
+            snprintf(ret->code, sizeof(ret->code), "%s", leaf_text(&x));
+        else if (is_leaf(&x, "Response/Errors/Error/Message") && !ret->message[0])
+            snprintf(ret->message, sizeof(ret->message), "%s", leaf_text(&x));
+    }
+    nc_xml_done(&x);
+}
+
+enum meaning { DENIED = 1, REJECTED, THROTTLED, NOT_YET, WRONG };
+
+static const struct {
+    const char *code;
+    enum meaning meaning;
+} codes[] = {
+    {"UnauthorizedOperation", DENIED},        {"AccessDenied", DENIED},          {"OptInRequired", DENIED},
+    {"AuthFailure", REJECTED},                {"ExpiredToken", REJECTED},        {"RequestExpired", REJECTED},
+    {"SignatureDoesNotMatch", REJECTED},      {"InvalidClientTokenId", REJECTED}, {"UnrecognizedClientException", REJECTED},
+    {"IncompleteSignature", REJECTED},        {"RequestLimitExceeded", THROTTLED}, {"Throttling", THROTTLED},
+    {"ThrottlingException", THROTTLED},       {"Unavailable", THROTTLED},        {"ServiceUnavailable", THROTTLED},
+    {"InternalError", THROTTLED},             {"InternalFailure", THROTTLED},    {"InvalidInstanceID.NotFound", NOT_YET},
+    {"InvalidInstanceType", WRONG},           {"InvalidParameterValue", WRONG},  {"InvalidInstanceID.Malformed", WRONG},
+};
+
+static enum meaning meaning_of(const char *code, int status) {
+    for (size_t k = 0; k < NC_ARRAY_SIZE(codes); k++)
+        if (nc_streq(code, codes[k].code))
+            return codes[k].meaning;
+    return status >= 500 || status == 429 ? THROTTLED : 0;
+}
+
+/* EC2's own words, quoted and cut: an UnauthorizedOperation carries a kilobyte of encoded nothing. */
+int nc_ec2_refused(const struct nc_http_result *result, const char *action, struct nc_err *err) {
+    struct failure f;
+    int r;
+
+    read_failure(result->body, result->n, &f);
+    nc_auto_free char *code = nc_quote(f.code, strlen(f.code));
+    nc_auto_free char *message = nc_quote(f.message, strlen(f.message));
+    const enum meaning meaning = meaning_of(f.code, result->status);
+    if (!f.code[0] && !meaning)
+        return nc_err_set(err, NC_ERR_PROTOCOL, result->status, "ec2: %s: HTTP %d without an error code", action,
+                          result->status);
+    if (!f.code[0])
+        return nc_err_set(err, NC_ERR_TRANSIENT, result->status, "ec2: %s: HTTP %d", action, result->status);
+    r = nc_err_set(err, meaning == DENIED || meaning == REJECTED       ? NC_ERR_AUTH
+                        : meaning == THROTTLED || meaning == NOT_YET ? NC_ERR_TRANSIENT
+                        : meaning == WRONG                           ? NC_ERR_CONFIG
+                                                                     : NC_ERR_PROTOCOL,
+                   result->status, "ec2: %s: HTTP %d, %s: %s", action, result->status, code, message);
+    if (meaning == DENIED)
+        nc_err_remedy(err, "allow ec2:%s to the node's role, or set spec.aws.ec2: never and give the answer in AgentConfig",
+                      action);
+    else if (meaning == REJECTED)
+        nc_err_remedy(err, "check this host's clock and that the credentials belong to the endpoint's partition");
+    else if (meaning == NOT_YET)
+        nc_err_remedy(err, "EC2 learns of new instances with a delay: this is tried again");
+    return r;
+}
+
+static bool is_dns_name(const char *s) {
+    if (!s || !*s || strlen(s) > 253)
+        return false;
+    for (; *s; s++)
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '-' || *s == '.'))
+            return false;
+    return true;
+}
+
+#define INSTANCE "DescribeInstancesResponse/reservationSet/item/instancesSet/item"
+
+int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, char **ret, struct nc_err *err) {
+    nc_auto_free char *id = NULL;
+    nc_auto_free char *name = NULL;
+    struct nc_xml x;
+    int k;
+
+    nc_xml_init(&x, data, n);
+    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END) {
+        if (k != NC_XML_CLOSE)
+            continue;
+        if (is_leaf(&x, INSTANCE "/instanceId") && !id)
+            id = nc_strdup(leaf_text(&x));
+        else if (is_leaf(&x, INSTANCE "/privateDnsName") && !name)
+            name = nc_strdup(leaf_text(&x));
+    }
+    nc_xml_done(&x);
+    if (k < 0)
+        return k;
+    if (!id)
+        return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "it does not know %s yet", instance_id);
+    if (!nc_streq(id, instance_id))
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is about another instance than %s", instance_id);
+    if (!name || !*name) /* an instance that is just being made */
+        return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet", instance_id);
+    if (!is_dns_name(name))
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the private DNS name of %s is no name", instance_id);
+    *ret = nc_steal(&name);
+    return 0;
+}
+
+#define TYPE "DescribeInstanceTypesResponse/instanceTypeSet/item"
+#define CARD TYPE "/networkInfo/networkCards/item"
+
+#define MAX_CARDS 64
+
+/* What is read on the way. A card's numbers are complete when it closes; which card is the default one may be said before
+ * or after it. */
+struct type_reader {
+    struct nc_instance_type type;
+    int64_t default_card, all_enis;
+    int64_t card_index, card_enis;
+    struct card {
+        int64_t index, enis;
+    } cards[MAX_CARDS];
+    size_t n_cards;
+    bool bare_metal, found;
+};
+
+static int64_t number_of(const char *text) {
+    int64_t n;
+
+    return nc_parse_i64(text, &n) == 0 && n >= 0 ? n : -1;
+}
+
+static void take_architecture(struct nc_instance_type *t, const char *text) {
+    if (t->arch[0] == '\0' && (nc_streq(text, "x86_64") || nc_streq(text, "arm64")))
+        snprintf(t->arch, sizeof(t->arch), "%s", nc_streq(text, "arm64") ? "arm64" : "amd64");
+}
+
+static void take_type_leaf(struct type_reader *t, const struct nc_xml *x) {
+    const char *text = leaf_text(x);
+
+    if (is_leaf(x, TYPE "/instanceType"))
+        snprintf(t->type.name, sizeof(t->type.name), "%s", text);
+    else if (is_leaf(x, TYPE "/vCpuInfo/defaultVCpus"))
+        t->type.vcpus = number_of(text);
+    else if (is_leaf(x, TYPE "/memoryInfo/sizeInMiB"))
+        t->type.memory_mib = number_of(text);
+    else if (is_leaf(x, TYPE "/processorInfo/supportedArchitectures/item"))
+        take_architecture(&t->type, text);
+    else if (is_leaf(x, TYPE "/networkInfo/maximumNetworkInterfaces"))
+        t->all_enis = number_of(text);
+    else if (is_leaf(x, TYPE "/networkInfo/ipv4AddressesPerInterface"))
+        t->type.ipv4_per_eni = number_of(text);
+    else if (is_leaf(x, TYPE "/networkInfo/defaultNetworkCardIndex"))
+        t->default_card = number_of(text);
+    else if (is_leaf(x, CARD "/networkCardIndex"))
+        t->card_index = number_of(text);
+    else if (is_leaf(x, CARD "/maximumNetworkInterfaces"))
+        t->card_enis = number_of(text);
+    else if (is_leaf(x, TYPE "/hypervisor"))
+        snprintf(t->type.hypervisor, sizeof(t->type.hypervisor), "%s", text);
+    else if (is_leaf(x, TYPE "/bareMetal"))
+        t->bare_metal = nc_streq(text, "true");
+}
+
+static void take_card(struct type_reader *t) {
+    if (t->n_cards < MAX_CARDS)
+        t->cards[t->n_cards++] = (struct card){t->card_index, t->card_enis};
+    t->card_index = t->card_enis = -1;
+}
+
+static void choose_enis(struct type_reader *t) {
+    const int64_t wanted = t->default_card >= 0 ? t->default_card : 0;
+
+    t->type.enis = t->all_enis;
+    for (size_t k = 0; k < t->n_cards; k++)
+        if (t->cards[k].index == wanted && t->cards[k].enis >= 0)
+            t->type.enis = t->cards[k].enis;
+}
+
+static int walk_type(const char *data, size_t n, struct type_reader *t, struct nc_err *err) {
+    struct nc_xml x;
+    int k;
+
+    nc_xml_init(&x, data, n);
+    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END) {
+        if (k == NC_XML_OPEN && is_leaf(&x, TYPE) && t->found) {
+            k = nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "more than one type in the answer");
+            break;
+        }
+        t->found = t->found || is_leaf(&x, TYPE);
+        if (k == NC_XML_CLOSE && is_leaf(&x, CARD))
+            take_card(t);
+        else if (k == NC_XML_CLOSE)
+            take_type_leaf(t, &x);
+    }
+    nc_xml_done(&x);
+    return k < 0 ? k : 0;
+}
+
+int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_instance_type *ret, struct nc_err *err) {
+    struct type_reader t = {.type = {.vcpus = -1, .memory_mib = -1, .enis = -1, .ipv4_per_eni = -1, .branch_enis = -1},
+                            .default_card = -1, .card_index = -1, .card_enis = -1, .all_enis = -1};
+    const int r = walk_type(data, n, &t, err);
+
+    if (r < 0)
+        return r;
+    if (!nc_streq(t.type.name, type))
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not about %s", type);
+    choose_enis(&t);
+    if (t.type.vcpus <= 0 || t.type.memory_mib <= 0 || t.type.enis <= 0 || t.type.ipv4_per_eni <= 0)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the description of %s lacks CPUs, memory or interfaces", type);
+    if (t.bare_metal)
+        snprintf(t.type.hypervisor, sizeof(t.type.hypervisor), "metal");
+    *ret = t.type;
+    return 0;
+}
