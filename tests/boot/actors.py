@@ -2,7 +2,7 @@
 
 Knows: the cloud controller takes `uninitialized` off, the controller manager `not-ready` once the node is Ready, Karpenter
        `unregistered` (and marks the node registered, later initialized), a CNI agent its own startup taint; the
-       certificate controller signs kubelet's serving certificate.
+       certificate controller signs kubelet's serving certificate; then somebody's pod is scheduled.
 Gives: `Actors`, which follows Nodes and requests by watch, each step a patch of its own with an optimistic lock.
 Must not: do what is the node's own duty.
 """
@@ -27,6 +27,8 @@ EPHEMERAL = {UNINITIALIZED, NOT_READY, UNREGISTERED, "node.kubernetes.io/unreach
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+PODS = "/api/v1/namespaces/default/pods"
+IMAGE = "localhost/kubernetes/pause:latest"
 SERVING = "kubernetes.io/kubelet-serving"
 
 Node = dict[str, Any]
@@ -87,7 +89,9 @@ class Actors:
         self.first: Optional[Node] = None    # the Node as it was when it was first seen
         self.node: Optional[Node] = None
         self.times: dict[str, float] = {}
-        self._followers = [Follower(plane, "/api/v1/nodes", self._step), Follower(plane, CSRS, self._sign)]
+        self.pod: Optional[dict[str, Any]] = None     # our pod, as it was when it first ran
+        self._followers = [Follower(plane, "/api/v1/nodes", self._step), Follower(plane, CSRS, self._sign),
+                           Follower(plane, PODS, self._look)]
 
     def _mark(self, what: str) -> None:
         self.times.setdefault(what, time.time())
@@ -105,6 +109,26 @@ class Actors:
                                                 "application/merge-patch+json")
             if status not in (200, 409):      # 409: a newer version is on its way through the watch
                 raise RuntimeError(f"PATCH of the Node: {status} {answer}")
+        elif is_ready(node) and "pod created" not in self.times and self._is_settled(node):
+            self._mark("pod created")
+            self._schedule(node["metadata"]["name"])
+
+    def _is_settled(self, node: Node) -> bool:
+        return not self.karpenter or node["metadata"]["labels"].get(INITIALIZED) == "true"
+
+    def _schedule(self, node: str) -> None:
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "first"}, "spec": {
+            "nodeName": node, "automountServiceAccountToken": False, "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": 5, "tolerations": [{"operator": "Exists"}],
+            "containers": [{"name": "pause", "image": IMAGE, "imagePullPolicy": "Never"}]}}
+        status, answer = self.plane.request("POST", PODS, pod)
+        if status != 201:
+            raise RuntimeError(f"POST of the pod: {status} {answer}")
+
+    def _look(self, pod: dict[str, Any]) -> None:
+        if pod.get("status", {}).get("phase") == "Running" and self.pod is None:
+            self._mark("first pod running")
+            self.pod = pod
 
     @staticmethod
     def _cloud(node: Node) -> Optional[Node]:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
+import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
 
 import instances  # noqa: E402
-from actors import Actors  # noqa: E402
+from actors import IMAGE, Actors  # noqa: E402
 from checks import Report, check_boot  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
 from imds import Imds  # noqa: E402
@@ -105,6 +109,21 @@ class Machine:
         subprocess.run(["systemctl", f"--root={self.root}", "--quiet", "enable", "boot-test-cgroups.service",
                         "boot-test-report.service"], check=True, timeout=60)
 
+    def add_image(self, program: Path) -> None:
+        """What `docker save` would make of an image that holds one static program; containerd reads it when it has started."""
+        layer = io.BytesIO()
+        with tarfile.open(fileobj=layer, mode="w") as tar:
+            tar.add(program, arcname="pause")
+        sha = hashlib.sha256(layer.getvalue()).hexdigest()
+        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/pause"]},
+                             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha}"]}}).encode()
+        manifest = json.dumps([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]).encode()
+        with tarfile.open(self.root / "etc/boot-test/pause.tar", mode="w") as tar:
+            for name, data in (("layer.tar", layer.getvalue()), ("config.json", config), ("manifest.json", manifest)):
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+
     def add_host(self, name: str) -> None:
         """What a resolver would know. An endpoint that is an address needs none."""
         known = "" if name[0].isdigit() and name.count(".") == 3 else f"127.0.0.1 {name}\n"
@@ -121,7 +140,7 @@ class Machine:
         """Until it has powered itself off: the exit code of systemd-nspawn, 124 when it had to be stopped."""
         argv = ["timeout", "-k", "10", str(BOOT_SEC), "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
                 "--directory", str(self.root), "--machine", "node", "--capability=CAP_NET_ADMIN,CAP_SYSLOG", "--console=read-only",
-                "--resolv-conf=off", "--timezone=off", "--bind=/dev/kmsg", f"--bind-ro={self.kubelet}:/usr/bin/kubelet"]
+                "--resolv-conf=off", "--timezone=off", "--system-call-filter=@keyring bpf", "--bind=/dev/kmsg", f"--bind-ro={self.kubelet}:/usr/bin/kubelet"]
         groups = ControlGroups("nodeclaimd-boot")
         try:
             with open(self.console, "wb") as out:
@@ -161,6 +180,7 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         imds = stack.enter_context(Imds.of(PROFILE, document.with_ca(plane.ca.base64), host="169.254.169.254", port=80,
                                            log=folder / "imds.log", tokenless_dated=True))
         machine = Machine(folder, opts.image, opts.program, opts.binaries / "kubelet")
+        machine.add_image(opts.binaries / "pause")
         machine.add_host(document.host)
         if scenario.client_certificate:
             machine.add_certificate(*plane.ca.node(scenario.node))

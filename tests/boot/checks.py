@@ -195,6 +195,8 @@ def check_cluster(report: Report, scenario: "Scenario", inst: "Instance", plane:
     report.check("the Node is Ready", "node Ready" in actors.times, last.get("status", {}).get("conditions"))
     if scenario.karpenter:
         report.check("... and initialized", "initialized by Karpenter" in actors.times, last.get("spec", {}).get("taints"))
+    address = (actors.pod or {}).get("status", {}).get("podIP", "")
+    report.check("a pod runs there, with an address of the node's CNI plugin", address.startswith("192.168.128."), address)
     report.check("kubelet has a serving certificate", "serving certificate signed" in actors.times)
     down = [c for c in last.get("status", {}).get("conditions") or [] if c["type"] == "Ready"]
     report.check("logind told kubelet of the shutdown, and kubelet the cluster",
@@ -220,7 +222,7 @@ def check_speed(report: Report, seen: Evidence, audit: list[dict[str, Any]], ins
                and e.get("responseStatus", {}).get("code") == 201]
     if created:
         report.figure("kubelet executed -> Node created", (created[0] - offset - kubelet / 1e6) * 1000, "ms")
-    for what in ("node Ready", "initialized by Karpenter"):
+    for what in ("node Ready", "initialized by Karpenter", "first pod running"):
         if what in actors.times:
             report.figure(f"kubelet executed -> {what}", (actors.times[what] - offset - kubelet / 1e6) * 1000, "ms")
     active = float(seen.unit("nodeclaimd-bootstrap").get("ActiveEnterTimestampMonotonic", "0") or 0)
