@@ -1,6 +1,6 @@
 /*
- * Base64 of RFC 4648: a strict decoder that tolerates only what mail and user data really contain (line breaks, missing
- * padding), and the two encoders.
+ * Base64 of RFC 4648: a strict decoder that tolerates only what mail and user data really contain
+ * (line breaks, missing padding), and the two encoders.
  *
  * Table look-ups by value; secrets pass here only on the way into a wiped buffer.
  */
@@ -46,7 +46,7 @@ static int decode_byte(struct decoder *d, char c, struct nc_buf *out) {
     return nc_buf_add(out, bytes, sizeof(bytes));
 }
 
-/* The last, incomplete group. Bits that no encoder would set are refused: one text for one value. */
+/* The last, incomplete group. Bits that no encoder sets are refused: one text for one value. */
 static int decode_rest(const struct decoder *d, struct nc_buf *out) {
     if (d->digits == 1 || (d->padding && d->digits + d->padding != 4))
         return -EINVAL;
@@ -84,7 +84,8 @@ static void encode(const void *data, size_t n, const char *alphabet, bool pad, s
 
     for (size_t i = 0; r == 0 && i < n; i += 3) {
         const size_t left = n - i;
-        const uint32_t bits = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0u);
+        const uint32_t bits = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0)
+                              | (left > 2 ? p[i + 2] : 0u);
         const char digits[4] = {
             alphabet[bits >> 18],
             alphabet[bits >> 12 & 63],

@@ -1,8 +1,9 @@
 /*
  * Errors as values: filling, wrapping, and the one table of the classes.
  *
- * Everything is formatted into a local buffer first, so that an error's own message may be an argument of its
- * successor. A message that is too long is cut between two characters, never inside one.
+ * Everything is formatted into a local buffer first, so that an error's own message may be an
+ * argument of its successor. A message that is too long is cut between two characters, never inside
+ * one.
  */
 #include "nc/err.h"
 
@@ -11,16 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Linux has no errno from here on, and HTTP no failure below: what a code means follows from its size. */
+/* Linux has no errno from here on, and HTTP no failure below: what a code means follows from its
+ * size. */
 #define FIRST_HTTP_STATUS 200
 
 static const struct {
     const char *name;
     int exit_code;
 } classes[_NC_ERR_CLASS_MAX] = {
-    [NC_ERR_NONE] = {"none", 0},           [NC_ERR_TRANSIENT] = {"transient", 1},
-    [NC_ERR_CONFIG] = {"config", 3},       [NC_ERR_AUTH] = {"auth", 4},
-    [NC_ERR_PROTOCOL] = {"protocol", 5},   [NC_ERR_HOST] = {"host", 6},
+    [NC_ERR_NONE] = {"none", 0},         [NC_ERR_TRANSIENT] = {"transient", 1},
+    [NC_ERR_CONFIG] = {"config", 3},     [NC_ERR_AUTH] = {"auth", 4},
+    [NC_ERR_PROTOCOL] = {"protocol", 5}, [NC_ERR_HOST] = {"host", 6},
     [NC_ERR_BUG] = {"bug", 7},
 };
 
@@ -37,7 +39,8 @@ static void copy_cut(char *to, size_t size, const char *from) {
     to[n] = '\0';
 }
 
-int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format, va_list ap) {
+int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
+                va_list ap) {
     const int magnitude = code == 0 ? EINVAL : abs(code);
     char msg[sizeof(err->msg) + 4];
 
@@ -94,7 +97,8 @@ const char *nc_err_class_name(enum nc_err_class class) {
 }
 
 int nc_err_exit_code(enum nc_err_class class) {
-    return (unsigned)class < _NC_ERR_CLASS_MAX ? classes[class].exit_code : classes[NC_ERR_BUG].exit_code;
+    return (unsigned)class < _NC_ERR_CLASS_MAX ? classes[class].exit_code
+                                               : classes[NC_ERR_BUG].exit_code;
 }
 
 enum nc_err_class nc_err_class_of_errno(int r) {

@@ -1,8 +1,9 @@
 /*
  * Files: capped reads, atomic writes.
  *
- * A write goes to a temporary file beside its target and is renamed over it; whatever fails, the target is what it was and the
- * temporary file is gone. Symbolic links at the target are replaced, not followed.
+ * A write goes to a temporary file beside its target and is renamed over it; whatever fails, the
+ * target is what it was and the temporary file is gone. Symbolic links at the target are replaced,
+ * not followed.
  */
 #include "nc/file.h"
 
@@ -78,7 +79,8 @@ int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err
     if (fstat(fd, &st) < 0)
         return fail(err, errno, "read", path);
     if (!S_ISREG(st.st_mode))
-        return nc_err_set(err, NC_ERR_HOST, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "read %s: not a regular file", path);
+        return nc_err_set(err, NC_ERR_HOST, S_ISDIR(st.st_mode) ? EISDIR : EINVAL,
+                          "read %s: not a regular file", path);
     const int r = st.st_size > 0 && (size_t)st.st_size > max ? -EFBIG : read_all(fd, max, out);
     if (r == 0)
         return 0;
@@ -86,7 +88,8 @@ int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err
     if (out->data)
         out->data[before] = '\0';
     if (r == -EFBIG)
-        return nc_err_set(err, NC_ERR_HOST, EFBIG, "read %s: larger than the %zu bytes allowed", path, max);
+        return nc_err_set(err, NC_ERR_HOST, EFBIG, "read %s: larger than the %zu bytes allowed",
+                          path, max);
     return fail(err, -r, "read", path);
 }
 
@@ -114,17 +117,20 @@ int nc_mkdir_p(const char *path, struct nc_err *err) {
             return r;
         *p = '/';
     }
-    return *path ? make_folder(path, err) : nc_err_set(err, NC_ERR_BUG, EINVAL, "make folder: empty path");
+    return *path ? make_folder(path, err)
+                 : nc_err_set(err, NC_ERR_BUG, EINVAL, "make folder: empty path");
 }
 
 /* Is path a regular file with exactly these bytes and this mode? Doubts say no. */
 static bool is_same(const char *path, const char *data, size_t n, mode_t mode) {
-    nc_cleanup(close_fd) const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    nc_cleanup(close_fd) const int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     char chunk[READ_CHUNK_BYTES];
     struct stat st;
     size_t done = 0;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 07777) != mode || (size_t)st.st_size != n)
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 07777) != mode
+        || (size_t)st.st_size != n)
         return false;
     while (done < n) {
         const size_t want = n - done < sizeof(chunk) ? n - done : sizeof(chunk);
@@ -164,8 +170,10 @@ static int sync_folder(const char *folder) {
     return fd < 0 || (fsync(fd) < 0 && errno != EINVAL) ? -errno : 0;
 }
 
-static int write_new(const char *path, const char *folder, const void *data, size_t n, mode_t mode, bool durable) {
-    nc_auto_free char *temporary = nc_asprintf("%s/.%s.XXXXXX", folder, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+static int write_new(const char *path, const char *folder, const void *data, size_t n, mode_t mode,
+                     bool durable) {
+    const char *slash = strrchr(path, '/');
+    nc_auto_free char *temporary = nc_asprintf("%s/.%s.XXXXXX", folder, slash ? slash + 1 : path);
     const int fd = mkostemp(temporary, O_CLOEXEC);
 
     if (fd < 0)
@@ -182,9 +190,17 @@ static int write_new(const char *path, const char *folder, const void *data, siz
     return durable ? sync_folder(folder) : 0;
 }
 
-int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct nc_err *err) {
+static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
-    nc_auto_free char *folder = !slash ? nc_strdup(".") : slash == path ? nc_strdup("/") : nc_strndup(path, (size_t)(slash - path));
+
+    if (!slash)
+        return nc_strdup(".");
+    return slash == path ? nc_strdup("/") : nc_strndup(path, (size_t)(slash - path));
+}
+
+int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable,
+                  struct nc_err *err) {
+    nc_auto_free char *folder = folder_of(path);
 
     if (is_same(path, data, n, mode))
         return 1;

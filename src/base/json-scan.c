@@ -1,9 +1,10 @@
 /*
  * What cJSON would let pass: a strict scan of the bytes, without building anything.
  *
- * cJSON takes any byte up to 0x20 for white space, "01" and "-.5" for numbers, raw control characters and broken UTF-8
- * for text, cuts a string at \u0000, skips a byte order mark, and nests 1000 deep. All of that is refused here, and the numbers'
- * places are kept because a double cannot tell 2^53 from 2^53 + 1. The grammar of values stays cJSON's job.
+ * cJSON takes any byte up to 0x20 for white space, "01" and "-.5" for numbers, raw control
+ * characters and broken UTF-8 for text, cuts a string at \u0000, skips a byte order mark, and nests
+ * 1000 deep. All of that is refused here, and the numbers' places are kept because a double cannot
+ * tell 2^53 from 2^53 + 1. The grammar of values stays cJSON's job.
  */
 #include "json-scan.h"
 
@@ -142,7 +143,7 @@ static int scan_one(struct nc_json_scan *s, struct nc_err *err) {
     return 0;
 }
 
-/* Every value but the first of a list or map has a comma before it, every container counts itself. */
+/* Every value but a container's first has a comma before it, every container counts itself. */
 static bool starts_value(int c) {
     return c == ',' || c == '{' || c == '[';
 }

@@ -18,12 +18,12 @@ struct nc_json_scan {
     struct nc_json_number {
         size_t start;
         size_t length;
-    } *numbers;
+    } * numbers;
     size_t n_numbers;
 };
 
-/* Checks everything that cJSON lets pass: bytes outside strings, number syntax, control characters, UTF-8, \u0000, depth
- * and count of values. 0, or -EPROTO with err filled. */
+/* Checks everything that cJSON lets pass: bytes outside strings, number syntax, control characters,
+ * UTF-8, \u0000, depth and count of values. 0, or -EPROTO with err filled. */
 int nc_json_scan(struct nc_json_scan *s, struct nc_err *err);
 void nc_json_scan_done(struct nc_json_scan *s);
 

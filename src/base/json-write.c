@@ -1,15 +1,17 @@
 /*
  * JSON out: deterministic, always valid, all or nothing.
  *
- * What is written reads the same as YAML. Where the buffer's cap would be passed, nothing of the value stays in it. Bytes that are not UTF-8 become U+FFFD.
+ * What is written reads the same as YAML. Where the buffer's cap would be passed, nothing of the
+ * value stays in it. Bytes that are not UTF-8 become U+FFFD.
  */
+#include "nc/value.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "nc/str.h"
-#include "nc/value.h"
 #include "number.h"
 #include "utf8.h"
 
@@ -28,9 +30,11 @@ static void put_text(struct writer *w, const char *s) {
     put(w, s, strlen(s));
 }
 
-/* Valid JSON as it is, but no YAML or a line break there: escaped, so that what is written reads alike with both. */
+/* Valid JSON as it is, but no YAML or a line break there: escaped, so that what is written reads
+ * alike with both. */
 static bool is_special_to_yaml(uint32_t c) {
-    return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe || c == 0xffff;
+    return (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe
+           || c == 0xffff;
 }
 
 /* The escape of a character, or NULL where it stands for itself. */

@@ -1,18 +1,20 @@
 /*
  * JSON in, by cJSON behind a strict scan (json-scan.c).
  *
- * The only file that includes cJSON. Integers come from the text, not from cJSON's doubles. Values get no marks: a document whose
- * errors a person must find by line is read as YAML, of which JSON is a part.
+ * The only file that includes cJSON. Integers come from the text, not from cJSON's doubles. Values
+ * get no marks: a document whose errors a person must find by line is read as YAML, of which JSON
+ * is a part.
  */
-#include <cjson/cJSON.h>
+#include "nc/value.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 
+#include <cjson/cJSON.h>
+
 #include "json-scan.h"
 #include "nc/str.h"
-#include "nc/value.h"
 #include "number.h"
 
 /* A conversion under way: the scan and how many of its numbers are used. */
@@ -72,7 +74,8 @@ static bool has_duplicates(struct conversion *c, const struct nc_value *map) {
     if (!duplicate)
         return false;
     nc_auto_free char *quoted = nc_quote(duplicate->key, strlen(duplicate->key));
-    nc_err_set(c->err, NC_ERR_PROTOCOL, EPROTO, "JSON: byte %zu: duplicate key %s in an object", c->scan->n, quoted);
+    nc_err_set(c->err, NC_ERR_PROTOCOL, EPROTO, "JSON: byte %zu: duplicate key %s in an object",
+               c->scan->n, quoted);
     return true;
 }
 
@@ -87,7 +90,8 @@ static struct nc_value *convert(struct conversion *c, const cJSON *from) {
     if (cJSON_IsNull(from))
         return nc_value_new(NC_VALUE_NULL);
 
-    nc_auto_value struct nc_value *v = nc_value_new(cJSON_IsArray(from) ? NC_VALUE_LIST : NC_VALUE_MAP);
+    nc_auto_value struct nc_value *v =
+        nc_value_new(cJSON_IsArray(from) ? NC_VALUE_LIST : NC_VALUE_MAP);
     if (!convert_children(c, from, v) || (v->type == NC_VALUE_MAP && has_duplicates(c, v)))
         return NULL;
     return nc_steal(&v);
@@ -99,7 +103,8 @@ static bool only_space(const char *p, const char *end) {
     return p == end;
 }
 
-static int parse_scanned(const struct nc_json_scan *scan, struct nc_value **ret, struct nc_err *err) {
+static int parse_scanned(const struct nc_json_scan *scan, struct nc_value **ret,
+                         struct nc_err *err) {
     struct conversion c = {.scan = scan, .err = err};
     const char *end = scan->data;
     cJSON *tree = cJSON_ParseWithLengthOpts(scan->data, scan->n, &end, 0);
@@ -107,7 +112,8 @@ static int parse_scanned(const struct nc_json_scan *scan, struct nc_value **ret,
     int r = -EPROTO;
 
     if (!tree)
-        fail_at(err, (size_t)(end - scan->data), scan->n ? "not JSON" : "empty, where JSON was expected");
+        fail_at(err, (size_t)(end - scan->data),
+                scan->n ? "not JSON" : "empty, where JSON was expected");
     else if (!only_space(end, scan->data + scan->n))
         fail_at(err, (size_t)(end - scan->data), "more text after the value");
     else

@@ -1,8 +1,9 @@
 /*
  * Memory that is there or the process is not, the byte buffer, and the string array.
  *
- * A buffer never leaves its old bytes behind when it grows, because it may hold a token: the old block is wiped
- * before it is freed. No function here returns NULL where the header does not say so.
+ * A buffer never leaves its old bytes behind when it grows, because it may hold a token: the old
+ * block is wiped before it is freed. No function here returns NULL where the header does not say
+ * so.
  */
 #include "nc/mem.h"
 
@@ -39,7 +40,8 @@ char *nc_strdup(const char *s) {
     return s ? must(strdup(s)) : NULL;
 }
 
-/* Not strndup(): s is a slice more often than a string, and the strict checks of a sanitizer want a NUL in that. */
+/* Not strndup(): s is a slice more often than a string, and the strict checks of a sanitizer want a
+ * NUL in that. */
 char *nc_strndup(const char *s, size_t n) {
     const char *end = n ? memchr(s, '\0', n) : NULL;
     const size_t length = end ? (size_t)(end - s) : n;

@@ -1,8 +1,9 @@
 /*
  * Laying one document over another.
  *
- * Two rules, nothing else: nodeadm's deep merge, where a null is a value, and JSON merge patch (RFC 7386), where it
- * removes. Both leave what was replaced on `overrode`, newest first, so that a value can tell its history.
+ * Two rules, nothing else: nodeadm's deep merge, where a null is a value, and JSON merge patch (RFC
+ * 7386), where it removes. Both leave what was replaced on `overrode`, newest first, so that a
+ * value can tell its history.
  */
 #include "nc/value.h"
 
@@ -13,7 +14,7 @@ static void remember(struct nc_value *v, struct nc_value *older) {
     v->overrode = older;
 }
 
-/* v gets everything of `from` (consumed); what v was becomes its history. The address of v stays. */
+/* v gets all of `from` (consumed); what v was becomes its history. The address of v stays. */
 static void replace(struct nc_value *v, struct nc_value *from) {
     struct nc_value *old = nc_malloc(sizeof(*old));
 
@@ -66,7 +67,8 @@ static void patch_member(struct nc_value *into, const struct nc_member *patch) {
         m->value = nc_value_new(NC_VALUE_NULL);
         m->value->mark = patch->value->mark;
         nc_value_merge_patch(m->value, patch->value);
-        m->value->overrode = nc_value_free(m->value->overrode); /* the null was only a place to stand on */
+        m->value->overrode =
+            nc_value_free(m->value->overrode); /* the null was only a place to stand on */
     } else {
         nc_value_merge_patch(m->value, patch->value);
     }

@@ -1,8 +1,8 @@
 /*
  * Numbers as text, and the search for duplicate keys.
  *
- * A document keeps a fraction as it was written; on the way out it takes the form in which Go writes a float64, because
- * kubelet's readers take "1000" for an integer field but not "1e3".
+ * A document keeps a fraction as it was written; on the way out it takes the form in which Go
+ * writes a float64, because kubelet's readers take "1000" for an integer field but not "1e3".
  */
 #include "number.h"
 
@@ -24,7 +24,8 @@ double nc_number_of(const struct nc_value *v) {
     return strtod(plain, NULL);
 }
 
-/* Digits of d without point and trailing zeros, as few as read back as d; *ret_exponent is that of the first digit. */
+/* Digits of d without point and trailing zeros, as few as read back as d; *ret_exponent is that of
+ * the first digit. */
 static size_t shortest_digits(double d, char digits[static 32], int *ret_exponent) {
     char text[40];
     int precision = 0;
@@ -54,13 +55,16 @@ void nc_number_write(double d, char ret[static NC_NUMBER_SIZE]) {
     if (size == 0)
         snprintf(ret, NC_NUMBER_SIZE, "0");
     else if (size < 1e-6 || size > (double)NC_JSON_MAX_INTEGER)
-        snprintf(ret, NC_NUMBER_SIZE, "%s%c%s%se%+d", sign, digits[0], n > 1 ? "." : "", digits + 1, exponent);
+        snprintf(ret, NC_NUMBER_SIZE, "%s%c%s%se%+d", sign, digits[0], n > 1 ? "." : "", digits + 1,
+                 exponent);
     else if (exponent < 0)
         snprintf(ret, NC_NUMBER_SIZE, "%s0.%.*s%s", sign, -exponent - 1, "00000", digits);
     else if (n <= (size_t)exponent + 1)
-        snprintf(ret, NC_NUMBER_SIZE, "%s%s%.*s", sign, digits, (int)((size_t)exponent + 1 - n), "00000000000000000");
+        snprintf(ret, NC_NUMBER_SIZE, "%s%s%.*s", sign, digits, (int)((size_t)exponent + 1 - n),
+                 "00000000000000000");
     else
-        snprintf(ret, NC_NUMBER_SIZE, "%s%.*s.%s", sign, exponent + 1, digits, digits + exponent + 1);
+        snprintf(ret, NC_NUMBER_SIZE, "%s%.*s.%s", sign, exponent + 1, digits,
+                 digits + exponent + 1);
 }
 
 /* By key, then by place: members are elements of one array. */

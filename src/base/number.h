@@ -9,7 +9,7 @@
 
 #include "nc/value.h"
 
-/* Beyond this not every integer has a double of its own, and a JSON reader may round (RFC 8259 §6). */
+/* Beyond this not every integer has a double of its own: a reader may round (RFC 8259 §6). */
 #define NC_JSON_MAX_INTEGER ((int64_t)1 << 53)
 
 /* The number of an INT or a FLOAT. A FLOAT's text may hold YAML's underscores and signs. */
@@ -17,7 +17,8 @@ double nc_number_of(const struct nc_value *v);
 
 #define NC_NUMBER_SIZE 64
 
-/* The shortest JSON number that reads back as d: digits and a point between 1e-6 and 2^53, an exponent elsewhere. d is finite. */
+/* The shortest JSON number that reads back as d, which is finite. As Go writes it: digits and a
+ * point from 1e-6 to 2^53, an exponent elsewhere. */
 void nc_number_write(double d, char ret[static NC_NUMBER_SIZE]);
 
 /* The first member whose key stands earlier in the map, too, or NULL. */

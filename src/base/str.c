@@ -14,9 +14,22 @@
 #define QUOTE_MAX_CHARACTERS 80
 #define NEAREST_MAX_LENGTH 64
 
+/* What the first byte of a character says about its length; 0 for a byte that starts none. */
+static size_t utf8_length(unsigned char first) {
+    if (first < 0x80)
+        return 1;
+    if (first < 0xc2)
+        return 0;
+    if (first < 0xe0)
+        return 2;
+    if (first < 0xf0)
+        return 3;
+    return first < 0xf5 ? 4 : 0;
+}
+
 size_t nc_utf8_next(const char *s, size_t n, uint32_t *ret) {
     const unsigned char first = (unsigned char)s[0];
-    const size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    const size_t length = utf8_length(first);
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t c = length == 1 ? first : first & (0x7fu >> length);
 
@@ -73,7 +86,8 @@ int nc_parse_u64(const char *s, uint64_t *ret) {
         if (*p < '0' || *p > '9')
             return -EINVAL;
     for (; *s; s++)
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+        if (__builtin_mul_overflow(v, 10u, &v)
+            || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
             return -ERANGE;
     *ret = v;
     return 0;
@@ -92,10 +106,11 @@ int nc_parse_i64(const char *s, int64_t *ret) {
     return 0;
 }
 
-/* Characters that would move, hide or reorder what stands around them: line and paragraph separators, zero-width and
- * direction marks, the byte order mark. */
+/* Characters that would move, hide or reorder what stands around them: line and paragraph
+ * separators, zero-width and direction marks, the byte order mark. */
 static bool is_deceptive(uint32_t c) {
-    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+    return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e)
+           || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
 static void quote_char(struct nc_buf *b, const char *s, size_t length, uint32_t c) {
@@ -150,7 +165,8 @@ char *nc_trim(char *s) {
     return s;
 }
 
-/* Edit distance with insertions, deletions and replacements, ASCII case folded; both at most NEAREST_MAX_LENGTH long. */
+/* Edit distance with insertions, deletions and replacements, ASCII case folded; both at most
+ * NEAREST_MAX_LENGTH long. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb) {
     size_t row[NEAREST_MAX_LENGTH + 1];
 

@@ -12,7 +12,8 @@
 
 #define USEC_PER_SEC 1000000u
 
-/* Exactly `digits` decimal digits at *s; moves *s behind them. -1 where something else stands there. */
+/* Exactly `digits` decimal digits at *s; moves *s behind them. -1 where something else stands
+ * there. */
 static int fixed_number(const char **s, unsigned digits) {
     int v = 0;
 
@@ -39,10 +40,12 @@ static int days_in_month(int year, int month) {
 }
 
 /* month from 1. All fields are checked here; -ERANGE for what lies before 1970. */
-static int civil_to_usec(int year, int month, int day, const int clock[static 3], int offset_minutes, uint64_t *ret_usec) {
+static int civil_to_usec(int year, int month, int day, const int clock[static 3],
+                         int offset_minutes, uint64_t *ret_usec) {
     if (year < 0 || month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
         return -EINVAL;
-    if (clock[0] < 0 || clock[0] > 23 || clock[1] < 0 || clock[1] > 59 || clock[2] < 0 || clock[2] > 59)
+    if (clock[0] < 0 || clock[0] > 23 || clock[1] < 0 || clock[1] > 59 || clock[2] < 0
+        || clock[2] > 59)
         return -EINVAL;
     struct tm tm = {
         .tm_year = year - 1900,
@@ -155,9 +158,14 @@ static const struct {
     const char *name;
     uint64_t nsec;
 } duration_units[] = {
-    {"ns", 1},          {"us", 1000},         {"µs", 1000}, /* U+00B5 */
-    {"μs", 1000} /* U+03BC */,               {"ms", 1000000},      {"s", 1000000000},
-    {"m", 60000000000}, {"h", 3600000000000},
+    {"ns", 1},
+    {"us", 1000},
+    {"µs", 1000}, /* U+00B5 */
+    {"μs", 1000} /* U+03BC */,
+    {"ms", 1000000},
+    {"s", 1000000000},
+    {"m", 60000000000},
+    {"h", 3600000000000},
 };
 
 /* The unit at *s in nanoseconds, or 0. A unit is all that stands before the next digit or point. */
@@ -172,7 +180,8 @@ static uint64_t duration_unit(const char **s) {
     return 0;
 }
 
-/* One "1.5h" at *s, added to *nsec. Digits of a fraction beyond the 15th change no nanosecond that matters. */
+/* One "1.5h" at *s, added to *nsec. Digits of a fraction beyond the 15th change no nanosecond that
+ * matters. */
 static int duration_part(const char **s, uint64_t *nsec) {
     const char *start = *s;
     uint64_t whole = 0;
@@ -196,8 +205,9 @@ static int duration_part(const char **s, uint64_t *nsec) {
     if (unit == 0)
         return -EINVAL;
     const uint64_t rest = (uint64_t)((unsigned __int128)fraction * unit / scale);
-    if (too_large || __builtin_mul_overflow(whole, unit, &whole) || __builtin_add_overflow(whole, rest, &whole)
-        || __builtin_add_overflow(*nsec, whole, nsec) || *nsec > INT64_MAX)
+    if (too_large || __builtin_mul_overflow(whole, unit, &whole)
+        || __builtin_add_overflow(whole, rest, &whole) || __builtin_add_overflow(*nsec, whole, nsec)
+        || *nsec > INT64_MAX)
         return -ERANGE;
     return 0;
 }
@@ -221,8 +231,10 @@ int nc_duration_parse(const char *s, uint64_t *ret_usec) {
     return 0;
 }
 
-/* `value` in units of 10^-digits as Go writes it: no trailing zeros, no point where nothing follows it. */
-static void format_decimal(char *ret, size_t size, uint64_t value, unsigned digits, const char *unit) {
+/* `value` in units of 10^-digits as Go writes it: no trailing zeros, no point where nothing follows
+ * it. */
+static void format_decimal(char *ret, size_t size, uint64_t value, unsigned digits,
+                           const char *unit) {
     uint64_t scale = 1;
 
     for (unsigned i = 0; i < digits; i++)
@@ -235,7 +247,8 @@ static void format_decimal(char *ret, size_t size, uint64_t value, unsigned digi
     }
     for (; fraction % 10 == 0; digits--)
         fraction /= 10;
-    snprintf(ret, size, "%llu.%0*llu%s", (unsigned long long)whole, (int)digits, (unsigned long long)fraction, unit);
+    snprintf(ret, size, "%llu.%0*llu%s", (unsigned long long)whole, (int)digits,
+             (unsigned long long)fraction, unit);
 }
 
 void nc_duration_format(uint64_t usec, char ret[static 32]) {
@@ -255,7 +268,7 @@ void nc_duration_format(uint64_t usec, char ret[static 32]) {
         if (minutes < 60)
             snprintf(ret, 32, "%llum%.12s", (unsigned long long)minutes, seconds);
         else
-            snprintf(ret, 32, "%lluh%llum%.12s", (unsigned long long)(minutes / 60), (unsigned long long)(minutes % 60),
-                     seconds);
+            snprintf(ret, 32, "%lluh%llum%.12s", (unsigned long long)(minutes / 60),
+                     (unsigned long long)(minutes % 60), seconds);
     }
 }

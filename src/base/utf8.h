@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length in bytes of the character that starts at s (1 to 4), or 0 where the bytes are not well-formed UTF-8 (RFC 3629: no
- * overlong forms, no surrogates, nothing beyond U+10FFFF). n > 0. *ret is written only on success. */
+/* The length in bytes of the character that starts at s (1 to 4), or 0 where the bytes are not
+ * well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing beyond U+10FFFF). n > 0.
+ * *ret is written only on success. */
 size_t nc_utf8_next(const char *s, size_t n, uint32_t *ret);
 
 #endif

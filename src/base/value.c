@@ -1,8 +1,9 @@
 /*
  * The document tree: making, reading, changing and comparing values.
  *
- * Knows no syntax. Depth is bounded by the parsers (NC_VALUE_MAX_DEPTH), so recursion over a tree is, too; the chain of
- * overridden values is as long as a user's list of documents and is walked in a loop.
+ * Knows no syntax. Depth is bounded by the parsers (NC_VALUE_MAX_DEPTH), so recursion over a tree
+ * is, too; the chain of overridden values is as long as a user's list of documents and is walked in
+ * a loop.
  */
 #include "nc/value.h"
 

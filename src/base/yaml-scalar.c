@@ -1,11 +1,13 @@
 /*
- * Plain YAML scalars, resolved as the decoder of sigs.k8s.io/yaml does it, because Karpenter and nodeadm read the same documents
- * with it. Observed there, and held by a table in the tests:
+ * Plain YAML scalars, resolved as the decoder of sigs.k8s.io/yaml does it, because Karpenter and
+ * nodeadm read the same documents with it. Observed there, and held by a table in the tests:
  *
  * - booleans are y, n, yes, no, on, off, true, false, each in lower, Capital and UPPER case;
  * - null is nothing at all, ~, and null in those three cases;
- * - integers may have a sign, underscores anywhere behind the first character, and the prefixes 0x, 0o, 0b, or 0 for octal;
- * - what looks like an octal number but has an 8 or a 9 in it is a decimal fraction ("08" is 8), so is an integer beyond 64 bits;
+ * - integers may have a sign, underscores anywhere behind the first character, and the prefixes 0x,
+ * 0o, 0b, or 0 for octal;
+ * - what looks like an octal number but has an 8 or a 9 in it is a decimal fraction ("08" is 8), so
+ * is an integer beyond 64 bits;
  * - dates stay text, base 60 does not exist, a number too large for a double is text.
  */
 #include "yaml-scalar.h"
@@ -22,8 +24,8 @@ static const struct word {
     enum nc_value_type type;
     bool boolean;
 } words[] = {
-    {"y", NC_VALUE_BOOL, true},    {"yes", NC_VALUE_BOOL, true}, {"true", NC_VALUE_BOOL, true},
-    {"on", NC_VALUE_BOOL, true},   {"n", NC_VALUE_BOOL, false},  {"no", NC_VALUE_BOOL, false},
+    {"y", NC_VALUE_BOOL, true},      {"yes", NC_VALUE_BOOL, true},  {"true", NC_VALUE_BOOL, true},
+    {"on", NC_VALUE_BOOL, true},     {"n", NC_VALUE_BOOL, false},   {"no", NC_VALUE_BOOL, false},
     {"false", NC_VALUE_BOOL, false}, {"off", NC_VALUE_BOOL, false}, {"null", NC_VALUE_NULL, false},
 };
 

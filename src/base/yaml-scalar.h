@@ -6,8 +6,8 @@
 
 #include "nc/value.h"
 
-/* Gives v (fresh, without a type) the type and content that sigs.k8s.io/yaml would read from an unquoted scalar. Returns false where
- * that would be no JSON: an infinity or a NaN. */
+/* Gives v (fresh, without a type) the type and content that sigs.k8s.io/yaml would read from an
+ * unquoted scalar. Returns false where that would be no JSON: an infinity or a NaN. */
 bool nc_yaml_resolve_plain(struct nc_value *v, const char *text);
 
 #endif

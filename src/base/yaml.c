@@ -1,15 +1,18 @@
 /*
  * YAML in, over libyaml's events.
  *
- * The only file that includes yaml.h. A document here is data: anchors, aliases, tags, merge keys, keys that are no text
- * and duplicate keys are refused, each with its line and column. Depth and count are capped while reading, not after.
+ * The only file that includes yaml.h. A document here is data: anchors, aliases, tags, merge keys,
+ * keys that are no text and duplicate keys are refused, each with its line and column. Depth and
+ * count are capped while reading, not after.
  */
+#include "nc/value.h"
+
 #include <errno.h>
 #include <stdbool.h>
+
 #include <yaml.h>
 
 #include "nc/str.h"
-#include "nc/value.h"
 #include "number.h"
 #include "yaml-scalar.h"
 
@@ -17,7 +20,8 @@ struct reader {
     yaml_parser_t parser;
     unsigned source;
     size_t nodes;
-    struct nc_value *open[NC_VALUE_MAX_DEPTH]; /* containers around the place being read, outermost first; borrowed */
+    struct nc_value *open[NC_VALUE_MAX_DEPTH]; /* containers around the place being read, outermost
+                                                  first; borrowed */
     size_t depth;
     struct nc_value *root; /* of the document being read */
     bool root_is_empty;    /* nothing was written: the document is left out */
@@ -27,11 +31,13 @@ struct reader {
 };
 
 static struct nc_mark mark_of(const struct reader *r, const yaml_mark_t *m) {
-    return (struct nc_mark){.source = r->source, .line = (unsigned)m->line + 1, .column = (unsigned)m->column + 1};
+    return (struct nc_mark){
+        .source = r->source, .line = (unsigned)m->line + 1, .column = (unsigned)m->column + 1};
 }
 
 static int fail(struct reader *r, struct nc_mark mark, const char *what) {
-    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s", mark.line, mark.column, what);
+    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s", mark.line,
+                      mark.column, what);
 }
 
 static int fail_parser(struct reader *r) {
@@ -41,8 +47,8 @@ static int fail_parser(struct reader *r) {
     if (p->error != YAML_READER_ERROR)
         return fail(r, mark_of(r, &p->problem_mark), problem);
     const struct nc_mark mark = mark_of(r, &p->mark);
-    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s (byte %zu)", mark.line, mark.column, problem,
-                      p->problem_offset);
+    return nc_err_set(r->err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s (byte %zu)", mark.line,
+                      mark.column, problem, p->problem_offset);
 }
 
 static struct nc_value *innermost(struct reader *r) {
@@ -84,7 +90,8 @@ static int read_key(struct reader *r, struct nc_value *map, struct nc_value *key
     return 0;
 }
 
-static int check_node(struct reader *r, struct nc_mark mark, const yaml_char_t *anchor, const yaml_char_t *tag) {
+static int check_node(struct reader *r, struct nc_mark mark, const yaml_char_t *anchor,
+                      const yaml_char_t *tag) {
     if (anchor)
         return fail(r, mark, "anchors are not supported, write the value out");
     if (tag)
@@ -121,8 +128,9 @@ static int read_scalar(struct reader *r, const yaml_event_t *e) {
 static int open_container(struct reader *r, const yaml_event_t *e) {
     const bool map = e->type == YAML_MAPPING_START_EVENT;
     const struct nc_mark mark = mark_of(r, &e->start_mark);
-    const int bad = check_node(r, mark, map ? e->data.mapping_start.anchor : e->data.sequence_start.anchor,
-                               map ? e->data.mapping_start.tag : e->data.sequence_start.tag);
+    const int bad =
+        check_node(r, mark, map ? e->data.mapping_start.anchor : e->data.sequence_start.anchor,
+                   map ? e->data.mapping_start.tag : e->data.sequence_start.tag);
 
     if (bad)
         return bad;
@@ -158,7 +166,8 @@ static void close_document(struct reader *r) {
 static int read_event(struct reader *r, const yaml_event_t *e) {
     switch (e->type) {
     case YAML_ALIAS_EVENT:
-        return fail(r, mark_of(r, &e->start_mark), "aliases are not supported, write the value out");
+        return fail(r, mark_of(r, &e->start_mark),
+                    "aliases are not supported, write the value out");
     case YAML_SCALAR_EVENT:
         return read_scalar(r, e);
     case YAML_SEQUENCE_START_EVENT:
@@ -193,7 +202,8 @@ static int read_stream(struct reader *r) {
     return 0;
 }
 
-int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret, size_t *ret_n, struct nc_err *err) {
+int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret,
+                  size_t *ret_n, struct nc_err *err) {
     struct reader r = {.source = source, .err = err};
 
     if (!yaml_parser_initialize(&r.parser))

@@ -1,7 +1,8 @@
 /*
  * gzip, capped. The only file that includes zlib.h.
  *
- * Inflates through a small window straight into the caller's buffer: what a bomb can cost is the cap of that buffer.
+ * Inflates through a small window straight into the caller's buffer: what a bomb can cost is the
+ * cap of that buffer.
  */
 #include "nc/zip.h"
 

@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     for (size_t i = 0; i < count; i++) {
         struct nc_buf b = NC_BUF_INIT;
         nc_json_write(&b, documents[i], 2);
-        if (nc_yaml_parse(b.data, b.len, 0, &back, &one, NULL) < 0 || one != 1 || !nc_value_equal(documents[i], back[0]))
+        if (nc_yaml_parse(b.data, b.len, 0, &back, &one, NULL) < 0 || one != 1
+            || !nc_value_equal(documents[i], back[0]))
             abort();
         nc_values_free(back, one);
         nc_buf_done(&b);

@@ -1,8 +1,9 @@
 /*
- * Runs a fuzz harness over a corpus without an engine: every seed and every crasher of the past stays a test.
+ * Runs a fuzz harness over a corpus without an engine: every seed and every crasher of the past
+ * stays a test.
  *
- * Takes files or folders; without arguments tests/fuzz/corpus/NAME below NC_SRCDIR, where the program is fuzz-NAME. Prints TAP: one
- * line a file. An empty corpus is a failure.
+ * Takes files or folders; without arguments tests/fuzz/corpus/NAME below NC_SRCDIR, where the
+ * program is fuzz-NAME. Prints TAP: one line a file. An empty corpus is a failure.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -65,7 +66,8 @@ int main(int argc, char **argv) {
 
     for (const char *next = name; next; next = strstr(next + 1, "fuzz-"))
         name = next;
-    nc_auto_free char *corpus = nc_asprintf("%s/tests/fuzz/corpus/%s", source ? source : ".", name ? name + 5 : "");
+    nc_auto_free char *corpus =
+        nc_asprintf("%s/tests/fuzz/corpus/%s", source ? source : ".", name ? name + 5 : "");
     for (int i = 1; i < argc; i++)
         replay(argv[i]);
     if (argc == 1)

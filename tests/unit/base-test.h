@@ -1,5 +1,6 @@
 /*
- * What the tests of the base layer share: cmocka in the order it wants its headers, and a seeded generator.
+ * What the tests of the base layer share: cmocka in the order it wants its headers, and a seeded
+ * generator.
  */
 #ifndef NC_BASE_TEST_H
 #define NC_BASE_TEST_H

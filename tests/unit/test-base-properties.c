@@ -1,6 +1,6 @@
 /*
- * Properties of the base layer over seeded random input. NC_SEED chooses the seed, NC_ROUNDS how many rounds; the seed
- * is printed, and a failure names it.
+ * Properties of the base layer over seeded random input. NC_SEED chooses the seed, NC_ROUNDS how
+ * many rounds; the seed is printed, and a failure names it.
  */
 #include "base-test.h"
 
@@ -34,11 +34,44 @@ static void random_bytes(uint64_t *rng, struct nc_buf *b, size_t n) {
         nc_buf_putc(b, (char)prng_next(rng));
 }
 
-/* Characters that stress escaping: controls, quotes, two to four byte sequences, what YAML gives a meaning. */
+/* Characters that stress escaping: controls, quotes, two to four byte sequences, what YAML gives a
+ * meaning. */
 static char *random_text(uint64_t *rng) {
     static const char *const pieces[] = {
-        "a", "b", "Z", "0", "9", " ", "\"", "\\", "/", "\n", "\t", "\x01", "\x1f", "\x7f", "\xc3\xbc", "\xe2\x82\xac",
-        "\xf0\x9f\x98\x80", "#", ":", "- ", "yes", "null", "~", "{", "]", ",", "&", "*", "!", "%", "'", "<<", "\xe2\x80\xa8", "\xc2\x85",
+        "a",
+        "b",
+        "Z",
+        "0",
+        "9",
+        " ",
+        "\"",
+        "\\",
+        "/",
+        "\n",
+        "\t",
+        "\x01",
+        "\x1f",
+        "\x7f",
+        "\xc3\xbc",
+        "\xe2\x82\xac",
+        "\xf0\x9f\x98\x80",
+        "#",
+        ":",
+        "- ",
+        "yes",
+        "null",
+        "~",
+        "{",
+        "]",
+        ",",
+        "&",
+        "*",
+        "!",
+        "%",
+        "'",
+        "<<",
+        "\xe2\x80\xa8",
+        "\xc2\x85",
     };
     struct nc_buf b = NC_BUF_INIT;
 
@@ -51,12 +84,13 @@ static struct nc_value *random_number(uint64_t *rng) {
     const int64_t max = (int64_t)1 << 53;
 
     if (prng_below(rng, 2))
-        return nc_value_new_int((int64_t)(prng_next(rng) >> 11 >> prng_below(rng, 53)) * (prng_below(rng, 2) ? 1 : -1));
+        return nc_value_new_int((int64_t)(prng_next(rng) >> 11 >> prng_below(rng, 53))
+                                * (prng_below(rng, 2) ? 1 : -1));
     if (prng_below(rng, 8) == 0)
         return nc_value_new_int(prng_below(rng, 2) ? max : -max);
     struct nc_value *v = nc_value_new(NC_VALUE_FLOAT);
-    v->text = nc_asprintf("%s%zu.%zue%d", prng_below(rng, 2) ? "-" : "", prng_below(rng, 1000), prng_below(rng, 100000),
-                          (int)prng_below(rng, 40) - 20);
+    v->text = nc_asprintf("%s%zu.%zue%d", prng_below(rng, 2) ? "-" : "", prng_below(rng, 1000),
+                          prng_below(rng, 100000), (int)prng_below(rng, 40) - 20);
     return v;
 }
 
@@ -112,16 +146,22 @@ static void base64_there_and_back(void **state) {
         random_bytes(&rng, &data, prng_below(&rng, 200));
         nc_base64_encode(data.data, data.len, &text);
         check(nc_base64_decode(text.data, text.len, &back) == 0, "round %u: \"%s\"", i, text.data);
-        check(back.len == data.len && (!data.len || memcmp(back.data, data.data, data.len) == 0), "round %u", i);
+        check(back.len == data.len && (!data.len || memcmp(back.data, data.data, data.len) == 0),
+              "round %u", i);
         while (text.len && text.data[text.len - 1] == '=')
             text.data[--text.len] = '\0';
         nc_buf_clear(&back);
-        check(nc_base64_decode(text.data, text.len, &back) == 0 && back.len == data.len, "round %u: without padding", i);
+        check(nc_base64_decode(text.data, text.len, &back) == 0 && back.len == data.len,
+              "round %u: without padding", i);
         nc_buf_clear(&back);
         nc_base64url_encode(data.data, data.len, &back);
         check(back.len == text.len, "round %u: URL alphabet", i);
         for (size_t at = 0; at < text.len; at++)
-            check(text.data[at] == (back.data[at] == '-' ? '+' : back.data[at] == '_' ? '/' : back.data[at]), "round %u", i);
+            check(text.data[at]
+                      == (back.data[at] == '-'   ? '+'
+                          : back.data[at] == '_' ? '/'
+                                                 : back.data[at]),
+                  "round %u", i);
         nc_buf_done(&data);
         nc_buf_done(&text);
         nc_buf_done(&back);
@@ -157,7 +197,8 @@ static void yaml_of_json_is_json(void **state) {
         size_t n = 0;
         struct nc_err err = NC_ERR_INIT;
         check(nc_json_parse(text, strlen(text), &as_json, &err) == 0, "%s: %s", text, err.msg);
-        check(nc_yaml_parse(text, strlen(text), 0, &as_yaml, &n, &err) == 0, "%s: %s", text, err.msg);
+        check(nc_yaml_parse(text, strlen(text), 0, &as_yaml, &n, &err) == 0, "%s: %s", text,
+              err.msg);
         check(n == 1 && nc_value_equal(as_json, as_yaml[0]), "%s", text);
         nc_values_free(as_yaml, n);
     }
@@ -178,7 +219,8 @@ static void noise_never_hurts(void **state) {
             nc_buf_putc(&b, alphabet[prng_below(&rng, sizeof(alphabet))]);
         struct nc_err err = NC_ERR_INIT;
         const int r = nc_json_parse(b.data, b.len, &v, &err);
-        check((r == 0) == (v != NULL) && (r == 0) == (err.class == NC_ERR_NONE), "JSON, round %u", i);
+        check((r == 0) == (v != NULL) && (r == 0) == (err.class == NC_ERR_NONE), "JSON, round %u",
+              i);
         nc_value_free(v);
         err = (struct nc_err)NC_ERR_INIT;
         if (nc_yaml_parse(b.data, b.len, 0, &documents, &n, &err) == 0)
@@ -216,7 +258,9 @@ static void merge_patch_laws(void **state) {
         }
         for (size_t m = 0; m < base->n; m++)
             if (!nc_value_get(patch, base->members[m].key))
-                check(nc_value_equal(base->members[m].value, nc_value_get(once, base->members[m].key)), "touched: %s", text);
+                check(nc_value_equal(base->members[m].value,
+                                     nc_value_get(once, base->members[m].key)),
+                      "touched: %s", text);
     }
 }
 
@@ -236,10 +280,12 @@ static void merge_laws(void **state) {
         nc_value_merge(twice, nc_value_copy(once));
         check(nc_value_equal(once, twice), "round %u: a document over itself", i);
         for (size_t m = 0; m < a->n; m++)
-            check(nc_value_get(once, a->members[m].key), "round %u: key %s is lost", i, a->members[m].key);
+            check(nc_value_get(once, a->members[m].key), "round %u: key %s is lost", i,
+                  a->members[m].key);
         for (size_t m = 0; m < b->n; m++)
             if (b->members[m].value->type != NC_VALUE_MAP)
-                check(nc_value_equal(b->members[m].value, nc_value_get(once, b->members[m].key)), "round %u: lost", i);
+                check(nc_value_equal(b->members[m].value, nc_value_get(once, b->members[m].key)),
+                      "round %u: lost", i);
         nc_value_sort(twice);
         check(nc_value_equal(once, twice), "round %u: order matters", i);
     }
@@ -257,7 +303,8 @@ static void times_there_and_back(void **state) {
         check(nc_time_parse(text, &back) == 0 && back == usec, "%s", text);
         const uint64_t duration = prng_next(&rng) >> 11 >> prng_below(&rng, 53);
         nc_duration_format(duration, text);
-        check(nc_duration_parse(text, &back) == 0 && back == duration, "%s is not %" PRIu64 " µs", text, duration);
+        check(nc_duration_parse(text, &back) == 0 && back == duration, "%s is not %" PRIu64 " µs",
+              text, duration);
     }
 }
 
@@ -269,7 +316,8 @@ static void quoted_text_is_always_printable(void **state) {
         struct nc_buf b = NC_BUF_INIT;
         random_bytes(&rng, &b, prng_below(&rng, 120));
         nc_auto_free char *quoted = nc_quote(b.data, b.len);
-        check(nc_is_text(quoted, strlen(quoted)) && !strpbrk(quoted, "\r\n\t"), "round %u: %s", i, quoted);
+        check(nc_is_text(quoted, strlen(quoted)) && !strpbrk(quoted, "\r\n\t"), "round %u: %s", i,
+              quoted);
         nc_auto_value struct nc_value *v = NULL;
         nc_buf_putc(&b, '\0');
         nc_auto_value struct nc_value *hostile = nc_value_new_string(b.data);
@@ -279,7 +327,8 @@ static void quoted_text_is_always_printable(void **state) {
     }
 }
 
-/* Every prefix of a gzip stream, and every stream with one byte changed, is an error or the same text: never other text. */
+/* Every prefix of a gzip stream, and every stream with one byte changed, is an error or the same
+ * text: never other text. */
 static void damaged_gzip_is_never_text(void **state) {
     uint64_t rng = seed;
     (void)state;
@@ -289,7 +338,8 @@ static void damaged_gzip_is_never_text(void **state) {
         Bytef packed[1024];
         z_stream z = {0};
         random_bytes(&rng, &text, 1 + prng_below(&rng, 100));
-        assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY),
+                         Z_OK);
         z.next_in = (Bytef *)text.data;
         z.avail_in = (uInt)text.len;
         z.next_out = packed;
@@ -299,11 +349,13 @@ static void damaged_gzip_is_never_text(void **state) {
         deflateEnd(&z);
         for (size_t cut = 0; cut < n; cut++) {
             struct nc_buf out = NC_BUF_INIT;
-            check(nc_gunzip((char *)packed, cut, &out, NULL) < 0 && out.len == 0, "round %u: %zu of %zu bytes", i, cut, n);
+            check(nc_gunzip((char *)packed, cut, &out, NULL) < 0 && out.len == 0,
+                  "round %u: %zu of %zu bytes", i, cut, n);
             const Bytef right = packed[cut];
             packed[cut] ^= (Bytef)(1u << prng_below(&rng, 8));
             if (nc_gunzip((char *)packed, n, &out, NULL) == 0)
-                check(out.len == text.len && memcmp(out.data, text.data, out.len) == 0, "round %u: byte %zu", i, cut);
+                check(out.len == text.len && memcmp(out.data, text.data, out.len) == 0,
+                      "round %u: byte %zu", i, cut);
             packed[cut] = right;
             nc_buf_done(&out);
         }

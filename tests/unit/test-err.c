@@ -14,13 +14,15 @@ static void set_normalises_the_code(void **state) {
         int returned;
         int stored;
     } rows[] = {
-        {EINVAL, -EINVAL, -EINVAL}, {-EIO, -EIO, -EIO}, {0, -EINVAL, -EINVAL}, {503, -503, 503}, {-404, -404, 404},
+        {EINVAL, -EINVAL, -EINVAL}, {-EIO, -EIO, -EIO}, {0, -EINVAL, -EINVAL},
+        {503, -503, 503},           {-404, -404, 404},
     };
     (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct nc_err err = NC_ERR_INIT;
-        assert_int_equal(nc_err_set(&err, NC_ERR_AUTH, rows[i].code, "no %s", "way"), rows[i].returned);
+        assert_int_equal(nc_err_set(&err, NC_ERR_AUTH, rows[i].code, "no %s", "way"),
+                         rows[i].returned);
         assert_int_equal(err.code, rows[i].stored);
         assert_int_equal(err.class, NC_ERR_AUTH);
         assert_string_equal(err.msg, "no way");
@@ -86,10 +88,9 @@ static void classes_have_names_and_exit_codes(void **state) {
         const char *name;
         int exit_code;
     } rows[] = {
-        {NC_ERR_NONE, "none", 0},         {NC_ERR_TRANSIENT, "transient", 1},
-        {NC_ERR_CONFIG, "config", 3},     {NC_ERR_AUTH, "auth", 4},
-        {NC_ERR_PROTOCOL, "protocol", 5}, {NC_ERR_HOST, "host", 6},
-        {NC_ERR_BUG, "bug", 7},           {_NC_ERR_CLASS_MAX, "bug", 7},
+        {NC_ERR_NONE, "none", 0}, {NC_ERR_TRANSIENT, "transient", 1}, {NC_ERR_CONFIG, "config", 3},
+        {NC_ERR_AUTH, "auth", 4}, {NC_ERR_PROTOCOL, "protocol", 5},   {NC_ERR_HOST, "host", 6},
+        {NC_ERR_BUG, "bug", 7},   {_NC_ERR_CLASS_MAX, "bug", 7},
     };
     (void)state;
 
@@ -101,8 +102,9 @@ static void classes_have_names_and_exit_codes(void **state) {
 }
 
 static void classes_of_errnos(void **state) {
-    static const int transient[] = {EAGAIN,       EINTR,        EBUSY,    EALREADY,    EINPROGRESS, ETIMEDOUT,   ECONNREFUSED,
-                                    ECONNRESET,   ECONNABORTED, ENETDOWN, ENETUNREACH, EHOSTDOWN,   EHOSTUNREACH};
+    static const int transient[] = {
+        EAGAIN,     EINTR,        EBUSY,    EALREADY,    EINPROGRESS, ETIMEDOUT,   ECONNREFUSED,
+        ECONNRESET, ECONNABORTED, ENETDOWN, ENETUNREACH, EHOSTDOWN,   EHOSTUNREACH};
     static const int host[] = {ENOSPC, EROFS, EACCES, ENOENT, EIO, ENOMEM, EINVAL};
     (void)state;
 

@@ -1,5 +1,6 @@
 /*
- * Files: capped reads, folders, atomic writes. Runs as root or not; works below a temporary folder of its own.
+ * Files: capped reads, folders, atomic writes. Runs as root or not; works below a temporary folder
+ * of its own.
  */
 #include "base-test.h"
 
@@ -79,8 +80,9 @@ static size_t count_entries(const char *path) {
 
 static void paths_below_a_root(void **state) {
     static const char *const rows[][3] = {
-        {NULL, "/etc/x", "/etc/x"}, {"", "/etc/x", "/etc/x"},       {"/r", "/etc/x", "/r/etc/x"}, {"/r/", "/etc/x", "/r/etc/x"},
-        {"r//", "//x", "r/x"},      {"/r", "etc/x", "/r/etc/x"},    {"/", "/etc/x", "/etc/x"},    {"", "x", "x"},
+        {NULL, "/etc/x", "/etc/x"},    {"", "/etc/x", "/etc/x"}, {"/r", "/etc/x", "/r/etc/x"},
+        {"/r/", "/etc/x", "/r/etc/x"}, {"r//", "//x", "r/x"},    {"/r", "etc/x", "/r/etc/x"},
+        {"/", "/etc/x", "/etc/x"},     {"", "x", "x"},
     };
     (void)state;
 
@@ -142,7 +144,8 @@ static void what_is_no_file_is_refused(void **state) {
     assert_int_equal(err.code, -ENOENT);
     assert_int_equal(nc_file_read(folder, 10, &b, &err), -EISDIR);
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    assert_int_equal(nc_file_read(fifo, 10, &b, &err), -EINVAL); /* and does not wait for a writer */
+    assert_int_equal(nc_file_read(fifo, 10, &b, &err),
+                     -EINVAL); /* and does not wait for a writer */
     assert_non_null(strstr(err.msg, "not a regular file"));
     assert_int_equal(nc_file_read("/dev/null", 10, &b, &err), -EINVAL);
     assert_int_equal(nc_file_read("/proc/self/mem", 10, &b, &err), -EIO);
@@ -282,7 +285,8 @@ static void a_write_that_fails_half_way_changes_nothing(void **state) {
     assert_int_equal(count_entries(parent), 1);
 }
 
-/* /sys is no place for new files, whoever asks; the remedies say what to do about the usual refusals. */
+/* /sys is no place for new files, whoever asks; the remedies say what to do about the usual
+ * refusals. */
 static void refusals_carry_a_remedy(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;

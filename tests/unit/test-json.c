@@ -1,5 +1,6 @@
 /*
- * Strict JSON: every trap of the parser underneath has its row here, and what is written is always valid.
+ * Strict JSON: every trap of the parser underneath has its row here, and what is written is always
+ * valid.
  */
 #include "base-test.h"
 
@@ -57,7 +58,8 @@ static void accepted(void **state) {
         {"\"a\\u00fc\\n\\/\\\\\\\"\"", "\"a\xc3\xbc\\n/\\\\\\\"\""},
         {"\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\""},
         {"\"\\u0001\\b\\f\\r\\t\"", "\"\\u0001\\b\\f\\r\\t\""},
-        {"\"\x7f\xc2\x85\xe2\x80\xa8\xef\xbb\xbf\"", "\"\\u007f\\u0085\\u2028\\ufeff\""}, /* no YAML as they are */
+        {"\"\x7f\xc2\x85\xe2\x80\xa8\xef\xbb\xbf\"",
+         "\"\\u007f\\u0085\\u2028\\ufeff\""}, /* no YAML as they are */
         {"[]", "[]"},
         {"{}", "{}"},
         {"[1, [2], {\"a\": [3.5, 4]}, 5]", "[1,[2],{\"a\":[3.5,4]},5]"},
@@ -129,7 +131,8 @@ static const struct refusal {
     {"[1e5E2]", 0, "JSON: byte 1: invalid number"},
     {"0x10", 0, "JSON: byte 1: more text after the value"},
     {"NaN", 0, "JSON: byte 0: unexpected byte"},
-    {"[0.1234567890123456789012345678901234567890123456789]", 0, "JSON: byte 1: number is too long"},
+    {"[0.1234567890123456789012345678901234567890123456789]", 0,
+     "JSON: byte 1: number is too long"},
     {"[1,]", 0, "JSON: byte "},
     {"[1 2]", 0, "JSON: byte "},
     {"[", 0, "JSON: byte "},
@@ -234,7 +237,9 @@ static void writing(void **state) {
     nc_value_push(list, nc_value_new(NC_VALUE_LIST));
     nc_value_set(v, "map", nc_value_new(NC_VALUE_MAP));
     nc_value_set_string(v, "bad", "\xff<\x7f>\xc3");
-    assert_written(v, 0, "{\"list\":[-9223372036854775808,[]],\"map\":{},\"bad\":\"\xef\xbf\xbd<\\u007f>\xef\xbf\xbd\"}");
+    assert_written(v, 0,
+                   "{\"list\":[-9223372036854775808,[]],\"map\":{},\"bad\":\"\xef\xbf\xbd<\\u007f>"
+                   "\xef\xbf\xbd\"}");
     assert_written(v, 2,
                    "{\n  \"list\": [\n    -9223372036854775808,\n    []\n  ],\n  \"map\": {},\n"
                    "  \"bad\": \"\xef\xbf\xbd<\\u007f>\xef\xbf\xbd\"\n}");

@@ -1,5 +1,6 @@
 /*
- * Buffers with their caps, string arrays, growth, and the abort that stands for running out of memory.
+ * Buffers with their caps, string arrays, growth, and the abort that stands for running out of
+ * memory.
  */
 #include "base-test.h"
 
@@ -176,7 +177,8 @@ static void no_memory_for_text(void) {
 
 /* An overflow of the size ends the process: it never becomes a small block. */
 static void running_out_of_memory_aborts(void **state) {
-    static void (*const cases[])(void) = {overflow_in_array, overflow_in_growth, overflow_in_calloc, no_memory_for_text};
+    static void (*const cases[])(void) = {overflow_in_array, overflow_in_growth, overflow_in_calloc,
+                                          no_memory_for_text};
     (void)state;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(cases); i++) {

@@ -165,8 +165,14 @@ static void nearest_names(void **state) {
     long_name[sizeof(long_name) - 1] = '\0';
     const char *const names[] = {long_name, "maxPods", "clusterDNS", "kubeReserved", "name", NULL};
     static const char *const rows[][2] = {
-        {"maxPod", "maxPods"},      {"MAXPODS", "maxPods"}, {"maxPdos", "maxPods"}, {"clusterDns", "clusterDNS"},
-        {"kubReservd", "kubeReserved"}, {"nam", "name"},    {"completely", NULL},   {"", NULL},
+        {"maxPod", "maxPods"},
+        {"MAXPODS", "maxPods"},
+        {"maxPdos", "maxPods"},
+        {"clusterDns", "clusterDNS"},
+        {"kubReservd", "kubeReserved"},
+        {"nam", "name"},
+        {"completely", NULL},
+        {"", NULL},
         {"ab", NULL},
     };
     (void)state;

@@ -1,5 +1,6 @@
 /*
- * The document tree: access, change, order, comparison, and the two ways of laying one over another.
+ * The document tree: access, change, order, comparison, and the two ways of laying one over
+ * another.
  */
 #include "base-test.h"
 
@@ -24,7 +25,8 @@ static void assert_json(const struct nc_value *v, const char *expected) {
 }
 
 static void access_tolerates_anything(void **state) {
-    nc_auto_value struct nc_value *v = json("{\"a\":{\"b\":{\"c\":\"deep\"}},\"a.b\":1,\"n\":null,\"l\":[1]}");
+    nc_auto_value struct nc_value *v =
+        json("{\"a\":{\"b\":{\"c\":\"deep\"}},\"a.b\":1,\"n\":null,\"l\":[1]}");
     (void)state;
 
     assert_string_equal(nc_value_string(nc_value_path(v, "a.b.c")), "deep");
@@ -47,9 +49,11 @@ static void access_tolerates_anything(void **state) {
 }
 
 static void scalars_as_text(void **state) {
-    nc_auto_value struct nc_value *v = json("{\"s\":\"x\",\"i\":-5,\"t\":true,\"f\":false,\"d\":1.50,\"n\":null,\"m\":{}}");
+    nc_auto_value struct nc_value *v =
+        json("{\"s\":\"x\",\"i\":-5,\"t\":true,\"f\":false,\"d\":1.50,\"n\":null,\"m\":{}}");
     static const char *const rows[][2] = {
-        {"s", "x"}, {"i", "-5"}, {"t", "true"}, {"f", "false"}, {"d", "1.50"}, {"n", NULL}, {"m", NULL}, {"absent", NULL},
+        {"s", "x"},    {"i", "-5"}, {"t", "true"}, {"f", "false"},
+        {"d", "1.50"}, {"n", NULL}, {"m", NULL},   {"absent", NULL},
     };
     char buf[32];
     (void)state;
@@ -86,7 +90,8 @@ static void setting_and_removing(void **state) {
 }
 
 static void sorting_goes_all_the_way_down(void **state) {
-    nc_auto_value struct nc_value *v = json("{\"b\":[{\"y\":1,\"x\":2}],\"a\":{\"d\":1,\"c\":{}},\"B\":3}");
+    nc_auto_value struct nc_value *v =
+        json("{\"b\":[{\"y\":1,\"x\":2}],\"a\":{\"d\":1,\"c\":{}},\"B\":3}");
     (void)state;
 
     nc_value_sort(v);

@@ -165,7 +165,8 @@ static const char *const plain[][2] = {
     {"'yes'", "\"yes\""},
     {"\"1\"", "\"1\""},
     {"''", "\"\""},
-    {"\"\\u00fc\\x41\"", "\"\xc3\xbc" "A\""},
+    {"\"\\u00fc\\x41\"", "\"\xc3\xbc"
+                         "A\""},
     {"|\n  yes\n", "\"yes\\n\""},
     {">-\n  1\n  2\n", "\"1 2\""},
     {"a\n  b", "\"a b\""},
@@ -214,10 +215,14 @@ static void documents_in_a_stream(void **state) {
         {"~", 1, "null"},
         {"''", 1, "\"\""},
         {"%YAML 1.1\n---\na: 1\n", 1, "{\"a\":1}"},
-        {"{\"a\": [1, {\"b\": null}], \"c\": \"\\u00e4\"}", 1, "{\"a\":[1,{\"b\":null}],\"c\":\"\xc3\xa4\"}"},
-        {"\xef\xbb\xbf" "a: 1\n", 1, "{\"a\":1}"},
+        {"{\"a\": [1, {\"b\": null}], \"c\": \"\\u00e4\"}", 1,
+         "{\"a\":[1,{\"b\":null}],\"c\":\"\xc3\xa4\"}"},
+        {"\xef\xbb\xbf"
+         "a: 1\n",
+         1, "{\"a\":1}"},
         {"a: 1\r\nb: 2\r\n", 1, "{\"a\":1,\"b\":2}"},
-        {"a:\n- 1\n- b: 2\n  c: [x, w]\n- - z\n", 1, "{\"a\":[1,{\"b\":2,\"c\":[\"x\",\"w\"]},[\"z\"]]}"},
+        {"a:\n- 1\n- b: 2\n  c: [x, w]\n- - z\n", 1,
+         "{\"a\":[1,{\"b\":2,\"c\":[\"x\",\"w\"]},[\"z\"]]}"},
         {"? a\n: 1\n", 1, "{\"a\":1}"},
         {"'<<': 1\n'1': 2\n\"yes\": 3\n", 1, "{\"<<\":1,\"1\":2,\"yes\":3}"},
         {"a: {}\nb: []\nc:\n", 1, "{\"a\":{},\"b\":[],\"c\":null}"},
@@ -240,7 +245,8 @@ static void assert_mark(struct nc_mark m, unsigned line, unsigned column) {
 }
 
 static void marks_say_where(void **state) {
-    struct documents d = must_parse("# comment\nspec:\n  \xc3\xbc: {k: v}\n  list:\n  - 1\n  - two\n---\nx: 5\n");
+    struct documents d =
+        must_parse("# comment\nspec:\n  \xc3\xbc: {k: v}\n  list:\n  - 1\n  - two\n---\nx: 5\n");
     const struct nc_value *spec = nc_value_get(d.v[0], "spec");
     (void)state;
 
@@ -292,7 +298,9 @@ static void refused(void **state) {
         {"a: x\0y\n", 7, "line 1, column "},
         {"a: \x01\n", 0, "line 1, column "},
         {"a: 1\nb: \xff\n", 0, "line "},
-        {"\xff\xfe" "a\0:\0", 6, "line 1, column 1: "},
+        {"\xff\xfe"
+         "a\0:\0",
+         6, "line 1, column 1: "},
         {"a: [1, 2\n", 0, "line 2, column 1: "},
         {"a: 1\n b: 2\n", 0, "line 2, column 3: "},
         {"a:\n\t- b\n", 0, "line 2, column 1: "},

@@ -50,7 +50,8 @@ static void members_are_joined(void **state) {
     nc_buf_done(&out);
 }
 
-static void assert_refused(const struct nc_buf *packed, size_t n, struct nc_buf *out, const char *message) {
+static void assert_refused(const struct nc_buf *packed, size_t n, struct nc_buf *out,
+                           const char *message) {
     struct nc_err err = NC_ERR_INIT;
     const size_t before = out->len;
 
