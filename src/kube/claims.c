@@ -20,7 +20,7 @@
 #define TABLE "application/json;as=Table;g=meta.k8s.io;v=v1"
 #define MAX_LIST_BYTES ((size_t)8 << 20)
 #define PAGE_ITEMS 200
-#define MAX_PAGES 100
+#define MAX_PAGES 50
 
 /* One search: what it asks, and the time that it may take. */
 struct search {
@@ -78,6 +78,8 @@ static int get_claim(struct search *s, const char *name, struct nc_claim *ret) {
     struct nc_claim claim = {0};
     int r = get(s, "get nodeclaim", path, NULL, 0, &object);
 
+    if (r == 0 && !object)
+        r = nc_err_set(s->err, NC_ERR_PROTOCOL, EBADMSG, "get nodeclaim: the answer is empty");
     if (r == 0)
         r = nc_claim_parse(object, &claim, s->err);
     if (r == 0 && !nc_streq(claim.name, name)) {

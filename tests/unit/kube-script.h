@@ -1,0 +1,69 @@
+/*
+ * A scripted transport in the place of nc/http.h: each request must be the next one of the script,
+ * and gets that one's answer.
+ *
+ * No socket and no clock: what a hostile or half-dead API server does can be said byte by byte. The
+ * real transport has tests of its own, and test-kube-loopback.c puts both together.
+ */
+#ifndef NC_KUBE_SCRIPT_H
+#define NC_KUBE_SCRIPT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nc/http.h"
+#include "nc/kube.h"
+#include "nc/str.h"
+
+struct script_step {
+    /* What must be asked; NULL: anything. */
+    const char *method;
+    const char *url;    /* the whole URL */
+    const char *header; /* a whole header line */
+    const char *body;   /* with ' for " */
+    /* What is answered. Outcome 0 means NC_HTTP_ANSWERED, status 0 means 200. */
+    enum nc_http_outcome outcome;
+    int status;
+    const char *answer; /* with ' for " */
+    const char *raw;    /* as it is, instead of answer */
+    uint64_t retry_after_usec;
+    size_t chunk;    /* streams: bytes a chunk, 0 = all at once */
+    bool stays_open; /* never ends by itself */
+    bool was_open;   /* the headers had come before it failed */
+};
+
+/* Sets the script and gives a client that follows it; the loop is script_loop(). */
+struct nc_kube *script_begin(const struct script_step *steps, size_t n, nc_kube_token_fn token,
+                             void *userdata);
+#define SCRIPT(token, userdata, ...)                                                               \
+    script_begin((const struct script_step[]){__VA_ARGS__},                                        \
+                 sizeof((const struct script_step[]){__VA_ARGS__}) / sizeof(struct script_step),   \
+                 token, userdata)
+sd_event *script_loop(void);
+/* Runs the loop until sd_event_exit(), at most ten seconds. */
+void script_run(void);
+/* Everything was asked, nothing is under way; frees the client. */
+void script_end(struct nc_kube *k);
+/* How many requests were cancelled, and how many headers of the last one. */
+extern unsigned script_cancelled;
+extern uint64_t script_last_timeout_usec;
+extern size_t script_last_max_bytes;
+extern char script_last_url[4096];
+
+/* JSON with ' for ". */
+struct nc_value *js(const char *text);
+char *unquote(const char *text);
+void assert_json(const struct nc_value *v, const char *text);
+
+/* A token callback: "one", and "two" after a refusal. userdata counts the calls (unsigned *), may
+ * be NULL. */
+int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err);
+
+#endif
