@@ -212,6 +212,9 @@ static void base64_decoding(void **state) {
         {"Z===", -EINVAL, NULL},
         {"Zm9v=", -EINVAL, NULL},
         {"Zg==Zg==", -EINVAL, NULL},
+        {"Zg==Zm9v", -EINVAL, NULL},
+        {"Zg==Zm", -EINVAL, NULL},
+        {"Zm8=v", -EINVAL, NULL},
         {"Zh==", -EINVAL, NULL}, /* bits that no encoder sets */
         {"Zm9=", -EINVAL, NULL},
         {"Zm 9v", -EINVAL, NULL},

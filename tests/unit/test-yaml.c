@@ -281,6 +281,7 @@ static void refused(void **state) {
         {"a: 1\nb: 2\na: 3\n", 0, "line 3, column 1: key 'a' stands here a second time"},
         {"x:\n  k: 1\n  \"k\": 2\n", 0, "line 3, column 3: key 'k' stands here a second time"},
         {"{a: 1, b: 2, b: 3, a: 4}", 0, "line 1, column 14: key 'b' stands here a second time"},
+        {"{b: 1, a: 2, a: 3, b: 4}", 0, "line 1, column 14: key 'a' stands here a second time"},
         {"1: x\n", 0, "line 1, column 1: this key is not text, put it in quotes"},
         {"a: 1\nyes: x\n", 0, "line 2, column 1: this key is not text, put it in quotes"},
         {"~: x\n", 0, "line 1, column 1: this key is not text, put it in quotes"},
