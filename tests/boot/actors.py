@@ -88,6 +88,7 @@ class Actors:
         self.plane, self.karpenter = plane, karpenter
         self.first: Optional[Node] = None    # the Node as it was when it was first seen
         self.node: Optional[Node] = None
+        self._was_down = False
         self.times: dict[str, float] = {}
         self.pod: Optional[dict[str, Any]] = None     # our pod, as it was when it first ran
         self._followers = [Follower(plane, "/api/v1/nodes", self._step), Follower(plane, CSRS, self._sign),
@@ -100,7 +101,9 @@ class Actors:
         self.first = self.first or node
         self.node = node
         self._mark("node created")
-        if is_ready(node):
+        if not is_ready(node):
+            self._was_down = True                 # a Node that an earlier boot left behind is not Ready by itself
+        elif self._was_down:
             self._mark("node Ready")
         patch = self._cloud(node) or self._manager(node) or self._cni(node) or (self._karpenter(node) if self.karpenter else None)
         if patch is not None:
@@ -109,7 +112,7 @@ class Actors:
                                                 "application/merge-patch+json")
             if status not in (200, 409):      # 409: a newer version is on its way through the watch
                 raise RuntimeError(f"PATCH of the Node: {status} {answer}")
-        elif is_ready(node) and "pod created" not in self.times and self._is_settled(node):
+        elif "node Ready" in self.times and "pod created" not in self.times and self._is_settled(node):
             self._mark("pod created")
             self._schedule(node["metadata"]["name"])
 
@@ -117,7 +120,7 @@ class Actors:
         return not self.karpenter or node["metadata"]["labels"].get(INITIALIZED) == "true"
 
     def _schedule(self, node: str) -> None:
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "first"}, "spec": {
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "first-"}, "spec": {
             "nodeName": node, "automountServiceAccountToken": False, "enableServiceLinks": False,
             "terminationGracePeriodSeconds": 5, "tolerations": [{"operator": "Exists"}],
             "containers": [{"name": "pause", "image": IMAGE, "imagePullPolicy": "Never"}]}}
@@ -144,6 +147,8 @@ class Actors:
 
     def _karpenter(self, node: Node) -> Optional[Node]:
         labels = node["metadata"]["labels"]
+        if labels.get(INITIALIZED) == "true" and "node Ready" in self.times:
+            self._mark("initialized by Karpenter")
         if labels.get(REGISTERED) != "true":
             self._mark("registered by Karpenter")
             patch = without(node, {UNREGISTERED}) or {}
@@ -151,7 +156,6 @@ class Actors:
             return patch
         taints = {t["key"] for t in node["spec"].get("taints") or []}
         if labels.get(INITIALIZED) != "true" and is_ready(node) and not taints & EPHEMERAL:
-            self._mark("initialized by Karpenter")
             return {"metadata": {"labels": {INITIALIZED: "true"}}}
         return None
 
@@ -179,6 +183,6 @@ class Actors:
             raise RuntimeError(f"signing {path}: {code} {answer}")
         self._mark("serving certificate signed")
 
-    def stop(self) -> None:
+    def close(self) -> None:
         for follower in self._followers:
             follower.stop()

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
 
 import instances  # noqa: E402
 from actors import IMAGE, Actors  # noqa: E402
-from checks import Report, check_boot  # noqa: E402
+from checks import Boot, Report, check_boot, check_unchanged  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
 from imds import Imds  # noqa: E402
 
@@ -33,6 +33,8 @@ TOP = Path(__file__).resolve().parent.parent.parent
 OVERLAY = Path(__file__).resolve().parent / "image" / "root"
 PROFILE = "m5.large"
 BOOT_SEC = 150
+WRITTEN = ("etc/kubernetes/kubelet/config.json", "etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf", "etc/nodeclaimd/kubelet.env",
+           "etc/kubernetes/pki/ca.crt", "etc/systemd/logind.conf.d/50-nodeclaimd.conf", "var/lib/kubelet/kubeconfig")
 CERTIFICATE = re.compile(r"certificateAuthority: (\S+)")
 ENDPOINT = re.compile(r"apiServerEndpoint: https://([^\s:/]+)(?::(\d+))?")
 CIDR = re.compile(r"cidr: (\S+)")
@@ -48,11 +50,12 @@ class Scenario:
     # cloud-init runs a script after the unit's first attempt, which then ends in a configuration error.
     restarted: bool = False
     client_certificate: bool = False    # lies on the image; otherwise the instance's role signs tokens
+    reboot: bool = False                # boots a second time, as the node that it is
     node: str = instances.PROFILES[PROFILE].private_dns
 
 
 SCENARIOS = (
-    Scenario("karpenter-al2023", "karpenter-al2023.mime", {"karpenter.sh/nodepool": "default"}, karpenter=True),
+    Scenario("karpenter-al2023", "karpenter-al2023.mime", {"karpenter.sh/nodepool": "default"}, karpenter=True, reboot=True),
     Scenario("karpenter-custom", "karpenter-custom.mime", {"karpenter.sh/do-not-sync-taints": "true"}, karpenter=True),
     Scenario("cloud-config", "cloud-config.yaml", {"example.com/group": "batch"}),
     Scenario("shell", "self-managed.sh", {"example.com/group": "batch"}, restarted=True),
@@ -136,6 +139,10 @@ class Machine:
         shutil.copyfile(key, folder / "node.key")
         (folder / "node.key").chmod(0o600)
 
+    def written(self) -> dict[str, int]:
+        """When each of the program's files was written."""
+        return {name: (self.root / name).stat().st_mtime_ns for name in WRITTEN if (self.root / name).exists()}
+
     def boot(self) -> int:
         """Until it has powered itself off: the exit code of systemd-nspawn, 124 when it had to be stopped."""
         argv = ["timeout", "-k", "10", str(BOOT_SEC), "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
@@ -175,8 +182,6 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         plane = ControlPlane(folder / "plane", opts.binaries, document.host, document.port, document.cluster, document.cidr,
                              inst, scenario.node)
         stack.callback(plane.stop)
-        actors = Actors(plane, scenario.karpenter)
-        stack.callback(actors.stop)
         imds = stack.enter_context(Imds.of(PROFILE, document.with_ca(plane.ca.base64), host="169.254.169.254", port=80,
                                            log=folder / "imds.log", tokenless_dated=True))
         machine = Machine(folder, opts.image, opts.program, opts.binaries / "kubelet")
@@ -184,8 +189,17 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         machine.add_host(document.host)
         if scenario.client_certificate:
             machine.add_certificate(*plane.ca.node(scenario.node))
-        code = machine.boot()
-        check_boot(report, scenario, inst, machine, plane, imds.requests(), actors, code)
+        before: dict[str, int] = {}
+        for again in (False, True) if scenario.reboot else (False,):
+            if again:
+                report.begin(f"{scenario.name}, rebooted")
+            with contextlib.closing(Actors(plane, scenario.karpenter)) as actors:
+                known = len(imds.requests())
+                code = machine.boot()
+                check_boot(report, Boot(scenario, inst, machine, plane, imds.requests()[known:], actors, code, again))
+            if again:
+                check_unchanged(report, before, machine.written())
+            before = machine.written()
 
 
 def network(inst: instances.Instance) -> None:

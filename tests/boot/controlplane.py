@@ -155,7 +155,7 @@ class ControlPlane:
         conn = self.connect()
         assert conn.sock is None
         conn.timeout = None
-        conn.request("GET", path + "?watch=1")
+        conn.request("GET", path + "?watch=1&resourceVersion=0")    # from the cache: begins at once, with what there is
         return conn, conn.getresponse()
 
     def audit(self) -> Iterator[dict[str, Any]]:
