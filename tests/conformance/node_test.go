@@ -118,6 +118,7 @@ func newNode(t *testing.T, number int) *node {
 	n := &node{t: t, ctx: within(t, 120*time.Second), m: newMachine(t), instance: harness.NewInstance(number)}
 	n.name = n.instance.Hostname
 	iam.Map(n.instance, n.name)
+	must(t, n.m.Install(program)) // kubelet executes it by the path in the kubeconfig
 	n.write(dropInDir+"90-test.conf", testSettings)
 	n.write("/etc/nodeclaimd/kubelet-version", "v1.34.4\n")
 	n.kubelet(filepath.Join(binDir, "kubelet"))

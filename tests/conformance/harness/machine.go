@@ -1,7 +1,7 @@
-// A machine: a mount namespace in which /etc, /var and /run are its own, so that every file is used at its real path,
+// A machine: a mount namespace in which /etc, /usr, /var and /run are its own, so that every file is used at its real path,
 // with its own containerd. Nothing is written to the host's folders.
 //
-// /etc and /var are overlays of the host's; /var/lib/kubelet and /var/lib/containerd are plain folders, because kubelet
+// /etc, /usr and /var are overlays of the host's; /var/lib/kubelet and /var/lib/containerd are plain folders, because kubelet
 // and containerd look at the file system below them. The sysctls that kubelet insists on are files laid over /proc/sys:
 // what production must have, without touching the kernel that everybody shares.
 
@@ -45,7 +45,7 @@ const cniConfig = `{"cniVersion": "0.4.0", "name": "conformance", "plugins": [{"
 // What a kubelet with protectKernelDefaults wants to find.
 const setupScript = `set -e
 dir=$1
-for tree in etc var; do
+for tree in etc usr var; do
     mkdir -p "$dir/$tree" "$dir/.work-$tree"
     mount -t overlay overlay -o "lowerdir=/$tree,upperdir=$dir/$tree,workdir=$dir/.work-$tree" "/$tree"
 done
@@ -158,6 +158,24 @@ func (m *Machine) Write(path, content string) error {
 		return err
 	}
 	return os.WriteFile(m.host(path), []byte(content), 0o644)
+}
+
+// Install puts a program into the folders that the prefixes /usr and /usr/local give it.
+func (m *Machine) Install(program string) error {
+	binary, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{"/usr/sbin/", "/usr/local/sbin/"} {
+		path := m.host(dir + filepath.Base(program))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, binary, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Read gives a file of the machine.
