@@ -359,9 +359,14 @@ static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
 
 static int refuse(const struct nc_documents *d, struct nc_err *err) {
     size_t n = nc_documents_errors(d);
+    size_t first = 0;
     int r = nc_documents_first_error(d, err);
 
-    if (n > 1)
+    while (!d->diags[first].is_error)
+        first++;
+    if (d->diags[first].mark.line == 0)
+        nc_err_remedy(err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
+    else if (n > 1)
         nc_err_remedy(err, "Correct it, and %zu more error%s: nodeclaimd check lists all.", n - 1, n > 2 ? "s" : "");
     else
         nc_err_remedy(err, "Correct the document; nodeclaimd check tells whether a bootstrap would take it.");

@@ -18,6 +18,8 @@
 #define MAX_DOCUMENTS ((size_t)64)
 #define MAX_SOURCES ((size_t)128)
 #define MAX_BYTES ((size_t)1 << 20)
+#define MAX_MEMBERS ((size_t)1024) /* of one map: what follows may look at each pair of them */
+#define MAX_ITEMS ((size_t)8192)
 
 void nc_documents_done(struct nc_documents *d) {
     for (size_t i = 0; i < d->n_sources; i++)
@@ -59,6 +61,25 @@ static void shift_marks(struct nc_value *v, unsigned by) {
     if (v->type == NC_VALUE_LIST)
         for (size_t i = 0; i < v->n; i++)
             shift_marks(v->items[i], by);
+}
+
+/* The first map or list below v that is too large to work on. */
+static const struct nc_value *oversized(const struct nc_value *v) {
+    const struct nc_value *found = NULL;
+
+    if (v->type == NC_VALUE_MAP) {
+        if (v->n > MAX_MEMBERS)
+            return v;
+        for (size_t i = 0; !found && i < v->n; i++)
+            found = oversized(v->members[i].value);
+    }
+    if (v->type == NC_VALUE_LIST) {
+        if (v->n > MAX_ITEMS)
+            return v;
+        for (size_t i = 0; !found && i < v->n; i++)
+            found = oversized(v->items[i]);
+    }
+    return found;
 }
 
 struct known_kind {
@@ -187,9 +208,16 @@ static void check(struct nc_documents *d, const struct known_kind *kind, const s
 
 static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree, unsigned shift, struct nc_err *err) {
     const struct known_kind *kind = NULL;
+    const struct nc_value *large = NULL;
     struct nc_document *doc = NULL;
 
     shift_marks(*tree, shift);
+    large = oversized(*tree);
+    if (large) {
+        nc_diag(d, true, large->mark, "", "%zu entries in one %s, at most %zu are taken", large->n,
+                large->type == NC_VALUE_MAP ? "map" : "list", large->type == NC_VALUE_MAP ? MAX_MEMBERS : MAX_ITEMS);
+        return 0;
+    }
     kind = identify(d, *tree);
     if (!kind)
         return 0;

@@ -42,8 +42,9 @@ static bool is_provider_id(const char *s) {
     return strlen(s) <= 255 && strstr(s, "://") != NULL && nc_is_text(s, strlen(s)) && !strpbrk(s, " \t\r\n");
 }
 
+/* A value may follow its flag as an item of its own. */
 static bool is_flag(const char *s) {
-    return s[0] == '-' && strlen(s) <= 16384 && !strpbrk(s, "\r\n");
+    return strlen(s) <= 16384 && !strpbrk(s, "\r\n");
 }
 
 static bool is_partition(const char *s) {
@@ -71,7 +72,7 @@ static const struct nc_schema node_cluster = NC_SCHEMA("NodeConfig's spec.cluste
 
 static const struct nc_field node_kubelet_fields[] = {
     OBJECT("config", nc_schema_kubelet),
-    {.name = "flags", .type = NC_FIELD_STRINGS, .check = is_flag, .wanted = "a flag such as --v=2"},
+    {.name = "flags", .type = NC_FIELD_STRINGS, .check = is_flag, .wanted = "one line, a flag such as --v=2"},
     F("maxPodsExpression", STRING),
 };
 static const struct nc_schema node_kubelet = NC_SCHEMA("NodeConfig's spec.kubelet", node_kubelet_fields);
@@ -172,7 +173,7 @@ static const struct nc_field agent_kubelet_fields[] = {
     CHECKED("unit", is_systemd_unit, "the name of a service such as kubelet.service"),
     CHECKED("path", nc_shape_absolute_path, PATH_WORDS),
     OBJECT("config", nc_schema_kubelet),
-    {.name = "flags", .type = NC_FIELD_STRINGS, .check = is_flag, .wanted = "a flag such as --v=2"},
+    {.name = "flags", .type = NC_FIELD_STRINGS, .check = is_flag, .wanted = "one line, a flag such as --v=2"},
 };
 static const struct nc_schema agent_kubelet = NC_SCHEMA("AgentConfig's spec.kubelet", agent_kubelet_fields);
 

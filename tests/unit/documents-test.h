@@ -1,0 +1,61 @@
+/*
+ * What the tests of documents and facts share.
+ */
+#ifndef NC_DOCUMENTS_TEST_H
+#define NC_DOCUMENTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "nc/config.h"
+#include "nc/str.h"
+
+/* base64 of a PEM file of one certificate (framing only: core does not read certificates). */
+#define CA "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="
+#define CA_PEM "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+#define NODE_CONFIG "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
+#define AGENT_CONFIG "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\n"
+#define CLUSTER \
+    "  cluster:\n    name: blue\n    apiServerEndpoint: https://api.example.com\n    certificateAuthority: " CA \
+    "\n    cidr: 10.100.0.0/16\n"
+#define GOOD NODE_CONFIG "spec:\n" CLUSTER
+
+/* Adds a text as a document of source "d", first line 1. */
+static inline void add(struct nc_documents *d, const char *text) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_documents_add(d, "d", text, strlen(text), 1, &err) != 0)
+        fail_msg("nc_documents_add: %s", err.msg);
+}
+
+/* All diagnostics as printed. Owned. */
+static inline char *printed(const struct nc_documents *d) {
+    struct nc_buf b = NC_BUF_INIT;
+
+    nc_documents_print(d, &b);
+    return nc_buf_steal(&b);
+}
+
+/* 0 if the diagnostics of one document are exactly these lines, 1 (and what differs is printed) if not: rows of a table are all looked
+ * at before a test fails. */
+static inline int differs(const char *name, const char *document, const char *expected) {
+    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+    nc_auto_free char *text = NULL;
+
+    add(&d, document);
+    text = printed(&d);
+    if (strcmp(text, expected) == 0)
+        return 0;
+    print_error("%s:\n--- expected\n%s--- printed\n%s", name, expected, text);
+    return 1;
+}
+
+#endif
