@@ -1,8 +1,10 @@
 /*
- * Configuration: documents in, one merged and typed configuration out, with the origin of every value.
+ * Configuration: documents in, one merged and typed configuration out, with the origin of every
+ * value.
  *
- * Documents are NodeConfig, NodeClaim, EC2NodeClass/NodeClass and AgentConfig (design: "Configuration: documents"). Precedence, lowest
- * first: NodeClaim and NodeClass, then NodeConfig and AgentConfig in the order in which they were added.
+ * Documents are NodeConfig, NodeClaim, EC2NodeClass/NodeClass and AgentConfig (design:
+ * "Configuration: documents"). Precedence, lowest first: NodeClaim and NodeClass, then NodeConfig
+ * and AgentConfig in the order in which they were added.
  */
 #ifndef NC_CONFIG_H
 #define NC_CONFIG_H
@@ -31,31 +33,38 @@ struct nc_diagnostic {
 
 struct nc_document {
     enum nc_document_kind kind;
-    bool is_beta;       /* v1beta1 */
-    unsigned source;    /* index into sources */
+    bool is_beta;    /* v1beta1 */
+    unsigned source; /* index into sources */
     struct nc_value *tree;
 };
 
 struct nc_documents {
-    char **sources; /* [0] is "built-in default"; "user-data part 2 (application/node.eks.aws)", "/etc/nodeclaimd/conf.d/10-x.yaml" */
+    char **sources; /* [0] is "built-in default"; "user-data part 2 (application/node.eks.aws)",
+                       "/etc/nodeclaimd/conf.d/10-x.yaml" */
     size_t n_sources;
     struct nc_document *docs;
     size_t n_docs;
     struct nc_diagnostic *diags;
     size_t n_diags;
-    struct nc_strv found; /* what user data held that is not ours: "a shell script", "a part of type text/plain" */
+    struct nc_strv found; /* what user data held that is not ours: "a shell script", "a part of type
+                             text/plain" */
 };
 
-#define NC_DOCUMENTS_INIT {0}
+#define NC_DOCUMENTS_INIT                                                                          \
+    { 0 }
 void nc_documents_done(struct nc_documents *d);
 
-/* Parses a stream of documents and checks each against its schema; what is wrong goes to diags (syntax errors too). Returns 0, also where
- * there are errors among the diags; negative only with err filled (too many documents, too large). Documents of foreign kinds in a stream that has
- * one of ours are an error; `first_line` shifts the marks (a MIME part's place in the whole). */
-int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n, unsigned first_line, struct nc_err *err);
+/* Parses a stream of documents and checks each against its schema; what is wrong goes to diags
+ * (syntax errors too). Returns 0, also where there are errors among the diags; negative only with
+ * err filled (too many documents, too large). Documents of foreign kinds in a stream that has one
+ * of ours are an error; `first_line` shifts the marks (a MIME part's place in the whole). */
+int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n,
+                     unsigned first_line, struct nc_err *err);
 
-/* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)". A decoding failure is an error diag. */
-int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data, size_t n, struct nc_err *err);
+/* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)". A
+ * decoding failure is an error diag. */
+int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
+                              size_t n, struct nc_err *err);
 
 size_t nc_documents_errors(const struct nc_documents *d); /* count of error diags */
 /* The first error as an nc_err: "SOURCE:LINE:COLUMN: path: message". */
@@ -111,11 +120,22 @@ struct nc_claim {
     uint64_t deletion_usec; /* metadata.deletionTimestamp, 0 = not being deleted */
 };
 void nc_claim_done(struct nc_claim *c);
-/* A NodeClaim object of any served version -> struct. NC_ERR_PROTOCOL / NC_ERR_CONFIG (from a document) with the path. */
+/* A NodeClaim object of any served version -> struct. NC_ERR_PROTOCOL / NC_ERR_CONFIG (from a
+ * document) with the path. */
 int nc_claim_parse(const struct nc_value *object, struct nc_claim *ret, struct nc_err *err);
 
-enum nc_auth_mode { NC_AUTH_EKS = 1, NC_AUTH_CLIENT_CERTIFICATE, NC_AUTH_BOOTSTRAP_TOKEN, NC_AUTH_KUBECONFIG };
-enum nc_naming { NC_NAMING_PRIVATE_DNS = 1, NC_NAMING_RESOURCE_NAME, NC_NAMING_INSTANCE_ID, NC_NAMING_HOSTNAME };
+enum nc_auth_mode {
+    NC_AUTH_EKS = 1,
+    NC_AUTH_CLIENT_CERTIFICATE,
+    NC_AUTH_BOOTSTRAP_TOKEN,
+    NC_AUTH_KUBECONFIG
+};
+enum nc_naming {
+    NC_NAMING_PRIVATE_DNS = 1,
+    NC_NAMING_RESOURCE_NAME,
+    NC_NAMING_INSTANCE_ID,
+    NC_NAMING_HOSTNAME
+};
 enum nc_max_pods_mode {
     NC_MAX_PODS_ENI = 1,
     NC_MAX_PODS_CUSTOM_NETWORKING,
@@ -137,7 +157,8 @@ enum nc_ec2_use { NC_EC2_AUTO = 1, NC_EC2_NEVER, NC_EC2_ALWAYS };
 enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
 
 struct nc_config {
-    struct nc_value *tree; /* the merged whole, NodeConfig and AgentConfig united under one normalised `spec`, marks kept: `explain` walks it */
+    struct nc_value *tree; /* the merged whole, NodeConfig and AgentConfig united under one
+                              normalised `spec`, marks kept: `explain` walks it */
 
     char *cluster_name;
     char *endpoint; /* https URL */
@@ -150,13 +171,14 @@ struct nc_config {
 
     enum nc_naming naming;
     char *name_override;
-    char *provider_id; /* override */
+    char *provider_id;       /* override */
     struct nc_label *labels; /* AgentConfig's node.labels; those of flags are the plan's to read */
     size_t n_labels;
     struct nc_taint *taints; /* AgentConfig's node.taints */
     size_t n_taints;
 
-    struct nc_value *kubelet; /* user's kubelet map: NodeClass, NodeClaim, NodeConfig, AgentConfig merged; NULL = none */
+    struct nc_value *kubelet; /* user's kubelet map: NodeClass, NodeClaim, NodeConfig, AgentConfig
+                                 merged; NULL = none */
     struct nc_strv kubelet_flags; /* appended in order */
     struct nc_mark *kubelet_flag_marks;
     enum nc_kubelet_start start;
@@ -168,7 +190,7 @@ struct nc_config {
     int64_t max_pods_value;
 
     enum nc_reservation reservation;
-    struct nc_value *kube_reserved;   /* AgentConfig's, NULL = none */
+    struct nc_value *kube_reserved; /* AgentConfig's, NULL = none */
     struct nc_value *system_reserved;
 
     bool has_shutdown; /* shutdown.* was given */
@@ -186,14 +208,18 @@ struct nc_config {
     bool has_claim_document;
     struct nc_claim claim; /* from a document */
 
-    struct nc_strv warnings; /* what was tolerated: NodeConfig parts that are the AMI's concern and not ours (localStorage, containerd …) */
+    struct nc_strv warnings; /* what was tolerated: NodeConfig parts that are the AMI's concern and
+                                not ours (localStorage, containerd …) */
 };
 
-#define NC_CONFIG_INIT {0}
+#define NC_CONFIG_INIT                                                                             \
+    { 0 }
 void nc_config_done(struct nc_config *c);
 
-/* Merges and types the documents. NC_ERR_CONFIG with "SOURCE:LINE:COLUMN: path: message" where a document had an error, where two documents name two
- * clusters, where nothing of ours was found, where a required field is missing (what `bootstrap` needs: endpoint, CA, and cidr or clusterDNS; name for eks). */
+/* Merges and types the documents. NC_ERR_CONFIG with "SOURCE:LINE:COLUMN: path: message" where a
+ * document had an error, where two documents name two clusters, where nothing of ours was found,
+ * where a required field is missing (what `bootstrap` needs: endpoint, CA, and cidr or clusterDNS;
+ * name for eks). */
 int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
 
 /* Origin text of a mark: "user-data part 2 (application/node.eks.aws) line 7". Owned. */

@@ -1,6 +1,7 @@
 /*
- * The two questions that EC2 itself must answer, and only where configuration asks for them: the private DNS name of this instance
- * (custom DHCP domains) and what an instance type is that the table does not know.
+ * The two questions that EC2 itself must answer, and only where configuration asks for them: the
+ * private DNS name of this instance (custom DHCP domains) and what an instance type is that the
+ * table does not know.
  */
 #ifndef NC_EC2_H
 #define NC_EC2_H
@@ -9,18 +10,21 @@
 #include "nc/imds.h"
 
 struct nc_ec2 {
-    struct nc_http *http;       /* borrowed */
-    const char *endpoint;       /* "https://ec2.us-west-2.amazonaws.com" or an override */
+    struct nc_http *http; /* borrowed */
+    const char *endpoint; /* "https://ec2.us-west-2.amazonaws.com" or an override */
     const char *region;
     const struct nc_credentials *credentials;
     uint64_t time_usec;
     uint64_t timeout_usec;
 };
 
-/* DescribeInstances -> privateDnsName. One try; NC_ERR_AUTH on UnauthorizedOperation (with the action to allow as the remedy), NC_ERR_TRANSIENT on throttling, InvalidInstanceID.NotFound (eventual
- * consistency) and 5xx. ret is owned. */
-int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, char **ret, struct nc_err *err);
+/* DescribeInstances -> privateDnsName. One try; NC_ERR_AUTH on UnauthorizedOperation (with the
+ * action to allow as the remedy), NC_ERR_TRANSIENT on throttling, InvalidInstanceID.NotFound
+ * (eventual consistency) and 5xx. ret is owned. */
+int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, char **ret,
+                            struct nc_err *err);
 /* DescribeInstanceTypes -> the type. */
-int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_instance_type *ret, struct nc_err *err);
+int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_instance_type *ret,
+                         struct nc_err *err);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * Facts: what the instance and the host are. Read once, then const.
  *
- * The list of IMDS paths is data here; who fetches them (aws/imds.c, or a folder of recorded answers) is not known here.
+ * The list of IMDS paths is data here; who fetches them (aws/imds.c, or a folder of recorded
+ * answers) is not known here.
  */
 #ifndef NC_FACTS_H
 #define NC_FACTS_H
@@ -21,8 +22,8 @@ enum nc_life_cycle {
     NC_LIFE_CYCLE_CAPACITY_BLOCK,
 };
 
-/* What one instance type is, from the table that ships as data, a file on the AMI, or EC2 DescribeInstanceTypes.
- * -1 = not known. */
+/* What one instance type is, from the table that ships as data, a file on the AMI, or EC2
+ * DescribeInstanceTypes. -1 = not known. */
 struct nc_instance_type {
     char name[64];
     int64_t vcpus;
@@ -51,12 +52,13 @@ struct nc_facts {
     char *account_id;
     char *mac;
     char *local_ipv4;
-    char *ipv6; /* the first of ipv6s */
-    char *local_hostname; /* may carry several names under a custom DHCP domain: the first one is kept */
+    char *ipv6;           /* the first of ipv6s */
+    char *local_hostname; /* may carry several names under a custom DHCP domain: the first one is
+                             kept */
     char *domain;         /* services/domain: "amazonaws.com" */
     char *partition;      /* services/partition: "aws" */
     enum nc_life_cycle life_cycle;
-    char *role;           /* iam/security-credentials/: the role's name */
+    char *role; /* iam/security-credentials/: the role's name */
     /* EC2, only where asked. */
     char *private_dns_name;
     struct nc_instance_type described_type; /* name[0] == 0: not asked */
@@ -69,17 +71,19 @@ struct nc_facts {
     char *hostname;
     struct nc_sysctl *sysctls;
     size_t n_sysctls;
-    uint64_t logind_inhibit_delay_usec; /* InhibitDelayMaxSec in force without our file; 0 = unknown (logind's own default is 5 s) */
+    uint64_t logind_inhibit_delay_usec; /* InhibitDelayMaxSec in force without our file; 0 = unknown
+                                           (logind's own default is 5 s) */
     bool has_ecr_credential_provider;
     char *ecr_credential_provider_dir; /* folder of the binary "ecr-credential-provider" */
-    bool has_nvidia; /* a PCI device of vendor 0x10de */
+    bool has_nvidia;                   /* a PCI device of vendor 0x10de */
 };
 
-#define NC_FACTS_INIT {0}
+#define NC_FACTS_INIT                                                                              \
+    { 0 }
 void nc_facts_done(struct nc_facts *f);
 
-/* The questions to IMDS. `round` 1 needs nothing but the token, round 2 needs an answer of round 1 (the path has one %s).
- * max: bytes that an answer may have. */
+/* The questions to IMDS. `round` 1 needs nothing but the token, round 2 needs an answer of round 1
+ * (the path has one %s). max: bytes that an answer may have. */
 enum nc_imds_item {
     NC_IMDS_IDENTITY = 0,
     NC_IMDS_MAC,
@@ -105,16 +109,20 @@ struct nc_imds_question {
 
 extern const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX];
 
-/* Takes one answer with status 200 into the facts (USER_DATA and CREDENTIALS are not facts: -EINVAL). Strict: an id, a type, an address that does
- * not look like one is NC_ERR_PROTOCOL with the path in the message and the facts unchanged. Trailing white space is tolerated. */
-int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n, struct nc_err *err);
+/* Takes one answer with status 200 into the facts (USER_DATA and CREDENTIALS are not facts:
+ * -EINVAL). Strict: an id, a type, an address that does not look like one is NC_ERR_PROTOCOL with
+ * the path in the message and the facts unchanged. Trailing white space is tolerated. */
+int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
+                       struct nc_err *err);
 
-/* host.json of `--facts DIR`: {cpus, mem_total_bytes, root_fs_bytes, kubelet_version, boot_id, sysctls{}, hostname, logind_inhibit_delay_usec,
- * ecr_credential_provider_dir, has_nvidia}; unknown keys are ignored, missing ones stay unknown. And back, for --save-facts. */
+/* host.json of `--facts DIR`: {cpus, mem_total_bytes, root_fs_bytes, kubelet_version, boot_id,
+ * sysctls{}, hostname, logind_inhibit_delay_usec, ecr_credential_provider_dir, has_nvidia}; unknown
+ * keys are ignored, missing ones stay unknown. And back, for --save-facts. */
 int nc_facts_take_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err);
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out);
 
-/* "v1.34.4-eks-abc" -> 34. -EINVAL where it is no version 1.N. *ret_text (owned, may be NULL) is "v1.34.4". */
+/* "v1.34.4-eks-abc" -> 34. -EINVAL where it is no version 1.N. *ret_text (owned, may be NULL) is
+ * "v1.34.4". */
 int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_text);
 
 const char *nc_life_cycle_name(enum nc_life_cycle l); /* "on-demand", "spot", … */

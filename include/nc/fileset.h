@@ -15,7 +15,8 @@ struct nc_file {
     mode_t mode;
     char *data;
     size_t n;
-    bool absent; /* must not exist: a file of ours that an earlier bootstrap wrote and that no longer applies (drop-in without user map) */
+    bool absent; /* must not exist: a file of ours that an earlier bootstrap wrote and that no
+                    longer applies (drop-in without user map) */
 };
 
 struct nc_fileset {
@@ -23,16 +24,20 @@ struct nc_fileset {
     size_t n;
 };
 
-#define NC_FILESET_INIT {0}
+#define NC_FILESET_INIT                                                                            \
+    { 0 }
 void nc_fileset_done(struct nc_fileset *s);
 
 struct nc_render_options {
-    const char *program;       /* absolute path that the kubeconfig's exec entry names, e.g. "/usr/sbin/nodeclaimd" */
-    const char *imds_endpoint; /* NULL for the standard one; else passed on in the exec entry's env */
+    const char *program; /* absolute path that the kubeconfig's exec entry names, e.g.
+                            "/usr/sbin/nodeclaimd" */
+    const char
+        *imds_endpoint; /* NULL for the standard one; else passed on in the exec entry's env */
 };
 
-/* The files of design "Files written" that a plan makes (status, metrics and state are not among them). Pure and deterministic. */
-int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p, const struct nc_render_options *o,
-              struct nc_fileset *ret, struct nc_err *err);
+/* The files of design "Files written" that a plan makes (status, metrics and state are not among
+ * them). Pure and deterministic. */
+int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p,
+              const struct nc_render_options *o, struct nc_fileset *ret, struct nc_err *err);
 
 #endif

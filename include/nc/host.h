@@ -1,5 +1,6 @@
 /*
- * This host: what it is, its files, its units, its journal. Everything that is below `root` is given with it.
+ * This host: what it is, its files, its units, its journal. Everything that is below `root` is
+ * given with it.
  */
 #ifndef NC_HOST_H
 #define NC_HOST_H
@@ -12,50 +13,73 @@
 #include "nc/facts.h"
 #include "nc/fileset.h"
 
-/* Fills the host's part of the facts: online CPUs, MemTotal, size of the file system that holds /var/lib/kubelet, boot id, host name, the sysctls that kubelet insists on, logind's InhibitDelayMaxSec without our file,
- * whether an ECR credential provider and an NVIDIA device are there. Executes nothing. The kubelet's version comes from a file (/etc/nodeclaimd/kubelet-version, /etc/eks/kubelet-version.txt), else from
- * the binary's own build information read as bytes, never by running it. kernel facts (/proc, /sys) are the running kernel's, not below root, unless root has its own. */
-int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f, struct nc_err *err);
+/* Fills the host's part of the facts: online CPUs, MemTotal, size of the file system that holds
+ * /var/lib/kubelet, boot id, host name, the sysctls that kubelet insists on, logind's
+ * InhibitDelayMaxSec without our file, whether an ECR credential provider and an NVIDIA device are
+ * there. Executes nothing. The kubelet's version comes from a file
+ * (/etc/nodeclaimd/kubelet-version, /etc/eks/kubelet-version.txt), else from the binary's own build
+ * information read as bytes, never by running it. kernel facts (/proc, /sys) are the running
+ * kernel's, not below root, unless root has its own. */
+int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f,
+                  struct nc_err *err);
 
 struct nc_apply_result {
     unsigned written, unchanged, removed;
 };
-/* Brings the fileset to disk: every new content is written and synced beside its place first, only then are all renamed into place: where one cannot be written nothing has changed. `check_only`: counts, touches nothing.
- * NC_ERR_HOST names the path; ENOSPC and EROFS have remedies. */
-int nc_apply(const char *root, const struct nc_fileset *s, bool check_only, struct nc_apply_result *ret, struct nc_err *err);
+/* Brings the fileset to disk: every new content is written and synced beside its place first, only
+ * then are all renamed into place: where one cannot be written nothing has changed. `check_only`:
+ * counts, touches nothing. NC_ERR_HOST names the path; ENOSPC and EROFS have remedies. */
+int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
+             struct nc_apply_result *ret, struct nc_err *err);
 
 /* systemd over D-Bus, blocking in the loop (one-shot programs). */
 struct nc_units;
-int nc_units_new(sd_event *event, struct nc_units **ret, struct nc_err *err); /* NC_ERR_HOST where there is no system bus or systemd is not there */
+int nc_units_new(
+    sd_event *event, struct nc_units **ret,
+    struct nc_err *err); /* NC_ERR_HOST where there is no system bus or systemd is not there */
 struct nc_units *nc_units_free(struct nc_units *u);
-/* daemon-reload; StartUnit or RestartUnit (mode "replace") and wait for its job. With `no_block` the job is only queued: for a unit that is ordered after the caller's own. *ret_result: "done", "failed", "timeout", … */
+/* daemon-reload; StartUnit or RestartUnit (mode "replace") and wait for its job. With `no_block`
+ * the job is only queued: for a unit that is ordered after the caller's own. *ret_result: "done",
+ * "failed", "timeout", … */
 int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err);
-int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block, uint64_t timeout_usec, struct nc_err *err);
+int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block,
+                   uint64_t timeout_usec, struct nc_err *err);
 /* ActiveState, SubState, Result, MainPID, NRestarts of a unit. Strings are owned. */
 struct nc_unit_state {
     char *active, *sub, *result;
     unsigned main_pid, restarts;
 };
 void nc_unit_state_done(struct nc_unit_state *s);
-int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *ret, struct nc_err *err);
-/* Makes logind read its configuration again and returns the InhibitDelayMaxUSec now in force. */
-int nc_logind_reload(struct nc_units *u, uint64_t *ret_delay_usec, struct nc_err *err);
+int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *ret,
+                   struct nc_err *err);
+/* Makes logind read its configuration again, unless its InhibitDelayMaxUSec is want_usec or more
+ * already, and gives the value then in force: it may still be less after a second, which is no
+ * error. */
+int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay_usec,
+                     struct nc_err *err);
 
-/* The last lines of a unit's journal in this boot, oldest first, at most n lines and 2 KiB; -ENODATA where there are none. */
+/* The last lines of a unit's journal in this boot, oldest first, at most n lines and 2 KiB;
+ * -ENODATA where there are none. */
 int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc_err *err);
 /* The same of a plain log file. */
 int nc_file_tail(const char *path, unsigned n, struct nc_strv *ret, struct nc_err *err);
 
-/* Starts a program in a session of its own, stdin from /dev/null, stdout and stderr appended to log_path, all other descriptors closed. The child is not waited for; *ret_pid for later looks. The exec's own failure
- * (ENOENT, EACCES) comes back as an error. argv[0] is the path. env: NULL-terminated additions. */
-int nc_spawn(const char *const *argv, const char *const *env, const char *log_path, int *ret_pid, struct nc_err *err);
-/* Runs a program (exec credential plugins of foreign kubeconfigs) and collects at most max bytes of its output. Deadline kills it. */
-int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec, size_t max, struct nc_buf *out, struct nc_err *err);
+/* Starts a program in a session of its own, stdin from /dev/null, stdout and stderr appended to
+ * log_path, all other descriptors closed. The child is not waited for; *ret_pid for later looks.
+ * The exec's own failure (ENOENT, EACCES) comes back as an error. argv[0] is the path. env:
+ * NULL-terminated additions. */
+int nc_spawn(const char *const *argv, const char *const *env, const char *log_path, int *ret_pid,
+             struct nc_err *err);
+/* Runs a program (exec credential plugins of foreign kubeconfigs) and collects at most max bytes of
+ * its output. Deadline kills it. */
+int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,
+                   size_t max, struct nc_buf *out, struct nc_err *err);
 
 /* "NODECLAIMD_KUBELET_ARGS=…" of kubelet.env, split as systemd would. */
 int nc_env_split(const char *line, struct nc_strv *ret, struct nc_err *err);
 
-/* One line to the console below root (/dev/console; a plain file under another root is appended to). Never blocks for long; failure is reported, not fatal. */
+/* One line to the console below root (/dev/console; a plain file under another root is appended
+ * to). Never blocks for long; failure is reported, not fatal. */
 int nc_console_write(const char *root, const char *line, struct nc_err *err);
 
 #endif

@@ -14,28 +14,34 @@
 
 struct nc_imds;
 
-/* endpoint NULL: the standard one. Checked: http, a host, no path beyond "/". The handle makes its own nc_http with a few connections. */
+/* endpoint NULL: the standard one. Checked: http, a host, no path beyond "/". The handle makes its
+ * own nc_http with a few connections. */
 int nc_imds_new(sd_event *event, const char *endpoint, struct nc_imds **ret, struct nc_err *err);
 struct nc_imds *nc_imds_free(struct nc_imds *i); /* wipes the token */
 const char *nc_imds_endpoint(const struct nc_imds *i);
 
 /* One answer: status 200 with a body, 404 (absent: status only), or an error that ended the try. */
 struct nc_imds_answer {
-    int status;       /* 200 or 404; 0 = failed, see err */
+    int status; /* 200 or 404; 0 = failed, see err */
     struct nc_buf body;
     struct nc_err err;
 };
 void nc_imds_answer_done(struct nc_imds_answer *a); /* wipes */
 
-/* Asks for the items (bit i of `items` = enum nc_imds_item) side by side, after a token if none is valid; round-2 items take their %s from `args[i]`. Blocks in the
- * loop (one-shot programs). One try: a 401 refreshes the token once. Returns 0 where every answer is 200 or 404; else negative with err = the first failure that
- * matters (answers that did arrive are kept, so that a retry asks only for the rest). timeout_usec bounds each request. */
-int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX], uint64_t timeout_usec,
-                  struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX], struct nc_err *err);
+/* Asks for the items (bit i of `items` = enum nc_imds_item) side by side, after a token if none is
+ * valid; round-2 items take their %s from `args[i]`. Blocks in the loop (one-shot programs). One
+ * try: a 401 refreshes the token once. Returns 0 where every answer is 200 or 404; else negative
+ * with err = the first failure that matters (answers that did arrive are kept, so that a retry asks
+ * only for the rest). timeout_usec bounds each request. */
+int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX],
+                  uint64_t timeout_usec, struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX],
+                  struct nc_err *err);
 
-/* One path of any kind, the daemon's way: asynchronous. `done` gets status 200/404 or 0 with err. */
+/* One path of any kind, the daemon's way: asynchronous. `done` gets status 200/404 or 0 with err.
+ */
 typedef void (*nc_imds_done_fn)(void *userdata, const struct nc_imds_answer *answer);
-int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec, nc_imds_done_fn done, void *userdata, struct nc_err *err);
+int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
+                nc_imds_done_fn done, void *userdata, struct nc_err *err);
 
 /* Requests, connections and clock skew (server minus us, usec; from the Date header) so far. */
 struct nc_imds_stats {
@@ -49,11 +55,13 @@ void nc_imds_get_stats(const struct nc_imds *i, struct nc_imds_stats *ret);
 struct nc_credentials {
     char *access_key_id;
     char *secret_access_key;
-    char *session_token; /* NULL for long-lived keys */
+    char *session_token;      /* NULL for long-lived keys */
     uint64_t expiration_usec; /* 0 = none */
 };
 void nc_credentials_done(struct nc_credentials *c);
-/* The JSON of iam/security-credentials/ROLE: Code must be "Success". NC_ERR_PROTOCOL otherwise; "Code": "Failed…" is NC_ERR_AUTH with a remedy. */
-int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret, struct nc_err *err);
+/* The JSON of iam/security-credentials/ROLE: Code must be "Success". NC_ERR_PROTOCOL otherwise;
+ * "Code": "Failed…" is NC_ERR_AUTH with a remedy. */
+int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
+                         struct nc_err *err);
 
 #endif

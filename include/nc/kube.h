@@ -1,5 +1,6 @@
 /*
- * The Kubernetes API as a node may use it: get, list, watch, create, patch, delete; each with a deadline, a cap and an error class.
+ * The Kubernetes API as a node may use it: get, list, watch, create, patch, delete; each with a
+ * deadline, a cap and an error class.
  */
 #ifndef NC_KUBE_H
 #define NC_KUBE_H
@@ -13,7 +14,8 @@
 
 struct nc_kube; /* one API server and one identity */
 
-/* Gives the bearer token for now. `refuse` is true after a 401 with the last one: do not answer from a cache. *ret_token is owned by the caller (wiped with nc_secret_free). */
+/* Gives the bearer token for now. `refuse` is true after a 401 with the last one: do not answer
+ * from a cache. *ret_token is owned by the caller (wiped with nc_secret_free). */
 typedef int (*nc_kube_token_fn)(void *userdata, bool refuse, char **ret_token, struct nc_err *err);
 
 struct nc_kube_options {
@@ -24,8 +26,10 @@ struct nc_kube_options {
     const char *user_agent; /* "nodeclaimd/0.1.0" */
 };
 
-int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc_kube **ret, struct nc_err *err);
-struct nc_kube *nc_kube_free(struct nc_kube *k); /* cancels what is under way; its watches must be freed before */
+int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc_kube **ret,
+                struct nc_err *err);
+struct nc_kube *
+nc_kube_free(struct nc_kube *k); /* cancels what is under way; its watches must be freed before */
 
 /* A refusal in the API's own words. */
 struct nc_kube_status {
@@ -40,65 +44,87 @@ struct nc_kube_status {
 enum nc_kube_patch { NC_KUBE_PATCH_NONE = 0, NC_KUBE_PATCH_MERGE, NC_KUBE_PATCH_STRATEGIC };
 
 struct nc_kube_call {
-    const char *what;   /* "get node": leads error messages */
-    const char *method; /* "GET", "POST", "PATCH", "DELETE" */
-    const char *path;   /* "/api/v1/nodes/x?fieldSelector=…", already encoded */
-    const char *accept; /* NULL = application/json */
+    const char *what;            /* "get node": leads error messages */
+    const char *method;          /* "GET", "POST", "PATCH", "DELETE" */
+    const char *path;            /* "/api/v1/nodes/x?fieldSelector=…", already encoded */
+    const char *accept;          /* NULL = application/json */
     const struct nc_value *body; /* NULL = none */
     enum nc_kube_patch patch;
     uint64_t timeout_usec;
-    size_t max_bytes;   /* 0 = 4 MiB */
+    size_t max_bytes; /* 0 = 4 MiB */
 };
 
-/* One-shot programs: blocks in the loop. Returns 0 with *ret_object (owned, may be NULL where the answer has no body) on 2xx; else negative, err filled: 401 (after one refresh of the token) and 403 are
- * NC_ERR_AUTH, 404/409/422 NC_ERR_PROTOCOL, 429 and 5xx NC_ERR_TRANSIENT; *ret_status (may be NULL) is filled in every case. */
-int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object, struct nc_kube_status *ret_status, struct nc_err *err);
+/* One-shot programs: blocks in the loop. Returns 0 with *ret_object (owned, may be NULL where the
+ * answer has no body) on 2xx; else negative, err filled: 401 (after one refresh of the token) and
+ * 403 are NC_ERR_AUTH, 404/409/422 NC_ERR_PROTOCOL, 429 and 5xx NC_ERR_TRANSIENT; *ret_status (may
+ * be NULL) is filled in every case. */
+int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object,
+                    struct nc_kube_status *ret_status, struct nc_err *err);
 
 /* The same, asynchronous: `done` gets object (borrowed; NULL on failure), status and err. */
-typedef void (*nc_kube_done_fn)(void *userdata, const struct nc_value *object, const struct nc_kube_status *status, const struct nc_err *err);
+typedef void (*nc_kube_done_fn)(void *userdata, const struct nc_value *object,
+                                const struct nc_kube_status *status, const struct nc_err *err);
 struct nc_kube_req;
-int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done, void *userdata, struct nc_kube_req **ret, struct nc_err *err);
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
+                  void *userdata, struct nc_kube_req **ret, struct nc_err *err);
 struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r);
 
-/* A watch that goes on: list first where no resourceVersion is known, bookmarks, 410 -> relist, reconnect with backoff; never gives up until it is freed. `event`: type ADDED, MODIFIED, DELETED, or
- * SYNCED after a list, with NULL object. What vanished while the watch was away is reported as DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is told of each failure while it
- * retries. Callbacks come from the loop, never from nc_watch_new, and may free the watch. Waits are jittered from a seed that path and selector give. */
+/* A watch that goes on: list first where no resourceVersion is known, bookmarks, 410 -> relist,
+ * reconnect with backoff; never gives up until it is freed. `event`: type ADDED, MODIFIED, DELETED,
+ * or SYNCED after a list, with NULL object. What vanished while the watch was away is reported as
+ * DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is told of each
+ * failure while it retries. Callbacks come from the loop, never from nc_watch_new, and may free the
+ * watch. Waits are jittered from a seed that path and selector give. */
 enum nc_watch_event { NC_WATCH_ADDED = 1, NC_WATCH_MODIFIED, NC_WATCH_DELETED, NC_WATCH_SYNCED };
-typedef void (*nc_watch_fn)(void *userdata, enum nc_watch_event event, const struct nc_value *object);
-typedef void (*nc_watch_failed_fn)(void *userdata, const struct nc_kube_status *status, const struct nc_err *err);
+typedef void (*nc_watch_fn)(void *userdata, enum nc_watch_event event,
+                            const struct nc_value *object);
+typedef void (*nc_watch_failed_fn)(void *userdata, const struct nc_kube_status *status,
+                                   const struct nc_err *err);
 struct nc_watch_options {
-    const char *path;     /* "/api/v1/nodes" */
-    const char *selector; /* "fieldSelector=metadata.name%3Dx", already encoded */
-    bool metadata_only;   /* PartialObjectMetadata */
-    size_t max_object_bytes; /* 0 = 4 MiB */
-    uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s (bookmarks come about every 60 s) */
+    const char *path;           /* "/api/v1/nodes" */
+    const char *selector;       /* "fieldSelector=metadata.name%3Dx", already encoded */
+    bool metadata_only;         /* PartialObjectMetadata */
+    size_t max_object_bytes;    /* 0 = 4 MiB */
+    uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s
+                                   (bookmarks come about every 60 s) */
     nc_watch_fn event;
     nc_watch_failed_fn failed; /* may be NULL */
     void *userdata;
 };
 struct nc_watch;
-int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o, struct nc_watch **ret, struct nc_err *err);
+int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
+                 struct nc_watch **ret, struct nc_err *err);
 struct nc_watch *nc_watch_free(struct nc_watch *w);
 
-/* Paths and bodies of what a node does. Owned results; names are URL-encoded where they go into a path. */
-char *nc_kube_node_path(const char *name, const char *subresource); /* subresource NULL or "status" */
+/* Paths and bodies of what a node does. Owned results; names are URL-encoded where they go into a
+ * path. */
+char *nc_kube_node_path(const char *name,
+                        const char *subresource); /* subresource NULL or "status" */
 char *nc_kube_node_selector(const char *name);
 
-/* Who does the API server say we are: SelfSubjectReview (authentication.k8s.io/v1, then v1beta1). Owned. */
+/* Who does the API server say we are: SelfSubjectReview (authentication.k8s.io/v1, then v1beta1).
+ * Owned. */
 struct nc_identity {
     char *username;
     struct nc_strv groups;
 };
 void nc_identity_done(struct nc_identity *i);
-int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity *ret, struct nc_kube_status *ret_status, struct nc_err *err);
+int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity *ret,
+                   struct nc_kube_status *ret_status, struct nc_err *err);
 
-/* Our NodeClaim before registration: a Table list by labels, matched on the ID column, then GET by name. Returns 1 with *ret filled, 0 where none matches (yet), negative on failure; 403 and 404 are
- * NC_ERR_AUTH / NC_ERR_PROTOCOL and mean: go on without. Falls back to a plain list where the Table has no ID column. `labels` may be empty. */
-int nc_claim_find(struct nc_kube *k, const char *provider_id, const struct nc_label *labels, size_t n_labels, uint64_t timeout_usec, struct nc_claim *ret, struct nc_kube_status *ret_status, struct nc_err *err);
+/* Our NodeClaim before registration: a Table list by labels, matched on the ID column, then GET by
+ * name. Returns 1 with *ret filled, 0 where none matches (yet), negative on failure; 403 and 404
+ * are NC_ERR_AUTH / NC_ERR_PROTOCOL and mean: go on without. Falls back to a plain list where the
+ * Table has no ID column. `labels` may be empty. */
+int nc_claim_find(struct nc_kube *k, const char *provider_id, const struct nc_label *labels,
+                  size_t n_labels, uint64_t timeout_usec, struct nc_claim *ret,
+                  struct nc_kube_status *ret_status, struct nc_err *err);
 /* After registration: the Node's ownerReference -> GET by name, uid checked. Same returns. */
-int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t timeout_usec, struct nc_claim *ret, struct nc_kube_status *ret_status, struct nc_err *err);
+int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t timeout_usec,
+                     struct nc_claim *ret, struct nc_kube_status *ret_status, struct nc_err *err);
 
-/* A core/v1 Event in namespace default. involved: kind "NodeClaim" (needs uid, or describe does not show it) or "Node" (uid = name, as kubelet does). */
+/* A core/v1 Event in namespace default. involved: kind "NodeClaim" (needs uid, or describe does not
+ * show it) or "Node" (uid = name, as kubelet does). */
 struct nc_event {
     const char *kind, *api_version, *name, *uid;
     bool warning;
@@ -108,23 +134,34 @@ struct nc_event {
     uint64_t first_usec, last_usec;
     unsigned count;
 };
-/* Creates it; *ret_name (owned) names it for nc_event_update, which patches count, message and lastTimestamp. */
-int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec, char **ret_name, struct nc_err *err);
-int nc_event_update(struct nc_kube *k, const char *event_name, const struct nc_event *e, uint64_t timeout_usec, struct nc_err *err);
+/* Creates it; *ret_name (owned) names it for nc_event_update, which patches count, message and
+ * lastTimestamp. */
+int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
+                    char **ret_name, struct nc_err *err);
+int nc_event_update(struct nc_kube *k, const char *event_name, const struct nc_event *e,
+                    uint64_t timeout_usec, struct nc_err *err);
 
 /* Pure readers of a Node object (nc/value.h tree). */
-bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason, const char **ret_message); /* borrowed */
+bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason,
+                      const char **ret_message); /* borrowed */
 const struct nc_value *nc_node_condition(const struct nc_value *node, const char *type);
-bool nc_node_has_taint(const struct nc_value *node, const char *key, const char *effect); /* effect NULL: any */
+bool nc_node_has_taint(const struct nc_value *node, const char *key,
+                       const char *effect); /* effect NULL: any */
 bool nc_node_is_being_deleted(const struct nc_value *node);
 const char *nc_node_label(const struct nc_value *node, const char *key);
 
-/* Why is a Karpenter node not initialized yet, in Karpenter's own words? *ret_reason is one of NodeNotReady, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, or "" where nothing is left to wait for; the sentence names the
- * taint or resource, and says where kube-controller-manager is what is waited for. claim may be NULL. */
-void nc_node_waiting_for(const struct nc_value *node, const struct nc_claim *claim, const char **ret_reason, char **ret_sentence);
+/* Why is a Karpenter node not initialized yet, in Karpenter's own words? *ret_reason is one of
+ * NodeNotReady, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, or "" where
+ * nothing is left to wait for; the sentence names the taint or resource, and says where
+ * kube-controller-manager is what is waited for. claim may be NULL. */
+void nc_node_waiting_for(const struct nc_value *node, const struct nc_claim *claim,
+                         const char **ret_reason, char **ret_sentence);
 
 /* Patch bodies; owned trees. Times in usec since the epoch; last_transition 0 = now. */
-struct nc_value *nc_node_condition_patch(const char *type, const char *status, const char *reason, const char *message, uint64_t now_usec, uint64_t last_transition_usec);
-struct nc_value *nc_node_annotation_patch(const char *key, const char *value); /* value NULL removes */
+struct nc_value *nc_node_condition_patch(const char *type, const char *status, const char *reason,
+                                         const char *message, uint64_t now_usec,
+                                         uint64_t last_transition_usec);
+struct nc_value *nc_node_annotation_patch(const char *key,
+                                          const char *value); /* value NULL removes */
 
 #endif

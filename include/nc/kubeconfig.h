@@ -1,5 +1,6 @@
 /*
- * A kubeconfig, read strictly: server, roots, and who we are there. Client certificate, exec and token users all work.
+ * A kubeconfig, read strictly: server, roots, and who we are there. Client certificate, exec and
+ * token users all work.
  */
 #ifndef NC_KUBECONFIG_H
 #define NC_KUBECONFIG_H
@@ -13,7 +14,8 @@ struct nc_kubeconfig {
     char *tls_server_name;
     char *ca_file; /* one of the two, or none */
     char *ca_pem;
-    char *cert_file, *key_file; /* client certificate by path (kubelet rotates it: read again for each connection) */
+    char *cert_file, *key_file; /* client certificate by path (kubelet rotates it: read again for
+                                   each connection) */
     char *cert_pem, *key_pem;   /* or inline; secret */
     char *token, *token_file;   /* secret */
     char *exec_command;
@@ -22,10 +24,12 @@ struct nc_kubeconfig {
     char *exec_api_version;
 };
 
-#define NC_KUBECONFIG_INIT {0}
+#define NC_KUBECONFIG_INIT                                                                         \
+    { 0 }
 void nc_kubeconfig_done(struct nc_kubeconfig *k); /* wipes secrets */
 
-/* YAML or JSON; current-context decides. NC_ERR_CONFIG with line and column where it cannot be used (insecure-skip-tls-verify is refused). */
+/* YAML or JSON; current-context decides. NC_ERR_CONFIG with line and column where it cannot be used
+ * (insecure-skip-tls-verify is refused). */
 int nc_kubeconfig_parse(const char *data, size_t n, struct nc_kubeconfig *ret, struct nc_err *err);
 
 #endif

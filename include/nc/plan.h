@@ -1,5 +1,6 @@
 /*
- * The plan: everything that is decided before a byte is written. Facts and configuration in, numbers and trees out.
+ * The plan: everything that is decided before a byte is written. Facts and configuration in,
+ * numbers and trees out.
  *
  * Pure: the same input gives the same plan, to the byte. Each rule's source is named at its code.
  */
@@ -21,9 +22,10 @@ struct nc_resources {
 
 /* Where a final value came from; `explain` prints these. */
 struct nc_origin {
-    char *field;    /* "kubelet.maxPods", "node.name", "labels[type]" */
+    char *field; /* "kubelet.maxPods", "node.name", "labels[type]" */
     char *value;
-    char *from;     /* "built-in default", "instance type m5.large", "user-data part 1 … line 12", "flag --max-pods of …" */
+    char *from; /* "built-in default", "instance type m5.large", "user-data part 1 … line 12", "flag
+                   --max-pods of …" */
     char *overrode; /* "" or "29 from instance type m5.large; …" */
 };
 
@@ -32,60 +34,75 @@ struct nc_plan {
     char *provider_id;
     char *node_ip; /* NULL = unknown */
     unsigned kubelet_minor;
-    char *kubelet_version; /* "v1.34.4" */
+    char *kubelet_version;        /* "v1.34.4" */
     struct nc_instance_type type; /* name[0] == 0: unknown */
 
     struct nc_strv cluster_dns;
     int64_t eni_pods; /* what the instance type alone gives (mode eni), -1 unknown */
     int64_t max_pods; /* final */
-    struct nc_resources kube_reserved, system_reserved; /* final, after the user's keys; fields -1 = not reserved */
+    struct nc_resources kube_reserved,
+        system_reserved; /* final, after the user's keys; fields -1 = not reserved */
 
     struct nc_label *labels; /* final, sorted by key */
     size_t n_labels;
     struct nc_label *held_back; /* labels that kubelet would refuse */
     size_t n_held_back;
-    struct nc_taint *taints; /* final, in the order claim, startup, documents, unregistered; united by key and effect */
+    struct nc_taint *taints; /* final, in the order claim, startup, documents, unregistered; united
+                                by key and effect */
     size_t n_taints;
-    bool belongs_to_claim; /* labels, taints or a claim document say that Karpenter made this node */
+    bool
+        belongs_to_claim; /* labels, taints or a claim document say that Karpenter made this node */
 
-    struct nc_value *kubelet_base;      /* /etc/kubernetes/kubelet/config.json */
-    struct nc_value *kubelet_dropin;    /* 40-nodeclaimd.conf, NULL = none */
-    struct nc_value *kubelet_effective; /* base with drop-in and flags laid over, as kubelet will see it */
-    struct nc_strv flags;               /* ours, "--key=value", sorted */
-    struct nc_strv user_flags;          /* the user's, in order, without --node-labels and --register-with-taints (united above) */
-    bool dropin_env_alpha;              /* kubelet < 1.30 needs KUBELET_CONFIG_DROPIN_DIR_ALPHA=on */
+    struct nc_value *kubelet_base;   /* /etc/kubernetes/kubelet/config.json */
+    struct nc_value *kubelet_dropin; /* 40-nodeclaimd.conf, NULL = none */
+    struct nc_value
+        *kubelet_effective;    /* base with drop-in and flags laid over, as kubelet will see it */
+    struct nc_strv flags;      /* ours, "--key=value", sorted */
+    struct nc_strv user_flags; /* the user's, in order, without --node-labels and
+                                  --register-with-taints (united above) */
+    bool dropin_env_alpha;     /* kubelet < 1.30 needs KUBELET_CONFIG_DROPIN_DIR_ALPHA=on */
 
-    bool credential_provider; /* image-credential-provider.json is to be written */
+    bool credential_provider;   /* image-credential-provider.json is to be written */
     uint64_t logind_delay_usec; /* 0 = logind's setting is enough already */
 
-    struct nc_resources capacity;    /* of this host */
-    struct nc_resources allocatable; /* predicted: capacity - kubeReserved - systemReserved - evictionHard */
+    struct nc_resources capacity; /* of this host */
+    struct nc_resources
+        allocatable; /* predicted: capacity - kubeReserved - systemReserved - evictionHard */
 
     struct nc_origin *origins;
     size_t n_origins;
     struct nc_strv warnings;
 };
 
-#define NC_PLAN_INIT {0}
+#define NC_PLAN_INIT                                                                               \
+    { 0 }
 void nc_plan_done(struct nc_plan *p);
 
-/* `docs` gives names to marks (may be NULL). `types`/`n_types`: text of an instance table file that overrides the built-in one (NULL: none). NC_ERR_CONFIG: a rule that kubelet would refuse
- * (cross-field rules, versions) or a missing fact that only the user can give. NC_ERR_HOST: no kubelet version. */
-int nc_plan_make(const struct nc_facts *f, const struct nc_config *c, const struct nc_documents *docs, const char *types, size_t n_types,
+/* `docs` gives names to marks (may be NULL). `types`/`n_types`: text of an instance table file that
+ * overrides the built-in one (NULL: none). NC_ERR_CONFIG: a rule that kubelet would refuse
+ * (cross-field rules, versions) or a missing fact that only the user can give. NC_ERR_HOST: no
+ * kubelet version. */
+int nc_plan_make(const struct nc_facts *f, const struct nc_config *c,
+                 const struct nc_documents *docs, const char *types, size_t n_types,
                  struct nc_plan *ret, struct nc_err *err);
 
 /* What must still be asked of EC2 before planning can be exact, given config.ec2. */
 bool nc_plan_needs_private_dns_name(const struct nc_facts *f, const struct nc_config *c);
-bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c, const char *types, size_t n_types);
+bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,
+                                 const char *types, size_t n_types);
 
 /* Does this instance satisfy the claim's requirements? Appends one sentence a mismatch. */
-void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *f, const struct nc_plan *p, struct nc_strv *mismatches);
+void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *f,
+                           const struct nc_plan *p, struct nc_strv *mismatches);
 
-/* Why does what kubelet reported (Node.status.allocatable/capacity, maps of quantities) differ from the plan, and from the claim's? One sentence a resource. */
-void nc_allocatable_explain(const struct nc_plan *p, const struct nc_value *capacity, const struct nc_value *allocatable, const struct nc_claim *claim,
+/* Why does what kubelet reported (Node.status.allocatable/capacity, maps of quantities) differ from
+ * the plan, and from the claim's? One sentence a resource. */
+void nc_allocatable_explain(const struct nc_plan *p, const struct nc_value *capacity,
+                            const struct nc_value *allocatable, const struct nc_claim *claim,
                             struct nc_strv *sentences);
 
 /* The built-in instance table: one type by name; false where it is not known. */
-bool nc_instance_type_find(const char *types, size_t n_types, const char *name, struct nc_instance_type *ret);
+bool nc_instance_type_find(const char *types, size_t n_types, const char *name,
+                           struct nc_instance_type *ret);
 
 #endif

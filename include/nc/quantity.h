@@ -8,7 +8,8 @@
 
 #include "nc/value.h"
 
-/* Value in thousandths (milli), rounded up as apimachinery's MilliValue does. -EINVAL: no quantity; -ERANGE: does not fit. */
+/* Value in thousandths (milli), rounded up as apimachinery's MilliValue does. -EINVAL: no quantity;
+ * -ERANGE: does not fit. */
 int nc_quantity_milli(const char *s, int64_t *ret);
 /* Value in whole units (bytes, pods), rounded up as apimachinery's Value does. */
 int nc_quantity_value(const char *s, int64_t *ret);

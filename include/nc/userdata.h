@@ -1,5 +1,6 @@
 /*
- * User data as EC2 hands it over: base64, gzip, MIME multipart, plain, in every nesting that nodeadm accepts.
+ * User data as EC2 hands it over: base64, gzip, MIME multipart, plain, in every nesting that
+ * nodeadm accepts.
  */
 #ifndef NC_USERDATA_H
 #define NC_USERDATA_H
@@ -7,7 +8,7 @@
 #include "nc/err.h"
 #include "nc/mem.h"
 
-#define NC_USERDATA_MAX_RAW ((size_t)16 << 10)      /* EC2's own limit */
+#define NC_USERDATA_MAX_RAW ((size_t)16 << 10) /* EC2's own limit */
 #define NC_USERDATA_MAX_INFLATED ((size_t)1 << 20)
 #define NC_USERDATA_MAX_PARTS 64
 
@@ -16,7 +17,8 @@ struct nc_userdata_part {
     char *content_type; /* lower case, without parameters; "" for a plain document */
     char *data;         /* decoded, NUL-terminated, may hold other NULs */
     size_t n;
-    unsigned line;      /* line of its body in the decoded whole, from 1, for messages; 1 for a part that was itself encoded */
+    unsigned line; /* line of its body in the decoded whole, from 1, for messages; 1 for a part that
+                      was itself encoded */
 };
 
 struct nc_userdata {
@@ -24,14 +26,17 @@ struct nc_userdata {
     size_t n;
 };
 
-#define NC_USERDATA_INIT {0}
+#define NC_USERDATA_INIT                                                                           \
+    { 0 }
 void nc_userdata_done(struct nc_userdata *u);
 
-/* All parts, ours and cloud-init's. NC_ERR_CONFIG: too large, cut in half, broken header, bad base64 or gzip. */
+/* All parts, ours and cloud-init's. NC_ERR_CONFIG: too large, cut in half, broken header, bad
+ * base64 or gzip. */
 int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, struct nc_err *err);
 
-/* Does a part of this type belong to us: application/node.eks.aws, application/vnd.nodeclaimd+yaml, or a plain document ("") that looks
- * like YAML or JSON with an apiVersion (a `#!` script and `#cloud-config` are cloud-init's)? */
+/* Does a part of this type belong to us: application/node.eks.aws, application/vnd.nodeclaimd+yaml,
+ * or a plain document ("") that looks like YAML or JSON with an apiVersion (a `#!` script and
+ * `#cloud-config` are cloud-init's)? */
 int nc_userdata_part_is_ours(const struct nc_userdata_part *p);
 
 #endif

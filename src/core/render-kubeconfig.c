@@ -1,8 +1,9 @@
 /*
- * kubeconfig files: JSON, which every YAML reader reads, so that no value needs a quoting rule of its own.
+ * kubeconfig files: JSON, which every YAML reader reads, so that no value needs a quoting rule of
+ * its own.
  *
- * The layout (one cluster, one context, one user) is what kubelet needs and no more. The exec credential is this program's own
- * `token`: no other program is started for the node's whole life.
+ * The layout (one cluster, one context, one user) is what kubelet needs and no more. The exec
+ * credential is this program's own `token`: no other program is started for the node's whole life.
  */
 #include "render-kubeconfig.h"
 
@@ -53,7 +54,8 @@ static void push_env(struct nc_value *env, const char *name, const char *value) 
     nc_value_push(env, entry);
 }
 
-static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_config *c, const struct nc_render_options *o) {
+static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_config *c,
+                                  const struct nc_render_options *o) {
     struct nc_value *user = nc_value_new(NC_VALUE_MAP);
     struct nc_value *exec = nc_value_new(NC_VALUE_MAP);
     struct nc_value *args = nc_value_new(NC_VALUE_LIST);
@@ -91,12 +93,14 @@ static void add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_v
     nc_value_free(root);
 }
 
-void nc_render_kubeconfig(const struct nc_facts *f, const struct nc_config *c, const struct nc_render_options *o, struct nc_fileset *s) {
+void nc_render_kubeconfig(const struct nc_facts *f, const struct nc_config *c,
+                          const struct nc_render_options *o, struct nc_fileset *s) {
     struct nc_value *user;
 
     switch (c->auth) {
     case NC_AUTH_EKS:
-        /* No secret in it: readable, as nodeadm's is, so that a person can look without being root. */
+        /* No secret in it: readable, as nodeadm's is, so that a person can look without being root.
+         */
         add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, exec_user(f, c, o)));
         return;
     case NC_AUTH_CLIENT_CERTIFICATE:
@@ -106,7 +110,8 @@ void nc_render_kubeconfig(const struct nc_facts *f, const struct nc_config *c, c
         add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, user));
         return;
     case NC_AUTH_BOOTSTRAP_TOKEN:
-        /* kubelet writes its own kubeconfig once its certificate is signed; ours is only the way there, and holds a secret. */
+        /* kubelet writes its own kubeconfig once its certificate is signed; ours is only the way
+         * there, and holds a secret. */
         user = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(user, "token", c->bootstrap_token);
         add(s, BOOTSTRAP_KUBECONFIG, 0600, kubeconfig(c->endpoint, user));

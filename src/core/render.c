@@ -1,7 +1,8 @@
 /*
  * The plan as files: one function a file, all of them pure.
  *
- * Contents come from trees that the plan made; this module knows paths, modes and formats and decides nothing about a node.
+ * Contents come from trees that the plan made; this module knows paths, modes and formats and
+ * decides nothing about a node.
  */
 #include <errno.h>
 
@@ -17,20 +18,15 @@
 #define CREDENTIAL_PROVIDER "/etc/kubernetes/image-credential-provider.json"
 #define LOGIND_CONF "/etc/systemd/logind.conf.d/50-nodeclaimd.conf"
 
-/* The registries that the ECR provider answers for: nodeadm's list (image-credential-provider.template.json). */
+/* The registries that the ECR provider answers for: nodeadm's list
+ * (image-credential-provider.template.json). */
 static const char *const ecr_patterns[] = {
-    "*.dkr.ecr.*.amazonaws.com",
-    "*.dkr-ecr.*.on.aws",
-    "*.dkr.ecr.*.amazonaws.com.cn",
-    "*.dkr-ecr.*.on.amazonwebservices.com.cn",
-    "*.dkr.ecr-fips.*.amazonaws.com",
-    "*.dkr-ecr-fips.*.on.aws",
-    "*.dkr.ecr.*.c2s.ic.gov",
-    "*.dkr.ecr.*.sc2s.sgov.gov",
-    "*.dkr.ecr.*.cloud.adc-e.uk",
-    "*.dkr.ecr.*.csp.hci.ic.gov",
-    "*.dkr.ecr.*.amazonaws.eu",
-    "public.ecr.aws",
+    "*.dkr.ecr.*.amazonaws.com",      "*.dkr-ecr.*.on.aws",
+    "*.dkr.ecr.*.amazonaws.com.cn",   "*.dkr-ecr.*.on.amazonwebservices.com.cn",
+    "*.dkr.ecr-fips.*.amazonaws.com", "*.dkr-ecr-fips.*.on.aws",
+    "*.dkr.ecr.*.c2s.ic.gov",         "*.dkr.ecr.*.sc2s.sgov.gov",
+    "*.dkr.ecr.*.cloud.adc-e.uk",     "*.dkr.ecr.*.csp.hci.ic.gov",
+    "*.dkr.ecr.*.amazonaws.eu",       "public.ecr.aws",
 };
 
 static void add_tree(struct nc_fileset *s, const char *path, const struct nc_value *tree) {
@@ -45,8 +41,9 @@ static bool needs_quotes(const char *arg) {
     return !*arg || strpbrk(arg, " \t\"'\\$`;#*?[]{}()<>|&~") != NULL;
 }
 
-/* One argument so that systemd's word splitting of $NODECLAIMD_KUBELET_ARGS (extract_first_word with unquoting) gives it back:
- * double quotes, with backslashes before the two characters that are special inside them. */
+/* One argument so that systemd's word splitting of $NODECLAIMD_KUBELET_ARGS (extract_first_word
+ * with unquoting) gives it back: double quotes, with backslashes before the two characters that are
+ * special inside them. */
 static void add_word(struct nc_buf *out, const char *arg) {
     if (!needs_quotes(arg)) {
         (void)nc_buf_puts(out, arg);
@@ -61,7 +58,8 @@ static void add_word(struct nc_buf *out, const char *arg) {
     (void)nc_buf_putc(out, '"');
 }
 
-/* The value of an EnvironmentFile= line in single quotes, which keep everything but a single quote as it is. */
+/* The value of an EnvironmentFile= line in single quotes, which keep everything but a single quote
+ * as it is. */
 static void add_env_value(struct nc_buf *out, const char *value) {
     if (!strpbrk(value, "\"'\\$`#;")) {
         (void)nc_buf_puts(out, value);
@@ -81,7 +79,9 @@ static int check_flag(const char *flag, struct nc_err *err) {
     for (const char *p = flag; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f) {
             nc_auto_free char *quoted = nc_quote(flag, strlen(flag));
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet flag %s has a control character: a flag is one line of text", quoted);
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                              "kubelet flag %s has a control character: a flag is one line of text",
+                              quoted);
         }
     return 0;
 }
@@ -143,13 +143,15 @@ static void add_logind(const struct nc_plan *p, struct nc_fileset *s) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     /* Whole seconds, rounded up: kubelet compares and would raise it itself otherwise. */
-    (void)nc_buf_printf(&text, "# Written by nodeclaimd: kubelet's graceful shutdown needs this much time.\n[Login]\nInhibitDelayMaxSec=%llu\n",
+    (void)nc_buf_printf(&text,
+                        "# Written by nodeclaimd: kubelet's graceful shutdown needs this much "
+                        "time.\n[Login]\nInhibitDelayMaxSec=%llu\n",
                         (unsigned long long)((p->logind_delay_usec + 999999) / 1000000));
     nc_fileset_add(s, LOGIND_CONF, 0644, &text);
 }
 
-int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p, const struct nc_render_options *o,
-              struct nc_fileset *ret, struct nc_err *err) {
+int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p,
+              const struct nc_render_options *o, struct nc_fileset *ret, struct nc_err *err) {
     nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
     const int r = add_kubelet_env(p, &s, err);
 

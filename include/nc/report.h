@@ -1,0 +1,106 @@
+/*
+ * What a bootstrap says of itself: phases, attempts, errors, and the texts that carry them outside.
+ *
+ * Pure: the time is passed in. One report is rendered in four forms: status.json, the console's
+ * line, the Node's annotation, a timeline for people.
+ */
+#ifndef NC_REPORT_H
+#define NC_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nc/config.h"
+#include "nc/err.h"
+#include "nc/facts.h"
+#include "nc/plan.h"
+#include "nc/value.h"
+
+enum nc_phase {
+    NC_PHASE_IMDS = 0,
+    NC_PHASE_USERDATA,
+    NC_PHASE_CONFIG,
+    NC_PHASE_PLAN,
+    NC_PHASE_RENDER,
+    NC_PHASE_APPLY,
+    NC_PHASE_PREFLIGHT,
+    NC_PHASE_START,
+    NC_PHASE_REGISTER,
+    NC_PHASE_INITIALIZE,
+    _NC_PHASE_MAX
+};
+
+enum nc_outcome { NC_PENDING = 0, NC_RUNNING, NC_SUCCEEDED, NC_FAILED, NC_SKIPPED };
+
+struct nc_phase_entry {
+    enum nc_outcome outcome;
+    uint64_t started_usec;  /* since the epoch */
+    uint64_t duration_usec; /* so far, while it runs */
+    unsigned attempts;
+    bool
+        has_error; /* the last failure of a phase that runs or failed; none of one that succeeded */
+    struct nc_err error;
+};
+
+struct nc_report {
+    enum nc_outcome outcome; /* RUNNING, SUCCEEDED, FAILED */
+    uint64_t started_usec, deadline_usec, ended_usec;
+    struct nc_phase_entry phases[_NC_PHASE_MAX];
+    char *node;
+    char *instance_id, *instance_type, *az, *region, *life_cycle;
+    char *claim_name, *claim_uid, *claim_source; /* NULL: none is known */
+    bool has_predicted;
+    struct nc_resources predicted;
+    struct nc_value *actual;    /* Node.status.allocatable; NULL until the node reported it */
+    struct nc_strv differences; /* sentences */
+    struct nc_value
+        *conditions; /* the Node's conditions {type, status, reason}; NULL until known */
+    struct nc_strv warnings;
+    char *waiting_reason, *waiting; /* why the node is not initialized yet */
+};
+
+#define NC_REPORT_INIT                                                                             \
+    { 0 }
+void nc_report_done(struct nc_report *r);
+
+const char *nc_phase_name(enum nc_phase p);     /* "imds", … */
+const char *nc_outcome_name(enum nc_outcome o); /* "pending", … */
+
+void nc_report_start(struct nc_report *r, uint64_t now_usec, uint64_t deadline_usec);
+/* A phase begins (attempt 1), or begins again (one attempt more). */
+void nc_report_attempt(struct nc_report *r, enum nc_phase p, uint64_t now_usec);
+/* An attempt failed and there will be another: the phase goes on running with this error shown. */
+void nc_report_retrying(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
+                        uint64_t now_usec);
+void nc_report_succeed(struct nc_report *r, enum nc_phase p, uint64_t now_usec);
+void nc_report_skip(struct nc_report *r, enum nc_phase p);
+/* The phase and with it the bootstrap failed. */
+void nc_report_fail(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
+                    uint64_t now_usec);
+/* All that was to be done is done. */
+void nc_report_finish(struct nc_report *r, uint64_t now_usec);
+/* The phase that failed, or that runs, or the last one that ended. */
+enum nc_phase nc_report_current(const struct nc_report *r);
+
+void nc_report_take_facts(struct nc_report *r, const struct nc_facts *f);
+void nc_report_take_plan(struct nc_report *r, const struct nc_plan *p);
+void nc_report_take_claim(struct nc_report *r, const struct nc_claim *c, const char *source);
+/* Conditions and allocatable of the Node as kubelet reported them; differences are the plan's to
+ * explain. */
+void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
+                         const struct nc_claim *c);
+
+/* status.json, schema 1, with a newline at its end. */
+void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out);
+/* "nodeclaimd: {…}": one line, no newline. */
+void nc_report_console(const struct nc_report *r, struct nc_buf *out);
+/* Compact JSON for the annotation nodeclaimd.io/bootstrap. */
+void nc_report_annotation(const struct nc_report *r, struct nc_buf *out);
+/* Prometheus text format. */
+void nc_report_metrics(const struct nc_report *r, struct nc_buf *out);
+
+/* For people, from a status.json that was read back (hostile: anything may be missing). */
+void nc_status_text(const struct nc_value *status, struct nc_buf *out);
+void nc_timeline_text(const struct nc_value *status, struct nc_buf *out);
+
+#endif

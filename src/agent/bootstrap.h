@@ -1,0 +1,69 @@
+/*
+ * One bootstrap under way: what its phases share.
+ */
+#ifndef NC_BOOTSTRAP_H
+#define NC_BOOTSTRAP_H
+
+#include "connect.h"
+#include "gather.h"
+#include "nc/report.h"
+
+struct nc_bootstrap {
+    struct nc_app *app;
+    struct nc_gather gather;
+    struct nc_report report;
+    struct nc_apply_result applied;
+    uint64_t seed; /* of the retries' jitter */
+    enum nc_kubelet_start start;
+
+    struct nc_connection connection;
+    bool is_connected; /* the API server has answered who we are */
+    struct nc_claim claim;
+    bool has_claim;
+
+    int kubelet_pid; /* start mode exec; 0 = not started by us */
+    struct nc_units *units;
+
+    struct nc_watch *watch;
+    struct nc_value *node; /* as last seen; NULL = there is none */
+    bool node_changed;
+    bool is_synced;
+    struct nc_err watch_error; /* class NONE while the watch is well */
+
+    char *event_name; /* our Event, once created */
+    unsigned event_count;
+    char *condition_reason; /* as last written to the Node */
+    bool status_failed;     /* status.json could not be written: said once */
+};
+
+/* channels.c: how the world hears of it. None of them fails a bootstrap. */
+void nc_publish(struct nc_bootstrap *b);         /* status.json and metrics.prom */
+void nc_publish_console(struct nc_bootstrap *b); /* one line on the serial console */
+void nc_publish_event(struct nc_bootstrap *b,
+                      uint64_t timeout_usec); /* an Event on the NodeClaim, or on the Node */
+/* Condition BootstrapComplete (True, or False with the reason) and the annotation, where the Node
+ * may be written to; only on change. */
+void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message, bool complete,
+                     uint64_t timeout_usec);
+
+/* preflight.c: the step of phase `preflight`: who are we there, how late is the clock, which
+ * NodeClaim is ours. */
+int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err);
+/* Sysctls that kubelet insists on, as sentences; needs only facts and plan. */
+void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p, struct nc_strv *sentences);
+
+/* start.c: kubelet. */
+int nc_step_start(struct nc_bootstrap *b, struct nc_err *err);
+/* Is the kubelet that we started alive? 0 = yes or unknown; negative with its last lines quoted. */
+int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err);
+/* " Its last lines: …", owned; "" where there are none. */
+char *nc_kubelet_last_words(struct nc_bootstrap *b);
+
+/* node.c: the Node appears; the Node is initialized. */
+int nc_step_register(struct nc_bootstrap *b, struct nc_err *err);
+int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err);
+
+/* bootstrap.c, for the steps that wait: the phase goes on, with this to say. */
+void nc_phase_says(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err);
+
+#endif

@@ -1,0 +1,278 @@
+/*
+ * The command line: one table of commands, one table of options. Help is printed from the same
+ * tables.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "log.h"
+#include "nc/str.h"
+
+/* Which options a command takes, beside those that all take. */
+enum {
+    TAKES_SOURCES = 1 << 0,
+    TAKES_FACTS = 1 << 1,
+    TAKES_OUT = 1 << 2,
+    TAKES_STRICT = 1 << 3,
+    TAKES_OUTPUT = 1 << 4,
+    TAKES_METRICS = 1 << 5,
+    TAKES_CLUSTER = 1 << 6,
+    TAKES_BOOTSTRAP = 1 << 7,
+    TAKES_VERSION = 1 << 8,
+};
+
+static const struct command {
+    const char *name;
+    int (*run)(struct nc_app *app);
+    unsigned takes;
+    const char *arguments;
+    const char *help;
+} commands[] = {
+    {"bootstrap", nc_command_bootstrap, TAKES_SOURCES | TAKES_BOOTSTRAP | TAKES_VERSION, "",
+     "facts, plan, files, kubelet running, node registered: once"},
+    {"render", nc_command_render, TAKES_SOURCES | TAKES_FACTS | TAKES_OUT | TAKES_VERSION, "",
+     "writes the tree that bootstrap would write, anywhere"},
+    {"check", nc_command_check, TAKES_STRICT | TAKES_OUTPUT, " FILE-or-URL...",
+     "says what is wrong with configuration documents, and where"},
+    {"explain", nc_command_explain, TAKES_SOURCES | TAKES_FACTS | TAKES_OUTPUT | TAKES_VERSION,
+     " [FIELD]", "where each final value came from, and what it overrode"},
+    {"preflight", nc_command_preflight, TAKES_OUTPUT, "",
+     "tries everything that a bootstrap needs: each line ok or failed, with a remedy"},
+    {"status", nc_command_status, TAKES_OUTPUT | TAKES_METRICS, "", "what the node is doing"},
+    {"timeline", nc_command_timeline, 0, "", "the boot, phase by phase"},
+    {"token", nc_command_token, TAKES_CLUSTER, "",
+     "prints the ExecCredential that kubelet asks for"},
+    {"version", nc_command_version, TAKES_OUTPUT, "", "version and libraries"},
+};
+
+enum option_id {
+    OPT_IMDS = 1000,
+    OPT_KUBECONFIG,
+    OPT_NODE_NAME,
+    OPT_ROOT,
+    OPT_LOG_FORMAT,
+    OPT_LOG_LEVEL,
+    OPT_SOURCE,
+    OPT_FACTS,
+    OPT_SAVE_FACTS,
+    OPT_KUBELET_VERSION,
+    OPT_OUT,
+    OPT_SKIP,
+    OPT_START,
+    OPT_TIMEOUT,
+    OPT_KUBELET_LOG,
+    OPT_STRICT,
+    OPT_OUTPUT,
+    OPT_METRICS,
+    OPT_CLUSTER,
+    OPT_REGION,
+    OPT_STS_ENDPOINT,
+    OPT_HELP,
+};
+
+static const struct flag {
+    const char *name;
+    const char *argument; /* NULL: takes none */
+    enum option_id id;
+    unsigned takes; /* 0: every command */
+    const char *help;
+} flags[] = {
+    {"source", "URL", OPT_SOURCE, TAKES_SOURCES,
+     "imds://user-data or file:///PATH; may be repeated, later wins"},
+    {"facts", "DIR-or-URL", OPT_FACTS, TAKES_FACTS, "recorded facts, or the IMDS to ask"},
+    {"save-facts", "DIR", OPT_SAVE_FACTS, TAKES_FACTS,
+     "records the facts, so that they can be replayed anywhere"},
+    {"kubelet-version", "vX.Y.Z", OPT_KUBELET_VERSION, TAKES_VERSION,
+     "instead of the one that is installed"},
+    {"out", "DIR", OPT_OUT, TAKES_OUT, "where the tree is written"},
+    {"skip", "start", OPT_SKIP, TAKES_BOOTSTRAP, "stop after the files"},
+    {"start", "systemd|exec|none", OPT_START, TAKES_BOOTSTRAP, "how kubelet is started"},
+    {"timeout", "DURATION", OPT_TIMEOUT, TAKES_BOOTSTRAP, "when to give up, 15m by default"},
+    {"kubelet-log", "FILE", OPT_KUBELET_LOG, TAKES_BOOTSTRAP,
+     "where kubelet's output goes with --start exec"},
+    {"strict", NULL, OPT_STRICT, TAKES_STRICT, "unknown fields are errors"},
+    {"output", "text|json", OPT_OUTPUT, TAKES_OUTPUT, "also -o"},
+    {"metrics", NULL, OPT_METRICS, TAKES_METRICS, "Prometheus text"},
+    {"cluster", "NAME", OPT_CLUSTER, TAKES_CLUSTER, "the EKS cluster"},
+    {"region", "REGION", OPT_REGION, TAKES_CLUSTER, "instead of the instance's own"},
+    {"sts-endpoint", "URL", OPT_STS_ENDPOINT, TAKES_CLUSTER, "instead of the region's own"},
+    {"imds", "URL", OPT_IMDS, 0,
+     "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)"},
+    {"kubeconfig", "FILE", OPT_KUBECONFIG, 0, "default " NC_KUBECONFIG},
+    {"node-name", "NAME", OPT_NODE_NAME, 0, "instead of the one that the instance gives"},
+    {"root", "DIR", OPT_ROOT, 0, "every path is below DIR"},
+    {"log-format", "text|json|journal", OPT_LOG_FORMAT, 0,
+     "default: journal below systemd, else text"},
+    {"log-level", "LEVEL", OPT_LOG_LEVEL, 0, "error, warning, info or debug"},
+    {"help", NULL, OPT_HELP, 0, "this text"},
+};
+
+static void print_usage(FILE *to) {
+    (void)fprintf(to, "usage: nodeclaimd COMMAND [OPTION...]\n\n");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
+        (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+    (void)fprintf(
+        to,
+        "\n`nodeclaimd COMMAND --help` lists a command's options; the manual is nodeclaimd(8).\n");
+}
+
+static void print_help(const struct command *c) {
+    (void)printf("usage: nodeclaimd %s [OPTION...]%s\n\n%s\n\n", c->name, c->arguments, c->help);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(flags); i++) {
+        nc_auto_free char *left = NULL;
+        if (flags[i].takes && !(flags[i].takes & c->takes))
+            continue;
+        left = nc_asprintf("--%s%s%s", flags[i].name, flags[i].argument ? " " : "",
+                           flags[i].argument ? flags[i].argument : "");
+        (void)printf("  %-34s %s\n", left, flags[i].help);
+    }
+}
+
+static int usage_error(const char *command, const char *what, const char *value) {
+    (void)fprintf(stderr, "nodeclaimd %s: %s%s%s\n", command, what, value ? " " : "",
+                  value ? value : "");
+    (void)fprintf(stderr, "try: nodeclaimd %s --help\n", command);
+    return NC_EXIT_USAGE;
+}
+
+/* 0, or the exit code for a value that makes no sense. */
+static int take_option(struct nc_app *app, int id, const char *value) {
+    struct nc_options *o = &app->opts;
+
+    switch ((enum option_id)id) {
+    case OPT_IMDS:
+        o->imds = value;
+        return 0;
+    case OPT_KUBECONFIG:
+        o->kubeconfig = value;
+        return 0;
+    case OPT_NODE_NAME:
+        o->node_name = value;
+        return 0;
+    case OPT_ROOT:
+        o->root = value;
+        return 0;
+    case OPT_LOG_FORMAT:
+        return nc_log_set_format(value) < 0
+                   ? usage_error(o->command, "--log-format is text, json or journal, not", value)
+                   : 0;
+    case OPT_LOG_LEVEL:
+        return nc_log_set_level(value) < 0 ? usage_error(
+                   o->command, "--log-level is error, warning, info or debug, not", value)
+                                           : 0;
+    case OPT_SOURCE:
+        nc_strv_add(&o->sources, value);
+        return 0;
+    case OPT_FACTS:
+        o->facts = value;
+        return 0;
+    case OPT_SAVE_FACTS:
+        o->save_facts = value;
+        return 0;
+    case OPT_KUBELET_VERSION:
+        o->kubelet_version = value;
+        return 0;
+    case OPT_OUT:
+        o->out = value;
+        return 0;
+    case OPT_SKIP:
+        o->skip = value;
+        return 0;
+    case OPT_START:
+        o->start = value;
+        return 0;
+    case OPT_TIMEOUT:
+        return nc_duration_parse(value, &o->timeout_usec) < 0 || o->timeout_usec == 0 ? usage_error(
+                   o->command, "--timeout is a duration such as 90s or 15m, not", value)
+                                                                                      : 0;
+    case OPT_KUBELET_LOG:
+        o->kubelet_log = value;
+        return 0;
+    case OPT_STRICT:
+        o->strict = true;
+        return 0;
+    case OPT_OUTPUT:
+        o->json = nc_streq(value, "json");
+        return o->json || nc_streq(value, "text")
+                   ? 0
+                   : usage_error(o->command, "--output is text or json, not", value);
+    case OPT_METRICS:
+        o->metrics = true;
+        return 0;
+    case OPT_CLUSTER:
+        o->cluster = value;
+        return 0;
+    case OPT_REGION:
+        o->region = value;
+        return 0;
+    case OPT_STS_ENDPOINT:
+        o->sts_endpoint = value;
+        return 0;
+    case OPT_HELP:
+        return 0;
+    }
+    return NC_EXIT_USAGE;
+}
+
+/* Fills a NULL-terminated array for getopt_long with what this command takes. */
+static void list_options(const struct command *c, struct option *list) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(flags); i++)
+        if (!flags[i].takes || (flags[i].takes & c->takes))
+            list[n++] =
+                (struct option){flags[i].name, flags[i].argument ? required_argument : no_argument,
+                                NULL, flags[i].id};
+    list[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+static int run(struct nc_app *app, const struct command *c, int argc, char **argv) {
+    struct option list[NC_ARRAY_SIZE(flags) + 1];
+    int id;
+
+    list_options(c, list);
+    optind = 1;
+    opterr = 0;
+    while ((id = getopt_long(argc, argv, (c->takes & TAKES_OUTPUT) ? "o:h" : "h", list, NULL))
+           != -1) {
+        int code;
+        if (id == '?')
+            return usage_error(c->name,
+                               "unknown option, or an option without its value:", argv[optind - 1]);
+        if (id == 'h' || id == OPT_HELP) {
+            print_help(c);
+            return 0;
+        }
+        code = take_option(app, id == 'o' ? OPT_OUTPUT : id, optarg);
+        if (code)
+            return code;
+    }
+    app->opts.args = argv + optind;
+    app->opts.n_args = argc - optind;
+    if (app->opts.n_args > 0 && !*c->arguments)
+        return usage_error(c->name, "takes no argument, not", app->opts.args[0]);
+    return c->run(app);
+}
+
+int nc_cli(int argc, char **argv) {
+    nc_cleanup(nc_app_done) struct nc_app app = {
+        .opts = {.root = "", .imds = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")}};
+
+    if (app.opts.imds && !*app.opts.imds)
+        app.opts.imds = NULL;
+    if (argc < 2 || nc_streq(argv[1], "--help") || nc_streq(argv[1], "-h")
+        || nc_streq(argv[1], "help")) {
+        print_usage(argc < 2 ? stderr : stdout);
+        return argc < 2 ? NC_EXIT_USAGE : 0;
+    }
+    app.opts.command = nc_streq(argv[1], "--version") ? "version" : argv[1];
+    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
+        if (nc_streq(app.opts.command, commands[i].name))
+            return run(&app, &commands[i], argc - 1, argv + 1);
+    (void)fprintf(stderr, "nodeclaimd: there is no command %s\n", argv[1]);
+    print_usage(stderr);
+    return NC_EXIT_USAGE;
+}

@@ -1,0 +1,265 @@
+/*
+ * `preflight`: everything that a bootstrap needs, tried one by one; each line is ok or failed, with
+ * a remedy.
+ *
+ * It changes nothing. What depends on a check that failed is not tried, and said so.
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bootstrap.h"
+#include "commands.h"
+#include "nc/file.h"
+#include "nc/host.h"
+#include "nc/str.h"
+
+#define TIMEOUT_USEC 3000000u
+#define SKEW_FAILS_SEC 240 /* signatures are refused beyond five minutes */
+
+struct preflight {
+    struct nc_app *app;
+    struct nc_value *lines; /* {check, outcome, detail, remedy} */
+    unsigned failed;
+    struct nc_err first; /* decides the exit code */
+    struct nc_imds *imds;
+    struct nc_facts facts;
+    struct nc_connection connection;
+    int64_t skew_usec;
+    bool has_skew;
+};
+
+static void say(struct preflight *p, const char *check, const char *outcome, const char *detail,
+                const char *remedy) {
+    struct nc_value *line = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(line, "check", check);
+    nc_value_set_string(line, "outcome", outcome);
+    nc_value_set_string(line, "detail", detail);
+    nc_value_set_string(line, "remedy", remedy);
+    nc_value_push(p->lines, line);
+    if (p->app->opts.json)
+        return;
+    (void)printf("%-12s %-7s %s\n", check, outcome, detail);
+    if (*remedy)
+        (void)printf("%-12s         remedy: %s\n", "", remedy);
+}
+
+static void ok(struct preflight *p, const char *check, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void ok(struct preflight *p, const char *check, const char *format, ...) {
+    nc_auto_free char *detail = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    detail = nc_vasprintf(format, ap);
+    va_end(ap);
+    say(p, check, "ok", detail, "");
+}
+
+static int failed(struct preflight *p, const char *check, const struct nc_err *err,
+                  const char *remedy) {
+    say(p, check, "failed", err->msg, *err->remedy ? err->remedy : remedy);
+    if (p->failed++ == 0)
+        p->first = *err;
+    return -EIO;
+}
+
+static int check_imds(struct preflight *p) {
+    const unsigned items = 1u << NC_IMDS_IDENTITY | 1u << NC_IMDS_LOCAL_HOSTNAME;
+    struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
+    struct nc_imds_stats stats = {0};
+    struct nc_err err = NC_ERR_INIT;
+    int r = nc_imds_new(p->app->event, p->app->opts.imds, &p->imds, &err);
+
+    if (r >= 0)
+        r = nc_imds_fetch(p->imds, items, NULL, TIMEOUT_USEC, answers, &err);
+    for (enum nc_imds_item i = NC_IMDS_IDENTITY; r >= 0 && i < _NC_IMDS_ITEM_MAX; i++)
+        if ((items & (1u << i)) && answers[i].status == 200)
+            r = nc_facts_take_imds(&p->facts, i, answers[i].body.data, answers[i].body.len, &err);
+    nc_imds_answer_done(&answers[NC_IMDS_IDENTITY]);
+    nc_imds_answer_done(&answers[NC_IMDS_LOCAL_HOSTNAME]);
+    if (r < 0)
+        return failed(p, "imds", &err,
+                      "check the instance's metadata options, and that nothing on the host blocks "
+                      "the link-local address");
+    nc_imds_get_stats(p->imds, &stats);
+    p->skew_usec = stats.skew_usec;
+    p->has_skew = stats.has_skew;
+    ok(p, "imds", "%s, %s, %s", p->facts.instance_id, p->facts.instance_type, p->facts.az);
+    return 0;
+}
+
+static int check_credentials(struct preflight *p) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_gather_credentials(p->imds, &p->connection.credentials, &err) < 0)
+        return failed(p, "role", &err,
+                      "attach an instance profile with the node role to the instance");
+    ok(p, "role", "credentials of access key %.8s...", p->connection.credentials.access_key_id);
+    return 0;
+}
+
+static void check_clock(struct preflight *p) {
+    struct nc_err err = NC_ERR_INIT;
+    const long long seconds = p->skew_usec / 1000000;
+
+    if (!p->has_skew) {
+        say(p, "clock", "skipped", "no server has said what time it is", "");
+        return;
+    }
+    if (llabs(seconds) < SKEW_FAILS_SEC) {
+        ok(p, "clock", "within %lld s of the server's", llabs(seconds) + 1);
+        return;
+    }
+    (void)nc_err_set(&err, NC_ERR_HOST, ETIME, "the clock is %lld s %s", llabs(seconds),
+                     seconds > 0 ? "late" : "early");
+    (void)failed(p, "clock", &err,
+                 "start chrony or systemd-timesyncd: tokens are signed with the time");
+}
+
+/* Splits "https://host[:port]" or "https://[v6]:port". */
+static void split_server(const char *server, char **ret_host, char **ret_port) {
+    const char *host = server + strlen("https://");
+    const char *end = *host == '[' ? strchr(host, ']') : NULL;
+    const size_t n = end ? (size_t)(end - host - 1) : strcspn(host, ":/");
+    const char *after = end ? end + 1 : host + n;
+
+    *ret_host = nc_strndup(end ? host + 1 : host, n);
+    *ret_port = *after == ':' ? nc_strndup(after + 1, strcspn(after + 1, "/")) : nc_strdup("443");
+}
+
+static int check_dns(struct preflight *p) {
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    nc_auto_free char *host = NULL, *port = NULL;
+    struct addrinfo *list = NULL;
+    struct nc_err err = NC_ERR_INIT;
+    char text[NI_MAXHOST] = "";
+    int r;
+
+    split_server(p->connection.kubeconfig.server, &host, &port);
+    r = getaddrinfo(host, port, &hints, &list);
+    if (r != 0) {
+        (void)nc_err_set(&err, NC_ERR_TRANSIENT, EHOSTUNREACH, "%s: %s", host, gai_strerror(r));
+        return failed(p, "dns", &err,
+                      "check /etc/resolv.conf, the VPC's DNS and the endpoint's name");
+    }
+    (void)getnameinfo(list->ai_addr, list->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+    freeaddrinfo(list);
+    ok(p, "dns", "%s is %s, port %s", host, text, port);
+    return 0;
+}
+
+static void check_name(struct preflight *p, const char *username) {
+    const char *name = p->app->opts.node_name ? p->app->opts.node_name : p->facts.local_hostname;
+    nc_auto_value struct nc_value *status = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_free char *path = nc_app_path(p->app, NC_STATUS_FILE);
+    nc_auto_free char *expected = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    /* The name that this node registers under is the plan's; the last bootstrap has left it. */
+    if (!p->app->opts.node_name && nc_file_read(path, 1 << 20, &text, NULL) >= 0
+        && nc_json_parse(text.data, text.len, &status, NULL) >= 0
+        && nc_value_get_string(status, "node"))
+        name = nc_value_get_string(status, "node");
+    expected = nc_asprintf("system:node:%s", name ? name : "");
+    if (nc_streq(username, expected)) {
+        ok(p, "identity", "the API server knows us as %s", username);
+        return;
+    }
+    (void)nc_err_set(&err, NC_ERR_AUTH, 403,
+                     "the API server knows us as %s, the node's name makes it %s", username,
+                     expected);
+    (void)failed(p, "identity", &err,
+                 "map the node role to this name, or choose the name that the mapping gives");
+}
+
+static void check_api(struct preflight *p) {
+    nc_cleanup(nc_identity_done) struct nc_identity who = {0};
+    struct nc_kube_status status = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_kube_whoami(p->connection.kube, TIMEOUT_USEC, &who, &status, &err) < 0) {
+        (void)failed(p, "api", &err,
+                     "check routes, security groups, the cluster's CA and the role's mapping");
+        return;
+    }
+    if (status.date_usec > 0) {
+        p->skew_usec = (int64_t)status.date_usec - (int64_t)status.received_usec;
+        p->has_skew = true;
+    }
+    ok(p, "api", "%s answers, its certificate is trusted", p->connection.kubeconfig.server);
+    check_name(p, who.username);
+}
+
+static bool uses_role(const struct nc_kubeconfig *k) {
+    return k->exec_command != NULL;
+}
+
+static void check_cluster(struct preflight *p) {
+    const char *path = p->app->opts.kubeconfig ? p->app->opts.kubeconfig : NC_KUBECONFIG;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_connect(p->app, path, p->imds, &p->connection, &err) < 0) {
+        (void)failed(p, "kubeconfig", &err,
+                     "run `nodeclaimd bootstrap --skip start` first: it writes the file");
+        return;
+    }
+    ok(p, "kubeconfig", "%s", path);
+    if (uses_role(&p->connection.kubeconfig) && (!p->imds || check_credentials(p) < 0))
+        return;
+    if (check_dns(p) >= 0)
+        check_api(p);
+}
+
+static void check_host(struct preflight *p) {
+    nc_cleanup(nc_strv_done) struct nc_strv sentences = NC_STRV_INIT;
+    struct nc_plan plan = NC_PLAN_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_free char *path = nc_app_path(p->app, "/etc/kubernetes/kubelet/config.json");
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_probe_host(p->app->opts.root, "/usr/bin/kubelet", &p->facts, &err) < 0) {
+        (void)failed(p, "host", &err,
+                     "install kubelet, or write its version to /etc/nodeclaimd/kubelet-version");
+        return;
+    }
+    ok(p, "host", "kubelet %s, %lld CPUs",
+       p->facts.kubelet_version ? p->facts.kubelet_version : "of unknown version",
+       (long long)p->facts.cpus);
+    if (nc_file_read(path, 1 << 20, &text, NULL) >= 0)
+        (void)nc_json_parse(text.data, text.len, &plan.kubelet_effective, NULL);
+    nc_check_sysctls(&p->facts, &plan, &sentences);
+    for (size_t i = 0; i < sentences.n; i++)
+        say(p, "sysctl", "warning", sentences.v[i],
+            "set it in /etc/sysctl.d, or protectKernelDefaults: false");
+    nc_plan_done(&plan);
+}
+
+int nc_command_preflight(struct nc_app *app) {
+    struct preflight p = {.app = app, .lines = nc_value_new(NC_VALUE_LIST)};
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_app_loop(app, &err) < 0)
+        return nc_app_fail(app, &err);
+    (void)check_imds(&p);
+    check_host(&p);
+    check_cluster(&p);
+    check_clock(&p);
+    if (app->opts.json) {
+        nc_json_write(&text, p.lines, 2);
+        (void)printf("%s\n", text.data);
+    } else {
+        (void)printf("%s\n", p.failed ? "preflight failed" : "preflight passed");
+    }
+    nc_connection_done(&p.connection);
+    nc_imds_free(p.imds);
+    nc_facts_done(&p.facts);
+    nc_value_free(p.lines);
+    return p.failed ? nc_err_exit_code(p.first.class) : 0;
+}

@@ -1,0 +1,116 @@
+/*
+ * `render` and `explain`: bootstrap's own steps, offline. Nothing is retried and nothing outside
+ * --out is touched.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "commands.h"
+#include "gather.h"
+#include "nc/str.h"
+
+static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *err) {
+    int (*const steps[])(struct nc_gather *, struct nc_err *) = {
+        nc_gather_imds, nc_gather_documents, nc_gather_config, nc_gather_plan, nc_gather_render};
+    int r = nc_gather_open(g, app, err);
+
+    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(steps); i++)
+        r = steps[i](g, err);
+    return r;
+}
+
+static void print_warnings(const struct nc_gather *g) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const struct nc_strv *lists[] = {&g->config.warnings, &g->warnings, &g->plan.warnings};
+
+    nc_documents_print(&g->documents, &text);
+    if (text.len > 0)
+        (void)fputs(text.data, stderr);
+    for (size_t l = 0; l < NC_ARRAY_SIZE(lists); l++)
+        for (size_t i = 0; i < lists[l]->n; i++)
+            (void)fprintf(stderr, "warning: %s\n", lists[l]->v[i]);
+}
+
+int nc_command_render(struct nc_app *app) {
+    nc_cleanup(nc_gather_done) struct nc_gather g = {0};
+    struct nc_apply_result result = {0};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    if (!app->opts.out && !app->opts.save_facts) {
+        (void)fprintf(stderr, "nodeclaimd render: --out DIR says where the tree is written\n");
+        return NC_EXIT_USAGE;
+    }
+    r = gather_all(&g, app, &err);
+    print_warnings(&g);
+    if (app->opts.save_facts && g.facts.instance_id && r >= 0)
+        r = nc_gather_save(&g, app->opts.save_facts, &err);
+    if (r >= 0 && app->opts.out)
+        r = nc_apply(app->opts.out, &g.files, false, &result, &err);
+    if (r < 0)
+        return nc_app_fail(app, &err);
+    if (app->opts.out)
+        (void)printf("%s: %u files written, %u unchanged, %u removed\n", app->opts.out,
+                     result.written, result.unchanged, result.removed);
+    return 0;
+}
+
+static bool is_asked(const struct nc_app *app, const char *field) {
+    const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : NULL;
+
+    return !asked || nc_streq(asked, field)
+           || (nc_starts_with(field, asked) && strchr(".[", field[strlen(asked)]))
+           || nc_ends_with(field, asked);
+}
+
+static void explain_json(const struct nc_app *app, const struct nc_plan *p) {
+    nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    for (size_t i = 0; i < p->n_origins; i++) {
+        struct nc_value *one;
+        if (!is_asked(app, p->origins[i].field))
+            continue;
+        one = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(one, "field", p->origins[i].field);
+        nc_value_set_string(one, "value", p->origins[i].value);
+        nc_value_set_string(one, "from", p->origins[i].from);
+        nc_value_set_string(one, "overrode", p->origins[i].overrode);
+        nc_value_push(list, one);
+    }
+    nc_json_write(&text, list, 2);
+    (void)printf("%s\n", text.data);
+}
+
+static unsigned explain_text(const struct nc_app *app, const struct nc_plan *p) {
+    unsigned n = 0;
+
+    for (size_t i = 0; i < p->n_origins; i++) {
+        const struct nc_origin *o = &p->origins[i];
+        if (!is_asked(app, o->field))
+            continue;
+        (void)printf("%s = %s\n    from %s\n", o->field, o->value, o->from);
+        if (*o->overrode)
+            (void)printf("    overrode %s\n", o->overrode);
+        n++;
+    }
+    return n;
+}
+
+int nc_command_explain(struct nc_app *app) {
+    nc_cleanup(nc_gather_done) struct nc_gather g = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (gather_all(&g, app, &err) < 0)
+        return nc_app_fail(app, &err);
+    print_warnings(&g);
+    if (app->opts.json) {
+        explain_json(app, &g.plan);
+        return 0;
+    }
+    if (explain_text(app, &g.plan) > 0)
+        return 0;
+    (void)fprintf(stderr, "nodeclaimd explain: no final value is named %s\n",
+                  app->opts.n_args > 0 ? app->opts.args[0] : "anything");
+    return nc_err_exit_code(NC_ERR_CONFIG);
+}

@@ -1,0 +1,89 @@
+/*
+ * `status`, `timeline` and `version`: what can be read without asking anybody.
+ */
+#include <curl/curl.h>
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+
+#include "commands.h"
+#include "nc/file.h"
+#include "nc/report.h"
+#include "nc/str.h"
+
+#define STATUS_MAX_BYTES ((size_t)1 << 20)
+
+static int read_status(const struct nc_app *app, struct nc_buf *text, struct nc_value **ret,
+                       struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);
+    int r = nc_file_read(path, STATUS_MAX_BYTES, text, err);
+
+    if (r == -ENOENT)
+        nc_err_remedy(err, "no bootstrap has run since the machine started");
+    if (r < 0)
+        return r;
+    r = nc_json_parse(text->data, text->len, ret, err);
+    if (r < 0)
+        nc_err_wrap(err, "%s", path);
+    return r;
+}
+
+static int print_metrics(const struct nc_app *app) {
+    nc_auto_free char *path = nc_app_path(app, NC_METRICS_FILE);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_file_read(path, STATUS_MAX_BYTES, &text, &err) < 0)
+        return nc_app_fail(app, &err);
+    (void)fwrite(text.data, 1, text.len, stdout);
+    return 0;
+}
+
+int nc_command_status(struct nc_app *app) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    nc_auto_value struct nc_value *status = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (app->opts.metrics)
+        return print_metrics(app);
+    if (read_status(app, &text, &status, &err) < 0)
+        return nc_app_fail(app, &err);
+    if (app->opts.json)
+        (void)nc_buf_add(&out, text.data, text.len);
+    else
+        nc_status_text(status, &out);
+    (void)fwrite(out.data, 1, out.len, stdout);
+    return 0;
+}
+
+int nc_command_timeline(struct nc_app *app) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    nc_auto_value struct nc_value *status = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (read_status(app, &text, &status, &err) < 0)
+        return nc_app_fail(app, &err);
+    nc_timeline_text(status, &out);
+    (void)fwrite(out.data, 1, out.len, stdout);
+    return 0;
+}
+
+int nc_command_version(struct nc_app *app) {
+    nc_auto_value struct nc_value *map = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (!app->opts.json) {
+        (void)printf("nodeclaimd " NC_VERSION "\n%s\n%s\n", curl_version(),
+                     OpenSSL_version(OPENSSL_VERSION));
+        return 0;
+    }
+    map = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
+    nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
+    nc_json_write(&text, map, 2);
+    (void)printf("%s\n", text.data);
+    return 0;
+}

@@ -1,0 +1,245 @@
+/*
+ * kubeconfig -> handle. The exec entry that bootstrap itself rendered is answered in this process;
+ * a foreign one is executed.
+ */
+#include "connect.h"
+
+#include <errno.h>
+
+#include "gather.h"
+#include "nc/file.h"
+#include "nc/host.h"
+#include "nc/sigv4.h"
+#include "nc/str.h"
+
+#define KUBECONFIG_MAX_BYTES ((size_t)256 << 10)
+#define CA_MAX_BYTES ((size_t)1 << 20)
+#define TOKEN_MAX_BYTES ((size_t)16 << 10)
+#define EXEC_TIMEOUT_USEC 10000000u
+#define TOKEN_MARGIN_USEC 60000000u
+
+static const char *option_of(const struct nc_strv *args, const char *name) {
+    for (size_t i = 0; i + 1 < args->n; i++)
+        if (nc_streq(args->v[i], name))
+            return args->v[i + 1];
+    return NULL;
+}
+
+/* "https://HOST/…" -> "HOST"; owned. */
+static char *host_of(const char *url) {
+    const char *host = strstr(url, "://");
+
+    host = host ? host + 3 : url;
+    return nc_strndup(host, strcspn(host, "/"));
+}
+
+static int ask_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_err *err) {
+    const unsigned items = 1u << NC_IMDS_IDENTITY | 1u << NC_IMDS_DOMAIN;
+    struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
+    int r = nc_imds_fetch(imds, items, NULL, 1000000, answers, err);
+
+    if (r >= 0 && answers[NC_IMDS_IDENTITY].status == 200)
+        r = nc_facts_take_imds(facts, NC_IMDS_IDENTITY, answers[NC_IMDS_IDENTITY].body.data,
+                               answers[NC_IMDS_IDENTITY].body.len, err);
+    if (r >= 0 && answers[NC_IMDS_DOMAIN].status == 200)
+        r = nc_facts_take_imds(facts, NC_IMDS_DOMAIN, answers[NC_IMDS_DOMAIN].body.data,
+                               answers[NC_IMDS_DOMAIN].body.len, err);
+    nc_imds_answer_done(&answers[NC_IMDS_IDENTITY]);
+    nc_imds_answer_done(&answers[NC_IMDS_DOMAIN]);
+    return r;
+}
+
+int nc_make_token(struct nc_app *app, struct nc_imds *imds, struct nc_credentials *credentials,
+                  const char *cluster, const char *region, const char *sts_endpoint,
+                  char **ret_token, uint64_t *ret_until_usec, struct nc_err *err) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
+    nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
+    nc_auto_free char *host = NULL;
+    int r = nc_gather_credentials(imds, credentials, err);
+
+    (void)app;
+    if (r >= 0 && !region) {
+        r = ask_region(imds, &facts, err);
+        region = facts.region;
+    }
+    if (r < 0)
+        return r;
+    host = sts_endpoint ? host_of(sts_endpoint) : nc_aws_host("sts", region, facts.domain);
+    const uint64_t now = nc_now_usec();
+    r = nc_eks_token(credentials, cluster, region, host, now, &token, err);
+    if (r < 0)
+        return r;
+    *ret_until_usec = now + NC_EKS_TOKEN_LIFE_USEC;
+    *ret_token = nc_buf_steal(&token);
+    return 0;
+}
+
+static int own_token(struct nc_connection *c, const char *cluster, struct nc_err *err) {
+    const struct nc_strv *args = &c->kubeconfig.exec_args;
+
+    if (!c->imds) {
+        const int r = nc_imds_new(c->app->event, c->app->opts.imds, &c->own_imds, err);
+        if (r < 0)
+            return r;
+        c->imds = c->own_imds;
+    }
+    return nc_make_token(c->app, c->imds, &c->credentials, cluster, option_of(args, "--region"),
+                         option_of(args, "--sts-endpoint"), &c->token, &c->token_until_usec, err);
+}
+
+/* Runs somebody else's credential plugin and reads the ExecCredential that it prints. */
+static int foreign_token(struct nc_connection *c, struct nc_err *err) {
+    const struct nc_kubeconfig *k = &c->kubeconfig;
+    nc_cleanup(nc_buf_done_secret) struct nc_buf out = NC_BUF_INIT_MAX(TOKEN_MAX_BYTES);
+    nc_auto_value struct nc_value *tree = NULL;
+    nc_auto_free const char **argv = nc_calloc(k->exec_args.n + 2, sizeof(*argv));
+    const char *text;
+    int r;
+
+    argv[0] = k->exec_command;
+    for (size_t i = 0; i < k->exec_args.n; i++)
+        argv[i + 1] = k->exec_args.v[i];
+    r = nc_run_capture(argv, (const char *const *)k->exec_env.v, EXEC_TIMEOUT_USEC, TOKEN_MAX_BYTES,
+                       &out, err);
+    if (r >= 0)
+        r = nc_json_parse(out.data, out.len, &tree, err);
+    if (r < 0) {
+        nc_err_wrap(err, "exec credential %s", k->exec_command);
+        return r;
+    }
+    text = nc_value_string(nc_value_path(tree, "status.token"));
+    if (!text)
+        return nc_err_set(err, NC_ERR_AUTH, EPROTO,
+                          "exec credential %s: no status.token in what it printed",
+                          k->exec_command);
+    c->token = nc_strdup(text);
+    c->token_until_usec = nc_now_usec() + TOKEN_MARGIN_USEC * 2;
+    text = nc_value_string(nc_value_path(tree, "status.expirationTimestamp"));
+    if (text)
+        (void)nc_time_parse(text, &c->token_until_usec);
+    return 0;
+}
+
+static bool is_own_program(const struct nc_kubeconfig *k) {
+    const char *base = strrchr(k->exec_command, '/');
+
+    return nc_streq(base ? base + 1 : k->exec_command, "nodeclaimd") && k->exec_args.n > 0
+           && nc_streq(k->exec_args.v[0], "token") && option_of(&k->exec_args, "--cluster");
+}
+
+static int read_token_file(struct nc_connection *c, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(c->app, c->kubeconfig.token_file);
+    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
+    const int r = nc_file_read(path, TOKEN_MAX_BYTES, &text, err);
+
+    if (r < 0)
+        return r;
+    c->token = nc_strdup(nc_trim(text.data));
+    c->token_until_usec =
+        nc_now_usec() + TOKEN_MARGIN_USEC * 2; /* it rotates on disk: read it again soon */
+    return 0;
+}
+
+static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
+    struct nc_connection *c = userdata;
+    const struct nc_kubeconfig *k = &c->kubeconfig;
+    int r = 0;
+
+    if (k->token) {
+        *ret_token = nc_strdup(k->token);
+        return 0;
+    }
+    if (refuse || !c->token || nc_now_usec() + TOKEN_MARGIN_USEC > c->token_until_usec) {
+        nc_secret_free(c->token);
+        c->token = NULL;
+        if (k->token_file)
+            r = read_token_file(c, err);
+        else if (is_own_program(k))
+            r = own_token(c, option_of(&k->exec_args, "--cluster"), err);
+        else
+            r = foreign_token(c, err);
+    }
+    if (r < 0)
+        return r;
+    *ret_token = nc_strdup(c->token);
+    return 0;
+}
+
+void nc_connection_done(struct nc_connection *c) {
+    c->kube = nc_kube_free(c->kube);
+    c->http = nc_http_free(c->http);
+    nc_imds_free(c->own_imds);
+    nc_credentials_done(&c->credentials);
+    nc_secret_free(c->token);
+    nc_kubeconfig_done(&c->kubeconfig);
+    free(c->ca_pem);
+    free(c->cert_file);
+    free(c->key_file);
+    *c = (struct nc_connection){0};
+}
+
+static int read_ca(struct nc_connection *c, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_free char *path = NULL;
+    int r;
+
+    if (c->kubeconfig.ca_pem) {
+        c->ca_pem = nc_strdup(c->kubeconfig.ca_pem);
+        return 0;
+    }
+    if (!c->kubeconfig.ca_file)
+        return 0;
+    path = nc_app_path(c->app, c->kubeconfig.ca_file);
+    r = nc_file_read(path, CA_MAX_BYTES, &text, err);
+    if (r < 0)
+        return r;
+    c->ca_pem = nc_buf_steal(&text);
+    return 0;
+}
+
+static int open_handles(struct nc_connection *c, struct nc_err *err) {
+    const struct nc_kubeconfig *k = &c->kubeconfig;
+    const struct nc_kube_options o = {
+        .server = k->server,
+        .tls = {.ca_pem = c->ca_pem,
+                .client_cert_file = c->cert_file,
+                .client_key_file = c->key_file,
+                .client_cert_pem = k->cert_pem,
+                .client_key_pem = k->key_pem,
+                .server_name = k->tls_server_name},
+        .token = k->token || k->token_file || k->exec_command ? give_token : NULL,
+        .userdata = c,
+        .user_agent = "nodeclaimd/" NC_VERSION,
+    };
+    const int r = nc_http_new(c->app->event, 0, &c->http, err);
+
+    return r < 0 ? r : nc_kube_new(c->http, &o, &c->kube, err);
+}
+
+int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds, struct nc_connection *c,
+               struct nc_err *err) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_free char *below = nc_app_path(app, path);
+    int r;
+
+    nc_connection_done(c);
+    c->app = app;
+    c->imds = imds;
+    r = nc_app_loop(app, err);
+    if (r >= 0)
+        r = nc_file_read(below, KUBECONFIG_MAX_BYTES, &text, err);
+    if (r >= 0)
+        r = nc_kubeconfig_parse(text.data, text.len, &c->kubeconfig, err);
+    if (r >= 0)
+        r = read_ca(c, err);
+    if (r < 0) {
+        nc_err_wrap(err, "%s", path);
+        return r;
+    }
+    if (c->kubeconfig.cert_file) {
+        c->cert_file = nc_app_path(app, c->kubeconfig.cert_file);
+        c->key_file = nc_app_path(app, c->kubeconfig.key_file);
+    }
+    c->is_bootstrap = nc_streq(path, NC_BOOTSTRAP_KUBECONFIG);
+    return open_handles(c, err);
+}

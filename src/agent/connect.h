@@ -1,0 +1,41 @@
+/*
+ * The agent's own way to the API server: whatever the node's kubeconfig says, without starting
+ * another program where it is ours.
+ */
+#ifndef NC_CONNECT_H
+#define NC_CONNECT_H
+
+#include "app.h"
+#include "nc/imds.h"
+#include "nc/kube.h"
+#include "nc/kubeconfig.h"
+
+struct nc_connection {
+    struct nc_app *app;
+    struct nc_kubeconfig kubeconfig;
+    char *ca_pem;
+    char *cert_file, *key_file; /* below the root */
+    struct nc_http *http;
+    struct nc_kube *kube;
+    /* The token of an exec entry. */
+    struct nc_imds *imds; /* borrowed, or own_imds */
+    struct nc_imds *own_imds;
+    struct nc_credentials credentials;
+    char *token;
+    uint64_t token_until_usec;
+    bool is_bootstrap; /* the bootstrap token's identity, not the node's */
+};
+
+/* Reads the kubeconfig (a path below the root) and opens a handle; no request is made yet. imds may
+ * be NULL. NC_ERR_CONFIG, NC_ERR_HOST. */
+int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
+               struct nc_connection *ret, struct nc_err *err);
+void nc_connection_done(struct nc_connection *c);
+
+/* The ExecCredential of this node for a cluster, as `token` prints it and kubelet reads it. region
+ * NULL: IMDS is asked. */
+int nc_make_token(struct nc_app *app, struct nc_imds *imds, struct nc_credentials *credentials,
+                  const char *cluster, const char *region, const char *sts_endpoint,
+                  char **ret_token, uint64_t *ret_until_usec, struct nc_err *err);
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * The only place that writes a log. One call, three forms; which one is decided once, by
+ * --log-format or by JOURNAL_STREAM.
+ */
+#include "log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+#include <time.h>
+
+#include "nc/mem.h"
+#include "nc/str.h"
+#include "nc/value.h"
+
+#define MAX_FIELDS 10
+
+static enum nc_log_format format_in_force;
+static enum nc_log_level level_in_force = NC_LOG_INFO;
+
+static const char *const message_ids[_NC_MILESTONE_MAX] = {
+    [NC_MILESTONE_BOOTSTRAP_STARTED] = "1f1ab2a9b0b94d0c8f6e3c0a7c9e5d01",
+    [NC_MILESTONE_KUBELET_STARTED] = "6a7f0a6d3f7b4e1f9f0d5f5d8f2b7c02",
+    [NC_MILESTONE_REGISTERED] = "c2d1f4b86e0a4d7f8b3a9e6d1c5f4a03",
+    [NC_MILESTONE_BOOTSTRAP_SUCCEEDED] = "e83b5c7a9d1f4c60a2b4d6f8091a3b04",
+    [NC_MILESTONE_BOOTSTRAP_FAILED] = "9b0c2d4e6f8a4b1c8d3e5f7091b2c305",
+};
+
+int nc_log_set_format(const char *word) {
+    if (nc_streq(word, "text"))
+        format_in_force = NC_LOG_TEXT;
+    else if (nc_streq(word, "json"))
+        format_in_force = NC_LOG_JSON;
+    else if (nc_streq(word, "journal"))
+        format_in_force = NC_LOG_JOURNAL;
+    else
+        return -EINVAL;
+    return 0;
+}
+
+int nc_log_set_level(const char *word) {
+    static const struct {
+        const char *word;
+        enum nc_log_level level;
+    } words[] = {{"error", NC_LOG_ERROR},
+                 {"warning", NC_LOG_WARNING},
+                 {"info", NC_LOG_INFO},
+                 {"debug", NC_LOG_DEBUG}};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(words); i++)
+        if (nc_streq(word, words[i].word)) {
+            level_in_force = words[i].level;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static enum nc_log_format format_of_run(void) {
+    if (format_in_force == NC_LOG_AUTO)
+        format_in_force = getenv("JOURNAL_STREAM") ? NC_LOG_JOURNAL : NC_LOG_TEXT;
+    return format_in_force;
+}
+
+/* Collects "NAME=value" strings for sd_journal_sendv. */
+struct fields {
+    struct iovec iov[MAX_FIELDS];
+    int n;
+};
+
+static void add_field(struct fields *f, const char *name, const char *value) {
+    char *text;
+
+    if (!value || !*value || f->n == MAX_FIELDS)
+        return;
+    text = nc_asprintf("%s=%s", name, value);
+    f->iov[f->n++] = (struct iovec){.iov_base = text, .iov_len = strlen(text)};
+}
+
+static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
+                      const char *message) {
+    struct fields f = {.n = 0};
+    char number[24];
+    int r;
+
+    (void)snprintf(number, sizeof(number), "%d", (int)level);
+    add_field(&f, "MESSAGE", message);
+    add_field(&f, "PRIORITY", number);
+    add_field(&f, "SYSLOG_IDENTIFIER", "nodeclaimd");
+    add_field(&f, "MESSAGE_ID", message_ids[in->milestone]);
+    add_field(&f, "NC_PHASE", in->phase);
+    add_field(&f, "NC_ERR_CLASS", in->error_class);
+    add_field(&f, "NC_INSTANCE_ID", in->instance);
+    add_field(&f, "NC_NODE", in->node);
+    if (in->duration_usec > 0) {
+        (void)snprintf(number, sizeof(number), "%" PRIu64, in->duration_usec);
+        add_field(&f, "NC_DURATION_USEC", number);
+    }
+    r = sd_journal_sendv(f.iov, f.n);
+    for (int i = 0; i < f.n; i++)
+        free(f.iov[i].iov_base);
+    return r;
+}
+
+static void to_json(enum nc_log_level level, const struct nc_log_fields *in, const char *message) {
+    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+    struct timespec ts;
+    char stamp[32], whole[48];
+
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    nc_time_format((uint64_t)ts.tv_sec * 1000000, stamp);
+    stamp[strlen(stamp) - 1] = '\0'; /* the Z comes after the milliseconds */
+    (void)snprintf(whole, sizeof(whole), "%s.%03ldZ", stamp, ts.tv_nsec / 1000000);
+    nc_value_set_string(map, "level",
+                        level == NC_LOG_ERROR     ? "ERROR"
+                        : level == NC_LOG_WARNING ? "WARN"
+                        : level == NC_LOG_INFO    ? "INFO"
+                                                  : "DEBUG");
+    nc_value_set_string(map, "time", whole);
+    nc_value_set_string(map, "logger", "nodeclaimd");
+    nc_value_set_string(map, "message", message);
+    if (in->phase)
+        nc_value_set_string(map, "phase", in->phase);
+    if (in->error_class)
+        nc_value_set_string(map, "class", in->error_class);
+    if (in->instance)
+        nc_value_set_string(map, "instance-id", in->instance);
+    if (in->node)
+        nc_value_set_string(map, "node", in->node);
+    if (in->nodeclaim)
+        nc_value_set_string(map, "nodeclaim", in->nodeclaim);
+    if (in->duration_usec > 0)
+        nc_value_set_int(map, "duration_usec", (int64_t)in->duration_usec);
+    nc_json_write(&line, map, 0);
+    (void)fprintf(stderr, "%s\n", line.data);
+}
+
+void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const char *format, ...) {
+    static const struct nc_log_fields none = {NC_MILESTONE_NONE};
+    nc_auto_free char *message = NULL;
+    va_list ap;
+
+    if (level > level_in_force)
+        return;
+    va_start(ap, format);
+    message = nc_vasprintf(format, ap);
+    va_end(ap);
+    if (!fields)
+        fields = &none;
+    switch (format_of_run()) {
+    case NC_LOG_JSON:
+        to_json(level, fields, message);
+        return;
+    case NC_LOG_JOURNAL:
+        if (to_journal(level, fields, message) >= 0)
+            return;
+        /* journald is away: stderr with a priority that whoever reads it understands */
+        (void)fprintf(stderr, "<%d>%s\n", (int)level, message);
+        return;
+    case NC_LOG_AUTO:
+    case NC_LOG_TEXT:
+        (void)fprintf(stderr, "%s%s\n",
+                      level == NC_LOG_ERROR     ? "error: "
+                      : level == NC_LOG_WARNING ? "warning: "
+                                                : "",
+                      message);
+        return;
+    }
+}

@@ -1,0 +1,341 @@
+/*
+ * The Node appears, becomes Ready, and is taken over by whoever owns it: followed on one watch of
+ * this Node alone.
+ *
+ * The watch's callbacks only keep what came; what it means is looked at between two turns of the
+ * loop.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bootstrap.h"
+#include "log.h"
+#include "nc/str.h"
+
+#define LOOK_USEC 500000u     /* how often kubelet itself is looked at while nothing else happens */
+#define NOT_YET_USEC 5000000u /* silence longer than this is said */
+#define REQUEST_TIMEOUT_USEC 3000000u
+#define EVENT_AFTER_USEC 10000000u
+#define TOKEN_EARLY_USEC (4ull * 60 * 1000000)
+
+static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    struct nc_bootstrap *b = userdata;
+
+    if (event == NC_WATCH_SYNCED) {
+        b->is_synced = true;
+        b->watch_error = (struct nc_err)NC_ERR_INIT;
+        return;
+    }
+    nc_value_free(b->node);
+    b->node = event == NC_WATCH_DELETED ? NULL : nc_value_copy(object);
+    b->node_changed = true;
+    b->watch_error = (struct nc_err)NC_ERR_INIT;
+}
+
+static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
+                            const struct nc_err *err) {
+    struct nc_bootstrap *b = userdata;
+
+    (void)status;
+    b->watch_error = *err;
+}
+
+static int open_watch(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *selector = nc_kube_node_selector(b->gather.plan.node_name);
+    const struct nc_watch_options o = {
+        .path = "/api/v1/nodes",
+        .selector = selector,
+        .event = on_node,
+        .failed = on_watch_failed,
+        .userdata = b,
+    };
+
+    return b->watch ? 0 : nc_watch_new(b->connection.kube, b->app->event, &o, &b->watch, err);
+}
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
+    bool *due = userdata;
+
+    (void)source;
+    (void)usec;
+    *due = true;
+    return 0;
+}
+
+/* Turns the loop until the Node changed, it is time to look around, or the end. */
+static int wait_for_news(struct nc_bootstrap *b) {
+    sd_event_source *timer = NULL;
+    bool due = false;
+    int r = sd_event_add_time_relative(b->app->event, &timer, CLOCK_MONOTONIC,
+                                       nc_app_left(b->app, LOOK_USEC), 1000, on_look, &due);
+
+    while (r >= 0 && !due && !b->node_changed && !b->app->signal)
+        r = sd_event_run(b->app->event, UINT64_MAX);
+    sd_event_source_unref(timer);
+    return b->app->signal ? -EINTR : r < 0 ? r : 0;
+}
+
+/* kubelet writes its own kubeconfig once its certificate is signed: from then on we are the node,
+ * not the bootstrap token. */
+static int become_node(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(b->app, NC_KUBECONFIG);
+
+    if (!b->connection.is_bootstrap || access(path, R_OK) < 0)
+        return 0;
+    b->watch = nc_watch_free(b->watch);
+    return nc_connect(b->app, NC_KUBECONFIG, b->gather.imds, &b->connection, err);
+}
+
+/* The token is renewed between two turns of the loop, well before the watch could need a new one
+ * inside of it. */
+static void renew_token(struct nc_bootstrap *b) {
+    struct nc_connection *c = &b->connection;
+    nc_cleanup(nc_identity_done) struct nc_identity who = {0};
+
+    if (!c->token || nc_now_usec() + TOKEN_EARLY_USEC < c->token_until_usec)
+        return;
+    c->token_until_usec = 0;
+    (void)nc_kube_whoami(c->kube, nc_app_left(b->app, REQUEST_TIMEOUT_USEC), &who, NULL, NULL);
+}
+
+static uint64_t phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
+    const uint64_t now = nc_now_usec(), started = b->report.phases[p].started_usec;
+
+    return now > started ? now - started : 0;
+}
+
+/* What there is to say about a phase that waits; and the Event, once the wait is no longer
+ * ordinary. */
+static void say_waiting(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
+    nc_phase_says(b, p, why);
+    if (!b->event_name && b->event_count == 0 && phase_age(b, p) > EVENT_AFTER_USEC)
+        nc_publish_event(b, nc_app_left(b->app, REQUEST_TIMEOUT_USEC));
+}
+
+/* Looks around: is kubelet alive, is the API there? Negative where the phase cannot succeed any
+ * more. */
+static int look_around(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
+    struct nc_err found = NC_ERR_INIT;
+
+    renew_token(b);
+    if (nc_check_kubelet(b, &found) < 0) {
+        if (b->start == NC_START_EXEC) {
+            *err = found;
+            return -ECHILD;
+        }
+        say_waiting(b, p, &found); /* systemd starts it again */
+    } else if (b->watch_error.class != NC_ERR_NONE) {
+        say_waiting(b, p, &b->watch_error);
+    }
+    return become_node(b, err);
+}
+
+/* --- register */
+
+static bool is_registered(const struct nc_bootstrap *b, struct nc_err *err) {
+    const char *provider_id = nc_value_string(nc_value_path(b->node, "spec.providerID"));
+
+    if (!b->node)
+        return false;
+    if (provider_id && !nc_streq(provider_id, b->gather.plan.provider_id)) {
+        (void)nc_err_set(
+            err, NC_ERR_PROTOCOL, EEXIST,
+            "a Node of this name has providerID %.80s, not %s: it belongs to another instance",
+            provider_id, b->gather.plan.provider_id);
+        nc_err_remedy(err, "delete the stale Node %s", b->gather.plan.node_name);
+        return false;
+    }
+    return !nc_node_is_being_deleted(b->node);
+}
+
+static void not_registered(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *words = nc_kubelet_last_words(b);
+
+    (void)nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
+                     "kubelet runs, but has not registered %s yet%s", b->gather.plan.node_name,
+                     words);
+    nc_err_remedy(err, "read kubelet's log: it says why it cannot register or is still starting");
+}
+
+int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
+    const struct nc_log_fields fields = {
+        .milestone = NC_MILESTONE_REGISTERED, .phase = "register", .node = b->report.node};
+    int r = open_watch(b, err);
+
+    while (r >= 0) {
+        struct nc_err why = NC_ERR_INIT;
+        b->node_changed = false;
+        if (is_registered(b, &why)) {
+            nc_log(NC_LOG_INFO, &fields, "node %s is registered", b->gather.plan.node_name);
+            b->node_changed = true; /* the next phase looks at it first thing */
+            return 0;
+        }
+        if (why.class == NC_ERR_NONE && phase_age(b, NC_PHASE_REGISTER) > NOT_YET_USEC
+            && b->watch_error.class == NC_ERR_NONE)
+            not_registered(b, &why);
+        if (why.class != NC_ERR_NONE)
+            say_waiting(b, NC_PHASE_REGISTER, &why);
+        if (nc_app_left(b->app, 1) == 0) {
+            if (b->watch_error.class != NC_ERR_NONE)
+                *err = b->watch_error;
+            else if (why.class != NC_ERR_NONE)
+                *err = why;
+            else
+                not_registered(b, err);
+            return -ETIMEDOUT;
+        }
+        r = wait_for_news(b);
+        if (r >= 0)
+            r = look_around(b, NC_PHASE_REGISTER, err);
+        if (r >= 0)
+            r = open_watch(b, err);
+    }
+    return r;
+}
+
+/* --- initialize */
+
+static void look_for_claim(struct nc_bootstrap *b) {
+    struct nc_claim found = {0};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    if (b->has_claim || !b->gather.config.claim_lookup
+        || !nc_value_path(b->node, "metadata.ownerReferences"))
+        return;
+    r = nc_claim_of_node(b->connection.kube, b->node, nc_app_left(b->app, REQUEST_TIMEOUT_USEC),
+                         &found, NULL, &err);
+    if (r > 0) {
+        nc_claim_done(&b->claim);
+        b->claim = found;
+        found = (struct nc_claim){0};
+        nc_report_take_claim(&b->report, &b->claim, "ownerReferences");
+        nc_requirements_check(&b->claim, &b->gather.facts, &b->gather.plan, &b->report.warnings);
+    }
+    b->has_claim = true; /* asked once: without access it stays what the user data said */
+    nc_claim_done(&found);
+}
+
+/* The claim's name and uid are in the ownerReference even where the claim itself may not be read.
+ */
+static void take_owner(struct nc_bootstrap *b) {
+    const struct nc_value *owners = nc_value_path(b->node, "metadata.ownerReferences");
+
+    for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++) {
+        struct nc_claim c = {0};
+        if (!nc_streq(nc_value_get_string(owners->items[i], "kind"), "NodeClaim")
+            || b->report.claim_name)
+            continue;
+        c.name = nc_strdup(nc_value_get_string(owners->items[i], "name"));
+        c.uid = nc_strdup(nc_value_get_string(owners->items[i], "uid"));
+        nc_report_take_claim(&b->report, &c, "ownerReferences");
+        nc_claim_done(&c);
+    }
+}
+
+static const struct nc_claim *claim_of(const struct nc_bootstrap *b) {
+    if (b->claim.name)
+        return &b->claim;
+    return b->gather.config.has_claim_document ? &b->gather.config.claim : NULL;
+}
+
+static void set_waiting(struct nc_bootstrap *b, const char *reason, const char *sentence) {
+    free(b->report.waiting_reason);
+    free(b->report.waiting);
+    b->report.waiting_reason = reason ? nc_strdup(reason) : NULL;
+    b->report.waiting = nc_strdup(sentence);
+}
+
+/* Is there nothing left to wait for? Otherwise err says what. */
+static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
+    const bool karpenter = b->gather.plan.belongs_to_claim;
+    nc_auto_free char *sentence = NULL;
+    const char *reason = "";
+
+    if (!b->node) {
+        (void)nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "the Node %s is gone again",
+                         b->gather.plan.node_name);
+        return false;
+    }
+    if (karpenter && nc_streq(nc_node_label(b->node, "karpenter.sh/initialized"), "true"))
+        return true;
+    if (karpenter && !nc_streq(nc_node_label(b->node, "karpenter.sh/registered"), "true")) {
+        reason = "NodeNotRegistered";
+        sentence = nc_strdup("Karpenter has not registered the node yet");
+    } else {
+        nc_node_waiting_for(b->node, claim_of(b), &reason, &sentence);
+        if (!*reason && !karpenter)
+            return true;
+        if (!*reason) {
+            reason = "NodeNotInitialized";
+            free(sentence);
+            sentence = nc_strdup(
+                "nothing is missing on the node, Karpenter has not labelled it as initialized yet");
+        }
+    }
+    set_waiting(b, reason, sentence);
+    (void)nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT, "%s: %s", reason, sentence);
+    nc_err_remedy(err, "%s",
+                  nc_streq(reason, "NodeNotReady")
+                      ? "read the Node's Ready condition and kubelet's log: most often the network "
+                        "plugin is missing"
+                  : nc_streq(reason, "NodeNotRegistered")
+                      ? "look at Karpenter's log for this NodeClaim: it matches Nodes by providerID"
+                      : "whoever owns what is named has to act");
+    return false;
+}
+
+static void look_at_node(struct nc_bootstrap *b) {
+    if (!b->node)
+        return;
+    look_for_claim(b);
+    take_owner(b);
+    nc_report_take_node(&b->report, b->node, &b->gather.plan, claim_of(b));
+}
+
+/* A Node write that changes nothing but our own report is not worth waking everybody: only the
+ * fixed reasons go there. */
+static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
+    if (phase_age(b, NC_PHASE_INITIALIZE) > NOT_YET_USEC)
+        say_waiting(b, NC_PHASE_INITIALIZE, why);
+    else
+        nc_publish(b);
+    if (b->report.waiting_reason)
+        nc_publish_node(b, b->report.waiting_reason, b->report.waiting ? b->report.waiting : "",
+                        false, nc_app_left(b->app, REQUEST_TIMEOUT_USEC));
+}
+
+static int complete(struct nc_bootstrap *b) {
+    set_waiting(b, NULL, NULL);
+    nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_now_usec());
+    nc_report_finish(&b->report, nc_now_usec());
+    nc_publish_node(b, "BootstrapComplete",
+                    "kubelet runs with the planned configuration and the node is initialized", true,
+                    nc_app_left(b->app, REQUEST_TIMEOUT_USEC));
+    return 0;
+}
+
+int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
+    int r = open_watch(b, err);
+
+    while (r >= 0) {
+        struct nc_err why = NC_ERR_INIT;
+        const bool changed = b->node_changed;
+        b->node_changed = false;
+        if (changed)
+            look_at_node(b);
+        if (is_initialized(b, &why))
+            return complete(b);
+        say_not_yet(b, &why);
+        if (nc_app_left(b->app, 1) == 0) {
+            *err = why;
+            return -ETIMEDOUT;
+        }
+        r = wait_for_news(b);
+        if (r >= 0)
+            r = look_around(b, NC_PHASE_INITIALIZE, err);
+    }
+    return r;
+}

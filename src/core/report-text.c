@@ -1,0 +1,233 @@
+/*
+ * A report as text: status.json, the console's line, the annotation, metrics. What is said is
+ * decided in report.c.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "nc/quantity.h"
+#include "nc/report.h"
+#include "nc/str.h"
+
+#define ANNOTATION_MAX_BYTES 2048
+
+static void set_text(struct nc_value *map, const char *key, const char *text) {
+    if (text)
+        nc_value_set_string(map, key, text);
+    else
+        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
+}
+
+static void set_time(struct nc_value *map, const char *key, uint64_t usec) {
+    char text[32];
+
+    if (usec == 0) {
+        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
+        return;
+    }
+    nc_time_format(usec, text);
+    nc_value_set_string(map, key, text);
+}
+
+static struct nc_value *strings(const struct nc_strv *s) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+
+    for (size_t i = 0; i < s->n; i++)
+        nc_value_push(list, nc_value_new_string(s->v[i]));
+    return list;
+}
+
+static struct nc_value *error_tree(const struct nc_phase_entry *e) {
+    struct nc_value *map;
+
+    if (!e->has_error)
+        return nc_value_new(NC_VALUE_NULL);
+    map = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(map, "class", nc_err_class_name(e->error.class));
+    nc_value_set_int(map, "code", e->error.code);
+    nc_value_set_string(map, "message", e->error.msg);
+    nc_value_set_string(map, "remedy", e->error.remedy);
+    return map;
+}
+
+static struct nc_value *phase_tree(const struct nc_report *r, enum nc_phase p, uint64_t now_usec) {
+    const struct nc_phase_entry *e = &r->phases[p];
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    uint64_t duration = e->duration_usec;
+
+    if (e->outcome == NC_RUNNING && now_usec > e->started_usec)
+        duration = now_usec - e->started_usec;
+    nc_value_set_string(map, "name", nc_phase_name(p));
+    set_time(map, "started", e->started_usec);
+    nc_value_set_int(map, "duration_usec", (int64_t)duration);
+    nc_value_set_int(map, "attempts", e->attempts);
+    nc_value_set_string(map, "outcome", nc_outcome_name(e->outcome));
+    nc_value_set(map, "error", error_tree(e));
+    return map;
+}
+
+/* Quantities as Kubernetes prints them; what is unknown is left out. */
+static struct nc_value *resources_tree(const struct nc_resources *r) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    char text[32];
+
+    if (r->cpu_millicores >= 0) {
+        nc_quantity_format_milli(r->cpu_millicores, text);
+        nc_value_set_string(map, "cpu", text);
+    }
+    if (r->memory_bytes >= 0) {
+        nc_quantity_format_bytes(r->memory_bytes, text);
+        nc_value_set_string(map, "memory", text);
+    }
+    if (r->ephemeral_bytes >= 0) {
+        nc_quantity_format_bytes(r->ephemeral_bytes, text);
+        nc_value_set_string(map, "ephemeral-storage", text);
+    }
+    if (r->pods >= 0) {
+        (void)snprintf(text, sizeof(text), "%" PRId64, r->pods);
+        nc_value_set_string(map, "pods", text);
+    }
+    return map;
+}
+
+static struct nc_value *instance_tree(const struct nc_report *r) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    set_text(map, "id", r->instance_id);
+    set_text(map, "type", r->instance_type);
+    set_text(map, "az", r->az);
+    set_text(map, "region", r->region);
+    set_text(map, "life_cycle", r->life_cycle);
+    return map;
+}
+
+static struct nc_value *claim_tree(const struct nc_report *r) {
+    struct nc_value *map;
+
+    if (!r->claim_name)
+        return nc_value_new(NC_VALUE_NULL);
+    map = nc_value_new(NC_VALUE_MAP);
+    set_text(map, "name", r->claim_name);
+    set_text(map, "uid", r->claim_uid);
+    set_text(map, "source", r->claim_source);
+    return map;
+}
+
+static struct nc_value *allocatable_tree(const struct nc_report *r) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set(map, "predicted",
+                 r->has_predicted ? resources_tree(&r->predicted) : nc_value_new(NC_VALUE_NULL));
+    nc_value_set(map, "actual", r->actual ? nc_value_copy(r->actual) : nc_value_new(NC_VALUE_NULL));
+    nc_value_set(map, "differences", strings(&r->differences));
+    return map;
+}
+
+static struct nc_value *waiting_tree(const struct nc_report *r) {
+    struct nc_value *map;
+
+    if (!r->waiting_reason)
+        return nc_value_new(NC_VALUE_NULL);
+    map = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(map, "reason", r->waiting_reason);
+    set_text(map, "message", r->waiting);
+    return map;
+}
+
+void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out) {
+    nc_auto_value struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *phases = nc_value_new(NC_VALUE_LIST);
+
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
+        nc_value_push(phases, phase_tree(r, p, now_usec));
+    nc_value_set_int(root, "schema", 1);
+    nc_value_set_string(root, "version", NC_VERSION);
+    set_text(root, "node", r->node);
+    nc_value_set(root, "instance", instance_tree(r));
+    nc_value_set(root, "nodeclaim", claim_tree(r));
+    nc_value_set_string(root, "outcome", nc_outcome_name(r->outcome));
+    set_time(root, "started", r->started_usec);
+    set_time(root, "deadline", r->deadline_usec);
+    set_time(root, "updated", now_usec);
+    nc_value_set(root, "phases", phases);
+    nc_value_set(root, "waiting", waiting_tree(r));
+    nc_value_set(root, "allocatable", allocatable_tree(r));
+    nc_value_set(root, "conditions",
+                 r->conditions ? nc_value_copy(r->conditions) : nc_value_new(NC_VALUE_LIST));
+    nc_value_set(root, "drain", nc_value_new(NC_VALUE_NULL));
+    nc_value_set(root, "warnings", strings(&r->warnings));
+    nc_json_write(out, root, 2);
+    (void)nc_buf_putc(out, '\n');
+}
+
+/* What the console and the annotation have in common: how it ended, and where. */
+static struct nc_value *summary(const struct nc_report *r) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    const enum nc_phase p = nc_report_current(r);
+    const struct nc_phase_entry *e = &r->phases[p];
+    const uint64_t end = r->ended_usec ? r->ended_usec : r->started_usec;
+
+    nc_value_set_string(map, "outcome", nc_outcome_name(r->outcome));
+    nc_value_set_string(map, "phase", nc_phase_name(p));
+    if (e->has_error) {
+        nc_value_set_string(map, "class", nc_err_class_name(e->error.class));
+        nc_value_set_int(map, "code", e->error.code);
+        nc_value_set_string(map, "message", e->error.msg);
+        nc_value_set_string(map, "remedy", e->error.remedy);
+    }
+    nc_value_set_int(map, "duration_usec",
+                     (int64_t)(end > r->started_usec ? end - r->started_usec : 0));
+    set_text(map, "node", r->node);
+    set_text(map, "instance", r->instance_id);
+    return map;
+}
+
+void nc_report_console(const struct nc_report *r, struct nc_buf *out) {
+    nc_auto_value struct nc_value *map = summary(r);
+
+    (void)nc_buf_puts(out, "nodeclaimd: ");
+    nc_json_write(out, map, 0);
+}
+
+void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
+    nc_auto_value struct nc_value *map = summary(r);
+    struct nc_value *phases = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(map, "version", NC_VERSION);
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
+        if (r->phases[p].attempts > 0)
+            nc_value_set_int(phases, nc_phase_name(p), (int64_t)r->phases[p].duration_usec);
+    nc_value_set(map, "phases_usec", phases);
+    if (r->differences.n > 0)
+        nc_value_set(map, "differences", strings(&r->differences));
+    if (out->max == 0)
+        out->max = ANNOTATION_MAX_BYTES;
+    nc_json_write(out, map, 0);
+}
+
+void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {
+    (void)nc_buf_puts(out, "# HELP nodeclaimd_bootstrap_phase_duration_seconds Time spent in each "
+                           "phase of the bootstrap.\n"
+                           "# TYPE nodeclaimd_bootstrap_phase_duration_seconds gauge\n");
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
+        (void)nc_buf_printf(out,
+                            "nodeclaimd_bootstrap_phase_duration_seconds{phase=\"%s\"} %" PRIu64
+                            ".%06" PRIu64 "\n",
+                            nc_phase_name(p), r->phases[p].duration_usec / 1000000,
+                            r->phases[p].duration_usec % 1000000);
+    (void)nc_buf_puts(out, "# HELP nodeclaimd_bootstrap_phase_attempts_total Attempts of each "
+                           "phase of the bootstrap.\n"
+                           "# TYPE nodeclaimd_bootstrap_phase_attempts_total counter\n");
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
+        (void)nc_buf_printf(out, "nodeclaimd_bootstrap_phase_attempts_total{phase=\"%s\"} %u\n",
+                            nc_phase_name(p), r->phases[p].attempts);
+    (void)nc_buf_printf(out,
+                        "# HELP nodeclaimd_bootstrap_outcome How the bootstrap ended: 1 for the "
+                        "outcome that holds.\n"
+                        "# TYPE nodeclaimd_bootstrap_outcome gauge\n"
+                        "nodeclaimd_bootstrap_outcome{outcome=\"running\"} %d\n"
+                        "nodeclaimd_bootstrap_outcome{outcome=\"succeeded\"} %d\n"
+                        "nodeclaimd_bootstrap_outcome{outcome=\"failed\"} %d\n",
+                        r->outcome == NC_RUNNING, r->outcome == NC_SUCCEEDED,
+                        r->outcome == NC_FAILED);
+}

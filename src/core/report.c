@@ -1,0 +1,171 @@
+/*
+ * The bookkeeping of phases: which runs, how often it was tried, what its last failure was.
+ */
+#include "nc/report.h"
+
+#include <stdlib.h>
+
+static const char *const phase_names[_NC_PHASE_MAX] = {
+    [NC_PHASE_IMDS] = "imds",           [NC_PHASE_USERDATA] = "userdata",
+    [NC_PHASE_CONFIG] = "config",       [NC_PHASE_PLAN] = "plan",
+    [NC_PHASE_RENDER] = "render",       [NC_PHASE_APPLY] = "apply",
+    [NC_PHASE_PREFLIGHT] = "preflight", [NC_PHASE_START] = "start",
+    [NC_PHASE_REGISTER] = "register",   [NC_PHASE_INITIALIZE] = "initialize",
+};
+
+const char *nc_phase_name(enum nc_phase p) {
+    return (unsigned)p < _NC_PHASE_MAX ? phase_names[p] : "unknown";
+}
+
+const char *nc_outcome_name(enum nc_outcome o) {
+    switch (o) {
+    case NC_PENDING:
+        return "pending";
+    case NC_RUNNING:
+        return "running";
+    case NC_SUCCEEDED:
+        return "succeeded";
+    case NC_FAILED:
+        return "failed";
+    case NC_SKIPPED:
+        return "skipped";
+    }
+    return "unknown";
+}
+
+void nc_report_done(struct nc_report *r) {
+    char *texts[] = {r->node,         r->instance_id,    r->instance_type, r->az,
+                     r->region,       r->life_cycle,     r->claim_name,    r->claim_uid,
+                     r->claim_source, r->waiting_reason, r->waiting};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
+        free(texts[i]);
+    nc_value_free(r->actual);
+    nc_value_free(r->conditions);
+    nc_strv_done(&r->differences);
+    nc_strv_done(&r->warnings);
+    *r = (struct nc_report)NC_REPORT_INIT;
+}
+
+void nc_report_start(struct nc_report *r, uint64_t now_usec, uint64_t deadline_usec) {
+    r->outcome = NC_RUNNING;
+    r->started_usec = now_usec;
+    r->deadline_usec = deadline_usec;
+}
+
+static void settle(struct nc_phase_entry *e, enum nc_outcome outcome, uint64_t now_usec) {
+    e->outcome = outcome;
+    if (e->started_usec == 0)
+        e->started_usec = now_usec;
+    e->duration_usec = now_usec > e->started_usec ? now_usec - e->started_usec : 0;
+}
+
+static void take_error(struct nc_phase_entry *e, const struct nc_err *err) {
+    e->has_error = true;
+    e->error = *err;
+}
+
+void nc_report_attempt(struct nc_report *r, enum nc_phase p, uint64_t now_usec) {
+    r->phases[p].attempts++;
+    settle(&r->phases[p], NC_RUNNING, now_usec);
+}
+
+void nc_report_retrying(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
+                        uint64_t now_usec) {
+    settle(&r->phases[p], NC_RUNNING, now_usec);
+    take_error(&r->phases[p], e);
+}
+
+void nc_report_succeed(struct nc_report *r, enum nc_phase p, uint64_t now_usec) {
+    settle(&r->phases[p], NC_SUCCEEDED, now_usec);
+    r->phases[p].has_error = false;
+}
+
+void nc_report_skip(struct nc_report *r, enum nc_phase p) {
+    r->phases[p].outcome = NC_SKIPPED;
+}
+
+void nc_report_fail(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
+                    uint64_t now_usec) {
+    settle(&r->phases[p], NC_FAILED, now_usec);
+    take_error(&r->phases[p], e);
+    r->outcome = NC_FAILED;
+    r->ended_usec = now_usec;
+}
+
+void nc_report_finish(struct nc_report *r, uint64_t now_usec) {
+    r->outcome = NC_SUCCEEDED;
+    r->ended_usec = now_usec;
+}
+
+enum nc_phase nc_report_current(const struct nc_report *r) {
+    enum nc_phase last = NC_PHASE_IMDS;
+
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++) {
+        if (r->phases[p].outcome == NC_FAILED || r->phases[p].outcome == NC_RUNNING)
+            return p;
+        if (r->phases[p].outcome == NC_SUCCEEDED)
+            last = p;
+    }
+    return last;
+}
+
+static void replace(char **field, const char *value) {
+    free(*field);
+    *field = nc_strdup(value);
+}
+
+void nc_report_take_facts(struct nc_report *r, const struct nc_facts *f) {
+    replace(&r->instance_id, f->instance_id);
+    replace(&r->instance_type, f->instance_type);
+    replace(&r->az, f->az);
+    replace(&r->region, f->region);
+    replace(&r->life_cycle,
+            f->life_cycle == NC_LIFE_CYCLE_UNKNOWN ? NULL : nc_life_cycle_name(f->life_cycle));
+}
+
+void nc_report_take_plan(struct nc_report *r, const struct nc_plan *p) {
+    replace(&r->node, p->node_name);
+    r->has_predicted = true;
+    r->predicted = p->allocatable;
+    for (size_t i = 0; i < p->warnings.n; i++)
+        if (!nc_strv_contains(&r->warnings, p->warnings.v[i]))
+            nc_strv_add(&r->warnings, p->warnings.v[i]);
+}
+
+void nc_report_take_claim(struct nc_report *r, const struct nc_claim *c, const char *source) {
+    replace(&r->claim_name, c->name);
+    replace(&r->claim_uid, c->uid);
+    replace(&r->claim_source, source);
+}
+
+static struct nc_value *short_conditions(const struct nc_value *conditions) {
+    static const char *const keys[] = {"type", "status", "reason"};
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+
+    for (size_t i = 0; conditions && conditions->type == NC_VALUE_LIST && i < conditions->n; i++) {
+        struct nc_value *one = nc_value_new(NC_VALUE_MAP);
+        for (size_t k = 0; k < NC_ARRAY_SIZE(keys); k++) {
+            const char *text = nc_value_get_string(conditions->items[i], keys[k]);
+            if (text)
+                nc_value_set_string(one, keys[k], text);
+        }
+        nc_value_push(list, one);
+    }
+    return list;
+}
+
+void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
+                         const struct nc_claim *c) {
+    const struct nc_value *allocatable = nc_value_path(node, "status.allocatable");
+
+    nc_value_free(r->conditions);
+    r->conditions = short_conditions(nc_value_path(node, "status.conditions"));
+    if (!allocatable || allocatable->n == 0)
+        return;
+    nc_value_free(r->actual);
+    r->actual = nc_value_copy(allocatable);
+    nc_strv_done(&r->differences);
+    nc_allocatable_explain(p, nc_value_path(node, "status.capacity"), allocatable, c,
+                           &r->differences);
+}

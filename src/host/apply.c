@@ -1,0 +1,197 @@
+/*
+ * A fileset to disk, all of it or nothing: first every new content is written and synced beside its
+ * place, then all are renamed.
+ *
+ * Renames within a folder that could be written to do not fail for want of space; what can fail has
+ * failed before the first of them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nc/file.h"
+#include "nc/host.h"
+#include "nc/str.h"
+
+#define SUFFIX ".nodeclaimd-new"
+
+enum change { CHANGE_NONE = 0, CHANGE_WRITE, CHANGE_REMOVE };
+
+struct item {
+    const struct nc_file *file;
+    enum change change;
+    char *path;
+    char *temporary; /* exists while it is not NULL */
+};
+
+static int fail(struct nc_err *err, int code, const char *verb, const char *path) {
+    const int r = nc_err_set(err, NC_ERR_HOST, code, "%s %s: %s", verb, path, strerror(code));
+
+    if (code == ENOSPC || code == EDQUOT)
+        nc_err_remedy(err, "free space on the file system of %s", path);
+    else if (code == EROFS)
+        nc_err_remedy(err, "make the file system of %s writable", path);
+    else if (code == EACCES || code == EPERM)
+        nc_err_remedy(err, "run as root, or allow access to %s", path);
+    else
+        nc_err_remedy(err, "look at %s: a plain file is to be written there", path);
+    return r;
+}
+
+static void items_done(struct item *items, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].temporary)
+            (void)unlink(items[i].temporary);
+        free(items[i].temporary);
+        free(items[i].path);
+    }
+    free(items);
+}
+
+/* What is to be done about one file? A link in its place is replaced, a folder in its place is
+ * refused. */
+static int compare(struct item *item, struct nc_err *err) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf now = NC_BUF_INIT;
+    struct stat st;
+
+    if (lstat(item->path, &st) < 0) {
+        if (errno != ENOENT && errno != ENOTDIR)
+            return fail(err, errno, "look at", item->path);
+        item->change = item->file->absent ? CHANGE_NONE : CHANGE_WRITE;
+        return 0;
+    }
+    if (S_ISDIR(st.st_mode))
+        return fail(err, EISDIR, "replace", item->path);
+    if (item->file->absent) {
+        item->change = CHANGE_REMOVE;
+        return 0;
+    }
+    item->change = CHANGE_WRITE;
+    if (!S_ISREG(st.st_mode) || (st.st_mode & 07777) != item->file->mode
+        || (size_t)st.st_size != item->file->n)
+        return 0;
+    if (nc_file_read(item->path, item->file->n + 1, &now, NULL) >= 0 && now.len == item->file->n
+        && memcmp(now.data ? now.data : "", item->file->data, now.len) == 0)
+        item->change = CHANGE_NONE;
+    return 0;
+}
+
+static int write_all(int fd, const char *data, size_t n) {
+    while (n > 0) {
+        const ssize_t put = write(fd, data, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return -errno;
+        data += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+/* The folder of a path; owned. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+
+    return slash == path ? nc_strdup("/") : nc_strndup(path, (size_t)(slash - path));
+}
+
+static int stage(struct item *item, struct nc_err *err) {
+    nc_auto_free char *folder = folder_of(item->path);
+    int r = nc_mkdir_p(folder, err);
+    int fd;
+
+    if (r < 0)
+        return r;
+    item->temporary = nc_asprintf("%s" SUFFIX, item->path);
+    (void)unlink(item->temporary); /* of a run that was killed */
+    fd = open(item->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        r = fail(err, errno, "create", item->temporary);
+        free(item->temporary);
+        item->temporary = NULL;
+        return r;
+    }
+    r = write_all(fd, item->file->data, item->file->n);
+    if (r >= 0 && (fchmod(fd, item->file->mode) < 0 || fsync(fd) < 0))
+        r = -errno;
+    if (close(fd) < 0 && r >= 0)
+        r = -errno;
+    return r < 0 ? fail(err, -r, "write", item->path) : 0;
+}
+
+static int commit(struct item *item, struct nc_err *err) {
+    if (item->change == CHANGE_REMOVE)
+        return unlink(item->path) < 0 && errno != ENOENT ? fail(err, errno, "remove", item->path)
+                                                         : 0;
+    if (rename(item->temporary, item->path) < 0)
+        return fail(err, errno, "rename into", item->path);
+    free(item->temporary);
+    item->temporary = NULL;
+    return 0;
+}
+
+/* A rename is on disk when its folder is. Files are sorted by path: one sync a folder. */
+static int sync_folders(const struct item *items, size_t n, struct nc_err *err) {
+    nc_auto_free char *last = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        nc_auto_free char *folder = NULL;
+        int fd;
+        if (items[i].change == CHANGE_NONE)
+            continue;
+        folder = folder_of(items[i].path);
+        if (nc_streq(folder, last))
+            continue;
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            return fail(err, errno, "open", folder);
+        const int r = fsync(fd) < 0 ? errno : 0;
+        (void)close(fd);
+        if (r)
+            return fail(err, r, "sync", folder);
+        free(last);
+        last = nc_steal(&folder);
+    }
+    return 0;
+}
+
+static void count(const struct item *items, size_t n, struct nc_apply_result *ret) {
+    *ret = (struct nc_apply_result){0};
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].change == CHANGE_WRITE)
+            ret->written++;
+        else if (items[i].change == CHANGE_REMOVE)
+            ret->removed++;
+        else if (!items[i].file->absent)
+            ret->unchanged++;
+    }
+}
+
+int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
+             struct nc_apply_result *ret, struct nc_err *err) {
+    struct item *items = nc_calloc(s->n ? s->n : 1, sizeof(*items));
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < s->n; i++) {
+        items[i].file = &s->files[i];
+        items[i].path = nc_path_below(root, s->files[i].path);
+        r = compare(&items[i], err);
+    }
+    if (r >= 0 && !check_only) {
+        for (size_t i = 0; r >= 0 && i < s->n; i++)
+            if (items[i].change == CHANGE_WRITE)
+                r = stage(&items[i], err);
+        for (size_t i = 0; r >= 0 && i < s->n; i++)
+            if (items[i].change != CHANGE_NONE)
+                r = commit(&items[i], err);
+        if (r >= 0)
+            r = sync_folders(items, s->n, err);
+    }
+    if (r >= 0)
+        count(items, s->n, ret);
+    items_done(items, s->n);
+    return r;
+}

@@ -1,0 +1,27 @@
+/*
+ * The serial console: what EC2's console output shows when nothing else can be reached.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "nc/file.h"
+#include "nc/host.h"
+
+int nc_console_write(const char *root, const char *line, struct nc_err *err) {
+    nc_auto_free char *path = nc_path_below(root, "/dev/console");
+    nc_auto_free char *text = nc_asprintf("%s\n", line);
+    const size_t n = strlen(text);
+    /* Below another root it is a plain file; a console that is not read must not hold us up. */
+    const int flags =
+        O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC | (root && *root ? O_CREAT : 0);
+    const int fd = open(path, flags, 0644);
+    ssize_t put;
+
+    if (fd < 0)
+        return nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", path, strerror(errno));
+    put = write(fd, text, n);
+    const int code = put < 0 ? errno : put < (ssize_t)n ? EAGAIN : 0;
+    (void)close(fd);
+    return code ? nc_err_set(err, NC_ERR_HOST, code, "write %s: %s", path, strerror(code)) : 0;
+}

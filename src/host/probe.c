@@ -1,0 +1,169 @@
+/*
+ * What this host is. Files and one statvfs; nothing is executed.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "kubelet-version.h"
+#include "nc/file.h"
+#include "nc/host.h"
+#include "nc/str.h"
+
+#define SMALL_BYTES 65536
+#define MAX_PCI_DEVICES 4096
+
+/* "0-3,8,10-11" -> 7. -EINVAL where it is no CPU list. */
+static int count_cpu_list(const char *text, int64_t *ret) {
+    int64_t n = 0;
+
+    while (*text) {
+        char *end;
+        long first = strtol(text, &end, 10), last = first;
+        if (end == text || first < 0)
+            return -EINVAL;
+        if (*end == '-') {
+            text = end + 1;
+            last = strtol(text, &end, 10);
+            if (end == text || last < first || last > 1 << 20)
+                return -EINVAL;
+        }
+        n += last - first + 1;
+        if (*end && *end != ',')
+            return -EINVAL;
+        text = *end ? end + 1 : end;
+    }
+    *ret = n;
+    return n > 0 ? 0 : -EINVAL;
+}
+
+/* The host's file below the root where it has one (an image's /proc is empty), else the running
+ * kernel's. */
+static int read_kernel(const char *root, const char *path, struct nc_buf *out) {
+    nc_auto_free char *below = nc_path_below(root, path);
+
+    if (nc_file_read(below, SMALL_BYTES, out, NULL) >= 0)
+        return 0;
+    nc_buf_clear(out);
+    return nc_file_read(path, SMALL_BYTES, out, NULL);
+}
+
+static void probe_cpus(const char *root, struct nc_facts *f) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    f->cpus = 0;
+    if (read_kernel(root, "/sys/devices/system/cpu/online", &text) >= 0
+        && count_cpu_list(nc_trim(text.data), &f->cpus) >= 0)
+        return;
+    f->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static void probe_memory(const char *root, struct nc_facts *f) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const char *line;
+    long long kib;
+
+    f->mem_total_bytes = 0;
+    if (read_kernel(root, "/proc/meminfo", &text) < 0 || !(line = strstr(text.data, "MemTotal:")))
+        return;
+    if (sscanf(line, "MemTotal: %lld kB", &kib) == 1 && kib > 0 && kib < INT64_MAX / 1024)
+        f->mem_total_bytes = kib * 1024;
+}
+
+/* kubelet counts the file system that holds its root folder; a folder that is not there yet will be
+ * made in its nearest parent. */
+static void probe_disk(const char *root, struct nc_facts *f) {
+    nc_auto_free char *path = nc_path_below(root, "/var/lib/kubelet");
+    struct statvfs st;
+    char *slash;
+
+    while (statvfs(path, &st) < 0) {
+        slash = strrchr(path, '/');
+        if (!slash || slash == path)
+            return;
+        *slash = '\0';
+    }
+    f->root_fs_bytes = (int64_t)((uint64_t)st.f_blocks * st.f_frsize);
+}
+
+static char *read_word(const char *root, const char *path) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (read_kernel(root, path, &text) < 0 || !text.data || !nc_is_text(text.data, text.len))
+        return NULL;
+    return nc_strdup(nc_trim(text.data));
+}
+
+static void probe_sysctls(const char *root, struct nc_facts *f) {
+    static const char *const names[] = {"vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic",
+                                        "kernel.panic_on_oops"};
+
+    for (size_t i = 0; i < f->n_sysctls; i++) {
+        free(f->sysctls[i].name);
+        free(f->sysctls[i].value);
+    }
+    f->n_sysctls = 0;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
+        nc_auto_free char *path = nc_asprintf("/proc/sys/%s", names[i]);
+        char *value;
+        *strchr(path + strlen("/proc/sys/"), '.') = '/';
+        value = read_word(root, path);
+        if (!value)
+            continue;
+        *nc_append(&f->sysctls, &f->n_sysctls) =
+            (struct nc_sysctl){.name = nc_strdup(names[i]), .value = value};
+    }
+}
+
+static void probe_credential_provider(const char *root, struct nc_facts *f) {
+    static const char *const folders[] = {
+        "/etc/eks/image-credential-provider", "/usr/libexec/kubernetes/image-credential-provider",
+        "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec"};
+
+    f->has_ecr_credential_provider = false;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++) {
+        nc_auto_free char *path = nc_asprintf("%s/ecr-credential-provider", folders[i]);
+        nc_auto_free char *below = nc_path_below(root, path);
+        if (access(below, X_OK) < 0)
+            continue;
+        free(f->ecr_credential_provider_dir);
+        f->ecr_credential_provider_dir = nc_strdup(folders[i]);
+        f->has_ecr_credential_provider = true;
+        return;
+    }
+}
+
+static void probe_nvidia(const char *root, struct nc_facts *f) {
+    nc_auto_free char *folder = nc_path_below(root, "/sys/bus/pci/devices");
+    DIR *dir = opendir(folder);
+    const struct dirent *e;
+
+    f->has_nvidia = false;
+    for (unsigned n = 0; dir && n < MAX_PCI_DEVICES && !f->has_nvidia && (e = readdir(dir)); n++) {
+        nc_auto_free char *path = nc_asprintf("%s/%s/vendor", folder, e->d_name);
+        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+        if (e->d_name[0] != '.' && nc_file_read(path, 64, &text, NULL) >= 0)
+            f->has_nvidia = nc_streq(nc_trim(text.data), "0x10de");
+    }
+    if (dir)
+        (void)closedir(dir);
+}
+
+int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f,
+                  struct nc_err *err) {
+    probe_cpus(root, f);
+    probe_memory(root, f);
+    probe_disk(root, f);
+    free(f->boot_id);
+    f->boot_id = read_word("", "/proc/sys/kernel/random/boot_id");
+    free(f->hostname);
+    f->hostname = read_word(root, "/proc/sys/kernel/hostname");
+    probe_sysctls(root, f);
+    f->logind_inhibit_delay_usec = nc_logind_configured_delay(root);
+    probe_credential_provider(root, f);
+    probe_nvidia(root, f);
+    return f->kubelet_version ? 0
+                              : nc_kubelet_version(root, kubelet_path, &f->kubelet_version, err);
+}
