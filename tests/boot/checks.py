@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import calendar
 import json
+import re
 import shlex
 import time
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 PHASES = ["imds", "userdata", "config", "plan", "render", "apply", "preflight", "start", "register", "initialize"]
 REACH_EXEC_MSEC = 150.0
 MAX_IMDS_GETS = 14
+MAX_EXPOSURE = 2.0
 CONSOLE_PREFIX = "nodeclaimd: "
 UNREGISTERED = ("karpenter.sh/unregistered", "NoExecute")
 
@@ -130,6 +132,10 @@ def check_machine(report: Report, boot: Boot, seen: Evidence) -> None:
         props = seen.unit(unit)
         report.check(f"{unit}.service: success, no restart", props.get("Result") == "success" and props.get("NRestarts") == "0",
                      f"{props.get('Result')}, {props.get('NRestarts')} restarts")
+    report.check("systemd-analyze verify: nothing to say of the units", seen.text("verify").strip() == "", seen.text("verify").strip())
+    exposure = re.search(r": (\d+\.\d)", seen.text("security"))
+    report.check(f"systemd-analyze security: exposure at most {MAX_EXPOSURE}", exposure is not None and float(exposure[1]) <= MAX_EXPOSURE,
+                 seen.text("security").strip())
     lines = console_lines(machine.console)
     outcomes = [line.get("outcome") for line in lines]
     report.check("the console has one line for each end of a bootstrap",
