@@ -89,7 +89,7 @@ type status struct {
 	Phases                 []phase
 	Allocatable            struct {
 		Predicted, Actual map[string]string
-		Differences       []any
+		Differences       []string
 	}
 	Warnings []string
 }
@@ -98,7 +98,10 @@ type phase struct {
 	Name, Outcome string
 	DurationUsec  int64 `json:"duration_usec"`
 	Attempts      int
-	Error         *struct{ Class, Code, Message, Remedy string }
+	Error         *struct {
+		Class, Message, Remedy string
+		Code                   any
+	}
 }
 
 // node is a machine that is to become the Node called name.

@@ -33,6 +33,8 @@ spec:
       example.com/rack: r1
     taints:
     - {key: example.com/lab, value: "yes", effect: PreferNoSchedule}
+  kubelet:
+    config: {podPidsLimit: 4096}
   maxPods: {mode: explicit, value: 40}
   reservation: {policy: actual}
 `, cluster.Endpoint, base64.StdEncoding.EncodeToString(cluster.CA.PEM), harness.ServiceCIDR, auth, n.name)
