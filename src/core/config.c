@@ -388,8 +388,11 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
         r = take_max_pods(d, &c, err);
     if (r >= 0)
         r = take_shutdown(d, &c, err);
-    if (r < 0)
+    if (r < 0) {
+        if (err && !err->remedy[0])
+            nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain tells where each value comes from.");
         return r;
+    }
     take_node(&c);
     take_kubelet(&c);
     take_policies(&c);
