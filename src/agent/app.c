@@ -12,6 +12,10 @@
 #include "log.h"
 #include "nc/file.h"
 
+#define LEAST_USEC 1000u
+
+#define LEAST_TIMEOUT_USEC 10000u
+
 static uint64_t clock_usec(clockid_t id) {
     struct timespec ts;
 
@@ -84,14 +88,24 @@ int nc_app_pause(struct nc_app *app, uint64_t usec) {
     return app->signal ? -EINTR : r < 0 ? r : 0;
 }
 
+bool nc_app_is_late(const struct nc_app *app) {
+    return app->deadline_usec != 0 && app->deadline_usec <= nc_mono_usec();
+}
+
 uint64_t nc_app_left(const struct nc_app *app, uint64_t most) {
     const uint64_t now = nc_mono_usec();
 
     if (app->deadline_usec == 0)
         return most;
-    if (app->deadline_usec <= now)
-        return 0;
+    if (app->deadline_usec < now + LEAST_USEC)
+        return LEAST_USEC;
     return app->deadline_usec - now < most ? app->deadline_usec - now : most;
+}
+
+uint64_t nc_app_timeout(const struct nc_app *app, uint64_t most) {
+    const uint64_t left = nc_app_left(app, most);
+
+    return left < LEAST_TIMEOUT_USEC ? LEAST_TIMEOUT_USEC : left;
 }
 
 char *nc_app_path(const struct nc_app *app, const char *path) {

@@ -20,6 +20,7 @@
 #define DEFAULT_TIMEOUT_USEC                                                                       \
     (15ull * 60 * 1000000) /* Karpenter deletes a NodeClaim that has not registered by then */
 #define LAST_EVENT_USEC 600000u
+#define LEAST_ATTEMPT_USEC 50000u /* less time than this is no attempt */
 
 static const struct nc_backoff retries = {.first_usec = 100000, .max_usec = 2000000};
 
@@ -98,6 +99,25 @@ static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) 
     return -EIO;
 }
 
+/* Waits before the next attempt. Negative where there is none: the deadline is too near, or
+ * somebody asked to stop. */
+static int pause_before_retry(struct nc_bootstrap *b, unsigned attempt) {
+    const uint64_t pause = nc_backoff_pause(&retries, attempt, b->seed);
+    const int r = nc_app_pause(b->app, nc_app_left(b->app, pause));
+
+    return r < 0                                                          ? r
+           : nc_app_left(b->app, LEAST_ATTEMPT_USEC) < LEAST_ATTEMPT_USEC ? -ETIMEDOUT
+                                                                          : 0;
+}
+
+/* An attempt that the deadline cut short says less than the one before it. */
+static void prefer_telling(const struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
+    const struct nc_phase_entry *entry = &b->report.phases[p];
+
+    if (entry->has_error && err->class == NC_ERR_TRANSIENT && nc_app_left(b->app, 1) == 0)
+        *err = entry->error;
+}
+
 /* Tries the step until it is done. Only while the deadline is away and nobody asked to stop. */
 static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
     for (unsigned attempt = 1;; attempt++) {
@@ -111,6 +131,7 @@ static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
             nc_report_succeed(&b->report, p, nc_now_usec());
             return 0;
         }
+        prefer_telling(b, p, &err);
         if (b->app->signal || !may_pass(err.class) || nc_app_left(b->app, 1) == 0)
             return give_up(b, p, &err);
         fill_remedy(&err, p);
@@ -118,8 +139,7 @@ static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
         nc_publish(b);
         if (attempt == 1 || (attempt & (attempt - 1)) == 0)
             log_failure(b, p, &err, ", trying again");
-        r = nc_app_pause(b->app, nc_app_left(b->app, nc_backoff_pause(&retries, attempt, b->seed)));
-        if (r < 0 || nc_app_left(b->app, 1) == 0)
+        if (pause_before_retry(b, attempt) < 0)
             return give_up(b, p, &err);
     }
 }

@@ -69,7 +69,7 @@ int nc_command_token(struct nc_app *app) {
         err = (struct nc_err)NC_ERR_INIT;
         r = nc_make_token(app, imds, &credentials, app->opts.cluster, app->opts.region,
                           app->opts.sts_endpoint, &token, &until, &err);
-        if (r >= 0 || err.class != NC_ERR_TRANSIENT || nc_app_left(app, 1) == 0)
+        if (r >= 0 || err.class != NC_ERR_TRANSIENT || nc_app_is_late(app))
             break;
         r = nc_app_pause(app, nc_app_left(app, nc_backoff_pause(&retries, attempt, 0)));
     }

@@ -97,7 +97,7 @@ static void renew_token(struct nc_bootstrap *b) {
     if (!c->token || nc_now_usec() + TOKEN_EARLY_USEC < c->token_until_usec)
         return;
     c->token_until_usec = 0;
-    (void)nc_kube_whoami(c->kube, nc_app_left(b->app, REQUEST_TIMEOUT_USEC), &who, NULL, NULL);
+    (void)nc_kube_whoami(c->kube, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &who, NULL, NULL);
 }
 
 static uint64_t phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
@@ -111,7 +111,7 @@ static uint64_t phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
 static void say_waiting(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
     nc_phase_says(b, p, why);
     if (!b->event_name && b->event_count == 0 && phase_age(b, p) > EVENT_AFTER_USEC)
-        nc_publish_event(b, nc_app_left(b->app, REQUEST_TIMEOUT_USEC));
+        nc_publish_event(b, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC));
 }
 
 /* Looks around: is kubelet alive, is the API there? Negative where the phase cannot succeed any
@@ -177,7 +177,7 @@ int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
             not_registered(b, &why);
         if (why.class != NC_ERR_NONE)
             say_waiting(b, NC_PHASE_REGISTER, &why);
-        if (nc_app_left(b->app, 1) == 0) {
+        if (nc_app_is_late(b->app)) {
             if (b->watch_error.class != NC_ERR_NONE)
                 *err = b->watch_error;
             else if (why.class != NC_ERR_NONE)
@@ -205,7 +205,7 @@ static void look_for_claim(struct nc_bootstrap *b) {
     if (b->has_claim || !b->gather.config.claim_lookup
         || !nc_value_path(b->node, "metadata.ownerReferences"))
         return;
-    r = nc_claim_of_node(b->connection.kube, b->node, nc_app_left(b->app, REQUEST_TIMEOUT_USEC),
+    r = nc_claim_of_node(b->connection.kube, b->node, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC),
                          &found, NULL, &err);
     if (r > 0) {
         nc_claim_done(&b->claim);
@@ -304,7 +304,7 @@ static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
         nc_publish(b);
     if (b->report.waiting_reason)
         nc_publish_node(b, b->report.waiting_reason, b->report.waiting ? b->report.waiting : "",
-                        false, nc_app_left(b->app, REQUEST_TIMEOUT_USEC));
+                        false, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC));
 }
 
 static int complete(struct nc_bootstrap *b) {
@@ -313,7 +313,7 @@ static int complete(struct nc_bootstrap *b) {
     nc_report_finish(&b->report, nc_now_usec());
     nc_publish_node(b, "BootstrapComplete",
                     "kubelet runs with the planned configuration and the node is initialized", true,
-                    nc_app_left(b->app, REQUEST_TIMEOUT_USEC));
+                    nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC));
     return 0;
 }
 
@@ -329,7 +329,7 @@ int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
         if (is_initialized(b, &why))
             return complete(b);
         say_not_yet(b, &why);
-        if (nc_app_left(b->app, 1) == 0) {
+        if (nc_app_is_late(b->app)) {
             *err = why;
             return -ETIMEDOUT;
         }
