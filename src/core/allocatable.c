@@ -68,14 +68,21 @@ static void explain_report(const struct resource *r, int64_t capacity, int64_t a
     nc_strv_addf(sentences, "%s: kubelet reports %s, predicted was %s: %s", r->name, have, want, detail);
 }
 
+/* Memory differs nearly always: the first reason that the numbers show. */
 static void memory_reason(const struct nc_plan *p, int64_t difference, char *ret, size_t size) {
-    if (p->max_pods != p->eni_pods && p->eni_pods >= 0 && difference < 0)
-        snprintf(ret, size, "the NodeClaim counts memory for %lld pods, kubeReserved here is for another number",
-                 (long long)p->eni_pods);
-    else if (difference > 0)
-        snprintf(ret, size, "Karpenter takes 7.5%% off for the hypervisor until it has seen a node of this type, this one keeps less");
-    else
-        snprintf(ret, size, "more is kept back here than Karpenter counted with: its pods may not fit");
+    int64_t planned = p->eni_pods >= 0 ? (11 * p->eni_pods + 255) << 20 : -1;
+
+    if (planned >= 0 && p->kube_reserved.memory_bytes >= 0 && p->kube_reserved.memory_bytes != planned) {
+        char here[32], there[32];
+        nc_quantity_format_bytes(p->kube_reserved.memory_bytes, here);
+        nc_quantity_format_bytes(planned, there);
+        snprintf(ret, size, "kubeReserved here is %s, Karpenter counts with %s for %lld pods unless it is told", here,
+                 there, (long long)p->eni_pods);
+    } else if (difference > 0) {
+        snprintf(ret, size, "Karpenter takes 7.5%% off for the hypervisor until it has seen a node of this type");
+    } else {
+        snprintf(ret, size, "the host has less memory than Karpenter counts with: its pods may not fit");
+    }
 }
 
 /* Reported (or, before registration, predicted) against the NodeClaim's estimate. */

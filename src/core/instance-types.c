@@ -104,14 +104,14 @@ static bool take_word(const char *text, char *ret, size_t size, const char *cons
 
 /* A row whose first column is the name that is sought. */
 static enum nc_type_row parse_row(char *row, struct nc_instance_type *ret) {
-    char *fields[8] = {NULL};
+    char *fields[8] = {NULL}, none[] = "";
     struct nc_instance_type t = {0};
     size_t n = 0;
 
     for (char *p = row; p && n < NC_ARRAY_SIZE(fields); n++)
         fields[n] = strsep(&p, "\t");
     while (n < NC_ARRAY_SIZE(fields))
-        fields[n++] = (char[]){""};
+        fields[n++] = none;
     if (strlen(fields[0]) >= sizeof(t.name) || !take_number(fields[1], &t.vcpus) ||
         !take_number(fields[2], &t.memory_mib) ||
         !take_word(fields[3], t.arch, sizeof(t.arch), arch_names, NC_ARRAY_SIZE(arch_names)) ||

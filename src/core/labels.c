@@ -140,14 +140,15 @@ int nc_labels_parse(const char *text, struct nc_mark mark, struct nc_label **ret
     size_t n = 0;
 
     for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
-        char *value = strchr(item, '=');
-        char why[256];
-        if (*nc_trim(item) == '\0')
+        char none[] = "", why[256], *value;
+        item = nc_trim(item);
+        if (!*item)
             continue;
+        value = strchr(item, '=');
         if (value)
             *value++ = '\0';
         else
-            value = (char[]){""};
+            value = none;
         item = nc_trim(item);
         value = nc_trim(value);
         if (!nc_label_is_valid(item, value, why, sizeof(why))) {

@@ -80,13 +80,13 @@ static int plan_cluster_dns(struct nc_planner *s) {
     return 0;
 }
 
-/* maxPods as it will be: flags, then the user's map, then the plan's. */
+/* maxPods as it will be: flags, then the user's map, then the plan's. What kubelet would not take is refused later. */
 static int64_t final_max_pods(const struct nc_planner *s) {
-    const struct nc_value *flag = nc_value_get(s->flag_tree, "maxPods"), *user = nc_value_get(s->user, "maxPods");
+    const struct nc_value *v = nc_value_get(s->flag_tree, "maxPods");
 
-    if (flag && flag->type == NC_VALUE_INT)
-        return flag->integer;
-    return user && user->type == NC_VALUE_INT ? user->integer : s->pods.base;
+    if (!v)
+        v = nc_value_get(s->user, "maxPods");
+    return v && v->type == NC_VALUE_INT && v->integer >= 0 && v->integer <= INT32_MAX ? v->integer : s->pods.base;
 }
 
 /* AgentConfig's keys over the policy's. */

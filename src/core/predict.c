@@ -23,7 +23,6 @@
 #define GI ((int64_t)1 << 30)
 #define ARM_MEMORY_MIB 64          /* Karpenter takes this off on arm64 first */
 #define OVERHEAD_PARTS_OF_1000 75  /* VM_MEMORY_OVERHEAD_PERCENT=0.075 */
-#define MAX_CPU 65536
 
 int nc_cpuset_count(const char *text, int64_t *ret) {
     nc_auto_free char *copy = nc_strdup(text);
@@ -34,10 +33,10 @@ int nc_cpuset_count(const char *text, int64_t *ret) {
         uint64_t from, to;
         if (dash)
             *dash = '\0';
-        if (nc_parse_u64(item, &from) < 0 || from >= MAX_CPU)
+        if (nc_parse_u64(item, &from) < 0 || from >= NC_MAX_CPUS)
             return -EINVAL;
         to = from;
-        if (dash && (nc_parse_u64(dash + 1, &to) < 0 || to >= MAX_CPU))
+        if (dash && (nc_parse_u64(dash + 1, &to) < 0 || to >= NC_MAX_CPUS))
             return -EINVAL;
         if (to < from || (int64_t)from <= last) /* ascending: nothing is counted twice */
             return -EINVAL;
@@ -52,6 +51,14 @@ static int64_t int_of(const struct nc_value *kubelet, const char *field, int64_t
     const struct nc_value *v = nc_value_get(kubelet, field);
 
     return v && v->type == NC_VALUE_INT ? v->integer : otherwise;
+}
+
+static int64_t or_unknown(int64_t v) {
+    return v > 0 ? v : -1;
+}
+
+static int64_t millicores(int64_t cpus) {
+    return cpus > 0 && cpus <= NC_MAX_CPUS ? cpus * 1000 : -1;
 }
 
 static int64_t or_zero(int64_t v) {
@@ -125,8 +132,8 @@ int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
         r = take_reserved_cpus(kubelet, docs, &kube, &system, err);
     if (r < 0)
         return r;
-    c = (struct nc_resources){f->cpus > 0 ? f->cpus * 1000 : -1, f->mem_total_bytes > 0 ? f->mem_total_bytes : -1,
-                              f->root_fs_bytes > 0 ? f->root_fs_bytes : -1, pods_of(f, kubelet)};
+    c = (struct nc_resources){millicores(f->cpus), or_unknown(f->mem_total_bytes), or_unknown(f->root_fs_bytes),
+                              pods_of(f, kubelet)};
     a.pods = c.pods;
     r = subtract(&(struct subtraction){"cpu", c.cpu_millicores, kube.cpu_millicores, system.cpu_millicores, 0}, blame,
                  docs, &a.cpu_millicores, err);
@@ -157,9 +164,9 @@ static void karpenter_capacity(const struct nc_instance_type *t, const struct nc
                                struct nc_resources *ret) {
     int64_t per_core = int_of(user, "podsPerCore", 0), pods = int_of(user, "maxPods", nc_max_pods_eni(t));
 
-    if (per_core > 0 && t->vcpus > 0 && per_core <= INT32_MAX && per_core * t->vcpus < pods)
+    if (per_core > 0 && per_core <= INT32_MAX && t->vcpus > 0 && t->vcpus <= NC_MAX_CPUS && per_core * t->vcpus < pods)
         pods = per_core * t->vcpus;
-    *ret = (struct nc_resources){t->vcpus > 0 ? t->vcpus * 1000 : -1, karpenter_memory(t), disk_bytes, pods};
+    *ret = (struct nc_resources){millicores(t->vcpus), karpenter_memory(t), disk_bytes, pods};
 }
 
 /* One key of the user's reservation over the standard one. */

@@ -36,7 +36,7 @@ static int64_t sum_slices(int64_t whole, const struct slice *slices, size_t n) {
 int64_t nc_reserve_cpu_steps(int64_t cpus) {
     static const struct slice steps[] = {{1000, 600}, {2000, 100}, {4000, 50}, {INT64_MAX, 25}};
 
-    return cpus > 0 ? sum_slices(cpus * 1000, steps, NC_ARRAY_SIZE(steps)) : 0;
+    return cpus > 0 && cpus <= NC_MAX_CPUS ? sum_slices(cpus * 1000, steps, NC_ARRAY_SIZE(steps)) : 0;
 }
 
 /* The regressive share that GKE and, before 1.29, AKS reserve; below 1 GiB GKE takes 255 MiB flat. */

@@ -6,6 +6,8 @@
 
 #include "nc/plan.h"
 
+#define NC_MAX_CPUS 65536 /* more is no number of CPUs */
+
 struct nc_reserve_input {
     enum nc_reservation policy; /* 0 = karpenter */
     int64_t cpus;               /* online, -1 unknown */
