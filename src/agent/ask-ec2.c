@@ -125,7 +125,7 @@ int nc_gather_ask_ec2(struct nc_gather *g, struct nc_err *err) {
                                .region = g->facts.region,
                                .credentials = &g->credentials,
                                .time_usec = nc_now_usec(),
-                               .timeout_usec = nc_app_left(g->app, EC2_TIMEOUT_USEC)};
+                               .timeout_usec = nc_app_timeout(g->app, EC2_TIMEOUT_USEC)};
     if (needs_type)
         (void)ask_type(g, &ec2);
     return needs_name ? nc_ec2_private_dns_name(&ec2, g->facts.instance_id,

@@ -6,22 +6,11 @@
 #include <stdio.h>
 
 #include "commands.h"
-#include "nc/config.h"
+#include "gather.h"
 #include "nc/file.h"
 #include "nc/str.h"
-#include "nc/userdata.h"
-#include "nc/zip.h"
 
 #define MAX_BYTES ((size_t)1 << 20)
-
-/* A file may be one document, or user data in any of its encodings: MIME, gzip and base64 are
- * recognised as EC2's are. */
-static bool looks_like_user_data(const struct nc_buf *text, const char *path) {
-    return nc_is_gzip(text->data, text->len) || nc_ends_with(path, ".mime")
-           || strncasecmp(text->data, "MIME-Version:", 13) == 0
-           || strncasecmp(text->data, "Content-Type:", 13) == 0
-           || strncmp(text->data, "TUlNRS", 6) == 0;
-}
 
 static int add_file(struct nc_documents *d, const char *path, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
@@ -33,9 +22,7 @@ static int add_file(struct nc_documents *d, const char *path, struct nc_err *err
             err->class = NC_ERR_CONFIG;
         return r;
     }
-    if (text.data && looks_like_user_data(&text, plain))
-        return nc_documents_add_userdata(d, plain, text.data, text.len, err);
-    return nc_documents_add(d, plain, text.data ? text.data : "", text.len, 1, err);
+    return nc_gather_add_text(d, plain, &text, err);
 }
 
 static void print_json(const struct nc_documents *d, const struct nc_err *whole) {

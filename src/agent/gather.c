@@ -13,6 +13,7 @@
 #include "log.h"
 #include "nc/file.h"
 #include "nc/str.h"
+#include "nc/zip.h"
 
 #define IMDS_TIMEOUT_USEC                                                                          \
     1000000u /* one answer takes about a millisecond; a silent peer is named after one second */
@@ -114,7 +115,7 @@ static int ask(struct nc_gather *g, unsigned items, const char *const args[_NC_I
     if (missing == 0)
         return 0;
     if (g->imds)
-        return nc_imds_fetch(g->imds, missing, args, nc_app_left(g->app, IMDS_TIMEOUT_USEC),
+        return nc_imds_fetch(g->imds, missing, args, nc_app_timeout(g->app, IMDS_TIMEOUT_USEC),
                              g->answers, err);
     for (unsigned i = 0; i < _NC_IMDS_ITEM_MAX; i++)
         if (missing & (1u << i)) {
@@ -186,6 +187,22 @@ int nc_gather_imds(struct nc_gather *g, struct nc_err *err) {
 
 /* --- documents */
 
+/* User data that somebody saved: `Content-Type:` or `MIME-Version:` at its head, gzip, or base64 of
+ * one of them. */
+static bool looks_like_user_data(const struct nc_buf *text) {
+    return nc_is_gzip(text->data, text->len) || strncasecmp(text->data, "MIME-Version:", 13) == 0
+           || strncasecmp(text->data, "Content-Type:", 13) == 0
+           || strncmp(text->data, "TUlNRS", 6) == 0 /* MIME- */
+           || strncmp(text->data, "H4sI", 4) == 0;
+}
+
+int nc_gather_add_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
+                       struct nc_err *err) {
+    if (text->len > 0 && looks_like_user_data(text))
+        return nc_documents_add_userdata(d, name, text->data, text->len, err);
+    return nc_documents_add(d, name, text->data ? text->data : "", text->len, 1, err);
+}
+
 static int add_file(struct nc_gather *g, const char *path, const char *name, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
     const int r = nc_file_read(path, DOCUMENT_MAX_BYTES, &data, err);
@@ -196,7 +213,7 @@ static int add_file(struct nc_gather *g, const char *path, const char *name, str
         nc_err_wrap(err, "configuration source");
         return r;
     }
-    return nc_documents_add(&g->documents, name, data.data, data.len, 1, err);
+    return nc_gather_add_text(&g->documents, name, &data, err);
 }
 
 static int is_document(const struct dirent *e) {
@@ -376,7 +393,7 @@ int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
 }
 
 int nc_gather_render(struct nc_gather *g, struct nc_err *err) {
-    const char *imds = g->app->opts.facts ? NULL : g->app->opts.imds;
+    const char *imds = g->app->opts.imds;
     const struct nc_render_options o = {
         .program = NC_SBINDIR "/nodeclaimd",
         .imds_endpoint = imds && !nc_streq(imds, NC_IMDS_ENDPOINT) ? imds : NULL,

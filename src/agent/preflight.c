@@ -86,7 +86,7 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_identity_done) struct nc_identity who = {0};
     nc_auto_free char *expected = nc_asprintf("system:node:%s", b->gather.plan.node_name);
     struct nc_kube_status status = {0};
-    int r = nc_kube_whoami(b->connection.kube, nc_app_left(b->app, REQUEST_TIMEOUT_USEC), &who,
+    int r = nc_kube_whoami(b->connection.kube, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &who,
                            &status, err);
 
     note_skew(b, &status);
@@ -114,8 +114,18 @@ static void take_claim(struct nc_bootstrap *b, struct nc_claim *found, const cha
     nc_requirements_check(&b->claim, &b->gather.facts, &b->gather.plan, &b->report.warnings);
 }
 
-/* The node's own labels select the claim; nothing waits for it, and no access is no error. */
+/* The label that a NodeClaim shares with its node for certain. Others that the user data gives the node
+ * (karpenter.sh/do-not-sync-taints) are not on the claim. */
+static const struct nc_label *pool_label(const struct nc_plan *p) {
+    for (size_t i = 0; i < p->n_labels; i++)
+        if (nc_streq(p->labels[i].key, "karpenter.sh/nodepool"))
+            return &p->labels[i];
+    return NULL;
+}
+
+/* The node's own pool narrows the search; nothing waits for it, and no access is no error. */
 static void look_for_claim(struct nc_bootstrap *b) {
+    const struct nc_label *pool = pool_label(&b->gather.plan);
     struct nc_claim found = {0};
     struct nc_kube_status status = {0};
     struct nc_err err = NC_ERR_INIT;
@@ -124,8 +134,8 @@ static void look_for_claim(struct nc_bootstrap *b) {
     if (b->has_claim || b->report.claim_uid || !b->gather.plan.belongs_to_claim
         || !b->gather.config.claim_lookup || b->connection.is_bootstrap)
         return;
-    r = nc_claim_find(b->connection.kube, b->gather.plan.provider_id, NULL, 0,
-                      nc_app_left(b->app, CLAIM_TIMEOUT_USEC), &found, &status, &err);
+    r = nc_claim_find(b->connection.kube, b->gather.plan.provider_id, pool, pool ? 1 : 0,
+                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &found, &status, &err);
     if (r > 0)
         take_claim(b, &found, "list");
     else if (r < 0)

@@ -176,7 +176,7 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
                    r < 0 ? ignored.msg : "it answered with less");
     }
     r = nc_units_start(b->units, b->gather.config.kubelet_unit, changed, false,
-                       nc_app_left(b->app, UNIT_TIMEOUT_USEC), err);
+                       nc_app_timeout(b->app, UNIT_TIMEOUT_USEC), err);
     if (r < 0)
         wrap_unit_error(b, err);
     return r;
