@@ -23,6 +23,7 @@ spec:
   kubelet:
     config:
       imageGCHighThresholdPercent: 80
+      imageGCLowThresholdPercent: 70
 EOF
 mv /etc/nodeclaimd/conf.d/10-cluster.yaml.new /etc/nodeclaimd/conf.d/10-cluster.yaml
 systemctl restart --no-block nodeclaimd-bootstrap.service
