@@ -139,6 +139,13 @@ class Machine:
         shutil.copyfile(key, folder / "node.key")
         (folder / "node.key").chmod(0o600)
 
+    def unsettled(self) -> Path:
+        """The file that tells the machine's report to begin; it is not there yet."""
+        folder = self.root / "var/lib/boot-test"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder / "settled"
+
     def written(self) -> dict[str, int]:
         """When each of the program's files was written."""
         return {name: (self.root / name).stat().st_mtime_ns for name in WRITTEN if (self.root / name).exists()}
@@ -193,7 +200,7 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         for again in (False, True) if scenario.reboot else (False,):
             if again:
                 report.begin(f"{scenario.name}, rebooted")
-            with contextlib.closing(Actors(plane, scenario.karpenter)) as actors:
+            with contextlib.closing(Actors(plane, scenario.karpenter, machine.unsettled())) as actors:
                 known = len(imds.requests())
                 code = machine.boot()
                 check_boot(report, Boot(scenario, inst, machine, plane, imds.requests()[known:], actors, code, again))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import calendar
 import json
+import math
 import re
 import shlex
 import time
@@ -25,6 +26,7 @@ PHASES = ["imds", "userdata", "config", "plan", "render", "apply", "preflight", 
 REACH_EXEC_MSEC = 150.0
 MAX_IMDS_GETS = 14
 MAX_EXPOSURE = 2.0
+CLOCK_SEC = 0.02        # the two ends of this comparison are seen by two programs
 CONSOLE_PREFIX = "nodeclaimd: "
 UNREGISTERED = ("karpenter.sh/unregistered", "NoExecute")
 
@@ -167,6 +169,7 @@ def check_status(report: Report, seen: Evidence, inst: "Instance") -> None:
     report.check("status.json: the phases, in order", [p["name"] for p in phases] == PHASES, [p["name"] for p in phases])
     bad = [f"{p['name']}: {p.get('outcome')} {p.get('error')}" for p in phases if p.get("outcome") not in ("succeeded", "skipped")]
     report.check("status.json: no phase failed", bool(phases) and not bad, bad)
+    report.check("status.json: no warnings", status.get("warnings") == [], status.get("warnings"))
     report.check("status.json: this instance", status.get("instance", {}).get("id") == inst.id, status.get("instance"))
     command = seen.json("status-command.json")
     report.check("`nodeclaimd status -o json` says the same", command.get("outcome") == "succeeded", seen.text("status-command.err")[-300:])
@@ -253,6 +256,9 @@ def check_speed(report: Report, boot: Boot, seen: Evidence, offset: float) -> No
         if what in boot.actors.times:
             report.figure(f"kubelet executed -> {what}", (boot.actors.times[what] - offset - kubelet / 1e6) * 1000, "ms")
     active = float(seen.unit("nodeclaimd-bootstrap").get("ActiveEnterTimestampMonotonic", "0") or 0)
+    ready = boot.actors.times.get("node Ready", math.inf) - offset
+    report.check("the bootstrap ends when this boot's kubelet has made the Node Ready, not before", active / 1e6 >= ready - CLOCK_SEC,
+                 f"{(ready - active / 1e6) * 1000:.0f} ms before")
     if active:
         report.figure("bootstrap started -> bootstrap complete", (active - begin) / 1000, "ms")
 
