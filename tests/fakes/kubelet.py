@@ -423,6 +423,7 @@ def main() -> int:
         )
         return 1
     if opts.standin_mode == "silent":
+        say("I", '"Waiting for the container runtime to answer"')
         signal.pause()
     try:
         Kubelet(opts, argv).run()

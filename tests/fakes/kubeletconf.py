@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import struct
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Mapping, Optional
@@ -306,7 +307,9 @@ def threshold(text: object, capacity: Fraction) -> Fraction:
         raise Refused(f"invalid eviction threshold {value!r}") from exc
     if not 0 <= percent <= 100:
         raise Refused(f"eviction percentage threshold must be between 0% and 100%: {value}")
-    return Fraction(0) if percent == 100 else capacity * percent / 100
+    # A real kubelet keeps the percentage as a float32 and multiplies in float64.
+    share = struct.unpack("f", struct.pack("f", float(percent) / 100))[0]
+    return Fraction(0) if percent == 100 else Fraction(int(float(capacity) * share))
 
 
 def validate(config: dict[str, Any]) -> None:

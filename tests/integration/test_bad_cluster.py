@@ -98,7 +98,7 @@ class BadCluster(WorldTest):
         entry = world.phase("register")
         self.assertEqual(entry["outcome"], "failed", world.status())
         self.assertTrue(entry["error"]["remedy"])
-        self.assertIn("started with", entry["error"]["message"], "kubelet's last lines are quoted")
+        self.assertIn("Waiting for the container runtime", entry["error"]["message"], "kubelet's last lines are quoted")
 
     def test_no_kubelet(self) -> None:
         world = self.world()
@@ -130,6 +130,8 @@ class BadCluster(WorldTest):
         claim["spec"]["startupTaints"] = [{"key": "agent.example.com/boot", "effect": "NoSchedule"}]
         world.api.put("nodeclaims", claim)
         world.api.claims_readable = True
+        taints = "registerWithTaints:\n      - effect: NoSchedule\n        key: agent.example.com/boot"
+        world.set_user_data(mime((NODE_CONFIG, world.node_config().replace("registerWithTaints:", taints))))
         proc = world.spawn("bootstrap", "--timeout", "20s")
         self.assertTrue(
             until(
@@ -183,7 +185,9 @@ class BadDisk(WorldTest):
             f"mkdir '{world.folder}/keep'; cp -a '{etc}/.' '{world.folder}/keep/'; mount -t tmpfs -o size=64k none '{etc}'; "
             f"cp -a '{world.folder}/keep/.' '{etc}/'; dd if=/dev/zero of='{etc}/filler' bs=4k count=16 2>/dev/null || test -s '{etc}/filler'"
         )
-        check = f"; ls -R '{etc}' >'{world.folder}/before'; trap 'ls -R {etc} >{world.folder}/after' EXIT"
+        # Folders that were made on the way may stay; files may not, not even half a one.
+        listing = f"find '{etc}' -type f -printf '%P %s\\n' | sort"
+        check = f'; {listing} >\'{world.folder}/before\'; trap "{listing} >\'{world.folder}/after\'" EXIT'
         command = " ".join(f"'{a}'" for a in world.command("bootstrap", "--timeout", "10s"))
         done = subprocess.run(
             ["unshare", "-m", "bash", "-c", f"set -e; {setup}{check}; {command}"],

@@ -121,7 +121,7 @@ class Requests(WorldTest):
         self.assertEqual(tokens, 1)
         self.assertLessEqual(gets, 14)
         self.assertLessEqual(trips, 3)
-        self.assertLessEqual(len({e["conn"] for e in world.requests()}), 8)
+        self.assertLessEqual(len({e["conn"] for e in world.requests()}), 12)
         paths = [e["path"] for e in world.requests()]
         self.assertEqual(len(paths), len(set(paths)), "a path is asked once")
 
@@ -316,23 +316,23 @@ class UserData(WorldTest):
         ]
         first = world.run(*args, "--out", str(out), "--save-facts", str(facts))
         self.assertEqual(first.code, 0, first.err)
-        mine = {p: b for p, b in world.tree("etc", "var/lib/kubelet").items() if (out / p).exists()}
-        self.assertIn("etc/kubernetes/kubelet/config.json", mine)
-        for path, body in mine.items():
-            self.assertEqual(
-                (out / path).read_bytes().replace(world.imds.url.encode(), b"IMDS"),
-                body.replace(world.imds.url.encode(), b"IMDS"),
-                path,
-            )
+        written = {p: b for p, b in world.tree("etc", "var/lib/kubelet").items() if (out / p).exists()}
+        self.assertEqual(len(written), sum(p.is_file() for p in out.rglob("*")), "no file that bootstrap does not write")
         again = world.folder / "again"
         args[2] = str(facts)
         self.assertEqual(world.run(*args, "--out", str(again)).code, 0)
-        for path in mine:
-            self.assertEqual(
-                (again / path).read_bytes().replace(world.imds.url.encode(), b""),
-                (out / path).read_bytes().replace(world.imds.url.encode(), b""),
-                path,
-            )
+        for path, body in written.items():
+            self.assertEqual(self.offline(path, (out / path).read_bytes()), self.offline(path, body), path)
+            self.assertEqual((again / path).read_bytes(), (out / path).read_bytes(), path)
+
+    @staticmethod
+    def offline(path: str, body: bytes) -> bytes:
+        """Without what names the metadata service of this test: an offline rendering knows none."""
+        if not path.endswith("/kubeconfig"):
+            return body
+        doc = json.loads(body)
+        doc["users"][0]["user"]["exec"].pop("env", None)
+        return json.dumps(doc, sort_keys=True).encode()
 
 
 class Secrets(WorldTest):
