@@ -1,9 +1,10 @@
 /*
  * NodeClaim: the object, of a document or of the API, as a struct.
  *
- * Takes v1 and v1beta1 alike and normalises what differs: labels of old names in requirements, the group of the NodeClass,
- * the kubelet block (spec.kubelet of v1beta1, or the annotation that its conversion to v1 left behind). Values that YAML or
- * an int-or-string field may spell as numbers become text. Only what a node uses is looked at; the rest may be anything.
+ * Takes v1 and v1beta1 alike and normalises what differs: labels of old names in requirements, the
+ * group of the NodeClass, the kubelet block (spec.kubelet of v1beta1, or the annotation that its
+ * conversion to v1 left behind). Values that YAML or an int-or-string field may spell as numbers
+ * become text. Only what a node uses is looked at; the rest may be anything.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -12,7 +13,8 @@
 #include "nc/str.h"
 
 #define KUBELET_ANNOTATION "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
-#define MAX_ENTRIES ((size_t)4096) /* labels, taints, requirements: far above what etcd would hold */
+#define MAX_ENTRIES                                                                                \
+    ((size_t)4096) /* labels, taints, requirements: far above what etcd would hold */
 
 static void free_labels(struct nc_label *labels, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -41,8 +43,15 @@ static void free_requirements(struct nc_requirement *r, size_t n) {
 }
 
 void nc_claim_done(struct nc_claim *c) {
-    char *owned[] = {c->name,           c->uid,       c->api_version, c->node_pool, c->node_class_group, c->node_class_kind,
-                     c->node_class_name, c->provider_id, c->image_id};
+    char *owned[] = {c->name,
+                     c->uid,
+                     c->api_version,
+                     c->node_pool,
+                     c->node_class_group,
+                     c->node_class_kind,
+                     c->node_class_name,
+                     c->provider_id,
+                     c->image_id};
     struct nc_value *values[] = {c->requests, c->kubelet, c->capacity, c->allocatable};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
@@ -56,10 +65,11 @@ void nc_claim_done(struct nc_claim *c) {
 }
 
 /* What came from a document is the user's to repair, what came from the API is not. */
-static int wrong(const struct nc_value *v, const char *path, const char *wanted, struct nc_err *err) {
+static int wrong(const struct nc_value *v, const char *path, const char *wanted,
+                 struct nc_err *err) {
     if (v->mark.source > 0)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s must be %s", v->mark.line, v->mark.column,
-                          path, wanted);
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "line %u, column %u: %s must be %s",
+                          v->mark.line, v->mark.column, path, wanted);
     return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "NodeClaim: %s must be %s", path, wanted);
 }
 
@@ -68,7 +78,8 @@ static bool is_there(const struct nc_value *v) {
 }
 
 /* A string at a path of the object; absent leaves *ret alone. */
-static int take_text(const struct nc_value *object, const char *path, char **ret, struct nc_err *err) {
+static int take_text(const struct nc_value *object, const char *path, char **ret,
+                     struct nc_err *err) {
     const struct nc_value *v = nc_value_path(object, path);
 
     if (!is_there(v))
@@ -80,7 +91,8 @@ static int take_text(const struct nc_value *object, const char *path, char **ret
     return 0;
 }
 
-static int take_time(const struct nc_value *object, const char *path, uint64_t *ret, struct nc_err *err) {
+static int take_time(const struct nc_value *object, const char *path, uint64_t *ret,
+                     struct nc_err *err) {
     const struct nc_value *v = nc_value_path(object, path);
 
     if (!is_there(v))
@@ -90,7 +102,8 @@ static int take_time(const struct nc_value *object, const char *path, uint64_t *
     return 0;
 }
 
-static int take_map(const struct nc_value *object, const char *path, struct nc_value **ret, struct nc_err *err) {
+static int take_map(const struct nc_value *object, const char *path, struct nc_value **ret,
+                    struct nc_err *err) {
     const struct nc_value *v = nc_value_path(object, path);
 
     if (!is_there(v))
@@ -102,8 +115,8 @@ static int take_map(const struct nc_value *object, const char *path, struct nc_v
 }
 
 /* The list at a path: NULL with *ret_n 0 where there is none. */
-static int list_at(const struct nc_value *object, const char *path, struct nc_value ***ret, size_t *ret_n,
-                   struct nc_err *err) {
+static int list_at(const struct nc_value *object, const char *path, struct nc_value ***ret,
+                   size_t *ret_n, struct nc_err *err) {
     const struct nc_value *v = nc_value_path(object, path);
 
     *ret = NULL;
@@ -135,7 +148,8 @@ static int take_labels(const struct nc_value *object, struct nc_claim *c, struct
         l->key = nc_strdup(map->members[i].key);
         l->value = nc_strdup(text);
         l->mark = map->members[i].mark;
-        if (nc_streq(l->key, "karpenter.sh/nodepool") || (nc_streq(l->key, "karpenter.sh/provisioner-name") && !c->node_pool)) {
+        if (nc_streq(l->key, "karpenter.sh/nodepool")
+            || (nc_streq(l->key, "karpenter.sh/provisioner-name") && !c->node_pool)) {
             free(c->node_pool);
             c->node_pool = nc_strdup(text);
         }
@@ -143,7 +157,8 @@ static int take_labels(const struct nc_value *object, struct nc_claim *c, struct
     return 0;
 }
 
-static int take_taints(const struct nc_value *object, const char *path, struct nc_claim *c, struct nc_err *err) {
+static int take_taints(const struct nc_value *object, const char *path, struct nc_claim *c,
+                       struct nc_err *err) {
     struct nc_value **items = NULL;
     size_t n = 0;
     int r = list_at(object, path, &items, &n, err);
@@ -187,7 +202,8 @@ static const char *normalised(const char *key) {
 }
 
 static int take_requirement(const struct nc_value *item, struct nc_claim *c, struct nc_err *err) {
-    static const char *const ops[] = {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"};
+    static const char *const ops[] = {"In", "NotIn", "Exists", "DoesNotExist",
+                                      "Gt", "Lt",    "Gte",    "Lte"};
     const char *key = nc_value_get_string(item, "key");
     const char *op = nc_value_get_string(item, "operator");
     const struct nc_value *values = nc_value_get(item, "values");
@@ -215,7 +231,8 @@ static int take_requirement(const struct nc_value *item, struct nc_claim *c, str
     return 0;
 }
 
-static int take_requirements(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
+static int take_requirements(const struct nc_value *object, struct nc_claim *c,
+                             struct nc_err *err) {
     struct nc_value **items = NULL;
     size_t n = 0;
     int r = list_at(object, "spec.requirements", &items, &n, err);
@@ -225,7 +242,8 @@ static int take_requirements(const struct nc_value *object, struct nc_claim *c, 
     return r;
 }
 
-/* v1: group, kind, name. v1beta1: apiVersion and kind may be left out, and mean EC2NodeClass then. */
+/* v1: group, kind, name. v1beta1: apiVersion and kind may be left out, and mean EC2NodeClass then.
+ */
 static int take_class_ref(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
     nc_auto_free char *api_version = NULL;
     int r = take_text(object, "spec.nodeClassRef.name", &c->node_class_name, err);
@@ -239,7 +257,8 @@ static int take_class_ref(const struct nc_value *object, struct nc_claim *c, str
     if (r < 0 || !c->node_class_name)
         return r;
     if (!c->node_class_group)
-        c->node_class_group = api_version ? nc_strndup(api_version, strcspn(api_version, "/")) : nc_strdup("karpenter.k8s.aws");
+        c->node_class_group = api_version ? nc_strndup(api_version, strcspn(api_version, "/"))
+                                          : nc_strdup("karpenter.k8s.aws");
     if (!c->node_class_kind)
         c->node_class_kind = nc_strdup("EC2NodeClass");
     return 0;
@@ -250,7 +269,8 @@ static int take_durations(const struct nc_value *object, struct nc_claim *c, str
     const struct nc_value *expiry = nc_value_path(object, "spec.expireAfter");
 
     if (is_there(grace)) {
-        if (grace->type != NC_VALUE_STRING || nc_duration_parse(grace->text, &c->termination_grace_period_usec) < 0)
+        if (grace->type != NC_VALUE_STRING
+            || nc_duration_parse(grace->text, &c->termination_grace_period_usec) < 0)
             return wrong(grace, "spec.terminationGracePeriod", "a duration such as 24h0m0s", err);
         c->has_termination_grace_period = true;
     }
@@ -259,7 +279,8 @@ static int take_durations(const struct nc_value *object, struct nc_claim *c, str
     c->never_expires = expiry->type == NC_VALUE_STRING && nc_streq(expiry->text, "Never");
     if (c->never_expires)
         return 0;
-    if (expiry->type != NC_VALUE_STRING || nc_duration_parse(expiry->text, &c->expire_after_usec) < 0)
+    if (expiry->type != NC_VALUE_STRING
+        || nc_duration_parse(expiry->text, &c->expire_after_usec) < 0)
         return wrong(expiry, "spec.expireAfter", "Never or a duration such as 720h", err);
     return 0;
 }
@@ -275,15 +296,18 @@ static void set_marks(struct nc_value *v, struct nc_mark mark) {
 }
 
 static int take_kubelet(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
-    const struct nc_value *annotation = nc_value_get(nc_value_path(object, "metadata.annotations"), KUBELET_ANNOTATION);
+    const struct nc_value *annotation =
+        nc_value_get(nc_value_path(object, "metadata.annotations"), KUBELET_ANNOTATION);
     nc_auto_value struct nc_value *block = NULL;
     int r = take_map(object, "spec.kubelet", &c->kubelet, err);
 
     if (r < 0 || c->kubelet || !is_there(annotation))
         return r;
-    if (annotation->type != NC_VALUE_STRING ||
-        nc_json_parse(annotation->text, strlen(annotation->text), &block, NULL) < 0 || block->type != NC_VALUE_MAP)
-        return wrong(annotation, "metadata.annotations['" KUBELET_ANNOTATION "']", "a JSON object", err);
+    if (annotation->type != NC_VALUE_STRING
+        || nc_json_parse(annotation->text, strlen(annotation->text), &block, NULL) < 0
+        || block->type != NC_VALUE_MAP)
+        return wrong(annotation, "metadata.annotations['" KUBELET_ANNOTATION "']", "a JSON object",
+                     err);
     set_marks(block, annotation->mark);
     c->kubelet = nc_steal(&block);
     return 0;
@@ -333,8 +357,8 @@ int nc_claim_parse(const struct nc_value *object, struct nc_claim *ret, struct n
 
     if (!object)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "no NodeClaim to parse");
-    if (!nc_streq(nc_value_get_string(object, "kind"), "NodeClaim") || !api_version ||
-        !nc_starts_with(api_version, "karpenter.sh/"))
+    if (!nc_streq(nc_value_get_string(object, "kind"), "NodeClaim") || !api_version
+        || !nc_starts_with(api_version, "karpenter.sh/"))
         return wrong(object, "the object", "a NodeClaim of karpenter.sh", err);
     c.api_version = nc_strdup(api_version);
     r = take_all(object, &c, err);

@@ -1,14 +1,16 @@
 /*
  * Merging of documents.
  *
- * The result is one map with one key, "spec", in which NodeConfig's and AgentConfig's fields stand side by side: their
- * names agree where they mean the same. Rules, as nodeadm has them: maps are merged deeply, lists replaced, kubelet.flags
- * appended; an empty string, an empty list or a null of a typed field says nothing, whereas inside kubelet.config, which is
- * a free map, an empty string or a null is a value. Taints of AgentConfig are united by key and effect.
+ * The result is one map with one key, "spec", in which NodeConfig's and AgentConfig's fields stand
+ * side by side: their names agree where they mean the same. Rules, as nodeadm has them: maps are
+ * merged deeply, lists replaced, kubelet.flags appended; an empty string, an empty list or a null
+ * of a typed field says nothing, whereas inside kubelet.config, which is a free map, an empty
+ * string or a null is a value. Taints of AgentConfig are united by key and effect.
  *
- * Precedence, lowest first: the kubelet block of the NodeClass; that of the NodeClaim (spec.kubelet of v1beta1, or the
- * annotation that its conversion to v1 left), which takes the place of the NodeClass's as a whole, as Karpenter 1.0 does;
- * then NodeConfig and AgentConfig in the order in which they were added.
+ * Precedence, lowest first: the kubelet block of the NodeClass; that of the NodeClaim (spec.kubelet
+ * of v1beta1, or the annotation that its conversion to v1 left), which takes the place of the
+ * NodeClass's as a whole, as Karpenter 1.0 does; then NodeConfig and AgentConfig in the order in
+ * which they were added.
  */
 #include "config-merge.h"
 
@@ -68,7 +70,8 @@ static struct nc_value *take_out(struct nc_value *v, const char *key) {
     return copy;
 }
 
-/* kubelet reads quantities of these maps as strings only; a number is what YAML makes of `cpu: 1`. */
+/* kubelet reads quantities of these maps as strings only; a number is what YAML makes of `cpu: 1`.
+ */
 static void quote_quantities(struct nc_value *kubelet) {
     static const char *const maps[] = {"kubeReserved", "systemReserved"};
 
@@ -115,11 +118,12 @@ static void append_flags(struct nc_config *c, const struct nc_value *flags) {
 }
 
 static bool is_same_taint(const struct nc_value *a, const struct nc_value *b) {
-    return nc_streq(nc_value_get_string(a, "key"), nc_value_get_string(b, "key")) &&
-           nc_streq(nc_value_get_string(a, "effect"), nc_value_get_string(b, "effect"));
+    return nc_streq(nc_value_get_string(a, "key"), nc_value_get_string(b, "key"))
+           && nc_streq(nc_value_get_string(a, "effect"), nc_value_get_string(b, "effect"));
 }
 
-/* Unites two lists of taints into `into`; a later one of the same key and effect takes the earlier one's place. */
+/* Unites two lists of taints into `into`; a later one of the same key and effect takes the earlier
+ * one's place. */
 static void unite_taints(struct nc_value *into, struct nc_value *from) {
     for (size_t i = 0; i < from->n; i++) {
         size_t j = 0;
@@ -173,16 +177,17 @@ static int check_one_cluster(const struct nc_documents *d, struct nc_err *err) {
         nc_auto_free char *place = NULL;
         int r = 0;
 
-        if ((d->docs[i].kind != NC_DOCUMENT_NODE_CONFIG && d->docs[i].kind != NC_DOCUMENT_AGENT_CONFIG) ||
-            !nc_value_string(name) || !name->text[0])
+        if ((d->docs[i].kind != NC_DOCUMENT_NODE_CONFIG
+             && d->docs[i].kind != NC_DOCUMENT_AGENT_CONFIG)
+            || !nc_value_string(name) || !name->text[0])
             continue;
         if (!first)
             first = name;
         if (nc_streq(first->text, name->text))
             continue;
         place = nc_mark_place(d, first->mark);
-        r = nc_diag_err(d, name->mark, "spec.cluster.name", err, "names cluster '%s', but %s names '%s'", name->text, place,
-                        first->text);
+        r = nc_diag_err(d, name->mark, "spec.cluster.name", err,
+                        "names cluster '%s', but %s names '%s'", name->text, place, first->text);
         nc_err_remedy(err, "A node joins one cluster: remove the document that is not meant.");
         return r;
     }
@@ -198,10 +203,12 @@ static int take_claim(const struct nc_documents *d, struct nc_config *c, struct 
 
         if (doc->kind != NC_DOCUMENT_NODE_CLAIM)
             continue;
-        if (found && !nc_streq(nc_value_string(nc_value_path(found->tree, "metadata.name")),
-                               nc_value_string(nc_value_path(doc->tree, "metadata.name")))) {
+        if (found
+            && !nc_streq(nc_value_string(nc_value_path(found->tree, "metadata.name")),
+                         nc_value_string(nc_value_path(doc->tree, "metadata.name")))) {
             place = nc_mark_place(d, found->tree->mark);
-            return nc_diag_err(d, doc->tree->mark, "metadata.name", err, "a second NodeClaim, the first is at %s", place);
+            return nc_diag_err(d, doc->tree->mark, "metadata.name", err,
+                               "a second NodeClaim, the first is at %s", place);
         }
         found = doc;
     }
@@ -223,7 +230,8 @@ static bool is_class_of_claim(const struct nc_claim *claim, const struct nc_docu
     return !claim->node_class_name || !name || nc_streq(name, claim->node_class_name);
 }
 
-static void merge_classes(const struct nc_documents *d, struct nc_config *c, struct nc_value *spec) {
+static void merge_classes(const struct nc_documents *d, struct nc_config *c,
+                          struct nc_value *spec) {
     for (size_t i = 0; i < d->n_docs; i++) {
         const struct nc_document *doc = &d->docs[i];
         const struct nc_value *kubelet = nc_value_path(doc->tree, "spec.kubelet");
@@ -233,9 +241,13 @@ static void merge_classes(const struct nc_documents *d, struct nc_config *c, str
             continue;
         place = nc_mark_place(d, kubelet ? kubelet->mark : doc->tree->mark);
         if (!is_class_of_claim(&c->claim, doc))
-            nc_strv_addf(&c->warnings, "%s: not used: the NodeClaim refers to NodeClass %s", place, c->claim.node_class_name);
+            nc_strv_addf(&c->warnings, "%s: not used: the NodeClaim refers to NodeClass %s", place,
+                         c->claim.node_class_name);
         else if (kubelet && c->claim.kubelet)
-            nc_strv_addf(&c->warnings, "%s: spec.kubelet: not used: the NodeClaim carries a kubelet block of its own", place);
+            nc_strv_addf(
+                &c->warnings,
+                "%s: spec.kubelet: not used: the NodeClaim carries a kubelet block of its own",
+                place);
         else if (kubelet)
             merge_kubelet(spec, nc_value_copy(kubelet));
     }
@@ -271,7 +283,8 @@ int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct 
     spec = map_at(ret->tree, "spec");
     merge_classes(d, ret, spec);
     for (size_t i = 0; i < d->n_docs; i++)
-        if (d->docs[i].kind == NC_DOCUMENT_NODE_CONFIG || d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG)
+        if (d->docs[i].kind == NC_DOCUMENT_NODE_CONFIG
+            || d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG)
             merge_spec(ret, spec, d->docs[i].tree);
     keep_flags(ret, spec);
     return 0;

@@ -6,7 +6,8 @@
 
 #include "nc/config.h"
 
-/* Fills ret->tree, kubelet_flags, kubelet_flag_marks, claim and has_claim_document, and notes in ret->warnings. */
+/* Fills ret->tree, kubelet_flags, kubelet_flag_marks, claim and has_claim_document, and notes in
+ * ret->warnings. */
 int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
 
 #endif

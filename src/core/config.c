@@ -1,8 +1,9 @@
 /*
- * Configuration: the merged tree as a struct, defaults filled in, and what a bootstrap cannot do without demanded.
+ * Configuration: the merged tree as a struct, defaults filled in, and what a bootstrap cannot do
+ * without demanded.
  *
- * Types and values were checked document by document; here come the rules that only the whole can break. Every refusal
- * names the place of the value that caused it.
+ * Types and values were checked document by document; here come the rules that only the whole can
+ * break. Every refusal names the place of the value that caused it.
  */
 #include <errno.h>
 
@@ -39,9 +40,11 @@ static void wipe_token(struct nc_value *tree) {
 }
 
 void nc_config_done(struct nc_config *c) {
-    char *owned[] = {c->cluster_name, c->endpoint,     c->ca_pem,       c->cidr,         c->client_certificate,
-                     c->client_key,   c->kubeconfig,   c->name_override, c->provider_id, c->kubelet_unit,
-                     c->kubelet_path, c->max_pods_expression, c->ec2_endpoint, c->sts_endpoint, c->partition, c->domain};
+    char *owned[] = {
+        c->cluster_name,       c->endpoint,     c->ca_pem,       c->cidr,
+        c->client_certificate, c->client_key,   c->kubeconfig,   c->name_override,
+        c->provider_id,        c->kubelet_unit, c->kubelet_path, c->max_pods_expression,
+        c->ec2_endpoint,       c->sts_endpoint, c->partition,    c->domain};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
         free(owned[i]);
@@ -69,7 +72,8 @@ static char *text_at(const struct nc_config *c, const char *path) {
 }
 
 /* 1 + index of the value in names; `otherwise` where there is none. */
-static int pick(const struct nc_config *c, const char *path, const char *const *names, int otherwise) {
+static int pick(const struct nc_config *c, const char *path, const char *const *names,
+                int otherwise) {
     const char *text = nc_value_string(at(c, path));
 
     for (int i = 0; text && names[i]; i++)
@@ -97,7 +101,8 @@ static struct nc_value *copy_at(const struct nc_config *c, const char *path) {
     return v && v->type == NC_VALUE_MAP && v->n > 0 ? nc_value_copy(v) : NULL;
 }
 
-/* The place to blame for something that is missing: the first document that says anything about the cluster. */
+/* The place to blame for something that is missing: the first document that says anything about the
+ * cluster. */
 static struct nc_mark blame(const struct nc_documents *d) {
     for (size_t i = 0; i < d->n_docs; i++)
         if (nc_value_path(d->docs[i].tree, "spec.cluster"))
@@ -105,16 +110,18 @@ static struct nc_mark blame(const struct nc_documents *d) {
     return (struct nc_mark){.source = d->docs[0].source};
 }
 
-static int missing(const struct nc_documents *d, const char *path, const char *why, struct nc_err *err) {
+static int missing(const struct nc_documents *d, const char *path, const char *why,
+                   struct nc_err *err) {
     int r = nc_diag_err(d, blame(d), path, err, "is missing: %s", why);
 
-    nc_err_remedy(err, "Give it in a NodeConfig or AgentConfig document of the user data or of /etc/nodeclaimd/conf.d.");
+    nc_err_remedy(err, "Give it in a NodeConfig or AgentConfig document of the user data or of "
+                       "/etc/nodeclaimd/conf.d.");
     return r;
 }
 
 /* A setting that does not go with another one: the place is that of the setting. */
-static int conflict(const struct nc_documents *d, const struct nc_config *c, const char *path, const char *why,
-                    struct nc_err *err) {
+static int conflict(const struct nc_documents *d, const struct nc_config *c, const char *path,
+                    const char *why, struct nc_err *err) {
     const struct nc_value *v = at(c, path);
 
     return nc_diag_err(d, v ? v->mark : blame(d), path, err, "%s", why);
@@ -150,7 +157,8 @@ static void take_taints(struct nc_config *c) {
 
 /* The mode that is written, or that which the given credentials imply. */
 static int take_auth(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    static const char *const modes[] = {"eks", "client-certificate", "bootstrap-token", "kubeconfig", NULL};
+    static const char *const modes[] = {"eks", "client-certificate", "bootstrap-token",
+                                        "kubeconfig", NULL};
     int implied = 0;
     int kinds = 0;
 
@@ -164,11 +172,14 @@ static int take_auth(const struct nc_documents *d, struct nc_config *c, struct n
         implied = NC_AUTH_BOOTSTRAP_TOKEN, kinds++;
     if (c->kubeconfig)
         implied = NC_AUTH_KUBECONFIG, kinds++;
-    c->auth = (enum nc_auth_mode)pick(c, "spec.cluster.auth.mode", modes, kinds ? implied : NC_AUTH_EKS);
+    c->auth =
+        (enum nc_auth_mode)pick(c, "spec.cluster.auth.mode", modes, kinds ? implied : NC_AUTH_EKS);
     if (kinds > 1 && !at(c, "spec.cluster.auth.mode"))
-        return conflict(d, c, "spec.cluster.auth", "several credentials are given: choose one by mode", err);
+        return conflict(d, c, "spec.cluster.auth",
+                        "several credentials are given: choose one by mode", err);
     if (c->auth == NC_AUTH_CLIENT_CERTIFICATE && !c->client_certificate)
-        return missing(d, "spec.cluster.auth.clientCertificate", "mode client-certificate needs it", err);
+        return missing(d, "spec.cluster.auth.clientCertificate", "mode client-certificate needs it",
+                       err);
     if (c->auth == NC_AUTH_CLIENT_CERTIFICATE && !c->client_key)
         return missing(d, "spec.cluster.auth.clientKey", "mode client-certificate needs it", err);
     if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN && !c->bootstrap_token)
@@ -182,7 +193,8 @@ static bool has_cluster_dns(const struct nc_config *c) {
     const struct nc_value *list = at(c, "spec.kubelet.config.clusterDNS");
 
     for (size_t i = 0; i < c->kubelet_flags.n; i++)
-        if (nc_streq(c->kubelet_flags.v[i], "--cluster-dns") || nc_starts_with(c->kubelet_flags.v[i], "--cluster-dns="))
+        if (nc_streq(c->kubelet_flags.v[i], "--cluster-dns")
+            || nc_starts_with(c->kubelet_flags.v[i], "--cluster-dns="))
             return true;
     return list && list->type == NC_VALUE_LIST && list->n > 0;
 }
@@ -208,11 +220,14 @@ static int take_cluster(const struct nc_documents *d, struct nc_config *c, struc
     if (c->auth == NC_AUTH_EKS && !c->cluster_name)
         return missing(d, "spec.cluster.name", "the token for EKS is made out to it", err);
     if (c->auth != NC_AUTH_KUBECONFIG && !c->endpoint)
-        return missing(d, "spec.cluster.apiServerEndpoint", "kubelet must know where the API server is", err);
+        return missing(d, "spec.cluster.apiServerEndpoint",
+                       "kubelet must know where the API server is", err);
     if (c->auth != NC_AUTH_KUBECONFIG && !c->ca_pem)
-        return missing(d, "spec.cluster.certificateAuthority", "kubelet must know whom to trust", err);
+        return missing(d, "spec.cluster.certificateAuthority", "kubelet must know whom to trust",
+                       err);
     if (!c->cidr && !has_cluster_dns(c))
-        return missing(d, "spec.cluster.cidr", "without it, and without kubelet.config.clusterDNS, pods have no DNS", err);
+        return missing(d, "spec.cluster.cidr",
+                       "without it, and without kubelet.config.clusterDNS, pods have no DNS", err);
     if (is_outpost) {
         free(c->cluster_name);
         c->cluster_name = text_at(c, "spec.cluster.id");
@@ -221,7 +236,8 @@ static int take_cluster(const struct nc_documents *d, struct nc_config *c, struc
 }
 
 static int take_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    static const char *const modes[] = {"eni", "custom-networking", "prefix", "expression", "explicit", NULL};
+    static const char *const modes[] = {"eni",        "custom-networking", "prefix",
+                                        "expression", "explicit",          NULL};
     const struct nc_value *value = at(c, "spec.maxPods.value");
     int implied = NC_MAX_PODS_ENI;
 
@@ -242,26 +258,32 @@ static int take_max_pods(const struct nc_documents *d, struct nc_config *c, stru
     return 0;
 }
 
-/* A half that is left out follows the other: the pair that kubelet 1.34 gets from nodeadm is 2m30s and 30s. */
+/* A half that is left out follows the other: the pair that kubelet 1.34 gets from nodeadm is 2m30s
+ * and 30s. */
 static int take_shutdown(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    c->has_shutdown = at(c, "spec.shutdown.gracePeriod") || at(c, "spec.shutdown.gracePeriodCriticalPods");
+    c->has_shutdown =
+        at(c, "spec.shutdown.gracePeriod") || at(c, "spec.shutdown.gracePeriodCriticalPods");
     if (!c->has_shutdown)
         return 0;
     c->shutdown_usec = duration_at(c, "spec.shutdown.gracePeriod", 150 * SECOND);
-    c->shutdown_critical_usec = duration_at(c, "spec.shutdown.gracePeriodCriticalPods",
-                                            c->shutdown_usec < 30 * SECOND ? c->shutdown_usec : 30 * SECOND);
+    c->shutdown_critical_usec =
+        duration_at(c, "spec.shutdown.gracePeriodCriticalPods",
+                    c->shutdown_usec < 30 * SECOND ? c->shutdown_usec : 30 * SECOND);
     if (c->shutdown_critical_usec > c->shutdown_usec)
-        return conflict(d, c, "spec.shutdown.gracePeriodCriticalPods", "is a part of gracePeriod and cannot exceed it", err);
+        return conflict(d, c, "spec.shutdown.gracePeriodCriticalPods",
+                        "is a part of gracePeriod and cannot exceed it", err);
     if (c->shutdown_usec > 0 && c->shutdown_usec < SECOND)
         return conflict(d, c, "spec.shutdown.gracePeriod", "kubelet takes 0 or at least 1s", err);
     return 0;
 }
 
 static void take_node(struct nc_config *c) {
-    static const char *const namings[] = {"private-dns", "resource-name", "instance-id", "hostname", NULL};
+    static const char *const namings[] = {"private-dns", "resource-name", "instance-id", "hostname",
+                                          NULL};
     bool by_id = bool_at(c, "spec.featureGates.InstanceIdNodeName", false);
 
-    c->naming = (enum nc_naming)pick(c, "spec.node.name", namings, by_id ? NC_NAMING_INSTANCE_ID : NC_NAMING_PRIVATE_DNS);
+    c->naming = (enum nc_naming)pick(c, "spec.node.name", namings,
+                                     by_id ? NC_NAMING_INSTANCE_ID : NC_NAMING_PRIVATE_DNS);
     c->name_override = text_at(c, "spec.node.nameOverride");
     c->provider_id = text_at(c, "spec.node.providerID");
     take_labels(c);
@@ -270,7 +292,8 @@ static void take_node(struct nc_config *c) {
 
 static void take_kubelet(struct nc_config *c) {
     static const char *const starts[] = {"systemd", "exec", "none", NULL};
-    static const char *const policies[] = {"karpenter", "actual", "gke", "aks", "auto-mode", "explicit", NULL};
+    static const char *const policies[] = {"karpenter", "actual",   "gke", "aks",
+                                           "auto-mode", "explicit", NULL};
 
     c->kubelet = copy_at(c, "spec.kubelet.config");
     c->start = (enum nc_kubelet_start)pick(c, "spec.kubelet.start", starts, NC_START_SYSTEMD);
@@ -280,7 +303,8 @@ static void take_kubelet(struct nc_config *c) {
     c->kubelet_path = text_at(c, "spec.kubelet.path");
     if (!c->kubelet_path)
         c->kubelet_path = nc_strdup("/usr/bin/kubelet");
-    c->reservation = (enum nc_reservation)pick(c, "spec.reservation.policy", policies, NC_RESERVATION_KARPENTER);
+    c->reservation =
+        (enum nc_reservation)pick(c, "spec.reservation.policy", policies, NC_RESERVATION_KARPENTER);
     c->kube_reserved = copy_at(c, "spec.reservation.kubeReserved");
     c->system_reserved = copy_at(c, "spec.reservation.systemReserved");
 }
@@ -291,9 +315,12 @@ static void take_policies(struct nc_config *c) {
     static const char *const signals[] = {"none", "self", NULL};
 
     c->spot = (enum nc_policy)pick(c, "spec.interruption.spot", answers, NC_POLICY_DRAIN);
-    c->rebalance = (enum nc_policy)pick(c, "spec.interruption.rebalance", answers, NC_POLICY_REPORT);
-    c->maintenance = (enum nc_policy)pick(c, "spec.interruption.maintenance", answers, NC_POLICY_DRAIN);
-    c->autoscaling = (enum nc_policy)pick(c, "spec.interruption.autoscaling", answers, NC_POLICY_DRAIN);
+    c->rebalance =
+        (enum nc_policy)pick(c, "spec.interruption.rebalance", answers, NC_POLICY_REPORT);
+    c->maintenance =
+        (enum nc_policy)pick(c, "spec.interruption.maintenance", answers, NC_POLICY_DRAIN);
+    c->autoscaling =
+        (enum nc_policy)pick(c, "spec.interruption.autoscaling", answers, NC_POLICY_DRAIN);
     c->shutdown = (enum nc_policy)pick(c, "spec.interruption.shutdown", answers, NC_POLICY_DRAIN);
     c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", drains, NC_DRAIN_AUTO);
     c->drain_margin_usec = duration_at(c, "spec.drain.margin", 15 * SECOND);
@@ -337,10 +364,12 @@ static void warn_left_alone(const struct nc_documents *d, struct nc_config *c) {
         if (!v || (v->type == NC_VALUE_BOOL && !v->boolean))
             continue;
         place = nc_mark_place(d, v->mark);
-        nc_strv_addf(&c->warnings, "%s: %s: left alone: %s", place, left_alone[i].path, left_alone[i].whose);
+        nc_strv_addf(&c->warnings, "%s: %s: left alone: %s", place, left_alone[i].path,
+                     left_alone[i].whose);
     }
     if (bool_at(c, "spec.featureGates.FastImagePull", false))
-        nc_strv_add(&c->warnings, "spec.featureGates.FastImagePull: left alone: image pulls are the AMI's");
+        nc_strv_add(&c->warnings,
+                    "spec.featureGates.FastImagePull: left alone: image pulls are the AMI's");
 }
 
 static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
@@ -351,8 +380,10 @@ static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
         (void)nc_buf_printf(&found, "%s%s", i ? "; " : ": ", d->found.v[i]);
     if (d->found.n > 4)
         (void)nc_buf_printf(&found, "; and %zu more", d->found.n - 4);
-    r = nc_err_set(err, NC_ERR_CONFIG, ENODATA, "no configuration for this node%s", found.data ? found.data : "");
-    nc_err_remedy(err, "Send a NodeConfig as a MIME part of type application/node.eks.aws (Karpenter does so under "
+    r = nc_err_set(err, NC_ERR_CONFIG, ENODATA, "no configuration for this node%s",
+                   found.data ? found.data : "");
+    nc_err_remedy(err, "Send a NodeConfig as a MIME part of type application/node.eks.aws "
+                       "(Karpenter does so under "
                        "amiFamily: AL2023), or put a document into /etc/nodeclaimd/conf.d.");
     return r;
 }
@@ -365,11 +396,14 @@ static int refuse(const struct nc_documents *d, struct nc_err *err) {
     while (!d->diags[first].is_error)
         first++;
     if (d->diags[first].mark.line == 0)
-        nc_err_remedy(err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
+        nc_err_remedy(
+            err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
     else if (n > 1)
-        nc_err_remedy(err, "Correct it, and %zu more error%s: nodeclaimd check lists all.", n - 1, n > 2 ? "s" : "");
+        nc_err_remedy(err, "Correct it, and %zu more error%s: nodeclaimd check lists all.", n - 1,
+                      n > 2 ? "s" : "");
     else
-        nc_err_remedy(err, "Correct the document; nodeclaimd check tells whether a bootstrap would take it.");
+        nc_err_remedy(
+            err, "Correct the document; nodeclaimd check tells whether a bootstrap would take it.");
     return r;
 }
 
@@ -390,7 +424,8 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
         r = take_shutdown(d, &c, err);
     if (r < 0) {
         if (err && !err->remedy[0])
-            nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain tells where each value comes from.");
+            nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain tells where "
+                               "each value comes from.");
         return r;
     }
     take_node(&c);

@@ -57,7 +57,8 @@ static size_t count(const struct nc_documents *d, bool is_error) {
     return n;
 }
 
-void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path, const char *format, ...) {
+void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path,
+             const char *format, ...) {
     struct nc_diagnostic *diag = NULL;
     va_list ap;
 
@@ -72,8 +73,8 @@ void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const c
     va_end(ap);
 }
 
-int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path, struct nc_err *err,
-                const char *format, ...) {
+int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
+                struct nc_err *err, const char *format, ...) {
     nc_auto_free char *place = nc_mark_place(d, mark);
     nc_auto_free char *message = NULL;
     va_list ap;
@@ -81,7 +82,8 @@ int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *p
     va_start(ap, format);
     message = nc_vasprintf(format, ap);
     va_end(ap);
-    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s%s%s", place, path, path[0] ? ": " : "", message);
+    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s%s%s", place, path, path[0] ? ": " : "",
+                      message);
 }
 
 size_t nc_documents_errors(const struct nc_documents *d) {
@@ -91,7 +93,8 @@ size_t nc_documents_errors(const struct nc_documents *d) {
 int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
     for (size_t i = 0; i < d->n_diags; i++)
         if (d->diags[i].is_error)
-            return nc_diag_err(d, d->diags[i].mark, d->diags[i].path, err, "%s", d->diags[i].message);
+            return nc_diag_err(d, d->diags[i].mark, d->diags[i].path, err, "%s",
+                               d->diags[i].message);
     return 0;
 }
 
@@ -100,7 +103,7 @@ void nc_documents_print(const struct nc_documents *d, struct nc_buf *out) {
         const struct nc_diagnostic *diag = &d->diags[i];
         nc_auto_free char *place = nc_mark_place(d, diag->mark);
 
-        (void)nc_buf_printf(out, "%s: %s: %s%s%s\n", place, diag->is_error ? "error" : "warning", diag->path,
-                            diag->path[0] ? ": " : "", diag->message);
+        (void)nc_buf_printf(out, "%s: %s: %s%s%s\n", place, diag->is_error ? "error" : "warning",
+                            diag->path, diag->path[0] ? ": " : "", diag->message);
     }
 }

@@ -8,15 +8,16 @@
 
 #include "nc/config.h"
 
-/* At most this many errors, and as many warnings, are kept: a hostile document cannot make more of them. */
+/* At most this many errors, and as many warnings, are kept: a hostile document cannot make more of
+ * them. */
 #define NC_DIAGS_MAX ((size_t)100)
 
-void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path,
+             const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* Fills err as "SOURCE:LINE:COLUMN: path: message", class config. Returns its code. */
-int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path, struct nc_err *err,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
+int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
+                struct nc_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* "SOURCE:LINE:COLUMN"; "SOURCE" where the line is unknown. Owned. */
 char *nc_mark_place(const struct nc_documents *d, struct nc_mark m);

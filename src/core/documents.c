@@ -1,9 +1,10 @@
 /*
  * Documents: from bytes to checked trees.
  *
- * Knows which kinds are ours, splits a stream, runs the schema and the rules of each kind, and collects every complaint.
- * A document of another kind is always an error here: whoever hands a file or a part of our own type to this program means
- * it to be read. What other parts of user data hold is remembered for the message of a boot that found nothing.
+ * Knows which kinds are ours, splits a stream, runs the schema and the rules of each kind, and
+ * collects every complaint. A document of another kind is always an error here: whoever hands a
+ * file or a part of our own type to this program means it to be read. What other parts of user data
+ * hold is remembered for the message of a boot that found nothing.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,11 +22,21 @@
 #define MAX_MEMBERS ((size_t)1024) /* of one map: what follows may look at each pair of them */
 #define MAX_ITEMS ((size_t)8192)
 
+/* A bootstrap token is the only secret that a document may carry. */
+static void wipe_token(struct nc_value *tree) {
+    struct nc_value *token = nc_value_path(tree, "spec.cluster.auth.bootstrapToken");
+
+    if (token && token->type == NC_VALUE_STRING)
+        explicit_bzero(token->text, strlen(token->text));
+}
+
 void nc_documents_done(struct nc_documents *d) {
     for (size_t i = 0; i < d->n_sources; i++)
         free(d->sources[i]);
-    for (size_t i = 0; i < d->n_docs; i++)
+    for (size_t i = 0; i < d->n_docs; i++) {
+        wipe_token(d->docs[i].tree);
         nc_value_free(d->docs[i].tree);
+    }
     for (size_t i = 0; i < d->n_diags; i++) {
         free(d->diags[i].path);
         free(d->diags[i].message);
@@ -92,50 +103,62 @@ struct known_kind {
 };
 
 static const struct known_kind known_kinds[] = {
-    {"NodeConfig", "node.eks.aws", "v1alpha1", NC_DOCUMENT_NODE_CONFIG, false, &nc_schema_node_config},
-    {"AgentConfig", "nodeclaimd.io", "v1alpha1", NC_DOCUMENT_AGENT_CONFIG, false, &nc_schema_agent_config},
+    {"NodeConfig", "node.eks.aws", "v1alpha1", NC_DOCUMENT_NODE_CONFIG, false,
+     &nc_schema_node_config},
+    {"AgentConfig", "nodeclaimd.io", "v1alpha1", NC_DOCUMENT_AGENT_CONFIG, false,
+     &nc_schema_agent_config},
     {"NodeClaim", "karpenter.sh", "v1", NC_DOCUMENT_NODE_CLAIM, false, &nc_schema_node_claim},
-    {"NodeClaim", "karpenter.sh", "v1beta1", NC_DOCUMENT_NODE_CLAIM, true, &nc_schema_node_claim_beta},
+    {"NodeClaim", "karpenter.sh", "v1beta1", NC_DOCUMENT_NODE_CLAIM, true,
+     &nc_schema_node_claim_beta},
     {"EC2NodeClass", NULL, "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
     {"EC2NodeClass", NULL, "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
     {"NodeClass", NULL, "v1", NC_DOCUMENT_NODE_CLASS, false, &nc_schema_node_class},
     {"NodeClass", NULL, "v1beta1", NC_DOCUMENT_NODE_CLASS, true, &nc_schema_node_class},
 };
 
-static const char *const kind_names[] = {"NodeConfig", "AgentConfig", "NodeClaim", "EC2NodeClass", "NodeClass", NULL};
+static const char *const kind_names[] = {"NodeConfig",   "AgentConfig", "NodeClaim",
+                                         "EC2NodeClass", "NodeClass",   NULL};
 
 static bool is_api_version(const struct known_kind *k, const char *api_version) {
     const char *slash = strchr(api_version, '/');
 
     if (!slash || !nc_streq(slash + 1, k->version))
         return false;
-    return !k->group || (strlen(k->group) == (size_t)(slash - api_version) && nc_starts_with(api_version, k->group));
+    return !k->group
+           || (strlen(k->group) == (size_t)(slash - api_version)
+               && nc_starts_with(api_version, k->group));
 }
 
-/* The apiVersions that go with a kind: "karpenter.sh/v1 or karpenter.sh/v1beta1". Owned; NULL where the kind is not ours. */
+/* The apiVersions that go with a kind: "karpenter.sh/v1 or karpenter.sh/v1beta1". Owned; NULL where
+ * the kind is not ours. */
 static char *versions_of(const char *kind) {
     nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(known_kinds); i++)
         if (nc_streq(kind, known_kinds[i].kind))
-            (void)nc_buf_printf(&b, "%s%s/%s", b.len ? " or " : "", known_kinds[i].group ? known_kinds[i].group : "GROUP",
+            (void)nc_buf_printf(&b, "%s%s/%s", b.len ? " or " : "",
+                                known_kinds[i].group ? known_kinds[i].group : "GROUP",
                                 known_kinds[i].version);
     return b.len ? nc_buf_steal(&b) : NULL;
 }
 
-static void unknown_kind(struct nc_documents *d, const struct nc_value *kind, const char *api_version) {
+static void unknown_kind(struct nc_documents *d, const struct nc_value *kind,
+                         const char *api_version) {
     nc_auto_free char *name = nc_quote(kind->text, strlen(kind->text));
     nc_auto_free char *version = nc_quote(api_version, strlen(api_version));
     nc_auto_free char *versions = versions_of(kind->text);
-    const char *near = versions || strlen(kind->text) > 64 ? NULL : nc_nearest(kind->text, kind_names);
+    const char *near =
+        versions || strlen(kind->text) > 64 ? NULL : nc_nearest(kind->text, kind_names);
 
     if (versions)
-        nc_diag(d, true, kind->mark, "apiVersion", "%s is not known for %s: use %s", version, name, versions);
+        nc_diag(d, true, kind->mark, "apiVersion", "%s is not known for %s: use %s", version, name,
+                versions);
     else if (near)
         nc_diag(d, true, kind->mark, "kind", "%s is not known, did you mean \"%s\"?", name, near);
     else
         nc_diag(d, true, kind->mark, "kind",
-                "%s of %s is nothing that a node reads: NodeConfig, AgentConfig, NodeClaim, EC2NodeClass and NodeClass are",
+                "%s of %s is nothing that a node reads: NodeConfig, AgentConfig, NodeClaim, "
+                "EC2NodeClass and NodeClass are",
                 name, version);
 }
 
@@ -148,14 +171,16 @@ static const struct known_kind *identify(struct nc_documents *d, const struct nc
     if (tree->type != NC_VALUE_MAP) {
         nc_auto_free char *is = nc_value_describe(tree);
 
-        nc_diag(d, true, tree->mark, "", "a document must be a map with apiVersion, kind and spec, not %s", is);
+        nc_diag(d, true, tree->mark, "",
+                "a document must be a map with apiVersion, kind and spec, not %s", is);
         return NULL;
     }
     if (!name || !api_version) {
         const char *key = name ? "apiVersion" : "kind";
         const struct nc_value *v = nc_value_get(tree, key);
 
-        nc_diag(d, true, v ? v->mark : tree->mark, "", v ? "\"%s\" must be a string" : "\"%s\" is missing", key);
+        nc_diag(d, true, v ? v->mark : tree->mark, "",
+                v ? "\"%s\" must be a string" : "\"%s\" is missing", key);
         return NULL;
     }
     for (size_t i = 0; i < NC_ARRAY_SIZE(known_kinds); i++)
@@ -166,12 +191,14 @@ static const struct known_kind *identify(struct nc_documents *d, const struct nc
 }
 
 /* "line L, column C: message" of a parser as a diagnostic, with the line as the whole has it. */
-static void diagnose(struct nc_documents *d, unsigned source, unsigned shift, const struct nc_err *e) {
+static void diagnose(struct nc_documents *d, unsigned source, unsigned shift,
+                     const struct nc_err *e) {
     struct nc_mark mark = {.source = source};
     const char *message = e->msg;
     int used = 0;
 
-    if (sscanf(message, "line %9u, column %9u: %n", &mark.line, &mark.column, &used) == 2 && used > 0) {
+    if (sscanf(message, "line %9u, column %9u: %n", &mark.line, &mark.column, &used) == 2
+        && used > 0) {
         message += used;
         shift_mark(&mark, shift);
     } else {
@@ -180,7 +207,8 @@ static void diagnose(struct nc_documents *d, unsigned source, unsigned shift, co
     nc_diag(d, true, mark, "", "%s", message);
 }
 
-/* What only shows when a well-formed NodeClaim is read: times, and the kubelet block inside an annotation. */
+/* What only shows when a well-formed NodeClaim is read: times, and the kubelet block inside an
+ * annotation. */
 static void check_claim(struct nc_documents *d, const struct nc_value *tree) {
     nc_cleanup(nc_claim_done) struct nc_claim claim = {0};
     struct nc_err e = NC_ERR_INIT;
@@ -191,7 +219,8 @@ static void check_claim(struct nc_documents *d, const struct nc_value *tree) {
         nc_schema_check(d, &nc_schema_kubelet_beta, claim.kubelet, "metadata.annotations");
 }
 
-static void check(struct nc_documents *d, const struct known_kind *kind, const struct nc_value *tree) {
+static void check(struct nc_documents *d, const struct known_kind *kind,
+                  const struct nc_value *tree) {
     const struct nc_value *taints = nc_value_path(tree, "spec.node.taints");
     size_t before = nc_documents_errors(d);
 
@@ -206,7 +235,8 @@ static void check(struct nc_documents *d, const struct known_kind *kind, const s
         nc_rules_taints(d, taints, NULL, "spec.node.taints", "");
 }
 
-static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree, unsigned shift, struct nc_err *err) {
+static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree, unsigned shift,
+                 struct nc_err *err) {
     const struct known_kind *kind = NULL;
     const struct nc_value *large = NULL;
     struct nc_document *doc = NULL;
@@ -215,14 +245,16 @@ static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree
     large = oversized(*tree);
     if (large) {
         nc_diag(d, true, large->mark, "", "%zu entries in one %s, at most %zu are taken", large->n,
-                large->type == NC_VALUE_MAP ? "map" : "list", large->type == NC_VALUE_MAP ? MAX_MEMBERS : MAX_ITEMS);
+                large->type == NC_VALUE_MAP ? "map" : "list",
+                large->type == NC_VALUE_MAP ? MAX_MEMBERS : MAX_ITEMS);
         return 0;
     }
     kind = identify(d, *tree);
     if (!kind)
         return 0;
     if (d->n_docs >= MAX_DOCUMENTS)
-        return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu documents", d->sources[source], MAX_DOCUMENTS);
+        return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu documents",
+                          d->sources[source], MAX_DOCUMENTS);
     check(d, kind, *tree);
     doc = nc_append(&d->docs, &d->n_docs);
     doc->kind = kind->is;
@@ -232,8 +264,8 @@ static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree
     return 0;
 }
 
-int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n, unsigned first_line,
-                     struct nc_err *err) {
+int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n,
+                     unsigned first_line, struct nc_err *err) {
     struct nc_err parse_error = NC_ERR_INIT;
     struct nc_value **trees = NULL;
     size_t n_trees = 0;
@@ -242,9 +274,11 @@ int nc_documents_add(struct nc_documents *d, const char *source, const char *dat
     int r = 0;
 
     if (d->n_sources >= MAX_SOURCES)
-        return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu sources", source, MAX_SOURCES);
+        return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu sources", source,
+                          MAX_SOURCES);
     if (n > MAX_BYTES)
-        return nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%s: %zu bytes, at most %zu are read", source, n, MAX_BYTES);
+        return nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%s: %zu bytes, at most %zu are read", source,
+                          n, MAX_BYTES);
     index = add_source(d, source);
     if (nc_yaml_parse(data, n, index, &trees, &n_trees, &parse_error) < 0) {
         diagnose(d, index, shift, &parse_error);
@@ -258,7 +292,8 @@ int nc_documents_add(struct nc_documents *d, const char *source, const char *dat
     return r;
 }
 
-int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data, size_t n, struct nc_err *err) {
+int nc_documents_add_userdata(struct nc_documents *d, const char *source, const char *data,
+                              size_t n, struct nc_err *err) {
     nc_cleanup(nc_userdata_done) struct nc_userdata u = NC_USERDATA_INIT;
     struct nc_err decode_error = NC_ERR_INIT;
     int r = nc_userdata_decode(data, n, &u, &decode_error);

@@ -1,7 +1,9 @@
 /*
- * Facts from the host: host.json of a recorded folder of facts, in and out, and the kubelet's version.
+ * Facts from the host: host.json of a recorded folder of facts, in and out, and the kubelet's
+ * version.
  *
- * The same keys are written that are read, so that what --save-facts recorded can be replayed anywhere.
+ * The same keys are written that are read, so that what --save-facts recorded can be replayed
+ * anywhere.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -45,8 +47,8 @@ int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_t
         text += strlen("Kubernetes ");
     if (*text == 'v')
         text++;
-    if (!small_number(&text, &major) || major != 1 || *text++ != '.' || !small_number(&text, &minor) || *text++ != '.' ||
-        !small_number(&text, &patch))
+    if (!small_number(&text, &major) || major != 1 || *text++ != '.' || !small_number(&text, &minor)
+        || *text++ != '.' || !small_number(&text, &patch))
         return -EINVAL;
     if (*text != '\0' && !strchr("-+\r\n \t", *text))
         return -EINVAL;
@@ -65,7 +67,8 @@ static bool is_set(const struct nc_value *v) {
     return v && v->type != NC_VALUE_NULL;
 }
 
-static int take_number(const struct nc_value *host, const char *key, int64_t *ret, struct nc_err *err) {
+static int take_number(const struct nc_value *host, const char *key, int64_t *ret,
+                       struct nc_err *err) {
     const struct nc_value *v = nc_value_get(host, key);
 
     if (!is_set(v))
@@ -95,8 +98,8 @@ static bool is_version(const char *s) {
     return nc_kubelet_version_parse(s, NULL, NULL) == 0;
 }
 
-static int take_string(const struct nc_value *host, const char *key, char **ret, bool (*shape)(const char *),
-                       const char *wanted, struct nc_err *err) {
+static int take_string(const struct nc_value *host, const char *key, char **ret,
+                       bool (*shape)(const char *), const char *wanted, struct nc_err *err) {
     const struct nc_value *v = nc_value_get(host, key);
     const char *text = nc_value_string(v);
 
@@ -148,8 +151,8 @@ static int take_host(struct nc_facts *f, const struct nc_value *host, struct nc_
     if (r >= 0)
         r = take_string(host, "hostname", &f->hostname, nc_shape_domain, "a host name", err);
     if (r >= 0)
-        r = take_string(host, "ecr_credential_provider_dir", &f->ecr_credential_provider_dir, nc_shape_absolute_path,
-                        "an absolute path", err);
+        r = take_string(host, "ecr_credential_provider_dir", &f->ecr_credential_provider_dir,
+                        nc_shape_absolute_path, "an absolute path", err);
     if (r >= 0)
         r = take_bool(host, "has_nvidia", &f->has_nvidia, err);
     if (r >= 0)
@@ -175,7 +178,8 @@ int nc_facts_take_host_json(struct nc_facts *f, const char *data, size_t n, stru
     int r = 0;
 
     if (n > MAX_HOST_JSON)
-        return nc_err_set(err, NC_ERR_CONFIG, EFBIG, "host.json: %zu bytes, at most %zu are allowed", n, MAX_HOST_JSON);
+        return nc_err_set(err, NC_ERR_CONFIG, EFBIG,
+                          "host.json: %zu bytes, at most %zu are allowed", n, MAX_HOST_JSON);
     r = nc_json_parse(data, n, &host, err);
     if (r < 0) {
         nc_err_wrap(err, "host.json");
@@ -183,7 +187,8 @@ int nc_facts_take_host_json(struct nc_facts *f, const char *data, size_t n, stru
     }
     if (host->type != NC_VALUE_MAP)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "host.json: must be an object");
-    taken.kubelet_version = taken.boot_id = taken.hostname = taken.ecr_credential_provider_dir = NULL;
+    taken.kubelet_version = taken.boot_id = taken.hostname = taken.ecr_credential_provider_dir =
+        NULL;
     taken.sysctls = NULL;
     taken.n_sysctls = 0;
     r = take_host(&taken, host, err);

@@ -1,8 +1,8 @@
 /*
  * Facts from IMDS: the table of questions, and one strict reader for each answer.
  *
- * An answer becomes a fact only if it has the shape that EC2 documents for it; anything else is a protocol error that
- * names the path, and changes nothing. Who asks, and when, is not known here.
+ * An answer becomes a fact only if it has the shape that EC2 documents for it; anything else is a
+ * protocol error that names the path, and changes nothing. Who asks, and when, is not known here.
  */
 #include "nc/facts.h"
 
@@ -14,7 +14,8 @@
 #include "nc/userdata.h"
 #include "shapes.h"
 
-/* User data may be twice EC2's limit here, so that too much of it is said in words by the decoder. */
+/* User data may be twice EC2's limit here, so that too much of it is said in words by the decoder.
+ */
 const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_IDENTITY] = {"/latest/dynamic/instance-identity/document", 1, true, (size_t)16 << 10},
     [NC_IMDS_MAC] = {"/latest/meta-data/mac", 1, true, 64},
@@ -27,15 +28,31 @@ const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_USER_DATA] = {"/latest/user-data", 1, false, 2 * NC_USERDATA_MAX_RAW},
     [NC_IMDS_ROLE] = {"/latest/meta-data/iam/security-credentials/", 1, false, 256},
     [NC_IMDS_IPV6S] = {"/latest/meta-data/network/interfaces/macs/%s/ipv6s", 2, false, 4096},
-    [NC_IMDS_CREDENTIALS] = {"/latest/meta-data/iam/security-credentials/%s", 2, false, (size_t)16 << 10},
+    [NC_IMDS_CREDENTIALS] = {"/latest/meta-data/iam/security-credentials/%s", 2, false,
+                             (size_t)16 << 10},
 };
 
 void nc_facts_done(struct nc_facts *f) {
-    char *owned[] = {f->instance_id,    f->instance_type,   f->region,          f->az,
-                     f->az_id,          f->image_id,        f->architecture,    f->account_id,
-                     f->mac,            f->local_ipv4,      f->ipv6,            f->local_hostname,
-                     f->domain,         f->partition,       f->role,            f->private_dns_name,
-                     f->kubelet_version, f->boot_id,        f->hostname,        f->ecr_credential_provider_dir};
+    char *owned[] = {f->instance_id,
+                     f->instance_type,
+                     f->region,
+                     f->az,
+                     f->az_id,
+                     f->image_id,
+                     f->architecture,
+                     f->account_id,
+                     f->mac,
+                     f->local_ipv4,
+                     f->ipv6,
+                     f->local_hostname,
+                     f->domain,
+                     f->partition,
+                     f->role,
+                     f->private_dns_name,
+                     f->kubelet_version,
+                     f->boot_id,
+                     f->hostname,
+                     f->ecr_credential_provider_dir};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
         free(owned[i]);
@@ -59,8 +76,8 @@ const char *nc_life_cycle_name(enum nc_life_cycle l) {
     return "unknown";
 }
 
-/* The text of an answer without the white space around it, cut to its first word where only that one counts.
- * NULL: not text, or nothing left. */
+/* The text of an answer without the white space around it, cut to its first word where only that
+ * one counts. NULL: not text, or nothing left. */
 static char *answer_text(const char *body, size_t n, bool first_word) {
     nc_auto_free char *text = NULL;
 
@@ -73,16 +90,19 @@ static char *answer_text(const char *body, size_t n, bool first_word) {
     return text[0] ? nc_steal(&text) : NULL;
 }
 
-static int refuse(enum nc_imds_item item, const char *body, size_t n, const char *wanted, struct nc_err *err) {
+static int refuse(enum nc_imds_item item, const char *body, size_t n, const char *wanted,
+                  struct nc_err *err) {
     nc_auto_free char *quoted = nc_quote(body, n);
 
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s is not %s", nc_imds_questions[item].path, quoted, wanted);
+    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s is not %s",
+                      nc_imds_questions[item].path, quoted, wanted);
 }
 
 /* Takes a one-line answer into *field if it has its shape. */
-static int take_text(char **field, enum nc_imds_item item, const char *body, size_t n, bool (*shape)(const char *),
-                     const char *wanted, struct nc_err *err) {
-    bool first_word = item == NC_IMDS_LOCAL_HOSTNAME || item == NC_IMDS_IPV6S || item == NC_IMDS_ROLE;
+static int take_text(char **field, enum nc_imds_item item, const char *body, size_t n,
+                     bool (*shape)(const char *), const char *wanted, struct nc_err *err) {
+    bool first_word =
+        item == NC_IMDS_LOCAL_HOSTNAME || item == NC_IMDS_IPV6S || item == NC_IMDS_ROLE;
     nc_auto_free char *text = answer_text(body, n, first_word);
 
     if (!text || !shape(text))
@@ -103,7 +123,8 @@ static bool is_life_cycle(const char *s) {
 /* A life cycle that is newer than this program is well-formed, and unknown. */
 static int take_life_cycle(struct nc_facts *f, const char *body, size_t n, struct nc_err *err) {
     nc_auto_free char *text = NULL;
-    int r = take_text(&text, NC_IMDS_LIFE_CYCLE, body, n, is_life_cycle, "an instance life cycle", err);
+    int r =
+        take_text(&text, NC_IMDS_LIFE_CYCLE, body, n, is_life_cycle, "an instance life cycle", err);
 
     if (r < 0)
         return r;
@@ -122,8 +143,8 @@ struct identity_field {
 };
 
 static bool is_architecture(const char *s) {
-    return nc_streq(s, "x86_64") || nc_streq(s, "arm64") || nc_streq(s, "i386") || nc_streq(s, "x86_64_mac") ||
-           nc_streq(s, "arm64_mac");
+    return nc_streq(s, "x86_64") || nc_streq(s, "arm64") || nc_streq(s, "i386")
+           || nc_streq(s, "x86_64_mac") || nc_streq(s, "arm64_mac");
 }
 
 enum { ID, TYPE, REGION, ZONE, IMAGE, ARCHITECTURE, ACCOUNT, IDENTITY_MAX };
@@ -139,8 +160,8 @@ static const struct identity_field identity_fields[IDENTITY_MAX] = {
 };
 
 /* One field of the identity document; EC2 writes null where it has nothing to say. */
-static int identity_text(const struct nc_value *document, const struct identity_field *field, char **ret,
-                         struct nc_err *err) {
+static int identity_text(const struct nc_value *document, const struct identity_field *field,
+                         char **ret, struct nc_err *err) {
     const char *path = nc_imds_questions[NC_IMDS_IDENTITY].path;
     const struct nc_value *v = nc_value_get(document, field->key);
     const char *text = nc_value_string(v);
@@ -150,9 +171,11 @@ static int identity_text(const struct nc_value *document, const struct identity_
     if (!v)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: no \"%s\" in it", path, field->key);
     if (!text || !field->shape(text)) {
-        nc_auto_free char *quoted = text ? nc_quote(text, strlen(text)) : nc_strdup("a value that is no string");
+        nc_auto_free char *quoted =
+            text ? nc_quote(text, strlen(text)) : nc_strdup("a value that is no string");
 
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s: %s is not %s", path, field->key, quoted, field->wanted);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s: %s is not %s", path, field->key,
+                          quoted, field->wanted);
     }
     *ret = nc_strdup(text);
     return 0;
@@ -175,7 +198,8 @@ static int take_identity(struct nc_facts *f, const char *body, size_t n, struct 
     for (size_t i = 0; r >= 0 && i < IDENTITY_MAX; i++)
         r = identity_text(document, &identity_fields[i], &texts[i], err);
     if (r >= 0 && !nc_starts_with(texts[ZONE], texts[REGION]))
-        r = nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: zone %s is not in region %s", path, texts[ZONE], texts[REGION]);
+        r = nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: zone %s is not in region %s", path,
+                       texts[ZONE], texts[REGION]);
     for (size_t i = 0; i < IDENTITY_MAX; i++) {
         if (r < 0) {
             free(texts[i]);
@@ -187,7 +211,8 @@ static int take_identity(struct nc_facts *f, const char *body, size_t n, struct 
     return r < 0 ? r : 0;
 }
 
-int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n, struct nc_err *err) {
+int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
+                       struct nc_err *err) {
     if (item >= _NC_IMDS_ITEM_MAX)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "no such question to IMDS: %d", (int)item);
     if (n > nc_imds_questions[item].max)
@@ -203,15 +228,19 @@ int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *b
     case NC_IMDS_LOCAL_HOSTNAME:
         return take_text(&f->local_hostname, item, body, n, nc_shape_domain, "a host name", err);
     case NC_IMDS_AZ_ID:
-        return take_text(&f->az_id, item, body, n, nc_shape_zone_id, "an availability zone id such as usw2-az1", err);
+        return take_text(&f->az_id, item, body, n, nc_shape_zone_id,
+                         "an availability zone id such as usw2-az1", err);
     case NC_IMDS_LIFE_CYCLE:
         return take_life_cycle(f, body, n, err);
     case NC_IMDS_DOMAIN:
-        return take_text(&f->domain, item, body, n, nc_shape_domain, "a domain such as amazonaws.com", err);
+        return take_text(&f->domain, item, body, n, nc_shape_domain,
+                         "a domain such as amazonaws.com", err);
     case NC_IMDS_PARTITION:
-        return take_text(&f->partition, item, body, n, is_partition, "a partition such as aws", err);
+        return take_text(&f->partition, item, body, n, is_partition, "a partition such as aws",
+                         err);
     case NC_IMDS_ROLE:
-        return take_text(&f->role, item, body, n, nc_shape_role_name, "the name of an IAM role", err);
+        return take_text(&f->role, item, body, n, nc_shape_role_name, "the name of an IAM role",
+                         err);
     case NC_IMDS_IPV6S:
         return take_text(&f->ipv6, item, body, n, nc_shape_ipv6, "a list of IPv6 addresses", err);
     case NC_IMDS_USER_DATA:
@@ -219,5 +248,6 @@ int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *b
     case _NC_IMDS_ITEM_MAX:
         break;
     }
-    return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: this answer is not a fact", nc_imds_questions[item].path);
+    return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: this answer is not a fact",
+                      nc_imds_questions[item].path);
 }

@@ -1,6 +1,6 @@
 /*
- * MIME framing: see mime.h. Written against RFC 2045 and 2046, and lenient where Go's mime/multipart is, because that is
- * what nodeadm reads with.
+ * MIME framing: see mime.h. Written against RFC 2045 and 2046, and lenient where Go's
+ * mime/multipart is, because that is what nodeadm reads with.
  */
 #include "mime.h"
 
@@ -17,8 +17,8 @@ void nc_mime_header_done(struct nc_mime_header *h) {
 }
 
 static bool is_token(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
+           || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 static void lower(char *s) {
@@ -51,7 +51,8 @@ static bool name_is(const char *line, size_t n, const char *name) {
     return n == strlen(name) && strncasecmp(line, name, n) == 0;
 }
 
-/* One parameter "name=value" at *p, quoted or not. Returns its value (owned) if it is `wanted`, and moves *p behind it. */
+/* One parameter "name=value" at *p, quoted or not. Returns its value (owned) if it is `wanted`, and
+ * moves *p behind it. */
 static char *parameter(const char **p, const char *wanted) {
     nc_cleanup(nc_buf_done) struct nc_buf value = NC_BUF_INIT;
     const char *name = *p + strspn(*p, "; \t");
@@ -95,7 +96,8 @@ static bool is_media_type(const char *s) {
 }
 
 /* "multipart/mixed; boundary=…" into type and boundary. */
-static int content_type(const char *value, unsigned line, struct nc_mime_header *h, struct nc_err *err) {
+static int content_type(const char *value, unsigned line, struct nc_mime_header *h,
+                        struct nc_err *err) {
     nc_auto_free char *type = nc_strndup(value, strcspn(value, ";"));
     const char *p = value + strlen(type);
 
@@ -104,7 +106,8 @@ static int content_type(const char *value, unsigned line, struct nc_mime_header 
     if (!is_media_type(type)) {
         nc_auto_free char *quoted = nc_quote(value, strlen(value));
 
-        return nc_err_set(err, NC_ERR_CONFIG, EBADMSG, "line %u: Content-Type: %s is not a media type", line, quoted);
+        return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
+                          "line %u: Content-Type: %s is not a media type", line, quoted);
     }
     free(h->type);
     h->type = nc_steal(&type);
@@ -114,7 +117,8 @@ static int content_type(const char *value, unsigned line, struct nc_mime_header 
 }
 
 /* One header, its folded lines joined. Only the first of several equal ones counts, as in Go. */
-static int take_header(const char *header, size_t name_n, unsigned line, struct nc_mime_header *h, struct nc_err *err) {
+static int take_header(const char *header, size_t name_n, unsigned line, struct nc_mime_header *h,
+                       struct nc_err *err) {
     nc_auto_free char *value = nc_strdup(header + name_n + 1);
 
     nc_trim(value);
@@ -134,13 +138,14 @@ static int take_header(const char *header, size_t name_n, unsigned line, struct 
 static int bad_line(const char *text, size_t n, unsigned line, struct nc_err *err) {
     nc_auto_free char *quoted = nc_quote(text, n);
 
-    return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
-                      "line %u: %s is not a MIME header line (an empty line must stand between header and body)", line,
-                      quoted);
+    return nc_err_set(
+        err, NC_ERR_CONFIG, EBADMSG,
+        "line %u: %s is not a MIME header line (an empty line must stand between header and body)",
+        line, quoted);
 }
 
-int nc_mime_header_parse(const char *data, size_t n, bool strict, unsigned first_line, struct nc_mime_header *ret,
-                         struct nc_err *err) {
+int nc_mime_header_parse(const char *data, size_t n, bool strict, unsigned first_line,
+                         struct nc_mime_header *ret, struct nc_err *err) {
     nc_cleanup(nc_mime_header_done) struct nc_mime_header h = {.is_open = true};
     size_t at = 0;
 
@@ -230,7 +235,8 @@ static enum delimiter skip_to_delimiter(struct nc_mime_cursor *c, size_t *ret_en
     return NOT_ONE;
 }
 
-int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsigned *ret_line, struct nc_err *err) {
+int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsigned *ret_line,
+                 struct nc_err *err) {
     nc_auto_free char *quoted = nc_quote(c->boundary, strlen(c->boundary));
     size_t start = 0;
     size_t end = 0;
@@ -254,7 +260,9 @@ int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsi
         c->is_closed = true;
         if (c->parts > 0 && is_blank(c->data + start, c->n - start))
             return 0;
-        return nc_err_set(err, NC_ERR_CONFIG, EBADMSG, "cut off in part %u, which begins at line %u: the closing line of boundary %s is missing",
+        return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
+                          "cut off in part %u, which begins at line %u: the closing line of "
+                          "boundary %s is missing",
                           c->parts + 1, line, quoted);
     }
     c->is_closed = d == CLOSING;
@@ -312,8 +320,8 @@ static int quoted_printable(const char *data, size_t n, struct nc_buf *out) {
 }
 
 int nc_mime_transfer_decode(const char *encoding, const char *data, size_t n, struct nc_buf *out) {
-    if (nc_streq(encoding, "") || nc_streq(encoding, "7bit") || nc_streq(encoding, "8bit") ||
-        nc_streq(encoding, "binary"))
+    if (nc_streq(encoding, "") || nc_streq(encoding, "7bit") || nc_streq(encoding, "8bit")
+        || nc_streq(encoding, "binary"))
         return nc_buf_add(out, data, n);
     if (nc_streq(encoding, "base64"))
         return nc_base64_decode(data, n, out);

@@ -1,8 +1,8 @@
 /*
  * The part of MIME that user data needs: headers, multipart framing, transfer encodings.
  *
- * Works on slices of one buffer and copies only header values. Both line ends (LF, CRLF) are taken everywhere. What the
- * parts mean is not known here.
+ * Works on slices of one buffer and copies only header values. Both line ends (LF, CRLF) are taken
+ * everywhere. What the parts mean is not known here.
  */
 #ifndef NC_CORE_MIME_H
 #define NC_CORE_MIME_H
@@ -13,7 +13,8 @@
 #include "nc/err.h"
 #include "nc/mem.h"
 
-#define NC_MIME_MAX_BOUNDARY ((size_t)256) /* RFC 2046 allows 70; Go's reader, and so nodeadm, takes any */
+#define NC_MIME_MAX_BOUNDARY                                                                       \
+    ((size_t)256) /* RFC 2046 allows 70; Go's reader, and so nodeadm, takes any */
 
 struct nc_mime_header {
     bool is_mime;   /* there was a Content-Type or MIME-Version line */
@@ -25,14 +26,16 @@ struct nc_mime_header {
     unsigned lines; /* lines before it */
 };
 
-#define NC_MIME_HEADER_INIT {0}
+#define NC_MIME_HEADER_INIT                                                                        \
+    { 0 }
 void nc_mime_header_done(struct nc_mime_header *h);
 
-/* Reads the header at the start of data. A line that is no header line ends the attempt: is_mime stays false where none of
- * the lines before it was one of MIME's, otherwise it is NC_ERR_CONFIG with its line number (first_line is the number of
- * the data's first line). strict: any such line is an error, as in a part, where nothing but a header may come. */
-int nc_mime_header_parse(const char *data, size_t n, bool strict, unsigned first_line, struct nc_mime_header *ret,
-                         struct nc_err *err);
+/* Reads the header at the start of data. A line that is no header line ends the attempt: is_mime
+ * stays false where none of the lines before it was one of MIME's, otherwise it is NC_ERR_CONFIG
+ * with its line number (first_line is the number of the data's first line). strict: any such line
+ * is an error, as in a part, where nothing but a header may come. */
+int nc_mime_header_parse(const char *data, size_t n, bool strict, unsigned first_line,
+                         struct nc_mime_header *ret, struct nc_err *err);
 
 /* Walks over the parts of a multipart body. data and boundary are borrowed. */
 struct nc_mime_cursor {
@@ -46,12 +49,14 @@ struct nc_mime_cursor {
     unsigned parts;
 };
 
-/* 1: a part, header included, as a slice of data, and the line it begins on. 0: no more. NC_ERR_CONFIG: no delimiter, or
- * the data ends inside a part. A last delimiter without its closing dashes ends the list if nothing follows it, as in Go. */
-int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsigned *ret_line, struct nc_err *err);
+/* 1: a part, header included, as a slice of data, and the line it begins on. 0: no more.
+ * NC_ERR_CONFIG: no delimiter, or the data ends inside a part. A last delimiter without its closing
+ * dashes ends the list if nothing follows it, as in Go. */
+int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsigned *ret_line,
+                 struct nc_err *err);
 
-/* "", 7bit, 8bit, binary: copied; base64, quoted-printable: decoded. -ENOTSUP: another encoding; -EINVAL: broken; -EFBIG:
- * beyond the buffer's cap. */
+/* "", 7bit, 8bit, binary: copied; base64, quoted-printable: decoded. -ENOTSUP: another encoding;
+ * -EINVAL: broken; -EFBIG: beyond the buffer's cap. */
 int nc_mime_transfer_decode(const char *encoding, const char *data, size_t n, struct nc_buf *out);
 
 #endif

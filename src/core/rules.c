@@ -1,5 +1,6 @@
 /*
- * Rules across fields: see rules.h. Values of a wrong type were reported by the schema and are passed over here.
+ * Rules across fields: see rules.h. Values of a wrong type were reported by the schema and are
+ * passed over here.
  */
 #include "rules.h"
 
@@ -72,16 +73,18 @@ static void check_key(struct nc_documents *d, const struct nc_value *v, const ch
         return;
     }
     if (nc_streq(key, "kubernetes.io/hostname"))
-        nc_diag(d, false, v->mark, path, "kubernetes.io/hostname cannot be required of a node that does not exist yet");
+        nc_diag(d, false, v->mark, path,
+                "kubernetes.io/hostname cannot be required of a node that does not exist yet");
     name = below_domain(key, "karpenter.sh");
     if (name && !nc_streq(name, "capacity-type") && !nc_streq(name, "nodepool"))
-        nc_diag(d, false, v->mark, path, "of karpenter.sh only capacity-type and nodepool may be required");
+        nc_diag(d, false, v->mark, path,
+                "of karpenter.sh only capacity-type and nodepool may be required");
     name = below_domain(key, "karpenter.k8s.aws");
     if (name && !is_in(aws_keys, name)) {
         const char *near = nc_nearest(name, aws_keys);
 
-        nc_diag(d, false, v->mark, path, "not a label that karpenter.k8s.aws knows%s%s%s", near ? ", did you mean \"" : "",
-                near ? near : "", near ? "\"?" : "");
+        nc_diag(d, false, v->mark, path, "not a label that karpenter.k8s.aws knows%s%s%s",
+                near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
 }
 
@@ -112,8 +115,8 @@ static void check_requirement(struct nc_documents *d, const struct nc_value *r, 
     if ((nc_streq(name, "Exists") || nc_streq(name, "DoesNotExist")) && n > 0)
         nc_diag(d, true, op->mark, values_path, "operator %s takes no values", name);
     if ((name[0] == 'G' || name[0] == 'L') && (n != 1 || !is_count(values->items[0])))
-        nc_diag(d, true, op->mark, values_path, "operator %s needs exactly one value, an integer that is not negative",
-                name);
+        nc_diag(d, true, op->mark, values_path,
+                "operator %s needs exactly one value, an integer that is not negative", name);
     if (min && min->type == NC_VALUE_INT && nc_streq(name, "In") && n < (uint64_t)min->integer)
         nc_diag(d, false, min->mark, path, "minValues asks for %lld values, only %zu are listed",
                 (long long)min->integer, n);
@@ -123,7 +126,8 @@ static void check_requirements(struct nc_documents *d, const struct nc_value *li
     if (!list || list->type != NC_VALUE_LIST)
         return;
     if (list->n > 100)
-        nc_diag(d, false, list->mark, "spec.requirements", "%zu requirements, Karpenter allows 100", list->n);
+        nc_diag(d, false, list->mark, "spec.requirements", "%zu requirements, Karpenter allows 100",
+                list->n);
     for (size_t i = 0; i < list->n; i++) {
         nc_auto_free char *path = nc_asprintf("spec.requirements[%zu]", i);
 
@@ -134,22 +138,23 @@ static void check_requirements(struct nc_documents *d, const struct nc_value *li
 static bool is_same_taint(const struct nc_value *a, const struct nc_value *b) {
     const char *key = nc_value_get_string(a, "key");
 
-    return key && nc_streq(key, nc_value_get_string(b, "key")) &&
-           nc_streq(nc_value_get_string(a, "effect"), nc_value_get_string(b, "effect"));
+    return key && nc_streq(key, nc_value_get_string(b, "key"))
+           && nc_streq(nc_value_get_string(a, "effect"), nc_value_get_string(b, "effect"));
 }
 
 static size_t items_of(const struct nc_value *list) {
     return list && list->type == NC_VALUE_LIST ? list->n : 0;
 }
 
-void nc_rules_taints(struct nc_documents *d, const struct nc_value *taints, const struct nc_value *other,
-                     const char *path, const char *other_path) {
+void nc_rules_taints(struct nc_documents *d, const struct nc_value *taints,
+                     const struct nc_value *other, const char *path, const char *other_path) {
     size_t n = items_of(taints);
     size_t all = n + items_of(other);
 
     /* A node with more taints than this is no node; the comparison below is quadratic. */
     if (all > 256) {
-        nc_diag(d, true, n > 256 ? taints->mark : other->mark, path, "%zu taints, at most 256 are taken", all);
+        nc_diag(d, true, n > 256 ? taints->mark : other->mark, path,
+                "%zu taints, at most 256 are taken", all);
         return;
     }
     for (size_t i = 0; i < all; i++) {
@@ -162,8 +167,8 @@ void nc_rules_taints(struct nc_documents *d, const struct nc_value *taints, cons
             if (!is_same_taint(t, before))
                 continue;
             where = nc_asprintf("%s[%zu]", i < n ? path : other_path, i < n ? i : i - n);
-            nc_diag(d, true, t->mark, where, "taint %s:%s is there twice", nc_value_get_string(t, "key"),
-                    nc_value_get_string(t, "effect"));
+            nc_diag(d, true, t->mark, where, "taint %s:%s is there twice",
+                    nc_value_get_string(t, "key"), nc_value_get_string(t, "effect"));
             break;
         }
     }
@@ -180,13 +185,15 @@ static void check_quantities(struct nc_documents *d, const struct nc_value *map,
         int64_t whole = 0;
 
         if (nc_quantity_of(v, &milli, &whole) == -EINVAL)
-            nc_diag(d, true, v->mark, path, "%s must be a quantity such as \"1\" or \"1Gi\", not %s", quoted, is);
+            nc_diag(d, true, v->mark, path,
+                    "%s must be a quantity such as \"1\" or \"1Gi\", not %s", quoted, is);
     }
 }
 
 void nc_rules_node_claim(struct nc_documents *d, const struct nc_value *claim) {
     check_requirements(d, nc_value_path(claim, "spec.requirements"));
-    nc_rules_taints(d, nc_value_path(claim, "spec.taints"), nc_value_path(claim, "spec.startupTaints"), "spec.taints",
+    nc_rules_taints(d, nc_value_path(claim, "spec.taints"),
+                    nc_value_path(claim, "spec.startupTaints"), "spec.taints",
                     "spec.startupTaints");
     check_quantities(d, nc_value_path(claim, "spec.resources.requests"), "spec.resources.requests");
     check_quantities(d, nc_value_path(claim, "status.capacity"), "status.capacity");
@@ -194,14 +201,17 @@ void nc_rules_node_claim(struct nc_documents *d, const struct nc_value *claim) {
 }
 
 static void check_tags(struct nc_documents *d, const struct nc_value *tags) {
-    static const char *const reserved[] = {"eks:eks-cluster-name", "karpenter.sh/nodepool", "karpenter.sh/nodeclaim",
+    static const char *const reserved[] = {"eks:eks-cluster-name", "karpenter.sh/nodepool",
+                                           "karpenter.sh/nodeclaim",
                                            "karpenter.k8s.aws/ec2nodeclass", NULL};
 
     if (!tags || tags->type != NC_VALUE_MAP)
         return;
     for (size_t i = 0; i < tags->n; i++)
-        if (is_in(reserved, tags->members[i].key) || nc_starts_with(tags->members[i].key, "kubernetes.io/cluster"))
-            nc_diag(d, false, tags->members[i].mark, "spec.tags", "tag %.80s is Karpenter's own", tags->members[i].key);
+        if (is_in(reserved, tags->members[i].key)
+            || nc_starts_with(tags->members[i].key, "kubernetes.io/cluster"))
+            nc_diag(d, false, tags->members[i].mark, "spec.tags", "tag %.80s is Karpenter's own",
+                    tags->members[i].key);
 }
 
 static void check_root_volumes(struct nc_documents *d, const struct nc_value *mappings) {
@@ -213,11 +223,13 @@ static void check_root_volumes(struct nc_documents *d, const struct nc_value *ma
         roots += root && root->type == NC_VALUE_BOOL && root->boolean;
     }
     if (roots > 1)
-        nc_diag(d, false, mappings->mark, "spec.blockDeviceMappings", "%zu root volumes, there is one", roots);
+        nc_diag(d, false, mappings->mark, "spec.blockDeviceMappings",
+                "%zu root volumes, there is one", roots);
 }
 
 /* An alias "al2023@latest" goes with amiFamily AL2023 or Custom. */
-static void check_family(struct nc_documents *d, const struct nc_value *family, const struct nc_value *terms) {
+static void check_family(struct nc_documents *d, const struct nc_value *family,
+                         const struct nc_value *terms) {
     for (size_t i = 0; family && i < items_of(terms); i++) {
         const char *alias = nc_value_get_string(terms->items[i], "alias");
         size_t n = alias ? strcspn(alias, "@") : 0;
@@ -225,7 +237,8 @@ static void check_family(struct nc_documents *d, const struct nc_value *family, 
         if (n == 0 || nc_streq(family->text, "Custom") || nc_streq(family->text, ""))
             continue;
         if (strlen(family->text) != n || strncasecmp(family->text, alias, n) != 0)
-            nc_diag(d, false, family->mark, "spec.amiFamily", "%.40s does not go with alias %.40s", family->text, alias);
+            nc_diag(d, false, family->mark, "spec.amiFamily", "%.40s does not go with alias %.40s",
+                    family->text, alias);
     }
 }
 
@@ -235,12 +248,14 @@ void nc_rules_node_class(struct nc_documents *d, const struct nc_value *node_cla
     const struct nc_value *taints = nc_value_path(spec, "kubelet.registerWithTaints");
 
     if (taints)
-        nc_diag(d, false, taints->mark, "spec.kubelet.registerWithTaints", "Karpenter sets this itself");
+        nc_diag(d, false, taints->mark, "spec.kubelet.registerWithTaints",
+                "Karpenter sets this itself");
     if (!nc_streq(nc_value_get_string(node_class, "kind"), "EC2NodeClass"))
         return;
     if (nc_value_get(spec, "role") && nc_value_get(spec, "instanceProfile"))
         nc_diag(d, false, spec->mark, "spec", "role and instanceProfile exclude each other");
     check_tags(d, nc_value_get(spec, "tags"));
     check_root_volumes(d, nc_value_get(spec, "blockDeviceMappings"));
-    check_family(d, nc_value_string(family) ? family : NULL, nc_value_get(spec, "amiSelectorTerms"));
+    check_family(d, nc_value_string(family) ? family : NULL,
+                 nc_value_get(spec, "amiSelectorTerms"));
 }

@@ -1,24 +1,27 @@
 /*
- * Schemas of the objects of Karpenter that a node may be handed: NodeClaim v1 and v1beta1, and a NodeClass of any group.
+ * Schemas of the objects of Karpenter that a node may be handed: NodeClaim v1 and v1beta1, and a
+ * NodeClass of any group.
  *
- * Source: the CRDs of Karpenter 1.0 to 1.13. A NodeClass is open: but for its kubelet block it is the controller's business.
- * What was written by hand is read forgivingly where YAML makes it easy to err (numbers as requirement values).
+ * Source: the CRDs of Karpenter 1.0 to 1.13. A NodeClass is open: but for its kubelet block it is
+ * the controller's business. What was written by hand is read forgivingly where YAML makes it easy
+ * to err (numbers as requirement values).
  */
 #include "schema.h"
 
-#include "shapes.h"
 #include "nc/str.h"
+#include "shapes.h"
 
-#define F(n, t) \
+#define F(n, t)                                                                                    \
     { .name = (n), .type = NC_FIELD_##t }
-#define REQUIRED(n, t) \
+#define REQUIRED(n, t)                                                                             \
     { .name = (n), .type = NC_FIELD_##t, .flags = NC_FIELD_REQUIRED }
-#define OBJECT(n, s) \
+#define OBJECT(n, s)                                                                               \
     { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
-#define OBJECTS(n, s) \
+#define OBJECTS(n, s)                                                                              \
     { .name = (n), .type = NC_FIELD_OBJECTS, .object = &(s) }
 
-static const char *const operators[] = {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte", NULL};
+static const char *const operators[] = {"In",  "NotIn", "Exists", "DoesNotExist", "Gt", "Lt",
+                                        "Gte", "Lte",   NULL};
 
 static bool is_group(const char *s) {
     return nc_shape_domain(s);
@@ -28,7 +31,8 @@ static bool is_group(const char *s) {
 static bool is_claim_duration(const char *s) {
     uint64_t usec = 0;
 
-    return s[strspn(s, "0123456789hms")] == '\0' && !strstr(s, "ms") && nc_duration_parse(s, &usec) == 0;
+    return s[strspn(s, "0123456789hms")] == '\0' && !strstr(s, "ms")
+           && nc_duration_parse(s, &usec) == 0;
 }
 
 static bool is_expiry(const char *s) {
@@ -66,22 +70,31 @@ static const struct nc_field requirement_fields[] = {
 };
 static const struct nc_schema requirement = NC_SCHEMA("a requirement", requirement_fields);
 
-/* Resources are named by anybody: keys are free, values are quantities, written as a string or a number. */
+/* Resources are named by anybody: keys are free, values are quantities, written as a string or a
+ * number. */
 static const struct nc_field resources_fields[] = {F("requests", MAP)};
 static const struct nc_schema resources = NC_SCHEMA("spec.resources", resources_fields);
 
 static const struct nc_field class_ref_fields[] = {
-    {.name = "group", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED, .check = is_group, .wanted = "an API group such as karpenter.k8s.aws"},
+    {.name = "group",
+     .type = NC_FIELD_STRING,
+     .flags = NC_FIELD_REQUIRED,
+     .check = is_group,
+     .wanted = "an API group such as karpenter.k8s.aws"},
     REQUIRED("kind", STRING),
     REQUIRED("name", STRING),
 };
 static const struct nc_schema class_ref = NC_SCHEMA("nodeClassRef", class_ref_fields);
-static const struct nc_field class_ref_beta_fields[] = {F("apiVersion", STRING), F("kind", STRING), REQUIRED("name", STRING)};
-static const struct nc_schema class_ref_beta = NC_SCHEMA("nodeClassRef of v1beta1", class_ref_beta_fields);
+static const struct nc_field class_ref_beta_fields[] = {F("apiVersion", STRING), F("kind", STRING),
+                                                        REQUIRED("name", STRING)};
+static const struct nc_schema class_ref_beta =
+    NC_SCHEMA("nodeClassRef of v1beta1", class_ref_beta_fields);
 
 static const struct nc_field status_fields[] = {
-    F("nodeName", STRING),   F("providerID", STRING), F("imageID", STRING),          F("capacity", MAP),
-    F("allocatable", MAP),   F("conditions", ANY),    F("lastPodEventTime", STRING),
+    F("nodeName", STRING),         F("providerID", STRING),
+    F("imageID", STRING),          F("capacity", MAP),
+    F("allocatable", MAP),         F("conditions", ANY),
+    F("lastPodEventTime", STRING),
 };
 static const struct nc_schema status = NC_SCHEMA("status", status_fields);
 
@@ -90,7 +103,10 @@ static const struct nc_field claim_spec_fields[] = {
     OBJECT("resources", resources),
     OBJECTS("taints", nc_schema_taint),
     OBJECTS("startupTaints", nc_schema_taint),
-    {.name = "nodeClassRef", .type = NC_FIELD_OBJECT, .object = &class_ref, .flags = NC_FIELD_REQUIRED},
+    {.name = "nodeClassRef",
+     .type = NC_FIELD_OBJECT,
+     .object = &class_ref,
+     .flags = NC_FIELD_REQUIRED},
     {.name = "terminationGracePeriod",
      .type = NC_FIELD_STRING,
      .check = is_claim_duration,
@@ -107,14 +123,21 @@ static const struct nc_field claim_spec_beta_fields[] = {
     OBJECT("resources", resources),
     OBJECTS("taints", nc_schema_taint),
     OBJECTS("startupTaints", nc_schema_taint),
-    {.name = "nodeClassRef", .type = NC_FIELD_OBJECT, .object = &class_ref_beta, .flags = NC_FIELD_REQUIRED},
+    {.name = "nodeClassRef",
+     .type = NC_FIELD_OBJECT,
+     .object = &class_ref_beta,
+     .flags = NC_FIELD_REQUIRED},
     OBJECT("kubelet", nc_schema_kubelet_beta),
 };
-static const struct nc_schema claim_spec_beta = NC_SCHEMA("NodeClaim's spec (v1beta1)", claim_spec_beta_fields);
+static const struct nc_schema claim_spec_beta =
+    NC_SCHEMA("NodeClaim's spec (v1beta1)", claim_spec_beta_fields);
 
-#define OBJECT_FIELDS(spec_schema) \
-    F("apiVersion", STRING), F("kind", STRING), OBJECT("metadata", nc_schema_metadata), \
-        {.name = "spec", .type = NC_FIELD_OBJECT, .object = &(spec_schema), .flags = NC_FIELD_REQUIRED}, \
+#define OBJECT_FIELDS(spec_schema)                                                                 \
+    F("apiVersion", STRING), F("kind", STRING), OBJECT("metadata", nc_schema_metadata),            \
+        {.name = "spec",                                                                           \
+         .type = NC_FIELD_OBJECT,                                                                  \
+         .object = &(spec_schema),                                                                 \
+         .flags = NC_FIELD_REQUIRED},                                                              \
         OBJECT("status", status)
 
 static const struct nc_field claim_fields[] = {OBJECT_FIELDS(claim_spec)};
@@ -133,10 +156,12 @@ static const struct nc_field class_spec_fields[] = {
     F("blockDeviceMappings", ANY),
     F("amiSelectorTerms", ANY),
 };
-static const struct nc_schema class_spec = {
-    .name = "NodeClass's spec", .fields = class_spec_fields, .n = NC_ARRAY_SIZE(class_spec_fields), .is_open = true};
+static const struct nc_schema class_spec = {.name = "NodeClass's spec",
+                                            .fields = class_spec_fields,
+                                            .n = NC_ARRAY_SIZE(class_spec_fields),
+                                            .is_open = true};
 static const struct nc_field class_fields[] = {
-    F("apiVersion", STRING), F("kind", STRING), OBJECT("metadata", nc_schema_metadata), OBJECT("spec", class_spec),
-    F("status", ANY),
+    F("apiVersion", STRING),    F("kind", STRING), OBJECT("metadata", nc_schema_metadata),
+    OBJECT("spec", class_spec), F("status", ANY),
 };
 const struct nc_schema nc_schema_node_class = NC_SCHEMA("NodeClass", class_fields);

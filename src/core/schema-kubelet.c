@@ -1,24 +1,25 @@
 /*
- * Schema of KubeletConfiguration (kubelet.config.k8s.io/v1beta1), and of the twelve fields of it that a v1beta1 NodeClaim
- * may carry.
+ * Schema of KubeletConfiguration (kubelet.config.k8s.io/v1beta1), and of the twelve fields of it
+ * that a v1beta1 NodeClaim may carry.
  *
- * Source: k8s.io/kubelet config/v1beta1/types.go up to Kubernetes 1.37; a field that one kubelet has and another has not is
- * known here. Unknown fields pass through with a warning, because kubelet only warns of them too; a wrong type is an error,
- * because kubelet refuses to start on it. Rules across fields belong to the plan, which knows the final values.
+ * Source: k8s.io/kubelet config/v1beta1/types.go up to Kubernetes 1.37; a field that one kubelet
+ * has and another has not is known here. Unknown fields pass through with a warning, because
+ * kubelet only warns of them too; a wrong type is an error, because kubelet refuses to start on it.
+ * Rules across fields belong to the plan, which knows the final values.
  */
 #include "schema.h"
 
 #include "shapes.h"
 
-#define F(n, t) \
+#define F(n, t)                                                                                    \
     { .name = (n), .type = NC_FIELD_##t }
-#define ONE_OF(n, list) \
+#define ONE_OF(n, list)                                                                            \
     { .name = (n), .type = NC_FIELD_STRING, .allowed = (list) }
-#define BETWEEN(n, low, high) \
+#define BETWEEN(n, low, high)                                                                      \
     { .name = (n), .type = NC_FIELD_INT, .min = (low), .max = (high) }
-#define OBJECT(n, s) \
+#define OBJECT(n, s)                                                                               \
     { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
-#define OBJECTS(n, s) \
+#define OBJECTS(n, s)                                                                              \
     { .name = (n), .type = NC_FIELD_OBJECTS, .object = &(s) }
 
 static const char *const kinds[] = {"KubeletConfiguration", NULL};
@@ -27,14 +28,22 @@ static const char *const effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecu
 static const char *const cgroup_drivers[] = {"systemd", "cgroupfs", NULL};
 static const char *const cpu_policies[] = {"none", "static", NULL};
 static const char *const memory_policies[] = {"None", "Static", NULL};
-static const char *const topology_policies[] = {"none", "best-effort", "restricted", "single-numa-node", NULL};
+static const char *const topology_policies[] = {"none", "best-effort", "restricted",
+                                                "single-numa-node", NULL};
 static const char *const topology_scopes[] = {"container", "pod", NULL};
 static const char *const hairpin_modes[] = {"promiscuous-bridge", "hairpin-veth", "none", NULL};
 static const char *const authorization_modes[] = {"AlwaysAllow", "Webhook", NULL};
 static const char *const resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
-static const char *const signals[] = {"memory.available", "nodefs.available",    "nodefs.inodesFree",
-                                      "imagefs.available", "imagefs.inodesFree", "containerfs.available",
-                                      "containerfs.inodesFree", "pid.available", "allocatableMemory.available", NULL};
+static const char *const signals[] = {"memory.available",
+                                      "nodefs.available",
+                                      "nodefs.inodesFree",
+                                      "imagefs.available",
+                                      "imagefs.inodesFree",
+                                      "containerfs.available",
+                                      "containerfs.inodesFree",
+                                      "pid.available",
+                                      "allocatableMemory.available",
+                                      NULL};
 
 static const struct nc_field taint_fields[] = {
     {.name = "key",
@@ -42,7 +51,10 @@ static const struct nc_field taint_fields[] = {
      .flags = NC_FIELD_REQUIRED,
      .check = nc_shape_qualified_name,
      .wanted = "a taint key such as example.com/name"},
-    {.name = "value", .type = NC_FIELD_STRING, .check = nc_shape_label_value, .wanted = "at most 63 letters, digits, - _ ."},
+    {.name = "value",
+     .type = NC_FIELD_STRING,
+     .check = nc_shape_label_value,
+     .wanted = "at most 63 letters, digits, - _ ."},
     {.name = "effect", .type = NC_FIELD_STRING, .flags = NC_FIELD_REQUIRED, .allowed = effects},
     F("timeAdded", STRING),
 };
@@ -54,13 +66,14 @@ static const struct nc_field webhook_fields[] = {F("enabled", BOOL), F("cacheTTL
 static const struct nc_schema webhook = NC_SCHEMA("authentication.webhook", webhook_fields);
 static const struct nc_field anonymous_fields[] = {F("enabled", BOOL)};
 static const struct nc_schema anonymous = NC_SCHEMA("authentication.anonymous", anonymous_fields);
-static const struct nc_field authentication_fields[] = {OBJECT("x509", x509), OBJECT("webhook", webhook),
-                                                        OBJECT("anonymous", anonymous)};
+static const struct nc_field authentication_fields[] = {
+    OBJECT("x509", x509), OBJECT("webhook", webhook), OBJECT("anonymous", anonymous)};
 static const struct nc_schema authentication = NC_SCHEMA("authentication", authentication_fields);
 
 static const struct nc_field authorization_webhook_fields[] = {F("cacheAuthorizedTTL", DURATION),
                                                                F("cacheUnauthorizedTTL", DURATION)};
-static const struct nc_schema authorization_webhook = NC_SCHEMA("authorization.webhook", authorization_webhook_fields);
+static const struct nc_schema authorization_webhook =
+    NC_SCHEMA("authorization.webhook", authorization_webhook_fields);
 static const struct nc_field authorization_fields[] = {ONE_OF("mode", authorization_modes),
                                                        OBJECT("webhook", authorization_webhook)};
 static const struct nc_schema authorization = NC_SCHEMA("authorization", authorization_fields);
@@ -71,8 +84,10 @@ static const struct nc_field crash_loop_fields[] = {F("maxContainerRestartPeriod
 static const struct nc_schema crash_loop = NC_SCHEMA("crashLoopBackOff", crash_loop_fields);
 static const struct nc_field user_namespace_fields[] = {BETWEEN("idsPerPod", 0, INT64_MAX)};
 static const struct nc_schema user_namespaces = NC_SCHEMA("userNamespaces", user_namespace_fields);
-static const struct nc_field priority_fields[] = {F("priority", INT), BETWEEN("shutdownGracePeriodSeconds", 0, INT32_MAX)};
-static const struct nc_schema priority = NC_SCHEMA("shutdownGracePeriodByPodPriority", priority_fields);
+static const struct nc_field priority_fields[] = {
+    F("priority", INT), BETWEEN("shutdownGracePeriodSeconds", 0, INT32_MAX)};
+static const struct nc_schema priority =
+    NC_SCHEMA("shutdownGracePeriodByPodPriority", priority_fields);
 static const struct nc_field reserved_memory_fields[] = {F("numaNode", INT), F("limits", MAP)};
 static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", reserved_memory_fields);
 
@@ -111,7 +126,10 @@ static const struct nc_field kubelet_fields[] = {
     F("healthzBindAddress", STRING),
     BETWEEN("oomScoreAdj", -1000, 1000),
     F("clusterDomain", STRING),
-    {.name = "clusterDNS", .type = NC_FIELD_STRINGS, .check = nc_shape_ip, .wanted = "an IP address"},
+    {.name = "clusterDNS",
+     .type = NC_FIELD_STRINGS,
+     .check = nc_shape_ip,
+     .wanted = "an IP address"},
     F("streamingConnectionIdleTimeout", DURATION),
     F("nodeStatusUpdateFrequency", DURATION),
     F("nodeStatusReportFrequency", DURATION),
@@ -172,8 +190,14 @@ static const struct nc_field kubelet_fields[] = {
     F("containerLogMaxWorkers", INT),
     F("containerLogMonitorInterval", DURATION),
     F("configMapAndSecretChangeDetectionStrategy", STRING),
-    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources, .flags = NC_FIELD_OPEN_KEYS},
-    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources, .flags = NC_FIELD_OPEN_KEYS},
+    {.name = "systemReserved",
+     .type = NC_FIELD_QUANTITY_MAP,
+     .keys = resources,
+     .flags = NC_FIELD_OPEN_KEYS},
+    {.name = "kubeReserved",
+     .type = NC_FIELD_QUANTITY_MAP,
+     .keys = resources,
+     .flags = NC_FIELD_OPEN_KEYS},
     F("reservedSystemCPUs", STRING),
     F("showHiddenMetricsForVersion", STRING),
     F("systemReservedCgroup", STRING),
@@ -209,7 +233,10 @@ static const struct nc_field kubelet_fields[] = {
 const struct nc_schema nc_schema_kubelet = NC_SCHEMA("KubeletConfiguration", kubelet_fields);
 
 static const struct nc_field beta_fields[] = {
-    {.name = "clusterDNS", .type = NC_FIELD_STRINGS, .check = nc_shape_ip, .wanted = "an IP address"},
+    {.name = "clusterDNS",
+     .type = NC_FIELD_STRINGS,
+     .check = nc_shape_ip,
+     .wanted = "an IP address"},
     BETWEEN("maxPods", 0, INT32_MAX),
     BETWEEN("podsPerCore", 0, INT32_MAX),
     {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
@@ -226,4 +253,5 @@ static const struct nc_field beta_fields[] = {
      .flags = NC_FIELD_IGNORED,
      .wanted = "a field of v1alpha5; the runtime is the AMI's choice"},
 };
-const struct nc_schema nc_schema_kubelet_beta = NC_SCHEMA("the kubelet block of v1beta1", beta_fields);
+const struct nc_schema nc_schema_kubelet_beta =
+    NC_SCHEMA("the kubelet block of v1beta1", beta_fields);

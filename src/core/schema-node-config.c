@@ -1,29 +1,30 @@
 /*
  * Schemas of NodeConfig (node.eks.aws/v1alpha1) and AgentConfig (nodeclaimd.io/v1alpha1).
  *
- * NodeConfig is nodeadm's own (nodeadm/api/v1alpha1/nodeconfig_types.go of 2026-07), so that every document that nodeadm
- * takes is taken here; what nodeadm drops in silence is a warning here.
+ * NodeConfig is nodeadm's own (nodeadm/api/v1alpha1/nodeconfig_types.go of 2026-07), so that every
+ * document that nodeadm takes is taken here; what nodeadm drops in silence is a warning here.
  */
 #include "schema.h"
 
-#include "shapes.h"
 #include "nc/mem.h"
 #include "nc/str.h"
+#include "shapes.h"
 
-#define F(n, t) \
+#define F(n, t)                                                                                    \
     { .name = (n), .type = NC_FIELD_##t }
-#define ONE_OF(n, list) \
+#define ONE_OF(n, list)                                                                            \
     { .name = (n), .type = NC_FIELD_STRING, .allowed = (list) }
-#define CHECKED(n, f, words) \
+#define CHECKED(n, f, words)                                                                       \
     { .name = (n), .type = NC_FIELD_STRING, .check = (f), .wanted = (words) }
-#define OBJECT(n, s) \
+#define OBJECT(n, s)                                                                               \
     { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
 
 /* certificateAuthority as it stands in a document. */
 static bool is_encoded_authority(const char *text) {
     nc_cleanup(nc_buf_done) struct nc_buf pem = NC_BUF_INIT_MAX((size_t)256 << 10);
 
-    return nc_base64_decode(text, strlen(text), &pem) == 0 && pem.len > 0 && nc_shape_pem_certificates(pem.data, pem.len);
+    return nc_base64_decode(text, strlen(text), &pem) == 0 && pem.len > 0
+           && nc_shape_pem_certificates(pem.data, pem.len);
 }
 
 static bool is_cluster_name(const char *s) {
@@ -39,7 +40,8 @@ static bool is_systemd_unit(const char *s) {
 }
 
 static bool is_provider_id(const char *s) {
-    return strlen(s) <= 255 && strstr(s, "://") != NULL && nc_is_text(s, strlen(s)) && !strpbrk(s, " \t\r\n");
+    return strlen(s) <= 255 && strstr(s, "://") != NULL && nc_is_text(s, strlen(s))
+           && !strpbrk(s, " \t\r\n");
 }
 
 /* A value may follow its flag as an item of its own. */
@@ -57,39 +59,49 @@ static bool is_partition(const char *s) {
 #define URL_WORDS "a URL such as https://ec2.us-west-2.amazonaws.com"
 #define CA_WORDS "the base64 form of a PEM file of certificates (-----BEGIN CERTIFICATE----- …)"
 
-#define CLUSTER_FIELDS \
-    CHECKED("name", is_cluster_name, "a cluster name: at most 100 letters, digits, - and _"), \
-        CHECKED("apiServerEndpoint", nc_shape_https_url, "an https URL such as https://ABC.gr7.us-west-2.eks.amazonaws.com"), \
-        CHECKED("certificateAuthority", is_encoded_authority, CA_WORDS), \
+#define CLUSTER_FIELDS                                                                             \
+    CHECKED("name", is_cluster_name, "a cluster name: at most 100 letters, digits, - and _"),      \
+        CHECKED("apiServerEndpoint", nc_shape_https_url,                                           \
+                "an https URL such as https://ABC.gr7.us-west-2.eks.amazonaws.com"),               \
+        CHECKED("certificateAuthority", is_encoded_authority, CA_WORDS),                           \
         CHECKED("cidr", nc_shape_cidr, "the service CIDR of the cluster such as 10.100.0.0/16")
 
 static const char *const strategies[] = {"RAID0", "RAID10", "Mount", NULL};
 static const char *const mounts[] = {"Containerd", "PodLogs", "SOCI", NULL};
 static const char *const features[] = {"InstanceIdNodeName", "FastImagePull", NULL};
 
-static const struct nc_field node_cluster_fields[] = {CLUSTER_FIELDS, F("enableOutpost", BOOL), F("id", STRING)};
-static const struct nc_schema node_cluster = NC_SCHEMA("NodeConfig's spec.cluster", node_cluster_fields);
+static const struct nc_field node_cluster_fields[] = {CLUSTER_FIELDS, F("enableOutpost", BOOL),
+                                                      F("id", STRING)};
+static const struct nc_schema node_cluster =
+    NC_SCHEMA("NodeConfig's spec.cluster", node_cluster_fields);
 
 static const struct nc_field node_kubelet_fields[] = {
     OBJECT("config", nc_schema_kubelet),
-    {.name = "flags", .type = NC_FIELD_STRINGS, .check = is_flag, .wanted = "one line, a flag such as --v=2"},
+    {.name = "flags",
+     .type = NC_FIELD_STRINGS,
+     .check = is_flag,
+     .wanted = "one line, a flag such as --v=2"},
     F("maxPodsExpression", STRING),
 };
-static const struct nc_schema node_kubelet = NC_SCHEMA("NodeConfig's spec.kubelet", node_kubelet_fields);
+static const struct nc_schema node_kubelet =
+    NC_SCHEMA("NodeConfig's spec.kubelet", node_kubelet_fields);
 
 static const struct nc_field containerd_fields[] = {F("config", STRING), F("baseRuntimeSpec", MAP)};
-static const struct nc_schema containerd = NC_SCHEMA("NodeConfig's spec.containerd", containerd_fields);
+static const struct nc_schema containerd =
+    NC_SCHEMA("NodeConfig's spec.containerd", containerd_fields);
 
 static const struct nc_field storage_fields[] = {
     ONE_OF("strategy", strategies),
     F("mountPath", STRING),
     {.name = "disabledMounts", .type = NC_FIELD_STRINGS, .allowed = mounts},
 };
-static const struct nc_schema storage = NC_SCHEMA("NodeConfig's spec.instance.localStorage", storage_fields);
+static const struct nc_schema storage =
+    NC_SCHEMA("NodeConfig's spec.instance.localStorage", storage_fields);
 static const struct nc_field network_fields[] = {F("nameservers", STRINGS), F("domains", STRINGS)};
-static const struct nc_schema network = NC_SCHEMA("NodeConfig's spec.instance.network", network_fields);
-static const struct nc_field instance_fields[] = {OBJECT("localStorage", storage), F("environment", MAP),
-                                                  OBJECT("network", network)};
+static const struct nc_schema network =
+    NC_SCHEMA("NodeConfig's spec.instance.network", network_fields);
+static const struct nc_field instance_fields[] = {
+    OBJECT("localStorage", storage), F("environment", MAP), OBJECT("network", network)};
 static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance", instance_fields);
 
 static const struct nc_field node_spec_fields[] = {
@@ -97,7 +109,10 @@ static const struct nc_field node_spec_fields[] = {
     OBJECT("containerd", containerd),
     OBJECT("instance", instance),
     OBJECT("kubelet", node_kubelet),
-    {.name = "featureGates", .type = NC_FIELD_BOOL_MAP, .keys = features, .flags = NC_FIELD_OPEN_KEYS},
+    {.name = "featureGates",
+     .type = NC_FIELD_BOOL_MAP,
+     .keys = features,
+     .flags = NC_FIELD_OPEN_KEYS},
 };
 static const struct nc_schema node_spec = NC_SCHEMA("NodeConfig's spec", node_spec_fields);
 
@@ -106,16 +121,23 @@ static const struct nc_field node_config_fields[] = {
     F("kind", STRING),
     OBJECT("metadata", nc_schema_metadata),
     {.name = "spec", .type = NC_FIELD_OBJECT, .object = &node_spec, .flags = NC_FIELD_REQUIRED},
-    {.name = "status", .type = NC_FIELD_ANY, .flags = NC_FIELD_IGNORED, .wanted = "the node finds this out itself"},
+    {.name = "status",
+     .type = NC_FIELD_ANY,
+     .flags = NC_FIELD_IGNORED,
+     .wanted = "the node finds this out itself"},
 };
 const struct nc_schema nc_schema_node_config = NC_SCHEMA("NodeConfig", node_config_fields);
 
 /* AgentConfig */
 
-static const char *const auth_modes[] = {"eks", "client-certificate", "bootstrap-token", "kubeconfig", NULL};
-static const char *const namings[] = {"private-dns", "resource-name", "instance-id", "hostname", NULL};
-static const char *const pod_modes[] = {"eni", "custom-networking", "prefix", "expression", "explicit", NULL};
-static const char *const policies[] = {"karpenter", "actual", "gke", "aks", "auto-mode", "explicit", NULL};
+static const char *const auth_modes[] = {"eks", "client-certificate", "bootstrap-token",
+                                         "kubeconfig", NULL};
+static const char *const namings[] = {"private-dns", "resource-name", "instance-id", "hostname",
+                                      NULL};
+static const char *const pod_modes[] = {"eni",        "custom-networking", "prefix",
+                                        "expression", "explicit",          NULL};
+static const char *const policies[] = {"karpenter", "actual",   "gke", "aks",
+                                       "auto-mode", "explicit", NULL};
 static const char *const starts[] = {"systemd", "exec", "none", NULL};
 static const char *const answers[] = {"ignore", "report", "cordon", "drain", NULL};
 static const char *const drain_modes[] = {"auto", "always", "observe", "off", NULL};
@@ -137,11 +159,13 @@ static const struct nc_field auth_fields[] = {
 };
 static const struct nc_schema auth = NC_SCHEMA("AgentConfig's spec.cluster.auth", auth_fields);
 static const struct nc_field agent_cluster_fields[] = {CLUSTER_FIELDS, OBJECT("auth", auth)};
-static const struct nc_schema agent_cluster = NC_SCHEMA("AgentConfig's spec.cluster", agent_cluster_fields);
+static const struct nc_schema agent_cluster =
+    NC_SCHEMA("AgentConfig's spec.cluster", agent_cluster_fields);
 
 static const struct nc_field agent_node_fields[] = {
     ONE_OF("name", namings),
-    CHECKED("nameOverride", nc_shape_node_name, "a node name: lower-case letters, digits, dashes and dots"),
+    CHECKED("nameOverride", nc_shape_node_name,
+            "a node name: lower-case letters, digits, dashes and dots"),
     {.name = "labels",
      .type = NC_FIELD_STRING_MAP,
      .flags = NC_FIELD_FORGIVING,
@@ -150,7 +174,8 @@ static const struct nc_field agent_node_fields[] = {
      .check_key = nc_shape_qualified_name,
      .wanted_key = LABEL_KEY_WORDS},
     {.name = "taints", .type = NC_FIELD_OBJECTS, .object = &nc_schema_taint},
-    CHECKED("providerID", is_provider_id, "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"),
+    CHECKED("providerID", is_provider_id,
+            "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"),
 };
 static const struct nc_schema agent_node = NC_SCHEMA("AgentConfig's spec.node", agent_node_fields);
 
@@ -166,26 +191,36 @@ static const struct nc_field reservation_fields[] = {
     {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
     {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
 };
-static const struct nc_schema reservation = NC_SCHEMA("AgentConfig's spec.reservation", reservation_fields);
+static const struct nc_schema reservation =
+    NC_SCHEMA("AgentConfig's spec.reservation", reservation_fields);
 
 static const struct nc_field agent_kubelet_fields[] = {
     ONE_OF("start", starts),
     CHECKED("unit", is_systemd_unit, "the name of a service such as kubelet.service"),
     CHECKED("path", nc_shape_absolute_path, PATH_WORDS),
     OBJECT("config", nc_schema_kubelet),
-    {.name = "flags", .type = NC_FIELD_STRINGS, .check = is_flag, .wanted = "one line, a flag such as --v=2"},
+    {.name = "flags",
+     .type = NC_FIELD_STRINGS,
+     .check = is_flag,
+     .wanted = "one line, a flag such as --v=2"},
 };
-static const struct nc_schema agent_kubelet = NC_SCHEMA("AgentConfig's spec.kubelet", agent_kubelet_fields);
+static const struct nc_schema agent_kubelet =
+    NC_SCHEMA("AgentConfig's spec.kubelet", agent_kubelet_fields);
 
-static const struct nc_field shutdown_fields[] = {F("gracePeriod", DURATION), F("gracePeriodCriticalPods", DURATION)};
-static const struct nc_schema shutdown_schema = NC_SCHEMA("AgentConfig's spec.shutdown", shutdown_fields);
-static const struct nc_field interruption_fields[] = {ONE_OF("spot", answers), ONE_OF("rebalance", answers),
-                                                      ONE_OF("maintenance", answers), ONE_OF("autoscaling", answers),
-                                                      ONE_OF("shutdown", answers)};
-static const struct nc_schema interruption = NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
-static const struct nc_field drain_fields[] = {ONE_OF("mode", drain_modes), F("margin", DURATION), F("linger", DURATION)};
+static const struct nc_field shutdown_fields[] = {F("gracePeriod", DURATION),
+                                                  F("gracePeriodCriticalPods", DURATION)};
+static const struct nc_schema shutdown_schema =
+    NC_SCHEMA("AgentConfig's spec.shutdown", shutdown_fields);
+static const struct nc_field interruption_fields[] = {
+    ONE_OF("spot", answers), ONE_OF("rebalance", answers), ONE_OF("maintenance", answers),
+    ONE_OF("autoscaling", answers), ONE_OF("shutdown", answers)};
+static const struct nc_schema interruption =
+    NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
+static const struct nc_field drain_fields[] = {ONE_OF("mode", drain_modes), F("margin", DURATION),
+                                               F("linger", DURATION)};
 static const struct nc_schema drain = NC_SCHEMA("AgentConfig's spec.drain", drain_fields);
-static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL), F("node", BOOL)};
+static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL),
+                                                F("node", BOOL)};
 static const struct nc_schema report = NC_SCHEMA("AgentConfig's spec.report", report_fields);
 static const struct nc_field aws_fields[] = {
     ONE_OF("ec2", ec2_uses),

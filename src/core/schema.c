@@ -9,8 +9,8 @@
 #include "nc/quantity.h"
 #include "nc/str.h"
 
-#define MAX_NAMES ((size_t)192)   /* more fields than any schema has */
-#define MAX_NEAREST ((size_t)64)  /* nobody mistypes a longer name */
+#define MAX_NAMES ((size_t)192)  /* more fields than any schema has */
+#define MAX_NEAREST ((size_t)64) /* nobody mistypes a longer name */
 
 struct walk {
     struct nc_documents *d;
@@ -23,7 +23,8 @@ static bool is_plain_key(const char *key) {
     return n > 0 && n <= 128 && key[n] == '\0';
 }
 
-/* Puts a key behind the path, returns the length to go back to. Keys that would make a path unreadable are quoted. */
+/* Puts a key behind the path, returns the length to go back to. Keys that would make a path
+ * unreadable are quoted. */
 static size_t enter(struct walk *w, const char *key) {
     size_t before = w->path.len;
     nc_auto_free char *quoted = NULL;
@@ -53,7 +54,8 @@ static const char *path_of(const struct walk *w) {
     return w->path.data ? w->path.data : "";
 }
 
-static void wrong(struct walk *w, const struct nc_field *f, const struct nc_value *v, const char *wanted) {
+static void wrong(struct walk *w, const struct nc_field *f, const struct nc_value *v,
+                  const char *wanted) {
     nc_auto_free char *is = nc_value_describe(v);
 
     if (f->flags & NC_FIELD_SECRET)
@@ -83,7 +85,8 @@ static const char *nearest(const char *s, const char *const *names) {
 }
 
 /* The text of one string against what the field allows. */
-static void check_text(struct walk *w, const struct nc_field *f, const struct nc_value *v, const char *text) {
+static void check_text(struct walk *w, const struct nc_field *f, const struct nc_value *v,
+                       const char *text) {
     nc_auto_free char *list = NULL;
     nc_auto_free char *wanted = NULL;
 
@@ -122,8 +125,8 @@ static void check_int(struct walk *w, const struct nc_field *f, const struct nc_
     if (v->type != NC_VALUE_INT)
         wrong(w, f, v, "an integer");
     else if (v->integer < min || v->integer > max)
-        nc_diag(w->d, true, v->mark, path_of(w), "must be between %lld and %lld, not %lld", (long long)min,
-                (long long)max, (long long)v->integer);
+        nc_diag(w->d, true, v->mark, path_of(w), "must be between %lld and %lld, not %lld",
+                (long long)min, (long long)max, (long long)v->integer);
 }
 
 static void check_duration(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
@@ -139,7 +142,8 @@ static void check_duration(struct walk *w, const struct nc_field *f, const struc
 static void check_quantity(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
     int64_t milli = 0;
     int64_t whole = 0;
-    bool is_scalar = v->type == NC_VALUE_STRING || v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT;
+    bool is_scalar =
+        v->type == NC_VALUE_STRING || v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT;
 
     if (!is_scalar || nc_quantity_of(v, &milli, &whole) == -EINVAL)
         wrong(w, f, v, "a quantity such as \"100m\" or \"1Gi\"");
@@ -148,7 +152,8 @@ static void check_quantity(struct walk *w, const struct nc_field *f, const struc
 static void check_value(struct walk *w, const struct nc_field *f, const struct nc_value *v);
 static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v);
 
-static void check_items(struct walk *w, const struct nc_field *f, const struct nc_value *v, const char *wanted) {
+static void check_items(struct walk *w, const struct nc_field *f, const struct nc_value *v,
+                        const char *wanted) {
     if (v->type != NC_VALUE_LIST) {
         wrong(w, f, v, wanted);
         return;
@@ -180,7 +185,8 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
     list = alternatives(f->keys);
     near = nearest(m->key, f->keys);
     if (near)
-        nc_diag(w->d, is_error, m->mark, path_of(w), "unknown key, did you mean \"%s\"? Known are %s", near, list);
+        nc_diag(w->d, is_error, m->mark, path_of(w),
+                "unknown key, did you mean \"%s\"? Known are %s", near, list);
     else
         nc_diag(w->d, is_error, m->mark, path_of(w), "unknown key; known are %s", list);
 }
@@ -199,7 +205,8 @@ static void check_map_value(struct walk *w, const struct nc_field *f, const stru
     }
     check_quantity(w, f, v);
     if (v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT)
-        nc_diag(w->d, false, v->mark, path_of(w), "a number where kubelet wants a string; taken as one");
+        nc_diag(w->d, false, v->mark, path_of(w),
+                "a number where kubelet wants a string; taken as one");
 }
 
 static void check_map(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
@@ -287,9 +294,11 @@ static void unknown(struct walk *w, const struct nc_schema *schema, const struct
         names[i] = schema->fields[i].name;
     near = nearest(m->key, names);
     if (near)
-        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key, near);
+        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key,
+                near);
     else
-        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field", key, schema->name);
+        nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\": %s has no such field", key,
+                schema->name);
 }
 
 static void check_object(struct walk *w, const struct nc_schema *schema, const struct nc_value *v) {
@@ -313,12 +322,14 @@ static void check_object(struct walk *w, const struct nc_schema *schema, const s
     for (size_t i = 0; i < schema->n; i++) {
         const struct nc_value *field = nc_value_get(v, schema->fields[i].name);
 
-        if ((schema->fields[i].flags & NC_FIELD_REQUIRED) && (!field || field->type == NC_VALUE_NULL))
+        if ((schema->fields[i].flags & NC_FIELD_REQUIRED)
+            && (!field || field->type == NC_VALUE_NULL))
             nc_diag(w->d, true, v->mark, path_of(w), "\"%s\" is missing", schema->fields[i].name);
     }
 }
 
-void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema, const struct nc_value *v, const char *path) {
+void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
+                     const struct nc_value *v, const char *path) {
     struct walk w = {.d = d};
 
     (void)nc_buf_puts(&w.path, path);

@@ -1,5 +1,6 @@
 /*
- * The predicates of shapes.h. Character classes are spelled out: the C locale's isalpha() would follow LC_ALL.
+ * The predicates of shapes.h. Character classes are spelled out: the C locale's isalpha() would
+ * follow LC_ALL.
  */
 #include "shapes.h"
 
@@ -91,7 +92,8 @@ bool nc_shape_zone(const char *s) {
 
     size_t n = strlen(s);
 
-    /* A zone is its region and one letter; a Local or Wavelength Zone ends in "-1a" or "-wlz-1" likewise. */
+    /* A zone is its region and one letter; a Local or Wavelength Zone ends in "-1a" or "-wlz-1"
+     * likewise. */
     return is_lower(s[n - 1]) ? is_digit(s[n - 2]) : is_digit(s[n - 1]);
 }
 
@@ -133,7 +135,8 @@ bool nc_shape_cidr(const char *s) {
     char address[64];
     uint64_t length = 0;
 
-    if (!slash || (size_t)(slash - s) >= sizeof(address) || strlen(slash + 1) > 3 || nc_parse_u64(slash + 1, &length) < 0)
+    if (!slash || (size_t)(slash - s) >= sizeof(address) || strlen(slash + 1) > 3
+        || nc_parse_u64(slash + 1, &length) < 0)
         return false;
     memcpy(address, s, (size_t)(slash - s));
     address[slash - s] = '\0';
@@ -329,7 +332,8 @@ bool nc_shape_pem_certificates(const char *data, size_t n) {
             return false;
         if (!line_is(line, length, "-----BEGIN CERTIFICATE-----"))
             continue;
-        while (next_line(&data, end, &line, &length) && !line_is(line, length, "-----END CERTIFICATE-----"))
+        while (next_line(&data, end, &line, &length)
+               && !line_is(line, length, "-----END CERTIFICATE-----"))
             if (nc_buf_add(&body, line, length) < 0)
                 return false;
         if (!line_is(line, length, "-----END CERTIFICATE-----") || body.len == 0)

@@ -6,8 +6,8 @@
 
 #include "nc/userdata.h"
 
-/* What a part is, for a person who expected it to be ours: "a shell script", "a cloud-config", "a part of type text/plain".
- * Owned by the caller. */
+/* What a part is, for a person who expected it to be ours: "a shell script", "a cloud-config", "a
+ * part of type text/plain". Owned by the caller. */
 char *nc_userdata_describe(const struct nc_userdata_part *p);
 
 #endif

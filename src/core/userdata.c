@@ -1,9 +1,9 @@
 /*
  * User data: peels base64 and gzip off, takes MIME apart, and hands over every part.
  *
- * The order is nodeadm's: base64 of the whole if it decodes, gzip by its magic, then MIME or plain; the same again for each
- * part that is ours. All sizes are capped before anything is allocated: 16 KiB as EC2 delivers it, 1 MiB for everything
- * that comes out, together.
+ * The order is nodeadm's: base64 of the whole if it decodes, gzip by its magic, then MIME or plain;
+ * the same again for each part that is ours. All sizes are capped before anything is allocated: 16
+ * KiB as EC2 delivers it, 1 MiB for everything that comes out, together.
  */
 #include "nc/userdata.h"
 
@@ -18,12 +18,14 @@
 #define MAX_NESTING 8U
 #define MIN_BASE64 ((size_t)64) /* shorter text that is no base64 is nobody's broken base64 */
 
-static const char *const our_types[] = {"application/node.eks.aws", "application/vnd.nodeclaimd+yaml", NULL};
+static const char *const our_types[] = {"application/node.eks.aws",
+                                        "application/vnd.nodeclaimd+yaml", NULL};
 
 void nc_userdata_done(struct nc_userdata *u) {
     for (size_t i = 0; i < u->n; i++) {
         free(u->parts[i].name);
         free(u->parts[i].content_type);
+        explicit_bzero(u->parts[i].data, u->parts[i].n);
         free(u->parts[i].data);
     }
     free(u->parts);
@@ -38,7 +40,8 @@ static bool is_our_type(const char *type) {
 }
 
 static bool is_base64_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '/' || c == '=';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+'
+           || c == '/' || c == '=';
 }
 
 /* How many characters of base64 the text holds; 0 where it holds anything else but white space. */
@@ -65,8 +68,8 @@ static int peel_base64(const char *data, size_t n, struct nc_buf *out, struct nc
     nc_buf_clear(out);
     if (length < MIN_BASE64)
         return 0;
-    return nc_err_set(err, NC_ERR_CONFIG, EBADMSG, "looks like base64, but is cut off or damaged after %zu characters",
-                      length);
+    return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
+                      "looks like base64, but is cut off or damaged after %zu characters", length);
 }
 
 struct walk {
@@ -75,9 +78,10 @@ struct walk {
     struct nc_err *err;
 };
 
-/* base64, then gzip, as far as they are there. *ret_data is data itself or points into one of the buffers.
- * Returns 1 where anything was peeled off. */
-static int peel(struct walk *w, const char **data, size_t *n, struct nc_buf *decoded, struct nc_buf *inflated) {
+/* base64, then gzip, as far as they are there. *ret_data is data itself or points into one of the
+ * buffers. Returns 1 where anything was peeled off. */
+static int peel(struct walk *w, const char **data, size_t *n, struct nc_buf *decoded,
+                struct nc_buf *inflated) {
     int r = 0;
 
     decoded->max = *n + 1;
@@ -99,7 +103,8 @@ static int peel(struct walk *w, const char **data, size_t *n, struct nc_buf *dec
     return 1;
 }
 
-static void push(struct walk *w, const char *name, const char *type, const char *data, size_t n, unsigned line) {
+static void push(struct walk *w, const char *name, const char *type, const char *data, size_t n,
+                 unsigned line) {
     struct nc_userdata_part *p = nc_append(&w->result->parts, &w->result->n);
 
     p->name = nc_strdup(name);
@@ -112,12 +117,13 @@ static void push(struct walk *w, const char *name, const char *type, const char 
     p->line = line;
 }
 
-static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n, unsigned line,
-                     const char *label, unsigned depth);
+static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n,
+                     unsigned line, const char *label, unsigned depth);
 
-/* Every part of a multipart body. `label` is "" for the outermost one, "2" for what is inside of its part 2. */
-static int take_multipart(struct walk *w, const char *boundary, const char *body, size_t n, unsigned line,
-                          const char *label, unsigned depth) {
+/* Every part of a multipart body. `label` is "" for the outermost one, "2" for what is inside of
+ * its part 2. */
+static int take_multipart(struct walk *w, const char *boundary, const char *body, size_t n,
+                          unsigned line, const char *label, unsigned depth) {
     struct nc_mime_cursor cursor = {.data = body, .n = n, .boundary = boundary, .line = line};
     const char *part = NULL;
     size_t part_n = 0;
@@ -125,16 +131,19 @@ static int take_multipart(struct walk *w, const char *boundary, const char *body
     int r = 0;
 
     if (depth > MAX_NESTING)
-        return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG, "multipart within multipart more than %u deep", MAX_NESTING);
+        return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG,
+                          "multipart within multipart more than %u deep", MAX_NESTING);
     while ((r = nc_mime_next(&cursor, &part, &part_n, &part_line, w->err)) > 0) {
         nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
         nc_auto_free char *inner = nc_asprintf("%s%s%u", label, label[0] ? "." : "", cursor.parts);
 
         r = nc_mime_header_parse(part, part_n, true, part_line, &h, w->err);
         if (r >= 0 && h.is_open && part_n > 0)
-            r = nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "line %u: no empty line ends its header", part_line);
+            r = nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "line %u: no empty line ends its header",
+                           part_line);
         if (r >= 0)
-            r = take_part(w, &h, part + h.body, part_n - h.body, part_line + h.lines, inner, depth + 1);
+            r = take_part(w, &h, part + h.body, part_n - h.body, part_line + h.lines, inner,
+                          depth + 1);
         if (r < 0) {
             nc_err_wrap(w->err, "part %s", inner);
             return r;
@@ -148,22 +157,27 @@ static int transfer_failed(struct walk *w, const char *encoding, int r) {
 
     if (r == -ENOTSUP)
         return nc_err_set(w->err, NC_ERR_CONFIG, ENOTSUP,
-                          "Content-Transfer-Encoding %s is not known: use 7bit, 8bit, binary, base64 or quoted-printable", quoted);
-    return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "its body is not valid %s: cut off or damaged", quoted);
+                          "Content-Transfer-Encoding %s is not known: use 7bit, 8bit, binary, "
+                          "base64 or quoted-printable",
+                          quoted);
+    return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG,
+                      "its body is not valid %s: cut off or damaged", quoted);
 }
 
-static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n, unsigned line,
-                     const char *label, unsigned depth) {
-    nc_cleanup(nc_buf_done) struct nc_buf plain = NC_BUF_INIT_MAX(n + 1); /* no transfer encoding expands */
-    nc_cleanup(nc_buf_done) struct nc_buf decoded = NC_BUF_INIT;
-    nc_cleanup(nc_buf_done) struct nc_buf inflated = NC_BUF_INIT;
+static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n,
+                     unsigned line, const char *label, unsigned depth) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf plain =
+        NC_BUF_INIT_MAX(n + 1); /* no transfer encoding expands */
+    nc_cleanup(nc_buf_done_secret) struct nc_buf decoded = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done_secret) struct nc_buf inflated = NC_BUF_INIT;
     const char *type = h->type[0] ? h->type : "text/plain";
     bool is_multipart = nc_starts_with(type, "multipart/");
     nc_auto_free char *name = nc_asprintf("part %s (%s)", label, type);
     int r = 0;
 
     if (w->result->n >= NC_USERDATA_MAX_PARTS)
-        return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG, "more than %d parts", NC_USERDATA_MAX_PARTS);
+        return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG, "more than %d parts",
+                          NC_USERDATA_MAX_PARTS);
     if (!is_multipart && !is_our_type(type)) {
         push(w, name, type, body, n, line);
         return 0;
@@ -187,12 +201,14 @@ static int take_part(struct walk *w, const struct nc_mime_header *h, const char 
     return 0;
 }
 
-/* Leading empty lines belong to nobody: here-documents of scripts that write user data leave them. */
+/* Leading empty lines belong to nobody: here-documents of scripts that write user data leave them.
+ */
 static size_t leading_lines(const char *data, size_t n, unsigned *ret_lines) {
     size_t at = 0;
 
     *ret_lines = 0;
-    while (at < n && (data[at] == '\n' || (data[at] == '\r' && at + 1 < n && data[at + 1] == '\n'))) {
+    while (at < n
+           && (data[at] == '\n' || (data[at] == '\r' && at + 1 < n && data[at + 1] == '\n'))) {
         at += data[at] == '\r' ? 2 : 1;
         (*ret_lines)++;
     }
@@ -200,8 +216,8 @@ static size_t leading_lines(const char *data, size_t n, unsigned *ret_lines) {
 }
 
 static int decode(struct walk *w, const char *data, size_t n) {
-    nc_cleanup(nc_buf_done) struct nc_buf decoded = NC_BUF_INIT;
-    nc_cleanup(nc_buf_done) struct nc_buf inflated = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done_secret) struct nc_buf decoded = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done_secret) struct nc_buf inflated = NC_BUF_INIT;
     nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
     unsigned blank = 0;
     size_t skip = 0;
@@ -218,7 +234,8 @@ static int decode(struct walk *w, const char *data, size_t n) {
         return 0;
     }
     if (h.is_open)
-        return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "MIME, cut off inside its header: no empty line ends it");
+        return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG,
+                          "MIME, cut off inside its header: no empty line ends it");
     return take_part(w, &h, data + skip + h.body, n - skip - h.body, 1 + blank + h.lines, "1", 0);
 }
 
@@ -228,13 +245,15 @@ int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, stru
     int r = 0;
 
     if (n > NC_USERDATA_MAX_RAW) {
-        r = nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%zu bytes of user data, EC2 allows %zu", n, NC_USERDATA_MAX_RAW);
+        r = nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%zu bytes of user data, EC2 allows %zu", n,
+                       NC_USERDATA_MAX_RAW);
         nc_err_remedy(err, "Shorten it, or compress it with gzip.");
         return r;
     }
     r = n > 0 ? decode(&w, data, n) : 0;
     if (r < 0) {
-        nc_err_remedy(err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
+        nc_err_remedy(
+            err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
         return r;
     }
     *ret = result;
@@ -301,6 +320,7 @@ char *nc_userdata_describe(const struct nc_userdata_part *p) {
     if (!what && !nc_is_text(p->data, p->n))
         return nc_asprintf("%zu bytes that are no text", p->n);
     if (p->content_type[0])
-        return what ? nc_asprintf("%s of type %s", what, p->content_type) : nc_asprintf("a part of type %s", p->content_type);
+        return what ? nc_asprintf("%s of type %s", what, p->content_type)
+                    : nc_asprintf("a part of type %s", p->content_type);
     return nc_strdup(what ? what : "text without an apiVersion");
 }

@@ -1,5 +1,6 @@
 /*
- * NodeClaims of the API: any JSON either becomes a claim with every text in place, or is refused as the peer's fault.
+ * NodeClaims of the API: any JSON either becomes a claim with every text in place, or is refused as
+ * the peer's fault.
  */
 #include <stdint.h>
 

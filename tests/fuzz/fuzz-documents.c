@@ -1,6 +1,6 @@
 /*
- * Documents: whatever stands in them, the configuration is built exactly if no diagnostic is an error and nothing is
- * missing; building twice gives the same; every message is text.
+ * Documents: whatever stands in them, the configuration is built exactly if no diagnostic is an
+ * error and nothing is missing; building twice gives the same; every message is text.
  */
 #include <stdint.h>
 
@@ -41,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (nc_documents_add(&d, "d", (const char *)data, n, 1, &err) == 0) {
         build(&d, &first);
         build(&d, &second);
-        if (first.len != second.len || (first.len > 0 && memcmp(first.data, second.data, first.len) != 0))
+        if (first.len != second.len
+            || (first.len > 0 && memcmp(first.data, second.data, first.len) != 0))
             abort();
         nc_documents_print(&d, &printed);
         if (printed.data)

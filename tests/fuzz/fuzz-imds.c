@@ -1,6 +1,6 @@
 /*
- * Answers of IMDS and host.json: the first byte chooses the question; a refusal leaves the facts as they were, and what was taken
- * from host.json reads the same when written and read again.
+ * Answers of IMDS and host.json: the first byte chooses the question; a refusal leaves the facts as
+ * they were, and what was taken from host.json reads the same when written and read again.
  */
 #include <stdint.h>
 
@@ -41,8 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         host((const char *)data + 1, n - 1);
         return 0;
     }
-    if (nc_facts_take_imds(&f, item, (const char *)data + 1, n - 1, &err) < 0 &&
-        (err.msg[0] == '\0' || f.instance_id || f.mac || f.local_ipv4 || f.local_hostname || f.ipv6 || f.role))
+    if (nc_facts_take_imds(&f, item, (const char *)data + 1, n - 1, &err) < 0
+        && (err.msg[0] == '\0' || f.instance_id || f.mac || f.local_ipv4 || f.local_hostname
+            || f.ipv6 || f.role))
         abort();
     nc_facts_done(&f);
     return 0;

@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (u.n > NC_USERDATA_MAX_PARTS)
         abort();
     for (size_t i = 0; i < u.n; i++) {
-        if (u.parts[i].data[u.parts[i].n] != '\0' || u.parts[i].line == 0 || u.parts[i].n > NC_USERDATA_MAX_INFLATED)
+        if (u.parts[i].data[u.parts[i].n] != '\0' || u.parts[i].line == 0
+            || u.parts[i].n > NC_USERDATA_MAX_INFLATED)
             abort();
         if (!nc_is_text(u.parts[i].name, strlen(u.parts[i].name)))
             abort();

@@ -23,10 +23,21 @@
 
 #define NODE_CONFIG "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\n"
 #define AGENT_CONFIG "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\n"
-#define CLUSTER \
-    "  cluster:\n    name: blue\n    apiServerEndpoint: https://api.example.com\n    certificateAuthority: " CA \
-    "\n    cidr: 10.100.0.0/16\n"
+#define CLUSTER                                                                                    \
+    "  cluster:\n    name: blue\n    apiServerEndpoint: https://api.example.com\n    "             \
+    "certificateAuthority: " CA "\n    cidr: 10.100.0.0/16\n"
+#define CONFIG(body) NODE_CONFIG "spec: {" body "}\n"
+#define AGENT(spec) AGENT_CONFIG "spec: {" spec "}\n"
 #define GOOD NODE_CONFIG "spec:\n" CLUSTER
+
+#define NODE_CLASS(name, body)                                                                     \
+    "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: " name                 \
+    "}\nspec: {" body "}\n"
+#define NODE_CLAIM(body) "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: c" body
+#define CLASS_REF "nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: x}"
+#define ACCESS(auth)                                                                               \
+    AGENT("cluster: {apiServerEndpoint: 'https://a', certificateAuthority: " CA                    \
+          ", cidr: 10.0.0.0/16, auth: {" auth "}}")
 
 /* Adds a text as a document of source "d", first line 1. */
 static inline void add(struct nc_documents *d, const char *text) {
@@ -44,8 +55,8 @@ static inline char *printed(const struct nc_documents *d) {
     return nc_buf_steal(&b);
 }
 
-/* 0 if the diagnostics of one document are exactly these lines, 1 (and what differs is printed) if not: rows of a table are all looked
- * at before a test fails. */
+/* 0 if the diagnostics of one document are exactly these lines, 1 (and what differs is printed) if
+ * not: rows of a table are all looked at before a test fails. */
 static inline int differs(const char *name, const char *document, const char *expected) {
     nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
     nc_auto_free char *text = NULL;
@@ -56,6 +67,18 @@ static inline int differs(const char *name, const char *document, const char *ex
         return 0;
     print_error("%s:\n--- expected\n%s--- printed\n%s", name, expected, text);
     return 1;
+}
+
+/* Builds from documents, each a source of its own: "d1", "d2", … */
+static inline int build(const char *const *documents, struct nc_config *ret, struct nc_err *err) {
+    nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+
+    for (size_t i = 0; documents[i]; i++) {
+        nc_auto_free char *name = nc_asprintf("d%zu", i + 1);
+
+        assert_int_equal(nc_documents_add(&d, name, documents[i], strlen(documents[i]), 1, err), 0);
+    }
+    return nc_config_build(&d, ret, err);
 }
 
 #endif

@@ -1,21 +1,32 @@
 /*
- * NodeClaim: both versions, from a document and from the API, and every way in which one can be wrong.
+ * NodeClaim: both versions, from a document and from the API, and every way in which one can be
+ * wrong.
  */
 #include <errno.h>
 
 #include "documents-test.h"
 
 /* The object of a spot node under EKS Auto Mode, shortened to what matters. */
-#define AUTO_MODE \
-    "{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"metadata\": {\"name\": \"custom-x7k2p\", \"uid\": " \
-    "\"4c5d\", \"creationTimestamp\": \"2024-12-31T16:13:48Z\", \"deletionTimestamp\": \"2025-01-01T00:00:00Z\", " \
-    "\"labels\": {\"karpenter.sh/nodepool\": \"custom\", \"karpenter.sh/provisioner-name\": \"old\", \"eks.amazonaws.com/instance-cpu\": \"2\"}}, " \
-    "\"spec\": {\"expireAfter\": \"336h\", \"terminationGracePeriod\": \"24h0m0s\", \"nodeClassRef\": {\"group\": " \
-    "\"eks.amazonaws.com\", \"kind\": \"NodeClass\", \"name\": \"custom\"}, \"requirements\": [{\"key\": " \
-    "\"beta.kubernetes.io/arch\", \"operator\": \"In\", \"values\": [\"amd64\"]}, {\"key\": \"eks.amazonaws.com/instance-generation\", " \
-    "\"operator\": \"Gt\", \"values\": [4]}, {\"key\": \"x\", \"operator\": \"Exists\"}], \"resources\": {\"requests\": {\"cpu\": \"1\", \"pods\": 2}}, " \
-    "\"taints\": [{\"key\": \"a\", \"effect\": \"NoSchedule\"}], \"startupTaints\": [{\"key\": \"b\", \"value\": \"c\", \"effect\": " \
-    "\"NoExecute\"}]}, \"status\": {\"providerID\": \"aws:///ap-northeast-1c/i-07a9c99a235f1d699\", \"imageID\": \"ami-01234567\", \"capacity\": " \
+#define AUTO_MODE                                                                                  \
+    "{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"metadata\": {\"name\": "     \
+    "\"custom-x7k2p\", \"uid\": "                                                                  \
+    "\"4c5d\", \"creationTimestamp\": \"2024-12-31T16:13:48Z\", \"deletionTimestamp\": "           \
+    "\"2025-01-01T00:00:00Z\", "                                                                   \
+    "\"labels\": {\"karpenter.sh/nodepool\": \"custom\", \"karpenter.sh/provisioner-name\": "      \
+    "\"old\", \"eks.amazonaws.com/instance-cpu\": \"2\"}}, "                                       \
+    "\"spec\": {\"expireAfter\": \"336h\", \"terminationGracePeriod\": \"24h0m0s\", "              \
+    "\"nodeClassRef\": {\"group\": "                                                               \
+    "\"eks.amazonaws.com\", \"kind\": \"NodeClass\", \"name\": \"custom\"}, \"requirements\": "    \
+    "[{\"key\": "                                                                                  \
+    "\"beta.kubernetes.io/arch\", \"operator\": \"In\", \"values\": [\"amd64\"]}, {\"key\": "      \
+    "\"eks.amazonaws.com/instance-generation\", "                                                  \
+    "\"operator\": \"Gt\", \"values\": [4]}, {\"key\": \"x\", \"operator\": \"Exists\"}], "        \
+    "\"resources\": {\"requests\": {\"cpu\": \"1\", \"pods\": 2}}, "                               \
+    "\"taints\": [{\"key\": \"a\", \"effect\": \"NoSchedule\"}], \"startupTaints\": [{\"key\": "   \
+    "\"b\", \"value\": \"c\", \"effect\": "                                                        \
+    "\"NoExecute\"}]}, \"status\": {\"providerID\": "                                              \
+    "\"aws:///ap-northeast-1c/i-07a9c99a235f1d699\", \"imageID\": \"ami-01234567\", "              \
+    "\"capacity\": "                                                                               \
     "{\"pods\": \"27\"}, \"allocatable\": {\"cpu\": \"1480m\"}}}"
 
 static int parse(const char *json, struct nc_claim *ret, struct nc_err *err) {
@@ -69,9 +80,13 @@ static void minimal(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(parse("{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"metadata\": {\"name\": \"\", \"labels\": "
-                           "null}, \"spec\": {\"taints\": null, \"expireAfter\": \"Never\", \"requirements\": [{\"key\": \"a\", \"operator\": "
-                           "\"Exists\", \"values\": null}]}}", &c, &err), 0);
+    assert_int_equal(parse("{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", "
+                           "\"metadata\": {\"name\": \"\", \"labels\": "
+                           "null}, \"spec\": {\"taints\": null, \"expireAfter\": \"Never\", "
+                           "\"requirements\": [{\"key\": \"a\", \"operator\": "
+                           "\"Exists\", \"values\": null}]}}",
+                           &c, &err),
+                     0);
     assert_null(c.name);
     assert_null(c.node_class_name);
     assert_null(c.node_class_kind);
@@ -95,8 +110,11 @@ static void aliases(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(pairs); i++) {
         nc_cleanup(nc_claim_done) struct nc_claim c = {0};
         struct nc_err err = NC_ERR_INIT;
-        nc_auto_free char *json = nc_asprintf("{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"spec\": {\"requirements\": "
-                                              "[{\"key\": \"%s\", \"operator\": \"Lte\", \"values\": [7]}]}}", pairs[i][0]);
+        nc_auto_free char *json =
+            nc_asprintf("{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"spec\": "
+                        "{\"requirements\": "
+                        "[{\"key\": \"%s\", \"operator\": \"Lte\", \"values\": [7]}]}}",
+                        pairs[i][0]);
 
         assert_int_equal(parse(json, &c, &err), 0);
         assert_string_equal(c.requirements[0].key, pairs[i][1]);
@@ -109,21 +127,30 @@ static void beta(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(parse("{\"apiVersion\": \"karpenter.sh/v1beta1\", \"kind\": \"NodeClaim\", \"metadata\": {\"labels\": "
-                           "{\"karpenter.sh/provisioner-name\": \"default\"}}, \"spec\": {\"nodeClassRef\": {\"name\": \"x\"}, "
-                           "\"kubelet\": {\"maxPods\": 20}}}", &plain, &err), 0);
+    assert_int_equal(parse("{\"apiVersion\": \"karpenter.sh/v1beta1\", \"kind\": \"NodeClaim\", "
+                           "\"metadata\": {\"labels\": "
+                           "{\"karpenter.sh/provisioner-name\": \"default\"}}, \"spec\": "
+                           "{\"nodeClassRef\": {\"name\": \"x\"}, "
+                           "\"kubelet\": {\"maxPods\": 20}}}",
+                           &plain, &err),
+                     0);
     assert_string_equal(plain.node_class_group, "karpenter.k8s.aws");
     assert_string_equal(plain.node_class_kind, "EC2NodeClass");
     assert_string_equal(plain.node_pool, "default");
     assert_int_equal(nc_value_get(plain.kubelet, "maxPods")->integer, 20);
-    assert_int_equal(parse("{\"apiVersion\": \"karpenter.sh/v1beta1\", \"kind\": \"NodeClaim\", \"spec\": {\"nodeClassRef\": {\"name\": "
-                           "\"x\", \"apiVersion\": \"eks.amazonaws.com/v1\", \"kind\": \"NodeClass\"}}}", &grouped, &err), 0);
+    assert_int_equal(
+        parse("{\"apiVersion\": \"karpenter.sh/v1beta1\", \"kind\": \"NodeClaim\", \"spec\": "
+              "{\"nodeClassRef\": {\"name\": "
+              "\"x\", \"apiVersion\": \"eks.amazonaws.com/v1\", \"kind\": \"NodeClass\"}}}",
+              &grouped, &err),
+        0);
     assert_string_equal(grouped.node_class_group, "eks.amazonaws.com");
     assert_string_equal(grouped.node_class_kind, "NodeClass");
 }
 
-#define ANNOTATED(text) \
-    "{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"metadata\": {\"annotations\": " \
+#define ANNOTATED(text)                                                                            \
+    "{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"metadata\": "                \
+    "{\"annotations\": "                                                                           \
     "{\"compatibility.karpenter.sh/v1beta1-kubelet-conversion\": " text "}}, \"spec\": {}}"
 
 static void conversion_annotation(void **state) {
@@ -131,7 +158,10 @@ static void conversion_annotation(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(parse(ANNOTATED("\"{\\\"maxPods\\\": 20, \\\"clusterDNS\\\": [\\\"10.0.0.10\\\"]}\""), &c, &err), 0);
+    assert_int_equal(
+        parse(ANNOTATED("\"{\\\"maxPods\\\": 20, \\\"clusterDNS\\\": [\\\"10.0.0.10\\\"]}\""), &c,
+              &err),
+        0);
     assert_int_equal(nc_value_get(c.kubelet, "maxPods")->integer, 20);
 }
 
@@ -147,26 +177,42 @@ static const struct {
     {"{\"kind\": \"NodeClaim\", \"apiVersion\": \"v1\"}", "the object must be"},
     {CLAIM("\"metadata\": {\"name\": 1}"), "metadata.name must be a string"},
     {CLAIM("\"metadata\": {\"uid\": {}}"), "metadata.uid must be a string"},
-    {CLAIM("\"metadata\": {\"creationTimestamp\": \"now\"}"), "metadata.creationTimestamp must be a time"},
-    {CLAIM("\"metadata\": {\"deletionTimestamp\": 5}"), "metadata.deletionTimestamp must be a time"},
+    {CLAIM("\"metadata\": {\"creationTimestamp\": \"now\"}"),
+     "metadata.creationTimestamp must be a time"},
+    {CLAIM("\"metadata\": {\"deletionTimestamp\": 5}"),
+     "metadata.deletionTimestamp must be a time"},
     {CLAIM("\"metadata\": {\"labels\": []}"), "metadata.labels must be a map of strings"},
     {CLAIM("\"metadata\": {\"labels\": {\"a\": {}}}"), "metadata.labels must be a map of strings"},
     {CLAIM("\"spec\": {\"taints\": {}}"), "spec.taints must be a list"},
-    {CLAIM("\"spec\": {\"taints\": [{\"key\": \"a\"}]}"), "spec.taints must be taints with a key and an effect"},
-    {CLAIM("\"spec\": {\"taints\": [{\"key\": \"a\", \"effect\": \"x\", \"value\": []}]}"), "spec.taints must be taints"},
+    {CLAIM("\"spec\": {\"taints\": [{\"key\": \"a\"}]}"),
+     "spec.taints must be taints with a key and an effect"},
+    {CLAIM("\"spec\": {\"taints\": [{\"key\": \"a\", \"effect\": \"x\", \"value\": []}]}"),
+     "spec.taints must be taints"},
     {CLAIM("\"spec\": {\"startupTaints\": [1]}"), "spec.startupTaints must be taints"},
     {CLAIM("\"spec\": {\"requirements\": 1}"), "spec.requirements must be a list"},
-    {CLAIM("\"spec\": {\"requirements\": [{\"key\": \"a\", \"operator\": \"in\"}]}"), "spec.requirements must be requirements"},
-    {CLAIM("\"spec\": {\"requirements\": [{\"operator\": \"In\"}]}"), "spec.requirements must be requirements"},
-    {CLAIM("\"spec\": {\"requirements\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": {}}]}"), "spec.requirements.values must be"},
-    {CLAIM("\"spec\": {\"requirements\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": [[]]}]}"), "spec.requirements.values must be"},
-    {CLAIM("\"spec\": {\"nodeClassRef\": {\"name\": 1}}"), "spec.nodeClassRef.name must be a string"},
-    {CLAIM("\"spec\": {\"nodeClassRef\": {\"name\": \"a\", \"kind\": 1}}"), "spec.nodeClassRef.kind must be a string"},
-    {CLAIM("\"spec\": {\"nodeClassRef\": {\"name\": \"a\", \"group\": 1}}"), "spec.nodeClassRef.group must be a string"},
-    {CLAIM("\"spec\": {\"terminationGracePeriod\": 5}"), "spec.terminationGracePeriod must be a duration"},
-    {CLAIM("\"spec\": {\"expireAfter\": \"never\"}"), "spec.expireAfter must be Never or a duration"},
+    {CLAIM("\"spec\": {\"requirements\": [{\"key\": \"a\", \"operator\": \"in\"}]}"),
+     "spec.requirements must be requirements"},
+    {CLAIM("\"spec\": {\"requirements\": [{\"operator\": \"In\"}]}"),
+     "spec.requirements must be requirements"},
+    {CLAIM(
+         "\"spec\": {\"requirements\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": {}}]}"),
+     "spec.requirements.values must be"},
+    {CLAIM("\"spec\": {\"requirements\": [{\"key\": \"a\", \"operator\": \"In\", \"values\": "
+           "[[]]}]}"),
+     "spec.requirements.values must be"},
+    {CLAIM("\"spec\": {\"nodeClassRef\": {\"name\": 1}}"),
+     "spec.nodeClassRef.name must be a string"},
+    {CLAIM("\"spec\": {\"nodeClassRef\": {\"name\": \"a\", \"kind\": 1}}"),
+     "spec.nodeClassRef.kind must be a string"},
+    {CLAIM("\"spec\": {\"nodeClassRef\": {\"name\": \"a\", \"group\": 1}}"),
+     "spec.nodeClassRef.group must be a string"},
+    {CLAIM("\"spec\": {\"terminationGracePeriod\": 5}"),
+     "spec.terminationGracePeriod must be a duration"},
+    {CLAIM("\"spec\": {\"expireAfter\": \"never\"}"),
+     "spec.expireAfter must be Never or a duration"},
     {CLAIM("\"spec\": {\"kubelet\": []}"), "spec.kubelet must be a map"},
-    {CLAIM("\"spec\": {\"resources\": {\"requests\": []}}"), "spec.resources.requests must be a map"},
+    {CLAIM("\"spec\": {\"resources\": {\"requests\": []}}"),
+     "spec.resources.requests must be a map"},
     {CLAIM("\"status\": {\"capacity\": 1}"), "status.capacity must be a map"},
     {CLAIM("\"status\": {\"allocatable\": \"\"}"), "status.allocatable must be a map"},
     {CLAIM("\"status\": {\"providerID\": 1}"), "status.providerID must be a string"},
@@ -192,7 +238,8 @@ static void wrong(void **state) {
 
 /* The same mistake in a document is the user's: config, with its place. */
 static void wrong_document(void **state) {
-    static const char text[] = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata:\n  name: [x]\n";
+    static const char text[] =
+        "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata:\n  name: [x]\n";
     nc_cleanup(nc_claim_done) struct nc_claim c = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_value **trees = NULL;
@@ -215,7 +262,9 @@ static void too_many(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_buf_puts(&b, "{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": \"NodeClaim\", \"spec\": {\"taints\": [1"), 0);
+    assert_int_equal(nc_buf_puts(&b, "{\"apiVersion\": \"karpenter.sh/v1\", \"kind\": "
+                                     "\"NodeClaim\", \"spec\": {\"taints\": [1"),
+                     0);
     for (int i = 0; i < 5000; i++)
         assert_int_equal(nc_buf_puts(&b, ",1"), 0);
     assert_int_equal(nc_buf_puts(&b, "]}}"), 0);
@@ -225,9 +274,14 @@ static void too_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole), cmocka_unit_test(minimal),        cmocka_unit_test(aliases),
-        cmocka_unit_test(beta),  cmocka_unit_test(conversion_annotation), cmocka_unit_test(wrong),
-        cmocka_unit_test(wrong_document), cmocka_unit_test(too_many),
+        cmocka_unit_test(whole),
+        cmocka_unit_test(minimal),
+        cmocka_unit_test(aliases),
+        cmocka_unit_test(beta),
+        cmocka_unit_test(conversion_annotation),
+        cmocka_unit_test(wrong),
+        cmocka_unit_test(wrong_document),
+        cmocka_unit_test(too_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

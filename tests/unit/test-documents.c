@@ -12,28 +12,39 @@ static const struct {
 } rows[] = {
     {"NodeConfig", GOOD, ""},
     {"empty stream", "---\n# nothing\n", ""},
-    {"JSON", "{\"apiVersion\": \"node.eks.aws/v1alpha1\", \"kind\": \"NodeConfig\", \"spec\": {}}", ""},
-    {"NodeClass of any group", "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\nmetadata: {name: x}\n", ""},
-    {"EC2NodeClass", "apiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nspec: {amiFamily: Custom}\n", ""},
+    {"JSON", "{\"apiVersion\": \"node.eks.aws/v1alpha1\", \"kind\": \"NodeConfig\", \"spec\": {}}",
+     ""},
+    {"NodeClass of any group",
+     "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\nmetadata: {name: x}\n", ""},
+    {"EC2NodeClass",
+     "apiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nspec: {amiFamily: Custom}\n", ""},
     {"two documents", GOOD "---\n" AGENT_CONFIG, ""},
     {"a foreign one between", GOOD "---\napiVersion: v1\nkind: Pod\n---\n" AGENT_CONFIG,
-     "d:11:7: error: kind: 'Pod' of 'v1' is nothing that a node reads: NodeConfig, AgentConfig, NodeClaim, EC2NodeClass and "
+     "d:11:7: error: kind: 'Pod' of 'v1' is nothing that a node reads: NodeConfig, AgentConfig, "
+     "NodeClaim, EC2NodeClass and "
      "NodeClass are\n"},
     {"kind mistyped", "apiVersion: node.eks.aws/v1alpha1\nkind: Nodeconfig\n",
      "d:2:7: error: kind: 'Nodeconfig' is not known, did you mean \"NodeConfig\"?\n"},
     {"version of tomorrow", "kind: NodeConfig\napiVersion: node.eks.aws/v2\n",
-     "d:1:7: error: apiVersion: 'node.eks.aws/v2' is not known for 'NodeConfig': use node.eks.aws/v1alpha1\n"},
+     "d:1:7: error: apiVersion: 'node.eks.aws/v2' is not known for 'NodeConfig': use "
+     "node.eks.aws/v1alpha1\n"},
     {"group of somebody else", "kind: NodeClaim\napiVersion: example.com/v1\n",
-     "d:1:7: error: apiVersion: 'example.com/v1' is not known for 'NodeClaim': use karpenter.sh/v1 or karpenter.sh/v1beta1\n"},
+     "d:1:7: error: apiVersion: 'example.com/v1' is not known for 'NodeClaim': use karpenter.sh/v1 "
+     "or karpenter.sh/v1beta1\n"},
     {"group that begins alike", "kind: NodeClaim\napiVersion: karpenter.s/v1\n",
-     "d:1:7: error: apiVersion: 'karpenter.s/v1' is not known for 'NodeClaim': use karpenter.sh/v1 or karpenter.sh/v1beta1\n"},
+     "d:1:7: error: apiVersion: 'karpenter.s/v1' is not known for 'NodeClaim': use karpenter.sh/v1 "
+     "or karpenter.sh/v1beta1\n"},
     {"no slash", "kind: NodeClass\napiVersion: v1\n",
-     "d:1:7: error: apiVersion: 'v1' is not known for 'NodeClass': use GROUP/v1 or GROUP/v1beta1\n"},
+     "d:1:7: error: apiVersion: 'v1' is not known for 'NodeClass': use GROUP/v1 or "
+     "GROUP/v1beta1\n"},
     {"no kind", "apiVersion: v1\n", "d:1:1: error: \"kind\" is missing\n"},
     {"no apiVersion", "kind: NodeConfig\n", "d:1:1: error: \"apiVersion\" is missing\n"},
     {"kind is a number", "kind: 7\napiVersion: v1\n", "d:1:7: error: \"kind\" must be a string\n"},
-    {"a list", "- a\n", "d:1:1: error: a document must be a map with apiVersion, kind and spec, not a list\n"},
-    {"a word", "hello\n", "d:1:1: error: a document must be a map with apiVersion, kind and spec, not the string 'hello'\n"},
+    {"a list", "- a\n",
+     "d:1:1: error: a document must be a map with apiVersion, kind and spec, not a list\n"},
+    {"a word", "hello\n",
+     "d:1:1: error: a document must be a map with apiVersion, kind and spec, not the string "
+     "'hello'\n"},
     {"spec missing", NODE_CONFIG, "d:1:1: error: \"spec\" is missing\n"},
 };
 
@@ -65,8 +76,9 @@ static void trees(void **state) {
 
 /* A syntax error is a diagnostic at its place in the whole, and other sources still count. */
 static void syntax(void **state) {
-    static const char *const broken[] = {NODE_CONFIG "spec:\n\tx: 1\n", NODE_CONFIG "spec: &a\n  x: 1\n",
-                                         NODE_CONFIG "kind: x\n", "\"open"};
+    static const char *const broken[] = {NODE_CONFIG "spec:\n\tx: 1\n",
+                                         NODE_CONFIG "spec: &a\n  x: 1\n", NODE_CONFIG "kind: x\n",
+                                         "\"open"};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(broken); i++) {
@@ -92,8 +104,11 @@ static void lines_of_a_part(void **state) {
     (void)state;
     assert_int_equal(nc_documents_add(&d, "part", body, strlen(body), 21, &err), 0);
     text = printed(&d);
-    assert_string_equal(text, "part:25:13: error: spec.kubelet.flags[0]: must be a string (put it in quotes), not the number 1\n"
-                              "part:26:5: warning: spec.kubelet: unknown field \"flogs\", did you mean \"flags\"?\n");
+    assert_string_equal(
+        text,
+        "part:25:13: error: spec.kubelet.flags[0]: must be a string (put it in quotes), not the "
+        "number 1\n"
+        "part:26:5: warning: spec.kubelet: unknown field \"flogs\", did you mean \"flags\"?\n");
 }
 
 static void first_error(void **state) {
@@ -105,8 +120,10 @@ static void first_error(void **state) {
     add(&d, NODE_CONFIG "spec: {colour: 1, cluster: {cidr: x}}\n");
     assert_int_equal(nc_documents_first_error(&d, &err), -EINVAL);
     assert_int_equal(err.class, NC_ERR_CONFIG);
-    assert_string_equal(err.msg, "d:3:35: spec.cluster.cidr: must be the service CIDR of the cluster such as 10.100.0.0/16, "
-                                 "not the string 'x'");
+    assert_string_equal(
+        err.msg,
+        "d:3:35: spec.cluster.cidr: must be the service CIDR of the cluster such as 10.100.0.0/16, "
+        "not the string 'x'");
 }
 
 static void limits(void **state) {
@@ -178,8 +195,9 @@ static void diagnostics_are_capped(void **state) {
 #define HEAD "Content-Type: multipart/mixed; boundary=b\n\n"
 
 static void userdata(void **state) {
-    static const char body[] = HEAD "--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n--b\n"
-                                    "Content-Type: application/node.eks.aws\n\n" NODE_CONFIG "spec: {colour: 1}\n--b--\n";
+    static const char body[] =
+        HEAD "--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n--b\n"
+             "Content-Type: application/node.eks.aws\n\n" NODE_CONFIG "spec: {colour: 1}\n--b--\n";
     nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
     struct nc_err err = NC_ERR_INIT;
     nc_auto_free char *text = NULL;
@@ -187,11 +205,14 @@ static void userdata(void **state) {
     (void)state;
     assert_int_equal(nc_documents_add_userdata(&d, "user-data", body, strlen(body), &err), 0);
     text = printed(&d);
-    assert_string_equal(text, "user-data part 2 (application/node.eks.aws):12:8: warning: spec: unknown field \"colour\": "
+    assert_string_equal(text, "user-data part 2 (application/node.eks.aws):12:8: warning: spec: "
+                              "unknown field \"colour\": "
                               "NodeConfig's spec has no such field\n");
     assert_int_equal(d.n_docs, 1);
     assert_int_equal(d.found.n, 1);
-    assert_string_equal(d.found.v[0], "user-data part 1 (text/x-shellscript) is a shell script of type text/x-shellscript");
+    assert_string_equal(
+        d.found.v[0],
+        "user-data part 1 (text/x-shellscript) is a shell script of type text/x-shellscript");
 }
 
 static void userdata_broken(void **state) {
@@ -200,9 +221,11 @@ static void userdata_broken(void **state) {
     nc_auto_free char *text = NULL;
 
     (void)state;
-    assert_int_equal(nc_documents_add_userdata(&d, "user-data", HEAD "--b\n", strlen(HEAD "--b\n"), &err), 0);
+    assert_int_equal(
+        nc_documents_add_userdata(&d, "user-data", HEAD "--b\n", strlen(HEAD "--b\n"), &err), 0);
     text = printed(&d);
-    assert_string_equal(text, "user-data: error: cut off in part 1, which begins at line 4: the closing line of boundary 'b' is "
+    assert_string_equal(text, "user-data: error: cut off in part 1, which begins at line 4: the "
+                              "closing line of boundary 'b' is "
                               "missing\n");
 }
 
@@ -224,11 +247,16 @@ static void places(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds),           cmocka_unit_test(trees),
-        cmocka_unit_test(syntax),          cmocka_unit_test(lines_of_a_part),
-        cmocka_unit_test(first_error),     cmocka_unit_test(limits),
-        cmocka_unit_test(userdata),        cmocka_unit_test(userdata_broken),
-        cmocka_unit_test(places),          cmocka_unit_test(large_maps_and_lists),
+        cmocka_unit_test(kinds),
+        cmocka_unit_test(trees),
+        cmocka_unit_test(syntax),
+        cmocka_unit_test(lines_of_a_part),
+        cmocka_unit_test(first_error),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(userdata),
+        cmocka_unit_test(userdata_broken),
+        cmocka_unit_test(places),
+        cmocka_unit_test(large_maps_and_lists),
         cmocka_unit_test(diagnostics_are_capped),
     };
 

@@ -6,9 +6,11 @@
 #include "documents-test.h"
 #include "nc/facts.h"
 
-#define IDENTITY \
-    "{\"accountId\": \"123456789012\", \"architecture\": \"x86_64\", \"availabilityZone\": \"us-west-2a\", " \
-    "\"imageId\": \"ami-0123456789abcdef0\", \"instanceId\": \"i-0bb8a7e6111d45591\", \"instanceType\": \"m5.large\", " \
+#define IDENTITY                                                                                   \
+    "{\"accountId\": \"123456789012\", \"architecture\": \"x86_64\", \"availabilityZone\": "       \
+    "\"us-west-2a\", "                                                                             \
+    "\"imageId\": \"ami-0123456789abcdef0\", \"instanceId\": \"i-0bb8a7e6111d45591\", "            \
+    "\"instanceType\": \"m5.large\", "                                                             \
     "\"kernelId\": null, \"region\": \"us-west-2\", \"version\": \"2017-09-30\"}"
 
 static int take(struct nc_facts *f, enum nc_imds_item item, const char *body, struct nc_err *err) {
@@ -43,8 +45,9 @@ static void identity(void **state) {
     assert_string_equal(f.account_id, "123456789012");
 }
 
-#define ID4(id, type, region, zone) \
-    "{\"instanceId\": " id ", \"instanceType\": " type ", \"region\": " region ", \"availabilityZone\": " zone "}"
+#define ID4(id, type, region, zone)                                                                \
+    "{\"instanceId\": " id ", \"instanceType\": " type ", \"region\": " region                     \
+    ", \"availabilityZone\": " zone "}"
 
 static const struct {
     const char *body;
@@ -54,13 +57,19 @@ static const struct {
     {"", "/latest/dynamic/instance-identity/document: "},
     {"[]", "JSON, but not an object"},
     {"{}", "no \"instanceId\" in it"},
-    {ID4("\"i-zz\"", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2a\""), "instanceId: 'i-zz' is not an instance id"},
-    {ID4("null", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2a\""), "instanceId: a value that is no string"},
-    {ID4("7", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2a\""), "instanceId: a value that is no string"},
-    {ID4("\"i-01234567\"", "\"m5\"", "\"us-west-2\"", "\"us-west-2a\""), "instanceType: 'm5' is not"},
+    {ID4("\"i-zz\"", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2a\""),
+     "instanceId: 'i-zz' is not an instance id"},
+    {ID4("null", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2a\""),
+     "instanceId: a value that is no string"},
+    {ID4("7", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2a\""),
+     "instanceId: a value that is no string"},
+    {ID4("\"i-01234567\"", "\"m5\"", "\"us-west-2\"", "\"us-west-2a\""),
+     "instanceType: 'm5' is not"},
     {ID4("\"i-01234567\"", "\"m5.large\"", "\"mars\"", "\"us-west-2a\""), "region: 'mars' is not"},
-    {ID4("\"i-01234567\"", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2/a\""), "availabilityZone: 'us-west-2/a' is not"},
-    {ID4("\"i-01234567\"", "\"m5.large\"", "\"us-west-2\"", "\"eu-west-1a\""), "zone eu-west-1a is not in region us-west-2"},
+    {ID4("\"i-01234567\"", "\"m5.large\"", "\"us-west-2\"", "\"us-west-2/a\""),
+     "availabilityZone: 'us-west-2/a' is not"},
+    {ID4("\"i-01234567\"", "\"m5.large\"", "\"us-west-2\"", "\"eu-west-1a\""),
+     "zone eu-west-1a is not in region us-west-2"},
 };
 
 static void identity_refused(void **state) {
@@ -100,7 +109,8 @@ static const struct {
     {NC_IMDS_LOCAL_IPV4, "fd00::1", FIELD(local_ipv4), NULL},
     {NC_IMDS_LOCAL_HOSTNAME, "ip-10-0-0-1.us-west-2.compute.internal", FIELD(local_hostname),
      "ip-10-0-0-1.us-west-2.compute.internal"},
-    {NC_IMDS_LOCAL_HOSTNAME, "ip-10-0-0-1.a.example ip-10-0-0-1.b.example\n", FIELD(local_hostname), "ip-10-0-0-1.a.example"},
+    {NC_IMDS_LOCAL_HOSTNAME, "ip-10-0-0-1.a.example ip-10-0-0-1.b.example\n", FIELD(local_hostname),
+     "ip-10-0-0-1.a.example"},
     {NC_IMDS_LOCAL_HOSTNAME, "<html>", FIELD(local_hostname), NULL},
     {NC_IMDS_LOCAL_HOSTNAME, "a..b", FIELD(local_hostname), NULL},
     {NC_IMDS_LOCAL_HOSTNAME, "-a", FIELD(local_hostname), NULL},
@@ -187,11 +197,12 @@ static void life_cycles(void **state) {
     assert_int_equal(take(&f, NC_IMDS_LIFE_CYCLE, "{}", &err), -EBADMSG);
 }
 
-#define HOST \
-    "{\n  \"cpus\": 2,\n  \"mem_total_bytes\": 8000000000,\n  \"root_fs_bytes\": 21462233088,\n" \
-    "  \"kubelet_version\": \"v1.34.4\",\n  \"boot_id\": \"0c5ad35a-2b4e-4f54-8f1d-0b1c6e0f8f11\",\n" \
-    "  \"hostname\": \"ip-10-0-0-1\",\n  \"logind_inhibit_delay_usec\": 30000000,\n" \
-    "  \"ecr_credential_provider_dir\": \"/etc/eks\",\n  \"has_nvidia\": true,\n" \
+#define HOST                                                                                       \
+    "{\n  \"cpus\": 2,\n  \"mem_total_bytes\": 8000000000,\n  \"root_fs_bytes\": 21462233088,\n"   \
+    "  \"kubelet_version\": \"v1.34.4\",\n  \"boot_id\": "                                         \
+    "\"0c5ad35a-2b4e-4f54-8f1d-0b1c6e0f8f11\",\n"                                                  \
+    "  \"hostname\": \"ip-10-0-0-1\",\n  \"logind_inhibit_delay_usec\": 30000000,\n"               \
+    "  \"ecr_credential_provider_dir\": \"/etc/eks\",\n  \"has_nvidia\": true,\n"                  \
     "  \"sysctls\": {\n    \"kernel.panic\": \"10\"\n  }\n}\n"
 
 static void host_json(void **state) {
@@ -218,8 +229,9 @@ static void host_json(void **state) {
 
 /* Unknown keys, nulls and absent keys leave the facts as they were; sysctls may be numbers. */
 static void host_json_lenient(void **state) {
-    static const char body[] = "{\"colour\": 1, \"cpus\": null, \"hostname\": null, \"has_nvidia\": null, "
-                               "\"sysctls\": {\"vm.overcommit_memory\": 1}}";
+    static const char body[] =
+        "{\"colour\": 1, \"cpus\": null, \"hostname\": null, \"has_nvidia\": null, "
+        "\"sysctls\": {\"vm.overcommit_memory\": 1}}";
     nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
     struct nc_err err = NC_ERR_INIT;
 
@@ -244,14 +256,17 @@ static const struct {
     {"{\"mem_total_bytes\": 1.5}", "mem_total_bytes must be"},
     {"{\"root_fs_bytes\": true}", "root_fs_bytes must be"},
     {"{\"logind_inhibit_delay_usec\": \"5s\"}", "logind_inhibit_delay_usec must be"},
-    {"{\"boot_id\": \"a\", \"hostname\": \"x\", \"kubelet_version\": \"1\"}", "kubelet_version must be"},
+    {"{\"boot_id\": \"a\", \"hostname\": \"x\", \"kubelet_version\": \"1\"}",
+     "kubelet_version must be"},
     {"{\"kubelet_version\": \"v1.34.4\", \"boot_id\": \"a\\nb\"}", "boot_id must be one line"},
     {"{\"boot_id\": \"a\", \"hostname\": \"a b\"}", "hostname must be a host name"},
-    {"{\"hostname\": \"x\", \"ecr_credential_provider_dir\": \"etc\"}", "ecr_credential_provider_dir must be an absolute path"},
+    {"{\"hostname\": \"x\", \"ecr_credential_provider_dir\": \"etc\"}",
+     "ecr_credential_provider_dir must be an absolute path"},
     {"{\"ecr_credential_provider_dir\": \"/a/../b\"}", "must be an absolute path"},
     {"{\"has_nvidia\": 1}", "has_nvidia must be true or false"},
     {"{\"sysctls\": []}", "sysctls must be a map"},
-    {"{\"ecr_credential_provider_dir\": \"/a\", \"sysctls\": {\"a\": \"b\", \"c\": {}}}", "sysctls must be a map"},
+    {"{\"ecr_credential_provider_dir\": \"/a\", \"sysctls\": {\"a\": \"b\", \"c\": {}}}",
+     "sysctls must be a map"},
     {"{\"sysctls\": {\"a\": \"\"}}", "sysctls must be a map"},
 };
 
@@ -261,7 +276,8 @@ static void host_json_refused(void **state) {
         nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
         struct nc_err err = NC_ERR_INIT;
 
-        assert_true(nc_facts_take_host_json(&f, host_rows[i].body, strlen(host_rows[i].body), &err) < 0);
+        assert_true(nc_facts_take_host_json(&f, host_rows[i].body, strlen(host_rows[i].body), &err)
+                    < 0);
         if (!strstr(err.msg, host_rows[i].error))
             fail_msg("row %zu: %s", i, err.msg);
         assert_null(f.boot_id);
@@ -285,11 +301,20 @@ static const struct {
     int minor; /* -1: refused */
     const char *version;
 } version_rows[] = {
-    {"v1.34.4", 34, "v1.34.4"},       {"1.28.0", 28, "v1.28.0"},        {"v1.34.0-eks-abc", 34, "v1.34.0"},
-    {"v1.30.1+k3s1", 30, "v1.30.1"},  {"v1.34.4\n", 34, "v1.34.4"},     {"Kubernetes v1.31.2", 31, "v1.31.2"},
-    {"v2.0.0", -1, NULL},             {"v1.34", -1, NULL},              {"v1.34.x", -1, NULL},
-    {"v1.34.4x", -1, NULL},           {"", -1, NULL},                   {"v1.123456.0", -1, NULL},
-    {"v1..0", -1, NULL},              {NULL, -1, NULL},
+    {"v1.34.4", 34, "v1.34.4"},
+    {"1.28.0", 28, "v1.28.0"},
+    {"v1.34.0-eks-abc", 34, "v1.34.0"},
+    {"v1.30.1+k3s1", 30, "v1.30.1"},
+    {"v1.34.4\n", 34, "v1.34.4"},
+    {"Kubernetes v1.31.2", 31, "v1.31.2"},
+    {"v2.0.0", -1, NULL},
+    {"v1.34", -1, NULL},
+    {"v1.34.x", -1, NULL},
+    {"v1.34.4x", -1, NULL},
+    {"", -1, NULL},
+    {"v1.123456.0", -1, NULL},
+    {"v1..0", -1, NULL},
+    {NULL, -1, NULL},
 };
 
 static void versions(void **state) {
@@ -311,10 +336,12 @@ static void versions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(questions),       cmocka_unit_test(identity),          cmocka_unit_test(identity_refused),
-        cmocka_unit_test(texts),           cmocka_unit_test(answer_with_nul),   cmocka_unit_test(answer_too_long),
-        cmocka_unit_test(not_facts),       cmocka_unit_test(life_cycles),       cmocka_unit_test(host_json),
-        cmocka_unit_test(host_json_lenient), cmocka_unit_test(host_json_refused), cmocka_unit_test(host_json_too_long),
+        cmocka_unit_test(questions),         cmocka_unit_test(identity),
+        cmocka_unit_test(identity_refused),  cmocka_unit_test(texts),
+        cmocka_unit_test(answer_with_nul),   cmocka_unit_test(answer_too_long),
+        cmocka_unit_test(not_facts),         cmocka_unit_test(life_cycles),
+        cmocka_unit_test(host_json),         cmocka_unit_test(host_json_lenient),
+        cmocka_unit_test(host_json_refused), cmocka_unit_test(host_json_too_long),
         cmocka_unit_test(versions),
     };
 

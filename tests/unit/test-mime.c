@@ -19,36 +19,45 @@ static const struct {
     const char *body;
     unsigned lines;
 } header_rows[] = {
-    {"Karpenter's", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//", false, 0, true, false,
-     "multipart/mixed", "//", "", "--//", 3},
-    {"CRLF", "MIME-Version: 1.0\r\nContent-Type: text/plain\r\n\r\nx", false, 0, true, false, "text/plain", NULL, "", "x", 3},
-    {"names and types in any case", "cOnTeNt-TyPe: Application/Node.EKS.AWS\n\n", false, 0, true, false,
-     "application/node.eks.aws", NULL, "", "", 2},
-    {"parameters before the boundary", "Content-Type: multipart/mixed; charset=utf-8; BOUNDARY=abc\n\n", false, 0, true,
-     false, "multipart/mixed", "abc", "", "", 2},
-    {"quoted boundary with escapes and a semicolon", "Content-Type: multipart/mixed; boundary=\"a\\\"b;c\"\n\n", false, 0,
-     true, false, "multipart/mixed", "a\"b;c", "", "", 2},
-    {"unquoted boundary that ought to be quoted", "Content-Type: multipart/mixed; boundary=//\n\n", false, 0, true, false,
-     "multipart/mixed", "//", "", "", 2},
-    {"parameter without a value", "Content-Type: multipart/mixed; x; boundary=b\n\n", false, 0, true, false,
-     "multipart/mixed", "b", "", "", 2},
-    {"quoted parameter that never ends", "Content-Type: multipart/mixed; boundary=\"b\n\n", false, 0, true, false,
-     "multipart/mixed", "b", "", "", 2},
-    {"folded header", "Content-Type: multipart/mixed;\n boundary=\"b\"\n\tx=y\nMIME-Version: 1.0\n\nz", false, 0, true, false,
-     "multipart/mixed", "b", "", "z", 5},
-    {"first of several counts", "Content-Type: a/b\nContent-Type: c/d\n\n", false, 0, true, false, "a/b", NULL, "", "", 3},
-    {"encoding", "Content-Type: a/b\nContent-Transfer-Encoding: BASE64 \n\n", true, 0, true, false, "a/b", NULL, "base64",
-     "", 3},
+    {"Karpenter's", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"//\"\n\n--//",
+     false, 0, true, false, "multipart/mixed", "//", "", "--//", 3},
+    {"CRLF", "MIME-Version: 1.0\r\nContent-Type: text/plain\r\n\r\nx", false, 0, true, false,
+     "text/plain", NULL, "", "x", 3},
+    {"names and types in any case", "cOnTeNt-TyPe: Application/Node.EKS.AWS\n\n", false, 0, true,
+     false, "application/node.eks.aws", NULL, "", "", 2},
+    {"parameters before the boundary",
+     "Content-Type: multipart/mixed; charset=utf-8; BOUNDARY=abc\n\n", false, 0, true, false,
+     "multipart/mixed", "abc", "", "", 2},
+    {"quoted boundary with escapes and a semicolon",
+     "Content-Type: multipart/mixed; boundary=\"a\\\"b;c\"\n\n", false, 0, true, false,
+     "multipart/mixed", "a\"b;c", "", "", 2},
+    {"unquoted boundary that ought to be quoted", "Content-Type: multipart/mixed; boundary=//\n\n",
+     false, 0, true, false, "multipart/mixed", "//", "", "", 2},
+    {"parameter without a value", "Content-Type: multipart/mixed; x; boundary=b\n\n", false, 0,
+     true, false, "multipart/mixed", "b", "", "", 2},
+    {"quoted parameter that never ends", "Content-Type: multipart/mixed; boundary=\"b\n\n", false,
+     0, true, false, "multipart/mixed", "b", "", "", 2},
+    {"folded header",
+     "Content-Type: multipart/mixed;\n boundary=\"b\"\n\tx=y\nMIME-Version: 1.0\n\nz", false, 0,
+     true, false, "multipart/mixed", "b", "", "z", 5},
+    {"first of several counts", "Content-Type: a/b\nContent-Type: c/d\n\n", false, 0, true, false,
+     "a/b", NULL, "", "", 3},
+    {"encoding", "Content-Type: a/b\nContent-Transfer-Encoding: BASE64 \n\n", true, 0, true, false,
+     "a/b", NULL, "base64", "", 3},
     {"other headers only", "Subject: x\n\nbody", false, 0, false, false, "", NULL, "", "body", 2},
-    {"YAML looks like a header, and is none", "apiVersion: v1\nspec:\n- x\n", false, 0, false, true, "", NULL, "", "", 3},
+    {"YAML looks like a header, and is none", "apiVersion: v1\nspec:\n- x\n", false, 0, false, true,
+     "", NULL, "", "", 3},
     {"script", "#!/bin/sh\necho: x\n", false, 0, false, true, "", NULL, "", "", 1},
     {"empty", "", false, 0, false, true, "", NULL, "", "", 0},
     {"no empty line", "Content-Type: a/b\n", false, 0, true, true, "a/b", NULL, "", "", 1},
-    {"line that is no header", "MIME-Version: 1.0\nnonsense\n\n", false, -EBADMSG, 0, 0, 0, 0, 0, 0, 0},
+    {"line that is no header", "MIME-Version: 1.0\nnonsense\n\n", false, -EBADMSG, 0, 0, 0, 0, 0, 0,
+     0},
     {"the same in a part", "nonsense\n\n", true, -EBADMSG, 0, 0, 0, 0, 0, 0, 0},
     {"media type without a slash", "Content-Type: yaml\n\n", false, -EBADMSG, 0, 0, 0, 0, 0, 0, 0},
-    {"media type that begins with its slash", "Content-Type: /x\n\n", false, -EBADMSG, 0, 0, 0, 0, 0, 0, 0},
-    {"media type with control characters", "Content-Type: a/\001\n\n", false, -EBADMSG, 0, 0, 0, 0, 0, 0, 0},
+    {"media type that begins with its slash", "Content-Type: /x\n\n", false, -EBADMSG, 0, 0, 0, 0,
+     0, 0, 0},
+    {"media type with control characters", "Content-Type: a/\001\n\n", false, -EBADMSG, 0, 0, 0, 0,
+     0, 0, 0},
 };
 
 static void headers(void **state) {
@@ -103,7 +112,8 @@ static const struct {
     {"body keeps its own line ends", "b", "--b\none\n\n\n--b--\n", "2:one\n\n", NULL},
     {"no parts", "b", "--b--\n", "", NULL},
     {"a last delimiter without its dashes", "b", "--b\none\n--b\n \n", "2:one", NULL},
-    {"cut inside a part", "b", "--b\none\n--b\ntw", "2:one", "cut off in part 2, which begins at line 4"},
+    {"cut inside a part", "b", "--b\none\n--b\ntw", "2:one",
+     "cut off in part 2, which begins at line 4"},
     {"cut inside the first part", "b", "--b\n", "", "cut off in part 1"},
     {"cut inside a delimiter", "bb", "--bb\none\n--b", "", "cut off in part 1"},
     {"no delimiter", "b", "one\ntwo\n", "", "no line begins a part of boundary 'b'"},
@@ -113,8 +123,10 @@ static const struct {
 static void parts(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(part_rows); i++) {
-        struct nc_mime_cursor c = {
-            .data = part_rows[i].data, .n = strlen(part_rows[i].data), .boundary = part_rows[i].boundary, .line = 1};
+        struct nc_mime_cursor c = {.data = part_rows[i].data,
+                                   .n = strlen(part_rows[i].data),
+                                   .boundary = part_rows[i].boundary,
+                                   .line = 1};
         nc_cleanup(nc_buf_done) struct nc_buf seen = NC_BUF_INIT;
         struct nc_err err = NC_ERR_INIT;
         const char *part = NULL;
@@ -124,7 +136,8 @@ static void parts(void **state) {
 
         print_message("# %s\n", part_rows[i].name);
         while ((r = nc_mime_next(&c, &part, &n, &line, &err)) > 0)
-            assert_int_equal(nc_buf_printf(&seen, "%s%u:%.*s", seen.len ? "|" : "", line, (int)n, part), 0);
+            assert_int_equal(
+                nc_buf_printf(&seen, "%s%u:%.*s", seen.len ? "|" : "", line, (int)n, part), 0);
         assert_string_equal(seen.data ? seen.data : "", part_rows[i].parts);
         if (part_rows[i].error) {
             assert_int_equal(r, -EBADMSG);
@@ -162,7 +175,9 @@ static void transfer(void **state) {
         const char *data = transfer_rows[i].data;
 
         print_message("# row %zu: %s\n", i, transfer_rows[i].encoding);
-        assert_int_equal(nc_mime_transfer_decode(transfer_rows[i].encoding, data, strlen(data), &out), transfer_rows[i].r);
+        assert_int_equal(
+            nc_mime_transfer_decode(transfer_rows[i].encoding, data, strlen(data), &out),
+            transfer_rows[i].r);
         if (transfer_rows[i].r == 0)
             assert_string_equal(out.data, transfer_rows[i].decoded);
     }

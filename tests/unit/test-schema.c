@@ -1,5 +1,6 @@
 /*
- * Schemas and rules: each type of field, each kind of document, with the exact words of each complaint.
+ * Schemas and rules: each type of field, each kind of document, with the exact words of each
+ * complaint.
  */
 #include "documents-test.h"
 
@@ -23,51 +24,72 @@ static void check(const char *head, const struct row *rows, size_t n) {
 static const struct row node_config_rows[] = {
     {"all that nodeadm knows",
      "spec: {cluster: {name: a, apiServerEndpoint: 'https://a', certificateAuthority: " CA
-     ", cidr: 10.0.0.0/16, enableOutpost: false, id: x}, containerd: {config: '', baseRuntimeSpec: {a: 1}}, instance: "
-     "{localStorage: {strategy: RAID0, mountPath: /x, disabledMounts: [SOCI]}, environment: {default: {A: b}}, network: "
-     "{nameservers: [10.0.0.2], domains: [a]}}, kubelet: {config: {maxPods: 1}, flags: [--v=2], maxPodsExpression: x}, "
-     "featureGates: {InstanceIdNodeName: true, FastImagePull: false}}", ""},
-    {"nulls and empty strings say nothing", "spec: {cluster: {name: '', cidr: null, certificateAuthority: ''}, kubelet: null}", ""},
+     ", cidr: 10.0.0.0/16, enableOutpost: false, id: x}, containerd: {config: '', baseRuntimeSpec: "
+     "{a: 1}}, instance: "
+     "{localStorage: {strategy: RAID0, mountPath: /x, disabledMounts: [SOCI]}, environment: "
+     "{default: {A: b}}, network: "
+     "{nameservers: [10.0.0.2], domains: [a]}}, kubelet: {config: {maxPods: 1}, flags: [--v=2], "
+     "maxPodsExpression: x}, "
+     "featureGates: {InstanceIdNodeName: true, FastImagePull: false}}",
+     ""},
+    {"nulls and empty strings say nothing",
+     "spec: {cluster: {name: '', cidr: null, certificateAuthority: ''}, kubelet: null}", ""},
     {"metadata", "metadata: {name: x, labels: {a: b}, creationTimestamp: null}\nspec: {}", ""},
     {"spec of a wrong type", "spec: []", "d:3:7: error: spec: must be a map, not a list\n"},
-    {"unknown at the top", "spec: {}\nspek: {}", "d:4:1: warning: unknown field \"spek\", did you mean \"spec\"?\n"},
+    {"unknown at the top", "spec: {}\nspek: {}",
+     "d:4:1: warning: unknown field \"spek\", did you mean \"spec\"?\n"},
     {"unknown and like nothing", "spec: {}\nzzzzzzzzz: 1",
      "d:4:1: warning: unknown field \"zzzzzzzzz\": NodeConfig has no such field\n"},
-    {"unknown and unprintable", "spec: {}\n\"a\\tb\": 1", "d:4:1: warning: unknown field \"'a\\tb'\": NodeConfig has no such field\n"},
-    {"status", "spec: {}\nstatus: {}", "d:4:9: warning: status: ignored: the node finds this out itself\n"},
+    {"unknown and unprintable", "spec: {}\n\"a\\tb\": 1",
+     "d:4:1: warning: unknown field \"'a\\tb'\": NodeConfig has no such field\n"},
+    {"status", "spec: {}\nstatus: {}",
+     "d:4:9: warning: status: ignored: the node finds this out itself\n"},
     {"number for a name", "spec: {cluster: {name: 1}}",
      "d:3:24: error: spec.cluster.name: must be a string (put it in quotes), not the number 1\n"},
-    {"map for a name", "spec: {cluster: {name: {}}}", "d:3:24: error: spec.cluster.name: must be a string, not a map\n"},
+    {"map for a name", "spec: {cluster: {name: {}}}",
+     "d:3:24: error: spec.cluster.name: must be a string, not a map\n"},
     {"name with a space", "spec: {cluster: {name: a b}}",
-     "d:3:24: error: spec.cluster.name: must be a cluster name: at most 100 letters, digits, - and _, not the string 'a b'\n"},
+     "d:3:24: error: spec.cluster.name: must be a cluster name: at most 100 letters, digits, - and "
+     "_, not the string 'a b'\n"},
     {"name that begins with a dash", "spec: {cluster: {name: -a}}",
-     "d:3:24: error: spec.cluster.name: must be a cluster name: at most 100 letters, digits, - and _, not the string '-a'\n"},
+     "d:3:24: error: spec.cluster.name: must be a cluster name: at most 100 letters, digits, - and "
+     "_, not the string '-a'\n"},
     {"endpoint without TLS", "spec: {cluster: {apiServerEndpoint: 'http://a'}}",
-     "d:3:37: error: spec.cluster.apiServerEndpoint: must be an https URL such as https://ABC.gr7.us-west-2.eks.amazonaws.com, "
+     "d:3:37: error: spec.cluster.apiServerEndpoint: must be an https URL such as "
+     "https://ABC.gr7.us-west-2.eks.amazonaws.com, "
      "not the string 'http://a'\n"},
     {"CA that is no base64", "spec: {cluster: {certificateAuthority: '!'}}",
-     "d:3:40: error: spec.cluster.certificateAuthority: must be the base64 form of a PEM file of certificates (-----BEGIN "
+     "d:3:40: error: spec.cluster.certificateAuthority: must be the base64 form of a PEM file of "
+     "certificates (-----BEGIN "
      "CERTIFICATE----- …), not the string '!'\n"},
     {"CA that is no PEM", "spec: {cluster: {certificateAuthority: Y2EtYnVuZGxlCg==}}",
-     "d:3:40: error: spec.cluster.certificateAuthority: must be the base64 form of a PEM file of certificates (-----BEGIN "
+     "d:3:40: error: spec.cluster.certificateAuthority: must be the base64 form of a PEM file of "
+     "certificates (-----BEGIN "
      "CERTIFICATE----- …), not the string 'Y2EtYnVuZGxlCg=='\n"},
     {"CIDR", "spec: {cluster: {cidr: hello}}",
-     "d:3:24: error: spec.cluster.cidr: must be the service CIDR of the cluster such as 10.100.0.0/16, not the string 'hello'\n"},
+     "d:3:24: error: spec.cluster.cidr: must be the service CIDR of the cluster such as "
+     "10.100.0.0/16, not the string 'hello'\n"},
     {"bool", "spec: {cluster: {enableOutpost: 1}}",
      "d:3:33: error: spec.cluster.enableOutpost: must be true or false, not the number 1\n"},
     {"strategy", "spec: {instance: {localStorage: {strategy: RAID1}}}",
-     "d:3:44: error: spec.instance.localStorage.strategy: must be RAID0, RAID10 or Mount (did you mean \"RAID0\"?), not the string 'RAID1'\n"},
+     "d:3:44: error: spec.instance.localStorage.strategy: must be RAID0, RAID10 or Mount (did you "
+     "mean \"RAID0\"?), not the string 'RAID1'\n"},
     {"mounts", "spec: {instance: {localStorage: {disabledMounts: x}}}",
-     "d:3:50: error: spec.instance.localStorage.disabledMounts: must be a list of strings, not the string 'x'\n"},
+     "d:3:50: error: spec.instance.localStorage.disabledMounts: must be a list of strings, not the "
+     "string 'x'\n"},
     {"feature", "spec: {featureGates: {InstanceIDNodeName: true}}",
-     "d:3:23: warning: spec.featureGates.InstanceIDNodeName: unknown key, did you mean \"InstanceIdNodeName\"? Known are "
+     "d:3:23: warning: spec.featureGates.InstanceIDNodeName: unknown key, did you mean "
+     "\"InstanceIdNodeName\"? Known are "
      "InstanceIdNodeName or FastImagePull\n"},
     {"feature of a wrong type", "spec: {featureGates: {FastImagePull: 'yes'}}",
-     "d:3:38: error: spec.featureGates.FastImagePull: must be true or false, not the string 'yes'\n"},
+     "d:3:38: error: spec.featureGates.FastImagePull: must be true or false, not the string "
+     "'yes'\n"},
     {"flags", "spec: {kubelet: {flags: [{}, \"a\\nb\", '']}}",
      "d:3:26: error: spec.kubelet.flags[0]: must be a string, not a map\n"
-     "d:3:30: error: spec.kubelet.flags[1]: must be one line, a flag such as --v=2, not the string 'a\\nb'\n"},
-    {"environment", "spec: {instance: {environment: 1}}", "d:3:32: error: spec.instance.environment: must be a map, not the number 1\n"},
+     "d:3:30: error: spec.kubelet.flags[1]: must be one line, a flag such as --v=2, not the string "
+     "'a\\nb'\n"},
+    {"environment", "spec: {instance: {environment: 1}}",
+     "d:3:32: error: spec.instance.environment: must be a map, not the number 1\n"},
 };
 
 static void node_config(void **state) {
@@ -77,63 +99,97 @@ static void node_config(void **state) {
 
 static const struct row kubelet_rows[] = {
     {"well-formed",
-     "kind: KubeletConfiguration, apiVersion: kubelet.config.k8s.io/v1beta1, maxPods: 110, clusterDNS: [10.0.0.10, 'fd00::a'], "
-     "kubeReserved: {cpu: 100m, memory: 1Gi, pid: '100'}, evictionHard: {memory.available: 5%}, featureGates: {A: true}, "
-     "cpuCFSQuota: false, shutdownGracePeriod: 2m30s, authentication: {webhook: {cacheTTL: 2m0s}}, memoryThrottlingFactor: 0.9, "
-     "registerWithTaints: [{key: a/b, effect: NoSchedule}], tlsCurvePreferences: [29], staticPodURLHeader: {}, "
-     "reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}], podPidsLimit: -1, kubeReservedCgroup: '', logging: {verbosity: 5}, "
-     "shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 10}]", ""},
-    {"typo", "maxpods: 1", "d:3:27: warning: spec.kubelet.config: unknown field \"maxpods\", did you mean \"maxPods\"?\n"},
+     "kind: KubeletConfiguration, apiVersion: kubelet.config.k8s.io/v1beta1, maxPods: 110, "
+     "clusterDNS: [10.0.0.10, 'fd00::a'], "
+     "kubeReserved: {cpu: 100m, memory: 1Gi, pid: '100'}, evictionHard: {memory.available: 5%}, "
+     "featureGates: {A: true}, "
+     "cpuCFSQuota: false, shutdownGracePeriod: 2m30s, authentication: {webhook: {cacheTTL: 2m0s}}, "
+     "memoryThrottlingFactor: 0.9, "
+     "registerWithTaints: [{key: a/b, effect: NoSchedule}], tlsCurvePreferences: [29], "
+     "staticPodURLHeader: {}, "
+     "reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}], podPidsLimit: -1, "
+     "kubeReservedCgroup: '', logging: {verbosity: 5}, "
+     "shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 10}]",
+     ""},
+    {"typo", "maxpods: 1",
+     "d:3:27: warning: spec.kubelet.config: unknown field \"maxpods\", did you mean "
+     "\"maxPods\"?\n"},
     {"field of tomorrow", "wholeNewThing: {}",
-     "d:3:27: warning: spec.kubelet.config: unknown field \"wholeNewThing\": KubeletConfiguration has no such field\n"},
-    {"text for a number", "maxPods: 'ten'", "d:3:36: error: spec.kubelet.config.maxPods: must be an integer, not the string 'ten'\n"},
-    {"fraction for an integer", "maxPods: 1.5", "d:3:36: error: spec.kubelet.config.maxPods: must be an integer, not the number 1.5\n"},
-    {"too small", "maxPods: -1", "d:3:36: error: spec.kubelet.config.maxPods: must be between 0 and 2147483647, not -1\n"},
+     "d:3:27: warning: spec.kubelet.config: unknown field \"wholeNewThing\": KubeletConfiguration "
+     "has no such field\n"},
+    {"text for a number", "maxPods: 'ten'",
+     "d:3:36: error: spec.kubelet.config.maxPods: must be an integer, not the string 'ten'\n"},
+    {"fraction for an integer", "maxPods: 1.5",
+     "d:3:36: error: spec.kubelet.config.maxPods: must be an integer, not the number 1.5\n"},
+    {"too small", "maxPods: -1",
+     "d:3:36: error: spec.kubelet.config.maxPods: must be between 0 and 2147483647, not -1\n"},
     {"too large for 32 bits", "kubeAPIQPS: 3000000000",
-     "d:3:39: error: spec.kubelet.config.kubeAPIQPS: must be between -2147483648 and 2147483647, not 3000000000\n"},
+     "d:3:39: error: spec.kubelet.config.kubeAPIQPS: must be between -2147483648 and 2147483647, "
+     "not 3000000000\n"},
     {"percent", "imageGCHighThresholdPercent: 101",
-     "d:3:56: error: spec.kubelet.config.imageGCHighThresholdPercent: must be between 0 and 100, not 101\n"},
+     "d:3:56: error: spec.kubelet.config.imageGCHighThresholdPercent: must be between 0 and 100, "
+     "not 101\n"},
     {"duration as a number", "syncFrequency: 60",
-     "d:3:42: error: spec.kubelet.config.syncFrequency: must be a duration such as \"30s\" or \"2m30s\", not the number 60\n"},
+     "d:3:42: error: spec.kubelet.config.syncFrequency: must be a duration such as \"30s\" or "
+     "\"2m30s\", not the number 60\n"},
     {"duration without a unit", "syncFrequency: '60'",
-     "d:3:42: error: spec.kubelet.config.syncFrequency: must be a duration such as \"30s\" or \"2m30s\", not the string '60'\n"},
-    {"list for a string", "clusterDomain: [a]", "d:3:42: error: spec.kubelet.config.clusterDomain: must be a string, not a list\n"},
+     "d:3:42: error: spec.kubelet.config.syncFrequency: must be a duration such as \"30s\" or "
+     "\"2m30s\", not the string '60'\n"},
+    {"list for a string", "clusterDomain: [a]",
+     "d:3:42: error: spec.kubelet.config.clusterDomain: must be a string, not a list\n"},
     {"string for a list", "clusterDNS: 10.0.0.10",
-     "d:3:39: error: spec.kubelet.config.clusterDNS: must be a list of strings, not the string '10.0.0.10'\n"},
+     "d:3:39: error: spec.kubelet.config.clusterDNS: must be a list of strings, not the string "
+     "'10.0.0.10'\n"},
     {"name for an address", "clusterDNS: [dns]",
-     "d:3:40: error: spec.kubelet.config.clusterDNS[0]: must be an IP address, not the string 'dns'\n"},
+     "d:3:40: error: spec.kubelet.config.clusterDNS[0]: must be an IP address, not the string "
+     "'dns'\n"},
     {"reservation as a number", "kubeReserved: {cpu: 1}",
-     "d:3:47: warning: spec.kubelet.config.kubeReserved.cpu: a number where kubelet wants a string; taken as one\n"},
+     "d:3:47: warning: spec.kubelet.config.kubeReserved.cpu: a number where kubelet wants a "
+     "string; taken as one\n"},
     {"reservation as a bool", "kubeReserved: {cpu: true}",
-     "d:3:47: error: spec.kubelet.config.kubeReserved.cpu: must be a quantity such as \"100m\" or \"1Gi\", not true\n"},
+     "d:3:47: error: spec.kubelet.config.kubeReserved.cpu: must be a quantity such as \"100m\" or "
+     "\"1Gi\", not true\n"},
     {"reservation of nonsense", "kubeReserved: {cpu: 1x, memory: null}",
-     "d:3:47: error: spec.kubelet.config.kubeReserved.cpu: must be a quantity such as \"100m\" or \"1Gi\", not the string '1x'\n"},
+     "d:3:47: error: spec.kubelet.config.kubeReserved.cpu: must be a quantity such as \"100m\" or "
+     "\"1Gi\", not the string '1x'\n"},
     {"reservation of another resource", "systemReserved: {mem: 1Gi}",
-     "d:3:44: warning: spec.kubelet.config.systemReserved.mem: unknown key; known are cpu, memory, ephemeral-storage or pid\n"},
-    {"reservation as a list", "systemReserved: []", "d:3:43: error: spec.kubelet.config.systemReserved: must be a map, not a list\n"},
+     "d:3:44: warning: spec.kubelet.config.systemReserved.mem: unknown key; known are cpu, memory, "
+     "ephemeral-storage or pid\n"},
+    {"reservation as a list", "systemReserved: []",
+     "d:3:43: error: spec.kubelet.config.systemReserved: must be a map, not a list\n"},
     {"eviction signal", "evictionHard: {memory.availabel: 1Gi}",
-     "d:3:42: error: spec.kubelet.config.evictionHard['memory.availabel']: unknown key, did you mean \"memory.available\"? Known are "
-     "memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, containerfs.available, "
+     "d:3:42: error: spec.kubelet.config.evictionHard['memory.availabel']: unknown key, did you "
+     "mean \"memory.available\"? Known are "
+     "memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, "
+     "imagefs.inodesFree, containerfs.available, "
      "containerfs.inodesFree, pid.available or allocatableMemory.available\n"},
     {"eviction threshold as a number", "evictionHard: {memory.available: 5}",
-     "d:3:60: error: spec.kubelet.config.evictionHard['memory.available']: must be a string (put it in quotes), not the number 5\n"},
+     "d:3:60: error: spec.kubelet.config.evictionHard['memory.available']: must be a string (put "
+     "it in quotes), not the number 5\n"},
     {"gate", "featureGates: {A: 'true'}",
-     "d:3:45: error: spec.kubelet.config.featureGates.A: must be true or false, not the string 'true'\n"},
+     "d:3:45: error: spec.kubelet.config.featureGates.A: must be true or false, not the string "
+     "'true'\n"},
     {"number", "memoryThrottlingFactor: x",
-     "d:3:51: error: spec.kubelet.config.memoryThrottlingFactor: must be a number, not the string 'x'\n"},
+     "d:3:51: error: spec.kubelet.config.memoryThrottlingFactor: must be a number, not the string "
+     "'x'\n"},
     {"enumeration", "cgroupDriver: systemD",
-     "d:3:41: error: spec.kubelet.config.cgroupDriver: must be systemd or cgroupfs (did you mean \"systemd\"?), not the string 'systemD'\n"},
+     "d:3:41: error: spec.kubelet.config.cgroupDriver: must be systemd or cgroupfs (did you mean "
+     "\"systemd\"?), not the string 'systemD'\n"},
     {"integers", "tlsCurvePreferences: [x]",
-     "d:3:49: error: spec.kubelet.config.tlsCurvePreferences[0]: must be an integer, not the string 'x'\n"},
-    {"list of objects", "registerWithTaints: {}", "d:3:47: error: spec.kubelet.config.registerWithTaints: must be a list, not a map\n"},
+     "d:3:49: error: spec.kubelet.config.tlsCurvePreferences[0]: must be an integer, not the "
+     "string 'x'\n"},
+    {"list of objects", "registerWithTaints: {}",
+     "d:3:47: error: spec.kubelet.config.registerWithTaints: must be a list, not a map\n"},
     {"taint", "registerWithTaints: [{key: ''}, {key: a, effect: x}, 1]",
      "d:3:54: error: spec.kubelet.config.registerWithTaints[0].key: must not be empty\n"
      "d:3:48: error: spec.kubelet.config.registerWithTaints[0]: \"effect\" is missing\n"
-     "d:3:76: error: spec.kubelet.config.registerWithTaints[1].effect: must be NoSchedule, PreferNoSchedule or NoExecute, not the "
+     "d:3:76: error: spec.kubelet.config.registerWithTaints[1].effect: must be NoSchedule, "
+     "PreferNoSchedule or NoExecute, not the "
      "string 'x'\n"
      "d:3:80: error: spec.kubelet.config.registerWithTaints[2]: must be a map, not the number 1\n"},
     {"nested", "authentication: {anonymous: {enable: true}}",
-     "d:3:56: warning: spec.kubelet.config.authentication.anonymous: unknown field \"enable\", did you mean \"enabled\"?\n"},
+     "d:3:56: warning: spec.kubelet.config.authentication.anonymous: unknown field \"enable\", did "
+     "you mean \"enabled\"?\n"},
 };
 
 static void kubelet(void **state) {
@@ -141,7 +197,8 @@ static void kubelet(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(kubelet_rows); i++) {
-        nc_auto_free char *document = nc_asprintf(NODE_CONFIG "spec: {kubelet: {config: {%s}}}\n", kubelet_rows[i].body);
+        nc_auto_free char *document =
+            nc_asprintf(NODE_CONFIG "spec: {kubelet: {config: {%s}}}\n", kubelet_rows[i].body);
 
         failures += differs(kubelet_rows[i].name, document, kubelet_rows[i].diags);
     }
@@ -151,43 +208,62 @@ static void kubelet(void **state) {
 static const struct row agent_config_rows[] = {
     {"nothing", "", ""},
     {"all of it",
-     "spec: {cluster: {name: a, apiServerEndpoint: 'https://[fd00::1]:6443', certificateAuthority: " CA
-     ", cidr: 'fd00::/108', auth: {mode: client-certificate, clientCertificate: /a, clientKey: /b, bootstrapToken: "
-     "abcdef.0123456789abcdef, kubeconfig: /c}}, node: {name: hostname, nameOverride: a.b, labels: {a/b: c, d: 1}, taints: [{key: a, "
-     "effect: NoExecute}], providerID: 'aws:///a/i-0'}, maxPods: {mode: prefix, expression: x, value: 1}, reservation: {policy: gke, "
-     "kubeReserved: {cpu: 1}, systemReserved: {memory: 1Gi}}, kubelet: {start: exec, unit: k.service, path: /k, config: {}, flags: "
-     "[]}, shutdown: {gracePeriod: 2m30s, gracePeriodCriticalPods: 30s}, interruption: {spot: drain, rebalance: cordon, "
-     "maintenance: ignore, autoscaling: report, shutdown: drain}, drain: {mode: observe, margin: 15s, linger: 0s}, signal: self, "
-     "report: {console: true, events: false, node: true}, aws: {ec2: never, ec2Endpoint: 'http://127.0.0.1:5000', stsEndpoint: "
+     "spec: {cluster: {name: a, apiServerEndpoint: 'https://[fd00::1]:6443', "
+     "certificateAuthority: " CA ", cidr: 'fd00::/108', auth: {mode: client-certificate, "
+     "clientCertificate: /a, clientKey: /b, bootstrapToken: "
+     "abcdef.0123456789abcdef, kubeconfig: /c}}, node: {name: hostname, nameOverride: a.b, labels: "
+     "{a/b: c, d: 1}, taints: [{key: a, "
+     "effect: NoExecute}], providerID: 'aws:///a/i-0'}, maxPods: {mode: prefix, expression: x, "
+     "value: 1}, reservation: {policy: gke, "
+     "kubeReserved: {cpu: 1}, systemReserved: {memory: 1Gi}}, kubelet: {start: exec, unit: "
+     "k.service, path: /k, config: {}, flags: "
+     "[]}, shutdown: {gracePeriod: 2m30s, gracePeriodCriticalPods: 30s}, interruption: {spot: "
+     "drain, rebalance: cordon, "
+     "maintenance: ignore, autoscaling: report, shutdown: drain}, drain: {mode: observe, margin: "
+     "15s, linger: 0s}, signal: self, "
+     "report: {console: true, events: false, node: true}, aws: {ec2: never, ec2Endpoint: "
+     "'http://127.0.0.1:5000', stsEndpoint: "
      "'https://a', partition: aws-cn, domain: amazonaws.com.cn}, claim: {lookup: never}}",
-     "d:3:557: warning: spec.reservation.kubeReserved.cpu: a number where kubelet wants a string; taken as one\n"},
+     "d:3:557: warning: spec.reservation.kubeReserved.cpu: a number where kubelet wants a string; "
+     "taken as one\n"},
     {"typos", "spec: {interruptions: {}, drain: {margins: 1s}}",
      "d:3:8: warning: spec: unknown field \"interruptions\", did you mean \"interruption\"?\n"
      "d:3:35: warning: spec.drain: unknown field \"margins\", did you mean \"margin\"?\n"},
     {"policy", "spec: {interruption: {spot: evict}}",
-     "d:3:29: error: spec.interruption.spot: must be ignore, report, cordon or drain, not the string 'evict'\n"},
+     "d:3:29: error: spec.interruption.spot: must be ignore, report, cordon or drain, not the "
+     "string 'evict'\n"},
     {"a secret stays one", "spec: {cluster: {auth: {bootstrapToken: my-secret}}}",
-     "d:3:41: error: spec.cluster.auth.bootstrapToken: must be a bootstrap token: six characters, a dot, sixteen characters, all of "
+     "d:3:41: error: spec.cluster.auth.bootstrapToken: must be a bootstrap token: six characters, "
+     "a dot, sixteen characters, all of "
      "a-z and 0-9\n"},
     {"path", "spec: {cluster: {auth: {clientKey: key.pem}}}",
-     "d:3:36: error: spec.cluster.auth.clientKey: must be an absolute path, not the string 'key.pem'\n"},
+     "d:3:36: error: spec.cluster.auth.clientKey: must be an absolute path, not the string "
+     "'key.pem'\n"},
     {"labels", "spec: {node: {labels: {-a: b, c: 'd e', f: [], g: true}}}",
      "d:3:24: error: spec.node.labels.-a: the key must be a label key such as example.com/name\n"
-     "d:3:34: error: spec.node.labels.c: must be at most 63 letters, digits, - _ ., not the string 'd e'\n"
+     "d:3:34: error: spec.node.labels.c: must be at most 63 letters, digits, - _ ., not the string "
+     "'d e'\n"
      "d:3:44: error: spec.node.labels.f: must be a string, not a list\n"},
-    {"taints", "spec: {node: {taints: [{key: a, effect: NoExecute}, {key: a, effect: NoExecute, value: b}]}}",
+    {"taints",
+     "spec: {node: {taints: [{key: a, effect: NoExecute}, {key: a, effect: NoExecute, value: b}]}}",
      "d:3:53: error: spec.node.taints[1]: taint a:NoExecute is there twice\n"},
     {"unit", "spec: {kubelet: {unit: kubelet}}",
-     "d:3:24: error: spec.kubelet.unit: must be the name of a service such as kubelet.service, not the string 'kubelet'\n"},
-    {"value", "spec: {maxPods: {value: 0}}", "d:3:25: error: spec.maxPods.value: must be between 1 and 2147483647, not 0\n"},
+     "d:3:24: error: spec.kubelet.unit: must be the name of a service such as kubelet.service, not "
+     "the string 'kubelet'\n"},
+    {"value", "spec: {maxPods: {value: 0}}",
+     "d:3:25: error: spec.maxPods.value: must be between 1 and 2147483647, not 0\n"},
     {"reservation keys are few", "spec: {reservation: {kubeReserved: {gpu: '1'}}}",
-     "d:3:37: error: spec.reservation.kubeReserved.gpu: unknown key, did you mean \"cpu\"? Known are cpu, memory, ephemeral-storage or pid\n"},
+     "d:3:37: error: spec.reservation.kubeReserved.gpu: unknown key, did you mean \"cpu\"? Known "
+     "are cpu, memory, ephemeral-storage or pid\n"},
     {"provider id", "spec: {node: {providerID: i-0}}",
-     "d:3:27: error: spec.node.providerID: must be a provider id such as aws:///us-west-2a/i-0123456789abcdef0, not the string 'i-0'\n"},
+     "d:3:27: error: spec.node.providerID: must be a provider id such as "
+     "aws:///us-west-2a/i-0123456789abcdef0, not the string 'i-0'\n"},
     {"partition", "spec: {aws: {partition: AWS, domain: 'a b', ec2Endpoint: ftp}}",
      "d:3:25: error: spec.aws.partition: must be a partition such as aws-cn, not the string 'AWS'\n"
-     "d:3:38: error: spec.aws.domain: must be a domain such as amazonaws.com.cn, not the string 'a b'\n"
-     "d:3:58: error: spec.aws.ec2Endpoint: must be a URL such as https://ec2.us-west-2.amazonaws.com, not the string 'ftp'\n"},
+     "d:3:38: error: spec.aws.domain: must be a domain such as amazonaws.com.cn, not the string 'a "
+     "b'\n"
+     "d:3:58: error: spec.aws.ec2Endpoint: must be a URL such as "
+     "https://ec2.us-west-2.amazonaws.com, not the string 'ftp'\n"},
 };
 
 static void agent_config(void **state) {
@@ -205,57 +281,88 @@ static const struct row claim_rows[] = {
     {"minimal", "spec: {" REF "}", ""},
     {"no reference", "spec: {}", "d:3:7: error: spec: \"nodeClassRef\" is missing\n"},
     {"half a reference", "spec: {nodeClassRef: {name: x, group: a/b}}",
-     "d:3:39: error: spec.nodeClassRef.group: must be an API group such as karpenter.k8s.aws, not the string 'a/b'\n"
+     "d:3:39: error: spec.nodeClassRef.group: must be an API group such as karpenter.k8s.aws, not "
+     "the string 'a/b'\n"
      "d:3:22: error: spec.nodeClassRef: \"kind\" is missing\n"},
-    {"kubelet is of v1beta1", SPEC("kubelet: {}"), "d:3:79: warning: spec: unknown field \"kubelet\": NodeClaim's spec has no such field\n"},
+    {"kubelet is of v1beta1", SPEC("kubelet: {}"),
+     "d:3:79: warning: spec: unknown field \"kubelet\": NodeClaim's spec has no such field\n"},
     {"durations", SPEC("terminationGracePeriod: 24h0m0s, expireAfter: Never"), ""},
     {"bad durations", SPEC("terminationGracePeriod: Never, expireAfter: 10ms"),
-     "d:3:103: error: spec.terminationGracePeriod: must be a duration of hours, minutes and seconds such as 24h0m0s, not the string "
+     "d:3:103: error: spec.terminationGracePeriod: must be a duration of hours, minutes and "
+     "seconds such as 24h0m0s, not the string "
      "'Never'\n"
-     "d:3:123: error: spec.expireAfter: must be Never or a duration of hours, minutes and seconds such as 720h, not the string "
+     "d:3:123: error: spec.expireAfter: must be Never or a duration of hours, minutes and seconds "
+     "such as 720h, not the string "
      "'10ms'\n"},
     {"requirements",
-     SPEC("requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}, {key: karpenter.k8s.aws/instance-cpu, "
-          "operator: Gt, values: [2]}, {key: karpenter.k8s.aws/instance-generation, operator: Lte, values: ['7']}, {key: "
-          "beta.kubernetes.io/arch, operator: Exists}, {key: my.example/x, operator: DoesNotExist, values: []}]"), ""},
+     SPEC("requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}, {key: "
+          "karpenter.k8s.aws/instance-cpu, "
+          "operator: Gt, values: [2]}, {key: karpenter.k8s.aws/instance-generation, operator: Lte, "
+          "values: ['7']}, {key: "
+          "beta.kubernetes.io/arch, operator: Exists}, {key: my.example/x, operator: DoesNotExist, "
+          "values: []}]"),
+     ""},
     {"operator", SPEC("requirements: [{key: a, operator: in}]"),
-     "d:3:113: error: spec.requirements[0].operator: must be In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte (did you mean "
+     "d:3:113: error: spec.requirements[0].operator: must be In, NotIn, Exists, DoesNotExist, Gt, "
+     "Lt, Gte or Lte (did you mean "
      "\"In\"?), not the string 'in'\n"},
     {"In without values", SPEC("requirements: [{key: a, operator: In}]"),
      "d:3:113: error: spec.requirements[0].values: operator In needs at least one value\n"},
     {"Exists with values", SPEC("requirements: [{key: a, operator: Exists, values: [x]}]"),
      "d:3:113: error: spec.requirements[0].values: operator Exists takes no values\n"},
-    {"Gt without an integer", SPEC("requirements: [{key: a, operator: Gt, values: [x]}, {key: b, operator: Lt, values: [-1]}]"),
-     "d:3:163: error: spec.requirements[1].values[0]: must be at most 63 letters, digits, - _ ., not the number -1\n"
-     "d:3:113: error: spec.requirements[0].values: operator Gt needs exactly one value, an integer that is not negative\n"
-     "d:3:150: error: spec.requirements[1].values: operator Lt needs exactly one value, an integer that is not negative\n"},
+    {"Gt without an integer",
+     SPEC("requirements: [{key: a, operator: Gt, values: [x]}, {key: b, operator: Lt, values: "
+          "[-1]}]"),
+     "d:3:163: error: spec.requirements[1].values[0]: must be at most 63 letters, digits, - _ ., "
+     "not the number -1\n"
+     "d:3:113: error: spec.requirements[0].values: operator Gt needs exactly one value, an integer "
+     "that is not negative\n"
+     "d:3:150: error: spec.requirements[1].values: operator Lt needs exactly one value, an integer "
+     "that is not negative\n"},
     {"Gt with two values", SPEC("requirements: [{key: a, operator: Gte, values: ['1', '2']}]"),
-     "d:3:113: error: spec.requirements[0].values: operator Gte needs exactly one value, an integer that is not negative\n"},
+     "d:3:113: error: spec.requirements[0].values: operator Gte needs exactly one value, an "
+     "integer that is not negative\n"},
     {"minValues", SPEC("requirements: [{key: a, operator: In, values: [x], minValues: 2}]"),
      "d:3:141: warning: spec.requirements[0]: minValues asks for 2 values, only 1 are listed\n"},
     {"keys",
-     SPEC("requirements: [{key: a b, operator: Exists}, {key: kubernetes.io/hostname, operator: Exists}, {key: karpenter.sh/x, "
-          "operator: Exists}, {key: karpenter.k8s.aws/instance-cpus, operator: Exists}, {key: x.karpenter.k8s.aws/zzz, operator: "
+     SPEC("requirements: [{key: a b, operator: Exists}, {key: kubernetes.io/hostname, operator: "
+          "Exists}, {key: karpenter.sh/x, "
+          "operator: Exists}, {key: karpenter.k8s.aws/instance-cpus, operator: Exists}, {key: "
+          "x.karpenter.k8s.aws/zzz, operator: "
           "Exists}, {key: notkarpenter.sh/x, operator: Exists}]"),
-     "d:3:100: error: spec.requirements[0].key: must be a label key such as topology.kubernetes.io/zone\n"
-     "d:3:130: warning: spec.requirements[1].key: kubernetes.io/hostname cannot be required of a node that does not exist yet\n"
-     "d:3:179: warning: spec.requirements[2].key: of karpenter.sh only capacity-type and nodepool may be required\n"
-     "d:3:220: warning: spec.requirements[3].key: not a label that karpenter.k8s.aws knows, did you mean \"instance-cpu\"?\n"
+     "d:3:100: error: spec.requirements[0].key: must be a label key such as "
+     "topology.kubernetes.io/zone\n"
+     "d:3:130: warning: spec.requirements[1].key: kubernetes.io/hostname cannot be required of a "
+     "node that does not exist yet\n"
+     "d:3:179: warning: spec.requirements[2].key: of karpenter.sh only capacity-type and nodepool "
+     "may be required\n"
+     "d:3:220: warning: spec.requirements[3].key: not a label that karpenter.k8s.aws knows, did "
+     "you mean \"instance-cpu\"?\n"
      "d:3:278: warning: spec.requirements[4].key: not a label that karpenter.k8s.aws knows\n"},
     {"taints",
-     SPEC("taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: a, effect: NoExecute}, {key: a, effect: NoSchedule}]"),
+     SPEC("taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: a, effect: NoExecute}, "
+          "{key: a, effect: NoSchedule}]"),
      "d:3:164: error: spec.startupTaints[1]: taint a:NoSchedule is there twice\n"},
     {"quantities", SPEC("resources: {requests: {cpu: '1', pods: 2, memory: 1.5Gi, a/b: x}}"),
-     "d:3:141: error: spec.resources.requests: 'a/b' must be a quantity such as \"1\" or \"1Gi\", not the string 'x'\n"},
-    {"status", "spec: {" REF "}\nstatus: {capacity: {cpu: []}, allocatable: 1, conditions: [{type: Launched}]}",
+     "d:3:141: error: spec.resources.requests: 'a/b' must be a quantity such as \"1\" or \"1Gi\", "
+     "not the string 'x'\n"},
+    {"status",
+     "spec: {" REF
+     "}\nstatus: {capacity: {cpu: []}, allocatable: 1, conditions: [{type: Launched}]}",
      "d:4:44: error: status.allocatable: must be a map, not the number 1\n"
-     "d:4:26: error: status.capacity: 'cpu' must be a quantity such as \"1\" or \"1Gi\", not a list\n"},
+     "d:4:26: error: status.capacity: 'cpu' must be a quantity such as \"1\" or \"1Gi\", not a "
+     "list\n"},
     {"time", "spec: {" REF "}\nmetadata: {creationTimestamp: yesterday}",
      "d:4:31: error: metadata.creationTimestamp must be a time such as 2025-01-01T00:00:00Z\n"},
-    {"annotation", "spec: {" REF "}\nmetadata: {annotations: {compatibility.karpenter.sh/v1beta1-kubelet-conversion: '{'}}",
-     "d:4:81: error: metadata.annotations['compatibility.karpenter.sh/v1beta1-kubelet-conversion'] must be a JSON object\n"},
+    {"annotation",
+     "spec: {" REF
+     "}\nmetadata: {annotations: {compatibility.karpenter.sh/v1beta1-kubelet-conversion: '{'}}",
+     "d:4:81: error: metadata.annotations['compatibility.karpenter.sh/v1beta1-kubelet-conversion'] "
+     "must be a JSON object\n"},
     {"kubelet block in the annotation",
-     "spec: {" REF "}\nmetadata: {annotations: {compatibility.karpenter.sh/v1beta1-kubelet-conversion: '{\"maxPods\": \"x\"}'}}",
+     "spec: {" REF
+     "}\nmetadata: {annotations: {compatibility.karpenter.sh/v1beta1-kubelet-conversion: "
+     "'{\"maxPods\": \"x\"}'}}",
      "d:4:81: error: metadata.annotations.maxPods: must be an integer, not the string 'x'\n"},
 };
 
@@ -266,17 +373,25 @@ static void node_claim(void **state) {
 
 static const struct row beta_rows[] = {
     {"the twelve",
-     "spec: {nodeClassRef: {name: x}, kubelet: {clusterDNS: [10.0.1.100], maxPods: 20, podsPerCore: 2, systemReserved: {cpu: 100m}, "
-     "kubeReserved: {cpu: 200m}, evictionHard: {memory.available: 5%}, evictionSoft: {memory.available: 500Mi}, "
-     "evictionSoftGracePeriod: {memory.available: 1m}, evictionMaxPodGracePeriod: 60, imageGCHighThresholdPercent: 85, "
-     "imageGCLowThresholdPercent: 80, cpuCFSQuota: true}}", ""},
+     "spec: {nodeClassRef: {name: x}, kubelet: {clusterDNS: [10.0.1.100], maxPods: 20, "
+     "podsPerCore: 2, systemReserved: {cpu: 100m}, "
+     "kubeReserved: {cpu: 200m}, evictionHard: {memory.available: 5%}, evictionSoft: "
+     "{memory.available: 500Mi}, "
+     "evictionSoftGracePeriod: {memory.available: 1m}, evictionMaxPodGracePeriod: 60, "
+     "imageGCHighThresholdPercent: 85, "
+     "imageGCLowThresholdPercent: 80, cpuCFSQuota: true}}",
+     ""},
     {"containerRuntime", "spec: {nodeClassRef: {name: x}, kubelet: {containerRuntime: containerd}}",
-     "d:3:61: warning: spec.kubelet.containerRuntime: ignored: a field of v1alpha5; the runtime is the AMI's choice\n"},
+     "d:3:61: warning: spec.kubelet.containerRuntime: ignored: a field of v1alpha5; the runtime is "
+     "the AMI's choice\n"},
     {"not of the twelve", "spec: {nodeClassRef: {name: x}, kubelet: {logging: {}}}",
-     "d:3:43: warning: spec.kubelet: unknown field \"logging\": the kubelet block of v1beta1 has no such field\n"},
+     "d:3:43: warning: spec.kubelet: unknown field \"logging\": the kubelet block of v1beta1 has "
+     "no such field\n"},
     {"durations are of v1", "spec: {nodeClassRef: {name: x}, expireAfter: 1h}",
-     "d:3:33: warning: spec: unknown field \"expireAfter\": NodeClaim's spec (v1beta1) has no such field\n"},
-    {"reference without a name", "spec: {nodeClassRef: {}}", "d:3:22: error: spec.nodeClassRef: \"name\" is missing\n"},
+     "d:3:33: warning: spec: unknown field \"expireAfter\": NodeClaim's spec (v1beta1) has no such "
+     "field\n"},
+    {"reference without a name", "spec: {nodeClassRef: {}}",
+     "d:3:22: error: spec.nodeClassRef: \"name\" is missing\n"},
 };
 
 static void node_claim_beta(void **state) {
@@ -285,7 +400,8 @@ static void node_claim_beta(void **state) {
 }
 
 static const struct row class_rows[] = {
-    {"open but for kubelet", "spec: {subnetSelectorTerms: [], whatever: 1, kubelet: {maxPods: x, maxpods: 1}}",
+    {"open but for kubelet",
+     "spec: {subnetSelectorTerms: [], whatever: 1, kubelet: {maxPods: x, maxpods: 1}}",
      "d:3:65: error: spec.kubelet.maxPods: must be an integer, not the string 'x'\n"
      "d:3:68: warning: spec.kubelet: unknown field \"maxpods\", did you mean \"maxPods\"?\n"},
     {"taints are Karpenter's", "spec: {kubelet: {registerWithTaints: []}}",
@@ -295,9 +411,12 @@ static const struct row class_rows[] = {
     {"tags", "spec: {tags: {Name: x, karpenter.sh/nodepool: z, kubernetes.io/cluster/z: owned}}",
      "d:3:24: warning: spec.tags: tag karpenter.sh/nodepool is Karpenter's own\n"
      "d:3:50: warning: spec.tags: tag kubernetes.io/cluster/z is Karpenter's own\n"},
-    {"root volumes", "spec: {blockDeviceMappings: [{rootVolume: true}, {rootVolume: false}, {rootVolume: true}]}",
+    {"root volumes",
+     "spec: {blockDeviceMappings: [{rootVolume: true}, {rootVolume: false}, {rootVolume: true}]}",
      "d:3:29: warning: spec.blockDeviceMappings: 2 root volumes, there is one\n"},
-    {"family", "spec: {amiFamily: AL2023, amiSelectorTerms: [{alias: al2023@latest}, {alias: bottlerocket@latest}, {id: x}]}",
+    {"family",
+     "spec: {amiFamily: AL2023, amiSelectorTerms: [{alias: al2023@latest}, {alias: "
+     "bottlerocket@latest}, {id: x}]}",
      "d:3:19: warning: spec.amiFamily: AL2023 does not go with alias bottlerocket@latest\n"},
     {"custom family", "spec: {amiFamily: Custom, amiSelectorTerms: [{alias: al2023@latest}]}", ""},
     {"wrong types are said once", "spec: {tags: 1, amiFamily: 2, blockDeviceMappings: 3}",
@@ -307,10 +426,14 @@ static const struct row class_rows[] = {
 
 static void node_class(void **state) {
     (void)state;
-    check("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\n", class_rows, NC_ARRAY_SIZE(class_rows));
-    assert_int_equal(differs("rules of EC2NodeClass do not bind others",
-                             "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\n"
-                             "spec: {role: a, instanceProfile: b, tags: {karpenter.sh/nodepool: z}}\n", ""), 0);
+    check("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\n", class_rows,
+          NC_ARRAY_SIZE(class_rows));
+    assert_int_equal(
+        differs("rules of EC2NodeClass do not bind others",
+                "apiVersion: eks.amazonaws.com/v1\nkind: NodeClass\n"
+                "spec: {role: a, instanceProfile: b, tags: {karpenter.sh/nodepool: z}}\n",
+                ""),
+        0);
 }
 
 static void many_taints_and_requirements(void **state) {
@@ -323,14 +446,21 @@ static void many_taints_and_requirements(void **state) {
     assert_int_equal(nc_buf_puts(&b, "  requirements:\n"), 0);
     for (int i = 0; i < 101; i++)
         assert_int_equal(nc_buf_printf(&b, "  - {key: k%d, operator: Exists}\n", i), 0);
-    assert_int_equal(differs("many", b.data, "d:264:3: warning: spec.requirements: 101 requirements, Karpenter allows 100\n"
-                                             "d:6:3: error: spec.taints: 257 taints, at most 256 are taken\n"), 0);
+    assert_int_equal(
+        differs("many", b.data,
+                "d:264:3: warning: spec.requirements: 101 requirements, Karpenter allows 100\n"
+                "d:6:3: error: spec.taints: 257 taints, at most 256 are taken\n"),
+        0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(node_config),     cmocka_unit_test(kubelet),    cmocka_unit_test(agent_config),
-        cmocka_unit_test(node_claim),      cmocka_unit_test(node_claim_beta), cmocka_unit_test(node_class),
+        cmocka_unit_test(node_config),
+        cmocka_unit_test(kubelet),
+        cmocka_unit_test(agent_config),
+        cmocka_unit_test(node_claim),
+        cmocka_unit_test(node_claim_beta),
+        cmocka_unit_test(node_class),
         cmocka_unit_test(many_taints_and_requirements),
     };
 

@@ -48,15 +48,16 @@ static char *decoded(const char *data, size_t n, struct nc_err *err) {
         const struct nc_userdata_part *p = &u.parts[i];
 
         assert_int_equal(p->data[p->n], 0);
-        assert_int_equal(nc_buf_printf(&b, "%s|%s|%u|%.20s%s\n", p->name, p->content_type, p->line, p->data,
-                                       nc_userdata_part_is_ours(p) ? "|ours" : ""), 0);
+        assert_int_equal(nc_buf_printf(&b, "%s|%s|%u|%.20s%s\n", p->name, p->content_type, p->line,
+                                       p->data, nc_userdata_part_is_ours(p) ? "|ours" : ""),
+                         0);
     }
     return nc_buf_steal(&b);
 }
 
 #define OURS_START "apiVersion: node.eks"
-#define BOTH_PARTS \
-    "part 1 (text/x-shellscript)|text/x-shellscript|7|#!/bin/sh\necho hi\n" \
+#define BOTH_PARTS                                                                                 \
+    "part 1 (text/x-shellscript)|text/x-shellscript|7|#!/bin/sh\necho hi\n"                        \
     "part 2 (application/node.eks.aws)|application/node.eks.aws|12|" OURS_START "|ours\n"
 
 static const struct {
@@ -70,46 +71,60 @@ static const struct {
     {"Karpenter's", KARPENTER, BOTH_PARTS, NULL},
     {"empty lines before the header", "\n\r\n" KARPENTER,
      "part 1 (text/x-shellscript)|text/x-shellscript|9|#!/bin/sh\necho hi\n"
-     "part 2 (application/node.eks.aws)|application/node.eks.aws|14|" OURS_START "|ours\n", NULL},
+     "part 2 (application/node.eks.aws)|application/node.eks.aws|14|" OURS_START "|ours\n",
+     NULL},
     {"a message of one part", "Content-Type: application/node.eks.aws\n\n" OURS,
      "part 1 (application/node.eks.aws)|application/node.eks.aws|3|" OURS_START "|ours\n", NULL},
     {"MIME-Version alone", "MIME-Version: 1.0\n\nx", "part 1 (text/plain)|text/plain|3|x\n", NULL},
     {"our other type", "Content-Type: application/vnd.nodeclaimd+yaml\n\nx",
      "part 1 (application/vnd.nodeclaimd+yaml)|application/vnd.nodeclaimd+yaml|3|x|ours\n", NULL},
-    {"part without a header", HEAD "--//\n\nx\n--//--", "part 1 (text/plain)|text/plain|6|x\n", NULL},
+    {"part without a header", HEAD "--//\n\nx\n--//--", "part 1 (text/plain)|text/plain|6|x\n",
+     NULL},
     {"empty part", HEAD "--//\n--//--", "part 1 (text/plain)|text/plain|5|\n", NULL},
     {"nested",
-     HEAD SHELL "--//\nContent-Type: multipart/mixed; boundary=in\n\n--in\nContent-Type: application/node.eks.aws\n\n" OURS
-                "--in--\n--//--",
+     HEAD SHELL "--//\nContent-Type: multipart/mixed; boundary=in\n\n--in\nContent-Type: "
+                "application/node.eks.aws\n\n" OURS "--in--\n--//--",
      "part 1 (text/x-shellscript)|text/x-shellscript|7|#!/bin/sh\necho hi\n"
-     "part 2.1 (application/node.eks.aws)|application/node.eks.aws|15|" OURS_START "|ours\n", NULL},
-    {"base64 part", HEAD PART("Content-Transfer-Encoding: base64\n", "YXBpVmVyc2lvbjogbm9kZS5la3MK") "--//--",
-     "part 1 (application/node.eks.aws)|application/node.eks.aws|1|apiVersion: node.eks|ours\n", NULL},
+     "part 2.1 (application/node.eks.aws)|application/node.eks.aws|15|" OURS_START "|ours\n",
+     NULL},
+    {"base64 part",
+     HEAD PART("Content-Transfer-Encoding: base64\n", "YXBpVmVyc2lvbjogbm9kZS5la3MK") "--//--",
+     "part 1 (application/node.eks.aws)|application/node.eks.aws|1|apiVersion: node.eks|ours\n",
+     NULL},
     {"base64 part that does not say so", HEAD PART("", "YXBpVmVyc2lvbjogbm9kZS5la3MK") "--//--",
-     "part 1 (application/node.eks.aws)|application/node.eks.aws|1|apiVersion: node.eks|ours\n", NULL},
-    {"quoted-printable part", HEAD PART("Content-Transfer-Encoding: quoted-printable\n", "api=\nVersion: a") "--//--",
+     "part 1 (application/node.eks.aws)|application/node.eks.aws|1|apiVersion: node.eks|ours\n",
+     NULL},
+    {"quoted-printable part",
+     HEAD PART("Content-Transfer-Encoding: quoted-printable\n", "api=\nVersion: a") "--//--",
      "part 1 (application/node.eks.aws)|application/node.eks.aws|1|apiVersion: a|ours\n", NULL},
-    {"7bit part keeps its lines", HEAD PART("Content-Transfer-Encoding: 7bit\n", "apiVersion: a") "--//--",
+    {"7bit part keeps its lines",
+     HEAD PART("Content-Transfer-Encoding: 7bit\n", "apiVersion: a") "--//--",
      "part 1 (application/node.eks.aws)|application/node.eks.aws|8|apiVersion: a|ours\n", NULL},
     {"short word that is no base64", "hello", "||1|hello\n", NULL},
-    {"foreign part of a foreign encoding", HEAD "--//\nContent-Type: a/b\nContent-Transfer-Encoding: x\n\nx\n--//--",
+    {"foreign part of a foreign encoding",
+     HEAD "--//\nContent-Type: a/b\nContent-Transfer-Encoding: x\n\nx\n--//--",
      "part 1 (a/b)|a/b|8|x\n", NULL},
 
     {"cut in a part", HEAD SHELL PART("", OURS), NULL, "cut off in part 2"},
-    {"cut in its header", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n", NULL, "cut off inside its header"},
+    {"cut in its header", "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n", NULL,
+     "cut off inside its header"},
     {"cut before the first part", HEAD, NULL, "cut off or damaged"},
-    {"cut base64", "YXBpVmVyc2lvbjogbm9kZS5la3MuYXdzL3YxYWxwaGExCmtpbmQ6IE5vZGVDb25maWcKc3BlYzo", NULL,
-     "looks like base64, but is cut off or damaged after 75 characters"},
-    {"header without an empty line", HEAD "--//\nContent-Type: application/node.eks.aws\n--//--", NULL,
-     "part 1: line 5: no empty line ends its header"},
-    {"body at once after the header", HEAD "--//\nContent-Type: application/node.eks.aws\nspec:\n- x\n--//--", NULL,
+    {"cut base64", "YXBpVmVyc2lvbjogbm9kZS5la3MuYXdzL3YxYWxwaGExCmtpbmQ6IE5vZGVDb25maWcKc3BlYzo",
+     NULL, "looks like base64, but is cut off or damaged after 75 characters"},
+    {"header without an empty line", HEAD "--//\nContent-Type: application/node.eks.aws\n--//--",
+     NULL, "part 1: line 5: no empty line ends its header"},
+    {"body at once after the header",
+     HEAD "--//\nContent-Type: application/node.eks.aws\nspec:\n- x\n--//--", NULL,
      "part 1: line 7: '- x' is not a MIME header line"},
-    {"no boundary", "Content-Type: multipart/mixed\n\n--x\n", NULL, "multipart/mixed without a usable boundary"},
+    {"no boundary", "Content-Type: multipart/mixed\n\n--x\n", NULL,
+     "multipart/mixed without a usable boundary"},
     {"encoding of nobody", HEAD PART("Content-Transfer-Encoding: uu\n", "x") "--//--", NULL,
      "part 1: Content-Transfer-Encoding 'uu' is not known"},
-    {"part that is not what it says", HEAD PART("Content-Transfer-Encoding: base64\n", "a:b") "--//--", NULL,
+    {"part that is not what it says",
+     HEAD PART("Content-Transfer-Encoding: base64\n", "a:b") "--//--", NULL,
      "part 1: its body is not valid 'base64'"},
-    {"broken media type", HEAD "--//\nContent-Type: x\n\nx\n--//--", NULL, "part 1: line 5: Content-Type: 'x' is not a media type"},
+    {"broken media type", HEAD "--//\nContent-Type: x\n\nx\n--//--", NULL,
+     "part 1: line 5: Content-Type: 'x' is not a media type"},
     {"cut gzip", "\x1f\x8b\x08", NULL, ""},
 };
 
@@ -163,7 +178,8 @@ static void gzip_part(void **state) {
         nc_auto_free char *parts = NULL;
 
         nc_buf_clear(&text);
-        assert_int_equal(nc_buf_puts(&text, HEAD "--//\nContent-Type: application/node.eks.aws\n\n"), 0);
+        assert_int_equal(
+            nc_buf_puts(&text, HEAD "--//\nContent-Type: application/node.eks.aws\n\n"), 0);
         if (is_base64)
             nc_base64_encode(zipped.data, zipped.len, &text);
         else
@@ -171,7 +187,9 @@ static void gzip_part(void **state) {
         assert_int_equal(nc_buf_puts(&text, "\n--//--\n"), 0);
         parts = decoded(text.data, text.len, &err);
         assert_non_null(parts);
-        assert_string_equal(parts, "part 1 (application/node.eks.aws)|application/node.eks.aws|1|" OURS_START "|ours\n");
+        assert_string_equal(
+            parts,
+            "part 1 (application/node.eks.aws)|application/node.eks.aws|1|" OURS_START "|ours\n");
     }
 }
 
@@ -246,7 +264,10 @@ static void too_deep(void **state) {
 
     (void)state;
     for (int i = 0; i < 12; i++)
-        assert_int_equal(nc_buf_printf(&text, "Content-Type: multipart/mixed; boundary=b%02d\n\n--b%02d\n", i, i), 0);
+        assert_int_equal(nc_buf_printf(&text,
+                                       "Content-Type: multipart/mixed; boundary=b%02d\n\n--b%02d\n",
+                                       i, i),
+                         0);
     assert_int_equal(nc_buf_puts(&text, "\nx\n"), 0);
     for (int i = 11; i >= 0; i--)
         assert_int_equal(nc_buf_printf(&text, "--b%02d--\n", i), 0);
@@ -280,7 +301,7 @@ static const struct {
 static void ownership(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(part_rows); i++) {
-        struct nc_userdata_part p = {.name = (char *)(uintptr_t)"",
+        struct nc_userdata_part p = {.name = (char *)(uintptr_t) "",
                                      .content_type = (char *)(uintptr_t)part_rows[i].type,
                                      .data = (char *)(uintptr_t)part_rows[i].data,
                                      .n = strlen(part_rows[i].data)};
@@ -293,7 +314,8 @@ static void ownership(void **state) {
     }
 }
 
-/* Cut anywhere, user data is either refused or lacks its configuration: a part of ours never comes out shortened. */
+/* Cut anywhere, user data is either refused or lacks its configuration: a part of ours never comes
+ * out shortened. */
 static void cut_anywhere(void **state) {
     (void)state;
     for (size_t n = 0; n < strlen(KARPENTER); n++) {
@@ -310,9 +332,15 @@ static void cut_anywhere(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decode),   cmocka_unit_test(wrapped),         cmocka_unit_test(gzip_part),
-        cmocka_unit_test(sizes),    cmocka_unit_test(bombs_share_a_budget), cmocka_unit_test(too_many_parts),
-        cmocka_unit_test(too_deep), cmocka_unit_test(ownership),       cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(decode),
+        cmocka_unit_test(wrapped),
+        cmocka_unit_test(gzip_part),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(bombs_share_a_budget),
+        cmocka_unit_test(too_many_parts),
+        cmocka_unit_test(too_deep),
+        cmocka_unit_test(ownership),
+        cmocka_unit_test(cut_anywhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,134 @@
+/*
+ * Configuration: what a bootstrap refuses to start with, where it says so, and what it advises.
+ */
+#include "documents-test.h"
+
+static const struct {
+    const char *name;
+    const char *documents[3];
+    const char *error;
+} refused_rows[] = {
+    {"nothing", {NULL}, "no configuration for this node"},
+    {"empty", {"---\n"}, "no configuration for this node: d1 without any document"},
+    {"an error in a document",
+     {GOOD, CONFIG("cluster: {cidr: x}")},
+     "d2:3:24: spec.cluster.cidr: must be the service CIDR"},
+    {"two clusters",
+     {GOOD, CONFIG("cluster: {name: red}")},
+     "d2:3:24: spec.cluster.name: names cluster 'red', but d1:5:11 names 'blue'"},
+    {"two clusters of two kinds",
+     {GOOD, AGENT("cluster: {name: red}")},
+     "names cluster 'red', but d1:5:11 names 'blue'"},
+    {"two claims",
+     {GOOD, NODE_CLAIM("}\nspec: {" CLASS_REF
+                       "}\n---\n") "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nspec: {" CLASS_REF
+                                   "}\n"},
+     "d2:6:1: metadata.name: a second NodeClaim, the first is at d2:1:1"},
+    {"no name", {CONFIG("cluster: {cidr: 10.0.0.0/16}")}, "d1: spec.cluster.name: is missing"},
+    {"no endpoint",
+     {CONFIG("cluster: {name: a}")},
+     "d1: spec.cluster.apiServerEndpoint: is missing"},
+    {"no CA",
+     {CONFIG("cluster: {name: a, apiServerEndpoint: 'https://a'}")},
+     "d1: spec.cluster.certificateAuthority: is missing"},
+    {"no CIDR",
+     {CONFIG("cluster: {name: a, apiServerEndpoint: 'https://a', certificateAuthority: " CA "}")},
+     "d1: spec.cluster.cidr: is missing"},
+    {"no cluster at all", {AGENT("drain: {}")}, "d1: spec.cluster.name: is missing"},
+    {"only a NodeClass", {NODE_CLASS("x", "kubelet: {}")}, "d1: spec.cluster.name: is missing"},
+    {"outpost without an id",
+     {GOOD, CONFIG("cluster: {enableOutpost: true}")},
+     "spec.cluster.id: is missing"},
+    {"several credentials",
+     {ACCESS("bootstrapToken: abcdef.0123456789abcdef, kubeconfig: /x")},
+     "spec.cluster.auth: several credentials are given"},
+    {"certificate without a key",
+     {ACCESS("clientCertificate: /c")},
+     "spec.cluster.auth.clientKey: is missing"},
+    {"key without a certificate",
+     {ACCESS("clientKey: /c")},
+     "spec.cluster.auth.clientCertificate: is missing"},
+    {"mode without its token",
+     {ACCESS("mode: bootstrap-token")},
+     "spec.cluster.auth.bootstrapToken: is missing"},
+    {"mode without its kubeconfig",
+     {ACCESS("mode: kubeconfig")},
+     "spec.cluster.auth.kubeconfig: is missing"},
+    {"expression",
+     {GOOD, AGENT("maxPods: {mode: expression}")},
+     "d2:3:24: spec.maxPods.mode: expression needs spec.maxPods.expression"},
+    {"explicit",
+     {GOOD, AGENT("maxPods: {mode: explicit}")},
+     "d2:3:24: spec.maxPods.mode: explicit needs spec.maxPods.value"},
+    {"critical above all",
+     {GOOD, AGENT("shutdown: {gracePeriod: 10s, gracePeriodCriticalPods: 11s}")},
+     "d2:3:62: spec.shutdown.gracePeriodCriticalPods: is a part of gracePeriod"},
+    {"shorter than kubelet takes",
+     {GOOD, AGENT("shutdown: {gracePeriod: 10ms}")},
+     "spec.shutdown.gracePeriod: kubelet takes 0 or at least 1s"},
+};
+
+static void refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(refused_rows); i++) {
+        nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+        struct nc_err err = NC_ERR_INIT;
+
+        print_message("# %s\n", refused_rows[i].name);
+        assert_true(build(refused_rows[i].documents, &c, &err) < 0);
+        assert_int_equal(err.class, NC_ERR_CONFIG);
+        if (!strstr(err.msg, refused_rows[i].error))
+            fail_msg("%s", err.msg);
+        assert_true(err.remedy[0] != '\0');
+        assert_null(c.tree);
+    }
+}
+
+static void refused_user_data(void **state) {
+    static const struct {
+        const char *data;
+        const char *error;
+        const char *remedy;
+    } rows[] = {
+        {"", "no configuration for this node: user-data is empty", "application/node.eks.aws"},
+        {"#!/bin/sh\n", "no configuration for this node: user-data is a shell script",
+         "application/node.eks.aws"},
+        {"\x80\x81", "no configuration for this node: user-data is 2 bytes that are no text",
+         "amiFamily: AL2023"},
+        {"Content-Type: multipart/mixed; "
+         "boundary=b\n\n--b\n\na\n--b\n\nb\n--b\n\nc\n--b\n\nd\n--b\n\ne\n--b--",
+         "user-data part 4 (text/plain) is a part of type text/plain; and 1 more",
+         "/etc/nodeclaimd/conf.d"},
+        {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\na\n", "user-data: cut off in part 1",
+         "launch template"},
+        {NODE_CONFIG "spec: {cluster: 1}\n", "user-data:3:17: spec.cluster: must be a map",
+         "nodeclaimd check tells"},
+        {NODE_CONFIG "spec: {cluster: 1, kubelet: 2}\n",
+         "user-data:3:17: spec.cluster: must be a map", "and 1 more error:"},
+        {NODE_CONFIG "spec: {cluster: 1, kubelet: 2, instance: 3}\n",
+         "user-data:3:17: spec.cluster: must be a map", "and 2 more errors:"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+        nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+        struct nc_err err = NC_ERR_INIT;
+
+        assert_int_equal(
+            nc_documents_add_userdata(&d, "user-data", rows[i].data, strlen(rows[i].data), &err),
+            0);
+        assert_true(nc_config_build(&d, &c, &err) < 0);
+        if (!strstr(err.msg, rows[i].error) || !strstr(err.remedy, rows[i].remedy))
+            fail_msg("row %zu: %s (%s)", i, err.msg, err.remedy);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused),
+        cmocka_unit_test(refused_user_data),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
