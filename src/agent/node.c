@@ -42,6 +42,7 @@ static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
     b->watch_error = *err;
 }
 
+/* A bootstrap token may ask for a certificate and for nothing else: the Node is watched once we are the node. */
 static int open_watch(struct nc_bootstrap *b, struct nc_err *err) {
     nc_auto_free char *selector = nc_kube_node_selector(b->gather.plan.node_name);
     const struct nc_watch_options o = {
@@ -52,7 +53,9 @@ static int open_watch(struct nc_bootstrap *b, struct nc_err *err) {
         .userdata = b,
     };
 
-    return b->watch ? 0 : nc_watch_new(b->connection.kube, b->app->event, &o, &b->watch, err);
+    if (b->watch || b->connection.is_bootstrap)
+        return 0;
+    return nc_watch_new(b->connection.kube, b->app->event, &o, &b->watch, err);
 }
 
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
