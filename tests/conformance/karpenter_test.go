@@ -38,8 +38,14 @@ func TestKarpenterNode(t *testing.T) {
 
 	created, err := cluster.ReadyNode(n.ctx, n.name, n.agent)
 	must(t, err)
-	t.Run("registered as rendered", func(t *testing.T) { n.checkRegistration(t, created, data) })
-	t.Run("allocatable as predicted", func(t *testing.T) { n.checkAllocatable(t, created, 29) })
+	t.Run("registered as rendered", func(t *testing.T) {
+		n.checkRegistration(t, created)
+		n.checkAsked(t, data)
+	})
+	t.Run("allocatable as predicted", func(t *testing.T) {
+		n.checkPredicted(t, created)
+		n.checkRules(t, created, 29)
+	})
 	t.Run("silent before Karpenter registered it", func(t *testing.T) { n.checkSilence(t, created) })
 
 	registered := time.Now()
@@ -85,39 +91,50 @@ func (n *node) waitCondition(want corev1.ConditionStatus, reason string) *corev1
 	return found
 }
 
-// checkRegistration compares the Node with the rendered files, and these with what Karpenter asked for.
-func (n *node) checkRegistration(t *testing.T, created *corev1.Node, data harness.UserData) {
-	if created.Spec.ProviderID != n.instance.ProviderID() || n.rendered()["providerID"] != created.Spec.ProviderID {
-		t.Errorf("providerID %s, rendered %v, instance %s", created.Spec.ProviderID, n.rendered()["providerID"], n.instance.ProviderID())
+// checkAsked compares the rendered files with what Karpenter asked for.
+func (n *node) checkAsked(t *testing.T, data harness.UserData) {
+	if have, asked := pairs(n.flag("node-labels")), pairs(strings.Join(data.Labels, ",")); !maps.Equal(have, asked) {
+		t.Errorf("rendered labels %v, asked %v", have, asked)
 	}
-	wantLabels := pairs(n.flag("node-labels"))
-	if asked := pairs(strings.Join(data.Labels, ",")); !maps.Equal(wantLabels, asked) {
-		t.Errorf("rendered labels %v, asked %v", wantLabels, asked)
+	asked := append(slices.Clone(data.Taints), harness.TaintUnregistered+":NoExecute")
+	if have := n.renderedTaints(t); !slices.Equal(have, sorted(asked)) {
+		t.Errorf("rendered taints %v, asked %v", have, asked)
 	}
-	labels := maps.Clone(created.Labels)
-	for _, own := range []string{"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"} {
-		delete(labels, own) // kubelet's own
-	}
-	if !maps.Equal(labels, wantLabels) {
-		t.Errorf("labels %v, rendered %v", labels, wantLabels)
-	}
+}
+
+func (n *node) renderedTaints(t *testing.T) []string {
+	t.Helper()
 	rendered, err := json.Marshal(n.rendered()["registerWithTaints"])
 	must(t, err)
 	var taints []corev1.Taint
 	must(t, json.Unmarshal(rendered, &taints))
-	want := taintSet(taints)
-	if asked := append(slices.Clone(data.Taints), harness.TaintUnregistered+":NoExecute"); !slices.Equal(want, sorted(asked)) {
-		t.Errorf("rendered taints %v, asked %v", want, asked)
+	return taintSet(taints)
+}
+
+// checkRegistration compares the Node with the rendered files: exactly these labels and taints, and the providerID.
+func (n *node) checkRegistration(t *testing.T, created *corev1.Node) {
+	if created.Spec.ProviderID != n.instance.ProviderID() || n.rendered()["providerID"] != created.Spec.ProviderID {
+		t.Errorf("providerID %s, rendered %v, instance %s", created.Spec.ProviderID, n.rendered()["providerID"], n.instance.ProviderID())
+	}
+	labels, want := maps.Clone(created.Labels), pairs(n.flag("node-labels"))
+	for _, own := range []string{"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"} {
+		delete(labels, own) // kubelet's own
+	}
+	if !maps.Equal(labels, want) {
+		t.Errorf("labels %v, rendered %v", labels, want)
 	}
 	// The API server adds not-ready, kubelet with an external cloud provider adds uninitialized.
-	want = sorted(append(want, harness.TaintNotReady+":NoSchedule", harness.TaintUninitialized+"=true:NoSchedule"))
-	if have := taintSet(created.Spec.Taints); !slices.Equal(have, want) {
-		t.Errorf("taints %v, want %v", have, want)
+	taints := sorted(append(n.renderedTaints(t), harness.TaintNotReady+":NoSchedule", harness.TaintUninitialized+"=true:NoSchedule"))
+	if have := taintSet(created.Spec.Taints); !slices.Equal(have, taints) {
+		t.Errorf("taints %v, want %v", have, taints)
 	}
 }
 
 func pairs(text string) map[string]string {
 	found := map[string]string{}
+	if text == "" {
+		return found
+	}
 	for _, pair := range strings.Split(text, ",") {
 		key, value, _ := strings.Cut(pair, "=")
 		found[key] = value
@@ -142,8 +159,8 @@ func sorted(list []string) []string {
 	return list
 }
 
-// checkAllocatable compares what kubelet reports with the prediction, and both with the rules as written down.
-func (n *node) checkAllocatable(t *testing.T, created *corev1.Node, pods int64) {
+// checkPredicted compares what kubelet reports with the prediction.
+func (n *node) checkPredicted(t *testing.T, created *corev1.Node) {
 	predicted := n.status().Allocatable.Predicted
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
 		want, err := resource.ParseQuantity(predicted[string(name)])
@@ -157,6 +174,10 @@ func (n *node) checkAllocatable(t *testing.T, created *corev1.Node, pods int64) 
 		have := created.Status.Allocatable[name]
 		t.Logf("%s %s = predicted %s", name, have.String(), predicted[string(name)])
 	}
+}
+
+// checkRules compares what kubelet reports with the rules as written down.
+func (n *node) checkRules(t *testing.T, created *corev1.Node, pods int64) {
 	if have := created.Status.Allocatable.Pods().Value(); have != pods {
 		t.Errorf("pods %d, want %d", have, pods)
 	}

@@ -145,9 +145,20 @@ func (n *node) read(path string) string {
 	return text
 }
 
-// kubelet says which program to start, and that there is no service manager.
-func (n *node) kubelet(path string) {
-	n.write(agentPath, fmt.Sprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  kubelet:\n    path: %s\n", path))
+// kubelet says which program to start, with further lines below spec.kubelet.
+func (n *node) kubelet(path string, more ...string) {
+	n.t.Helper()
+	text := fmt.Sprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  kubelet:\n    path: %s\n", path)
+	for _, line := range more {
+		text += "    " + line + "\n"
+	}
+	n.write(agentPath, text)
+}
+
+// readDropIns lets kubelet read testSettings where the configuration has no kubelet settings and so no --config-dir.
+func (n *node) readDropIns() {
+	n.t.Helper()
+	n.kubelet(filepath.Join(binDir, "kubelet"), "flags: [--config-dir="+dropInDir+"]")
 }
 
 // boot starts `nodeclaimd bootstrap` on the machine with the instance's user data, and IMDS where it always is.

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"nodeclaimd.io/nodeclaimd/tests/conformance/harness"
 )
@@ -58,12 +57,8 @@ func (n *node) becomesReady() {
 		strings.Contains(have, harness.TaintUnregistered) {
 		t.Errorf("taints %s", have)
 	}
-	for name, want := range n.status().Allocatable.Predicted {
-		if have := created.Status.Allocatable[corev1.ResourceName(name)]; !sameQuantity(want, have) {
-			t.Errorf("%s: kubelet says %s, predicted %s", name, have.String(), want)
-		}
-	}
-	n.waitlessCondition()
+	n.checkPredicted(t, created)
+	n.isComplete()
 	n.checkPreflight(t)
 	refused, err := cluster.Audit.Refused("system:node:" + n.name)
 	must(t, err)
@@ -74,8 +69,8 @@ func (n *node) becomesReady() {
 	}
 }
 
-// waitlessCondition: the bootstrap has ended, so the Node says so already.
-func (n *node) waitlessCondition() {
+// isComplete: the bootstrap has ended, so the Node says so already.
+func (n *node) isComplete() {
 	n.t.Helper()
 	now, err := cluster.Node(n.ctx, n.name)
 	must(n.t, err)
@@ -91,10 +86,7 @@ func TestClientCertificateCluster(t *testing.T) {
 	n := newNode(t, 30)
 	n.name = "lab-certificate"
 	t.Cleanup(func() { cluster.Forget(context.Background(), n.name) })
-	cert, key, err := cluster.CA.Issue("system:node:"+n.name, []string{"system:nodes"})
-	must(t, err)
-	n.write("/etc/nodeclaimd/pki/node.crt", string(cert))
-	n.write("/etc/nodeclaimd/pki/node.key", string(key))
+	n.writeCertificate()
 	n.boot(n.agentConfig("{mode: client-certificate, clientCertificate: /etc/nodeclaimd/pki/node.crt, clientKey: /etc/nodeclaimd/pki/node.key}"))
 	n.becomesReady()
 }
@@ -103,15 +95,15 @@ func TestBootstrapTokenCluster(t *testing.T) {
 	n := newNode(t, 31)
 	n.name = "lab-token"
 	t.Cleanup(func() { cluster.Forget(context.Background(), n.name) })
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef", Namespace: "kube-system"}, Type: corev1.SecretTypeBootstrapToken,
-		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
-	}
-	_, err := cluster.Client.CoreV1().Secrets("kube-system").Create(n.ctx, secret, metav1.CreateOptions{})
-	must(t, err)
+	n.createToken("abcdef", "0123456789abcdef")
 	n.boot(n.agentConfig("{mode: bootstrap-token, bootstrapToken: abcdef.0123456789abcdef}"))
 	n.becomesReady()
 	if signed.of("system:bootstrap:abcdef", "kubernetes.io/kube-apiserver-client-kubelet") == 0 {
 		t.Error("kubelet did not ask for a client certificate with the bootstrap token")
+	}
+	refused, err := cluster.Audit.Refused("system:bootstrap:abcdef")
+	must(t, err)
+	for _, e := range refused {
+		t.Errorf("refused: %s (%s)", e, e.UserAgent)
 	}
 }

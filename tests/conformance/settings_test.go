@@ -7,16 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"nodeclaimd.io/nodeclaimd/tests/conformance/harness"
 )
-
-func sameQuantity(text string, have resource.Quantity) bool {
-	want, err := resource.ParseQuantity(text)
-	return err == nil && want.Cmp(have) == 0
-}
 
 func TestUserSettingsAreMergedAsPredicted(t *testing.T) {
 	n := newNode(t, 40)
@@ -55,12 +47,5 @@ func TestUserSettingsAreMergedAsPredicted(t *testing.T) {
 	}
 	created, err := cluster.Node(n.ctx, n.name)
 	must(t, err)
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {
-		want := n.status().Allocatable.Predicted[string(name)]
-		have := created.Status.Allocatable[name]
-		t.Logf("%s: %s, predicted %s", name, have.String(), want)
-		if !sameQuantity(want, have) {
-			t.Errorf("%s: kubelet says %s, predicted %s", name, have.String(), want)
-		}
-	}
+	n.checkPredicted(t, created)
 }

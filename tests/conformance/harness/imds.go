@@ -27,7 +27,7 @@ const (
 // Instance is what EC2 knows of a machine.
 type Instance struct {
 	ID, Type, Region, Zone, ZoneID, IP, Hostname, Role, Account string
-	Partition, Domain                                           string
+	Partition, Domain, IPv6                                     string
 	Credentials                                                 Credentials
 	UserData                                                    []byte
 }
@@ -89,6 +89,9 @@ func (i *Instance) tree() map[string]string {
 		"/latest/meta-data/services/partition":                         i.Partition,
 		"/latest/meta-data/iam/security-credentials/" + i.Role:         string(credentials),
 		"/latest/meta-data/network/interfaces/macs/" + mac + "/device": "0",
+	}
+	if i.IPv6 != "" {
+		tree["/latest/meta-data/network/interfaces/macs/"+mac+"/ipv6s"] = i.IPv6
 	}
 	if i.UserData != nil {
 		tree["/latest/user-data"] = string(i.UserData)

@@ -17,8 +17,11 @@ import (
 	"strings"
 )
 
-// NodeIP is on the namespace's loopback interface (see ../in-namespaces).
-const NodeIP = "10.0.0.5"
+// NodeIP and NodeIPv6 are on the namespace's loopback interface (see ../in-namespaces).
+const (
+	NodeIP   = "10.0.0.5"
+	NodeIPv6 = "2600:1f14:0:1::5"
+)
 
 const containerdConfig = `version = 2
 root = "/var/lib/containerd"
