@@ -12,8 +12,6 @@
 #include "log.h"
 #include "nc/file.h"
 
-#define LEAST_USEC 1000u
-
 #define LEAST_TIMEOUT_USEC 10000u
 
 static uint64_t clock_usec(clockid_t id) {
@@ -97,8 +95,8 @@ uint64_t nc_app_left(const struct nc_app *app, uint64_t most) {
 
     if (app->deadline_usec == 0)
         return most;
-    if (app->deadline_usec < now + LEAST_USEC)
-        return LEAST_USEC;
+    if (app->deadline_usec <= now)
+        return 0;
     return app->deadline_usec - now < most ? app->deadline_usec - now : most;
 }
 

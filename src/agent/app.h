@@ -65,8 +65,7 @@ uint64_t nc_mono_usec(void); /* CLOCK_MONOTONIC */
 /* Turns the loop for at most usec. 0: the time is over; -EINTR: asked to stop. */
 int nc_app_pause(struct nc_app *app, uint64_t usec);
 bool nc_app_is_late(const struct nc_app *app); /* the deadline has passed */
-/* Time left until the deadline, at most `most`; never less than a millisecond, so that a request which begins at the deadline
- * ends as one whose time ran out. */
+/* Time left until the deadline, at most `most`; 0 when it has passed. */
 uint64_t nc_app_left(const struct nc_app *app, uint64_t most);
 /* The same as a time limit of a request: never 0, so that what was begun in time can end. */
 uint64_t nc_app_timeout(const struct nc_app *app, uint64_t most);

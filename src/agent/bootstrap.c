@@ -114,7 +114,7 @@ static int pause_before_retry(struct nc_bootstrap *b, unsigned attempt) {
 static void prefer_telling(const struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
     const struct nc_phase_entry *entry = &b->report.phases[p];
 
-    if (entry->has_error && err->class == NC_ERR_TRANSIENT && nc_app_left(b->app, 1) == 0)
+    if (entry->has_error && err->class == NC_ERR_TRANSIENT && nc_app_is_late(b->app))
         *err = entry->error;
 }
 
@@ -132,7 +132,7 @@ static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
             return 0;
         }
         prefer_telling(b, p, &err);
-        if (b->app->signal || !may_pass(err.class) || nc_app_left(b->app, 1) == 0)
+        if (b->app->signal || !may_pass(err.class) || nc_app_is_late(b->app))
             return give_up(b, p, &err);
         fill_remedy(&err, p);
         nc_report_retrying(&b->report, p, &err, nc_now_usec());
