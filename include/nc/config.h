@@ -2,9 +2,10 @@
  * Configuration: documents in, one merged and typed configuration out, with the origin of every
  * value.
  *
- * Documents are NodeConfig, NodeClaim, EC2NodeClass/NodeClass and AgentConfig (design:
- * "Configuration: documents"). Precedence, lowest first: NodeClaim and NodeClass, then NodeConfig
- * and AgentConfig in the order in which they were added.
+ * Documents are NodeConfig, NodeClaim, EC2NodeClass/NodeClass and AgentConfig. Precedence, lowest
+ * first: the kubelet block of the NodeClass; that of the NodeClaim (v1beta1's spec.kubelet, or the
+ * annotation that its conversion to v1 left behind), which replaces the NodeClass's as a whole, as
+ * Karpenter 1.0 does; then NodeConfig and AgentConfig in the order in which they were added.
  */
 #ifndef NC_CONFIG_H
 #define NC_CONFIG_H

@@ -147,6 +147,8 @@ static void check_quantity(struct walk *w, const struct nc_field *f, const struc
 
     if (!is_scalar || nc_quantity_of(v, &milli, &whole) == -EINVAL)
         wrong(w, f, v, "a quantity such as \"100m\" or \"1Gi\"");
+    else if (milli < 0)
+        wrong(w, f, v, "a quantity that is not negative");
 }
 
 static void check_value(struct walk *w, const struct nc_field *f, const struct nc_value *v);

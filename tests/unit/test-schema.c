@@ -152,8 +152,11 @@ static const struct row kubelet_rows[] = {
     {"reservation of nonsense", "kubeReserved: {cpu: 1x, memory: null}",
      "d:3:47: error: spec.kubelet.config.kubeReserved.cpu: must be a quantity such as \"100m\" or "
      "\"1Gi\", not the string '1x'\n"},
+    {"negative reservation", "kubeReserved: {cpu: -1m}",
+     "d:3:47: error: spec.kubelet.config.kubeReserved.cpu: must be a quantity that is not "
+     "negative, not the string '-1m'\n"},
     {"reservation of another resource", "systemReserved: {mem: 1Gi}",
-     "d:3:44: warning: spec.kubelet.config.systemReserved.mem: unknown key; known are cpu, memory, "
+     "d:3:44: error: spec.kubelet.config.systemReserved.mem: unknown key; known are cpu, memory, "
      "ephemeral-storage or pid\n"},
     {"reservation as a list", "systemReserved: []",
      "d:3:43: error: spec.kubelet.config.systemReserved: must be a map, not a list\n"},
