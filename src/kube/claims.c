@@ -35,8 +35,8 @@ struct search {
 
 static bool is_label_text(const char *s, const char *also) {
     for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') ||
-              strchr(also, *s)))
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9')
+              || strchr(also, *s)))
             return false;
     return true;
 }
@@ -241,8 +241,8 @@ static const struct nc_value *claim_reference(const struct nc_value *node) {
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
         const struct nc_value *ref = list->items[i];
         const char *name = nc_value_get_string(ref, "name");
-        if (nc_streq(nc_value_get_string(ref, "kind"), "NodeClaim") &&
-            claim_version(nc_value_get_string(ref, "apiVersion")) && name && *name)
+        if (nc_streq(nc_value_get_string(ref, "kind"), "NodeClaim")
+            && claim_version(nc_value_get_string(ref, "apiVersion")) && name && *name)
             return ref;
     }
     return NULL;

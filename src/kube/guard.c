@@ -176,8 +176,8 @@ int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    if ((is_collection(c->path, n, NODES) || is_collection(c->path, n, PODS)) &&
-        !strstr(c->path + n, "fieldSelector="))
+    if ((is_collection(c->path, n, NODES) || is_collection(c->path, n, PODS))
+        && !strstr(c->path + n, "fieldSelector="))
         return refuse(c, err, "a list without a field selector:", c->path);
     if (nc_starts_with(c->path, NODES) && (c->path[strlen(NODES)] == '/' || n == strlen(NODES)))
         return check_nodes(c, c->path + strlen(NODES), n - strlen(NODES), err);

@@ -87,8 +87,9 @@ static int copy_pem(const struct nc_value *map, const char *key, const char *pat
     if (r < 0 || !s)
         return r;
     r = nc_base64_decode(s, strlen(s), &pem);
-    if (r == 0 && (memchr(pem.data ? pem.data : "", '\0', pem.len) || !pem.data ||
-                   !strstr(pem.data, "-----BEGIN ")))
+    if (r == 0
+        && (memchr(pem.data ? pem.data : "", '\0', pem.len) || !pem.data
+            || !strstr(pem.data, "-----BEGIN ")))
         r = -EINVAL;
     if (r < 0) {
         nc_buf_done_secret(&pem);
@@ -102,8 +103,8 @@ static int refuse_key(const struct nc_value *map, const char *key, const char *p
                       const char *why, struct nc_err *err) {
     const struct nc_value *v = nc_value_get(map, key);
 
-    if (!v || v->type == NC_VALUE_NULL || (v->type == NC_VALUE_BOOL && !v->boolean) ||
-        (v->type == NC_VALUE_STRING && !*v->text))
+    if (!v || v->type == NC_VALUE_NULL || (v->type == NC_VALUE_BOOL && !v->boolean)
+        || (v->type == NC_VALUE_STRING && !*v->text))
         return 0;
     return fail(err, v, path, why);
 }
@@ -218,8 +219,8 @@ static int read_exec(const struct nc_value *exec, struct nc_kubeconfig *k, struc
         r = get_text(exec, "apiVersion", "user.exec.apiVersion", &version, err);
     if (r < 0)
         return r;
-    if (!nc_streq(version, "client.authentication.k8s.io/v1") &&
-        !nc_streq(version, "client.authentication.k8s.io/v1beta1"))
+    if (!nc_streq(version, "client.authentication.k8s.io/v1")
+        && !nc_streq(version, "client.authentication.k8s.io/v1beta1"))
         return fail(
             err, exec, "user.exec.apiVersion",
             "must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1");
@@ -275,8 +276,8 @@ static int read_root(const struct nc_value *root, struct nc_kubeconfig *k, struc
     const char *name;
     int r;
 
-    if (root->type != NC_VALUE_MAP || !nc_streq(nc_value_get_string(root, "kind"), "Config") ||
-        !nc_streq(nc_value_get_string(root, "apiVersion"), "v1"))
+    if (root->type != NC_VALUE_MAP || !nc_streq(nc_value_get_string(root, "kind"), "Config")
+        || !nc_streq(nc_value_get_string(root, "apiVersion"), "v1"))
         return fail(err, root, "kubeconfig", "apiVersion must be v1 and kind must be Config");
     r = get_text(root, "current-context", "current-context", &current, err);
     if (r == 0 && !current)

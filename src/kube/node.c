@@ -59,8 +59,8 @@ bool nc_node_has_taint(const struct nc_value *node, const char *key, const char 
     const struct nc_value *list = list_at(node, "spec.taints");
 
     for (size_t i = 0; list && i < list->n; i++)
-        if (nc_streq(nc_value_get_string(list->items[i], "key"), key) &&
-            (!effect || nc_streq(nc_value_get_string(list->items[i], "effect"), effect)))
+        if (nc_streq(nc_value_get_string(list->items[i], "key"), key)
+            && (!effect || nc_streq(nc_value_get_string(list->items[i], "effect"), effect)))
             return true;
     return false;
 }

@@ -43,17 +43,17 @@ bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *r
     const struct nc_value *code = nc_value_get(object, "code");
     const struct nc_value *wait = nc_value_path(object, "details.retryAfterSeconds");
 
-    if (!nc_streq(nc_value_get_string(object, "kind"), "Status") ||
-        !nc_streq(nc_value_get_string(object, "apiVersion"), "v1"))
+    if (!nc_streq(nc_value_get_string(object, "kind"), "Status")
+        || !nc_streq(nc_value_get_string(object, "apiVersion"), "v1"))
         return false;
     say_field(object, "reason", ret->reason, sizeof(ret->reason));
     say_field(object, "message", ret->message, sizeof(ret->message));
     read_causes(nc_value_path(object, "details.causes"), ret);
-    if (ret->http == 0 && code && code->type == NC_VALUE_INT && code->integer >= 100 &&
-        code->integer <= 599)
+    if (ret->http == 0 && code && code->type == NC_VALUE_INT && code->integer >= 100
+        && code->integer <= 599)
         ret->http = (int)code->integer;
-    if (ret->retry_after_usec == 0 && wait && wait->type == NC_VALUE_INT && wait->integer > 0 &&
-        wait->integer <= MAX_RETRY_AFTER_SEC)
+    if (ret->retry_after_usec == 0 && wait && wait->type == NC_VALUE_INT && wait->integer > 0
+        && wait->integer <= MAX_RETRY_AFTER_SEC)
         ret->retry_after_usec = (uint64_t)wait->integer * 1000000u;
     return true;
 }
@@ -87,8 +87,8 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
 static void read_refusal(const struct nc_http_result *r, struct nc_kube_status *ret) {
     struct nc_value *object = NULL;
 
-    if (nc_json_parse(r->body ? r->body : "", r->n, &object, NULL) < 0 ||
-        !nc_kube_status_read(object, ret)) {
+    if (nc_json_parse(r->body ? r->body : "", r->n, &object, NULL) < 0
+        || !nc_kube_status_read(object, ret)) {
         const char *end = r->n > 0 && r->body ? memchr(r->body, '\n', r->n) : NULL;
         nc_kube_say(ret->message, sizeof(ret->message), r->body ? r->body : "",
                     end       ? (size_t)(end - r->body)

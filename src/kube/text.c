@@ -11,8 +11,8 @@
 #include "wire.h"
 
 static bool is_unreserved(unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("-._~", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
+           || (c != '\0' && strchr("-._~", c));
 }
 
 char *nc_kube_escape(const char *s) {

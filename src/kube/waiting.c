@@ -34,8 +34,8 @@ static const struct {
 };
 
 static bool is_taint(const struct nc_value *taint, const char *key, const char *effect) {
-    return nc_streq(nc_value_get_string(taint, "key"), key) &&
-           nc_streq(nc_value_get_string(taint, "effect"), effect);
+    return nc_streq(nc_value_get_string(taint, "key"), key)
+           && nc_streq(nc_value_get_string(taint, "effect"), effect);
 }
 
 static char *wait_for_ready(const struct nc_value *node) {

@@ -82,8 +82,8 @@ char *nc_watch_cursor_request(struct nc_watch_cursor *c, const char *path, const
 }
 
 bool nc_watch_is_gone(const struct nc_kube_status *status) {
-    return status->http == 410 || nc_streq(status->reason, "Expired") ||
-           nc_streq(status->reason, "Gone");
+    return status->http == 410 || nc_streq(status->reason, "Expired")
+           || nc_streq(status->reason, "Gone");
 }
 
 /* Half of the doubled wait is fixed, the other half is jitter. */

@@ -308,8 +308,8 @@ static void end_badly(struct nc_watch *w, const struct nc_http_result *result) {
         go_on(w);
         return;
     }
-    if (result->outcome == NC_HTTP_TIMEOUT &&
-        result->received_usec > 0) /* silent, but it had been open for long */
+    if (result->outcome == NC_HTTP_TIMEOUT
+        && result->received_usec > 0) /* silent, but it had been open for long */
         w->is_alive = true;
     fail(w, &status, &err);
 }

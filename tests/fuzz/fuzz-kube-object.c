@@ -33,9 +33,9 @@ static void guard_patch(const struct nc_value *object) {
                                    .body = object,
                                    .patch = NC_KUBE_PATCH_MERGE};
 
-    if (nc_kube_guard(&c, NULL) == 0 &&
-        (nc_value_path(object, "metadata.finalizers") || nc_value_path(object, "spec.taints") ||
-         nc_value_path(object, "metadata.ownerReferences") || nc_value_get(object, "status")))
+    if (nc_kube_guard(&c, NULL) == 0
+        && (nc_value_path(object, "metadata.finalizers") || nc_value_path(object, "spec.taints")
+            || nc_value_path(object, "metadata.ownerReferences") || nc_value_get(object, "status")))
         abort();
 }
 
@@ -50,8 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         struct nc_kube_status status;
         struct nc_err err = NC_ERR_INIT;
         const int e = nc_kube_judge(&r, "get", &object, &status, &err);
-        if (status.http != statuses[i] || (e < 0) != (err.class != NC_ERR_NONE) ||
-            (statuses[i] != 200 && e >= 0))
+        if (status.http != statuses[i] || (e < 0) != (err.class != NC_ERR_NONE)
+            || (statuses[i] != 200 && e >= 0))
             abort();
         if (object) {
             read_node(object);

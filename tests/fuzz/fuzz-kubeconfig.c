@@ -18,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
             abort();
         return 0;
     }
-    if (!nc_starts_with(k.server, "https://") ||
-        !(k.cert_file || k.cert_pem) != !(k.key_file || k.key_pem))
+    if (!nc_starts_with(k.server, "https://")
+        || !(k.cert_file || k.cert_pem) != !(k.key_file || k.key_pem))
         abort();
     nc_kubeconfig_done(&k);
     return 0;

@@ -105,8 +105,9 @@ static int too_long(sd_event_source *s, uint64_t usec, void *userdata) {
 void script_run(void) {
     sd_event_source *guard = NULL;
 
-    assert_true(sd_event_add_time_relative(loop, &guard, CLOCK_MONOTONIC, 10000000, 0, too_long,
-                                           NULL) >= 0);
+    assert_true(
+        sd_event_add_time_relative(loop, &guard, CLOCK_MONOTONIC, 10000000, 0, too_long, NULL)
+        >= 0);
     assert_true(sd_event_loop(loop) >= 0);
     sd_event_source_disable_unref(guard);
 }
@@ -134,8 +135,8 @@ static struct script_step take(const struct nc_http_options *o) {
         fail_msg("a request too many: %s %s", o->method, o->url);
     step = script[script_at++];
     assert_true(o->max_body_bytes > 0);
-    assert_true(o->timeout_usec > 0 ||
-                (o->on_data && o->idle_timeout_usec > 0 && o->connect_timeout_usec > 0));
+    assert_true(o->timeout_usec > 0
+                || (o->on_data && o->idle_timeout_usec > 0 && o->connect_timeout_usec > 0));
     assert_true(nc_starts_with(o->name, "kube: "));
     script_last_timeout_usec = o->timeout_usec;
     script_last_max_bytes = o->max_body_bytes;

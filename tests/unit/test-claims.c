@@ -173,8 +173,8 @@ static void test_cases(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(cases); i++) {
         size_t n = 0;
-        while (n < 4 &&
-               (cases[i].steps[n].answer || cases[i].steps[n].raw || cases[i].steps[n].status))
+        while (n < 4
+               && (cases[i].steps[n].answer || cases[i].steps[n].raw || cases[i].steps[n].status))
             n++;
         struct nc_kube *k = script_begin(cases[i].steps, n, NULL, NULL);
         struct nc_claim claim = {0};

@@ -23,8 +23,8 @@ static void test_text(void **state) {
     assert_string_equal(said, "0123456789012345...");
     nc_kube_say(said, sizeof(said), "   ", 3);
     assert_string_equal(said, "");
-    assert_true(nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, "ab"), "c") !=
-                nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, "a"), "bc"));
+    assert_true(nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, "ab"), "c")
+                != nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, "a"), "bc"));
     assert_int_equal(nc_kube_time_left(nc_kube_now_usec() - 10000000, 5000000), 1);
 }
 

@@ -265,9 +265,11 @@ static void test_node(void **state) {
     if (patch("status", NC_KUBE_PATCH_STRATEGIC,
               nc_node_condition_patch("BootstrapComplete", "True", "Ready", "done",
                                       1700000000000000u, 0),
-              &err) < 0 ||
-        patch(NULL, NC_KUBE_PATCH_MERGE, nc_node_annotation_patch("nodeclaimd.io/bootstrap", "{}"),
-              &err) < 0)
+              &err)
+            < 0
+        || patch(NULL, NC_KUBE_PATCH_MERGE,
+                 nc_node_annotation_patch("nodeclaimd.io/bootstrap", "{}"), &err)
+               < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(get("node-a", &node, &status, &err), 0);
     assert_true(nc_node_is_ready(node, NULL, NULL)); /* kubelet's condition is still there */
@@ -300,8 +302,8 @@ static void test_claim_and_event(void **state) {
                          .host = "node-a",
                          .first_usec = 1700000000000000u,
                          .count = 1};
-    if (nc_event_create(f.kube, &e, TIMEOUT, &name, &err) < 0 ||
-        nc_event_create(f.kube, &e, TIMEOUT, NULL, &err) < 0)
+    if (nc_event_create(f.kube, &e, TIMEOUT, &name, &err) < 0
+        || nc_event_create(f.kube, &e, TIMEOUT, NULL, &err) < 0)
         fail_msg("%s", err.msg); /* the second one is there already, which is as good */
     e.count = 2;
     assert_int_equal(nc_event_update(f.kube, name, &e, TIMEOUT, &err), 0);
@@ -346,7 +348,8 @@ static void touch(const char *value) {
     struct nc_err err = NC_ERR_INIT;
 
     if (patch(NULL, NC_KUBE_PATCH_MERGE, nc_node_annotation_patch("nodeclaimd.io/test", value),
-              &err) < 0)
+              &err)
+        < 0)
         fail_msg("%s", err.msg);
 }
 

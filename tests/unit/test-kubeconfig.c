@@ -40,7 +40,8 @@ static void test_eks(void **state) {
                            "      command: /usr/sbin/nodeclaimd\n      args: [token, --cluster, "
                            "mine]\n      env:\n      - name: A\n        value: b=c\n"
                            "      interactiveMode: Never\n",
-              &k, &err) < 0)
+              &k, &err)
+        < 0)
         fail_msg("%s", err.msg);
     assert_string_equal(k.server, "https://api.test");
     assert_string_equal(k.ca_file, "/etc/kubernetes/pki/ca.crt");
@@ -99,7 +100,7 @@ static void test_json(void **state) {
         "\"user\":\"x\"}}],\"clusters\":[{\"name\":\"x\",\"cluster\":{\"server\":\"https://"
         "[fd00::1]:443\",\"certificate-authority-data\":"
         "\"" PEM64 "\",\"certificate-authority\":\"/"
-                   "ignored\",\"insecure-skip-tls-verify\":false}}],\"users\":[{\"name\":\"x\","
+        "ignored\",\"insecure-skip-tls-verify\":false}}],\"users\":[{\"name\":\"x\","
         "\"user\":{\"exec\":null,\"token\":\"t\",\"username\":\"\"}}]}";
     struct nc_kubeconfig k = NC_KUBECONFIG_INIT;
     struct nc_err err = NC_ERR_INIT;

@@ -1,5 +1,6 @@
 /*
- * The pure parts of a watch: lines out of chunks, what a line means, where to go on, how long to wait, what is known.
+ * The pure parts of a watch: lines out of chunks, what a line means, where to go on, how long to
+ * wait, what is known.
  */
 #include "kube-script.h"
 
@@ -311,14 +312,10 @@ static void test_known_property(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_property),
-        cmocka_unit_test(test_frames_caps),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_cursor_requests),
-        cmocka_unit_test(test_cursor_versions),
-        cmocka_unit_test(test_cursor_waits),
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_known_property),
+        cmocka_unit_test(test_frames_property), cmocka_unit_test(test_frames_caps),
+        cmocka_unit_test(test_lines),           cmocka_unit_test(test_cursor_requests),
+        cmocka_unit_test(test_cursor_versions), cmocka_unit_test(test_cursor_waits),
+        cmocka_unit_test(test_known),           cmocka_unit_test(test_known_property),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

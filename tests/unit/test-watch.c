@@ -1,5 +1,6 @@
 /*
- * The watch as its owner hears it: every answer of an API server, good or bad, and the trace that follows from it.
+ * The watch as its owner hears it: every answer of an API server, good or bad, and the trace that
+ * follows from it.
  */
 #include "kube-script.h"
 
@@ -166,6 +167,40 @@ static void test_list_again(void **state) {
         "synced\n", "failed 504 transient: list: HTTP 504 Timeout: x\nadded a\nadded b\nsynced\n");
 }
 
+/* A sign of life between two failures makes the second one a first one: seven that doubled their
+ * waits would take more than the ten seconds that a test has. */
+static void hear_once(const struct script_step *steps, size_t n) {
+    struct heard h = {.stop_at = "added a\n"};
+    struct nc_kube *k = script_begin(steps, n, NULL, NULL);
+    const struct nc_watch_options o = {
+        .path = "/api/v1/nodes", .selector = "fieldSelector=x", .event = on_event, .userdata = &h};
+
+    assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, NULL), 0);
+    script_run();
+    nc_watch_free(h.watch);
+    nc_buf_done(&h.trace);
+    script_end(k);
+}
+
+static void test_life_between_failures(void **state) {
+    static const char sign[] = EVENT("BOOKMARK", "{'metadata':{'resourceVersion':'11'}}");
+    static const struct script_step last = {.stays_open = true,
+                                            .answer = EVENT("ADDED", NODE("a", "1", "11"))};
+    struct script_step steps[16] = {{.answer = LIST("10", "")}};
+
+    (void)state;
+    for (size_t i = 1; i < 8; i++)
+        steps[i] = (struct script_step){.outcome = NC_HTTP_BROKEN, .answer = sign};
+    steps[8] = last;
+    hear_once(steps, 9);
+    for (size_t i = 1; i < 15; i += 2) {
+        steps[i] = (struct script_step){.outcome = NC_HTTP_BROKEN};
+        steps[i + 1] = (struct script_step){.answer = sign};
+    }
+    steps[15] = last;
+    hear_once(steps, 16);
+}
+
 /* Silence: the transport ends the stream, the watch opens it again. */
 static void test_silence(void **state) {
     (void)state;
@@ -265,8 +300,9 @@ static void test_hostile(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(hostile); i++) {
         struct heard h = {.stop_at = "\n\n"};
         struct script_step steps[] = {hostile[i].list, hostile[i].stream};
-        const bool list_only = strncmp(hostile[i].list.answer ? hostile[i].list.answer : "",
-                                       "{'kind':'NodeList'", 18) != 0;
+        const bool list_only =
+            strncmp(hostile[i].list.answer ? hostile[i].list.answer : "", "{'kind':'NodeList'", 18)
+            != 0;
         struct nc_kube *k = script_begin(steps, list_only ? 1 : 2, NULL, NULL);
         struct nc_watch_options o = {.path = "/api/v1/nodes",
                                      .selector = "fieldSelector=x",
@@ -367,6 +403,7 @@ int main(void) {
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_list_again),
+        cmocka_unit_test(test_life_between_failures),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_ends_at_once),
         cmocka_unit_test(test_refused),
