@@ -1,9 +1,9 @@
 /*
  * Why is allocatable not what was expected?
  *
- * Three numbers meet on a node: what the plan predicted, what kubelet reports, and what Karpenter's estimate in the
- * NodeClaim promised to the scheduler. A difference is not an error by itself; it is explained, resource by resource, with
- * the cause that the plan's own numbers show.
+ * Three numbers meet on a node: what the plan predicted, what kubelet reports, and what Karpenter's
+ * estimate in the NodeClaim promised to the scheduler. A difference is not an error by itself; it
+ * is explained, resource by resource, with the cause that the plan's own numbers show.
  */
 #include <stdio.h>
 
@@ -21,7 +21,9 @@ static int64_t amount_of(const struct nc_value *map, const struct resource *r) {
     int64_t amount;
     const struct nc_value *v = nc_value_get(map, r->name);
 
-    return v && nc_quantity_of(v, r->is_milli ? &amount : NULL, r->is_milli ? NULL : &amount) == 0 ? amount : -1;
+    return v && nc_quantity_of(v, r->is_milli ? &amount : NULL, r->is_milli ? NULL : &amount) == 0
+               ? amount
+               : -1;
 }
 
 static void format(const struct resource *r, int64_t amount, char ret[static 32]) {
@@ -39,16 +41,17 @@ static int64_t huge_pages(const struct nc_value *capacity) {
 
     for (size_t i = 0; capacity && capacity->type == NC_VALUE_MAP && i < capacity->n; i++) {
         int64_t bytes;
-        if (nc_starts_with(capacity->members[i].key, "hugepages-") &&
-            nc_quantity_of(capacity->members[i].value, NULL, &bytes) == 0 && bytes > 0 && bytes < INT64_MAX - sum)
+        if (nc_starts_with(capacity->members[i].key, "hugepages-")
+            && nc_quantity_of(capacity->members[i].value, NULL, &bytes) == 0 && bytes > 0
+            && bytes < INT64_MAX - sum)
             sum += bytes;
     }
     return sum;
 }
 
 /* Predicted against reported. */
-static void explain_report(const struct resource *r, int64_t capacity, int64_t allocatable, int64_t huge,
-                           struct nc_strv *sentences) {
+static void explain_report(const struct resource *r, int64_t capacity, int64_t allocatable,
+                           int64_t huge, struct nc_strv *sentences) {
     char have[32], want[32], detail[96];
 
     if (r->predicted < 0 || allocatable < 0 || allocatable == r->predicted)
@@ -65,29 +68,36 @@ static void explain_report(const struct resource *r, int64_t capacity, int64_t a
     } else {
         snprintf(detail, sizeof(detail), "kubelet keeps back something else than the files say");
     }
-    nc_strv_addf(sentences, "%s: kubelet reports %s, predicted was %s: %s", r->name, have, want, detail);
+    nc_strv_addf(sentences, "%s: kubelet reports %s, predicted was %s: %s", r->name, have, want,
+                 detail);
 }
 
 /* Memory differs nearly always: the first reason that the numbers show. */
 static void memory_reason(const struct nc_plan *p, int64_t difference, char *ret, size_t size) {
     int64_t planned = p->eni_pods >= 0 ? (11 * p->eni_pods + 255) << 20 : -1;
 
-    if (planned >= 0 && p->kube_reserved.memory_bytes >= 0 && p->kube_reserved.memory_bytes != planned) {
+    if (planned >= 0 && p->kube_reserved.memory_bytes >= 0
+        && p->kube_reserved.memory_bytes != planned) {
         char here[32], there[32];
         nc_quantity_format_bytes(p->kube_reserved.memory_bytes, here);
         nc_quantity_format_bytes(planned, there);
-        snprintf(ret, size, "kubeReserved here is %s, Karpenter counts with %s for %lld pods unless it is told", here,
-                 there, (long long)p->eni_pods);
+        snprintf(
+            ret, size,
+            "kubeReserved here is %s, Karpenter counts with %s for %lld pods unless it is told",
+            here, there, (long long)p->eni_pods);
     } else if (difference > 0) {
-        snprintf(ret, size, "Karpenter takes 7.5%% off for the hypervisor until it has seen a node of this type");
+        snprintf(
+            ret, size,
+            "Karpenter takes 7.5%% off for the hypervisor until it has seen a node of this type");
     } else {
-        snprintf(ret, size, "the host has less memory than Karpenter counts with: its pods may not fit");
+        snprintf(ret, size,
+                 "the host has less memory than Karpenter counts with: its pods may not fit");
     }
 }
 
 /* Reported (or, before registration, predicted) against the NodeClaim's estimate. */
-static void explain_claim(const struct nc_plan *p, const struct resource *r, int64_t allocatable, int64_t promised,
-                          struct nc_strv *sentences) {
+static void explain_claim(const struct nc_plan *p, const struct resource *r, int64_t allocatable,
+                          int64_t promised, struct nc_strv *sentences) {
     int64_t here = allocatable >= 0 ? allocatable : r->predicted;
     char have[32], want[32], reason[160];
 
@@ -99,19 +109,23 @@ static void explain_claim(const struct nc_plan *p, const struct resource *r, int
         memory_reason(p, here - promised, reason, sizeof(reason));
     else if (nc_streq(r->name, "pods"))
         snprintf(reason, sizeof(reason), "maxPods here is %lld", (long long)p->max_pods);
-    else if (r->is_milli && p->type.vcpus > 0 && p->capacity.cpu_millicores >= 0 &&
-             p->capacity.cpu_millicores != p->type.vcpus * 1000)
+    else if (r->is_milli && p->type.vcpus > 0 && p->capacity.cpu_millicores >= 0
+             && p->capacity.cpu_millicores != p->type.vcpus * 1000)
         snprintf(reason, sizeof(reason), "%lld of the type's %lld vCPUs are online (CPU options?)",
                  (long long)(p->capacity.cpu_millicores / 1000), (long long)p->type.vcpus);
     else if (nc_streq(r->name, "ephemeral-storage"))
-        snprintf(reason, sizeof(reason), "the estimate counts the whole volume, the file system is smaller and rounded differently");
+        snprintf(reason, sizeof(reason),
+                 "the estimate counts the whole volume, the file system is smaller and rounded "
+                 "differently");
     else
         snprintf(reason, sizeof(reason), "kubeReserved or systemReserved differ");
-    nc_strv_addf(sentences, "%s: the node offers %s, the NodeClaim says %s: %s", r->name, have, want, reason);
+    nc_strv_addf(sentences, "%s: the node offers %s, the NodeClaim says %s: %s", r->name, have,
+                 want, reason);
 }
 
-void nc_allocatable_explain(const struct nc_plan *p, const struct nc_value *capacity, const struct nc_value *allocatable,
-                            const struct nc_claim *claim, struct nc_strv *sentences) {
+void nc_allocatable_explain(const struct nc_plan *p, const struct nc_value *capacity,
+                            const struct nc_value *allocatable, const struct nc_claim *claim,
+                            struct nc_strv *sentences) {
     const struct resource resources[] = {
         {"cpu", p->capacity.cpu_millicores, p->allocatable.cpu_millicores, true},
         {"memory", p->capacity.memory_bytes, p->allocatable.memory_bytes, false},

@@ -1,9 +1,11 @@
 /*
  * IP addresses and networks.
  *
- * Kubernetes' convention for the cluster DNS service is the tenth address of the service range. Taking it from the text
- * ("everything up to the last dot") is wrong for prefixes that do not end at a byte and for ranges that are written with
- * host bits; so the address is masked and added to as a number. inet_pton and inet_ntop are pure text functions.
+ * Kubernetes' convention for the cluster DNS service is the tenth address of the service range.
+ * Taking it from the text
+ * ("everything up to the last dot") is wrong for prefixes that do not end at a byte and for ranges
+ * that are written with host bits; so the address is masked and added to as a number. inet_pton and
+ * inet_ntop are pure text functions.
  */
 #include "cidr.h"
 
@@ -15,7 +17,8 @@
 
 #define DNS_OFFSET 10 /* kubeadm, EKS and kops agree on it */
 
-/* Splits "ADDRESS/PREFIX". Without a slash the prefix is the whole address. Returns the family (4, 6) or 0. */
+/* Splits "ADDRESS/PREFIX". Without a slash the prefix is the whole address. Returns the family (4,
+ * 6) or 0. */
 static int parse(const char *text, unsigned char bytes[16], unsigned *prefix) {
     char address[64];
     const char *slash = strchr(text, '/');
@@ -65,6 +68,7 @@ int nc_cidr_dns(const char *cidr, char *ret, size_t size) {
         if (kept < 8)
             bytes[i] = (unsigned char)(bytes[i] & (0xff00u >> kept));
     }
-    bytes[n - 1] = (unsigned char)(bytes[n - 1] + DNS_OFFSET); /* at least four host bits: no carry */
+    bytes[n - 1] =
+        (unsigned char)(bytes[n - 1] + DNS_OFFSET); /* at least four host bits: no carry */
     return inet_ntop(family == 4 ? AF_INET : AF_INET6, bytes, ret, (socklen_t)size) ? 0 : -ENOSPC;
 }

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The DNS service's address: the network's address + 10, for both families ("10.100.5.7/16" -> "10.100.0.10",
- * "fd00::/108" -> "fd00::a"). -EINVAL: no CIDR; -ERANGE: the network is too small to hold that address.
- * ret holds at least 46 bytes. */
+/* The DNS service's address: the network's address + 10, for both families ("10.100.5.7/16" ->
+ * "10.100.0.10", "fd00::/108" -> "fd00::a"). -EINVAL: no CIDR; -ERANGE: the network is too small to
+ * hold that address. ret holds at least 46 bytes. */
 int nc_cidr_dns(const char *cidr, char *ret, size_t size);
 
 /* 4 or 6, or 0 where the text is neither an address nor a CIDR. */

@@ -1,9 +1,10 @@
 /*
  * Eviction thresholds.
  *
- * kubelet exits on a threshold that it cannot read and on a soft one without a grace period; Karpenter's schema refuses
- * a grace period without a threshold as well. Both are said here, before anything is written. A percentage is a float32
- * in kubelet, so "10%" of 20 GiB is 32 bytes more than a tenth: the prediction does the same arithmetic.
+ * kubelet exits on a threshold that it cannot read and on a soft one without a grace period;
+ * Karpenter's schema refuses a grace period without a threshold as well. Both are said here, before
+ * anything is written. A percentage is a float32 in kubelet, so "10%" of 20 GiB is 32 bytes more
+ * than a tenth: the prediction does the same arithmetic.
  */
 #include "eviction.h"
 
@@ -15,10 +16,16 @@
 #include "origin.h"
 
 /* pkg/kubelet/eviction/api: signals that can be set */
-static const char *const signals[] = {
-    "memory.available",    "nodefs.available",   "nodefs.inodesFree",       "imagefs.available",
-    "imagefs.inodesFree",  "pid.available",      "containerfs.available",   "containerfs.inodesFree",
-    "allocatableMemory.available", NULL};
+static const char *const signals[] = {"memory.available",
+                                      "nodefs.available",
+                                      "nodefs.inodesFree",
+                                      "imagefs.available",
+                                      "imagefs.inodesFree",
+                                      "pid.available",
+                                      "containerfs.available",
+                                      "containerfs.inodesFree",
+                                      "allocatableMemory.available",
+                                      NULL};
 
 static bool is_signal(const char *key) {
     for (size_t i = 0; signals[i]; i++)
@@ -27,7 +34,8 @@ static bool is_signal(const char *key) {
     return false;
 }
 
-/* "7.5%" -> its number. Digits with at most one point. The program never sets a locale: strtod reads a point. */
+/* "7.5%" -> its number. Digits with at most one point. The program never sets a locale: strtod
+ * reads a point. */
 static bool parse_percent(const char *text, float *ret_float, double *ret_double) {
     size_t n = strlen(text), points = 0;
     char number[32];
@@ -48,7 +56,8 @@ static bool parse_percent(const char *text, float *ret_float, double *ret_double
     return true;
 }
 
-int nc_eviction_bytes(const char *threshold, int64_t capacity_bytes, enum nc_percent_rule rule, int64_t *ret) {
+int nc_eviction_bytes(const char *threshold, int64_t capacity_bytes, enum nc_percent_rule rule,
+                      int64_t *ret) {
     float percent;
     double exact, bytes;
 
@@ -72,8 +81,8 @@ int nc_eviction_bytes(const char *threshold, int64_t capacity_bytes, enum nc_per
 }
 
 /* One value of evictionHard, evictionSoft or evictionMinimumReclaim. */
-static int check_threshold(const char *field, const struct nc_member *m, bool reclaim, const struct nc_documents *docs,
-                           struct nc_err *err) {
+static int check_threshold(const char *field, const struct nc_member *m, bool reclaim,
+                           const struct nc_documents *docs, struct nc_err *err) {
     char buf[32];
     const char *text = nc_value_scalar_text(m->value, buf);
     nc_auto_free char *quoted = nc_quote(text ? text : "", text ? strlen(text) : 0);
@@ -83,30 +92,36 @@ static int check_threshold(const char *field, const struct nc_member *m, bool re
 
     if (!is_signal(m->key)) {
         const char *near = nc_nearest(m->key, signals);
-        return nc_origin_error(err, docs, m->value, "kubelet.%s.%.64s: no eviction signal%s%s%s", field, m->key,
-                               near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+        return nc_origin_error(err, docs, m->value, "kubelet.%s.%.64s: no eviction signal%s%s%s",
+                               field, m->key, near ? " (did you mean " : "", near ? near : "",
+                               near ? "?)" : "");
     }
     if (!text || m->value->type != NC_VALUE_STRING)
-        return nc_origin_error(err, docs, m->value, "kubelet.%s.%s: a text is needed (\"100Mi\", \"10%%\")", field,
+        return nc_origin_error(err, docs, m->value,
+                               "kubelet.%s.%s: a text is needed (\"100Mi\", \"10%%\")", field,
                                m->key);
     if (nc_ends_with(text, "%")) {
         if (parse_percent(text, &percent, &exact) && exact <= 100 && (!reclaim || exact > 0))
             return 0;
-        return nc_origin_error(err, docs, m->value, "kubelet.%s.%s: %s: a percentage from 0%% to 100%% is needed",
-                               field, m->key, quoted);
+        return nc_origin_error(err, docs, m->value,
+                               "kubelet.%s.%s: %s: a percentage from 0%% to 100%% is needed", field,
+                               m->key, quoted);
     }
     if (nc_quantity_value(text, &value) < 0)
-        return nc_origin_error(err, docs, m->value, "kubelet.%s.%s: %s is neither a quantity nor a percentage", field,
+        return nc_origin_error(err, docs, m->value,
+                               "kubelet.%s.%s: %s is neither a quantity nor a percentage", field,
                                m->key, quoted);
     if (value < 0 || (value == 0 && !reclaim))
-        return nc_origin_error(err, docs, m->value, "kubelet.%s.%s: %s: must be positive", field, m->key, quoted);
+        return nc_origin_error(err, docs, m->value, "kubelet.%s.%s: %s: must be positive", field,
+                               m->key, quoted);
     return 0;
 }
 
 static int check_map(const char *field, const struct nc_value *map, const struct nc_documents *docs,
                      struct nc_err *err) {
     if (map && map->type != NC_VALUE_MAP && map->type != NC_VALUE_NULL)
-        return nc_origin_error(err, docs, map, "kubelet.%s: a map from signal to text is needed", field);
+        return nc_origin_error(err, docs, map, "kubelet.%s: a map from signal to text is needed",
+                               field);
     return 0;
 }
 
@@ -121,7 +136,8 @@ static int check_thresholds(const struct nc_value *kubelet, const char *field, b
 }
 
 /* Soft thresholds and grace periods go together, in both directions. */
-static int check_soft(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
+static int check_soft(const struct nc_value *kubelet, const struct nc_documents *docs,
+                      struct nc_err *err) {
     const struct nc_value *soft = nc_value_get(kubelet, "evictionSoft");
     const struct nc_value *grace = nc_value_get(kubelet, "evictionSoftGracePeriod");
     int r = check_map("evictionSoftGracePeriod", grace, docs, err);
@@ -130,24 +146,28 @@ static int check_soft(const struct nc_value *kubelet, const struct nc_documents 
         return r;
     for (size_t i = 0; soft && i < soft->n; i++)
         if (!nc_value_get(grace, soft->members[i].key))
-            return nc_origin_error(err, docs, soft->members[i].value,
-                                   "kubelet.evictionSoft.%s: has no grace period in evictionSoftGracePeriod",
-                                   soft->members[i].key);
+            return nc_origin_error(
+                err, docs, soft->members[i].value,
+                "kubelet.evictionSoft.%s: has no grace period in evictionSoftGracePeriod",
+                soft->members[i].key);
     for (size_t i = 0; grace && i < grace->n; i++) {
         const struct nc_member *m = &grace->members[i];
         const char *text = nc_value_string(m->value);
         uint64_t usec;
         if (!nc_value_get(soft, m->key))
-            return nc_origin_error(err, docs, m->value,
-                                   "kubelet.evictionSoftGracePeriod.%.64s: has no threshold in evictionSoft", m->key);
+            return nc_origin_error(
+                err, docs, m->value,
+                "kubelet.evictionSoftGracePeriod.%.64s: has no threshold in evictionSoft", m->key);
         if (!text || nc_duration_parse(text, &usec) < 0)
-            return nc_origin_error(err, docs, m->value,
-                                   "kubelet.evictionSoftGracePeriod.%s: a duration is needed (\"1m30s\")", m->key);
+            return nc_origin_error(
+                err, docs, m->value,
+                "kubelet.evictionSoftGracePeriod.%s: a duration is needed (\"1m30s\")", m->key);
     }
     return 0;
 }
 
-int nc_eviction_check(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
+int nc_eviction_check(const struct nc_value *kubelet, const struct nc_documents *docs,
+                      struct nc_err *err) {
     int r = check_thresholds(kubelet, "evictionHard", false, docs, err);
 
     if (r == 0)

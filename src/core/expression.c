@@ -4,13 +4,14 @@
  *   expr    := or [ "?" expr ":" expr ]
  *   or      := and { "||" and }        and := equal { "&&" equal }
  *   equal   := sum [ ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) sum ]
- *   sum     := product { ( "+" | "-" ) product }      product := unary { ( "*" | "/" | "%" ) unary }
- *   unary   := { "!" | "-" } primary
- *   primary := INTEGER | "true" | "false" | NAME | "(" expr ")" | ( "min" | "max" ) "(" expr { "," expr } ")"
+ *   sum     := product { ( "+" | "-" ) product }      product := unary { ( "*" | "/" | "%" ) unary
+ * } unary   := { "!" | "-" } primary primary := INTEGER | "true" | "false" | NAME | "(" expr ")" |
+ * ( "min" | "max" ) "(" expr { "," expr } ")"
  *
- * As in CEL, integers are 64 bits wide and overflow or a division by zero is an error, integers and truth values do not
- * mix, && and || do not look at what they do not need, and only the chosen branch of ?: is computed. What is not
- * computed is still parsed. A chained comparison is refused. Depth and length are bounded.
+ * As in CEL, integers are 64 bits wide and overflow or a division by zero is an error, integers and
+ * truth values do not mix, && and || do not look at what they do not need, and only the chosen
+ * branch of ?: is computed. What is not computed is still parsed. A chained comparison is refused.
+ * Depth and length are bounded.
  */
 #include "expression.h"
 
@@ -44,7 +45,8 @@ struct parser {
 
 static struct value parse_expression(struct parser *s);
 
-static struct value fail(struct parser *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static struct value fail(struct parser *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static struct value fail(struct parser *s, const char *format, ...) {
     char what[160];
     va_list ap;
@@ -120,7 +122,8 @@ static struct value parse_name(struct parser *s) {
         if (n + 1 < sizeof(name))
             name[n] = s->p[n];
     if (n == 0)
-        return *s->p ? fail(s, "unexpected '%.1s'", s->p) : fail(s, "the expression ends too early");
+        return *s->p ? fail(s, "unexpected '%.1s'", s->p)
+                     : fail(s, "the expression ends too early");
     if (nc_streq(name, "default_enis"))
         return s->p += n, integer(s->variables->default_enis);
     if (nc_streq(name, "ips_per_eni"))
@@ -133,7 +136,9 @@ static struct value parse_name(struct parser *s) {
         s->p += n;
         return expect(s, "(") ? parse_min_max(s, name[1] == 'a') : (struct value){0};
     }
-    return fail(s, "unknown name '%s': default_enis, ips_per_eni, max_pods, min() and max() are known", name);
+    return fail(s,
+                "unknown name '%s': default_enis, ips_per_eni, max_pods, min() and max() are known",
+                name);
 }
 
 static struct value parse_number(struct parser *s) {
@@ -181,10 +186,12 @@ static struct value parse_unary(struct parser *s) {
     if (s->failed)
         return v;
     if (bang)
-        return v.is_bool ? truth((v.v != 0) != (bang % 2 == 1)) : fail(s, "'!' needs true or false");
+        return v.is_bool ? truth((v.v != 0) != (bang % 2 == 1))
+                         : fail(s, "'!' needs true or false");
     if (minus && v.is_bool)
         return fail(s, "'-' needs an integer");
-    return minus % 2 ? integer(-v.v) : v; /* INT64_MIN is out of reach: no literal and no result is that */
+    return minus % 2 ? integer(-v.v)
+                     : v; /* INT64_MIN is out of reach: no literal and no result is that */
 }
 
 static struct value arithmetic(struct parser *s, char op, struct value a, struct value b) {
@@ -274,7 +281,8 @@ static struct value parse_comparison(struct parser *s) {
     return truth(compare(op, a.v, b.v));
 }
 
-/* "&&" where `stop` is false, "||" where it is true: the value that decides without looking further. */
+/* "&&" where `stop` is false, "||" where it is true: the value that decides without looking
+ * further. */
 static struct value parse_logic(struct parser *s, bool stop) {
     const char *op = stop ? "||" : "&&";
     struct value v = stop ? parse_logic(s, false) : parse_comparison(s);
@@ -328,8 +336,8 @@ static struct value parse_expression(struct parser *s) {
     return v;
 }
 
-int nc_expression_evaluate(const char *text, const struct nc_expression_variables *v, int64_t *ret, char *why,
-                           size_t size) {
+int nc_expression_evaluate(const char *text, const struct nc_expression_variables *v, int64_t *ret,
+                           char *why, size_t size) {
     struct parser s = {.text = text, .p = text, .variables = v, .why = why, .why_size = size};
     struct value result;
 

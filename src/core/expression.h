@@ -14,7 +14,7 @@ struct nc_expression_variables {
 };
 
 /* Computes `text`. 0 and *ret in 1 … 2^31 - 1; else -EINVAL with one sentence in `why`. */
-int nc_expression_evaluate(const char *text, const struct nc_expression_variables *v, int64_t *ret, char *why,
-                           size_t size);
+int nc_expression_evaluate(const char *text, const struct nc_expression_variables *v, int64_t *ret,
+                           char *why, size_t size);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * The table of EC2 instance types.
  *
- * It ships as data (data/instance-types.tsv); the build turns it into fixed-width records, and a lookup is one binary
- * search among the families and a short walk among the sizes: nothing is parsed when the program starts. A file on the
- * AMI in the same form as the TSV comes first, row by row: it can add a type or correct one.
+ * It ships as data (data/instance-types.tsv); the build turns it into fixed-width records, and a
+ * lookup is one binary search among the families and a short walk among the sizes: nothing is
+ * parsed when the program starts. A file on the AMI in the same form as the TSV comes first, row by
+ * row: it can add a type or correct one.
  */
 #include "instance-types.h"
 
@@ -23,7 +24,7 @@ struct record {
 };
 
 struct family {
-    char name[18]; /* with its dot: "m5." */
+    char name[18];  /* with its dot: "m5." */
     uint16_t first; /* index into records; the next family's is the end */
 };
 
@@ -90,7 +91,8 @@ static bool take_number(const char *text, int64_t *ret) {
     return true;
 }
 
-static bool take_word(const char *text, char *ret, size_t size, const char *const *allowed, size_t n) {
+static bool take_word(const char *text, char *ret, size_t size, const char *const *allowed,
+                      size_t n) {
     if (nc_streq(text, "-"))
         text = "";
     for (size_t i = 0; i < n; i++) {
@@ -112,12 +114,13 @@ static enum nc_type_row parse_row(char *row, struct nc_instance_type *ret) {
         fields[n] = strsep(&p, "\t");
     while (n < NC_ARRAY_SIZE(fields))
         fields[n++] = none;
-    if (strlen(fields[0]) >= sizeof(t.name) || !take_number(fields[1], &t.vcpus) ||
-        !take_number(fields[2], &t.memory_mib) ||
-        !take_word(fields[3], t.arch, sizeof(t.arch), arch_names, NC_ARRAY_SIZE(arch_names)) ||
-        !take_number(fields[4], &t.enis) || !take_number(fields[5], &t.ipv4_per_eni) ||
-        !take_number(fields[6], &t.branch_enis) ||
-        !take_word(fields[7], t.hypervisor, sizeof(t.hypervisor), hypervisor_names, NC_ARRAY_SIZE(hypervisor_names)))
+    if (strlen(fields[0]) >= sizeof(t.name) || !take_number(fields[1], &t.vcpus)
+        || !take_number(fields[2], &t.memory_mib)
+        || !take_word(fields[3], t.arch, sizeof(t.arch), arch_names, NC_ARRAY_SIZE(arch_names))
+        || !take_number(fields[4], &t.enis) || !take_number(fields[5], &t.ipv4_per_eni)
+        || !take_number(fields[6], &t.branch_enis)
+        || !take_word(fields[7], t.hypervisor, sizeof(t.hypervisor), hypervisor_names,
+                      NC_ARRAY_SIZE(hypervisor_names)))
         return NC_TYPE_ROW_BAD;
     strcpy(t.name, fields[0]);
     *ret = t;
@@ -140,7 +143,8 @@ enum nc_type_row nc_instance_type_row(const char *types, size_t n_types, const c
     return NC_TYPE_ROW_NONE;
 }
 
-bool nc_instance_type_find(const char *types, size_t n_types, const char *name, struct nc_instance_type *ret) {
+bool nc_instance_type_find(const char *types, size_t n_types, const char *name,
+                           struct nc_instance_type *ret) {
     if (!name || !*name)
         return false;
     if (nc_instance_type_row(types, n_types, name, ret) == NC_TYPE_ROW_FOUND)

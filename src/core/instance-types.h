@@ -1,6 +1,6 @@
 /*
- * One row of an instance table file: what nc_instance_type_find() hides from everybody but the plan, which warns of a
- * row that cannot be read.
+ * One row of an instance table file: what nc_instance_type_find() hides from everybody but the
+ * plan, which warns of a row that cannot be read.
  */
 #ifndef NC_CORE_INSTANCE_TYPES_H
 #define NC_CORE_INSTANCE_TYPES_H

@@ -1,10 +1,11 @@
 /*
  * The user's kubelet flags.
  *
- * The items of NodeConfig's `kubelet.flags` end up in a unit's $ARGS, where systemd splits them at white space and takes
- * quotes off; Karpenter relies on that (--node-labels="a=b,c=d", quotes and all). Doing the same here gives one argument an
- * item, whoever starts kubelet. Flags beat files in kubelet, so those that have a field in KubeletConfiguration are known
- * by name: the plan would otherwise predict something else than what kubelet does.
+ * The items of NodeConfig's `kubelet.flags` end up in a unit's $ARGS, where systemd splits them at
+ * white space and takes quotes off; Karpenter relies on that (--node-labels="a=b,c=d", quotes and
+ * all). Doing the same here gives one argument an item, whoever starts kubelet. Flags beat files in
+ * kubelet, so those that have a field in KubeletConfiguration are known by name: the plan would
+ * otherwise predict something else than what kubelet does.
  */
 #include "kubelet-flags.h"
 
@@ -23,7 +24,8 @@ void nc_flags_done(struct nc_flags *f) {
     *f = (struct nc_flags)NC_FLAGS_INIT;
 }
 
-/* Takes the next word off *rest. 1: a word in *ret, 0: nothing left, -EINVAL: a quote stays open. */
+/* Takes the next word off *rest. 1: a word in *ret, 0: nothing left, -EINVAL: a quote stays open.
+ */
 static int next_word(const char **rest, char **ret) {
     struct nc_buf word = NC_BUF_INIT;
     const char *p = *rest;
@@ -58,7 +60,8 @@ static void split_argument(struct nc_flag *f) {
     if (!nc_starts_with(f->argument, "--") || !f->argument[2])
         return;
     equal = strchr(f->argument, '=');
-    f->name = nc_strndup(f->argument + 2, equal ? (size_t)(equal - f->argument) - 2 : strlen(f->argument) - 2);
+    f->name = nc_strndup(f->argument + 2,
+                         equal ? (size_t)(equal - f->argument) - 2 : strlen(f->argument) - 2);
     for (char *p = f->name; *p; p++)
         if (*p == '_')
             *p = '-';
@@ -81,7 +84,8 @@ static bool join_value(struct nc_flags *flags, const char *word) {
     return true;
 }
 
-static int take_item(struct nc_flags *flags, const char *item, struct nc_mark mark, struct nc_err *err) {
+static int take_item(struct nc_flags *flags, const char *item, struct nc_mark mark,
+                     struct nc_err *err) {
     const char *rest = item;
     char *word = NULL;
     int r;
@@ -93,7 +97,8 @@ static int take_item(struct nc_flags *flags, const char *item, struct nc_mark ma
             continue;
         if (*word != '-') {
             nc_auto_free char *quoted = nc_quote(word, strlen(word));
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.flags: %s is no flag (--key=value)", quoted);
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                              "kubelet.flags: %s is no flag (--key=value)", quoted);
         }
         f = nc_append(&flags->v, &flags->n);
         f->argument = nc_steal(&owned);
@@ -102,12 +107,14 @@ static int take_item(struct nc_flags *flags, const char *item, struct nc_mark ma
     }
     if (r < 0) {
         nc_auto_free char *quoted = nc_quote(item, strlen(item));
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.flags: %s: a quote is not closed", quoted);
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.flags: %s: a quote is not closed",
+                          quoted);
     }
     return 0;
 }
 
-int nc_flags_parse(const struct nc_strv *items, const struct nc_mark *marks, struct nc_flags *ret, struct nc_err *err) {
+int nc_flags_parse(const struct nc_strv *items, const struct nc_mark *marks, struct nc_flags *ret,
+                   struct nc_err *err) {
     struct nc_flags flags = NC_FLAGS_INIT;
     int r = 0;
 
@@ -149,8 +156,10 @@ static const struct known_flag {
     {"authentication-token-webhook", "authentication.webhook.enabled", KIND_BOOL},
     {"authentication-token-webhook-cache-ttl", "authentication.webhook.cacheTTL", KIND_STRING},
     {"authorization-mode", "authorization.mode", KIND_STRING},
-    {"authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL", KIND_STRING},
-    {"authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL", KIND_STRING},
+    {"authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL",
+     KIND_STRING},
+    {"authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL",
+     KIND_STRING},
     {"cgroup-driver", "cgroupDriver", KIND_STRING},
     {"cgroup-root", "cgroupRoot", KIND_STRING},
     {"cgroups-per-qos", "cgroupsPerQOS", KIND_BOOL},
@@ -309,7 +318,8 @@ static struct nc_value *leaf_of(enum kind kind, const char *text) {
     case KIND_INT:
         return text && nc_parse_i64(text, &i) == 0 ? nc_value_new_int(i) : NULL;
     case KIND_BOOL: /* "--flag" alone is true */
-        return !text || parse_bool(text) >= 0 ? nc_value_new_bool(!text || parse_bool(text) == 1) : NULL;
+        return !text || parse_bool(text) >= 0 ? nc_value_new_bool(!text || parse_bool(text) == 1)
+                                              : NULL;
     case KIND_STRING:
         return text ? nc_value_new_string(text) : NULL;
     case KIND_LIST:
@@ -330,7 +340,8 @@ static void set_marks(struct nc_value *v, struct nc_mark mark) {
         set_marks(v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i], mark);
 }
 
-/* The map that holds the last part of a dotted path, made where it is missing; *ret_key is that part. */
+/* The map that holds the last part of a dotted path, made where it is missing; *ret_key is that
+ * part. */
 static struct nc_value *descend(struct nc_value *tree, const char *path, const char **ret_key) {
     const char *dot;
 
@@ -371,7 +382,8 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
         leaf = leaf_of(known->kind, f->v[i].value);
         if (!leaf) {
             nc_auto_free char *quoted = nc_quote(f->v[i].argument, strlen(f->v[i].argument));
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.flags: %s: kubelet cannot read this value", quoted);
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                              "kubelet.flags: %s: kubelet cannot read this value", quoted);
         }
         set_marks(leaf, f->v[i].mark);
         put_leaf(tree, known->path, leaf);

@@ -1,9 +1,10 @@
 /*
  * The rules of KubeletConfiguration that a user can break.
  *
- * A kubelet that refuses its configuration exits, is started again and exits again, and the node never appears. What
- * can be known beforehand is said beforehand, with the line of the document that is to blame. The rules are those of
- * pkg/kubelet/apis/config/validation and, where Karpenter's schema is stricter for its twelve fields, of Karpenter.
+ * A kubelet that refuses its configuration exits, is started again and exits again, and the node
+ * never appears. What can be known beforehand is said beforehand, with the line of the document
+ * that is to blame. The rules are those of pkg/kubelet/apis/config/validation and, where
+ * Karpenter's schema is stricter for its twelve fields, of Karpenter.
  */
 #include <errno.h>
 
@@ -41,23 +42,27 @@ static const struct range ranges[] = {
     {"containerLogMaxFiles", 2, INT32_MAX},
 };
 
-static int check_ranges(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
+static int check_ranges(const struct nc_value *kubelet, const struct nc_documents *docs,
+                        struct nc_err *err) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(ranges); i++) {
         const struct nc_value *v = nc_value_get(kubelet, ranges[i].field);
         if (!v || v->type == NC_VALUE_NULL)
             continue;
         if (v->type != NC_VALUE_INT)
-            return nc_origin_error(err, docs, v, "kubelet.%s: a whole number is needed", ranges[i].field);
+            return nc_origin_error(err, docs, v, "kubelet.%s: a whole number is needed",
+                                   ranges[i].field);
         if (v->integer < ranges[i].min || v->integer > ranges[i].max)
-            return nc_origin_error(err, docs, v, "kubelet.%s: %lld is not between %lld and %lld", ranges[i].field,
-                                   (long long)v->integer, (long long)ranges[i].min, (long long)ranges[i].max);
+            return nc_origin_error(err, docs, v, "kubelet.%s: %lld is not between %lld and %lld",
+                                   ranges[i].field, (long long)v->integer, (long long)ranges[i].min,
+                                   (long long)ranges[i].max);
     }
     return 0;
 }
 
-static int check_bools(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
-    static const char *const fields[] = {"cpuCFSQuota", "protectKernelDefaults", "serializeImagePulls",
-                                         "serverTLSBootstrap", "failSwapOn"};
+static int check_bools(const struct nc_value *kubelet, const struct nc_documents *docs,
+                       struct nc_err *err) {
+    static const char *const fields[] = {"cpuCFSQuota", "protectKernelDefaults",
+                                         "serializeImagePulls", "serverTLSBootstrap", "failSwapOn"};
     const struct nc_value *gates = nc_value_get(kubelet, "featureGates");
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
@@ -68,7 +73,8 @@ static int check_bools(const struct nc_value *kubelet, const struct nc_documents
     for (size_t i = 0; gates && i < gates->n && gates->type == NC_VALUE_MAP; i++)
         if (gates->members[i].value->type != NC_VALUE_BOOL)
             return nc_origin_error(err, docs, gates->members[i].value,
-                                   "kubelet.featureGates.%.64s: true or false is needed", gates->members[i].key);
+                                   "kubelet.featureGates.%.64s: true or false is needed",
+                                   gates->members[i].key);
     return 0;
 }
 
@@ -83,7 +89,8 @@ static bool is_true(const struct nc_value *v) {
 }
 
 /* kubelet's own defaults are 85 and 80: one of both alone can be wrong. */
-static int check_image_gc(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
+static int check_image_gc(const struct nc_value *kubelet, const struct nc_documents *docs,
+                          struct nc_err *err) {
     const struct nc_value *high_value = nc_value_get(kubelet, "imageGCHighThresholdPercent");
     const struct nc_value *low_value = nc_value_get(kubelet, "imageGCLowThresholdPercent");
     int64_t high = int_or(kubelet, "imageGCHighThresholdPercent", 85);
@@ -91,14 +98,15 @@ static int check_image_gc(const struct nc_value *kubelet, const struct nc_docume
 
     if (low < high)
         return 0;
-    return nc_origin_error(err, docs, low_value ? low_value : high_value,
-                           "kubelet.imageGCLowThresholdPercent: %lld must be below imageGCHighThresholdPercent, %lld",
-                           (long long)low, (long long)high);
+    return nc_origin_error(
+        err, docs, low_value ? low_value : high_value,
+        "kubelet.imageGCLowThresholdPercent: %lld must be below imageGCHighThresholdPercent, %lld",
+        (long long)low, (long long)high);
 }
 
 /* 0, or a second and more; false: said. A missing field is 0. */
-static bool shutdown_period(const struct nc_value *kubelet, const char *field, const struct nc_documents *docs,
-                            uint64_t *ret, struct nc_err *err) {
+static bool shutdown_period(const struct nc_value *kubelet, const char *field,
+                            const struct nc_documents *docs, uint64_t *ret, struct nc_err *err) {
     const struct nc_value *v = nc_value_get(kubelet, field);
 
     *ret = 0;
@@ -115,19 +123,22 @@ static bool shutdown_period(const struct nc_value *kubelet, const char *field, c
     return true;
 }
 
-static int check_shutdown(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
+static int check_shutdown(const struct nc_value *kubelet, const struct nc_documents *docs,
+                          struct nc_err *err) {
     const struct nc_value *by_priority = nc_value_get(kubelet, "shutdownGracePeriodByPodPriority");
     uint64_t whole, critical;
 
-    if (!shutdown_period(kubelet, "shutdownGracePeriod", docs, &whole, err) ||
-        !shutdown_period(kubelet, "shutdownGracePeriodCriticalPods", docs, &critical, err))
+    if (!shutdown_period(kubelet, "shutdownGracePeriod", docs, &whole, err)
+        || !shutdown_period(kubelet, "shutdownGracePeriodCriticalPods", docs, &critical, err))
         return -EINVAL;
     if (critical > whole)
-        return nc_origin_error(err, docs, nc_value_get(kubelet, "shutdownGracePeriodCriticalPods"),
-                               "kubelet.shutdownGracePeriodCriticalPods: must not be above shutdownGracePeriod");
+        return nc_origin_error(
+            err, docs, nc_value_get(kubelet, "shutdownGracePeriodCriticalPods"),
+            "kubelet.shutdownGracePeriodCriticalPods: must not be above shutdownGracePeriod");
     if (by_priority && by_priority->n > 0 && whole + critical > 0)
-        return nc_origin_error(err, docs, by_priority,
-                               "kubelet.shutdownGracePeriodByPodPriority: cannot be set beside shutdownGracePeriod");
+        return nc_origin_error(
+            err, docs, by_priority,
+            "kubelet.shutdownGracePeriodByPodPriority: cannot be set beside shutdownGracePeriod");
     return 0;
 }
 
@@ -138,9 +149,16 @@ static bool is_set(const struct nc_value *kubelet, const char *field) {
 }
 
 /* enforceNodeAllocatable: "none" alone; the reserved groups need their cgroups. */
-static int check_enforcement(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
-    static const char *const known[] = {"pods", "system-reserved", "kube-reserved", "system-reserved-compressible",
-                                        "kube-reserved-compressible", "none", "", NULL};
+static int check_enforcement(const struct nc_value *kubelet, const struct nc_documents *docs,
+                             struct nc_err *err) {
+    static const char *const known[] = {"pods",
+                                        "system-reserved",
+                                        "kube-reserved",
+                                        "system-reserved-compressible",
+                                        "kube-reserved-compressible",
+                                        "none",
+                                        "",
+                                        NULL};
     const struct nc_value *list = nc_value_get(kubelet, "enforceNodeAllocatable");
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
@@ -149,48 +167,63 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
         while (known[k] && !nc_streq(text, known[k]))
             k++;
         if (!known[k])
-            return nc_origin_error(err, docs, list->items[i],
-                                   "kubelet.enforceNodeAllocatable: pods, system-reserved, kube-reserved or none");
+            return nc_origin_error(
+                err, docs, list->items[i],
+                "kubelet.enforceNodeAllocatable: pods, system-reserved, kube-reserved or none");
         if (nc_streq(text, "none") && list->n > 1)
-            return nc_origin_error(err, docs, list->items[i], "kubelet.enforceNodeAllocatable: none stands alone");
+            return nc_origin_error(err, docs, list->items[i],
+                                   "kubelet.enforceNodeAllocatable: none stands alone");
         if (nc_starts_with(text, "system-reserved") && !is_set(kubelet, "systemReservedCgroup"))
             return nc_origin_error(err, docs, list->items[i],
-                                   "kubelet.enforceNodeAllocatable: %s needs systemReservedCgroup", text);
+                                   "kubelet.enforceNodeAllocatable: %s needs systemReservedCgroup",
+                                   text);
         if (nc_starts_with(text, "kube-reserved") && !is_set(kubelet, "kubeReservedCgroup"))
             return nc_origin_error(err, docs, list->items[i],
-                                   "kubelet.enforceNodeAllocatable: %s needs kubeReservedCgroup", text);
+                                   "kubelet.enforceNodeAllocatable: %s needs kubeReservedCgroup",
+                                   text);
     }
     return 0;
 }
 
-static int check_combinations(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
-    const struct nc_value *gate = nc_value_get(nc_value_get(kubelet, "featureGates"), "RotateKubeletServerCertificate");
+static int check_combinations(const struct nc_value *kubelet, const struct nc_documents *docs,
+                              struct nc_err *err) {
+    const struct nc_value *gate =
+        nc_value_get(nc_value_get(kubelet, "featureGates"), "RotateKubeletServerCertificate");
 
-    if (is_set(kubelet, "reservedSystemCPUs") &&
-        (is_set(kubelet, "systemReservedCgroup") || is_set(kubelet, "kubeReservedCgroup")))
+    if (is_set(kubelet, "reservedSystemCPUs")
+        && (is_set(kubelet, "systemReservedCgroup") || is_set(kubelet, "kubeReservedCgroup")))
         return nc_origin_error(err, docs, nc_value_get(kubelet, "reservedSystemCPUs"),
-                               "kubelet.reservedSystemCPUs: cannot be set beside systemReservedCgroup or kubeReservedCgroup");
-    if (is_true(nc_value_get(kubelet, "serializeImagePulls")) && int_or(kubelet, "maxParallelImagePulls", 1) > 1)
-        return nc_origin_error(err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
-                               "kubelet.maxParallelImagePulls: above 1 needs serializeImagePulls: false");
+                               "kubelet.reservedSystemCPUs: cannot be set beside "
+                               "systemReservedCgroup or kubeReservedCgroup");
+    if (is_true(nc_value_get(kubelet, "serializeImagePulls"))
+        && int_or(kubelet, "maxParallelImagePulls", 1) > 1)
+        return nc_origin_error(
+            err, docs, nc_value_get(kubelet, "maxParallelImagePulls"),
+            "kubelet.maxParallelImagePulls: above 1 needs serializeImagePulls: false");
     if (is_true(nc_value_get(kubelet, "serverTLSBootstrap")) && gate && !is_true(gate))
-        return nc_origin_error(err, docs, gate,
-                               "kubelet.featureGates.RotateKubeletServerCertificate: serverTLSBootstrap needs it");
+        return nc_origin_error(
+            err, docs, gate,
+            "kubelet.featureGates.RotateKubeletServerCertificate: serverTLSBootstrap needs it");
     return 0;
 }
 
-static int check_identity(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
-    const struct nc_value *kind = nc_value_get(kubelet, "kind"), *version = nc_value_get(kubelet, "apiVersion");
+static int check_identity(const struct nc_value *kubelet, const struct nc_documents *docs,
+                          struct nc_err *err) {
+    const struct nc_value *kind = nc_value_get(kubelet, "kind"),
+                          *version = nc_value_get(kubelet, "apiVersion");
 
     if (!nc_streq(nc_value_string(kind), "KubeletConfiguration"))
         return nc_origin_error(err, docs, kind, "kubelet.kind: KubeletConfiguration is expected");
     if (!nc_streq(nc_value_string(version), "kubelet.config.k8s.io/v1beta1"))
-        return nc_origin_error(err, docs, version, "kubelet.apiVersion: kubelet.config.k8s.io/v1beta1 is expected");
+        return nc_origin_error(err, docs, version,
+                               "kubelet.apiVersion: kubelet.config.k8s.io/v1beta1 is expected");
     return 0;
 }
 
-int nc_kubelet_check(const struct nc_value *kubelet, const struct nc_documents *docs, struct nc_err *err) {
-    static int (*const checks[])(const struct nc_value *, const struct nc_documents *, struct nc_err *) = {
+int nc_kubelet_check(const struct nc_value *kubelet, const struct nc_documents *docs,
+                     struct nc_err *err) {
+    static int (*const checks[])(const struct nc_value *, const struct nc_documents *,
+                                 struct nc_err *) = {
         check_identity, check_ranges,      check_bools,        check_image_gc,
         check_shutdown, check_enforcement, check_combinations, nc_eviction_check,
     };

@@ -1,10 +1,11 @@
 /*
  * The base KubeletConfiguration.
  *
- * Value for value what nodeadm writes on AL2023, so that an image can change from one to the other without a node
- * behaving differently. It holds what the plan computes; the user's own map goes into a drop-in that kubelet lays over
- * it. In a few places kubelet would refuse the sum of both although each is fine alone; there the base gives way, and the
- * comment at the code names the rule.
+ * Value for value what nodeadm writes on AL2023, so that an image can change from one to the other
+ * without a node behaving differently. It holds what the plan computes; the user's own map goes
+ * into a drop-in that kubelet lays over it. In a few places kubelet would refuse the sum of both
+ * although each is fine alone; there the base gives way, and the comment at the code names the
+ * rule.
  */
 #include "kubelet.h"
 
@@ -29,7 +30,8 @@ static void add_access(struct nc_value *base, const struct nc_kubelet_input *in)
     nc_value_set_string(webhook, "cacheTTL", "2m0s");
     nc_value_set_bool(webhook, "enabled", true);
     if (in->config->ca_pem) /* with somebody else's kubeconfig the file may not be there */
-        nc_value_set_string(map_in(authentication, "x509"), "clientCAFile", "/etc/kubernetes/pki/ca.crt");
+        nc_value_set_string(map_in(authentication, "x509"), "clientCAFile",
+                            "/etc/kubernetes/pki/ca.crt");
     authorization = map_in(base, "authorization");
     nc_value_set_string(authorization, "mode", "Webhook");
     webhook = map_in(authorization, "webhook");
@@ -59,10 +61,10 @@ static void add_gates(struct nc_value *base, unsigned minor, struct nc_reasons *
 
 static void add_tls(struct nc_value *base) {
     static const char *const suites[] = {
-        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",       "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",         "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
-        "TLS_RSA_WITH_AES_128_GCM_SHA256",               "TLS_RSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",  "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",   "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+        "TLS_RSA_WITH_AES_128_GCM_SHA256",         "TLS_RSA_WITH_AES_256_GCM_SHA384",
     };
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
 
@@ -71,13 +73,15 @@ static void add_tls(struct nc_value *base) {
     nc_value_set(base, "tlsCipherSuites", list);
 }
 
-static void add_eviction(struct nc_value *base, const struct nc_kubelet_input *in, struct nc_reasons *reasons) {
+static void add_eviction(struct nc_value *base, const struct nc_kubelet_input *in,
+                         struct nc_reasons *reasons) {
     struct nc_value *hard = map_in(base, "evictionHard");
     bool early_aks = in->config->reservation == NC_RESERVATION_AKS && in->minor < 29;
 
     nc_value_set_string(hard, "memory.available", early_aks ? "750Mi" : "100Mi");
     if (early_aks)
-        nc_reasons_put(reasons, "evictionHard.memory.available", "reservation policy aks before 1.29");
+        nc_reasons_put(reasons, "evictionHard.memory.available",
+                       "reservation policy aks before 1.29");
     nc_value_set_string(hard, "nodefs.available", "10%");
     nc_value_set_string(hard, "nodefs.inodesFree", "5%");
 }
@@ -99,9 +103,10 @@ static void add_cgroups(struct nc_value *base, const struct nc_kubelet_input *in
     nc_value_set_string(base, "kubeReservedCgroup", "/runtime");
 }
 
-/* kubelet refuses a critical period above the whole one, and a whole one beside periods by priority: what the user says
- * about one of the three shapes the default of the others. */
-static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *in, struct nc_reasons *reasons) {
+/* kubelet refuses a critical period above the whole one, and a whole one beside periods by
+ * priority: what the user says about one of the three shapes the default of the others. */
+static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *in,
+                         struct nc_reasons *reasons) {
     const struct nc_config *c = in->config;
     const struct nc_value *by_priority = overriding(in, "shutdownGracePeriodByPodPriority");
     uint64_t whole = SHUTDOWN_USEC, critical = SHUTDOWN_CRITICAL_USEC, theirs;
@@ -115,7 +120,8 @@ static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *i
     } else {
         if (nc_kubelet_duration(in->user, "shutdownGracePeriod", &theirs) && theirs < critical)
             critical = theirs;
-        if (nc_kubelet_duration(in->user, "shutdownGracePeriodCriticalPods", &theirs) && theirs > whole)
+        if (nc_kubelet_duration(in->user, "shutdownGracePeriodCriticalPods", &theirs)
+            && theirs > whole)
             whole = theirs;
     }
     nc_duration_format(whole, text);
@@ -124,11 +130,13 @@ static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *i
     nc_value_set_string(base, "shutdownGracePeriodCriticalPods", text);
     for (int i = 0; i < 2; i++)
         nc_reasons_put(reasons, i ? "shutdownGracePeriodCriticalPods" : "shutdownGracePeriod",
-                       c->has_shutdown ? "shutdown of the configuration" : "kubelet 1.34 and later");
+                       c->has_shutdown ? "shutdown of the configuration"
+                                       : "kubelet 1.34 and later");
 }
 
 /* A client certificate that came from a bootstrap token runs out: only kubelet can renew it. */
-static void add_certificates(struct nc_value *base, const struct nc_kubelet_input *in, struct nc_reasons *reasons) {
+static void add_certificates(struct nc_value *base, const struct nc_kubelet_input *in,
+                             struct nc_reasons *reasons) {
     nc_value_set_bool(base, "serverTLSBootstrap", true);
     if (in->config->auth != NC_AUTH_BOOTSTRAP_TOKEN)
         return;

@@ -1,9 +1,10 @@
 /*
  * Labels of the node.
  *
- * kubelet exits where it is given a label of the kubernetes.io or k8s.io domains that is not in its own list, and the API
- * server's NodeRestriction draws the same line; Karpenter adds such labels itself once the node has registered. So they
- * are held back here instead of stopping the bootstrap. A label that is malformed is a different thing: an error.
+ * kubelet exits where it is given a label of the kubernetes.io or k8s.io domains that is not in its
+ * own list, and the API server's NodeRestriction draws the same line; Karpenter adds such labels
+ * itself once the node has registered. So they are held back here instead of stopping the
+ * bootstrap. A label that is malformed is a different thing: an error.
  */
 #include "labels.h"
 
@@ -40,7 +41,8 @@ const char *nc_label_refusal(const char *key) {
     const char *slash = strchr(key, '/');
     size_t n = slash ? (size_t)(slash - key) : 0;
 
-    /* Only Karpenter may say these; a node that says so itself is never registered or never watched. */
+    /* Only Karpenter may say these; a node that says so itself is never registered or never
+     * watched. */
     if (nc_streq(key, "karpenter.sh/registered") || nc_streq(key, "karpenter.sh/initialized"))
         return "only Karpenter sets it";
     if (!in_domain(key, n, "kubernetes.io") && !in_domain(key, n, "k8s.io"))
@@ -89,18 +91,21 @@ bool nc_label_is_valid(const char *key, const char *value, char *why, size_t siz
 
     if (!is_qualified_name(key)) {
         quoted = nc_quote(key, strlen(key));
-        snprintf(why, size, "%s is no label key ([domain/]name of letters, digits, '-', '_', '.')", quoted);
+        snprintf(why, size, "%s is no label key ([domain/]name of letters, digits, '-', '_', '.')",
+                 quoted);
         return false;
     }
     if (*value && !is_name(value, strlen(value))) {
         quoted = nc_quote(value, strlen(value));
-        snprintf(why, size, "%s is no label value (at most 63 letters, digits, '-', '_', '.')", quoted);
+        snprintf(why, size, "%s is no label value (at most 63 letters, digits, '-', '_', '.')",
+                 quoted);
         return false;
     }
     return true;
 }
 
-char *nc_labels_put(struct nc_label **labels, size_t *n, const char *key, const char *value, struct nc_mark mark) {
+char *nc_labels_put(struct nc_label **labels, size_t *n, const char *key, const char *value,
+                    struct nc_mark mark) {
     struct nc_label *l = NULL;
 
     for (size_t i = 0; i < *n && !l; i++)
@@ -134,7 +139,8 @@ void nc_labels_free(struct nc_label *labels, size_t n) {
     free(labels);
 }
 
-int nc_labels_parse(const char *text, struct nc_mark mark, struct nc_label **ret, size_t *ret_n, struct nc_err *err) {
+int nc_labels_parse(const char *text, struct nc_mark mark, struct nc_label **ret, size_t *ret_n,
+                    struct nc_err *err) {
     nc_auto_free char *copy = nc_strdup(text);
     struct nc_label *labels = NULL;
     size_t n = 0;

@@ -1,11 +1,12 @@
 /*
  * How many pods.
  *
- * The VPC CNI gives each pod an address of an interface: with E interfaces of I addresses each, the first of which is
- * the interface's own, and two pods on the host's network, E * (I - 1) + 2 (amazon-eks-ami's eni-max-pods). Custom
- * networking cannot use the first interface. Prefix delegation hands out /28 prefixes, sixteen addresses each, and is
- * capped where kubelet stops being comfortable: 110, or 250 above 30 vCPUs. EKS Auto Mode runs neither CNI nor
- * kube-proxy as pods, so its "+ 2" is missing.
+ * The VPC CNI gives each pod an address of an interface: with E interfaces of I addresses each, the
+ * first of which is the interface's own, and two pods on the host's network, E * (I - 1) + 2
+ * (amazon-eks-ami's eni-max-pods). Custom networking cannot use the first interface. Prefix
+ * delegation hands out /28 prefixes, sixteen addresses each, and is capped where kubelet stops
+ * being comfortable: 110, or 250 above 30 vCPUs. EKS Auto Mode runs neither CNI nor kube-proxy as
+ * pods, so its "+ 2" is missing.
  */
 #include "maxpods.h"
 
@@ -31,31 +32,37 @@ int64_t nc_max_pods_eni(const struct nc_instance_type *t) {
 }
 
 /* Bare metal sits on the Nitro cards as well; only Xen lacks prefixes. */
-static int64_t pods_by_prefix(const struct nc_facts *f, const struct nc_instance_type *t, struct nc_strv *warnings) {
+static int64_t pods_by_prefix(const struct nc_facts *f, const struct nc_instance_type *t,
+                              struct nc_strv *warnings) {
     int64_t vcpus = t->vcpus > 0 ? t->vcpus : f->cpus;
     int64_t cap = vcpus > CAP_LARGE_ABOVE_VCPUS ? CAP_LARGE : CAP_SMALL;
     int64_t pods = t->enis * (t->ipv4_per_eni - 1) * PODS_PER_PREFIX + 2;
 
     if (nc_streq(t->hypervisor, "xen")) {
-        nc_strv_addf(warnings, "maxPods: %s is no Nitro instance, prefix delegation does not work on it: counting single addresses",
+        nc_strv_addf(warnings,
+                     "maxPods: %s is no Nitro instance, prefix delegation does not work on it: "
+                     "counting single addresses",
                      t->name);
         return nc_max_pods_eni(t);
     }
     return pods < cap ? pods : cap;
 }
 
-static int64_t pods_by_expression(const struct nc_config *c, const struct nc_instance_type *t, bool *used,
-                                  struct nc_strv *warnings) {
+static int64_t pods_by_expression(const struct nc_config *c, const struct nc_instance_type *t,
+                                  bool *used, struct nc_strv *warnings) {
     struct nc_expression_variables v = {t->enis, t->ipv4_per_eni, nc_max_pods_eni(t)};
     int64_t pods = v.max_pods;
     char why[256];
 
     if (!c->max_pods_expression) {
-        nc_strv_add(warnings, "maxPods: mode expression without an expression: using what the instance type gives");
+        nc_strv_add(
+            warnings,
+            "maxPods: mode expression without an expression: using what the instance type gives");
     } else if (nc_expression_evaluate(c->max_pods_expression, &v, &pods, why, sizeof(why)) < 0) {
-        nc_auto_free char *quoted = nc_quote(c->max_pods_expression, strlen(c->max_pods_expression));
-        nc_strv_addf(warnings, "maxPodsExpression %s: %s: using %lld, what the instance type gives", quoted, why,
-                     (long long)v.max_pods);
+        nc_auto_free char *quoted =
+            nc_quote(c->max_pods_expression, strlen(c->max_pods_expression));
+        nc_strv_addf(warnings, "maxPodsExpression %s: %s: using %lld, what the instance type gives",
+                     quoted, why, (long long)v.max_pods);
         pods = v.max_pods;
     } else {
         *used = true;
@@ -64,8 +71,9 @@ static int64_t pods_by_expression(const struct nc_config *c, const struct nc_ins
 }
 
 /* The mode's number for a type that is known. */
-static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c, const struct nc_instance_type *t,
-                            struct nc_max_pods *ret, struct nc_strv *warnings) {
+static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c,
+                            const struct nc_instance_type *t, struct nc_max_pods *ret,
+                            struct nc_strv *warnings) {
     int64_t eni = nc_max_pods_eni(t);
     bool by_expression = false;
     int64_t pods = eni;
@@ -81,7 +89,8 @@ static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c,
         return pods;
     case NC_MAX_PODS_EXPRESSION:
         pods = pods_by_expression(c, t, &by_expression, warnings);
-        snprintf(ret->from, sizeof(ret->from), "instance type %s%s", t->name, by_expression ? ", maxPodsExpression" : "");
+        snprintf(ret->from, sizeof(ret->from), "instance type %s%s", t->name,
+                 by_expression ? ", maxPodsExpression" : "");
         if (by_expression) /* as nodeadm, whose field this is */
             ret->reserved = pods;
         return pods;
@@ -101,7 +110,8 @@ static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c,
 static bool pods_of_claim(const struct nc_config *c, int64_t *ret) {
     int64_t pods;
 
-    if (!c->has_claim_document || nc_quantity_of(nc_value_get(c->claim.capacity, "pods"), NULL, &pods) < 0)
+    if (!c->has_claim_document
+        || nc_quantity_of(nc_value_get(c->claim.capacity, "pods"), NULL, &pods) < 0)
         return false;
     if (pods < 1 || pods > INT32_MAX)
         return false;
@@ -109,16 +119,18 @@ static bool pods_of_claim(const struct nc_config *c, int64_t *ret) {
     return true;
 }
 
-int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c, const struct nc_instance_type *type,
-                       struct nc_max_pods *ret, struct nc_strv *warnings, struct nc_err *err) {
+int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c,
+                       const struct nc_instance_type *type, struct nc_max_pods *ret,
+                       struct nc_strv *warnings, struct nc_err *err) {
     const struct nc_instance_type *t = is_known(type) ? type : &f->described_type;
     struct nc_max_pods m = {.eni = nc_max_pods_eni(t), .reserved = nc_max_pods_eni(t)};
 
     if (c->max_pods_mode == NC_MAX_PODS_EXPLICIT) {
         if (c->max_pods_value < 1 || c->max_pods_value > INT32_MAX)
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "maxPods.value: %lld: mode explicit needs a number from 1 to 2147483647",
-                              (long long)c->max_pods_value);
+            return nc_err_set(
+                err, NC_ERR_CONFIG, EINVAL,
+                "maxPods.value: %lld: mode explicit needs a number from 1 to 2147483647",
+                (long long)c->max_pods_value);
         m.base = c->max_pods_value;
         snprintf(m.from, sizeof(m.from), "maxPods.value of the configuration");
     } else if (is_known(type)) {
@@ -130,9 +142,11 @@ int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c, cons
         snprintf(m.from + strlen(m.from), sizeof(m.from) - strlen(m.from), " as EC2 describes it");
     } else {
         m.base = PODS_WHERE_UNKNOWN;
-        snprintf(m.from, sizeof(m.from), "unknown instance type %.64s", f->instance_type ? f->instance_type : "");
+        snprintf(m.from, sizeof(m.from), "unknown instance type %.64s",
+                 f->instance_type ? f->instance_type : "");
         nc_strv_addf(warnings,
-                     "instance type %s is not in the table: maxPods %d is a guess (set maxPods, or allow ec2:DescribeInstanceTypes)",
+                     "instance type %s is not in the table: maxPods %d is a guess (set maxPods, or "
+                     "allow ec2:DescribeInstanceTypes)",
                      f->instance_type ? f->instance_type : "(unknown)", PODS_WHERE_UNKNOWN);
     }
     if (m.reserved < 0)

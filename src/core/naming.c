@@ -1,10 +1,10 @@
 /*
  * Who the node is.
  *
- * The name must be the one that the API server derives from the node's credential. For EKS' usual mapping that is EC2's
- * PrivateDnsName, which IMDS' local-hostname equals unless the VPC's DHCP options set a domain of their own: then only the
- * first label is right, and EC2's name ends in the region's domain all the same. So EC2 need not be asked at all where
- * it may not be.
+ * The name must be the one that the API server derives from the node's credential. For EKS' usual
+ * mapping that is EC2's PrivateDnsName, which IMDS' local-hostname equals unless the VPC's DHCP
+ * options set a domain of their own: then only the first label is right, and EC2's name ends in the
+ * region's domain all the same. So EC2 need not be asked at all where it may not be.
  */
 #include "naming.h"
 
@@ -17,7 +17,8 @@
 
 /* "us-west-2.compute.internal"; us-east-1 has kept its older name. */
 static char *region_domain(const char *region) {
-    return nc_streq(region, "us-east-1") ? nc_strdup("ec2.internal") : nc_asprintf("%s.compute.internal", region);
+    return nc_streq(region, "us-east-1") ? nc_strdup("ec2.internal")
+                                         : nc_asprintf("%s.compute.internal", region);
 }
 
 static char *lower(const char *s) {
@@ -36,7 +37,8 @@ static bool is_standard_hostname(const struct nc_facts *f) {
     return dot && domain && nc_streq(dot + 1, domain);
 }
 
-/* The name that EC2 gives by its rules: from the first label where it is EC2's, else from the address. */
+/* The name that EC2 gives by its rules: from the first label where it is EC2's, else from the
+ * address. */
 static char *derived_private_dns(const struct nc_facts *f) {
     nc_auto_free char *domain = f->region ? region_domain(f->region) : NULL;
     nc_auto_free char *ip = NULL;
@@ -54,7 +56,8 @@ static char *derived_private_dns(const struct nc_facts *f) {
     return nc_asprintf("ip-%s.%s", ip, domain);
 }
 
-static char *private_dns_name(const struct nc_facts *f, char *from, size_t size, struct nc_strv *warnings) {
+static char *private_dns_name(const struct nc_facts *f, char *from, size_t size,
+                              struct nc_strv *warnings) {
     char *name;
 
     if (f->private_dns_name) {
@@ -69,7 +72,8 @@ static char *private_dns_name(const struct nc_facts *f, char *from, size_t size,
     if (name) {
         snprintf(from, size, "IMDS local-ipv4 and region");
         nc_strv_addf(warnings,
-                     "node name: local-hostname '%.64s' is not EC2's own name (a DHCP domain?) and EC2 was not asked: derived %s",
+                     "node name: local-hostname '%.64s' is not EC2's own name (a DHCP domain?) and "
+                     "EC2 was not asked: derived %s",
                      f->local_hostname ? f->local_hostname : "", name);
         return name;
     }
@@ -77,8 +81,8 @@ static char *private_dns_name(const struct nc_facts *f, char *from, size_t size,
     return f->local_hostname ? lower(f->local_hostname) : NULL;
 }
 
-static char *name_by_mode(const struct nc_facts *f, const struct nc_config *c, char *from, size_t size,
-                          struct nc_strv *warnings) {
+static char *name_by_mode(const struct nc_facts *f, const struct nc_config *c, char *from,
+                          size_t size, struct nc_strv *warnings) {
     nc_auto_free char *domain = f->region ? region_domain(f->region) : NULL;
 
     switch (c->naming) {
@@ -97,8 +101,8 @@ static char *name_by_mode(const struct nc_facts *f, const struct nc_config *c, c
     return private_dns_name(f, from, size, warnings);
 }
 
-int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, char **ret, char *from, size_t size,
-                   struct nc_strv *warnings, struct nc_err *err) {
+int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, char **ret, char *from,
+                   size_t size, struct nc_strv *warnings, struct nc_err *err) {
     nc_auto_free char *name = NULL;
     int r;
 
@@ -115,15 +119,17 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, char **r
     }
     if (!nc_is_dns_subdomain(name, strlen(name))) {
         nc_auto_free char *quoted = nc_quote(name, strlen(name));
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "node name: %s from %s: lower-case letters, digits, '-' and '.' are allowed", quoted, from);
+        return nc_err_set(
+            err, NC_ERR_CONFIG, EINVAL,
+            "node name: %s from %s: lower-case letters, digits, '-' and '.' are allowed", quoted,
+            from);
     }
     *ret = nc_steal(&name);
     return 0;
 }
 
-int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c, char **ret, char *from, size_t size,
-                          struct nc_err *err) {
+int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c, char **ret,
+                          char *from, size_t size, struct nc_err *err) {
     if (c->provider_id) {
         snprintf(from, size, "node.providerID of the configuration");
         *ret = nc_strdup(c->provider_id);

@@ -1,9 +1,10 @@
 /*
  * Provenance of final values.
  *
- * Labels, taints and names are put layer by layer, so the history of each is simply what was there before. kubelet's
- * configuration is compared the other way round: each final field is looked up in flags, user's map and base, in this
- * order, the first that has it is the origin and the others are what it overrode.
+ * Labels, taints and names are put layer by layer, so the history of each is simply what was there
+ * before. kubelet's configuration is compared the other way round: each final field is looked up in
+ * flags, user's map and base, in this order, the first that has it is the origin and the others are
+ * what it overrode.
  */
 #include "origin.h"
 
@@ -23,10 +24,12 @@ char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark) {
     return nc_asprintf("document %u line %u", mark.source, mark.line);
 }
 
-void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from, const char *overrode) {
+void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from,
+                   const char *overrode) {
     struct nc_origin *o = nc_append(&p->origins, &p->n_origins);
 
-    *o = (struct nc_origin){nc_strdup(field), nc_strdup(value), nc_strdup(from), nc_strdup(overrode)};
+    *o = (struct nc_origin){nc_strdup(field), nc_strdup(value), nc_strdup(from),
+                            nc_strdup(overrode)};
 }
 
 void nc_origin_put(struct nc_plan *p, const char *field, const char *value, const char *from) {
@@ -35,7 +38,8 @@ void nc_origin_put(struct nc_plan *p, const char *field, const char *value, cons
         char *history;
         if (!nc_streq(o->field, field))
             continue;
-        history = nc_asprintf("%s from %s%s%s", o->value, o->from, *o->overrode ? "; " : "", o->overrode);
+        history =
+            nc_asprintf("%s from %s%s%s", o->value, o->from, *o->overrode ? "; " : "", o->overrode);
         free(o->value);
         free(o->from);
         free(o->overrode);
@@ -47,8 +51,8 @@ void nc_origin_put(struct nc_plan *p, const char *field, const char *value, cons
     nc_origin_add(p, field, value, from, "");
 }
 
-int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v, const char *format,
-                    ...) {
+int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
+                    const char *format, ...) {
     nc_auto_free char *place = v ? nc_origin_mark(docs, v->mark) : nc_strdup("");
     va_list ap;
     int r;
@@ -132,10 +136,12 @@ static char *user_origin(const struct search *s, struct nc_mark mark) {
     return nc_strdup("the user's kubelet configuration");
 }
 
-/* `path` is dotted for reasons and the name; the three values are this field's in each layer, NULL where a layer has none. */
+/* `path` is dotted for reasons and the name; the three values are this field's in each layer, NULL
+ * where a layer has none. */
 static void add_field(struct nc_plan *p, const struct search *s, const char *path, const char *top,
                       const struct nc_value *final, const struct nc_value *in[static 3]) {
-    nc_auto_free char *from = NULL, *text = value_text(final), *field = nc_asprintf("kubelet.%s", path);
+    nc_auto_free char *from = NULL, *text = value_text(final),
+                      *field = nc_asprintf("kubelet.%s", path);
     struct nc_buf history = NC_BUF_INIT;
 
     for (size_t layer = 0; layer < 3; layer++) {
@@ -152,26 +158,31 @@ static void add_field(struct nc_plan *p, const struct search *s, const char *pat
             append_history(&history, in[layer], origin);
         else
             from = nc_steal(&origin);
-        for (const struct nc_value *old = in[layer]->overrode; layer == 1 && old; old = old->overrode) {
+        for (const struct nc_value *old = in[layer]->overrode; layer == 1 && old;
+             old = old->overrode) {
             nc_auto_free char *older = user_origin(s, old->mark);
             append_history(&history, old, older);
         }
     }
-    nc_origin_add(p, field, text, from ? from : "built-in default", history.len ? history.data : "");
+    nc_origin_add(p, field, text, from ? from : "built-in default",
+                  history.len ? history.data : "");
     nc_buf_done(&history);
 }
 
-void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs, const struct nc_layers *layers) {
+void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
+                       const struct nc_layers *layers) {
     const struct search s = {docs, layers};
 
     for (size_t i = 0; i < p->kubelet_effective->n; i++) {
         const struct nc_member *m = &p->kubelet_effective->members[i];
-        const struct nc_value *in[3] = {nc_value_get(layers->flags, m->key), nc_value_get(layers->user, m->key),
+        const struct nc_value *in[3] = {nc_value_get(layers->flags, m->key),
+                                        nc_value_get(layers->user, m->key),
                                         nc_value_get(layers->base, m->key)};
         add_field(p, &s, m->key, m->key, m->value, in);
         for (size_t k = 0; m->value->type == NC_VALUE_MAP && k < m->value->n; k++) {
             const struct nc_member *sub = &m->value->members[k];
-            const struct nc_value *below[3] = {nc_value_get(in[0], sub->key), nc_value_get(in[1], sub->key),
+            const struct nc_value *below[3] = {nc_value_get(in[0], sub->key),
+                                               nc_value_get(in[1], sub->key),
                                                nc_value_get(in[2], sub->key)};
             nc_auto_free char *path = nc_asprintf("%s.%s", m->key, sub->key);
             add_field(p, &s, path, m->key, sub->value, below);

@@ -13,11 +13,12 @@ char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark);
 void nc_origin_put(struct nc_plan *p, const char *field, const char *value, const char *from);
 
 /* The same for one whose history is known: `overrode` is taken over as it is ("" = nothing). */
-void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from, const char *overrode);
+void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from,
+                   const char *overrode);
 
 /* An error about a value of a document: "ORIGIN: message". Class CONFIG, -EINVAL. */
-int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Why the base has what it has: reasons by dotted path ("maxPods", "kubeReserved.memory"). */
 struct nc_reason {
@@ -31,7 +32,8 @@ struct nc_reasons {
 };
 
 void nc_reasons_put(struct nc_reasons *r, const char *path, const char *text);
-const char *nc_reasons_get(const struct nc_reasons *r, const char *path); /* "built-in default" where none was put */
+const char *nc_reasons_get(const struct nc_reasons *r,
+                           const char *path); /* "built-in default" where none was put */
 void nc_reasons_done(struct nc_reasons *r);
 
 /* kubelet's configuration, layer by layer; user and flags may be NULL. */
@@ -42,8 +44,9 @@ struct nc_layers {
     const struct nc_value *flags;
 };
 
-/* Origins of kubelet's configuration: one a top-level field of p->kubelet_effective ("kubelet.maxPods") and one a member of
- * each map in it ("kubelet.kubeReserved.memory"). */
-void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs, const struct nc_layers *layers);
+/* Origins of kubelet's configuration: one a top-level field of p->kubelet_effective
+ * ("kubelet.maxPods") and one a member of each map in it ("kubelet.kubeReserved.memory"). */
+void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
+                       const struct nc_layers *layers);
 
 #endif

@@ -1,12 +1,14 @@
 /*
  * The plan's part about kubelet: its configuration in layers and its flags.
  *
- * The base is what the plan computes without the user's map; the map goes into the drop-in; what kubelet will see is the
- * drop-in laid over the base as an RFC 7386 merge patch (kubelet 1.29 and later), and its flags over that.
+ * The base is what the plan computes without the user's map; the map goes into the drop-in; what
+ * kubelet will see is the drop-in laid over the base as an RFC 7386 merge patch (kubelet 1.29 and
+ * later), and its flags over that.
  *
- * kubelet 1.28 is different: it fills each drop-in with defaults before it lays it over the base, and never lets a false
- * or a 0 of the drop-in win (mergo in cmd/kubelet/app/server.go). A drop-in of three fields would reset cgroupDriver and
- * maxPods. So for 1.28 both files carry the whole result: there is nothing left to reset.
+ * kubelet 1.28 is different: it fills each drop-in with defaults before it lays it over the base,
+ * and never lets a false or a 0 of the drop-in win (mergo in cmd/kubelet/app/server.go). A drop-in
+ * of three fields would reset cgroupDriver and maxPods. So for 1.28 both files carry the whole
+ * result: there is nothing left to reset.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,8 +38,9 @@ static void quote_numbers(struct nc_value *map) {
 }
 
 int nc_plan_user_map(struct nc_planner *s) {
-    static const char *const text_maps[] = {"kubeReserved",            "systemReserved",         "evictionHard",
-                                            "evictionSoft",            "evictionMinimumReclaim", "evictionSoftGracePeriod"};
+    static const char *const text_maps[] = {"kubeReserved",           "systemReserved",
+                                            "evictionHard",           "evictionSoft",
+                                            "evictionMinimumReclaim", "evictionSoftGracePeriod"};
     const struct nc_value *given = s->config->kubelet;
     struct nc_value *user;
 
@@ -47,10 +50,13 @@ int nc_plan_user_map(struct nc_planner *s) {
         return nc_origin_error(s->err, s->docs, given, "kubelet.config: a map is needed");
     user = nc_value_copy(given);
     if (nc_value_remove(user, "containerRuntime"))
-        nc_strv_add(&s->plan.warnings, "kubelet.containerRuntime is ignored: it went away with v1alpha5, containerd is used");
+        nc_strv_add(
+            &s->plan.warnings,
+            "kubelet.containerRuntime is ignored: it went away with v1alpha5, containerd is used");
     for (size_t i = 0; i < NC_ARRAY_SIZE(text_maps); i++)
         quote_numbers(nc_value_get(user, text_maps[i]));
-    if (nc_value_get(user, "registerWithTaints")) { /* lists replace: the drop-in must have all of them */
+    if (nc_value_get(user,
+                     "registerWithTaints")) { /* lists replace: the drop-in must have all of them */
         struct nc_value *all = nc_taints_tree(s->plan.taints, s->plan.n_taints);
         struct nc_mark mark = nc_value_get(user, "registerWithTaints")->mark;
         if (!all)
@@ -70,27 +76,34 @@ static int plan_cluster_dns(struct nc_planner *s) {
         return 0;
     r = nc_cidr_dns(cidr, s->cluster_dns, sizeof(s->cluster_dns));
     if (r == -ERANGE)
-        return nc_err_set(s->err, NC_ERR_CONFIG, ERANGE,
-                          "cluster.cidr: %.64s is too small to hold the DNS service's address (network + 10)", cidr);
+        return nc_err_set(
+            s->err, NC_ERR_CONFIG, ERANGE,
+            "cluster.cidr: %.64s is too small to hold the DNS service's address (network + 10)",
+            cidr);
     if (r < 0) {
         nc_auto_free char *quoted = nc_quote(cidr, strlen(cidr));
-        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "cluster.cidr: %s is no CIDR (\"10.100.0.0/16\")", quoted);
+        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL,
+                          "cluster.cidr: %s is no CIDR (\"10.100.0.0/16\")", quoted);
     }
     nc_reasons_put(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");
     return 0;
 }
 
-/* maxPods as it will be: flags, then the user's map, then the plan's. What kubelet would not take is refused later. */
+/* maxPods as it will be: flags, then the user's map, then the plan's. What kubelet would not take
+ * is refused later. */
 static int64_t final_max_pods(const struct nc_planner *s) {
     const struct nc_value *v = nc_value_get(s->flag_tree, "maxPods");
 
     if (!v)
         v = nc_value_get(s->user, "maxPods");
-    return v && v->type == NC_VALUE_INT && v->integer >= 0 && v->integer <= INT32_MAX ? v->integer : s->pods.base;
+    return v && v->type == NC_VALUE_INT && v->integer >= 0 && v->integer <= INT32_MAX
+               ? v->integer
+               : s->pods.base;
 }
 
 /* AgentConfig's keys over the policy's. */
-static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc_value *keys, const char *field) {
+static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc_value *keys,
+                    const char *field) {
     for (size_t i = 0; keys && keys->type == NC_VALUE_MAP && i < keys->n; i++) {
         nc_auto_free char *path = nc_asprintf("%s.%s", field, keys->members[i].key);
         nc_auto_free char *place = nc_origin_mark(s->docs, keys->members[i].value->mark);
@@ -121,13 +134,16 @@ static const char *policy_name(enum nc_reservation policy) {
 }
 
 static void reserve_reasons(struct nc_planner *s, const struct nc_reserve_input *in) {
-    static const char *const fields[] = {"kubeReserved", "kubeReserved.cpu", "kubeReserved.memory",
-                                         "kubeReserved.ephemeral-storage", "systemReserved", "systemReserved.cpu",
+    static const char *const fields[] = {"kubeReserved",         "kubeReserved.cpu",
+                                         "kubeReserved.memory",  "kubeReserved.ephemeral-storage",
+                                         "systemReserved",       "systemReserved.cpu",
                                          "systemReserved.memory"};
-    int64_t pods = in->policy == NC_RESERVATION_ACTUAL || in->policy == NC_RESERVATION_AKS ? in->final_pods
-                                                                                           : in->planned_pods;
-    nc_auto_free char *text = nc_asprintf("reservation policy %s for %lld CPUs and %lld pods", policy_name(in->policy),
-                                          (long long)in->cpus, (long long)pods);
+    int64_t pods = in->policy == NC_RESERVATION_ACTUAL || in->policy == NC_RESERVATION_AKS
+                       ? in->final_pods
+                       : in->planned_pods;
+    nc_auto_free char *text =
+        nc_asprintf("reservation policy %s for %lld CPUs and %lld pods", policy_name(in->policy),
+                    (long long)in->cpus, (long long)pods);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
         nc_reasons_put(&s->reasons, fields[i], text);
@@ -147,7 +163,8 @@ static int reserve(struct nc_planner *s, struct nc_value **kube, struct nc_value
     int r;
 
     if (in.cpus <= 0)
-        nc_strv_add(&s->plan.warnings, "kubeReserved: the number of CPUs is not known: none is reserved");
+        nc_strv_add(&s->plan.warnings,
+                    "kubeReserved: the number of CPUs is not known: none is reserved");
     r = nc_reserve(&in, &k, &y, s->err);
     if (r < 0)
         return r;
@@ -236,10 +253,13 @@ void nc_plan_flags(struct nc_planner *s) {
     const struct nc_config *c = s->config;
     struct nc_plan *p = &s->plan;
     nc_auto_free char *labels = labels_text(p);
-    const char *kubeconfig = c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig ? c->kubeconfig : "/var/lib/kubelet/kubeconfig";
+    const char *kubeconfig = c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig
+                                 ? c->kubeconfig
+                                 : "/var/lib/kubelet/kubeconfig";
 
-    /* The node is an EC2 instance on every kind of cluster, so a cloud controller is expected; a cluster that has none
-     * says --cloud-provider= in kubelet.flags, else the uninitialized taint stays. */
+    /* The node is an EC2 instance on every kind of cluster, so a cloud controller is expected; a
+     * cluster that has none says --cloud-provider= in kubelet.flags, else the uninitialized taint
+     * stays. */
     add_flag(s, "cloud-provider", "external");
     add_flag(s, "config", "/etc/kubernetes/kubelet/config.json");
     if (p->kubelet_dropin) /* kubelet does not start where the folder is missing */
@@ -250,7 +270,8 @@ void nc_plan_flags(struct nc_planner *s) {
         add_flag(s, "bootstrap-kubeconfig", "/etc/kubernetes/kubelet/bootstrap-kubeconfig");
     if (p->credential_provider) {
         add_flag(s, "image-credential-provider-bin-dir", s->facts->ecr_credential_provider_dir);
-        add_flag(s, "image-credential-provider-config", "/etc/kubernetes/image-credential-provider.json");
+        add_flag(s, "image-credential-provider-config",
+                 "/etc/kubernetes/image-credential-provider.json");
     }
     add_flag(s, "node-ip", p->node_ip);
     add_flag(s, "runtime-cgroups", "/runtime.slice/containerd.service");

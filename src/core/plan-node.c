@@ -1,7 +1,9 @@
 /*
- * The plan's part about the node as an object: its name, providerID and address, its labels, its taints.
+ * The plan's part about the node as an object: its name, providerID and address, its labels, its
+ * taints.
  *
- * Each is put layer by layer, weakest first (NodeClaim, documents, flags), and each layer leaves its trace in the origins.
+ * Each is put layer by layer, weakest first (NodeClaim, documents, flags), and each layer leaves
+ * its trace in the origins.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,14 +42,16 @@ static int plan_name(struct nc_planner *s) {
 
     if (flag && !nc_is_dns_subdomain(flag, strlen(flag))) {
         nc_auto_free char *quoted = nc_quote(flag, strlen(flag));
-        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s is no node name", flag_from, quoted);
+        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s is no node name", flag_from,
+                          quoted);
     }
     if (flag) {
         p->node_name = nc_strdup(flag);
         nc_origin_put(p, "node.name", flag, flag_from);
         return 0;
     }
-    r = nc_name_decide(s->facts, s->config, &p->node_name, from, sizeof(from), &p->warnings, s->err);
+    r = nc_name_decide(s->facts, s->config, &p->node_name, from, sizeof(from), &p->warnings,
+                       s->err);
     if (r == 0)
         nc_origin_put(p, "node.name", p->node_name, from);
     return r;
@@ -73,14 +77,15 @@ int nc_plan_identity(struct nc_planner *s) {
     return r;
 }
 
-static void put_origin(struct nc_planner *s, const char *format, const char *key, const char *value, const char *from) {
+static void put_origin(struct nc_planner *s, const char *format, const char *key, const char *value,
+                       const char *from) {
     nc_auto_free char *field = nc_asprintf("%s[%s]", format, key);
 
     nc_origin_put(&s->plan, field, value, from);
 }
 
-static void hold_back(struct nc_planner *s, const char *key, const char *value, struct nc_mark mark, const char *from,
-                      const char *why) {
+static void hold_back(struct nc_planner *s, const char *key, const char *value, struct nc_mark mark,
+                      const char *from, const char *why) {
     free(nc_labels_put(&s->plan.held_back, &s->plan.n_held_back, key, value, mark));
     nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", key, value, from, why);
 }
@@ -101,7 +106,8 @@ static int put_label(struct nc_planner *s, const struct nc_label *l, const char 
     return 0;
 }
 
-static int put_labels(struct nc_planner *s, const struct nc_label *labels, size_t n, const char *layer) {
+static int put_labels(struct nc_planner *s, const struct nc_label *labels, size_t n,
+                      const char *layer) {
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *place = nc_origin_mark(s->docs, labels[i].mark);
         int r = put_label(s, &labels[i], *place ? place : layer);
@@ -136,9 +142,10 @@ static int put_flag_labels(struct nc_planner *s) {
 
 /* Keys that only Karpenter and EKS Auto Mode give to a node. */
 static bool is_karpenter_label(const char *key) {
-    static const char *const keys[] = {"karpenter.sh/nodepool",         "karpenter.sh/provisioner-name",
-                                       "karpenter.sh/capacity-type",    DO_NOT_SYNC,
-                                       "karpenter.k8s.aws/ec2nodeclass", "eks.amazonaws.com/nodeclass"};
+    static const char *const keys[] = {
+        "karpenter.sh/nodepool",          "karpenter.sh/provisioner-name",
+        "karpenter.sh/capacity-type",     DO_NOT_SYNC,
+        "karpenter.k8s.aws/ec2nodeclass", "eks.amazonaws.com/nodeclass"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
         if (nc_streq(key, keys[i]))
@@ -173,7 +180,8 @@ int nc_plan_labels(struct nc_planner *s) {
     p->belongs_to_claim = c->has_claim_document;
     for (size_t i = 0; i < p->n_labels; i++)
         p->belongs_to_claim |= is_karpenter_label(p->labels[i].key);
-    /* All of the claim's taints are registered here, so Karpenter must not put back a startup taint that was taken off. */
+    /* All of the claim's taints are registered here, so Karpenter must not put back a startup taint
+     * that was taken off. */
     if (c->has_claim_document && c->claim.n_taints > 0 && !has_label(p, DO_NOT_SYNC)) {
         struct nc_label sync = {(char *)DO_NOT_SYNC, (char *)"true", {0}};
         r = put_label(s, &sync, "the node registers the NodeClaim's taints itself");
@@ -194,7 +202,8 @@ static void taint_origin(struct nc_planner *s, const struct nc_taint *t, const c
 }
 
 /* One layer. The unregistered taint is only noted: it comes last. */
-static int put_taints(struct nc_planner *s, const struct nc_taint *taints, size_t n, const char *layer) {
+static int put_taints(struct nc_planner *s, const struct nc_taint *taints, size_t n,
+                      const char *layer) {
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *place = nc_origin_mark(s->docs, taints[i].mark);
         const char *from = *place ? place : layer;
@@ -279,7 +288,9 @@ static int service_family(const struct nc_planner *s) {
 
     if (s->config->cidr)
         return nc_address_family(s->config->cidr);
-    return dns && dns->n > 0 && dns->type == NC_VALUE_LIST ? nc_address_family(nc_value_string(dns->items[0])) : 0;
+    return dns && dns->n > 0 && dns->type == NC_VALUE_LIST
+               ? nc_address_family(nc_value_string(dns->items[0]))
+               : 0;
 }
 
 int nc_plan_network(struct nc_planner *s) {
@@ -293,16 +304,23 @@ int nc_plan_network(struct nc_planner *s) {
     for (size_t i = 0; dns && dns->type == NC_VALUE_LIST && i < dns->n; i++) {
         const char *text = nc_value_string(dns->items[i]);
         if (nc_address_family(text) == 0 || strchr(text, '/'))
-            return nc_origin_error(s->err, s->docs, dns->items[i], "kubelet.clusterDNS: an IP address is needed");
+            return nc_origin_error(s->err, s->docs, dns->items[i],
+                                   "kubelet.clusterDNS: an IP address is needed");
         nc_strv_add(&p->cluster_dns, text);
     }
     if (p->cluster_dns.n == 0)
-        nc_strv_add(&p->warnings, "clusterDNS: neither cluster.cidr nor kubelet.config.clusterDNS is set: pods get the node's resolver");
+        nc_strv_add(&p->warnings, "clusterDNS: neither cluster.cidr nor kubelet.config.clusterDNS "
+                                  "is set: pods get the node's resolver");
     if (address) {
         p->node_ip = nc_strdup(address);
-        nc_origin_put(p, "node.ip", address, flag ? flag_from : family == 6 ? "IMDS ipv6s" : "IMDS local-ipv4");
+        nc_origin_put(p, "node.ip", address,
+                      flag          ? flag_from
+                      : family == 6 ? "IMDS ipv6s"
+                                    : "IMDS local-ipv4");
     } else {
-        nc_strv_addf(&p->warnings, "node-ip: this instance has no IPv%d address: kubelet chooses one", family == 6 ? 6 : 4);
+        nc_strv_addf(&p->warnings,
+                     "node-ip: this instance has no IPv%d address: kubelet chooses one",
+                     family == 6 ? 6 : 4);
     }
     return 0;
 }

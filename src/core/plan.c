@@ -1,8 +1,8 @@
 /*
  * The plan: facts and configuration in, everything that is to be written out.
  *
- * nc_plan_make() is the list of steps, in the order in which they need each other; each step lives beside its rules.
- * Nothing here looks at a clock, a file or the network.
+ * nc_plan_make() is the list of steps, in the order in which they need each other; each step lives
+ * beside its rules. Nothing here looks at a clock, a file or the network.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -64,14 +64,16 @@ static int plan_version(struct nc_planner *s) {
     }
     if (nc_kubelet_version_parse(text, &p->kubelet_minor, &p->kubelet_version) < 0) {
         nc_auto_free char *quoted = nc_quote(text, strlen(text));
-        return nc_err_set(s->err, NC_ERR_HOST, EINVAL, "kubelet's version: %s is no version 1.N", quoted);
+        return nc_err_set(s->err, NC_ERR_HOST, EINVAL, "kubelet's version: %s is no version 1.N",
+                          quoted);
     }
     if (p->kubelet_minor < NC_KUBELET_FIRST_MINOR)
-        return nc_err_set(s->err, NC_ERR_HOST, ENOTSUP, "kubelet %s is older than 1.%d: not supported",
-                          p->kubelet_version, NC_KUBELET_FIRST_MINOR);
+        return nc_err_set(s->err, NC_ERR_HOST, ENOTSUP,
+                          "kubelet %s is older than 1.%d: not supported", p->kubelet_version,
+                          NC_KUBELET_FIRST_MINOR);
     if (p->kubelet_minor > NC_KUBELET_LAST_MINOR)
-        nc_strv_addf(&p->warnings, "kubelet %s is newer than 1.%d: treated as that one", p->kubelet_version,
-                     NC_KUBELET_LAST_MINOR);
+        nc_strv_addf(&p->warnings, "kubelet %s is newer than 1.%d: treated as that one",
+                     p->kubelet_version, NC_KUBELET_LAST_MINOR);
     return 0;
 }
 
@@ -82,7 +84,8 @@ static void plan_type(struct nc_planner *s) {
     struct nc_instance_type row;
 
     if (nc_instance_type_row(s->types, s->n_types, name, &row) == NC_TYPE_ROW_BAD)
-        nc_strv_addf(&s->plan.warnings, "instance table: the row of %s cannot be read: ignored", name);
+        nc_strv_addf(&s->plan.warnings, "instance table: the row of %s cannot be read: ignored",
+                     name);
     if (s->config->ec2 == NC_EC2_ALWAYS && f->described_type.name[0])
         *type = f->described_type;
     else if (!nc_instance_type_find(s->types, s->n_types, name, type))
@@ -90,13 +93,14 @@ static void plan_type(struct nc_planner *s) {
 }
 
 static int plan_user_flags(struct nc_planner *s) {
-    int r = nc_flags_parse(&s->config->kubelet_flags, s->config->kubelet_flag_marks, &s->flags, s->err);
+    int r =
+        nc_flags_parse(&s->config->kubelet_flags, s->config->kubelet_flag_marks, &s->flags, s->err);
 
     return r < 0 ? r : nc_flags_tree(&s->flags, &s->flag_tree, s->err);
 }
 
-/* The type of the table may be known while pods have to come from elsewhere: the table's row, not EC2's answer, is
- * what "known" means to the fallback order. */
+/* The type of the table may be known while pods have to come from elsewhere: the table's row, not
+ * EC2's answer, is what "known" means to the fallback order. */
 static int plan_pods(struct nc_planner *s) {
     const struct nc_facts *f = s->facts;
     struct nc_instance_type from_table = {0};
@@ -109,19 +113,49 @@ static int plan_pods(struct nc_planner *s) {
     return nc_max_pods_decide(f, s->config, &from_table, &s->pods, &s->plan.warnings, s->err);
 }
 
+/* Did the user have a say in what is kept back? */
+static bool reservation_is_users(const struct nc_planner *s) {
+    static const char *const fields[] = {"kubeReserved", "systemReserved", "evictionHard",
+                                         "reservedSystemCPUs"};
+    const struct nc_config *c = s->config;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
+        if (nc_value_get(s->user, fields[i]) || nc_value_get(s->flag_tree, fields[i]))
+            return true;
+    return c->kube_reserved || c->system_reserved
+           || (c->reservation != 0 && c->reservation != NC_RESERVATION_KARPENTER);
+}
+
+/* More kept back than there is: the user's to change where he had a say. Else the facts of the host
+ * and its type disagree, which happens with recorded facts, and is worth no more than a warning. */
+static int plan_prediction(struct nc_planner *s) {
+    struct nc_plan *p = &s->plan;
+    struct nc_err err = NC_ERR_INIT;
+    int r = nc_predict_kubelet(s->facts, p->kubelet_effective, s->docs, &p->capacity,
+                               &p->allocatable, &err);
+
+    if (r == -ERANGE && !reservation_is_users(s)) {
+        nc_strv_addf(&p->warnings, "%s (is this host really a %s?)", err.msg,
+                     p->type.name[0] ? p->type.name : "known type");
+        return 0;
+    }
+    if (r < 0 && s->err)
+        *s->err = err;
+    return r;
+}
+
 static int plan_resources(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     const struct nc_value *pods = nc_value_get(p->kubelet_effective, "maxPods");
     int r;
 
     p->max_pods = pods && pods->type == NC_VALUE_INT ? pods->integer : 110;
-    r = nc_reserve_read(nc_value_get(p->kubelet_effective, "kubeReserved"), "kubeReserved", &p->kube_reserved, s->err);
+    r = nc_reserve_read(nc_value_get(p->kubelet_effective, "kubeReserved"), "kubeReserved",
+                        &p->kube_reserved, s->err);
     if (r == 0)
-        r = nc_reserve_read(nc_value_get(p->kubelet_effective, "systemReserved"), "systemReserved", &p->system_reserved,
-                            s->err);
-    if (r == 0)
-        r = nc_predict_kubelet(s->facts, p->kubelet_effective, s->docs, &p->capacity, &p->allocatable, s->err);
-    return r;
+        r = nc_reserve_read(nc_value_get(p->kubelet_effective, "systemReserved"), "systemReserved",
+                            &p->system_reserved, s->err);
+    return r < 0 ? r : plan_prediction(s);
 }
 
 /* The sum of the periods by priority, or the one period. */
@@ -133,7 +167,8 @@ static uint64_t shutdown_usec(const struct nc_value *kubelet) {
         return usec;
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
         const struct nc_value *seconds = nc_value_get(list->items[i], "shutdownGracePeriodSeconds");
-        if (seconds && seconds->type == NC_VALUE_INT && seconds->integer > 0 && seconds->integer < INT32_MAX)
+        if (seconds && seconds->type == NC_VALUE_INT && seconds->integer > 0
+            && seconds->integer < INT32_MAX)
             usec += (uint64_t)seconds->integer * 1000000;
     }
     return usec;
@@ -146,7 +181,8 @@ static void plan_logind(struct nc_planner *s) {
     s->plan.logind_delay_usec = wanted > (there ? there : LOGIND_DEFAULT_USEC) ? wanted : 0;
 }
 
-static void add_resources(struct nc_plan *p, const char *prefix, const struct nc_resources *r, const char *from) {
+static void add_resources(struct nc_plan *p, const char *prefix, const struct nc_resources *r,
+                          const char *from) {
     static const char *const names[] = {"cpu", "memory", "ephemeral-storage", "pods"};
     const int64_t values[] = {r->cpu_millicores, r->memory_bytes, r->ephemeral_bytes, r->pods};
 
@@ -167,7 +203,10 @@ static void add_resources(struct nc_plan *p, const char *prefix, const struct nc
 
 static void plan_origins(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
-    const struct nc_layers layers = {s->computed, &s->reasons, s->user ? s->config->kubelet : NULL, s->flag_tree};
+    const struct nc_value *user =
+        nc_value_path(s->config->tree, "spec.kubelet.config"); /* it knows what overrode what */
+    const struct nc_layers layers = {
+        s->computed, &s->reasons, s->user ? user ? user : s->config->kubelet : NULL, s->flag_tree};
     nc_auto_free char *from = nc_asprintf("Karpenter's formula for %s", p->type.name);
     struct nc_resources capacity, allocatable;
     size_t first = p->n_origins;
@@ -175,32 +214,36 @@ static void plan_origins(struct nc_planner *s) {
     nc_origin_kubelet(p, s->docs, &layers);
     for (size_t i = first; i < p->n_origins; i++) {
         if (nc_streq(p->origins[i].field, "kubelet.maxPods")) {
-            nc_auto_free char *value = nc_strdup(p->origins[i].value), *why = nc_strdup(p->origins[i].from);
+            nc_auto_free char *value = nc_strdup(p->origins[i].value),
+                              *why = nc_strdup(p->origins[i].from);
             nc_auto_free char *overrode = nc_strdup(p->origins[i].overrode);
             nc_origin_add(p, "maxPods", value, why, overrode);
             break;
         }
     }
     add_resources(p, "capacity", &p->capacity, "facts of this host");
-    add_resources(p, "allocatable", &p->allocatable, "capacity - kubeReserved - systemReserved - evictionHard");
+    add_resources(p, "allocatable", &p->allocatable,
+                  "capacity - kubeReserved - systemReserved - evictionHard");
     if (!p->type.name[0])
         return;
     if (s->config->reservation == NC_RESERVATION_AUTO_MODE)
         nc_predict_auto_mode(&p->type, p->capacity.ephemeral_bytes, &capacity, &allocatable);
     else
-        nc_predict_karpenter(&p->type, s->user, p->capacity.ephemeral_bytes, &capacity, &allocatable);
+        nc_predict_karpenter(&p->type, s->user, p->capacity.ephemeral_bytes, &capacity,
+                             &allocatable);
     add_resources(p, "karpenter.capacity", &capacity, from);
     add_resources(p, "karpenter.allocatable", &allocatable, from);
 }
 
 static int make(struct nc_planner *s) {
     static int (*const steps[])(struct nc_planner *) = {
-        plan_version,   plan_user_flags, nc_plan_identity, nc_plan_labels,  nc_plan_taints,
-        nc_plan_user_map, plan_pods,     nc_plan_kubelet,  nc_plan_network, plan_resources,
+        plan_version,     plan_user_flags, nc_plan_identity, nc_plan_labels,  nc_plan_taints,
+        nc_plan_user_map, plan_pods,       nc_plan_kubelet,  nc_plan_network, plan_resources,
     };
 
     plan_type(s);
-    s->plan.credential_provider = s->facts->has_ecr_credential_provider && s->facts->ecr_credential_provider_dir;
+    s->plan.credential_provider =
+        s->facts->has_ecr_credential_provider && s->facts->ecr_credential_provider_dir;
     for (size_t i = 0; i < NC_ARRAY_SIZE(steps); i++) {
         int r = steps[i](s);
         if (r < 0)
@@ -212,9 +255,11 @@ static int make(struct nc_planner *s) {
     return 0;
 }
 
-int nc_plan_make(const struct nc_facts *f, const struct nc_config *c, const struct nc_documents *docs, const char *types,
-                 size_t n_types, struct nc_plan *ret, struct nc_err *err) {
-    struct nc_planner s = {.facts = f, .config = c, .docs = docs, .types = types, .n_types = n_types, .err = err};
+int nc_plan_make(const struct nc_facts *f, const struct nc_config *c,
+                 const struct nc_documents *docs, const char *types, size_t n_types,
+                 struct nc_plan *ret, struct nc_err *err) {
+    struct nc_planner s = {
+        .facts = f, .config = c, .docs = docs, .types = types, .n_types = n_types, .err = err};
     int r = make(&s);
 
     if (r == 0) {
@@ -225,8 +270,8 @@ int nc_plan_make(const struct nc_facts *f, const struct nc_config *c, const stru
     return r;
 }
 
-bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c, const char *types,
-                                 size_t n_types) {
+bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,
+                                 const char *types, size_t n_types) {
     struct nc_instance_type t;
 
     if (c->ec2 == NC_EC2_NEVER || !f->instance_type || f->described_type.name[0])

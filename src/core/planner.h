@@ -18,19 +18,20 @@ struct nc_planner {
     struct nc_err *err;
 
     /* made on the way, freed at the end */
-    struct nc_flags flags;        /* all of the user's */
-    struct nc_value *flag_tree;   /* those that are fields of KubeletConfiguration */
-    struct nc_value *user;        /* the user's map, made fit for the drop-in; NULL = none */
-    struct nc_value *computed;    /* the base without the user's map */
-    struct nc_reasons reasons;    /* of the computed base */
+    struct nc_flags flags;      /* all of the user's */
+    struct nc_value *flag_tree; /* those that are fields of KubeletConfiguration */
+    struct nc_value *user;      /* the user's map, made fit for the drop-in; NULL = none */
+    struct nc_value *computed;  /* the base without the user's map */
+    struct nc_reasons reasons;  /* of the computed base */
     struct nc_max_pods pods;
-    char cluster_dns[64];         /* "" = left to the user's map */
+    char cluster_dns[64]; /* "" = left to the user's map */
 
     /* the result */
     struct nc_plan plan;
 };
 
-/* plan-node.c: name, providerID, address, labels, taints. All return 0 or a negative errno with err filled. */
+/* plan-node.c: name, providerID, address, labels, taints. All return 0 or a negative errno with err
+ * filled. */
 int nc_plan_identity(struct nc_planner *s);
 int nc_plan_labels(struct nc_planner *s);
 int nc_plan_taints(struct nc_planner *s);

@@ -1,11 +1,12 @@
 /*
  * Prediction of what the node will offer to pods.
  *
- * kubelet: allocatable = capacity - systemReserved - kubeReserved - evictionHard (memory.available, nodefs.available), per
- * resource, never below zero (pkg/kubelet/cm, pkg/kubelet/nodestatus). Karpenter computes the same from the instance
- * type before there is a host, with an estimate for the memory that the hypervisor keeps and other rounding
- * (karpenter-provider-aws pkg/providers/instancetype/types.go). The two differ by design; having both makes the
- * difference explainable.
+ * kubelet: allocatable = capacity - systemReserved - kubeReserved - evictionHard (memory.available,
+ * nodefs.available), per resource, never below zero (pkg/kubelet/cm, pkg/kubelet/nodestatus).
+ * Karpenter computes the same from the instance type before there is a host, with an estimate for
+ * the memory that the hypervisor keeps and other rounding (karpenter-provider-aws
+ * pkg/providers/instancetype/types.go). The two differ by design; having both makes the difference
+ * explainable.
  */
 #include "predict.h"
 
@@ -21,8 +22,8 @@
 
 #define MI ((int64_t)1 << 20)
 #define GI ((int64_t)1 << 30)
-#define ARM_MEMORY_MIB 64          /* Karpenter takes this off on arm64 first */
-#define OVERHEAD_PARTS_OF_1000 75  /* VM_MEMORY_OVERHEAD_PERCENT=0.075 */
+#define ARM_MEMORY_MIB 64         /* Karpenter takes this off on arm64 first */
+#define OVERHEAD_PARTS_OF_1000 75 /* VM_MEMORY_OVERHEAD_PERCENT=0.075 */
 
 int nc_cpuset_count(const char *text, int64_t *ret) {
     nc_auto_free char *copy = nc_strdup(text);
@@ -66,11 +67,11 @@ static int64_t or_zero(int64_t v) {
 }
 
 /* A threshold of evictionHard in bytes; 0 where there is none. */
-static int64_t evicted(const struct nc_value *kubelet, const char *signal, int64_t capacity, enum nc_percent_rule rule) {
+static int64_t evicted(const struct nc_value *kubelet, const char *signal, int64_t capacity) {
     const char *text = nc_value_string(nc_value_get(nc_value_get(kubelet, "evictionHard"), signal));
     int64_t bytes;
 
-    return text && nc_eviction_bytes(text, capacity, rule, &bytes) == 0 ? bytes : 0;
+    return text && nc_eviction_bytes(text, capacity, NC_PERCENT_KUBELET, &bytes) == 0 ? bytes : 0;
 }
 
 struct subtraction {
@@ -78,24 +79,24 @@ struct subtraction {
     int64_t capacity, kube, system, eviction;
 };
 
-static int subtract(const struct subtraction *s, const struct nc_value *blame, const struct nc_documents *docs,
-                    int64_t *ret, struct nc_err *err) {
+/* -ERANGE, and nothing left, where more is kept back than there is. */
+static int subtract(const struct subtraction *s, int64_t *ret, struct nc_err *err) {
     __int128 rest = (__int128)s->capacity - or_zero(s->kube) - or_zero(s->system) - s->eviction;
 
-    *ret = -1;
-    if (s->capacity < 0)
+    *ret = s->capacity < 0 ? -1 : rest < 0 ? 0 : (int64_t)rest;
+    if (s->capacity < 0 || rest >= 0)
         return 0;
-    if (rest < 0)
-        return nc_origin_error(err, docs, blame,
-                               "kubelet.kubeReserved, systemReserved, evictionHard: %s: more is kept back than the %lld there is",
-                               s->resource, (long long)s->capacity);
-    *ret = (int64_t)rest;
-    return 0;
+    return nc_err_set(err, NC_ERR_CONFIG, ERANGE,
+                      "kubelet.kubeReserved, systemReserved, evictionHard: %s: %lld is kept back "
+                      "of the %lld that there is: "
+                      "kubelet would not start",
+                      s->resource, (long long)(s->capacity - rest), (long long)s->capacity);
 }
 
 /* reservedSystemCPUs replaces the CPU of both reservations (cmd/kubelet/app/server.go). */
 static int take_reserved_cpus(const struct nc_value *kubelet, const struct nc_documents *docs,
-                              struct nc_resources *kube, struct nc_resources *system, struct nc_err *err) {
+                              struct nc_resources *kube, struct nc_resources *system,
+                              struct nc_err *err) {
     const struct nc_value *v = nc_value_get(kubelet, "reservedSystemCPUs");
     const char *text = nc_value_string(v);
     int64_t count;
@@ -103,7 +104,8 @@ static int take_reserved_cpus(const struct nc_value *kubelet, const struct nc_do
     if (!text || !*text)
         return 0;
     if (nc_cpuset_count(text, &count) < 0)
-        return nc_origin_error(err, docs, v, "kubelet.reservedSystemCPUs: a list of CPUs is needed (\"0-1,4\")");
+        return nc_origin_error(err, docs, v,
+                               "kubelet.reservedSystemCPUs: a list of CPUs is needed (\"0-1,4\")");
     kube->cpu_millicores = -1;
     system->cpu_millicores = count * 1000;
     return 0;
@@ -117,40 +119,43 @@ static int64_t pods_of(const struct nc_facts *f, const struct nc_value *kubelet)
     return pods;
 }
 
-int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet, const struct nc_documents *docs,
-                       struct nc_resources *capacity, struct nc_resources *allocatable, struct nc_err *err) {
-    const struct nc_value *kube_map = nc_value_get(kubelet, "kubeReserved");
-    const struct nc_value *system_map = nc_value_get(kubelet, "systemReserved");
-    struct nc_resources kube, system, c, a = {-1, -1, -1, -1};
-    const struct nc_value *blame = system_map ? system_map : kube_map;
-    int r;
+/* The reservations of the final configuration, as kubelet reads them. */
+static int read_reserved(const struct nc_value *kubelet, const struct nc_documents *docs,
+                         struct nc_resources *kube, struct nc_resources *system,
+                         struct nc_err *err) {
+    int r = nc_reserve_read(nc_value_get(kubelet, "kubeReserved"), "kubeReserved", kube, err);
 
-    r = nc_reserve_read(kube_map, "kubeReserved", &kube, err);
     if (r == 0)
-        r = nc_reserve_read(system_map, "systemReserved", &system, err);
-    if (r == 0)
-        r = take_reserved_cpus(kubelet, docs, &kube, &system, err);
+        r = nc_reserve_read(nc_value_get(kubelet, "systemReserved"), "systemReserved", system, err);
+    return r < 0 ? r : take_reserved_cpus(kubelet, docs, kube, system, err);
+}
+
+int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
+                       const struct nc_documents *docs, struct nc_resources *capacity,
+                       struct nc_resources *allocatable, struct nc_err *err) {
+    struct nc_resources kube, system, c, a;
+    int r = read_reserved(kubelet, docs, &kube, &system, err), first = 0;
+
     if (r < 0)
         return r;
-    c = (struct nc_resources){millicores(f->cpus), or_unknown(f->mem_total_bytes), or_unknown(f->root_fs_bytes),
-                              pods_of(f, kubelet)};
+    c = (struct nc_resources){millicores(f->cpus), or_unknown(f->mem_total_bytes),
+                              or_unknown(f->root_fs_bytes), pods_of(f, kubelet)};
+    const struct subtraction all[] = {
+        {"cpu", c.cpu_millicores, kube.cpu_millicores, system.cpu_millicores, 0},
+        {"memory", c.memory_bytes, kube.memory_bytes, system.memory_bytes,
+         evicted(kubelet, "memory.available", c.memory_bytes)},
+        {"ephemeral-storage", c.ephemeral_bytes, kube.ephemeral_bytes, system.ephemeral_bytes,
+         evicted(kubelet, "nodefs.available", c.ephemeral_bytes)},
+    };
+    int64_t *const places[] = {&a.cpu_millicores, &a.memory_bytes, &a.ephemeral_bytes};
+    for (size_t i = 0; i < NC_ARRAY_SIZE(all); i++) {
+        r = subtract(&all[i], places[i], first < 0 ? NULL : err);
+        first = first < 0 ? first : r;
+    }
     a.pods = c.pods;
-    r = subtract(&(struct subtraction){"cpu", c.cpu_millicores, kube.cpu_millicores, system.cpu_millicores, 0}, blame,
-                 docs, &a.cpu_millicores, err);
-    if (r == 0)
-        r = subtract(&(struct subtraction){"memory", c.memory_bytes, kube.memory_bytes, system.memory_bytes,
-                                           evicted(kubelet, "memory.available", c.memory_bytes, NC_PERCENT_KUBELET)},
-                     blame, docs, &a.memory_bytes, err);
-    if (r == 0)
-        r = subtract(&(struct subtraction){"ephemeral-storage", c.ephemeral_bytes, kube.ephemeral_bytes,
-                                           system.ephemeral_bytes,
-                                           evicted(kubelet, "nodefs.available", c.ephemeral_bytes, NC_PERCENT_KUBELET)},
-                     blame, docs, &a.ephemeral_bytes, err);
-    if (r < 0)
-        return r;
     *capacity = c;
     *allocatable = a;
-    return 0;
+    return first;
 }
 
 /* M - ceil(7.5 %), in MiB; on arm64 of 64 MiB less. */
@@ -160,17 +165,20 @@ static int64_t karpenter_memory(const struct nc_instance_type *t) {
     return t->memory_mib > 0 ? (m - (m * OVERHEAD_PARTS_OF_1000 + 999) / 1000) * MI : -1;
 }
 
-static void karpenter_capacity(const struct nc_instance_type *t, const struct nc_value *user, int64_t disk_bytes,
-                               struct nc_resources *ret) {
-    int64_t per_core = int_of(user, "podsPerCore", 0), pods = int_of(user, "maxPods", nc_max_pods_eni(t));
+static void karpenter_capacity(const struct nc_instance_type *t, const struct nc_value *user,
+                               int64_t disk_bytes, struct nc_resources *ret) {
+    int64_t per_core = int_of(user, "podsPerCore", 0),
+            pods = int_of(user, "maxPods", nc_max_pods_eni(t));
 
-    if (per_core > 0 && per_core <= INT32_MAX && t->vcpus > 0 && t->vcpus <= NC_MAX_CPUS && per_core * t->vcpus < pods)
+    if (per_core > 0 && per_core <= INT32_MAX && t->vcpus > 0 && t->vcpus <= NC_MAX_CPUS
+        && per_core * t->vcpus < pods)
         pods = per_core * t->vcpus;
     *ret = (struct nc_resources){millicores(t->vcpus), karpenter_memory(t), disk_bytes, pods};
 }
 
 /* One key of the user's reservation over the standard one. */
-static void karpenter_reserved(const struct nc_value *user, const char *field, struct nc_resources *r) {
+static void karpenter_reserved(const struct nc_value *user, const char *field,
+                               struct nc_resources *r) {
     struct nc_resources theirs;
 
     if (nc_reserve_read(nc_value_get(user, field), field, &theirs, NULL) < 0)
@@ -180,12 +188,14 @@ static void karpenter_reserved(const struct nc_value *user, const char *field, s
     r->ephemeral_bytes = theirs.ephemeral_bytes >= 0 ? theirs.ephemeral_bytes : r->ephemeral_bytes;
 }
 
-static int64_t karpenter_evicted(const struct nc_value *user, const char *signal, const char *otherwise,
-                                 int64_t capacity) {
+static int64_t karpenter_evicted(const struct nc_value *user, const char *signal,
+                                 const char *otherwise, int64_t capacity) {
     const char *text = nc_value_string(nc_value_get(nc_value_get(user, "evictionHard"), signal));
     int64_t bytes;
 
-    return nc_eviction_bytes(text ? text : otherwise, capacity, NC_PERCENT_KARPENTER, &bytes) == 0 ? bytes : 0;
+    return nc_eviction_bytes(text ? text : otherwise, capacity, NC_PERCENT_KARPENTER, &bytes) == 0
+               ? bytes
+               : 0;
 }
 
 static int64_t rest_of(int64_t capacity, int64_t kube, int64_t system, int64_t eviction) {
@@ -207,9 +217,11 @@ static void karpenter_allocatable(const struct nc_resources *c, const struct nc_
     };
 }
 
-void nc_predict_karpenter(const struct nc_instance_type *t, const struct nc_value *user, int64_t disk_bytes,
-                          struct nc_resources *capacity, struct nc_resources *allocatable) {
-    struct nc_resources kube = {nc_reserve_cpu_steps(t->vcpus), (11 * or_zero(nc_max_pods_eni(t)) + 255) * MI, GI, -1};
+void nc_predict_karpenter(const struct nc_instance_type *t, const struct nc_value *user,
+                          int64_t disk_bytes, struct nc_resources *capacity,
+                          struct nc_resources *allocatable) {
+    struct nc_resources kube = {nc_reserve_cpu_steps(t->vcpus),
+                                (11 * or_zero(nc_max_pods_eni(t)) + 255) * MI, GI, -1};
     struct nc_resources system = {-1, -1, -1, -1};
 
     karpenter_capacity(t, user, disk_bytes, capacity);
@@ -218,8 +230,8 @@ void nc_predict_karpenter(const struct nc_instance_type *t, const struct nc_valu
     karpenter_allocatable(capacity, &kube, &system, user, allocatable);
 }
 
-void nc_predict_auto_mode(const struct nc_instance_type *t, int64_t disk_bytes, struct nc_resources *capacity,
-                          struct nc_resources *allocatable) {
+void nc_predict_auto_mode(const struct nc_instance_type *t, int64_t disk_bytes,
+                          struct nc_resources *capacity, struct nc_resources *allocatable) {
     struct nc_reserve_input in = {.policy = NC_RESERVATION_AUTO_MODE, .cpus = t->vcpus};
     struct nc_resources kube, system;
 

@@ -1,9 +1,10 @@
 /*
  * Kubernetes quantities, without floating point.
  *
- * A text becomes at most 36 significant digits, a power of ten and a power of two; what does not fit into the digits
- * only counts as "there is more", which matters because every rounding is upwards, away from zero, as apimachinery's
- * resource.Quantity does it. Stricter than apimachinery in one point: at least one digit is asked for.
+ * A text becomes at most 36 significant digits, a power of ten and a power of two; what does not
+ * fit into the digits only counts as "there is more", which matters because every rounding is
+ * upwards, away from zero, as apimachinery's resource.Quantity does it. Stricter than apimachinery
+ * in one point: at least one digit is asked for.
  */
 #include "nc/quantity.h"
 
@@ -13,12 +14,12 @@
 
 typedef unsigned __int128 u128;
 
-#define MAX_DIGITS 36   /* 10^36 < 2^120: room for one doubling and one more digit */
+#define MAX_DIGITS 36    /* 10^36 < 2^120: room for one doubling and one more digit */
 #define MAX_EXPONENT 400 /* far beyond what fits: only keeps the arithmetic small */
 
 struct number {
     bool negative;
-    bool more;     /* something non-zero below the last digit kept */
+    bool more; /* something non-zero below the last digit kept */
     u128 digits;
     int exponent;  /* of ten */
     unsigned bits; /* exponent of two */
@@ -220,7 +221,8 @@ int nc_quantity_of(const struct nc_value *v, int64_t *ret_milli, int64_t *ret_va
 }
 
 /* Takes out factors of `base`, one suffix of `names` each. */
-static void format_factors(int64_t v, int64_t base, const char *const *names, size_t n, char ret[static 32]) {
+static void format_factors(int64_t v, int64_t base, const char *const *names, size_t n,
+                           char ret[static 32]) {
     size_t i = 0;
 
     while (i + 1 < n && v != 0 && v % base == 0) {
@@ -243,7 +245,8 @@ void nc_quantity_format_bytes(int64_t bytes, char ret[static 32]) {
     static const char *const decimal[] = {"", "k", "M", "G", "T", "P", "E"};
     static const char *const binary[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 
-    if (bytes > -1024 && bytes < 1024) /* apimachinery writes small binary quantities as decimal ones */
+    if (bytes > -1024
+        && bytes < 1024) /* apimachinery writes small binary quantities as decimal ones */
         format_factors(bytes, 1000, decimal, NC_ARRAY_SIZE(decimal), ret);
     else
         format_factors(bytes, 1024, binary, NC_ARRAY_SIZE(binary), ret);

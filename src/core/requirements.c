@@ -1,9 +1,10 @@
 /*
  * Does this instance satisfy the requirements of its NodeClaim?
  *
- * Karpenter chose the instance, so a mismatch means that something else is going on: a wrong claim, a hand-made
- * instance, a label that changed. Only what the facts can answer is judged; a requirement about a label that nobody here
- * knows is left alone. karpenter.k8s.aws/ and eks.amazonaws.com/ keys mean the same (Auto Mode renamed them).
+ * Karpenter chose the instance, so a mismatch means that something else is going on: a wrong claim,
+ * a hand-made instance, a label that changed. Only what the facts can answer is judged; a
+ * requirement about a label that nobody here knows is left alone. karpenter.k8s.aws/ and
+ * eks.amazonaws.com/ keys mean the same (Auto Mode renamed them).
  */
 #include <stdio.h>
 
@@ -16,7 +17,8 @@ struct answer {
     char other[16]; /* a second value that the same facts allow, "" = none */
 };
 
-/* "m5.large" -> category "m", family "m5", generation "5", size "large" (Karpenter: (^[a-z]+)(\-[0-9]+tb)?([0-9]+).*\.). */
+/* "m5.large" -> category "m", family "m5", generation "5", size "large" (Karpenter:
+ * (^[a-z]+)(\-[0-9]+tb)?([0-9]+).*\.). */
 static void take_type_part(const char *type, const char *part, struct answer *a) {
     const char *dot = strchr(type, '.');
     size_t letters = strspn(type, "abcdefghijklmnopqrstuvwxyz");
@@ -54,7 +56,8 @@ static void take_int(int64_t v, struct answer *a) {
 }
 
 /* Keys below karpenter.k8s.aws/ and eks.amazonaws.com/. */
-static void answer_instance(const char *part, const struct nc_facts *f, const struct nc_plan *p, struct answer *a) {
+static void answer_instance(const char *part, const struct nc_facts *f, const struct nc_plan *p,
+                            struct answer *a) {
     static const char *const of_name[] = {"instance-family", "instance-size", "instance-category",
                                           "instance-generation"};
 
@@ -94,7 +97,8 @@ static const char *architecture(const struct nc_facts *f, const struct nc_plan *
     return p->type.arch;
 }
 
-static struct answer answer_key(const char *key, const struct nc_facts *f, const struct nc_plan *p) {
+static struct answer answer_key(const char *key, const struct nc_facts *f,
+                                const struct nc_plan *p) {
     struct answer a = {0};
     const char *slash = strchr(key, '/');
 
@@ -128,7 +132,8 @@ static bool is_in(const struct nc_requirement *r, const char *value) {
 static bool compares(const struct nc_requirement *r, const char *value) {
     int64_t have, want;
 
-    if (r->values.n != 1 || nc_parse_i64(value, &have) < 0 || nc_parse_i64(r->values.v[0], &want) < 0)
+    if (r->values.n != 1 || nc_parse_i64(value, &have) < 0
+        || nc_parse_i64(r->values.v[0], &want) < 0)
         return false;
     if (r->op[0] == 'G')
         return r->op[2] == 'e' ? have >= want : have > want;
@@ -147,7 +152,8 @@ static bool satisfies(const struct nc_requirement *r, const struct answer *a) {
     return compares(r, a->value);
 }
 
-static void add_mismatch(const struct nc_requirement *r, const struct answer *a, struct nc_strv *mismatches) {
+static void add_mismatch(const struct nc_requirement *r, const struct answer *a,
+                         struct nc_strv *mismatches) {
     struct nc_buf text = NC_BUF_INIT;
     size_t shown = r->values.n < 10 ? r->values.n : 10;
 
@@ -160,8 +166,8 @@ static void add_mismatch(const struct nc_requirement *r, const struct answer *a,
     nc_strv_take(mismatches, nc_buf_steal(&text));
 }
 
-void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *f, const struct nc_plan *p,
-                           struct nc_strv *mismatches) {
+void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *f,
+                           const struct nc_plan *p, struct nc_strv *mismatches) {
     for (size_t i = 0; i < claim->n_requirements; i++) {
         const struct nc_requirement *r = &claim->requirements[i];
         struct answer a = answer_key(r->key, f, p);

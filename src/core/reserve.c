@@ -1,9 +1,10 @@
 /*
  * kubeReserved and systemReserved by policy.
  *
- * `karpenter` is what Karpenter's scheduler subtracts for AL2, AL2023 and Custom images, and what nodeadm writes: memory
- * for as many pods as the interfaces allow, whatever maxPods became. `actual` counts the pods that there can really be.
- * `gke` and `aks` are the published formulas of those services; `auto-mode` is EKS Auto Mode's node as it shows itself.
+ * `karpenter` is what Karpenter's scheduler subtracts for AL2, AL2023 and Custom images, and what
+ * nodeadm writes: memory for as many pods as the interfaces allow, whatever maxPods became.
+ * `actual` counts the pods that there can really be. `gke` and `aks` are the published formulas of
+ * those services; `auto-mode` is EKS Auto Mode's node as it shows itself.
  */
 #include "reserve.h"
 
@@ -36,10 +37,12 @@ static int64_t sum_slices(int64_t whole, const struct slice *slices, size_t n) {
 int64_t nc_reserve_cpu_steps(int64_t cpus) {
     static const struct slice steps[] = {{1000, 600}, {2000, 100}, {4000, 50}, {INT64_MAX, 25}};
 
-    return cpus > 0 && cpus <= NC_MAX_CPUS ? sum_slices(cpus * 1000, steps, NC_ARRAY_SIZE(steps)) : 0;
+    return cpus > 0 && cpus <= NC_MAX_CPUS ? sum_slices(cpus * 1000, steps, NC_ARRAY_SIZE(steps))
+                                           : 0;
 }
 
-/* The regressive share that GKE and, before 1.29, AKS reserve; below 1 GiB GKE takes 255 MiB flat. */
+/* The regressive share that GKE and, before 1.29, AKS reserve; below 1 GiB GKE takes 255 MiB flat.
+ */
 static int64_t regressive_memory(int64_t total) {
     static const struct slice steps[] = {
         {4 * GI, 2500}, {8 * GI, 2000}, {16 * GI, 1000}, {128 * GI, 600}, {INT64_MAX, 200}};
@@ -47,7 +50,8 @@ static int64_t regressive_memory(int64_t total) {
     return sum_slices(total, steps, NC_ARRAY_SIZE(steps));
 }
 
-/* AKS publishes 1:60 2:100 4:140 8:180 16:260 32:420 64:740; between and beyond the slope goes on. */
+/* AKS publishes 1:60 2:100 4:140 8:180 16:260 32:420 64:740; between and beyond the slope goes on.
+ */
 static int64_t aks_cpu(int64_t cpus) {
     static const struct slice slopes[] = {{1, 60}, {2, 40}, {4, 20}, {INT64_MAX, 10}};
     int64_t sum = 0, from = 0;
@@ -77,13 +81,16 @@ static int64_t memory_for_pods(int64_t pods) {
     return (11 * pods + 255) * MI;
 }
 
-int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube, struct nc_resources *system,
-               struct nc_err *err) {
-    struct nc_resources k = {nc_reserve_cpu_steps(in->cpus), memory_for_pods(in->planned_pods), GI, -1};
+int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube,
+               struct nc_resources *system, struct nc_err *err) {
+    struct nc_resources k = {nc_reserve_cpu_steps(in->cpus), memory_for_pods(in->planned_pods), GI,
+                             -1};
     struct nc_resources s = {-1, -1, -1, -1};
 
-    if ((in->policy == NC_RESERVATION_GKE || in->policy == NC_RESERVATION_AKS) && in->mem_total_bytes <= 0)
-        return nc_err_set(err, NC_ERR_HOST, ENODATA, "reservation policy %s: the size of the memory is not known",
+    if ((in->policy == NC_RESERVATION_GKE || in->policy == NC_RESERVATION_AKS)
+        && in->mem_total_bytes <= 0)
+        return nc_err_set(err, NC_ERR_HOST, ENODATA,
+                          "reservation policy %s: the size of the memory is not known",
                           in->policy == NC_RESERVATION_GKE ? "gke" : "aks");
     switch (in->policy) {
     case NC_RESERVATION_KARPENTER:
@@ -92,7 +99,8 @@ int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube, str
         k.memory_bytes = memory_for_pods(in->final_pods);
         break;
     case NC_RESERVATION_GKE:
-        k.memory_bytes = up_to_mi(in->mem_total_bytes < GI ? 255 * MI : regressive_memory(in->mem_total_bytes));
+        k.memory_bytes =
+            up_to_mi(in->mem_total_bytes < GI ? 255 * MI : regressive_memory(in->mem_total_bytes));
         break;
     case NC_RESERVATION_AKS:
         k.cpu_millicores = aks_cpu(in->cpus);
@@ -130,7 +138,8 @@ struct nc_value *nc_reserve_tree(const struct nc_resources *r) {
     return map->n > 0 ? map : nc_value_free(map);
 }
 
-/* The place in `r` for a key, NULL where kubelet reserves no such thing; pid is checked but counted nowhere. */
+/* The place in `r` for a key, NULL where kubelet reserves no such thing; pid is checked but counted
+ * nowhere. */
 static int64_t *place_of(struct nc_resources *r, const char *key, int64_t *pid, bool *is_milli) {
     *is_milli = nc_streq(key, "cpu");
     if (*is_milli)
@@ -142,11 +151,13 @@ static int64_t *place_of(struct nc_resources *r, const char *key, int64_t *pid, 
     return nc_streq(key, "pid") ? pid : NULL;
 }
 
-int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_resources *ret, struct nc_err *err) {
+int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_resources *ret,
+                    struct nc_err *err) {
     struct nc_resources r = {-1, -1, -1, -1};
 
     if (map && map->type != NC_VALUE_MAP && map->type != NC_VALUE_NULL)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s: a map of quantities is needed", field);
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s: a map of quantities is needed",
+                          field);
     for (size_t i = 0; map && i < map->n; i++) {
         const struct nc_member *m = &map->members[i];
         int64_t amount, pid;
@@ -158,18 +169,21 @@ int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_res
         int e;
 
         if (!place)
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.%s.%.64s: kubelet reserves cpu, memory, ephemeral-storage and pid only", field,
-                              m->key);
+            return nc_err_set(
+                err, NC_ERR_CONFIG, EINVAL,
+                "kubelet.%s.%.64s: kubelet reserves cpu, memory, ephemeral-storage and pid only",
+                field, m->key);
         e = nc_quantity_of(m->value, is_milli ? &amount : NULL, is_milli ? NULL : &amount);
         if (e == -ERANGE)
-            return nc_err_set(err, NC_ERR_CONFIG, ERANGE, "kubelet.%s.%s: %s does not fit", field, m->key, quoted);
+            return nc_err_set(err, NC_ERR_CONFIG, ERANGE, "kubelet.%s.%s: %s does not fit", field,
+                              m->key, quoted);
         if (e < 0)
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.%s.%s: %s is no quantity (\"100m\", \"1Gi\")", field, m->key, quoted);
-        if (amount < 0)
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s.%s: %s: must not be negative", field, m->key,
+                              "kubelet.%s.%s: %s is no quantity (\"100m\", \"1Gi\")", field, m->key,
                               quoted);
+        if (amount < 0)
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s.%s: %s: must not be negative",
+                              field, m->key, quoted);
         *place = amount;
     }
     *ret = r;

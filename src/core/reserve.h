@@ -1,5 +1,6 @@
 /*
- * What is kept back from pods for kubelet, the container runtime and the system: kubeReserved and systemReserved.
+ * What is kept back from pods for kubelet, the container runtime and the system: kubeReserved and
+ * systemReserved.
  */
 #ifndef NC_CORE_RESERVE_H
 #define NC_CORE_RESERVE_H
@@ -17,18 +18,22 @@ struct nc_reserve_input {
     unsigned kubelet_minor;
 };
 
-/* EKS' CPU steps: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the rest. */
+/* EKS' CPU steps: 6 % of the first core, 1 % of the second, 0.5 % of the next two, 0.25 % of the
+ * rest. */
 int64_t nc_reserve_cpu_steps(int64_t cpus);
 
-/* Fills both; -1 = not reserved. NC_ERR_HOST: the policy needs the memory's size and it is unknown. */
-int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube, struct nc_resources *system,
-               struct nc_err *err);
+/* Fills both; -1 = not reserved. NC_ERR_HOST: the policy needs the memory's size and it is unknown.
+ */
+int nc_reserve(const struct nc_reserve_input *in, struct nc_resources *kube,
+               struct nc_resources *system, struct nc_err *err);
 
-/* {"cpu": "70m", "ephemeral-storage": "1Gi", "memory": "893Mi"}, as nodeadm writes it; NULL where nothing is reserved. */
+/* {"cpu": "70m", "ephemeral-storage": "1Gi", "memory": "893Mi"}, as nodeadm writes it; NULL where
+ * nothing is reserved. */
 struct nc_value *nc_reserve_tree(const struct nc_resources *r);
 
-/* Reads such a map. NC_ERR_CONFIG for what kubelet refuses: other keys than cpu, memory, ephemeral-storage and pid, no
- * quantities, negative ones. `field` names the map in the message. */
-int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_resources *ret, struct nc_err *err);
+/* Reads such a map. NC_ERR_CONFIG for what kubelet refuses: other keys than cpu, memory,
+ * ephemeral-storage and pid, no quantities, negative ones. `field` names the map in the message. */
+int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_resources *ret,
+                    struct nc_err *err);
 
 #endif

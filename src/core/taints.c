@@ -1,8 +1,8 @@
 /*
  * Taints of the node: the other half of labels.h.
  *
- * A node can register with any taint but can never add one afterwards (NodeRestriction), so all of them go into
- * registerWithTaints. Two taints are the same where key and effect are the same.
+ * A node can register with any taint but can never add one afterwards (NodeRestriction), so all of
+ * them go into registerWithTaints. Two taints are the same where key and effect are the same.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,8 +19,10 @@ bool nc_taint_is_valid(const struct nc_taint *t, char *why, size_t size) {
         if (nc_streq(t->effect, effects[i]))
             return true;
     {
-        nc_auto_free char *quoted = nc_quote(t->effect ? t->effect : "", t->effect ? strlen(t->effect) : 0);
-        snprintf(why, size, "%.128s: effect %s is none of NoSchedule, PreferNoSchedule, NoExecute", t->key, quoted);
+        nc_auto_free char *quoted =
+            nc_quote(t->effect ? t->effect : "", t->effect ? strlen(t->effect) : 0);
+        snprintf(why, size, "%.128s: effect %s is none of NoSchedule, PreferNoSchedule, NoExecute",
+                 t->key, quoted);
     }
     return false;
 }
@@ -53,7 +55,8 @@ void nc_taints_free(struct nc_taint *taints, size_t n) {
 }
 
 /* Checks one, puts it; on failure the list is freed. */
-static int take(struct nc_taint **taints, size_t *n, const struct nc_taint *t, const char *field, struct nc_err *err) {
+static int take(struct nc_taint **taints, size_t *n, const struct nc_taint *t, const char *field,
+                struct nc_err *err) {
     char why[384];
 
     if (nc_taint_is_valid(t, why, sizeof(why))) {
@@ -64,7 +67,8 @@ static int take(struct nc_taint **taints, size_t *n, const struct nc_taint *t, c
     return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s", field, why);
 }
 
-int nc_taints_parse(const char *text, struct nc_mark mark, struct nc_taint **ret, size_t *ret_n, struct nc_err *err) {
+int nc_taints_parse(const char *text, struct nc_mark mark, struct nc_taint **ret, size_t *ret_n,
+                    struct nc_err *err) {
     nc_auto_free char *copy = nc_strdup(text);
     struct nc_taint *taints = NULL;
     size_t n = 0;
@@ -93,13 +97,14 @@ int nc_taints_parse(const char *text, struct nc_mark mark, struct nc_taint **ret
     return 0;
 }
 
-int nc_taints_read(const struct nc_value *list, const char *field, struct nc_taint **ret, size_t *ret_n,
-                   struct nc_err *err) {
+int nc_taints_read(const struct nc_value *list, const char *field, struct nc_taint **ret,
+                   size_t *ret_n, struct nc_err *err) {
     struct nc_taint *taints = NULL;
     size_t n = 0;
 
     if (list && list->type != NC_VALUE_LIST && list->type != NC_VALUE_NULL)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: a list of {key, value, effect} is needed", field);
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "%s: a list of {key, value, effect} is needed", field);
     for (size_t i = 0; list && i < list->n; i++) {
         const struct nc_value *item = list->items[i];
         const char *key = nc_value_get_string(item, "key");

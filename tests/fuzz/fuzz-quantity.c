@@ -1,5 +1,6 @@
 /*
- * Quantities: whole units are never less than the thousandths say, and what is formatted parses to the same number.
+ * Quantities: whole units are never less than the thousandths say, and what is formatted parses to
+ * the same number.
  */
 #include <stdint.h>
 

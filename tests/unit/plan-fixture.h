@@ -1,8 +1,10 @@
 /*
- * What the tests of the plan share: an m5.large in us-west-2a with kubelet 1.34, documents as text, a plan at the end.
+ * What the tests of the plan share: an m5.large in us-west-2a with kubelet 1.34, documents as text,
+ * a plan at the end.
  *
- * Everything goes through the public doors (nc_documents_add, nc_config_build, nc_plan_make). A test that needs a
- * configuration that no document can give fills `config` itself and sets has_config.
+ * Everything goes through the public doors (nc_documents_add, nc_config_build, nc_plan_make). A
+ * test that needs a configuration that no document can give fills `config` itself and sets
+ * has_config.
  */
 #ifndef NC_PLAN_FIXTURE_H
 #define NC_PLAN_FIXTURE_H
@@ -109,6 +111,20 @@ static inline void fixture_refused(struct fixture *x, enum nc_err_class class, c
         fail_msg("accepted, expected: %s", part);
     if (err.class != class || !strstr(err.msg, part))
         fail_msg("class %d: \"%s\", expected \"%s\"", (int)err.class, err.msg, part);
+}
+
+static const char cluster[] =
+    "  cluster:\n"
+    "    name: my-cluster\n"
+    "    apiServerEndpoint: https://example.com\n"
+    "    certificateAuthority: "
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=\n"
+    "    cidr: 10.100.0.0/16\n";
+
+/* A NodeConfig with that cluster and the given kubelet block. */
+static inline char *node_config(const char *kubelet) {
+    return nc_asprintf("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n%s%s%s",
+                       cluster, *kubelet ? "  kubelet:\n" : "", kubelet);
 }
 
 #endif

@@ -63,8 +63,10 @@ static void test_good(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(good); i++) {
         int64_t v = -1;
         char why[256] = "";
-        if (nc_expression_evaluate(good[i].text, &m5_large, &v, why, sizeof(why)) < 0 || v != good[i].value)
-            fail_msg("%s: %lld instead of %lld (%s)", good[i].text, (long long)v, (long long)good[i].value, why);
+        if (nc_expression_evaluate(good[i].text, &m5_large, &v, why, sizeof(why)) < 0
+            || v != good[i].value)
+            fail_msg("%s: %lld instead of %lld (%s)", good[i].text, (long long)v,
+                     (long long)good[i].value, why);
     }
 }
 
@@ -147,7 +149,8 @@ static char *repeated(const char *open, size_t n, const char *middle, const char
 
 static void test_bounds(void **state) {
     nc_auto_free char *deep = repeated("(", 100, "1", ")"), *fine = repeated("(", 50, "1", ")");
-    nc_auto_free char *dashes = repeated("-", 2000, "1", ""), *lengthy = repeated("1+", 3000, "1", "");
+    nc_auto_free char *dashes = repeated("-", 2000, "1", ""),
+                      *lengthy = repeated("1+", 3000, "1", "");
     nc_auto_free char *choices = repeated("true?1:", 100, "1", "");
     int64_t v;
     char why[256];

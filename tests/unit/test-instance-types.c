@@ -1,5 +1,6 @@
 /*
- * The instance table: every row of the TSV comes back as it was written, a file on the AMI comes first, nonsense is no type.
+ * The instance table: every row of the TSV comes back as it was written, a file on the AMI comes
+ * first, nonsense is no type.
  */
 #include "base-test.h"
 
@@ -61,9 +62,22 @@ static void test_every_row(void **state) {
 }
 
 static void test_unknown(void **state) {
-    static const char *const names[] = {"", ".", "m5", "m5.", ".large", "m5.larg", "m5.largex", "M5.large", "m5.large ",
-                                        "m55.large", "zzz.large", "a.large", "m5..large", "0.large",
-                                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.large"};
+    static const char *const names[] = {
+        "",
+        ".",
+        "m5",
+        "m5.",
+        ".large",
+        "m5.larg",
+        "m5.largex",
+        "M5.large",
+        "m5.large ",
+        "m55.large",
+        "zzz.large",
+        "a.large",
+        "m5..large",
+        "0.large",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.large"};
     struct nc_instance_type t = {.vcpus = 7};
 
     (void)state;
@@ -75,14 +89,15 @@ static void test_unknown(void **state) {
 }
 
 static void test_override(void **state) {
-    static const char text[] = "# ours\n"
-                               "type\tvcpus\tmemory_mib\tarch\tenis\tipv4_per_eni\tbranch_enis\thypervisor\r\n"
-                               "m5.large\t4\t9000\tamd64\t5\t6\t-\tnitro\r\n"
-                               "x9.huge\t1000\t99999999\tarm64\t8\t30\n"
-                               "m5.xlarge\tfour\t1\tamd64\t1\t1\t1\tnitro\n"
-                               "c5.large\t2\t1\tmips\t1\t1\t1\tnitro\n"
-                               "r5.large\t99999999999\t1\tamd64\t1\t1\t1\tnitro\n"
-                               "c5.xlarge\t-\t-\t-\t-\t-\t-\t-";
+    static const char text[] =
+        "# ours\n"
+        "type\tvcpus\tmemory_mib\tarch\tenis\tipv4_per_eni\tbranch_enis\thypervisor\r\n"
+        "m5.large\t4\t9000\tamd64\t5\t6\t-\tnitro\r\n"
+        "x9.huge\t1000\t99999999\tarm64\t8\t30\n"
+        "m5.xlarge\tfour\t1\tamd64\t1\t1\t1\tnitro\n"
+        "c5.large\t2\t1\tmips\t1\t1\t1\tnitro\n"
+        "r5.large\t99999999999\t1\tamd64\t1\t1\t1\tnitro\n"
+        "c5.xlarge\t-\t-\t-\t-\t-\t-\t-";
     struct nc_instance_type t;
 
     (void)state;
@@ -102,7 +117,8 @@ static void test_override(void **state) {
     assert_int_equal(nc_instance_type_row(text, strlen(text), "t3.nano", &t), NC_TYPE_ROW_NONE);
     assert_int_equal(nc_instance_type_row(text, strlen(text), "c5.xlarge", &t), NC_TYPE_ROW_FOUND);
     assert_int_equal(t.vcpus, -1);
-    /* a row that cannot be read leaves the built-in one in force, and so does a file without the type */
+    /* a row that cannot be read leaves the built-in one in force, and so does a file without the
+     * type */
     assert_true(nc_instance_type_find(text, strlen(text), "m5.xlarge", &t));
     assert_int_equal(t.vcpus, 4);
     assert_int_equal(t.memory_mib, 16384);

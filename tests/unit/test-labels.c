@@ -1,5 +1,6 @@
 /*
- * Labels, taints and kubelet's flags: how they are split, united, refused, and laid over the configuration.
+ * Labels, taints and kubelet's flags: how they are split, united, refused, and laid over the
+ * configuration.
  */
 #include "base-test.h"
 
@@ -12,16 +13,39 @@
 
 static void test_refusal(void **state) {
     static const char *const fine[] = {
-        "type", "example.com/a", "karpenter.sh/nodepool", "karpenter.sh/capacity-type", "karpenter.k8s.aws/instance-cpu",
-        "node.kubernetes.io/nodetype", "x.node.kubernetes.io/a", "kubelet.kubernetes.io/a", "kubernetes.io/hostname",
-        "kubernetes.io/arch", "kubernetes.io/os", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
-        "node.kubernetes.io/instance-type", "beta.kubernetes.io/arch", "failure-domain.beta.kubernetes.io/zone",
-        "eks.amazonaws.com/nodegroup", "notkubernetes.io/a", "kubernetes.io.example.com/a", "k8s.iox/a", "kubernetes.io",
+        "type",
+        "example.com/a",
+        "karpenter.sh/nodepool",
+        "karpenter.sh/capacity-type",
+        "karpenter.k8s.aws/instance-cpu",
+        "node.kubernetes.io/nodetype",
+        "x.node.kubernetes.io/a",
+        "kubelet.kubernetes.io/a",
+        "kubernetes.io/hostname",
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "node.kubernetes.io/instance-type",
+        "beta.kubernetes.io/arch",
+        "failure-domain.beta.kubernetes.io/zone",
+        "eks.amazonaws.com/nodegroup",
+        "notkubernetes.io/a",
+        "kubernetes.io.example.com/a",
+        "k8s.iox/a",
+        "kubernetes.io",
     };
     static const char *const refused[] = {
-        "kubernetes.io/role", "k8s.io/cloud-provider-aws", "node-restriction.kubernetes.io/a", "topology.k8s.aws.k8s.io/x",
-        "node-role.kubernetes.io/worker", "topology.ebs.csi.k8s.io/zone", "kubernetes.io/", "karpenter.sh/registered",
-        "karpenter.sh/initialized", "xnode.kubernetes.io/a",
+        "kubernetes.io/role",
+        "k8s.io/cloud-provider-aws",
+        "node-restriction.kubernetes.io/a",
+        "topology.k8s.aws.k8s.io/x",
+        "node-role.kubernetes.io/worker",
+        "topology.ebs.csi.k8s.io/zone",
+        "kubernetes.io/",
+        "karpenter.sh/registered",
+        "karpenter.sh/initialized",
+        "xnode.kubernetes.io/a",
     };
 
     (void)state;
@@ -80,7 +104,8 @@ static void test_label_lists(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_labels_parse(" b=1, a = 2 ,c,,d=,b=3", (struct nc_mark){1, 2, 3}, &l, &n, &err), 0);
+    assert_int_equal(
+        nc_labels_parse(" b=1, a = 2 ,c,,d=,b=3", (struct nc_mark){1, 2, 3}, &l, &n, &err), 0);
     assert_int_equal(n, 4);
     nc_labels_sort(l, n);
     assert_string_equal(l[0].key, "a");
@@ -102,12 +127,15 @@ static void test_taint_lists(void **state) {
     struct nc_taint *t = NULL;
     size_t n = 0;
     struct nc_err err = NC_ERR_INIT;
-    static const char *const bad[] = {"a", "a=b", "a:", "a:Never", ":NoSchedule", "a=b c:NoSchedule", "a b:NoSchedule",
-                                      "a:noschedule"};
+    static const char *const bad[] = {
+        "a",           "a=b", "a:", "a:Never", ":NoSchedule", "a=b c:NoSchedule", "a b:NoSchedule",
+        "a:noschedule"};
 
     (void)state;
-    assert_int_equal(nc_taints_parse("a=b:NoSchedule, c:NoExecute,a=z:NoSchedule,a=x:PreferNoSchedule,", (struct nc_mark){0},
-                                     &t, &n, &err), 0);
+    assert_int_equal(
+        nc_taints_parse("a=b:NoSchedule, c:NoExecute,a=z:NoSchedule,a=x:PreferNoSchedule,",
+                        (struct nc_mark){0}, &t, &n, &err),
+        0);
     assert_int_equal(n, 3);
     assert_string_equal(t[0].value, "z");
     assert_string_equal(t[1].key, "c");
@@ -119,8 +147,10 @@ static void test_taint_lists(void **state) {
         struct nc_taint *back;
         size_t m;
         nc_json_write(&text, list, 0);
-        assert_string_equal(text.data, "[{\"effect\":\"NoSchedule\",\"key\":\"a\",\"value\":\"z\"},{\"effect\":\"NoExecute\",\"key\":\"c\"},"
-                                       "{\"effect\":\"PreferNoSchedule\",\"key\":\"a\",\"value\":\"x\"}]");
+        assert_string_equal(text.data,
+                            "[{\"effect\":\"NoSchedule\",\"key\":\"a\",\"value\":\"z\"},{"
+                            "\"effect\":\"NoExecute\",\"key\":\"c\"},"
+                            "{\"effect\":\"PreferNoSchedule\",\"key\":\"a\",\"value\":\"x\"}]");
         assert_int_equal(nc_taints_read(list, "x", &back, &m, &err), 0);
         assert_int_equal(m, 3);
         assert_string_equal(back[2].value, "x");
@@ -142,7 +172,8 @@ static void test_taint_lists(void **state) {
     assert_int_equal(n, 0);
 }
 
-static int parse_flags(const char *const *items, size_t n, struct nc_flags *ret, struct nc_err *err) {
+static int parse_flags(const char *const *items, size_t n, struct nc_flags *ret,
+                       struct nc_err *err) {
     nc_cleanup(nc_strv_done) struct nc_strv list = NC_STRV_INIT;
 
     for (size_t i = 0; i < n; i++)
@@ -233,9 +264,11 @@ static void test_tree(void **state) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
     nc_auto_value struct nc_value *tree = NULL, *config = NULL;
-    static const char base[] = "{\"maxPods\":29,\"kubeReserved\":{\"cpu\":\"70m\",\"memory\":\"574Mi\",\"ephemeral-storage\":\"1Gi\"},"
-                               "\"featureGates\":{\"R\":true,\"A\":false},\"clusterDNS\":[\"1.1.1.1\"],"
-                               "\"authentication\":{\"anonymous\":{\"enabled\":false},\"webhook\":{\"enabled\":true}}}";
+    static const char base[] =
+        "{\"maxPods\":29,\"kubeReserved\":{\"cpu\":\"70m\",\"memory\":\"574Mi\",\"ephemeral-"
+        "storage\":\"1Gi\"},"
+        "\"featureGates\":{\"R\":true,\"A\":false},\"clusterDNS\":[\"1.1.1.1\"],"
+        "\"authentication\":{\"anonymous\":{\"enabled\":false},\"webhook\":{\"enabled\":true}}}";
 
     (void)state;
     assert_int_equal(parse_flags(items, NC_ARRAY_SIZE(items), &f, &err), 0);
@@ -247,20 +280,38 @@ static void test_tree(void **state) {
     assert_string_equal(
         text.data,
         "{\"authentication\":{\"anonymous\":{\"enabled\":true},\"webhook\":{\"enabled\":true}},"
-        "\"clusterDNS\":[\"10.0.0.10\",\"10.0.0.11\",\"10.0.0.12\"],\"cpuCFSQuota\":true,\"enforceNodeAllocatable\":[],"
+        "\"clusterDNS\":[\"10.0.0.10\",\"10.0.0.11\",\"10.0.0.12\"],\"cpuCFSQuota\":true,"
+        "\"enforceNodeAllocatable\":[],"
         "\"evictionHard\":{\"memory.available\":\"5%\",\"nodefs.available\":\"10%\"},"
         "\"featureGates\":{\"A\":true,\"B\":false,\"R\":true},"
-        "\"kubeReserved\":{\"cpu\":\"1\",\"memory\":\"1Gi\",\"pid\":\"100\"},\"maxPods\":21,\"podsPerCore\":2,"
+        "\"kubeReserved\":{\"cpu\":\"1\",\"memory\":\"1Gi\",\"pid\":\"100\"},\"maxPods\":21,"
+        "\"podsPerCore\":2,"
         "\"protectKernelDefaults\":false,\"reservedSystemCPUs\":\"0-1\"}");
 }
 
 /* The table of flags is searched by halves: each entry must be found by its own name. */
 static void test_table_order(void **state) {
-    static const char *const fields[] = {"address", "cgroupDriver", "clusterDomain", "containerLogMaxSize", "hairpinMode",
-                                         "imageServiceEndpoint", "kubeletCgroups", "staticPodPath", "providerID",
-                                         "resolvConf", "syncFrequency", "systemCgroups", "tlsCertFile", "tlsMinVersion",
-                                         "topologyManagerScope", "volumePluginDir", "volumeStatsAggPeriod", "podCIDR",
-                                         "memoryManagerPolicy", "cpuManagerReconcilePeriod", "kubeReservedCgroup"};
+    static const char *const fields[] = {"address",
+                                         "cgroupDriver",
+                                         "clusterDomain",
+                                         "containerLogMaxSize",
+                                         "hairpinMode",
+                                         "imageServiceEndpoint",
+                                         "kubeletCgroups",
+                                         "staticPodPath",
+                                         "providerID",
+                                         "resolvConf",
+                                         "syncFrequency",
+                                         "systemCgroups",
+                                         "tlsCertFile",
+                                         "tlsMinVersion",
+                                         "topologyManagerScope",
+                                         "volumePluginDir",
+                                         "volumeStatsAggPeriod",
+                                         "podCIDR",
+                                         "memoryManagerPolicy",
+                                         "cpuManagerReconcilePeriod",
+                                         "kubeReservedCgroup"};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
@@ -275,8 +326,13 @@ static void test_table_order(void **state) {
 }
 
 static void test_bad_values(void **state) {
-    static const char *const items[] = {"--max-pods=x", "--max-pods",          "--cpu-cfs-quota=perhaps", "--kube-reserved=cpu",
-                                        "--eviction-hard=memory.available=5%", "--feature-gates=A=1x",    "--cluster-dns",
+    static const char *const items[] = {"--max-pods=x",
+                                        "--max-pods",
+                                        "--cpu-cfs-quota=perhaps",
+                                        "--kube-reserved=cpu",
+                                        "--eviction-hard=memory.available=5%",
+                                        "--feature-gates=A=1x",
+                                        "--cluster-dns",
                                         "--provider-id"};
 
     (void)state;
@@ -294,9 +350,11 @@ static void test_bad_values(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusal),    cmocka_unit_test(test_validity),    cmocka_unit_test(test_label_lists),
-        cmocka_unit_test(test_taint_lists), cmocka_unit_test(test_words),      cmocka_unit_test(test_find),
-        cmocka_unit_test(test_tree),       cmocka_unit_test(test_table_order), cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_refusal),     cmocka_unit_test(test_validity),
+        cmocka_unit_test(test_label_lists), cmocka_unit_test(test_taint_lists),
+        cmocka_unit_test(test_words),       cmocka_unit_test(test_find),
+        cmocka_unit_test(test_tree),        cmocka_unit_test(test_table_order),
+        cmocka_unit_test(test_bad_values),
     };
 
     return cmocka_run_group_tests_name("labels", tests, NULL, NULL);

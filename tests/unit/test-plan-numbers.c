@@ -1,7 +1,8 @@
 /*
- * The plan's arithmetic, one rule at a time: addresses, pods, reservations, thresholds, predictions. Expected figures are
- * printed by real clusters or published by those who made the rule; where a formula is checked over many inputs it is
- * written a second time here, in another way.
+ * The plan's arithmetic, one rule at a time: addresses, pods, reservations, thresholds,
+ * predictions. Expected figures are printed by real clusters or published by those who made the
+ * rule; where a formula is checked over many inputs it is written a second time here, in another
+ * way.
  */
 #include "base-test.h"
 
@@ -85,7 +86,8 @@ static void test_cluster_dns(void **state) {
         char dns[64] = "";
         int r = nc_cidr_dns(rows[i].cidr, dns, sizeof(dns));
         if ((r == 0) != (rows[i].dns != NULL) || (rows[i].dns && strcmp(dns, rows[i].dns) != 0))
-            fail_msg("%s: %d %s instead of %s", rows[i].cidr, r, dns, rows[i].dns ? rows[i].dns : "(error)");
+            fail_msg("%s: %d %s instead of %s", rows[i].cidr, r, dns,
+                     rows[i].dns ? rows[i].dns : "(error)");
     }
     assert_int_equal(nc_cidr_dns(NULL, (char[64]){0}, 64), -EINVAL);
     assert_int_equal(nc_cidr_dns("10.0.0.0/29", (char[64]){0}, 64), -ERANGE);
@@ -96,7 +98,8 @@ static void test_cluster_dns(void **state) {
     assert_int_equal(nc_address_family(NULL), 0);
 }
 
-/* Core by core, in tenths of a millicore: what is left over of a tenth is cut off once, at the end. */
+/* Core by core, in tenths of a millicore: what is left over of a tenth is cut off once, at the end.
+ */
 static void test_cpu_steps(void **state) {
     int64_t tenths = 0;
 
@@ -108,9 +111,10 @@ static void test_cpu_steps(void **state) {
         if (nc_reserve_cpu_steps(n) != tenths / 10)
             fail_msg("%lld CPUs: %lld", (long long)n, (long long)nc_reserve_cpu_steps(n));
     }
-    static const int64_t published[][2] = {{1, 60},   {2, 70},   {4, 80},   {8, 90},   {16, 110},  {32, 150},   {36, 160},
-                                           {48, 190}, {64, 230}, {96, 310}, {128, 390}, {192, 550}, {224, 630}, {256, 710},
-                                           {384, 1030}, {448, 1190}, {896, 2310}};
+    static const int64_t published[][2] = {
+        {1, 60},    {2, 70},    {4, 80},     {8, 90},     {16, 110},  {32, 150},
+        {36, 160},  {48, 190},  {64, 230},   {96, 310},   {128, 390}, {192, 550},
+        {224, 630}, {256, 710}, {384, 1030}, {448, 1190}, {896, 2310}};
     for (size_t i = 0; i < NC_ARRAY_SIZE(published); i++)
         assert_int_equal(nc_reserve_cpu_steps(published[i][0]), published[i][1]);
 }
@@ -162,21 +166,23 @@ static void test_policies(void **state) {
 
 /* GKE's published example: 7.5 GB-class machines; here whole GiB, in MiB. */
 static void test_gke(void **state) {
-    static const int64_t rows[][2] = {{512, 255},  {1023, 255},   {1024, 256},   {2048, 512},    {4096, 1024},
-                                      {8192, 1844}, {16384, 2663}, {32768, 3646}, {131072, 9544}, {262144, 12166}};
+    static const int64_t rows[][2] = {{512, 255},     {1023, 255},    {1024, 256},   {2048, 512},
+                                      {4096, 1024},   {8192, 1844},   {16384, 2663}, {32768, 3646},
+                                      {131072, 9544}, {262144, 12166}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_reserve_input in = {NC_RESERVATION_GKE, 4, rows[i][0] * MI, 29, 29, 34};
         if (reserved(in, NULL).memory_bytes != rows[i][1] * MI)
-            fail_msg("%lld MiB: %lld", (long long)rows[i][0], (long long)(reserved(in, NULL).memory_bytes / MI));
+            fail_msg("%lld MiB: %lld", (long long)rows[i][0],
+                     (long long)(reserved(in, NULL).memory_bytes / MI));
         assert_int_equal(reserved(in, NULL).cpu_millicores, 80);
     }
 }
 
 static void test_aks(void **state) {
-    static const int64_t cpus[][2] = {{1, 60}, {2, 100}, {3, 120}, {4, 140}, {8, 180}, {16, 260}, {32, 420}, {64, 740},
-                                      {96, 1060}};
+    static const int64_t cpus[][2] = {{1, 60},   {2, 100},  {3, 120},  {4, 140},  {8, 180},
+                                      {16, 260}, {32, 420}, {64, 740}, {96, 1060}};
     struct nc_reserve_input in = {NC_RESERVATION_AKS, 0, 8 * GI, 29, 30, 34};
 
     (void)state;
@@ -190,7 +196,8 @@ static void test_aks(void **state) {
     assert_int_equal(reserved(in, NULL).memory_bytes, GI); /* a quarter, not 1450Mi */
     in.kubelet_minor = 28;
     in.mem_total_bytes = 7 * GI;
-    assert_int_equal(reserved(in, NULL).memory_bytes, 1639 * MI); /* 25 % of 4 + 20 % of 3, rounded up to Mi */
+    assert_int_equal(reserved(in, NULL).memory_bytes,
+                     1639 * MI); /* 25 % of 4 + 20 % of 3, rounded up to Mi */
 }
 
 static void test_reserve_maps(void **state) {
@@ -218,7 +225,8 @@ static void test_reserve_maps(void **state) {
         struct nc_err err = NC_ERR_INIT;
         struct nc_resources r = {5, 5, 5, 5};
         int result = nc_reserve_read(map, "kubeReserved", &r, &err);
-        if ((result < 0) != (rows[i].message != NULL) || (rows[i].message && !strstr(err.msg, rows[i].message)))
+        if ((result < 0) != (rows[i].message != NULL)
+            || (rows[i].message && !strstr(err.msg, rows[i].message)))
             fail_msg("%s: %d %s", rows[i].map, result, err.msg);
         assert_int_equal(err.class, rows[i].message ? NC_ERR_CONFIG : NC_ERR_NONE);
     }
@@ -256,30 +264,34 @@ static void test_thresholds(void **state) {
     assert_int_equal(v, 75);
     assert_int_equal(nc_eviction_bytes("100Mi", 0, NC_PERCENT_KUBELET, &v), 0);
     assert_int_equal(v, 100 * MI);
-    static const char *const bad[] = {"", "%", "-1%", "101%", "1e1%", ".5%", "5.%", "1.2.3%", "x%", "1 %", "10%%"};
+    static const char *const bad[] = {"",    "%",      "-1%", "101%", "1e1%", ".5%",
+                                      "5.%", "1.2.3%", "x%",  "1 %",  "10%%"};
     for (size_t i = 0; i < NC_ARRAY_SIZE(bad); i++)
         if (nc_eviction_bytes(bad[i], 1000, NC_PERCENT_KUBELET, &v) == 0)
             fail_msg("'%s' is %lld", bad[i], (long long)v);
 }
 
-static void expect_karpenter(const char *type, const char *user_text, int64_t disk, int64_t cpu, int64_t memory,
-                             int64_t ephemeral, int64_t pods) {
+static void expect_karpenter(const char *type, const char *user_text, int64_t disk, int64_t cpu,
+                             int64_t memory, int64_t ephemeral, int64_t pods) {
     struct nc_instance_type t = type_of(type);
     nc_auto_value struct nc_value *user = json(user_text);
     struct nc_resources c, a;
 
     nc_predict_karpenter(&t, user, disk, &c, &a);
-    if (a.cpu_millicores != cpu || a.memory_bytes != memory || a.ephemeral_bytes != ephemeral || a.pods != pods)
-        fail_msg("%s: %lld %lld %lld %lld", type, (long long)a.cpu_millicores, (long long)a.memory_bytes,
-                 (long long)a.ephemeral_bytes, (long long)a.pods);
+    if (a.cpu_millicores != cpu || a.memory_bytes != memory || a.ephemeral_bytes != ephemeral
+        || a.pods != pods)
+        fail_msg("%s: %lld %lld %lld %lld", type, (long long)a.cpu_millicores,
+                 (long long)a.memory_bytes, (long long)a.ephemeral_bytes, (long long)a.pods);
 }
 
 /* What Karpenter's log, its documentation and Auto Mode's NodeClaim print. */
 static void test_printed_nodes(void **state) {
-    static const char block[] = "{'podsPerCore': 2, 'maxPods': 20,"
-                                "'kubeReserved': {'cpu': '200m', 'memory': '100Mi', 'ephemeral-storage': '3Gi'},"
-                                "'systemReserved': {'cpu': '100m', 'memory': '100Mi', 'ephemeral-storage': '1Gi'},"
-                                "'evictionHard': {'memory.available': '5%', 'nodefs.available': '10%', 'nodefs.inodesFree': '10%'}}";
+    static const char block[] =
+        "{'podsPerCore': 2, 'maxPods': 20,"
+        "'kubeReserved': {'cpu': '200m', 'memory': '100Mi', 'ephemeral-storage': '3Gi'},"
+        "'systemReserved': {'cpu': '100m', 'memory': '100Mi', 'ephemeral-storage': '1Gi'},"
+        "'evictionHard': {'memory.available': '5%', 'nodefs.available': '10%', "
+        "'nodefs.inodesFree': '10%'}}";
     struct nc_instance_type t = type_of("c5a.large");
     struct nc_resources c, a;
 
@@ -305,8 +317,10 @@ static void test_printed_nodes(void **state) {
     assert_int_equal(a.pods, 27);
     t = type_of("p5.48xlarge");
     assert_int_equal(nc_max_pods_eni(&t), 100);
-    expect_karpenter("m5.large", "{'kubeReserved': {'cpu': 'x'}, 'evictionHard': {'memory.available': 'x'}}", 20 * GI, 1930,
-                     7003 * MI, 17 * GI, 29); /* nonsense counts for nothing here: the checks refuse it before */
+    expect_karpenter("m5.large",
+                     "{'kubeReserved': {'cpu': 'x'}, 'evictionHard': {'memory.available': 'x'}}",
+                     20 * GI, 1930, 7003 * MI, 17 * GI,
+                     29); /* nonsense counts for nothing here: the checks refuse it before */
 }
 
 /* Every type of the table, by the formulas written down once more. */
@@ -322,13 +336,16 @@ static void test_every_type(void **state) {
         char name[64], vcpus[16], memory[16], arch[16], enis[16], ips[16];
         struct nc_resources c, a;
         struct nc_instance_type t;
-        if (sscanf(line, "%63[^\t]\t%15[^\t]\t%15[^\t]\t%15[^\t]\t%15[^\t]\t%15[^\t]", name, vcpus, memory, arch, enis, ips) != 6 ||
-            *line == '#' || strcmp(name, "type") == 0)
+        if (sscanf(line, "%63[^\t]\t%15[^\t]\t%15[^\t]\t%15[^\t]\t%15[^\t]\t%15[^\t]", name, vcpus,
+                   memory, arch, enis, ips)
+                != 6
+            || *line == '#' || strcmp(name, "type") == 0)
             continue;
         t = type_of(name);
         nc_predict_karpenter(&t, NULL, 20 * GI, &c, &a);
         {
-            int64_t n = atoll(vcpus), m = atoll(memory), pods = atoll(enis) * (atoll(ips) - 1) + 2, net, used;
+            int64_t n = atoll(vcpus), m = atoll(memory), pods = atoll(enis) * (atoll(ips) - 1) + 2,
+                    net, used;
             bool known = strcmp(vcpus, "-") != 0;
             m -= strcmp(arch, "arm64") == 0 ? 64 : 0;
             net = m - (m * 3 + 39) / 40; /* 7.5 % = 3/40 */
@@ -361,17 +378,18 @@ static void test_modes(void **state) {
 
     (void)state;
     assert_int_equal(pods_of("m5.large", c, &w).base, 29);
-    assert_int_equal(pods_of("m5.24xlarge", c, &w).base, 737); /* the cap belongs to prefixes only */
+    assert_int_equal(pods_of("m5.24xlarge", c, &w).base,
+                     737); /* the cap belongs to prefixes only */
     c.max_pods_mode = NC_MAX_PODS_CUSTOM_NETWORKING;
     m = pods_of("t3.large", c, &w);
     assert_int_equal(m.base, 24);
     assert_int_equal(m.reserved, 35);
     assert_int_equal(m.eni, 35);
     c.max_pods_mode = NC_MAX_PODS_PREFIX;
-    assert_int_equal(pods_of("t3.nano", c, &w).base, 34);      /* 2 * 1 * 16 + 2 */
-    assert_int_equal(pods_of("m5.large", c, &w).base, 110);    /* 434 capped */
-    assert_int_equal(pods_of("c5.4xlarge", c, &w).base, 110);  /* 16 vCPUs */
-    assert_int_equal(pods_of("m5.8xlarge", c, &w).base, 250);  /* 32 */
+    assert_int_equal(pods_of("t3.nano", c, &w).base, 34);     /* 2 * 1 * 16 + 2 */
+    assert_int_equal(pods_of("m5.large", c, &w).base, 110);   /* 434 capped */
+    assert_int_equal(pods_of("c5.4xlarge", c, &w).base, 110); /* 16 vCPUs */
+    assert_int_equal(pods_of("m5.8xlarge", c, &w).base, 250); /* 32 */
     assert_int_equal(pods_of("m5.metal", c, &w).base, 250);
     assert_int_equal(w.n, 0);
     assert_int_equal(pods_of("m4.large", c, &w).base, 20); /* Xen: no prefixes */
@@ -444,8 +462,9 @@ static void test_cpusets(void **state) {
     static const struct {
         const char *text;
         int64_t n; /* -1: refused */
-    } rows[] = {{"0", 1},    {"0-3", 4},  {"0,2", 2},   {"0-1,4,6-7", 5}, {"", -1},   {"a", -1},
-                {"3-1", -1}, {"0,0", -1}, {"1-", -1},   {"-1", -1},       {"0,", -1}, {"0-99999999", -1}};
+    } rows[] = {{"0", 1},   {"0-3", 4}, {"0,2", 2},  {"0-1,4,6-7", 5},
+                {"", -1},   {"a", -1},  {"3-1", -1}, {"0,0", -1},
+                {"1-", -1}, {"-1", -1}, {"0,", -1},  {"0-99999999", -1}};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
@@ -457,12 +476,16 @@ static void test_cpusets(void **state) {
 }
 
 static void test_predict(void **state) {
-    struct nc_facts f = {.cpus = 2, .mem_total_bytes = 15337300 * (int64_t)1024, .root_fs_bytes = 20959212 * (int64_t)1024};
+    struct nc_facts f = {.cpus = 2,
+                         .mem_total_bytes = 15337300 * (int64_t)1024,
+                         .root_fs_bytes = 20959212 * (int64_t)1024};
     nc_auto_value struct nc_value *k =
-        json("{'maxPods': 58, 'kubeReserved': {'cpu': '70m', 'memory': '893Mi', 'ephemeral-storage': '1Gi'},"
+        json("{'maxPods': 58, 'kubeReserved': {'cpu': '70m', 'memory': '893Mi', "
+             "'ephemeral-storage': '1Gi'},"
              "'evictionHard': {'memory.available': '100Mi', 'nodefs.available': '10%'}}");
     nc_auto_value struct nc_value *cpus =
-        json("{'maxPods': 20, 'podsPerCore': 4, 'reservedSystemCPUs': '0', 'kubeReserved': {'cpu': '70m'},"
+        json("{'maxPods': 20, 'podsPerCore': 4, 'reservedSystemCPUs': '0', 'kubeReserved': {'cpu': "
+             "'70m'},"
              "'systemReserved': {'cpu': '1500m'}}");
     nc_auto_value struct nc_value *greedy = json("{'systemReserved': {'memory': '100Gi'}}");
     nc_auto_value struct nc_value *nonsense = json("{'reservedSystemCPUs': 'x'}");
@@ -479,24 +502,29 @@ static void test_predict(void **state) {
     assert_int_equal(a.cpu_millicores, 1000);
     assert_int_equal(a.pods, 8);
     assert_int_equal(c.pods, 8);
-    assert_true(nc_predict_kubelet(&f, greedy, NULL, &c, &a, &err) < 0);
+    assert_int_equal(nc_predict_kubelet(&f, greedy, NULL, &c, &a, &err), -ERANGE);
     assert_int_equal(err.class, NC_ERR_CONFIG);
-    assert_non_null(strstr(err.msg, "memory: more is kept back"));
+    assert_non_null(strstr(err.msg, "memory: 107374182400 is kept back of the 15705395200"));
+    assert_int_equal(a.memory_bytes, 0);
+    assert_int_equal(a.cpu_millicores, 2000);
     assert_true(nc_predict_kubelet(&f, nonsense, NULL, &c, &a, &err) < 0);
     f = (struct nc_facts){.cpus = -1, .mem_total_bytes = -1, .root_fs_bytes = -1};
     assert_int_equal(nc_predict_kubelet(&f, k, NULL, &c, &a, &err), 0);
     assert_int_equal(c.cpu_millicores, -1);
     assert_int_equal(a.memory_bytes, -1);
     assert_int_equal(a.pods, 58);
-    assert_int_equal(nc_predict_kubelet(&f, greedy, NULL, &c, &a, &err), 0); /* nothing is known: nothing to refuse */
+    assert_int_equal(nc_predict_kubelet(&f, greedy, NULL, &c, &a, &err),
+                     0); /* nothing is known: nothing to refuse */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cluster_dns), cmocka_unit_test(test_cpu_steps),     cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_gke),         cmocka_unit_test(test_aks),           cmocka_unit_test(test_reserve_maps),
-        cmocka_unit_test(test_thresholds),  cmocka_unit_test(test_printed_nodes), cmocka_unit_test(test_every_type),
-        cmocka_unit_test(test_modes),       cmocka_unit_test(test_fallback),      cmocka_unit_test(test_cpusets),
+        cmocka_unit_test(test_cluster_dns), cmocka_unit_test(test_cpu_steps),
+        cmocka_unit_test(test_policies),    cmocka_unit_test(test_gke),
+        cmocka_unit_test(test_aks),         cmocka_unit_test(test_reserve_maps),
+        cmocka_unit_test(test_thresholds),  cmocka_unit_test(test_printed_nodes),
+        cmocka_unit_test(test_every_type),  cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_fallback),    cmocka_unit_test(test_cpusets),
         cmocka_unit_test(test_predict),
     };
 

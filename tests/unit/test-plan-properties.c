@@ -1,6 +1,6 @@
 /*
- * Properties of the plan over seeded random instances and configurations. NC_SEED chooses the seed, NC_ROUNDS how many
- * rounds; a failure names the seed.
+ * Properties of the plan over seeded random instances and configurations. NC_SEED chooses the seed,
+ * NC_ROUNDS how many rounds; a failure names the seed.
  */
 #include <inttypes.h>
 
@@ -9,12 +9,12 @@
 static uint64_t seed;
 static unsigned rounds;
 
-#define check(condition, ...) \
-    do { \
-        if (!(condition)) { \
-            print_error("NC_SEED=%" PRIu64 ": ", seed); \
-            fail_msg(__VA_ARGS__); \
-        } \
+#define check(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("NC_SEED=%" PRIu64 ": ", seed);                                            \
+            fail_msg(__VA_ARGS__);                                                                 \
+        }                                                                                          \
     } while (0)
 
 static uint64_t number_from_env(const char *name, uint64_t otherwise) {
@@ -24,16 +24,19 @@ static uint64_t number_from_env(const char *name, uint64_t otherwise) {
     return text && nc_parse_u64(text, &v) == 0 ? v : otherwise;
 }
 
-static const char *const types[] = {"m5.large", "t3.nano", "c5.18xlarge", "p5.48xlarge", "m7g.large", "u-6tb1.metal", "no.such"};
+static const char *const types[] = {"m5.large",  "t3.nano",      "c5.18xlarge", "p5.48xlarge",
+                                    "m7g.large", "u-6tb1.metal", "no.such"};
 
-static const enum nc_reservation policies[] = {NC_RESERVATION_KARPENTER, NC_RESERVATION_ACTUAL,    NC_RESERVATION_GKE,
-                                               NC_RESERVATION_AKS,       NC_RESERVATION_AUTO_MODE, NC_RESERVATION_EXPLICIT};
+static const enum nc_reservation policies[] = {NC_RESERVATION_KARPENTER, NC_RESERVATION_ACTUAL,
+                                               NC_RESERVATION_GKE,       NC_RESERVATION_AKS,
+                                               NC_RESERVATION_AUTO_MODE, NC_RESERVATION_EXPLICIT};
 
 static struct fixture *random_fixture(uint64_t *rng) {
     struct fixture *x = fixture_new();
     nc_auto_free char *version = nc_asprintf("v1.%zu.0", 28 + prng_below(rng, 9));
 
-    fixture_type(x, types[prng_below(rng, NC_ARRAY_SIZE(types))], 1 + (int64_t)prng_below(rng, 200));
+    fixture_type(x, types[prng_below(rng, NC_ARRAY_SIZE(types))],
+                 1 + (int64_t)prng_below(rng, 200));
     fixture_set(&x->facts.kubelet_version, version);
     /* enough for the greediest policy: 737 pods */
     x->facts.mem_total_bytes = ((int64_t)20 << 30) + (int64_t)prng_below(rng, (size_t)1 << 40);
@@ -51,12 +54,14 @@ static struct fixture *random_fixture(uint64_t *rng) {
     if (prng_next(rng) & 1)
         nc_strv_add(&x->config.kubelet_flags, "--node-labels=b=1,a=2");
     if (prng_next(rng) & 1)
-        nc_strv_add(&x->config.kubelet_flags, "--eviction-hard=memory.available<5%,nodefs.available<12.5%");
+        nc_strv_add(&x->config.kubelet_flags,
+                    "--eviction-hard=memory.available<5%,nodefs.available<12.5%");
     return x;
 }
 
 static void check_within(int64_t allocatable, int64_t capacity, const char *name) {
-    check(allocatable >= 0 && allocatable <= capacity, "%s: %lld of %lld", name, (long long)allocatable, (long long)capacity);
+    check(allocatable >= 0 && allocatable <= capacity, "%s: %lld of %lld", name,
+          (long long)allocatable, (long long)capacity);
 }
 
 static char *fingerprint(const struct nc_plan *p) {
@@ -71,8 +76,8 @@ static char *fingerprint(const struct nc_plan *p) {
     for (size_t i = 0; i < p->user_flags.n; i++)
         nc_buf_printf(&b, " %s", p->user_flags.v[i]);
     for (size_t i = 0; i < p->n_origins; i++)
-        nc_buf_printf(&b, "\n%s=%s from %s over %s", p->origins[i].field, p->origins[i].value, p->origins[i].from,
-                      p->origins[i].overrode);
+        nc_buf_printf(&b, "\n%s=%s from %s over %s", p->origins[i].field, p->origins[i].value,
+                      p->origins[i].from, p->origins[i].overrode);
     for (size_t i = 0; i < p->warnings.n; i++)
         nc_buf_printf(&b, "\n%s", p->warnings.v[i]);
     return nc_buf_steal(&b);
@@ -91,15 +96,19 @@ static void check_layers(const struct nc_plan *p) {
     check(differences <= (p->user_flags.n > 0), "%zu fields differ", differences);
 }
 
-/* More of one thing leaves no less of it for pods. (More CPUs may mean more pods, and those cost memory.) */
+/* More of one thing leaves no less of it for pods. (More CPUs may mean more pods, and those cost
+ * memory.) */
 static void check_more(struct fixture *x, uint64_t *rng, const struct nc_resources *before) {
     const struct nc_resources *after = &x->plan.allocatable;
     int64_t memory = 1 + (int64_t)prng_below(rng, (size_t)1 << 32);
 
     x->facts.mem_total_bytes += memory;
     fixture_plan(x);
-    check(after->memory_bytes >= before->memory_bytes && after->memory_bytes <= before->memory_bytes + memory, "memory");
-    check(after->cpu_millicores == before->cpu_millicores && after->pods == before->pods, "memory changed CPUs or pods");
+    check(after->memory_bytes >= before->memory_bytes
+              && after->memory_bytes <= before->memory_bytes + memory,
+          "memory");
+    check(after->cpu_millicores == before->cpu_millicores && after->pods == before->pods,
+          "memory changed CPUs or pods");
     x->facts.root_fs_bytes += 1 + (int64_t)prng_below(rng, (size_t)1 << 32);
     fixture_plan(x);
     check(after->ephemeral_bytes >= before->ephemeral_bytes, "more disk, less for pods");
@@ -136,15 +145,67 @@ static void test_plans(void **state) {
 
 /* Hostile flags and maps: refused with words or planned, never anything else. */
 static void test_hostile(void **state) {
-    static const char *const pieces[] = {"--", "max-pods", "=", "1", "-1", ",", "node-labels", "a", "\"", "'", " ", "<", "5%", "eviction-hard",
-                                         "memory.available", "kube-reserved", "cpu", "9E", "register-with-taints", ":", "NoSchedule", "\\",
-                                         "reserved-cpus", "0-3", "feature-gates", "true", "kubernetes.io/x", "pods-per-core", "99999999999"};
-    static const char *const keys[] = {"maxPods", "podsPerCore", "evictionHard", "kubeReserved", "clusterDNS", "registerWithTaints",
-                                       "featureGates", "shutdownGracePeriod", "shutdownGracePeriodByPodPriority",
-                                       "enforceNodeAllocatable", "reservedSystemCPUs", "kind", "evictionSoft", "logging"};
-    static const char *const values[] = {"1", "-1", "null", "'x'", "[]", "{}", "['x']", "[{}]", "{'cpu':'1'}", "{'memory.available':'5%'}",
-                                         "true", "'10s'", "{'a':null}", "9007199254740991", "[{'shutdownGracePeriodSeconds':9007199254740991}]",
-                                         "[{'key':'a','effect':'NoSchedule'}]", "'0-1'", "['10.0.0.1']"};
+    static const char *const pieces[] = {"--",
+                                         "max-pods",
+                                         "=",
+                                         "1",
+                                         "-1",
+                                         ",",
+                                         "node-labels",
+                                         "a",
+                                         "\"",
+                                         "'",
+                                         " ",
+                                         "<",
+                                         "5%",
+                                         "eviction-hard",
+                                         "memory.available",
+                                         "kube-reserved",
+                                         "cpu",
+                                         "9E",
+                                         "register-with-taints",
+                                         ":",
+                                         "NoSchedule",
+                                         "\\",
+                                         "reserved-cpus",
+                                         "0-3",
+                                         "feature-gates",
+                                         "true",
+                                         "kubernetes.io/x",
+                                         "pods-per-core",
+                                         "99999999999"};
+    static const char *const keys[] = {"maxPods",
+                                       "podsPerCore",
+                                       "evictionHard",
+                                       "kubeReserved",
+                                       "clusterDNS",
+                                       "registerWithTaints",
+                                       "featureGates",
+                                       "shutdownGracePeriod",
+                                       "shutdownGracePeriodByPodPriority",
+                                       "enforceNodeAllocatable",
+                                       "reservedSystemCPUs",
+                                       "kind",
+                                       "evictionSoft",
+                                       "logging"};
+    static const char *const values[] = {"1",
+                                         "-1",
+                                         "null",
+                                         "'x'",
+                                         "[]",
+                                         "{}",
+                                         "['x']",
+                                         "[{}]",
+                                         "{'cpu':'1'}",
+                                         "{'memory.available':'5%'}",
+                                         "true",
+                                         "'10s'",
+                                         "{'a':null}",
+                                         "9007199254740991",
+                                         "[{'shutdownGracePeriodSeconds':9007199254740991}]",
+                                         "[{'key':'a','effect':'NoSchedule'}]",
+                                         "'0-1'",
+                                         "['10.0.0.1']"};
     uint64_t rng = seed + 1;
 
     (void)state;
@@ -156,7 +217,8 @@ static void test_hostile(void **state) {
             nc_buf_puts(&flag, pieces[prng_below(&rng, NC_ARRAY_SIZE(pieces))]);
         nc_strv_add(&x->config.kubelet_flags, flag.len ? flag.data : "");
         nc_buf_printf(&map, "{'%s': %s, '%s%s': %s}", keys[prng_below(&rng, NC_ARRAY_SIZE(keys))],
-                      values[prng_below(&rng, NC_ARRAY_SIZE(values))], "x", keys[prng_below(&rng, NC_ARRAY_SIZE(keys))],
+                      values[prng_below(&rng, NC_ARRAY_SIZE(values))], "x",
+                      keys[prng_below(&rng, NC_ARRAY_SIZE(keys))],
                       values[prng_below(&rng, NC_ARRAY_SIZE(values))]);
         nc_value_free(x->config.kubelet);
         x->config.kubelet = fixture_json(map.data);

@@ -1,8 +1,9 @@
 /*
  * The plan as a whole: documents and facts in, the numbers, trees and flags out.
  *
- * The first tests are the golden cases of others (nodeadm's kubelet-config-dir case, the nodes that Karpenter and Auto
- * Mode print); the rest go rule by rule, through the same door as a bootstrap does.
+ * The first tests are the golden cases of others (nodeadm's kubelet-config-dir case, the nodes that
+ * Karpenter and Auto Mode print); the rest go rule by rule, through the same door as a bootstrap
+ * does.
  */
 #include "base-test.h"
 
@@ -15,18 +16,6 @@
 
 #define MI ((int64_t)1 << 20)
 #define GI ((int64_t)1 << 30)
-
-static const char cluster[] = "  cluster:\n"
-                              "    name: my-cluster\n"
-                              "    apiServerEndpoint: https://example.com\n"
-                              "    certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=\n"
-                              "    cidr: 10.100.0.0/16\n";
-
-/* A NodeConfig with that cluster and the given kubelet block. */
-static char *node_config(const char *kubelet) {
-    return nc_asprintf("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n%s%s%s", cluster,
-                       *kubelet ? "  kubelet:\n" : "", kubelet);
-}
 
 static void expect_json(const struct nc_value *got, const char *text) {
     nc_auto_value struct nc_value *want = fixture_json(text);
@@ -73,20 +62,31 @@ static bool warns(const struct nc_plan *p, const char *part) {
 /* nodeadm's case kubelet-config-dir: m4.xlarge with two CPUs, kubelet 1.29. */
 static void test_nodeadm_golden(void **state) {
     struct fixture *x = fixture_new();
-    nc_auto_free char *text = node_config("    config:\n      logging: {verbosity: 5}\n      clusterDNS: [0.0.0.0, 1.1.1.1]\n");
+    nc_auto_free char *text = node_config(
+        "    config:\n      logging: {verbosity: 5}\n      clusterDNS: [0.0.0.0, 1.1.1.1]\n");
     static const char base[] =
-        "{'kind':'KubeletConfiguration','apiVersion':'kubelet.config.k8s.io/v1beta1','address':'0.0.0.0',"
-        "'authentication':{'anonymous':{'enabled':false},'webhook':{'cacheTTL':'2m0s','enabled':true},'x509':{'clientCAFile':'/etc/kubernetes/pki/ca.crt'}},"
-        "'authorization':{'mode':'Webhook','webhook':{'cacheAuthorizedTTL':'5m0s','cacheUnauthorizedTTL':'30s'}},"
-        "'clusterDomain':'cluster.local','hairpinMode':'hairpin-veth','readOnlyPort':0,'cgroupDriver':'systemd','cgroupRoot':'/',"
+        "{'kind':'KubeletConfiguration','apiVersion':'kubelet.config.k8s.io/"
+        "v1beta1','address':'0.0.0.0',"
+        "'authentication':{'anonymous':{'enabled':false},'webhook':{'cacheTTL':'2m0s','enabled':"
+        "true},'x509':{'clientCAFile':'/etc/kubernetes/pki/ca.crt'}},"
+        "'authorization':{'mode':'Webhook','webhook':{'cacheAuthorizedTTL':'5m0s','"
+        "cacheUnauthorizedTTL':'30s'}},"
+        "'clusterDomain':'cluster.local','hairpinMode':'hairpin-veth','readOnlyPort':0,'"
+        "cgroupDriver':'systemd','cgroupRoot':'/',"
         "'featureGates':{'RotateKubeletServerCertificate':true},'clusterDNS':['10.100.0.10'],"
-        "'containerRuntimeEndpoint':'unix:///run/containerd/containerd.sock','providerID':'aws:///us-west-2f/i-1234567890abcdef0',"
-        "'systemReservedCgroup':'/system','protectKernelDefaults':true,'serializeImagePulls':false,'serverTLSBootstrap':true,"
+        "'containerRuntimeEndpoint':'unix:///run/containerd/containerd.sock','providerID':'aws:///"
+        "us-west-2f/i-1234567890abcdef0',"
+        "'systemReservedCgroup':'/"
+        "system','protectKernelDefaults':true,'serializeImagePulls':false,'serverTLSBootstrap':"
+        "true,"
         "'kubeReservedCgroup':'/runtime','logging':{'verbosity':2},'maxPods':58,"
-        "'evictionHard':{'memory.available':'100Mi','nodefs.available':'10%','nodefs.inodesFree':'5%'},"
+        "'evictionHard':{'memory.available':'100Mi','nodefs.available':'10%','nodefs.inodesFree':'"
+        "5%'},"
         "'kubeReserved':{'cpu':'70m','ephemeral-storage':'1Gi','memory':'893Mi'},"
-        "'tlsCipherSuites':['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256','TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384','TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305',"
-        "'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256','TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384','TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305',"
+        "'tlsCipherSuites':['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256','TLS_ECDHE_ECDSA_WITH_AES_"
+        "256_GCM_SHA384','TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305',"
+        "'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256','TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384','TLS_"
+        "ECDHE_RSA_WITH_CHACHA20_POLY1305',"
         "'TLS_RSA_WITH_AES_128_GCM_SHA256','TLS_RSA_WITH_AES_256_GCM_SHA384']}";
 
     (void)state;
@@ -97,8 +97,9 @@ static void test_nodeadm_golden(void **state) {
     fixture_document(x, text);
     fixture_plan(x);
     expect_json(x->plan.kubelet_base, base);
-    expect_json(x->plan.kubelet_dropin, "{'kind':'KubeletConfiguration','apiVersion':'kubelet.config.k8s.io/v1beta1',"
-                                        "'logging':{'verbosity':5},'clusterDNS':['0.0.0.0','1.1.1.1']}");
+    expect_json(x->plan.kubelet_dropin,
+                "{'kind':'KubeletConfiguration','apiVersion':'kubelet.config.k8s.io/v1beta1',"
+                "'logging':{'verbosity':5},'clusterDNS':['0.0.0.0','1.1.1.1']}");
     assert_true(x->plan.dropin_env_alpha);
     assert_int_equal(x->plan.max_pods, 58);
     assert_int_equal(x->plan.cluster_dns.n, 2);
@@ -127,7 +128,8 @@ static void test_versions(void **state) {
         assert_int_equal(gates->n, 1 + (minor >= 33) + (minor >= 34));
         assert_true(nc_value_get(gates, "RotateKubeletServerCertificate")->boolean);
         assert_int_equal(nc_value_get(gates, "DynamicResourceAllocation") != NULL, minor >= 33);
-        assert_int_equal(nc_value_get(gates, "MutableCSINodeAllocatableCount") != NULL, minor >= 34);
+        assert_int_equal(nc_value_get(gates, "MutableCSINodeAllocatableCount") != NULL,
+                         minor >= 34);
         assert_int_equal(nc_value_get(p->kubelet_base, "shutdownGracePeriod") != NULL, minor >= 34);
         assert_int_equal(p->logind_delay_usec, minor >= 34 ? 150000000 : 0);
         assert_int_equal(p->dropin_env_alpha, minor < 30);
@@ -137,10 +139,13 @@ static void test_versions(void **state) {
         assert_null(nc_value_get(p->kubelet_base, "kubeAPIBurst"));
         assert_int_equal(p->max_pods, 20);
         if (minor >= 34) {
-            assert_string_equal(nc_value_get_string(p->kubelet_base, "shutdownGracePeriod"), "2m30s");
-            assert_string_equal(nc_value_get_string(p->kubelet_base, "shutdownGracePeriodCriticalPods"), "30s");
+            assert_string_equal(nc_value_get_string(p->kubelet_base, "shutdownGracePeriod"),
+                                "2m30s");
+            assert_string_equal(
+                nc_value_get_string(p->kubelet_base, "shutdownGracePeriodCriticalPods"), "30s");
         }
-        if (minor == 28) { /* that kubelet fills a drop-in with defaults first: both files are whole */
+        if (minor
+            == 28) { /* that kubelet fills a drop-in with defaults first: both files are whole */
             assert_true(nc_value_equal(p->kubelet_base, p->kubelet_dropin));
             assert_int_equal(nc_value_get(p->kubelet_base, "maxPods")->integer, 20);
         } else {
@@ -195,7 +200,8 @@ static void test_m5_large(void **state) {
     assert_false(has_flag(&x->plan, "--config-dir=/etc/kubernetes/kubelet/config.json.d"));
     assert_int_equal(x->plan.allocatable.cpu_millicores, 1930);
     assert_int_equal(x->plan.allocatable.memory_bytes, 6903 * MI);
-    assert_int_equal(x->plan.allocatable.ephemeral_bytes, 17 * GI - 32); /* float32: 10 % is 32 bytes more */
+    assert_int_equal(x->plan.allocatable.ephemeral_bytes,
+                     17 * GI - 32); /* float32: 10 % is 32 bytes more */
     assert_int_equal(x->plan.allocatable.pods, 29);
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.cpu"), "1930m");
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.memory"), "6903Mi");
@@ -203,7 +209,8 @@ static void test_m5_large(void **state) {
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.pods"), "29");
     assert_string_equal(origin(&x->plan, "kubelet.maxPods"), "instance type m5.large");
     assert_string_equal(origin(&x->plan, "maxPods"), "instance type m5.large");
-    assert_string_equal(origin(&x->plan, "kubelet.kubeReserved.memory"), "reservation policy karpenter for 2 CPUs and 29 pods");
+    assert_string_equal(origin(&x->plan, "kubelet.kubeReserved.memory"),
+                        "reservation policy karpenter for 2 CPUs and 29 pods");
     assert_string_equal(origin(&x->plan, "kubelet.address"), "built-in default");
     fixture_free(x);
 }
@@ -217,7 +224,8 @@ static void test_auto_mode(void **state) {
     x->facts.mem_total_bytes = 3788 * MI;
     x->facts.root_fs_bytes = 80 * GI;
     fixture_document(x, text);
-    fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  node: {name: instance-id}\n  reservation: {policy: auto-mode}\n");
+    fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  node: "
+                        "{name: instance-id}\n  reservation: {policy: auto-mode}\n");
     fixture_plan(x);
     assert_string_equal(x->plan.node_name, "i-0123456789abcdef0");
     assert_int_equal(x->plan.allocatable.cpu_millicores, 1480);
@@ -227,7 +235,8 @@ static void test_auto_mode(void **state) {
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.memory"), "2699Mi");
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.ephemeral-storage"), "71Gi");
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.pods"), "27");
-    expect_json(nc_value_get(x->plan.kubelet_base, "systemReserved"), "{'cpu':'450m','memory':'437Mi'}");
+    expect_json(nc_value_get(x->plan.kubelet_base, "systemReserved"),
+                "{'cpu':'450m','memory':'437Mi'}");
     fixture_free(x);
 }
 
@@ -241,21 +250,27 @@ static void test_kubelet_block(void **state) {
     x->facts.mem_total_bytes = 3788 * MI;
     x->facts.root_fs_bytes = 100 * GI;
     fixture_document(x, text);
-    fixture_document(x, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  kubelet:\n"
-                        "    clusterDNS: [10.0.1.100]\n    podsPerCore: 2\n    maxPods: 20\n"
-                        "    systemReserved: {cpu: 100m, memory: 100Mi, ephemeral-storage: 1Gi}\n"
-                        "    kubeReserved: {cpu: 200m, memory: 100Mi, ephemeral-storage: 3Gi}\n"
-                        "    evictionHard: {memory.available: 5%, nodefs.available: 10%, nodefs.inodesFree: 10%}\n"
-                        "    evictionSoft: {memory.available: 500Mi, nodefs.available: 15%, nodefs.inodesFree: 15%}\n"
-                        "    evictionSoftGracePeriod: {memory.available: 1m, nodefs.available: 1m30s, nodefs.inodesFree: 2m}\n"
-                        "    evictionMaxPodGracePeriod: 60\n    imageGCHighThresholdPercent: 85\n"
-                        "    imageGCLowThresholdPercent: 80\n    cpuCFSQuota: true\n");
+    fixture_document(
+        x,
+        "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  "
+        "kubelet:\n"
+        "    clusterDNS: [10.0.1.100]\n    podsPerCore: 2\n    maxPods: 20\n"
+        "    systemReserved: {cpu: 100m, memory: 100Mi, ephemeral-storage: 1Gi}\n"
+        "    kubeReserved: {cpu: 200m, memory: 100Mi, ephemeral-storage: 3Gi}\n"
+        "    evictionHard: {memory.available: 5%, nodefs.available: 10%, nodefs.inodesFree: 10%}\n"
+        "    evictionSoft: {memory.available: 500Mi, nodefs.available: 15%, nodefs.inodesFree: "
+        "15%}\n"
+        "    evictionSoftGracePeriod: {memory.available: 1m, nodefs.available: 1m30s, "
+        "nodefs.inodesFree: 2m}\n"
+        "    evictionMaxPodGracePeriod: 60\n    imageGCHighThresholdPercent: 85\n"
+        "    imageGCLowThresholdPercent: 80\n    cpuCFSQuota: true\n");
     fixture_plan(x);
     assert_int_equal(x->plan.max_pods, 20);
     assert_int_equal(x->plan.capacity.pods, 4);
     assert_int_equal(x->plan.allocatable.pods, 4);
     assert_int_equal(x->plan.allocatable.cpu_millicores, 1700);
-    assert_int_equal(x->plan.allocatable.memory_bytes, 3563690391); /* float32: two bytes below Karpenter's */
+    assert_int_equal(x->plan.allocatable.memory_bytes,
+                     3563690391); /* float32: two bytes below Karpenter's */
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.memory"), "3563690393");
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.ephemeral-storage"), "86Gi");
     assert_string_equal(value_of(&x->plan, "karpenter.allocatable.pods"), "4");
@@ -263,7 +278,8 @@ static void test_kubelet_block(void **state) {
     assert_int_equal(x->plan.system_reserved.ephemeral_bytes, GI);
     assert_string_equal(x->plan.cluster_dns.v[0], "10.0.1.100");
     assert_int_equal(nc_value_get(x->plan.kubelet_base, "maxPods")->integer, 29);
-    assert_non_null(strstr(overrode(&x->plan, "kubelet.maxPods"), "29 from instance type c5.large"));
+    assert_non_null(
+        strstr(overrode(&x->plan, "kubelet.maxPods"), "29 from instance type c5.large"));
     assert_non_null(strstr(origin(&x->plan, "kubelet.kubeReserved.memory"), "line"));
     fixture_free(x);
 }
@@ -273,8 +289,10 @@ static void test_flags(void **state) {
     struct fixture *x = fixture_new();
     nc_auto_free char *text =
         node_config("    config: {maxPods: 20, kubeReserved: {cpu: 100m}}\n"
-                    "    flags:\n    - --node-labels=\"b=2,a=1\"\n    - --max-pods=7 --v=4\n    - --node-labels c=3,a=9\n"
-                    "    - --register-with-taints=x=y:NoSchedule\n    - --kube-reserved=cpu=300m\n    - --node-ip=10.0.0.9\n"
+                    "    flags:\n    - --node-labels=\"b=2,a=1\"\n    - --max-pods=7 --v=4\n    - "
+                    "--node-labels c=3,a=9\n"
+                    "    - --register-with-taints=x=y:NoSchedule\n    - --kube-reserved=cpu=300m\n "
+                    "   - --node-ip=10.0.0.9\n"
                     "    - --hostname-override=other.example\n    - --cloud-provider=\n");
     const struct nc_plan *p = &x->plan;
 
@@ -289,7 +307,8 @@ static void test_flags(void **state) {
     assert_string_equal(p->node_ip, "10.0.0.9");
     assert_true(has_flag(p, "--node-labels=a=9,b=2,c=3"));
     assert_int_equal(p->n_taints, 1);
-    expect_json(nc_value_get(p->kubelet_base, "registerWithTaints"), "[{'effect':'NoSchedule','key':'x','value':'y'}]");
+    expect_json(nc_value_get(p->kubelet_base, "registerWithTaints"),
+                "[{'effect':'NoSchedule','key':'x','value':'y'}]");
     for (size_t i = 0; i < p->flags.n; i++) {
         assert_false(nc_starts_with(p->flags.v[i], "--cloud-provider"));
         assert_false(nc_starts_with(p->flags.v[i], "--hostname-override"));
@@ -305,7 +324,8 @@ static void test_flags(void **state) {
     assert_non_null(strstr(overrode(p, "kubelet.maxPods"), "; 29 from instance type m5.large"));
     assert_true(nc_starts_with(origin(p, "labels[a]"), "flag --node-labels of "));
     assert_true(nc_starts_with(overrode(p, "labels[a]"), "1 from flag --node-labels"));
-    assert_true(nc_starts_with(origin(p, "taints[x:NoSchedule]"), "flag --register-with-taints of "));
+    assert_true(
+        nc_starts_with(origin(p, "taints[x:NoSchedule]"), "flag --register-with-taints of "));
     assert_true(nc_starts_with(origin(p, "node.name"), "flag --hostname-override"));
     fixture_free(x);
 }
@@ -337,25 +357,29 @@ static void test_our_flags(void **state) {
     fixture_free(x);
 }
 
-static const char karpenter[] = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata:\n  name: default-abcde\n  uid: 1-2-3\n"
-                                "  labels: {karpenter.sh/nodepool: default, node.kubernetes.io/nodetype: foo, k8s.io/x: 'y', type: karpenter, "
-                                "karpenter.sh/registered: 'true'}\n"
-                                "spec:\n  nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
-                                "  taints: [{key: a, value: '1', effect: NoSchedule}, {key: b, effect: NoExecute}]\n"
-                                "  startupTaints: [{key: s, effect: NoSchedule}, {key: a, value: '2', effect: NoExecute}]\n"
-                                "  requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]\n";
+static const char karpenter[] =
+    "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata:\n  name: default-abcde\n  uid: 1-2-3\n"
+    "  labels: {karpenter.sh/nodepool: default, node.kubernetes.io/nodetype: foo, k8s.io/x: 'y', "
+    "type: karpenter, "
+    "karpenter.sh/registered: 'true'}\n"
+    "spec:\n  nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
+    "  taints: [{key: a, value: '1', effect: NoSchedule}, {key: b, effect: NoExecute}]\n"
+    "  startupTaints: [{key: s, effect: NoSchedule}, {key: a, value: '2', effect: NoExecute}]\n"
+    "  requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]\n";
 
 static void test_claim(void **state) {
     struct fixture *x = fixture_new();
     nc_auto_free char *text =
-        node_config("    config:\n      registerWithTaints: [{key: karpenter.sh/unregistered, effect: NoExecute}, {key: a, value: '9', effect: NoSchedule}]\n");
+        node_config("    config:\n      registerWithTaints: [{key: karpenter.sh/unregistered, "
+                    "effect: NoExecute}, {key: a, value: '9', effect: NoSchedule}]\n");
     static const char *const keys[] = {"a", "b", "s", "a", "karpenter.sh/unregistered"};
     const struct nc_plan *p = &x->plan;
 
     (void)state;
     fixture_document(x, karpenter);
     fixture_document(x, text);
-    fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  node:\n    labels: {type: ours, z: '1'}\n");
+    fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  node:\n   "
+                        " labels: {type: ours, z: '1'}\n");
     fixture_plan(x);
     assert_true(p->belongs_to_claim);
     assert_int_equal(p->n_taints, 5);
@@ -370,8 +394,9 @@ static void test_claim(void **state) {
     assert_string_equal(p->held_back[0].key, "k8s.io/x");
     assert_string_equal(p->held_back[1].key, "karpenter.sh/registered");
     assert_true(warns(p, "label k8s.io/x=y from "));
-    assert_true(has_flag(p, "--node-labels=karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=default,"
-                            "node.kubernetes.io/nodetype=foo,type=ours,z=1"));
+    assert_true(has_flag(
+        p, "--node-labels=karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=default,"
+           "node.kubernetes.io/nodetype=foo,type=ours,z=1"));
     assert_non_null(strstr(overrode(p, "labels[type]"), "karpenter from "));
     fixture_free(x);
 }
@@ -386,7 +411,9 @@ static void test_belongs(void **state) {
         {"    flags: ['--node-labels=karpenter.sh/provisioner-name=x']\n", true},
         {"    flags: ['--register-with-taints=karpenter.sh/unregistered:NoExecute']\n", true},
         {"    flags: ['--node-labels=eks.amazonaws.com/nodegroup=x']\n", false},
-        {"    flags: ['--node-labels=type=x', '--register-with-taints=karpenter.sh/disrupted:NoSchedule']\n", false},
+        {"    flags: ['--node-labels=type=x', "
+         "'--register-with-taints=karpenter.sh/disrupted:NoSchedule']\n",
+         false},
     };
 
     (void)state;
@@ -407,218 +434,28 @@ static void test_belongs(void **state) {
     }
 }
 
-static struct nc_value *yaml(const char *text) {
-    struct nc_value **values = NULL, *v;
-    struct nc_err err = NC_ERR_INIT;
-    size_t n = 0;
-
-    if (nc_yaml_parse(text, strlen(text), 0, &values, &n, &err) < 0 || n != 1)
-        fail_msg("%s: %s", text, err.msg);
-    v = nc_value_copy(values[0]);
-    nc_values_free(values, n);
-    return v;
-}
-
-/* Each of these would make kubelet exit; each names its field. */
-static void test_rules(void **state) {
-    static const struct {
-        const char *config, *message; /* NULL: accepted */
-    } rows[] = {
-        {"{maxPods: -1}", "maxPods"},
-        {"{podsPerCore: -1}", "podsPerCore"},
-        {"{imageGCHighThresholdPercent: 101}", "imageGCHighThresholdPercent"},
-        {"{imageGCHighThresholdPercent: 80}", "imageGCLowThresholdPercent: 80 must be below"},
-        {"{imageGCLowThresholdPercent: 85}", "imageGCLowThresholdPercent: 85 must be below"},
-        {"{imageGCHighThresholdPercent: 50, imageGCLowThresholdPercent: 40}", NULL},
-        {"{evictionSoft: {memory.available: 500Mi}}", "evictionSoft.memory.available: has no grace period"},
-        {"{evictionSoftGracePeriod: {memory.available: 1m}}", "has no threshold in evictionSoft"},
-        {"{evictionSoft: {memory.available: 500Mi}, evictionSoftGracePeriod: {memory.available: 1m}}", NULL},
-        {"{evictionSoft: {memory.available: 500Mi}, evictionSoftGracePeriod: {memory.available: soon}}", "a duration is needed"},
-        {"{evictionHard: {memory.availible: 5%}}", "evictionHard.memory.availible"},
-        {"{evictionHard: {memory.available: 101%}}", "evictionHard.memory.available"},
-        {"{evictionHard: {memory.available: abc}}", "evictionHard.memory.available"},
-        {"{evictionHard: {memory.available: '0'}}", "must be positive"},
-        {"{evictionHard: {memory.available: 0%}}", NULL},
-        {"{evictionHard: {memory.available: 100%}}", NULL},
-        {"{evictionHard: {pid.available: 10%, imagefs.available: 15%, imagefs.inodesFree: 5%}}", NULL},
-        {"{evictionMinimumReclaim: {memory.available: 0%}}", "evictionMinimumReclaim"},
-        {"{evictionMinimumReclaim: {memory.available: '0'}}", NULL},
-        {"{evictionMaxPodGracePeriod: -1}", "evictionMaxPodGracePeriod"},
-        {"{kubeReserved: {gpu: '1'}}", "kubeReserved"},
-        {"{kubeReserved: {cpu: '-1'}}", "kubeReserved"},
-        {"{kubeReserved: {cpu: 1}}", NULL},
-        {"{systemReserved: {memory: 100Gi}}", "more is kept back"},
-        {"{reservedSystemCPUs: '0'}", NULL},
-        {"{reservedSystemCPUs: '0', kubeReservedCgroup: /x}", "reservedSystemCPUs: cannot be set beside"},
-        {"{reservedSystemCPUs: 'a'}", "reservedSystemCPUs"},
-        {"{shutdownGracePeriod: 10s}", NULL}, /* the default for critical pods gives way */
-        {"{shutdownGracePeriod: 0s}", NULL},
-        {"{shutdownGracePeriodCriticalPods: 5m}", NULL},
-        {"{shutdownGracePeriod: 10s, shutdownGracePeriodCriticalPods: 20s}", "must not be above"},
-        {"{shutdownGracePeriod: 500ms}", "at least 1s"},
-        {"{shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 60}]}", NULL},
-        {"{shutdownGracePeriod: 10s, shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 60}]}",
-         "cannot be set beside shutdownGracePeriod"},
-        {"{featureGates: {RotateKubeletServerCertificate: false}}", "serverTLSBootstrap needs it"},
-        {"{serializeImagePulls: true, maxParallelImagePulls: 3}", "maxParallelImagePulls"},
-        {"{maxParallelImagePulls: 3}", NULL},
-        {"{enforceNodeAllocatable: [pods, kube-reserved]}", NULL},
-        {"{enforceNodeAllocatable: [pods, kube-reserved], kubeReservedCgroup: ''}", "needs kubeReservedCgroup"},
-        {"{enforceNodeAllocatable: [system-reserved], systemReservedCgroup: ''}", "needs systemReservedCgroup"},
-        {"{enforceNodeAllocatable: [none, pods]}", "stands alone"},
-        {"{enforceNodeAllocatable: [everything]}", "enforceNodeAllocatable"},
-        {"{clusterDNS: [nowhere]}", "clusterDNS"},
-        {"{registerWithTaints: [{key: a, effect: Never}]}", "registerWithTaints"},
-        {"{apiVersion: kubelet.config.k8s.io/v1, kind: KubeletConfiguration}", "apiVersion"},
-        {"{kind: Kubelet}", "kind"},
-        {"{someFutureField: {a: [1, 2]}}", NULL},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct fixture *x = fixture_new();
-        nc_auto_free char *kubelet = nc_asprintf("    config: %s\n", rows[i].config);
-        nc_auto_free char *text = node_config(kubelet);
-        fixture_document(x, text);
-        if (rows[i].message) /* the documents' schema may be the first to say it */
-            fixture_refused(x, NC_ERR_CONFIG, "");
-        else
-            fixture_plan(x);
-        fixture_free(x);
-
-        x = fixture_new();
-        x->has_config = true;
-        x->config.kubelet = yaml(rows[i].config);
-        if (rows[i].message)
-            fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
-        else
-            fixture_plan(x);
-        fixture_free(x);
-    }
-}
-
-/* The same through flags, which no document schema sees. */
-static void test_flag_rules(void **state) {
-    static const struct {
-        const char *flag, *message;
-    } rows[] = {
-        {"--eviction-soft=memory.available<1Gi", "has no grace period"},
-        {"--image-gc-low-threshold=90", "must be below"},
-        {"--node-labels=a=b c", "is no flag"},
-        {"--node-labels=a=-", "--node-labels"},
-        {"--register-with-taints=a", "--register-with-taints"},
-        {"--hostname-override=A_B", "is no node name"},
-        {"--max-pods=many", "--max-pods=many"},
-        {"--serialize-image-pulls=2", "cannot read"},
-        {"--reserved-cpus=0 --kube-reserved-cgroup=/x", "cannot be set beside"},
-        {"--kube-reserved=cpu=1,disk=2", "kubeReserved.disk"},
-        {"--eviction-hard=memory.availble<1Gi", "did you mean memory.available?"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct fixture *x = fixture_new();
-        nc_auto_free char *kubelet = nc_asprintf("    flags: ['%s']\n", rows[i].flag);
-        nc_auto_free char *text = node_config(kubelet);
-        fixture_document(x, text);
-        fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
-        fixture_free(x);
-    }
-}
-
-static void test_shutdown(void **state) {
-    static const struct {
-        unsigned minor;
-        const char *agent, *kubelet;
-        const char *whole, *critical; /* effective, NULL = absent */
-        uint64_t there, delay;
-    } rows[] = {
-        {33, "", "", NULL, NULL, 0, 0},
-        {34, "", "", "2m30s", "30s", 0, 150000000},
-        {34, "", "", "2m30s", "30s", 150000000, 0},
-        {34, "", "", "2m30s", "30s", 149999999, 150000000},
-        {34, "", "", "2m30s", "30s", 600000000, 0},
-        {28, "{gracePeriod: 1m, gracePeriodCriticalPods: 10s}", "", "1m0s", "10s", 0, 60000000},
-        {34, "{gracePeriod: 4s, gracePeriodCriticalPods: 2s}", "", "4s", "2s", 0, 0},
-        {34, "{gracePeriod: 1m, gracePeriodCriticalPods: 10s}", "    config: {shutdownGracePeriod: 90s}\n", "90s", "10s", 0, 90000000},
-        {34, "", "    config: {shutdownGracePeriod: 10s}\n", "10s", "10s", 0, 10000000},
-        {34, "", "    config: {shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 60}, {priority: 9, shutdownGracePeriodSeconds: 30}]}\n",
-         NULL, NULL, 0, 90000000},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct fixture *x = fixture_new();
-        nc_auto_free char *text = node_config(rows[i].kubelet);
-        nc_auto_free char *version = nc_asprintf("v1.%u.0", rows[i].minor);
-        const struct nc_value *k;
-        fixture_set(&x->facts.kubelet_version, version);
-        x->facts.logind_inhibit_delay_usec = rows[i].there;
-        fixture_document(x, text);
-        if (*rows[i].agent) {
-            nc_auto_free char *agent = nc_asprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {shutdown: %s}\n", rows[i].agent);
-            fixture_document(x, agent);
-        }
-        fixture_plan(x);
-        k = x->plan.kubelet_effective;
-        if (!nc_streq(nc_value_get_string(k, "shutdownGracePeriod"), rows[i].whole) ||
-            !nc_streq(nc_value_get_string(k, "shutdownGracePeriodCriticalPods"), rows[i].critical) ||
-            x->plan.logind_delay_usec != rows[i].delay)
-            fail_msg("row %zu: %s %s %llu", i, nc_value_get_string(k, "shutdownGracePeriod"),
-                     nc_value_get_string(k, "shutdownGracePeriodCriticalPods"), (unsigned long long)x->plan.logind_delay_usec);
-        fixture_free(x);
-    }
-}
-
-static void test_reservation(void **state) {
-    static const struct {
-        const char *agent, *kubelet;
-        int64_t cpu, memory_mi;
-    } rows[] = {
-        {"{policy: karpenter}", "    config: {maxPods: 110}\n", 70, 574},
-        {"{policy: actual}", "    config: {maxPods: 110}\n", 70, 1465},
-        {"{policy: actual}", "    flags: ['--max-pods=10']\n", 70, 365},
-        {"{policy: actual}", "", 70, 574},
-        {"{policy: gke}", "", 70, 1844},
-        {"{policy: aks}", "    config: {maxPods: 30}\n", 100, 650},
-        {"{policy: explicit, kubeReserved: {cpu: 50m, memory: 1Gi}}", "", 50, 1024},
-        {"{policy: explicit}", "", -1, -1},
-        {"{kubeReserved: {cpu: 50m}}", "", 50, 574},
-        {"{kubeReserved: {cpu: 50m}}", "    config: {kubeReserved: {memory: 700Mi}}\n", 50, 700},
-        {"{policy: actual, kubeReserved: {memory: 9Mi}}", "    config: {maxPods: 110, kubeReserved: {cpu: 1}}\n", 1000, 9},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct fixture *x = fixture_new();
-        nc_auto_free char *text = node_config(rows[i].kubelet);
-        nc_auto_free char *agent = nc_asprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {reservation: %s}\n", rows[i].agent);
-        int64_t memory;
-        fixture_document(x, text);
-        fixture_document(x, agent);
-        fixture_plan(x);
-        memory = x->plan.kube_reserved.memory_bytes;
-        if (x->plan.kube_reserved.cpu_millicores != rows[i].cpu || memory != (rows[i].memory_mi < 0 ? -1 : rows[i].memory_mi * MI))
-            fail_msg("row %zu: %lld %lld", i, (long long)x->plan.kube_reserved.cpu_millicores, (long long)memory);
-        fixture_free(x);
-    }
-}
-
 static void test_names(void **state) {
     static const struct {
         const char *agent, *local_hostname, *private_dns, *region, *want; /* NULL: refused */
         bool warns;
     } rows[] = {
-        {"{}", "ip-10-0-0-1.us-west-2.compute.internal", NULL, "us-west-2", "ip-10-0-0-1.us-west-2.compute.internal", false},
+        {"{}", "ip-10-0-0-1.us-west-2.compute.internal", NULL, "us-west-2",
+         "ip-10-0-0-1.us-west-2.compute.internal", false},
         {"{}", "ip-10-0-0-1.ec2.internal", NULL, "us-east-1", "ip-10-0-0-1.ec2.internal", false},
-        {"{}", "ip-10-0-0-1.corp.example", "ip-10-0-0-1.us-west-2.compute.internal", "us-west-2", "ip-10-0-0-1.us-west-2.compute.internal", false},
-        {"{}", "ip-10-0-0-1.corp.example", NULL, "us-west-2", "ip-10-0-0-1.us-west-2.compute.internal", true},
-        {"{}", "i-0123456789abcdef0.corp.example", NULL, "us-west-2", "i-0123456789abcdef0.us-west-2.compute.internal", true},
+        {"{}", "ip-10-0-0-1.corp.example", "ip-10-0-0-1.us-west-2.compute.internal", "us-west-2",
+         "ip-10-0-0-1.us-west-2.compute.internal", false},
+        {"{}", "ip-10-0-0-1.corp.example", NULL, "us-west-2",
+         "ip-10-0-0-1.us-west-2.compute.internal", true},
+        {"{}", "i-0123456789abcdef0.corp.example", NULL, "us-west-2",
+         "i-0123456789abcdef0.us-west-2.compute.internal", true},
         {"{}", NULL, NULL, "us-west-2", "ip-10-0-0-1.us-west-2.compute.internal", true},
-        {"{name: private-dns}", "IP-10-0-0-1.us-west-2.compute.internal", NULL, "us-west-2", "ip-10-0-0-1.us-west-2.compute.internal", false},
+        {"{name: private-dns}", "IP-10-0-0-1.us-west-2.compute.internal", NULL, "us-west-2",
+         "ip-10-0-0-1.us-west-2.compute.internal", false},
         {"{name: instance-id}", NULL, NULL, NULL, "i-0123456789abcdef0", false},
-        {"{name: resource-name}", NULL, NULL, "us-west-2", "i-0123456789abcdef0.us-west-2.compute.internal", false},
-        {"{name: resource-name}", NULL, NULL, "us-east-1", "i-0123456789abcdef0.ec2.internal", false},
+        {"{name: resource-name}", NULL, NULL, "us-west-2",
+         "i-0123456789abcdef0.us-west-2.compute.internal", false},
+        {"{name: resource-name}", NULL, NULL, "us-east-1", "i-0123456789abcdef0.ec2.internal",
+         false},
         {"{name: resource-name}", NULL, NULL, NULL, NULL, false},
         {"{name: hostname}", NULL, NULL, NULL, "host.example", false},
         {"{nameOverride: mine}", NULL, NULL, NULL, "mine", false},
@@ -630,7 +467,9 @@ static void test_names(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct fixture *x = fixture_new();
         nc_auto_free char *text = node_config("");
-        nc_auto_free char *agent = nc_asprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {node: %s}\n", rows[i].agent);
+        nc_auto_free char *agent =
+            nc_asprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {node: %s}\n",
+                        rows[i].agent);
         fixture_set(&x->facts.local_hostname, rows[i].local_hostname);
         fixture_set(&x->facts.private_dns_name, rows[i].private_dns);
         fixture_set(&x->facts.region, rows[i].region);
@@ -649,7 +488,8 @@ static void test_names(void **state) {
 }
 
 static void test_needs(void **state) {
-    struct nc_facts f = {.local_hostname = (char *)"ip-10-0-0-1.us-west-2.compute.internal", .region = (char *)"us-west-2",
+    struct nc_facts f = {.local_hostname = (char *)"ip-10-0-0-1.us-west-2.compute.internal",
+                         .region = (char *)"us-west-2",
                          .instance_type = (char *)"m5.large"};
     struct nc_config c = {.naming = NC_NAMING_PRIVATE_DNS, .ec2 = NC_EC2_AUTO};
     static const char row[] = "x9.big\t2\t4096\tamd64\t3\t10\t-\tnitro\n";
@@ -706,7 +546,8 @@ static void test_unknown_type(void **state) {
     assert_int_equal(x->plan.max_pods, 110);
     assert_true(warns(&x->plan, "the row of x9.big cannot be read"));
     x->types = NULL;
-    x->facts.described_type = (struct nc_instance_type){.name = "x9.big", .vcpus = 2, .memory_mib = 4096, .enis = 3, .ipv4_per_eni = 10};
+    x->facts.described_type = (struct nc_instance_type){
+        .name = "x9.big", .vcpus = 2, .memory_mib = 4096, .enis = 3, .ipv4_per_eni = 10};
     fixture_plan(x);
     assert_int_equal(x->plan.max_pods, 29);
     assert_int_equal(x->plan.kube_reserved.memory_bytes, 574 * MI);
@@ -718,8 +559,11 @@ static void test_network(void **state) {
 
     (void)state;
     fixture_set(&x->facts.ipv6, "2001:db8::5");
-    fixture_document(x, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: c, apiServerEndpoint: 'https://x', "
-                        "certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=, cidr: 'fd30:1c53:5f8a::/108'}\n");
+    fixture_document(x, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: "
+                        "{name: c, apiServerEndpoint: 'https://x', "
+                        "certificateAuthority: "
+                        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS"
+                        "0tLQo=, cidr: 'fd30:1c53:5f8a::/108'}\n");
     fixture_plan(x);
     assert_string_equal(x->plan.node_ip, "2001:db8::5");
     assert_string_equal(x->plan.cluster_dns.v[0], "fd30:1c53:5f8a::a");
@@ -730,8 +574,11 @@ static void test_network(void **state) {
     fixture_free(x);
 
     x = fixture_new();
-    fixture_document(x, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: {name: c, apiServerEndpoint: 'https://x', "
-                        "certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=, cidr: 10.0.0.0/30}\n");
+    fixture_document(x, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  cluster: "
+                        "{name: c, apiServerEndpoint: 'https://x', "
+                        "certificateAuthority: "
+                        "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS"
+                        "0tLQo=, cidr: 10.0.0.0/30}\n");
     fixture_refused(x, NC_ERR_CONFIG, "too small");
     fixture_free(x);
 }
@@ -740,15 +587,19 @@ static void test_network(void **state) {
 static void test_other_clusters(void **state) {
     struct fixture *x = fixture_new();
     static const char head[] = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
-                               "  cluster: {apiServerEndpoint: 'https://x', certificateAuthority: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=, cidr: 10.96.0.0/12, auth: ";
+                               "  cluster: {apiServerEndpoint: 'https://x', certificateAuthority: "
+                               "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCkFBQUEKLS0tLS1FTkQgQ0VSVElGSUN"
+                               "BVEUtLS0tLQo=, cidr: 10.96.0.0/12, auth: ";
 
     (void)state;
     {
-        nc_auto_free char *text = nc_asprintf("%s{mode: bootstrap-token, bootstrapToken: abcdef.0123456789abcdef}}\n", head);
+        nc_auto_free char *text = nc_asprintf(
+            "%s{mode: bootstrap-token, bootstrapToken: abcdef.0123456789abcdef}}\n", head);
         fixture_document(x, text);
     }
     fixture_plan(x);
-    assert_true(has_flag(&x->plan, "--bootstrap-kubeconfig=/etc/kubernetes/kubelet/bootstrap-kubeconfig"));
+    assert_true(
+        has_flag(&x->plan, "--bootstrap-kubeconfig=/etc/kubernetes/kubelet/bootstrap-kubeconfig"));
     assert_true(has_flag(&x->plan, "--cloud-provider=external"));
     assert_true(nc_value_get(x->plan.kubelet_base, "rotateCertificates")->boolean);
     assert_string_equal(x->plan.provider_id, "aws:///us-west-2a/i-0123456789abcdef0");
@@ -769,17 +620,20 @@ static void test_other_clusters(void **state) {
     fixture_free(x);
 }
 
-/* What a NodeConfig of a v1alpha5 era says and what a document may say that kubelet's JSON cannot. */
+/* What a NodeConfig of a v1alpha5 era says and what a document may say that kubelet's JSON cannot.
+ */
 static void test_user_map(void **state) {
     struct fixture *x = fixture_new();
 
     (void)state;
     x->has_config = true;
-    x->config.kubelet = fixture_json("{'containerRuntime': 'containerd', 'kubeReserved': {'cpu': 1}, 'evictionHard': {'memory.available': 104857600}}");
+    x->config.kubelet = fixture_json("{'containerRuntime': 'containerd', 'kubeReserved': {'cpu': "
+                                     "1}, 'evictionHard': {'memory.available': 104857600}}");
     fixture_plan(x);
     assert_true(warns(&x->plan, "containerRuntime is ignored"));
-    expect_json(x->plan.kubelet_dropin, "{'kind':'KubeletConfiguration','apiVersion':'kubelet.config.k8s.io/v1beta1',"
-                                        "'kubeReserved':{'cpu':'1'},'evictionHard':{'memory.available':'104857600'}}");
+    expect_json(x->plan.kubelet_dropin,
+                "{'kind':'KubeletConfiguration','apiVersion':'kubelet.config.k8s.io/v1beta1',"
+                "'kubeReserved':{'cpu':'1'},'evictionHard':{'memory.available':'104857600'}}");
     assert_int_equal(x->plan.kube_reserved.cpu_millicores, 1000);
     assert_int_equal(x->plan.kube_reserved.memory_bytes, 574 * MI);
     assert_true(warns(&x->plan, "clusterDNS"));
@@ -800,12 +654,56 @@ static void test_user_map(void **state) {
 
     x = fixture_new(); /* null takes away, as kubelet's merge patch does */
     x->has_config = true;
-    x->config.kubelet = fixture_json("{'evictionHard': {'nodefs.inodesFree': null}, 'protectKernelDefaults': null, 'registerWithTaints': []}");
+    x->config.kubelet = fixture_json("{'evictionHard': {'nodefs.inodesFree': null}, "
+                                     "'protectKernelDefaults': null, 'registerWithTaints': []}");
     fixture_plan(x);
     assert_null(nc_value_get(x->plan.kubelet_effective, "protectKernelDefaults"));
-    expect_json(nc_value_get(x->plan.kubelet_effective, "evictionHard"), "{'memory.available':'100Mi','nodefs.available':'10%'}");
+    expect_json(nc_value_get(x->plan.kubelet_effective, "evictionHard"),
+                "{'memory.available':'100Mi','nodefs.available':'10%'}");
     expect_json(nc_value_get(x->plan.kubelet_dropin, "registerWithTaints"), "[]");
     assert_string_equal(origin(&x->plan, "kubelet.protectKernelDefaults"), "(none)");
+    fixture_free(x);
+}
+
+/* Every place that had a say is named, newest first. */
+static void test_history(void **state) {
+    struct fixture *x = fixture_new();
+    nc_auto_free char *text = node_config("    config: {maxPods: 20}\n");
+    const char *history;
+
+    (void)state;
+    fixture_document(x, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: "
+                        "default}\nspec:\n  kubelet: {maxPods: 10}\n");
+    fixture_document(x, text);
+    fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {kubelet: "
+                        "{config: {maxPods: 30}}}\n");
+    fixture_plan(x);
+    history = overrode(&x->plan, "kubelet.maxPods");
+    assert_string_equal(value_of(&x->plan, "kubelet.maxPods"), "30");
+    assert_true(nc_starts_with(origin(&x->plan, "kubelet.maxPods"), "document 3 line 3"));
+    assert_true(nc_starts_with(history, "20 from document 2 line "));
+    assert_non_null(strstr(history, "; 10 from document 1 line 5"));
+    assert_non_null(strstr(history, "; 29 from instance type m5.large"));
+    fixture_free(x);
+}
+
+/* A recorded host under another type's name: what nobody asked for is a warning, what somebody
+ * asked for an error. */
+static void test_small_host(void **state) {
+    struct fixture *x = fixture_new();
+    nc_auto_free char *text = node_config("");
+
+    (void)state;
+    fixture_type(x, "m5.24xlarge", 2);
+    x->facts.mem_total_bytes = 4 * GI;
+    fixture_document(x, text);
+    fixture_plan(x);
+    assert_int_equal(x->plan.allocatable.memory_bytes, 0);
+    assert_int_equal(x->plan.allocatable.cpu_millicores, 1930);
+    assert_true(warns(&x->plan, "is this host really a m5.24xlarge?"));
+    fixture_document(x, "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: "
+                        "{reservation: {policy: actual}}\n");
+    fixture_refused(x, NC_ERR_CONFIG, "memory: ");
     fixture_free(x);
 }
 
@@ -843,13 +741,16 @@ static void test_missing_facts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),     cmocka_unit_test(test_version_refused),
-        cmocka_unit_test(test_m5_large),        cmocka_unit_test(test_auto_mode),    cmocka_unit_test(test_kubelet_block),
-        cmocka_unit_test(test_flags),           cmocka_unit_test(test_our_flags),    cmocka_unit_test(test_claim),
-        cmocka_unit_test(test_belongs),         cmocka_unit_test(test_rules),        cmocka_unit_test(test_flag_rules),
-        cmocka_unit_test(test_shutdown),        cmocka_unit_test(test_reservation),  cmocka_unit_test(test_names),
-        cmocka_unit_test(test_needs),           cmocka_unit_test(test_unknown_type), cmocka_unit_test(test_network),
-        cmocka_unit_test(test_other_clusters),  cmocka_unit_test(test_user_map),     cmocka_unit_test(test_missing_facts),
+        cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_version_refused), cmocka_unit_test(test_m5_large),
+        cmocka_unit_test(test_auto_mode),       cmocka_unit_test(test_kubelet_block),
+        cmocka_unit_test(test_flags),           cmocka_unit_test(test_our_flags),
+        cmocka_unit_test(test_claim),           cmocka_unit_test(test_belongs),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_network),
+        cmocka_unit_test(test_other_clusters),  cmocka_unit_test(test_user_map),
+        cmocka_unit_test(test_missing_facts),   cmocka_unit_test(test_small_host),
+        cmocka_unit_test(test_history),
     };
 
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /*
- * Quantities: parsing against apimachinery's rules, rounding, overflow, the canonical text, and format∘parse as a property.
+ * Quantities: parsing against apimachinery's rules, rounding, overflow, the canonical text, and
+ * format∘parse as a property.
  */
 #include "base-test.h"
 
@@ -17,7 +18,8 @@ struct row {
     int64_t milli, value; /* BAD: -EINVAL, RANGE: -ERANGE */
 };
 
-/* Values as k8s.io/apimachinery/pkg/api/resource gives them (MilliValue, Value); where it caps or wraps we say -ERANGE. */
+/* Values as k8s.io/apimachinery/pkg/api/resource gives them (MilliValue, Value); where it caps or
+ * wraps we say -ERANGE. */
 static const struct row rows[] = {
     {"0", 0, 0},
     {"1", 1000, 1},
@@ -113,7 +115,8 @@ static void check(const char *text, const char *what, int64_t expected, int r, i
     int want = expected == BAD ? -EINVAL : expected == RANGE ? -ERANGE : 0;
 
     if (r != want || (want == 0 && got != expected))
-        fail_msg("%s of \"%s\": %d %" PRId64 " instead of %d %" PRId64, what, text, r, got, want, expected);
+        fail_msg("%s of \"%s\": %d %" PRId64 " instead of %d %" PRId64, what, text, r, got, want,
+                 expected);
 }
 
 static void test_parse(void **state) {
@@ -146,7 +149,8 @@ static void test_too_long(void **state) {
 static void test_of_values(void **state) {
     nc_auto_value struct nc_value *i = nc_value_new_int(3), *s = nc_value_new_string("1500m");
     nc_auto_value struct nc_value *b = nc_value_new_bool(true), *m = nc_value_new(NC_VALUE_MAP);
-    nc_auto_value struct nc_value *null = nc_value_new(NC_VALUE_NULL), *f = nc_value_new(NC_VALUE_FLOAT);
+    nc_auto_value struct nc_value *null = nc_value_new(NC_VALUE_NULL),
+                                  *f = nc_value_new(NC_VALUE_FLOAT);
     nc_auto_value struct nc_value *large = nc_value_new_string("9E");
     int64_t milli = 0, value = 0;
 
@@ -203,7 +207,8 @@ static void test_format(void **state) {
     }
 }
 
-/* format∘parse is the identity on numbers, parse∘format∘parse on texts; rounding is upwards and by less than one. */
+/* format∘parse is the identity on numbers, parse∘format∘parse on texts; rounding is upwards and by
+ * less than one. */
 static void test_properties(void **state) {
     const char *text = getenv("NC_SEED");
     uint64_t seed = text ? strtoull(text, NULL, 10) : 20260101, rng = seed;
@@ -234,8 +239,9 @@ static void test_properties(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),     cmocka_unit_test(test_too_long), cmocka_unit_test(test_of_values),
-        cmocka_unit_test(test_format),    cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_parse),      cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_of_values),  cmocka_unit_test(test_format),
+        cmocka_unit_test(test_properties),
     };
 
     return cmocka_run_group_tests_name("quantity", tests, NULL, NULL);

@@ -147,13 +147,15 @@ static void test_message(void **state) {
     r = requirement("node.kubernetes.io/instance-type", "In", &values);
     nc_requirements_check(&claim, &x->facts, &x->plan, &mismatches);
     assert_int_equal(mismatches.n, 1);
-    assert_string_equal(mismatches.v[0], "requirement node.kubernetes.io/instance-type In [c0.large, c1.large, c2.large, c3.large, c4.large, "
-                                         "c5.large, c6.large, c7.large, c8.large, c9.large, …] is not met: this instance has m5.large");
+    assert_string_equal(mismatches.v[0], "requirement node.kubernetes.io/instance-type In "
+                                         "[c0.large, c1.large, c2.large, c3.large, c4.large, "
+                                         "c5.large, c6.large, c7.large, c8.large, c9.large, …] is "
+                                         "not met: this instance has m5.large");
     fixture_free(x);
 }
 
-static void expect_sentences(const struct nc_plan *p, const char *capacity, const char *allocatable, const char *claim,
-                             const char *const *parts) {
+static void expect_sentences(const struct nc_plan *p, const char *capacity, const char *allocatable,
+                             const char *claim, const char *const *parts) {
     nc_cleanup(nc_strv_done) struct nc_strv s = NC_STRV_INIT;
     nc_auto_value struct nc_value *c = fixture_json(capacity), *a = fixture_json(allocatable);
     nc_auto_value struct nc_value *promised = claim ? fixture_json(claim) : NULL;
@@ -163,7 +165,8 @@ static void expect_sentences(const struct nc_plan *p, const char *capacity, cons
     nc_allocatable_explain(p, c, a, claim ? &k : NULL, &s);
     for (; parts[n]; n++)
         if (n >= s.n || !strstr(s.v[n], parts[n]))
-            fail_msg("sentence %zu: \"%s\" instead of \"%s\"", n, n < s.n ? s.v[n] : "(none)", parts[n]);
+            fail_msg("sentence %zu: \"%s\" instead of \"%s\"", n, n < s.n ? s.v[n] : "(none)",
+                     parts[n]);
     if (s.n != n)
         fail_msg("one too many: %s", s.v[n]);
 }
@@ -176,35 +179,54 @@ static void test_explain(void **state) {
     x->has_config = true;
     x->facts.mem_total_bytes = 7900 * MI;
     fixture_plan(x);
-    expect_sentences(p, "{'cpu':'2','memory':'7900Mi','pods':'29'}", "{'cpu':'1930m','memory':'7226Mi','pods':'29'}", NULL, (const char *const[]){NULL});
-    expect_sentences(p, "{'cpu':'2','memory':'7900Mi','pods':'29'}", "{'cpu':'1900m','memory':'7226Mi','pods':'29'}", NULL,
-                     (const char *const[]){"cpu: kubelet reports 1900m, predicted was 1930m: kubelet keeps back something else", NULL});
-    expect_sentences(p, "{'cpu':'1','memory':'7000Mi','pods':'29'}", "{'cpu':'930m','memory':'6326Mi','pods':'29'}", NULL,
-                     (const char *const[]){"cpu: kubelet reports 930m, predicted was 1930m: its capacity is 1, the facts said 2",
-                                           "its capacity is 7000Mi, the facts said 7900Mi", NULL});
-    expect_sentences(p, "{'memory':'7900Mi','hugepages-2Mi':'1Gi','hugepages-1Gi':'0'}", "{'memory':'6202Mi'}", NULL,
+    expect_sentences(p, "{'cpu':'2','memory':'7900Mi','pods':'29'}",
+                     "{'cpu':'1930m','memory':'7226Mi','pods':'29'}", NULL,
+                     (const char *const[]){NULL});
+    expect_sentences(
+        p, "{'cpu':'2','memory':'7900Mi','pods':'29'}",
+        "{'cpu':'1900m','memory':'7226Mi','pods':'29'}", NULL,
+        (const char *const[]){
+            "cpu: kubelet reports 1900m, predicted was 1930m: kubelet keeps back something else",
+            NULL});
+    expect_sentences(
+        p, "{'cpu':'1','memory':'7000Mi','pods':'29'}",
+        "{'cpu':'930m','memory':'6326Mi','pods':'29'}", NULL,
+        (const char *const[]){
+            "cpu: kubelet reports 930m, predicted was 1930m: its capacity is 1, the facts said 2",
+            "its capacity is 7000Mi, the facts said 7900Mi", NULL});
+    expect_sentences(p, "{'memory':'7900Mi','hugepages-2Mi':'1Gi','hugepages-1Gi':'0'}",
+                     "{'memory':'6202Mi'}", NULL,
                      (const char *const[]){"huge pages take the difference", NULL});
-    expect_sentences(p, "{}", "{}", "{'cpu':'1930m','memory':'6903Mi','ephemeral-storage':'17Gi','pods':'110','vpc.amazonaws.com/pod-eni':'9'}",
-                     (const char *const[]){"memory: the node offers 7226Mi, the NodeClaim says 6903Mi: Karpenter takes 7.5% off",
-                                           "ephemeral-storage: the node offers 18253610976, the NodeClaim says 17Gi",
-                                           "pods: the node offers 29, the NodeClaim says 110: maxPods here is 29", NULL});
-    expect_sentences(p, "null", "null", "{'memory':'9000Mi'}", (const char *const[]){"the host has less memory", NULL});
+    expect_sentences(
+        p, "{}", "{}",
+        "{'cpu':'1930m','memory':'6903Mi','ephemeral-storage':'17Gi','pods':'110','vpc.amazonaws."
+        "com/pod-eni':'9'}",
+        (const char *const[]){
+            "memory: the node offers 7226Mi, the NodeClaim says 6903Mi: Karpenter takes 7.5% off",
+            "ephemeral-storage: the node offers 18253610976, the NodeClaim says 17Gi",
+            "pods: the node offers 29, the NodeClaim says 110: maxPods here is 29", NULL});
+    expect_sentences(p, "null", "null", "{'memory':'9000Mi'}",
+                     (const char *const[]){"the host has less memory", NULL});
     x->config.reservation = NC_RESERVATION_ACTUAL;
     nc_strv_add(&x->config.kubelet_flags, "--max-pods=110");
     fixture_plan(x);
-    expect_sentences(p, "null", "null", "{'memory':'6903Mi', 'pods': '110'}",
-                     (const char *const[]){"kubeReserved here is 1465Mi, Karpenter counts with 574Mi for 29 pods", NULL});
+    expect_sentences(
+        p, "null", "null", "{'memory':'6903Mi', 'pods': '110'}",
+        (const char *const[]){
+            "kubeReserved here is 1465Mi, Karpenter counts with 574Mi for 29 pods", NULL});
     fixture_free(x);
 
     x = fixture_new();
     x->has_config = true;
     x->facts.cpus = 1;
     fixture_plan(x);
-    expect_sentences(&x->plan, "null", "null", "{'cpu':'1930m'}", (const char *const[]){"1 of the type's 2 vCPUs are online", NULL});
+    expect_sentences(&x->plan, "null", "null", "{'cpu':'1930m'}",
+                     (const char *const[]){"1 of the type's 2 vCPUs are online", NULL});
     x->facts.cpus = 2;
     nc_strv_add(&x->config.kubelet_flags, "--system-reserved=cpu=100m");
     fixture_plan(x);
-    expect_sentences(&x->plan, "null", "null", "{'cpu':'1930m'}", (const char *const[]){"kubeReserved or systemReserved differ", NULL});
+    expect_sentences(&x->plan, "null", "null", "{'cpu':'1930m'}",
+                     (const char *const[]){"kubeReserved or systemReserved differ", NULL});
     fixture_free(x);
 }
 

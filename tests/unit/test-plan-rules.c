@@ -1,0 +1,256 @@
+/*
+ * The rules of kubelet's configuration: what is refused and with which words, what gives way, what
+ * is reserved.
+ */
+#include "plan-fixture.h"
+
+#define MI ((int64_t)1 << 20)
+
+static struct nc_value *yaml(const char *text) {
+    struct nc_value **values = NULL, *v;
+    struct nc_err err = NC_ERR_INIT;
+    size_t n = 0;
+
+    if (nc_yaml_parse(text, strlen(text), 0, &values, &n, &err) < 0 || n != 1)
+        fail_msg("%s: %s", text, err.msg);
+    v = nc_value_copy(values[0]);
+    nc_values_free(values, n);
+    return v;
+}
+
+/* Each of these would make kubelet exit; each names its field. */
+static void test_rules(void **state) {
+    static const struct {
+        const char *config, *message; /* NULL: accepted */
+    } rows[] = {
+        {"{maxPods: -1}", "maxPods"},
+        {"{podsPerCore: -1}", "podsPerCore"},
+        {"{imageGCHighThresholdPercent: 101}", "imageGCHighThresholdPercent"},
+        {"{imageGCHighThresholdPercent: 80}", "imageGCLowThresholdPercent: 80 must be below"},
+        {"{imageGCLowThresholdPercent: 85}", "imageGCLowThresholdPercent: 85 must be below"},
+        {"{imageGCHighThresholdPercent: 50, imageGCLowThresholdPercent: 40}", NULL},
+        {"{evictionSoft: {memory.available: 500Mi}}",
+         "evictionSoft.memory.available: has no grace period"},
+        {"{evictionSoftGracePeriod: {memory.available: 1m}}", "has no threshold in evictionSoft"},
+        {"{evictionSoft: {memory.available: 500Mi}, evictionSoftGracePeriod: {memory.available: "
+         "1m}}",
+         NULL},
+        {"{evictionSoft: {memory.available: 500Mi}, evictionSoftGracePeriod: {memory.available: "
+         "soon}}",
+         "a duration is needed"},
+        {"{evictionHard: {memory.availible: 5%}}", "evictionHard.memory.availible"},
+        {"{evictionHard: {memory.available: 101%}}", "evictionHard.memory.available"},
+        {"{evictionHard: {memory.available: abc}}", "evictionHard.memory.available"},
+        {"{evictionHard: {memory.available: '0'}}", "must be positive"},
+        {"{evictionHard: {memory.available: 0%}}", NULL},
+        {"{evictionHard: {memory.available: 100%}}", NULL},
+        {"{evictionHard: {pid.available: 10%, imagefs.available: 15%, imagefs.inodesFree: 5%}}",
+         NULL},
+        {"{evictionMinimumReclaim: {memory.available: 0%}}", "evictionMinimumReclaim"},
+        {"{evictionMinimumReclaim: {memory.available: '0'}}", NULL},
+        {"{evictionMaxPodGracePeriod: -1}", "evictionMaxPodGracePeriod"},
+        {"{kubeReserved: {gpu: '1'}}", "kubeReserved"},
+        {"{kubeReserved: {cpu: '-1'}}", "kubeReserved"},
+        {"{kubeReserved: {cpu: 1}}", NULL},
+        {"{systemReserved: {memory: 100Gi}}", "memory: "},
+        {"{systemReserved: {cpu: '1.99', memory: 100Gi}}", "cpu: 2060 is kept back of the 2000"},
+        {"{reservedSystemCPUs: '0'}", NULL},
+        {"{reservedSystemCPUs: '0', kubeReservedCgroup: /x}",
+         "reservedSystemCPUs: cannot be set beside"},
+        {"{reservedSystemCPUs: 'a'}", "reservedSystemCPUs"},
+        {"{shutdownGracePeriod: 10s}", NULL}, /* the default for critical pods gives way */
+        {"{shutdownGracePeriod: 0s}", NULL},
+        {"{shutdownGracePeriodCriticalPods: 5m}", NULL},
+        {"{shutdownGracePeriod: 10s, shutdownGracePeriodCriticalPods: 20s}", "must not be above"},
+        {"{shutdownGracePeriod: 500ms}", "at least 1s"},
+        {"{shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 60}]}",
+         NULL},
+        {"{shutdownGracePeriod: 10s, shutdownGracePeriodByPodPriority: [{priority: 0, "
+         "shutdownGracePeriodSeconds: 60}]}",
+         "cannot be set beside shutdownGracePeriod"},
+        {"{featureGates: {RotateKubeletServerCertificate: false}}", "serverTLSBootstrap needs it"},
+        {"{serializeImagePulls: true, maxParallelImagePulls: 3}", "maxParallelImagePulls"},
+        {"{maxParallelImagePulls: 3}", NULL},
+        {"{enforceNodeAllocatable: [pods, kube-reserved]}", NULL},
+        {"{enforceNodeAllocatable: [pods, kube-reserved], kubeReservedCgroup: ''}",
+         "needs kubeReservedCgroup"},
+        {"{enforceNodeAllocatable: [system-reserved], systemReservedCgroup: ''}",
+         "needs systemReservedCgroup"},
+        {"{enforceNodeAllocatable: [none, pods]}", "stands alone"},
+        {"{enforceNodeAllocatable: [everything]}", "enforceNodeAllocatable"},
+        {"{clusterDNS: [nowhere]}", "clusterDNS"},
+        {"{registerWithTaints: [{key: a, effect: Never}]}", "registerWithTaints"},
+        {"{apiVersion: kubelet.config.k8s.io/v1, kind: KubeletConfiguration}", "apiVersion"},
+        {"{kind: Kubelet}", "kind"},
+        {"{someFutureField: {a: [1, 2]}}", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *kubelet = nc_asprintf("    config: %s\n", rows[i].config);
+        nc_auto_free char *text = node_config(kubelet);
+        fixture_document(x, text);
+        if (rows[i].message) /* the documents' schema may be the first to say it */
+            fixture_refused(x, NC_ERR_CONFIG, "");
+        else
+            fixture_plan(x);
+        fixture_free(x);
+
+        x = fixture_new();
+        x->has_config = true;
+        x->config.kubelet = yaml(rows[i].config);
+        if (rows[i].message)
+            fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
+        else
+            fixture_plan(x);
+        fixture_free(x);
+    }
+}
+
+/* The same through flags, which no document schema sees. */
+static void test_flag_rules(void **state) {
+    static const struct {
+        const char *flag, *message;
+    } rows[] = {
+        {"--eviction-soft=memory.available<1Gi", "has no grace period"},
+        {"--image-gc-low-threshold=90", "must be below"},
+        {"--node-labels=a=b c", "is no flag"},
+        {"--node-labels=a=-", "--node-labels"},
+        {"--register-with-taints=a", "--register-with-taints"},
+        {"--hostname-override=A_B", "is no node name"},
+        {"--max-pods=many", "--max-pods=many"},
+        {"--serialize-image-pulls=2", "cannot read"},
+        {"--reserved-cpus=0 --kube-reserved-cgroup=/x", "cannot be set beside"},
+        {"--kube-reserved=cpu=1,disk=2", "kubeReserved.disk"},
+        {"--eviction-hard=memory.availble<1Gi", "did you mean memory.available?"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *kubelet = nc_asprintf("    flags: ['%s']\n", rows[i].flag);
+        nc_auto_free char *text = node_config(kubelet);
+        fixture_document(x, text);
+        fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
+        fixture_free(x);
+    }
+}
+
+static void test_shutdown(void **state) {
+    static const struct {
+        unsigned minor;
+        const char *agent, *kubelet;
+        const char *whole, *critical; /* effective, NULL = absent */
+        uint64_t there, delay;
+    } rows[] = {
+        {33, "", "", NULL, NULL, 0, 0},
+        {34, "", "", "2m30s", "30s", 0, 150000000},
+        {34, "", "", "2m30s", "30s", 150000000, 0},
+        {34, "", "", "2m30s", "30s", 149999999, 150000000},
+        {34, "", "", "2m30s", "30s", 600000000, 0},
+        {28, "{gracePeriod: 1m, gracePeriodCriticalPods: 10s}", "", "1m0s", "10s", 0, 60000000},
+        {34, "{gracePeriod: 4s, gracePeriodCriticalPods: 2s}", "", "4s", "2s", 0, 0},
+        {34, "{gracePeriod: 1m, gracePeriodCriticalPods: 10s}",
+         "    config: {shutdownGracePeriod: 90s}\n", "90s", "10s", 0, 90000000},
+        {34, "", "    config: {shutdownGracePeriod: 10s}\n", "10s", "10s", 0, 10000000},
+        {34, "",
+         "    config: {shutdownGracePeriodByPodPriority: [{priority: 0, "
+         "shutdownGracePeriodSeconds: 60}, {priority: 9, shutdownGracePeriodSeconds: 30}]}\n",
+         NULL, NULL, 0, 90000000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *text = node_config(rows[i].kubelet);
+        nc_auto_free char *version = nc_asprintf("v1.%u.0", rows[i].minor);
+        const struct nc_value *k;
+        fixture_set(&x->facts.kubelet_version, version);
+        x->facts.logind_inhibit_delay_usec = rows[i].there;
+        fixture_document(x, text);
+        if (*rows[i].agent) {
+            nc_auto_free char *agent = nc_asprintf(
+                "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {shutdown: %s}\n",
+                rows[i].agent);
+            fixture_document(x, agent);
+        }
+        fixture_plan(x);
+        k = x->plan.kubelet_effective;
+        if (!nc_streq(nc_value_get_string(k, "shutdownGracePeriod"), rows[i].whole)
+            || !nc_streq(nc_value_get_string(k, "shutdownGracePeriodCriticalPods"),
+                         rows[i].critical)
+            || x->plan.logind_delay_usec != rows[i].delay)
+            fail_msg("row %zu: %s %s %llu", i, nc_value_get_string(k, "shutdownGracePeriod"),
+                     nc_value_get_string(k, "shutdownGracePeriodCriticalPods"),
+                     (unsigned long long)x->plan.logind_delay_usec);
+        fixture_free(x);
+    }
+}
+
+static void test_reservation(void **state) {
+    static const struct {
+        const char *agent, *kubelet;
+        int64_t cpu, memory_mi;
+    } rows[] = {
+        {"{policy: karpenter}", "    config: {maxPods: 110}\n", 70, 574},
+        {"{policy: actual}", "    config: {maxPods: 110}\n", 70, 1465},
+        {"{policy: actual}", "    flags: ['--max-pods=10']\n", 70, 365},
+        {"{policy: actual}", "", 70, 574},
+        {"{policy: gke}", "", 70, 1844},
+        {"{policy: aks}", "    config: {maxPods: 30}\n", 100, 650},
+        {"{policy: explicit, kubeReserved: {cpu: 50m, memory: 1Gi}}", "", 50, 1024},
+        {"{policy: explicit}", "", -1, -1},
+        {"{kubeReserved: {cpu: 50m}}", "", 50, 574},
+        {"{kubeReserved: {cpu: 50m}}", "    config: {kubeReserved: {memory: 700Mi}}\n", 50, 700},
+        {"{policy: actual, kubeReserved: {memory: 9Mi}}",
+         "    config: {maxPods: 110, kubeReserved: {cpu: 1}}\n", 1000, 9},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *text = node_config(rows[i].kubelet);
+        nc_auto_free char *agent = nc_asprintf(
+            "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {reservation: %s}\n",
+            rows[i].agent);
+        int64_t memory;
+        fixture_document(x, text);
+        fixture_document(x, agent);
+        fixture_plan(x);
+        memory = x->plan.kube_reserved.memory_bytes;
+        if (x->plan.kube_reserved.cpu_millicores != rows[i].cpu
+            || memory != (rows[i].memory_mi < 0 ? -1 : rows[i].memory_mi * MI))
+            fail_msg("row %zu: %lld %lld", i, (long long)x->plan.kube_reserved.cpu_millicores,
+                     (long long)memory);
+        fixture_free(x);
+    }
+}
+
+/* AKS before 1.29 reserves by the size of the machine and evicts earlier. */
+static void test_early_aks(void **state) {
+    (void)state;
+    for (unsigned minor = 28; minor <= 29; minor++) {
+        struct fixture *x = fixture_new();
+        fixture_set(&x->facts.kubelet_version, minor == 28 ? "v1.28.0" : "v1.29.0");
+        x->has_config = true;
+        x->config.reservation = NC_RESERVATION_AKS;
+        fixture_plan(x);
+        assert_string_equal(
+            nc_value_string(nc_value_get(nc_value_get(x->plan.kubelet_base, "evictionHard"),
+                                         "memory.available")),
+            minor == 28 ? "750Mi" : "100Mi");
+        assert_int_equal(x->plan.kube_reserved.memory_bytes, (minor == 28 ? 1844 : 630) * MI);
+        fixture_free(x);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules),     cmocka_unit_test(test_flag_rules),
+        cmocka_unit_test(test_shutdown),  cmocka_unit_test(test_reservation),
+        cmocka_unit_test(test_early_aks),
+    };
+
+    return cmocka_run_group_tests_name("plan-rules", tests, NULL, NULL);
+}
