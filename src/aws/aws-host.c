@@ -1,5 +1,6 @@
 /*
- * Which host a service of AWS has in a region: by the domain that IMDS names, else by the region's partition. Pure.
+ * Which host a service of AWS has in a region: by the domain that IMDS names, else by the region's
+ * partition. Pure.
  */
 #include "nc/sigv4.h"
 #include "nc/str.h"

@@ -46,11 +46,13 @@ static bool is_word(const char *s, size_t max) {
     return n > 0 && n <= max;
 }
 
-static int take(const struct nc_value *v, const char *key, size_t max, char **ret, struct nc_err *err) {
+static int take(const struct nc_value *v, const char *key, size_t max, char **ret,
+                struct nc_err *err) {
     const char *text = nc_value_get_string(v, key);
 
     if (!text || !is_word(text, max))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "role credentials: %s is missing or no key", key);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                          "role credentials: %s is missing or no key", key);
     *ret = nc_strdup(text);
     return 0;
 }
@@ -61,17 +63,20 @@ static int check_code(const struct nc_value *v, struct nc_err *err) {
     int r;
 
     if (!code)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "role credentials: the document has no Code");
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                          "role credentials: the document has no Code");
     if (nc_streq(code, "Success"))
         return 0;
     quoted = nc_quote(code, strlen(code));
     r = nc_err_set(err, NC_ERR_AUTH, EACCES, "role credentials: the service says %s", quoted);
-    nc_err_remedy(err, "check that the instance profile's role exists and that its trust policy lets ec2.amazonaws.com "
+    nc_err_remedy(err, "check that the instance profile's role exists and that its trust policy "
+                       "lets ec2.amazonaws.com "
                        "assume it");
     return r;
 }
 
-int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret, struct nc_err *err) {
+int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
+                         struct nc_err *err) {
     nc_cleanup(free_secret_value) struct nc_value *v = NULL;
     nc_cleanup(nc_credentials_done) struct nc_credentials c = {0};
     const char *expiration;
@@ -91,7 +96,8 @@ int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
     if (r < 0)
         return r;
     expiration = nc_value_get_string(v, "Expiration");
-    if (nc_value_get(v, "Expiration") && (!expiration || nc_time_parse(expiration, &c.expiration_usec) < 0))
+    if (nc_value_get(v, "Expiration")
+        && (!expiration || nc_time_parse(expiration, &c.expiration_usec) < 0))
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "role credentials: Expiration is no time");
     *ret = c;
     c = (struct nc_credentials){0};

@@ -1,7 +1,8 @@
 /*
  * EC2's answers: what it refused and why, and the fields that are read from its XML. Pure.
  *
- * An answer that is not about what was asked is refused. EC2's own words reach a message only quoted and cut.
+ * An answer that is not about what was asked is refused. EC2's own words reach a message only
+ * quoted and cut.
  */
 #include "ec2-priv.h"
 
@@ -50,13 +51,27 @@ static const struct {
     const char *code;
     enum meaning meaning;
 } codes[] = {
-    {"UnauthorizedOperation", DENIED},        {"AccessDenied", DENIED},          {"OptInRequired", DENIED},
-    {"AuthFailure", REJECTED},                {"ExpiredToken", REJECTED},        {"RequestExpired", REJECTED},
-    {"SignatureDoesNotMatch", REJECTED},      {"InvalidClientTokenId", REJECTED}, {"UnrecognizedClientException", REJECTED},
-    {"IncompleteSignature", REJECTED},        {"RequestLimitExceeded", THROTTLED}, {"Throttling", THROTTLED},
-    {"ThrottlingException", THROTTLED},       {"Unavailable", THROTTLED},        {"ServiceUnavailable", THROTTLED},
-    {"InternalError", THROTTLED},             {"InternalFailure", THROTTLED},    {"InvalidInstanceID.NotFound", NOT_YET},
-    {"InvalidInstanceType", WRONG},           {"InvalidParameterValue", WRONG},  {"InvalidInstanceID.Malformed", WRONG},
+    {"UnauthorizedOperation", DENIED},
+    {"AccessDenied", DENIED},
+    {"OptInRequired", DENIED},
+    {"AuthFailure", REJECTED},
+    {"ExpiredToken", REJECTED},
+    {"RequestExpired", REJECTED},
+    {"SignatureDoesNotMatch", REJECTED},
+    {"InvalidClientTokenId", REJECTED},
+    {"UnrecognizedClientException", REJECTED},
+    {"IncompleteSignature", REJECTED},
+    {"RequestLimitExceeded", THROTTLED},
+    {"Throttling", THROTTLED},
+    {"ThrottlingException", THROTTLED},
+    {"Unavailable", THROTTLED},
+    {"ServiceUnavailable", THROTTLED},
+    {"InternalError", THROTTLED},
+    {"InternalFailure", THROTTLED},
+    {"InvalidInstanceID.NotFound", NOT_YET},
+    {"InvalidInstanceType", WRONG},
+    {"InvalidParameterValue", WRONG},
+    {"InvalidInstanceID.Malformed", WRONG},
 };
 
 static enum meaning meaning_of(const char *code, int status) {
@@ -66,7 +81,8 @@ static enum meaning meaning_of(const char *code, int status) {
     return status >= 500 || status == 429 ? THROTTLED : 0;
 }
 
-/* EC2's own words, quoted and cut: an UnauthorizedOperation carries a kilobyte of encoded nothing. */
+/* EC2's own words, quoted and cut: an UnauthorizedOperation carries a kilobyte of encoded nothing.
+ */
 int nc_ec2_refused(const struct nc_http_result *result, const char *action, struct nc_err *err) {
     struct failure f;
     int r;
@@ -76,20 +92,27 @@ int nc_ec2_refused(const struct nc_http_result *result, const char *action, stru
     nc_auto_free char *message = nc_quote(f.message, strlen(f.message));
     const enum meaning meaning = meaning_of(f.code, result->status);
     if (!f.code[0] && !meaning)
-        return nc_err_set(err, NC_ERR_PROTOCOL, result->status, "ec2: %s: HTTP %d without an error code", action,
-                          result->status);
+        return nc_err_set(err, NC_ERR_PROTOCOL, result->status,
+                          "ec2: %s: HTTP %d without an error code", action, result->status);
     if (!f.code[0])
-        return nc_err_set(err, NC_ERR_TRANSIENT, result->status, "ec2: %s: HTTP %d", action, result->status);
-    r = nc_err_set(err, meaning == DENIED || meaning == REJECTED       ? NC_ERR_AUTH
-                        : meaning == THROTTLED || meaning == NOT_YET ? NC_ERR_TRANSIENT
-                        : meaning == WRONG                           ? NC_ERR_CONFIG
-                                                                     : NC_ERR_PROTOCOL,
-                   result->status, "ec2: %s: HTTP %d, %s: %s", action, result->status, code, message);
+        return nc_err_set(err, NC_ERR_TRANSIENT, result->status, "ec2: %s: HTTP %d", action,
+                          result->status);
+    r = nc_err_set(err,
+                   meaning == DENIED || meaning == REJECTED     ? NC_ERR_AUTH
+                   : meaning == THROTTLED || meaning == NOT_YET ? NC_ERR_TRANSIENT
+                   : meaning == WRONG                           ? NC_ERR_CONFIG
+                                                                : NC_ERR_PROTOCOL,
+                   result->status, "ec2: %s: HTTP %d, %s: %s", action, result->status, code,
+                   message);
     if (meaning == DENIED)
-        nc_err_remedy(err, "allow ec2:%s to the node's role, or set spec.aws.ec2: never and give the answer in AgentConfig",
+        nc_err_remedy(err,
+                      "allow ec2:%s to the node's role, or set spec.aws.ec2: never and give the "
+                      "answer in AgentConfig",
                       action);
     else if (meaning == REJECTED)
-        nc_err_remedy(err, "check this host's clock and that the credentials belong to the endpoint's partition");
+        nc_err_remedy(
+            err,
+            "check this host's clock and that the credentials belong to the endpoint's partition");
     else if (meaning == NOT_YET)
         nc_err_remedy(err, "EC2 learns of new instances with a delay: this is tried again");
     return r;
@@ -99,14 +122,16 @@ static bool is_dns_name(const char *s) {
     if (!s || !*s || strlen(s) > 253)
         return false;
     for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '-' || *s == '.'))
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9')
+              || *s == '-' || *s == '.'))
             return false;
     return true;
 }
 
 #define INSTANCE "DescribeInstancesResponse/reservationSet/item/instancesSet/item"
 
-int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, char **ret, struct nc_err *err) {
+int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, char **ret,
+                         struct nc_err *err) {
     nc_auto_free char *id = NULL;
     nc_auto_free char *name = NULL;
     struct nc_xml x;
@@ -127,11 +152,14 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
     if (!id)
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "it does not know %s yet", instance_id);
     if (!nc_streq(id, instance_id))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is about another instance than %s", instance_id);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                          "the answer is about another instance than %s", instance_id);
     if (!name || !*name) /* an instance that is just being made */
-        return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet", instance_id);
+        return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet",
+                          instance_id);
     if (!is_dns_name(name))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the private DNS name of %s is no name", instance_id);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the private DNS name of %s is no name",
+                          instance_id);
     *ret = nc_steal(&name);
     return 0;
 }
@@ -141,8 +169,8 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
 
 #define MAX_CARDS 64
 
-/* What is read on the way. A card's numbers are complete when it closes; which card is the default one may be said before
- * or after it. */
+/* What is read on the way. A card's numbers are complete when it closes; which card is the default
+ * one may be said before or after it. */
 struct type_reader {
     struct nc_instance_type type;
     int64_t default_card, all_enis;
@@ -227,9 +255,14 @@ static int walk_type(const char *data, size_t n, struct type_reader *t, struct n
     return k < 0 ? k : 0;
 }
 
-int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_instance_type *ret, struct nc_err *err) {
-    struct type_reader t = {.type = {.vcpus = -1, .memory_mib = -1, .enis = -1, .ipv4_per_eni = -1, .branch_enis = -1},
-                            .default_card = -1, .card_index = -1, .card_enis = -1, .all_enis = -1};
+int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_instance_type *ret,
+                     struct nc_err *err) {
+    struct type_reader t = {
+        .type = {.vcpus = -1, .memory_mib = -1, .enis = -1, .ipv4_per_eni = -1, .branch_enis = -1},
+        .default_card = -1,
+        .card_index = -1,
+        .card_enis = -1,
+        .all_enis = -1};
     const int r = walk_type(data, n, &t, err);
 
     if (r < 0)
@@ -238,7 +271,8 @@ int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_ins
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not about %s", type);
     choose_enis(&t);
     if (t.type.vcpus <= 0 || t.type.memory_mib <= 0 || t.type.enis <= 0 || t.type.ipv4_per_eni <= 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the description of %s lacks CPUs, memory or interfaces", type);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                          "the description of %s lacks CPUs, memory or interfaces", type);
     if (t.bare_metal)
         snprintf(t.type.hypervisor, sizeof(t.type.hypervisor), "metal");
     *ret = t.type;

@@ -29,23 +29,36 @@ static char *base_of(const char *endpoint) {
     return nc_strndup(endpoint, (size_t)(host + 3 - endpoint) + strcspn(host + 3, "/?#"));
 }
 
-static int ask(const struct nc_ec2 *e, const char *action, const char *body, struct nc_http_answer *ret,
-               struct nc_err *err) {
-    static const char *const form[] = {"content-type", "application/x-www-form-urlencoded; charset=utf-8", NULL};
+static int ask(const struct nc_ec2 *e, const char *action, const char *body,
+               struct nc_http_answer *ret, struct nc_err *err) {
+    static const char *const form[] = {"content-type",
+                                       "application/x-www-form-urlencoded; charset=utf-8", NULL};
     nc_auto_free char *base = base_of(e->endpoint);
     nc_auto_free char *name = nc_asprintf("ec2: %s", action);
     nc_auto_free char *url = nc_asprintf("%s/", base ? base : "");
     const char *host = base ? strstr(base, "://") + 3 : NULL;
     nc_cleanup(wipe_headers) struct nc_strv headers = NC_STRV_INIT;
-    const struct nc_sigv4_request request = {.method = "POST", .host = host, .path = "/", .headers = form, .body = body,
-                                             .body_n = strlen(body), .region = e->region, .service = "ec2",
+    const struct nc_sigv4_request request = {.method = "POST",
+                                             .host = host,
+                                             .path = "/",
+                                             .headers = form,
+                                             .body = body,
+                                             .body_n = strlen(body),
+                                             .region = e->region,
+                                             .service = "ec2",
                                              .time_usec = e->time_usec};
-    struct nc_http_options options = {.name = name, .method = "POST", .url = url, .body = body, .body_n = strlen(body),
-                                      .timeout_usec = e->timeout_usec, .max_body_bytes = MAX_ANSWER_BYTES};
+    struct nc_http_options options = {.name = name,
+                                      .method = "POST",
+                                      .url = url,
+                                      .body = body,
+                                      .body_n = strlen(body),
+                                      .timeout_usec = e->timeout_usec,
+                                      .max_body_bytes = MAX_ANSWER_BYTES};
     int r;
 
     if (!host)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "ec2: the endpoint is no URL: write https://HOST");
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "ec2: the endpoint is no URL: write https://HOST");
     if (!e->credentials || !e->credentials->access_key_id || !e->credentials->secret_access_key)
         return nc_err_set(err, NC_ERR_AUTH, EACCES, "ec2: %s: no credentials", action);
     r = nc_sigv4_headers(&request, e->credentials, &headers, err);
@@ -68,12 +81,14 @@ static bool is_plain(const char *s) {
     if (!s || !*s || strlen(s) >= 64)
         return false;
     for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') || *s == '-' || *s == '.'))
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9')
+              || *s == '-' || *s == '.'))
             return false;
     return true;
 }
 
-int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, char **ret, struct nc_err *err) {
+int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, char **ret,
+                            struct nc_err *err) {
     static const char action[] = "DescribeInstances";
     nc_cleanup(nc_http_answer_done) struct nc_http_answer answer = {0};
     nc_auto_free char *body = NULL;
@@ -91,7 +106,8 @@ int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, cha
     return r;
 }
 
-int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_instance_type *ret, struct nc_err *err) {
+int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_instance_type *ret,
+                         struct nc_err *err) {
     static const char action[] = "DescribeInstanceTypes";
     nc_cleanup(nc_http_answer_done) struct nc_http_answer answer = {0};
     nc_auto_free char *body = NULL;

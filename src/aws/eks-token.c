@@ -1,8 +1,10 @@
 /*
- * The bearer token of EKS: a presigned question to STS who we are, which the API server's authenticator asks for us.
+ * The bearer token of EKS: a presigned question to STS who we are, which the API server's
+ * authenticator asks for us.
  *
- * The rules are the verifier's (aws-iam-authenticator, pkg/token): https, path "/", a known STS host, only these query
- * parameters, x-k8s-aws-id signed with the cluster's name, X-Amz-Expires at most 900, at most 4096 bytes in all.
+ * The rules are the verifier's (aws-iam-authenticator, pkg/token): https, path "/", a known STS
+ * host, only these query parameters, x-k8s-aws-id signed with the cluster's name, X-Amz-Expires at
+ * most 900, at most 4096 bytes in all.
  */
 #include <errno.h>
 
@@ -11,7 +13,8 @@
 
 #define PREFIX "k8s-aws-v1."
 #define MAX_TOKEN_BYTES 4096
-/* Has no effect: STS accepts the URL for 15 minutes after its date. Old verifiers refuse more than 60. */
+/* Has no effect: STS accepts the URL for 15 minutes after its date. Old verifiers refuse more
+ * than 60. */
 #define EXPIRES_SEC 60
 
 /* The name becomes a header of the verifier's request. */
@@ -28,15 +31,17 @@ static bool is_host(const char *s) {
     if (!s || !*s)
         return false;
     for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9') || *s == '.' || *s == '-' || *s == ':'))
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9') || *s == '.' || *s == '-'
+              || *s == ':'))
             return false;
     return true;
 }
 
-static int check(const struct nc_credentials *c, const char *cluster, const char *region, const char *sts_host,
-                 struct nc_err *err) {
+static int check(const struct nc_credentials *c, const char *cluster, const char *region,
+                 const char *sts_host, struct nc_err *err) {
     if (!is_cluster_name(cluster))
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: the cluster's name is empty or cannot be part of a header");
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "token: the cluster's name is empty or cannot be part of a header");
     if (!region || !*region)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: no region");
     if (!is_host(sts_host))
@@ -46,9 +51,10 @@ static int check(const struct nc_credentials *c, const char *cluster, const char
     return 0;
 }
 
-int nc_eks_token(const struct nc_credentials *c, const char *cluster, const char *region, const char *sts_host,
-                 uint64_t time_usec, struct nc_buf *ret, struct nc_err *err) {
-    static const char *const query[] = {"Action", "GetCallerIdentity", "Version", "2011-06-15", NULL};
+int nc_eks_token(const struct nc_credentials *c, const char *cluster, const char *region,
+                 const char *sts_host, uint64_t time_usec, struct nc_buf *ret, struct nc_err *err) {
+    static const char *const query[] = {"Action", "GetCallerIdentity", "Version", "2011-06-15",
+                                        NULL};
     const char *const headers[] = {"x-k8s-aws-id", cluster, NULL};
     const struct nc_sigv4_request request = {
         .method = "GET",
@@ -73,7 +79,8 @@ int nc_eks_token(const struct nc_credentials *c, const char *cluster, const char
     nc_base64url_encode(url.data, url.len, &token);
     if (token.len > MAX_TOKEN_BYTES)
         return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG,
-                          "token: %zu bytes, and verifiers take %d: the session token of the credentials is too long",
+                          "token: %zu bytes, and verifiers take %d: the session token of the "
+                          "credentials is too long",
                           token.len, MAX_TOKEN_BYTES);
     r = nc_buf_add(ret, token.data, token.len);
     return r < 0 ? nc_err_set(err, NC_ERR_BUG, r, "token: no room for %zu bytes", token.len) : 0;

@@ -1,8 +1,8 @@
 /*
  * What an answer of IMDS is worth, and what a reader can do where it is worth nothing. Pure.
  *
- * A token and a body are never part of a message. A page of HTML is the mark of something else that answers in IMDS'
- * place (a captive portal, a proxy, a wrong endpoint): it is no value.
+ * A token and a body are never part of a message. A page of HTML is the mark of something else that
+ * answers in IMDS' place (a captive portal, a proxy, a wrong endpoint): it is no value.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -27,38 +27,50 @@ static bool is_page(const char *body, size_t n) {
 }
 
 static int refuse_page(const struct nc_imds *i, const char *what, struct nc_err *err) {
-    const int r = nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: a page of HTML instead of a value", what);
+    const int r =
+        nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: a page of HTML instead of a value", what);
 
-    nc_err_remedy(err, "something other than the instance metadata service answers at %s: check " ENDPOINT_OPTION
-                       " and any redirection of its address on this host", i->endpoint);
+    nc_err_remedy(
+        err,
+        "something other than the instance metadata service answers at %s: check " ENDPOINT_OPTION
+        " and any redirection of its address on this host",
+        i->endpoint);
     return r;
 }
 
 static int refuse_disabled(const char *what, struct nc_err *err) {
-    const int r = nc_err_set(err, NC_ERR_CONFIG, 403, "%s: HTTP 403: instance metadata is disabled or blocked", what);
+    const int r = nc_err_set(err, NC_ERR_CONFIG, 403,
+                             "%s: HTTP 403: instance metadata is disabled or blocked", what);
 
-    nc_err_remedy(err, "set the instance's metadata option HttpEndpoint to enabled (EC2NodeClass: "
-                       "spec.metadataOptions.httpEndpoint), and look for a proxy or firewall on this host");
+    nc_err_remedy(
+        err, "set the instance's metadata option HttpEndpoint to enabled (EC2NodeClass: "
+             "spec.metadataOptions.httpEndpoint), and look for a proxy or firewall on this host");
     return r;
 }
 
 /* Remedies of what happens below HTTP are the same for the token and for every question. */
-static int transfer_error(const struct nc_imds *i, const struct nc_http_result *result, const char *what,
-                          struct nc_err *err) {
+static int transfer_error(const struct nc_imds *i, const struct nc_http_result *result,
+                          const char *what, struct nc_err *err) {
     const int r = nc_http_error(result, what, err);
 
     if (result->outcome == NC_HTTP_REFUSED)
-        nc_err_remedy(err, "nothing listens at %s yet: is this an EC2 instance, and is " ENDPOINT_OPTION " right?",
+        nc_err_remedy(err,
+                      "nothing listens at %s yet: is this an EC2 instance, and is " ENDPOINT_OPTION
+                      " right?",
                       i->endpoint);
     else if (result->outcome == NC_HTTP_UNRESOLVED)
-        nc_err_remedy(err, "the endpoint %s should be an address: check " ENDPOINT_OPTION, i->endpoint);
+        nc_err_remedy(err, "the endpoint %s should be an address: check " ENDPOINT_OPTION,
+                      i->endpoint);
     else if (result->outcome == NC_HTTP_BROKEN && result->nonsense)
-        nc_err_remedy(err, "something other than the instance metadata service answers at %s: check " ENDPOINT_OPTION,
+        nc_err_remedy(err,
+                      "something other than the instance metadata service answers at %s: "
+                      "check " ENDPOINT_OPTION,
                       i->endpoint);
     return r;
 }
 
-int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_http_result *result, struct nc_err *err) {
+int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_http_result *result,
+                  struct nc_err *err) {
     nc_auto_free char *what = nc_asprintf("imds: %s", path);
     int r;
 
@@ -71,7 +83,9 @@ int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_htt
         return 0;
     case 401:
         r = nc_err_set(err, NC_ERR_AUTH, 401, "%s: HTTP 401 with a fresh token", what);
-        nc_err_remedy(err, "the service does not accept the token that it gave: is there more than one service behind %s?",
+        nc_err_remedy(err,
+                      "the service does not accept the token that it gave: is there more than one "
+                      "service behind %s?",
                       i->endpoint);
         return r;
     case 403:
@@ -88,14 +102,18 @@ static bool is_token(const char *body, size_t n) {
     return n > 0;
 }
 
-int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *result, struct nc_err *err) {
+int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *result,
+                        struct nc_err *err) {
     static const char what[] = "imds: PUT /latest/api/token";
     int r;
 
     if (result->outcome == NC_HTTP_TIMEOUT) {
         r = nc_http_error(result, what, err);
-        nc_err_remedy(err, "is this an EC2 instance with a route to %s? In a container the metadata option "
-                           "HttpPutResponseHopLimit must be 2 or more", i->endpoint);
+        nc_err_remedy(
+            err,
+            "is this an EC2 instance with a route to %s? In a container the metadata option "
+            "HttpPutResponseHopLimit must be 2 or more",
+            i->endpoint);
         return r;
     }
     if (result->outcome != NC_HTTP_ANSWERED)
@@ -142,17 +160,20 @@ int nc_imds_check_endpoint(const char *endpoint, char **ret, struct nc_err *err)
 
     if (n > 0 && endpoint[n - 1] == '/')
         n--;
-    if (strncasecmp(endpoint, "http://", strlen("http://")) == 0 && n > strlen("http://") && n < 300) {
+    if (strncasecmp(endpoint, "http://", strlen("http://")) == 0 && n > strlen("http://")
+        && n < 300) {
         const size_t rest = n - strlen("http://");
         const char *bracket = memchr(host, ']', rest);
-        colon = memchr(bracket ? bracket : host, ':', rest - (size_t)((bracket ? bracket : host) - host));
-        if (is_host(host, colon ? (size_t)(colon - host) : rest) &&
-            (!colon || is_port(colon + 1, rest - (size_t)(colon + 1 - host)))) {
+        colon = memchr(bracket ? bracket : host, ':',
+                       rest - (size_t)((bracket ? bracket : host) - host));
+        if (is_host(host, colon ? (size_t)(colon - host) : rest)
+            && (!colon || is_port(colon + 1, rest - (size_t)(colon + 1 - host)))) {
             *ret = nc_strndup(endpoint, n);
             return 0;
         }
     }
     r = nc_err_set(err, NC_ERR_CONFIG, EINVAL, "imds: %s is not a usable endpoint", quoted);
-    nc_err_remedy(err, "write http://HOST[:PORT] without a path, such as %s or %s", NC_IMDS_ENDPOINT, NC_IMDS_ENDPOINT_IPV6);
+    nc_err_remedy(err, "write http://HOST[:PORT] without a path, such as %s or %s",
+                  NC_IMDS_ENDPOINT, NC_IMDS_ENDPOINT_IPV6);
     return r;
 }

@@ -1,8 +1,8 @@
 /*
  * Many questions at once, for one-shot programs: asked side by side, waited for together.
  *
- * An answer that came is kept when another one failed: a retry asks only for the rest. Of several failures the one that
- * matters most is reported: what the user must change before what may pass.
+ * An answer that came is kept when another one failed: a retry asks only for the rest. Of several
+ * failures the one that matters most is reported: what the user must change before what may pass.
  */
 #include <errno.h>
 
@@ -36,7 +36,8 @@ static bool is_argument(const char *s) {
     if (!s || !*s || strlen(s) > 128)
         return false;
     for (; *s; s++) {
-        const bool letter = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
+        const bool letter =
+            (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
         if (!letter && !strchr("+=,.@_:-", *s))
             return false;
     }
@@ -53,16 +54,19 @@ static int make_path(enum nc_imds_item item, const char *argument, char **ret, s
         return 0;
     }
     if (!argument)
-        return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: %s was asked for without its argument", path);
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: %s was asked for without its argument",
+                          path);
     if (!is_argument(argument)) {
         nc_auto_free char *quoted = nc_quote(argument, strlen(argument));
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "imds: %s cannot be part of the path %s", quoted, path);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "imds: %s cannot be part of the path %s",
+                          quoted, path);
     }
     *ret = nc_asprintf("%.*s%s%s", (int)(at - path), path, argument, at + 2);
     return 0;
 }
 
-static int ask(struct nc_imds *i, struct fetch_item *f, const char *argument, uint64_t timeout_usec, struct nc_err *err) {
+static int ask(struct nc_imds *i, struct fetch_item *f, const char *argument, uint64_t timeout_usec,
+               struct nc_err *err) {
     nc_auto_free char *path = NULL;
     int r = make_path(f->item, argument, &path, err);
 
@@ -98,7 +102,8 @@ static int worst(const struct nc_imds_answer answers[], unsigned items, struct n
     const struct nc_err *found = NULL;
 
     for (unsigned k = 0; k < _NC_IMDS_ITEM_MAX; k++)
-        if ((items & 1u << k) && answers[k].status == 0 && (!found || weight(answers[k].err.class) > weight(found->class)))
+        if ((items & 1u << k) && answers[k].status == 0
+            && (!found || weight(answers[k].err.class) > weight(found->class)))
             found = &answers[k].err;
     if (!found)
         return 0;
@@ -107,8 +112,9 @@ static int worst(const struct nc_imds_answer answers[], unsigned items, struct n
     return found->code < 0 ? found->code : -found->code;
 }
 
-int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX], uint64_t timeout_usec,
-                  struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX], struct nc_err *err) {
+int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX],
+                  uint64_t timeout_usec, struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX],
+                  struct nc_err *err) {
     struct fetch fetch = {.answers = answers};
     struct fetch_item asked[_NC_IMDS_ITEM_MAX];
 

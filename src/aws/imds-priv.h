@@ -13,7 +13,7 @@ struct nc_imds {
     char *endpoint; /* without a slash at its end */
 
     /* The token. */
-    char *token_header; /* secret; NULL = none */
+    char *token_header;               /* secret; NULL = none */
     uint64_t renew_usec, expire_usec; /* CLOCK_BOOTTIME: a suspended instance ages too */
     unsigned generation;              /* of the token, to see whether a 401 was about this one */
     struct nc_http_req *token_request;
@@ -27,9 +27,12 @@ struct nc_imds {
 /* Forgets the questions that this function would be told of. */
 void nc_imds_forget(struct nc_imds *i, nc_imds_done_fn done);
 
-/* imds-check.c: judges one answer. 0 where it is usable (200 or 404), else negative with class, message and remedy. */
-int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_http_result *result, struct nc_err *err);
-int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *result, struct nc_err *err);
+/* imds-check.c: judges one answer. 0 where it is usable (200 or 404), else negative with class,
+ * message and remedy. */
+int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_http_result *result,
+                  struct nc_err *err);
+int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *result,
+                        struct nc_err *err);
 int nc_imds_check_endpoint(const char *endpoint, char **ret, struct nc_err *err);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * IMDSv2 over the event loop: one token for everybody, then questions side by side.
  *
- * Knows how a token is got, renewed at half its life and replaced after a 401 (once a question). Nothing is asked without
- * a token, through a proxy, or of another host than the endpoint. What an answer is worth is imds-check.c's business.
+ * Knows how a token is got, renewed at half its life and replaced after a 401 (once a question).
+ * Nothing is asked without a token, through a proxy, or of another host than the endpoint. What an
+ * answer is worth is imds-check.c's business.
  */
 #include "imds-priv.h"
 
@@ -17,7 +18,8 @@
 #define TOKEN_MAX_BYTES 1024
 /* A renewal that fails is tried again so much later, as long as the old token lives. */
 #define RENEW_RETRY_USEC (60ull * 1000000)
-/* Side by side: as many as a bootstrap has questions, so that they cost one round trip. Fewer are kept alive. */
+/* Side by side: as many as a bootstrap has questions, so that they cost one round trip. Fewer are
+ * kept alive. */
 #define MAX_CONNECTIONS 12
 
 struct imds_get {
@@ -68,14 +70,16 @@ void nc_imds_forget(struct nc_imds *i, nc_imds_done_fn done) {
     }
 }
 
-/* The Date header has whole seconds: each answer narrows where the difference of the clocks can be. */
+/* The Date header has whole seconds: each answer narrows where the difference of the clocks can be.
+ */
 static void take_skew(struct nc_imds *i, const struct nc_http_result *result) {
     const int64_t low = (int64_t)result->date_usec - (int64_t)result->received_usec;
     const int64_t high = low + 1000000;
 
     if (result->date_usec == 0)
         return;
-    if (!i->stats.has_skew || low > i->skew_max_usec || high < i->skew_min_usec) { /* the first, or a clock was set */
+    if (!i->stats.has_skew || low > i->skew_max_usec
+        || high < i->skew_min_usec) { /* the first, or a clock was set */
         i->skew_min_usec = low;
         i->skew_max_usec = high;
     } else {
@@ -83,8 +87,9 @@ static void take_skew(struct nc_imds *i, const struct nc_http_result *result) {
         i->skew_max_usec = high < i->skew_max_usec ? high : i->skew_max_usec;
     }
     i->stats.has_skew = true;
-    i->stats.skew_usec =
-        i->skew_min_usec <= 0 && i->skew_max_usec >= 0 ? 0 : i->skew_min_usec + (i->skew_max_usec - i->skew_min_usec) / 2;
+    i->stats.skew_usec = i->skew_min_usec <= 0 && i->skew_max_usec >= 0
+                             ? 0
+                             : i->skew_min_usec + (i->skew_max_usec - i->skew_min_usec) / 2;
 }
 
 static void count(struct nc_imds *i, const struct nc_http_result *result) {
@@ -102,33 +107,7 @@ static void answer(struct imds_get *g, const struct nc_imds_answer *a) {
     free_get(g);
 }
 
-static int start_token(struct nc_imds *i, uint64_t timeout_usec, struct nc_err *err);
-
-static void on_answer(void *userdata, const struct nc_http_result *result) {
-    struct imds_get *g = userdata;
-    struct nc_imds *i = g->i;
-    struct nc_imds_answer a = {0};
-
-    g->request = NULL;
-    count(i, result);
-    if (result->outcome == NC_HTTP_ANSWERED && result->status == 401 && !g->retried) {
-        g->retried = true;
-        g->waiting = true;
-        if (g->generation == i->generation) {
-            nc_secret_free(i->token_header);
-            i->token_header = NULL;
-        }
-        if (start_token(i, g->timeout_usec, &a.err) == 0)
-            return;
-    } else if (nc_imds_check(i, g->path, result, &a.err) == 0) {
-        a.status = result->status;
-        a.body.max = result->n;
-        if (a.status == 200)
-            (void)nc_buf_add(&a.body, result->body, result->n);
-    }
-    answer(g, &a);
-    nc_imds_answer_done(&a);
-}
+static void on_answer(void *userdata, const struct nc_http_result *result);
 
 static int send_get(struct imds_get *g, struct nc_err *err) {
     struct nc_imds *i = g->i;
@@ -152,7 +131,44 @@ static int send_get(struct imds_get *g, struct nc_err *err) {
     return nc_http_start(i->http, &options, &g->request, err);
 }
 
-/* The first question whose time has come, or NULL. Callbacks change the list, so each look starts anew. */
+static int start_token(struct nc_imds *i, uint64_t timeout_usec, struct nc_err *err);
+
+/* After its first 401 a question goes again: with the token that came meanwhile, or after a new
+ * one. */
+static int retry(struct imds_get *g, struct nc_err *err) {
+    struct nc_imds *i = g->i;
+
+    g->retried = true;
+    if (g->generation != i->generation && i->token_header)
+        return send_get(g, err);
+    nc_secret_free(i->token_header);
+    i->token_header = NULL;
+    g->waiting = true;
+    return start_token(i, g->timeout_usec, err);
+}
+
+static void on_answer(void *userdata, const struct nc_http_result *result) {
+    struct imds_get *g = userdata;
+    struct nc_imds *i = g->i;
+    struct nc_imds_answer a = {0};
+
+    g->request = NULL;
+    count(i, result);
+    if (result->outcome == NC_HTTP_ANSWERED && result->status == 401 && !g->retried) {
+        if (retry(g, &a.err) == 0)
+            return;
+    } else if (nc_imds_check(i, g->path, result, &a.err) == 0) {
+        a.status = result->status;
+        a.body.max = result->n;
+        if (a.status == 200)
+            (void)nc_buf_add(&a.body, result->body, result->n);
+    }
+    answer(g, &a);
+    nc_imds_answer_done(&a);
+}
+
+/* The first question whose time has come, or NULL. Callbacks change the list, so each look starts
+ * anew. */
 static struct imds_get *next_due(struct nc_imds *i) {
     for (struct imds_get *g = i->gets; g; g = g->next)
         if (g->due)
@@ -185,7 +201,8 @@ static void flush_waiting(struct nc_imds *i, const struct nc_err *failure) {
 
 static void take_token(struct nc_imds *i, const struct nc_http_result *result) {
     const uint64_t given = result->token_ttl_sec;
-    const uint64_t life_usec = (given > 0 && given < TOKEN_TTL_SEC ? given : TOKEN_TTL_SEC) * 1000000;
+    const uint64_t life_usec =
+        (given > 0 && given < TOKEN_TTL_SEC ? given : TOKEN_TTL_SEC) * 1000000;
 
     nc_secret_free(i->token_header);
     i->token_header = nc_asprintf("X-aws-ec2-metadata-token: %s", result->body);
@@ -241,8 +258,8 @@ static bool is_path(const char *path) {
     return strlen(path) < 1024;
 }
 
-int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec, nc_imds_done_fn done,
-                void *userdata, struct nc_err *err) {
+int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
+                nc_imds_done_fn done, void *userdata, struct nc_err *err) {
     struct imds_get *g;
     struct imds_get **end = &i->gets;
     int r;
@@ -250,7 +267,8 @@ int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeou
     if (!is_path(path))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: not a path of the metadata tree");
     g = nc_calloc(1, sizeof(*g));
-    *g = (struct imds_get){.i = i, .path = nc_strdup(path), .max = max, .timeout_usec = timeout_usec, .done = done};
+    *g = (struct imds_get){
+        .i = i, .path = nc_strdup(path), .max = max, .timeout_usec = timeout_usec, .done = done};
     g->userdata = userdata;
     while (*end)
         end = &(*end)->next;

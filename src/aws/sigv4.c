@@ -1,8 +1,10 @@
 /*
- * Signature Version 4 in three stages: canonical request, string to sign, signature. Pure but for libcrypto.
+ * Signature Version 4 in three stages: canonical request, string to sign, signature. Pure but for
+ * libcrypto.
  *
- * Knows the encoding and ordering rules of the signature's specification; the order in which a caller names query
- * parameters or headers does not change a signature. Derived keys are wiped; a message never quotes a credential.
+ * Knows the encoding and ordering rules of the signature's specification; the order in which a
+ * caller names query parameters or headers does not change a signature. Derived keys are wiped; a
+ * message never quotes a credential.
  */
 #include "nc/sigv4.h"
 
@@ -43,8 +45,8 @@ static char *encode(const char *s) {
 
     for (; *s; s++) {
         const unsigned char c = (unsigned char)*s;
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                           (c && strchr("-_.~", c));
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+                           || (c >= '0' && c <= '9') || (c && strchr("-_.~", c));
         const char escaped[] = {'%', hex[c >> 4], hex[c & 15]};
         (void)nc_buf_add(&b, plain ? (const char *)&c : escaped, plain ? 1 : sizeof(escaped));
     }
@@ -103,9 +105,10 @@ static char *scope_of(const struct nc_sigv4_request *r) {
     return nc_asprintf("%.8s/%s/%s/aws4_request", when, r->region, r->service);
 }
 
-/* host, what the caller signs, and in the header form the date and the session token; sorted by name. */
-static int collect_headers(const struct nc_sigv4_request *r, const struct nc_credentials *c, int presign,
-                           struct pairs *p, struct nc_err *err) {
+/* host, what the caller signs, and in the header form the date and the session token; sorted by
+ * name. */
+static int collect_headers(const struct nc_sigv4_request *r, const struct nc_credentials *c,
+                           int presign, struct pairs *p, struct nc_err *err) {
     char when[17];
     int k = add(p, nc_strdup("host"), squeeze(r->host), err);
 
@@ -128,7 +131,8 @@ static char *signed_names(const struct pairs *headers) {
     return nc_buf_steal(&b);
 }
 
-static int collect_own_query(const struct nc_sigv4_request *r, struct pairs *p, struct nc_err *err) {
+static int collect_own_query(const struct nc_sigv4_request *r, struct pairs *p,
+                             struct nc_err *err) {
     int k = 0;
 
     for (const char *const *q = r->query; k == 0 && q && q[0] && q[1]; q += 2)
@@ -137,14 +141,24 @@ static int collect_own_query(const struct nc_sigv4_request *r, struct pairs *p, 
 }
 
 /* What a presigned URL carries besides, in the order in which it is written. */
-static int collect_auth_query(const struct nc_sigv4_request *r, const struct nc_credentials *c, const char *names,
-                              struct pairs *p, struct nc_err *err) {
+static int collect_auth_query(const struct nc_sigv4_request *r, const struct nc_credentials *c,
+                              const char *names, struct pairs *p, struct nc_err *err) {
     nc_auto_free char *scope = scope_of(r);
     nc_auto_free char *credential = nc_asprintf("%s/%s", c->access_key_id, scope);
     char when[17], expires[24];
-    const char *const own[] = {"X-Amz-Algorithm", ALGORITHM, "X-Amz-Credential", credential, "X-Amz-Date", when,
-                               "X-Amz-Expires", expires, "X-Amz-SignedHeaders", names,
-                               c->session_token ? "X-Amz-Security-Token" : NULL, c->session_token, NULL};
+    const char *const own[] = {"X-Amz-Algorithm",
+                               ALGORITHM,
+                               "X-Amz-Credential",
+                               credential,
+                               "X-Amz-Date",
+                               when,
+                               "X-Amz-Expires",
+                               expires,
+                               "X-Amz-SignedHeaders",
+                               names,
+                               c->session_token ? "X-Amz-Security-Token" : NULL,
+                               c->session_token,
+                               NULL};
     int k = 0;
 
     format_time(r->time_usec, when);
@@ -190,23 +204,23 @@ static int hash_hex(const void *data, size_t n, char ret[static 65], struct nc_e
     return 0;
 }
 
-static int hmac_once(const void *key, size_t key_n, const char *data, size_t n, unsigned char ret[static HASH_BYTES],
-                     struct nc_err *err) {
+static int hmac_once(const void *key, size_t key_n, const char *data, size_t n,
+                     unsigned char ret[static HASH_BYTES], struct nc_err *err) {
     char digest[] = "SHA256";
     const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
                                  OSSL_PARAM_construct_end()};
     EVP_MAC_CTX *ctx = hmac() ? EVP_MAC_CTX_new(hmac()) : NULL;
     size_t written = 0;
-    const bool ok = ctx && EVP_MAC_init(ctx, key, key_n, params) == 1 &&
-                    EVP_MAC_update(ctx, (const unsigned char *)data, n) == 1 &&
-                    EVP_MAC_final(ctx, ret, &written, HASH_BYTES) == 1 && written == HASH_BYTES;
+    const bool ok = ctx && EVP_MAC_init(ctx, key, key_n, params) == 1
+                    && EVP_MAC_update(ctx, (const unsigned char *)data, n) == 1
+                    && EVP_MAC_final(ctx, ret, &written, HASH_BYTES) == 1 && written == HASH_BYTES;
 
     EVP_MAC_CTX_free(ctx);
     return ok ? 0 : crypto_failed(err);
 }
 
-int nc_sigv4_canonical_request(const struct nc_sigv4_request *r, const struct nc_credentials *c, int presign,
-                               struct nc_buf *out, struct nc_err *err) {
+int nc_sigv4_canonical_request(const struct nc_sigv4_request *r, const struct nc_credentials *c,
+                               int presign, struct nc_buf *out, struct nc_err *err) {
     nc_cleanup(pairs_done) struct pairs headers = {.n = 0};
     nc_cleanup(pairs_done) struct pairs query = {.n = 0};
     nc_auto_free char *names = NULL;
@@ -233,8 +247,8 @@ int nc_sigv4_canonical_request(const struct nc_sigv4_request *r, const struct nc
     return 0;
 }
 
-int nc_sigv4_string_to_sign(const struct nc_sigv4_request *r, const char *canonical, size_t n, struct nc_buf *out,
-                            struct nc_err *err) {
+int nc_sigv4_string_to_sign(const struct nc_sigv4_request *r, const char *canonical, size_t n,
+                            struct nc_buf *out, struct nc_err *err) {
     nc_auto_free char *scope = scope_of(r);
     char when[17], hash[65];
     const int k = hash_hex(canonical, n, hash, err);
@@ -245,8 +259,8 @@ int nc_sigv4_string_to_sign(const struct nc_sigv4_request *r, const char *canoni
     return nc_buf_printf(out, ALGORITHM "\n%s\n%s\n%s", when, scope, hash);
 }
 
-int nc_sigv4_signature(const struct nc_sigv4_request *r, const struct nc_credentials *c, const char *to_sign, size_t n,
-                       char ret[static 65], struct nc_err *err) {
+int nc_sigv4_signature(const struct nc_sigv4_request *r, const struct nc_credentials *c,
+                       const char *to_sign, size_t n, char ret[static 65], struct nc_err *err) {
     nc_cleanup(nc_secret_freep) char *secret = nc_asprintf("AWS4%s", c->secret_access_key);
     unsigned char key[2][HASH_BYTES];
     char when[17];
@@ -269,8 +283,8 @@ int nc_sigv4_signature(const struct nc_sigv4_request *r, const struct nc_credent
 }
 
 /* All three stages. */
-static int sign(const struct nc_sigv4_request *r, const struct nc_credentials *c, int presign, char ret[static 65],
-                struct nc_err *err) {
+static int sign(const struct nc_sigv4_request *r, const struct nc_credentials *c, int presign,
+                char ret[static 65], struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf canonical = NC_BUF_INIT;
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
     int k = nc_sigv4_canonical_request(r, c, presign, &canonical, err);
@@ -282,8 +296,8 @@ static int sign(const struct nc_sigv4_request *r, const struct nc_credentials *c
     return k;
 }
 
-int nc_sigv4_presign(const struct nc_sigv4_request *r, const struct nc_credentials *c, struct nc_buf *out,
-                     struct nc_err *err) {
+int nc_sigv4_presign(const struct nc_sigv4_request *r, const struct nc_credentials *c,
+                     struct nc_buf *out, struct nc_err *err) {
     nc_cleanup(pairs_done) struct pairs headers = {.n = 0};
     nc_cleanup(pairs_done) struct pairs query = {.n = 0};
     nc_auto_free char *names = NULL;
@@ -307,8 +321,8 @@ int nc_sigv4_presign(const struct nc_sigv4_request *r, const struct nc_credentia
     return k;
 }
 
-int nc_sigv4_headers(const struct nc_sigv4_request *r, const struct nc_credentials *c, struct nc_strv *ret,
-                     struct nc_err *err) {
+int nc_sigv4_headers(const struct nc_sigv4_request *r, const struct nc_credentials *c,
+                     struct nc_strv *ret, struct nc_err *err) {
     nc_cleanup(pairs_done) struct pairs headers = {.n = 0};
     nc_auto_free char *names = NULL;
     nc_auto_free char *scope = scope_of(r);
@@ -321,8 +335,9 @@ int nc_sigv4_headers(const struct nc_sigv4_request *r, const struct nc_credentia
         return k;
     names = signed_names(&headers);
     format_time(r->time_usec, when);
-    nc_strv_addf(ret, "Authorization: " ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s", c->access_key_id,
-                 scope, names, signature);
+    nc_strv_addf(ret,
+                 "Authorization: " ALGORITHM " Credential=%s/%s, SignedHeaders=%s, Signature=%s",
+                 c->access_key_id, scope, names, signature);
     nc_strv_addf(ret, "X-Amz-Date: %s", when);
     if (c->session_token)
         nc_strv_addf(ret, "X-Amz-Security-Token: %s", c->session_token);

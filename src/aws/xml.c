@@ -1,7 +1,8 @@
 /*
  * The pull reader of EC2's answers: one pass, no tree, no entity but the predefined ones.
  *
- * Depth, names and text are capped before they are kept; a document must close what it opens and end after its root.
+ * Depth, names and text are capped before they are kept; a document must close what it opens and
+ * end after its root.
  */
 #include "xml.h"
 
@@ -24,7 +25,8 @@ void nc_xml_done(struct nc_xml *x) {
 }
 
 static int fail(const struct nc_xml *x, const char *what, struct nc_err *err) {
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "XML: byte %zu: %s", (size_t)(x->at - x->data), what);
+    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "XML: byte %zu: %s", (size_t)(x->at - x->data),
+                      what);
 }
 
 static bool is_space(char c) {
@@ -66,7 +68,7 @@ static size_t name_length(const struct nc_xml *x) {
     return n <= NC_XML_MAX_NAME ? n : 0;
 }
 
-static void add_utf8(struct nc_buf *b, uint32_t c) {
+static int add_utf8(struct nc_buf *b, uint32_t c) {
     char s[4];
     size_t n = 0;
 
@@ -85,7 +87,7 @@ static void add_utf8(struct nc_buf *b, uint32_t c) {
         s[n++] = (char)(0x80 | (c >> 6 & 0x3f));
         s[n++] = (char)(0x80 | (c & 0x3f));
     }
-    (void)nc_buf_add(b, s, n);
+    return nc_buf_add(b, s, n);
 }
 
 static int digit_of(char c, unsigned base) {
@@ -113,7 +115,8 @@ static bool numeric_reference(const char *s, size_t n, uint32_t *ret) {
         c = c * base + (uint32_t)d;
     }
     *ret = c;
-    return c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) && (c >= 0x20 || c == '\t' || c == '\n' || c == '\r');
+    return c <= 0x10ffff && (c < 0xd800 || c > 0xdfff)
+           && (c >= 0x20 || c == '\t' || c == '\n' || c == '\r');
 }
 
 static int take_reference(struct nc_xml *x, struct nc_err *err) {
@@ -126,6 +129,8 @@ static int take_reference(struct nc_xml *x, struct nc_err *err) {
     const char *semicolon = memchr(s, ';', most);
     uint32_t c = 0;
 
+    if (x->depth == 0)
+        return fail(x, "text outside of the root element", err);
     if (!semicolon)
         return fail(x, "an & without a reference", err);
     const size_t n = (size_t)(semicolon - s);
@@ -134,7 +139,8 @@ static int take_reference(struct nc_xml *x, struct nc_err *err) {
             c = (unsigned char)named[k].c;
     if (!c && !(n > 0 && *s == '#' && numeric_reference(s, n, &c)))
         return fail(x, "an unknown reference", err);
-    add_utf8(&x->text, c);
+    if (add_utf8(&x->text, c) < 0)
+        return fail(x, "too much text in one element", err);
     x->at = semicolon + 1;
     return 0;
 }
@@ -152,7 +158,7 @@ static int take_text(struct nc_xml *x, struct nc_err *err) {
             x->at++;
         if (!nc_is_text(start, (size_t)(x->at - start)))
             return fail(x, "text that is no UTF-8", err);
-        if (x->depth > 0 ? nc_buf_add(&x->text, start, (size_t)(x->at - start)) < 0 : false)
+        if (x->depth > 0 && nc_buf_add(&x->text, start, (size_t)(x->at - start)) < 0)
             return fail(x, "too much text in one element", err);
         for (const char *p = start; x->depth == 0 && p < x->at; p++)
             if (!is_space(*p))

@@ -1,8 +1,10 @@
 /*
- * A pull reader of the XML that EC2 answers with. Strict and small: what EC2 never writes is an error.
+ * A pull reader of the XML that EC2 answers with. Strict and small: what EC2 never writes is an
+ * error.
  *
- * Elements, character data, the five named and the numeric references, CDATA, comments and one XML declaration.
- * Attributes are checked and skipped. A document type is refused: nothing is ever expanded.
+ * Elements, character data, the five named and the numeric references, CDATA, comments and one XML
+ * declaration. Attributes are checked and skipped. A document type is refused: nothing is ever
+ * expanded.
  */
 #ifndef NC_XML_H
 #define NC_XML_H
@@ -16,14 +18,16 @@
 
 enum nc_xml_kind {
     NC_XML_OPEN = 1, /* the path ends in the element that begins */
-    NC_XML_CLOSE,    /* the path still ends in the element that ended; text holds the character data directly in it */
+    NC_XML_CLOSE,    /* the path still ends in the element that ended; text holds the character data
+                        directly in it */
     NC_XML_END,
 };
 
 struct nc_xml {
     const char *data, *at, *end;
     struct nc_buf path; /* "Response/Errors/Error/Code" */
-    struct nc_buf text; /* of the innermost element; nothing but white space is dropped where elements follow */
+    struct nc_buf text; /* of the innermost element; nothing but white space is dropped where
+                           elements follow */
     unsigned depth;
     int closing; /* the path's last element goes with the next step */
     int empty;   /* "<a/>": the close comes next */

@@ -25,7 +25,8 @@ int nc_http_wait(struct nc_http *h, const bool *done, struct nc_err *err) {
 
     while (!*done && r >= 0) {
         int code;
-        if (sd_event_get_state(event) == SD_EVENT_FINISHED || sd_event_get_exit_code(event, &code) >= 0) {
+        if (sd_event_get_state(event) == SD_EVENT_FINISHED
+            || sd_event_get_exit_code(event, &code) >= 0) {
             r = nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by a signal");
             break;
         }
@@ -49,7 +50,8 @@ static void on_performed(void *userdata, const struct nc_http_result *result) {
     p->done = true;
 }
 
-int nc_http_perform(struct nc_http *h, const struct nc_http_options *o, struct nc_http_answer *ret, struct nc_err *err) {
+int nc_http_perform(struct nc_http *h, const struct nc_http_options *o, struct nc_http_answer *ret,
+                    struct nc_err *err) {
     struct nc_http_answer answer = {0};
     struct perform p = {.answer = &answer};
     struct nc_http_options options = *o;
@@ -57,7 +59,8 @@ int nc_http_perform(struct nc_http *h, const struct nc_http_options *o, struct n
     int r;
 
     if (o->on_data)
-        return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a stream cannot be waited for", o->name ? o->name : "?");
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a stream cannot be waited for",
+                          o->name ? o->name : "?");
     options.on_done = on_performed;
     options.userdata = &p;
     r = nc_http_start(h, &options, &req, err);

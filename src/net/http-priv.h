@@ -1,8 +1,9 @@
 /*
  * What the files of src/net share: the handle, a request under way, and who does what.
  *
- * http.c turns the loop for libcurl, http-request.c sets a transfer up and takes its bytes, http-result.c says how it
- * ended. A request is in the list of its handle until it is handed out; after that only its callback knows it.
+ * http.c turns the loop for libcurl, http-request.c sets a transfer up and takes its bytes,
+ * http-result.c says how it ended. A request is in the list of its handle until it is handed out;
+ * after that only its callback knows it.
  */
 #ifndef NC_HTTP_PRIV_H
 #define NC_HTTP_PRIV_H
@@ -12,7 +13,8 @@
 #include "nc/http.h"
 
 #define NC_HTTP_MAX_HEADER_BYTES ((size_t)64 << 10)
-/* An answer that is no success says why in its body: so much of it is kept, and so much is endured. */
+/* An answer that is no success says why in its body: so much of it is kept, and so much is endured.
+ */
 #define NC_HTTP_ERROR_KEEP_BYTES ((size_t)64 << 10)
 #define NC_HTTP_ERROR_MAX_BYTES ((size_t)1 << 20)
 
@@ -22,7 +24,8 @@ struct nc_http {
     sd_event *event;
     CURLM *multi;
     sd_event_source *timer; /* when libcurl wants to be called without a socket */
-    sd_event_source *turn;  /* defer: libcurl's immediate timer, then one finished request a loop turn */
+    sd_event_source
+        *turn; /* defer: libcurl's immediate timer, then one finished request a loop turn */
     struct http_socket *sockets;
     struct nc_http_req *requests;
     struct nc_http_req *finished, **finished_tail;
@@ -41,8 +44,10 @@ enum request_state {
 
 enum request_abort {
     ABORT_NONE = 0,
-    ABORT_TOO_LARGE,
-    ABORT_CALLBACK, /* on_data said no */
+    ABORT_LARGE_HEAD,
+    ABORT_LARGE_BODY,
+    ABORT_LARGE_FAILURE, /* the body of an answer that is no success */
+    ABORT_CALLBACK,      /* on_data said no */
     ABORT_DEADLINE,
     ABORT_IDLE,
 };
@@ -74,13 +79,14 @@ struct nc_http_req {
     size_t header_bytes, error_bytes;
     uint64_t retry_after_usec, date_usec, received_usec, token_ttl_sec;
     enum request_abort abort;
+    int socket_errno; /* why no socket could be made; 0 = it could */
     CURLcode code;
     char error[CURL_ERROR_SIZE];
 };
 
 /* http-request.c */
-int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret,
-                        struct nc_err *err);
+int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
+                        struct nc_http_req **ret, struct nc_err *err);
 void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi handle any more */
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
 

@@ -1,15 +1,17 @@
 /*
  * One request: what libcurl is told, and what is taken from the peer.
  *
- * Knows the rules that hold for every request of the program: http and https only, no redirect, no credentials in a URL,
- * no proxy but https_proxy for https, roots exactly as given, TLS 1.2 or later, caps before bytes are kept, the status
- * before the body. Headers and bodies that were sent are wiped, because they may carry a token.
+ * Knows the rules that hold for every request of the program: http and https only, no redirect, no
+ * credentials in a URL, no proxy but https_proxy for https, roots exactly as given, TLS 1.2 or
+ * later, caps before bytes are kept, the status before the body. Headers and bodies that were sent
+ * are wiped, because they may carry a token.
  */
 #include "http-priv.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "config.h"
 #include "nc/str.h"
@@ -55,13 +57,14 @@ void nc_http_request_free(struct nc_http_req *r) {
     free(r);
 }
 
-/* A body longer than its cap is an error of the peer's; one of an answer that is no success is only cut. */
+/* A body longer than its cap is an error of the peer's; one of an answer that is no success is only
+ * cut. */
 static size_t take_error_body(struct nc_http_req *r, const char *data, size_t n) {
     const size_t keep = NC_HTTP_ERROR_KEEP_BYTES - r->body.len;
 
     r->error_bytes += n;
     if (r->error_bytes > NC_HTTP_ERROR_MAX_BYTES) {
-        r->abort = ABORT_TOO_LARGE;
+        r->abort = ABORT_LARGE_FAILURE;
         return 0;
     }
     (void)nc_buf_add(&r->body, data, n < keep ? n : keep);
@@ -70,6 +73,18 @@ static size_t take_error_body(struct nc_http_req *r, const char *data, size_t n)
 
 static bool is_unwanted(const struct nc_http_req *r) {
     return r->state != REQUEST_RUNNING || r->h->doomed;
+}
+
+/* When the request has taken too long, in all or since the last byte, which came now. Counted on
+ * the clock itself: the loop's own idea of now is as old as its turn. 0 = never. */
+static uint64_t deadline_of(const struct nc_http_req *r) {
+    const uint64_t overall = r->timeout_usec ? r->start_usec + r->timeout_usec : UINT64_MAX;
+    const uint64_t idle = r->idle_timeout_usec
+                              ? nc_http_now_usec(CLOCK_MONOTONIC) + r->idle_timeout_usec
+                              : UINT64_MAX;
+    const uint64_t first = idle < overall ? idle : overall;
+
+    return first == UINT64_MAX ? 0 : first;
 }
 
 static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
@@ -81,12 +96,12 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
         return 0;
     (void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
     if (r->idle_timeout_usec)
-        (void)sd_event_source_set_time_relative(r->deadline, r->idle_timeout_usec);
+        (void)sd_event_source_set_time(r->deadline, deadline_of(r));
     if (status < 200 || status > 299)
         return take_error_body(r, data, n);
     if (!r->on_data) {
         if (n > r->max_body_bytes || r->body.len > r->max_body_bytes - n) {
-            r->abort = ABORT_TOO_LARGE;
+            r->abort = ABORT_LARGE_BODY;
             return 0;
         }
         (void)nc_buf_add(&r->body, data, n);
@@ -103,7 +118,8 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
 static bool header_value(const char *line, size_t n, const char *name, char *value, size_t size) {
     const size_t name_n = strlen(name);
 
-    if (n <= name_n || strncasecmp(line, name, name_n) != 0 || line[name_n] != ':' || n - name_n - 1 >= size)
+    if (n <= name_n || strncasecmp(line, name, name_n) != 0 || line[name_n] != ':'
+        || n - name_n - 1 >= size)
         return false;
     memcpy(value, line + name_n + 1, n - name_n - 1);
     value[n - name_n - 1] = '\0';
@@ -121,22 +137,39 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
         return 0;
     r->header_bytes += n;
     if (r->header_bytes > NC_HTTP_MAX_HEADER_BYTES) {
-        r->abort = ABORT_TOO_LARGE;
+        r->abort = ABORT_LARGE_HEAD;
         return 0;
     }
-    if (n >= 5 && memcmp(line, "HTTP/", 5) == 0) { /* a new answer: what a 1xx said before it does not count */
+    if (n >= 5
+        && memcmp(line, "HTTP/", 5)
+               == 0) { /* a new answer: what a 1xx said before it does not count */
         r->retry_after_usec = r->date_usec = r->token_ttl_sec = 0;
         r->received_usec = nc_http_now_usec(CLOCK_REALTIME);
     } else if (header_value(line, n, "Date", value, sizeof(value))) {
         (void)nc_time_parse_http(value, &r->date_usec);
     } else if (header_value(line, n, "Retry-After", value, sizeof(value))) {
         if (nc_parse_u64(value, &number) == 0)
-            r->retry_after_usec = (number < MAX_RETRY_AFTER_SEC ? number : MAX_RETRY_AFTER_SEC) * 1000000;
-    } else if (header_value(line, n, "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", value, sizeof(value))) {
+            r->retry_after_usec =
+                (number < MAX_RETRY_AFTER_SEC ? number : MAX_RETRY_AFTER_SEC) * 1000000;
+    } else if (header_value(line, n, "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", value,
+                            sizeof(value))) {
         if (nc_parse_u64(value, &number) == 0)
             r->token_ttl_sec = number;
     }
     return n;
+}
+
+/* Sockets that no program executed later inherits; and why there is none, which libcurl does not
+ * tell. */
+static curl_socket_t open_socket(void *userdata, curlsocktype purpose,
+                                 struct curl_sockaddr *address) {
+    struct nc_http_req *r = userdata;
+    const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+    (void)purpose;
+    if (fd < 0 && errno != EAFNOSUPPORT) /* without IPv6, IPv4 is tried */
+        r->socket_errno = errno;
+    return fd;
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -144,22 +177,22 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
 
     (void)source;
     (void)usec;
-    r->abort = r->timeout_usec == 0 || nc_http_now_usec(CLOCK_MONOTONIC) - r->start_usec < r->timeout_usec
-                   ? ABORT_IDLE
-                   : ABORT_DEADLINE;
+    r->abort =
+        r->timeout_usec == 0 || nc_http_now_usec(CLOCK_MONOTONIC) - r->start_usec < r->timeout_usec
+            ? ABORT_IDLE
+            : ABORT_DEADLINE;
     nc_http_request_finish(r, CURLE_OPERATION_TIMEDOUT);
     return 0;
 }
 
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err) {
-    const uint64_t usec = r->idle_timeout_usec ? r->idle_timeout_usec : r->timeout_usec;
     int k;
 
     r->start_usec = nc_http_now_usec(CLOCK_MONOTONIC);
-    if (usec == 0)
+    if (deadline_of(r) == 0)
         return 0;
-    k = sd_event_add_time_relative(r->h->event, &r->deadline, CLOCK_MONOTONIC, usec, DEADLINE_ACCURACY_USEC, on_deadline,
-                                   r);
+    k = sd_event_add_time(r->h->event, &r->deadline, CLOCK_MONOTONIC, deadline_of(r),
+                          DEADLINE_ACCURACY_USEC, on_deadline, r);
     if (k < 0)
         return nc_err_set(err, NC_ERR_HOST, k, "%s: no timer: %s", r->name, strerror(-k));
     (void)sd_event_source_set_description(r->deadline, r->name);
@@ -195,8 +228,9 @@ static void set_tls(CURL *c, const struct nc_http_tls *tls) {
     if (!tls)
         return;
     if (tls->ca_pem) {
-        struct curl_blob blob = {
-            .data = (void *)(uintptr_t)tls->ca_pem, .len = strlen(tls->ca_pem), .flags = CURL_BLOB_NOCOPY};
+        struct curl_blob blob = {.data = (void *)(uintptr_t)tls->ca_pem,
+                                 .len = strlen(tls->ca_pem),
+                                 .flags = CURL_BLOB_NOCOPY};
         curl_easy_setopt(c, CURLOPT_CAINFO_BLOB, &blob);
         /* The blob stands beside the built-in folder, not instead of it. */
         curl_easy_setopt(c, CURLOPT_CAINFO, NULL);
@@ -246,6 +280,8 @@ static void set_rules(struct nc_http_req *r, const struct nc_http_options *o, bo
         curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(c, CURLOPT_PRIVATE, r);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->error);
+    curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, r);
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
@@ -255,11 +291,12 @@ static void set_rules(struct nc_http_req *r, const struct nc_http_options *o, bo
 static int refuse_url(const struct nc_http_options *o, const char *why, struct nc_err *err) {
     nc_auto_free char *quoted = nc_quote(o->url, strlen(o->url));
 
-    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s is not a usable URL: %s", o->name, quoted, why);
+    return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s: %s is not a usable URL: %s", o->name, quoted,
+                      why);
 }
 
-/* A kubeconfig's tls-server-name: libcurl takes the name for SNI and the certificate from the URL, so the URL gets it and
- * the connection goes where the URL pointed. */
+/* A kubeconfig's tls-server-name: libcurl takes the name for SNI and the certificate from the URL,
+ * so the URL gets it and the connection goes where the URL pointed. */
 static void set_server_name(struct nc_http_req *r, CURLU *u, const char *server_name) {
     nc_auto_free char *to = nc_asprintf("::%s", r->peer);
 
@@ -269,7 +306,8 @@ static void set_server_name(struct nc_http_req *r, CURLU *u, const char *server_
     curl_url_set(u, CURLUPART_HOST, server_name, 0);
 }
 
-static int set_url(struct nc_http_req *r, const struct nc_http_options *o, bool *ret_https, struct nc_err *err) {
+static int set_url(struct nc_http_req *r, const struct nc_http_options *o, bool *ret_https,
+                   struct nc_err *err) {
     CURLU *u = curl_url();
     char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL, *whole = NULL;
     CURLUcode code = curl_url_set(u, CURLUPART_URL, o->url, 0);
@@ -312,7 +350,8 @@ static int set_headers(struct nc_http_req *r, const struct nc_http_options *o, s
 
     for (const char *const *h = o->headers; h && *h; h++) {
         if (strpbrk(*h, "\r\n"))
-            return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a header contains a line break", o->name);
+            return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a header contains a line break",
+                              o->name);
         expect = expect || strncasecmp(*h, "Expect:", 7) == 0;
         add_header(&r->headers, nc_strdup(*h));
     }
@@ -323,24 +362,27 @@ static int set_headers(struct nc_http_req *r, const struct nc_http_options *o, s
 }
 
 static bool is_complete(const struct nc_http_options *o) {
-    return o->name && o->url && o->on_done && (o->timeout_usec || o->on_data) && (o->max_body_bytes || o->on_data);
+    return o->name && o->url && o->on_done && (o->timeout_usec || o->on_data)
+           && (o->max_body_bytes || o->on_data);
 }
 
-int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret,
-                        struct nc_err *err) {
+int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
+                        struct nc_http_req **ret, struct nc_err *err) {
     struct nc_http_req *r;
     bool https = false;
     int k;
 
     if (!is_complete(o))
-        return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a request needs a name, a URL, a deadline and a cap",
+        return nc_err_set(err, NC_ERR_BUG, EINVAL,
+                          "%s: a request needs a name, a URL, a deadline and a cap",
                           o->name ? o->name : "?");
     r = nc_calloc(1, sizeof(*r));
     r->h = h;
     r->name = nc_strdup(o->name);
     r->easy = curl_easy_init();
     r->max_body_bytes = o->max_body_bytes;
-    r->body.max = o->max_body_bytes > NC_HTTP_ERROR_KEEP_BYTES ? o->max_body_bytes : NC_HTTP_ERROR_KEEP_BYTES;
+    r->body.max =
+        o->max_body_bytes > NC_HTTP_ERROR_KEEP_BYTES ? o->max_body_bytes : NC_HTTP_ERROR_KEEP_BYTES;
     r->timeout_usec = o->timeout_usec;
     r->connect_timeout_usec = o->connect_timeout_usec ? o->connect_timeout_usec : o->timeout_usec;
     if (r->connect_timeout_usec == 0)
@@ -350,7 +392,8 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o, stru
     r->on_data = o->on_data;
     r->on_done = o->on_done;
     r->userdata = o->userdata;
-    k = r->easy ? set_url(r, o, &https, err) : nc_err_set(err, NC_ERR_HOST, ENOMEM, "%s: libcurl gives no handle", o->name);
+    k = r->easy ? set_url(r, o, &https, err)
+                : nc_err_set(err, NC_ERR_HOST, ENOMEM, "%s: libcurl gives no handle", o->name);
     if (k == 0)
         k = set_headers(r, o, err);
     if (k < 0) {

@@ -1,7 +1,9 @@
 /*
- * How a transfer ended: libcurl's codes become outcomes, outcomes become sentences and error classes.
+ * How a transfer ended: libcurl's codes become outcomes, outcomes become sentences and error
+ * classes.
  *
- * A sentence names the peer as host:port and says what it did; it never quotes a header, a body or a query.
+ * A sentence names the peer as host:port and says what it did; it never quotes a header, a body or
+ * a query.
  */
 #include "http-priv.h"
 
@@ -14,21 +16,29 @@ static bool says(const struct nc_http_req *r, const char *part) {
     return strstr(r->error, part) != NULL;
 }
 
-static enum nc_http_outcome outcome_of_connect(int os_errno) {
-    if (os_errno == EMFILE || os_errno == ENFILE || os_errno == ENOBUFS || os_errno == ENOMEM)
+static enum nc_http_outcome outcome_of_connect(const struct nc_http_req *r, int os_errno) {
+    if (r->socket_errno)
         return NC_HTTP_LOCAL;
     return os_errno == ETIMEDOUT ? NC_HTTP_TIMEOUT : NC_HTTP_REFUSED;
 }
 
 /* A handshake that the network cut is no verdict on anybody's certificate. */
 static enum nc_http_outcome outcome_of_handshake(const struct nc_http_req *r) {
-    return says(r, "SSL_ERROR_SYSCALL") || says(r, "reset by peer") || says(r, "unexpected eof") ? NC_HTTP_BROKEN
-                                                                                                 : NC_HTTP_TLS;
+    return says(r, "SSL_ERROR_SYSCALL") || says(r, "reset by peer") || says(r, "unexpected eof")
+               ? NC_HTTP_BROKEN
+               : NC_HTTP_TLS;
+}
+
+/* Under TLS 1.3 the peer judges our certificate after our side of the handshake has ended. */
+static bool is_refusal_of_certificate(const struct nc_http_req *r) {
+    return says(r, "alert") && !says(r, "internal error") && !says(r, "close notify");
 }
 
 static enum nc_http_outcome outcome_of_abort(enum request_abort abort) {
     switch (abort) {
-    case ABORT_TOO_LARGE:
+    case ABORT_LARGE_HEAD:
+    case ABORT_LARGE_BODY:
+    case ABORT_LARGE_FAILURE:
         return NC_HTTP_TOO_LARGE;
     case ABORT_DEADLINE:
     case ABORT_IDLE:
@@ -40,7 +50,7 @@ static enum nc_http_outcome outcome_of_abort(enum request_abort abort) {
     return NC_HTTP_BROKEN;
 }
 
-static enum nc_http_outcome outcome_of(const struct nc_http_req *r, int os_errno, bool has_answer) {
+static enum nc_http_outcome outcome_of(const struct nc_http_req *r, int os_errno) {
     if (r->abort != ABORT_NONE)
         return outcome_of_abort(r->abort);
     switch ((int)r->code) {
@@ -50,7 +60,7 @@ static enum nc_http_outcome outcome_of(const struct nc_http_req *r, int os_errno
     case CURLE_COULDNT_RESOLVE_PROXY:
         return NC_HTTP_UNRESOLVED;
     case CURLE_COULDNT_CONNECT:
-        return outcome_of_connect(os_errno);
+        return outcome_of_connect(r, os_errno);
     case CURLE_OPERATION_TIMEDOUT:
         return NC_HTTP_TIMEOUT;
     case CURLE_SSL_CONNECT_ERROR:
@@ -69,8 +79,11 @@ static enum nc_http_outcome outcome_of(const struct nc_http_req *r, int os_errno
     case CURLE_NOT_BUILT_IN:
     case CURLE_INTERFACE_FAILED:
         return NC_HTTP_LOCAL;
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+        return is_refusal_of_certificate(r) ? NC_HTTP_TLS : NC_HTTP_BROKEN;
     case CURLE_OUT_OF_MEMORY: /* libcurl's own cap of a header line */
-        return has_answer || r->header_bytes || says(r, "realloc") ? NC_HTTP_TOO_LARGE : NC_HTTP_LOCAL;
+        return r->header_bytes ? NC_HTTP_TOO_LARGE : NC_HTTP_LOCAL;
     case CURLE_FILESIZE_EXCEEDED:
         return NC_HTTP_TOO_LARGE;
     default:
@@ -78,7 +91,8 @@ static enum nc_http_outcome outcome_of(const struct nc_http_req *r, int os_errno
     }
 }
 
-/* Did the peer answer in something that is not HTTP? A cut connection is not nonsense, it is only cut. */
+/* Did the peer answer in something that is not HTTP? A cut connection is not nonsense, it is only
+ * cut. */
 static bool is_nonsense(const struct nc_http_req *r) {
     switch ((int)r->code) {
     case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9, which is what any noise looks like */
@@ -102,16 +116,17 @@ static const char *detail(struct nc_http_req *r) {
 
 static void say_timeout(struct nc_http_req *r, bool has_answer, char *to, size_t size) {
     const uint64_t limit = r->timeout_usec ? r->timeout_usec : r->connect_timeout_usec;
-    curl_off_t connected = 0;
+    curl_off_t connected = 0, ready = 0; /* a connection that was kept has only the second */
     char within[32];
 
     (void)curl_easy_getinfo(r->easy, CURLINFO_CONNECT_TIME_T, &connected);
+    (void)curl_easy_getinfo(r->easy, CURLINFO_PRETRANSFER_TIME_T, &ready);
     nc_duration_format(r->abort == ABORT_IDLE ? r->idle_timeout_usec : limit, within);
     if (r->abort == ABORT_IDLE)
         snprintf(to, size, "%s was silent for %s", r->peer, within);
     else if (has_answer)
         snprintf(to, size, "the answer of %s did not end within %s", r->peer, within);
-    else if (connected > 0)
+    else if (connected > 0 || ready > 0)
         snprintf(to, size, "no answer from %s within %s", r->peer, within);
     else
         snprintf(to, size, "no connection to %s within %s", r->peer, within);
@@ -130,7 +145,14 @@ static void say_broken(struct nc_http_req *r, bool nonsense, char *to, size_t si
         snprintf(to, size, "the connection to %s broke: %s", r->peer, detail(r));
 }
 
-static void say(struct nc_http_req *r, const struct nc_http_result *result, int os_errno, char *to, size_t size) {
+static size_t cap_of(enum request_abort abort, size_t max_body_bytes) {
+    if (abort == ABORT_LARGE_BODY)
+        return max_body_bytes;
+    return abort == ABORT_LARGE_FAILURE ? NC_HTTP_ERROR_MAX_BYTES : NC_HTTP_MAX_HEADER_BYTES;
+}
+
+static void say(struct nc_http_req *r, const struct nc_http_result *result, int os_errno, char *to,
+                size_t size) {
     const bool has_answer = r->header_bytes > 0;
 
     switch (result->outcome) {
@@ -144,7 +166,8 @@ static void say(struct nc_http_req *r, const struct nc_http_result *result, int 
         if (os_errno == ECONNREFUSED)
             snprintf(to, size, "connection refused by %s", r->peer);
         else
-            snprintf(to, size, "no way to %s: %s", r->peer, os_errno ? strerror(os_errno) : detail(r));
+            snprintf(to, size, "no way to %s: %s", r->peer,
+                     os_errno ? strerror(os_errno) : detail(r));
         return;
     case NC_HTTP_TIMEOUT:
         say_timeout(r, has_answer, to, size);
@@ -157,12 +180,11 @@ static void say(struct nc_http_req *r, const struct nc_http_result *result, int 
         return;
     case NC_HTTP_TOO_LARGE:
         snprintf(to, size, "the answer of %s is larger than %zu bytes", r->peer,
-                 r->error_bytes ? NC_HTTP_ERROR_MAX_BYTES : r->received_usec && r->header_bytes <= NC_HTTP_MAX_HEADER_BYTES
-                                                          ? r->max_body_bytes
-                                                          : NC_HTTP_MAX_HEADER_BYTES);
+                 cap_of(r->abort, r->max_body_bytes));
         return;
     case NC_HTTP_LOCAL:
-        snprintf(to, size, "cannot ask %s: %s", r->peer, os_errno ? strerror(os_errno) : detail(r));
+        snprintf(to, size, "cannot ask %s: %s", r->peer,
+                 r->socket_errno ? strerror(r->socket_errno) : detail(r));
         return;
     }
 }
@@ -174,7 +196,7 @@ void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret) {
     (void)curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
     (void)curl_easy_getinfo(r->easy, CURLINFO_NUM_CONNECTS, &connects);
     *ret = (struct nc_http_result){
-        .outcome = outcome_of(r, (int)os_errno, status > 0),
+        .outcome = outcome_of(r, (int)os_errno),
         .status = (int)status,
         .body = r->body.data ? r->body.data : "",
         .n = r->body.len,
@@ -189,7 +211,8 @@ void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret) {
     if (ret->outcome == NC_HTTP_ANSWERED && (status < 200 || status > 599)) {
         ret->outcome = NC_HTTP_BROKEN;
         ret->nonsense = true;
-        snprintf(ret->message, sizeof(ret->message), "%s answers with the impossible status %ld", r->peer, status);
+        snprintf(ret->message, sizeof(ret->message), "%s answers with the impossible status %ld",
+                 r->peer, status);
         return;
     }
     say(r, ret, (int)os_errno, ret->message, sizeof(ret->message));
@@ -219,8 +242,8 @@ int nc_http_error(const struct nc_http_result *r, const char *what, struct nc_er
     case NC_HTTP_TLS:
         return nc_err_set(err, NC_ERR_AUTH, EPROTO, "%s: %s", what, r->message);
     case NC_HTTP_BROKEN:
-        return nc_err_set(err, r->nonsense ? NC_ERR_PROTOCOL : NC_ERR_TRANSIENT, r->nonsense ? EBADMSG : ECONNRESET,
-                          "%s: %s", what, r->message);
+        return nc_err_set(err, r->nonsense ? NC_ERR_PROTOCOL : NC_ERR_TRANSIENT,
+                          r->nonsense ? EBADMSG : ECONNRESET, "%s: %s", what, r->message);
     case NC_HTTP_TOO_LARGE:
         return nc_err_set(err, NC_ERR_PROTOCOL, EFBIG, "%s: %s", what, r->message);
     case NC_HTTP_LOCAL:

@@ -1,10 +1,11 @@
 /*
  * The handle: libcurl's multi interface on sd-event.
  *
- * Knows sockets, libcurl's timer, and the order in which finished transfers are handed out: one per loop turn from a
- * defer source, as the last thing in the turn, so that a callback may free its request, other requests or the handle.
- * libcurl must not be re-entered from its own callbacks: what arrives meanwhile (start, cancel, free) is done as soon as
- * it has returned. What a request means is not known here.
+ * Knows sockets, libcurl's timer, and the order in which finished transfers are handed out: one per
+ * loop turn from a defer source, as the last thing in the turn, so that a callback may free its
+ * request, other requests or the handle. libcurl must not be re-entered from its own callbacks:
+ * what arrives meanwhile (start, cancel, free) is done as soon as it has returned. What a request
+ * means is not known here.
  */
 #include "http-priv.h"
 
@@ -108,14 +109,16 @@ static void collect_finished(struct nc_http *h) {
     while ((m = curl_multi_info_read(h->multi, &left))) {
         struct nc_http_req *r = NULL;
         const CURLcode code = m->data.result;
-        if (m->msg != CURLMSG_DONE || curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r) != CURLE_OK || !r)
+        if (m->msg != CURLMSG_DONE
+            || curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&r) != CURLE_OK || !r)
             continue;
         if (r->state == REQUEST_RUNNING)
             nc_http_request_finish(r, code);
     }
 }
 
-/* Lets libcurl work, then does what could not be done while it was on the stack. False: the handle is gone. */
+/* Lets libcurl work, then does what could not be done while it was on the stack. False: the handle
+ * is gone. */
 static bool call_curl(struct nc_http *h, curl_socket_t fd, int events) {
     int running;
 
@@ -272,18 +275,20 @@ static int set_up_sources(struct nc_http *h) {
 }
 
 static bool set_up_multi(struct nc_http *h, unsigned max_host_connections) {
-    return curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_wanted) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, timer_wanted) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)MAX_STREAMS) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEEP_CONNECTIONS) == CURLM_OK &&
-           curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)max_host_connections) == CURLM_OK;
+    return curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_wanted) == CURLM_OK
+           && curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h) == CURLM_OK
+           && curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, timer_wanted) == CURLM_OK
+           && curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h) == CURLM_OK
+           && curl_multi_setopt(h->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX) == CURLM_OK
+           && curl_multi_setopt(h->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)MAX_STREAMS)
+                  == CURLM_OK
+           && curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEEP_CONNECTIONS) == CURLM_OK
+           && curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)max_host_connections)
+                  == CURLM_OK;
 }
 
-/* A peer that goes away in mid-write must not end the process; libcurl leaves that to its user in programs with
- * CURLOPT_NOSIGNAL, and OpenSSL writes without MSG_NOSIGNAL. */
+/* A peer that goes away in mid-write must not end the process; libcurl leaves that to its user in
+ * programs with CURLOPT_NOSIGNAL, and OpenSSL writes without MSG_NOSIGNAL. */
 static void ignore_sigpipe(void) {
     struct sigaction now;
 
@@ -291,11 +296,13 @@ static void ignore_sigpipe(void) {
         (void)signal(SIGPIPE, SIG_IGN);
 }
 
-int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http **ret, struct nc_err *err) {
+int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http **ret,
+                struct nc_err *err) {
     struct nc_http *h;
     int r;
 
-    /* libcurl counts: the second and later calls cost nothing, and a one-shot program needs no cleanup. */
+    /* libcurl counts: the second and later calls cost nothing, and a one-shot program needs no
+     * cleanup. */
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return nc_err_set(err, NC_ERR_HOST, ENOMEM, "libcurl does not start");
     ignore_sigpipe();
@@ -330,7 +337,8 @@ struct nc_http *nc_http_free(struct nc_http *h) {
     return NULL;
 }
 
-int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret, struct nc_err *err) {
+int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_http_req **ret,
+                  struct nc_err *err) {
     struct nc_http_req *req;
     int r = nc_http_request_new(h, o, &req, err);
 

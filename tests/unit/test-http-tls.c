@@ -1,0 +1,318 @@
+/*
+ * HTTP over TLS against a server on loopback: who is trusted, who we say we are, one connection for
+ * many streams.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <openssl/ssl.h>
+
+#include "loopback.h"
+#include "nc/http.h"
+#include "nc/str.h"
+
+#define SECOND 1000000ull
+
+struct world {
+    sd_event *event;
+    struct nc_http *http;
+    struct loopback_identity ca, other_ca, server, named, client;
+    struct loopback *l;
+    char head[2048];
+};
+
+static bool serve(void *userdata, struct loopback_conn *c, const struct loopback_request *r) {
+    struct world *w = userdata;
+
+    if (r->head[0])
+        snprintf(w->head, sizeof(w->head), "%s", r->head);
+    return loopback_answer(c, 200, "", "fine");
+}
+
+static int set_up(void **state) {
+    struct world *w = nc_calloc(1, sizeof(*w));
+
+    w->ca = loopback_identity_new("test CA", NULL);
+    w->other_ca = loopback_identity_new("other CA", NULL);
+    w->server = loopback_identity_new("127.0.0.1", &w->ca);
+    w->named = loopback_identity_new("api.example.test", &w->ca);
+    w->client = loopback_identity_new("client", &w->ca);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *w = *state;
+
+    loopback_identity_done(&w->ca);
+    loopback_identity_done(&w->other_ca);
+    loopback_identity_done(&w->server);
+    loopback_identity_done(&w->named);
+    loopback_identity_done(&w->client);
+    free(w);
+    return 0;
+}
+
+static void start(struct world *w, const struct loopback_tls *tls) {
+    assert_true(sd_event_new(&w->event) >= 0);
+    assert_int_equal(nc_http_new(w->event, 0, &w->http, NULL), 0);
+    w->l = loopback_start(tls, serve, w);
+}
+
+static void stop(struct world *w) {
+    w->http = nc_http_free(w->http);
+    loopback_stop(w->l);
+    sd_event_unref(w->event);
+}
+
+static struct loopback_tls plain_tls(const struct world *w) {
+    return (struct loopback_tls){.cert_pem = w->server.cert_pem, .key_pem = w->server.key_pem};
+}
+
+static struct nc_http_answer get(struct world *w, const struct nc_http_tls *tls) {
+    nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/x", loopback_port(w->l));
+    const struct nc_http_options o = {.name = "test",
+                                      .url = url,
+                                      .tls = tls,
+                                      .timeout_usec = 10 * SECOND,
+                                      .max_body_bytes = 1000,
+                                      .no_proxy = true};
+    struct nc_http_answer a = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_http_perform(w->http, &o, &a, &err) < 0)
+        fail_msg("%s", err.msg);
+    return a;
+}
+
+static void expect(struct world *w, const struct nc_http_tls *tls, enum nc_http_outcome outcome,
+                   const char *part) {
+    struct nc_http_answer a = get(w, tls);
+
+    if (a.result.outcome != outcome || !strstr(a.result.message, part))
+        fail_msg("outcome %d instead of %d (%s): %s", a.result.outcome, outcome, part,
+                 a.result.message);
+    nc_http_answer_done(&a);
+}
+
+static void test_trust(void **state) {
+    struct world *w = *state;
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem},
+                             wrong = {.ca_pem = w->other_ca.cert_pem}, system = {0},
+                             garbage = {.ca_pem = "no certificate"};
+    const struct loopback_tls server = plain_tls(w);
+    start(w, &server);
+
+    expect(w, &good, NC_HTTP_ANSWERED, "");
+    stop(w); /* a kept connection would prove nothing */
+    start(w, &server);
+    expect(w, &wrong, NC_HTTP_TLS, "TLS with 127.0.0.1:");
+    expect(w, &system, NC_HTTP_TLS, "TLS with 127.0.0.1:");
+    expect(w, NULL, NC_HTTP_TLS, "certificate");
+    expect(w, &garbage, NC_HTTP_LOCAL, "cannot ask 127.0.0.1:");
+    assert_int_equal(loopback_requests(w->l), 0);
+    expect(w, &good, NC_HTTP_ANSWERED, "");
+    expect(w, &wrong, NC_HTTP_TLS, ""); /* nor may a connection that others trusted be used */
+    stop(w);
+}
+
+static void test_names(void **state) {
+    struct world *w = *state;
+    const struct loopback_tls server = {.cert_pem = w->named.cert_pem, .key_pem = w->named.key_pem};
+    const struct nc_http_tls by_host = {.ca_pem = w->ca.cert_pem},
+                             by_name = {.ca_pem = w->ca.cert_pem,
+                                        .server_name = "api.example.test"};
+    start(w, &server);
+
+    expect(w, &by_host, NC_HTTP_TLS, "127.0.0.1");
+    expect(w, &by_name, NC_HTTP_ANSWERED, "");
+    assert_non_null(strstr(w->head, "\r\nHost: 127.0.0.1:"));
+    stop(w);
+}
+
+static char *temporary(const char *text) {
+    char *path = nc_strdup("/tmp/nc-test-http-XXXXXX");
+    const int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    return path;
+}
+
+static void test_client_certificate(void **state) {
+    struct world *w = *state;
+    nc_auto_free char *cert = temporary(w->client.cert_pem);
+    nc_auto_free char *key = temporary(w->client.key_pem);
+    struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls none = {.ca_pem = w->ca.cert_pem};
+    const struct nc_http_tls blobs = {.ca_pem = w->ca.cert_pem,
+                                      .client_cert_pem = w->client.cert_pem,
+                                      .client_key_pem = w->client.key_pem};
+    const struct nc_http_tls files = {
+        .ca_pem = w->ca.cert_pem, .client_cert_file = cert, .client_key_file = key};
+    const struct nc_http_tls mixed = {.ca_pem = w->ca.cert_pem,
+                                      .client_cert_pem = w->client.cert_pem,
+                                      .client_key_pem = w->server.key_pem};
+    const struct nc_http_tls missing = {
+        .ca_pem = w->ca.cert_pem, .client_cert_file = "/nonexistent", .client_key_file = key};
+
+    server.client_ca_pem = w->ca.cert_pem;
+    start(w, &server);
+    expect(w, &none, NC_HTTP_TLS, "TLS with 127.0.0.1:");
+    expect(w, &mixed, NC_HTTP_LOCAL, "cannot ask");
+    expect(w, &missing, NC_HTTP_LOCAL, "cannot ask");
+    assert_int_equal(loopback_requests(w->l), 0);
+    expect(w, &blobs, NC_HTTP_ANSWERED, "");
+    expect(w, &none, NC_HTTP_TLS,
+           ""); /* who has no certificate must not travel on somebody's connection */
+    stop(w);
+    start(w, &server);
+    expect(w, &files, NC_HTTP_ANSWERED, "");
+    stop(w);
+    unlink(cert);
+    unlink(key);
+}
+
+static void test_old_tls_is_refused(void **state) {
+    struct world *w = *state;
+    struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+
+    server.max_version = TLS1_1_VERSION;
+    start(w, &server);
+    expect(w, &good, NC_HTTP_TLS, "TLS with 127.0.0.1:");
+    stop(w);
+    server.max_version = TLS1_2_VERSION;
+    start(w, &server);
+    expect(w, &good, NC_HTTP_ANSWERED, "");
+    stop(w);
+}
+
+static bool hang_up(void *userdata, struct loopback_conn *c, const struct loopback_request *r) {
+    (void)userdata;
+    (void)r;
+    return loopback_answer(c, 200, "", "plain");
+}
+
+/* A server that does not speak TLS. */
+static void test_plain_server(void **state) {
+    struct world *w = *state;
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+
+    assert_true(sd_event_new(&w->event) >= 0);
+    assert_int_equal(nc_http_new(w->event, 0, &w->http, NULL), 0);
+    w->l = loopback_start(NULL, hang_up, NULL);
+    struct nc_http_answer a;
+    {
+        nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/", loopback_port(w->l));
+        const struct nc_http_options o = {.name = "test",
+                                          .url = url,
+                                          .tls = &good,
+                                          .timeout_usec = SECOND / 2,
+                                          .max_body_bytes = 1000};
+        assert_int_equal(nc_http_perform(w->http, &o, &a, NULL), 0);
+    }
+    assert_int_not_equal(a.result.outcome, NC_HTTP_ANSWERED);
+    nc_http_answer_done(&a);
+    stop(w);
+}
+
+struct counter {
+    unsigned done, answered;
+};
+
+static void count_done(void *userdata, const struct nc_http_result *result) {
+    struct counter *c = userdata;
+
+    c->done++;
+    c->answered += result->outcome == NC_HTTP_ANSWERED && result->status == 200
+                   && nc_streq(result->body, "fine");
+}
+
+/* A hundred requests before the first answer: one connection, as many streams. */
+static void test_http2_multiplexing(void **state) {
+    struct world *w = *state;
+    struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+    struct counter c = {0};
+
+    server.http2 = true;
+    start(w, &server);
+    nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/evict", loopback_port(w->l));
+    const struct nc_http_options o = {.name = "test",
+                                      .method = "POST",
+                                      .url = url,
+                                      .body = "{}",
+                                      .body_n = 2,
+                                      .tls = &good,
+                                      .timeout_usec = 30 * SECOND,
+                                      .max_body_bytes = 1000,
+                                      .on_done = count_done,
+                                      .userdata = &c};
+    for (int k = 0; k < 100; k++)
+        assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
+    while (c.done < 100)
+        assert_true(sd_event_run(w->event, 10 * SECOND) > 0);
+    assert_int_equal(c.answered, 100);
+    assert_int_equal(loopback_connections(w->l), 1);
+    stop(w);
+}
+
+static bool refuse_tunnel(void *userdata, struct loopback_conn *c,
+                          const struct loopback_request *r) {
+    struct world *w = userdata;
+
+    snprintf(w->head, sizeof(w->head), "%s", r->head);
+    return loopback_answer(c, 403, "", "");
+}
+
+/* https_proxy counts for https, unless the request says that there must be no proxy. */
+static void test_proxy(void **state) {
+    struct world *w = *state;
+    const struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+    struct nc_http_answer a;
+
+    start(w, &server);
+    struct loopback *proxy = loopback_start(NULL, refuse_tunnel, w);
+    nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/", loopback_port(w->l));
+    struct nc_http_options o = {.name = "test",
+                                .url = url,
+                                .tls = &good,
+                                .timeout_usec = 5 * SECOND,
+                                .max_body_bytes = 1000};
+    setenv("https_proxy", loopback_url(proxy), 1);
+    assert_int_equal(nc_http_perform(w->http, &o, &a, NULL), 0);
+    assert_int_equal(a.result.outcome, NC_HTTP_BROKEN);
+    assert_non_null(strstr(w->head, "CONNECT 127.0.0.1:"));
+    assert_int_equal(loopback_requests(w->l), 0);
+    nc_http_answer_done(&a);
+    o.no_proxy = true;
+    assert_int_equal(nc_http_perform(w->http, &o, &a, NULL), 0);
+    assert_int_equal(a.result.outcome, NC_HTTP_ANSWERED);
+    unsetenv("https_proxy");
+    nc_http_answer_done(&a);
+    assert_int_equal(loopback_requests(proxy), 1);
+    stop(w);
+    loopback_stop(proxy);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_client_certificate),
+        cmocka_unit_test(test_old_tls_is_refused),
+        cmocka_unit_test(test_plain_server),
+        cmocka_unit_test(test_http2_multiplexing),
+        cmocka_unit_test(test_proxy),
+    };
+
+    return cmocka_run_group_tests_name("http over TLS", tests, set_up, tear_down);
+}
