@@ -40,4 +40,11 @@ struct nc_render_options {
 int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p,
               const struct nc_render_options *o, struct nc_fileset *ret, struct nc_err *err);
 
+/* One environment variable: the kernel takes no string of more than 128 KiB with its name. */
+#define NC_ENV_MAX_BYTES ((128 << 10) - 64)
+
+/* What stands behind "NODECLAIMD_KUBELET_ARGS=" in kubelet.env, as the words that systemd's
+ * EnvironmentFile= and $NODECLAIMD_KUBELET_ARGS on a command line make of it. Appends to ret. */
+int nc_env_split(const char *line, struct nc_strv *ret, struct nc_err *err);
+
 #endif

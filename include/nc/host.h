@@ -75,9 +75,6 @@ int nc_spawn(const char *const *argv, const char *const *env, const char *log_pa
 int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,
                    size_t max, struct nc_buf *out, struct nc_err *err);
 
-/* "NODECLAIMD_KUBELET_ARGS=…" of kubelet.env, split as systemd would. */
-int nc_env_split(const char *line, struct nc_strv *ret, struct nc_err *err);
-
 /* One line to the console below root (/dev/console; a plain file under another root is appended
  * to). Never blocks for long; failure is reported, not fatal. */
 int nc_console_write(const char *root, const char *line, struct nc_err *err);

@@ -11,7 +11,6 @@
 
 #define KUBECONFIG "/var/lib/kubelet/kubeconfig"
 #define BOOTSTRAP_KUBECONFIG "/etc/kubernetes/kubelet/bootstrap-kubeconfig"
-#define CA_FILE "/etc/kubernetes/pki/ca.crt"
 
 static struct nc_value *named(const char *name, const char *key, struct nc_value *value) {
     struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
@@ -28,7 +27,7 @@ static struct nc_value *kubeconfig(const char *server, struct nc_value *user) {
     struct nc_value *cluster = nc_value_new(NC_VALUE_MAP);
     struct nc_value *context = nc_value_new(NC_VALUE_MAP);
 
-    nc_value_set_string(cluster, "certificate-authority", CA_FILE);
+    nc_value_set_string(cluster, "certificate-authority", NC_CA_FILE);
     nc_value_set_string(cluster, "server", server);
     nc_value_set_string(context, "cluster", "kubernetes");
     nc_value_set_string(context, "user", "kubelet");
@@ -93,31 +92,48 @@ static void add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_v
     nc_value_free(root);
 }
 
+static struct nc_value *certificate_user(const struct nc_config *c) {
+    struct nc_value *user = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(user, "client-certificate", c->client_certificate);
+    nc_value_set_string(user, "client-key", c->client_key);
+    return user;
+}
+
+static struct nc_value *token_user(const struct nc_config *c) {
+    struct nc_value *user = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(user, "token", c->bootstrap_token);
+    return user;
+}
+
+/* A token that an earlier bootstrap in another mode left behind is a secret without a use. The path
+ * may be where the user keeps his own kubeconfig: then it is his. */
+static void forget_token(const struct nc_config *c, struct nc_fileset *s) {
+    if (!c->kubeconfig || strcmp(c->kubeconfig, BOOTSTRAP_KUBECONFIG) != 0)
+        nc_fileset_add_absent(s, BOOTSTRAP_KUBECONFIG);
+}
+
 void nc_render_kubeconfig(const struct nc_facts *f, const struct nc_config *c,
                           const struct nc_render_options *o, struct nc_fileset *s) {
-    struct nc_value *user;
-
     switch (c->auth) {
     case NC_AUTH_EKS:
-        /* No secret in it: readable, as nodeadm's is, so that a person can look without being root.
-         */
+        /* No secret in it: anybody on the node may look, as with nodeadm's. */
         add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, exec_user(f, c, o)));
+        forget_token(c, s);
         return;
     case NC_AUTH_CLIENT_CERTIFICATE:
-        user = nc_value_new(NC_VALUE_MAP);
-        nc_value_set_string(user, "client-certificate", c->client_certificate);
-        nc_value_set_string(user, "client-key", c->client_key);
-        add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, user));
+        add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, certificate_user(c)));
+        forget_token(c, s);
         return;
     case NC_AUTH_BOOTSTRAP_TOKEN:
-        /* kubelet writes its own kubeconfig once its certificate is signed; ours is only the way
-         * there, and holds a secret. */
-        user = nc_value_new(NC_VALUE_MAP);
-        nc_value_set_string(user, "token", c->bootstrap_token);
-        add(s, BOOTSTRAP_KUBECONFIG, 0600, kubeconfig(c->endpoint, user));
+        /* kubelet writes its own kubeconfig once its certificate is signed: that one is never
+         * touched. Ours is only the way there, and holds a secret. */
+        add(s, BOOTSTRAP_KUBECONFIG, 0600, kubeconfig(c->endpoint, token_user(c)));
         return;
     case NC_AUTH_KUBECONFIG:
         /* The file is the user's; the flags name it. */
+        forget_token(c, s);
         return;
     }
 }
