@@ -105,42 +105,77 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
-static void take_claim(struct nc_bootstrap *b, struct nc_claim *found, const char *source) {
-    nc_claim_done(&b->claim);
-    b->claim = *found;
+/* Plans, renders and applies once more with what the claim says: its labels and taints are the
+ * node's from the start then. A claim that cannot be planned with is a warning, the plan from the
+ * documents stands. */
+static int plan_with_claim(struct nc_bootstrap *b, struct nc_claim *found, struct nc_err *err) {
+    struct nc_gather *g = &b->gather;
+    struct nc_apply_result again = {0};
+    struct nc_err own = NC_ERR_INIT;
+    int r;
+
+    nc_claim_done(&g->config.claim);
+    g->config.claim = *found;
     *found = (struct nc_claim){0};
-    b->has_claim = true;
-    nc_report_take_claim(&b->report, &b->claim, source);
-    nc_requirements_check(&b->claim, &b->gather.facts, &b->gather.plan, &b->report.warnings);
+    g->config.has_claim_document = true;
+    if (nc_gather_plan(g, &own) < 0) {
+        nc_strv_addf(&b->report.warnings, "the NodeClaim is not planned with: %s", own.msg);
+        g->config.has_claim_document = false;
+        r = nc_gather_plan(g, err);
+        if (r < 0)
+            return r;
+    }
+    r = nc_gather_render(g, err);
+    if (r >= 0)
+        r = nc_apply(b->app->opts.root, &g->files, false, &again, err);
+    if (r < 0)
+        return r;
+    b->applied.written += again.written;
+    b->applied.removed += again.removed;
+    nc_report_take_plan(&b->report, &g->plan);
+    return 0;
 }
 
-/* The label that a NodeClaim shares with its node for certain. Others that the user data gives the node
- * (karpenter.sh/do-not-sync-taints) are not on the claim. */
-static const struct nc_label *pool_label(const struct nc_plan *p) {
+/* What is known of our claim's labels before we have seen it: Karpenter sets these before the claim
+ * has a providerID. Borrowed from plan and facts. */
+static size_t selecting_labels(const struct nc_bootstrap *b, struct nc_label ret[static 3]) {
+    const struct nc_plan *p = &b->gather.plan;
+    const struct nc_facts *f = &b->gather.facts;
+    size_t n = 0;
+
     for (size_t i = 0; i < p->n_labels; i++)
         if (nc_streq(p->labels[i].key, "karpenter.sh/nodepool"))
-            return &p->labels[i];
-    return NULL;
+            ret[n++] = p->labels[i];
+    if (f->instance_type)
+        ret[n++] = (struct nc_label){.key = (char *)"node.kubernetes.io/instance-type",
+                                     .value = f->instance_type};
+    if (f->az)
+        ret[n++] = (struct nc_label){.key = (char *)"topology.kubernetes.io/zone", .value = f->az};
+    return n;
 }
 
-/* The node's own pool narrows the search; nothing waits for it, and no access is no error. */
-static void look_for_claim(struct nc_bootstrap *b) {
-    const struct nc_label *pool = pool_label(&b->gather.plan);
-    struct nc_claim found = {0};
+/* Nothing waits for the claim, and no access to it is no error. */
+static int look_for_claim(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_cleanup(nc_claim_done) struct nc_claim found = {0};
+    struct nc_label labels[3];
     struct nc_kube_status status = {0};
-    struct nc_err err = NC_ERR_INIT;
+    struct nc_err own = NC_ERR_INIT;
     int r;
 
     if (b->has_claim || b->report.claim_uid || !b->gather.plan.belongs_to_claim
         || !b->gather.config.claim_lookup || b->connection.is_bootstrap)
-        return;
-    r = nc_claim_find(b->connection.kube, b->gather.plan.provider_id, pool, pool ? 1 : 0,
-                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &found, &status, &err);
-    if (r > 0)
-        take_claim(b, &found, "list");
-    else if (r < 0)
-        nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", err.msg);
-    nc_claim_done(&found);
+        return 0;
+    r = nc_claim_find(b->connection.kube, b->gather.plan.provider_id, labels,
+                      selecting_labels(b, labels), nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC),
+                      &found, &status, &own);
+    if (r < 0)
+        nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", own.msg);
+    if (r <= 0)
+        return 0;
+    b->has_claim = true;
+    nc_report_take_claim(&b->report, &found, "list");
+    nc_requirements_check(&found, &b->gather.facts, &b->gather.plan, &b->report.warnings);
+    return plan_with_claim(b, &found, err);
 }
 
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
@@ -154,6 +189,5 @@ int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
     r = check_identity(b, err);
     if (r < 0)
         return r;
-    look_for_claim(b);
-    return 0;
+    return look_for_claim(b, err);
 }
