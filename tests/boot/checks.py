@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PHASES = ["imds", "userdata", "config", "plan", "render", "apply", "preflight", "start", "register", "initialize"]
 REACH_EXEC_MSEC = 150.0
 MAX_IMDS_GETS = 14
-MAX_EXPOSURE = 2.0
+MAX_EXPOSURE = 2.5      # as the unit file says, and why
 CLOCK_SEC = 0.02        # the two ends of this comparison are seen by two programs
 CONSOLE_PREFIX = "nodeclaimd: "
 UNREGISTERED = ("karpenter.sh/unregistered", "NoExecute")
@@ -50,14 +50,14 @@ class Report:
         print(f"  {'ok    ' if holds else 'FAILED'} {what}" + ("" if holds or why == "" else f": {why}"), flush=True)
 
     def figure(self, name: str, value: float, unit: str) -> None:
-        print(f"         {name:<44} {value:9.1f} {unit}", flush=True)
+        print(f"         {name:<58} {value:9.1f} {unit}", flush=True)
 
     def end(self) -> int:
-        """The last line. A reach is a property of the program and other work on the machine only adds to it: the fastest boot counts."""
+        """The last line. Other work on the machine only adds to what the program needs: the fastest start counts."""
         print()
         fastest = min(self.exec_msec, default=0.0)
-        self.check(f"bootstrap start -> kubelet executed: at most {REACH_EXEC_MSEC:.0f} ms in the fastest of {len(self.exec_msec)} boots",
-                   0 < fastest <= REACH_EXEC_MSEC, f"{fastest:.1f} ms")
+        self.figure(f"bootstrap start -> kubelet executed, fastest of {len(self.exec_msec)}", fastest, "ms")
+        self.check(f"... at most {REACH_EXEC_MSEC:.0f} ms", 0 < fastest <= REACH_EXEC_MSEC, f"{fastest:.1f} ms")
         print(f"\n{self.passed} passed, {self.failed} failed")
         return 1 if self.failed else 0
 
@@ -108,7 +108,8 @@ def kubelet_args(env: Optional[str]) -> list[str]:
     """The words of NODECLAIMD_KUBELET_ARGS, as systemd splits an unbraced variable: one level of quotes comes off."""
     for line in (env or "").splitlines():
         if line.startswith("NODECLAIMD_KUBELET_ARGS="):
-            return shlex.split(shlex.split(line)[0].partition("=")[2] if line.partition("=")[2][:1] in "\"'" else line.partition("=")[2])
+            value = line.partition("=")[2]
+            return shlex.split(shlex.split(value)[0] if value[:1] in ("'", '"') else value)
     return []
 
 
@@ -140,8 +141,8 @@ def check_machine(report: Report, boot: Boot, seen: Evidence) -> None:
                  seen.text("security").strip())
     lines = console_lines(machine.console)
     outcomes = [line.get("outcome") for line in lines]
-    report.check("the console has one line for each end of a bootstrap",
-                 outcomes == (["failed"] if scenario.restarted else []) + ["succeeded"], outcomes)
+    expected = ["failed"] * scenario.restarted + ["succeeded"] * (1 + len(seen.text("starts").splitlines()))
+    report.check("the console has one line for each end of a bootstrap", outcomes == expected, outcomes)
     if scenario.restarted and lines:
         report.check("the first, without a document, is a configuration error", lines[0].get("class") == "config", lines[0])
 
@@ -246,6 +247,10 @@ def check_speed(report: Report, boot: Boot, seen: Evidence, offset: float) -> No
     if not 0 < begin < kubelet:
         return
     report.exec_msec.append((kubelet - begin) / 1000)
+    for line in seen.text("starts").splitlines():
+        first, second = (float(word) for word in line.split())
+        report.exec_msec.append((second - first) / 1000)
+        report.figure("started again on the machine at rest: -> kubelet executed", report.exec_msec[-1], "ms")
     report.figure("systemd started -> bootstrap started", (begin - booted) / 1000, "ms")
     report.figure("bootstrap started -> kubelet executed", (kubelet - begin) / 1000, "ms")
     created = [audit_time(e, "stageTimestamp") for e in boot.plane.audit() if e["verb"] == "create"
