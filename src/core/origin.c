@@ -51,6 +51,13 @@ void nc_origin_put(struct nc_plan *p, const char *field, const char *value, cons
     nc_origin_add(p, field, value, from, "");
 }
 
+const char *nc_origin_from(const struct nc_plan *p, const char *field) {
+    for (size_t i = 0; i < p->n_origins; i++)
+        if (nc_streq(p->origins[i].field, field))
+            return p->origins[i].from;
+    return "built-in default";
+}
+
 int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
                     const char *format, ...) {
     nc_auto_free char *place = v ? nc_origin_mark(docs, v->mark) : nc_strdup("");
@@ -136,28 +143,42 @@ static char *user_origin(const struct search *s, struct nc_mark mark) {
     return nc_strdup("the user's kubelet configuration");
 }
 
-/* `path` is dotted for reasons and the name; the three values are this field's in each layer, NULL
- * where a layer has none. */
+/* The origin of a field in one layer. `path` is dotted, `top` its first part. */
+static char *layer_origin(const struct search *s, size_t layer, const char *path, const char *top,
+                          struct nc_mark mark) {
+    if (layer == 0)
+        return flag_origin(s, top, mark);
+    if (layer == 1)
+        return user_origin(s, mark);
+    return nc_strdup(nc_reasons_get(s->layers->reasons, path));
+}
+
+/* A map of the user's does not replace the base's: its members are told apart one by one. */
+static bool is_merged(const struct nc_value *const in[static 3]) {
+    return !in[0] && in[1] && in[2] && in[1]->type == NC_VALUE_MAP && in[2]->type == NC_VALUE_MAP;
+}
+
+/* The three values are this field's in each layer, NULL where a layer has none. */
 static void add_field(struct nc_plan *p, const struct search *s, const char *path, const char *top,
-                      const struct nc_value *final, const struct nc_value *in[static 3]) {
-    nc_auto_free char *from = NULL, *text = value_text(final),
-                      *field = nc_asprintf("kubelet.%s", path);
+                      const struct nc_value *final, const struct nc_value *const in[static 3]) {
+    nc_auto_free char *from = NULL, *text = value_text(final);
+    nc_auto_free char *field = nc_asprintf("kubelet.%s", path);
     struct nc_buf history = NC_BUF_INIT;
 
     for (size_t layer = 0; layer < 3; layer++) {
         nc_auto_free char *origin = NULL;
         if (!in[layer])
             continue;
-        if (layer == 0)
-            origin = flag_origin(s, top, in[layer]->mark);
-        else if (layer == 1)
-            origin = user_origin(s, in[layer]->mark);
-        else
-            origin = nc_strdup(nc_reasons_get(s->layers->reasons, path));
-        if (from)
-            append_history(&history, in[layer], origin);
-        else
+        origin = layer_origin(s, layer, path, top, in[layer]->mark);
+        if (!from) {
             from = nc_steal(&origin);
+        } else if (is_merged(in)) {
+            char *both = nc_asprintf("%s, merged over %s", from, origin);
+            free(from);
+            from = both;
+        } else {
+            append_history(&history, in[layer], origin);
+        }
         for (const struct nc_value *old = in[layer]->overrode; layer == 1 && old;
              old = old->overrode) {
             nc_auto_free char *older = user_origin(s, old->mark);

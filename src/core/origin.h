@@ -16,6 +16,9 @@ void nc_origin_put(struct nc_plan *p, const char *field, const char *value, cons
 void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from,
                    const char *overrode);
 
+/* Where a field that was put came from. Borrowed, valid until the next put. */
+const char *nc_origin_from(const struct nc_plan *p, const char *field);
+
 /* An error about a value of a document: "ORIGIN: message". Class CONFIG, -EINVAL. */
 int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));

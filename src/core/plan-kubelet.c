@@ -185,7 +185,7 @@ static int make_computed(struct nc_planner *s) {
     if (r < 0)
         return r;
     nc_reasons_put(&s->reasons, "maxPods", s->pods.from);
-    nc_reasons_put(&s->reasons, "providerID", "availability zone and instance id");
+    nc_reasons_put(&s->reasons, "providerID", nc_origin_from(&s->plan, "providerID"));
     nc_reasons_put(&s->reasons, "registerWithTaints", "the taints of all places");
     s->computed = nc_kubelet_base(
         &(struct nc_kubelet_input){

@@ -221,7 +221,7 @@ static void plan_origins(struct nc_planner *s) {
             break;
         }
     }
-    add_resources(p, "capacity", &p->capacity, "facts of this host");
+    add_resources(p, "capacity", &p->capacity, "facts of this host; pods: maxPods and podsPerCore");
     add_resources(p, "allocatable", &p->allocatable,
                   "capacity - kubeReserved - systemReserved - evictionHard");
     if (!p->type.name[0])

@@ -687,6 +687,54 @@ static void test_history(void **state) {
     fixture_free(x);
 }
 
+/* The rarer ways in: flags and documents that say what facts say, EC2 asked although the table
+ * knows. */
+static void test_overrides(void **state) {
+    struct fixture *x = fixture_new();
+    struct nc_label bad = {(char *)"a b", (char *)"", {0}};
+    struct nc_taint never = {(char *)"a", (char *)"", (char *)"Never", {0}};
+
+    (void)state;
+    x->has_config = true;
+    nc_strv_add(&x->config.kubelet_flags, "--provider-id=aws:///x/i-1");
+    x->config.kubelet = fixture_json("{'kubeReserved': {'cpu': '1'}}");
+    nc_value_set_string(x->config.kubelet, "resolvConf", "");
+    {
+        struct nc_buf text = NC_BUF_INIT; /* longer than an origin shows, cut between characters */
+        for (int i = 0; i < 300; i++)
+            nc_buf_puts(&text, "ü");
+        nc_value_set_string(x->config.kubelet, "staticPodPath", text.data);
+        nc_buf_done(&text);
+    }
+    fixture_plan(x);
+    assert_string_equal(x->plan.provider_id, "aws:///x/i-1");
+    assert_string_equal(value_of(&x->plan, "kubelet.providerID"), "aws:///x/i-1");
+    assert_string_equal(origin(&x->plan, "kubelet.kubeReserved"),
+                        "the user's kubelet configuration, merged over reservation policy "
+                        "karpenter for 2 CPUs and 29 pods");
+    assert_string_equal(overrode(&x->plan, "kubelet.kubeReserved"), "");
+    assert_string_equal(overrode(&x->plan, "kubelet.kubeReserved.cpu"),
+                        "70m from reservation policy karpenter for 2 CPUs and 29 pods");
+    assert_true(nc_ends_with(value_of(&x->plan, "kubelet.staticPodPath"), "ü…"));
+    assert_int_equal(strlen(value_of(&x->plan, "kubelet.staticPodPath")), 400 + strlen("…"));
+    x->config.ec2 = NC_EC2_ALWAYS;
+    x->facts.described_type = (struct nc_instance_type){
+        .name = "m5.large", .vcpus = 2, .memory_mib = 8192, .enis = 4, .ipv4_per_eni = 15};
+    fixture_plan(x);
+    assert_int_equal(x->plan.max_pods, 58);
+    assert_int_equal(x->plan.eni_pods, 58);
+    *nc_append(&x->config.labels, &x->config.n_labels) =
+        (struct nc_label){nc_strdup(bad.key), nc_strdup(bad.value), {0}};
+    fixture_refused(x, NC_ERR_CONFIG, "node.labels of the configuration: 'a b'");
+    x->config.n_labels = 0;
+    free(x->config.labels[0].key);
+    free(x->config.labels[0].value);
+    *nc_append(&x->config.taints, &x->config.n_taints) = (struct nc_taint){
+        nc_strdup(never.key), nc_strdup(never.value), nc_strdup(never.effect), {0}};
+    fixture_refused(x, NC_ERR_CONFIG, "node.taints of the configuration: taint a: effect 'Never'");
+    fixture_free(x);
+}
+
 /* A recorded host under another type's name: what nobody asked for is a warning, what somebody
  * asked for an error. */
 static void test_small_host(void **state) {
@@ -750,7 +798,7 @@ int main(void) {
         cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_network),
         cmocka_unit_test(test_other_clusters),  cmocka_unit_test(test_user_map),
         cmocka_unit_test(test_missing_facts),   cmocka_unit_test(test_small_host),
-        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_history),         cmocka_unit_test(test_overrides),
     };
 
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
