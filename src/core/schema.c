@@ -112,7 +112,7 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
         text = nc_value_scalar_text(v, buffer);
     if (text)
         check_text(w, f, v, text);
-    else if (v->type == NC_VALUE_MAP || v->type == NC_VALUE_LIST)
+    else if (v->type == NC_VALUE_MAP || v->type == NC_VALUE_LIST || v->type == NC_VALUE_NULL)
         wrong(w, f, v, "a string");
     else
         wrong(w, f, v, "a string (put it in quotes)");

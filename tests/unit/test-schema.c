@@ -84,10 +84,11 @@ static const struct row node_config_rows[] = {
     {"feature of a wrong type", "spec: {featureGates: {FastImagePull: 'yes'}}",
      "d:3:38: error: spec.featureGates.FastImagePull: must be true or false, not the string "
      "'yes'\n"},
-    {"flags", "spec: {kubelet: {flags: [{}, \"a\\nb\", '']}}",
+    {"flags", "spec: {kubelet: {flags: [{}, \"a\\nb\", '', null]}}",
      "d:3:26: error: spec.kubelet.flags[0]: must be a string, not a map\n"
      "d:3:30: error: spec.kubelet.flags[1]: must be one line, a flag such as --v=2, not the string "
-     "'a\\nb'\n"},
+     "'a\\nb'\n"
+     "d:3:42: error: spec.kubelet.flags[3]: must be a string, not null\n"},
     {"environment", "spec: {instance: {environment: 1}}",
      "d:3:32: error: spec.instance.environment: must be a map, not the number 1\n"},
 };
