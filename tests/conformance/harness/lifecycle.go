@@ -1,0 +1,148 @@
+// Karpenter's own NodeClaim lifecycle controller, run in the test process against the real API server: launch,
+// registration, initialization, liveness. Only the cloud is stood in for: the one instance that it launches is ours.
+
+package harness
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/awslabs/operatorpkg/status"
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	controllerruntime "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	karpenterv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
+	"sigs.k8s.io/karpenter/pkg/events"
+	"sigs.k8s.io/karpenter/pkg/operator/options"
+	"sigs.k8s.io/karpenter/pkg/state/nodepoolhealth"
+	"sigs.k8s.io/karpenter/pkg/test/v1alpha1"
+)
+
+// oneInstance is a cloud in which every launch gives the same machine.
+type oneInstance struct{ instance *Instance }
+
+func (o *oneInstance) Create(_ context.Context, claim *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
+	created := claim.DeepCopy()
+	created.Labels = map[string]string{
+		corev1.LabelInstanceTypeStable: o.instance.Type, corev1.LabelTopologyZone: o.instance.Zone, corev1.LabelTopologyRegion: o.instance.Region,
+		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", karpenterv1.CapacityTypeLabelKey: karpenterv1.CapacityTypeOnDemand,
+	}
+	created.Status = karpenterv1.NodeClaimStatus{
+		ProviderID: o.instance.ProviderID(), ImageID: "ami-0123456789abcdef0",
+		Capacity:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("29")},
+		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1930m"), corev1.ResourcePods: resource.MustParse("29")},
+	}
+	return created, nil
+}
+
+func (o *oneInstance) Delete(_ context.Context, claim *karpenterv1.NodeClaim) error {
+	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("%s is gone", claim.Status.ProviderID))
+}
+
+func (o *oneInstance) Get(_ context.Context, providerID string) (*karpenterv1.NodeClaim, error) {
+	return nil, cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("%s is gone", providerID))
+}
+
+func (o *oneInstance) List(context.Context) ([]*karpenterv1.NodeClaim, error) { return nil, nil }
+
+func (o *oneInstance) GetInstanceTypes(context.Context, *karpenterv1.NodePool) ([]*cloudprovider.InstanceType, error) {
+	return nil, nil
+}
+
+func (o *oneInstance) IsDrifted(context.Context, *karpenterv1.NodeClaim) (cloudprovider.DriftReason, error) {
+	return "", nil
+}
+
+func (o *oneInstance) RepairPolicies() []cloudprovider.RepairPolicy { return nil }
+
+func (o *oneInstance) Name() string { return "one-instance" }
+
+func (o *oneInstance) GetSupportedNodeClasses() []status.Object {
+	return []status.Object{&v1alpha1.TestNodeClass{}}
+}
+
+// StartKarpenter runs the controller until ctx ends; it cares for NodeClaims of its own node class only.
+func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (client.Client, error) {
+	log.SetLogger(logr.Discard())
+	ctx = options.ToContext(ctx, &options.Options{CPURequests: 1000})
+	m, err := controllerruntime.NewManager(c.Admin, manager.Options{
+		Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", BaseContext: func() context.Context { return ctx },
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := index(ctx, m); err != nil {
+		return nil, err
+	}
+	recorder := events.NewRecorder(m.GetEventRecorderFor("karpenter"))
+	controller := lifecycle.NewController(clock.RealClock{}, m.GetClient(), &oneInstance{instance}, recorder, nodepoolhealth.NewState(), nil)
+	if err := controller.Register(ctx, m); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- m.Start(ctx) }()
+	synced, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if !m.GetCache().WaitForCacheSync(synced) {
+		return nil, fmt.Errorf("karpenter's caches did not fill")
+	}
+	return m.GetClient(), nil
+}
+
+// index makes the lookups that Karpenter's operator makes.
+func index(ctx context.Context, m manager.Manager) error {
+	indexer := m.GetFieldIndexer()
+	if err := indexer.IndexField(ctx, &corev1.Node{}, "spec.providerID", func(o client.Object) []string {
+		return []string{o.(*corev1.Node).Spec.ProviderID}
+	}); err != nil {
+		return err
+	}
+	return indexer.IndexField(ctx, &karpenterv1.NodeClaim{}, "status.providerID", func(o client.Object) []string {
+		return []string{o.(*karpenterv1.NodeClaim).Status.ProviderID}
+	})
+}
+
+// NewLaunchedClaim creates a NodeClaim and waits until Karpenter has launched the instance for it.
+func NewLaunchedClaim(ctx context.Context, k client.Client, name string, startup ...corev1.Taint) (*karpenterv1.NodeClaim, error) {
+	claim := &karpenterv1.NodeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
+		Spec: karpenterv1.NodeClaimSpec{
+			NodeClassRef:  &karpenterv1.NodeClassReference{Group: v1alpha1.Group, Kind: "TestNodeClass", Name: "default"},
+			Requirements:  []karpenterv1.NodeSelectorRequirementWithMinValues{},
+			StartupTaints: startup,
+			Resources:     karpenterv1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}},
+		},
+	}
+	if err := k.Create(ctx, claim); err != nil {
+		return nil, err
+	}
+	err := Poll(ctx, "karpenter launches the instance", nil, func() error {
+		if err := k.Get(ctx, client.ObjectKeyFromObject(claim), claim); err != nil {
+			return err
+		}
+		if claim.Status.ProviderID == "" {
+			return fmt.Errorf("status %+v", claim.Status)
+		}
+		return nil
+	})
+	return claim, err
+}
+
+// DropClaim removes a claim whose controller no longer runs, and the finalizer of its node.
+func (c *Cluster) DropClaim(ctx context.Context, name, node string) {
+	_ = c.PatchNode(ctx, node, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	_, _ = c.Dynamic.Resource(claimResource).Patch(ctx, name, "application/merge-patch+json",
+		[]byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+	c.DeleteClaim(ctx, name)
+}
