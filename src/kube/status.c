@@ -123,14 +123,42 @@ static int parse_object(const struct nc_http_result *r, const char *what, struct
     return 0;
 }
 
+/* What the way to an API server needs, where it is the way that failed. */
+static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
+    switch (outcome) {
+    case NC_HTTP_UNRESOLVED:
+        nc_err_remedy(err,
+                      "check the API server's endpoint in the configuration, and the node's DNS "
+                      "(a private endpoint resolves only inside its VPC)");
+        break;
+    case NC_HTTP_REFUSED:
+    case NC_HTTP_TIMEOUT:
+        nc_err_remedy(err, "check the API server's endpoint, the route to it and the security "
+                           "groups: the node must reach its port over TCP");
+        break;
+    case NC_HTTP_TLS:
+        nc_err_remedy(err, "check that the certificate authority in the configuration is this "
+                           "cluster's, and the clock of the node");
+        break;
+    case NC_HTTP_ANSWERED:
+    case NC_HTTP_BROKEN:
+    case NC_HTTP_TOO_LARGE:
+    case NC_HTTP_LOCAL:
+        break;
+    }
+}
+
 int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,
                   struct nc_kube_status *ret_status, struct nc_err *err) {
     struct nc_value *object = NULL;
     int e;
 
     memset(ret_status, 0, sizeof(*ret_status));
-    if (r->outcome != NC_HTTP_ANSWERED)
-        return nc_http_error(r, what, err);
+    if (r->outcome != NC_HTTP_ANSWERED) {
+        e = nc_http_error(r, what, err);
+        advise(r->outcome, err);
+        return e;
+    }
     ret_status->http = r->status;
     ret_status->retry_after_usec = r->retry_after_usec;
     ret_status->date_usec = r->date_usec;
