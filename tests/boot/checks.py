@@ -11,6 +11,7 @@ import json
 import math
 import re
 import shlex
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 PHASES = ["imds", "userdata", "config", "plan", "render", "apply", "preflight", "start", "register", "initialize"]
 REACH_EXEC_MSEC = 150.0
 MAX_IMDS_GETS = 14
+SHUTDOWN = "Shutdown manager completed processing shutdown event"
 MAX_EXPOSURE = 2.5      # as the unit file says, and why
 CLOCK_SEC = 0.02        # the two ends of this comparison are seen by two programs
 CONSOLE_PREFIX = "nodeclaimd: "
@@ -99,6 +101,11 @@ class Evidence:
 
     def unit(self, name: str) -> dict[str, str]:
         return dict(line.split("=", 1) for line in self.text(f"unit-{name}").splitlines() if "=" in line)
+
+    def journal(self, unit: str) -> str:
+        """The messages of a unit, to the end of the machine: the journal on its disk."""
+        argv = ["journalctl", "--directory", str(self.root / "var/log/journal"), "--unit", unit, "--output", "cat", "--no-pager"]
+        return subprocess.run(argv, capture_output=True, check=True, timeout=60).stdout.decode(errors="replace")
 
     def started_usec(self, unit: str) -> float:
         return float(self.unit(unit).get("ExecMainStartTimestampMonotonic", "0") or 0)
@@ -231,8 +238,10 @@ def check_node(report: Report, boot: Boot, seen: Evidence) -> None:
     report.check("a pod runs there, with an address of the node's CNI plugin", address.startswith("192.168.128."), address)
     report.check("kubelet has a serving certificate", any(seen.root.glob("var/lib/kubelet/pki/kubelet-server-*.pem")))
     ready = conditions.get("Ready", {})
-    report.check("logind told kubelet of the shutdown, and kubelet the cluster",
-                 ready.get("status") == "False" and "shutting down" in ready.get("message", ""), ready)
+    report.check("logind told kubelet of the shutdown, and waited for it", SHUTDOWN in seen.journal("kubelet.service"))
+    if not seen.text("starts"):       # a kubelet that has just been started knows no pod yet, and is gone before it can say so
+        report.check("... and kubelet told the cluster", ready.get("status") == "False" and "shutting down" in ready.get("message", ""),
+                     ready)
     done = conditions.get("BootstrapComplete", {})
     report.check("the Node says BootstrapComplete", done.get("status") == "True", done)
     note = last.get("metadata", {}).get("annotations", {}).get("nodeclaimd.io/bootstrap")
