@@ -94,12 +94,14 @@ void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const
 void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out);
 /* "nodeclaimd: {…}": one line, no newline. */
 void nc_report_console(const struct nc_report *r, struct nc_buf *out);
-/* Compact JSON for the annotation nodeclaimd.io/bootstrap. */
+/* Compact JSON for the annotation nodeclaimd.io/bootstrap: always whole; where it would have more
+ * than 2 KiB it goes without differences, then without remedy, then without message. */
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out);
 /* Prometheus text format. */
 void nc_report_metrics(const struct nc_report *r, struct nc_buf *out);
 
-/* For people, from a status.json that was read back (hostile: anything may be missing). */
+/* For people, from a status.json that was read back. Hostile: anything may be missing or be of
+ * another type or size; what comes out is bounded, and has no control character but line ends. */
 void nc_status_text(const struct nc_value *status, struct nc_buf *out);
 void nc_timeline_text(const struct nc_value *status, struct nc_buf *out);
 

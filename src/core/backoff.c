@@ -18,8 +18,8 @@ static uint64_t mix(uint64_t x) {
 uint64_t nc_backoff_pause(const struct nc_backoff *b, unsigned attempt, uint64_t seed) {
     uint64_t pause = b->first_usec;
 
-    for (unsigned i = 1; i < attempt && pause < b->max_usec; i++)
-        pause *= 2;
+    for (unsigned i = 1; i < attempt && pause > 0 && pause < b->max_usec; i++)
+        pause = pause > b->max_usec / 2 ? b->max_usec : pause * 2;
     if (pause > b->max_usec)
         pause = b->max_usec;
     return pause - (pause >= 4 ? mix(seed + attempt) % (pause / 4) : 0);

@@ -189,8 +189,12 @@ void nc_report_console(const struct nc_report *r, struct nc_buf *out) {
     nc_json_write(out, map, 0);
 }
 
+/* What goes first where the whole would be too long; the rest is bounded. */
+static const char *const expendable[] = {"differences", "remedy", "message"};
+
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
     nc_auto_value struct nc_value *map = summary(r);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_value *phases = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(map, "version", NC_VERSION);
@@ -200,9 +204,13 @@ void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
     nc_value_set(map, "phases_usec", phases);
     if (r->differences.n > 0)
         nc_value_set(map, "differences", strings(&r->differences));
-    if (out->max == 0)
-        out->max = ANNOTATION_MAX_BYTES;
-    nc_json_write(out, map, 0);
+    nc_json_write(&text, map, 0);
+    for (size_t i = 0; text.len > ANNOTATION_MAX_BYTES && i < NC_ARRAY_SIZE(expendable); i++) {
+        (void)nc_value_remove(map, expendable[i]);
+        nc_buf_clear(&text);
+        nc_json_write(&text, map, 0);
+    }
+    (void)nc_buf_puts(out, text.data);
 }
 
 void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {

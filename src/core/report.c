@@ -101,8 +101,11 @@ void nc_report_finish(struct nc_report *r, uint64_t now_usec) {
 enum nc_phase nc_report_current(const struct nc_report *r) {
     enum nc_phase last = NC_PHASE_IMDS;
 
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
+        if (r->phases[p].outcome == NC_FAILED)
+            return p;
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++) {
-        if (r->phases[p].outcome == NC_FAILED || r->phases[p].outcome == NC_RUNNING)
+        if (r->phases[p].outcome == NC_RUNNING)
             return p;
         if (r->phases[p].outcome == NC_SUCCEEDED)
             last = p;
@@ -161,7 +164,7 @@ void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const
 
     nc_value_free(r->conditions);
     r->conditions = short_conditions(nc_value_path(node, "status.conditions"));
-    if (!allocatable || allocatable->n == 0)
+    if (!allocatable || allocatable->type != NC_VALUE_MAP || allocatable->n == 0)
         return;
     nc_value_free(r->actual);
     r->actual = nc_value_copy(allocatable);

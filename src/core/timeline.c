@@ -1,6 +1,8 @@
 /*
- * A status.json for people: what the node is doing, and the boot as a timeline. Anything may be
- * missing or of another type: what cannot be read is left out.
+ * A status.json for people: what the node is doing, and the boot as a timeline.
+ *
+ * The file is not trusted: anything may be missing, of another type, or absurd. What cannot be read
+ * is left out, texts lose what would move a terminal's cursor, lists and numbers are bounded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,26 +11,62 @@
 #include "nc/str.h"
 
 #define BAR_WIDTH 40
+#define MAX_PHASES 64
+#define MAX_LINES 64
+#define MAX_TEXT_BYTES 1024
+#define MAX_DURATION_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is no boot */
+#define INDENT "             "
+
+static size_t at_most(size_t n, size_t most) {
+    return n < most ? n : most;
+}
+
+/* Text on one line: a control character (of C0, C1, or DEL) becomes a space. The parser has made
+ * sure of UTF-8. */
+static void put_clean(struct nc_buf *out, const char *text) {
+    for (size_t i = 0; text[i] && i < MAX_TEXT_BYTES; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        const bool is_c1 = c == 0xc2 && (unsigned char)text[i + 1] < 0xa0 && text[i + 1];
+        (void)nc_buf_putc(out, c < 0x20 || c == 0x7f || is_c1 ? ' ' : text[i]);
+        i += is_c1;
+    }
+}
 
 static const char *text_or(const struct nc_value *map, const char *key, const char *otherwise) {
     const char *text = nc_value_get_string(map, key);
 
-    return text && nc_is_text(text, strlen(text)) ? text : otherwise;
+    return text && *text ? text : otherwise;
 }
 
-static uint64_t usec_of(const struct nc_value *map, const char *key) {
+static void put_field(struct nc_buf *out, const char *title) {
+    (void)nc_buf_printf(out, "%-12s ", title);
+}
+
+static void put_line(struct nc_buf *out, const char *title, const char *text) {
+    put_field(out, title);
+    put_clean(out, text);
+    (void)nc_buf_putc(out, '\n');
+}
+
+static uint64_t number_of(const struct nc_value *map, const char *key, uint64_t most) {
     const struct nc_value *v = nc_value_get(map, key);
 
-    return v && v->type == NC_VALUE_INT && v->integer > 0 ? (uint64_t)v->integer : 0;
+    if (!v || v->type != NC_VALUE_INT || v->integer <= 0)
+        return 0;
+    return (uint64_t)v->integer < most ? (uint64_t)v->integer : most;
+}
+
+static uint64_t duration_of(const struct nc_value *phase) {
+    return number_of(phase, "duration_usec", MAX_DURATION_USEC);
 }
 
 static const struct nc_value *list_of(const struct nc_value *map, const char *key) {
-    const struct nc_value *v = nc_value_get(map, key);
+    const struct nc_value *v = nc_value_path(map, key);
 
     return v && v->type == NC_VALUE_LIST ? v : NULL;
 }
 
-static void print_usec(struct nc_buf *out, uint64_t usec) {
+static void put_usec(struct nc_buf *out, uint64_t usec) {
     if (usec < 10000)
         (void)nc_buf_printf(out, "%6.2f ms", (double)usec / 1e3);
     else if (usec < 10000000)
@@ -37,126 +75,173 @@ static void print_usec(struct nc_buf *out, uint64_t usec) {
         (void)nc_buf_printf(out, "%6.1f s ", (double)usec / 1e6);
 }
 
-static void print_error(struct nc_buf *out, const struct nc_value *phase, const char *indent) {
+static void put_error(struct nc_buf *out, const struct nc_value *phase) {
     const struct nc_value *error = nc_value_get(phase, "error");
+    const char *remedy = text_or(error, "remedy", NULL);
 
     if (!error || error->type != NC_VALUE_MAP)
         return;
-    (void)nc_buf_printf(out, "%s%s: %s\n", indent, text_or(error, "class", "error"),
-                        text_or(error, "message", "?"));
-    if (*text_or(error, "remedy", ""))
-        (void)nc_buf_printf(out, "%sremedy: %s\n", indent, text_or(error, "remedy", ""));
+    (void)nc_buf_puts(out, INDENT);
+    put_clean(out, text_or(error, "class", "error"));
+    (void)nc_buf_puts(out, ": ");
+    put_clean(out, text_or(error, "message", "?"));
+    (void)nc_buf_putc(out, '\n');
+    if (!remedy)
+        return;
+    (void)nc_buf_puts(out, INDENT "remedy: ");
+    put_clean(out, remedy);
+    (void)nc_buf_putc(out, '\n');
 }
 
-static void print_list(struct nc_buf *out, const char *title, const struct nc_value *list) {
-    for (size_t i = 0; list && i < list->n; i++)
+static void put_list(struct nc_buf *out, const char *title, const struct nc_value *list) {
+    const size_t n = list ? at_most(list->n, MAX_LINES) : 0;
+
+    for (size_t i = 0; i < n; i++)
         if (nc_value_string(list->items[i]))
-            (void)nc_buf_printf(out, "%-12s %s\n", i == 0 ? title : "",
-                                nc_value_string(list->items[i]));
+            put_line(out, i == 0 ? title : "", nc_value_string(list->items[i]));
+    if (list && list->n > n)
+        (void)nc_buf_printf(out, INDENT "and %zu more\n", list->n - n);
 }
 
-static void print_resources(struct nc_buf *out, const char *title, const struct nc_value *map) {
+static void put_resources(struct nc_buf *out, const char *title, const struct nc_value *map) {
     char buf[32];
 
     if (!map || map->type != NC_VALUE_MAP || map->n == 0)
         return;
     (void)nc_buf_printf(out, "%-12s", title);
-    for (size_t i = 0; i < map->n; i++) {
+    for (size_t i = 0; i < at_most(map->n, MAX_LINES); i++) {
         const char *text = nc_value_scalar_text(map->members[i].value, buf);
-        if (text && !nc_streq(text, "0"))
-            (void)nc_buf_printf(out, " %s=%s", map->members[i].key, text);
+        if (!text || nc_streq(text, "0"))
+            continue;
+        (void)nc_buf_putc(out, ' ');
+        put_clean(out, map->members[i].key);
+        (void)nc_buf_putc(out, '=');
+        put_clean(out, text);
     }
     (void)nc_buf_putc(out, '\n');
 }
 
+static void put_instance(struct nc_buf *out, const struct nc_value *instance) {
+    static const char *const keys[] = {"id", "type", "az", "life_cycle"};
+
+    put_field(out, "instance");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++) {
+        (void)nc_buf_puts(out, i ? ", " : "");
+        put_clean(out, text_or(instance, keys[i], "-"));
+    }
+    (void)nc_buf_putc(out, '\n');
+}
+
+/* The phase that runs or failed, with what is wrong and until when it is tried. */
+static void put_open_phase(struct nc_buf *out, const struct nc_value *status,
+                           const struct nc_value *phase) {
+    const char *outcome = text_or(phase, "outcome", "");
+
+    if (!nc_streq(outcome, "running") && !nc_streq(outcome, "failed"))
+        return;
+    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+    (void)nc_buf_printf(&line, "%s, attempt %" PRIu64 ", deadline ", outcome,
+                        number_of(phase, "attempts", UINT32_MAX));
+    (void)nc_buf_puts(&line, text_or(status, "deadline", "-"));
+    put_line(out, text_or(phase, "name", "?"), line.data);
+    put_error(out, phase);
+}
+
 void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
-    const struct nc_value *instance = nc_value_get(status, "instance");
-    const struct nc_value *claim = nc_value_get(status, "nodeclaim");
     const struct nc_value *phases = list_of(status, "phases");
     const struct nc_value *waiting = nc_value_get(status, "waiting");
+    const char *reason = text_or(waiting, "reason", NULL);
 
-    (void)nc_buf_printf(out, "%-12s %s\n", "outcome", text_or(status, "outcome", "unknown"));
-    (void)nc_buf_printf(out, "%-12s %s\n", "node", text_or(status, "node", "-"));
-    (void)nc_buf_printf(out, "%-12s %s, %s, %s, %s\n", "instance", text_or(instance, "id", "-"),
-                        text_or(instance, "type", "-"), text_or(instance, "az", "-"),
-                        text_or(instance, "life_cycle", "-"));
-    (void)nc_buf_printf(out, "%-12s %s\n", "nodeclaim", text_or(claim, "name", "-"));
-    for (size_t i = 0; phases && i < phases->n; i++) {
-        const char *outcome = text_or(phases->items[i], "outcome", "");
-        if (!nc_streq(outcome, "running") && !nc_streq(outcome, "failed"))
-            continue;
-        const struct nc_value *attempts = nc_value_get(phases->items[i], "attempts");
-        (void)nc_buf_printf(out, "%-12s %s, attempt %" PRId64 ", deadline %s\n",
-                            text_or(phases->items[i], "name", "?"), outcome,
-                            attempts ? attempts->integer : 0, text_or(status, "deadline", "-"));
-        print_error(out, phases->items[i], "             ");
+    put_line(out, "outcome", text_or(status, "outcome", "unknown"));
+    put_line(out, "node", text_or(status, "node", "-"));
+    put_instance(out, nc_value_get(status, "instance"));
+    put_line(out, "nodeclaim", text_or(nc_value_get(status, "nodeclaim"), "name", "-"));
+    for (size_t i = 0; phases && i < at_most(phases->n, MAX_PHASES); i++)
+        put_open_phase(out, status, phases->items[i]);
+    if (reason) {
+        put_field(out, "waiting");
+        put_clean(out, reason);
+        (void)nc_buf_puts(out, ": ");
+        put_clean(out, text_or(waiting, "message", ""));
+        (void)nc_buf_putc(out, '\n');
     }
-    if (*text_or(waiting, "reason", ""))
-        (void)nc_buf_printf(out, "%-12s %s: %s\n", "waiting", text_or(waiting, "reason", ""),
-                            text_or(waiting, "message", ""));
-    print_resources(out, "predicted", nc_value_path(status, "allocatable.predicted"));
-    print_resources(out, "allocatable", nc_value_path(status, "allocatable.actual"));
-    print_list(out, "difference", nc_value_path(status, "allocatable.differences"));
-    print_list(out, "warning", list_of(status, "warnings"));
+    put_resources(out, "predicted", nc_value_path(status, "allocatable.predicted"));
+    put_resources(out, "allocatable", nc_value_path(status, "allocatable.actual"));
+    put_list(out, "difference", list_of(status, "allocatable.differences"));
+    put_list(out, "warning", list_of(status, "warnings"));
 }
 
 struct span {
     uint64_t start, end;
 };
 
-static uint64_t started_of(const struct nc_value *phase) {
-    uint64_t usec = 0;
-    const char *text = nc_value_get_string(phase, "started");
-
-    return text && nc_time_parse(text, &usec) == 0 ? usec : 0;
-}
-
 /* status.json has starts in whole seconds and durations in microseconds: phases follow each other,
  * so the sum places them. */
-static void print_bar(struct nc_buf *out, struct span s, uint64_t total) {
-    const uint64_t from = total ? s.start * BAR_WIDTH / total : 0;
+static void put_bar(struct nc_buf *out, struct span s, uint64_t total) {
+    uint64_t from = total ? s.start * BAR_WIDTH / total : 0;
     uint64_t to = total ? (s.end * BAR_WIDTH + total - 1) / total : 0;
 
+    if (from >= BAR_WIDTH)
+        from = BAR_WIDTH - 1;
     if (to <= from)
         to = from + 1;
     for (uint64_t i = 0; i < BAR_WIDTH; i++)
-        (void)nc_buf_puts(out, i >= from && i < to ? "#" : ".");
+        (void)nc_buf_putc(out, i >= from && i < to ? '#' : '.');
+}
+
+static void put_phase(struct nc_buf *out, const struct nc_value *phase, struct span s,
+                      uint64_t total) {
+    const uint64_t attempts = number_of(phase, "attempts", UINT32_MAX);
+    nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT;
+
+    put_clean(&name, text_or(phase, "name", "?"));
+    (void)nc_buf_putc(out, '+');
+    put_usec(out, s.start);
+    (void)nc_buf_printf(out, "  %-10s ", name.data);
+    put_usec(out, s.end - s.start);
+    (void)nc_buf_puts(out, "  ");
+    if (attempts > 0 || s.end > s.start)
+        put_bar(out, s, total);
+    else
+        (void)nc_buf_printf(out, "%*s", BAR_WIDTH, "");
+    (void)nc_buf_puts(out, "  ");
+    put_clean(out, text_or(phase, "outcome", "?"));
+    if (attempts > 1)
+        (void)nc_buf_printf(out, " (%" PRIu64 " attempts)", attempts);
+    (void)nc_buf_putc(out, '\n');
+    put_error(out, phase);
+}
+
+static void put_headline(struct nc_buf *out, const struct nc_value *status) {
+    (void)nc_buf_puts(out, "bootstrap of ");
+    put_clean(out, text_or(status, "node", "an unknown node"));
+    (void)nc_buf_puts(out, " (");
+    put_clean(out, text_or(nc_value_get(status, "instance"), "id", "-"));
+    (void)nc_buf_puts(out, "), started ");
+    put_clean(out, text_or(status, "started", "-"));
+    (void)nc_buf_puts(out, ": ");
+    put_clean(out, text_or(status, "outcome", "unknown"));
+    (void)nc_buf_putc(out, '\n');
 }
 
 void nc_timeline_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *phases = list_of(status, "phases");
+    const size_t n = phases ? at_most(phases->n, MAX_PHASES) : 0;
     uint64_t total = 0, at = 0;
 
-    if (!phases || phases->n == 0) {
+    if (n == 0) {
         (void)nc_buf_puts(out, "no phases are known\n");
         return;
     }
-    for (size_t i = 0; i < phases->n; i++)
-        total += usec_of(phases->items[i], "duration_usec");
-    (void)nc_buf_printf(out, "bootstrap of %s (%s), started %s: %s\n",
-                        text_or(status, "node", "an unknown node"),
-                        text_or(nc_value_get(status, "instance"), "id", "-"),
-                        text_or(status, "started", "-"), text_or(status, "outcome", "unknown"));
-    for (size_t i = 0; i < phases->n; i++) {
-        const struct nc_value *phase = phases->items[i];
-        const uint64_t duration = usec_of(phase, "duration_usec");
-        const struct nc_value *attempts = nc_value_get(phase, "attempts");
-
-        (void)nc_buf_puts(out, "+");
-        print_usec(out, at);
-        (void)nc_buf_printf(out, "  %-10s ", text_or(phase, "name", "?"));
-        print_usec(out, duration);
-        (void)nc_buf_puts(out, "  ");
-        if (started_of(phase) > 0 || duration > 0)
-            print_bar(out, (struct span){at, at + duration}, total);
-        (void)nc_buf_printf(out, "  %s", text_or(phase, "outcome", "?"));
-        if (attempts && attempts->type == NC_VALUE_INT && attempts->integer > 1)
-            (void)nc_buf_printf(out, " (%" PRId64 " attempts)", attempts->integer);
-        (void)nc_buf_putc(out, '\n');
-        print_error(out, phase, "             ");
-        at += duration;
+    for (size_t i = 0; i < n; i++)
+        total += duration_of(phases->items[i]);
+    put_headline(out, status);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t end = at + duration_of(phases->items[i]);
+        put_phase(out, phases->items[i], (struct span){at, end}, total);
+        at = end;
     }
-    (void)nc_buf_puts(out, "=");
-    print_usec(out, total);
+    (void)nc_buf_putc(out, '=');
+    put_usec(out, total);
     (void)nc_buf_puts(out, "  in all\n");
 }

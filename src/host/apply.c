@@ -1,9 +1,10 @@
 /*
- * A fileset to disk, all of it or nothing: first every new content is written and synced beside its
- * place, then all are renamed.
+ * A fileset to disk, all of it or nothing: every new content is written beside its place, then all
+ * are synced, then all are renamed, then the folders are synced.
  *
  * Renames within a folder that could be written to do not fail for want of space; what can fail has
- * failed before the first of them.
+ * failed before the first of them. Syncing comes after all writing, so that a journaling file
+ * system commits once for all files and once for all names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@ struct item {
     enum change change;
     char *path;
     char *temporary; /* exists while it is not NULL */
+    int fd;          /* of the temporary file, until it is synced; -1 = none */
 };
 
 static int fail(struct nc_err *err, int code, const char *verb, const char *path) {
@@ -42,12 +44,21 @@ static int fail(struct nc_err *err, int code, const char *verb, const char *path
 
 static void items_done(struct item *items, size_t n) {
     for (size_t i = 0; i < n; i++) {
+        if (items[i].fd >= 0)
+            (void)close(items[i].fd);
         if (items[i].temporary)
             (void)unlink(items[i].temporary);
         free(items[i].temporary);
         free(items[i].path);
     }
     free(items);
+}
+
+/* A file that somebody else may write to, by its mode or as its owner, is not what was asked for.
+ */
+static bool has_our_form(const struct item *item, const struct stat *st) {
+    return S_ISREG(st->st_mode) && (st->st_mode & 07777) == item->file->mode
+           && st->st_uid == geteuid() && (size_t)st->st_size == item->file->n;
 }
 
 /* What is to be done about one file? A link in its place is replaced, a folder in its place is
@@ -69,8 +80,7 @@ static int compare(struct item *item, struct nc_err *err) {
         return 0;
     }
     item->change = CHANGE_WRITE;
-    if (!S_ISREG(st.st_mode) || (st.st_mode & 07777) != item->file->mode
-        || (size_t)st.st_size != item->file->n)
+    if (!has_our_form(item, &st))
         return 0;
     if (nc_file_read(item->path, item->file->n + 1, &now, NULL) >= 0 && now.len == item->file->n
         && memcmp(now.data ? now.data : "", item->file->data, now.len) == 0)
@@ -98,28 +108,35 @@ static char *folder_of(const char *path) {
     return slash == path ? nc_strdup("/") : nc_strndup(path, (size_t)(slash - path));
 }
 
+/* Writes the content beside its place; it stays open until it is synced. */
 static int stage(struct item *item, struct nc_err *err) {
     nc_auto_free char *folder = folder_of(item->path);
     int r = nc_mkdir_p(folder, err);
-    int fd;
 
     if (r < 0)
         return r;
     item->temporary = nc_asprintf("%s" SUFFIX, item->path);
     (void)unlink(item->temporary); /* of a run that was killed */
-    fd = open(item->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
+    item->fd = open(item->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (item->fd < 0) {
         r = fail(err, errno, "create", item->temporary);
         free(item->temporary);
         item->temporary = NULL;
         return r;
     }
-    r = write_all(fd, item->file->data, item->file->n);
-    if (r >= 0 && (fchmod(fd, item->file->mode) < 0 || fsync(fd) < 0))
-        r = -errno;
-    if (close(fd) < 0 && r >= 0)
+    r = write_all(item->fd, item->file->data, item->file->n);
+    if (r >= 0 && fchmod(item->fd, item->file->mode) < 0)
         r = -errno;
     return r < 0 ? fail(err, -r, "write", item->path) : 0;
+}
+
+static int sync_content(struct item *item, struct nc_err *err) {
+    int code = fsync(item->fd) < 0 ? errno : 0;
+
+    if (close(item->fd) < 0 && !code)
+        code = errno;
+    item->fd = -1;
+    return code ? fail(err, code, "write", item->path) : 0;
 }
 
 static int commit(struct item *item, struct nc_err *err) {
@@ -170,26 +187,35 @@ static void count(const struct item *items, size_t n, struct nc_apply_result *re
     }
 }
 
+static int write_changes(struct item *items, size_t n, struct nc_err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        if (items[i].change == CHANGE_WRITE)
+            r = stage(&items[i], err);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        if (items[i].change == CHANGE_WRITE)
+            r = sync_content(&items[i], err);
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        if (items[i].change != CHANGE_NONE)
+            r = commit(&items[i], err);
+    return r < 0 ? r : sync_folders(items, n, err);
+}
+
 int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
              struct nc_apply_result *ret, struct nc_err *err) {
     struct item *items = nc_calloc(s->n ? s->n : 1, sizeof(*items));
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         items[i].file = &s->files[i];
         items[i].path = nc_path_below(root, s->files[i].path);
+        items[i].fd = -1;
+    }
+    for (size_t i = 0; r >= 0 && i < s->n; i++)
         r = compare(&items[i], err);
-    }
-    if (r >= 0 && !check_only) {
-        for (size_t i = 0; r >= 0 && i < s->n; i++)
-            if (items[i].change == CHANGE_WRITE)
-                r = stage(&items[i], err);
-        for (size_t i = 0; r >= 0 && i < s->n; i++)
-            if (items[i].change != CHANGE_NONE)
-                r = commit(&items[i], err);
-        if (r >= 0)
-            r = sync_folders(items, s->n, err);
-    }
+    if (r >= 0 && !check_only)
+        r = write_changes(items, s->n, err);
     if (r >= 0)
         count(items, s->n, ret);
     items_done(items, s->n);

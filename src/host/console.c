@@ -3,21 +3,26 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "nc/file.h"
 #include "nc/host.h"
 
 int nc_console_write(const char *root, const char *line, struct nc_err *err) {
+    const bool is_file = root && *root; /* below another root it is a plain file */
+    nc_auto_free char *folder = nc_path_below(root, "/dev");
     nc_auto_free char *path = nc_path_below(root, "/dev/console");
     nc_auto_free char *text = nc_asprintf("%s\n", line);
     const size_t n = strlen(text);
-    /* Below another root it is a plain file; a console that is not read must not hold us up. */
-    const int flags =
-        O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC | (root && *root ? O_CREAT : 0);
-    const int fd = open(path, flags, 0644);
+    /* A console that is not read must not hold us up. */
+    const int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+    const int r = is_file ? nc_mkdir_p(folder, err) : 0;
+    const int fd = r < 0 ? -1 : open(path, flags | (is_file ? O_CREAT : 0), 0644);
     ssize_t put;
 
+    if (r < 0)
+        return r;
     if (fd < 0)
         return nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", path, strerror(errno));
     put = write(fd, text, n);

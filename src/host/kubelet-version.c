@@ -1,25 +1,34 @@
 /*
- * kubelet's version: from a file if the AMI has one, else from the bytes of the binary.
+ * kubelet's version: from a file if the AMI has one, else from the binary's build information.
  *
- * Go's linker leaves the -X flags of a release build in the build information
- * ("…version.gitVersion=v1.34.4"); a build without them has the module's version. Running `kubelet
- * --version` would page in tens of megabytes from a cold volume.
+ * Go's linker leaves the build information in a section of its own (.go.buildinfo; the format is
+ * that of Go 1.18 and later, debug/buildinfo): a few kilobytes of eighty megabytes have to be read,
+ * where `kubelet --version` pages in tens of megabytes from a cold volume. A release build has
+ * "…version.gitVersion=v1.34.4" among its linker flags, a build of the module has the module's
+ * version.
  */
 #include "kubelet-version.h"
 
-#include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <unistd.h>
 
 #include "nc/facts.h"
 #include "nc/file.h"
 #include "nc/str.h"
 
-#define BINARY_MAX_BYTES ((off_t)1 << 30)
 #define WORD_MAX_BYTES 64
+#define VERSION_FILE_MAX_BYTES 4096
+#define INFO_MAX_BYTES ((size_t)1 << 20)
+#define MAX_SECTIONS 512u
+#define MAX_SEGMENTS 64u
+/* Head of the build information: magic, pointer size, flags; strings follow at 32. */
+#define INFO_MAGIC "\xff Go buildinf:"
+#define INFO_HEAD_BYTES 32u
+#define INFO_ALIGN 16u
 
 static const char *const version_files[] = {"/etc/nodeclaimd/kubelet-version",
                                             "/etc/eks/kubelet-version.txt"};
@@ -28,7 +37,7 @@ static int from_file(const char *root, const char *path, char **ret) {
     nc_auto_free char *below = nc_path_below(root, path);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     unsigned minor;
-    int r = nc_file_read(below, 4096, &text, NULL);
+    int r = nc_file_read(below, VERSION_FILE_MAX_BYTES, &text, NULL);
 
     if (r < 0)
         return r;
@@ -42,15 +51,17 @@ static int from_file(const char *root, const char *path, char **ret) {
     return r;
 }
 
+static bool is_version_character(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c && strchr("v.-+", c));
+}
+
 /* A word of version characters that starts at p. */
 static int take_word(const char *p, const char *end, char **ret) {
     char word[WORD_MAX_BYTES];
     unsigned minor;
     size_t n = 0;
 
-    while (p + n < end && n + 1 < sizeof(word)
-           && (strchr("v.-+", p[n]) || (p[n] >= '0' && p[n] <= '9') || (p[n] >= 'a' && p[n] <= 'z'))
-           && p[n]) {
+    while (p + n < end && n + 1 < sizeof(word) && is_version_character(p[n])) {
         word[n] = p[n];
         n++;
     }
@@ -61,15 +72,15 @@ static int take_word(const char *p, const char *end, char **ret) {
     return 0;
 }
 
-static int search(const char *data, size_t n, char **ret) {
-    static const char *const marks[] = {
-        "version.gitVersion=", "mod\tk8s.io/kubernetes\t",
-        "path\tk8s.io/kubernetes/cmd/kubelet\nmod\tk8s.io/kubernetes\t",
-        "dep\tk8s.io/kubernetes\t"};
+/* The version in the text of the build information. */
+static int search(const char *info, size_t n, char **ret) {
+    static const char *const marks[] = {"version.gitVersion=", "mod\tk8s.io/kubernetes\t",
+                                        "dep\tk8s.io/kubernetes\t"};
+    const char *end = info + n;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(marks); i++) {
         const size_t length = strlen(marks[i]);
-        const char *p = data, *end = data + n;
+        const char *p = info;
         while ((p = memmem(p, (size_t)(end - p), marks[i], length))) {
             p += length;
             if (take_word(p, end, ret) >= 0)
@@ -79,20 +90,78 @@ static int search(const char *data, size_t n, char **ret) {
     return -ENOENT;
 }
 
+static bool read_at(int fd, void *to, size_t n, uint64_t offset) {
+    return offset <= INT64_MAX && pread(fd, to, n, (off_t)offset) == (ssize_t)n;
+}
+
+/* A part of the file: where its build information may be. */
+struct part {
+    uint64_t offset, size;
+};
+
+/* The section of this name. Go's binaries are little-endian 64-bit ELF on all instance types. */
+static bool find_section(int fd, const Elf64_Ehdr *head, const char *name, struct part *ret) {
+    Elf64_Shdr names, section;
+    char text[32];
+
+    if (head->e_shentsize != sizeof(section) || head->e_shnum > MAX_SECTIONS
+        || head->e_shstrndx >= head->e_shnum
+        || !read_at(fd, &names, sizeof(names), head->e_shoff + head->e_shstrndx * sizeof(section)))
+        return false;
+    for (unsigned i = 0; i < head->e_shnum; i++) {
+        if (!read_at(fd, &section, sizeof(section), head->e_shoff + i * sizeof(section)))
+            return false;
+        if (!read_at(fd, text, strlen(name) + 1, names.sh_offset + section.sh_name)
+            || memcmp(text, name, strlen(name) + 1) != 0)
+            continue;
+        *ret = (struct part){section.sh_offset, section.sh_size};
+        return true;
+    }
+    return false;
+}
+
+/* The first writable segment: Go puts the build information at its start, and it is there where the
+ * sections are stripped. */
+static bool find_data_segment(int fd, const Elf64_Ehdr *head, struct part *ret) {
+    Elf64_Phdr segment;
+
+    if (head->e_phentsize != sizeof(segment) || head->e_phnum > MAX_SEGMENTS)
+        return false;
+    for (unsigned i = 0; i < head->e_phnum; i++) {
+        if (!read_at(fd, &segment, sizeof(segment), head->e_phoff + i * sizeof(segment)))
+            return false;
+        if (segment.p_type != PT_LOAD || (segment.p_flags & (PF_X | PF_W)) != PF_W)
+            continue;
+        *ret = (struct part){segment.p_offset, segment.p_filesz};
+        return true;
+    }
+    return false;
+}
+
+static bool find_info(int fd, struct part *ret) {
+    Elf64_Ehdr head;
+
+    if (!read_at(fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0
+        || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB)
+        return false;
+    return find_section(fd, &head, ".go.buildinfo", ret) || find_data_segment(fd, &head, ret);
+}
+
 static int from_binary(const char *path, char **ret) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct part part;
     int r = -ENOENT;
 
     if (fd < 0)
         return -errno;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0
-        && st.st_size <= BINARY_MAX_BYTES) {
-        void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (data != MAP_FAILED) {
-            r = search(data, (size_t)st.st_size, ret);
-            (void)munmap(data, (size_t)st.st_size);
-        }
+    if (find_info(fd, &part)) {
+        const size_t n = part.size < INFO_MAX_BYTES ? (size_t)part.size : INFO_MAX_BYTES;
+        nc_auto_free char *info = nc_malloc(n + 1);
+        const char *p = NULL;
+        if (read_at(fd, info, n, part.offset))
+            p = memmem(info, n, INFO_MAGIC, strlen(INFO_MAGIC));
+        if (p && (size_t)(p - info) % INFO_ALIGN == 0 && n - (size_t)(p - info) > INFO_HEAD_BYTES)
+            r = search(p + INFO_HEAD_BYTES, n - (size_t)(p - info) - INFO_HEAD_BYTES, ret);
     }
     (void)close(fd);
     return r;
@@ -108,74 +177,9 @@ int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, s
     if (from_binary(binary, ret) >= 0 || from_binary(kubelet_path, ret) >= 0)
         return 0;
     r = nc_err_set(err, NC_ERR_HOST, ENOENT,
-                   "kubelet's version is unknown: no version file, and none in the bytes of %s",
+                   "kubelet's version is unknown: no version file, and none in the build "
+                   "information of %s",
                    kubelet_path);
     nc_err_remedy(err, "install kubelet, or write its version (v1.34.4) to %s", version_files[0]);
     return r;
-}
-
-/* --- logind */
-
-#define OWN_DROPIN "50-nodeclaimd.conf"
-
-/* systemd's time spans as logind.conf has them: a number of seconds, or units. Only the forms that
- * people write. */
-static uint64_t parse_span(const char *text) {
-    uint64_t seconds;
-
-    if (nc_streq(text, "infinity"))
-        return UINT64_MAX;
-    if (nc_parse_u64(text, &seconds) >= 0)
-        return seconds > UINT64_MAX / 1000000 ? UINT64_MAX : seconds * 1000000;
-    nc_auto_free char *go = nc_calloc(strlen(text) + 1, 1);
-    uint64_t usec = 0;
-    size_t n = 0;
-    for (const char *p = text; *p; p++)
-        if (*p != ' ')
-            go[n++] = *p;
-    if (nc_ends_with(go, "min"))
-        go[n - 2] = '\0';
-    else if (nc_ends_with(go, "sec"))
-        go[n - 2] = '\0';
-    return nc_duration_parse(go, &usec) >= 0 ? usec : 0;
-}
-
-static void read_conf(const char *path, uint64_t *usec) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    char *rest, *line;
-
-    if (nc_file_read(path, 65536, &text, NULL) < 0)
-        return;
-    rest = text.data;
-    while ((line = strsep(&rest, "\n"))) {
-        line = nc_trim(line);
-        if (!nc_starts_with(line, "InhibitDelayMaxSec"))
-            continue;
-        line = nc_trim(line + strlen("InhibitDelayMaxSec"));
-        if (*line == '=')
-            *usec = parse_span(nc_trim(line + 1));
-    }
-}
-
-uint64_t nc_logind_configured_delay(const char *root) {
-    static const char *const folders[] = {"/usr/lib/systemd/logind.conf.d",
-                                          "/etc/systemd/logind.conf.d"};
-    nc_auto_free char *main_file = nc_path_below(root, "/etc/systemd/logind.conf");
-    uint64_t usec = 0;
-
-    read_conf(main_file, &usec);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++) {
-        nc_auto_free char *folder = nc_path_below(root, folders[i]);
-        struct dirent **entries = NULL;
-        const int n = scandir(folder, &entries, NULL, alphasort);
-        for (int k = 0; k < n; k++) {
-            nc_auto_free char *path = nc_asprintf("%s/%s", folder, entries[k]->d_name);
-            if (nc_ends_with(entries[k]->d_name, ".conf")
-                && !nc_streq(entries[k]->d_name, OWN_DROPIN))
-                read_conf(path, &usec);
-            free(entries[k]);
-        }
-        free(entries);
-    }
-    return usec;
 }

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "kubelet-version.h"
+#include "logind-conf.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
 
 #define SMALL_BYTES 65536
 #define MAX_PCI_DEVICES 4096
+#define MAX_CPUS (1 << 20)
 
 /* "0-3,8,10-11" -> 7. -EINVAL where it is no CPU list. */
 static int count_cpu_list(const char *text, int64_t *ret) {
@@ -21,15 +23,16 @@ static int count_cpu_list(const char *text, int64_t *ret) {
 
     while (*text) {
         char *end;
-        long first = strtol(text, &end, 10), last = first;
+        const long first = strtol(text, &end, 10);
+        long last = first;
         if (end == text || first < 0)
             return -EINVAL;
         if (*end == '-') {
             text = end + 1;
             last = strtol(text, &end, 10);
-            if (end == text || last < first || last > 1 << 20)
-                return -EINVAL;
         }
+        if (end == text || last < first || last > MAX_CPUS)
+            return -EINVAL;
         n += last - first + 1;
         if (*end && *end != ',')
             return -EINVAL;
@@ -57,7 +60,8 @@ static void probe_cpus(const char *root, struct nc_facts *f) {
     if (read_kernel(root, "/sys/devices/system/cpu/online", &text) >= 0
         && count_cpu_list(nc_trim(text.data), &f->cpus) >= 0)
         return;
-    f->cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    f->cpus = online > 0 ? online : 0;
 }
 
 static void probe_memory(const char *root, struct nc_facts *f) {
@@ -77,13 +81,13 @@ static void probe_memory(const char *root, struct nc_facts *f) {
 static void probe_disk(const char *root, struct nc_facts *f) {
     nc_auto_free char *path = nc_path_below(root, "/var/lib/kubelet");
     struct statvfs st;
-    char *slash;
 
+    f->root_fs_bytes = 0;
     while (statvfs(path, &st) < 0) {
-        slash = strrchr(path, '/');
-        if (!slash || slash == path)
+        char *slash = strrchr(path, '/');
+        if (!slash || nc_streq(path, "/"))
             return;
-        *slash = '\0';
+        slash[slash == path] = '\0';
     }
     f->root_fs_bytes = (int64_t)((uint64_t)st.f_blocks * st.f_frsize);
 }
@@ -97,8 +101,10 @@ static char *read_word(const char *root, const char *path) {
 }
 
 static void probe_sysctls(const char *root, struct nc_facts *f) {
-    static const char *const names[] = {"vm.overcommit_memory", "vm.panic_on_oom", "kernel.panic",
-                                        "kernel.panic_on_oops"};
+    /* What kubelet's protectKernelDefaults compares (container_manager_linux.go). */
+    static const char *const names[] = {
+        "vm.overcommit_memory", "vm.panic_on_oom",          "kernel.panic",
+        "kernel.panic_on_oops", "kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes"};
 
     for (size_t i = 0; i < f->n_sysctls; i++) {
         free(f->sysctls[i].name);
@@ -108,7 +114,8 @@ static void probe_sysctls(const char *root, struct nc_facts *f) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
         nc_auto_free char *path = nc_asprintf("/proc/sys/%s", names[i]);
         char *value;
-        *strchr(path + strlen("/proc/sys/"), '.') = '/';
+        for (char *dot = path; (dot = strchr(dot, '.'));)
+            *dot = '/';
         value = read_word(root, path);
         if (!value)
             continue;

@@ -1,13 +1,14 @@
 /*
  * Other programs: kubelet as a process of its own, and credential plugins. Neither is on the way of
  * a node under systemd.
+ *
+ * Everything that allocates is done before the fork: other threads (a resolver) may exist.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +17,48 @@
 #include "nc/host.h"
 #include "nc/str.h"
 
+#define FIRST_OTHER_FD 3
+#define LOOK_USEC 2000u
+#define MAX_POLL_MSEC 60000u
+
 extern char **environ;
+
+/* What a child is made of. */
+struct child {
+    const char *const *argv;
+    char **env; /* array owned, strings borrowed */
+    int out;    /* its stdout */
+    int err;    /* its stderr; -1 = ours */
+    int report; /* where it tells why it could not be executed */
+};
+
+static bool is_same_name(const char *a, const char *b) {
+    const size_t n = strcspn(a, "=");
+
+    return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+/* Our environment with the additions; an addition takes the place of what has its name. */
+static char **make_env(const char *const *more) {
+    size_t n = 0, n_more = 0, used = 0;
+    char **env;
+
+    while (environ[n])
+        n++;
+    while (more && more[n_more])
+        n_more++;
+    env = nc_calloc(n + n_more + 1, sizeof(*env));
+    for (size_t i = 0; i < n; i++) {
+        bool is_replaced = false;
+        for (size_t k = 0; k < n_more; k++)
+            is_replaced = is_replaced || is_same_name(more[k], environ[i]);
+        if (!is_replaced)
+            env[used++] = environ[i];
+    }
+    for (size_t k = 0; k < n_more; k++)
+        env[used++] = (char *)(uintptr_t)more[k]; /* execve changes nothing */
+    return env;
+}
 
 /* In the child, between fork and exec: only what is safe there. */
 static void reset_signals(void) {
@@ -27,14 +69,7 @@ static void reset_signals(void) {
     (void)signal(SIGPIPE, SIG_DFL);
 }
 
-static void put_env(const char *const *env) {
-    for (; env && *env; env++)
-        (void)putenv((char *)(uintptr_t)*env); /* exec copies it */
-}
-
-/* The child's side: descriptors, session, exec. The failure of any goes to the parent through the
- * pipe. */
-static void become(const char *const *argv, const char *const *env, int out, int report) {
+static void become(const struct child *c) {
     const int null = open("/dev/null", O_RDONLY);
     int code;
 
@@ -42,16 +77,18 @@ static void become(const char *const *argv, const char *const *env, int out, int
     (void)setsid();
     if (null >= 0)
         (void)dup2(null, STDIN_FILENO);
-    (void)dup2(out, STDOUT_FILENO);
-    if (report >= 0)
-        (void)dup2(out, STDERR_FILENO);
-    (void)fcntl(report, F_SETFD, FD_CLOEXEC);
-    put_env(env);
-    (void)execv(argv[0], (char *const *)(uintptr_t)argv);
+    (void)dup2(c->out, STDOUT_FILENO);
+    if (c->err >= 0)
+        (void)dup2(c->err, STDERR_FILENO);
+    (void)close_range(FIRST_OTHER_FD, ~0U, CLOSE_RANGE_CLOEXEC);
+    (void)execve(c->argv[0], (char *const *)(uintptr_t)c->argv, c->env);
     code = errno;
-    if (report >= 0)
-        (void)!write(report, &code, sizeof(code));
+    (void)!write(c->report, &code, sizeof(code));
     _exit(127);
+}
+
+static int sys_failed(struct nc_err *err, const char *what) {
+    return nc_err_set(err, NC_ERR_HOST, errno, "%s: %s", what, strerror(errno));
 }
 
 static int exec_failed(struct nc_err *err, const char *path, int code) {
@@ -61,45 +98,62 @@ static int exec_failed(struct nc_err *err, const char *path, int code) {
     return r;
 }
 
-int nc_spawn(const char *const *argv, const char *const *env, const char *log_path, int *ret_pid,
-             struct nc_err *err) {
-    const char *slash = strrchr(log_path, '/');
-    int report[2], out, code = 0, r;
+/* Forks and waits until the child is another program, or says why it is not. */
+static int launch(struct child *c, pid_t *ret_pid, struct nc_err *err) {
+    int report[2], code = 0;
     ssize_t got;
     pid_t pid;
 
-    if (slash && slash > log_path) {
-        nc_auto_free char *folder = nc_strndup(log_path, (size_t)(slash - log_path));
-        r = nc_mkdir_p(folder, err);
-        if (r < 0)
-            return r;
-    }
-    out = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-    if (out < 0)
-        return nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", log_path, strerror(errno));
-    if (pipe2(report, O_CLOEXEC) < 0) {
-        r = nc_err_set(err, NC_ERR_HOST, errno, "pipe: %s", strerror(errno));
-        (void)close(out);
-        return r;
-    }
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return sys_failed(err, "pipe");
+    c->report = report[1];
     pid = fork();
     if (pid == 0)
-        become(argv, env, out, report[1]);
-    r = pid < 0 ? nc_err_set(err, NC_ERR_HOST, errno, "fork: %s", strerror(errno)) : 0;
+        become(c);
+    const int r = pid < 0 ? sys_failed(err, "fork") : 0;
     (void)close(report[1]);
-    (void)close(out);
     do
         got = r < 0 ? 0 : read(report[0], &code, sizeof(code));
     while (got < 0 && errno == EINTR);
     (void)close(report[0]);
-    if (r < 0)
-        return r;
     if (got == (ssize_t)sizeof(code)) {
         (void)waitpid(pid, NULL, 0);
-        return exec_failed(err, argv[0], code);
+        return exec_failed(err, c->argv[0], code);
     }
-    *ret_pid = (int)pid;
-    return 0;
+    if (r >= 0)
+        *ret_pid = pid;
+    return r;
+}
+
+static int open_log(const char *path, struct nc_err *err) {
+    const char *slash = strrchr(path, '/');
+    int fd;
+
+    if (slash && slash > path) {
+        nc_auto_free char *folder = nc_strndup(path, (size_t)(slash - path));
+        const int r = nc_mkdir_p(folder, err);
+        if (r < 0)
+            return r;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0640);
+    return fd < 0 ? nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", path, strerror(errno)) : fd;
+}
+
+int nc_spawn(const char *const *argv, const char *const *env, const char *log_path, int *ret_pid,
+             struct nc_err *err) {
+    const int log = open_log(log_path, err);
+    pid_t pid = 0;
+    int r;
+
+    if (log < 0)
+        return log;
+    nc_auto_free char **whole = make_env(env);
+    struct child c = {.argv = argv, .env = whole, .out = log, .err = log};
+    r = launch(&c, &pid, err);
+    (void)close(log);
+    if (r >= 0)
+        *ret_pid = (int)pid;
+    return r;
 }
 
 static uint64_t mono_usec(void) {
@@ -109,39 +163,47 @@ static uint64_t mono_usec(void) {
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* Reads until the end of the output, the cap or the deadline. */
-static int collect(int fd, uint64_t deadline, size_t max, struct nc_buf *out) {
+/* Takes what is there: 1 at the end of the output, 0 where there may be more. */
+static int take_chunk(int fd, size_t max, struct nc_buf *out) {
     char chunk[4096];
+    const ssize_t got = read(fd, chunk, sizeof(chunk));
+    int r = 0;
 
-    for (;;) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        const uint64_t now = mono_usec();
-        ssize_t got;
-        if (now >= deadline)
-            return -ETIMEDOUT;
-        if (poll(&p, 1, (int)((deadline - now + 999) / 1000)) <= 0)
-            continue;
-        got = read(fd, chunk, sizeof(chunk));
-        if (got == 0)
-            return 0;
-        if (got < 0 && errno != EINTR)
-            return -errno;
-        if (got > 0 && (out->len + (size_t)got > max || nc_buf_add(out, chunk, (size_t)got) < 0))
-            return -EFBIG;
-    }
+    if (got < 0)
+        return errno == EINTR ? 0 : -errno;
+    if (got > 0 && (out->len + (size_t)got > max || nc_buf_add(out, chunk, (size_t)got) < 0))
+        r = -EFBIG;
+    explicit_bzero(chunk, sizeof(chunk)); /* it may have been a token */
+    return r < 0 ? r : got == 0;
 }
 
-/* Waits for a child that has closed its output, until the deadline; a child that stays is killed.
- */
+/* Reads until the end of the output, the cap or the deadline. */
+static int collect(int fd, uint64_t deadline, size_t max, struct nc_buf *out) {
+    int r = 0;
+
+    while (r == 0) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        const uint64_t now = mono_usec();
+        if (now >= deadline)
+            return -ETIMEDOUT;
+        const uint64_t msec = (deadline - now + 999) / 1000;
+        if (poll(&p, 1, (int)(msec < MAX_POLL_MSEC ? msec : MAX_POLL_MSEC)) > 0)
+            r = take_chunk(fd, max, out);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* The child's exit code; -ETIMEDOUT where it stayed past the deadline: then it is killed, with what
+ * it has started in its session. */
 static int reap(pid_t pid, uint64_t deadline) {
-    const struct timespec pause = {.tv_nsec = 2000000};
+    const struct timespec pause = {.tv_nsec = LOOK_USEC * 1000};
     int status;
 
     while (waitpid(pid, &status, WNOHANG) == 0) {
         if (mono_usec() >= deadline) {
-            (void)kill(pid, SIGKILL);
+            (void)kill(-pid, SIGKILL);
             (void)waitpid(pid, &status, 0);
-            return -1;
+            return -ETIMEDOUT;
         }
         (void)nanosleep(&pause, NULL);
     }
@@ -151,29 +213,30 @@ static int reap(pid_t pid, uint64_t deadline) {
 int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,
                    size_t max, struct nc_buf *out, struct nc_err *err) {
     const uint64_t deadline = mono_usec() + timeout_usec;
+    nc_auto_free char **whole = make_env(env);
+    struct child c = {.argv = argv, .env = whole, .err = -1};
     int ends[2], r, code;
-    pid_t pid;
+    pid_t pid = 0;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return nc_err_set(err, NC_ERR_HOST, errno, "pipe: %s", strerror(errno));
-    pid = fork();
-    if (pid == 0)
-        become(argv, env, ends[1], -1);
+        return sys_failed(err, "pipe");
+    c.out = ends[1];
+    r = launch(&c, &pid, err);
     (void)close(ends[1]);
-    if (pid < 0) {
+    if (r < 0) {
         (void)close(ends[0]);
-        return nc_err_set(err, NC_ERR_HOST, EAGAIN, "fork: %s", strerror(errno));
+        return r;
     }
     r = collect(ends[0], deadline, max, out);
     (void)close(ends[0]);
+    if (r < 0)
+        (void)kill(-pid, SIGKILL); /* it may have ended, and its children not */
     code = reap(pid, r < 0 ? 0 : deadline);
-    if (r == -ETIMEDOUT)
+    if (r == -ETIMEDOUT || (r >= 0 && code == -ETIMEDOUT))
         return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT, "%s did not answer in time", argv[0]);
     if (r < 0)
         return nc_err_set(err, NC_ERR_PROTOCOL, -r, "%s: unusable output: %s", argv[0],
                           strerror(-r));
-    if (code == 127)
-        return exec_failed(err, argv[0], ENOENT);
     return code ? nc_err_set(err, NC_ERR_AUTH, EPERM, "%s ended with exit code %d", argv[0], code)
                 : 0;
 }
