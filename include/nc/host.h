@@ -7,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <systemd/sd-event.h>
 
 #include "nc/err.h"
 #include "nc/facts.h"
@@ -32,15 +31,15 @@ struct nc_apply_result {
 int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
              struct nc_apply_result *ret, struct nc_err *err);
 
-/* systemd over D-Bus, blocking in the loop (one-shot programs). */
+/* systemd over D-Bus, blocking (one-shot programs). NC_ERR_HOST where there is no system bus or
+ * systemd is not there. */
 struct nc_units;
-int nc_units_new(
-    sd_event *event, struct nc_units **ret,
-    struct nc_err *err); /* NC_ERR_HOST where there is no system bus or systemd is not there */
+int nc_units_new(struct nc_units **ret, struct nc_err *err);
 struct nc_units *nc_units_free(struct nc_units *u);
 /* daemon-reload; StartUnit or RestartUnit (mode "replace") and wait for its job. With `no_block`
- * the job is only queued: for a unit that is ordered after the caller's own. *ret_result: "done",
- * "failed", "timeout", … */
+ * the job is only queued: for a unit that is ordered after the caller's own. A job that ends as
+ * anything but "done" or "skipped" is NC_ERR_HOST; a SIGTERM or SIGINT that the caller has blocked
+ * ends the wait with NC_ERR_TRANSIENT (-EINTR) and stays pending. */
 int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err);
 int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block,
                    uint64_t timeout_usec, struct nc_err *err);

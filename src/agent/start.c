@@ -160,7 +160,7 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     int r;
 
     if (!b->units) {
-        r = nc_units_new(b->app->event, &b->units, err);
+        r = nc_units_new(&b->units, err);
         if (r < 0) {
             nc_err_remedy(err, "without systemd, start kubelet yourself (--start none) or as a "
                                "process (--start exec)");

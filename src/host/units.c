@@ -2,14 +2,17 @@
  * systemd and logind over D-Bus: start a unit and wait for its job, look at a unit, make logind
  * read its files again.
  *
- * Everything is asynchronous on the given loop; the functions turn it until the answer is there,
- * which only one-shot programs may.
+ * Every call blocks until its answer or its timeout: for one-shot programs only. The long wait, for
+ * a job, ends at once when the caller has a SIGTERM or SIGINT pending.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/signalfd.h>
 #include <systemd/sd-bus.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "nc/host.h"
 #include "nc/str.h"
@@ -21,9 +24,9 @@
 #define CALL_TIMEOUT_USEC 5000000u
 #define LOGIND_WAIT_USEC 1000000u
 #define LOGIND_LOOK_USEC 5000u
+#define MAX_POLL_MSEC 60000u
 
 struct nc_units {
-    sd_event *event;
     sd_bus *bus;
     sd_bus_slot *removed;
     char *job;    /* object path of the job that is waited for */
@@ -34,7 +37,12 @@ static int bus_failed(struct nc_err *err, int r, const sd_bus_error *e, const ch
     const char *text = e && e->message ? e->message : strerror(-r);
     const int code = nc_err_set(err, NC_ERR_HOST, -r, "%s: %s", what, text);
 
-    nc_err_remedy(err, "check that systemd and dbus run (systemctl status dbus)");
+    if (e && sd_bus_error_has_name(e, SYSTEMD ".NoSuchUnit"))
+        nc_err_remedy(err, "install %s, or name another in spec.kubelet.unit", what);
+    else if (r == -EACCES || r == -EPERM)
+        nc_err_remedy(err, "run as root");
+    else
+        nc_err_remedy(err, "check that systemd and dbus run (systemctl status dbus)");
     return code;
 }
 
@@ -64,12 +72,11 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
     return 0;
 }
 
-int nc_units_new(sd_event *event, struct nc_units **ret, struct nc_err *err) {
+int nc_units_new(struct nc_units **ret, struct nc_err *err) {
     struct nc_units *u = nc_calloc(1, sizeof(*u));
     sd_bus_error e = SD_BUS_ERROR_NULL;
     int r = sd_bus_open_system(&u->bus);
 
-    u->event = event;
     if (r >= 0)
         r = sd_bus_set_method_call_timeout(u->bus, CALL_TIMEOUT_USEC);
     if (r >= 0) /* without a subscription systemd sends no signals */
@@ -108,35 +115,77 @@ static uint64_t mono_usec(void) {
     return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
-/* Turns the bus until the job is removed. A signal that came before the call's answer was noted is
- * lost to us: so the job is also looked at. */
-static int wait_for_job(struct nc_units *u, const char *unit, uint64_t timeout_usec,
+/* Waits for the bus; -EINTR where a signal that ends the program is pending. The caller has it
+ * blocked, so it stays for the caller's own loop: it is only looked at here. */
+static int wait_for_bus(struct nc_units *u, int signals, uint64_t usec) {
+    const int events = sd_bus_get_events(u->bus);
+    struct pollfd fds[] = {{.fd = sd_bus_get_fd(u->bus), .events = (short)events},
+                           {.fd = signals, .events = POLLIN}};
+    const uint64_t msec = (usec + 999) / 1000;
+
+    if (events < 0)
+        return events;
+    if (poll(fds, NC_ARRAY_SIZE(fds), (int)(msec < MAX_POLL_MSEC ? msec : MAX_POLL_MSEC)) < 0
+        && errno != EINTR)
+        return -errno;
+    return fds[1].revents ? -EINTR : 0;
+}
+
+static int job_overdue(const char *unit, struct nc_err *err) {
+    const int r =
+        nc_err_set(err, NC_ERR_HOST, ETIMEDOUT, "%s: its start job has not ended in time", unit);
+
+    nc_err_remedy(err, "systemctl list-jobs; journalctl -u %s", unit);
+    return r;
+}
+
+/* Signals are dispatched by sd_bus_process only, and queued before: the end of a job that comes
+ * before the answer which names the job is not lost. */
+static int wait_for_job(struct nc_units *u, int signals, const char *unit, uint64_t timeout_usec,
                         struct nc_err *err) {
     const uint64_t deadline = mono_usec() + timeout_usec;
 
     while (!u->result) {
-        const uint64_t now = mono_usec();
         int r = sd_bus_process(u->bus, NULL);
-        if (r < 0)
-            return bus_failed(err, r, NULL, "systemd over D-Bus");
+        const uint64_t now = mono_usec();
         if (r > 0)
             continue;
-        if (now >= deadline) {
-            r = nc_err_set(err, NC_ERR_HOST, ETIMEDOUT, "%s: its start job has not ended in time",
-                           unit);
-            nc_err_remedy(err, "systemctl list-jobs; journalctl -u %s", unit);
-            return r;
-        }
-        r = sd_bus_wait(u->bus, deadline - now);
-        if (r < 0 && r != -EINTR)
+        if (r >= 0 && now >= deadline)
+            return job_overdue(unit, err);
+        if (r >= 0)
+            r = wait_for_bus(u, signals, deadline - now);
+        if (r == -EINTR)
+            return nc_err_set(err, NC_ERR_TRANSIENT, EINTR,
+                              "%s: interrupted by a signal while its start job ran", unit);
+        if (r < 0)
             return bus_failed(err, r, NULL, "systemd over D-Bus");
     }
+    return 0;
+}
+
+static int judge_job(const struct nc_units *u, const char *unit, struct nc_err *err) {
     if (nc_streq(u->result, "done") || nc_streq(u->result, "skipped"))
         return 0;
     const int r =
         nc_err_set(err, NC_ERR_HOST, EIO, "%s: its start job ended as %s", unit, u->result);
     nc_err_remedy(err, "journalctl -u %s", unit);
     return r;
+}
+
+static int follow_job(struct nc_units *u, const char *unit, uint64_t timeout_usec,
+                      struct nc_err *err) {
+    sigset_t set;
+    int signals, r;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0)
+        return nc_err_set(err, NC_ERR_HOST, errno, "signalfd: %s", strerror(errno));
+    r = wait_for_job(u, signals, unit, timeout_usec, err);
+    (void)close(signals);
+    return r < 0 ? r : judge_job(u, unit, err);
 }
 
 int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block,
@@ -155,15 +204,14 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_b
     if (r >= 0)
         r = sd_bus_message_read(answer, "o", &job);
     if (r >= 0)
-        u->job = nc_strdup(
-            job); /* signals are dispatched by sd_bus_process only: none is lost in between */
+        u->job = nc_strdup(job);
     sd_bus_message_unref(answer);
     if (r < 0)
         r = bus_failed(err, r, &e, unit);
     sd_bus_error_free(&e);
     if (r < 0 || no_block)
         return r < 0 ? r : 0;
-    return wait_for_job(u, unit, timeout_usec, err);
+    return follow_job(u, unit, timeout_usec, err);
 }
 
 void nc_unit_state_done(struct nc_unit_state *s) {
