@@ -137,6 +137,15 @@ static int look_around(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *e
 
 /* --- register */
 
+/* After a reboot the Node is there before kubelet is: what an earlier boot left behind says nothing
+ * of this one. A Node that does not say which boot it is of is taken as it is. */
+static bool is_of_earlier_boot(const struct nc_bootstrap *b) {
+    const char *theirs = nc_value_string(nc_value_path(b->node, "status.nodeInfo.bootID"));
+    const char *ours = b->gather.facts.boot_id;
+
+    return theirs && *theirs && ours && *ours && !nc_streq(theirs, ours);
+}
+
 static bool is_registered(const struct nc_bootstrap *b, struct nc_err *err) {
     const char *provider_id = nc_value_string(nc_value_path(b->node, "spec.providerID"));
 
@@ -150,7 +159,7 @@ static bool is_registered(const struct nc_bootstrap *b, struct nc_err *err) {
         nc_err_remedy(err, "delete the stale Node %s", b->gather.plan.node_name);
         return false;
     }
-    return !nc_node_is_being_deleted(b->node);
+    return !nc_node_is_being_deleted(b->node) && !is_of_earlier_boot(b);
 }
 
 static void not_registered(struct nc_bootstrap *b, struct nc_err *err) {
@@ -262,7 +271,8 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
                          b->gather.plan.node_name);
         return false;
     }
-    if (karpenter && nc_streq(nc_node_label(b->node, "karpenter.sh/initialized"), "true"))
+    if (karpenter && nc_streq(nc_node_label(b->node, "karpenter.sh/initialized"), "true")
+        && nc_node_is_ready(b->node, NULL, NULL)) /* the label is of the first boot, for good */
         return true;
     if (karpenter && !nc_streq(nc_node_label(b->node, "karpenter.sh/registered"), "true")) {
         reason = "NodeNotRegistered";
