@@ -223,6 +223,12 @@ void nc_config_done(struct nc_config *c);
  * name for eks). */
 int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
 
+/* Is the certificate authority one? Rendering can do without (documents of examples hold
+ * placeholders); a node that is to join cannot: NC_ERR_CONFIG with the place, before anything on
+ * disk changes. */
+int nc_config_check_authority(const struct nc_documents *d, const struct nc_config *c,
+                              struct nc_err *err);
+
 /* Origin text of a mark: "user-data part 2 (application/node.eks.aws) line 7". Owned. */
 char *nc_mark_text(const struct nc_documents *d, struct nc_mark m);
 

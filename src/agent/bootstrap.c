@@ -185,8 +185,10 @@ static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
 
 static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_config *c = &b->gather.config;
-    const int r = nc_gather_config(&b->gather, err);
+    int r = nc_gather_config(&b->gather, err);
 
+    if (r >= 0)
+        r = nc_config_check_authority(&b->gather.documents, c, err);
     if (r < 0)
         return r;
     add_warnings(b, &c->warnings);

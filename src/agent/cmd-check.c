@@ -66,6 +66,8 @@ int nc_command_check(struct nc_app *app) {
         r = add_file(&d, app->opts.args[i], &err);
     if (r >= 0)
         r = nc_config_build(&d, &c, &err);
+    if (r >= 0)
+        r = nc_config_check_authority(&d, &c, &err);
     warnings = d.n_diags - nc_documents_errors(&d);
     if (app->opts.json) {
         print_json(&d, &err);

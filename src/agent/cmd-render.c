@@ -23,7 +23,11 @@ static void print_warnings(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const struct nc_strv *lists[] = {&g->config.warnings, &g->warnings, &g->plan.warnings};
 
+    struct nc_err err = NC_ERR_INIT;
+
     nc_documents_print(&g->documents, &text);
+    if (g->has_config && nc_config_check_authority(&g->documents, &g->config, &err) < 0)
+        (void)fprintf(stderr, "warning: %s\n", err.msg);
     if (text.len > 0)
         (void)fputs(text.data, stderr);
     for (size_t l = 0; l < NC_ARRAY_SIZE(lists); l++)

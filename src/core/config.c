@@ -10,6 +10,7 @@
 #include "config-merge.h"
 #include "diags.h"
 #include "nc/str.h"
+#include "shapes.h"
 
 #define SECOND ((uint64_t)1000000)
 
@@ -404,6 +405,20 @@ static int refuse(const struct nc_documents *d, struct nc_err *err) {
     else
         nc_err_remedy(
             err, "Correct the document; nodeclaimd check tells whether a bootstrap would take it.");
+    return r;
+}
+
+int nc_config_check_authority(const struct nc_documents *d, const struct nc_config *c,
+                              struct nc_err *err) {
+    const struct nc_value *ca = at(c, "spec.cluster.certificateAuthority");
+
+    if (!c->ca_pem || nc_shape_pem_certificates(c->ca_pem, strlen(c->ca_pem)))
+        return 0;
+    const int r = nc_diag_err(d, ca ? ca->mark : (struct nc_mark){0},
+                              "spec.cluster.certificateAuthority", err,
+                              "is base64, but of no PEM file of certificates (-----BEGIN "
+                              "CERTIFICATE----- …): no API server could be trusted");
+    nc_err_remedy(err, "take it from the cluster's certificateAuthority.data");
     return r;
 }
 

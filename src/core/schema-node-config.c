@@ -19,12 +19,13 @@
 #define OBJECT(n, s)                                                                               \
     { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
 
-/* certificateAuthority as it stands in a document. */
+/* certificateAuthority as it stands in a document. That it is a PEM file is asked where it is
+ * needed: nc_config_check_authority. */
 static bool is_encoded_authority(const char *text) {
     nc_cleanup(nc_buf_done) struct nc_buf pem = NC_BUF_INIT_MAX((size_t)256 << 10);
 
     return nc_base64_decode(text, strlen(text), &pem) == 0 && pem.len > 0
-           && nc_shape_pem_certificates(pem.data, pem.len);
+           && !memchr(pem.data, '\0', pem.len);
 }
 
 static bool is_cluster_name(const char *s) {

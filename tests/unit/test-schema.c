@@ -62,10 +62,12 @@ static const struct row node_config_rows[] = {
      "d:3:40: error: spec.cluster.certificateAuthority: must be the base64 form of a PEM file of "
      "certificates (-----BEGIN "
      "CERTIFICATE----- …), not the string '!'\n"},
-    {"CA that is no PEM", "spec: {cluster: {certificateAuthority: Y2EtYnVuZGxlCg==}}",
+    {"CA that is no PEM is refused where it is needed only",
+     "spec: {cluster: {certificateAuthority: Y2EtYnVuZGxlCg==}}", ""},
+    {"CA with a NUL", "spec: {cluster: {certificateAuthority: YQBi}}",
      "d:3:40: error: spec.cluster.certificateAuthority: must be the base64 form of a PEM file of "
      "certificates (-----BEGIN "
-     "CERTIFICATE----- …), not the string 'Y2EtYnVuZGxlCg=='\n"},
+     "CERTIFICATE----- …), not the string 'YQBi'\n"},
     {"CIDR", "spec: {cluster: {cidr: hello}}",
      "d:3:24: error: spec.cluster.cidr: must be the service CIDR of the cluster such as "
      "10.100.0.0/16, not the string 'hello'\n"},
