@@ -114,15 +114,32 @@ static const char *detail(struct nc_http_req *r) {
     return r->error[0] ? nc_trim(r->error) : curl_easy_strerror(r->code);
 }
 
+static uint64_t limit_of(const struct nc_http_req *r) {
+    switch (r->abort) {
+    case ABORT_IDLE:
+        return r->idle_timeout_usec;
+    case ABORT_DEADLINE:
+        return r->timeout_usec;
+    case ABORT_NONE:
+    case ABORT_LARGE_HEAD:
+    case ABORT_LARGE_BODY:
+    case ABORT_LARGE_FAILURE:
+    case ABORT_CALLBACK:
+        break;
+    }
+    return r->connect_timeout_usec; /* libcurl's own: it is told of no other */
+}
+
 static void say_timeout(struct nc_http_req *r, bool has_answer, char *to, size_t size) {
-    const uint64_t limit = r->timeout_usec ? r->timeout_usec : r->connect_timeout_usec;
     curl_off_t connected = 0, ready = 0; /* a connection that was kept has only the second */
     char within[32];
 
     (void)curl_easy_getinfo(r->easy, CURLINFO_CONNECT_TIME_T, &connected);
     (void)curl_easy_getinfo(r->easy, CURLINFO_PRETRANSFER_TIME_T, &ready);
-    nc_duration_format(r->abort == ABORT_IDLE ? r->idle_timeout_usec : limit, within);
-    if (r->abort == ABORT_IDLE)
+    nc_duration_format(limit_of(r), within);
+    if (r->code == CURLE_COULDNT_CONNECT) /* the kernel gave up */
+        snprintf(to, size, "no connection to %s: %s", r->peer, strerror(ETIMEDOUT));
+    else if (r->abort == ABORT_IDLE)
         snprintf(to, size, "%s was silent for %s", r->peer, within);
     else if (has_answer)
         snprintf(to, size, "the answer of %s did not end within %s", r->peer, within);

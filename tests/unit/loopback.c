@@ -44,6 +44,21 @@ unsigned loopback_closed_port(void) {
     return port;
 }
 
+unsigned loopback_full_port(int fds[static 3]) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    unsigned port;
+
+    fds[0] = bind_any(&port);
+    must(listen(fds[0], 0) == 0, "listen");
+    a.sin_port = htons((uint16_t)port);
+    for (int k = 1; k < 3; k++) {
+        fds[k] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        must(connect(fds[k], (struct sockaddr *)&a, sizeof(a)) == 0 || errno == EINPROGRESS,
+             "connect");
+    }
+    return port;
+}
+
 /* Bytes of the connection; 0 at its end, at an error, or when the test stops. */
 size_t loopback_read(struct loopback_conn *c, char *to, size_t n) {
     struct pollfd p[2] = {{.fd = c->fd, .events = POLLIN}, {.fd = c->l->stop_fd, .events = POLLIN}};

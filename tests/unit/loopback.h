@@ -57,6 +57,9 @@ bool loopback_wait(unsigned (*number)(struct loopback *), struct loopback *l, un
 
 /* A port on which nothing listens. */
 unsigned loopback_closed_port(void);
+/* A port whose queue is full: a connection to it is neither made nor refused. The caller closes the
+ * three descriptors. */
+unsigned loopback_full_port(int fds[static 3]);
 
 /* A certificate for a name or an address, made for the test; issuer NULL: self-signed CA. PEM texts
  * are owned by the caller. */

@@ -3,6 +3,8 @@
  * request.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -234,6 +238,57 @@ static void test_refused_and_unresolved(void **state) {
     world_done(&w);
 }
 
+/* A patience for the connection of its own: a wrong address is not waited for as a slow answer is.
+ */
+static void test_no_connection(void **state) {
+    int fds[3];
+    nc_auto_free char *url = nc_asprintf("http://127.0.0.1:%u/", loopback_full_port(fds));
+    struct world w = world_new(PLAY_PATH, 0);
+    struct nc_http_options o = options_for(url);
+    struct nc_http_answer a;
+    (void)state;
+
+    o.timeout_usec = 20 * SECOND;
+    o.connect_timeout_usec = SECOND / 5;
+    assert_int_equal(nc_http_perform(w.http, &o, &a, NULL), 0);
+    assert_int_equal(a.result.outcome, NC_HTTP_TIMEOUT);
+    assert_non_null(strstr(a.result.message, "no connection to 127.0.0.1:"));
+    assert_non_null(strstr(a.result.message, " within 200ms"));
+    assert_true(a.result.duration_usec < 10 * SECOND);
+    nc_http_answer_done(&a);
+    o.connect_timeout_usec = 0; /* then the whole request's counts */
+    o.timeout_usec = SECOND / 10;
+    assert_int_equal(nc_http_perform(w.http, &o, &a, NULL), 0);
+    assert_int_equal(a.result.outcome, NC_HTTP_TIMEOUT);
+    assert_non_null(strstr(a.result.message, " within 100ms"));
+    nc_http_answer_done(&a);
+    for (int k = 0; k < 3; k++)
+        close(fds[k]);
+    world_done(&w);
+}
+
+/* kubelet, or whatever is executed next, inherits no connection of ours. */
+static void test_sockets_close_on_exec(void **state) {
+    struct world w = world_new(PLAY_PATH, 0);
+    struct nc_http_answer a;
+    unsigned sockets = 0;
+    (void)state;
+    world_start(&w);
+
+    a = get(&w, "/", NULL); /* the connection stays open */
+    nc_http_answer_done(&a);
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in peer;
+        socklen_t n = sizeof(peer);
+        if (getpeername(fd, (struct sockaddr *)&peer, &n) < 0 || peer.sin_family != AF_INET)
+            continue;
+        sockets++;
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    }
+    assert_int_equal(sockets, 2); /* ours and the server's */
+    world_done(&w);
+}
+
 static void test_out_of_descriptors(void **state) {
     struct world w = world_new(PLAY_PATH, 0);
     struct rlimit old, none;
@@ -442,6 +497,8 @@ int main(void) {
         cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_body_of_a_failure),
         cmocka_unit_test(test_refused_and_unresolved),
+        cmocka_unit_test(test_no_connection),
+        cmocka_unit_test(test_sockets_close_on_exec),
         cmocka_unit_test(test_out_of_descriptors),
         cmocka_unit_test(test_stale_connection),
         cmocka_unit_test(test_errors),
