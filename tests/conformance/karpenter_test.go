@@ -40,7 +40,8 @@ func TestKarpenterNode(t *testing.T) {
 	must(t, err)
 	t.Run("registered as rendered", func(t *testing.T) {
 		n.checkRegistration(t, created)
-		n.checkAsked(t, data)
+		// The NodeClaim could be read before kubelet started: the labels that a kubelet may set are taken from it, too.
+		n.checkAsked(t, data, "node.kubernetes.io/instance-type="+n.instance.Type, "topology.kubernetes.io/zone="+n.instance.Zone)
 	})
 	t.Run("allocatable as predicted", func(t *testing.T) {
 		n.checkPredicted(t, created)
@@ -92,8 +93,8 @@ func (n *node) waitCondition(want corev1.ConditionStatus, reason string) *corev1
 }
 
 // checkAsked compares the rendered files with what Karpenter asked for.
-func (n *node) checkAsked(t *testing.T, data harness.UserData) {
-	if have, asked := pairs(n.flag("node-labels")), pairs(strings.Join(data.Labels, ",")); !maps.Equal(have, asked) {
+func (n *node) checkAsked(t *testing.T, data harness.UserData, more ...string) {
+	if have, asked := pairs(n.flag("node-labels")), pairs(strings.Join(slices.Concat(data.Labels, more), ",")); !maps.Equal(have, asked) {
 		t.Errorf("rendered labels %v, asked %v", have, asked)
 	}
 	asked := append(slices.Clone(data.Taints), harness.TaintUnregistered+":NoExecute")
@@ -392,7 +393,7 @@ func (n *node) checkAudit(t *testing.T) {
 	}
 }
 
-// checkSecond: a bootstrap over a good one leaves every file as it was.
+// checkSecond: a bootstrap over a good one leaves every file as it was, and kubelet running.
 func (n *node) checkSecond(t *testing.T) {
 	listing := func() string {
 		out, err := n.m.Run(n.ctx, "find", "/etc/kubernetes", "/etc/nodeclaimd", "/var/lib/kubelet/kubeconfig", "/etc/systemd/logind.conf.d",
@@ -400,11 +401,15 @@ func (n *node) checkSecond(t *testing.T) {
 		must(t, err)
 		return out
 	}
-	before := listing()
-	if out, err := n.run("bootstrap", "--skip", "start"); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	before, kubelets := listing(), n.m.Pids("kubelet")
+	n.start()
+	if code := n.finish(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 	if after := listing(); after != before {
 		t.Errorf("before\n%safter\n%s", before, after)
+	}
+	if now := n.m.Pids("kubelet"); !slices.Equal(now, kubelets) {
+		t.Errorf("kubelet was %v, is %v", kubelets, now)
 	}
 }
