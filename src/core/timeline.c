@@ -24,8 +24,10 @@ static size_t at_most(size_t n, size_t most) {
 /* Text on one line: a control character (of C0, C1, or DEL) becomes a space. The parser has made
  * sure of UTF-8. */
 static void put_clean(struct nc_buf *out, const char *text) {
-    for (size_t i = 0; text[i] && i < MAX_TEXT_BYTES; i++) {
+    for (size_t i = 0; text[i]; i++) {
         const unsigned char c = (unsigned char)text[i];
+        if (i >= MAX_TEXT_BYTES && (c & 0xc0) != 0x80)
+            return;
         const bool is_c1 = c == 0xc2 && (unsigned char)text[i + 1] < 0xa0 && text[i + 1];
         (void)nc_buf_putc(out, c < 0x20 || c == 0x7f || is_c1 ? ' ' : text[i]);
         i += is_c1;
@@ -139,11 +141,12 @@ static void put_open_phase(struct nc_buf *out, const struct nc_value *status,
 
     if (!nc_streq(outcome, "running") && !nc_streq(outcome, "failed"))
         return;
-    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT, line = NC_BUF_INIT;
+    put_clean(&name, text_or(phase, "name", "?"));
     (void)nc_buf_printf(&line, "%s, attempt %" PRIu64 ", deadline ", outcome,
                         number_of(phase, "attempts", UINT32_MAX));
     (void)nc_buf_puts(&line, text_or(status, "deadline", "-"));
-    put_line(out, text_or(phase, "name", "?"), line.data);
+    put_line(out, name.data, line.data);
     put_error(out, phase);
 }
 

@@ -1,0 +1,35 @@
+/*
+ * A status.json that somebody else wrote: what people are shown is bounded text without control
+ * characters, whatever it says.
+ */
+#include <stdint.h>
+
+#include "nc/report.h"
+
+#define SHOWN_MAX_BYTES ((size_t)1 << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void check(const struct nc_value *v,
+                  void (*print)(const struct nc_value *, struct nc_buf *)) {
+    struct nc_buf out = NC_BUF_INIT;
+
+    print(v, &out);
+    if (out.len == 0 || out.len > SHOWN_MAX_BYTES || out.data[out.len - 1] != '\n')
+        abort();
+    for (size_t i = 0; i < out.len; i++)
+        if (((unsigned char)out.data[i] < 0x20 && out.data[i] != '\n') || out.data[i] == 0x7f)
+            abort();
+    nc_buf_done(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+    struct nc_value *v = NULL;
+
+    if (nc_json_parse((const char *)data, n, &v, NULL) < 0)
+        return 0;
+    check(v, nc_status_text);
+    check(v, nc_timeline_text);
+    nc_value_free(v);
+    return 0;
+}

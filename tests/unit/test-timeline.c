@@ -1,0 +1,178 @@
+/*
+ * What people read of a status.json: to the byte for a good one, bounded and harmless for any
+ * other.
+ */
+#include "base-test.h"
+
+#include "nc/report.h"
+#include "nc/str.h"
+
+static char *text_of(const char *json, void (*print)(const struct nc_value *, struct nc_buf *)) {
+    nc_auto_free char *copy = nc_strdup(json);
+    nc_auto_value struct nc_value *v = NULL;
+    struct nc_buf out = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    for (char *p = copy; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
+        fail_msg("%s: %s", json, err.msg);
+    print(v, &out);
+    return nc_buf_steal(&out);
+}
+
+static void assert_text(const char *json, void (*print)(const struct nc_value *, struct nc_buf *),
+                        const char *expected) {
+    nc_auto_free char *text = text_of(json, print);
+
+    assert_string_equal(text, expected);
+}
+
+static const char running[] =
+    "{'outcome': 'running', 'node': 'n1', 'deadline': '2024-01-01T00:15:00Z',"
+    " 'started': '2024-01-01T00:00:00Z',"
+    " 'instance': {'id': 'i-1', 'type': 'm5.large', 'az': 'us-west-2a', 'life_cycle': 'spot'},"
+    " 'nodeclaim': {'name': 'default-x'},"
+    " 'phases': [{'name': 'imds', 'outcome': 'succeeded', 'duration_usec': 3000, 'attempts': 1,"
+    "             'started': '2024-01-01T00:00:00Z', 'error': null},"
+    "            {'name': 'apply', 'outcome': 'skipped', 'duration_usec': 0, 'attempts': 0},"
+    "            {'name': 'register', 'outcome': 'running', 'duration_usec': 27000, 'attempts': 3,"
+    "             'error': {'class': 'auth', 'message': '401', 'remedy': 'look'}},"
+    "            {'name': 'initialize', 'outcome': 'pending', 'duration_usec': 0, 'attempts': 0}],"
+    " 'waiting': {'reason': 'NodeNotReady', 'message': 'cni'},"
+    " 'allocatable': {'predicted': {'cpu': '1930m', 'pods': 29, 'x': '0'}, 'actual': null,"
+    "                 'differences': ['a', 'b']},"
+    " 'warnings': ['w']}";
+
+static void test_status(void **state) {
+    (void)state;
+    assert_text(running, nc_status_text,
+                "outcome      running\n"
+                "node         n1\n"
+                "instance     i-1, m5.large, us-west-2a, spot\n"
+                "nodeclaim    default-x\n"
+                "register     running, attempt 3, deadline 2024-01-01T00:15:00Z\n"
+                "             auth: 401\n"
+                "             remedy: look\n"
+                "waiting      NodeNotReady: cni\n"
+                "predicted    cpu=1930m pods=29\n"
+                "difference   a\n"
+                "             b\n"
+                "warning      w\n");
+}
+
+static void test_timeline(void **state) {
+    (void)state;
+    assert_text(running, nc_timeline_text,
+                "bootstrap of n1 (i-1), started 2024-01-01T00:00:00Z: running\n"
+                "+  0.00 ms  imds         3.00 ms  ####....................................  "
+                "succeeded\n"
+                "+  3.00 ms  apply        0.00 ms                                            "
+                "skipped\n"
+                "+  3.00 ms  register       27 ms  ....####################################  "
+                "running (3 attempts)\n"
+                "             auth: 401\n"
+                "             remedy: look\n"
+                "+    30 ms  initialize   0.00 ms                                            "
+                "pending\n"
+                "=    30 ms  in all\n");
+}
+
+static void test_nothing_is_known(void **state) {
+    static const char *const empty[] = {
+        "{}", "[]", "null", "7", "{'phases': []}", "{'phases': {}}"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(empty); i++) {
+        assert_text(empty[i], nc_timeline_text, "no phases are known\n");
+        assert_text(empty[i], nc_status_text,
+                    "outcome      unknown\nnode         -\ninstance     -, -, -, -\n"
+                    "nodeclaim    -\n");
+    }
+}
+
+static void test_other_types(void **state) {
+    static const char odd[] =
+        "{'outcome': 7, 'node': [], 'instance': 'x', 'nodeclaim': 1, 'deadline': {},"
+        " 'phases': [1, {}, 'x', {'name': 3, 'outcome': 'failed', 'duration_usec': 'long',"
+        " 'attempts': 'x', 'error': 'e'}, {'outcome': 'failed', 'attempts': -1,"
+        " 'duration_usec': -5, 'error': {}}], 'waiting': 5,"
+        " 'allocatable': [{}], 'warnings': {'a': 1}}";
+    nc_auto_free char *status = text_of(odd, nc_status_text);
+    nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
+
+    (void)state;
+    assert_non_null(strstr(status, "?            failed, attempt 0, deadline -\n"));
+    assert_non_null(strstr(status, "error: ?\n"));
+    assert_non_null(strstr(timeline, "=  0.00 ms  in all\n"));
+}
+
+static void test_absurd_durations(void **state) {
+    static const char odd[] = "{'phases': [{'duration_usec': 9007199254740991},"
+                              " {'duration_usec': 9007199254740991}, {'duration_usec': 1}]}";
+    nc_auto_free char *text = text_of(odd, nc_timeline_text);
+    nc_auto_free char *full =
+        text_of("{'phases': [{'duration_usec': 25000000}]}", nc_timeline_text);
+
+    (void)state;
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+        assert_true(strcspn(line, "\n") < 100);
+    assert_non_null(strstr(full, "  25.0 s   ########################################  ?\n"));
+}
+
+static void assert_harmless(const char *text) {
+    for (const char *p = text; *p; p++)
+        if (((unsigned char)*p < 0x20 && *p != '\n') || *p == 0x7f)
+            fail_msg("control character %d in %s", *p, text);
+}
+
+static void test_terminal_is_left_alone(void **state) {
+    static const char odd[] =
+        "{'outcome': '\\u001b[2Jx', 'node': 'a\\nb\\r\\tc\\u007f\\u009bd', 'warnings': "
+        "['\\u001b]0;t\\u0007'], 'phases': [{'name': '\\u001bn', 'outcome': 'failed', 'error': "
+        "{'class': '\\u001b', 'message': 'l1\\nl2', 'remedy': '\\u0001'}}],"
+        " 'waiting': {'reason': '\\n', 'message': '\\n'},"
+        " 'allocatable': {'actual': {'\\u001bk': '\\u001bv'}, 'differences': ['\\b']}}";
+    nc_auto_free char *status = text_of(odd, nc_status_text);
+    nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
+
+    (void)state;
+    assert_harmless(status);
+    assert_harmless(timeline);
+    assert_non_null(strstr(status, "node         a b  c  d\n"));
+    assert_non_null(strstr(status, "l1 l2"));
+}
+
+static void test_too_much(void **state) {
+    struct nc_buf json = NC_BUF_INIT;
+
+    (void)state;
+    (void)nc_buf_puts(&json, "{\"warnings\":[");
+    for (int i = 0; i < 5000; i++)
+        (void)nc_buf_printf(&json, "%s\"w%d\"", i ? "," : "", i);
+    (void)nc_buf_puts(&json, "],\"node\":\"");
+    for (int i = 0; i < 100000; i++)
+        (void)nc_buf_putc(&json, 'n');
+    (void)nc_buf_puts(&json, "\",\"phases\":[");
+    for (int i = 0; i < 5000; i++)
+        (void)nc_buf_printf(&json, "%s{\"outcome\":\"failed\"}", i ? "," : "");
+    (void)nc_buf_puts(&json, "]}");
+    nc_auto_free char *status = text_of(json.data, nc_status_text);
+    nc_auto_free char *timeline = text_of(json.data, nc_timeline_text);
+    assert_true(strlen(status) < 16384);
+    assert_true(strlen(timeline) < 16384);
+    assert_non_null(strstr(status, "and 4936 more\n"));
+    nc_buf_done(&json);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_status),           cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_nothing_is_known), cmocka_unit_test(test_other_types),
+        cmocka_unit_test(test_absurd_durations), cmocka_unit_test(test_terminal_is_left_alone),
+        cmocka_unit_test(test_too_much),
+    };
+
+    return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
+}
