@@ -1,11 +1,14 @@
 """What other programs of a cluster do to a new Node, on a real API server.
 
-Knows: the cloud controller takes `uninitialized` off, the controller manager `not-ready` once the node is Ready, Karpenter
-       `unregistered` (and marks the node registered, later initialized), a CNI agent its own startup taint; the
-       certificate controller signs kubelet's serving certificate; then somebody's pod is scheduled.
-Gives: `Actors`, which follows Nodes and requests by watch, each step a patch of its own with an optimistic lock.
+Knows: the cloud controller takes `uninitialized` off, the controller manager `not-ready` once the
+       node is Ready, Karpenter `unregistered` (and marks the node registered, later initialized), a
+       CNI agent its own startup taint; the certificate controller signs kubelet's serving
+       certificate; then somebody's pod is scheduled.
+Gives: `Actors`, which follows Nodes, requests and pods by watch; each step is a patch of its own with
+       an optimistic lock.
 Must not: do what is the node's own duty.
 """
+
 from __future__ import annotations
 
 import base64
@@ -36,7 +39,10 @@ Node = dict[str, Any]
 
 
 def is_ready(node: Node) -> bool:
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in node.get("status", {}).get("conditions") or [])
+    return any(
+        c["type"] == "Ready" and c["status"] == "True"
+        for c in node.get("status", {}).get("conditions") or []
+    )
 
 
 def without(node: Node, keys: set[str]) -> Optional[Node]:
@@ -46,9 +52,11 @@ def without(node: Node, keys: set[str]) -> Optional[Node]:
 
 
 class Follower:
-    """A thread that calls `step` with every object of a kind as it is now, and again whenever it changes."""
+    """A thread that calls `step` with each object of a kind: as it is now, and whenever it changes."""
 
-    def __init__(self, plane: ControlPlane, path: str, step: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self, plane: ControlPlane, path: str, step: Callable[[dict[str, Any]], None]
+    ) -> None:
         self.plane, self.path, self.step = plane, path, step
         self._stopping = False
         self._conn: Optional[http.client.HTTPSConnection] = None
@@ -61,8 +69,10 @@ class Follower:
             try:
                 self._follow()
             except (OSError, ValueError, http.client.HTTPException):
-                continue                      # a watch that was cut off is opened again; stop() cuts the last one
-            except BaseException as exc:      # noqa: B902: the test's own mistake must end the test, not this thread alone
+                continue  # a watch that was cut off is opened again; stop() cuts the last one
+            except (
+                BaseException
+            ) as exc:  # noqa: B902: the test's own mistake must end the test, not this thread alone
                 self._failure = exc
                 return
 
@@ -87,14 +97,17 @@ class Follower:
 class Actors:
     def __init__(self, plane: ControlPlane, karpenter: bool, settled: Path) -> None:
         self.plane, self.karpenter = plane, karpenter
-        self.settled = settled                 # made when there is nothing left to see
-        self.first: Optional[Node] = None    # the Node as it was when it was first seen
+        self.settled = settled  # made when there is nothing left to see
+        self.first: Optional[Node] = None  # the Node as it was when it was first seen
         self.node: Optional[Node] = None
         self._was_down = False
         self.times: dict[str, float] = {}
-        self.pod: Optional[dict[str, Any]] = None     # our pod, as it was when it first ran
-        self._followers = [Follower(plane, "/api/v1/nodes", self._step), Follower(plane, CSRS, self._sign),
-                           Follower(plane, PODS, self._look)]
+        self.pod: Optional[dict[str, Any]] = None  # our pod, as it was when it first ran
+        self._followers = [
+            Follower(plane, "/api/v1/nodes", self._step),
+            Follower(plane, CSRS, self._sign),
+            Follower(plane, PODS, self._look),
+        ]
 
     def _mark(self, what: str) -> None:
         self.times.setdefault(what, time.time())
@@ -104,17 +117,32 @@ class Actors:
         self.node = node
         self._mark("node created")
         if not is_ready(node):
-            self._was_down = True                 # a Node that an earlier boot left behind is not Ready by itself
+            self._was_down = True  # a Node that an earlier boot left behind is not Ready by itself
         elif self._was_down:
             self._mark("node Ready")
-        patch = self._cloud(node) or self._manager(node) or self._cni(node) or (self._karpenter(node) if self.karpenter else None)
+        patch = (
+            self._cloud(node)
+            or self._manager(node)
+            or self._cni(node)
+            or (self._karpenter(node) if self.karpenter else None)
+        )
         if patch is not None:
-            patch.setdefault("metadata", {})["resourceVersion"] = node["metadata"]["resourceVersion"]
-            status, answer = self.plane.request("PATCH", f"/api/v1/nodes/{node['metadata']['name']}", patch,
-                                                "application/merge-patch+json")
-            if status not in (200, 409):      # 409: a newer version is on its way through the watch
+            patch.setdefault("metadata", {})["resourceVersion"] = node["metadata"][
+                "resourceVersion"
+            ]
+            status, answer = self.plane.request(
+                "PATCH",
+                f"/api/v1/nodes/{node['metadata']['name']}",
+                patch,
+                "application/merge-patch+json",
+            )
+            if status not in (200, 409):  # 409: a newer version is on its way through the watch
                 raise RuntimeError(f"PATCH of the Node: {status} {answer}")
-        elif "node Ready" in self.times and "pod created" not in self.times and self._is_settled(node):
+        elif (
+            "node Ready" in self.times
+            and "pod created" not in self.times
+            and self._is_settled(node)
+        ):
             self._mark("pod created")
             self._schedule(node["metadata"]["name"])
 
@@ -122,10 +150,19 @@ class Actors:
         return not self.karpenter or node["metadata"]["labels"].get(INITIALIZED) == "true"
 
     def _schedule(self, node: str) -> None:
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "first-"}, "spec": {
-            "nodeName": node, "automountServiceAccountToken": False, "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": 5, "tolerations": [{"operator": "Exists"}],
-            "containers": [{"name": "pause", "image": IMAGE, "imagePullPolicy": "Never"}]}}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "first-"},
+            "spec": {
+                "nodeName": node,
+                "automountServiceAccountToken": False,
+                "enableServiceLinks": False,
+                "terminationGracePeriodSeconds": 5,
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [{"name": "pause", "image": IMAGE, "imagePullPolicy": "Never"}],
+            },
+        }
         status, answer = self.plane.request("POST", PODS, pod)
         if status != 201:
             raise RuntimeError(f"POST of the pod: {status} {answer}")
@@ -163,8 +200,12 @@ class Actors:
         return None
 
     def _sign(self, request: dict[str, Any]) -> None:
-        """The certificate controller: a serving certificate for a node that asks for its own name and addresses."""
-        if request["spec"]["signerName"] != SERVING or request.get("status", {}).get("certificate") or self.node is None:
+        """The certificate controller: a serving certificate for the node, its name and addresses."""
+        if (
+            request["spec"]["signerName"] != SERVING
+            or request.get("status", {}).get("certificate")
+            or self.node is None
+        ):
             return
         node = self.node["metadata"]["name"]
         if request["spec"]["username"] != f"system:node:{node}":
@@ -172,14 +213,27 @@ class Actors:
         path = f"{CSRS}/{request['metadata']['name']}"
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         status = request.setdefault("status", {})
-        status["conditions"] = [{"type": "Approved", "status": "True", "reason": "BootTest", "message": "", "lastUpdateTime": now}]
+        status["conditions"] = [
+            {
+                "type": "Approved",
+                "status": "True",
+                "reason": "BootTest",
+                "message": "",
+                "lastUpdateTime": now,
+            }
+        ]
         code, approved = self.plane.request("PUT", f"{path}/approval", request)
         if code == 409:
             return
-        addresses = [a["address"] for a in self.node["status"]["addresses"] if a["type"] == "InternalIP"]
+        addresses = [
+            a["address"] for a in self.node["status"]["addresses"] if a["type"] == "InternalIP"
+        ]
         names = ",".join([f"DNS:{node}", *(f"IP:{a}" for a in addresses)])
-        pem = self.plane.ca.sign(base64.b64decode(request["spec"]["request"]),
-                                 f"subjectAltName={names}\nextendedKeyUsage=serverAuth\nkeyUsage=critical,digitalSignature\n")
+        pem = self.plane.ca.sign(
+            base64.b64decode(request["spec"]["request"]),
+            f"subjectAltName={names}\nextendedKeyUsage=serverAuth\n"
+            "keyUsage=critical,digitalSignature\n",
+        )
         approved["status"]["certificate"] = base64.b64encode(pem).decode()
         code, answer = self.plane.request("PUT", f"{path}/status", approved)
         if code not in (200, 409):

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Boots machines that become nodes: real systemd, cloud-init, containerd, kubelet, kube-apiserver.
 
-Runs inside a network namespace of its own (tests/boot/run sees to it): here 169.254.169.254 is ours.
+Runs in a network namespace of its own (tests/boot/run sees to it): here 169.254.169.254 is ours.
 
     boot.py --image DIR --program DESTDIR --binaries DIR --work DIR [--only NAME]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -33,9 +34,14 @@ TOP = Path(__file__).resolve().parent.parent.parent
 OVERLAY = Path(__file__).resolve().parent / "image" / "root"
 PROFILE = "m5.large"
 BOOT_SEC = 150
-WRITTEN = ("etc/kubernetes/kubelet/config.json", "etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf",
-           "etc/kubernetes/pki/ca.crt", "etc/nodeclaimd/kubelet.env", "etc/systemd/logind.conf.d/50-nodeclaimd.conf",
-           "var/lib/kubelet/kubeconfig")
+WRITTEN = (
+    "etc/kubernetes/kubelet/config.json",
+    "etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf",
+    "etc/kubernetes/pki/ca.crt",
+    "etc/nodeclaimd/kubelet.env",
+    "etc/systemd/logind.conf.d/50-nodeclaimd.conf",
+    "var/lib/kubelet/kubeconfig",
+)
 CERTIFICATE = re.compile(r"certificateAuthority: (\S+)")
 ENDPOINT = re.compile(r"apiServerEndpoint: https://([^\s:/]+)(?::(\d+))?")
 CIDR = re.compile(r"cidr: (\S+)")
@@ -46,26 +52,45 @@ NAME = re.compile(r"^ +name: (\S+)", re.MULTILINE)
 class Scenario:
     name: str
     user_data: str
-    label: dict[str, str]           # of those that the document asks for
-    karpenter: bool = False         # the node is registered and initialized by Karpenter
-    # cloud-init runs a script after the unit's first attempt, which then ends in a configuration error.
+    label: dict[str, str]  # of those that the document asks for
+    karpenter: bool = False  # the node is registered and initialized by Karpenter
+    # cloud-init runs a script after the unit's first attempt: that one ends in a configuration error.
     restarted: bool = False
-    client_certificate: bool = False    # lies on the image; otherwise the instance's role signs tokens
-    reboot: bool = False                # boots a second time, as the node that it is
+    client_certificate: bool = (
+        False  # lies on the image; otherwise the instance's role signs tokens
+    )
+    reboot: bool = False  # boots a second time, as the node that it is
     node: str = instances.PROFILES[PROFILE].private_dns
 
 
 SCENARIOS = (
-    Scenario("karpenter-al2023", "karpenter-al2023.mime", {"karpenter.sh/nodepool": "default"}, karpenter=True, reboot=True),
-    Scenario("karpenter-custom", "karpenter-custom.mime", {"karpenter.sh/do-not-sync-taints": "true"}, karpenter=True),
+    Scenario(
+        "karpenter-al2023",
+        "karpenter-al2023.mime",
+        {"karpenter.sh/nodepool": "default"},
+        karpenter=True,
+        reboot=True,
+    ),
+    Scenario(
+        "karpenter-custom",
+        "karpenter-custom.mime",
+        {"karpenter.sh/do-not-sync-taints": "true"},
+        karpenter=True,
+    ),
     Scenario("cloud-config", "cloud-config.yaml", {"example.com/group": "batch"}),
     Scenario("shell", "self-managed.sh", {"example.com/group": "batch"}, restarted=True),
-    Scenario("not-eks", "not-eks.mime", {"example.com/cluster": "lab"}, client_certificate=True, node="ip-192-168-14-27"),
+    Scenario(
+        "not-eks",
+        "not-eks.mime",
+        {"example.com/cluster": "lab"},
+        client_certificate=True,
+        node="ip-192-168-14-27",
+    ),
 )
 
 
 class ControlGroups:
-    """A group for the machine in each version 1 controller that the host has: kubelet's groups stay below it.
+    """A group for the machine in each version 1 controller of the host: kubelet's groups stay below.
 
     Version 2 and systemd's own tree need none: systemd-nspawn makes one there itself.
     """
@@ -94,7 +119,7 @@ class ControlGroups:
                 try:
                     os.rmdir(path)
                 except OSError:
-                    pass          # something in it still ends: an empty group costs nothing
+                    pass  # something in it still ends: an empty group costs nothing
 
 
 class Machine:
@@ -105,26 +130,46 @@ class Machine:
         self.console = folder / "console"
         self.kubelet = kubelet
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-a", "--reflink=auto", str(image), str(self.root)], check=True, timeout=300)
+        subprocess.run(
+            ["cp", "-a", "--reflink=auto", str(image), str(self.root)], check=True, timeout=300
+        )
         for tree in (program, OVERLAY):
-            subprocess.run(["cp", "-a", "--no-preserve=ownership", f"{tree}/.", str(self.root)], check=True, timeout=120)
+            subprocess.run(
+                ["cp", "-a", "--no-preserve=ownership", f"{tree}/.", str(self.root)],
+                check=True,
+                timeout=120,
+            )
         self._systemctl("preset", "nodeclaimd-bootstrap.service", "kubelet.service")
         self._systemctl("enable", "boot-test-cgroups.service", "boot-test-report.service")
 
     def _systemctl(self, *words: str) -> None:
-        subprocess.run(["systemctl", f"--root={self.root}", "--quiet", *words], check=True, timeout=60)
+        subprocess.run(
+            ["systemctl", f"--root={self.root}", "--quiet", *words], check=True, timeout=60
+        )
 
     def add_image(self, program: Path) -> None:
-        """What `docker save` would make of an image that holds one static program; containerd reads it when it has started."""
+        """As `docker save` writes an image: one static program. containerd's unit imports it."""
         layer = io.BytesIO()
         with tarfile.open(fileobj=layer, mode="w") as tar:
             tar.add(program, arcname="pause")
         sha = hashlib.sha256(layer.getvalue()).hexdigest()
-        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/pause"]},
-                             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha}"]}}).encode()
-        manifest = json.dumps([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]).encode()
+        config = json.dumps(
+            {
+                "architecture": "amd64",
+                "os": "linux",
+                "config": {"Entrypoint": ["/pause"]},
+                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha}"]},
+            }
+        ).encode()
+        manifest = json.dumps(
+            [{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]
+        ).encode()
         with tarfile.open(self.root / "etc/boot-test/pause.tar", mode="w") as tar:
-            for name, data in (("layer.tar", layer.getvalue()), ("config.json", config), ("manifest.json", manifest)):
+            for name, data in (
+                ("layer.tar", layer.getvalue()),
+                ("config.json", config),
+                ("manifest.json", manifest),
+            ):
                 info = tarfile.TarInfo(name)
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))
@@ -154,19 +199,47 @@ class Machine:
 
     def written(self) -> dict[str, int]:
         """When each of the program's files was written."""
-        return {name: (self.root / name).stat().st_mtime_ns for name in WRITTEN if (self.root / name).exists()}
+        return {
+            name: (self.root / name).stat().st_mtime_ns
+            for name in WRITTEN
+            if (self.root / name).exists()
+        }
 
     def boot(self) -> int:
-        """Until it has powered itself off: the exit code of systemd-nspawn, 124 when it had to be stopped."""
-        argv = ["timeout", "-k", "10", str(BOOT_SEC), "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
-                "--directory", str(self.root), "--machine", "node", "--capability=CAP_NET_ADMIN,CAP_SYSLOG", "--console=read-only",
-                "--resolv-conf=off", "--timezone=off", "--system-call-filter=@keyring bpf", "--bind=/dev/kmsg",
-                f"--bind-ro={self.kubelet}:/usr/bin/kubelet"]
+        """Until it has powered itself off. systemd-nspawn's exit code; 124: it had to be stopped."""
+        argv = [
+            "timeout",
+            "-k",
+            "10",
+            str(BOOT_SEC),
+            "systemd-nspawn",
+            "--quiet",
+            "--register=no",
+            "--keep-unit",
+            "--boot",
+            "--directory",
+            str(self.root),
+            "--machine",
+            "node",
+            "--capability=CAP_NET_ADMIN,CAP_SYSLOG",
+            "--console=read-only",
+            "--resolv-conf=off",
+            "--timezone=off",
+            "--system-call-filter=@keyring bpf",
+            "--bind=/dev/kmsg",
+            f"--bind-ro={self.kubelet}:/usr/bin/kubelet",
+        ]
         groups = ControlGroups("nodeclaimd-boot")
         try:
             with open(self.console, "wb") as out:
-                return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False,
-                                      preexec_fn=groups.enter).returncode
+                return subprocess.run(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    check=False,
+                    preexec_fn=groups.enter,
+                ).returncode
         finally:
             groups.remove()
 
@@ -193,11 +266,27 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
     shutil.rmtree(folder, ignore_errors=True)
     document = Document(scenario.user_data)
     with contextlib.ExitStack() as stack:
-        plane = ControlPlane(folder / "plane", opts.binaries, document.host, document.port, document.cluster, document.cidr,
-                             inst, scenario.node)
+        plane = ControlPlane(
+            folder / "plane",
+            opts.binaries,
+            document.host,
+            document.port,
+            document.cluster,
+            document.cidr,
+            inst,
+            scenario.node,
+        )
         stack.callback(plane.stop)
-        imds = stack.enter_context(Imds.of(PROFILE, document.with_ca(plane.ca.base64), host="169.254.169.254", port=80,
-                                           log=folder / "imds.log", tokenless_dated=True))
+        imds = stack.enter_context(
+            Imds.of(
+                PROFILE,
+                document.with_ca(plane.ca.base64),
+                host="169.254.169.254",
+                port=80,
+                log=folder / "imds.log",
+                tokenless_dated=True,
+            )
+        )
         machine = Machine(folder, opts.image, opts.program, opts.binaries / "kubelet")
         machine.add_image(opts.binaries / "pause")
         machine.add_host(document.host)
@@ -207,22 +296,35 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         for again in (False, True) if scenario.reboot else (False,):
             if again:
                 report.begin(f"{scenario.name}, rebooted")
-            with contextlib.closing(Actors(plane, scenario.karpenter, machine.unsettled())) as actors:
+            with contextlib.closing(
+                Actors(plane, scenario.karpenter, machine.unsettled())
+            ) as actors:
                 if again:
                     machine.measure()
                 known = len(imds.requests())
                 code = machine.boot()
-                check_boot(report, Boot(scenario, inst, machine, plane, imds.requests()[known:], actors, code, again))
+                check_boot(
+                    report,
+                    Boot(
+                        scenario, inst, machine, plane, imds.requests()[known:], actors, code, again
+                    ),
+                )
             if again:
                 check_unchanged(report, before, machine.written())
             before = machine.written()
 
 
 def network(inst: instances.Instance) -> None:
-    """The instance's own address on an interface of its own, where kubelet looks for node-ip, and an API server's."""
-    for line in (f"link add eth0 address {inst.mac} type veth peer name eth0-peer", "link set eth0-peer up",
-                 f"address add {inst.ip}/18 dev eth0", "link set eth0 up", "route add default via 192.168.0.1 dev eth0",
-                 "address add 10.64.0.10/32 dev lo"):
+    """The instance's address on an interface of its own, where kubelet looks for node-ip, and an API
+    server's."""
+    for line in (
+        f"link add eth0 address {inst.mac} type veth peer name eth0-peer",
+        "link set eth0-peer up",
+        f"address add {inst.ip}/18 dev eth0",
+        "link set eth0 up",
+        "route add default via 192.168.0.1 dev eth0",
+        "address add 10.64.0.10/32 dev lo",
+    ):
         subprocess.run(["ip", *line.split()], check=True, timeout=10)
 
 

@@ -4,6 +4,7 @@ Knows: what the report of the machine, the audit log and the IMDS log mean toget
 Gives: `Report`, which counts, and `check_boot`.
 Must not: start or change anything.
 """
+
 from __future__ import annotations
 
 import calendar
@@ -23,12 +24,23 @@ if TYPE_CHECKING:
     from controlplane import ControlPlane
     from instances import Instance
 
-PHASES = ["imds", "userdata", "config", "plan", "render", "apply", "preflight", "start", "register", "initialize"]
+PHASES = [
+    "imds",
+    "userdata",
+    "config",
+    "plan",
+    "render",
+    "apply",
+    "preflight",
+    "start",
+    "register",
+    "initialize",
+]
 REACH_EXEC_MSEC = 150.0
 MAX_IMDS_GETS = 14
 SHUTDOWN = "Shutdown manager completed processing shutdown event"
-MAX_EXPOSURE = 2.5      # as the unit file says, and why
-CLOCK_SEC = 0.02        # the two ends of this comparison are seen by two programs
+MAX_EXPOSURE = 2.5  # as the unit file says, and why
+CLOCK_SEC = 0.02  # the two ends of this comparison are seen by two programs
 CONSOLE_PREFIX = "nodeclaimd: "
 UNREGISTERED = ("karpenter.sh/unregistered", "NoExecute")
 
@@ -38,7 +50,7 @@ class Report:
 
     def __init__(self) -> None:
         self.passed = self.failed = 0
-        self.exec_msec: list[float] = []     # bootstrap start -> kubelet executed, a boot each
+        self.exec_msec: list[float] = []  # bootstrap start -> kubelet executed, a boot each
 
     @staticmethod
     def begin(name: str) -> None:
@@ -49,17 +61,27 @@ class Report:
             self.passed += 1
         else:
             self.failed += 1
-        print(f"  {'ok    ' if holds else 'FAILED'} {what}" + ("" if holds or why == "" else f": {why}"), flush=True)
+        print(
+            f"  {'ok    ' if holds else 'FAILED'} {what}"
+            + ("" if holds or why == "" else f": {why}"),
+            flush=True,
+        )
 
     def figure(self, name: str, value: float, unit: str) -> None:
         print(f"         {name:<58} {value:9.1f} {unit}", flush=True)
 
     def end(self) -> int:
-        """The last line. Other work on the machine only adds to what the program needs: the fastest start counts."""
+        """The last line. Other work only adds to what the program needs: the fastest start counts."""
         print()
         fastest = min(self.exec_msec, default=0.0)
-        self.figure(f"bootstrap start -> kubelet executed, fastest of {len(self.exec_msec)}", fastest, "ms")
-        self.check(f"... at most {REACH_EXEC_MSEC:.0f} ms", 0 < fastest <= REACH_EXEC_MSEC, f"{fastest:.1f} ms")
+        self.figure(
+            f"bootstrap start -> kubelet executed, fastest of {len(self.exec_msec)}", fastest, "ms"
+        )
+        self.check(
+            f"... at most {REACH_EXEC_MSEC:.0f} ms",
+            0 < fastest <= REACH_EXEC_MSEC,
+            f"{fastest:.1f} ms",
+        )
         print(f"\n{self.passed} passed, {self.failed} failed")
         return 1 if self.failed else 0
 
@@ -67,6 +89,7 @@ class Report:
 @dataclass(frozen=True)
 class Boot:
     """One boot and everything that was seen of it from outside."""
+
     scenario: "Scenario"
     inst: "Instance"
     machine: "Machine"
@@ -74,7 +97,7 @@ class Boot:
     imds_log: list[dict[str, Any]]
     actors: "Actors"
     code: int
-    again: bool         # the machine has been this node before
+    again: bool  # the machine has been this node before
 
 
 class Evidence:
@@ -100,19 +123,33 @@ class Evidence:
         return found if isinstance(found, dict) else {}
 
     def unit(self, name: str) -> dict[str, str]:
-        return dict(line.split("=", 1) for line in self.text(f"unit-{name}").splitlines() if "=" in line)
+        return dict(
+            line.split("=", 1) for line in self.text(f"unit-{name}").splitlines() if "=" in line
+        )
 
     def journal(self, unit: str) -> str:
         """The messages of a unit, to the end of the machine: the journal on its disk."""
-        argv = ["journalctl", "--directory", str(self.root / "var/log/journal"), "--unit", unit, "--output", "cat", "--no-pager"]
-        return subprocess.run(argv, capture_output=True, check=True, timeout=60).stdout.decode(errors="replace")
+        argv = [
+            "journalctl",
+            "--directory",
+            str(self.root / "var/log/journal"),
+            "--unit",
+            unit,
+            "--output",
+            "cat",
+            "--no-pager",
+        ]
+        return subprocess.run(argv, capture_output=True, check=True, timeout=60).stdout.decode(
+            errors="replace"
+        )
 
     def started_usec(self, unit: str) -> float:
         return float(self.unit(unit).get("ExecMainStartTimestampMonotonic", "0") or 0)
 
 
 def kubelet_args(env: Optional[str]) -> list[str]:
-    """The words of NODECLAIMD_KUBELET_ARGS, as systemd splits an unbraced variable: one level of quotes comes off."""
+    """The words of NODECLAIMD_KUBELET_ARGS, as systemd splits an unbraced variable: one level of
+    quotes comes off."""
     for line in (env or "").splitlines():
         if line.startswith("NODECLAIMD_KUBELET_ARGS="):
             value = line.partition("=")[2]
@@ -125,97 +162,184 @@ def console_lines(path: Path) -> list[dict[str, Any]]:
     found = []
     for line in path.read_text(errors="replace").splitlines():
         if line.startswith(CONSOLE_PREFIX + "{"):
-            found.append(json.loads(line[len(CONSOLE_PREFIX):]))
+            found.append(json.loads(line[len(CONSOLE_PREFIX) :]))
     return found
 
 
 def audit_time(entry: dict[str, Any], key: str = "requestReceivedTimestamp") -> float:
     text = entry[key]
-    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + float("0" + text[19:].rstrip("Z"))
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) + float(
+        "0" + text[19:].rstrip("Z")
+    )
 
 
 def check_machine(report: Report, boot: Boot, seen: Evidence) -> None:
     scenario, machine, code = boot.scenario, boot.machine, boot.code
-    report.check("the machine powers off by itself, cleanly", code == 0, f"systemd-nspawn ended with {code}; see {machine.console}")
+    report.check(
+        "the machine powers off by itself, cleanly",
+        code == 0,
+        f"systemd-nspawn ended with {code}; see {machine.console}",
+    )
     report.check("no unit failed", seen.text("failed").strip() == "", seen.text("failed").strip())
     for unit in ("cloud-init", "cloud-final", "nodeclaimd-bootstrap", "kubelet"):
         props = seen.unit(unit)
-        report.check(f"{unit}.service: success, no restart", props.get("Result") == "success" and props.get("NRestarts") == "0",
-                     f"{props.get('Result')}, {props.get('NRestarts')} restarts")
-    report.check("systemd-analyze verify: nothing to say of the units", seen.text("verify").strip() == "", seen.text("verify").strip())
+        report.check(
+            f"{unit}.service: success, no restart",
+            props.get("Result") == "success" and props.get("NRestarts") == "0",
+            f"{props.get('Result')}, {props.get('NRestarts')} restarts",
+        )
+    report.check(
+        "systemd-analyze verify: nothing to say of the units",
+        seen.text("verify").strip() == "",
+        seen.text("verify").strip(),
+    )
     exposure = re.search(r": (\d+\.\d)", seen.text("security"))
-    report.check(f"systemd-analyze security: exposure at most {MAX_EXPOSURE}", exposure is not None and float(exposure[1]) <= MAX_EXPOSURE,
-                 seen.text("security").strip())
+    report.check(
+        f"systemd-analyze security: exposure at most {MAX_EXPOSURE}",
+        exposure is not None and float(exposure[1]) <= MAX_EXPOSURE,
+        seen.text("security").strip(),
+    )
     lines = console_lines(machine.console)
     outcomes = [line.get("outcome") for line in lines]
-    expected = ["failed"] * scenario.restarted + ["succeeded"] * (1 + len(seen.text("starts").splitlines()))
-    report.check("the console has one line for each end of a bootstrap", outcomes == expected, outcomes)
+    expected = ["failed"] * scenario.restarted + ["succeeded"] * (
+        1 + len(seen.text("starts").splitlines())
+    )
+    report.check(
+        "the console has one line for each end of a bootstrap", outcomes == expected, outcomes
+    )
     if scenario.restarted and lines:
-        report.check("the first, without a document, is a configuration error", lines[0].get("class") == "config", lines[0])
+        report.check(
+            "the first, without a document, is a configuration error",
+            lines[0].get("class") == "config",
+            lines[0],
+        )
 
 
 def check_imds(report: Report, seen: Evidence, log: list[dict[str, Any]], offset: float) -> None:
     latest = [e for e in log if e["path"].startswith("/latest/")]
     dated = [e for e in log if not e["path"].startswith("/latest/")]
-    bare = [f"{e['method']} {e['path']} {e.get('token')}" for e in latest
-            if e["path"] != "/latest/api/token" and e.get("token") != "ok"]
-    report.check("cloud-init read the user data", any(e["path"].endswith("/user-data") and e["status"] == 200 for e in dated))
-    report.check("every request to /latest/ carried a token", len(latest) > 1 and not bare, bare[:5])
+    bare = [
+        f"{e['method']} {e['path']} {e.get('token')}"
+        for e in latest
+        if e["path"] != "/latest/api/token" and e.get("token") != "ok"
+    ]
+    report.check(
+        "cloud-init read the user data",
+        any(e["path"].endswith("/user-data") and e["status"] == 200 for e in dated),
+    )
+    report.check(
+        "every request to /latest/ carried a token", len(latest) > 1 and not bare, bare[:5]
+    )
     # The bootstrap's own requests are those between its last start and kubelet's.
-    begin, end = seen.started_usec("nodeclaimd-bootstrap") / 1e6 + offset, seen.started_usec("kubelet") / 1e6 + offset
+    begin, end = (
+        seen.started_usec("nodeclaimd-bootstrap") / 1e6 + offset,
+        seen.started_usec("kubelet") / 1e6 + offset,
+    )
     own = [e for e in latest if begin <= e["time"] <= end]
     puts = [e for e in own if e["method"] == "PUT"]
-    report.check(f"IMDS requests until kubelet: 1 token and at most {MAX_IMDS_GETS}",
-                 len(puts) == 1 and 1 <= len(own) - 1 <= MAX_IMDS_GETS, f"{len(puts)} tokens, {len(own) - len(puts)} others")
+    report.check(
+        f"IMDS requests until kubelet: 1 token and at most {MAX_IMDS_GETS}",
+        len(puts) == 1 and 1 <= len(own) - 1 <= MAX_IMDS_GETS,
+        f"{len(puts)} tokens, {len(own) - len(puts)} others",
+    )
     report.figure("IMDS requests until kubelet, the token included", len(own), "requests")
 
 
 def check_status(report: Report, seen: Evidence, inst: "Instance") -> None:
     status = seen.json("status.json")
     phases = status.get("phases", [])
-    report.check("status.json: succeeded", status.get("outcome") == "succeeded", status.get("outcome"))
-    report.check("status.json: the phases, in order", [p["name"] for p in phases] == PHASES, [p["name"] for p in phases])
-    bad = [f"{p['name']}: {p.get('outcome')} {p.get('error')}" for p in phases if p.get("outcome") not in ("succeeded", "skipped")]
+    report.check(
+        "status.json: succeeded", status.get("outcome") == "succeeded", status.get("outcome")
+    )
+    report.check(
+        "status.json: the phases, in order",
+        [p["name"] for p in phases] == PHASES,
+        [p["name"] for p in phases],
+    )
+    bad = [
+        f"{p['name']}: {p.get('outcome')} {p.get('error')}"
+        for p in phases
+        if p.get("outcome") not in ("succeeded", "skipped")
+    ]
     report.check("status.json: no phase failed", bool(phases) and not bad, bad)
     report.check("status.json: no warnings", status.get("warnings") == [], status.get("warnings"))
-    report.check("status.json: this instance", status.get("instance", {}).get("id") == inst.id, status.get("instance"))
+    report.check(
+        "status.json: this instance",
+        status.get("instance", {}).get("id") == inst.id,
+        status.get("instance"),
+    )
     command = seen.json("status-command.json")
-    report.check("`nodeclaimd status -o json` says the same", command.get("outcome") == "succeeded", seen.text("status-command.err")[-300:])
+    report.check(
+        "`nodeclaimd status -o json` says the same",
+        command.get("outcome") == "succeeded",
+        seen.text("status-command.err")[-300:],
+    )
     for phase in phases:
-        report.figure(f"phase {phase['name']} ({phase.get('outcome')})", phase.get("duration_usec", 0) / 1000, "ms")
+        report.figure(
+            f"phase {phase['name']} ({phase.get('outcome')})",
+            phase.get("duration_usec", 0) / 1000,
+            "ms",
+        )
 
 
 def check_kubelet(report: Report, boot: Boot, seen: Evidence) -> None:
     scenario, inst = boot.scenario, boot.inst
     running = seen.text("kubelet-cmdline").splitlines()
     rendered = kubelet_args(seen.file("etc/nodeclaimd/kubelet.env"))
-    report.check("kubelet runs with the rendered arguments", bool(rendered) and running[1:] == rendered,
-                 f"running {running[1:]}, rendered {rendered}")
-    for flag in (f"--hostname-override={scenario.node}", f"--node-ip={inst.ip}", "--config=/etc/kubernetes/kubelet/config.json"):
+    report.check(
+        "kubelet runs with the rendered arguments",
+        bool(rendered) and running[1:] == rendered,
+        f"running {running[1:]}, rendered {rendered}",
+    )
+    for flag in (
+        f"--hostname-override={scenario.node}",
+        f"--node-ip={inst.ip}",
+        "--config=/etc/kubernetes/kubelet/config.json",
+    ):
         report.check(f"kubelet has {flag.split('=')[0]}", flag in running, running)
     config = json.loads(seen.file("etc/kubernetes/kubelet/config.json") or "{}")
-    report.check("kubelet's configuration names this instance", config.get("providerID") == inst.provider_id, config.get("providerID"))
+    report.check(
+        "kubelet's configuration names this instance",
+        config.get("providerID") == inst.provider_id,
+        config.get("providerID"),
+    )
     delay = int((seen.text("logind-delay").split() or ["", "0"])[-1])
-    report.check("logind's InhibitDelayMaxSec in force is kubelet's grace period", delay == 150_000_000, f"{delay} us")
-    report.check("it is our setting, written before kubelet could write its own",
-                 seen.file("etc/systemd/logind.conf.d/50-nodeclaimd.conf") is not None
-                 and seen.file("etc/systemd/logind.conf.d/99-kubelet.conf") is None)
-    report.check("kubelet holds its shutdown inhibitor", "kubelet" in seen.text("inhibitors"), seen.text("inhibitors"))
+    report.check(
+        "logind's InhibitDelayMaxSec in force is kubelet's grace period",
+        delay == 150_000_000,
+        f"{delay} us",
+    )
+    report.check(
+        "it is our setting, written before kubelet could write its own",
+        seen.file("etc/systemd/logind.conf.d/50-nodeclaimd.conf") is not None
+        and seen.file("etc/systemd/logind.conf.d/99-kubelet.conf") is None,
+    )
+    report.check(
+        "kubelet holds its shutdown inhibitor",
+        "kubelet" in seen.text("inhibitors"),
+        seen.text("inhibitors"),
+    )
 
 
 def check_identity(report: Report, boot: Boot) -> None:
     plane = boot.plane
     audit = list(plane.audit())
-    # Whether the NodeClaim can be looked up is up to the cluster; here it cannot, and that is no failure.
-    denied = [f"{e['verb']} {e['requestURI']} {e['responseStatus'].get('message', '')[:160]}"
-              for e in audit if e["user"].get("username") == f"system:node:{boot.scenario.node}"
-              and e.get("responseStatus", {}).get("code") == 403 and "/nodeclaims" not in e["requestURI"]]
+    # Whether the NodeClaim can be looked up is the cluster's choice; here it cannot: no failure.
+    denied = [
+        f"{e['verb']} {e['requestURI']} {e['responseStatus'].get('message', '')[:160]}"
+        for e in audit
+        if e["user"].get("username") == f"system:node:{boot.scenario.node}"
+        and e.get("responseStatus", {}).get("code") == 403
+        and "/nodeclaims" not in e["requestURI"]
+    ]
     report.check("the node authorizer and NodeRestriction denied nothing", not denied, denied[:5])
     refused = [why for who, why in plane.reviews.answers if not who]
     if boot.scenario.client_certificate:
         report.check("no token was used", not plane.reviews.answers, plane.reviews.answers[:3])
     else:
-        report.check("every EKS token was accepted", bool(plane.reviews.answers) and not refused, refused[:3])
+        report.check(
+            "every EKS token was accepted", bool(plane.reviews.answers) and not refused, refused[:3]
+        )
     foreign = [e["requestURI"] for e in audit if e.get("responseStatus", {}).get("code") == 401]
     report.check("no request was anonymous or unauthorized", not foreign, foreign[:5])
 
@@ -226,65 +350,114 @@ def check_node(report: Report, boot: Boot, seen: Evidence) -> None:
     taints = {(t["key"], t["effect"]) for t in first.get("spec", {}).get("taints") or []}
     labels = first.get("metadata", {}).get("labels", {})
     conditions = {c["type"]: c for c in last.get("status", {}).get("conditions") or []}
-    report.check("the Node registered itself with its providerID", first.get("spec", {}).get("providerID") == boot.inst.provider_id,
-                 first.get("spec"))
+    report.check(
+        "the Node registered itself with its providerID",
+        first.get("spec", {}).get("providerID") == boot.inst.provider_id,
+        first.get("spec"),
+    )
     if scenario.karpenter and not boot.again:
         report.check("... and with Karpenter's unregistered taint", UNREGISTERED in taints, taints)
-    report.check("... and with the labels of its user data", scenario.label.items() <= labels.items(), labels)
+    report.check(
+        "... and with the labels of its user data", scenario.label.items() <= labels.items(), labels
+    )
     report.check("the Node is Ready", "node Ready" in actors.times, conditions)
     if scenario.karpenter:
-        report.check("... and initialized", "initialized by Karpenter" in actors.times, last.get("spec", {}).get("taints"))
+        report.check(
+            "... and initialized",
+            "initialized by Karpenter" in actors.times,
+            last.get("spec", {}).get("taints"),
+        )
     address = (actors.pod or {}).get("status", {}).get("podIP", "")
-    report.check("a pod runs there, with an address of the node's CNI plugin", address.startswith("192.168.128."), address)
-    report.check("kubelet has a serving certificate", any(seen.root.glob("var/lib/kubelet/pki/kubelet-server-*.pem")))
+    report.check(
+        "a pod runs there, with an address of the node's CNI plugin",
+        address.startswith("192.168.128."),
+        address,
+    )
+    report.check(
+        "kubelet has a serving certificate",
+        any(seen.root.glob("var/lib/kubelet/pki/kubelet-server-*.pem")),
+    )
     ready = conditions.get("Ready", {})
-    report.check("logind told kubelet of the shutdown, and waited for it", SHUTDOWN in seen.journal("kubelet.service"))
-    if not seen.text("starts"):       # a kubelet that has just been started knows no pod yet, and is gone before it can say so
-        report.check("... and kubelet told the cluster", ready.get("status") == "False" and "shutting down" in ready.get("message", ""),
-                     ready)
+    report.check(
+        "logind told kubelet of the shutdown, and waited for it",
+        SHUTDOWN in seen.journal("kubelet.service"),
+    )
+    if not seen.text(
+        "starts"
+    ):  # a kubelet that has just been started knows no pod yet, and is gone before it can say so
+        report.check(
+            "... and kubelet told the cluster",
+            ready.get("status") == "False" and "shutting down" in ready.get("message", ""),
+            ready,
+        )
     done = conditions.get("BootstrapComplete", {})
     report.check("the Node says BootstrapComplete", done.get("status") == "True", done)
     note = last.get("metadata", {}).get("annotations", {}).get("nodeclaimd.io/bootstrap")
-    report.check("the Node carries the bootstrap's report", bool(note) and isinstance(json.loads(note), dict), note)
+    report.check(
+        "the Node carries the bootstrap's report",
+        bool(note) and isinstance(json.loads(note), dict),
+        note,
+    )
 
 
 def check_speed(report: Report, boot: Boot, seen: Evidence, offset: float) -> None:
     begin, kubelet = seen.started_usec("nodeclaimd-bootstrap"), seen.started_usec("kubelet")
     manager = dict(line.split("=", 1) for line in seen.text("manager").splitlines() if "=" in line)
     booted = float(manager.get("UserspaceTimestampMonotonic", "0") or 0)
-    report.check("kubelet was executed after the bootstrap began", 0 < begin < kubelet, f"{begin} {kubelet}")
+    report.check(
+        "kubelet was executed after the bootstrap began", 0 < begin < kubelet, f"{begin} {kubelet}"
+    )
     if not 0 < begin < kubelet:
         return
     report.exec_msec.append((kubelet - begin) / 1000)
     for line in seen.text("starts").splitlines():
         first, second = (float(word) for word in line.split())
         report.exec_msec.append((second - first) / 1000)
-        report.figure("started again on the machine at rest: -> kubelet executed", report.exec_msec[-1], "ms")
+        report.figure(
+            "started again on the machine at rest: -> kubelet executed", report.exec_msec[-1], "ms"
+        )
     report.figure("systemd started -> bootstrap started", (begin - booted) / 1000, "ms")
     report.figure("bootstrap started -> kubelet executed", (kubelet - begin) / 1000, "ms")
-    created = [audit_time(e, "stageTimestamp") for e in boot.plane.audit() if e["verb"] == "create"
-               and e["requestURI"].split("?")[0] == "/api/v1/nodes" and e.get("responseStatus", {}).get("code") == 201]
+    created = [
+        audit_time(e, "stageTimestamp")
+        for e in boot.plane.audit()
+        if e["verb"] == "create"
+        and e["requestURI"].split("?")[0] == "/api/v1/nodes"
+        and e.get("responseStatus", {}).get("code") == 201
+    ]
     if created and not boot.again:
-        report.figure("kubelet executed -> Node created", (created[0] - offset - kubelet / 1e6) * 1000, "ms")
+        report.figure(
+            "kubelet executed -> Node created", (created[0] - offset - kubelet / 1e6) * 1000, "ms"
+        )
     for what in ("node Ready", "initialized by Karpenter", "first pod running"):
         if what in boot.actors.times:
-            report.figure(f"kubelet executed -> {what}", (boot.actors.times[what] - offset - kubelet / 1e6) * 1000, "ms")
+            report.figure(
+                f"kubelet executed -> {what}",
+                (boot.actors.times[what] - offset - kubelet / 1e6) * 1000,
+                "ms",
+            )
     active = float(seen.unit("nodeclaimd-bootstrap").get("ActiveEnterTimestampMonotonic", "0") or 0)
     ready = boot.actors.times.get("node Ready", math.inf) - offset
-    report.check("the bootstrap ends when this boot's kubelet has made the Node Ready, not before", active / 1e6 >= ready - CLOCK_SEC,
-                 f"{(ready - active / 1e6) * 1000:.0f} ms before")
+    report.check(
+        "the bootstrap ends when this boot's kubelet has made the Node Ready, not before",
+        active / 1e6 >= ready - CLOCK_SEC,
+        f"{(ready - active / 1e6) * 1000:.0f} ms before",
+    )
     if active:
         report.figure("bootstrap started -> bootstrap complete", (active - begin) / 1000, "ms")
 
 
 def check_unchanged(report: Report, before: dict[str, int], after: dict[str, int]) -> None:
-    report.check("the second boot wrote no file anew", bool(before) and before == after,
-                 [name for name in {*before, *after} if before.get(name) != after.get(name)])
+    report.check(
+        "the second boot wrote no file anew",
+        bool(before) and before == after,
+        [name for name in {*before, *after} if before.get(name) != after.get(name)],
+    )
 
 
 def check_boot(report: Report, boot: Boot) -> None:
     seen = Evidence(boot.machine.root)
-    offset = time.time() - time.monotonic()      # the machine shares this kernel's clock
+    offset = time.time() - time.monotonic()  # the machine shares this kernel's clock
     check_machine(report, boot, seen)
     check_status(report, seen, boot.inst)
     check_imds(report, seen, boot.imds_log, offset)
