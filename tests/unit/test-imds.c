@@ -43,6 +43,7 @@ struct script {
     atomic_uint puts, gets, unauthorized;
     atomic_uint refuse_below; /* tokens with a smaller number are not accepted */
     unsigned together;        /* nobody is answered before so many have asked */
+    const char *late_path;    /* answered only after the second token was given */
 };
 
 static bool misbehave(struct loopback_conn *c, enum fault fault, int status, const char *body) {
@@ -86,6 +87,12 @@ static void wait_for_the_others(struct script *s) {
         usleep(1000);
 }
 
+static void wait_for_the_second_token(struct script *s) {
+    for (int k = 0; k < 5000 && atomic_load(&s->puts) < 2; k++)
+        usleep(1000);
+    usleep(20000); /* its answer is on the way before ours */
+}
+
 static bool serve(void *userdata, struct loopback_conn *c, const struct loopback_request *r) {
     struct script *s = userdata;
     const char *header = strstr(r->head, "\r\nX-aws-ec2-metadata-token: TOKEN");
@@ -95,6 +102,8 @@ static bool serve(void *userdata, struct loopback_conn *c, const struct loopback
         return serve_token(s, c, r);
     atomic_fetch_add(&s->gets, 1);
     wait_for_the_others(s);
+    if (s->late_path && nc_streq(s->late_path, r->path))
+        wait_for_the_second_token(s);
     if (!header
         || sscanf(header + strlen("\r\nX-aws-ec2-metadata-token: TOKEN"), "%u", &number) != 1
         || number < atomic_load(&s->refuse_below) || number > atomic_load(&s->puts)) {
@@ -377,6 +386,21 @@ static void test_a_401_refreshes_once(void **state) {
     assert_int_equal(stats.failures, w->script.unauthorized);
 }
 
+/* A 401 that speaks of the token before the present one asks for no third; and a question that is
+ * under way when a token is replaced is not asked twice. */
+static void test_a_late_401_uses_the_new_token(void **state) {
+    struct world *w = *state;
+
+    assert_int_equal(fetch(w, 1u << NC_IMDS_MAC, NULL), 0);
+    w->script.refuse_below = 2;
+    w->script.late_path = "/latest/meta-data/local-ipv4";
+    if (fetch(w, 1u << NC_IMDS_MAC | 1u << NC_IMDS_LOCAL_IPV4, NULL) < 0)
+        fail_msg("%s", w->err.msg);
+    assert_int_equal(w->script.puts, 2);
+    assert_int_equal(w->script.unauthorized, 2);
+    assert_int_equal(w->script.gets, 5);
+}
+
 static void test_a_second_401_is_an_error(void **state) {
     struct world *w = *state;
 
@@ -631,6 +655,7 @@ int main(void) {
         cmocka_unit_test(test_answer_failures),
         FRESH(test_worst_failure),
         FRESH(test_a_401_refreshes_once),
+        FRESH(test_a_late_401_uses_the_new_token),
         FRESH(test_a_second_401_is_an_error),
         FRESH(test_renewal_at_half_life),
         FRESH(test_get),
