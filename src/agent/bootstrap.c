@@ -216,7 +216,9 @@ static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 static int step_apply(struct nc_bootstrap *b, struct nc_err *err) {
-    return nc_apply(b->app->opts.root, &b->gather.files, false, &b->applied, err);
+    const int r = nc_look_for_claim_early(b, err);
+
+    return r < 0 ? r : nc_apply(b->app->opts.root, &b->gather.files, false, &b->applied, err);
 }
 
 static const struct {

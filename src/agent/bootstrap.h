@@ -49,6 +49,9 @@ void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *mes
 /* preflight.c: the step of phase `preflight`: who are we there, how late is the clock, which
  * NodeClaim is ours. */
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err);
+/* Before anything is written: where an earlier bootstrap left the same way to the API server, the
+ * NodeClaim is read and planned with now, so that a second run with the same input changes nothing. */
+int nc_look_for_claim_early(struct nc_bootstrap *b, struct nc_err *err);
 /* Sysctls that kubelet insists on, as sentences; needs only facts and plan. */
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p, struct nc_strv *sentences);
 

@@ -8,12 +8,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bootstrap.h"
 #include "log.h"
+#include "nc/file.h"
 #include "nc/str.h"
 
+#define CLUSTER_CA "/etc/kubernetes/pki/ca.crt"
 #define REQUEST_TIMEOUT_USEC 2000000u
 #define CLAIM_TIMEOUT_USEC 1500000u
 #define SKEW_WORTH_SAYING_SEC 60
@@ -105,12 +108,11 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
-/* Plans, renders and applies once more with what the claim says: its labels and taints are the
- * node's from the start then. A claim that cannot be planned with is a warning, the plan from the
- * documents stands. */
+/* Plans and renders once more with what the claim says: its labels and taints are the node's from
+ * the start then. A claim that cannot be planned with is a warning, the plan from the documents
+ * stands. */
 static int plan_with_claim(struct nc_bootstrap *b, struct nc_claim *found, struct nc_err *err) {
     struct nc_gather *g = &b->gather;
-    struct nc_apply_result again = {0};
     struct nc_err own = NC_ERR_INIT;
     int r;
 
@@ -127,13 +129,17 @@ static int plan_with_claim(struct nc_bootstrap *b, struct nc_claim *found, struc
     }
     r = nc_gather_render(g, err);
     if (r >= 0)
-        r = nc_apply(b->app->opts.root, &g->files, false, &again, err);
-    if (r < 0)
-        return r;
+        nc_report_take_plan(&b->report, &g->plan);
+    return r;
+}
+
+static int apply_again(struct nc_bootstrap *b, struct nc_err *err) {
+    struct nc_apply_result again = {0};
+    const int r = nc_apply(b->app->opts.root, &b->gather.files, false, &again, err);
+
     b->applied.written += again.written;
     b->applied.removed += again.removed;
-    nc_report_take_plan(&b->report, &g->plan);
-    return 0;
+    return r;
 }
 
 /* What is known of our claim's labels before we have seen it: Karpenter sets these before the claim
@@ -154,7 +160,13 @@ static size_t selecting_labels(const struct nc_bootstrap *b, struct nc_label ret
     return n;
 }
 
-/* Nothing waits for the claim, and no access to it is no error. */
+static bool wants_claim(const struct nc_bootstrap *b) {
+    return !b->has_claim && !b->report.claim_uid && b->gather.plan.belongs_to_claim
+           && b->gather.config.claim_lookup && !b->connection.is_bootstrap;
+}
+
+/* Nothing waits for the claim, and no access to it is no error. Returns 1 where it was found and
+ * planned with. */
 static int look_for_claim(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_claim_done) struct nc_claim found = {0};
     struct nc_label labels[3];
@@ -162,8 +174,7 @@ static int look_for_claim(struct nc_bootstrap *b, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
     int r;
 
-    if (b->has_claim || b->report.claim_uid || !b->gather.plan.belongs_to_claim
-        || !b->gather.config.claim_lookup || b->connection.is_bootstrap)
+    if (!wants_claim(b))
         return 0;
     r = nc_claim_find(b->connection.kube, b->gather.plan.provider_id, labels,
                       selecting_labels(b, labels), nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC),
@@ -175,7 +186,38 @@ static int look_for_claim(struct nc_bootstrap *b, struct nc_err *err) {
     b->has_claim = true;
     nc_report_take_claim(&b->report, &found, "list");
     nc_requirements_check(&found, &b->gather.facts, &b->gather.plan, &b->report.warnings);
-    return plan_with_claim(b, &found, err);
+    r = plan_with_claim(b, &found, err);
+    return r < 0 ? r : 1;
+}
+
+/* Is this file on disk as it is rendered? One that is not rendered is in nobody's way. */
+static bool is_in_place(const struct nc_bootstrap *b, const char *path) {
+    const struct nc_fileset *set = &b->gather.files;
+
+    for (size_t i = 0; i < set->n; i++) {
+        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+        nc_auto_free char *below = NULL;
+        if (!nc_streq(set->files[i].path, path))
+            continue;
+        below = nc_app_path(b->app, path);
+        return !set->files[i].absent && nc_file_read(below, set->files[i].n, &text, NULL) >= 0
+               && text.len == set->files[i].n
+               && memcmp(text.data, set->files[i].data, text.len) == 0;
+    }
+    return true;
+}
+
+int nc_look_for_claim_early(struct nc_bootstrap *b, struct nc_err *err) {
+    struct nc_err own = NC_ERR_INIT;
+
+    if (b->app->opts.skip || !wants_claim(b) || !nc_streq(kubeconfig_path(b), NC_KUBECONFIG)
+        || !is_in_place(b, NC_KUBECONFIG) || !is_in_place(b, CLUSTER_CA))
+        return 0;
+    if (nc_connect(b->app, NC_KUBECONFIG, b->gather.imds, &b->connection, &own) < 0) {
+        nc_connection_done(&b->connection);
+        return 0;
+    }
+    return look_for_claim(b, err);
 }
 
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
@@ -187,7 +229,7 @@ int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
             return r;
     }
     r = check_identity(b, err);
-    if (r < 0)
-        return r;
-    return look_for_claim(b, err);
+    if (r >= 0)
+        r = look_for_claim(b, err);
+    return r > 0 ? apply_again(b, err) : r;
 }
