@@ -16,7 +16,7 @@ const exitAuth = 4
 // isRefused boots and expects the auth class with these words in the message.
 func (n *node) isRefused(words ...string) {
 	n.t.Helper()
-	n.boot(harness.UserData{MaxPods: 29, Labels: harness.KarpenterLabels()}.For(cluster), "--timeout", "10s")
+	n.boot(harness.UserData{MaxPods: 29, Labels: harness.KarpenterLabels()}.For(cluster), "--timeout", "5s")
 	if code := n.finish(); code != exitAuth {
 		n.t.Errorf("exit code %d, want %d", code, exitAuth)
 	}
