@@ -26,7 +26,7 @@ def run_program(path: Path, env: dict[str, str]) -> tuple[int, int, str, float]:
     start = time.monotonic()
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "error::ResourceWarning", str(path)],
+            [sys.executable, "-W", "error::ResourceWarning", str(path), "-v"],
             env=env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -39,6 +39,7 @@ def run_program(path: Path, env: dict[str, str]) -> tuple[int, int, str, float]:
     ran = re.search(r"^Ran (\d+) tests?", text, re.M)
     bad = sum(int(n) for n in re.findall(r"(?:failures|errors)=(\d+)", text))
     total = int(ran[1]) if ran else 0
+    total -= sum(int(n) for n in re.findall(r"skipped=(\d+)", text))
     if code != 0 and bad == 0:
         bad, total = 1, total + 1
     return max(0, total - bad), bad, text, time.monotonic() - start
@@ -63,6 +64,8 @@ def main() -> int:
         results = pool.map(lambda p: (p, *run_program(p, env)), programs)
         for path, good, bad, text, seconds in results:
             passed, failed = passed + good, failed + bad
+            for reason in re.findall(r"skipped '(.*)'", text):
+                print(f"  {path.stem}: skipped: {reason}")
             print(f"  {path.stem:24} {good:3} passed, {bad} failed, {seconds:.1f} s", flush=True)
             if bad:
                 print(text, flush=True)

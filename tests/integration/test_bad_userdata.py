@@ -109,7 +109,9 @@ class BadUserData(WorldTest):
         world = self.world()
         self.refused(self.replaced(world, "  containerd: {}", "  containerd: {\n"), ":20:", world=world)
         world = self.world()
-        self.refused(self.replaced(world, "  containerd: {}", "  containerd: &anchor {}"), ":17:15", "anchor", world=world)
+        self.refused(
+            self.replaced(world, "  containerd: {}", "  containerd: &anchor {}"), ":17:15", "anchor", world=world
+        )
 
     def test_bad_authority(self) -> None:
         for ca in ("'!!!'", base64.b64encode(b"no certificate").decode()):

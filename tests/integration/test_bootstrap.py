@@ -317,7 +317,9 @@ class UserData(WorldTest):
         first = world.run(*args, "--out", str(out), "--save-facts", str(facts))
         self.assertEqual(first.code, 0, first.err)
         written = {p: b for p, b in world.tree("etc", "var/lib/kubelet").items() if (out / p).exists()}
-        self.assertEqual(len(written), sum(p.is_file() for p in out.rglob("*")), "no file that bootstrap does not write")
+        self.assertEqual(
+            len(written), sum(p.is_file() for p in out.rglob("*")), "no file that bootstrap does not write"
+        )
         again = world.folder / "again"
         args[2] = str(facts)
         self.assertEqual(world.run(*args, "--out", str(again)).code, 0)
