@@ -32,9 +32,9 @@ uint64_t nc_mono_usec(void) {
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
     struct nc_app *app = userdata;
 
-    (void)source;
     app->signal = (int)si->ssi_signo;
-    return 0;
+    /* Whoever waits in the loop for an answer sees that it is to end, and gives up at once. */
+    return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
 int nc_app_loop(struct nc_app *app, struct nc_err *err) {
@@ -83,7 +83,7 @@ int nc_app_pause(struct nc_app *app, uint64_t usec) {
     while (r >= 0 && !over && !app->signal)
         r = sd_event_run(app->event, UINT64_MAX);
     sd_event_source_unref(timer);
-    return app->signal ? -EINTR : r < 0 ? r : 0;
+    return app->signal ? -EINTR : r < 0 ? r : 0; /* a loop that has ended says -ESTALE */
 }
 
 bool nc_app_is_late(const struct nc_app *app) {

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "log.h"
@@ -20,6 +21,7 @@
 #define DEFAULT_TIMEOUT_USEC                                                                       \
     (15ull * 60 * 1000000) /* Karpenter deletes a NodeClaim that has not registered by then */
 #define LAST_EVENT_USEC 600000u
+#define LOG_EVERY_USEC 10000000u  /* of a phase that waits */
 #define LEAST_ATTEMPT_USEC 50000u /* less time than this is no attempt */
 
 static const struct nc_backoff retries = {.first_usec = 100000, .max_usec = 2000000};
@@ -67,16 +69,32 @@ static void fill_remedy(struct nc_err *err, enum nc_phase p) {
         nc_err_remedy(err, "%s", default_remedy(p, err->class));
 }
 
+uint64_t nc_report_now(const struct nc_bootstrap *b) {
+    return b->report.started_usec + (nc_mono_usec() - b->started_mono_usec);
+}
+
+uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
+    const uint64_t now = nc_report_now(b), started = b->report.phases[p].started_usec;
+
+    return now > started ? now - started : 0;
+}
+
+/* Each change is in status.json; the log has the first one, and then one now and then: kubelet's
+ * last words change with each line that it writes. */
 void nc_phase_says(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err) {
     struct nc_err said = *err;
     const struct nc_phase_entry *entry = &b->report.phases[p];
+    const uint64_t now = nc_mono_usec();
 
     fill_remedy(&said, p);
-    if (!entry->has_error || !nc_streq(entry->error.msg, said.msg)) {
+    if (entry->has_error && nc_streq(entry->error.msg, said.msg))
+        return;
+    if (!entry->has_error || now - b->log_usec > LOG_EVERY_USEC) {
         log_failure(b, p, &said, "");
-        nc_report_retrying(&b->report, p, &said, nc_now_usec());
-        nc_publish(b);
+        b->log_usec = now;
     }
+    nc_report_retrying(&b->report, p, &said, nc_report_now(b));
+    nc_publish(b);
 }
 
 static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
@@ -95,7 +113,7 @@ static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) 
                        attempts == 1 ? "" : "s");
     }
     fill_remedy(err, p);
-    nc_report_fail(&b->report, p, err, nc_now_usec());
+    nc_report_fail(&b->report, p, err, nc_report_now(b));
     return -EIO;
 }
 
@@ -124,21 +142,23 @@ static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
         struct nc_err err = NC_ERR_INIT;
         int r;
 
-        nc_report_attempt(&b->report, p, nc_now_usec());
+        nc_report_attempt(&b->report, p, nc_report_now(b));
         nc_publish(b);
         r = step(b, &err);
         if (r >= 0) {
-            nc_report_succeed(&b->report, p, nc_now_usec());
+            nc_report_succeed(&b->report, p, nc_report_now(b));
             return 0;
         }
         prefer_telling(b, p, &err);
         if (b->app->signal || !may_pass(err.class) || nc_app_is_late(b->app))
             return give_up(b, p, &err);
         fill_remedy(&err, p);
-        nc_report_retrying(&b->report, p, &err, nc_now_usec());
+        nc_report_retrying(&b->report, p, &err, nc_report_now(b));
         nc_publish(b);
         if (attempt == 1 || (attempt & (attempt - 1)) == 0)
             log_failure(b, p, &err, ", trying again");
+        if (b->is_connected)
+            nc_publish_event_in_time(b, p);
         if (pause_before_retry(b, attempt) < 0)
             return give_up(b, p, &err);
     }
@@ -218,7 +238,7 @@ static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
 static int step_apply(struct nc_bootstrap *b, struct nc_err *err) {
     const int r = nc_look_for_claim_early(b, err);
 
-    return r < 0 ? r : nc_apply(b->app->opts.root, &b->gather.files, false, &b->applied, err);
+    return r < 0 ? r : nc_apply_files(b, err);
 }
 
 static const struct {
@@ -237,34 +257,28 @@ static const struct {
     {NC_PHASE_INITIALIZE, nc_step_initialize},
 };
 
-static int choose_start(struct nc_bootstrap *b, struct nc_err *err) {
-    static const char *const words[] = {
-        [NC_START_SYSTEMD] = "systemd", [NC_START_EXEC] = "exec", [NC_START_NONE] = "none"};
+/* The command line was checked when it was read. */
+static enum nc_kubelet_start choose_start(const struct nc_bootstrap *b) {
     const char *word = b->app->opts.start;
 
-    b->start = b->gather.config.start;
-    for (size_t i = NC_START_SYSTEMD; word && i < NC_ARRAY_SIZE(words); i++)
-        if (nc_streq(word, words[i])) {
-            b->start = (enum nc_kubelet_start)i;
-            return 0;
-        }
-    return word ? nc_err_set(err, NC_ERR_CONFIG, EINVAL, "--start %s: use systemd, exec or none",
-                             word)
-                : 0;
+    if (!word)
+        return b->gather.config.start;
+    return nc_streq(word, "exec")   ? NC_START_EXEC
+           : nc_streq(word, "none") ? NC_START_NONE
+                                    : NC_START_SYSTEMD;
 }
 
 static int run_phases(struct nc_bootstrap *b) {
     const bool files_only = nc_streq(b->app->opts.skip, "start");
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(steps); i++) {
-        struct nc_err err = NC_ERR_INIT;
         int r;
         if (files_only && steps[i].phase > NC_PHASE_APPLY) {
             nc_report_skip(&b->report, steps[i].phase);
             continue;
         }
-        if (steps[i].phase == NC_PHASE_PREFLIGHT && choose_start(b, &err) < 0)
-            return give_up(b, NC_PHASE_PREFLIGHT, &err);
+        if (steps[i].phase == NC_PHASE_PREFLIGHT)
+            b->start = choose_start(b);
         if (steps[i].phase == NC_PHASE_START && b->start == NC_START_NONE) {
             nc_report_skip(&b->report, NC_PHASE_START);
             continue;
@@ -304,16 +318,18 @@ static int finish(struct nc_bootstrap *b, int r) {
     const enum nc_phase p = nc_report_current(&b->report);
 
     if (r >= 0)
-        nc_report_finish(&b->report, nc_now_usec());
+        nc_report_finish(&b->report, nc_report_now(b));
     nc_publish(b);
     nc_publish_console(b);
     say_end(b, r);
-    if (r < 0 && b->is_connected && !b->app->signal)
+    if (b->is_connected && !b->app->signal && (r < 0 || b->event_count > 0))
         nc_publish_event(b, LAST_EVENT_USEC);
     return r < 0 ? nc_err_exit_code(b->report.phases[p].error.class) : 0;
 }
 
 static void bootstrap_done(struct nc_bootstrap *b) {
+    if (b->kubelet_fd > 0)
+        (void)close(b->kubelet_fd);
     nc_watch_free(b->watch);
     nc_value_free(b->node);
     nc_units_free(b->units);
@@ -321,6 +337,7 @@ static void bootstrap_done(struct nc_bootstrap *b) {
     nc_claim_done(&b->claim);
     nc_gather_done(&b->gather);
     nc_report_done(&b->report);
+    free(b->words);
     free(b->event_name);
     free(b->condition_reason);
 }
@@ -333,12 +350,8 @@ int nc_command_bootstrap(struct nc_app *app) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    if (app->opts.skip && !nc_streq(app->opts.skip, "start")) {
-        (void)nc_err_set(&err, NC_ERR_CONFIG, EINVAL, "--skip %s: only `start` can be skipped",
-                         app->opts.skip);
-        return nc_app_fail(app, &err);
-    }
-    app->deadline_usec = nc_mono_usec() + timeout;
+    b.started_mono_usec = nc_mono_usec();
+    app->deadline_usec = b.started_mono_usec + timeout;
     nc_report_start(&b.report, now, now + timeout);
     nc_log(NC_LOG_INFO, &fields, "bootstrap starts, version " NC_VERSION);
     r = nc_app_loop(app, &err);

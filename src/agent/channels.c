@@ -12,6 +12,12 @@
 
 #define ANNOTATION "nodeclaimd.io/bootstrap"
 #define CONDITION "BootstrapComplete"
+#define EVENT_AFTER_USEC 10000000u
+#define EVENT_EVERY_USEC 60000000u
+#define EVENT_TIMEOUT_USEC 3000000u
+#define NODE_PAUSE_USEC 10000000u /* after a write that was refused */
+#define LAST_TRIES 3
+#define LAST_PAUSE_USEC 200000u
 
 static void write_below(struct nc_bootstrap *b, const char *path, const struct nc_buf *text) {
     nc_auto_free char *below = nc_app_path(b->app, path);
@@ -26,11 +32,12 @@ static void write_below(struct nc_bootstrap *b, const char *path, const struct n
 void nc_publish(struct nc_bootstrap *b) {
     nc_cleanup(nc_buf_done) struct nc_buf status = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
+    const enum nc_phase p = nc_report_current(&b->report);
 
-    nc_report_status(&b->report, nc_now_usec(), &status);
+    nc_report_status(&b->report, nc_report_now(b), &status);
     write_below(b, NC_STATUS_FILE, &status);
-    if (b->report.outcome == NC_RUNNING)
-        return; /* the text for Prometheus is for the end: scrapes are minutes apart */
+    if (b->report.outcome == NC_RUNNING && !b->report.phases[p].has_error)
+        return; /* what goes well is over before the next scrape */
     nc_report_metrics(&b->report, &metrics);
     write_below(b, NC_METRICS_FILE, &metrics);
 }
@@ -50,9 +57,11 @@ void nc_publish_console(struct nc_bootstrap *b) {
  * the Node by name. */
 static void fill_involved(const struct nc_bootstrap *b, struct nc_event *e) {
     if (b->report.claim_name && b->report.claim_uid) {
+        const struct nc_claim *document = &b->gather.config.claim;
         e->kind = "NodeClaim";
-        e->api_version =
-            b->has_claim && b->claim.api_version ? b->claim.api_version : "karpenter.sh/v1";
+        e->api_version = b->claim.api_version    ? b->claim.api_version
+                         : document->api_version ? document->api_version
+                                                 : "karpenter.sh/v1";
         e->name = b->report.claim_name;
         e->uid = b->report.claim_uid;
     } else {
@@ -67,28 +76,42 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
     const enum nc_phase p = nc_report_current(&b->report);
     const struct nc_phase_entry *entry = &b->report.phases[p];
     const uint64_t now = nc_now_usec();
-    nc_auto_free char *message = NULL;
-    struct nc_event e = {.warning = true,
-                         .reason = "BootstrapFailed",
+    nc_auto_free char *message = NULL, *other_name = NULL;
+    const bool is_complete = b->report.outcome == NC_SUCCEEDED;
+    struct nc_event e = {.warning = !is_complete,
+                         .reason = is_complete ? "BootstrapComplete" : "BootstrapFailed",
                          .host = b->report.node,
                          .first_usec = b->report.started_usec,
                          .last_usec = now};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    if (!b->gather.config.report_events || !b->connection.kube || !entry->has_error
-        || !b->report.node)
+    b->event_usec = nc_mono_usec();
+    if (!b->gather.config.report_events || !b->connection.kube || !b->report.node
+        || (!is_complete && !entry->has_error))
         return;
     fill_involved(b, &e);
-    message = nc_asprintf("%s: %s. %s", nc_phase_name(p), entry->error.msg, entry->error.remedy);
+    message = is_complete ? nc_strdup("the node is initialized after all")
+                          : nc_asprintf("%s: %s. %s", nc_phase_name(p), entry->error.msg,
+                                        entry->error.remedy);
     e.message = message;
-    e.count = ++b->event_count;
-    if (b->event_name)
+    e.count = is_complete ? 1 : ++b->event_count;
+    if (b->event_name && !is_complete)
         r = nc_event_update(b->connection.kube, b->event_name, &e, timeout_usec, &err);
     else
-        r = nc_event_create(b->connection.kube, &e, timeout_usec, &b->event_name, &err);
+        r = nc_event_create(b->connection.kube, &e, timeout_usec,
+                            is_complete ? &other_name : &b->event_name, &err);
     if (r < 0)
         nc_log(NC_LOG_WARNING, NULL, "event on %s %s: %s, ignoring", e.kind, e.name, err.msg);
+}
+
+void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p) {
+    const uint64_t now = nc_mono_usec();
+    const bool is_due = b->event_usec == 0 ? nc_phase_age(b, p) > EVENT_AFTER_USEC
+                                           : now - b->event_usec > EVENT_EVERY_USEC;
+
+    if (is_due)
+        nc_publish_event(b, nc_app_timeout(b->app, EVENT_TIMEOUT_USEC));
 }
 
 /* Earlier writes would fight Karpenter's optimistic lock while it registers the node. */
@@ -131,21 +154,35 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
     return 0;
 }
 
-void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message, bool complete,
-                     uint64_t timeout_usec) {
+static int write_node(struct nc_bootstrap *b, const char *reason, const char *message,
+                      bool complete, uint64_t timeout_usec, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_auto_value struct nc_value *body = NULL;
-    struct nc_err err = NC_ERR_INIT;
-    int r;
+    const int r = patch_condition(b, reason, message, complete, timeout_usec, err);
 
-    if (!may_write_node(b))
+    if (r < 0 || !complete)
+        return r;
+    nc_report_annotation(&b->report, &text);
+    body = nc_node_annotation_patch(ANNOTATION, text.data);
+    return patch(b, "annotate the node", NULL, NC_KUBE_PATCH_MERGE, body, timeout_usec, err);
+}
+
+void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message, bool complete,
+                     uint64_t timeout_usec) {
+    struct nc_err err = NC_ERR_INIT;
+    int r = 0;
+
+    if (!may_write_node(b) || (!complete && nc_mono_usec() < b->node_after_usec))
         return;
-    r = patch_condition(b, reason, message, complete, timeout_usec, &err);
-    if (r >= 0 && complete) {
-        nc_report_annotation(&b->report, &text);
-        body = nc_node_annotation_patch(ANNOTATION, text.data);
-        r = patch(b, "annotate the node", NULL, NC_KUBE_PATCH_MERGE, body, timeout_usec, &err);
+    for (unsigned attempt = 1; attempt <= (complete ? LAST_TRIES : 1u); attempt++) {
+        err = (struct nc_err)NC_ERR_INIT;
+        r = write_node(b, reason, message, complete, timeout_usec, &err);
+        if (r >= 0 || err.class != NC_ERR_TRANSIENT
+            || nc_app_pause(b->app, nc_app_left(b->app, LAST_PAUSE_USEC)) < 0)
+            break;
     }
-    if (r < 0)
-        nc_log(NC_LOG_WARNING, NULL, "%s, ignoring", err.msg);
+    if (r >= 0)
+        return;
+    b->node_after_usec = nc_mono_usec() + NODE_PAUSE_USEC;
+    nc_log(NC_LOG_WARNING, NULL, "%s, ignoring", err.msg);
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,23 +30,24 @@ static const struct command {
     int (*run)(struct nc_app *app);
     unsigned takes;
     const char *arguments;
+    int most_arguments;
     const char *help;
 } commands[] = {
-    {"bootstrap", nc_command_bootstrap, TAKES_SOURCES | TAKES_BOOTSTRAP | TAKES_VERSION, "",
+    {"bootstrap", nc_command_bootstrap, TAKES_SOURCES | TAKES_BOOTSTRAP | TAKES_VERSION, "", 0,
      "facts, plan, files, kubelet running, node registered: once"},
-    {"render", nc_command_render, TAKES_SOURCES | TAKES_FACTS | TAKES_OUT | TAKES_VERSION, "",
+    {"render", nc_command_render, TAKES_SOURCES | TAKES_FACTS | TAKES_OUT | TAKES_VERSION, "", 0,
      "writes the tree that bootstrap would write, anywhere"},
-    {"check", nc_command_check, TAKES_STRICT | TAKES_OUTPUT, " FILE-or-URL...",
+    {"check", nc_command_check, TAKES_STRICT | TAKES_OUTPUT, " FILE-or-URL...", INT_MAX,
      "says what is wrong with configuration documents, and where"},
     {"explain", nc_command_explain, TAKES_SOURCES | TAKES_FACTS | TAKES_OUTPUT | TAKES_VERSION,
-     " [FIELD]", "where each final value came from, and what it overrode"},
-    {"preflight", nc_command_preflight, TAKES_OUTPUT, "",
+     " [FIELD]", 1, "where each final value came from, and what it overrode"},
+    {"preflight", nc_command_preflight, TAKES_OUTPUT, "", 0,
      "tries everything that a bootstrap needs: each line ok or failed, with a remedy"},
-    {"status", nc_command_status, TAKES_OUTPUT | TAKES_METRICS, "", "what the node is doing"},
-    {"timeline", nc_command_timeline, 0, "", "the boot, phase by phase"},
-    {"token", nc_command_token, TAKES_CLUSTER, "",
+    {"status", nc_command_status, TAKES_OUTPUT | TAKES_METRICS, "", 0, "what the node is doing"},
+    {"timeline", nc_command_timeline, 0, "", 0, "the boot, phase by phase"},
+    {"token", nc_command_token, TAKES_CLUSTER, "", 0,
      "prints the ExecCredential that kubelet asks for"},
-    {"version", nc_command_version, TAKES_OUTPUT, "", "version and libraries"},
+    {"version", nc_command_version, TAKES_OUTPUT, "", 0, "version and libraries"},
 };
 
 enum option_id {
@@ -180,10 +182,15 @@ static int take_option(struct nc_app *app, int id, const char *value) {
         return 0;
     case OPT_SKIP:
         o->skip = value;
-        return 0;
+        return nc_streq(value, "start")
+                   ? 0
+                   : usage_error(o->command, "--skip is start, nothing else can be skipped, not",
+                                 value);
     case OPT_START:
         o->start = value;
-        return 0;
+        return nc_streq(value, "systemd") || nc_streq(value, "exec") || nc_streq(value, "none")
+                   ? 0
+                   : usage_error(o->command, "--start is systemd, exec or none, not", value);
     case OPT_TIMEOUT:
         return nc_duration_parse(value, &o->timeout_usec) < 0 || o->timeout_usec == 0 ? usage_error(
                    o->command, "--timeout is a duration such as 90s or 15m, not", value)
@@ -252,8 +259,10 @@ static int run(struct nc_app *app, const struct command *c, int argc, char **arg
     }
     app->opts.args = argv + optind;
     app->opts.n_args = argc - optind;
-    if (app->opts.n_args > 0 && !*c->arguments)
-        return usage_error(c->name, "takes no argument, not", app->opts.args[0]);
+    if (app->opts.n_args > c->most_arguments)
+        return usage_error(
+            c->name, c->most_arguments ? "takes one argument, not also" : "takes no argument, not",
+            app->opts.args[c->most_arguments]);
     return c->run(app);
 }
 

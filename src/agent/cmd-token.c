@@ -67,7 +67,7 @@ int nc_command_token(struct nc_app *app) {
         r = nc_imds_new(app->event, app->opts.imds, &imds, &err);
     for (unsigned attempt = 1; r >= 0; attempt++) {
         err = (struct nc_err)NC_ERR_INIT;
-        r = nc_make_token(app, imds, &credentials, app->opts.cluster, app->opts.region,
+        r = nc_make_token(imds, &credentials, app->opts.cluster, app->opts.region,
                           app->opts.sts_endpoint, &token, &until, &err);
         if (r >= 0 || err.class != NC_ERR_TRANSIENT || nc_app_is_late(app))
             break;

@@ -17,6 +17,8 @@
 #define TOKEN_MAX_BYTES ((size_t)16 << 10)
 #define EXEC_TIMEOUT_USEC 10000000u
 #define TOKEN_MARGIN_USEC 60000000u
+#define RENEW_EARLY_USEC (4ull * 60 * 1000000)
+#define SHORT_LIFE_USEC (2ull * TOKEN_MARGIN_USEC) /* where nobody says how long it is good */
 
 static const char *option_of(const struct nc_strv *args, const char *name) {
     for (size_t i = 0; i + 1 < args->n; i++)
@@ -49,22 +51,26 @@ static int ask_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_er
     return r;
 }
 
-int nc_make_token(struct nc_app *app, struct nc_imds *imds, struct nc_credentials *credentials,
-                  const char *cluster, const char *region, const char *sts_endpoint,
-                  char **ret_token, uint64_t *ret_until_usec, struct nc_err *err) {
+int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials, const char *cluster,
+                  const char *region, const char *sts_endpoint, char **ret_token,
+                  uint64_t *ret_until_usec, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
     nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
     nc_auto_free char *host = NULL;
     int r = nc_gather_credentials(imds, credentials, err);
 
-    (void)app;
     if (r >= 0 && !region) {
         r = ask_region(imds, &facts, err);
         region = facts.region;
     }
     if (r < 0)
         return r;
+    if (!region)
+        return nc_err_set(err, NC_ERR_PROTOCOL, ENOENT,
+                          "imds: the identity document does not say the region: use --region");
     host = sts_endpoint ? host_of(sts_endpoint) : nc_aws_host("sts", region, facts.domain);
+    if (!host)
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "no region is named that");
     const uint64_t now = nc_now_usec();
     r = nc_eks_token(credentials, cluster, region, host, now, &token, err);
     if (r < 0)
@@ -74,7 +80,8 @@ int nc_make_token(struct nc_app *app, struct nc_imds *imds, struct nc_credential
     return 0;
 }
 
-static int own_token(struct nc_connection *c, const char *cluster, struct nc_err *err) {
+static int own_token(struct nc_connection *c, const char *cluster, char **ret_token,
+                     uint64_t *ret_until_usec, struct nc_err *err) {
     const struct nc_strv *args = &c->kubeconfig.exec_args;
 
     if (!c->imds) {
@@ -83,41 +90,49 @@ static int own_token(struct nc_connection *c, const char *cluster, struct nc_err
             return r;
         c->imds = c->own_imds;
     }
-    return nc_make_token(c->app, c->imds, &c->credentials, cluster, option_of(args, "--region"),
-                         option_of(args, "--sts-endpoint"), &c->token, &c->token_until_usec, err);
+    return nc_make_token(c->imds, &c->credentials, cluster, option_of(args, "--region"),
+                         option_of(args, "--sts-endpoint"), ret_token, ret_until_usec, err);
+}
+
+/* An ExecCredential as a plugin prints it. */
+static int read_credential(const struct nc_buf *text, char **ret_token, uint64_t *ret_until_usec,
+                           struct nc_err *err) {
+    nc_auto_value struct nc_value *tree = NULL;
+    const char *token, *until;
+    const int r = nc_json_parse(text->data ? text->data : "", text->len, &tree, err);
+
+    if (r < 0)
+        return r;
+    token = nc_value_string(nc_value_path(tree, "status.token"));
+    if (!token)
+        return nc_err_set(err, NC_ERR_AUTH, EPROTO, "no status.token in what it printed");
+    *ret_until_usec = nc_now_usec() + SHORT_LIFE_USEC;
+    until = nc_value_string(nc_value_path(tree, "status.expirationTimestamp"));
+    if (until)
+        (void)nc_time_parse(until, ret_until_usec);
+    *ret_token = nc_strdup(token);
+    explicit_bzero(nc_value_get(nc_value_get(tree, "status"), "token")->text, strlen(token));
+    return 0;
 }
 
 /* Runs somebody else's credential plugin and reads the ExecCredential that it prints. */
-static int foreign_token(struct nc_connection *c, struct nc_err *err) {
+static int foreign_token(struct nc_connection *c, char **ret_token, uint64_t *ret_until_usec,
+                         struct nc_err *err) {
     const struct nc_kubeconfig *k = &c->kubeconfig;
     nc_cleanup(nc_buf_done_secret) struct nc_buf out = NC_BUF_INIT_MAX(TOKEN_MAX_BYTES);
-    nc_auto_value struct nc_value *tree = NULL;
     nc_auto_free const char **argv = nc_calloc(k->exec_args.n + 2, sizeof(*argv));
-    const char *text;
     int r;
 
     argv[0] = k->exec_command;
     for (size_t i = 0; i < k->exec_args.n; i++)
         argv[i + 1] = k->exec_args.v[i];
-    r = nc_run_capture(argv, (const char *const *)k->exec_env.v, EXEC_TIMEOUT_USEC, TOKEN_MAX_BYTES,
-                       &out, err);
+    r = nc_run_capture(argv, (const char *const *)k->exec_env.v,
+                       nc_app_timeout(c->app, EXEC_TIMEOUT_USEC), TOKEN_MAX_BYTES, &out, err);
     if (r >= 0)
-        r = nc_json_parse(out.data, out.len, &tree, err);
-    if (r < 0) {
+        r = read_credential(&out, ret_token, ret_until_usec, err);
+    if (r < 0)
         nc_err_wrap(err, "exec credential %s", k->exec_command);
-        return r;
-    }
-    text = nc_value_string(nc_value_path(tree, "status.token"));
-    if (!text)
-        return nc_err_set(err, NC_ERR_AUTH, EPROTO,
-                          "exec credential %s: no status.token in what it printed",
-                          k->exec_command);
-    c->token = nc_strdup(text);
-    c->token_until_usec = nc_now_usec() + TOKEN_MARGIN_USEC * 2;
-    text = nc_value_string(nc_value_path(tree, "status.expirationTimestamp"));
-    if (text)
-        (void)nc_time_parse(text, &c->token_until_usec);
-    return 0;
+    return r;
 }
 
 static bool is_own_program(const struct nc_kubeconfig *k) {
@@ -127,37 +142,73 @@ static bool is_own_program(const struct nc_kubeconfig *k) {
            && nc_streq(k->exec_args.v[0], "token") && option_of(&k->exec_args, "--cluster");
 }
 
-static int read_token_file(struct nc_connection *c, struct nc_err *err) {
+/* It rotates on disk: it is read again soon. */
+static int read_token_file(struct nc_connection *c, char **ret_token, uint64_t *ret_until_usec,
+                           struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(c->app, c->kubeconfig.token_file);
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
     const int r = nc_file_read(path, TOKEN_MAX_BYTES, &text, err);
 
     if (r < 0)
         return r;
-    c->token = nc_strdup(nc_trim(text.data));
-    c->token_until_usec =
-        nc_now_usec() + TOKEN_MARGIN_USEC * 2; /* it rotates on disk: read it again soon */
+    *ret_token = nc_strdup(nc_trim(text.data));
+    *ret_until_usec = nc_now_usec() + SHORT_LIFE_USEC;
     return 0;
+}
+
+static int new_token(struct nc_connection *c, struct nc_err *err) {
+    const struct nc_kubeconfig *k = &c->kubeconfig;
+    uint64_t until_usec = 0;
+    char *token = NULL;
+    int r;
+
+    if (k->token_file)
+        r = read_token_file(c, &token, &until_usec, err);
+    else if (is_own_program(k))
+        r = own_token(c, option_of(&k->exec_args, "--cluster"), &token, &until_usec, err);
+    else
+        r = foreign_token(c, &token, &until_usec, err);
+    if (r < 0)
+        return r;
+    nc_secret_free(c->token);
+    c->token = token;
+    c->token_until_usec = until_usec;
+    c->wants_token = false;
+    return 0;
+}
+
+int nc_connection_renew(struct nc_connection *c, struct nc_err *err) {
+    const bool is_due =
+        c->wants_token || (c->token && nc_now_usec() + RENEW_EARLY_USEC > c->token_until_usec);
+
+    if (!c->kubeconfig.exec_command || !is_due)
+        return 0;
+    return new_token(c, err);
+}
+
+/* Asking IMDS turns the loop and a plugin is waited for: neither may happen while the loop runs. */
+static bool is_in_loop(const struct nc_connection *c) {
+    return sd_event_get_state(c->app->event) != SD_EVENT_INITIAL;
 }
 
 static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
     struct nc_connection *c = userdata;
     const struct nc_kubeconfig *k = &c->kubeconfig;
+    const uint64_t now = nc_now_usec();
     int r = 0;
 
     if (k->token) {
         *ret_token = nc_strdup(k->token);
         return 0;
     }
-    if (refuse || !c->token || nc_now_usec() + TOKEN_MARGIN_USEC > c->token_until_usec) {
-        nc_secret_free(c->token);
-        c->token = NULL;
-        if (k->token_file)
-            r = read_token_file(c, err);
-        else if (is_own_program(k))
-            r = own_token(c, option_of(&k->exec_args, "--cluster"), err);
-        else
-            r = foreign_token(c, err);
+    if (!k->token_file && is_in_loop(c)) {
+        c->wants_token |= refuse || !c->token || now + TOKEN_MARGIN_USEC > c->token_until_usec;
+        if (refuse || !c->token || now >= c->token_until_usec)
+            return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN,
+                              "the last one is of no use any more, a new one is being made");
+    } else if (refuse || c->wants_token || !c->token
+               || now + TOKEN_MARGIN_USEC > c->token_until_usec) {
+        r = new_token(c, err);
     }
     if (r < 0)
         return r;

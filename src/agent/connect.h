@@ -23,6 +23,8 @@ struct nc_connection {
     struct nc_credentials credentials;
     char *token;
     uint64_t token_until_usec;
+    bool wants_token;  /* somebody needed a new one inside of the loop: nc_connection_renew makes it
+                        */
     bool is_bootstrap; /* the bootstrap token's identity, not the node's */
 };
 
@@ -32,10 +34,16 @@ int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
                struct nc_connection *ret, struct nc_err *err);
 void nc_connection_done(struct nc_connection *c);
 
+/* Makes a new token where the old one ends soon, or where one was missed. Turns the loop, so it is
+ * called between two turns only: what happens inside of the loop (a watch that connects again) gets
+ * the token that is there, and a transient error where that one is of no use. The old token stays
+ * until the new one is made. */
+int nc_connection_renew(struct nc_connection *c, struct nc_err *err);
+
 /* The ExecCredential of this node for a cluster, as `token` prints it and kubelet reads it. region
  * NULL: IMDS is asked. */
-int nc_make_token(struct nc_app *app, struct nc_imds *imds, struct nc_credentials *credentials,
-                  const char *cluster, const char *region, const char *sts_endpoint,
-                  char **ret_token, uint64_t *ret_until_usec, struct nc_err *err);
+int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials, const char *cluster,
+                  const char *region, const char *sts_endpoint, char **ret_token,
+                  uint64_t *ret_until_usec, struct nc_err *err);
 
 #endif

@@ -48,8 +48,10 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err);
 int nc_gather_plan(struct nc_gather *g, struct nc_err *err);
 int nc_gather_render(struct nc_gather *g, struct nc_err *err);
 
-/* Adds one text to the documents: a document, or user data in any of its encodings (gzip, base64 and MIME are recognised). */
-int nc_gather_add_text(struct nc_documents *d, const char *name, const struct nc_buf *text, struct nc_err *err);
+/* Adds one text to the documents: a document, or user data in any of its encodings (gzip, base64
+ * and MIME are recognised). */
+int nc_gather_add_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
+                       struct nc_err *err);
 
 /* The role's credentials, from IMDS; kept until shortly before they expire. NC_ERR_TRANSIENT while
  * IMDS has none yet (404: up to some seconds after boot). */

@@ -12,13 +12,16 @@
 
 #include "bootstrap.h"
 #include "log.h"
+#include "nc/file.h"
 #include "nc/str.h"
 
+#define KUBECONFIG_MAX_BYTES ((size_t)256 << 10)
 #define LOOK_USEC 500000u     /* how often kubelet itself is looked at while nothing else happens */
 #define NOT_YET_USEC 5000000u /* silence longer than this is said */
 #define REQUEST_TIMEOUT_USEC 3000000u
-#define EVENT_AFTER_USEC 10000000u
-#define TOKEN_EARLY_USEC (4ull * 60 * 1000000)
+#define RENEW_PAUSE_USEC 5000000u
+/* The watch tries again within 30 s: an error that has not come back by then has passed. */
+#define WATCH_ERROR_USEC 40000000u
 
 static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_bootstrap *b = userdata;
@@ -40,9 +43,11 @@ static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
 
     (void)status;
     b->watch_error = *err;
+    b->watch_error_usec = nc_mono_usec();
 }
 
-/* A bootstrap token may ask for a certificate and for nothing else: the Node is watched once we are the node. */
+/* A bootstrap token may ask for a certificate and for nothing else: the Node is watched once we are
+ * the node. */
 static int open_watch(struct nc_bootstrap *b, struct nc_err *err) {
     nc_auto_free char *selector = nc_kube_node_selector(b->gather.plan.node_name);
     const struct nc_watch_options o = {
@@ -80,59 +85,70 @@ static int wait_for_news(struct nc_bootstrap *b) {
     return b->app->signal ? -EINTR : r < 0 ? r : 0;
 }
 
-/* kubelet writes its own kubeconfig once its certificate is signed: from then on we are the node,
- * not the bootstrap token. */
-static int become_node(struct nc_bootstrap *b, struct nc_err *err) {
+/* kubelet's own kubeconfig names a certificate that is signed later than the file is written. */
+static bool is_signed(struct nc_bootstrap *b) {
     nc_auto_free char *path = nc_app_path(b->app, NC_KUBECONFIG);
+    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
+    nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = {0};
+    nc_auto_free char *cert = NULL;
 
-    if (!b->connection.is_bootstrap || access(path, R_OK) < 0)
+    if (nc_file_read(path, KUBECONFIG_MAX_BYTES, &text, NULL) < 0
+        || nc_kubeconfig_parse(text.data, text.len, &k, NULL) < 0)
+        return false;
+    cert = k.cert_file ? nc_app_path(b->app, k.cert_file) : NULL;
+    return !cert || access(cert, R_OK) == 0;
+}
+
+/* From then on we are the node, not the bootstrap token. */
+static int become_node(struct nc_bootstrap *b, struct nc_err *err) {
+    if (!b->connection.is_bootstrap || !is_signed(b))
         return 0;
     b->watch = nc_watch_free(b->watch);
     return nc_connect(b->app, NC_KUBECONFIG, b->gather.imds, &b->connection, err);
 }
 
 /* The token is renewed between two turns of the loop, well before the watch could need a new one
- * inside of it. */
+ * inside of it. A failure is not worth a word as long as the old one is good: the watch has it. */
 static void renew_token(struct nc_bootstrap *b) {
-    struct nc_connection *c = &b->connection;
-    nc_cleanup(nc_identity_done) struct nc_identity who = {0};
+    const uint64_t now = nc_mono_usec();
 
-    if (!c->token || nc_now_usec() + TOKEN_EARLY_USEC < c->token_until_usec)
+    if (now < b->renew_after_usec)
         return;
-    c->token_until_usec = 0;
-    (void)nc_kube_whoami(c->kube, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &who, NULL, NULL);
-}
-
-static uint64_t phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
-    const uint64_t now = nc_now_usec(), started = b->report.phases[p].started_usec;
-
-    return now > started ? now - started : 0;
+    if (nc_connection_renew(&b->connection, NULL) < 0)
+        b->renew_after_usec = now + RENEW_PAUSE_USEC;
 }
 
 /* What there is to say about a phase that waits; and the Event, once the wait is no longer
  * ordinary. */
 static void say_waiting(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
     nc_phase_says(b, p, why);
-    if (!b->event_name && b->event_count == 0 && phase_age(b, p) > EVENT_AFTER_USEC)
-        nc_publish_event(b, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC));
+    nc_publish_event_in_time(b, p);
 }
 
 /* Looks around: is kubelet alive, is the API there? Negative where the phase cannot succeed any
  * more. */
-static int look_around(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
+static int look_around(struct nc_bootstrap *b, struct nc_err *err) {
     struct nc_err found = NC_ERR_INIT;
 
     renew_token(b);
+    b->kubelet_error = (struct nc_err)NC_ERR_INIT;
     if (nc_check_kubelet(b, &found) < 0) {
         if (b->start == NC_START_EXEC) {
             *err = found;
             return -ECHILD;
         }
-        say_waiting(b, p, &found); /* systemd starts it again */
-    } else if (b->watch_error.class != NC_ERR_NONE) {
-        say_waiting(b, p, &b->watch_error);
+        b->kubelet_error = found; /* systemd starts it again */
     }
+    if (nc_mono_usec() - b->watch_error_usec > WATCH_ERROR_USEC)
+        b->watch_error = (struct nc_err)NC_ERR_INIT;
     return become_node(b, err);
+}
+
+/* What stands in the way beside the Node itself: one reason at a time, the nearest first. */
+static const struct nc_err *obstacle(const struct nc_bootstrap *b) {
+    if (b->kubelet_error.class != NC_ERR_NONE)
+        return &b->kubelet_error;
+    return b->watch_error.class != NC_ERR_NONE ? &b->watch_error : NULL;
 }
 
 /* --- register */
@@ -171,6 +187,20 @@ static void not_registered(struct nc_bootstrap *b, struct nc_err *err) {
     nc_err_remedy(err, "read kubelet's log: it says why it cannot register or is still starting");
 }
 
+/* Why the Node is not there yet. False: it is too early to ask. */
+static bool why_not_registered(struct nc_bootstrap *b, struct nc_err *why) {
+    if (why->class != NC_ERR_NONE) /* another instance's Node */
+        return true;
+    if (obstacle(b)) {
+        *why = *obstacle(b);
+        return true;
+    }
+    if (nc_phase_age(b, NC_PHASE_REGISTER) <= NOT_YET_USEC && !nc_app_is_late(b->app))
+        return false;
+    not_registered(b, why);
+    return true;
+}
+
 int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_log_fields fields = {
         .milestone = NC_MILESTONE_REGISTERED, .phase = "register", .node = b->report.node};
@@ -184,23 +214,15 @@ int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
             b->node_changed = true; /* the next phase looks at it first thing */
             return 0;
         }
-        if (why.class == NC_ERR_NONE && phase_age(b, NC_PHASE_REGISTER) > NOT_YET_USEC
-            && b->watch_error.class == NC_ERR_NONE)
-            not_registered(b, &why);
-        if (why.class != NC_ERR_NONE)
+        if (why_not_registered(b, &why))
             say_waiting(b, NC_PHASE_REGISTER, &why);
         if (nc_app_is_late(b->app)) {
-            if (b->watch_error.class != NC_ERR_NONE)
-                *err = b->watch_error;
-            else if (why.class != NC_ERR_NONE)
-                *err = why;
-            else
-                not_registered(b, err);
+            *err = why;
             return -ETIMEDOUT;
         }
         r = wait_for_news(b);
         if (r >= 0)
-            r = look_around(b, NC_PHASE_REGISTER, err);
+            r = look_around(b, err);
         if (r >= 0)
             r = open_watch(b, err);
     }
@@ -226,7 +248,8 @@ static void look_for_claim(struct nc_bootstrap *b) {
         nc_report_take_claim(&b->report, &b->claim, "ownerReferences");
         nc_requirements_check(&b->claim, &b->gather.facts, &b->gather.plan, &b->report.warnings);
     }
-    b->has_claim = true; /* asked once: without access it stays what the user data said */
+    /* Asked once: without access it stays what the user data said. */
+    b->has_claim = r >= 0 || err.class != NC_ERR_TRANSIENT;
     nc_claim_done(&found);
 }
 
@@ -311,8 +334,8 @@ static void look_at_node(struct nc_bootstrap *b) {
 /* A Node write that changes nothing but our own report is not worth waking everybody: only the
  * fixed reasons go there. */
 static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
-    if (phase_age(b, NC_PHASE_INITIALIZE) > NOT_YET_USEC)
-        say_waiting(b, NC_PHASE_INITIALIZE, why);
+    if (nc_phase_age(b, NC_PHASE_INITIALIZE) > NOT_YET_USEC)
+        say_waiting(b, NC_PHASE_INITIALIZE, obstacle(b) ? obstacle(b) : why);
     else
         nc_publish(b);
     if (b->report.waiting_reason)
@@ -322,8 +345,8 @@ static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
 
 static int complete(struct nc_bootstrap *b) {
     set_waiting(b, NULL, NULL);
-    nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_now_usec());
-    nc_report_finish(&b->report, nc_now_usec());
+    nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_report_now(b));
+    nc_report_finish(&b->report, nc_report_now(b));
     nc_publish_node(b, "BootstrapComplete",
                     "kubelet runs with the planned configuration and the node is initialized", true,
                     nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC));
@@ -348,7 +371,7 @@ int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
         }
         r = wait_for_news(b);
         if (r >= 0)
-            r = look_around(b, NC_PHASE_INITIALIZE, err);
+            r = look_around(b, err);
     }
     return r;
 }

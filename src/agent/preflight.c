@@ -133,15 +133,6 @@ static int plan_with_claim(struct nc_bootstrap *b, struct nc_claim *found, struc
     return r;
 }
 
-static int apply_again(struct nc_bootstrap *b, struct nc_err *err) {
-    struct nc_apply_result again = {0};
-    const int r = nc_apply(b->app->opts.root, &b->gather.files, false, &again, err);
-
-    b->applied.written += again.written;
-    b->applied.removed += again.removed;
-    return r;
-}
-
 /* What is known of our claim's labels before we have seen it: Karpenter sets these before the claim
  * has a providerID. Borrowed from plan and facts. */
 static size_t selecting_labels(const struct nc_bootstrap *b, struct nc_label ret[static 3]) {
@@ -231,5 +222,5 @@ int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
     r = check_identity(b, err);
     if (r >= 0)
         r = look_for_claim(b, err);
-    return r > 0 ? apply_again(b, err) : r;
+    return r > 0 ? nc_apply_files(b, err) : r;
 }

@@ -1,35 +1,32 @@
 /*
- * Starting kubelet: through systemd, or as a process of its own where there is no service manager;
- * and telling when it has died.
+ * Starting kubelet: through systemd here, as a process of its own in start-process.c; and telling
+ * when it has died.
+ *
+ * kubelet is started again only where its files have changed since it was started.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "bootstrap.h"
 #include "log.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
+#include "start.h"
 
 #define UNIT_TIMEOUT_USEC 90000000u
 #define DEFAULT_LOG "/var/log/nodeclaimd-kubelet.log"
-#define PID_FILE NC_RUN_DIR "/kubelet.pid"
-#define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
-#define ARGS_KEY "NODECLAIMD_KUBELET_ARGS="
-#define ENV_MAX_BYTES ((size_t)256 << 10)
 #define LAST_LINES 3
+#define WORDS_USEC 3000000u /* a journal is not opened again before */
 
-static const char *log_path(const struct nc_bootstrap *b) {
+const char *nc_kubelet_log(const struct nc_bootstrap *b) {
     return b->app->opts.kubelet_log ? b->app->opts.kubelet_log : DEFAULT_LOG;
 }
 
-char *nc_kubelet_last_words(struct nc_bootstrap *b) {
+static char *read_last_words(const struct nc_bootstrap *b) {
     nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *path = nc_app_path(b->app, log_path(b));
+    nc_auto_free char *path = nc_app_path(b->app, nc_kubelet_log(b));
     const int r = b->start == NC_START_SYSTEMD
                       ? nc_journal_tail(b->gather.config.kubelet_unit, LAST_LINES, &lines, NULL)
                       : nc_file_tail(path, LAST_LINES, &lines, NULL);
@@ -46,101 +43,53 @@ char *nc_kubelet_last_words(struct nc_bootstrap *b) {
     return nc_buf_steal(&text);
 }
 
-/* --- a process of its own */
+char *nc_kubelet_last_words(struct nc_bootstrap *b) {
+    const uint64_t now = nc_mono_usec();
 
-static int read_args(struct nc_bootstrap *b, struct nc_strv *args, struct nc_strv *env,
-                     struct nc_err *err) {
-    nc_auto_free char *path = nc_app_path(b->app, KUBELET_ENV);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    char *line, *rest;
-    int r = nc_file_read(path, ENV_MAX_BYTES, &text, err);
+    if (!b->words || now - b->words_usec > WORDS_USEC) {
+        free(b->words);
+        b->words = read_last_words(b);
+        b->words_usec = now;
+    }
+    return nc_strdup(b->words);
+}
+
+/* --- do the files and the kubelet that runs belong together? */
+
+/* Marks that files change for which kubelet is to be started again. Left by a run that was ended in
+ * between, it tells the next one, which finds nothing to write. /run: a reboot starts kubelet
+ * anyway. */
+#define RESTART_FILE NC_RUN_DIR "/kubelet-restart"
+
+int nc_apply_files(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(b->app, RESTART_FILE);
+    struct nc_apply_result would = {0}, done = {0};
+    int r = nc_apply(b->app->opts.root, &b->gather.files, true, &would, err);
 
     if (r < 0)
         return r;
-    rest = text.data;
-    while ((line = strsep(&rest, "\n"))) {
-        if (nc_starts_with(line, ARGS_KEY)) {
-            r = nc_env_split(line + strlen(ARGS_KEY), args, err);
-            if (r < 0)
-                return r;
-        } else if (*line) {
-            nc_strv_add(env, line);
-        }
-    }
+    if (would.written + would.removed > 0)
+        (void)nc_file_write(path, "", 0, 0644, false, NULL); /* status.json has the same trouble */
+    r = nc_apply(b->app->opts.root, &b->gather.files, false, &done, err);
+    if (r < 0)
+        return r;
+    b->applied.written += done.written;
+    b->applied.removed += done.removed;
+    if (b->applied.unchanged == 0)
+        b->applied.unchanged = done.unchanged;
     return 0;
 }
 
-static bool is_running(const char *path, int pid) {
-    nc_auto_free char *cmdline = nc_asprintf("/proc/%d/cmdline", pid);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT_MAX(65536);
+bool nc_restart_is_due(const struct nc_bootstrap *b) {
+    nc_auto_free char *path = nc_app_path(b->app, RESTART_FILE);
 
-    if (nc_file_read(cmdline, 65536, &text, NULL) < 0 || text.len == 0)
-        return false;
-    /* A script is run by its interpreter: then the path is one of the arguments. */
-    return memmem(text.data, text.len, "kubelet", strlen("kubelet")) != NULL
-           || memmem(text.data, text.len, path, strlen(path)) != NULL;
+    return b->applied.written + b->applied.removed > 0 || access(path, F_OK) == 0;
 }
 
-static int running_pid(struct nc_bootstrap *b) {
-    nc_auto_free char *path = nc_app_path(b->app, PID_FILE);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT_MAX(32);
-    uint64_t pid;
+static void restart_is_done(const struct nc_bootstrap *b) {
+    nc_auto_free char *path = nc_app_path(b->app, RESTART_FILE);
 
-    if (nc_file_read(path, 31, &text, NULL) < 0 || nc_parse_u64(nc_trim(text.data), &pid) < 0
-        || pid <= 1 || pid > 1 << 22)
-        return 0;
-    return is_running(b->gather.config.kubelet_path, (int)pid) ? (int)pid : 0;
-}
-
-static void remember_pid(struct nc_bootstrap *b) {
-    nc_auto_free char *path = nc_app_path(b->app, PID_FILE);
-    char text[16];
-    const int n = snprintf(text, sizeof(text), "%d\n", b->kubelet_pid);
-
-    (void)nc_file_write(path, text, (size_t)n, 0644, false, NULL);
-}
-
-static int start_process(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_cleanup(nc_strv_done) struct nc_strv argv = NC_STRV_INIT;
-    nc_cleanup(nc_strv_done) struct nc_strv env = NC_STRV_INIT;
-    nc_auto_free char *log = nc_app_path(b->app, log_path(b));
-    int r;
-
-    b->kubelet_pid = running_pid(b);
-    if (b->kubelet_pid > 0 && b->applied.written + b->applied.removed == 0)
-        return 0; /* an earlier run started it from the same files */
-    if (b->kubelet_pid > 0)
-        (void)kill(b->kubelet_pid, SIGTERM);
-    nc_strv_add(&argv, b->gather.config.kubelet_path);
-    r = read_args(b, &argv, &env, err);
-    if (r < 0)
-        return r;
-    r = nc_spawn((const char *const *)argv.v, (const char *const *)env.v, log, &b->kubelet_pid,
-                 err);
-    if (r >= 0)
-        remember_pid(b);
-    return r;
-}
-
-static int check_process(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *words = NULL;
-    int status = 0, r;
-
-    if (b->kubelet_pid <= 0)
-        return 0;
-    if (waitpid(b->kubelet_pid, &status, WNOHANG) != b->kubelet_pid
-        && (kill(b->kubelet_pid, 0) == 0 || errno != ESRCH))
-        return 0;
-    words = nc_kubelet_last_words(b);
-    if (WIFSIGNALED(status))
-        r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet died of signal %d%s", WTERMSIG(status),
-                       words);
-    else
-        r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet ended with exit code %d%s",
-                       WEXITSTATUS(status), words);
-    nc_err_remedy(err, "read %s", log_path(b));
-    b->kubelet_pid = 0;
-    return r;
+    (void)unlink(path);
 }
 
 /* --- a unit */
@@ -154,7 +103,7 @@ static void wrap_unit_error(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
-    const bool changed = b->applied.written + b->applied.removed > 0;
+    nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
     uint64_t delay_usec = 0;
     struct nc_err ignored = NC_ERR_INIT;
     int r;
@@ -175,10 +124,12 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
                    "itself",
                    r < 0 ? ignored.msg : "it answered with less");
     }
-    r = nc_units_start(b->units, b->gather.config.kubelet_unit, changed, false,
+    r = nc_units_start(b->units, b->gather.config.kubelet_unit, nc_restart_is_due(b), false,
                        nc_app_timeout(b->app, UNIT_TIMEOUT_USEC), err);
     if (r < 0)
         wrap_unit_error(b, err);
+    else if (nc_units_state(b->units, b->gather.config.kubelet_unit, &state, NULL) >= 0)
+        b->kubelet_restarts = state.restarts; /* what it did before is not this bootstrap's */
     return r;
 }
 
@@ -189,12 +140,12 @@ static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (!b->units || nc_units_state(b->units, b->gather.config.kubelet_unit, &state, NULL) < 0)
         return 0;
-    if (!nc_streq(state.active, "failed") && state.restarts == 0)
+    if (!nc_streq(state.active, "failed") && state.restarts <= b->kubelet_restarts)
         return 0;
     words = nc_kubelet_last_words(b);
-    r = nc_err_set(err, NC_ERR_HOST, ECHILD, "%s is %s (%s), result %s, restarted %u times%s",
+    r = nc_err_set(err, NC_ERR_HOST, ECHILD, "%s is %s (%s), result %s, restarted %u times since%s",
                    b->gather.config.kubelet_unit, state.active, state.sub, state.result,
-                   state.restarts, words);
+                   state.restarts - b->kubelet_restarts, words);
     nc_err_remedy(err, "journalctl -u %s", b->gather.config.kubelet_unit);
     return r;
 }
@@ -202,15 +153,17 @@ static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_log_fields fields = {
         .milestone = NC_MILESTONE_KUBELET_STARTED, .phase = "start", .node = b->report.node};
-    const int r = b->start == NC_START_EXEC ? start_process(b, err) : start_unit(b, err);
+    const int r = b->start == NC_START_EXEC ? nc_start_process(b, err) : start_unit(b, err);
 
-    if (r >= 0)
-        nc_log(NC_LOG_INFO, &fields, "kubelet started");
-    return r;
+    if (r < 0)
+        return r;
+    restart_is_done(b);
+    nc_log(NC_LOG_INFO, &fields, "kubelet started");
+    return 0;
 }
 
 int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err) {
     if (b->start == NC_START_EXEC)
-        return check_process(b, err);
+        return nc_check_process(b, err);
     return b->start == NC_START_SYSTEMD ? check_unit(b, err) : 0;
 }

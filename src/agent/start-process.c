@@ -1,0 +1,188 @@
+/*
+ * kubelet as a process of its own, where there is no service manager.
+ *
+ * Which process is ours is written down: number, start time and boot, so that a number that the
+ * kernel gave to somebody else is never taken for kubelet. A process is looked at and signalled
+ * through a descriptor of it, never through its number.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "nc/file.h"
+#include "nc/host.h"
+#include "nc/str.h"
+#include "start.h"
+
+#define PID_FILE NC_RUN_DIR "/kubelet.pid"
+#define PID_FILE_MAX_BYTES 128u
+#define STAT_MAX_BYTES 4096u
+#define START_TIME_FIELD 22 /* of /proc/PID/stat, the command's name being the second: proc(5) */
+#define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
+#define ARGS_KEY "NODECLAIMD_KUBELET_ARGS="
+#define ENV_MAX_BYTES ((size_t)256 << 10)
+#define END_USEC 20000000u /* kubelet ends within a second or two of its SIGTERM */
+#define END_LOOK_USEC 20000u
+
+/* When a process started, in ticks since the boot; 0 where there is none of this number. */
+static uint64_t start_ticks(int pid) {
+    nc_auto_free char *path = nc_asprintf("/proc/%d/stat", pid);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    uint64_t ticks = 0;
+    char *rest, *word;
+
+    if (nc_file_read(path, STAT_MAX_BYTES, &text, NULL) < 0)
+        return 0;
+    rest = strrchr(text.data, ')'); /* a name may have blanks and parentheses */
+    for (int field = 2; rest && (word = strsep(&rest, " \n")); field++)
+        if (field == START_TIME_FIELD)
+            return nc_parse_u64(word, &ticks) < 0 ? 0 : ticks;
+    return 0;
+}
+
+static const char *boot_id(const struct nc_bootstrap *b) {
+    return b->gather.facts.boot_id ? b->gather.facts.boot_id : "-";
+}
+
+static void remember_process(struct nc_bootstrap *b) {
+    nc_auto_free char *path = nc_app_path(b->app, PID_FILE);
+    nc_auto_free char *text =
+        nc_asprintf("%d %" PRIu64 " %s\n", b->kubelet_pid, start_ticks(b->kubelet_pid), boot_id(b));
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_file_write(path, text, strlen(text), 0644, false, &err) < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, a later run will not know the kubelet of this one",
+               err.msg);
+}
+
+/* Opens the process that was written down. False where it has ended. */
+static bool open_remembered(struct nc_bootstrap *b) {
+    nc_auto_free char *path = nc_app_path(b->app, PID_FILE);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    uint64_t pid, ticks;
+    char *rest;
+    int fd;
+
+    if (nc_file_read(path, PID_FILE_MAX_BYTES, &text, NULL) < 0)
+        return false;
+    rest = nc_trim(text.data);
+    if (nc_parse_u64(strsep(&rest, " "), &pid) < 0 || pid <= 1 || pid > 1 << 22 || !rest
+        || nc_parse_u64(strsep(&rest, " "), &ticks) < 0 || ticks == 0
+        || !nc_streq(rest, boot_id(b)))
+        return false;
+    fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (fd < 0)
+        return false;
+    /* Looked at while the descriptor holds the process: it is this one or none. */
+    if (start_ticks((int)pid) != ticks) {
+        (void)close(fd);
+        return false;
+    }
+    b->kubelet_pid = (int)pid;
+    b->kubelet_fd = fd;
+    return true;
+}
+
+static bool has_ended(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
+}
+
+static void forget_process(struct nc_bootstrap *b) {
+    if (b->kubelet_fd > 0)
+        (void)close(b->kubelet_fd);
+    b->kubelet_fd = b->kubelet_pid = 0;
+}
+
+/* Two kubelets at once would fight for the same files and port. */
+static int end_process(struct nc_bootstrap *b, struct nc_err *err) {
+    const uint64_t until = nc_mono_usec() + nc_app_left(b->app, END_USEC);
+    const int pid = b->kubelet_pid;
+    int r = 0;
+
+    (void)syscall(SYS_pidfd_send_signal, b->kubelet_fd, SIGTERM, NULL, 0);
+    while (r >= 0 && !has_ended(b->kubelet_fd) && nc_mono_usec() < until)
+        r = nc_app_pause(b->app, END_LOOK_USEC);
+    if (!has_ended(b->kubelet_fd)) {
+        r = nc_err_set(err, NC_ERR_HOST, EBUSY,
+                       "kubelet of an earlier run, process %d, does not end after SIGTERM", pid);
+        nc_err_remedy(err, "see what keeps process %d, then run bootstrap again", pid);
+        return r;
+    }
+    forget_process(b);
+    return 0;
+}
+
+static int read_args(struct nc_bootstrap *b, struct nc_strv *args, struct nc_strv *env,
+                     struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(b->app, KUBELET_ENV);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    char *line, *rest;
+    int r = nc_file_read(path, ENV_MAX_BYTES, &text, err);
+
+    if (r < 0)
+        return r;
+    rest = text.data;
+    while ((line = strsep(&rest, "\n"))) {
+        if (nc_starts_with(line, ARGS_KEY)) {
+            r = nc_env_split(line + strlen(ARGS_KEY), args, err);
+            if (r < 0)
+                return r;
+        } else if (*line && *line != '#') {
+            nc_strv_add(env, line);
+        }
+    }
+    return 0;
+}
+
+int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_cleanup(nc_strv_done) struct nc_strv argv = NC_STRV_INIT;
+    nc_cleanup(nc_strv_done) struct nc_strv env = NC_STRV_INIT;
+    nc_auto_free char *log = nc_app_path(b->app, nc_kubelet_log(b));
+    int r;
+
+    if (open_remembered(b)) {
+        if (!nc_restart_is_due(b))
+            return 0; /* an earlier run started it from the same files */
+        r = end_process(b, err);
+        if (r < 0)
+            return r;
+    }
+    nc_strv_add(&argv, b->gather.config.kubelet_path);
+    r = read_args(b, &argv, &env, err);
+    if (r >= 0)
+        r = nc_spawn((const char *const *)argv.v, (const char *const *)env.v, log, &b->kubelet_pid,
+                     err);
+    if (r < 0)
+        return r;
+    remember_process(b);
+    b->kubelet_fd = (int)syscall(SYS_pidfd_open, b->kubelet_pid, 0);
+    return 0;
+}
+
+int nc_check_process(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *words = NULL;
+    int status = 0, r;
+
+    if (b->kubelet_fd <= 0 || !has_ended(b->kubelet_fd))
+        return 0;
+    words = nc_kubelet_last_words(b);
+    if (waitpid(b->kubelet_pid, &status, WNOHANG) != b->kubelet_pid)
+        r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet has ended%s", words);
+    else if (WIFSIGNALED(status))
+        r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet died of signal %d%s", WTERMSIG(status),
+                       words);
+    else
+        r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet ended with exit code %d%s",
+                       WEXITSTATUS(status), words);
+    nc_err_remedy(err, "read %s", nc_kubelet_log(b));
+    forget_process(b);
+    return r;
+}
