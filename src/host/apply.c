@@ -113,6 +113,8 @@ static int stage(struct item *item, struct nc_err *err) {
     nc_auto_free char *folder = folder_of(item->path);
     int r = nc_mkdir_p(folder, err);
 
+    if (r < 0 && err && !*err->remedy)
+        nc_err_remedy(err, "look at %s: it is to be a folder", folder);
     if (r < 0)
         return r;
     item->temporary = nc_asprintf("%s" SUFFIX, item->path);

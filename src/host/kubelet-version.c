@@ -33,24 +33,6 @@
 static const char *const version_files[] = {"/etc/nodeclaimd/kubelet-version",
                                             "/etc/eks/kubelet-version.txt"};
 
-static int from_file(const char *root, const char *path, char **ret) {
-    nc_auto_free char *below = nc_path_below(root, path);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    unsigned minor;
-    int r = nc_file_read(below, VERSION_FILE_MAX_BYTES, &text, NULL);
-
-    if (r < 0)
-        return r;
-    /* "v1.34.4", or what `kubelet --version` prints: "Kubernetes v1.34.4" */
-    char *word = nc_trim(text.data);
-    if (nc_starts_with(word, "Kubernetes "))
-        word += strlen("Kubernetes ");
-    r = nc_kubelet_version_parse(word, &minor, NULL);
-    if (r >= 0)
-        *ret = nc_strdup(word);
-    return r;
-}
-
 static bool is_version_character(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c && strchr("v.-+", c));
 }
@@ -70,6 +52,21 @@ static int take_word(const char *p, const char *end, char **ret) {
         return -EINVAL;
     *ret = nc_strdup(word);
     return 0;
+}
+
+static int from_file(const char *root, const char *path, char **ret) {
+    nc_auto_free char *below = nc_path_below(root, path);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const char *word;
+    const int r = nc_file_read(below, VERSION_FILE_MAX_BYTES, &text, NULL);
+
+    if (r < 0)
+        return r;
+    /* "v1.34.4", or what `kubelet --version` prints: "Kubernetes v1.34.4" */
+    word = nc_trim(text.data);
+    if (nc_starts_with(word, "Kubernetes "))
+        word += strlen("Kubernetes ");
+    return take_word(word, word + strlen(word), ret);
 }
 
 /* The version in the text of the build information. */

@@ -1,0 +1,303 @@
+/*
+ * Filesets to disk: what is written, what is left alone, and that a failure changes nothing.
+ */
+#include "host-test.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include "fileset-priv.h"
+
+static void add(struct nc_fileset *s, const char *path, mode_t mode, const char *text) {
+    struct nc_buf data = NC_BUF_INIT;
+
+    (void)nc_buf_puts(&data, text);
+    nc_fileset_add(s, path, mode, &data);
+}
+
+static void two_files(struct nc_fileset *s) {
+    add(s, "/etc/a/one", 0644, "first\n");
+    add(s, "/etc/b/two", 0600, "second\n");
+}
+
+static void assert_apply(const struct nc_fileset *s, unsigned written, unsigned unchanged,
+                         unsigned removed) {
+    struct nc_apply_result result = {9, 9, 9};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_apply(root, s, false, &result, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(result.written, written);
+    assert_int_equal(result.unchanged, unchanged);
+    assert_int_equal(result.removed, removed);
+}
+
+static void assert_refused(const struct nc_fileset *s, int code, const char *part) {
+    struct nc_apply_result result = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_int_equal(nc_apply(root, s, false, &result, &err), -code);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_true(*err.remedy != '\0');
+    if (!strstr(err.msg, part) || !strstr(err.msg, root))
+        fail_msg("%s, expected %s", err.msg, part);
+}
+
+static unsigned leftovers;
+
+static int count_leftover(const char *path, const struct stat *st, int type, struct FTW *ftw) {
+    (void)st;
+    (void)type;
+    (void)ftw;
+    leftovers += nc_ends_with(path, ".nodeclaimd-new");
+    return 0;
+}
+
+static void assert_no_leftovers(void) {
+    leftovers = 0;
+    assert_int_equal(nftw(root, count_leftover, 16, FTW_PHYS), 0);
+    assert_int_equal(leftovers, 0);
+}
+
+static void test_first_and_second_run(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+    nc_auto_free char *path = nc_path_below(root, "/etc/a/one");
+    struct stat before, after;
+
+    (void)state;
+    two_files(&s);
+    nc_fileset_add_absent(&s, "/etc/c/three");
+    const mode_t old = umask(077);
+    assert_apply(&s, 2, 0, 0);
+    (void)umask(old);
+    assert_file("/etc/a/one", "first\n");
+    assert_file("/etc/b/two", "second\n");
+    assert_int_equal(mode_of("/etc/a/one"), S_IFREG | 0644);
+    assert_int_equal(mode_of("/etc/b/two"), S_IFREG | 0600);
+    assert_int_equal(mode_of("/etc/a"), S_IFDIR | 0755);
+    assert_int_equal(mode_of("/etc/c"), 0);
+    assert_int_equal(stat(path, &before), 0);
+    assert_apply(&s, 0, 2, 0);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_no_leftovers();
+}
+
+static void test_changes(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+
+    (void)state;
+    two_files(&s);
+    add(&s, "/etc/empty", 0644, "");
+    nc_fileset_add_absent(&s, "/etc/old");
+    put("/etc/a/one", "First\n");
+    put_bytes("/etc/b/two", "second\n", 7, 0644);
+    put("/etc/old", "x");
+    put("/etc/empty", "");
+    assert_apply(&s, 2, 1, 1);
+    assert_file("/etc/a/one", "first\n");
+    assert_int_equal(mode_of("/etc/b/two"), S_IFREG | 0600);
+    assert_int_equal(mode_of("/etc/old"), 0);
+}
+
+static void test_check_only(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+    struct nc_apply_result result = {0};
+
+    (void)state;
+    two_files(&s);
+    nc_fileset_add_absent(&s, "/etc/old");
+    put("/etc/old", "x");
+    assert_int_equal(nc_apply(root, &s, true, &result, NULL), 0);
+    assert_int_equal(result.written, 2);
+    assert_int_equal(result.removed, 1);
+    assert_int_equal(mode_of("/etc/a"), 0);
+    assert_file("/etc/old", "x");
+}
+
+static void test_links(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+    nc_auto_free char *link = nc_path_below(root, "/etc/a/one");
+    nc_auto_free char *precious = nc_path_below(root, "/precious");
+
+    (void)state;
+    two_files(&s);
+    put("/precious", "first\n");
+    put("/etc/a/other", "");
+    assert_int_equal(symlink(precious, link), 0);
+    assert_apply(&s, 2, 0, 0);
+    assert_true(S_ISREG(mode_of("/etc/a/one")));
+    assert_file("/precious", "first\n");
+}
+
+/* A file of the right bytes that another user owns can be changed by him. */
+static void test_owner(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+    nc_auto_free char *path = nc_path_below(root, "/etc/a/one");
+    struct stat st;
+
+    (void)state;
+    two_files(&s);
+    assert_apply(&s, 2, 0, 0);
+    if (chown(path, 4711, 4711) < 0) {
+        assert_int_equal(errno, EPERM); /* only root can give files away */
+        return;
+    }
+    assert_apply(&s, 1, 1, 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_uid, geteuid());
+}
+
+static void test_leftover_of_a_killed_run(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+
+    (void)state;
+    two_files(&s);
+    put("/etc/a/one.nodeclaimd-new", "half");
+    assert_apply(&s, 2, 0, 0);
+    assert_no_leftovers();
+}
+
+static void test_folder_in_place(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+
+    (void)state;
+    two_files(&s);
+    put("/etc/b/two/x", "");
+    assert_refused(&s, EISDIR, "/etc/b/two");
+    assert_int_equal(mode_of("/etc/a"), 0);
+    nc_fileset_add_absent(&s, "/etc/b");
+    assert_refused(&s, EISDIR, "/etc/b");
+}
+
+static void test_file_in_the_way(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+
+    (void)state;
+    two_files(&s);
+    put("/etc/b", "a file");
+    put("/etc/a/one", "old");
+    assert_refused(&s, ENOTDIR, "/etc/b");
+    assert_file("/etc/a/one", "old");
+    assert_no_leftovers();
+}
+
+static void test_folder_where_the_new_file_goes(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+
+    (void)state;
+    two_files(&s);
+    put("/etc/b/two.nodeclaimd-new/x", "");
+    put("/etc/a/one", "old");
+    assert_refused(&s, EEXIST, "two.nodeclaimd-new");
+    assert_file("/etc/a/one", "old");
+    assert_int_equal(mode_of("/etc/a/one.nodeclaimd-new"), 0);
+}
+
+/* In a child with a small file system of its own at root; false where that is not permitted. */
+static bool in_namespace(void (*body)(void)) {
+    int status;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        if ((unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+            || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+            || mount("tmpfs", root, "tmpfs", 0, "size=64k") < 0)
+            _exit(77);
+        body();
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("# no namespace for a file system of one's own: not tested here\n");
+        return false;
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    return true;
+}
+
+static void require(bool condition) {
+    if (!condition)
+        _exit(1);
+}
+
+static struct nc_fileset big_set(void) {
+    struct nc_fileset s = NC_FILESET_INIT;
+    nc_auto_free char *big = nc_calloc(200001, 1);
+
+    memset(big, 'x', 200000);
+    two_files(&s);
+    add(&s, "/etc/z/big", 0644, big);
+    return s;
+}
+
+static void no_space(void) {
+    struct nc_fileset s = big_set();
+    struct nc_apply_result result;
+    struct nc_err err = NC_ERR_INIT;
+
+    put("/etc/a/one", "old");
+    require(nc_apply(root, &s, false, &result, &err) == -ENOSPC);
+    require(err.class == NC_ERR_HOST && strstr(err.msg, "/etc/z/big"));
+    require(nc_starts_with(err.remedy, "free space"));
+    require(mode_of("/etc/b/two") == 0 && mode_of("/etc/a/one.nodeclaimd-new") == 0);
+    require(mode_of("/etc/z/big.nodeclaimd-new") == 0);
+    nc_auto_free char *old = nc_path_below(root, "/etc/a/one");
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    require(nc_file_read(old, 16, &text, NULL) >= 0 && nc_streq(text.data, "old"));
+    nc_fileset_done(&s);
+}
+
+static void read_only(void) {
+    struct nc_fileset s = NC_FILESET_INIT;
+    struct nc_apply_result result;
+    struct nc_err err = NC_ERR_INIT;
+
+    two_files(&s);
+    require(nc_apply(root, &s, false, &result, &err) == 0);
+    require(mount(NULL, root, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    require(nc_apply(root, &s, false, &result, &err) == 0); /* nothing is to be written */
+    require(result.unchanged == 2);
+    add(&s, "/etc/a/more", 0644, "x");
+    require(nc_apply(root, &s, false, &result, &err) == -EROFS);
+    require(strstr(err.remedy, "writable") != NULL);
+    nc_fileset_done(&s);
+}
+
+static void test_no_space(void **state) {
+    (void)state;
+    (void)in_namespace(no_space);
+}
+
+static void test_read_only(void **state) {
+    (void)state;
+    (void)in_namespace(read_only);
+}
+
+static void test_nothing(void **state) {
+    const struct nc_fileset s = NC_FILESET_INIT;
+
+    (void)state;
+    assert_apply(&s, 0, 0, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        host_test(test_first_and_second_run),
+        host_test(test_changes),
+        host_test(test_check_only),
+        host_test(test_links),
+        host_test(test_owner),
+        host_test(test_leftover_of_a_killed_run),
+        host_test(test_folder_in_place),
+        host_test(test_file_in_the_way),
+        host_test(test_folder_where_the_new_file_goes),
+        host_test(test_no_space),
+        host_test(test_read_only),
+        host_test(test_nothing),
+    };
+
+    return cmocka_run_group_tests_name("apply", tests, NULL, NULL);
+}

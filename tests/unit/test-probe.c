@@ -1,0 +1,116 @@
+/*
+ * What a host is: from files below a root, and from the kernel that runs where the root has none.
+ */
+#include "host-test.h"
+
+#include <sys/statvfs.h>
+
+static void probe(struct nc_facts *f) {
+    struct nc_err err = NC_ERR_INIT;
+
+    put("/etc/nodeclaimd/kubelet-version", "v1.34.4\n");
+    if (nc_probe_host(root, "/usr/bin/kubelet", f, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+static void test_an_image(void **state) {
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+    struct statvfs st;
+
+    (void)state;
+    put("/sys/devices/system/cpu/online", "0-3,8,10-11\n");
+    put("/proc/meminfo", "MemFree: 1 kB\nMemTotal:        7860232 kB\n");
+    put("/proc/sys/kernel/hostname", "ip-10-0-0-1\n");
+    put("/proc/sys/vm/overcommit_memory", "1\n");
+    put("/proc/sys/kernel/keys/root_maxkeys", "1000000\n");
+    put("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=7\n");
+    put_bytes("/etc/eks/image-credential-provider/ecr-credential-provider", "x", 1, 0755);
+    put("/sys/bus/pci/devices/0000:00:1e.0/vendor", "0x10de\n");
+    probe(&f);
+    probe(&f); /* again over the first: nothing twice */
+    assert_int_equal(f.cpus, 7);
+    assert_int_equal(f.mem_total_bytes, (int64_t)7860232 * 1024);
+    assert_string_equal(f.hostname, "ip-10-0-0-1");
+    assert_string_equal(f.kubelet_version, "v1.34.4");
+    assert_int_equal(strlen(f.boot_id), 36);
+    assert_int_equal(f.logind_inhibit_delay_usec, 7000000);
+    assert_true(f.has_ecr_credential_provider);
+    assert_string_equal(f.ecr_credential_provider_dir, "/etc/eks/image-credential-provider");
+    assert_true(f.has_nvidia);
+    assert_string_equal(f.sysctls[0].name, "vm.overcommit_memory");
+    assert_string_equal(f.sysctls[0].value, "1");
+    assert_in_range(f.n_sysctls, 2, 6);
+    assert_string_equal(f.sysctls[f.n_sysctls - 2].name, "kernel.keys.root_maxkeys");
+    assert_int_equal(statvfs(root, &st), 0);
+    assert_int_equal(f.root_fs_bytes, (int64_t)(st.f_blocks * st.f_frsize));
+}
+
+static void test_this_machine(void **state) {
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+
+    (void)state;
+    probe(&f);
+    assert_int_equal(f.cpus, sysconf(_SC_NPROCESSORS_ONLN));
+    assert_true(f.mem_total_bytes > (int64_t)64 << 20);
+    assert_false(f.has_ecr_credential_provider);
+    assert_false(f.has_nvidia);
+}
+
+static void test_odd_files(void **state) {
+    static const char *const lists[] = {
+        "",      "\n",   "x",    "0-",        "3-1",
+        "-1",    "0-3,", "0;1",  "0-9999999", "99999999999999999999",
+        "0-3 4", "0--1", "1-2-3"};
+
+    (void)state;
+    put("/proc/meminfo", "");
+    put("/proc/sys/kernel/hostname", "");
+    put("/sys/bus/pci/devices/a/vendor", "");
+    put("/sys/bus/pci/devices/b/other", "");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(lists); i++) {
+        nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+        put("/sys/devices/system/cpu/online", lists[i]);
+        probe(&f);
+        if (nc_streq(lists[i], "0-3,"))
+            assert_int_equal(f.cpus, 4);
+        else
+            assert_int_equal(f.cpus, sysconf(_SC_NPROCESSORS_ONLN));
+        assert_int_equal(f.mem_total_bytes, 0);
+        assert_false(f.has_nvidia);
+    }
+}
+
+static void test_memory(void **state) {
+    static const char *const texts[] = {"MemTotal: x kB\n", "MemTotal: -5 kB\n", "Mem: 5 kB\n",
+                                        "MemTotal: 9223372036854775807 kB\n"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++) {
+        nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+        put("/proc/meminfo", texts[i]);
+        probe(&f);
+        assert_int_equal(f.mem_total_bytes, 0);
+    }
+}
+
+static void test_version_is_unknown(void **state) {
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(nc_probe_host(root, "/none/kubelet", &f, &err), -ENOENT);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_true(f.cpus > 0);
+    f.kubelet_version = nc_strdup("v1.30.0"); /* it was given: nothing is looked for */
+    assert_int_equal(nc_probe_host(root, "/none/kubelet", &f, &err), 0);
+    assert_string_equal(f.kubelet_version, "v1.30.0");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        host_test(test_an_image), host_test(test_this_machine),       host_test(test_odd_files),
+        host_test(test_memory),   host_test(test_version_is_unknown),
+    };
+
+    return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
+}

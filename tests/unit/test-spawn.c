@@ -1,0 +1,192 @@
+/*
+ * Other programs: what they inherit, where their output goes, and that none outstays its welcome.
+ */
+#include "host-test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define PATIENCE_MSEC 20000
+
+static uint64_t mono_msec(void) {
+    struct timespec ts;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+static int capture(const char *script, const char *const *env, unsigned msec, size_t max,
+                   struct nc_buf *out, struct nc_err *err) {
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+
+    return nc_run_capture(argv, env, (uint64_t)msec * 1000, max, out, err);
+}
+
+static void assert_capture(const char *script, const char *const *env, const char *expected) {
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (capture(script, env, PATIENCE_MSEC, 65536, &out, &err) < 0)
+        fail_msg("%s: %s", script, err.msg);
+    assert_string_equal(out.data ? out.data : "", expected);
+}
+
+static void assert_fails(const char *script, unsigned msec, size_t max, enum nc_err_class class,
+                         int code) {
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    const uint64_t start = mono_msec();
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_int_equal(capture(script, NULL, msec, max, &out, &err), -code);
+    assert_int_equal(err.class, class);
+    assert_non_null(strstr(err.msg, "/bin/sh"));
+    assert_true(mono_msec() - start < PATIENCE_MSEC);
+}
+
+static void test_output(void **state) {
+    (void)state;
+    assert_capture("echo hello", NULL, "hello\n");
+    assert_capture(":", NULL, "");
+    assert_capture("cat", NULL, ""); /* stdin is /dev/null */
+    assert_capture("head -c 65536 /dev/zero | tr '\\0' x | wc -c", NULL, "65536\n");
+    assert_capture("exec sh -c 'exec >&-'", NULL, "");
+}
+
+static void test_environment(void **state) {
+    static const char *const env[] = {"NC_TEST_A=mine", "NC_TEST_B=b=c", NULL};
+
+    (void)state;
+    assert_int_equal(setenv("NC_TEST_A", "theirs", 1), 0);
+    assert_int_equal(setenv("NC_TEST_AA", "kept", 1), 0);
+    assert_capture("echo $NC_TEST_A $NC_TEST_B $NC_TEST_AA; env | grep -c '^NC_TEST_A='", env,
+                   "mine b=c kept\n1\n");
+    assert_capture("echo $NC_TEST_A", NULL, "theirs\n");
+    assert_string_equal(getenv("NC_TEST_A"), "theirs");
+}
+
+/* A descriptor that was opened without O_CLOEXEC by some library is none of the child's business.
+ */
+static void test_descriptors(void **state) {
+    const int leaked = dup2(STDERR_FILENO, 77);
+
+    (void)state;
+    assert_int_equal(leaked, 77);
+    assert_capture("test -e /proc/$$/fd/77 && echo leaked || echo closed", NULL, "closed\n");
+    (void)close(leaked);
+}
+
+static void test_signals_are_as_new(void **state) {
+    sigset_t set, old;
+
+    (void)state;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
+    assert_capture("grep SigBlk /proc/$$/status", NULL, "SigBlk:\t0000000000000000\n");
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    assert_fails("exit 3", PATIENCE_MSEC, 100, NC_ERR_AUTH, EPERM);
+    assert_fails("exit 127", PATIENCE_MSEC, 100, NC_ERR_AUTH, EPERM);
+    assert_fails("kill -9 $$", PATIENCE_MSEC, 100, NC_ERR_AUTH, EPERM);
+    assert_fails("yes", PATIENCE_MSEC, 100, NC_ERR_PROTOCOL, EFBIG);
+    assert_fails("sleep 300", 100, 100, NC_ERR_TRANSIENT, ETIMEDOUT);
+    assert_fails("exec >&-; sleep 300", 200, 100, NC_ERR_TRANSIENT, ETIMEDOUT);
+}
+
+/* What the program leaves behind with our pipe in its hand is killed as well. */
+static void test_grandchildren(void **state) {
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    const uint64_t start = mono_msec();
+    struct nc_err err = NC_ERR_INIT;
+    uint64_t pid = 0;
+
+    (void)state;
+    assert_int_equal(capture("sleep 300 & echo $!", NULL, 300, 100, &out, &err), -ETIMEDOUT);
+    assert_int_equal(nc_parse_u64(nc_trim(out.data), &pid), 0);
+    nc_auto_free char *stat = nc_asprintf("/proc/%llu/stat", (unsigned long long)pid);
+    bool gone = false;
+    while (!gone && mono_msec() - start < PATIENCE_MSEC) {
+        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+        gone = nc_file_read(stat, 4096, &text, NULL) < 0 || strstr(text.data, ") Z");
+    }
+    assert_true(gone);
+}
+
+static void test_cannot_be_executed(void **state) {
+    static const struct {
+        const char *path;
+        int code;
+    } cases[] = {{"/none/plugin", ENOENT}, {"/etc/passwd", EACCES}, {"/", EACCES}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(cases); i++) {
+        const char *const argv[] = {cases[i].path, NULL};
+        nc_auto_free char *log = nc_path_below(root, "/log");
+        nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+        struct nc_err err = NC_ERR_INIT, same = NC_ERR_INIT;
+        int pid = -7;
+        assert_int_equal(nc_run_capture(argv, NULL, 1000000, 10, &out, &err), -cases[i].code);
+        assert_int_equal(nc_spawn(argv, NULL, log, &pid, &same), -cases[i].code);
+        assert_int_equal(pid, -7);
+        assert_int_equal(err.class, NC_ERR_HOST);
+        assert_string_equal(err.msg, same.msg);
+        assert_non_null(strstr(err.remedy, cases[i].path));
+    }
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+}
+
+static void spawn_and_wait(const char *script, const char *log, const char *const *env) {
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    struct nc_err err = NC_ERR_INIT;
+    int pid = 0, status;
+
+    if (nc_spawn(argv, env, log, &pid, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(getsid(pid), pid);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void test_spawn(void **state) {
+    static const char *const env[] = {"NC_TEST_C=c", NULL};
+    nc_auto_free char *log = nc_path_below(root, "/var/log/k.log");
+
+    (void)state;
+    spawn_and_wait("echo out $NC_TEST_C; echo err >&2", log, env);
+    spawn_and_wait("echo more; cat", log, NULL);
+    assert_file("/var/log/k.log", "out c\nerr\nmore\n");
+    assert_int_equal(mode_of("/var/log/k.log") & 0777, 0640);
+}
+
+static void test_no_log(void **state) {
+    static const char *const argv[] = {"/bin/true", NULL};
+    nc_auto_free char *folder = nc_path_below(root, "/folder");
+    nc_auto_free char *below = nc_path_below(root, "/file/log");
+    int pid;
+
+    (void)state;
+    put("/folder/x", "");
+    put("/file", "");
+    assert_int_equal(nc_spawn(argv, NULL, folder, &pid, NULL), -EISDIR);
+    assert_int_equal(nc_spawn(argv, NULL, below, &pid, NULL), -ENOTDIR);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        host_test(test_output),
+        host_test(test_environment),
+        host_test(test_descriptors),
+        host_test(test_signals_are_as_new),
+        host_test(test_failures),
+        host_test(test_grandchildren),
+        host_test(test_cannot_be_executed),
+        host_test(test_spawn),
+        host_test(test_no_log),
+    };
+
+    return cmocka_run_group_tests_name("spawn", tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/*
+ * Units and logind over D-Bus, against the fake system bus of tests/fakes (independent of
+ * libsystemd).
+ */
+#include "host-test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define PATIENCE_USEC 20000000u
+
+/* Serves until its stdin ends. */
+static const char server[] =
+    "import os, sys\n"
+    "sys.path.insert(0, sys.argv[1] + '/tests/fakes')\n"
+    "from pathlib import Path\n"
+    "from bus import Bus, Unit\n"
+    "with Bus(Path(sys.argv[2]), Path(sys.argv[2])) as bus:\n"
+    "    bus.units.update({'good.service': Unit(start=lambda: 4711), 'bad.service':\n"
+    "        Unit(result='failed'), 'slow.service': Unit(answers=False), 'skipped.service':\n"
+    "        Unit(result='skipped'), 'last.service': Unit(start=lambda: os._exit(0))})\n"
+    "    print('ready', flush=True)\n"
+    "    sys.stdin.read()\n";
+
+struct bus {
+    pid_t pid;
+    int in; /* the server's stdin */
+};
+
+static void start_bus(struct bus *b) {
+    nc_auto_free char *address = nc_asprintf("unix:path=%s/bus.socket", root);
+    const char *source = getenv("NC_SRCDIR") ? getenv("NC_SRCDIR") : ".";
+    int in[2], out[2];
+    char line[8] = "";
+
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    b->pid = fork();
+    if (b->pid == 0) {
+        (void)dup2(in[0], STDIN_FILENO);
+        (void)dup2(out[1], STDOUT_FILENO);
+        (void)execl("/usr/bin/python3", "python3", "-B", "-c", server, source, root, (char *)NULL);
+        _exit(127);
+    }
+    (void)close(in[0]);
+    (void)close(out[1]);
+    b->in = in[1];
+    assert_int_equal(read(out[0], line, 6), 6);
+    assert_string_equal(line, "ready\n");
+    (void)close(out[0]);
+    assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", address, 1), 0);
+}
+
+static void stop_bus(struct bus *b) {
+    (void)close(b->in);
+    assert_int_equal(waitpid(b->pid, NULL, 0), b->pid);
+}
+
+static struct nc_units *connect_units(void) {
+    struct nc_units *u = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_units_new(&u, &err) < 0)
+        fail_msg("%s", err.msg);
+    return u;
+}
+
+static void assert_start(struct nc_units *u, const char *unit, int code, const char *part,
+                         const char *remedy) {
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_int_equal(nc_units_start(u, unit, false, false, PATIENCE_USEC, &err), -code);
+    if (code && (!strstr(err.msg, part) || !strstr(err.msg, unit) || !strstr(err.remedy, remedy)))
+        fail_msg("%s (%s), expected %s (%s)", err.msg, err.remedy, part, remedy);
+}
+
+static void test_start(void **state) {
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+    struct bus b;
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    assert_int_equal(nc_units_reload(u, PATIENCE_USEC, &err), 0);
+    assert_start(u, "good.service", 0, "", "");
+    assert_start(u, "skipped.service", 0, "", "");
+    assert_start(u, "bad.service", EIO, "ended as failed", "journalctl -u bad.service");
+    assert_start(u, "none.service", ENOENT, "not found", "install none.service");
+    assert_int_equal(nc_units_start(u, "good.service", true, false, PATIENCE_USEC, &err), 0);
+    assert_int_equal(nc_units_start(u, "slow.service", false, true, PATIENCE_USEC, &err), 0);
+    assert_int_equal(nc_units_start(u, "slow.service", false, false, 50000, &err), -ETIMEDOUT);
+    assert_non_null(strstr(err.msg, "slow.service: its start job has not ended in time"));
+    u = nc_units_free(u);
+    stop_bus(&b);
+}
+
+static void test_state(void **state) {
+    struct nc_unit_state s = {0};
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+    struct bus b;
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    assert_int_equal(nc_units_state(u, "good.service", &s, &err), 0);
+    assert_string_equal(s.active, "inactive");
+    assert_int_equal(s.main_pid, 0);
+    assert_start(u, "good.service", 0, "", "");
+    assert_int_equal(nc_units_state(u, "good.service", &s, &err), 0);
+    assert_string_equal(s.active, "active");
+    assert_string_equal(s.sub, "running");
+    assert_string_equal(s.result, "success");
+    assert_int_equal(s.main_pid, 4711);
+    assert_int_equal(s.restarts, 0);
+    assert_int_equal(nc_units_state(u, "none.service", &s, &err), -ENOENT);
+    nc_unit_state_done(&s);
+    nc_units_free(u);
+    stop_bus(&b);
+}
+
+static void test_logind(void **state) {
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+    uint64_t delay = 0;
+    struct bus b;
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    assert_int_equal(nc_logind_reload(u, 5000000, &delay, &err), 0); /* it has that already */
+    assert_int_equal(delay, 5000000);
+    put("/etc/systemd/logind.conf.d/50-nodeclaimd.conf", "[Login]\nInhibitDelayMaxSec=150\n");
+    assert_int_equal(nc_logind_reload(u, 5000000, &delay, &err), 0);
+    assert_int_equal(delay, 5000000); /* not asked to read: it was enough */
+    assert_int_equal(nc_logind_reload(u, 150000000, &delay, &err), 0);
+    assert_int_equal(delay, 150000000);
+    assert_int_equal(nc_logind_reload(u, 151000000, &delay, &err), 0); /* less, and no error */
+    assert_int_equal(delay, 150000000);
+    nc_units_free(u);
+    stop_bus(&b);
+}
+
+/* A signal that is to end the program ends the wait, and is left for the program to see. */
+static void test_signal_ends_the_wait(void **state) {
+    const struct timespec none = {0};
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+    sigset_t set, old;
+    struct bus b;
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
+    assert_int_equal(raise(SIGTERM), 0);
+    assert_int_equal(nc_units_start(u, "slow.service", false, false, PATIENCE_USEC, &err), -EINTR);
+    assert_int_equal(err.class, NC_ERR_TRANSIENT);
+    assert_int_equal(sigtimedwait(&set, NULL, &none), SIGTERM);
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    nc_units_free(u);
+    stop_bus(&b);
+}
+
+static void test_bus_goes_away(void **state) {
+    struct nc_unit_state s = {0};
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+    uint64_t delay;
+    struct bus b;
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    assert_true(nc_units_start(u, "last.service", false, false, PATIENCE_USEC, &err) < 0);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_non_null(strstr(err.remedy, "dbus"));
+    assert_true(nc_units_state(u, "good.service", &s, &err) < 0);
+    assert_true(nc_units_reload(u, PATIENCE_USEC, &err) < 0);
+    assert_true(nc_logind_reload(u, 1, &delay, &err) < 0);
+    nc_units_free(u);
+    stop_bus(&b);
+}
+
+static void test_no_bus(void **state) {
+    struct nc_units *u = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/none/bus", 1), 0);
+    assert_true(nc_units_new(&u, &err) < 0);
+    assert_null(u);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_null(nc_units_free(NULL));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        host_test(test_start),         host_test(test_state),
+        host_test(test_logind),        host_test(test_signal_ends_the_wait),
+        host_test(test_bus_goes_away), host_test(test_no_bus),
+    };
+
+    return cmocka_run_group_tests_name("units", tests, NULL, NULL);
+}
