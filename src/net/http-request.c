@@ -17,6 +17,8 @@
 #include "nc/str.h"
 
 #define MAX_RETRY_AFTER_SEC 86400
+/* How long a stream without any limit of its own may take to be connected. */
+#define CONNECT_TIMEOUT_USEC 30000000u
 /* A deadline may fire so much later: the loop can then serve several at once. */
 #define DEADLINE_ACCURACY_USEC 5000
 
@@ -386,7 +388,8 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
     r->timeout_usec = o->timeout_usec;
     r->connect_timeout_usec = o->connect_timeout_usec ? o->connect_timeout_usec : o->timeout_usec;
     if (r->connect_timeout_usec == 0)
-        r->connect_timeout_usec = o->idle_timeout_usec;
+        r->connect_timeout_usec =
+            o->idle_timeout_usec ? o->idle_timeout_usec : CONNECT_TIMEOUT_USEC;
     r->idle_timeout_usec = o->on_data ? o->idle_timeout_usec : 0;
     r->secret = o->secret;
     r->on_data = o->on_data;
