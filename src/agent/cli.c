@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 
 #include "commands.h"
 #include "log.h"
@@ -140,6 +142,14 @@ static int usage_error(const char *command, const char *what, const char *value)
     return NC_EXIT_USAGE;
 }
 
+/* getopt stays at a word of several letters until its last one. */
+static int unknown_option(const char *command, const char *word) {
+    const char letter[] = {'-', (char)optopt, '\0'};
+
+    return usage_error(command, "unknown option, or an option without its value:",
+                       optopt > 0 && optopt < OPT_IMDS ? letter : word);
+}
+
 /* 0, or the exit code for a value that makes no sense. */
 static int take_option(struct nc_app *app, int id, const char *value) {
     struct nc_options *o = &app->opts;
@@ -247,8 +257,7 @@ static int run(struct nc_app *app, const struct command *c, int argc, char **arg
            != -1) {
         int code;
         if (id == '?')
-            return usage_error(c->name,
-                               "unknown option, or an option without its value:", argv[optind - 1]);
+            return unknown_option(c->name, argv[optind - 1]);
         if (id == 'h' || id == OPT_HELP) {
             print_help(c);
             return 0;
@@ -266,9 +275,27 @@ static int run(struct nc_app *app, const struct command *c, int argc, char **arg
     return c->run(app);
 }
 
+static int dispatch(struct nc_app *app, int argc, char **argv) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
+        if (nc_streq(app->opts.command, commands[i].name))
+            return run(app, &commands[i], argc - 1, argv + 1);
+    (void)fprintf(stderr, "nodeclaimd: there is no command %s\n", argv[1]);
+    print_usage(stderr);
+    return NC_EXIT_USAGE;
+}
+
+/* Credentials and tokens pass through this process: no core of it is written. */
+static void be_no_core(void) {
+#ifndef __SANITIZE_ADDRESS__ /* whose search for leaks traces the process itself */
+    (void)prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
 int nc_cli(int argc, char **argv) {
     nc_cleanup(nc_app_done) struct nc_app app = {
         .opts = {.root = "", .imds = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")}};
+
+    int code;
 
     if (app.opts.imds && !*app.opts.imds)
         app.opts.imds = NULL;
@@ -278,10 +305,11 @@ int nc_cli(int argc, char **argv) {
         return argc < 2 ? NC_EXIT_USAGE : 0;
     }
     app.opts.command = nc_streq(argv[1], "--version") ? "version" : argv[1];
-    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
-        if (nc_streq(app.opts.command, commands[i].name))
-            return run(&app, &commands[i], argc - 1, argv + 1);
-    (void)fprintf(stderr, "nodeclaimd: there is no command %s\n", argv[1]);
-    print_usage(stderr);
-    return NC_EXIT_USAGE;
+    be_no_core();
+    code = dispatch(&app, argc, argv);
+    if (fflush(stdout) != 0 && code == 0) {
+        (void)fprintf(stderr, "nodeclaimd %s: stdout: %s\n", app.opts.command, strerror(errno));
+        code = nc_err_exit_code(NC_ERR_HOST);
+    }
+    return code;
 }

@@ -6,8 +6,11 @@
  */
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +20,7 @@
 #include "nc/host.h"
 #include "nc/str.h"
 
+#define CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define TIMEOUT_USEC 3000000u
 #define SKEW_FAILS_SEC 240 /* signatures are refused beyond five minutes */
 
@@ -132,8 +136,64 @@ static void split_server(const char *server, char **ret_host, char **ret_port) {
     *ret_port = *after == ':' ? nc_strndup(after + 1, strcspn(after + 1, "/")) : nc_strdup("443");
 }
 
-static int check_dns(struct preflight *p) {
+/* Resolving blocks, and the loop has the signals: this lets them end us, there is nothing to undo.
+ */
+static int resolve(const char *host, const char *port, struct addrinfo **ret) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    sigset_t set, old;
+    int r;
+
+    (void)setenv("RES_OPTIONS", "timeout:1 attempts:2", 0);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigprocmask(SIG_UNBLOCK, &set, &old);
+    r = getaddrinfo(host, port, &hints, ret);
+    (void)sigprocmask(SIG_SETMASK, &old, NULL);
+    return r;
+}
+
+static int connect_to(const struct addrinfo *a) {
+    const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    socklen_t n = sizeof(int);
+    int error = 0;
+
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, a->ai_addr, a->ai_addrlen) < 0)
+        error = errno;
+    if (error == EINPROGRESS) {
+        error = poll(&p, 1, TIMEOUT_USEC / 1000) > 0 ? 0 : ETIMEDOUT;
+        if (error == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0)
+            error = errno;
+    }
+    (void)close(fd);
+    return -error;
+}
+
+/* A refusal and a silence are not the same mistake. */
+static int check_tcp(struct preflight *p, const struct addrinfo *list, const char *port) {
+    struct nc_err err = NC_ERR_INIT;
+    char text[NI_MAXHOST] = "";
+    int r = 0;
+
+    for (const struct addrinfo *a = list; a; a = a->ai_next) {
+        (void)getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+        r = connect_to(a);
+        if (r >= 0) {
+            ok(p, "tcp", "%s, port %s", text, port);
+            return 0;
+        }
+    }
+    (void)nc_err_set(&err, NC_ERR_TRANSIENT, -r, "%s, port %s: %s", text, port, strerror(-r));
+    return failed(p, "tcp", &err,
+                  r == -ECONNREFUSED
+                      ? "nothing listens there: check the cluster's endpoint and its port"
+                      : "check routes, security groups and network ACLs between node and cluster");
+}
+
+static int check_way(struct preflight *p) {
     nc_auto_free char *host = NULL, *port = NULL;
     struct addrinfo *list = NULL;
     struct nc_err err = NC_ERR_INIT;
@@ -141,16 +201,17 @@ static int check_dns(struct preflight *p) {
     int r;
 
     split_server(p->connection.kubeconfig.server, &host, &port);
-    r = getaddrinfo(host, port, &hints, &list);
+    r = resolve(host, port, &list);
     if (r != 0) {
         (void)nc_err_set(&err, NC_ERR_TRANSIENT, EHOSTUNREACH, "%s: %s", host, gai_strerror(r));
         return failed(p, "dns", &err,
                       "check /etc/resolv.conf, the VPC's DNS and the endpoint's name");
     }
     (void)getnameinfo(list->ai_addr, list->ai_addrlen, text, sizeof(text), NULL, 0, NI_NUMERICHOST);
+    ok(p, "dns", "%s is %s", host, text);
+    r = check_tcp(p, list, port);
     freeaddrinfo(list);
-    ok(p, "dns", "%s is %s, port %s", host, text, port);
-    return 0;
+    return r;
 }
 
 static void check_name(struct preflight *p, const char *username) {
@@ -162,7 +223,7 @@ static void check_name(struct preflight *p, const char *username) {
     struct nc_err err = NC_ERR_INIT;
 
     /* The name that this node registers under is the plan's; the last bootstrap has left it. */
-    if (!p->app->opts.node_name && nc_file_read(path, 1 << 20, &text, NULL) >= 0
+    if (!p->app->opts.node_name && nc_file_read(path, CONFIG_MAX_BYTES, &text, NULL) >= 0
         && nc_json_parse(text.data, text.len, &status, NULL) >= 0
         && nc_value_get_string(status, "node"))
         name = nc_value_get_string(status, "node");
@@ -183,16 +244,24 @@ static void check_api(struct preflight *p) {
     struct nc_kube_status status = {0};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_kube_whoami(p->connection.kube, TIMEOUT_USEC, &who, &status, &err) < 0) {
-        (void)failed(p, "api", &err,
-                     "check routes, security groups, the cluster's CA and the role's mapping");
-        return;
-    }
+    const int r = nc_kube_whoami(p->connection.kube, TIMEOUT_USEC, &who, &status, &err);
+
     if (status.date_usec > 0) {
         p->skew_usec = (int64_t)status.date_usec - (int64_t)status.received_usec;
         p->has_skew = true;
     }
-    ok(p, "api", "%s answers, its certificate is trusted", p->connection.kubeconfig.server);
+    if (status.http == 0 && r < 0 && err.class == NC_ERR_AUTH) {
+        (void)failed(p, "tls", &err, "check the certificate authority that the kubeconfig names");
+        return;
+    }
+    if (status.http != 0)
+        ok(p, "tls", "the certificate is the one of the cluster's CA");
+    if (r < 0) {
+        (void)failed(p, "api", &err,
+                     "check the role's mapping in the cluster, and the cluster's name");
+        return;
+    }
+    ok(p, "api", "%s answers", p->connection.kubeconfig.server);
     check_name(p, who.username);
 }
 
@@ -212,15 +281,34 @@ static void check_cluster(struct preflight *p) {
     ok(p, "kubeconfig", "%s", path);
     if (uses_role(&p->connection.kubeconfig) && (!p->imds || check_credentials(p) < 0))
         return;
-    if (check_dns(p) >= 0)
+    if (check_way(p) >= 0)
         check_api(p);
+}
+
+static struct nc_value *read_json(const struct preflight *p, const char *path) {
+    nc_auto_free char *below = nc_app_path(p->app, path);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_value *tree = NULL;
+
+    if (nc_file_read(below, CONFIG_MAX_BYTES, &text, NULL) >= 0)
+        (void)nc_json_parse(text.data, text.len, &tree, NULL);
+    return tree;
+}
+
+/* kubelet's base and the user's part, which goes before it. */
+static struct nc_value *read_kubelet_config(const struct preflight *p) {
+    struct nc_value *base = read_json(p, "/etc/kubernetes/kubelet/config.json");
+    nc_auto_value struct nc_value *own =
+        read_json(p, "/etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf");
+
+    if (base && own)
+        nc_value_merge_patch(base, own);
+    return base;
 }
 
 static void check_host(struct preflight *p) {
     nc_cleanup(nc_strv_done) struct nc_strv sentences = NC_STRV_INIT;
     struct nc_plan plan = NC_PLAN_INIT;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *path = nc_app_path(p->app, "/etc/kubernetes/kubelet/config.json");
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_probe_host(p->app->opts.root, "/usr/bin/kubelet", &p->facts, &err) < 0) {
@@ -231,12 +319,13 @@ static void check_host(struct preflight *p) {
     ok(p, "host", "kubelet %s, %lld CPUs",
        p->facts.kubelet_version ? p->facts.kubelet_version : "of unknown version",
        (long long)p->facts.cpus);
-    if (nc_file_read(path, 1 << 20, &text, NULL) >= 0)
-        (void)nc_json_parse(text.data, text.len, &plan.kubelet_effective, NULL);
+    plan.kubelet_effective = read_kubelet_config(p);
     nc_check_sysctls(&p->facts, &plan, &sentences);
     for (size_t i = 0; i < sentences.n; i++)
         say(p, "sysctl", "warning", sentences.v[i],
             "set it in /etc/sysctl.d, or protectKernelDefaults: false");
+    if (sentences.n == 0)
+        ok(p, "sysctl", "nothing that kubelet would refuse");
     nc_plan_done(&plan);
 }
 

@@ -35,6 +35,25 @@ static void print_warnings(const struct nc_gather *g) {
             (void)fprintf(stderr, "warning: %s\n", lists[l]->v[i]);
 }
 
+/* Facts are recorded where a step failed, too: then they are needed most. r: what the steps came
+ * to. */
+static int save(struct nc_gather *g, int r, struct nc_err *err) {
+    struct nc_err own = NC_ERR_INIT;
+
+    if (!g->facts.instance_id)
+        return r;
+    if (r < 0)
+        (void)nc_gather_host(g, NULL); /* it may be what failed */
+    if (nc_gather_save(g, g->app->opts.save_facts, &own) >= 0)
+        return r;
+    if (r < 0) {
+        (void)fprintf(stderr, "warning: %s\n", own.msg);
+        return r;
+    }
+    *err = own;
+    return -EIO;
+}
+
 int nc_command_render(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
     struct nc_apply_result result = {0};
@@ -47,8 +66,8 @@ int nc_command_render(struct nc_app *app) {
     }
     r = gather_all(&g, app, &err);
     print_warnings(&g);
-    if (app->opts.save_facts && g.facts.instance_id && r >= 0)
-        r = nc_gather_save(&g, app->opts.save_facts, &err);
+    if (app->opts.save_facts)
+        r = save(&g, r, &err);
     if (r >= 0 && app->opts.out)
         r = nc_apply(app->opts.out, &g.files, false, &result, &err);
     if (r < 0)
@@ -59,15 +78,20 @@ int nc_command_render(struct nc_app *app) {
     return 0;
 }
 
+/* The field itself, what is below it, or the end of its path. */
 static bool is_asked(const struct nc_app *app, const char *field) {
     const char *asked = app->opts.n_args > 0 ? app->opts.args[0] : NULL;
+    const size_t n = asked ? strlen(asked) : 0, whole = strlen(field);
 
-    return !asked || nc_streq(asked, field)
-           || (nc_starts_with(field, asked) && strchr(".[", field[strlen(asked)]))
-           || nc_ends_with(field, asked);
+    if (!asked || nc_streq(asked, field))
+        return true;
+    if (n == 0 || n >= whole)
+        return false;
+    return (nc_starts_with(field, asked) && strchr(".[", field[n]))
+           || (nc_ends_with(field, asked) && field[whole - n - 1] == '.');
 }
 
-static void explain_json(const struct nc_app *app, const struct nc_plan *p) {
+static size_t explain_json(const struct nc_app *app, const struct nc_plan *p) {
     nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
@@ -84,10 +108,11 @@ static void explain_json(const struct nc_app *app, const struct nc_plan *p) {
     }
     nc_json_write(&text, list, 2);
     (void)printf("%s\n", text.data);
+    return list->n;
 }
 
-static unsigned explain_text(const struct nc_app *app, const struct nc_plan *p) {
-    unsigned n = 0;
+static size_t explain_text(const struct nc_app *app, const struct nc_plan *p) {
+    size_t n = 0;
 
     for (size_t i = 0; i < p->n_origins; i++) {
         const struct nc_origin *o = &p->origins[i];
@@ -108,11 +133,7 @@ int nc_command_explain(struct nc_app *app) {
     if (gather_all(&g, app, &err) < 0)
         return nc_app_fail(app, &err);
     print_warnings(&g);
-    if (app->opts.json) {
-        explain_json(app, &g.plan);
-        return 0;
-    }
-    if (explain_text(app, &g.plan) > 0)
+    if ((app->opts.json ? explain_json(app, &g.plan) : explain_text(app, &g.plan)) > 0)
         return 0;
     (void)fprintf(stderr, "nodeclaimd explain: no final value is named %s\n",
                   app->opts.n_args > 0 ? app->opts.args[0] : "anything");

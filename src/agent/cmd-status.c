@@ -13,13 +13,20 @@
 
 #define STATUS_MAX_BYTES ((size_t)1 << 20)
 
-static int read_status(const struct nc_app *app, struct nc_buf *text, struct nc_value **ret,
-                       struct nc_err *err) {
-    nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);
-    int r = nc_file_read(path, STATUS_MAX_BYTES, text, err);
+/* What a bootstrap has left. */
+static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) {
+    const int r = nc_file_read(path, STATUS_MAX_BYTES, text, err);
 
     if (r == -ENOENT)
         nc_err_remedy(err, "no bootstrap has run since the machine started");
+    return r;
+}
+
+static int read_status(const struct nc_app *app, struct nc_buf *text, struct nc_value **ret,
+                       struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);
+    int r = read_left(path, text, err);
+
     if (r < 0)
         return r;
     r = nc_json_parse(text->data, text->len, ret, err);
@@ -33,41 +40,35 @@ static int print_metrics(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_file_read(path, STATUS_MAX_BYTES, &text, &err) < 0)
+    if (read_left(path, &text, &err) < 0)
         return nc_app_fail(app, &err);
     (void)fwrite(text.data, 1, text.len, stdout);
     return 0;
 }
 
-int nc_command_status(struct nc_app *app) {
+static int print_status(const struct nc_app *app,
+                        void (*format)(const struct nc_value *status, struct nc_buf *out)) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (app->opts.metrics)
-        return print_metrics(app);
     if (read_status(app, &text, &status, &err) < 0)
         return nc_app_fail(app, &err);
-    if (app->opts.json)
-        (void)nc_buf_add(&out, text.data, text.len);
-    else
-        nc_status_text(status, &out);
-    (void)fwrite(out.data, 1, out.len, stdout);
+    if (format)
+        format(status, &out);
+    (void)fwrite(format ? out.data : text.data, 1, format ? out.len : text.len, stdout);
     return 0;
 }
 
-int nc_command_timeline(struct nc_app *app) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
-    nc_auto_value struct nc_value *status = NULL;
-    struct nc_err err = NC_ERR_INIT;
+int nc_command_status(struct nc_app *app) {
+    if (app->opts.metrics)
+        return print_metrics(app);
+    return print_status(app, app->opts.json ? NULL : nc_status_text);
+}
 
-    if (read_status(app, &text, &status, &err) < 0)
-        return nc_app_fail(app, &err);
-    nc_timeline_text(status, &out);
-    (void)fwrite(out.data, 1, out.len, stdout);
-    return 0;
+int nc_command_timeline(struct nc_app *app) {
+    return print_status(app, nc_timeline_text);
 }
 
 int nc_command_version(struct nc_app *app) {

@@ -20,6 +20,7 @@
 #define DOCUMENT_MAX_BYTES ((size_t)1 << 20)
 #define TYPES_MAX_BYTES ((size_t)1 << 20)
 #define MAX_FILES_PER_FOLDER 256
+#define KUBELET "/usr/bin/kubelet" /* where no configuration names another */
 
 static const char *const default_sources[] = {"imds://user-data", "file://" NC_CONF_DIR "/"};
 
@@ -196,8 +197,8 @@ static bool looks_like_user_data(const struct nc_buf *text) {
            || strncmp(text->data, "H4sI", 4) == 0;
 }
 
-int nc_gather_add_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
-                       struct nc_err *err) {
+static int add_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
+                    struct nc_err *err) {
     if (text->len > 0 && looks_like_user_data(text))
         return nc_documents_add_userdata(d, name, text->data, text->len, err);
     return nc_documents_add(d, name, text->data ? text->data : "", text->len, 1, err);
@@ -213,7 +214,7 @@ static int add_file(struct nc_gather *g, const char *path, const char *name, str
         nc_err_wrap(err, "configuration source");
         return r;
     }
-    return nc_gather_add_text(&g->documents, name, &data, err);
+    return add_text(&g->documents, name, &data, err);
 }
 
 static int is_document(const struct dirent *e) {
@@ -252,14 +253,15 @@ static int add_folder(struct nc_gather *g, const char *path, const char *name, s
 }
 
 /* A file source is looked for below --root first, then as it is: a document that a person hands in
- * need not be inside the root. */
-static char *find_source(const struct nc_app *app, const char *path, struct stat *st) {
+ * need not be inside the root. The default folder is the root's own or none. */
+static char *find_source(const struct nc_app *app, const char *path, bool is_default,
+                         struct stat *st) {
     char *below = nc_app_path(app, path);
 
     if (stat(below, st) == 0)
         return below;
     free(below);
-    return stat(path, st) == 0 ? nc_strdup(path) : NULL;
+    return !is_default && stat(path, st) == 0 ? nc_strdup(path) : NULL;
 }
 
 static int add_source(struct nc_gather *g, const char *source, bool is_default,
@@ -279,7 +281,7 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                           "--source %s: use imds://user-data or file:///PATH", quoted);
     }
-    nc_auto_free char *path = find_source(g->app, source + strlen("file://"), &st);
+    nc_auto_free char *path = find_source(g->app, source + strlen("file://"), is_default, &st);
     if (!path && is_default)
         return 0;
     if (!path) {
@@ -289,6 +291,32 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
     }
     return S_ISDIR(st.st_mode) ? add_folder(g, path, source + strlen("file://"), err)
                                : add_file(g, path, source + strlen("file://"), err);
+}
+
+static int ask_user_data(struct nc_gather *g, struct nc_err *err) {
+    int r = g->imds || g->folder ? 0 : nc_gather_open(g, g->app, err);
+
+    if (r >= 0)
+        r = ask(g, 1u << NC_IMDS_USER_DATA, NULL, err);
+    if (r < 0)
+        return r;
+    return g->answers[NC_IMDS_USER_DATA].status == 200
+               ? 0
+               : nc_err_set(err, NC_ERR_CONFIG, ENOENT, "imds: this instance has no user data");
+}
+
+int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err) {
+    struct stat st;
+
+    if (source_is_user_data(what)) {
+        const int r = ask_user_data(g, err);
+        if (r < 0)
+            return r;
+    }
+    if (strstr(what, "://"))
+        return add_source(g, what, false, err);
+    return stat(what, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(g, what, what, err)
+                                                       : add_file(g, what, what, err);
 }
 
 int nc_gather_documents(struct nc_gather *g, struct nc_err *err) {
@@ -344,7 +372,8 @@ static int read_host(struct nc_gather *g, struct nc_err *err) {
         g->facts.kubelet_version = nc_strdup(g->app->opts.kubelet_version);
     }
     if (!g->folder)
-        return nc_probe_host(g->app->opts.root, g->config.kubelet_path, &g->facts, err);
+        return nc_probe_host(g->app->opts.root, g->has_config ? g->config.kubelet_path : KUBELET,
+                             &g->facts, err);
     path = nc_asprintf("%s/host.json", g->folder);
     r = nc_file_read(path, DOCUMENT_MAX_BYTES, &text, err);
     if (r == -ENOENT)
@@ -362,7 +391,7 @@ static void read_types(struct nc_gather *g) {
     text = (struct nc_buf)NC_BUF_INIT;
 }
 
-int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
+int nc_gather_host(struct nc_gather *g, struct nc_err *err) {
     int r = read_host(g, err);
 
     if (r < 0)
@@ -371,6 +400,14 @@ int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
         free(g->facts.kubelet_version);
         g->facts.kubelet_version = nc_strdup(g->app->opts.kubelet_version);
     }
+    return 0;
+}
+
+int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
+    int r = nc_gather_host(g, err);
+
+    if (r < 0)
+        return r;
     if (g->app->opts.node_name) {
         free(g->config.name_override);
         g->config.name_override = nc_strdup(g->app->opts.node_name);

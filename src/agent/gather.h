@@ -43,15 +43,15 @@ int nc_gather_imds(struct nc_gather *g, struct nc_err *err);
 int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
 /* Documents into one configuration. */
 int nc_gather_config(struct nc_gather *g, struct nc_err *err);
+/* The host's facts alone. */
+int nc_gather_host(struct nc_gather *g, struct nc_err *err);
 /* The host's facts, what must be asked for after the configuration is known (IPv6 addresses, EC2),
  * and the plan. */
 int nc_gather_plan(struct nc_gather *g, struct nc_err *err);
 int nc_gather_render(struct nc_gather *g, struct nc_err *err);
 
-/* Adds one text to the documents: a document, or user data in any of its encodings (gzip, base64
- * and MIME are recognised). */
-int nc_gather_add_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
-                       struct nc_err *err);
+/* Adds what a person names on the command line: a source's URL, a file, a folder. */
+int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);
 
 /* The role's credentials, from IMDS; kept until shortly before they expire. NC_ERR_TRANSIENT while
  * IMDS has none yet (404: up to some seconds after boot). */

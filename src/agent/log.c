@@ -8,9 +8,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "nc/mem.h"
 #include "nc/str.h"
@@ -58,9 +60,22 @@ int nc_log_set_level(const char *word) {
     return -EINVAL;
 }
 
+/* Is stderr the journal's? The variable is inherited by whoever was started below us, with stderr
+ * turned elsewhere or not: systemd.exec(5). */
+static bool is_journal(void) {
+    const char *given = getenv("JOURNAL_STREAM");
+    nc_auto_free char *ours = NULL;
+    struct stat st;
+
+    if (!given || fstat(STDERR_FILENO, &st) < 0)
+        return false;
+    ours = nc_asprintf("%" PRIuMAX ":%" PRIuMAX, (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    return nc_streq(given, ours);
+}
+
 static enum nc_log_format format_of_run(void) {
     if (format_in_force == NC_LOG_AUTO)
-        format_in_force = getenv("JOURNAL_STREAM") ? NC_LOG_JOURNAL : NC_LOG_TEXT;
+        format_in_force = is_journal() ? NC_LOG_JOURNAL : NC_LOG_TEXT;
     return format_in_force;
 }
 
@@ -94,6 +109,7 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
     add_field(&f, "NC_ERR_CLASS", in->error_class);
     add_field(&f, "NC_INSTANCE_ID", in->instance);
     add_field(&f, "NC_NODE", in->node);
+    add_field(&f, "NC_NODECLAIM", in->nodeclaim);
     if (in->duration_usec > 0) {
         (void)snprintf(number, sizeof(number), "%" PRIu64, in->duration_usec);
         add_field(&f, "NC_DURATION_USEC", number);

@@ -1,0 +1,441 @@
+"""The commands beside bootstrap: what they print, where, and the exit code."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from harness import CLUSTER, PATIENCE, SOURCE, VERSION, World, WorldTest, agent_path, until
+
+COMMANDS = ("bootstrap", "render", "check", "explain", "preflight", "status", "timeline", "token", "version")
+AGENT_CONFIG = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
+
+
+def run(*args: str, stdout: object = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(agent_path()), *args],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,  # type: ignore[call-overload]
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+    )
+
+
+class Usage(unittest.TestCase):
+    def test_help_of_every_command(self) -> None:
+        whole = run("--help")
+        self.assertEqual((whole.returncode, whole.stderr), (0, ""))
+        for command in COMMANDS:
+            with self.subTest(command):
+                self.assertIn(command, whole.stdout)
+                for args in (("--help",), ("-h",), ("--root", "/nowhere", "--help")):
+                    done = run(command, *args)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), args)
+                    self.assertTrue(done.stdout.startswith(f"usage: nodeclaimd {command} "), done.stdout)
+                    self.assertIn("--root DIR", done.stdout)
+        self.assertNotIn("--cluster", run("status", "--help").stdout)
+
+    def test_mistakes_end_with_2_and_say_which(self) -> None:
+        rows = (
+            ((), "usage:"),
+            (("boot",), "there is no command boot"),
+            (("status", "--cluster", "x"), "--cluster"),
+            (("status", "--nonsense"), "--nonsense"),
+            (("status", "-x"), "-x"),
+            (("timeline", "-o", "json"), "-o"),
+            (("status", "-o"), "-o"),
+            (("status", "-o", "yaml"), "yaml"),
+            (("status", "more"), "more"),
+            (("explain", "maxPods", "labels"), "labels"),
+            (("bootstrap", "--start", "upstart"), "upstart"),
+            (("bootstrap", "--skip", "preflight"), "preflight"),
+            (("bootstrap", "--timeout", "soon"), "soon"),
+            (("bootstrap", "--timeout", "0s"), "0s"),
+            (("bootstrap", "--timeout", "-5m"), "-5m"),
+            (("bootstrap", "--log-level", "loud"), "loud"),
+            (("bootstrap", "--log-format", "xml"), "xml"),
+            (("check",), "name the files"),
+            (("token",), "--cluster"),
+            (("token", "--cluster", ""), "--cluster"),
+            (("render",), "--out"),
+        )
+        for args, word in rows:
+            with self.subTest(args):
+                done = run(*args)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertEqual(done.stdout, "")
+                self.assertIn(word, done.stderr)
+
+    def test_version(self) -> None:
+        version = (SOURCE / "VERSION").read_text().strip()
+        self.assertTrue(run("version").stdout.startswith(f"nodeclaimd {version}\n"))
+        self.assertEqual(run("--version").stdout, run("version").stdout)
+        self.assertEqual(json.loads(run("version", "-o", "json").stdout)["version"], version)
+
+    def test_output_that_cannot_be_written_is_a_failure(self) -> None:
+        with open("/dev/full", "w") as full:
+            done = run("version", stdout=full)
+        self.assertEqual(done.returncode, 6)
+        self.assertIn("No space left", done.stderr)
+
+
+class Check(WorldTest):
+    def setUp(self) -> None:
+        self.w = self.world()
+        self.good = self.w.folder / "good.yaml"
+        self.good.write_text(self.w.node_config())
+        self.typo = self.w.folder / "typo.yaml"
+        self.typo.write_text(AGENT_CONFIG + "  maxPods:\n    mode: explicit\n    valu: 5\n    value: 5\n")
+
+    def lines(self, text: str) -> list[str]:
+        return [line for line in text.splitlines() if re.match(r".+:\d+:\d+: (error|warning): ", line)]
+
+    def test_good(self) -> None:
+        done = self.w.run("check", str(self.good))
+        self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out + done.err)
+        self.assertIn("a bootstrap would accept it", done.out)
+
+    def test_warning_and_strict(self) -> None:
+        done = self.w.run("check", str(self.good), str(self.typo))
+        self.assertEqual(done.code, 0, done.out + done.err)
+        (line,) = self.lines(done.out)
+        self.assertRegex(line, rf"^{re.escape(str(self.typo))}:6:\d+: warning: spec\.maxPods: .*\"value\"")
+        done = self.w.run("check", "--strict", str(self.good), str(self.typo))
+        self.assertEqual(done.code, 3)
+        self.assertRegex(self.lines(done.out)[0], r": error: ")
+        self.assertNotIn("would accept", done.out)
+
+    def test_json(self) -> None:
+        done = self.w.run("check", "-o", "json", "--strict", str(self.typo))
+        self.assertEqual(done.code, 3)
+        (entry,) = [e for e in json.loads(done.out) if e.get("path")]
+        self.assertEqual((entry["severity"], entry["line"], entry["path"]), ("error", 6, "spec.maxPods"))
+        done = self.w.run("check", "-o", "json", str(self.good))
+        self.assertEqual((done.code, json.loads(done.out)), (0, []))
+        done = self.w.run("check", "-o", "json", str(self.w.folder / "none.yaml"))
+        self.assertEqual(done.code, 3)
+        self.assertEqual(json.loads(done.out)[0]["severity"], "error")
+
+    def test_folders_and_urls(self) -> None:
+        folder = self.w.folder / "conf"
+        folder.mkdir()
+        (folder / "20-b.yaml").write_text(self.typo.read_text())
+        (folder / "10-a.json").write_text('{"apiVersion": "nodeclaimd.io/v1alpha1", "kind": "AgentConfig", "spec": {}}')
+        (folder / "README").write_text("not: [a document")
+        for what in (str(folder), folder.as_uri()):
+            done = self.w.run("check", str(self.good), what)
+            self.assertEqual(done.code, 0, done.out + done.err)
+            self.assertIn("conf/20-b.yaml:6:", done.out)
+            self.assertIn("3 documents", done.out)
+        done = self.w.run("check", "imds://user-data")
+        self.assertEqual(done.code, 0, done.out + done.err)
+        self.w.set_user_data(None)
+        done = self.w.run("check", "imds://user-data")
+        self.assertEqual(done.code, 3, done.out + done.err)
+        self.assertIn("no user data", done.err)
+
+    def test_unreadable(self) -> None:
+        for path in (self.w.folder / "none.yaml", Path("/dev/null/x")):
+            done = self.w.run("check", str(path))
+            self.assertIn(done.code, (3, 6), done.out)
+            self.assertIn(str(path), done.err)
+
+
+class Explain(WorldTest):
+    def test_fields(self) -> None:
+        world = self.world()
+        done = world.run("explain", "maxPods")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertRegex(done.out, r"(?m)^\S*maxPods = 29$")
+        self.assertIn("user-data", done.out)
+        self.assertEqual(set(re.findall(r"(?m)^(\S.*) = ", done.out)), {"maxPods", "kubelet.maxPods"}, done.out)
+        for entry in json.loads(world.run("explain", "-o", "json", "maxPods").out):
+            self.assertEqual(entry["value"], "29")
+        self.assertGreater(len(json.loads(world.run("explain", "-o", "json").out)), 10)
+
+    def test_unknown_field(self) -> None:
+        world = self.world()
+        for args in (("Pods",), ("",), ("nonsense",), ("-o", "json", "nonsense")):
+            done = world.run("explain", *args)
+            self.assertEqual(done.code, 3, (args, done.out))
+            self.assertIn("no final value", done.err)
+
+    def test_what_a_document_overrode(self) -> None:
+        world = self.world()
+        more = world.folder / "more.yaml"
+        more.write_text(AGENT_CONFIG + "  maxPods: {mode: explicit, value: 17}\n")
+        done = world.run("explain", "--source", "imds://user-data", "--source", more.as_uri(), "maxPods")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("overrode", done.out)
+
+
+class Render(WorldTest):
+    def test_facts_are_saved_where_a_step_fails(self) -> None:
+        """A plan that cannot be made is what a bug report is about."""
+        world = self.world()
+        world.set_user_data(world.node_config(kubelet="  kubelet: {config: {maxPods: many}}\n").encode())
+        out, facts = world.folder / "out", world.folder / "facts"
+        done = world.run("render", "--out", str(out), "--save-facts", str(facts))
+        self.assertEqual(done.code, 3, done.out + done.err)
+        self.assertFalse(out.exists() and any(out.rglob("*.json")))
+        self.assertEqual((facts / "imds/latest/user-data").read_bytes(), world.imds.tree["latest/user-data"])
+        self.assertEqual((facts / "imds/latest/user-data").stat().st_mode & 0o077, 0)
+        self.assertEqual(json.loads((facts / "host.json").read_text())["kubelet_version"], VERSION)
+        secret = world.inst.secret_key.encode()
+        self.assertFalse([p for p in facts.rglob("*") if p.is_file() and secret in p.read_bytes()])
+        again = world.run("render", "--facts", str(facts), "--out", str(out))
+        self.assertEqual(again.code, 3)
+        self.assertEqual(self.last(again.err), self.last(done.err))
+
+    @staticmethod
+    def last(text: str) -> str:
+        return next(line for line in text.splitlines() if line.startswith("nodeclaimd render: "))
+
+    def test_recorded_facts_give_the_same_tree(self) -> None:
+        for profile in ("m5.large", "m5.xlarge-ipv6", "c5a.large-spot", "m5.large-china"):
+            with self.subTest(profile), World(profile) as world:
+                one, two, facts = (world.folder / n for n in ("one", "two", "facts"))
+                env = {"AWS_EC2_METADATA_SERVICE_ENDPOINT": world.imds.url}
+                done = world.run("render", "--out", str(one), "--save-facts", str(facts), **env)
+                self.assertEqual(done.code, 0, done.err)
+                done = world.run("render", "--facts", str(facts), "--out", str(two), **env)
+                self.assertEqual(done.code, 0, done.err)
+                trees = [{str(p.relative_to(t)): p.read_bytes() for p in t.rglob("*") if p.is_file()} for t in (one, two)]
+                self.assertGreater(len(trees[0]), 3)
+                self.assertEqual(trees[0], trees[1])
+
+    def test_bad_facts(self) -> None:
+        world = self.world()
+        for facts in (world.folder / "none", world.folder / "bin/kubelet"):
+            done = world.run("render", "--facts", str(facts), "--out", str(world.folder / "out"))
+            self.assertEqual(done.code, 3, done.err)
+            self.assertIn(str(facts), done.err)
+
+    def test_the_default_folder_is_below_the_root_or_nowhere(self) -> None:
+        """A root without a folder of documents must not take those of the machine that it is rendered on."""
+        world = self.world()
+        inside = world.root / "etc/nodeclaimd/conf.d"
+        for path in inside.iterdir():
+            path.unlink()
+        inside.rmdir()
+        outside = Path("/etc/nodeclaimd/conf.d")
+        existed = [p for p in (outside, outside.parent) if p.exists()]
+        outside.mkdir(parents=True, exist_ok=True)
+        stray = outside / f"zz-test-{os.getpid()}.yaml"
+        stray.write_text(AGENT_CONFIG + "  maxPods: {mode: explicit, value: 7}\n")
+        try:
+            done = world.run("explain", "maxPods")
+        finally:
+            stray.unlink()
+            for path in (outside, outside.parent):
+                if path not in existed:
+                    path.rmdir()
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("maxPods = 29", done.out)
+
+
+class Preflight(WorldTest):
+    def prepared(self, **more: object) -> World:
+        world = self.world(**more)
+        self.assertEqual(world.bootstrap("--skip", "start").code, 0)
+        return world
+
+    def outcomes(self, world: World, *args: str) -> "tuple[int, dict[str, dict[str, str]]]":
+        done = world.run("preflight", "-o", "json", *args)
+        lines = {e["check"]: e for e in json.loads(done.out)}
+        for entry in lines.values():
+            self.assertIn(entry["outcome"], ("ok", "failed", "warning", "skipped"))
+            self.assertEqual(bool(entry["remedy"]), entry["outcome"] in ("failed", "warning"), entry)
+        return done.code, lines
+
+    def rewrite(self, world: World, change: "dict[str, str]") -> None:
+        path = world.root / "var/lib/kubelet/kubeconfig"
+        text = path.read_text()
+        for old, new in change.items():
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        path.write_text(text)
+
+    def test_all_is_well(self) -> None:
+        world = self.prepared()
+        code, lines = self.outcomes(world)
+        self.assertEqual(code, 0, lines)
+        for name in ("imds", "host", "kubeconfig", "role", "dns", "tcp", "tls", "api", "identity", "clock"):
+            self.assertEqual(lines[name]["outcome"], "ok", lines[name])
+        text = world.run("preflight").out
+        for line in text.splitlines()[:-1]:
+            self.assertRegex(line, r"^(\S+ +(ok|failed|warning|skipped) +\S|\s+remedy: )")
+
+    def test_nothing_there(self) -> None:
+        world = World()
+        world.listening = False
+        self.enterContext(world)
+        code, lines = self.outcomes(world)
+        self.assertEqual(code, 1)
+        self.assertEqual((lines["imds"]["outcome"], lines["kubeconfig"]["outcome"]), ("failed", "failed"))
+        self.assertNotIn("api", lines)
+
+    def test_name_that_no_resolver_knows(self) -> None:
+        world = self.prepared()
+        self.rewrite(world, {world.api.url: "https://no-such-cluster.invalid"})
+        start = time.monotonic()
+        code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["dns"]["outcome"]), (1, "failed"), lines)
+        self.assertNotIn("tcp", lines)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_port_that_refuses(self) -> None:
+        world = self.prepared()
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))
+            self.rewrite(world, {world.api.url: f"https://127.0.0.1:{held.getsockname()[1]}"})
+            code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["dns"]["outcome"], lines["tcp"]["outcome"]), (1, "ok", "failed"), lines)
+        self.assertIn("nothing listens", lines["tcp"]["remedy"])
+        self.assertNotIn("tls", lines)
+
+    def test_other_authority(self) -> None:
+        world, other = self.prepared(), self.prepared()
+        other_ca = world.folder / "other"
+        other_ca.mkdir()
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=other"]
+            + ["-keyout", str(other_ca / "key"), "-out", str(other_ca / "crt")],
+            check=True,
+            capture_output=True,
+        )
+        (world.root / "etc/kubernetes/pki/ca.crt").write_bytes((other_ca / "crt").read_bytes())
+        code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["tcp"]["outcome"], lines["tls"]["outcome"]), (4, "ok", "failed"), lines)
+        self.assertNotIn("api", lines)
+
+    def test_refused_and_unknown_name(self) -> None:
+        world = self.prepared()
+        code, lines = self.outcomes(world, "--node-name", "somebody-else")
+        self.assertEqual((code, lines["api"]["outcome"], lines["identity"]["outcome"]), (4, "ok", "failed"), lines)
+        self.rewrite(world, {f'"{CLUSTER}"': '"another-cluster"'})
+        code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["tls"]["outcome"], lines["api"]["outcome"]), (4, "ok", "failed"), lines)
+
+    def test_sysctls(self) -> None:
+        world = self.prepared()
+        base = world.root / "etc/kubernetes/kubelet/config.json"
+        doc = json.loads(base.read_text())
+        doc["protectKernelDefaults"] = True
+        base.write_text(json.dumps(doc))
+        proc = world.root / "proc/sys/kernel"
+        proc.mkdir(parents=True)
+        (proc / "panic").write_text("3\n")
+        code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["sysctl"]["outcome"]), (0, "warning"), lines)
+        own = world.root / "etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf"
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text(json.dumps({"kind": "KubeletConfiguration", "protectKernelDefaults": False}))
+        self.assertEqual(self.outcomes(world)[1]["sysctl"]["outcome"], "ok", "the drop-in is what kubelet goes by")
+
+
+class Look(WorldTest):
+    def test_before_any_bootstrap(self) -> None:
+        world = self.world()
+        for args in (("status",), ("status", "-o", "json"), ("timeline",), ("status", "--metrics")):
+            done = world.run(*args)
+            self.assertEqual(done.code, 6, args)
+            self.assertIn("no bootstrap has run", done.err, args)
+
+    def test_noise_in_the_status_file(self) -> None:
+        world = self.world()
+        path = world.root / "run/nodeclaimd/status.json"
+        path.parent.mkdir(parents=True)
+        for text in ("", "{", "[]", '"x"', '{"phases": 5}', '{"phases": [1, {"name": 7}]}', "\0" * 100):
+            path.write_text(text)
+            for args in (("status",), ("timeline",)):
+                done = world.run(*args)
+                self.assertGreaterEqual(done.code, 0, (text, args, done.err))
+                self.assertNotIn("ERROR: AddressSanitizer", done.err)
+
+    def test_while_it_is_retried(self) -> None:
+        world = World()
+        world.listening = False
+        self.enterContext(world)
+        proc = world.spawn("bootstrap", "--timeout", "30s")
+        self.assertTrue(until(lambda: world.phase("imds").get("error")))
+        self.assertIn("imds", world.run("status").out)
+        metrics = until(lambda: world.run("status", "--metrics").out)
+        self.assertIn("nodeclaimd_", metrics)
+        proc.send_signal(signal.SIGTERM)
+        self.assertEqual(world.finish(proc).code, 1)
+
+
+class Token(WorldTest):
+    def test_failures(self) -> None:
+        world = self.world()
+        for path in [p for p in world.imds.tree if "security-credentials" in p]:
+            world.imds.tree.pop(path)
+        proc = world.spawn("token", "--cluster", CLUSTER)
+        self.assertTrue(until(lambda: [e for e in world.requests() if "security-credentials" in e["path"]]))
+        start = time.monotonic()
+        proc.send_signal(signal.SIGTERM)
+        done = world.finish(proc)
+        self.assertLess(time.monotonic() - start, 1.0 * PATIENCE)
+        self.assertEqual((done.code, done.out), (1, ""))
+        self.assertIn("instance profile", done.err)
+
+    def test_words_of_the_caller(self) -> None:
+        world = self.world()
+        for info in ("", "noise", "[]", '{"apiVersion": 7}', '{"apiVersion": "client.authentication.k8s.io/v1alpha1"}'):
+            doc = json.loads(world.run("token", "--cluster", CLUSTER, KUBERNETES_EXEC_INFO=info).out)
+            self.assertEqual(doc["apiVersion"], "client.authentication.k8s.io/v1beta1", info)
+
+    def test_options(self) -> None:
+        world = self.world()
+        done = world.run(
+            "token", "--cluster", CLUSTER, "--region", "eu-west-3", "--sts-endpoint", "https://sts.example.test/"
+        )
+        raw = json.loads(done.out)["status"]["token"].split(".", 1)[1]
+        url = base64.urlsafe_b64decode(raw + "=" * (-len(raw) % 4)).decode()
+        self.assertTrue(url.startswith("https://sts.example.test/?"), url)
+        self.assertIn("%2Feu-west-3%2Fsts%2F", url)
+        done = world.run("token", "--cluster", CLUSTER, "--region", "no/region")
+        self.assertEqual((done.code, done.out), (3, ""), done.err)
+
+
+class Logs(WorldTest):
+    def test_json_lines(self) -> None:
+        world = self.world()
+        done = world.bootstrap("--skip", "start", "--log-format", "json")
+        lines = [json.loads(line) for line in done.err.splitlines()]
+        self.assertGreaterEqual(len(lines), 2)
+        for line in lines:
+            self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+            self.assertIn(line["level"], ("DEBUG", "INFO", "WARN", "ERROR"))
+            self.assertTrue(line["message"])
+
+    def test_levels(self) -> None:
+        world = self.world()
+        self.assertEqual(world.bootstrap("--skip", "start", "--log-level", "error").err, "")
+
+    def test_a_stream_that_is_not_the_journals(self) -> None:
+        """The variable is inherited by programs whose stderr was turned elsewhere."""
+        world = self.world()
+        done = world.run("bootstrap", "--skip", "start", JOURNAL_STREAM="8:12345")
+        self.assertIn("bootstrap starts", done.err)
+
+    def test_a_waiting_phase_does_not_flood(self) -> None:
+        world = self.world(mode="silent")
+        done = world.bootstrap("--timeout", "8s")
+        self.assertEqual(done.code, 1, done.err)
+        waiting = [line for line in done.err.splitlines() if line.startswith("warning: register: ")]
+        self.assertIn(len(waiting), (1, 2), done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
