@@ -202,7 +202,7 @@ static bool in_namespace(void (*body)(void)) {
 
     if (pid == 0) {
         if ((unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-            || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+            || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0
             || mount("tmpfs", root, "tmpfs", 0, "size=64k") < 0)
             _exit(77);
         body();
@@ -257,7 +257,7 @@ static void read_only(void) {
 
     two_files(&s);
     require(nc_apply(root, &s, false, &result, &err) == 0);
-    require(mount(NULL, root, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    require(mount("none", root, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
     require(nc_apply(root, &s, false, &result, &err) == 0); /* nothing is to be written */
     require(result.unchanged == 2);
     add(&s, "/etc/a/more", 0644, "x");
