@@ -5,6 +5,7 @@
 #include "connect.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "gather.h"
 #include "nc/file.h"
@@ -246,6 +247,19 @@ static int read_ca(struct nc_connection *c, struct nc_err *err) {
         return r;
     c->ca_pem = nc_buf_steal(&text);
     return 0;
+}
+
+bool nc_connect_is_signed(const struct nc_app *app, const char *path) {
+    nc_auto_free char *below = nc_app_path(app, path);
+    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
+    nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = {0};
+    nc_auto_free char *cert = NULL;
+
+    if (nc_file_read(below, KUBECONFIG_MAX_BYTES, &text, NULL) < 0
+        || nc_kubeconfig_parse(text.data, text.len, &k, NULL) < 0)
+        return false;
+    cert = k.cert_file ? nc_app_path(app, k.cert_file) : NULL;
+    return !cert || access(cert, R_OK) == 0;
 }
 
 static int open_handles(struct nc_connection *c, struct nc_err *err) {

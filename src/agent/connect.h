@@ -32,6 +32,9 @@ struct nc_connection {
  * be NULL. NC_ERR_CONFIG, NC_ERR_HOST. */
 int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
                struct nc_connection *ret, struct nc_err *err);
+/* Is there a kubeconfig with which a request can be made? With a bootstrap token kubelet writes its
+ * own, and the certificate that it names is signed later. */
+bool nc_connect_is_signed(const struct nc_app *app, const char *path);
 void nc_connection_done(struct nc_connection *c);
 
 /* Makes a new token where the old one ends soon, or where one was missed. Turns the loop, so it is

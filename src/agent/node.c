@@ -8,14 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bootstrap.h"
 #include "log.h"
-#include "nc/file.h"
 #include "nc/str.h"
 
-#define KUBECONFIG_MAX_BYTES ((size_t)256 << 10)
 #define LOOK_USEC 500000u     /* how often kubelet itself is looked at while nothing else happens */
 #define NOT_YET_USEC 5000000u /* silence longer than this is said */
 #define REQUEST_TIMEOUT_USEC 3000000u
@@ -85,23 +82,9 @@ static int wait_for_news(struct nc_bootstrap *b) {
     return b->app->signal ? -EINTR : r < 0 ? r : 0;
 }
 
-/* kubelet's own kubeconfig names a certificate that is signed later than the file is written. */
-static bool is_signed(struct nc_bootstrap *b) {
-    nc_auto_free char *path = nc_app_path(b->app, NC_KUBECONFIG);
-    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
-    nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = {0};
-    nc_auto_free char *cert = NULL;
-
-    if (nc_file_read(path, KUBECONFIG_MAX_BYTES, &text, NULL) < 0
-        || nc_kubeconfig_parse(text.data, text.len, &k, NULL) < 0)
-        return false;
-    cert = k.cert_file ? nc_app_path(b->app, k.cert_file) : NULL;
-    return !cert || access(cert, R_OK) == 0;
-}
-
-/* From then on we are the node, not the bootstrap token. */
+/* Once the certificate is signed we are the node, not the bootstrap token. */
 static int become_node(struct nc_bootstrap *b, struct nc_err *err) {
-    if (!b->connection.is_bootstrap || !is_signed(b))
+    if (!b->connection.is_bootstrap || !nc_connect_is_signed(b->app, NC_KUBECONFIG))
         return 0;
     b->watch = nc_watch_free(b->watch);
     return nc_connect(b->app, NC_KUBECONFIG, b->gather.imds, &b->connection, err);

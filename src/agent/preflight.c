@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bootstrap.h"
 #include "log.h"
@@ -59,13 +58,12 @@ void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p,
 
 static const char *kubeconfig_path(const struct nc_bootstrap *b) {
     const struct nc_config *c = &b->gather.config;
-    nc_auto_free char *signed_already = nc_app_path(b->app, NC_KUBECONFIG);
 
     if (b->app->opts.kubeconfig)
         return b->app->opts.kubeconfig;
     if (c->auth == NC_AUTH_KUBECONFIG)
         return c->kubeconfig;
-    if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN && access(signed_already, R_OK) < 0)
+    if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN && !nc_connect_is_signed(b->app, NC_KUBECONFIG))
         return NC_BOOTSTRAP_KUBECONFIG;
     return NC_KUBECONFIG;
 }
