@@ -242,7 +242,7 @@ static void list_options(const struct command *c, struct option *list) {
         if (!flags[i].takes || (flags[i].takes & c->takes))
             list[n++] =
                 (struct option){flags[i].name, flags[i].argument ? required_argument : no_argument,
-                                NULL, flags[i].id};
+                                NULL, (int)flags[i].id};
     list[n] = (struct option){NULL, 0, NULL, 0};
 }
 

@@ -155,7 +155,7 @@ static void to_json(enum nc_log_level level, const struct nc_log_fields *in, con
 }
 
 void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const char *format, ...) {
-    static const struct nc_log_fields none = {NC_MILESTONE_NONE};
+    static const struct nc_log_fields none = {.milestone = NC_MILESTONE_NONE};
     nc_auto_free char *message = NULL;
     va_list ap;
 
