@@ -228,10 +228,12 @@ static void test_free_with_requests_under_way(void **state) {
 
 /* --- streams */
 
+enum stream_act { STREAM_READ, STREAM_REFUSE, STREAM_CANCEL, STREAM_FREE, STREAM_START };
+
 struct stream {
     struct world *w;
     struct nc_http_req *self;
-    enum { STREAM_READ, STREAM_REFUSE, STREAM_CANCEL, STREAM_FREE, STREAM_START } act;
+    enum stream_act act;
     struct nc_buf data;
     unsigned chunks, done, started;
     struct nc_http_result result;
@@ -365,7 +367,7 @@ static void test_stream_of_an_error(void **state) {
 
 static void test_cancel_free_and_start_in_a_stream(void **state) {
     (void)state;
-    for (int act = STREAM_CANCEL; act <= STREAM_START; act++) {
+    for (enum stream_act act = STREAM_CANCEL; act <= STREAM_START; act++) {
         struct world w = world_new(PLAY_STREAM, 0);
         struct stream s = {.w = &w, .act = act};
         world_start(&w);

@@ -52,8 +52,8 @@ static void test_readers_of_nonsense(void **state) {
     static const char *const nodes[] = {
         "{}", "{'metadata':5,'spec':[],'status':'x'}",
         "{'spec':{'taints':{}},'status':{'conditions':{'type':'Ready'}}}",
-        "{'metadata':{'labels':[],'deletionTimestamp':null},'status':{'conditions':[{'type':'Ready'"
-        ",'status':true}]}}"};
+        ("{'metadata':{'labels':[],'deletionTimestamp':null},"
+         "'status':{'conditions':[{'type':'Ready','status':true}]}}")};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(nodes); i++) {
