@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -66,7 +67,8 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 func newMachine(t *testing.T) *harness.Machine {
 	t.Helper()
-	dir := filepath.Join(workDir, strings.ReplaceAll(t.Name(), "/", "-"))
+	dir, err := os.MkdirTemp(workDir, strings.ReplaceAll(t.Name(), "/", "-")+"-")
+	must(t, err)
 	m, err := harness.NewMachine(within(t, 60*time.Second), dir, image)
 	if err != nil {
 		t.Fatal(err)
@@ -115,9 +117,14 @@ type node struct {
 	agent    *harness.Proc
 }
 
+// repeats counts how often a test's node was made: with -count each has a name of its own in the audit log.
+var repeats = map[int]int{}
+
 // newNode makes a machine whose instance may be the node of its private name. number tells the tests' nodes apart.
 func newNode(t *testing.T, number int) *node {
 	t.Helper()
+	repeats[number]++
+	number += 1000 * (repeats[number] - 1)
 	n := &node{t: t, ctx: within(t, 120*time.Second), m: newMachine(t), instance: harness.NewInstance(number)}
 	n.name = n.instance.Hostname
 	iam.Map(n.instance, n.name)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	controllerruntime "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -76,8 +77,10 @@ func (o *oneInstance) GetSupportedNodeClasses() []status.Object {
 func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (client.Client, error) {
 	log.SetLogger(logr.Discard())
 	ctx = options.ToContext(ctx, &options.Options{CPURequests: 1000})
+	again := true // a test may run several times in one process
 	m, err := controllerruntime.NewManager(c.Admin, manager.Options{
-		Scheme: scheme.Scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", BaseContext: func() context.Context { return ctx },
+		Controller: config.Controller{SkipNameValidation: &again},
+		Scheme:     scheme.Scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", BaseContext: func() context.Context { return ctx },
 	})
 	if err != nil {
 		return nil, err
