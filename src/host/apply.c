@@ -129,7 +129,11 @@ static int stage(struct item *item, struct nc_err *err) {
     r = write_all(item->fd, item->file->data, item->file->n);
     if (r >= 0 && fchmod(item->fd, item->file->mode) < 0)
         r = -errno;
-    return r < 0 ? fail(err, -r, "write", item->path) : 0;
+    if (r < 0)
+        return fail(err, -r, "write", item->path);
+    /* Begins what sync_content() waits for; only a hint, so its failure is none. */
+    (void)sync_file_range(item->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    return 0;
 }
 
 static int sync_content(struct item *item, struct nc_err *err) {

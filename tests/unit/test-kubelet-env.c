@@ -36,6 +36,7 @@ static const struct line lines[] = {
     {"--a=b\\\\", "<--a=b>"},
     {"--a=b\\", "<--a=b>"},
     {"--a=b \\", "<--a=b>"},
+    {"$\\\\ \\", "<$ >"},
     {"--labels=\"a=\xc3\xa9\"", "<--labels=a=\xc3\xa9>"},
     {"'--a", NULL},
     {"\"--a\\\"", NULL},
