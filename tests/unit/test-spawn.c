@@ -83,7 +83,7 @@ static void test_signals_are_as_new(void **state) {
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
-    assert_capture("grep SigBlk /proc/$$/status", NULL, "SigBlk:\t0000000000000000\n");
+    assert_capture("grep SigBlk /proc/self/status", NULL, "SigBlk:\t0000000000000000\n");
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
