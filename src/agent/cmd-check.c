@@ -9,6 +9,8 @@
 #include "gather.h"
 #include "nc/str.h"
 
+#define NEWEST_KUBELET "v1.36.0"
+
 /* What is a warning otherwise. */
 static void be_strict(struct nc_documents *d) {
     for (size_t i = 0; i < d->n_diags; i++)
@@ -49,6 +51,32 @@ static void print_text(const struct nc_documents *d, const struct nc_config *c) 
         (void)printf("note: %s\n", c->warnings.v[i]);
 }
 
+/* A machine on which everything fits: what is refused for it is refused everywhere. */
+static void take_any_instance(struct nc_facts *f) {
+    f->instance_id = nc_strdup("i-00000000000000000");
+    f->instance_type = nc_strdup("u7i-12tb.224xlarge");
+    f->region = nc_strdup("us-west-2");
+    f->az = nc_strdup("us-west-2a");
+    f->local_ipv4 = nc_strdup("192.0.2.1");
+    f->ipv6 = nc_strdup("2001:db8::1");
+    f->local_hostname = nc_strdup("ip-192-0-2-1.us-west-2.compute.internal");
+    f->private_dns_name = nc_strdup(f->local_hostname);
+    f->hostname = nc_strdup(f->local_hostname);
+    f->kubelet_version = nc_strdup(NEWEST_KUBELET);
+    f->cpus = 896;
+    f->mem_total_bytes = (int64_t)12 << 40;
+    f->root_fs_bytes = (int64_t)16 << 40;
+}
+
+/* What only shows when everything is put together: rules between kubelet's fields, names, taints.
+ */
+static int try_plan(struct nc_gather *g, struct nc_err *err) {
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+
+    take_any_instance(&f);
+    return nc_plan_make(&f, &g->config, &g->documents, NULL, 0, &g->plan, err);
+}
+
 int nc_command_check(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {.app = app};
     struct nc_documents *d = &g.documents;
@@ -65,6 +93,8 @@ int nc_command_check(struct nc_app *app) {
         r = nc_config_build(d, &g.config, &err);
     if (r >= 0)
         r = nc_config_check_authority(d, &g.config, &err);
+    if (r >= 0)
+        r = try_plan(&g, &err);
     if (app->opts.strict)
         be_strict(d);
     if (app->opts.json)

@@ -143,6 +143,22 @@ class Check(WorldTest):
         self.assertEqual(done.code, 3, done.out + done.err)
         self.assertIn("no user data", done.err)
 
+    def test_rules_between_fields(self) -> None:
+        """What a bootstrap would find when it plans is found here, without an instance."""
+        for extra, word in (
+            ("evictionSoft: {memory.available: 1Gi}", "evictionSoft"),
+            ("imageGCHighThresholdPercent: 70", "imageGC"),
+            ("kubeReserved: {cpu: minus}", "kubeReserved"),
+        ):
+            text = self.w.node_config().replace("      maxPods: 29", f"      maxPods: 29\n      {extra}")
+            self.good.write_text(text)
+            done = self.w.run("check", str(self.good))
+            self.assertEqual(done.code, 3, done.out + done.err)
+            self.assertIn(word, done.out + done.err)
+        for text in sorted((SOURCE / "userdata").glob("*.mime")):
+            done = self.w.run("check", str(text))
+            self.assertNotIn("node name", done.err)
+
     def test_unreadable(self) -> None:
         for path in (self.w.folder / "none.yaml", Path("/dev/null/x")):
             done = self.w.run("check", str(path))
