@@ -150,88 +150,77 @@ static int unknown_option(const char *command, const char *word) {
                        optopt > 0 && optopt < OPT_IMDS ? letter : word);
 }
 
-/* 0, or the exit code for a value that makes no sense. */
-static int take_option(struct nc_app *app, int id, const char *value) {
-    struct nc_options *o = &app->opts;
+/* Where an option goes that is taken as it is; NULL where it is looked at. */
+static const char **text_of(struct nc_options *o, int id) {
+    const struct {
+        enum option_id id;
+        const char **text;
+    } texts[] = {
+        {OPT_IMDS, &o->imds},
+        {OPT_KUBECONFIG, &o->kubeconfig},
+        {OPT_NODE_NAME, &o->node_name},
+        {OPT_ROOT, &o->root},
+        {OPT_FACTS, &o->facts},
+        {OPT_SAVE_FACTS, &o->save_facts},
+        {OPT_KUBELET_VERSION, &o->kubelet_version},
+        {OPT_OUT, &o->out},
+        {OPT_SKIP, &o->skip},
+        {OPT_START, &o->start},
+        {OPT_KUBELET_LOG, &o->kubelet_log},
+        {OPT_CLUSTER, &o->cluster},
+        {OPT_REGION, &o->region},
+        {OPT_STS_ENDPOINT, &o->sts_endpoint},
+    };
 
-    switch ((enum option_id)id) {
-    case OPT_IMDS:
-        o->imds = value;
-        return 0;
-    case OPT_KUBECONFIG:
-        o->kubeconfig = value;
-        return 0;
-    case OPT_NODE_NAME:
-        o->node_name = value;
-        return 0;
-    case OPT_ROOT:
-        o->root = value;
-        return 0;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
+        if ((int)texts[i].id == id)
+            return texts[i].text;
+    return NULL;
+}
+
+/* NULL, or what is wrong with the value. */
+static const char *judge_option(struct nc_options *o, int id, const char *value) {
+    switch (id) {
     case OPT_LOG_FORMAT:
-        return nc_log_set_format(value) < 0
-                   ? usage_error(o->command, "--log-format is text, json or journal, not", value)
-                   : 0;
+        return nc_log_set_format(value) < 0 ? "--log-format is text, json or journal, not" : NULL;
     case OPT_LOG_LEVEL:
-        return nc_log_set_level(value) < 0 ? usage_error(
-                   o->command, "--log-level is error, warning, info or debug, not", value)
-                                           : 0;
-    case OPT_SOURCE:
-        nc_strv_add(&o->sources, value);
-        return 0;
-    case OPT_FACTS:
-        o->facts = value;
-        return 0;
-    case OPT_SAVE_FACTS:
-        o->save_facts = value;
-        return 0;
-    case OPT_KUBELET_VERSION:
-        o->kubelet_version = value;
-        return 0;
-    case OPT_OUT:
-        o->out = value;
-        return 0;
+        return nc_log_set_level(value) < 0 ? "--log-level is error, warning, info or debug, not"
+                                           : NULL;
     case OPT_SKIP:
-        o->skip = value;
-        return nc_streq(value, "start")
-                   ? 0
-                   : usage_error(o->command, "--skip is start, nothing else can be skipped, not",
-                                 value);
+        return nc_streq(value, "start") ? NULL
+                                        : "--skip is start, nothing else can be skipped, not";
     case OPT_START:
-        o->start = value;
         return nc_streq(value, "systemd") || nc_streq(value, "exec") || nc_streq(value, "none")
-                   ? 0
-                   : usage_error(o->command, "--start is systemd, exec or none, not", value);
+                   ? NULL
+                   : "--start is systemd, exec or none, not";
     case OPT_TIMEOUT:
-        return nc_duration_parse(value, &o->timeout_usec) < 0 || o->timeout_usec == 0 ? usage_error(
-                   o->command, "--timeout is a duration such as 90s or 15m, not", value)
-                                                                                      : 0;
-    case OPT_KUBELET_LOG:
-        o->kubelet_log = value;
-        return 0;
-    case OPT_STRICT:
-        o->strict = true;
-        return 0;
+        return nc_duration_parse(value, &o->timeout_usec) < 0 || o->timeout_usec == 0
+                   ? "--timeout is a duration such as 90s or 15m, not"
+                   : NULL;
     case OPT_OUTPUT:
         o->json = nc_streq(value, "json");
-        return o->json || nc_streq(value, "text")
-                   ? 0
-                   : usage_error(o->command, "--output is text or json, not", value);
+        return o->json || nc_streq(value, "text") ? NULL : "--output is text or json, not";
+    case OPT_SOURCE:
+        nc_strv_add(&o->sources, value);
+        break;
+    case OPT_STRICT:
+        o->strict = true;
+        break;
     case OPT_METRICS:
         o->metrics = true;
-        return 0;
-    case OPT_CLUSTER:
-        o->cluster = value;
-        return 0;
-    case OPT_REGION:
-        o->region = value;
-        return 0;
-    case OPT_STS_ENDPOINT:
-        o->sts_endpoint = value;
-        return 0;
-    case OPT_HELP:
-        return 0;
+        break;
     }
-    return NC_EXIT_USAGE;
+    return NULL;
+}
+
+/* 0, or the exit code for a value that makes no sense. */
+static int take_option(struct nc_app *app, int id, const char *value) {
+    const char **text = text_of(&app->opts, id);
+    const char *wrong = judge_option(&app->opts, id, value);
+
+    if (text)
+        *text = value;
+    return wrong ? usage_error(app->opts.command, wrong, value) : 0;
 }
 
 /* Fills a NULL-terminated array for getopt_long with what this command takes. */

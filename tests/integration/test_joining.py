@@ -10,6 +10,7 @@ from harness import World, WorldTest
 from authz import Identity  # found by harness
 
 TOKEN = "abcdef.0123456789abcdef"
+OTHER = "etc/kubernetes/other.conf"
 
 
 def agent_config(world: World, auth: str) -> bytes:
@@ -23,6 +24,21 @@ spec:
     cidr: 10.96.0.0/12
     auth: {auth}
 """.encode()
+
+
+def write_kubeconfig(world: World, where: str, user: "dict[str, object]") -> None:
+    path = world.root / where
+    path.parent.mkdir(parents=True, exist_ok=True)
+    server = {"server": world.api.url, "certificate-authority-data": world.api.ca.base64}
+    doc = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": server}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(json.dumps(doc))
 
 
 class BootstrapToken(WorldTest):
@@ -51,19 +67,8 @@ class BootstrapToken(WorldTest):
     def test_a_kubeconfig_whose_certificate_is_not_signed_yet(self) -> None:
         """kubelet writes the file first; the certificate may be minutes away."""
         world = self.prepared()
-        path = world.root / "var/lib/kubelet/kubeconfig"
-        path.parent.mkdir(parents=True)
-        path.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "current-context": "c",
-                    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-                    "clusters": [{"name": "k", "cluster": {"server": world.api.url}}],
-                    "users": [{"name": "u", "user": {"client-certificate": "/none.pem", "client-key": "/none.pem"}}],
-                }
-            )
+        write_kubeconfig(
+            world, "var/lib/kubelet/kubeconfig", {"client-certificate": "/none.pem", "client-key": "/none.pem"}
         )
         done = world.bootstrap("--timeout", "4s")
         self.assertEqual(world.phase("preflight").get("outcome"), "succeeded", world.status())
@@ -78,24 +83,6 @@ class BootstrapToken(WorldTest):
 
 
 class OtherKubeconfig(WorldTest):
-    def kubeconfig(self, world: World, user: "dict[str, object]") -> None:
-        path = world.root / "etc/kubernetes/other.conf"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "v1",
-                    "kind": "Config",
-                    "current-context": "c",
-                    "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-                    "clusters": [
-                        {"name": "k", "cluster": {"server": world.api.url, "certificate-authority-data": world.api.ca.base64}}
-                    ],
-                    "users": [{"name": "u", "user": user}],
-                }
-            )
-        )
-
     def plugin(self, world: World, body: str) -> "dict[str, object]":
         path = world.folder / "bin/plugin"
         path.write_text(f"#!/bin/sh\n{body}\n")
@@ -103,16 +90,16 @@ class OtherKubeconfig(WorldTest):
         return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "env": [{"name": "W", "value": "x"}]}}
 
     def preflight(self, world: World) -> "tuple[int, str]":
-        done = world.run("preflight", "--kubeconfig", "/etc/kubernetes/other.conf", "--node-name", world.node_name)
+        done = world.run("preflight", "--kubeconfig", f"/{OTHER}", "--node-name", world.node_name)
         return done.code, done.out
 
     def test_plugin(self) -> None:
         world = self.world(claim=False)
         world.api.auth.tokens["plain"] = Identity(f"system:node:{world.node_name}", ("system:nodes",))
-        self.kubeconfig(world, self.plugin(world, """[ "$W" = x ] && echo '{"status": {"token": "plain"}}'"""))
+        write_kubeconfig(world, OTHER, self.plugin(world, """[ "$W" = x ] && echo '{"status": {"token": "plain"}}'"""))
         code, out = self.preflight(world)
         self.assertEqual(code, 0, out)
-        self.kubeconfig(world, self.plugin(world, "exit 1"))
+        write_kubeconfig(world, OTHER, self.plugin(world, "exit 1"))
         code, out = self.preflight(world)
         self.assertEqual(code, 4, out)
         self.assertIn("exit code 1", out)
