@@ -6,13 +6,17 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "nc/backoff.h"
 #include "nc/ec2.h"
 #include "nc/sigv4.h"
 #include "nc/str.h"
 
 #define EC2_TIMEOUT_USEC 5000000u
+#define TYPE_TRIES 4
 #define CREDENTIALS_TIMEOUT_USEC 1000000u
 #define CREDENTIALS_MARGIN_USEC (5ull * 60 * 1000000)
+
+static const struct nc_backoff retries = {.first_usec = 200000, .max_usec = 1000000};
 
 static int role_error(const struct nc_imds_answer *answer, struct nc_err *err) {
     int r;
@@ -85,8 +89,18 @@ static int prepare(struct nc_gather *g, char **ret_endpoint, struct nc_err *err)
 
 static int ask_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
     struct nc_err err = NC_ERR_INIT;
-    const int r = nc_ec2_instance_type(ec2, g->facts.instance_type, &g->facts.described_type, &err);
+    int r = -EAGAIN;
 
+    /* EC2 throttles while a whole group of instances starts, and a wrong number of pods stays.
+     * Silence is no throttling: it is not waited for again. */
+    for (unsigned attempt = 1; r < 0 && attempt <= TYPE_TRIES; attempt++) {
+        err = (struct nc_err)NC_ERR_INIT;
+        r = nc_ec2_instance_type(ec2, g->facts.instance_type, &g->facts.described_type, &err);
+        if (r >= 0 || err.class != NC_ERR_TRANSIENT || err.code < 100 || attempt == TYPE_TRIES
+            || nc_app_pause(g->app, nc_app_left(g->app, nc_backoff_pause(&retries, attempt, 0)))
+                   < 0)
+            break;
+    }
     if (r < 0) {
         (void)snprintf(g->facts.described_type.name, sizeof(g->facts.described_type.name), "%s",
                        "");

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from harness import CLUSTER, PATIENCE, SOURCE, VERSION, World, WorldTest, agent_path, until
 
+import instances  # found by harness
+from ec2 import Ec2
+
 COMMANDS = ("bootstrap", "render", "check", "explain", "preflight", "status", "timeline", "token", "version")
 AGENT_CONFIG = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
 
@@ -389,6 +392,19 @@ class Look(WorldTest):
         self.assertIn("nodeclaimd_", metrics)
         proc.send_signal(signal.SIGTERM)
         self.assertEqual(world.finish(proc).code, 1)
+
+
+class AskedOfEc2(WorldTest):
+    def test_throttled_for_a_while(self) -> None:
+        """A whole group of instances starts at once: the number of pods is not guessed for that."""
+        ec2 = self.enterContext(Ec2(instances.PROFILES["unknown-type"]))
+        ec2.server.fault("status", status=503, count=2)
+        world = self.world(profile="unknown-type", config=f'  aws: {{ec2: auto, ec2Endpoint: "{ec2.url}"}}\n')
+        world.set_user_data(world.node_config(kubelet="  kubelet: {}\n").encode())
+        done = world.bootstrap("--skip", "start")
+        self.assertEqual(done.code, 0, done.err)
+        config = json.loads((world.root / "etc/kubernetes/kubelet/config.json").read_text())
+        self.assertEqual(config["maxPods"], 4 * (15 - 1) + 2, world.status()["warnings"])
 
 
 class Token(WorldTest):
