@@ -1,10 +1,11 @@
 /*
  * Errors as values.
  *
- * A function that can fail returns 0 or a negative errno; a positive return is a documented outcome of
- * that one function and is never forwarded. Where a person must read the reason, the last parameter is a
- * `struct nc_err *` (NULL allowed): untouched on success, filled by nc_err_set() on failure. The class is
- * what the program acts on: retry, exit code, condition reason and remedy all follow from it.
+ * A function that can fail returns 0 or a negative errno; a positive return is a documented outcome
+ * of that one function and is never forwarded. Where a person must read the reason, the last
+ * parameter is a `struct nc_err *` (NULL allowed): untouched on success, filled by nc_err_set() on
+ * failure. The class is what the program acts on: retry, exit code, condition reason and remedy all
+ * follow from it.
  */
 #ifndef NC_ERR_H
 #define NC_ERR_H
@@ -29,20 +30,24 @@ struct nc_err {
     char remedy[256]; /* what the reader should do, "" when nothing helps beyond waiting */
 };
 
-#define NC_ERR_INIT {0}
+#define NC_ERR_INIT                                                                                \
+    { 0 }
 
-/* Fills err (if not NULL) and returns the negative form of code (-EINVAL where code is 0). The message is
- * cut at the buffer's end, never overrun. Usage: `return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "…", …);` */
+/* Fills err (if not NULL) and returns the negative form of code (-EINVAL where code is 0). The
+ * message is cut at the buffer's end, never overrun. Usage: `return nc_err_set(err, NC_ERR_CONFIG,
+ * EINVAL, "…", …);` */
 int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format, va_list ap)
-    __attribute__((format(printf, 4, 0)));
+int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
+                va_list ap) __attribute__((format(printf, 4, 0)));
 
-/* Puts "prefix: " before the message on the way up. Keeps class, code and remedy. NULL is allowed. */
+/* Puts "prefix: " before the message on the way up. Keeps class, code and remedy. NULL is allowed.
+ */
 void nc_err_wrap(struct nc_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sets the remedy of an error that is already filled. */
-void nc_err_remedy(struct nc_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void nc_err_remedy(struct nc_err *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* "transient", "config", …; the names that status.json and the metrics carry. */
 const char *nc_err_class_name(enum nc_err_class class);
@@ -50,7 +55,8 @@ const char *nc_err_class_name(enum nc_err_class class);
 /* The process exit code of a class: the table of README, "Exit codes". */
 int nc_err_exit_code(enum nc_err_class class);
 
-/* The class of a negative errno from a local system call (always NC_ERR_HOST but for EAGAIN-like ones). */
+/* The class of a negative errno from a local system call (always NC_ERR_HOST but for EAGAIN-like
+ * ones). */
 enum nc_err_class nc_err_class_of_errno(int r);
 
 #endif

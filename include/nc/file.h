@@ -1,7 +1,8 @@
 /*
  * Files: capped reads, atomic writes, paths below a root.
  *
- * A write is whole or not at all: temporary file in the same folder, fsync, rename, fsync of the folder. No policy here.
+ * A write is whole or not at all: temporary file in the same folder, fsync, rename, fsync of the
+ * folder. No policy here.
  */
 #ifndef NC_FILE_H
 #define NC_FILE_H
@@ -15,15 +16,22 @@
 /* "/etc/x" below root ("" or NULL: the path itself). Owned by the caller. */
 char *nc_path_below(const char *root, const char *path);
 
-/* Reads a regular file of at most max bytes into out. -ENOENT is returned without touching err's caller-visible meaning:
- * class NC_ERR_HOST as all others; -EFBIG where it is larger. Files of /proc and /sys (size 0) are read to their end. */
+/* Reads a regular file of at most max bytes into out. -ENOENT is returned without touching err's
+ * caller-visible meaning: class NC_ERR_HOST as all others; -EFBIG where it is larger. Files of
+ * /proc and /sys (size 0) are read to their end. */
 int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err *err);
 
 /* Makes the folder and its parents (0755). */
 int nc_mkdir_p(const char *path, struct nc_err *err);
 
-/* Writes atomically with exactly this mode (umask does not matter). Parents are made. Returns 1 where the file had these
- * bytes and this mode already (nothing written), 0 where it was written. `durable` adds the two fsyncs. */
-int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable, struct nc_err *err);
+/* Writes atomically with exactly this mode (umask does not matter). Parents are made. Returns 1
+ * where the file had these bytes and this mode already (nothing written), 0 where it was written.
+ * `durable` adds the two fsyncs. */
+int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable,
+                  struct nc_err *err);
+
+/* "VERB PATH: what errno says", class NC_ERR_HOST, with a remedy for a full, read-only or closed
+ * place. code is a positive errno; returns it negated. */
+int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *path);
 
 #endif

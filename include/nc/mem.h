@@ -1,8 +1,9 @@
 /*
- * Memory: allocation that never returns NULL, cleanup attributes, and a growable byte buffer with a cap.
+ * Memory: allocation that never returns NULL, cleanup attributes, and a growable byte buffer with a
+ * cap.
  *
- * Running out of memory aborts: every external input is capped before anything is allocated for it, and all
- * state can be derived again after a restart, so a restart by systemd is the safe answer.
+ * Running out of memory aborts: every external input is capped before anything is allocated for it,
+ * and all state can be derived again after a restart, so a restart by systemd is the safe answer.
  */
 #ifndef NC_MEM_H
 #define NC_MEM_H
@@ -28,23 +29,25 @@ static inline void nc_freep(void *p) {
 /* An owning local: freed at the end of its scope. Hand over with nc_steal(). */
 #define nc_auto_free __attribute__((cleanup(nc_freep)))
 #define nc_cleanup(f) __attribute__((cleanup(f)))
-#define nc_steal(p) \
-    ({ \
-        __typeof__(*(p)) *_pp = (p); \
-        __typeof__(*(p)) _v = *_pp; \
-        *_pp = NULL; \
-        _v; \
+#define nc_steal(p)                                                                                \
+    ({                                                                                             \
+        __typeof__(*(p)) *_pp = (p);                                                               \
+        __typeof__(*(p)) _v = *_pp;                                                                \
+        *_pp = NULL;                                                                               \
+        _v;                                                                                        \
     })
 #define NC_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Appends one element's room to a growing array of `*n` elements and returns the zeroed element. Growth is geometric
- * by powers of two of n; the array is realloc'ed. `p` is the address of the array pointer. */
-#define nc_append(p, n) \
-    (*(p) = nc_grow(*(p), *(n), sizeof(**(p))), memset(&(*(p))[*(n)], 0, sizeof(**(p))), &(*(p))[(*(n))++])
+/* Appends one element's room to a growing array of `*n` elements and returns the zeroed element.
+ * Growth is geometric by powers of two of n; the array is realloc'ed. `p` is the address of the
+ * array pointer. */
+#define nc_append(p, n)                                                                            \
+    (*(p) = nc_grow(*(p), *(n), sizeof(**(p))), memset(&(*(p))[*(n)], 0, sizeof(**(p))),           \
+     &(*(p))[(*(n))++])
 void *nc_grow(void *p, size_t n, size_t size);
 
-/* A growable byte buffer. data is always NUL-terminated after the first append (the NUL is not counted in len).
- * max is a hard cap in bytes: 0 means NC_BUF_DEFAULT_MAX. */
+/* A growable byte buffer. data is always NUL-terminated after the first append (the NUL is not
+ * counted in len). max is a hard cap in bytes: 0 means NC_BUF_DEFAULT_MAX. */
 struct nc_buf {
     char *data;
     size_t len;
@@ -52,8 +55,10 @@ struct nc_buf {
     size_t max;
 };
 
-#define NC_BUF_INIT {0}
-#define NC_BUF_INIT_MAX(m) {.max = (m)}
+#define NC_BUF_INIT                                                                                \
+    { 0 }
+#define NC_BUF_INIT_MAX(m)                                                                         \
+    { .max = (m) }
 #define NC_BUF_DEFAULT_MAX ((size_t)64 << 20)
 
 /* All return 0, or -EFBIG where the cap would be passed: the buffer then keeps what it had. */
@@ -78,7 +83,8 @@ struct nc_strv {
     size_t n;
 };
 
-#define NC_STRV_INIT {0}
+#define NC_STRV_INIT                                                                               \
+    { 0 }
 void nc_strv_add(struct nc_strv *s, const char *text);
 void nc_strv_take(struct nc_strv *s, char *text); /* takes ownership */
 void nc_strv_addf(struct nc_strv *s, const char *format, ...) __attribute__((format(printf, 2, 3)));

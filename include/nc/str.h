@@ -21,30 +21,33 @@ bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characte
 int nc_parse_u64(const char *s, uint64_t *ret);
 int nc_parse_i64(const char *s, int64_t *ret); /* one leading '-' allowed */
 
-/* A printable, bounded, single-quoted form of hostile text for messages: control characters and quotes escaped,
- * at most 80 characters of it and "…" where it was cut. Owned by the caller. */
+/* A printable, bounded, single-quoted form of hostile text for messages: control characters and
+ * quotes escaped, at most 80 characters of it and "…" where it was cut. Owned by the caller. */
 char *nc_quote(const char *data, size_t n);
 
 /* Cuts leading and trailing white space in place, returns s. */
 char *nc_trim(char *s);
 
-/* The name in the NULL-terminated list that is nearest to s by edit distance (case-insensitively), or NULL where nothing
- * is nearer than a third of its length. Borrowed from the list. */
+/* The name in the NULL-terminated list that is nearest to s by edit distance (case-insensitively),
+ * or NULL where nothing is nearer than a third of its length. Borrowed from the list. */
 const char *nc_nearest(const char *s, const char *const *names);
 
-/* Standard base64 (padded or not, line breaks allowed). Appends to ret. -EINVAL for anything else, -EFBIG at the cap. */
+/* Standard base64 (padded or not, line breaks allowed). Appends to ret. -EINVAL for anything else,
+ * -EFBIG at the cap. */
 int nc_base64_decode(const char *s, size_t n, struct nc_buf *ret);
 void nc_base64_encode(const void *data, size_t n, struct nc_buf *ret);
-void nc_base64url_encode(const void *data, size_t n, struct nc_buf *ret); /* URL alphabet, no padding */
+void nc_base64url_encode(const void *data, size_t n,
+                         struct nc_buf *ret); /* URL alphabet, no padding */
 
-/* RFC 3339 in UTC ("2024-01-01T00:00:00Z"), second precision, and back (fractions are accepted and dropped, offsets
- * applied). Times are microseconds since the epoch. */
+/* RFC 3339 in UTC ("2024-01-01T00:00:00Z"), second precision, and back (fractions are accepted and
+ * dropped, offsets applied). Times are microseconds since the epoch. */
 void nc_time_format(uint64_t usec, char ret[static 32]);
 int nc_time_parse(const char *s, uint64_t *ret_usec);
 /* "Sun, 06 Nov 1994 08:49:37 GMT" of an HTTP Date header. */
 int nc_time_parse_http(const char *s, uint64_t *ret_usec);
 
-/* Go durations ("1h30m", "2m30s", "500ms", "0"). Negative ones are refused with -EINVAL, overflow with -ERANGE. */
+/* Go durations ("1h30m", "2m30s", "500ms", "0"). Negative ones are refused with -EINVAL, overflow
+ * with -ERANGE. */
 int nc_duration_parse(const char *s, uint64_t *ret_usec);
 /* As Go prints them: "2m30s", "1h0m0s", "500ms", "0s". */
 void nc_duration_format(uint64_t usec, char ret[static 32]);

@@ -1,9 +1,9 @@
 /*
  * The tree that every document becomes, whether it was YAML or JSON.
  *
- * Each value remembers where it was written (source, line, column) and, after a merge, what it overrode: that is what
- * `check` and `explain` print. A tree owns its children. Numbers are exact: an integer is an int64, anything else keeps
- * the text in which it was written.
+ * Each value remembers where it was written (source, line, column) and, after a merge, what it
+ * overrode: that is what `check` and `explain` print. A tree owns its children. Numbers are exact:
+ * an integer is an int64, anything else keeps the text in which it was written.
  */
 #ifndef NC_VALUE_H
 #define NC_VALUE_H
@@ -26,7 +26,8 @@ enum nc_value_type {
     _NC_VALUE_TYPE_MAX
 };
 
-/* Where a value stands: `source` is an index that the caller gives a meaning (0 = not from a document). */
+/* Where a value stands: `source` is an index that the caller gives a meaning (0 = not from a
+ * document). */
 struct nc_mark {
     unsigned source;
     unsigned line;   /* from 1; 0 = unknown */
@@ -38,11 +39,12 @@ struct nc_value {
     struct nc_mark mark;
     bool boolean;
     int64_t integer;
-    char *text; /* STRING: the text, no embedded NUL; FLOAT: as written */
+    char *text;                /* STRING: the text, no embedded NUL; FLOAT: as written */
     struct nc_member *members; /* MAP, in the order written */
     struct nc_value **items;   /* LIST */
     size_t n;                  /* members or items */
-    struct nc_value *overrode; /* what a merge replaced here, newest first; NULL where nothing was */
+    struct nc_value
+        *overrode; /* what a merge replaced here, newest first; NULL where nothing was */
 };
 
 struct nc_member {
@@ -51,7 +53,8 @@ struct nc_member {
     struct nc_value *value;
 };
 
-/* Limits of a document: beyond them parsing fails with NC_ERR_CONFIG (YAML) or NC_ERR_PROTOCOL (JSON). */
+/* Limits of a document: beyond them parsing fails with NC_ERR_CONFIG (YAML) or NC_ERR_PROTOCOL
+ * (JSON). */
 #define NC_VALUE_MAX_DEPTH 64
 #define NC_VALUE_MAX_NODES 200000
 
@@ -64,44 +67,53 @@ void nc_value_freep(struct nc_value **v);
 #define nc_auto_value nc_cleanup(nc_value_freep)
 
 struct nc_value *nc_value_copy(const struct nc_value *v); /* deep, marks kept, overrode dropped */
-bool nc_value_equal(const struct nc_value *a, const struct nc_value *b); /* maps regardless of order; marks ignored */
+bool nc_value_equal(const struct nc_value *a,
+                    const struct nc_value *b); /* maps regardless of order; marks ignored */
 
-/* Map access, case-sensitive. All tolerate NULL and values that are no map (then: NULL). Borrowed. */
+/* Map access, case-sensitive. All tolerate NULL and values that are no map (then: NULL). Borrowed.
+ */
 struct nc_value *nc_value_get(const struct nc_value *v, const char *key);
 /* "spec.kubelet.config": dotted path of plain keys. */
 struct nc_value *nc_value_path(const struct nc_value *v, const char *path);
-const char *nc_value_string(const struct nc_value *v);                    /* NULL where it is no string */
+const char *nc_value_string(const struct nc_value *v); /* NULL where it is no string */
 const char *nc_value_get_string(const struct nc_value *v, const char *key);
-/* Text of a scalar as one would write it: strings as they are, ints and floats and bools printed into buf. NULL for others. */
+/* Text of a scalar as one would write it: strings as they are, ints and floats and bools printed
+ * into buf. NULL for others. */
 const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]);
 
-/* Both take ownership of the value; setting an existing key replaces it (the old value is freed). */
+/* Both take ownership of the value; setting an existing key replaces it (the old value is freed).
+ */
 void nc_value_set(struct nc_value *map, const char *key, struct nc_value *value);
 void nc_value_set_string(struct nc_value *map, const char *key, const char *text);
 void nc_value_set_int(struct nc_value *map, const char *key, int64_t i);
 void nc_value_set_bool(struct nc_value *map, const char *key, bool b);
 void nc_value_push(struct nc_value *list, struct nc_value *value);
 bool nc_value_remove(struct nc_value *map, const char *key); /* true where it was there */
-void nc_value_sort(struct nc_value *v);                      /* sorts the members of every map below v by key */
+void nc_value_sort(struct nc_value *v); /* sorts the members of every map below v by key */
 
-/* Merges `from` (consumed) over `into`: maps deep, everything else replaced; what was replaced hangs on `overrode`. An
- * explicit null and an empty string in `from` replace too. */
+/* Merges `from` (consumed) over `into`: maps deep, everything else replaced; what was replaced
+ * hangs on `overrode`. An explicit null and an empty string in `from` replace too. */
 void nc_value_merge(struct nc_value *into, struct nc_value *from);
-/* RFC 7386, the way kubelet lays its drop-ins over its file: as above, but null removes. `patch` is not consumed. */
+/* RFC 7386, the way kubelet lays its drop-ins over its file: as above, but null removes. `patch` is
+ * not consumed. */
 void nc_value_merge_patch(struct nc_value *into, const struct nc_value *patch);
 
-/* Strict JSON by cJSON: one value, no trailing bytes, no duplicate keys, no NUL, integers beyond 2^53 refused. At most `n` bytes are read;
- * NC_ERR_PROTOCOL with the byte offset on failure. */
+/* Strict JSON by cJSON: one value, no trailing bytes, no duplicate keys, no NUL, integers beyond
+ * 2^53 refused. At most `n` bytes are read; NC_ERR_PROTOCOL with the byte offset on failure. */
 int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_err *err);
-/* indent 0: compact; else that many spaces a level. Deterministic; members in their order. Appends to out. */
+/* indent 0: compact; else that many spaces a level. Deterministic; members in their order. Appends
+ * to out. */
 void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent);
 /* A JSON string literal with its quotes. */
 void nc_json_write_string(struct nc_buf *out, const char *text);
 
-/* A YAML stream of documents (JSON is YAML). Anchors, aliases, tags, duplicate keys, non-string keys: NC_ERR_CONFIG, the message starts with
- * "line L, column C: ". Plain scalars resolve as YAML 1.1's core types do in sigs.k8s.io/yaml (true/false, null, ints, floats; yes/no/on/off
- * are kept as Go's decoder reads them: booleans). Marks carry `source`. Empty documents are left out. ret: owned array of owned values. */
-int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret, size_t *ret_n, struct nc_err *err);
+/* A YAML stream of documents (JSON is YAML). Anchors, aliases, tags, duplicate keys, non-string
+ * keys: NC_ERR_CONFIG, the message starts with "line L, column C: ". Plain scalars resolve as
+ * YAML 1.1's core types do in sigs.k8s.io/yaml (true/false, null, ints, floats; yes/no/on/off are
+ * kept as Go's decoder reads them: booleans). Marks carry `source`. Empty documents are left out.
+ * ret: owned array of owned values. */
+int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret,
+                  size_t *ret_n, struct nc_err *err);
 void nc_values_free(struct nc_value **v, size_t n);
 
 #endif

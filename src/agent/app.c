@@ -14,21 +14,6 @@
 
 #define LEAST_TIMEOUT_USEC 10000u
 
-static uint64_t clock_usec(clockid_t id) {
-    struct timespec ts;
-
-    (void)clock_gettime(id, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
-uint64_t nc_now_usec(void) {
-    return clock_usec(CLOCK_REALTIME);
-}
-
-uint64_t nc_mono_usec(void) {
-    return clock_usec(CLOCK_MONOTONIC);
-}
-
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
     struct nc_app *app = userdata;
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "nc/clock.h"
 #include "nc/err.h"
 #include "nc/mem.h"
 
@@ -58,9 +59,6 @@ int nc_app_loop(
     struct nc_app *app,
     struct nc_err *err); /* makes the loop on first use; SIGTERM and SIGINT set app->signal */
 void nc_app_done(struct nc_app *app);
-
-uint64_t nc_now_usec(void);  /* CLOCK_REALTIME */
-uint64_t nc_mono_usec(void); /* CLOCK_MONOTONIC */
 
 /* Turns the loop for at most usec. 0: the time is over; -EINTR: asked to stop. */
 int nc_app_pause(struct nc_app *app, uint64_t usec);

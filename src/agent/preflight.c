@@ -28,7 +28,9 @@ static const struct {
 } kubelet_sysctls[] = {{"vm.overcommit_memory", "1"},
                        {"vm.panic_on_oom", "0"},
                        {"kernel.panic", "10"},
-                       {"kernel.panic_on_oops", "1"}};
+                       {"kernel.panic_on_oops", "1"},
+                       {"kernel.keys.root_maxkeys", "1000000"},
+                       {"kernel.keys.root_maxbytes", "25000000"}};
 
 static const char *sysctl_value(const struct nc_facts *f, const char *name) {
     for (size_t i = 0; i < f->n_sysctls; i++)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "nc/clock.h"
 #include "nc/str.h"
 
 #define TOKEN_PATH "/latest/api/token"
@@ -36,13 +37,6 @@ struct imds_get {
     bool due;     /* the token request that it waited for has ended */
     bool retried; /* had its 401 */
 };
-
-static uint64_t now_usec(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
 
 static void free_get(struct imds_get *g) {
     nc_http_cancel(g->request);
@@ -207,8 +201,8 @@ static void take_token(struct nc_imds *i, const struct nc_http_result *result) {
     nc_secret_free(i->token_header);
     i->token_header = nc_asprintf("X-aws-ec2-metadata-token: %s", result->body);
     i->generation++;
-    i->renew_usec = now_usec() + life_usec / 2;
-    i->expire_usec = now_usec() + life_usec;
+    i->renew_usec = nc_boot_usec() + life_usec / 2;
+    i->expire_usec = nc_boot_usec() + life_usec;
 }
 
 static void on_token(void *userdata, const struct nc_http_result *result) {
@@ -219,8 +213,8 @@ static void on_token(void *userdata, const struct nc_http_result *result) {
     count(i, result);
     if (nc_imds_check_token(i, result, &err) == 0) {
         take_token(i, result);
-    } else if (i->token_header && now_usec() < i->expire_usec) {
-        i->renew_usec = now_usec() + RENEW_RETRY_USEC;
+    } else if (i->token_header && nc_boot_usec() < i->expire_usec) {
+        i->renew_usec = nc_boot_usec() + RENEW_RETRY_USEC;
         err = (struct nc_err)NC_ERR_INIT;
     }
     flush_waiting(i, err.class == NC_ERR_NONE ? NULL : &err);
@@ -273,7 +267,7 @@ int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeou
     while (*end)
         end = &(*end)->next;
     *end = g;
-    if (i->token_header && now_usec() < i->renew_usec) {
+    if (i->token_header && nc_boot_usec() < i->renew_usec) {
         r = send_get(g, err);
     } else {
         g->waiting = true;

@@ -15,7 +15,7 @@
 
 #define READ_CHUNK_BYTES 16384
 
-static int fail(struct nc_err *err, int code, const char *verb, const char *path) {
+int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *path) {
     const int r = nc_err_set(err, NC_ERR_HOST, code, "%s %s: %s", verb, path, strerror(code));
 
     if (code == ENOSPC || code == EDQUOT)
@@ -24,6 +24,8 @@ static int fail(struct nc_err *err, int code, const char *verb, const char *path
         nc_err_remedy(err, "make the file system of %s writable", path);
     else if (code == EACCES || code == EPERM)
         nc_err_remedy(err, "run as root, or allow access to %s", path);
+    else
+        nc_err_remedy(err, "look at %s: a plain file is expected there", path);
     return r;
 }
 
@@ -75,9 +77,9 @@ int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err
     nc_cleanup(close_fd) const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
     if (fd < 0)
-        return fail(err, errno, "read", path);
+        return nc_file_fail(err, errno, "read", path);
     if (fstat(fd, &st) < 0)
-        return fail(err, errno, "read", path);
+        return nc_file_fail(err, errno, "read", path);
     if (!S_ISREG(st.st_mode))
         return nc_err_set(err, NC_ERR_HOST, S_ISDIR(st.st_mode) ? EISDIR : EINVAL,
                           "read %s: not a regular file", path);
@@ -90,7 +92,7 @@ int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err
     if (r == -EFBIG)
         return nc_err_set(err, NC_ERR_HOST, EFBIG, "read %s: larger than the %zu bytes allowed",
                           path, max);
-    return fail(err, -r, "read", path);
+    return nc_file_fail(err, -r, "read", path);
 }
 
 /* One folder. The mode is set on what was made here only, whatever the umask. */
@@ -98,11 +100,11 @@ static int make_folder(const char *path, struct nc_err *err) {
     struct stat st;
 
     if (mkdir(path, 0755) == 0)
-        return chmod(path, 0755) < 0 ? fail(err, errno, "make folder", path) : 0;
+        return chmod(path, 0755) < 0 ? nc_file_fail(err, errno, "make folder", path) : 0;
     const int code = errno;
     if (stat(path, &st) == 0)
-        return S_ISDIR(st.st_mode) ? 0 : fail(err, ENOTDIR, "make folder", path);
-    return fail(err, code, "make folder", path);
+        return S_ISDIR(st.st_mode) ? 0 : nc_file_fail(err, ENOTDIR, "make folder", path);
+    return nc_file_fail(err, code, "make folder", path);
 }
 
 int nc_mkdir_p(const char *path, struct nc_err *err) {
@@ -208,5 +210,5 @@ int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, boo
     if (r < 0)
         return r;
     r = write_new(path, folder, data, n, mode, durable);
-    return r < 0 ? fail(err, -r, "write", path) : 0;
+    return r < 0 ? nc_file_fail(err, -r, "write", path) : 0;
 }

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "number.h"
 #include "nc/str.h"
+#include "number.h"
 
 struct nc_value *nc_value_new(enum nc_value_type type) {
     struct nc_value *v = nc_calloc(1, sizeof(*v));

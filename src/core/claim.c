@@ -9,29 +9,13 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "labels.h"
 #include "nc/config.h"
 #include "nc/str.h"
 
 #define KUBELET_ANNOTATION "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 #define MAX_ENTRIES                                                                                \
     ((size_t)4096) /* labels, taints, requirements: far above what etcd would hold */
-
-static void free_labels(struct nc_label *labels, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(labels[i].key);
-        free(labels[i].value);
-    }
-    free(labels);
-}
-
-static void free_taints(struct nc_taint *taints, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(taints[i].key);
-        free(taints[i].value);
-        free(taints[i].effect);
-    }
-    free(taints);
-}
 
 static void free_requirements(struct nc_requirement *r, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -58,8 +42,8 @@ void nc_claim_done(struct nc_claim *c) {
         free(owned[i]);
     for (size_t i = 0; i < NC_ARRAY_SIZE(values); i++)
         nc_value_free(values[i]);
-    free_labels(c->labels, c->n_labels);
-    free_taints(c->taints, c->n_taints);
+    nc_labels_free(c->labels, c->n_labels);
+    nc_taints_free(c->taints, c->n_taints);
     free_requirements(c->requirements, c->n_requirements);
     *c = (struct nc_claim){0};
 }

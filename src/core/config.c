@@ -9,27 +9,11 @@
 
 #include "config-merge.h"
 #include "diags.h"
+#include "labels.h"
 #include "nc/str.h"
 #include "shapes.h"
 
 #define SECOND ((uint64_t)1000000)
-
-static void free_labels(struct nc_label *labels, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(labels[i].key);
-        free(labels[i].value);
-    }
-    free(labels);
-}
-
-static void free_taints(struct nc_taint *taints, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        free(taints[i].key);
-        free(taints[i].value);
-        free(taints[i].effect);
-    }
-    free(taints);
-}
 
 /* The token's copy in the tree is wiped too: it is the only secret that a document may carry. */
 static void wipe_token(struct nc_value *tree) {
@@ -55,8 +39,8 @@ void nc_config_done(struct nc_config *c) {
     nc_value_free(c->kubelet);
     nc_value_free(c->kube_reserved);
     nc_value_free(c->system_reserved);
-    free_labels(c->labels, c->n_labels);
-    free_taints(c->taints, c->n_taints);
+    nc_labels_free(c->labels, c->n_labels);
+    nc_taints_free(c->taints, c->n_taints);
     nc_strv_done(&c->kubelet_flags);
     free(c->kubelet_flag_marks);
     nc_claim_done(&c->claim);

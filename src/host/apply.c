@@ -28,20 +28,6 @@ struct item {
     int fd;          /* of the temporary file, until it is synced; -1 = none */
 };
 
-static int fail(struct nc_err *err, int code, const char *verb, const char *path) {
-    const int r = nc_err_set(err, NC_ERR_HOST, code, "%s %s: %s", verb, path, strerror(code));
-
-    if (code == ENOSPC || code == EDQUOT)
-        nc_err_remedy(err, "free space on the file system of %s", path);
-    else if (code == EROFS)
-        nc_err_remedy(err, "make the file system of %s writable", path);
-    else if (code == EACCES || code == EPERM)
-        nc_err_remedy(err, "run as root, or allow access to %s", path);
-    else
-        nc_err_remedy(err, "look at %s: a plain file is to be written there", path);
-    return r;
-}
-
 static void items_done(struct item *items, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (items[i].fd >= 0)
@@ -69,12 +55,12 @@ static int compare(struct item *item, struct nc_err *err) {
 
     if (lstat(item->path, &st) < 0) {
         if (errno != ENOENT && errno != ENOTDIR)
-            return fail(err, errno, "look at", item->path);
+            return nc_file_fail(err, errno, "look at", item->path);
         item->change = item->file->absent ? CHANGE_NONE : CHANGE_WRITE;
         return 0;
     }
     if (S_ISDIR(st.st_mode))
-        return fail(err, EISDIR, "replace", item->path);
+        return nc_file_fail(err, EISDIR, "replace", item->path);
     if (item->file->absent) {
         item->change = CHANGE_REMOVE;
         return 0;
@@ -121,7 +107,7 @@ static int stage(struct item *item, struct nc_err *err) {
     (void)unlink(item->temporary); /* of a run that was killed */
     item->fd = open(item->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (item->fd < 0) {
-        r = fail(err, errno, "create", item->temporary);
+        r = nc_file_fail(err, errno, "create", item->temporary);
         free(item->temporary);
         item->temporary = NULL;
         return r;
@@ -130,7 +116,7 @@ static int stage(struct item *item, struct nc_err *err) {
     if (r >= 0 && fchmod(item->fd, item->file->mode) < 0)
         r = -errno;
     if (r < 0)
-        return fail(err, -r, "write", item->path);
+        return nc_file_fail(err, -r, "write", item->path);
     /* Begins what sync_content() waits for; only a hint, so its failure is none. */
     (void)sync_file_range(item->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     return 0;
@@ -142,15 +128,16 @@ static int sync_content(struct item *item, struct nc_err *err) {
     if (close(item->fd) < 0 && !code)
         code = errno;
     item->fd = -1;
-    return code ? fail(err, code, "write", item->path) : 0;
+    return code ? nc_file_fail(err, code, "write", item->path) : 0;
 }
 
 static int commit(struct item *item, struct nc_err *err) {
     if (item->change == CHANGE_REMOVE)
-        return unlink(item->path) < 0 && errno != ENOENT ? fail(err, errno, "remove", item->path)
-                                                         : 0;
+        return unlink(item->path) < 0 && errno != ENOENT
+                   ? nc_file_fail(err, errno, "remove", item->path)
+                   : 0;
     if (rename(item->temporary, item->path) < 0)
-        return fail(err, errno, "rename into", item->path);
+        return nc_file_fail(err, errno, "rename into", item->path);
     free(item->temporary);
     item->temporary = NULL;
     return 0;
@@ -170,11 +157,11 @@ static int sync_folders(const struct item *items, size_t n, struct nc_err *err) 
             continue;
         fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
-            return fail(err, errno, "open", folder);
+            return nc_file_fail(err, errno, "open", folder);
         const int r = fsync(fd) < 0 ? errno : 0;
         (void)close(fd);
         if (r)
-            return fail(err, r, "sync", folder);
+            return nc_file_fail(err, r, "sync", folder);
         free(last);
         last = nc_steal(&folder);
     }

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nc/clock.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
@@ -156,13 +157,6 @@ int nc_spawn(const char *const *argv, const char *const *env, const char *log_pa
     return r;
 }
 
-static uint64_t mono_usec(void) {
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 /* Takes what is there: 1 at the end of the output, 0 where there may be more. */
 static int take_chunk(int fd, size_t max, struct nc_buf *out) {
     char chunk[4096];
@@ -183,7 +177,7 @@ static int collect(int fd, uint64_t deadline, size_t max, struct nc_buf *out) {
 
     while (r == 0) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        const uint64_t now = mono_usec();
+        const uint64_t now = nc_mono_usec();
         if (now >= deadline)
             return -ETIMEDOUT;
         const uint64_t msec = (deadline - now + 999) / 1000;
@@ -200,7 +194,7 @@ static int reap(pid_t pid, uint64_t deadline) {
     int status;
 
     while (waitpid(pid, &status, WNOHANG) == 0) {
-        if (mono_usec() >= deadline) {
+        if (nc_mono_usec() >= deadline) {
             (void)kill(-pid, SIGKILL);
             (void)waitpid(pid, &status, 0);
             return -ETIMEDOUT;
@@ -212,7 +206,7 @@ static int reap(pid_t pid, uint64_t deadline) {
 
 int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,
                    size_t max, struct nc_buf *out, struct nc_err *err) {
-    const uint64_t deadline = mono_usec() + timeout_usec;
+    const uint64_t deadline = nc_mono_usec() + timeout_usec;
     nc_auto_free char **whole = make_env(env);
     struct child c = {.argv = argv, .env = whole, .err = -1};
     int ends[2], r, code;

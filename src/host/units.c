@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nc/clock.h"
 #include "nc/host.h"
 #include "nc/str.h"
 
@@ -108,13 +109,6 @@ int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *er
     return r < 0 ? r : 0;
 }
 
-static uint64_t mono_usec(void) {
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 /* Waits for the bus; -EINTR where a signal that ends the program is pending. The caller has it
  * blocked, so it stays for the caller's own loop: it is only looked at here. */
 static int wait_for_bus(struct nc_units *u, int signals, uint64_t usec) {
@@ -143,11 +137,11 @@ static int job_overdue(const char *unit, struct nc_err *err) {
  * before the answer which names the job is not lost. */
 static int wait_for_job(struct nc_units *u, int signals, const char *unit, uint64_t timeout_usec,
                         struct nc_err *err) {
-    const uint64_t deadline = mono_usec() + timeout_usec;
+    const uint64_t deadline = nc_mono_usec() + timeout_usec;
 
     while (!u->result) {
         int r = sd_bus_process(u->bus, NULL);
-        const uint64_t now = mono_usec();
+        const uint64_t now = nc_mono_usec();
         if (r > 0)
             continue;
         if (r >= 0 && now >= deadline)
@@ -268,7 +262,7 @@ static int read_delay(struct nc_units *u, uint64_t *ret) {
  * looked at until it is what is wanted. */
 int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay_usec,
                      struct nc_err *err) {
-    const uint64_t deadline = mono_usec() + LOGIND_WAIT_USEC;
+    const uint64_t deadline = nc_mono_usec() + LOGIND_WAIT_USEC;
     const struct timespec pause = {.tv_nsec = LOGIND_LOOK_USEC * 1000};
     sd_bus_error e = SD_BUS_ERROR_NULL;
     int r = read_delay(u, ret_delay_usec);
@@ -276,7 +270,7 @@ int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay
     if (r >= 0 && *ret_delay_usec < want_usec)
         r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER, "KillUnit", &e, NULL, "ssi",
                                "systemd-logind.service", "main", SIGHUP);
-    while (r >= 0 && *ret_delay_usec < want_usec && mono_usec() < deadline) {
+    while (r >= 0 && *ret_delay_usec < want_usec && nc_mono_usec() < deadline) {
         (void)nanosleep(&pause, NULL);
         r = read_delay(u, ret_delay_usec);
     }

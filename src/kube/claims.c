@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "nc/clock.h"
 #include "nc/kube.h"
 #include "nc/str.h"
 
@@ -209,7 +210,7 @@ int nc_claim_find(struct nc_kube *k, const char *provider_id, const struct nc_la
                        .err = &failure};
     int r = -ENOENT;
 
-    s.started_usec = nc_kube_now_usec();
+    s.started_usec = nc_mono_usec();
     s.timeout_usec = timeout_usec;
     for (size_t i = 0; i < NC_ARRAY_SIZE(versions); i++) {
         s.version = versions[i];
@@ -260,7 +261,7 @@ int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t ti
                            .version = claim_version(nc_value_get_string(ref, "apiVersion")),
                            .status = &status,
                            .err = err};
-        s.started_usec = nc_kube_now_usec();
+        s.started_usec = nc_mono_usec();
         s.timeout_usec = timeout_usec;
         r = get_claim(&s, nc_value_get_string(ref, "name"), &claim);
     }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "nc/clock.h"
 #include "nc/str.h"
 
 #include "wire.h"
@@ -96,7 +97,7 @@ static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint
 
 int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object,
                     struct nc_kube_status *ret_status, struct nc_err *err) {
-    const uint64_t started_usec = nc_kube_now_usec();
+    const uint64_t started_usec = nc_mono_usec();
     struct nc_kube_message m;
     struct nc_kube_status status = {0};
     int r = check_limits(c, err);
@@ -186,7 +187,7 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_
     q = nc_calloc(1, sizeof(*q));
     *q = (struct nc_kube_req){
         .kube = k, .message = m, .done = done, .userdata = userdata, .next = k->reqs};
-    q->started_usec = nc_kube_now_usec();
+    q->started_usec = nc_mono_usec();
     if (k->reqs)
         k->reqs->prev = q;
     k->reqs = q;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "nc/clock.h"
 #include "nc/kube.h"
 #include "nc/str.h"
 
@@ -58,7 +59,7 @@ static int review(struct nc_kube *k, const char *version, uint64_t timeout_usec,
 
 int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity *ret,
                    struct nc_kube_status *ret_status, struct nc_err *err) {
-    const uint64_t started_usec = nc_kube_now_usec();
+    const uint64_t started_usec = nc_mono_usec();
     struct nc_kube_status status = {0};
     struct nc_err first = NC_ERR_INIT;
     int r = review(k, "v1", timeout_usec, ret, &status, &first);

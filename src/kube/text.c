@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "nc/clock.h"
 #include "nc/str.h"
 
 #include "wire.h"
@@ -48,15 +49,8 @@ uint64_t nc_kube_hash(uint64_t sum, const char *s) {
     return (sum ^ 0xff) * 0x100000001b3u; /* so that "ab","c" is not "a","bc" */
 }
 
-uint64_t nc_kube_now_usec(void) {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
-}
-
 uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec) {
-    const uint64_t spent = nc_kube_now_usec() - started_usec;
+    const uint64_t spent = nc_mono_usec() - started_usec;
 
     return spent < timeout_usec ? timeout_usec - spent : 1;
 }

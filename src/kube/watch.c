@@ -10,6 +10,7 @@
 #include <string.h>
 #include <systemd/sd-event.h>
 
+#include "nc/clock.h"
 #include "nc/str.h"
 
 #include "watch-frame.h"
@@ -288,7 +289,7 @@ static int on_data(void *userdata, const char *data, size_t n) {
 static void end_cleanly(struct nc_watch *w) {
     const struct nc_kube_status none = {0};
 
-    if (w->is_alive || nc_kube_now_usec() - w->started_usec >= ALIVE_USEC) {
+    if (w->is_alive || nc_mono_usec() - w->started_usec >= ALIVE_USEC) {
         w->cursor.failures = 0;
         go_on(w);
         return;
@@ -345,7 +346,7 @@ static int start_stream(struct nc_watch *w, const char *request, struct nc_err *
     w->refuse_token = false;
     w->is_overflow = false;
     w->is_alive = false;
-    w->started_usec = nc_kube_now_usec();
+    w->started_usec = nc_mono_usec();
     r = nc_kube_message_options(w->kube, &m, refuse, &headers, &o, err);
     if (r == 0) {
         o.connect_timeout_usec = CONNECT_TIMEOUT_USEC;

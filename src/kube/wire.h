@@ -32,7 +32,6 @@ uint64_t nc_kube_hash(uint64_t sum, const char *s);
 
 /* What is left of a time limit that began at `started_usec` on CLOCK_MONOTONIC; never 0, so that a
  * late request fails as a timeout. */
-uint64_t nc_kube_now_usec(void);
 uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec);
 
 /* The rules on the wire. Refuses (NC_ERR_BUG) what this program must never send: PUT, a body on a

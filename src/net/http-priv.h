@@ -96,6 +96,4 @@ void nc_http_request_finish(struct nc_http_req *r, CURLcode code); /* queues it 
 /* http-result.c */
 void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret);
 
-uint64_t nc_http_now_usec(clockid_t clock);
-
 #endif

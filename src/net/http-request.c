@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 
 #include "config.h"
+#include "nc/clock.h"
 #include "nc/str.h"
 
 #define MAX_RETRY_AFTER_SEC 86400
@@ -81,9 +82,7 @@ static bool is_unwanted(const struct nc_http_req *r) {
  * the clock itself: the loop's own idea of now is as old as its turn. 0 = never. */
 static uint64_t deadline_of(const struct nc_http_req *r) {
     const uint64_t overall = r->timeout_usec ? r->start_usec + r->timeout_usec : UINT64_MAX;
-    const uint64_t idle = r->idle_timeout_usec
-                              ? nc_http_now_usec(CLOCK_MONOTONIC) + r->idle_timeout_usec
-                              : UINT64_MAX;
+    const uint64_t idle = r->idle_timeout_usec ? nc_mono_usec() + r->idle_timeout_usec : UINT64_MAX;
     const uint64_t first = idle < overall ? idle : overall;
 
     return first == UINT64_MAX ? 0 : first;
@@ -146,7 +145,7 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
         && memcmp(line, "HTTP/", 5)
                == 0) { /* a new answer: what a 1xx said before it does not count */
         r->retry_after_usec = r->date_usec = r->token_ttl_sec = 0;
-        r->received_usec = nc_http_now_usec(CLOCK_REALTIME);
+        r->received_usec = nc_now_usec();
     } else if (header_value(line, n, "Date", value, sizeof(value))) {
         (void)nc_time_parse_http(value, &r->date_usec);
     } else if (header_value(line, n, "Retry-After", value, sizeof(value))) {
@@ -179,10 +178,9 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
 
     (void)source;
     (void)usec;
-    r->abort =
-        r->timeout_usec == 0 || nc_http_now_usec(CLOCK_MONOTONIC) - r->start_usec < r->timeout_usec
-            ? ABORT_IDLE
-            : ABORT_DEADLINE;
+    r->abort = r->timeout_usec == 0 || nc_mono_usec() - r->start_usec < r->timeout_usec
+                   ? ABORT_IDLE
+                   : ABORT_DEADLINE;
     nc_http_request_finish(r, CURLE_OPERATION_TIMEDOUT);
     return 0;
 }
@@ -190,7 +188,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err) {
     int k;
 
-    r->start_usec = nc_http_now_usec(CLOCK_MONOTONIC);
+    r->start_usec = nc_mono_usec();
     if (deadline_of(r) == 0)
         return 0;
     k = sd_event_add_time(r->h->event, &r->deadline, CLOCK_MONOTONIC, deadline_of(r),

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "nc/clock.h"
 #include "nc/str.h"
 
 static bool says(const struct nc_http_req *r, const char *part) {
@@ -221,7 +222,7 @@ void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret) {
         .date_usec = r->date_usec,
         .received_usec = r->received_usec,
         .token_ttl_sec = r->token_ttl_sec,
-        .duration_usec = nc_http_now_usec(CLOCK_MONOTONIC) - r->start_usec,
+        .duration_usec = nc_mono_usec() - r->start_usec,
         .new_connection = connects > 0,
     };
     ret->nonsense = ret->outcome == NC_HTTP_BROKEN && r->abort == ABORT_NONE && is_nonsense(r);

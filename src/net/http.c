@@ -25,13 +25,6 @@ struct http_socket {
     struct http_socket *next, **prev;
 };
 
-uint64_t nc_http_now_usec(clockid_t clock) {
-    struct timespec t;
-
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 static void wake(struct nc_http *h) {
     sd_event_source_set_enabled(h->turn, SD_EVENT_ONESHOT);
 }

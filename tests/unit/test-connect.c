@@ -244,7 +244,7 @@ static void test_plugin(void **state) {
         {"noise", "#!/bin/sh\necho noise\n", -1, "exec credential"},
         {"nothing", "#!/bin/sh\n", -1, "exec credential"},
         {"failure", "#!/bin/sh\nexit 3\n", NC_ERR_AUTH, "exit code 3"},
-        {"no program", "#!/nowhere/sh\n", NC_ERR_HOST, "cannot execute"},
+        {"no program", "plain text\n", NC_ERR_HOST, "cannot execute"},
     };
     struct world *w = *state;
 

@@ -295,7 +295,7 @@ static void refusals_carry_a_remedy(void **state) {
     assert_true(r == -EACCES || r == -EPERM || r == -EROFS);
     assert_non_null(strstr(err.remedy, "/sys/nc-test-file"));
     assert_int_equal(nc_file_write("/dev/full/x", "x", 1, 0644, false, &err), -ENOTDIR);
-    assert_string_equal(err.remedy, "");
+    assert_non_null(strstr(err.remedy, "/dev/full"));
 }
 
 int main(void) {
