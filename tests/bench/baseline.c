@@ -3,8 +3,9 @@
  *
  *     baseline http://ADDRESS:PORT
  *
- * Asks IMDS for a token and exits with 0 if it got one. What nodeclaimd needs beyond this is its own work;
- * it knows nothing and reads nothing else. Each library is touched once, so that the linker keeps it.
+ * Asks IMDS for a token and exits with 0 if it got one. What nodeclaimd needs beyond this is its
+ * own work; it knows nothing and reads nothing else. Each library is touched once, so that the
+ * linker keeps it.
  */
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
@@ -22,7 +23,8 @@ static size_t count_bytes(char *data, size_t size, size_t n, void *userdata) {
 }
 
 static int touch_libraries(void) {
-    bool all = cJSON_Version() && yaml_get_version_string() && zlibVersion() && OpenSSL_version_num();
+    bool all =
+        cJSON_Version() && yaml_get_version_string() && zlibVersion() && OpenSSL_version_num();
     return all && sd_booted() >= 0 ? 0 : -1;
 }
 
@@ -30,7 +32,8 @@ static long ask_token(const char *endpoint, size_t *ret_bytes) {
     char url[512];
     long status = 0;
     CURL *curl = curl_easy_init();
-    struct curl_slist *headers = curl_slist_append(NULL, "X-aws-ec2-metadata-token-ttl-seconds: 60");
+    struct curl_slist *headers =
+        curl_slist_append(NULL, "X-aws-ec2-metadata-token-ttl-seconds: 60");
     snprintf(url, sizeof url, "%s/latest/api/token", endpoint);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, "PUT");

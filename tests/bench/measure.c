@@ -3,10 +3,10 @@
  *
  *     measure [-v NAME=VALUE]... COUNT PROGRAM [ARGUMENT...]
  *
- * One JSON line a run: wall and CPU time in microseconds, peak memory, page faults, bytes read from the
- * disk, exit status. "%d" in an argument becomes the number of the run. A program of its own because a
- * child's peak memory counts what its parent had before exec: this one is small. It must not interpret
- * what it runs.
+ * One JSON line a run: wall and CPU time in microseconds, peak memory, page faults, bytes read from
+ * the disk, exit status. "%d" in an argument becomes the number of the run. A program of its own
+ * because a child's peak memory counts what its parent had before exec: this one is small. It must
+ * not interpret what it runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +30,8 @@ static uint64_t timeval_usec(struct timeval t) {
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
 }
 
-/* The bytes that a process, ended but not yet collected, had read from the disk; -1 where the kernel does
- * not count. */
+/* The bytes that a process, ended but not yet collected, had read from the disk; -1 where the
+ * kernel does not count. */
 static int64_t read_bytes_of(pid_t pid) {
     char path[64], line[128];
     int64_t bytes = -1;
@@ -82,10 +82,12 @@ static int run_once(char **argv, int run) {
     struct rusage use;
     int status;
     wait4(pid, &status, 0, &use);
-    printf("{\"wall_usec\":%" PRIu64 ",\"cpu_usec\":%" PRIu64 ",\"peak_kib\":%ld,\"minor_faults\":%ld,"
+    printf("{\"wall_usec\":%" PRIu64 ",\"cpu_usec\":%" PRIu64
+           ",\"peak_kib\":%ld,\"minor_faults\":%ld,"
            "\"major_faults\":%ld,\"read_bytes\":%" PRId64 ",\"status\":%d}\n",
-           wall, timeval_usec(use.ru_utime) + timeval_usec(use.ru_stime), use.ru_maxrss, use.ru_minflt,
-           use.ru_majflt, read_bytes, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+           wall, timeval_usec(use.ru_utime) + timeval_usec(use.ru_stime), use.ru_maxrss,
+           use.ru_minflt, use.ru_majflt, read_bytes,
+           WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     fflush(stdout);
     return 0;
 }

@@ -21,12 +21,12 @@ static uint64_t number_from_env(const char *name, uint64_t otherwise) {
     return text && nc_parse_u64(text, &v) == 0 ? v : otherwise;
 }
 
-#define check(condition, ...) \
-    do { \
-        if (!(condition)) { \
-            print_error("NC_SEED=%" PRIu64 ": ", seed); \
-            fail_msg(__VA_ARGS__); \
-        } \
+#define check(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("NC_SEED=%" PRIu64 ": ", seed);                                            \
+            fail_msg(__VA_ARGS__);                                                                 \
+        }                                                                                          \
     } while (0)
 
 static void random_bytes(uint64_t *rng, struct nc_buf *b, size_t n) {

@@ -1,8 +1,8 @@
 /*
  * Requests: what is sent, what an answer means, tokens, the rules on the wire.
  */
-#include "nc/clock.h"
 #include "kube-script.h"
+#include "nc/clock.h"
 
 #include <errno.h>
 
