@@ -9,7 +9,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from harness import PATIENCE, World, WorldTest, until
+from harness import PATIENCE, STATUS, World, WorldTest, until
 
 PID_FILE = "run/nodeclaimd/kubelet.pid"
 MARK = "run/nodeclaimd/kubelet-restart"
@@ -114,6 +114,7 @@ class Processes(WorldTest):
         proc.kill()
         world.finish(proc)
         (first,) = world.kubelet_pids()
+        (world.root / STATUS).unlink()  # what the killed run said is not to be taken for what the next one says
         proc = world.spawn("bootstrap", "--timeout", "60s")
         self.assertTrue(until(lambda: world.phase("register").get("outcome") == "running"))
         os.kill(first, signal.SIGKILL)
