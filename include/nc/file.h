@@ -30,6 +30,9 @@ int nc_mkdir_p(const char *path, struct nc_err *err);
 int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable,
                   struct nc_err *err);
 
+/* Writes all n bytes, whatever signals and short writes come between. 0 or a negative errno. */
+int nc_write_all(int fd, const char *data, size_t n);
+
 /* "VERB PATH: what errno says", class NC_ERR_HOST, with a remedy for a full, read-only or closed
  * place. code is a positive errno; returns it negated. */
 int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *path);

@@ -144,7 +144,7 @@ static bool is_same(const char *path, const char *data, size_t n, mode_t mode) {
     return true;
 }
 
-static int write_all(int fd, const char *data, size_t n) {
+int nc_write_all(int fd, const char *data, size_t n) {
     while (n) {
         const ssize_t put = write(fd, data, n);
         if (put < 0 && errno == EINTR)
@@ -158,7 +158,7 @@ static int write_all(int fd, const char *data, size_t n) {
 }
 
 static int fill(int fd, const void *data, size_t n, mode_t mode, bool durable) {
-    const int r = write_all(fd, data, n);
+    const int r = nc_write_all(fd, data, n);
 
     if (r < 0)
         return r;

@@ -74,19 +74,6 @@ static int compare(struct item *item, struct nc_err *err) {
     return 0;
 }
 
-static int write_all(int fd, const char *data, size_t n) {
-    while (n > 0) {
-        const ssize_t put = write(fd, data, n);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return -errno;
-        data += put;
-        n -= (size_t)put;
-    }
-    return 0;
-}
-
 /* The folder of a path; owned. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -112,7 +99,7 @@ static int stage(struct item *item, struct nc_err *err) {
         item->temporary = NULL;
         return r;
     }
-    r = write_all(item->fd, item->file->data, item->file->n);
+    r = nc_write_all(item->fd, item->file->data, item->file->n);
     if (r >= 0 && fchmod(item->fd, item->file->mode) < 0)
         r = -errno;
     if (r < 0)
