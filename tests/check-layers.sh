@@ -21,8 +21,8 @@ check() {
     fi
 }
 
-upper='nc/(http|imds|sigv4|ec2|kube|kubeconfig|host)\.h'
-core_types='nc/(facts|userdata|config|quantity|plan|fileset|report|backoff)\.h'
+upper='nc/(http|imds|sigv4|ec2|kube|kube-drain|kubeconfig|host|login)\.h'
+core_types='nc/(facts|userdata|config|quantity|plan|fileset|report|backoff|notice|pod|drain|lifecycle|drain-report)\.h'
 libraries='curl/|systemd/|openssl/|cjson/|yaml\.h|zlib\.h'
 
 check "base knows no layer above it" "src/base/*.[ch]" "$core_types|$upper"
@@ -30,10 +30,10 @@ check "base: no network, systemd or OpenSSL" "src/base/*.[ch]" "curl/|systemd/|o
 check "core knows base only" "src/core/*.[ch]" "$upper"
 check "core uses no library" "src/core/*.[ch]" "$libraries|cJSON\.h"
 check "core is pure: no clock, descriptor or environment" "src/core/*.[ch]" "nc/clock\.h|time\.h|unistd\.h|fcntl\.h|sys/(stat|socket|time)\.h|signal\.h|poll\.h"
-check "net knows no API" "src/net/*.[ch]" "nc/(imds|sigv4|ec2|kube|kubeconfig|host|plan|config|report)\.h"
-check "aws knows neither kube nor host" "src/aws/*.[ch]" "nc/(kube|kubeconfig|host)\.h|curl/"
-check "kube knows neither aws nor host" "src/kube/*.[ch]" "nc/(imds|sigv4|ec2|host)\.h|curl/|openssl/"
-check "host knows neither aws nor kube" "src/host/*.[ch]" "nc/(imds|sigv4|ec2|kube|kubeconfig|http)\.h|curl/|openssl/"
+check "net knows no API" "src/net/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kubeconfig|host|login|plan|config|report|lifecycle|drain)\.h"
+check "aws knows neither kube nor host" "src/aws/*.[ch]" "nc/(kube|kube-drain|kubeconfig|host|login)\.h|curl/"
+check "kube knows neither aws nor host" "src/kube/*.[ch]" "nc/(imds|sigv4|ec2|host|login)\.h|curl/|openssl/"
+check "host knows neither aws nor kube" "src/host/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kubeconfig|http)\.h|curl/|openssl/"
 check "only the agent logs" "$(echo src/base/*.c src/core/*.c src/net/*.c src/aws/*.c src/kube/*.c src/host/*.c)" "syslog\.h|log\.h"
 
 # one CONDITION TITLE: exactly these files include that header.

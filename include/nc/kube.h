@@ -84,6 +84,8 @@ struct nc_watch_options {
     const char *path;           /* "/api/v1/nodes" */
     const char *selector;       /* "fieldSelector=metadata.name%3Dx", already encoded */
     bool metadata_only;         /* PartialObjectMetadata */
+    const char *const *keep;    /* dotted paths (nc/json-filter.h): of each object only these are
+                                   read, while it streams in; NULL = everything */
     size_t max_object_bytes;    /* 0 = 4 MiB */
     uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s
                                    (bookmarks come about every 60 s) */

@@ -1,0 +1,60 @@
+/*
+ * What the daemon says of itself, as text: status.json's `drain`, metrics, the plan of a dry run.
+ *
+ * Pure. The annotation drain-status is the lifecycle's own; this is for people and programs on the
+ * machine.
+ */
+#ifndef NC_DRAIN_REPORT_H
+#define NC_DRAIN_REPORT_H
+
+#include "nc/lifecycle.h"
+#include "nc/mem.h"
+#include "nc/value.h"
+
+/* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, last_moment, sources:
+ * [{source, id, action, noticed, deadline, begin, policy}], cordon: {ours, since}, pods: {total,
+ * remaining, leaving, kept, blocked, evicted, deleted, excluded: {reason: n}}, blocked: [{pod,
+ * budget, message, last_moment}] (at most 20), drained, history: [{phase, at}] as given}. Owned.
+ * Times as RFC 3339; null where there is none. `history` is consumed, may be NULL. */
+struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
+                                 struct nc_value *history);
+
+/* `drain --dry-run`: what would be done and when, one line a pod in the order of the drain: tier,
+ * namespace/name, what (evict, keep, leave alone: reason), when its last moment is, with how much
+ * grace it would then be deleted. JSON with the same content where `json`. */
+void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                        bool json, struct nc_buf *out);
+
+/* What the daemon counts. Errors by class (enum nc_err_class). */
+#define NC_LATENCY_BUCKETS 10
+extern const double nc_latency_bounds_sec[NC_LATENCY_BUCKETS]; /* 0.001 … 2.5 */
+struct nc_histogram {
+    uint64_t buckets[NC_LATENCY_BUCKETS + 1]; /* not cumulative; the last is +Inf */
+    uint64_t count;
+    double sum_sec;
+};
+void nc_histogram_add(struct nc_histogram *h, uint64_t usec);
+
+struct nc_counters {
+    uint64_t started_usec;
+    uint64_t imds_polls[_NC_SOURCE_MAX]; /* answered, by the source that was asked for */
+    uint64_t imds_errors[_NC_ERR_CLASS_MAX];
+    uint64_t imds_success_usec[_NC_SOURCE_MAX]; /* the last answer (200 or 404); 0 = never */
+    struct nc_histogram imds_latency;
+    uint64_t api_requests; /* writes, pods, looks; not the watches */
+    uint64_t api_errors[_NC_ERR_CLASS_MAX];
+    struct nc_histogram api_latency;
+    uint64_t answers[NC_DRAIN_DELETE + 1][_NC_ANSWER_MAX]; /* [verb][kind] */
+    uint64_t node_writes[_NC_WRITE_MAX], node_writes_failed[_NC_WRITE_MAX];
+    uint64_t notices[_NC_SOURCE_MAX]; /* how often each became active */
+    uint64_t reloads, watch_restarts;
+    int64_t skew_usec; /* EC2's clock minus ours */
+};
+/* Prometheus text of the daemon, all families named nodeclaimd_…, none of them
+ * nodeclaimd_bootstrap_…: phase, policy, notice age and deadline (seconds from now) by source, pods
+ * remaining, blocked, kept, evictions and deletions by answer, IMDS and API errors by class, the
+ * time of the last good answer of each poll, poll latency histogram, clock skew, cordon age. */
+void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uint64_t now_usec,
+                       struct nc_buf *out);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * The drain: which pod is asked to leave when, and what happens to those that may not.
+ *
+ * Pure: time is passed in, actions come out, answers come back in. Each pod is known by its uid.
+ *
+ * The rules, in the words that the tests use (T is the moment by which every pod must be gone, that
+ * is deadline - margin; without a deadline there is no T):
+ *  - Excluded pods (nc/pod.h) are never touched, in no way.
+ *  - Graceful: a pod is evicted where its tier's turn has come (every eligible pod of the tiers
+ *    before it is gone), it is not terminating, not kept by do-not-disrupt, its last refusal's
+ * pause is over, and fewer than max_in_flight questions are under way. With T: only before its last
+ *    moment.
+ *  - Last moment: T - grace of the pod. From then on, whatever its tier, budget or annotation:
+ * first a MARK (condition DisruptionTarget, so that Jobs count it as a disruption) one second ahead
+ * of it, or at once where that is over; then DELETE with grace = the time that is left until T,
+ *    rounded up to seconds, never less than 1 and never more than the pod's own (1 where that is
+ * 0). DELETE waits for the mark's answer, but not beyond one second.
+ *  - A pod that is terminating already and would end after T (by more than a second) is shortened:
+ * the API server counts a second DELETE's grace from the first request, so what is sent is (now -
+ *    (deletion_usec - deletion_grace)) + the time left, in whole seconds, rounded up.
+ *  - An eviction that was accepted is never asked again; nor is one for a pod that is terminating.
+ *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s, and
+ * the number of questions under way is halved (it grows by one with each acceptance); NAMESPACE 5
+ * s; REFUSED 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter, by the seed and the uid.
+ *    DELETE is tried again after 0.2 s doubling to 1 s, whatever the answer.
+ *  - GONE is believed until the pod is seen again; then it counts as new, after a second.
+ */
+#ifndef NC_DRAIN_H
+#define NC_DRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nc/pod.h"
+
+struct nc_drain; /* the pods of one node, and where each stands */
+
+struct nc_drain *nc_drain_new(void);
+struct nc_drain *nc_drain_free(struct nc_drain *d);
+
+/* What is in force now; may differ from step to step. */
+struct nc_drain_rules {
+    uint64_t t_usec; /* T; 0 = no deadline */
+    bool may_evict;  /* false: somebody else drains and is only watched; last moments are kept all
+                        the same */
+    bool has_disrupted_taint;
+    unsigned max_in_flight; /* client budget, at least 1 */
+    uint64_t seed;
+};
+#define NC_DRAIN_MAX_IN_FLIGHT 100 /* streams that a kube-apiserver lets one connection have */
+
+/* A pod as a list or a watch shows it; taken over (also where it is known: it then replaces what
+ * was known of it). At most NC_DRAIN_MAX_PODS are kept; beyond that -E2BIG and the pod is dropped.
+ */
+#define NC_DRAIN_MAX_PODS 4096
+int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec);
+/* It is no longer there. */
+void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec);
+
+enum nc_drain_verb { NC_DRAIN_EVICT = 1, NC_DRAIN_MARK, NC_DRAIN_DELETE };
+struct nc_drain_action {
+    enum nc_drain_verb verb;
+    const struct nc_pod *pod; /* borrowed until the next call that changes the drain */
+    uint64_t grace_sec;       /* of DELETE */
+    unsigned attempt;         /* from 1, of this verb for this pod */
+};
+/* What is due now, at most `room` of them; each counts as under way until it is answered. Returns
+ * how many; where it is `room`, call again. */
+size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                     struct nc_drain_action *ret, size_t room);
+/* Every action is answered once, AWAY included. An answer for a pod that is not known any more is
+ * dropped. */
+void nc_drain_answer(struct nc_drain *d, const char *uid, enum nc_drain_verb verb,
+                     const struct nc_pod_answer *a, uint64_t seed, uint64_t now_usec);
+/* When nc_drain_step has something to do next: may be in the past; UINT64_MAX = only an event
+ * helps.
+ */
+uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec);
+
+struct nc_drain_summary {
+    size_t total;     /* eligible pods seen in this drain, those that are gone included */
+    size_t remaining; /* eligible pods still there (kept and blocked ones too; not the stuck) */
+    size_t leaving;   /* of them: terminating, or their eviction was accepted */
+    size_t kept;      /* of them: held by do-not-disrupt, last moment not reached */
+    size_t blocked;   /* of them: refused the last time they were asked */
+    size_t excluded[_NC_POD_EXCLUDED_MAX]; /* pods left alone, by reason; [ELIGIBLE] is 0 */
+    size_t deleted;                        /* how many were deleted at their last moment so far */
+    size_t evicted;                        /* how many left by an eviction that was accepted */
+    uint64_t last_progress_usec;           /* a pod began to leave, or left; 0 = never */
+    bool is_forcing; /* the last moment of a pod that is not leaving has come */
+};
+void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                        struct nc_drain_summary *ret);
+
+/* Where each pod stands, for `drain --dry-run`, status.json and messages; in the order in which
+ * they would be asked: tier, then namespace and name. */
+struct nc_drain_line {
+    const struct nc_pod *pod; /* borrowed */
+    enum nc_pod_excluded excluded;
+    bool is_kept, is_leaving, is_blocked;
+    uint64_t last_moment_usec; /* 0 = no deadline */
+    const char *budget;        /* "" or the budget that blocks it; borrowed */
+    const char *message;       /* of the last refusal; borrowed */
+};
+size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded ones too */
+/* Fills at most `room` lines; returns how many. */
+size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                      struct nc_drain_line *ret, size_t room);
+
+/* A new drain begins: forgets refusals and counts, keeps the pods. */
+void nc_drain_restart(struct nc_drain *d);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * JSON thinned out while it streams in: of each object only the members that somebody asked for.
+ *
+ * A list of two thousand pods of a megabyte each must not be held in memory, not even one of them:
+ * bytes go in as the network brings them, complete items come out as small JSON texts. Syntax is
+ * checked as strictly as a reader that skips can (brackets, strings, literals, depth); what is kept
+ * is parsed again by nc_json_parse.
+ */
+#ifndef NC_JSON_FILTER_H
+#define NC_JSON_FILTER_H
+
+#include "nc/err.h"
+#include "nc/mem.h"
+
+struct nc_json_filter;
+
+/* One complete item: its kept members as a JSON object, valid during the call. A negative return
+ * ends the filter with it. */
+typedef int (*nc_json_item_fn)(void *userdata, const char *data, size_t n);
+
+struct nc_json_filter_options {
+    /* Dotted paths below an item; a path keeps everything below it. A key that holds a dot is
+     * written with "\\." ("metadata.annotations.karpenter\\.sh/do-not-disrupt"). NULL-terminated.
+     */
+    const char *const *keep;
+    size_t max_item_bytes; /* of what is kept; more is NC_ERR_PROTOCOL */
+    nc_json_item_fn item;
+    void *userdata;
+};
+
+/* A list: {"kind":…,"metadata":{…},"items":[…]}. The items go to `item`; everything else of the top
+ * level is kept (at most 64 KiB) and can be had at the end. */
+int nc_json_filter_new(const struct nc_json_filter_options *o, struct nc_json_filter **ret,
+                       struct nc_err *err);
+struct nc_json_filter *nc_json_filter_free(struct nc_json_filter *f);
+/* 0, or negative with err filled: from then on every call fails. */
+int nc_json_filter_add(struct nc_json_filter *f, const char *data, size_t n, struct nc_err *err);
+/* The text is complete? Gives the rest of the top level, without the items, as JSON (borrowed). */
+int nc_json_filter_end(struct nc_json_filter *f, const char **ret_rest, size_t *ret_n,
+                       struct nc_err *err);
+
+#endif

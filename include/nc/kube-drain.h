@@ -1,0 +1,59 @@
+/*
+ * What a drain asks of the API: pods of this node, evictions and deletions, writes of our own Node,
+ * Events. All asynchronous: the daemon never blocks in its loop.
+ */
+#ifndef NC_KUBE_DRAIN_H
+#define NC_KUBE_DRAIN_H
+
+#include "nc/drain.h"
+#include "nc/kube.h"
+#include "nc/lifecycle.h"
+
+/* Reads an object of our own Node. Metadata alone (a metadata-only watch) updates the upper half of
+ * the view; a whole object (it has spec or status) both. `n_stay` volumes named in `stay` (names as
+ * in volumesAttached, "kubernetes.io/csi/DRIVER^HANDLE") are not counted. */
+void nc_node_view_take(struct nc_node_view *v, const struct nc_value *object,
+                       const struct nc_strv *stay);
+
+/* The patch of a write: *ret_subresource is NULL or "status", *ret_kind merge or strategic. Owned.
+ * Conditions carry now_usec as both times. */
+struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_usec,
+                                    const char **ret_subresource, enum nc_kube_patch *ret_kind);
+
+/* Sends it. `done` gets the Node as the server then has it (borrowed; NULL on failure) and how it
+ * ended: 403, 404 and 422 are REFUSED, all else AWAY. */
+struct nc_node_written {
+    enum nc_write_outcome outcome;
+    const struct nc_value *node;
+    uint64_t retry_after_usec;
+    uint64_t duration_usec;
+    struct nc_err err;
+};
+typedef void (*nc_node_written_fn)(void *userdata, const struct nc_node_written *w);
+int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write *w,
+                 uint64_t now_usec, uint64_t timeout_usec, nc_node_written_fn done, void *userdata,
+                 struct nc_kube_req **ret, struct nc_err *err);
+
+/* One question about a pod: an eviction with its uid as precondition, a status patch with the
+ * condition DisruptionTarget (reason TerminationByNodeclaimd), or a deletion with grace and uid.
+ * The action's pod is only read during the call. `done` is called once unless the handle is freed
+ * or the request cancelled. */
+struct nc_pod_asked {
+    struct nc_pod_answer answer;
+    uint64_t duration_usec;
+    enum nc_err_class class; /* NC_ERR_NONE where the server answered what is usual in a drain */
+};
+typedef void (*nc_pod_asked_fn)(void *userdata, const struct nc_pod_asked *a);
+int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_usec,
+               uint64_t timeout_usec, nc_pod_asked_fn done, void *userdata,
+               struct nc_kube_req **ret, struct nc_err *err);
+/* How long an attempt may take: 2, 4, 8, 15 s: an eviction may be held for 10 s by the server, but
+ * an answer that got lost must not cost that. */
+uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt);
+
+/* Fire and forget, for the daemon: `done` (may be NULL) hears only whether it went well. */
+typedef void (*nc_event_sent_fn)(void *userdata, const struct nc_err *err);
+int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
+                  nc_event_sent_fn done, void *userdata, struct nc_err *err);
+
+#endif

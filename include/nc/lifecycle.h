@@ -1,0 +1,247 @@
+/*
+ * The life of a node under notice: one pure step, phase × event, actions out.
+ *
+ * Time comes with the event (microseconds since the epoch on EC2's clock). Nothing here reads a
+ * clock, a socket or a file. Whoever runs it carries out the actions and posts each result back as
+ * the next event. All that survives a restart is in nc_life_save().
+ *
+ * The rules, in the words that the tests use:
+ *  - A source is active from its NOTICE until its CLEARED. The policy in force is the strongest of
+ *    all active sources (ignore < report < cordon < drain); the deadline in force, T, is the
+ *    earliest of (deadline - margin, or deadline where is_last_moment) over all active sources
+ * whose policy is drain; a source whose begin_usec is still ahead counts as `report` until then.
+ * The margin of SHUTDOWN is at most a tenth of the time that logind gives. The leading source (for
+ * id, reason) is the most severe active one that asks for the policy in force.
+ *  - drain.mode: off caps every policy at report; observe drains nobody (cordons at most); always
+ *    drains a deleted Node like any other; auto watches whoever deletes it first, and evicts once
+ * no pod has moved for NC_LIFE_PATIENCE_USEC (since the deletion was seen, or since the last pod
+ *    began to leave or left), or another source than DELETION asks for a drain. Last moments are
+ * kept in each but `observe` and `off`.
+ *  - Signal first: SIGNAL (status: condition InterruptionPending and annotation drain-status) is
+ *    written before the cordon, the cordon before the first eviction. A write that is refused for
+ *    good (403, 422) does not hold up what follows; one that fails otherwise is tried again (0.2 s
+ *    doubling to 2 s), and under a deadline the next step goes on after NC_LIFE_WRITE_PATIENCE_USEC
+ *    in any case (the write is then still tried).
+ *  - One Node write at a time. PROGRESS at most one a second, and only where its content changed.
+ *    No write at all while nothing is active and nothing is to be undone.
+ *  - The cordon is ours only where we made it: it is recorded on the Node itself (annotation
+ *    nodeclaimd.io/cordon) in the same patch; where the Node was unschedulable before and has no
+ *    such annotation it is foreign and is never lifted. The load-balancer label likewise: only our
+ *    value is removed.
+ *  - Withdrawn: where nothing is active any more, what is ours is undone (RELEASE, then CALM), but
+ *    for the cordon on a Node that is being deleted or has the taint karpenter.sh/disrupted.
+ *  - After a restart, nothing is undone before every source has been heard once (NOTICE or CLEARED)
+ *    and the Node was seen.
+ *  - Drained: no eligible pod is left, at least NC_LIFE_SETTLE_USEC after the cordon (late-bound
+ *    pods) and drain.linger after the load-balancer label, the pods were listed after the cordon,
+ *    and the volumes are detached or T has passed. A pod that is bound later is drained too: the
+ *    phase goes back.
+ *  - Without a Node (before registration, or deleted under us) notices are kept and announced, and
+ *    acted on once a Node is seen.
+ */
+#ifndef NC_LIFECYCLE_H
+#define NC_LIFECYCLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nc/config.h"
+#include "nc/drain.h"
+#include "nc/mem.h"
+#include "nc/notice.h"
+#include "nc/value.h"
+
+#define NC_LIFE_PATIENCE_USEC (5ull * 1000000)
+#define NC_LIFE_SETTLE_USEC (5ull * 1000000)
+#define NC_LIFE_WRITE_PATIENCE_USEC (3ull * 1000000)
+
+#define NC_ANNOTATION_REQUEST "nodeclaimd.io/drain-request"
+#define NC_ANNOTATION_STATUS "nodeclaimd.io/drain-status"
+#define NC_ANNOTATION_CORDON "nodeclaimd.io/cordon"
+#define NC_LABEL_BALANCERS "node.kubernetes.io/exclude-from-external-load-balancers"
+#define NC_LABEL_BALANCERS_VALUE "nodeclaimd"
+
+enum nc_life_phase {
+    NC_LIFE_IDLE = 0,    /* nothing is announced, or what is announced is ignored */
+    NC_LIFE_SIGNALLING,  /* the first write is under way */
+    NC_LIFE_REPORTED,    /* signalled; more is not asked for (yet) */
+    NC_LIFE_CORDONING,   /* the second write is under way */
+    NC_LIFE_CORDONED,    /* more is not asked for (yet) */
+    NC_LIFE_OBSERVING,   /* somebody else drains */
+    NC_LIFE_EVICTING,    /* "Evicting", or "Forcing" once a last moment has come */
+    NC_LIFE_VOLUME_WAIT, /* pods are gone, volumes are still attached, or the linger runs */
+    NC_LIFE_DRAINED,
+    NC_LIFE_RELEASING, /* what was ours is being undone */
+    _NC_LIFE_PHASE_MAX
+};
+const char *nc_life_phase_name(enum nc_life_phase p); /* "idle", "signalling", … */
+
+/* What is known of our own Node. */
+struct nc_node_view {
+    bool exists;
+    bool is_whole; /* the fields below the line are known too (metadata alone does not have them) */
+    char uid[64];
+    bool is_deleting;
+    uint64_t deletion_usec;
+    bool has_cordon_record; /* annotation nodeclaimd.io/cordon */
+    bool has_status;        /* annotation nodeclaimd.io/drain-status */
+    bool has_balancers_label, is_balancers_label_ours;
+    /* --- */
+    bool is_unschedulable;
+    bool has_disrupted_taint;
+    bool is_pending_true; /* condition InterruptionPending is True */
+    bool is_drained_true; /* condition Drained is True */
+    size_t n_volumes;     /* volumesAttached, without those of pods that stay */
+};
+
+struct nc_life_rules {
+    enum nc_policy policy[_NC_SOURCE_MAX]; /* REQUEST and OPERATOR: the notice's own counts instead;
+                                              DELETION: drain */
+    enum nc_drain_mode mode;
+    uint64_t margin_usec, linger_usec;
+    unsigned max_in_flight;
+    uint64_t seed; /* of the instance id */
+};
+void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret);
+
+/* A write of our own Node, complete. */
+enum nc_node_write_kind {
+    NC_WRITE_NONE = 0,
+    NC_WRITE_SIGNAL,    /* /status: InterruptionPending True, drain-status */
+    NC_WRITE_CORDON,    /* merge patch: unschedulable, label, cordon record, drain-status */
+    NC_WRITE_PROGRESS,  /* merge patch: drain-status */
+    NC_WRITE_DRAINED,   /* /status: Drained True, drain-status */
+    NC_WRITE_UNDRAINED, /* /status: Drained False, drain-status: a pod came late, or the drain ended
+                         */
+    NC_WRITE_RELEASE,   /* merge patch: unschedulable, label, cordon record and drain-status removed
+                         */
+    NC_WRITE_CALM,      /* /status: InterruptionPending False, Drained False where they are True */
+    _NC_WRITE_MAX
+};
+struct nc_condition {
+    bool is_set; /* false: not part of the write */
+    bool is_true;
+    const char *reason; /* of a small fixed set; static */
+    char *message;      /* owned */
+};
+struct nc_node_write {
+    enum nc_node_write_kind kind;
+    bool sets_status, sets_cordon; /* annotations; with a NULL text they are removed */
+    char *drain_status;            /* compact JSON, at most 1 KiB */
+    char *cordon;                  /* compact JSON {id, since} */
+    int unschedulable;             /* -1 untouched, 0, 1 */
+    int balancers_label;           /* -1 untouched, 0 removed, 1 ours */
+    struct nc_condition pending, drained;
+};
+void nc_node_write_done(struct nc_node_write *w);
+
+enum nc_life_action_kind {
+    NC_ACT_WRITE = 1, /* one Node write: `write` */
+    NC_ACT_POD,       /* `pod`: evict, mark or delete */
+    NC_ACT_PODS_OPEN, /* list and watch the pods of this node */
+    NC_ACT_PODS_CLOSE,
+    NC_ACT_LOOK,     /* GET our own Node: the answer is a NODE event with is_whole */
+    NC_ACT_ANNOUNCE, /* say it: `reason`, `message`, `is_warning`, `milestone` */
+    NC_ACT_LET_GO,   /* the shutdown may go on: give the inhibitor back */
+};
+enum nc_life_milestone {
+    NC_LIFE_SAYS_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
+    NC_LIFE_SAYS_WITHDRAWN,
+    NC_LIFE_SAYS_CORDONED,
+    NC_LIFE_SAYS_DRAINING,
+    NC_LIFE_SAYS_BLOCKED, /* a pod is blocked: names it and its budget; at most one a budget in 30 s
+                           */
+    NC_LIFE_SAYS_FORCING,
+    NC_LIFE_SAYS_DRAINED,
+    NC_LIFE_SAYS_FAILED, /* T has passed and pods are left */
+    NC_LIFE_SAYS_RELEASED,
+    _NC_LIFE_SAYS_MAX
+};
+struct nc_life_action {
+    enum nc_life_action_kind kind;
+    struct nc_node_write write;
+    struct nc_drain_action pod;
+    enum nc_life_milestone milestone;
+    const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
+    bool is_warning;
+    char *message; /* owned */
+};
+struct nc_life_actions {
+    struct nc_life_action *v;
+    size_t n;
+};
+void nc_life_actions_done(struct nc_life_actions *a);
+
+enum nc_life_event_kind {
+    NC_LIFE_START = 0, /* the first: rules are set, a saved state may have been loaded */
+    NC_LIFE_RULES,     /* configuration was read again: `rules` */
+    NC_LIFE_NOTICE,    /* `notice`; posting the same again changes nothing */
+    NC_LIFE_CLEARED,   /* `source` was asked and announces nothing; posting it again changes nothing
+                        */
+    NC_LIFE_NODE,      /* `node` */
+    NC_LIFE_NODE_GONE,
+    NC_LIFE_POD,         /* `pod`, taken over */
+    NC_LIFE_POD_GONE,    /* `uid` */
+    NC_LIFE_PODS_SYNCED, /* the list of pods is complete */
+    NC_LIFE_WRITTEN,     /* the write under way ended: `outcome` (and a NODE event before it, where
+                            the answer brought the Node) */
+    NC_LIFE_POD_ANSWER,  /* `uid`, `verb`, `answer` */
+    NC_LIFE_TICK,        /* nc_life_next() has come */
+    _NC_LIFE_EVENT_MAX
+};
+enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_AWAY, NC_WRITE_REFUSED };
+struct nc_life_event {
+    enum nc_life_event_kind kind;
+    uint64_t now_usec;
+    const struct nc_life_rules *rules;
+    const struct nc_notice *notice;
+    enum nc_source source;
+    const struct nc_node_view *node;
+    struct nc_pod *pod;
+    const char *uid;
+    enum nc_drain_verb verb;
+    const struct nc_pod_answer *answer;
+    enum nc_write_outcome outcome;
+    uint64_t retry_after_usec;
+};
+
+struct nc_life;
+struct nc_life *nc_life_new(const struct nc_life_rules *rules);
+struct nc_life *nc_life_free(struct nc_life *l);
+
+/* The step. Appends to out (borrowed pods stay valid until the next step). Every cell of phase ×
+ * event is defined; the table is in lifecycle.c. */
+void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
+/* When a TICK is wanted next; UINT64_MAX = none. */
+uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec);
+
+/* What must survive: active notices, phase, since when, cordon. An owned map; loading tolerates
+ * what is missing or strange (returns -EBADMSG and loads nothing). After a reboot (`same_boot`
+ * false) only an operator's request is kept, and what was left on the Node is undone unless it is
+ * active again. Load before START. */
+struct nc_value *nc_life_save(const struct nc_life *l);
+int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot);
+
+/* For people and programs: everything that status.json's `drain` shows. */
+struct nc_life_view {
+    enum nc_life_phase phase;
+    const char *status_phase; /* Detected, Cordoned, Evicting, Forcing, VolumeWait, Drained, Failed;
+                                 "" while idle */
+    uint64_t since_usec;      /* of the phase */
+    bool is_active[_NC_SOURCE_MAX];
+    const struct nc_notice *notices; /* _NC_SOURCE_MAX of them */
+    uint64_t noticed_usec[_NC_SOURCE_MAX];
+    int leading;            /* enum nc_source, -1 = none */
+    enum nc_policy policy;  /* in force */
+    uint64_t deadline_usec; /* of the machine, 0 = none */
+    uint64_t t_usec;        /* the last moment of all, 0 = none */
+    bool is_ours;           /* the cordon */
+    uint64_t cordoned_usec, drained_usec;
+    struct nc_drain_summary drain;
+    struct nc_drain_rules drain_rules;
+};
+void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret);
+const struct nc_drain *nc_life_drain(const struct nc_life *l);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * logind and the service manager, on the event loop: the one sign on the machine itself that
+ * somebody is shutting it down.
+ *
+ * A delay inhibitor is held from the start; PrepareForShutdown(true) begins a window of
+ * InhibitDelayMaxUSec in which the network and kubelet are still up. Whoever holds the inhibitor
+ * may use it and must then let go.
+ */
+#ifndef NC_LOGIN_H
+#define NC_LOGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "nc/err.h"
+
+struct nc_login;
+
+/* is_coming false: it was cancelled. `window_usec`: how long logind waits from now. */
+typedef void (*nc_login_fn)(void *userdata, bool is_coming, uint64_t window_usec);
+
+/* Connects to the system bus, takes the inhibitor, listens. Where the bus or logind is not there
+ * (yet), or goes away, it is tried again (1 s doubling to 60 s) until it is freed; nothing blocks.
+ * A shutdown that is already being prepared when we connect is told at once. */
+int nc_login_new(sd_event *event, nc_login_fn told, void *userdata, struct nc_login **ret,
+                 struct nc_err *err);
+struct nc_login *nc_login_free(struct nc_login *l); /* lets go */
+void nc_login_let_go(
+    struct nc_login *l); /* idempotent; taken again when the shutdown is cancelled */
+bool nc_login_holds(const struct nc_login *l);
+
+/* sd_notify: "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=…".
+ * Never fails. */
+void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* WatchdogSec= of our unit, usec; 0 = none. */
+uint64_t nc_notify_watchdog_usec(void);
+
+#endif

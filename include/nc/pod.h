@@ -1,0 +1,97 @@
+/*
+ * A pod as far as a drain cares: some 200 bytes of what may be a megabyte.
+ *
+ * Pure. Eligibility and tiers are Karpenter's (utils/pod/scheduling.go, terminator.go), so that two
+ * drainers of one node never disagree.
+ */
+#ifndef NC_POD_H
+#define NC_POD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nc/err.h"
+#include "nc/value.h"
+
+/* Evicted in this order; critical means priorityClassName system-cluster-critical or
+ * system-node-critical, by name. */
+enum nc_tier {
+    NC_TIER_PLAIN = 0,
+    NC_TIER_PLAIN_DAEMON,
+    NC_TIER_CRITICAL,
+    NC_TIER_CRITICAL_DAEMON,
+    _NC_TIER_MAX
+};
+
+struct nc_pod {
+    char *namespace;
+    char *name;
+    char *uid;
+    enum nc_tier tier;
+    bool is_daemon;        /* its controller is a DaemonSet */
+    bool is_mirror;        /* owned by the Node, or annotated kubernetes.io/config.mirror */
+    bool is_terminal;      /* phase Succeeded or Failed */
+    bool is_shutdown_left; /* Failed, and its status says that a node shutdown did it */
+    bool is_job;           /* its controller is a Job */
+    bool has_controller;
+    bool tolerates_disrupted;    /* karpenter.sh/disrupted:NoSchedule */
+    bool never_disrupt;          /* karpenter.sh/do-not-disrupt: "true" */
+    uint64_t keep_until_usec;    /* …: a duration from status.startTime; 0 = none */
+    uint64_t grace_sec;          /* terminationGracePeriodSeconds; 30 where unset */
+    uint64_t deletion_usec;      /* deletionTimestamp: when its grace ends; 0 = not terminating */
+    uint64_t deletion_grace_sec; /* deletionGracePeriodSeconds */
+    struct nc_strv claims;       /* PersistentVolumeClaims that it mounts, by name */
+};
+void nc_pod_done(struct nc_pod *p);
+
+/* The members of a Pod object that nc_pod_read looks at, as NULL-terminated dotted paths: what a
+ * list may be filtered down to while it streams in. */
+extern const char *const nc_pod_paths[];
+
+/* An object of a list or a watch. What is missing or of the wrong type counts as unset; garbage in
+ * do-not-disrupt counts as absent, as with Karpenter. Negative grace counts as 0. NC_ERR_PROTOCOL
+ * without namespace, name and uid (each at most 253 bytes, printable). */
+int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err *err);
+
+/* Why a pod is left alone by a drain. */
+enum nc_pod_excluded {
+    NC_POD_ELIGIBLE = 0,
+    NC_POD_TERMINAL,  /* it has ended by itself */
+    NC_POD_MIRROR,    /* kubelet's own */
+    NC_POD_TOLERATES, /* it tolerates karpenter.sh/disrupted: it stays to the end */
+    NC_POD_DAEMON,    /* a DaemonSet would put it back: only where the disrupted taint stands */
+    NC_POD_STUCK,     /* terminating, and 60 s past its end */
+    _NC_POD_EXCLUDED_MAX
+};
+enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, bool has_disrupted_taint,
+                                     uint64_t now_usec);
+const char *
+nc_pod_excluded_name(enum nc_pod_excluded e); /* "eligible", "terminal", "daemonset", … */
+
+/* Is the do-not-disrupt annotation in force now? */
+bool nc_pod_is_kept(const struct nc_pod *p, uint64_t now_usec);
+
+/* What an answer to an eviction or a deletion means. */
+enum nc_pod_answer_kind {
+    NC_ANSWER_ACCEPTED = 1, /* 200, 201 */
+    NC_ANSWER_GONE,         /* 404; 409: another pod has the name */
+    NC_ANSWER_BUDGET,       /* 429 with the cause DisruptionBudget */
+    NC_ANSWER_BUDGETS,      /* 500: more than one budget covers it; only its last moment helps */
+    NC_ANSWER_BUSY,         /* 429 otherwise: the API server's own fairness */
+    NC_ANSWER_NAMESPACE,    /* 403 with the cause NamespaceTerminating */
+    NC_ANSWER_REFUSED,      /* other 400, 403, 422: an authorizer, a policy or a webhook */
+    NC_ANSWER_AWAY,         /* 401, 5xx, time-out, no connection */
+    _NC_ANSWER_MAX
+};
+struct nc_pod_answer {
+    enum nc_pod_answer_kind kind;
+    uint64_t retry_after_usec; /* 0 = none given */
+    char budget[64];           /* the PodDisruptionBudget's name, from the cause's message */
+    char message[160];         /* for people: quoted, cut */
+};
+/* http 0 = no answer. Texts may be NULL. */
+void nc_pod_answer_read(int http, const char *reason, const char *cause, const char *message,
+                        uint64_t retry_after_usec, struct nc_pod_answer *ret);
+const char *nc_pod_answer_name(enum nc_pod_answer_kind k);
+
+#endif
