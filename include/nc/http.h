@@ -92,6 +92,11 @@ int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http *
 struct nc_http *
 nc_http_free(struct nc_http *h); /* cancels what is under way; callbacks are not called */
 
+/* "nodeclaimd/0.1.0 (run)": what this process calls itself to every peer. `command` NULL or never
+ * set: without the parentheses. Cut at 63 characters. */
+void nc_http_set_command(const char *command);
+const char *nc_http_user_agent(void);
+
 /* Starts a request; no callback is called before this returns. ret may be NULL: the handle owns it
  * then. on_done is called exactly once unless it is cancelled. The request frees itself when
  * on_done returns: forget *ret there (cancelling it in its own on_done is allowed and does

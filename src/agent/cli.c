@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "log.h"
+#include "nc/http.h"
 #include "nc/str.h"
 
 /* Which options a command takes, beside those that all take. */
@@ -261,6 +262,7 @@ static int run(struct nc_app *app, const struct command *c, int argc, char **arg
         return usage_error(
             c->name, c->most_arguments ? "takes one argument, not also" : "takes no argument, not",
             app->opts.args[c->most_arguments]);
+    nc_http_set_command(c->name);
     return c->run(app);
 }
 

@@ -274,7 +274,7 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
                 .server_name = k->tls_server_name},
         .token = k->token || k->token_file || k->exec_command ? give_token : NULL,
         .userdata = c,
-        .user_agent = "nodeclaimd/" NC_VERSION,
+        .user_agent = nc_http_user_agent(),
     };
     const int r = nc_http_new(c->app->event, 0, &c->http, err);
 

@@ -268,7 +268,7 @@ static void set_rules(struct nc_http_req *r, const struct nc_http_options *o, bo
     curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(c, CURLOPT_USERAGENT, "nodeclaimd/" PACKAGE_VERSION);
+    curl_easy_setopt(c, CURLOPT_USERAGENT, nc_http_user_agent());
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(r->connect_timeout_usec));
     if (o->no_proxy || !https) {
         curl_easy_setopt(c, CURLOPT_PROXY, "");

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <time.h>
 
@@ -287,6 +288,18 @@ static void ignore_sigpipe(void) {
 
     if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
         (void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* One process, one program: set once at its start. */
+static char user_agent[64] = "nodeclaimd/" NC_VERSION;
+
+void nc_http_set_command(const char *command) {
+    if (command)
+        (void)snprintf(user_agent, sizeof(user_agent), "nodeclaimd/" NC_VERSION " (%s)", command);
+}
+
+const char *nc_http_user_agent(void) {
+    return user_agent;
 }
 
 int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http **ret,

@@ -207,6 +207,7 @@ class Connection(asyncio.Protocol):
             "path": req.target,
             "status": 0,
             "conn": self.number,
+            "agent": req.headers.get("user-agent", ""),
             "fault": fault.kind if fault else None,
         }
         self.server.log.add(entry)
