@@ -10,7 +10,8 @@
 #include "nc/lifecycle.h"
 
 /* Reads an object of our own Node. Metadata alone (a metadata-only watch) updates the upper half of
- * the view; a whole object (it has spec or status) both. `n_stay` volumes named in `stay` (names as
+ * the view and leaves the lower as it was, unless the uid says that it is another Node; a whole
+ * object (it has spec or status) both. `n_stay` volumes named in `stay` (names as
  * in volumesAttached, "kubernetes.io/csi/DRIVER^HANDLE") are not counted. */
 void nc_node_view_take(struct nc_node_view *v, const struct nc_value *object,
                        const struct nc_strv *stay);
@@ -35,9 +36,9 @@ int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write
                  struct nc_kube_req **ret, struct nc_err *err);
 
 /* One question about a pod: an eviction with its uid as precondition, a status patch with the
- * condition DisruptionTarget (reason TerminationByNodeclaimd), or a deletion with grace and uid.
- * The action's pod is only read during the call. `done` is called once unless the handle is freed
- * or the request cancelled. */
+ * condition DisruptionTarget (reason TerminationByNodeclaimd), or a deletion with grace (0: the
+ * pod's own, which is right only for one that has ended) and uid. The action's pod is only read
+ * during the call. `done` is called once unless the handle is freed or the request cancelled. */
 struct nc_pod_asked {
     struct nc_pod_answer answer;
     uint64_t duration_usec;
@@ -51,7 +52,8 @@ int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_
  * an answer that got lost must not cost that. */
 uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt);
 
-/* Fire and forget, for the daemon: `done` (may be NULL) hears only whether it went well. */
+/* Fire and forget, for the daemon: `done` (may be NULL) hears only whether it went well
+ * (err->class is NC_ERR_NONE then; an Event that exists already went well). */
 typedef void (*nc_event_sent_fn)(void *userdata, const struct nc_err *err);
 int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
                   nc_event_sent_fn done, void *userdata, struct nc_err *err);

@@ -51,7 +51,8 @@ struct nc_kube_call {
     const struct nc_value *body; /* NULL = none */
     enum nc_kube_patch patch;
     uint64_t timeout_usec;
-    size_t max_bytes; /* 0 = 4 MiB */
+    size_t max_bytes;  /* 0 = 4 MiB */
+    bool drops_answer; /* nc_kube_start: a success counts, its body of any size is thrown away */
 };
 
 /* One-shot programs: blocks in the loop. Returns 0 with *ret_object (owned, may be NULL where the

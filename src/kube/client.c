@@ -20,6 +20,7 @@ struct nc_kube_req {
     struct nc_http_req *http;
     nc_kube_done_fn done;
     void *userdata;
+    void (*destroy)(void *userdata); /* where `done` is never called */
     uint64_t started_usec;
     bool is_second;
 };
@@ -132,6 +133,13 @@ static void free_req(struct nc_kube_req *q) {
 
 static void on_done(void *userdata, const struct nc_http_result *result);
 
+static int drop_data(void *userdata, const char *data, size_t n) {
+    (void)userdata;
+    (void)data;
+    (void)n;
+    return 0;
+}
+
 static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
     struct nc_strv headers = NC_STRV_INIT;
     struct nc_http_options o;
@@ -140,6 +148,7 @@ static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
     if (r < 0)
         return r;
     o.timeout_usec = nc_kube_time_left(q->started_usec, q->message.timeout_usec);
+    o.on_data = q->message.drops_answer ? drop_data : NULL;
     o.on_done = on_done;
     o.userdata = q;
     r = nc_http_start(q->kube->http, &o, &q->http, err);
@@ -174,8 +183,9 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
     finish(q, object, &status, &err);
 }
 
-int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
-                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+int nc_kube_start_owned(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
+                        void *userdata, void (*destroy)(void *userdata), struct nc_kube_req **ret,
+                        struct nc_err *err) {
     struct nc_kube_message m;
     struct nc_kube_req *q;
     int r = check_limits(c, err);
@@ -187,6 +197,7 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_
     q = nc_calloc(1, sizeof(*q));
     *q = (struct nc_kube_req){
         .kube = k, .message = m, .done = done, .userdata = userdata, .next = k->reqs};
+    q->destroy = destroy;
     q->started_usec = nc_mono_usec();
     if (k->reqs)
         k->reqs->prev = q;
@@ -201,9 +212,16 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_
     return 0;
 }
 
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
+                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+    return nc_kube_start_owned(k, c, done, userdata, NULL, ret, err);
+}
+
 struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *q) {
     if (q) {
         nc_http_cancel(q->http);
+        if (q->destroy)
+            q->destroy(q->userdata);
         free_req(q);
     }
     return NULL;

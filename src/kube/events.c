@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nc/kube.h"
+#include "nc/kube-drain.h"
 #include "nc/str.h"
 
 #include "wire.h"
@@ -93,6 +93,10 @@ static struct nc_value *event_body(const struct nc_event *e, const char *name) {
     return body;
 }
 
+static bool exists_already(const struct nc_kube_status *status) {
+    return status->http == 409 && nc_streq(status->reason, "AlreadyExists");
+}
+
 int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
                     char **ret_name, struct nc_err *err) {
     nc_auto_free char *name = event_name(e);
@@ -107,7 +111,7 @@ int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeou
                                       .max_bytes = MAX_ANSWER};
     const int r = nc_kube_perform(k, &call, NULL, &status, &failure);
 
-    if (r < 0 && !(status.http == 409 && nc_streq(status.reason, "AlreadyExists"))) {
+    if (r < 0 && !exists_already(&status)) {
         if (err)
             *err = failure;
         return r;
@@ -115,6 +119,41 @@ int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeou
     if (ret_name)
         *ret_name = nc_steal(&name);
     return 0;
+}
+
+struct sent {
+    nc_event_sent_fn done;
+    void *userdata;
+};
+
+static void on_sent(void *userdata, const struct nc_value *object,
+                    const struct nc_kube_status *status, const struct nc_err *err) {
+    static const struct nc_err none = NC_ERR_INIT;
+    nc_auto_free struct sent *s = userdata;
+
+    (void)object;
+    if (s->done)
+        s->done(s->userdata, exists_already(status) ? &none : err);
+}
+
+int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
+                  nc_event_sent_fn done, void *userdata, struct nc_err *err) {
+    nc_auto_free char *name = event_name(e);
+    nc_auto_value struct nc_value *body = event_body(e, name);
+    const struct nc_kube_call call = {.what = "create event",
+                                      .method = "POST",
+                                      .path = EVENTS,
+                                      .body = body,
+                                      .timeout_usec = timeout_usec,
+                                      .drops_answer = true};
+    struct sent *s = nc_calloc(1, sizeof(*s));
+    int r;
+
+    *s = (struct sent){.done = done, .userdata = userdata};
+    r = nc_kube_start_owned(k, &call, on_sent, s, free, NULL, err);
+    if (r < 0)
+        free(s);
+    return r;
 }
 
 int nc_event_update(struct nc_kube *k, const char *created_name, const struct nc_event *e,

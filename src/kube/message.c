@@ -28,7 +28,8 @@ static const char *content_type(enum nc_kube_patch patch) {
 int nc_kube_message_init(struct nc_kube *k, const struct nc_kube_call *c,
                          struct nc_kube_message *ret, struct nc_err *err) {
     struct nc_kube_message m = {.body = NC_BUF_INIT_MAX(MAX_BODY_BYTES),
-                                .has_body = c->body != NULL};
+                                .has_body = c->body != NULL,
+                                .drops_answer = c->drops_answer};
     const int r = nc_kube_guard(c, err);
 
     if (r < 0)

@@ -56,7 +56,7 @@ struct nc_kube_message {
     char *what, *name, *method, *url;
     struct nc_strv headers; /* without the credential */
     struct nc_buf body;
-    bool has_body;
+    bool has_body, drops_answer;
     uint64_t timeout_usec;
     size_t max_bytes;
 };
@@ -71,5 +71,11 @@ int nc_kube_message_options(struct nc_kube *k, const struct nc_kube_message *m, 
                             struct nc_strv *ret_headers, struct nc_http_options *ret,
                             struct nc_err *err);
 void nc_kube_headers_done(struct nc_strv *headers);
+
+/* nc_kube_start whose userdata is owned by the request: `destroy` frees it where `done` is never
+ * called (a cancelled request, a freed handle), but not where this fails. */
+int nc_kube_start_owned(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
+                        void *userdata, void (*destroy)(void *userdata), struct nc_kube_req **ret,
+                        struct nc_err *err);
 
 #endif

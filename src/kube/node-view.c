@@ -1,0 +1,88 @@
+/*
+ * What the lifecycle wants to know of our own Node, out of an object as a list, a watch or the
+ * answer to a patch has it.
+ *
+ * Metadata alone leaves what it cannot know as it was; but for a Node that was made anew under the
+ * same name, of which nothing that was known before is true. A Node is another program's writing:
+ * whatever has the wrong type reads as absent. Pure.
+ */
+#include <string.h>
+
+#include "nc/kube-drain.h"
+#include "nc/str.h"
+
+#include "wire.h"
+
+#define DISRUPTED_TAINT "karpenter.sh/disrupted"
+
+static bool has_text(const struct nc_value *map, const char *key) {
+    return nc_value_get_string(map, key) != NULL;
+}
+
+/* Another uid is another Node. */
+static void take_uid(struct nc_node_view *v, const struct nc_value *metadata) {
+    const char *uid = nc_value_get_string(metadata, "uid");
+    char said[sizeof(v->uid)] = "";
+
+    if (uid)
+        nc_kube_say(said, sizeof(said), uid, strlen(uid));
+    if (!v->exists || !nc_streq(v->uid, said))
+        memset(v, 0, sizeof(*v));
+    memcpy(v->uid, said, sizeof(said));
+    v->exists = true;
+}
+
+static void take_metadata(struct nc_node_view *v, const struct nc_value *metadata) {
+    const struct nc_value *annotations = nc_value_get(metadata, "annotations");
+    const char *deletion = nc_value_get_string(metadata, "deletionTimestamp");
+    const char *balancers =
+        nc_value_get_string(nc_value_get(metadata, "labels"), NC_LABEL_BALANCERS);
+
+    v->is_deleting = deletion != NULL;
+    v->deletion_usec = 0;
+    if (deletion)
+        (void)nc_time_parse(deletion, &v->deletion_usec);
+    v->has_cordon_record = has_text(annotations, NC_ANNOTATION_CORDON);
+    v->has_status = has_text(annotations, NC_ANNOTATION_STATUS);
+    v->has_balancers_label = balancers != NULL;
+    v->is_balancers_label_ours = nc_streq(balancers, NC_LABEL_BALANCERS_VALUE);
+}
+
+static bool is_true(const struct nc_value *node, const char *condition) {
+    return nc_streq(nc_value_get_string(nc_node_condition(node, condition), "status"), "True");
+}
+
+static size_t count_volumes(const struct nc_value *node, const struct nc_strv *stay) {
+    const struct nc_value *list = nc_value_path(node, "status.volumesAttached");
+    size_t count = 0;
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
+        const char *name = nc_value_get_string(list->items[i], "name");
+        if (name && !(stay && nc_strv_contains(stay, name)))
+            count++;
+    }
+    return count;
+}
+
+static void take_rest(struct nc_node_view *v, const struct nc_value *node,
+                      const struct nc_strv *stay) {
+    const struct nc_value *unschedulable = nc_value_path(node, "spec.unschedulable");
+
+    v->is_whole = true;
+    v->is_unschedulable =
+        unschedulable && unschedulable->type == NC_VALUE_BOOL && unschedulable->boolean;
+    v->has_disrupted_taint = nc_node_has_taint(node, DISRUPTED_TAINT, "NoSchedule");
+    v->is_pending_true = is_true(node, "InterruptionPending");
+    v->is_drained_true = is_true(node, "Drained");
+    v->n_volumes = count_volumes(node, stay);
+}
+
+void nc_node_view_take(struct nc_node_view *v, const struct nc_value *object,
+                       const struct nc_strv *stay) {
+    const struct nc_value *metadata = nc_value_get(object, "metadata");
+
+    take_uid(v, metadata);
+    take_metadata(v, metadata);
+    if (nc_value_get(object, "spec") || nc_value_get(object, "status"))
+        take_rest(v, object, stay);
+}

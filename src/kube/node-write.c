@@ -1,0 +1,182 @@
+/*
+ * A write of our own Node: its patch, its sending, and what its answer means.
+ *
+ * Conditions and the annotation beside them go to /status as a strategic merge patch, which merges
+ * conditions by type; everything else is a merge patch of the Node. The API server lets nothing
+ * else through on either, so a write never mixes both. guard.c holds each to our own keys.
+ */
+#include <string.h>
+
+#include "nc/clock.h"
+#include "nc/kube-drain.h"
+#include "nc/str.h"
+
+#include "wire.h"
+
+static bool goes_to_status(enum nc_node_write_kind kind) {
+    switch (kind) {
+    case NC_WRITE_SIGNAL:
+    case NC_WRITE_DRAINED:
+    case NC_WRITE_UNDRAINED:
+    case NC_WRITE_CALM:
+        return true;
+    case NC_WRITE_NONE:
+    case NC_WRITE_CORDON:
+    case NC_WRITE_PROGRESS:
+    case NC_WRITE_RELEASE:
+    case _NC_WRITE_MAX:
+        break;
+    }
+    return false;
+}
+
+static struct nc_value *text_or_null(const char *text) {
+    return text ? nc_value_new_string(text) : nc_value_new(NC_VALUE_NULL);
+}
+
+static void add_condition(struct nc_value *list, const char *type, const struct nc_condition *c,
+                          uint64_t now_usec) {
+    nc_auto_value struct nc_value *patch = NULL;
+
+    if (!c->is_set)
+        return;
+    patch = nc_node_condition_patch(type, c->is_true ? "True" : "False", c->reason, c->message,
+                                    now_usec, now_usec);
+    nc_value_push(list, nc_value_copy(nc_value_path(patch, "status.conditions")->items[0]));
+}
+
+static void set_metadata(struct nc_value *body, const struct nc_node_write *w, bool is_status) {
+    struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *annotations = nc_value_new(NC_VALUE_MAP);
+
+    if (w->sets_status)
+        nc_value_set(annotations, NC_ANNOTATION_STATUS, text_or_null(w->drain_status));
+    if (w->sets_cordon)
+        nc_value_set(annotations, NC_ANNOTATION_CORDON, text_or_null(w->cordon));
+    if (annotations->n > 0)
+        nc_value_set(metadata, "annotations", annotations);
+    else
+        nc_value_free(annotations);
+    if (w->balancers_label >= 0 && !is_status) {
+        struct nc_value *labels = nc_value_new(NC_VALUE_MAP);
+        nc_value_set(labels, NC_LABEL_BALANCERS,
+                     text_or_null(w->balancers_label ? NC_LABEL_BALANCERS_VALUE : NULL));
+        nc_value_set(metadata, "labels", labels);
+    }
+    if (metadata->n > 0)
+        nc_value_set(body, "metadata", metadata);
+    else
+        nc_value_free(metadata);
+}
+
+static void set_unschedulable(struct nc_value *body, int unschedulable) {
+    struct nc_value *spec;
+
+    if (unschedulable < 0)
+        return;
+    spec = nc_value_new(NC_VALUE_MAP);
+    nc_value_set(spec, "unschedulable",
+                 unschedulable ? nc_value_new_bool(true) : nc_value_new(NC_VALUE_NULL));
+    nc_value_set(body, "spec", spec);
+}
+
+static void set_conditions(struct nc_value *body, const struct nc_node_write *w,
+                           uint64_t now_usec) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *status;
+
+    add_condition(list, "InterruptionPending", &w->pending, now_usec);
+    add_condition(list, "Drained", &w->drained, now_usec);
+    if (list->n == 0) {
+        nc_value_free(list);
+        return;
+    }
+    status = nc_value_new(NC_VALUE_MAP);
+    nc_value_set(status, "conditions", list);
+    nc_value_set(body, "status", status);
+}
+
+struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_usec,
+                                    const char **ret_subresource, enum nc_kube_patch *ret_kind) {
+    const bool is_status = goes_to_status(w->kind);
+    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+
+    set_metadata(body, w, is_status);
+    if (is_status)
+        set_conditions(body, w, now_usec);
+    else
+        set_unschedulable(body, w->unschedulable);
+    *ret_subresource = is_status ? "status" : NULL;
+    *ret_kind = is_status ? NC_KUBE_PATCH_STRATEGIC : NC_KUBE_PATCH_MERGE;
+    return body;
+}
+
+struct sent {
+    nc_node_written_fn done;
+    void *userdata;
+    uint64_t started_usec;
+};
+
+/* Refused for good, or not to be had just now? */
+static enum nc_write_outcome outcome_of(const struct nc_kube_status *status,
+                                        const struct nc_err *err) {
+    if (err->class == NC_ERR_NONE)
+        return NC_WRITTEN;
+    return status->http == 403 || status->http == 404 || status->http == 422 ? NC_WRITE_REFUSED
+                                                                             : NC_WRITE_AWAY;
+}
+
+static void on_written(void *userdata, const struct nc_value *object,
+                       const struct nc_kube_status *status, const struct nc_err *err) {
+    nc_auto_free struct sent *s = userdata;
+    const struct nc_node_written w = {.outcome = outcome_of(status, err),
+                                      .node = err->class == NC_ERR_NONE ? object : NULL,
+                                      .retry_after_usec = status->retry_after_usec,
+                                      .duration_usec = nc_mono_usec() - s->started_usec,
+                                      .err = *err};
+
+    s->done(s->userdata, &w);
+}
+
+static const char *what_of(enum nc_node_write_kind kind) {
+    switch (kind) {
+    case NC_WRITE_SIGNAL:
+        return "signal on node";
+    case NC_WRITE_CORDON:
+        return "cordon node";
+    case NC_WRITE_PROGRESS:
+        return "progress on node";
+    case NC_WRITE_DRAINED:
+    case NC_WRITE_UNDRAINED:
+        return "drained on node";
+    case NC_WRITE_RELEASE:
+        return "release node";
+    case NC_WRITE_CALM:
+        return "calm on node";
+    case NC_WRITE_NONE:
+    case _NC_WRITE_MAX:
+        break;
+    }
+    return "write node";
+}
+
+int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write *w,
+                 uint64_t now_usec, uint64_t timeout_usec, nc_node_written_fn done, void *userdata,
+                 struct nc_kube_req **ret, struct nc_err *err) {
+    struct nc_kube_call call = {
+        .what = what_of(w->kind), .method = "PATCH", .timeout_usec = timeout_usec};
+    const char *subresource;
+    nc_auto_value struct nc_value *body =
+        nc_node_write_body(w, now_usec, &subresource, &call.patch);
+    nc_auto_free char *path = nc_kube_node_path(node, subresource);
+    struct sent *s = nc_calloc(1, sizeof(*s));
+    int r;
+
+    *s = (struct sent){.done = done, .userdata = userdata, .started_usec = nc_mono_usec()};
+    call.path = path;
+    call.body = body;
+    r = nc_kube_start_owned(k, &call, on_written, s, free, ret, err);
+    if (r < 0)
+        free(s);
+    return r;
+}
