@@ -295,7 +295,9 @@ func TestFactRefusals(t *testing.T) {
 			t.Errorf("want %d, reason %q, first cause %q", code, reason, cause)
 		}
 	}
-	try := func() *harness.Answer { return b.ask("POST", podPath(p)+"/eviction", "", eviction(p, string(p.UID), nil)) }
+	try := func() *harness.Answer {
+		return b.ask("POST", podPath(p)+"/eviction", "", eviction(p, string(p.UID), nil))
+	}
 
 	t.Run("uid mismatch", func(t *testing.T) {
 		a := b.ask("POST", podPath(p)+"/eviction", "", eviction(p, "11111111-2222-3333-4444-555555555555", nil))
