@@ -20,6 +20,14 @@
 
 struct nc_daemon_imds;
 struct nc_daemon_requests;
+struct nc_posted;         /* daemon.c */
+struct nc_pod_request;    /* daemon-pods.c */
+struct nc_volume_request; /* daemon-pods.c */
+
+/* Which file it was: rotation replaces it. */
+struct nc_file_mark {
+    uint64_t device, inode, mtime_nsec;
+};
 
 struct nc_daemon {
     struct nc_app *app;
@@ -30,26 +38,59 @@ struct nc_daemon {
     struct nc_life_rules rules;
     char *boot_id;
 
-    char *node_name; /* NULL until it is known */
+    char *node_name;   /* NULL until it is known */
+    char *provider_id; /* of this instance; NULL until it is known */
     struct nc_connection connection;
     bool is_connected; /* connection.kube may be used */
+    struct nc_err
+        api_error; /* the last failure of the way to the API; class NONE while it is well */
+    bool is_ready; /* READY=1 was said */
     bool is_stopping;
+
+    /* run.c: what is done between two turns. Times are CLOCK_MONOTONIC. */
+    sd_event_source *watchdog;
+    bool has_facts;       /* IMDS has said what this instance is: the polls are armed */
+    bool has_plan;        /* the configuration was read, or cannot be before a reload */
+    bool wants_reload;    /* SIGHUP */
+    bool wants_reconnect; /* who we are to the API server is no longer taken */
+    bool was_trimmed;
+    unsigned gather_attempts, refusals; /* refusals: 401s in a row */
+    uint64_t gather_after_usec, connect_after_usec, renew_after_usec, files_after_usec;
+    struct nc_file_mark files[2]; /* kubeconfig, client certificate: as they were connected with */
 
     /* daemon.c */
     sd_event_source *timer; /* nc_life_next */
+    uint64_t timer_usec;    /* monotonic: what it is set to; UINT64_MAX = off */
+    uint64_t now_usec;      /* of the last event */
     bool is_stepping;       /* a post inside of a post is queued */
+    struct nc_posted *queue, **queue_end;
+    enum nc_life_phase phase; /* after the last step: each change is put into the history */
 
     /* daemon-node.c: our Node, our NodeClaim */
     struct nc_watch *node_watch, *claim_watch;
     struct nc_node_view view;
     struct nc_kube_req *write, *look;
+    uint64_t write_usec, look_usec; /* monotonic: begun */
+    enum nc_node_write_kind write_kind;
+    sd_event_source *look_timer;
+    bool is_node_synced; /* the watch has shown what there is */
+    bool is_node_known;  /* a whole object was seen of this uid: it is ours, or it is foreign */
+    bool is_foreign;     /* the Node of our name belongs to another instance */
+    char *node_version;  /* resourceVersion of the last whole object */
+    char *request;       /* the drain-request annotation as last read; NULL = none */
+    uint64_t claim_after_usec;
     char *owner_name, *owner_uid; /* the NodeClaim of the ownerReference; NULL = none */
     uint64_t claim_t_usec;        /* its termination timestamp; 0 = none */
     bool is_claim_deleting;
 
     /* daemon-pods.c */
-    struct nc_watch *pods_watch;
-    struct nc_strv staying_volumes;
+    struct nc_watch *pods_watch, *failed_watch;
+    bool wants_pods;     /* the lifecycle asked for them: opened as soon as we are connected */
+    bool wants_clean_up; /* the machine was rebooted: pods that the shutdown left are looked for */
+    struct nc_pod_request *pod_requests;
+    struct nc_volume_request *volume_requests;
+    struct nc_strv staying_claims;  /* "namespace/claim" asked for already */
+    struct nc_strv staying_volumes; /* as in volumesAttached */
 
     /* daemon-imds.c, daemon-login.c, daemon-requests.c */
     struct nc_daemon_imds *polls;
@@ -57,17 +98,22 @@ struct nc_daemon {
     struct nc_daemon_requests *requests;
 
     /* daemon-say.c, daemon-status.c, daemon-state.c */
-    struct nc_value *history; /* [{phase, at}] of this life, at most 64 */
+    struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */
     bool is_status_due, is_state_due;
     uint64_t status_usec; /* monotonic: last written */
+    char *saved;          /* state.json as last written */
+    uint64_t saved_usec;  /* monotonic */
 };
 
 /* Now on EC2's clock: ours, set right by what IMDS' Date header says. */
 uint64_t nc_daemon_now(const struct nc_daemon *d);
 
 /* Steps the lifecycle with the event (its now_usec is filled in here) and carries out what it asks
- * for. May be called from any callback of the loop. */
+ * for. May be called from any callback of the loop. A pod's contents are taken over. */
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e);
+void nc_daemon_done(struct nc_daemon *d); /* daemon.c: what nc_daemon_post keeps */
+/* Is something announced, or being undone? */
+bool nc_daemon_is_busy(const struct nc_daemon *d);
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
 void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
 
@@ -76,12 +122,25 @@ void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
 int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err);
 void nc_daemon_node_close(struct nc_daemon *d);
 void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w);
+/* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_daemon_node_look(struct nc_daemon *d);
+/* The NodeClaim's watch, where its name is known and it may be read. Between two turns. */
+void nc_daemon_claim_open(struct nc_daemon *d);
+/* A failure or a success of the way to the API: counted, kept in api_error, said when it changes. A
+ * 401 that comes back asks for a new connection. */
+void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err);
+void nc_daemon_api_well(struct nc_daemon *d);
 
-/* daemon-pods.c */
+/* daemon-pods.c. What is under way is cancelled by _close, and answered AWAY. */
 void nc_daemon_pods_open(struct nc_daemon *d);
 void nc_daemon_pods_close(struct nc_daemon *d);
 void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a);
+/* Has a question been under way for longer than twice its time limit? */
+bool nc_daemon_pods_are_stuck(const struct nc_daemon *d, uint64_t mono_usec);
+/* The volumes of pods that stay are looked up, and no longer waited for. */
+void nc_daemon_pods_find_staying(struct nc_daemon *d);
+/* Deletes, by uid, what a shutdown left Failed and whose controller has replaced it. */
+void nc_daemon_pods_clean_up(struct nc_daemon *d);
 
 /* daemon-imds.c: spot 1 s (only on spot instances), rebalance 10 s (likewise), target state 10 s,
  * 60 s while it is not there, maintenance 60 s; each start shifted by the instance id. */
@@ -105,8 +164,11 @@ void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a);
  * writes on change, at most ten times a second. */
 void nc_daemon_publish(struct nc_daemon *d);
 
-/* daemon-state.c */
+/* daemon-state.c. Loading returns 1 where the machine was not rebooted since, else 0; a file that
+ * is broken, or another node's, is put aside and said. Saving writes only what differs from the
+ * last time. */
 int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err);
 void nc_daemon_state_save(struct nc_daemon *d);
+#define NC_STATE_PAUSE_USEC 100000u
 
 #endif
