@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -29,9 +29,10 @@ import tables  # noqa: E402
 from authz import ANONYMOUS, Ask, Authenticator, Identity  # noqa: E402
 from cluster import Behaviour, Cluster  # noqa: E402
 from pki import Authority  # noqa: E402
+from pods import Pods, ToyKubelet  # noqa: E402
 from store import RESOURCES, Object, Problem, Resource, Store, now_rfc3339  # noqa: E402
 from requestlog import Log  # noqa: E402
-from watching import Watch  # noqa: E402
+from watching import BOOKMARK_SEC, Watch  # noqa: E402
 from wire import Request, Response, WireServer, control_handler  # noqa: E402
 
 ADMIN_TOKEN = "admin-token-of-the-test"
@@ -60,12 +61,33 @@ def problem_response(exc: Problem) -> Response:
         "metadata": {},
         "status": "Failure",
         "message": exc.message,
-        "reason": exc.reason,
         "code": exc.code,
     }
+    if exc.reason:
+        body["reason"] = exc.reason
     if exc.details:
         body["details"] = exc.details
     return answer(exc.code, body, exc.headers)
+
+
+def requested_form(req: Request) -> str:
+    """What the first media type that is understood asks the answer to be turned into; "" for the object itself."""
+    first = req.headers.get("accept", "").split(",")[0]
+    return next((p.partition("=")[2] for p in first.split(";") if p.strip().startswith("as=")), "")
+
+
+def not_acceptable(form: str, what: str) -> Problem:
+    return Problem(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}")
+
+
+def padded(pod: Object, n: int) -> Object:
+    """The same pod as somebody has it who keeps half a file system in its manifest."""
+    out = copy.copy(pod)
+    half = ('{"quoted": "\\n", "more": [1, 2.5, true]} ' * (n // 100 + 1))[: n * 2 // 5]
+    out["metadata"] = {**pod["metadata"], "annotations": {**(pod["metadata"].get("annotations") or {}), "blob": half}}
+    env = [{"name": "FILLER", "value": "x" * (n // 2)}]
+    out["spec"] = {**pod.get("spec", {}), "containers": [{"name": "main", "image": "app", "env": env}]}
+    return out
 
 
 def find_resource(group: str, version: str, plural: str) -> Resource:
@@ -114,9 +136,15 @@ class ApiServer:
         self.claims_readable = False
         self.claims_deletable = False
         self.approve = True  # certificate requests of nodes are signed at once
-        self.budgets: dict[str, str] = {}  # pod name -> budget that forbids its eviction
+        self.clock_ahead_sec = 0.0  # of this machine's clock
+        self.padding_bytes = 0  # every pod is so much larger on the wire
+        self.watches: list[Watch] = []
+        self.bookmark_sec = BOOKMARK_SEC
+        self.pods = Pods(self.store, self.now)
         self.server = WireServer(self.handle, host, port, Log(log), self.ca.server_context())
+        self.server.clock = self.now
         self.cluster = Cluster(self.store, self._later, behave or Behaviour())
+        self.kubelet = ToyKubelet(self.pods, self._later)
 
     @property
     def url(self) -> str:
@@ -128,6 +156,15 @@ class ApiServer:
 
     def __exit__(self, *unused: object) -> None:
         self.server.stop()
+
+    def now(self) -> float:
+        return time.time() + self.clock_ahead_sec
+
+    def expire(self) -> None:
+        """The past is forgotten: every open watch is told 410 as an event, one that resumes from before is told so at once."""
+        self.store.compact()
+        for watch in list(self.watches):
+            watch.fail(410, "Expired", "too old resource version")
 
     def _later(self, delay_sec: float, call: Callable[[], None]) -> None:
         self.server.loop.call_soon_threadsafe(self.server.loop.call_later, delay_sec, call)
@@ -231,19 +268,27 @@ class ApiServer:
 
     # --- reading
     def _get(self, req: Request, who: Identity, ask: Ask) -> Response:
+        if ask.sub:
+            raise Problem(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        authz.related(who, ask, list(self.store.objects.values()))
+        if requested_form(req) == "PartialObjectMetadataList":
+            raise not_acceptable("PartialObjectMetadataList", "not a list")
         return answer(200, self._shaped(req, self.store.get(ask.resource, ask.name, ask.namespace)))
 
-    @staticmethod
-    def _shaped(req: Request, obj: Object) -> Object:
-        if "as=PartialObjectMetadata" in req.headers.get("accept", ""):
+    def _shaped(self, req: Request, obj: Object) -> Object:
+        if requested_form(req).startswith("PartialObjectMetadata"):
             return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
+        if self.padding_bytes and obj["kind"] == "Pod":
+            return padded(obj, self.padding_bytes)
         return obj
 
     def _list(self, req: Request, who: Identity, ask: Ask) -> Response:
+        if requested_form(req) == "PartialObjectMetadata":
+            raise not_acceptable("PartialObjectMetadata", "a list")
         items = self.store.list(ask.resource, ask.namespace, ask.fields, req.query.get("labelSelector", ""))
         version = str(self.store.version)
         start = self._continue_at(req.query.get("continue", ""))
-        limit = int(req.query.get("limit") or "0")
+        limit = int(req.query.get("limit") or "0") if req.query.get("resourceVersion", "") != "0" else 0
         page = items[start : start + limit] if limit else items[start:]
         proceed = ""
         if limit and start + limit < len(items):
@@ -257,15 +302,25 @@ class ApiServer:
         meta: Object = {"resourceVersion": version}
         if proceed:
             meta["continue"] = proceed
-        return answer(
-            200,
-            {
-                "kind": ask.resource.kind + "List",
-                "apiVersion": ask.resource.api_version,
-                "metadata": meta,
-                "items": [self._shaped(req, o) for o in page],
-            },
-        )
+        whole = requested_form(req) != "PartialObjectMetadataList"
+        kind, api_version = ask.resource.kind + "List", ask.resource.api_version
+        if not whole:
+            kind, api_version = "PartialObjectMetadataList", "meta.k8s.io/v1"
+        top = {"kind": kind, "apiVersion": api_version, "metadata": meta, "items": []}
+
+        def parts() -> Iterator[bytes]:
+            head = json.dumps(top, separators=(",", ":"))
+            yield head[:-2].encode()
+            for at, obj in enumerate(page):
+                item = self._shaped(req, obj)
+                if whole and not ask.resource.group:  # items of a built-in list do not say what they are
+                    item = {k: v for k, v in item.items() if k not in ("kind", "apiVersion")}
+                yield b"," * (at > 0) + json.dumps(item, separators=(",", ":")).encode()
+            yield b"]}\n"
+
+        if self.padding_bytes and ask.resource.plural == "pods" and whole:
+            return Response(200, b"", "application/json", parts=parts())
+        return Response(200, b"".join(parts()), "application/json")
 
     def _continue_at(self, text: str) -> int:
         if not text:
@@ -273,7 +328,7 @@ class ApiServer:
         try:
             given = json.loads(base64.urlsafe_b64decode(text))
         except ValueError as exc:
-            raise Problem(400, "BadRequest", "continue key is not valid") from exc
+            raise Problem(400, "BadRequest", f"invalid continue token: continue key is not valid: {exc}") from exc
         if given["rv"] < self.store.oldest:
             raise Problem(
                 410, "Expired", "The provided continue parameter is too old to display a consistent list result."
@@ -288,6 +343,8 @@ class ApiServer:
         watch.resume(req.query.get("resourceVersion", ""))
         watch.bookmarks = req.query.get("allowWatchBookmarks") in ("1", "true")
         watch.limit_sec = float(req.query.get("timeoutSeconds") or "300")
+        watch.bookmark_sec = self.bookmark_sec
+        watch.open_ones = self.watches
         return Response(200, b"", "application/json", stream=watch.run)
 
     # --- writing
@@ -355,38 +412,17 @@ class ApiServer:
     def _evict(self, who: Identity, ask: Ask, body: Object) -> Response:
         if body.get("kind") != "Eviction" or body.get("apiVersion") not in ("policy/v1",):
             raise Problem(400, "BadRequest", "the object provided is not a policy/v1 Eviction")
-        pod = self.store.get(ask.resource, ask.name, ask.namespace)
-        authz.admit_pod_removal(who, ask.resource, pod, True)
-        uid = (body.get("deleteOptions") or {}).get("preconditions", {}).get("uid")
-        if uid not in (None, pod["metadata"]["uid"]):
-            raise Problem(
-                409,
-                "Conflict",
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}",
-            )
-        budget = self.budgets.get(ask.name)
-        if budget:
-            raise Problem(
-                429,
-                "TooManyRequests",
-                "Cannot evict pod as it would violate the pod's disruption budget.",
-                {
-                    "causes": [
-                        {
-                            "reason": "DisruptionBudget",
-                            "message": f"The disruption budget {budget} needs 3 healthy pods and " "has 3 currently",
-                        }
-                    ]
-                },
-            )
-        self.store.delete(ask.resource, ask.name, ask.namespace)
+        if (ask.resource, ask.namespace, ask.name) in self.store.objects:
+            authz.admit_pod_change(who, ask.resource, self.store.get(ask.resource, ask.name, ask.namespace), "evict")
+        self.pods.evict(ask.namespace, ask.name, body)
         return answer(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
     def _delete(self, req: Request, who: Identity, ask: Ask) -> Response:
         old = self.store.get(ask.resource, ask.name, ask.namespace)
-        if ask.resource.plural == "pods":
-            authz.admit_pod_removal(who, ask.resource, old, False)
         options = self._body(req) if req.body else {}
+        if ask.resource.plural == "pods":
+            authz.admit_pod_change(who, ask.resource, old, "delete")
+            return answer(200, self.pods.delete(ask.namespace, ask.name, options))
         uid = options.get("preconditions", {}).get("uid")
         if uid not in (None, old["metadata"]["uid"]):
             raise Problem(
@@ -447,8 +483,17 @@ class ApiServer:
                     'providerID except from "" to valid',
                 )
             authz.admit_node_write(who, ask.resource, ask.name, old, new)
+        elif ask.resource.plural == "pods":
+            authz.admit_pod_change(who, ask.resource, old, "update pod status for")
         elif ask.resource.kind == "Event":
             authz.admit_event(ask.namespace, new)
+        if new["metadata"].get("uid") != old["metadata"].get("uid"):
+            raise Problem(
+                422,
+                "Invalid",
+                f'{ask.resource.kind} "{ask.name}" is invalid: metadata.uid: Invalid value: '
+                f'"{new["metadata"].get("uid")}": field is immutable',
+            )
         return answer(200, self.store.replace(ask.resource, new, ask.namespace))
 
 

@@ -2,7 +2,7 @@
 
 Knows: the rules of the node authorizer, the role system:node and the admission plugin NodeRestriction, as a real API server
        1.34 answers them.
-Gives: `authenticate`, `authorize`, `admit_node_write`, `admit_event`.
+Gives: `authenticate`, `authorize`, `related`, `admit_node_write`, `admit_pod_change`, `admit_event`.
 Must not: change an object, except for the taint that the server itself adds to a new Node.
 """
 
@@ -64,6 +64,12 @@ class Authenticator:
     keys: dict[str, sigv4.Key] = field(default_factory=dict)
     users: dict[str, Identity] = field(default_factory=dict)
     clock: Callable[[], float] = lambda: 0.0
+    seen: set[str] = field(default_factory=set)
+    revoked: set[str] = field(default_factory=set)
+
+    def revoke_seen(self) -> None:
+        """Every token used so far has expired; a new one is accepted."""
+        self.revoked |= self.seen
 
     def add_instance(self, access: str, secret: str, session: str, node: str) -> None:
         self.keys[access] = sigv4.Key(access, secret, session)
@@ -89,6 +95,10 @@ class Authenticator:
         if given is None:
             return None
         scheme, _, token = given.partition(" ")
+        self.seen.add(token)
+        if token in self.revoked:
+            note["refused"] = "expired"
+            raise Problem(401, "Unauthorized", "Unauthorized")
         if scheme.lower() == "bearer" and token in self.tokens:
             return self.tokens[token]
         try:
@@ -163,18 +173,14 @@ def _authorize_node(who: Identity, ask: Ask) -> None:
     elif plural == "pods":
         if ask.sub == "eviction" and ask.verb == "create":
             return
-        if ask.sub not in ("", "status") or ask.verb not in (
-            "get",
-            "list",
-            "watch",
-            "create",
-            "delete",
-            "patch",
-            "update",
-        ):
+        verbs = ("patch", "update") if ask.sub == "status" else ("get", "list", "watch", "create", "delete")
+        if ask.sub not in ("", "status") or ask.verb not in verbs:
             raise ask.forbidden(who, "")
         if ask.verb in ("list", "watch") and f"spec.nodeName={node}" not in ask.fields.replace("==", "=").split(","):
             raise ask.forbidden(who, "can only list/watch pods with spec.nodeName field selector")
+    elif plural in ("persistentvolumeclaims", "persistentvolumes"):
+        if ask.verb != "get" or ask.sub:
+            raise ask.forbidden(who, "can only read resources of this type individually" if not ask.name else "")
     elif ask.resource.plural == "leases":
         if ask.namespace != "kube-node-lease" or (ask.name not in ("", node)) or ask.verb in ("list", "watch"):
             raise ask.forbidden(who, "can only access node lease with the same name as the requesting node")
@@ -243,15 +249,39 @@ def admit_node_write(who: Identity, resource: Resource, name: str, old: Optional
         raise _denied(resource, name, node, "is not allowed to modify ownerReferences")
 
 
-def admit_pod_removal(who: Identity, resource: Resource, pod: Object, eviction: bool) -> None:
+def admit_pod_change(who: Identity, resource: Resource, pod: Object, what: str) -> None:
+    """`what`: evict, delete, or update pod status for."""
     node = who.node
-    if node is not None and pod.get("spec", {}).get("nodeName") != node:
-        what = (
-            "can only evict pods with spec.nodeName set to itself"
-            if eviction
-            else "can only delete pods with spec.nodeName set to itself"
-        )
-        raise _denied(resource, pod["metadata"]["name"], node, what)
+    if node is None or pod.get("spec", {}).get("nodeName") == node:
+        return
+    problem = _denied(resource, pod["metadata"]["name"], node, f"can only {what} pods with spec.nodeName set to itself")
+    if what == "evict":
+        problem.message = problem.message.replace(f'node "{node}"', f"node {node}")
+    raise problem
+
+
+def related(who: Identity, ask: Ask, objects: list[Object]) -> None:
+    """The node authorizer's graph: a pod, claim or volume may be read by the node that runs (or mounts) it."""
+    if who.node is None:
+        return
+    pods = [o for o in objects if o["kind"] == "Pod" and o.get("spec", {}).get("nodeName") == who.node]
+    claims = {
+        (p["metadata"]["namespace"], v["persistentVolumeClaim"]["claimName"])
+        for p in pods
+        for v in p["spec"].get("volumes") or []
+        if "persistentVolumeClaim" in v
+    }
+    known = {
+        "pods": {(p["metadata"]["namespace"], p["metadata"]["name"]) for p in pods},
+        "persistentvolumeclaims": claims,
+        "persistentvolumes": {
+            ("", o["spec"].get("volumeName", ""))
+            for o in objects
+            if o["kind"] == "PersistentVolumeClaim" and (o["metadata"]["namespace"], o["metadata"]["name"]) in claims
+        },
+    }.get(ask.resource.plural)
+    if known is not None and (ask.namespace, ask.name) not in known:
+        raise ask.forbidden(who, f"no relationship found between node '{who.node}' and this object")
 
 
 def admit_event(namespace: str, event: Object) -> None:

@@ -1,6 +1,7 @@
-"""A system bus with nobody on it but systemd and logind, for a program that starts a unit and waits for its job.
+"""A system bus with nobody on it but systemd and logind.
 
-Knows: the few methods, properties and the one signal that starting a unit takes; logind's InhibitDelayMaxSec.
+Knows: the few methods, properties and the one signal that starting a unit takes; of logind its delay inhibitors,
+       InhibitDelayMaxSec and the signal PrepareForShutdown.
 Gives: `Bus`; a program finds it by DBUS_SYSTEM_BUS_ADDRESS. What starting a unit does is a callback.
 Must not: route between clients.
 """
@@ -8,8 +9,10 @@ Must not: route between clients.
 from __future__ import annotations
 
 import re
+import select
 import socket
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -34,6 +37,23 @@ class Unit:
     pid: int = 0
     restarts: int = 0
     starts: int = 0
+
+
+@dataclass
+class Inhibitor:
+    """`fd` is our end of what the client was given: it is at its end once the client has let go."""
+
+    what: str
+    who: str
+    why: str
+    mode: str
+    fd: socket.socket
+    released: float = 0.0  # monotonic; 0 = still held
+
+    def is_held(self) -> bool:
+        if not self.released and select.select([self.fd], [], [], 0)[0]:
+            self.released = time.monotonic()
+        return not self.released
 
 
 class Failure(Exception):
@@ -72,6 +92,9 @@ class Bus:
         self.units: dict[str, Unit] = {}
         self.calls: list[str] = []  # "StartUnit kubelet.service", in order
         self.inhibit_usec = 5_000_000
+        self.inhibitors: list[Inhibitor] = []
+        self.preparing = False
+        self.refuses_inhibitors = False
         self._serial = 100
         self._job = 0
         self._lock = threading.Lock()
@@ -90,7 +113,7 @@ class Bus:
         return self
 
     def __exit__(self, *unused: object) -> None:
-        for sock in [self._listener, *self._clients]:
+        for sock in [self._listener, *self._clients, *(i.fd for i in self.inhibitors)]:
             if sock:
                 try:
                     sock.shutdown(socket.SHUT_RDWR)
@@ -118,18 +141,35 @@ class Bus:
         except (EOFError, OSError, ValueError):
             return
 
-    def _send(self, sock: socket.socket, message: Message) -> None:
+    def _send(self, sock: socket.socket, message: Message, fd: Optional[int] = None) -> None:
         with self._lock:
             self._serial += 1
             try:
-                sock.sendall(message.encode(self._serial))
+                data = message.encode(self._serial)
+                if fd is None:
+                    sock.sendall(data)
+                else:  # short enough for one call; the descriptor goes with its first byte
+                    socket.send_fds(sock, [data], [fd])
             except OSError:
                 return  # the client did not wait for it
+
+    def drop_clients(self) -> None:
+        """As when the bus is restarted: every connection ends, new ones are welcome."""
+        clients, self._clients = self._clients, []
+        for sock in clients:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it was gone already
+            sock.close()
 
     def _answer(self, sock: socket.socket, call: Message) -> None:
         sender = BUS if call.destination == BUS else ":1.1"
         fields: dict[str, Any] = {"reply_serial": call.serial, "sender": sender, "destination": ":1.7"}
         try:
+            if (call.destination, call.member) == (LOGIN, "Inhibit"):
+                self._inhibit(sock, call, fields)
+                return
             signature, body = self._method(sock, call)
             if signature:
                 fields["signature"] = signature
@@ -235,5 +275,33 @@ class Bus:
             if found:
                 self.inhibit_usec = seconds_usec(found[1])
 
+    def _inhibit(self, sock: socket.socket, call: Message, fields: dict[str, Any]) -> None:
+        if self.refuses_inhibitors:
+            raise Failure(f"{BUS}.Error.AccessDenied", "Permission denied")
+        if len(call.body) != 4 or call.body[3] not in ("delay", "block"):
+            raise Failure(f"{BUS}.Error.InvalidArgs", "Invalid mode specification")
+        if self.preparing:
+            raise Failure(f"{LOGIN}.OperationInProgress", "The operation inhibition has been requested for is already running")
+        ours, theirs = socket.socketpair()
+        self.inhibitors.append(Inhibitor(*call.body, fd=ours))
+        self._send(sock, Message(RETURN, 0, {**fields, "signature": "h", "unix_fds": 1}, [0]), theirs.fileno())
+        theirs.close()
+
+    def held(self) -> list[Inhibitor]:
+        return [i for i in self.inhibitors if i.is_held()]
+
+    def prepare_for_shutdown(self, coming: bool = True) -> None:
+        """logind's announcement, to everybody; the window is `inhibit_usec` from now."""
+        self.preparing = coming
+        fields = {
+            "path": "/org/freedesktop/login1",
+            "interface": f"{LOGIN}.Manager",
+            "member": "PrepareForShutdown",
+            "sender": ":1.1",
+            "signature": "b",
+        }
+        for sock in list(self._clients):
+            self._send(sock, Message(SIGNAL, 0, fields, [int(coming)]))
+
     def _logind_properties(self) -> dict[str, tuple[str, Any]]:
-        return {"InhibitDelayMaxUSec": ("t", self.inhibit_usec), "PreparingForShutdown": ("b", 0)}
+        return {"InhibitDelayMaxUSec": ("t", self.inhibit_usec), "PreparingForShutdown": ("b", int(self.preparing))}

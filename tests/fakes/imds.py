@@ -11,6 +11,7 @@ Must not: be lenient where the real service is not.
 from __future__ import annotations
 
 import argparse
+import json
 import secrets
 import signal
 import sys
@@ -40,6 +41,16 @@ def error_page(status: int, title: str) -> Response:
     return Response(status, page.encode(), "text/html")
 
 
+SPOT, REBALANCE = "spot/instance-action", "events/recommendations/rebalance"
+MAINTENANCE, TARGET_STATE = "events/maintenance/scheduled", "autoscaling/target-lifecycle-state"
+
+
+def event_time(epoch: float) -> str:
+    """As scheduled events have it: the day may have one digit."""
+    parts = time.gmtime(epoch)
+    return f"{parts.tm_mday} " + time.strftime("%b %Y %H:%M:%S GMT", parts)
+
+
 class Imds:
     """`tree` maps a path without its leading slash to its body and may be changed while serving."""
 
@@ -54,7 +65,12 @@ class Imds:
         self.tree = tree
         self.tokenless_dated = tokenless_dated
         self.tokens: dict[str, float] = {}
+        self.clock_ahead_sec = 0.0  # EC2's clock, of this machine's
         self.server = WireServer(self.handle, host, port, Log(log))
+        self.server.clock = self.now
+
+    def now(self) -> float:
+        return time.time() + self.clock_ahead_sec
 
     @classmethod
     def of(cls, profile: str, user_data: Optional[bytes] = None, **more: object) -> "Imds":
@@ -73,6 +89,40 @@ class Imds:
 
     def revoke_tokens(self) -> None:
         self.tokens.clear()
+
+    # --- what EC2 announces; None takes it back
+    def put(self, path: str, body: Optional[str]) -> None:
+        if body is None:
+            self.tree.pop("latest/meta-data/" + path, None)
+        else:
+            self.tree["latest/meta-data/" + path] = body.encode()
+
+    def spot(self, in_sec: Optional[float], action: str = "terminate") -> str:
+        """The time that is announced, as it is announced."""
+        when = "" if in_sec is None else instances.rfc3339(self.now() + in_sec)
+        self.put(SPOT, json.dumps({"action": action, "time": when}) if when else None)
+        self.put("spot/termination-time", when if when and action == "terminate" else None)
+        return when
+
+    def rebalance(self, announced: bool = True) -> None:
+        self.put(REBALANCE, json.dumps({"noticeTime": instances.rfc3339(self.now())}) if announced else None)
+
+    def maintenance(self, *events: dict[str, str]) -> None:
+        self.put(MAINTENANCE, json.dumps(list(events), indent=2))
+
+    def maintenance_event(self, in_sec: float, code: str = "system-reboot", **more: str) -> dict[str, str]:
+        return {
+            "NotBefore": event_time(self.now() + in_sec),
+            "Code": code,
+            "Description": "scheduled reboot",
+            "EventId": "instance-event-0d59937288b749b32",
+            "NotAfter": event_time(self.now() + in_sec + 1200),
+            "State": "active",
+            **more,
+        }
+
+    def target_state(self, state: Optional[str]) -> None:
+        self.put(TARGET_STATE, state)
 
     # --- the protocol
     def handle(self, req: Request) -> Response:

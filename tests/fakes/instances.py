@@ -176,6 +176,8 @@ def tree(inst: Instance, user_data: Optional[bytes] = None, now: Optional[float]
         "latest/meta-data/instance-type": inst.type,
         "latest/meta-data/instance-life-cycle": inst.life_cycle,
         "latest/meta-data/local-hostname": inst.private_dns,
+        "latest/meta-data/events/maintenance/history": "[]",
+        "latest/meta-data/events/maintenance/scheduled": "[]",
         "latest/meta-data/hostname": inst.private_dns,
         "latest/meta-data/local-ipv4": inst.ip,
         "latest/meta-data/mac": inst.mac,

@@ -35,6 +35,8 @@ RESOURCES = [
     Resource("", "v1", "namespaces", "Namespace", False),
     Resource("", "v1", "services", "Service", True),
     Resource("", "v1", "secrets", "Secret", True),
+    Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True),
+    Resource("", "v1", "persistentvolumes", "PersistentVolume", False),
     Resource("coordination.k8s.io", "v1", "leases", "Lease", True),
     Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
     Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False),
@@ -46,7 +48,7 @@ RESOURCES = [
 
 
 class Problem(Exception):
-    """An answer of class 4xx: code, reason as in metav1.Status, message."""
+    """An answer of class 4xx or 5xx: code, reason as in metav1.Status, message."""
 
     def __init__(
         self,
@@ -168,7 +170,8 @@ class Store:
             )
         return copy.deepcopy(obj)
 
-    def replace(self, resource: Resource, obj: Object, namespace: str = "") -> Object:
+    def replace(self, resource: Resource, obj: Object, namespace: str = "", graceful: bool = False) -> Object:
+        """`graceful`: what has a deletionTimestamp and no finalizers stays all the same (a pod in its grace period)."""
         name = obj["metadata"]["name"]
         old = self.get(resource, name, namespace)
         given = obj["metadata"].get("resourceVersion")
@@ -185,7 +188,8 @@ class Store:
         if obj == old:
             return old  # the API server does not write what does not change
         key = (resource, namespace, name)
-        if obj["metadata"].get("deletionTimestamp") and not obj["metadata"].get("finalizers"):
+        graceful = graceful or bool(obj["metadata"].get("deletionGracePeriodSeconds"))
+        if obj["metadata"].get("deletionTimestamp") and not obj["metadata"].get("finalizers") and not graceful:
             return self._commit("DELETED", key, obj)
         return self._commit("MODIFIED", key, obj)
 
@@ -196,6 +200,9 @@ class Store:
             obj["metadata"].setdefault("deletionTimestamp", now_rfc3339())
             return self._commit("MODIFIED", key, obj)
         return self._commit("DELETED", key, obj)
+
+    def remove(self, key: Key, obj: Object) -> Object:
+        return self._commit("DELETED", key, copy.deepcopy(obj))
 
     def list(self, resource: Resource, namespace: str = "", fields: str = "", labels: str = "") -> list[Object]:
         return [

@@ -32,6 +32,8 @@ class Watch:
         self.shape: Callable[[Object], Object] = lambda obj: obj
         self.bookmarks = False
         self.limit_sec = 300.0
+        self.bookmark_sec = BOOKMARK_SEC
+        self.open_ones: list[Watch] = []  # this one is in it while it runs
         self._backlog: list[Change] = []
         self._resumed = False
         self._shown: set[str] = set()
@@ -54,7 +56,8 @@ class Watch:
         self._chunk = chunk
         self._timers = [self.loop.call_later(self.limit_sec, self._end)]
         if self.bookmarks:
-            self._timers.append(self.loop.call_later(BOOKMARK_SEC, self._bookmark))
+            self._timers.append(self.loop.call_later(self.bookmark_sec, self._bookmark))
+        self.open_ones.append(self)
         for change in self._backlog:
             self._deliver(change)
         self.store.watchers.append(self._deliver)
@@ -79,7 +82,13 @@ class Watch:
     def _bookmark(self) -> None:
         meta = {"resourceVersion": str(self.store.version), "creationTimestamp": None}
         self._send("BOOKMARK", {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": meta})
-        self._timers[-1] = self.loop.call_later(BOOKMARK_SEC, self._bookmark)
+        self._timers[-1] = self.loop.call_later(self.bookmark_sec, self._bookmark)
+
+    def fail(self, code: int, reason: str, message: str) -> None:
+        """An ERROR event, then the end: what a server says that cannot go on."""
+        status = {"status": "Failure", "reason": reason, "message": message, "code": code}
+        self._send("ERROR", {"kind": "Status", "apiVersion": "v1", "metadata": {}, **status})
+        self._end()
 
     def _end(self) -> None:
         self._stop()
@@ -88,5 +97,7 @@ class Watch:
     def _stop(self) -> None:
         for timer in self._timers:
             timer.cancel()
+        if self in self.open_ones:
+            self.open_ones.remove(self)
         if self._deliver in self.store.watchers:
             self.store.watchers.remove(self._deliver)

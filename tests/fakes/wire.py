@@ -19,15 +19,21 @@ import threading
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from requestlog import Log
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_LOGGED_BYTES = 16 * 1024
+SLOW_KINDS = ("delay", "status", "body")  # those whose answer comes after delay_sec
+PUMP_BYTES = 1 << 20
 
-FAULT_KINDS = ("status", "html", "truncate", "drip", "oversize", "silent", "close", "reset", "delay", "garbage", "body")
+FAULT_KINDS = (
+    *("status", "html", "truncate", "drip", "oversize", "silent", "close", "reset", "delay", "garbage", "body"),
+    *("half", "hold", "lost"),
+)
 
 
 @dataclass
@@ -58,6 +64,8 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
     # Given for an answer without an end (a watch): called with a function that sends one chunk (None ends the answer).
     # It returns what to call when the connection goes away.
+    # `parts` instead of `body`: a long answer, made while it is sent.
+    parts: Optional[Iterator[bytes]] = None
     stream: Optional[Callable[[Callable[[Optional[bytes]], None]], Callable[[], None]]] = None
 
 
@@ -70,6 +78,8 @@ class Fault:
 
     `path` is searched as a regular expression in the request's target; the first `skip` matches pass unharmed, then `count`
     matches (None: all) are hit, and only during `for_sec` seconds after the first match when that is given.
+    half: our side of the connection is shut, theirs stays open, there is no answer. hold: the request is carried out, the
+    answer waits for `release`. lost: the request is carried out, its answer is not sent and the connection is gone.
     """
 
     kind: str
@@ -87,6 +97,7 @@ class Fault:
     seen: int = 0
     hits: int = 0
     first: float = 0.0
+    held: list[Callable[[], None]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in FAULT_KINDS:
@@ -210,8 +221,10 @@ class Connection(asyncio.Protocol):
             "agent": req.headers.get("user-agent", ""),
             "fault": fault.kind if fault else None,
         }
+        if 0 < len(req.body) <= MAX_LOGGED_BYTES:
+            entry["body"] = req.body.decode("utf-8", "replace")
         self.server.log.add(entry)
-        if fault and fault.kind in ("silent", "close", "reset"):
+        if fault and fault.kind in ("silent", "close", "reset", "half"):
             self.server.log.done(entry)
             self._break(fault.kind)
             return
@@ -221,7 +234,17 @@ class Connection(asyncio.Protocol):
             resp = self.server.answer(req)
         entry.update(req.note)
         entry["status"] = resp.status
-        delay = self.server.latency_sec + (fault.delay_sec if fault and fault.kind == "delay" else 0.0)
+        for look in self.server.before_answer:
+            look(req, resp)
+        if fault and fault.kind == "lost":
+            self.server.log.done(entry)
+            self._break("reset")
+            return
+        if fault and fault.kind == "hold":
+            self.busy = True
+            fault.held.append(lambda: self._send_later(req, resp, None, entry))
+            return
+        delay = self.server.latency_sec + (fault.delay_sec if fault and fault.kind in SLOW_KINDS else 0.0)
         if delay > 0:
             self.busy = True
             self.server.loop.call_later(delay, self._send_later, req, resp, fault, entry)
@@ -242,6 +265,8 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
         elif kind == "close":
             self.transport.close()
+        elif kind == "half":
+            self.transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
 
     def _send(self, req: Request, resp: Response, fault: Optional[Fault], entry: dict[str, Any]) -> None:
         if fault and fault.kind == "garbage":
@@ -251,7 +276,7 @@ class Connection(asyncio.Protocol):
             return
         head = f"HTTP/1.1 {resp.status} {reason(resp.status)}\r\n"
         headers = {"Content-Type": resp.content_type, "Date": http_date(self.server.clock()), **resp.headers}
-        if resp.stream:
+        if resp.stream or resp.parts:
             headers["Transfer-Encoding"] = "chunked"
         else:
             headers["Content-Length"] = str(fault.bytes if fault and fault.kind == "oversize" else len(resp.body))
@@ -264,6 +289,9 @@ class Connection(asyncio.Protocol):
         self.server.log.done(entry)
         if resp.stream:
             self._start_stream(raw, resp)
+        elif resp.parts:
+            self.transport.write(raw)
+            self._pump(resp.parts)
         elif fault and fault.kind == "truncate":
             self.transport.write(raw + resp.body[: len(resp.body) // 2])
             self.transport.close()
@@ -295,6 +323,19 @@ class Connection(asyncio.Protocol):
             self.transport.write(b"A" * min(left, 65536))
             left -= 65536
         self.server.loop.call_later(0.0005, self._flood, left)
+
+    def _pump(self, parts: Iterator[bytes]) -> None:
+        self.busy = True
+        while not self.closed and self.transport.get_write_buffer_size() < PUMP_BYTES:
+            data = next(parts, None)
+            if data is None:
+                self.transport.write(b"0\r\n\r\n")
+                self.busy = False
+                self.server.loop.call_soon(self._next)
+                return
+            self.transport.write(b"%x\r\n%s\r\n" % (len(data), data))
+        if not self.closed:
+            self.server.loop.call_later(0.0005, self._pump, parts)
 
     def _start_stream(self, head: bytes, resp: Response) -> None:
         self.busy = True
@@ -362,6 +403,7 @@ class WireServer:
         self.latency_sec = 0.0
         self.clock: Callable[[], float] = time.time
         self.faults: list[Fault] = []
+        self.before_answer: list[Callable[[Request, Response], None]] = []  # a test looks, or kills somebody
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.loop = asyncio.new_event_loop()
@@ -410,6 +452,11 @@ class WireServer:
         timer.daemon = True
         timer.start()
 
+    def away(self, for_sec: float) -> None:
+        """Gone, and back after a while."""
+        self.refuse()
+        self.listen_later(for_sec)
+
     def refuse(self) -> None:
         """From now on connections are refused, and the open ones are gone."""
 
@@ -450,6 +497,17 @@ class WireServer:
         made = Fault(kind, **rule)
         self.faults.append(made)
         return made
+
+    def release(self, fault: Fault) -> None:
+        """The answers that a fault of kind hold keeps back go out, and no more are kept."""
+
+        def go() -> None:
+            fault.count = 0
+            for send in fault.held:
+                send()
+            fault.held.clear()
+
+        self.loop.call_soon_threadsafe(go)
 
     def heal(self) -> None:
         self.faults.clear()

@@ -258,17 +258,7 @@ class ApiTest(WithApi):
         self.expect(self.node("GET", "/api/v1/pods"), 403, "can only list/watch pods with spec.nodeName field selector")
         got = self.expect(self.node("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={NODE}"), 200)
         self.assertEqual([p["metadata"]["name"] for p in got["items"]], ["mine"])
-        evict = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {}}
-        self.expect(
-            self.node("POST", "/api/v1/namespaces/default/pods/theirs/eviction", evict), 403, "can only evict pods"
-        )
         self.expect(self.node("DELETE", "/api/v1/namespaces/default/pods/theirs"), 403)
-        self.api.budgets["mine"] = "b"
-        self.expect(
-            self.node("POST", "/api/v1/namespaces/default/pods/mine/eviction", evict), 429, "The disruption budget b"
-        )
-        self.api.budgets.clear()
-        self.expect(self.node("POST", "/api/v1/namespaces/default/pods/mine/eviction", evict), 201)
         self.expect(self.node("GET", "/apis/policy/v1/poddisruptionbudgets"), 403)
 
     def test_events(self) -> None:
