@@ -18,7 +18,7 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
-#define MAX_FIELDS 10
+#define MAX_FIELDS 11
 
 static enum nc_log_format format_in_force;
 static enum nc_log_level level_in_force = NC_LOG_INFO;
@@ -29,6 +29,16 @@ static const char *const message_ids[_NC_MILESTONE_MAX] = {
     [NC_MILESTONE_REGISTERED] = "c2d1f4b86e0a4d7f8b3a9e6d1c5f4a03",
     [NC_MILESTONE_BOOTSTRAP_SUCCEEDED] = "e83b5c7a9d1f4c60a2b4d6f8091a3b04",
     [NC_MILESTONE_BOOTSTRAP_FAILED] = "9b0c2d4e6f8a4b1c8d3e5f7091b2c305",
+    [NC_MILESTONE_DAEMON_READY] = "3e4d5d80443c46a2af176af9ff10d6da",
+    [NC_MILESTONE_NOTICED] = "7f1be5afdea748de8c8e9daaf274ca51",
+    [NC_MILESTONE_WITHDRAWN] = "3e43f67be03e4b2f8a8b789637584c65",
+    [NC_MILESTONE_CORDONED] = "270236a9fed44a7f97d610788fa3edc4",
+    [NC_MILESTONE_DRAINING] = "a13d32073ba04dd0818f9e72add456b7",
+    [NC_MILESTONE_BLOCKED] = "517e660edf344b6684474a116985c428",
+    [NC_MILESTONE_FORCING] = "f698053a4f614e5aad8b59396f980c70",
+    [NC_MILESTONE_DRAINED] = "d4cfa2d788394d079c875855afb71a65",
+    [NC_MILESTONE_DRAIN_FAILED] = "f02dcee469bb45d8aefc288fc27b3258",
+    [NC_MILESTONE_RELEASED] = "efed88177ab441c08210965908212ec0",
 };
 
 int nc_log_set_format(const char *word) {
@@ -107,6 +117,7 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
     add_field(&f, "MESSAGE_ID", message_ids[in->milestone]);
     add_field(&f, "NC_PHASE", in->phase);
     add_field(&f, "NC_ERR_CLASS", in->error_class);
+    add_field(&f, "NC_REASON", in->reason);
     add_field(&f, "NC_INSTANCE_ID", in->instance);
     add_field(&f, "NC_NODE", in->node);
     add_field(&f, "NC_NODECLAIM", in->nodeclaim);
@@ -142,6 +153,8 @@ static void to_json(enum nc_log_level level, const struct nc_log_fields *in, con
         nc_value_set_string(map, "phase", in->phase);
     if (in->error_class)
         nc_value_set_string(map, "class", in->error_class);
+    if (in->reason)
+        nc_value_set_string(map, "reason", in->reason);
     if (in->instance)
         nc_value_set_string(map, "instance-id", in->instance);
     if (in->node)

@@ -20,6 +20,16 @@ enum nc_milestone {
     NC_MILESTONE_REGISTERED,
     NC_MILESTONE_BOOTSTRAP_SUCCEEDED,
     NC_MILESTONE_BOOTSTRAP_FAILED,
+    NC_MILESTONE_DAEMON_READY,
+    NC_MILESTONE_NOTICED,
+    NC_MILESTONE_WITHDRAWN,
+    NC_MILESTONE_CORDONED,
+    NC_MILESTONE_DRAINING,
+    NC_MILESTONE_BLOCKED,
+    NC_MILESTONE_FORCING,
+    NC_MILESTONE_DRAINED,
+    NC_MILESTONE_DRAIN_FAILED,
+    NC_MILESTONE_RELEASED,
     _NC_MILESTONE_MAX
 };
 
@@ -31,6 +41,7 @@ struct nc_log_fields {
     enum nc_milestone milestone;
     const char *phase;
     const char *error_class;
+    const char *reason; /* of an Event */
     const char *instance;
     const char *node;
     const char *nodeclaim;

@@ -1,0 +1,399 @@
+/*
+ * What EC2 announces through IMDS: four questions, each at its own pace, and what becomes of the
+ * answers.
+ *
+ * An answer that can be read is a NOTICE or a CLEARED. Everything else (a refusal, an error page, a
+ * silent service) is counted, said once, and asked again after a pause; it is never taken for "no
+ * news". One question at a time uses the one connection that is kept alive, but the spot notice
+ * never waits for another question.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "daemon-edges.h"
+#include "log.h"
+#include "nc/backoff.h"
+#include "nc/str.h"
+
+#define SECOND 1000000ull
+#define ACCURACY_USEC 1000000u /* of what is not urgent: the kernel wakes us for several at once   \
+                                */
+#define SPOT_ACCURACY_USEC 50000u
+
+struct poll {
+    const struct poll_kind *kind;
+    struct nc_daemon_imds *all;
+    sd_event_source *timer;
+    bool is_off;
+    bool is_under_way;
+    bool is_postponed;   /* due, but another one is under way */
+    bool is_heard;       /* there was an answer that could be read */
+    bool is_quiet;       /* the last one was a CLEARED, and was posted */
+    bool is_absent;      /* the last one was a 404 */
+    uint64_t asked_usec; /* CLOCK_MONOTONIC */
+    unsigned failures;   /* in a row */
+    struct nc_err error; /* class NONE while it is well */
+};
+
+typedef int (*reader_fn)(const struct nc_daemon *d, const struct nc_buf *body,
+                         struct nc_notice *ret, struct nc_err *err);
+
+static int read_spot(const struct nc_daemon *d, const struct nc_buf *body, struct nc_notice *ret,
+                     struct nc_err *err) {
+    (void)d;
+    return nc_notice_read_spot(body->data, body->len, ret, err);
+}
+
+static int read_rebalance(const struct nc_daemon *d, const struct nc_buf *body,
+                          struct nc_notice *ret, struct nc_err *err) {
+    (void)d;
+    return nc_notice_read_rebalance(body->data, body->len, ret, err);
+}
+
+static int read_maintenance(const struct nc_daemon *d, const struct nc_buf *body,
+                            struct nc_notice *ret, struct nc_err *err) {
+    return nc_notice_read_maintenance(body->data, body->len, nc_daemon_now(d), ret, err);
+}
+
+static int read_target(const struct nc_daemon *d, const struct nc_buf *body, struct nc_notice *ret,
+                       struct nc_err *err) {
+    (void)d;
+    return nc_notice_read_target_state(body->data, body->len, ret, err);
+}
+
+enum { POLL_SPOT, POLL_REBALANCE, POLL_AUTOSCALING, POLL_MAINTENANCE, N_POLLS };
+
+static const struct poll_kind {
+    enum nc_source source;
+    const char *path;
+    size_t max_bytes;
+    uint64_t every_usec, absent_usec; /* the second: while the answer is 404 */
+    uint64_t timeout_usec;
+    struct nc_backoff again;
+    bool is_of_spot; /* asked on spot instances only */
+    reader_fn read;
+} kinds[N_POLLS] = {
+    [POLL_SPOT] = {NC_SOURCE_SPOT,
+                   "/latest/meta-data/spot/instance-action",
+                   4096,
+                   SECOND,
+                   SECOND,
+                   2 * SECOND,
+                   {SECOND, 5 * SECOND},
+                   true,
+                   read_spot},
+    [POLL_REBALANCE] = {NC_SOURCE_REBALANCE,
+                        "/latest/meta-data/events/recommendations/rebalance",
+                        4096,
+                        10 * SECOND,
+                        10 * SECOND,
+                        5 * SECOND,
+                        {SECOND, 30 * SECOND},
+                        true,
+                        read_rebalance},
+    [POLL_AUTOSCALING] = {NC_SOURCE_AUTOSCALING,
+                          "/latest/meta-data/autoscaling/target-lifecycle-state",
+                          256,
+                          10 * SECOND,
+                          60 * SECOND,
+                          5 * SECOND,
+                          {SECOND, 30 * SECOND},
+                          false,
+                          read_target},
+    [POLL_MAINTENANCE] = {NC_SOURCE_MAINTENANCE,
+                          "/latest/meta-data/events/maintenance/scheduled",
+                          65536,
+                          60 * SECOND,
+                          60 * SECOND,
+                          5 * SECOND,
+                          {SECOND, 30 * SECOND},
+                          false,
+                          read_maintenance},
+};
+
+struct nc_daemon_imds {
+    struct nc_daemon *d;
+    uint64_t seed;
+    struct poll polls[N_POLLS];
+    /* Whether this is a spot instance, where bootstrap's facts do not say. */
+    enum nc_life_cycle life_cycle;
+    sd_event_source *life_timer;
+    unsigned life_failures;
+};
+
+static void on_answer(void *userdata, const struct nc_imds_answer *a);
+
+/* --- when */
+
+/* The next time on a grid of its own for each instance: all polls share its fraction of a second,
+ * so that they wake the machine together. */
+static uint64_t next_on_grid(uint64_t now_usec, uint64_t every_usec, uint64_t seed) {
+    const uint64_t offset = seed % every_usec;
+    const uint64_t into = (now_usec + every_usec - offset) % every_usec;
+
+    return now_usec + every_usec - into;
+}
+
+static void arm(struct poll *p) {
+    const struct poll_kind *k = p->kind;
+    const uint64_t now = nc_mono_usec();
+    uint64_t at;
+
+    if (p->failures > 0)
+        at = now + nc_backoff_pause(&k->again, p->failures, p->all->seed);
+    else
+        at = next_on_grid(p->asked_usec, p->is_absent ? k->absent_usec : k->every_usec,
+                          p->all->seed);
+    (void)sd_event_source_set_time(p->timer, at > now ? at : now + 1);
+    (void)sd_event_source_set_enabled(p->timer, p->is_off ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+/* --- what came */
+
+static void fail_poll(struct poll *p, const struct nc_err *err) {
+    struct nc_daemon *d = p->all->d;
+
+    d->counters.imds_errors[err->class]++;
+    if (p->error.class != err->class || p->error.code != err->code) {
+        nc_log(NC_LOG_WARNING,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
+               "%s; %s notices are not heard meanwhile", err->msg, nc_source_name(p->kind->source));
+        d->is_status_due = true;
+    }
+    p->failures++;
+    p->error = *err;
+}
+
+static void succeed_poll(struct poll *p) {
+    struct nc_daemon *d = p->all->d;
+
+    d->counters.imds_polls[p->kind->source]++;
+    d->counters.imds_success_usec[p->kind->source] = nc_daemon_now(d);
+    if (p->error.class != NC_ERR_NONE)
+        nc_log(NC_LOG_INFO, NULL, "imds: %s answers again after %u failures", p->kind->path,
+               p->failures);
+    if (p->error.class != NC_ERR_NONE || !p->is_heard)
+        d->is_status_due = true;
+    p->failures = 0;
+    p->error = (struct nc_err)NC_ERR_INIT;
+    p->is_heard = true;
+}
+
+static void take_body(struct poll *p, const struct nc_buf *body) {
+    struct nc_daemon *d = p->all->d;
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_notice notice;
+    const int r = p->kind->read(d, body, &notice, &err);
+
+    if (r < 0) {
+        nc_err_wrap(&err, "imds: %s", p->kind->path);
+        fail_poll(p, &err);
+        return;
+    }
+    succeed_poll(p);
+    if (r > 0)
+        nc_daemon_post_notice(d, &notice);
+    else if (!p->is_quiet)
+        nc_daemon_post_cleared(d, p->kind->source);
+    p->is_quiet = r == 0;
+}
+
+static void take_absence(struct poll *p) {
+    succeed_poll(p);
+    if (!p->is_quiet)
+        nc_daemon_post_cleared(p->all->d, p->kind->source);
+    p->is_quiet = true;
+}
+
+static void take_stats(struct nc_daemon *d, const struct poll *p) {
+    struct nc_imds_stats stats;
+
+    nc_imds_get_stats(d->imds, &stats);
+    if (stats.has_skew)
+        d->counters.skew_usec = stats.skew_usec;
+    nc_histogram_add(&d->counters.imds_latency, nc_mono_usec() - p->asked_usec);
+}
+
+/* --- asking */
+
+static void ask(struct poll *p) {
+    const struct poll_kind *k = p->kind;
+    struct nc_err err = NC_ERR_INIT;
+
+    p->is_postponed = false;
+    p->asked_usec = nc_mono_usec();
+    if (nc_imds_get(p->all->d->imds, k->path, k->max_bytes, k->timeout_usec, on_answer, p, &err)
+        < 0) {
+        fail_poll(p, &err);
+        arm(p);
+        return;
+    }
+    p->is_under_way = true;
+}
+
+static bool is_busy(const struct nc_daemon_imds *all) {
+    for (size_t i = 0; i < N_POLLS; i++)
+        if (all->polls[i].is_under_way)
+            return true;
+    return false;
+}
+
+static void ask_postponed(struct nc_daemon_imds *all) {
+    for (size_t i = 0; i < N_POLLS; i++)
+        if (all->polls[i].is_postponed && !is_busy(all))
+            ask(&all->polls[i]);
+}
+
+static void on_answer(void *userdata, const struct nc_imds_answer *a) {
+    struct poll *p = userdata;
+
+    p->is_under_way = false;
+    if (p->is_off) { /* it turned out meanwhile that nobody needs to ask */
+        ask_postponed(p->all);
+        return;
+    }
+    take_stats(p->all->d, p);
+    p->is_absent = a->status == 404;
+    if (a->status == 200)
+        take_body(p, &a->body);
+    else if (a->status == 404)
+        take_absence(p);
+    else
+        fail_poll(p, &a->err);
+    arm(p);
+    ask_postponed(p->all);
+}
+
+static int on_due(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct poll *p = userdata;
+
+    (void)source;
+    (void)usec;
+    if (p->is_under_way || p->is_off)
+        return 0;
+    if (p->kind->source != NC_SOURCE_SPOT && is_busy(p->all))
+        p->is_postponed = true;
+    else
+        ask(p);
+    return 0;
+}
+
+/* --- spot or not */
+
+/* Nothing of the kind is announced here: that counts as heard. */
+static void turn_off(struct poll *p) {
+    p->is_off = true;
+    p->is_postponed = false;
+    (void)sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+    nc_daemon_post_cleared(p->all->d, p->kind->source);
+    p->all->d->is_status_due = true;
+}
+
+static void take_life_cycle(struct nc_daemon_imds *all, enum nc_life_cycle life_cycle) {
+    all->life_cycle = life_cycle;
+    for (size_t i = 0; i < N_POLLS; i++)
+        if (all->polls[i].kind->is_of_spot && life_cycle != NC_LIFE_CYCLE_SPOT)
+            turn_off(&all->polls[i]);
+}
+
+static void on_life_cycle(void *userdata, const struct nc_imds_answer *a) {
+    static const struct nc_backoff again = {5 * SECOND, 60 * SECOND};
+    struct nc_daemon_imds *all = userdata;
+    nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (a->status == 200
+        && nc_facts_take_imds(&facts, NC_IMDS_LIFE_CYCLE, a->body.data, a->body.len, &err) == 0
+        && facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
+        take_life_cycle(all, facts.life_cycle);
+        return;
+    }
+    (void)sd_event_source_set_time_relative(
+        all->life_timer, nc_backoff_pause(&again, ++all->life_failures, all->seed));
+    (void)sd_event_source_set_enabled(all->life_timer, SD_EVENT_ONESHOT);
+}
+
+static int ask_life_cycle(sd_event_source *source, uint64_t usec, void *userdata) {
+    const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
+    struct nc_daemon_imds *all = userdata;
+    struct nc_imds_answer failed = {0};
+
+    (void)source;
+    (void)usec;
+    if (nc_imds_get(all->d->imds, q->path, q->max, 5 * SECOND, on_life_cycle, all, &failed.err) < 0)
+        on_life_cycle(all, &failed);
+    return 0;
+}
+
+/* --- opening */
+
+static int add_timer(struct nc_daemon_imds *all, uint64_t accuracy_usec,
+                     sd_event_time_handler_t due, void *userdata, sd_event_source **ret,
+                     struct nc_err *err) {
+    const int r = sd_event_add_time_relative(all->d->app->event, ret, CLOCK_MONOTONIC, 0,
+                                             accuracy_usec, due, userdata);
+
+    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
+}
+
+static int open_poll(struct nc_daemon_imds *all, size_t i, struct nc_err *err) {
+    struct poll *p = &all->polls[i];
+    const bool is_spot = kinds[i].source == NC_SOURCE_SPOT;
+
+    p->kind = &kinds[i];
+    p->all = all;
+    return add_timer(all, is_spot ? SPOT_ACCURACY_USEC : ACCURACY_USEC, on_due, p, &p->timer, err);
+}
+
+int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err) {
+    struct nc_daemon_imds *all = nc_calloc(1, sizeof(*all));
+    int r = 0;
+
+    all->d = d;
+    all->seed = nc_backoff_seed(d->gather.facts.instance_id);
+    d->polls = all;
+    if (!d->imds)
+        r = nc_imds_new(d->app->event, d->app->opts.imds, &d->imds, err);
+    for (size_t i = 0; r == 0 && i < N_POLLS; i++)
+        r = open_poll(all, i, err);
+    if (r == 0)
+        r = add_timer(all, ACCURACY_USEC, ask_life_cycle, all, &all->life_timer, err);
+    if (r < 0) {
+        nc_daemon_imds_close(d);
+        return r;
+    }
+    if (d->gather.facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
+        (void)sd_event_source_set_enabled(all->life_timer, SD_EVENT_OFF);
+        take_life_cycle(all, d->gather.facts.life_cycle);
+    }
+    return 0;
+}
+
+void nc_daemon_imds_close(struct nc_daemon *d) {
+    struct nc_daemon_imds *all = d->polls;
+
+    if (!all)
+        return;
+    d->imds = nc_imds_free(d->imds); /* what is under way has no callback any more */
+    for (size_t i = 0; i < N_POLLS; i++)
+        sd_event_source_disable_unref(all->polls[i].timer);
+    sd_event_source_disable_unref(all->life_timer);
+    free(all);
+    d->polls = NULL;
+}
+
+bool nc_daemon_imds_look(const struct nc_daemon *d, enum nc_source s, struct nc_poll_view *ret) {
+    for (size_t i = 0; d->polls && i < N_POLLS; i++) {
+        const struct poll *p = &d->polls->polls[i];
+        if (p->kind->source != s)
+            continue;
+        ret->state = p->is_off                       ? "off"
+                     : p->error.class != NC_ERR_NONE ? "failing"
+                     : p->is_heard                   ? "ok"
+                                                     : "waiting";
+        ret->last_usec = d->counters.imds_success_usec[s];
+        ret->error = p->error.msg;
+        return true;
+    }
+    return false;
+}

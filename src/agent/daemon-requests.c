@@ -1,0 +1,130 @@
+/*
+ * `drain` and `undrain` of this machine: each leaves one small file in a folder that only root can
+ * reach. A file is read, posted, and removed, whatever became of it; the answer is status.json's.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon-edges.h"
+#include "log.h"
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define REQUEST_MAX_BYTES 4096
+
+struct nc_daemon_requests {
+    struct nc_daemon *d;
+    char *folder;
+    sd_event_source *watch;
+};
+
+static void take_drain(struct nc_daemon *d, const char *path) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_notice notice;
+    struct nc_err err = NC_ERR_INIT;
+    int r = nc_file_read(path, REQUEST_MAX_BYTES, &text, &err);
+
+    if (r == -ENOENT)
+        return;
+    if (r == 0)
+        r = nc_notice_read_request(text.data ? text.data : "", text.len, NC_SOURCE_OPERATOR,
+                                   &notice, &err);
+    if (r < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s: %s, ignoring this request", path, err.msg);
+    else
+        nc_daemon_post_notice(d, &notice);
+    (void)unlink(path);
+    d->is_status_due = true;
+}
+
+static void take_undrain(struct nc_daemon *d, const char *path) {
+    if (unlink(path) < 0)
+        return;
+    nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
+    d->is_status_due = true;
+}
+
+/* When it was written; 0 where it is not there. */
+static uint64_t age_of(const char *path) {
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return 0;
+    return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+/* Whatever is there, in the order in which it was written: the last word counts. */
+static void take_requests(struct nc_daemon_requests *r) {
+    nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, r->folder);
+    nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, r->folder);
+    const uint64_t drain_age = age_of(drain), undrain_age = age_of(undrain);
+
+    if (undrain_age > 0 && undrain_age < drain_age)
+        take_undrain(r->d, undrain);
+    if (drain_age > 0)
+        take_drain(r->d, drain);
+    if (undrain_age > 0 && undrain_age >= drain_age)
+        take_undrain(r->d, undrain);
+}
+
+static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
+    (void)source;
+    (void)event;
+    take_requests(userdata);
+    return 0;
+}
+
+/* A request that survived a restart is active still; else nobody on this machine asks for anything.
+ */
+static void say_first_word(struct nc_daemon *d) {
+    struct nc_life_view view;
+    struct nc_notice notice;
+
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    if (!view.is_active[NC_SOURCE_OPERATOR]) {
+        nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
+        return;
+    }
+    notice = view.notices[NC_SOURCE_OPERATOR];
+    nc_daemon_post_notice(d, &notice);
+}
+
+int nc_daemon_requests_open(struct nc_daemon *d, struct nc_err *err) {
+    struct nc_daemon_requests *all = nc_calloc(1, sizeof(*all));
+    int r;
+
+    all->d = d;
+    all->folder = nc_app_path(d->app, NC_REQUEST_DIR);
+    d->requests = all;
+    r = nc_mkdir_p(all->folder, err);
+    if (r == 0 && chmod(all->folder, 0700) < 0)
+        r = nc_file_fail(err, errno, "make private", all->folder);
+    if (r == 0) {
+        r = sd_event_add_inotify(d->app->event, &all->watch, all->folder,
+                                 IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, all);
+        if (r < 0)
+            r = nc_file_fail(err, -r, "watch", all->folder);
+    }
+    if (r < 0) {
+        nc_daemon_requests_close(d);
+        return r;
+    }
+    say_first_word(d);
+    take_requests(all);
+    return 0;
+}
+
+void nc_daemon_requests_close(struct nc_daemon *d) {
+    struct nc_daemon_requests *all = d->requests;
+
+    if (!all)
+        return;
+    sd_event_source_disable_unref(all->watch);
+    free(all->folder);
+    free(all);
+    d->requests = NULL;
+}

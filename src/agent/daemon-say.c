@@ -1,0 +1,146 @@
+/*
+ * What the lifecycle announces, said where somebody may hear it: the journal, the serial console,
+ * Events on the Node and on its NodeClaim. Each is independent of the others, and none of them is
+ * waited for.
+ */
+#include <stdio.h>
+
+#include "daemon.h"
+#include "log.h"
+#include "nc/host.h"
+#include "nc/str.h"
+
+#define EVENT_TIMEOUT_USEC 5000000u
+
+static enum nc_milestone milestone_of(enum nc_life_milestone m) {
+    switch (m) {
+    case NC_LIFE_SAYS_NOTICED:
+        return NC_MILESTONE_NOTICED;
+    case NC_LIFE_SAYS_WITHDRAWN:
+        return NC_MILESTONE_WITHDRAWN;
+    case NC_LIFE_SAYS_CORDONED:
+        return NC_MILESTONE_CORDONED;
+    case NC_LIFE_SAYS_DRAINING:
+        return NC_MILESTONE_DRAINING;
+    case NC_LIFE_SAYS_BLOCKED:
+        return NC_MILESTONE_BLOCKED;
+    case NC_LIFE_SAYS_FORCING:
+        return NC_MILESTONE_FORCING;
+    case NC_LIFE_SAYS_DRAINED:
+        return NC_MILESTONE_DRAINED;
+    case NC_LIFE_SAYS_FAILED:
+        return NC_MILESTONE_DRAIN_FAILED;
+    case NC_LIFE_SAYS_RELEASED:
+        return NC_MILESTONE_RELEASED;
+    case _NC_LIFE_SAYS_MAX:
+        break;
+    }
+    return NC_MILESTONE_NONE;
+}
+
+static void say_journal(const struct nc_daemon *d, const struct nc_life_action *a) {
+    const struct nc_log_fields fields = {.milestone = milestone_of(a->milestone),
+                                         .reason = a->reason,
+                                         .instance = d->gather.facts.instance_id,
+                                         .node = d->node_name,
+                                         .nodeclaim = d->owner_name};
+
+    nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", a->message);
+}
+
+/* --- console */
+
+static void set_text(struct nc_value *map, const char *key, const char *text) {
+    if (text && *text)
+        nc_value_set_string(map, key, text);
+    else
+        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
+}
+
+static void set_time(struct nc_value *map, const char *key, uint64_t usec) {
+    char text[32] = "";
+
+    if (usec > 0)
+        nc_time_format(usec, text);
+    set_text(map, key, text);
+}
+
+static void say_console(const struct nc_daemon *d, const struct nc_life_action *a) {
+    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+    struct nc_life_view view;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (a->milestone != NC_LIFE_SAYS_NOTICED && a->milestone != NC_LIFE_SAYS_DRAINED
+        && a->milestone != NC_LIFE_SAYS_FAILED)
+        return;
+    if (d->gather.has_config && !d->gather.config.report_console)
+        return;
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    set_text(map, "drain", nc_life_phase_name(view.phase));
+    set_text(map, "reason", a->reason);
+    set_text(map, "message", a->message);
+    set_time(map, "deadline", view.deadline_usec);
+    nc_value_set_int(map, "pods", (int64_t)view.drain.total);
+    nc_value_set_int(map, "remaining", (int64_t)view.drain.remaining);
+    set_text(map, "node", d->node_name);
+    set_text(map, "instance", d->gather.facts.instance_id);
+    (void)nc_buf_puts(&line, "nodeclaimd: ");
+    nc_json_write(&line, map, 0);
+    if (nc_console_write(d->app->opts.root, line.data, &err) < 0)
+        nc_log(NC_LOG_DEBUG, NULL, "console: %s, ignoring", err.msg);
+}
+
+/* --- Events */
+
+static void on_event_sent(void *userdata, const struct nc_err *err) {
+    (void)userdata;
+    if (err && err->class != NC_ERR_NONE)
+        nc_log(NC_LOG_DEBUG, NULL, "%s, ignoring", err->msg);
+}
+
+static void send_event(struct nc_daemon *d, struct nc_event *e) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_event_send(d->connection.kube, e, EVENT_TIMEOUT_USEC, on_event_sent, d, &err) < 0)
+        on_event_sent(d, &err);
+}
+
+static const char *claim_version(const struct nc_daemon *d) {
+    const char *known = d->gather.config.claim.api_version;
+
+    return known ? known : "karpenter.sh/v1";
+}
+
+static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
+    const uint64_t now = nc_now_usec();
+    struct nc_event e = {.kind = "Node",
+                         .api_version = "v1",
+                         .name = d->node_name,
+                         .uid = d->node_name, /* as kubelet does, so that describe shows it */
+                         .warning = a->is_warning,
+                         .reason = a->reason,
+                         .message = a->message,
+                         .host = d->node_name,
+                         .first_usec = now,
+                         .last_usec = now,
+                         .count = 1};
+
+    if (!d->is_connected || !d->node_name
+        || (d->gather.has_config && !d->gather.config.report_events))
+        return;
+    send_event(d, &e);
+    if (!d->owner_name || !d->owner_uid)
+        return;
+    e.kind = "NodeClaim";
+    e.api_version = claim_version(d);
+    e.name = d->owner_name;
+    e.uid = d->owner_uid;
+    send_event(d, &e);
+}
+
+void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
+    say_journal(d, a);
+    say_console(d, a);
+    say_events(d, a);
+}

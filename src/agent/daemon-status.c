@@ -1,0 +1,172 @@
+/*
+ * What the daemon is doing, for whoever looks: status.json's `drain` and `daemon`, metrics.prom,
+ * and the line of `systemctl status`.
+ *
+ * Written on change only, at most ten times a second, and otherwise once a minute for the counters:
+ * an idle daemon costs nothing. A file that cannot be written is said once, and nothing waits for
+ * it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon-edges.h"
+#include "log.h"
+#include "nc/str.h"
+#include "status-file.h"
+
+#define LEAST_PAUSE_USEC 100000u
+#define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */
+#define IDLE_EVERY_USEC 60000000u
+
+static void set_text(struct nc_value *map, const char *key, const char *text) {
+    if (text && *text)
+        nc_value_set_string(map, key, text);
+    else
+        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
+}
+
+static void set_time(struct nc_value *map, const char *key, uint64_t usec) {
+    char text[32] = "";
+
+    if (usec > 0)
+        nc_time_format(usec, text);
+    set_text(map, key, text);
+}
+
+/* --- status.json */
+
+static struct nc_value *polls_tree(const struct nc_daemon *d) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_poll_view view;
+
+    for (enum nc_source s = NC_SOURCE_REBALANCE; s < _NC_SOURCE_MAX; s++) {
+        struct nc_value *one;
+        if (!nc_daemon_imds_look(d, s, &view))
+            continue;
+        one = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(one, "state", view.state);
+        set_time(one, "last", view.last_usec);
+        set_text(one, "error", view.error);
+        nc_value_set(map, nc_source_name(s), one);
+    }
+    return map;
+}
+
+static struct nc_value *daemon_tree(const struct nc_daemon *d) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_int(map, "pid", getpid());
+    set_time(map, "started", d->counters.started_usec);
+    nc_value_set_bool(map, "ready", d->is_ready);
+    nc_value_set_bool(map, "connected", d->is_connected);
+    set_text(map, "node", d->node_name);
+    set_text(map, "api_error", d->api_error.class == NC_ERR_NONE ? NULL : d->api_error.msg);
+    nc_value_set(map, "imds", polls_tree(d));
+    nc_value_set_string(map, "inhibitor", nc_login_holds(d->login) ? "held" : "none");
+    nc_value_set_int(map, "skew_usec", d->counters.skew_usec);
+    return map;
+}
+
+static struct nc_value *status_tree(const struct nc_daemon *d) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set(
+        map, "drain",
+        nc_drain_report(d->life, nc_daemon_now(d), d->history ? nc_value_copy(d->history) : NULL));
+    nc_value_set(map, "daemon", daemon_tree(d));
+    return map;
+}
+
+/* --- STATUS= */
+
+static const char *first_budget(const struct nc_daemon *d, const struct nc_life_view *view,
+                                uint64_t now_usec) {
+    struct nc_drain_line lines[64];
+    const size_t n = nc_drain_lines(nc_life_drain(d->life), &view->drain_rules, now_usec, lines,
+                                    NC_ARRAY_SIZE(lines));
+
+    for (size_t i = 0; i < n; i++)
+        if (lines[i].is_blocked && *lines[i].budget)
+            return lines[i].budget;
+    return NULL;
+}
+
+static void put_pods(const struct nc_daemon *d, const struct nc_life_view *view, uint64_t now_usec,
+                     struct nc_buf *out) {
+    const char *budget = view->drain.blocked ? first_budget(d, view, now_usec) : NULL;
+
+    if (view->drain.total == 0)
+        return;
+    (void)nc_buf_printf(out, ", %zu of %zu pods left", view->drain.remaining, view->drain.total);
+    if (view->drain.blocked > 0)
+        (void)nc_buf_printf(out, ", %zu blocked%s%s", view->drain.blocked, budget ? " by " : "",
+                            budget ? budget : "");
+}
+
+static void put_time_left(const struct nc_life_view *view, uint64_t now_usec, struct nc_buf *out) {
+    if (view->t_usec > now_usec)
+        (void)nc_buf_printf(out, ", %" PRIu64 " s to the last moment",
+                            (view->t_usec - now_usec) / 1000000);
+    else if (view->t_usec > 0)
+        (void)nc_buf_puts(out, ", the last moment has passed");
+}
+
+static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
+    struct nc_poll_view poll;
+
+    if (d->is_connected && d->node_name)
+        (void)nc_buf_printf(out, "no notice; watching node %s", d->node_name);
+    else
+        (void)nc_buf_puts(out, "no notice; not connected to the API server yet");
+    for (enum nc_source s = NC_SOURCE_REBALANCE; s < _NC_SOURCE_MAX; s++)
+        if (nc_daemon_imds_look(d, s, &poll) && *poll.error) {
+            (void)nc_buf_printf(out, "; IMDS fails: %s", poll.error);
+            return;
+        }
+}
+
+static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
+    const uint64_t now = nc_daemon_now(d);
+    struct nc_life_view view;
+
+    nc_life_look(d->life, now, &view);
+    if (view.leading < 0 && view.phase == NC_LIFE_IDLE) {
+        put_idle(d, out);
+        return;
+    }
+    if (view.leading >= 0)
+        (void)nc_buf_printf(out, "%s notice: ", nc_source_name((enum nc_source)view.leading));
+    (void)nc_buf_puts(out, nc_life_phase_name(view.phase));
+    put_pods(d, &view, now, out);
+    put_time_left(&view, now, out);
+}
+
+/* --- when */
+
+static void write_files(struct nc_daemon *d) {
+    nc_auto_value struct nc_value *status = status_tree(d);
+    nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT, line = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), &metrics);
+    r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
+    d->is_status_due = r == -EAGAIN;
+    if (r < 0 && r != -EAGAIN)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    status_line(d, &line);
+    nc_notify("STATUS=%s", line.data);
+}
+
+void nc_daemon_publish(struct nc_daemon *d) {
+    const uint64_t now = nc_mono_usec();
+
+    if (!d->life || (!d->is_status_due && now - d->status_usec < IDLE_EVERY_USEC)
+        || now - d->status_usec < LEAST_PAUSE_USEC)
+        return;
+    d->status_usec = now;
+    write_files(d);
+}

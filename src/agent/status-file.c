@@ -1,0 +1,160 @@
+/*
+ * Reads what is there, puts its own part in, writes the whole: under a lock that lives as long as
+ * that takes.
+ *
+ * What is there may be of another version, or broken: then there is nothing to keep.
+ */
+#include "status-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define LOCK_FILE NC_RUN_DIR "/.lock"
+#define MAX_BYTES ((size_t)1 << 20)
+#define BOOTSTRAP_FAMILIES "nodeclaimd_bootstrap_"
+#define LOCK_TRIES 20
+#define LOCK_PAUSE_NSEC 2000000
+
+static const char *const of_daemon[] = {"drain", "daemon"};
+
+static void close_fd(const int *fd) {
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+/* A descriptor that holds the lock until it is closed; -EAGAIN where somebody else does. */
+static int take_lock(const struct nc_app *app, unsigned tries) {
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NSEC};
+    nc_auto_free char *folder = nc_app_path(app, NC_RUN_DIR);
+    nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+    int fd = open(path, flags, 0600);
+
+    if (fd < 0 && errno == ENOENT && nc_mkdir_p(folder, NULL) == 0)
+        fd = open(path, flags, 0600);
+    if (fd < 0)
+        return -errno;
+    for (unsigned i = 1; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        const int code = errno;
+        if (code == EWOULDBLOCK && i < tries && nanosleep(&pause, NULL) == 0)
+            continue;
+        (void)close(fd);
+        return code == EWOULDBLOCK ? -EAGAIN : -code;
+    }
+    return fd;
+}
+
+/* --- status.json */
+
+static struct nc_value *read_status(const char *path) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_value *tree = NULL;
+
+    if (nc_file_read(path, MAX_BYTES, &text, NULL) < 0
+        || nc_json_parse(text.data ? text.data : "", text.len, &tree, NULL) < 0)
+        return NULL;
+    return tree->type == NC_VALUE_MAP ? tree : nc_value_free(tree);
+}
+
+static void carry_over(struct nc_value *to, const struct nc_value *from) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(of_daemon); i++) {
+        const struct nc_value *v = nc_value_get(from, of_daemon[i]);
+        if (v)
+            nc_value_set(to, of_daemon[i], nc_value_copy(v));
+    }
+}
+
+/* `drain` and `daemon` from one tree, the rest from the other. Owned. */
+static struct nc_value *unite(enum nc_status_writer writer, const struct nc_value *own,
+                              struct nc_value *there) {
+    struct nc_value *whole;
+
+    if (writer == NC_STATUS_BOOTSTRAP) {
+        whole = nc_value_copy(own);
+        carry_over(whole, there);
+        nc_value_free(there);
+        return whole;
+    }
+    whole = there;
+    if (!whole) { /* no bootstrap has run yet */
+        whole = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_int(whole, "schema", 1);
+        nc_value_set_string(whole, "version", NC_VERSION);
+    }
+    carry_over(whole, own);
+    return whole;
+}
+
+static int write_status(const struct nc_app *app, enum nc_status_writer writer,
+                        const struct nc_value *own, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);
+    nc_auto_value struct nc_value *whole = unite(writer, own, read_status(path));
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    nc_json_write(&text, whole, 2);
+    (void)nc_buf_putc(&text, '\n');
+    return nc_file_write(path, text.data, text.len, 0644, false, err);
+}
+
+/* --- metrics.prom */
+
+/* The family that a line of Prometheus text is about, comments included; "" for an empty line. */
+static const char *family_of(const char *line) {
+    if (nc_starts_with(line, "# HELP ") || nc_starts_with(line, "# TYPE "))
+        return line + strlen("# HELP ");
+    return line;
+}
+
+static bool is_kept(const char *line, enum nc_status_writer writer) {
+    const bool is_bootstrap = nc_starts_with(family_of(line), BOOTSTRAP_FAMILIES);
+
+    return is_bootstrap == (writer == NC_STATUS_DAEMON);
+}
+
+/* Appends the other's lines. */
+static void keep_metrics(const char *path, enum nc_status_writer writer, struct nc_buf *out) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    char *rest = NULL;
+
+    if (nc_file_read(path, MAX_BYTES, &text, NULL) < 0 || !text.data)
+        return;
+    for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (is_kept(line, writer))
+            (void)nc_buf_printf(out, "%s\n", line);
+}
+
+static int write_metrics(const struct nc_app *app, enum nc_status_writer writer,
+                         const struct nc_buf *own, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(app, NC_METRICS_FILE);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (writer == NC_STATUS_DAEMON)
+        keep_metrics(path, writer, &text);
+    if (own->data)
+        (void)nc_buf_add(&text, own->data, own->len);
+    if (writer == NC_STATUS_BOOTSTRAP)
+        keep_metrics(path, writer, &text);
+    return nc_file_write(path, text.data ? text.data : "", text.len, 0644, false, err);
+}
+
+int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer,
+                          const struct nc_value *status, const struct nc_buf *metrics,
+                          struct nc_err *err) {
+    nc_cleanup(close_fd) const int lock =
+        take_lock(app, writer == NC_STATUS_BOOTSTRAP ? LOCK_TRIES : 1);
+    int r = 0;
+
+    if (lock == -EAGAIN && writer == NC_STATUS_DAEMON)
+        return lock;
+    if (status)
+        r = write_status(app, writer, status, err);
+    if (r >= 0 && metrics)
+        r = write_metrics(app, writer, metrics, err);
+    return r < 0 ? r : 0;
+}
