@@ -1,0 +1,74 @@
+/*
+ * What a drain tells of itself: counts, and a line for each pod. Changes nothing.
+ */
+#include "drain-priv.h"
+
+/* Lines give 0 where there is no deadline. */
+static uint64_t shown_moment(const struct nc_pod *p, uint64_t t_usec) {
+    const uint64_t usec = nc_drain_last_moment(p, t_usec);
+
+    if (!t_usec)
+        return 0;
+    return usec ? usec : 1;
+}
+
+static void fill_line(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec,
+                      struct nc_drain_line *ret) {
+    const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
+
+    *ret = (struct nc_drain_line){.pod = &e->pod, .budget = "", .message = ""};
+    ret->excluded = nc_pod_excluded(&e->pod, r->has_disrupted_taint, now_usec);
+    if (ret->excluded != NC_POD_ELIGIBLE)
+        return;
+    ret->last_moment_usec = shown_moment(&e->pod, r->t_usec);
+    ret->is_leaving = nc_drain_is_leaving(e);
+    ret->is_kept = !ret->is_leaving && now_usec < last_usec && nc_pod_is_kept(&e->pod, now_usec);
+    ret->is_blocked = !ret->is_leaving && !ret->is_kept && e->refusal;
+    if (e->refusal) {
+        ret->budget = e->refusal->budget;
+        ret->message = e->refusal->message;
+    }
+}
+
+size_t nc_drain_lines(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                      struct nc_drain_line *ret, size_t room) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n && n < room; i++)
+        if (!d->by_order[i]->is_gone)
+            fill_line(d->by_order[i], r, now_usec, &ret[n++]);
+    return n;
+}
+
+static void count_line(const struct nc_drain_line *line, uint64_t now_usec,
+                       struct nc_drain_summary *ret) {
+    if (line->excluded != NC_POD_ELIGIBLE) {
+        ret->excluded[line->excluded]++;
+        return;
+    }
+    ret->remaining++;
+    ret->leaving += line->is_leaving;
+    ret->kept += line->is_kept;
+    ret->blocked += line->is_blocked;
+    if (!line->is_leaving && line->last_moment_usec && now_usec >= line->last_moment_usec)
+        ret->is_forcing = true;
+}
+
+void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                        struct nc_drain_summary *ret) {
+    *ret = (struct nc_drain_summary){.total = d->n_left,
+                                     .deleted = d->n_deleted,
+                                     .evicted = d->n_evicted,
+                                     .last_progress_usec = d->progress_usec};
+    for (size_t i = 0; i < d->n; i++) {
+        const struct record *e = d->by_order[i];
+        struct nc_drain_line line;
+        fill_line(e, r, now_usec, &line);
+        if (e->was_eligible || (!e->is_gone && line.excluded == NC_POD_ELIGIBLE))
+            ret->total++;
+        if (e->is_gone)
+            ret->evicted += e->evicted_usec != 0;
+        else
+            count_line(&line, now_usec, ret);
+    }
+}

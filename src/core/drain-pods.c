@@ -1,0 +1,249 @@
+/*
+ * The pods that a drain knows: taken in, replaced, forgotten, found again.
+ *
+ * Knows nothing of when a pod is asked what. A pod whose going was only believed, or about which a
+ * question is still under way, is kept hidden until that is settled: should it show up again, what
+ * was asked of it is remembered.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nc/mem.h"
+
+#include "drain-priv.h"
+
+struct nc_drain *nc_drain_new(void) {
+    return nc_calloc(1, sizeof(struct nc_drain));
+}
+
+static void free_record(struct record *e) {
+    nc_pod_done(&e->pod);
+    free(e->refusal);
+    free(e);
+}
+
+struct nc_drain *nc_drain_free(struct nc_drain *d) {
+    if (!d)
+        return NULL;
+    for (size_t i = 0; i < d->n; i++)
+        free_record(d->by_uid[i]);
+    free(d->by_uid);
+    free(d->by_order);
+    free(d);
+    return NULL;
+}
+
+static int compare_order(const struct nc_pod *a, const struct nc_pod *b) {
+    int r = (a->tier > b->tier) - (a->tier < b->tier);
+
+    if (r == 0)
+        r = strcmp(a->namespace, b->namespace);
+    if (r == 0)
+        r = strcmp(a->name, b->name);
+    return r ? r : strcmp(a->uid, b->uid);
+}
+
+static int compare_uid(const struct nc_pod *a, const struct nc_pod *b) {
+    return strcmp(a->uid, b->uid);
+}
+
+typedef int (*compare_fn)(const struct nc_pod *a, const struct nc_pod *b);
+
+/* The first place whose pod is not before p. */
+static size_t place_of(struct record *const *v, size_t n, compare_fn compare,
+                       const struct nc_pod *p) {
+    size_t low = 0;
+
+    while (n > 0) {
+        const size_t half = n / 2;
+        if (compare(&v[low + half]->pod, p) < 0) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+static void insert(struct record **v, size_t n, compare_fn compare, struct record *e) {
+    const size_t at = place_of(v, n, compare, &e->pod);
+
+    memmove(v + at + 1, v + at, (n - at) * sizeof(*v));
+    v[at] = e;
+}
+
+static void take_out(struct record **v, size_t n, compare_fn compare, const struct record *e) {
+    const size_t at = place_of(v, n, compare, &e->pod);
+
+    memmove(v + at, v + at + 1, (n - at - 1) * sizeof(*v));
+}
+
+struct record *nc_drain_find(const struct nc_drain *d, const char *uid) {
+    const struct nc_pod key = {.uid = (char *)uid};
+    const size_t at = uid ? place_of(d->by_uid, d->n, compare_uid, &key) : d->n;
+
+    return at < d->n && strcmp(d->by_uid[at]->pod.uid, uid) == 0 ? d->by_uid[at] : NULL;
+}
+
+static void add(struct nc_drain *d, struct record *e) {
+    if (d->n == d->room) {
+        d->room = d->room ? d->room * 2 : 16;
+        d->by_uid = nc_realloc_array(d->by_uid, d->room, sizeof(*d->by_uid));
+        d->by_order = nc_realloc_array(d->by_order, d->room, sizeof(*d->by_order));
+    }
+    insert(d->by_uid, d->n, compare_uid, e);
+    insert(d->by_order, d->n, compare_order, e);
+    d->n++;
+}
+
+bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e) {
+    const enum nc_pod_excluded x = nc_pod_excluded(&e->pod, d->has_taint, 0);
+
+    return x == NC_POD_ELIGIBLE || x == NC_POD_STUCK;
+}
+
+void nc_drain_progress(struct nc_drain *d, uint64_t usec) {
+    if (usec > d->progress_usec)
+        d->progress_usec = usec;
+}
+
+void nc_drain_remove(struct nc_drain *d, struct record *e) {
+    if (e->was_eligible)
+        d->n_left++;
+    if (e->evicted_usec)
+        d->n_evicted++;
+    if (e->is_gone)
+        d->n_gone--;
+    take_out(d->by_uid, d->n, compare_uid, e);
+    take_out(d->by_order, d->n, compare_order, e);
+    d->n--;
+    free_record(e);
+}
+
+void nc_drain_believe_gone(struct nc_drain *d, struct record *e, uint64_t now_usec) {
+    if (e->is_gone)
+        return;
+    if (nc_drain_is_concern(d, e)) {
+        e->was_eligible = true;
+        nc_drain_progress(d, now_usec);
+    }
+    e->is_gone = true;
+    d->n_gone++;
+}
+
+void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
+    struct record *e = nc_drain_find(d, uid);
+
+    if (!e)
+        return;
+    nc_drain_believe_gone(d, e, now_usec);
+    if (e->is_evicting || e->is_marking || e->is_deleting)
+        e->is_removed = true;
+    else
+        nc_drain_remove(d, e);
+}
+
+/* It was said to be gone and is not: all that was known of it is stale, but for what is under way.
+ */
+static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
+    const struct record was = *e;
+
+    free(e->refusal);
+    *e = (struct record){.pod = was.pod,
+                         .new_usec = nc_sum_usec(now_usec, NC_SEC_USEC),
+                         .mark_usec = was.is_marking ? was.mark_usec : 0,
+                         .evictions = was.evictions,
+                         .marks = was.marks,
+                         .deletions = was.deletions,
+                         .is_evicting = was.is_evicting,
+                         .is_marking = was.is_marking,
+                         .is_deleting = was.is_deleting,
+                         .was_eligible = was.was_eligible};
+    d->n_gone--;
+}
+
+/* What moved since it was seen last. A pod that is first seen terminating began to leave when it
+ * was asked to. */
+static void note_change(struct nc_drain *d, const struct record *e, const struct nc_pod *old,
+                        uint64_t now_usec) {
+    const struct nc_pod *p = &e->pod;
+    const bool has_ended = old && p->is_terminal && !old->is_terminal;
+    const struct record before = {.pod = old ? *old : *p};
+
+    if (!nc_drain_is_concern(d, &before))
+        return;
+    if (has_ended || (old && p->deletion_usec && !old->deletion_usec)) {
+        nc_drain_progress(d, now_usec);
+    } else if (!old && p->deletion_usec) {
+        const uint64_t asked =
+            nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
+        nc_drain_progress(d, asked < now_usec ? asked : now_usec);
+    }
+}
+
+static void replace(struct nc_drain *d, struct record *e, struct nc_pod *pod, uint64_t now_usec) {
+    const bool moves = compare_order(&e->pod, pod) != 0;
+    struct nc_pod old = e->pod;
+
+    if (e->is_gone)
+        come_back(d, e, now_usec);
+    if (moves)
+        take_out(d->by_order, d->n, compare_order, e);
+    e->pod = *pod;
+    if (moves)
+        insert(d->by_order, d->n - 1, compare_order, e);
+    note_change(d, e, &old, now_usec);
+    nc_pod_done(&old);
+}
+
+/* Makes room by forgetting what is only believed to be gone. */
+static void purge(struct nc_drain *d) {
+    for (size_t i = d->n; i > 0 && d->n_gone > 0; i--)
+        if (d->by_uid[i - 1]->is_gone)
+            nc_drain_remove(d, d->by_uid[i - 1]);
+}
+
+int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
+    struct record *e = nc_drain_find(d, pod->uid);
+
+    if (e) {
+        replace(d, e, pod, now_usec);
+        *pod = (struct nc_pod){0};
+        return 0;
+    }
+    if (d->n >= NC_DRAIN_MAX_PODS)
+        purge(d);
+    if (d->n >= NC_DRAIN_MAX_PODS) {
+        nc_pod_done(pod);
+        return -E2BIG;
+    }
+    e = nc_calloc(1, sizeof(*e));
+    e->pod = *pod;
+    *pod = (struct nc_pod){0};
+    add(d, e);
+    note_change(d, e, NULL, now_usec);
+    return 0;
+}
+
+/* What was accepted stays known: an eviction is not asked for twice. */
+void nc_drain_restart(struct nc_drain *d) {
+    purge(d);
+    for (size_t i = 0; i < d->n; i++) {
+        struct record *e = d->by_uid[i];
+        free(e->refusal);
+        e->refusal = NULL;
+        e->ask_usec = e->delete_usec = 0;
+        e->evictions = e->marks = e->deletions = e->refusals = 0;
+        e->refused = 0;
+        e->was_eligible = false;
+    }
+    d->limit = 0;
+    d->n_left = d->n_evicted = d->n_deleted = 0;
+    d->progress_usec = 0;
+}
+
+size_t nc_drain_count(const struct nc_drain *d) {
+    return d->n - d->n_gone;
+}

@@ -1,0 +1,82 @@
+/*
+ * How a drain keeps its pods: one record each, found by uid and walked in the order of the drain.
+ *
+ * drain-pods.c owns the table, drain.c decides what is due, drain-look.c tells. Records do not move
+ * while they live, so a pod may be borrowed until it is replaced or removed.
+ */
+#ifndef NC_CORE_DRAIN_PRIV_H
+#define NC_CORE_DRAIN_PRIV_H
+
+#include "nc/drain.h"
+
+#define NC_SEC_USEC 1000000ull
+
+/* Why it could not go the last time it was asked to; what people are told. */
+struct refusal {
+    char budget[sizeof(((struct nc_pod_answer *)NULL)->budget)];
+    char message[sizeof(((struct nc_pod_answer *)NULL)->message)];
+};
+
+struct record {
+    struct nc_pod pod;
+    struct refusal *refusal;              /* owned; NULL where it was not refused the last time */
+    uint64_t ask_usec;                    /* no eviction before: the pause after a refusal */
+    uint64_t new_usec;                    /* not asked in any way before: it was said to be gone */
+    uint64_t evicted_usec;                /* when its eviction was accepted; 0 = it was not */
+    uint64_t deleted_usec;                /* when its deletion was first accepted; 0 = it was not */
+    uint64_t delete_usec;                 /* no deletion before: the pause after the last */
+    uint64_t mark_usec;                   /* when it was marked last; 0 = never */
+    unsigned evictions, marks, deletions; /* how often it was asked */
+    unsigned refusals;                    /* in a row, of the kind `refused` */
+    enum nc_pod_answer_kind refused;      /* what the last eviction met; 0 = nothing */
+    bool is_evicting, is_marking, is_deleting; /* questions under way */
+    bool was_eligible;                         /* in this drain */
+    bool is_gone;                              /* said to be gone, not seen since */
+    bool is_removed;                           /* gone for good once nothing is under way */
+};
+
+struct nc_drain {
+    struct record **by_uid;   /* sorted by uid */
+    struct record **by_order; /* sorted by tier, namespace, name, uid */
+    size_t n, room;
+    size_t n_gone;      /* of them is_gone */
+    size_t under_way;   /* questions without an answer, also about pods that are gone by now */
+    unsigned limit;     /* of questions, after the server was busy; 0 = what the rules allow */
+    unsigned max_asked; /* max_in_flight of the last step */
+    bool has_taint;     /* of the last step */
+    size_t n_left, n_evicted, n_deleted; /* pods that are no longer in the table; deletions */
+    uint64_t progress_usec;
+};
+
+/* The table. Found also where it is_gone. */
+struct record *nc_drain_find(const struct nc_drain *d, const char *uid);
+void nc_drain_remove(struct nc_drain *d, struct record *e);
+/* Believe that it is gone. */
+void nc_drain_believe_gone(struct nc_drain *d, struct record *e, uint64_t now_usec);
+/* Was there anything to do about it, but for its being stuck? */
+bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e);
+void nc_drain_progress(struct nc_drain *d, uint64_t usec);
+
+/* The moments of a pod. Sums and differences stop at UINT64_MAX and 0. */
+uint64_t nc_drain_last_moment(const struct nc_pod *p, uint64_t t_usec); /* UINT64_MAX without T */
+uint64_t nc_pod_stuck_usec(const struct nc_pod *p); /* the last at which it is not; UINT64_MAX */
+
+static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+static inline uint64_t nc_less_usec(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+static inline uint64_t nc_sec_to_usec(uint64_t sec) {
+    return sec > UINT64_MAX / NC_SEC_USEC ? UINT64_MAX : sec * NC_SEC_USEC;
+}
+
+/* It is on its way out: terminating, or a question that asks it to go was accepted. */
+static inline bool nc_drain_is_leaving(const struct record *e) {
+    return e->pod.deletion_usec || e->evicted_usec || e->deleted_usec;
+}
+static inline bool nc_drain_is_eligible(const struct record *e, bool has_taint, uint64_t now_usec) {
+    return !e->is_gone && nc_pod_excluded(&e->pod, has_taint, now_usec) == NC_POD_ELIGIBLE;
+}
+
+#endif

@@ -1,0 +1,332 @@
+/*
+ * The drain: what is due for which pod, and what an answer changes.
+ *
+ * Two questions are asked of each pod: must it go by force now (its last moment), and may it be
+ * asked to go. Both give a verb and a moment; nc_drain_step acts on those that have come,
+ * nc_drain_next tells the nearest that has not, so the two cannot disagree. Nothing is allocated
+ * here but the words of a refusal.
+ */
+#include "nc/drain.h"
+
+#include <stdlib.h>
+
+#include "nc/backoff.h"
+#include "nc/mem.h"
+
+#include "drain-priv.h"
+
+#define MARK_AHEAD_USEC NC_SEC_USEC
+#define MARK_PATIENCE_USEC NC_SEC_USEC
+#define LATE_ENOUGH_USEC NC_SEC_USEC /* an end this much after T is not worth a deletion */
+#define MAX_RETRY_AFTER_USEC (10 * NC_SEC_USEC)
+
+struct due {
+    enum nc_drain_verb verb;
+    uint64_t usec; /* UINT64_MAX: only an event helps */
+};
+static const struct due never = {.usec = UINT64_MAX};
+
+static uint64_t later(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+uint64_t nc_drain_last_moment(const struct nc_pod *p, uint64_t t_usec) {
+    return t_usec ? nc_less_usec(t_usec, nc_sec_to_usec(p->grace_sec)) : UINT64_MAX;
+}
+
+/* A pod that is terminating: only where it would end too late, and could end sooner. */
+static struct due due_shortening(const struct record *e, uint64_t t_usec, uint64_t now_usec) {
+    const uint64_t end_usec = later(t_usec, now_usec);
+
+    if (e->is_deleting || e->pod.deletion_usec <= nc_sum_usec(end_usec, LATE_ENOUGH_USEC))
+        return never;
+    return (struct due){NC_DRAIN_DELETE, later(e->delete_usec, e->new_usec)};
+}
+
+/* What the last moment asks for. A mark serves the moment that it was made for: where T has moved
+ * away since, it is made again. */
+static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
+                               uint64_t now_usec) {
+    const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
+    const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
+    const bool is_marked = e->deleted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
+    uint64_t usec = later(last_usec, later(e->delete_usec, e->new_usec));
+
+    if (!r->t_usec)
+        return never;
+    if (e->pod.deletion_usec)
+        return due_shortening(e, r->t_usec, now_usec);
+    if (!is_marked && !e->is_marking)
+        return (struct due){NC_DRAIN_MARK, later(mark_usec, e->new_usec)};
+    if (e->is_deleting)
+        return never;
+    if (e->is_marking)
+        usec = later(usec, nc_sum_usec(e->mark_usec, MARK_PATIENCE_USEC));
+    return (struct due){NC_DRAIN_DELETE, usec};
+}
+
+static struct due due_gently(const struct record *e, const struct nc_drain_rules *r,
+                             enum nc_tier tier, uint64_t now_usec) {
+    uint64_t usec = later(e->ask_usec, e->new_usec);
+
+    if (!r->may_evict || e->pod.tier != tier || nc_drain_is_leaving(e) || e->is_evicting
+        || e->is_deleting || e->pod.never_disrupt)
+        return never;
+    if (nc_pod_is_kept(&e->pod, now_usec))
+        usec = later(usec, e->pod.keep_until_usec);
+    if (later(usec, now_usec) >= nc_drain_last_moment(&e->pod, r->t_usec))
+        return never;
+    return (struct due){NC_DRAIN_EVICT, usec};
+}
+
+/* Whose turn it is: the first tier that has an eligible pod. */
+static enum nc_tier current_tier(const struct nc_drain *d, const struct nc_drain_rules *r,
+                                 uint64_t now_usec) {
+    for (size_t i = 0; i < d->n; i++)
+        if (nc_drain_is_eligible(d->by_order[i], r->has_disrupted_taint, now_usec))
+            return d->by_order[i]->pod.tier;
+    return _NC_TIER_MAX;
+}
+
+static unsigned max_asked(const struct nc_drain_rules *r) {
+    if (r->max_in_flight < 1)
+        return 1;
+    return r->max_in_flight < NC_DRAIN_MAX_IN_FLIGHT ? r->max_in_flight : NC_DRAIN_MAX_IN_FLIGHT;
+}
+
+/* Last moments do not wait for room: only evictions count against the budget. */
+static bool may_ask(const struct nc_drain *d, const struct nc_drain_rules *r) {
+    const unsigned max = max_asked(r);
+
+    return d->under_way < (d->limit && d->limit < max ? d->limit : max);
+}
+
+/* How long it may take to end. A second deletion counts from the first request, whether the watch
+ * has shown that one yet or not. */
+static uint64_t grace_of(const struct record *e, uint64_t t_usec, uint64_t now_usec) {
+    const struct nc_pod *p = &e->pod;
+    const uint64_t end_usec = later(t_usec, now_usec);
+    uint64_t asked_usec = now_usec, sec;
+
+    if (p->deletion_usec)
+        asked_usec = nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
+    else if (e->evicted_usec || e->deleted_usec)
+        asked_usec = e->evicted_usec ? e->evicted_usec : e->deleted_usec;
+    sec = (nc_less_usec(end_usec, asked_usec) + NC_SEC_USEC - 1) / NC_SEC_USEC;
+    if (!p->deletion_usec && sec > p->grace_sec)
+        sec = p->grace_sec;
+    return sec ? sec : 1;
+}
+
+static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_drain_verb verb,
+                                  const struct nc_drain_rules *r, uint64_t now_usec) {
+    struct nc_drain_action a = {.verb = verb, .pod = &e->pod};
+
+    d->under_way++;
+    switch (verb) {
+    case NC_DRAIN_EVICT:
+        e->is_evicting = true;
+        a.attempt = ++e->evictions;
+        break;
+    case NC_DRAIN_MARK:
+        e->is_marking = true;
+        e->mark_usec = later(now_usec, 1);
+        a.attempt = ++e->marks;
+        break;
+    case NC_DRAIN_DELETE:
+        e->is_deleting = true;
+        a.attempt = ++e->deletions;
+        a.grace_sec = grace_of(e, r->t_usec, now_usec);
+        break;
+    }
+    return a;
+}
+
+size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                     struct nc_drain_action *ret, size_t room) {
+    static const enum nc_drain_verb verbs[] = {NC_DRAIN_DELETE, NC_DRAIN_MARK, NC_DRAIN_EVICT};
+    const enum nc_tier tier = current_tier(d, r, now_usec);
+    size_t n = 0;
+
+    d->max_asked = max_asked(r);
+    d->has_taint = r->has_disrupted_taint;
+    for (size_t v = 0; v < NC_ARRAY_SIZE(verbs); v++)
+        for (size_t i = 0; i < d->n && n < room; i++) {
+            struct record *e = d->by_order[i];
+            struct due due;
+            if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+                continue;
+            e->was_eligible = true;
+            if (verbs[v] == NC_DRAIN_EVICT)
+                due = may_ask(d, r) ? due_gently(e, r, tier, now_usec) : never;
+            else
+                due = due_by_force(e, r, now_usec);
+            if (due.verb == verbs[v] && due.usec <= now_usec)
+                ret[n++] = ask(d, e, due.verb, r, now_usec);
+        }
+    return n;
+}
+
+static void nearest(uint64_t *next, uint64_t usec) {
+    if (usec < *next)
+        *next = usec;
+}
+
+/* What changes by itself for this pod, though nothing is to be asked: the summary is another then,
+ * and the turn may pass to the next tier. */
+static void nearest_change(const struct record *e, const struct nc_drain_rules *r,
+                           uint64_t now_usec, uint64_t *next) {
+    const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
+
+    nearest(next, nc_sum_usec(nc_pod_stuck_usec(&e->pod), 1));
+    if (nc_drain_is_leaving(e))
+        return;
+    if (last_usec > now_usec)
+        nearest(next, last_usec);
+    if (!e->pod.never_disrupt && e->pod.keep_until_usec > now_usec)
+        nearest(next, e->pod.keep_until_usec);
+}
+
+uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
+                       uint64_t now_usec) {
+    const enum nc_tier tier = current_tier(d, r, now_usec);
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < d->n; i++) {
+        const struct record *e = d->by_order[i];
+        if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+            continue;
+        nearest(&next, due_by_force(e, r, now_usec).usec);
+        if (may_ask(d, r))
+            nearest(&next, due_gently(e, r, tier, now_usec).usec);
+        nearest_change(e, r, now_usec, &next);
+    }
+    return next;
+}
+
+/* The pause after the n-th refusal of its kind in a row. What a server asks for is not cut. */
+static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, uint64_t seed) {
+    static const uint64_t budget_sec[] = {1, 2, 3, 5};
+    static const struct nc_backoff away = {NC_SEC_USEC / 2, 5 * NC_SEC_USEC};
+    uint64_t usec = 30 * NC_SEC_USEC;
+
+    switch (a->kind) {
+    case NC_ANSWER_BUDGET:
+        usec = budget_sec[n < NC_ARRAY_SIZE(budget_sec) ? n - 1 : 3] * NC_SEC_USEC;
+        break;
+    case NC_ANSWER_BUSY:
+        if (a->retry_after_usec)
+            return a->retry_after_usec < MAX_RETRY_AFTER_USEC ? a->retry_after_usec
+                                                              : MAX_RETRY_AFTER_USEC;
+        usec = NC_SEC_USEC;
+        break;
+    case NC_ANSWER_NAMESPACE:
+        usec = 5 * NC_SEC_USEC;
+        break;
+    case NC_ANSWER_AWAY:
+        return nc_backoff_pause(&away, n, seed);
+    case NC_ANSWER_ACCEPTED:
+    case NC_ANSWER_GONE:
+    case NC_ANSWER_BUDGETS:
+    case NC_ANSWER_REFUSED:
+    case _NC_ANSWER_MAX:
+        break;
+    }
+    return nc_backoff_pause(&(struct nc_backoff){usec, usec}, n, seed);
+}
+
+/* A server that is busy, or not there, says nothing of the pod: what did stays what blocks it. */
+static void note_refusal(struct record *e, const struct nc_pod_answer *a) {
+    if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_AWAY)
+        return;
+    if (!e->refusal)
+        e->refusal = nc_calloc(1, sizeof(*e->refusal));
+    memcpy(e->refusal->budget, a->budget, sizeof(a->budget));
+    memcpy(e->refusal->message, a->message, sizeof(a->message));
+}
+
+static void forget_refusal(struct record *e) {
+    free(e->refusal);
+    e->refusal = NULL;
+    e->refused = 0;
+    e->refusals = 0;
+}
+
+/* Additive increase, multiplicative decrease, as the server's own queues hope for. */
+static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
+    if (kind == NC_ANSWER_BUSY) {
+        const unsigned limit = d->limit ? d->limit : d->max_asked;
+        d->limit = limit > 2 ? limit / 2 : 1;
+    } else if (kind == NC_ANSWER_ACCEPTED && d->limit && ++d->limit >= d->max_asked) {
+        d->limit = 0;
+    }
+}
+
+static void eviction_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
+                              uint64_t seed, uint64_t now_usec) {
+    if (a->kind == NC_ANSWER_ACCEPTED) {
+        if (!nc_drain_is_leaving(e))
+            nc_drain_progress(d, now_usec);
+        e->evicted_usec = later(now_usec, 1);
+        forget_refusal(e);
+        return;
+    }
+    e->refusals = e->refused == a->kind ? e->refusals + 1 : 1;
+    e->refused = a->kind;
+    e->ask_usec =
+        nc_sum_usec(now_usec, pause_after(a, e->refusals, seed + nc_backoff_seed(e->pod.uid)));
+    note_refusal(e, a);
+}
+
+static void deletion_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
+                              uint64_t now_usec) {
+    static const uint64_t pauses_usec[] = {200000, 400000, 800000, NC_SEC_USEC};
+    const size_t n = e->deletions < NC_ARRAY_SIZE(pauses_usec) ? e->deletions : 4;
+
+    e->delete_usec = nc_sum_usec(now_usec, pauses_usec[n ? n - 1 : 0]);
+    if (a->kind != NC_ANSWER_ACCEPTED) {
+        note_refusal(e, a);
+        return;
+    }
+    if (!nc_drain_is_leaving(e)) {
+        nc_drain_progress(d, now_usec);
+        d->n_deleted++;
+    }
+    if (!e->deleted_usec)
+        e->deleted_usec = later(now_usec, 1);
+    forget_refusal(e);
+}
+
+static void take_answer(struct nc_drain *d, struct record *e, enum nc_drain_verb verb,
+                        const struct nc_pod_answer *a, uint64_t seed, uint64_t now_usec) {
+    switch (verb) {
+    case NC_DRAIN_EVICT:
+        e->is_evicting = false;
+        break;
+    case NC_DRAIN_MARK:
+        e->is_marking = false;
+        break;
+    case NC_DRAIN_DELETE:
+        e->is_deleting = false;
+        break;
+    }
+    if (a->kind == NC_ANSWER_GONE)
+        nc_drain_believe_gone(d, e, now_usec);
+    else if (verb == NC_DRAIN_EVICT)
+        eviction_answered(d, e, a, seed, now_usec);
+    else if (verb == NC_DRAIN_DELETE)
+        deletion_answered(d, e, a, now_usec);
+    if (e->is_removed && !e->is_evicting && !e->is_marking && !e->is_deleting)
+        nc_drain_remove(d, e);
+}
+
+void nc_drain_answer(struct nc_drain *d, const char *uid, enum nc_drain_verb verb,
+                     const struct nc_pod_answer *a, uint64_t seed, uint64_t now_usec) {
+    struct record *e = nc_drain_find(d, uid);
+
+    if (d->under_way > 0)
+        d->under_way--;
+    adapt_limit(d, a->kind);
+    if (e)
+        take_answer(d, e, verb, a, seed, now_usec);
+}

@@ -1,0 +1,110 @@
+/*
+ * What the API server's answer to an eviction, a mark or a deletion means
+ * (pkg/registry/core/pod/storage/eviction.go), and which budget it names.
+ *
+ * Pure; the texts are hostile: they are read up to a bound and shown quoted.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "nc/pod.h"
+#include "nc/str.h"
+
+#define MAX_MESSAGE_BYTES 4096
+#define MAX_BUDGET_BYTES 253
+
+#define BUDGET_WORDS "The disruption budget "
+#define BUDGETS_WORDS "more than one PodDisruptionBudget"
+
+static enum nc_pod_answer_kind kind_of(int http, const char *cause, const char *message) {
+    if (http >= 200 && http <= 299)
+        return NC_ANSWER_ACCEPTED;
+    if (http == 404 || http == 409)
+        return NC_ANSWER_GONE;
+    if (http == 429)
+        return nc_streq(cause, "DisruptionBudget") ? NC_ANSWER_BUDGET : NC_ANSWER_BUSY;
+    if (http == 500 && message && strstr(message, BUDGETS_WORDS))
+        return NC_ANSWER_BUDGETS;
+    if (http == 403 && nc_streq(cause, "NamespaceTerminating"))
+        return NC_ANSWER_NAMESPACE;
+    if (http >= 400 && http <= 499 && http != 401 && http != 408)
+        return NC_ANSWER_REFUSED;
+    return NC_ANSWER_AWAY;
+}
+
+static bool is_name_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+}
+
+/* Copies n bytes, or as many whole characters as there is room for and then "…". */
+static void copy_cut(char *to, size_t size, const char *from, size_t n) {
+    static const char more[] = "…";
+
+    if (n < size) {
+        memcpy(to, from, n);
+        to[n] = '\0';
+        return;
+    }
+    n = size - sizeof(more);
+    while (n > 0 && ((unsigned char)from[n] & 0xc0) == 0x80)
+        n--;
+    memcpy(to, from, n);
+    memcpy(to + n, more, sizeof(more));
+}
+
+/* "The disruption budget X needs N healthy pods and has M currently", or "… X is still being
+ * processed by the server". Returns the sentence, NULL where there is none. */
+static const char *read_budget(const char *message, char *ret, size_t size) {
+    const char *sentence = strstr(message, BUDGET_WORDS);
+    const char *name = sentence ? sentence + strlen(BUDGET_WORDS) : "";
+    size_t n = 0;
+
+    while (n <= MAX_BUDGET_BYTES && is_name_char(name[n]))
+        n++;
+    if (n == 0 || n > MAX_BUDGET_BYTES
+        || (!nc_starts_with(name + n, " needs ") && !nc_starts_with(name + n, " is still ")))
+        return NULL;
+    copy_cut(ret, size, name, n);
+    return sentence;
+}
+
+static void say(struct nc_pod_answer *ret, const char *text) {
+    nc_auto_free char *quoted = nc_quote(text, strlen(text));
+
+    copy_cut(ret->message, sizeof(ret->message), quoted, strlen(quoted));
+}
+
+void nc_pod_answer_read(int http, const char *reason, const char *cause, const char *message,
+                        uint64_t retry_after_usec, struct nc_pod_answer *ret) {
+    nc_auto_free char *text =
+        message ? nc_strndup(message, strnlen(message, MAX_MESSAGE_BYTES)) : nc_strdup("");
+    const char *sentence = NULL;
+
+    *ret = (struct nc_pod_answer){.kind = kind_of(http, cause, text),
+                                  .retry_after_usec = retry_after_usec};
+    if (ret->kind == NC_ANSWER_ACCEPTED)
+        return;
+    if (ret->kind == NC_ANSWER_BUDGET)
+        sentence = read_budget(text, ret->budget, sizeof(ret->budget));
+    if (sentence)
+        say(ret, sentence);
+    else if (*text)
+        say(ret, text);
+    else if (reason && *reason)
+        say(ret, reason);
+    else if (http)
+        (void)snprintf(ret->message, sizeof(ret->message), "HTTP %d", http);
+    else
+        (void)snprintf(ret->message, sizeof(ret->message), "no answer");
+}
+
+const char *nc_pod_answer_name(enum nc_pod_answer_kind k) {
+    static const char *const names[_NC_ANSWER_MAX] = {
+        [NC_ANSWER_ACCEPTED] = "accepted", [NC_ANSWER_GONE] = "gone",
+        [NC_ANSWER_BUDGET] = "budget",     [NC_ANSWER_BUDGETS] = "budgets",
+        [NC_ANSWER_BUSY] = "busy",         [NC_ANSWER_NAMESPACE] = "namespace",
+        [NC_ANSWER_REFUSED] = "refused",   [NC_ANSWER_AWAY] = "away",
+    };
+
+    return (unsigned)k < _NC_ANSWER_MAX && names[k] ? names[k] : "unknown";
+}

@@ -1,0 +1,266 @@
+/*
+ * Pods as a drain sees them: read from an object, judged eligible or not, and what the API server's
+ * answers about them mean.
+ *
+ * Eligibility is Karpenter's (utils/pod/scheduling.go). Pure; an object is hostile: what has the
+ * wrong type is unset, names that could lead out of a path are refused.
+ */
+#include "nc/pod.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "nc/str.h"
+
+#include "drain-priv.h"
+
+#define MAX_NAME_BYTES 253
+#define MAX_CLAIMS 256
+#define DEFAULT_GRACE_SEC 30
+#define STUCK_AFTER_USEC (60ull * 1000000)
+
+#define KEEP_ANNOTATION "karpenter.sh/do-not-disrupt"
+#define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
+#define DISRUPTED_TAINT "karpenter.sh/disrupted"
+
+const char *const nc_pod_paths[] = {
+    "metadata.namespace",
+    "metadata.name",
+    "metadata.uid",
+    "metadata.ownerReferences",
+    "metadata.deletionTimestamp",
+    "metadata.deletionGracePeriodSeconds",
+    "metadata.annotations.karpenter\\.sh/do-not-disrupt",
+    "metadata.annotations.kubernetes\\.io/config\\.mirror",
+    "spec.priorityClassName",
+    "spec.terminationGracePeriodSeconds",
+    "spec.tolerations",
+    "spec.volumes",
+    "status.phase",
+    "status.reason",
+    "status.message",
+    "status.startTime",
+    NULL,
+};
+
+void nc_pod_done(struct nc_pod *p) {
+    free(p->namespace);
+    free(p->name);
+    free(p->uid);
+    nc_strv_done(&p->claims);
+    *p = (struct nc_pod){0};
+}
+
+/* A member of a map that may stand in for a segment of a URL's path. */
+static int read_name(const struct nc_value *metadata, const char *key, char **ret,
+                     struct nc_err *err) {
+    const char *s = nc_value_get_string(metadata, key);
+    const size_t n = s ? strlen(s) : 0;
+
+    if (n == 0)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "pod: metadata.%s is missing", key);
+    if (n > MAX_NAME_BYTES)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                          "pod: metadata.%s has %zu bytes, at most %d are possible", key, n,
+                          MAX_NAME_BYTES);
+    for (size_t i = 0; i < n; i++)
+        if (s[i] <= ' ' || s[i] > '~' || strchr("/%?#", s[i])) {
+            nc_auto_free char *quoted = nc_quote(s, n);
+            return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                              "pod: metadata.%s %s is no name: byte %zu cannot be part of one", key,
+                              quoted, i);
+        }
+    if (nc_streq(s, ".") || nc_streq(s, ".."))
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "pod: metadata.%s '%s' is no name", key,
+                          s);
+    *ret = nc_strdup(s);
+    return 0;
+}
+
+static uint64_t read_seconds(const struct nc_value *map, const char *key, uint64_t unset) {
+    const struct nc_value *v = nc_value_get(map, key);
+
+    if (!v || v->type != NC_VALUE_INT)
+        return unset;
+    return v->integer > 0 ? (uint64_t)v->integer : 0;
+}
+
+static uint64_t read_time(const struct nc_value *map, const char *key) {
+    const char *s = nc_value_get_string(map, key);
+    uint64_t usec;
+
+    return s && nc_time_parse(s, &usec) >= 0 ? usec : 0;
+}
+
+static const struct nc_value *item(const struct nc_value *list, size_t i) {
+    return list && list->type == NC_VALUE_LIST && i < list->n ? list->items[i] : NULL;
+}
+
+static bool is_owner(const struct nc_value *owner, const char *api_version, const char *kind) {
+    return nc_streq(nc_value_get_string(owner, "apiVersion"), api_version)
+           && nc_streq(nc_value_get_string(owner, "kind"), kind);
+}
+
+/* Karpenter asks for any owner of the kind, not only for the controller. */
+static void read_owners(const struct nc_value *owners, struct nc_pod *p) {
+    const struct nc_value *owner;
+
+    for (size_t i = 0; (owner = item(owners, i)); i++) {
+        const struct nc_value *controller = nc_value_get(owner, "controller");
+        const bool is_controller =
+            controller && controller->type == NC_VALUE_BOOL && controller->boolean;
+        p->is_daemon = p->is_daemon || is_owner(owner, "apps/v1", "DaemonSet");
+        p->is_mirror = p->is_mirror || is_owner(owner, "v1", "Node");
+        p->is_job = p->is_job || (is_controller && is_owner(owner, "batch/v1", "Job"));
+        p->has_controller = p->has_controller || is_controller;
+    }
+}
+
+/* corev1.Toleration.ToleratesTaint for karpenter.sh/disrupted:NoSchedule, which has no value. */
+static bool is_tolerating(const struct nc_value *toleration) {
+    const char *key = nc_value_get_string(toleration, "key");
+    const char *op = nc_value_get_string(toleration, "operator");
+    const char *value = nc_value_get_string(toleration, "value");
+    const char *effect = nc_value_get_string(toleration, "effect");
+    const bool has_key = key && *key;
+    const bool is_exists = nc_streq(op, "Exists");
+
+    if (effect && *effect && !nc_streq(effect, "NoSchedule"))
+        return false;
+    if (has_key ? !nc_streq(key, DISRUPTED_TAINT) : !is_exists)
+        return false;
+    if (is_exists)
+        return true;
+    return (!op || !*op || nc_streq(op, "Equal")) && (!value || !*value);
+}
+
+static bool has_toleration(const struct nc_value *tolerations) {
+    const struct nc_value *toleration;
+
+    for (size_t i = 0; (toleration = item(tolerations, i)); i++)
+        if (is_tolerating(toleration))
+            return true;
+    return false;
+}
+
+/* "true", or how long after its start a pod is not to be disturbed. A pod that has not started is
+ * kept until it is known when it did, as Karpenter does. */
+static void read_keep(const char *text, const struct nc_value *status, struct nc_pod *p) {
+    const uint64_t started = read_time(status, "startTime");
+    uint64_t duration;
+
+    if (!text)
+        return;
+    if (nc_streq(text, "true")) {
+        p->never_disrupt = true;
+        return;
+    }
+    if (nc_duration_parse(text, &duration) < 0 || duration == 0)
+        return;
+    p->never_disrupt = started == 0;
+    p->keep_until_usec = started ? nc_sum_usec(started, duration) : 0;
+}
+
+static void read_claims(const struct nc_value *volumes, struct nc_pod *p) {
+    const struct nc_value *volume;
+
+    for (size_t i = 0; (volume = item(volumes, i)) && p->claims.n < MAX_CLAIMS; i++) {
+        const char *claim =
+            nc_value_string(nc_value_path(volume, "persistentVolumeClaim.claimName"));
+        const char *name = nc_value_get_string(volume, "name");
+        const struct nc_value *own = nc_value_get(volume, "ephemeral");
+        if (claim && *claim && strlen(claim) <= MAX_NAME_BYTES)
+            nc_strv_add(&p->claims, claim);
+        else if (own && own->type == NC_VALUE_MAP && name && strlen(name) <= MAX_NAME_BYTES)
+            nc_strv_addf(&p->claims, "%s-%s", p->name, name);
+    }
+}
+
+/* kubelet's words where it ended or turned away a pod because the machine goes down. */
+static bool is_shutdown_status(const struct nc_value *status) {
+    const char *reason = nc_value_get_string(status, "reason");
+    const char *message = nc_value_get_string(status, "message");
+
+    return nc_streq(reason, "NodeShutdown")
+           || (nc_streq(reason, "Terminated") && message
+               && nc_starts_with(message,
+                                 "Pod was terminated in response to imminent node shutdown"));
+}
+
+static void read_status(const struct nc_value *status, struct nc_pod *p) {
+    const char *phase = nc_value_get_string(status, "phase");
+    const bool is_failed = nc_streq(phase, "Failed");
+
+    p->is_terminal = is_failed || nc_streq(phase, "Succeeded");
+    p->is_shutdown_left = is_failed && is_shutdown_status(status);
+}
+
+static enum nc_tier tier_of(const char *priority_class, bool is_daemon) {
+    const bool is_critical = nc_streq(priority_class, "system-cluster-critical")
+                             || nc_streq(priority_class, "system-node-critical");
+
+    if (is_critical)
+        return is_daemon ? NC_TIER_CRITICAL_DAEMON : NC_TIER_CRITICAL;
+    return is_daemon ? NC_TIER_PLAIN_DAEMON : NC_TIER_PLAIN;
+}
+
+int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err *err) {
+    const struct nc_value *metadata = nc_value_get(object, "metadata");
+    const struct nc_value *annotations = nc_value_get(metadata, "annotations");
+    const struct nc_value *spec = nc_value_get(object, "spec");
+    const struct nc_value *status = nc_value_get(object, "status");
+    struct nc_pod p = {0};
+    int r = read_name(metadata, "namespace", &p.namespace, err);
+
+    if (r >= 0)
+        r = read_name(metadata, "name", &p.name, err);
+    if (r >= 0)
+        r = read_name(metadata, "uid", &p.uid, err);
+    if (r < 0) {
+        nc_pod_done(&p);
+        return r;
+    }
+    read_owners(nc_value_get(metadata, "ownerReferences"), &p);
+    p.is_mirror = p.is_mirror || nc_value_get(annotations, MIRROR_ANNOTATION);
+    p.tier = tier_of(nc_value_get_string(spec, "priorityClassName"), p.is_daemon);
+    p.tolerates_disrupted = has_toleration(nc_value_get(spec, "tolerations"));
+    p.grace_sec = read_seconds(spec, "terminationGracePeriodSeconds", DEFAULT_GRACE_SEC);
+    p.deletion_usec = read_time(metadata, "deletionTimestamp");
+    p.deletion_grace_sec = read_seconds(metadata, "deletionGracePeriodSeconds", 0);
+    read_status(status, &p);
+    read_keep(nc_value_get_string(annotations, KEEP_ANNOTATION), status, &p);
+    read_claims(nc_value_get(spec, "volumes"), &p);
+    *ret = p;
+    return 0;
+}
+
+uint64_t nc_pod_stuck_usec(const struct nc_pod *p) {
+    return p->deletion_usec ? nc_sum_usec(p->deletion_usec, STUCK_AFTER_USEC) : UINT64_MAX;
+}
+
+enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, bool has_disrupted_taint,
+                                     uint64_t now_usec) {
+    if (p->is_terminal)
+        return NC_POD_TERMINAL;
+    if (p->is_mirror)
+        return NC_POD_MIRROR;
+    if (p->tolerates_disrupted)
+        return NC_POD_TOLERATES;
+    if (p->is_daemon && !has_disrupted_taint)
+        return NC_POD_DAEMON;
+    return now_usec > nc_pod_stuck_usec(p) ? NC_POD_STUCK : NC_POD_ELIGIBLE;
+}
+
+const char *nc_pod_excluded_name(enum nc_pod_excluded e) {
+    static const char *const names[_NC_POD_EXCLUDED_MAX] = {
+        [NC_POD_ELIGIBLE] = "eligible", [NC_POD_TERMINAL] = "terminal",
+        [NC_POD_MIRROR] = "mirror",     [NC_POD_TOLERATES] = "tolerating",
+        [NC_POD_DAEMON] = "daemonset",  [NC_POD_STUCK] = "stuck",
+    };
+
+    return (unsigned)e < _NC_POD_EXCLUDED_MAX ? names[e] : "unknown";
+}
+
+bool nc_pod_is_kept(const struct nc_pod *p, uint64_t now_usec) {
+    return p->never_disrupt || now_usec < p->keep_until_usec;
+}
