@@ -74,12 +74,16 @@ struct nc_daemon {
     enum nc_node_write_kind write_kind;
     sd_event_source *look_timer;
     bool is_node_synced; /* the watch has shown what there is */
+    bool is_node_listed; /* and our Node was there */
     bool is_node_known;  /* a whole object was seen of this uid: it is ours, or it is foreign */
     bool is_foreign;     /* the Node of our name belongs to another instance */
+    bool is_look_wanted; /* by the lifecycle: not only because something changed */
     char *node_version;  /* resourceVersion of the last whole object */
+    char *watch_version; /* … and as the watch last had it */
     char *request;       /* the drain-request annotation as last read; NULL = none */
     uint64_t claim_after_usec;
     char *owner_name, *owner_uid; /* the NodeClaim of the ownerReference; NULL = none */
+    char *owner_api;              /* "karpenter.sh/v1" */
     uint64_t claim_t_usec;        /* its termination timestamp; 0 = none */
     bool is_claim_deleting;
 
@@ -101,7 +105,10 @@ struct nc_daemon {
     struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */
     bool is_status_due, is_state_due;
     uint64_t status_usec; /* monotonic: last written */
+    sd_event_source
+        *status_timer; /* wakes the loop for what came too soon after that; freed with the loop */
     char *saved;          /* state.json as last written */
+    bool save_failed;     /* said once */
     uint64_t saved_usec;  /* monotonic */
 };
 
@@ -124,6 +131,8 @@ void nc_daemon_node_close(struct nc_daemon *d);
 void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_daemon_node_look(struct nc_daemon *d);
+/* Has a request been under way for longer than twice its time limit? */
+bool nc_daemon_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec);
 /* The NodeClaim's watch, where its name is known and it may be read. Between two turns. */
 void nc_daemon_claim_open(struct nc_daemon *d);
 /* A failure or a success of the way to the API: counted, kept in api_error, said when it changes. A
