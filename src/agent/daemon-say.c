@@ -106,12 +106,6 @@ static void send_event(struct nc_daemon *d, struct nc_event *e) {
         on_event_sent(d, &err);
 }
 
-static const char *claim_version(const struct nc_daemon *d) {
-    const char *known = d->gather.config.claim.api_version;
-
-    return known ? known : "karpenter.sh/v1";
-}
-
 static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
     const uint64_t now = nc_now_usec();
     struct nc_event e = {.kind = "Node",
@@ -133,7 +127,7 @@ static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
     if (!d->owner_name || !d->owner_uid)
         return;
     e.kind = "NodeClaim";
-    e.api_version = claim_version(d);
+    e.api_version = d->owner_api ? d->owner_api : "karpenter.sh/v1";
     e.name = d->owner_name;
     e.uid = d->owner_uid;
     send_event(d, &e);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon-edges.h"
@@ -161,12 +162,42 @@ static void write_files(struct nc_daemon *d) {
     nc_notify("STATUS=%s", line.data);
 }
 
+static int on_wake(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    (void)userdata; /* nc_daemon_publish is called after every turn */
+    return 0;
+}
+
+/* Makes sure that the loop turns again. */
+static void wake_in(struct nc_daemon *d, uint64_t usec) {
+    if (d->status_timer) {
+        (void)sd_event_source_set_time_relative(d->status_timer, usec);
+        (void)sd_event_source_set_enabled(d->status_timer, SD_EVENT_ONESHOT);
+        return;
+    }
+    if (sd_event_add_time_relative(d->app->event, &d->status_timer, CLOCK_MONOTONIC, usec, 0,
+                                   on_wake, NULL)
+        < 0)
+        return;
+    (void)sd_event_source_set_floating(d->status_timer, true);
+    sd_event_source_unref(d->status_timer); /* it lives as long as the loop */
+}
+
 void nc_daemon_publish(struct nc_daemon *d) {
     const uint64_t now = nc_mono_usec();
+    const uint64_t age = now - d->status_usec;
 
-    if (!d->life || (!d->is_status_due && now - d->status_usec < IDLE_EVERY_USEC)
-        || now - d->status_usec < LEAST_PAUSE_USEC)
+    if (!d->life || (!d->is_status_due && age < IDLE_EVERY_USEC))
         return;
+    if (age < LEAST_PAUSE_USEC) {
+        wake_in(d, LEAST_PAUSE_USEC - age);
+        return;
+    }
     d->status_usec = now;
     write_files(d);
+    if (d->is_status_due) { /* the other writer had the lock */
+        d->status_usec -= LEAST_PAUSE_USEC;
+        wake_in(d, BUSY_PAUSE_USEC);
+    }
 }
