@@ -14,14 +14,16 @@
 
 struct nc_json_filter;
 
-/* One complete item: its kept members as a JSON object, valid during the call. A negative return
- * ends the filter with it. */
+/* One complete item: its kept members as a JSON object without any space outside of strings, valid
+ * during the call. A negative return ends the filter with it. Must not free the filter. */
 typedef int (*nc_json_item_fn)(void *userdata, const char *data, size_t n);
 
 struct nc_json_filter_options {
     /* Dotted paths below an item; a path keeps everything below it. A key that holds a dot is
-     * written with "\\." ("metadata.annotations.karpenter\\.sh/do-not-disrupt"). NULL-terminated.
-     */
+     * written with "\\." and a backslash with two
+     * ("metadata.annotations.karpenter\\.sh/do-not-disrupt"). Through an array a path goes into
+     * each element. What is on the way to a path stays, if only as {} or []; a string or number
+     * there goes. NULL-terminated; NULL: everything. */
     const char *const *keep;
     size_t max_item_bytes; /* of what is kept; more is NC_ERR_PROTOCOL */
     nc_json_item_fn item;
@@ -32,6 +34,10 @@ struct nc_json_filter_options {
  * level is kept (at most 64 KiB) and can be had at the end. */
 int nc_json_filter_new(const struct nc_json_filter_options *o, struct nc_json_filter **ret,
                        struct nc_err *err);
+/* One object after the other, with nothing but space between them (the lines of a watch): each is
+ * an item. */
+int nc_json_filter_new_stream(const struct nc_json_filter_options *o, struct nc_json_filter **ret,
+                              struct nc_err *err);
 struct nc_json_filter *nc_json_filter_free(struct nc_json_filter *f);
 /* 0, or negative with err filled: from then on every call fails. */
 int nc_json_filter_add(struct nc_json_filter *f, const char *data, size_t n, struct nc_err *err);
