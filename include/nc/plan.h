@@ -86,6 +86,11 @@ int nc_plan_make(const struct nc_facts *f, const struct nc_config *c,
                  const struct nc_documents *docs, const char *types, size_t n_types,
                  struct nc_plan *ret, struct nc_err *err);
 
+/* The part of a plan that says who the node is: node_name, provider_id and warnings alone are
+ * filled, by the same rules. Needs neither kubelet nor the instance's type. */
+int nc_plan_identify(const struct nc_facts *f, const struct nc_config *c,
+                     const struct nc_documents *docs, struct nc_plan *ret, struct nc_err *err);
+
 /* What must still be asked of EC2 before planning can be exact, given config.ec2. */
 bool nc_plan_needs_private_dns_name(const struct nc_facts *f, const struct nc_config *c);
 bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,

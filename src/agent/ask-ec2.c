@@ -115,7 +115,7 @@ int nc_gather_ask_ec2(struct nc_gather *g, struct nc_err *err) {
     const bool needs_name =
         !g->facts.private_dns_name && nc_plan_needs_private_dns_name(&g->facts, &g->config);
     const bool needs_type =
-        !g->folder && !*g->facts.described_type.name && g->warnings.n == 0
+        !g->name_only && !g->folder && !*g->facts.described_type.name && g->warnings.n == 0
         && nc_plan_needs_instance_type(&g->facts, &g->config, types, g->types.len);
     nc_auto_free char *endpoint = NULL;
     struct nc_err own = NC_ERR_INIT;

@@ -429,6 +429,19 @@ int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
     return 0;
 }
 
+int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
+    int r = g->config.naming == NC_NAMING_HOSTNAME ? nc_gather_host(g, err) : 0;
+
+    g->name_only = true;
+    if (r >= 0)
+        r = nc_gather_ask_ec2(g, err);
+    if (r < 0)
+        return r;
+    nc_plan_done(&g->plan);
+    g->has_plan = false;
+    return nc_plan_identify(&g->facts, &g->config, &g->documents, &g->plan, err);
+}
+
 int nc_gather_render(struct nc_gather *g, struct nc_err *err) {
     const char *imds = g->app->opts.imds;
     const struct nc_render_options o = {

@@ -31,6 +31,7 @@ struct nc_gather {
     struct nc_fileset files;
     struct nc_strv warnings; /* of the steps themselves */
     bool has_config, has_plan;
+    bool name_only; /* EC2 is asked for the node's name alone, if at all */
 };
 
 void nc_gather_done(struct nc_gather *g);
@@ -48,6 +49,8 @@ int nc_gather_host(struct nc_gather *g, struct nc_err *err);
 /* The host's facts, what must be asked for after the configuration is known (IPv6 addresses, EC2),
  * and the plan. */
 int nc_gather_plan(struct nc_gather *g, struct nc_err *err);
+/* Who the node is, without the rest of a plan: plan.node_name and plan.provider_id. */
+int nc_gather_name(struct nc_gather *g, struct nc_err *err);
 int nc_gather_render(struct nc_gather *g, struct nc_err *err);
 
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */

@@ -270,6 +270,21 @@ int nc_plan_make(const struct nc_facts *f, const struct nc_config *c,
     return r;
 }
 
+int nc_plan_identify(const struct nc_facts *f, const struct nc_config *c,
+                     const struct nc_documents *docs, struct nc_plan *ret, struct nc_err *err) {
+    struct nc_planner s = {.facts = f, .config = c, .docs = docs, .err = err};
+    int r = plan_user_flags(&s);
+
+    if (r == 0)
+        r = nc_plan_identity(&s);
+    if (r == 0) {
+        *ret = s.plan;
+        s.plan = (struct nc_plan)NC_PLAN_INIT;
+    }
+    planner_done(&s);
+    return r;
+}
+
 bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,
                                  const char *types, size_t n_types) {
     struct nc_instance_type t;
