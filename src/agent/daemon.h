@@ -50,11 +50,13 @@ struct nc_daemon {
     /* run.c: what is done between two turns. Times are CLOCK_MONOTONIC. */
     sd_event_source *watchdog;
     bool has_facts;       /* IMDS has said what this instance is: the polls are armed */
-    bool has_plan;        /* the configuration was read, or cannot be before a reload */
+    bool is_gathered;     /* the configuration was read, or cannot be before a reload */
     bool wants_reload;    /* SIGHUP */
     bool wants_reconnect; /* who we are to the API server is no longer taken */
     bool was_trimmed;
     unsigned gather_attempts, refusals; /* refusals: 401s in a row */
+    unsigned overdue;                   /* how often in a row the lifecycle was found late */
+    uint64_t started_mono_usec;
     uint64_t gather_after_usec, connect_after_usec, renew_after_usec, files_after_usec;
     struct nc_file_mark files[2]; /* kubeconfig, client certificate: as they were connected with */
 
@@ -106,10 +108,10 @@ struct nc_daemon {
     bool is_status_due, is_state_due;
     uint64_t status_usec; /* monotonic: last written */
     sd_event_source
-        *status_timer; /* wakes the loop for what came too soon after that; freed with the loop */
-    char *saved;          /* state.json as last written */
-    bool save_failed;     /* said once */
-    uint64_t saved_usec;  /* monotonic */
+        *status_timer;   /* wakes the loop for what came too soon after that; freed with the loop */
+    char *saved;         /* state.json as last written */
+    bool save_failed;    /* said once */
+    uint64_t saved_usec; /* monotonic */
 };
 
 /* Now on EC2's clock: ours, set right by what IMDS' Date header says. */
@@ -119,15 +121,33 @@ uint64_t nc_daemon_now(const struct nc_daemon *d);
  * for. May be called from any callback of the loop. A pod's contents are taken over. */
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e);
 void nc_daemon_done(struct nc_daemon *d); /* daemon.c: what nc_daemon_post keeps */
+void nc_daemon_arm(struct nc_daemon *d);  /* the timer, by the clocks as they are now */
 /* Is something announced, or being undone? */
 bool nc_daemon_is_busy(const struct nc_daemon *d);
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
 void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
 
+/* daemon-gather.c. Facts, configuration and name, as far as they can be had; turns the loop. What
+ * is only needed to get there is freed. A configuration that cannot be used is said, and the
+ * defaults stand. Negative (transient) where it is worth trying again. */
+int nc_daemon_gather(struct nc_daemon *d, struct nc_err *err);
+/* The built-in policies, until there is a configuration. */
+void nc_daemon_defaults(struct nc_daemon *d);
+
+/* daemon-connect.c. All between two turns; what they do turns the loop. */
+/* Opens the way to the API, where there is a kubeconfig to go by; looks whether what it was opened
+ * with was replaced; makes a new token before the old one ends. */
+void nc_daemon_keep_connected(struct nc_daemon *d);
+/* Closes the watches; what is under way is answered AWAY. */
+void nc_daemon_disconnect(struct nc_daemon *d);
+/* When it wants to be called again, CLOCK_MONOTONIC; UINT64_MAX = after whatever happens next. */
+uint64_t nc_daemon_connect_next(const struct nc_daemon *d);
+
 /* daemon-node.c. Opens the watch of our Node (and of our NodeClaim once its name is known and
  * access is granted); posts NODE, NODE_GONE, and the sources REQUEST (annotation) and DELETION. */
 int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err);
 void nc_daemon_node_close(struct nc_daemon *d);
+void nc_daemon_node_done(struct nc_daemon *d); /* forgets what is known of it */
 void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
 void nc_daemon_node_look(struct nc_daemon *d);

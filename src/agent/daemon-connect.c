@@ -1,0 +1,222 @@
+/*
+ * The way to the API server, for as long as the node lives: a kubeconfig that may appear later,
+ * certificates that rotate, tokens that end, a server that no longer takes us.
+ *
+ * Everything here happens between two turns of the loop, and none of it loses a drain: what is
+ * under way is answered AWAY, and the watches are opened again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon.h"
+#include "log.h"
+#include "nc/str.h"
+
+#define LOOK_USEC 1000000u       /* for a kubeconfig that is not there yet */
+#define RETRY_USEC 5000000u      /* after a kubeconfig that is of no use, or an answer of no use */
+#define RECONNECT_USEC 10000000u /* not more often, whatever the server says */
+#define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
+#define RENEW_RETRY_USEC 5000000u
+#define RENEW_EARLY_USEC (4ull * 60 * 1000000)
+#define WHOAMI_TIMEOUT_USEC 3000000u
+#define NODE_USER "system:node:"
+
+static const char *kubeconfig_path(const struct nc_daemon *d) {
+    const struct nc_config *c = &d->gather.config;
+
+    if (d->app->opts.kubeconfig)
+        return d->app->opts.kubeconfig;
+    return c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig ? c->kubeconfig : NC_KUBECONFIG;
+}
+
+static struct nc_file_mark mark_of(const char *path) {
+    struct stat st;
+
+    if (!path || stat(path, &st) < 0)
+        return (struct nc_file_mark){0};
+    return (struct nc_file_mark){.device = st.st_dev,
+                                 .inode = st.st_ino,
+                                 .mtime_nsec = (uint64_t)st.st_mtim.tv_sec * 1000000000u
+                                               + (uint64_t)st.st_mtim.tv_nsec};
+}
+
+static bool is_same(const struct nc_file_mark *a, const struct nc_file_mark *b) {
+    return a->device == b->device && a->inode == b->inode && a->mtime_nsec == b->mtime_nsec;
+}
+
+static void mark_files(struct nc_daemon *d) {
+    nc_auto_free char *path = nc_app_path(d->app, kubeconfig_path(d));
+
+    d->files[0] = mark_of(path);
+    d->files[1] = mark_of(d->connection.cert_file);
+    d->files_after_usec = nc_mono_usec() + FILES_USEC;
+}
+
+/* A certificate that is just being replaced is not there for a moment: that is no change yet. */
+static bool files_changed(const struct nc_daemon *d) {
+    nc_auto_free char *path = nc_app_path(d->app, kubeconfig_path(d));
+    const struct nc_file_mark now[] = {mark_of(path), mark_of(d->connection.cert_file)};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(now); i++)
+        if (now[i].inode != 0 && !is_same(&now[i], &d->files[i]))
+            return true;
+    return false;
+}
+
+void nc_daemon_disconnect(struct nc_daemon *d) {
+    d->is_connected = false;
+    d->is_status_due = true;
+    nc_daemon_node_close(d);
+    nc_daemon_pods_close(d);
+    nc_connection_done(&d->connection);
+}
+
+/* --- connecting */
+
+static int ask_name(struct nc_daemon *d, struct nc_err *err) {
+    nc_cleanup(nc_identity_done) struct nc_identity who = {0};
+    nc_auto_free char *quoted = NULL;
+    int r;
+
+    if (d->node_name)
+        return 0;
+    r = nc_kube_whoami(d->connection.kube, WHOAMI_TIMEOUT_USEC, &who, NULL, err);
+    if (r < 0)
+        return r;
+    if (nc_starts_with(who.username, NODE_USER) && who.username[strlen(NODE_USER)]) {
+        d->node_name = nc_strdup(who.username + strlen(NODE_USER));
+        return 0;
+    }
+    quoted = nc_quote(who.username, strlen(who.username));
+    r = nc_err_set(err, NC_ERR_AUTH, EPERM, "the API server knows us as %s: that is no node",
+                   quoted);
+    nc_err_remedy(err, "use the node's own kubeconfig, or say --node-name");
+    return r;
+}
+
+/* The first token is made here: inside of the loop there is no time for it. */
+static int open_connection(struct nc_daemon *d, struct nc_err *err) {
+    int r = nc_connect(d->app, kubeconfig_path(d), d->imds, &d->connection, err);
+
+    if (r >= 0) {
+        mark_files(d);
+        d->connection.wants_token = d->connection.kubeconfig.exec_command != NULL;
+        r = nc_connection_renew(&d->connection, err);
+    }
+    return r < 0 ? r : ask_name(d, err);
+}
+
+static void open_watches(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+
+    d->is_connected = d->is_status_due = true;
+    d->wants_reconnect = false;
+    d->refusals = 0;
+    if (nc_daemon_node_open(d, &err) < 0)
+        nc_daemon_api_failed(d, &err);
+    if (d->wants_pods)
+        nc_daemon_pods_open(d);
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
+           d->node_name, d->connection.kubeconfig.server);
+}
+
+/* Kubelet writes the kubeconfig before its certificate is signed. */
+static bool is_there(const struct nc_daemon *d) {
+    nc_auto_free char *path = nc_app_path(d->app, kubeconfig_path(d));
+
+    return access(path, R_OK) == 0 && nc_connect_is_signed(d->app, kubeconfig_path(d));
+}
+
+static void try_to_connect(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (!is_there(d)) {
+        d->connect_after_usec = nc_mono_usec() + LOOK_USEC;
+        return;
+    }
+    if (open_connection(d, &err) < 0) {
+        if (!d->app->signal)
+            nc_daemon_api_failed(d, &err);
+        nc_connection_done(&d->connection);
+        d->connect_after_usec = nc_mono_usec() + RETRY_USEC;
+        return;
+    }
+    d->connect_after_usec = nc_mono_usec() + RECONNECT_USEC;
+    open_watches(d);
+}
+
+/* --- staying connected */
+
+static void renew_token(struct nc_daemon *d, uint64_t now) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (now < d->renew_after_usec)
+        return;
+    if (nc_connection_renew(&d->connection, &err) >= 0) {
+        d->renew_after_usec = 0;
+        return;
+    }
+    d->renew_after_usec = nc_mono_usec() + RENEW_RETRY_USEC;
+    if (d->connection.wants_token && !d->app->signal) /* while the old one is good it is no news */
+        nc_daemon_api_failed(d, &err);
+}
+
+static bool must_reconnect(struct nc_daemon *d, uint64_t now) {
+    if (d->wants_reconnect && now >= d->connect_after_usec)
+        return true;
+    if (now < d->files_after_usec)
+        return false;
+    d->files_after_usec = now + FILES_USEC;
+    if (!files_changed(d))
+        return false;
+    nc_log(NC_LOG_INFO, NULL, "the node's credentials were replaced, connecting anew");
+    return true;
+}
+
+void nc_daemon_keep_connected(struct nc_daemon *d) {
+    const uint64_t now = nc_mono_usec();
+
+    if (d->is_connected && must_reconnect(d, now)) {
+        nc_daemon_disconnect(d);
+        d->connect_after_usec = 0;
+    }
+    if (!d->is_connected && now >= d->connect_after_usec)
+        try_to_connect(d);
+    if (!d->is_connected)
+        return;
+    renew_token(d, now);
+    nc_daemon_claim_open(d);
+    nc_daemon_pods_clean_up(d);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* On the monotonic clock: when the token is to be made anew. */
+static uint64_t token_due(const struct nc_daemon *d, uint64_t mono_usec) {
+    const struct nc_connection *c = &d->connection;
+    const uint64_t now = nc_now_usec();
+    uint64_t due = mono_usec;
+
+    if (!c->kubeconfig.exec_command)
+        return UINT64_MAX;
+    if (!c->wants_token && now + RENEW_EARLY_USEC < c->token_until_usec)
+        due += c->token_until_usec - now - RENEW_EARLY_USEC;
+    return due > d->renew_after_usec ? due : d->renew_after_usec;
+}
+
+uint64_t nc_daemon_connect_next(const struct nc_daemon *d) {
+    uint64_t at;
+
+    if (!d->is_connected)
+        return d->connect_after_usec;
+    at = sooner(d->files_after_usec, token_due(d, nc_mono_usec()));
+    if (d->wants_reconnect)
+        at = sooner(at, d->connect_after_usec);
+    if (d->owner_name && !d->claim_watch && d->gather.config.claim_lookup)
+        at = sooner(at, d->claim_after_usec);
+    return at;
+}

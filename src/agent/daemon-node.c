@@ -1,0 +1,497 @@
+/*
+ * Our own Node and NodeClaim: watched by their metadata, looked at whole only where something is
+ * going on, written to by the lifecycle's orders.
+ *
+ * Gives NODE and NODE_GONE, and the two sources that are read off the metadata: REQUEST (annotation
+ * drain-request) and DELETION. A Node of our name whose providerID is another instance's is not
+ * ours: it counts as none. A request that cannot be read lifts none that is in force: only its
+ * removal or another good one does.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "log.h"
+#include "nc/str.h"
+
+#define WRITE_TIMEOUT_USEC 5000000u
+#define LOOK_TIMEOUT_USEC 5000000u
+#define LOOK_EVERY_USEC 1000000u
+#define LOOK_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
+#define LOOK_REFUSED_USEC 10000000u
+#define LOOK_ACCURACY_USEC 10000u
+#define CLAIM_PAUSE_USEC (10ull * 60 * 1000000) /* access may be granted later */
+#define TERMINATION_TIME "karpenter.sh/nodeclaim-termination-timestamp"
+#define REFUSALS_MAX 3 /* 401s in a row: the token was made anew already */
+
+static void look_in(struct nc_daemon *d, uint64_t wait_usec);
+
+static void set_text(char **to, const char *text) {
+    if (nc_streq(*to, text))
+        return;
+    free(*to);
+    *to = nc_strdup(text);
+}
+
+/* --- the way to the API */
+
+void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
+    const bool is_new = d->api_error.class != err->class || d->api_error.code != err->code;
+
+    if (err->class < _NC_ERR_CLASS_MAX)
+        d->counters.api_errors[err->class]++;
+    if (is_new)
+        nc_log(NC_LOG_WARNING,
+               &(struct nc_log_fields){.node = d->node_name,
+                                       .error_class = nc_err_class_name(err->class)},
+               "%s%s%s", err->msg, *err->remedy ? "; " : "", err->remedy);
+    d->api_error = *err;
+    d->is_status_due = true;
+    if (err->code == 401 && ++d->refusals >= REFUSALS_MAX)
+        d->wants_reconnect = true;
+}
+
+void nc_daemon_api_well(struct nc_daemon *d) {
+    d->refusals = 0;
+    if (d->api_error.class == NC_ERR_NONE)
+        return;
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
+           "the API server answers again");
+    d->api_error = (struct nc_err)NC_ERR_INIT;
+    d->is_status_due = true;
+}
+
+/* --- what the metadata announces */
+
+static void keep_request(struct nc_daemon *d, const struct nc_err *err) {
+    struct nc_life_view view;
+
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.node = d->node_name}, "annotation %s: %s; %s",
+           NC_ANNOTATION_REQUEST, err->msg,
+           view.is_active[NC_SOURCE_REQUEST] ? "the request before it stays in force"
+                                             : "taken as none");
+    if (view.is_active[NC_SOURCE_REQUEST]) {
+        const struct nc_notice before = view.notices[NC_SOURCE_REQUEST];
+        nc_daemon_post_notice(d, &before);
+    } else {
+        nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
+    }
+}
+
+static void take_request(struct nc_daemon *d, const struct nc_value *metadata) {
+    const char *text =
+        nc_value_get_string(nc_value_get(metadata, "annotations"), NC_ANNOTATION_REQUEST);
+    struct nc_notice notice = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (!text) {
+        set_text(&d->request, NULL);
+        nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
+        return;
+    }
+    if (nc_streq(d->request, text))
+        return;
+    set_text(&d->request, text);
+    if (nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, &notice, &err) < 0)
+        keep_request(d, &err);
+    else
+        nc_daemon_post_notice(d, &notice);
+}
+
+/* Whoever set the claim's time took his margin off already: it is the last moment itself. */
+static void judge_deletion(struct nc_daemon *d) {
+    struct nc_notice notice = {.source = NC_SOURCE_DELETION, .action = "delete"};
+
+    if (!d->view.exists || !d->is_node_known)
+        return;
+    if (!d->view.is_deleting && !d->is_claim_deleting) {
+        nc_daemon_post_cleared(d, NC_SOURCE_DELETION);
+        return;
+    }
+    (void)snprintf(notice.id, sizeof(notice.id), "deletion-%.60s", d->view.uid);
+    (void)snprintf(notice.reason, sizeof(notice.reason), "%s is being deleted",
+                   d->is_claim_deleting ? "the NodeClaim" : "the Node");
+    notice.deadline_usec = d->claim_t_usec;
+    notice.is_last_moment = d->claim_t_usec != 0;
+    nc_daemon_post_notice(d, &notice);
+}
+
+/* --- our NodeClaim */
+
+static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    const struct nc_value *metadata = nc_value_get(object, "metadata");
+    struct nc_daemon *d = userdata;
+    const char *until;
+
+    nc_daemon_api_well(d);
+    if (event == NC_WATCH_SYNCED || event == NC_WATCH_DELETED
+        || !nc_streq(nc_value_get_string(metadata, "uid"), d->owner_uid))
+        return;
+    until = nc_value_get_string(nc_value_get(metadata, "annotations"), TERMINATION_TIME);
+    d->claim_t_usec = 0;
+    if (until && nc_time_parse(until, &d->claim_t_usec) < 0) {
+        nc_auto_free char *quoted = nc_quote(until, strlen(until));
+        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: %s is no time, ignoring", d->owner_name,
+               TERMINATION_TIME, quoted);
+    }
+    d->is_claim_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
+    judge_deletion(d);
+}
+
+/* Without access the Node's own deletion is all that is seen, and no deadline: said once, tried
+ * again now and then. */
+static void on_claim_failed(void *userdata, const struct nc_kube_status *status,
+                            const struct nc_err *err) {
+    struct nc_daemon *d = userdata;
+
+    d->counters.watch_restarts++;
+    if (status->http != 403 && status->http != 404) {
+        nc_daemon_api_failed(d, err);
+        return;
+    }
+    nc_log(d->claim_after_usec == 0 ? NC_LOG_INFO : NC_LOG_DEBUG, NULL,
+           "nodeclaim %s: %s, going on without", d->owner_name, err->msg);
+    d->claim_watch = nc_watch_free(d->claim_watch);
+    d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
+}
+
+void nc_daemon_claim_open(struct nc_daemon *d) {
+    nc_auto_free char *path = NULL, *selector = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (!d->is_connected || d->claim_watch || !d->owner_name || !d->gather.config.claim_lookup
+        || nc_mono_usec() < d->claim_after_usec)
+        return;
+    path = nc_asprintf("/apis/%s/nodeclaims", d->owner_api);
+    selector = nc_kube_node_selector(d->owner_name);
+    const struct nc_watch_options o = {
+        .path = path,
+        .selector = selector,
+        .metadata_only = true,
+        .event = on_claim,
+        .failed = on_claim_failed,
+        .userdata = d,
+    };
+    if (nc_watch_new(d->connection.kube, d->app->event, &o, &d->claim_watch, &err) < 0) {
+        nc_daemon_api_failed(d, &err);
+        d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
+    }
+}
+
+static bool is_claim_api(const char *api) {
+    const char *version = nc_starts_with(api, "karpenter.sh/") ? api + strlen("karpenter.sh/") : "";
+
+    return *version && strlen(version) < 32
+           && strspn(version, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(version);
+}
+
+static const struct nc_value *find_owner(const struct nc_value *metadata) {
+    const struct nc_value *owners = nc_value_get(metadata, "ownerReferences");
+
+    for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
+        if (nc_streq(nc_value_get_string(owners->items[i], "kind"), "NodeClaim")
+            && nc_value_get_string(owners->items[i], "name")
+            && nc_value_get_string(owners->items[i], "uid"))
+            return owners->items[i];
+    return NULL;
+}
+
+static void take_owner(struct nc_daemon *d, const struct nc_value *metadata) {
+    const struct nc_value *owner = find_owner(metadata);
+    const char *api = nc_value_get_string(owner, "apiVersion");
+
+    if (!owner || !api || !is_claim_api(api)
+        || nc_streq(d->owner_uid, nc_value_get_string(owner, "uid")))
+        return;
+    d->claim_watch = nc_watch_free(d->claim_watch);
+    d->is_claim_deleting = false;
+    d->claim_t_usec = d->claim_after_usec = 0;
+    set_text(&d->owner_name, nc_value_get_string(owner, "name"));
+    set_text(&d->owner_uid, nc_value_get_string(owner, "uid"));
+    set_text(&d->owner_api, api);
+    nc_daemon_claim_open(d);
+}
+
+/* --- our Node */
+
+static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
+    struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &d->view};
+
+    nc_daemon_post(d, &e);
+    take_owner(d, metadata);
+    take_request(d, metadata);
+    judge_deletion(d);
+}
+
+static void post_gone(struct nc_daemon *d) {
+    struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE};
+
+    nc_daemon_post(d, &e);
+}
+
+static void forget_node(struct nc_daemon *d) {
+    d->view = (struct nc_node_view){0};
+    d->is_node_known = d->is_foreign = false;
+    set_text(&d->node_version, NULL);
+    set_text(&d->watch_version, NULL);
+    set_text(&d->request, NULL); /* what another Node says is read anew */
+}
+
+/* A cloud controller may set the providerID later: without one it is the name that counts. */
+static bool is_anothers(const struct nc_daemon *d, const struct nc_value *node) {
+    const char *theirs = nc_value_string(nc_value_path(node, "spec.providerID"));
+
+    return theirs && *theirs && d->provider_id && !nc_streq(theirs, d->provider_id);
+}
+
+static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
+    const char *theirs = nc_value_string(nc_value_path(node, "spec.providerID"));
+    nc_auto_free char *quoted = nc_quote(theirs, strlen(theirs));
+
+    if (!d->is_foreign)
+        nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.node = d->node_name},
+               "the Node %s has providerID %s, not %s: it belongs to another instance, nothing is "
+               "written to it; delete the stale Node",
+               d->node_name, quoted, d->provider_id);
+    d->is_foreign = d->is_node_known = true;
+    d->is_status_due = true;
+    post_gone(d);
+}
+
+static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
+    const struct nc_value *metadata = nc_value_get(node, "metadata");
+
+    if (!nc_streq(nc_value_get_string(metadata, "name"), d->node_name))
+        return;
+    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid))
+        forget_node(d);
+    nc_node_view_take(&d->view, node, &d->staying_volumes);
+    set_text(&d->node_version, nc_value_get_string(metadata, "resourceVersion"));
+    if (is_anothers(d, node)) {
+        refuse_node(d, node);
+        return;
+    }
+    d->is_node_known = true;
+    d->is_foreign = false;
+    post_node(d, metadata);
+}
+
+static void take_metadata(struct nc_daemon *d, const struct nc_value *object) {
+    const struct nc_value *metadata = nc_value_get(object, "metadata");
+
+    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid))
+        forget_node(d);
+    nc_node_view_take(&d->view, object, &d->staying_volumes);
+    set_text(&d->watch_version, nc_value_get_string(metadata, "resourceVersion"));
+    if (d->is_foreign)
+        return;
+    if (d->is_node_known)
+        post_node(d, metadata);
+    if (nc_streq(d->watch_version, d->node_version) || !(nc_daemon_is_busy(d) || !d->is_node_known))
+        return;
+    look_in(d, d->write ? LOOK_AFTER_WRITE_USEC : 0);
+}
+
+/* What a deleted Node announced stays announced: another Node of the name takes it back. */
+static void take_absence(struct nc_daemon *d) {
+    struct nc_life_view view;
+
+    forget_node(d);
+    post_gone(d);
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    if (!view.is_active[NC_SOURCE_REQUEST])
+        nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
+    if (!view.is_active[NC_SOURCE_DELETION])
+        nc_daemon_post_cleared(d, NC_SOURCE_DELETION);
+}
+
+static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    struct nc_daemon *d = userdata;
+
+    nc_daemon_api_well(d);
+    switch (event) {
+    case NC_WATCH_ADDED:
+    case NC_WATCH_MODIFIED:
+        d->is_node_listed = true;
+        take_metadata(d, object);
+        break;
+    case NC_WATCH_DELETED:
+        d->is_node_listed = false;
+        take_absence(d);
+        break;
+    case NC_WATCH_SYNCED:
+        d->is_node_synced = true;
+        if (!d->is_node_listed)
+            take_absence(d);
+        break;
+    }
+}
+
+static void on_node_failed(void *userdata, const struct nc_kube_status *status,
+                           const struct nc_err *err) {
+    struct nc_daemon *d = userdata;
+
+    (void)status;
+    d->counters.watch_restarts++;
+    nc_daemon_api_failed(d, err);
+}
+
+/* --- looking */
+
+static void on_looked(void *userdata, const struct nc_value *object,
+                      const struct nc_kube_status *status, const struct nc_err *err) {
+    struct nc_daemon *d = userdata;
+
+    d->look = NULL;
+    nc_histogram_add(&d->counters.api_latency, nc_mono_usec() - d->look_usec);
+    if (err->class == NC_ERR_NONE && object) {
+        nc_daemon_api_well(d);
+        take_whole(d, object);
+    } else if (status->http != 404) { /* the watch tells that it is gone */
+        nc_daemon_api_failed(d, err);
+        d->is_look_wanted = true;
+        look_in(d, status->http == 403 ? LOOK_REFUSED_USEC : LOOK_EVERY_USEC);
+    }
+}
+
+static void start_look(struct nc_daemon *d) {
+    nc_auto_free char *path = nc_kube_node_path(d->node_name, NULL);
+    const struct nc_kube_call call = {
+        .what = "get node", .method = "GET", .path = path, .timeout_usec = LOOK_TIMEOUT_USEC};
+    struct nc_err err = NC_ERR_INIT;
+
+    d->is_look_wanted = false;
+    d->look_usec = nc_mono_usec();
+    d->counters.api_requests++;
+    if (nc_kube_start(d->connection.kube, &call, on_looked, d, &d->look, &err) < 0) {
+        nc_daemon_api_failed(d, &err);
+        d->is_look_wanted = true;
+        look_in(d, LOOK_EVERY_USEC);
+    }
+}
+
+static int on_look_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    (void)source;
+    (void)usec;
+    if (d->is_connected && !d->look
+        && (d->is_look_wanted || !d->node_version || !nc_streq(d->node_version, d->watch_version)))
+        start_look(d);
+    return 0;
+}
+
+/* At most once a second, and never two at a time: what changes meanwhile is looked at by the next
+ * one. */
+static void look_in(struct nc_daemon *d, uint64_t wait_usec) {
+    const uint64_t now = nc_mono_usec(), soonest = d->look_usec + LOOK_EVERY_USEC;
+    uint64_t at = now + wait_usec;
+    int r;
+
+    if (d->look_usec != 0 && at < soonest)
+        at = soonest;
+    if (d->look_timer) {
+        r = sd_event_source_set_time(d->look_timer, at);
+        if (r >= 0)
+            r = sd_event_source_set_enabled(d->look_timer, SD_EVENT_ONESHOT);
+    } else {
+        r = sd_event_add_time(d->app->event, &d->look_timer, CLOCK_MONOTONIC, at,
+                              LOOK_ACCURACY_USEC, on_look_timer, d);
+    }
+    if (r < 0)
+        nc_log(NC_LOG_ERROR, NULL, "event loop: timer: %s", strerror(-r));
+}
+
+void nc_daemon_node_look(struct nc_daemon *d) {
+    d->is_look_wanted = true;
+    if (d->is_connected)
+        look_in(d, 0);
+}
+
+/* --- writing */
+
+static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uint64_t retry_usec) {
+    struct nc_life_event e = {
+        .kind = NC_LIFE_WRITTEN, .outcome = outcome, .retry_after_usec = retry_usec};
+
+    if (outcome != NC_WRITTEN && d->write_kind < _NC_WRITE_MAX)
+        d->counters.node_writes_failed[d->write_kind]++;
+    nc_daemon_post(d, &e);
+}
+
+static void on_written(void *userdata, const struct nc_node_written *w) {
+    struct nc_daemon *d = userdata;
+
+    d->write = NULL;
+    nc_histogram_add(&d->counters.api_latency, w->duration_usec);
+    if (w->outcome == NC_WRITTEN)
+        nc_daemon_api_well(d);
+    else
+        nc_daemon_api_failed(d, &w->err);
+    if (w->node)
+        take_whole(d, w->node);
+    post_written(d, w->outcome, w->retry_after_usec);
+}
+
+void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
+    struct nc_err err = NC_ERR_INIT;
+
+    d->write_kind = w->kind;
+    d->counters.node_writes[w->kind]++;
+    if (!d->is_connected || d->is_foreign || d->write) {
+        post_written(d, NC_WRITE_AWAY, 0);
+        return;
+    }
+    d->write_usec = nc_mono_usec();
+    d->counters.api_requests++;
+    if (nc_node_send(d->connection.kube, d->node_name, w, nc_daemon_now(d), WRITE_TIMEOUT_USEC,
+                     on_written, d, &d->write, &err)
+        < 0) {
+        nc_daemon_api_failed(d, &err);
+        post_written(d, NC_WRITE_AWAY, 0);
+    }
+}
+
+bool nc_daemon_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
+    return (d->write && mono_usec > d->write_usec + 2 * WRITE_TIMEOUT_USEC)
+           || (d->look && mono_usec > d->look_usec + 2 * LOOK_TIMEOUT_USEC);
+}
+
+int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err) {
+    nc_auto_free char *selector = nc_kube_node_selector(d->node_name);
+    const struct nc_watch_options o = {
+        .path = "/api/v1/nodes",
+        .selector = selector,
+        .metadata_only = true,
+        .event = on_node,
+        .failed = on_node_failed,
+        .userdata = d,
+    };
+
+    if (d->node_watch)
+        return 0;
+    d->is_node_synced = d->is_node_listed = false;
+    nc_daemon_claim_open(d);
+    return nc_watch_new(d->connection.kube, d->app->event, &o, &d->node_watch, err);
+}
+
+void nc_daemon_node_close(struct nc_daemon *d) {
+    const bool was_writing = d->write != NULL;
+
+    d->node_watch = nc_watch_free(d->node_watch);
+    d->claim_watch = nc_watch_free(d->claim_watch);
+    d->look = nc_kube_cancel(d->look);
+    d->write = nc_kube_cancel(d->write);
+    d->look_timer = sd_event_source_disable_unref(d->look_timer);
+    if (was_writing)
+        post_written(d, NC_WRITE_AWAY, 0);
+}
+
+void nc_daemon_node_done(struct nc_daemon *d) {
+    forget_node(d);
+    set_text(&d->owner_name, NULL);
+    set_text(&d->owner_uid, NULL);
+    set_text(&d->owner_api, NULL);
+}

@@ -1,0 +1,407 @@
+/*
+ * The pods of our Node: watched while the lifecycle wants them, asked one question at a time each,
+ * and the volumes of those that stay.
+ *
+ * Of each pod only what a drain looks at is kept (nc_pod_paths). A question that is under way knows
+ * its pod by uid alone; it is answered exactly once, AWAY where it is cut off. Volumes and what a
+ * shutdown left are best effort: a refusal there is no failure of a drain.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "log.h"
+#include "nc/str.h"
+
+#define POD_MAX_BYTES ((size_t)256 << 10) /* of what is kept of one pod */
+#define VOLUMES_MAX 256
+#define VOLUME_TIMEOUT_USEC 5000000u
+#define LINES_MAX NC_DRAIN_MAX_PODS
+#define CLEAN_UP_GRACE_SEC 1 /* a pod that has ended goes at once, whatever is asked */
+#define CLEAN_UP_MAX 500     /* at one boot */
+
+struct nc_pod_request {
+    struct nc_daemon *d;
+    struct nc_pod_request *next;
+    struct nc_kube_req *req;
+    char *uid;
+    enum nc_drain_verb verb;
+    bool is_clean_up; /* the lifecycle knows nothing of it */
+    uint64_t started_usec, timeout_usec;
+};
+
+struct nc_volume_request {
+    struct nc_daemon *d;
+    struct nc_volume_request *next;
+    struct nc_kube_req *req;
+    char *claim; /* "namespace/name" */
+};
+
+/* --- questions */
+
+static void unlink_pod_request(struct nc_pod_request *q) {
+    struct nc_pod_request **at = &q->d->pod_requests;
+
+    while (*at != q)
+        at = &(*at)->next;
+    *at = q->next;
+}
+
+static void free_pod_request(struct nc_pod_request *q) {
+    nc_kube_cancel(q->req);
+    free(q->uid);
+    free(q);
+}
+
+static void post_answer(struct nc_daemon *d, const char *uid, enum nc_drain_verb verb,
+                        const struct nc_pod_answer *answer) {
+    struct nc_life_event e = {
+        .kind = NC_LIFE_POD_ANSWER, .uid = uid, .verb = verb, .answer = answer};
+
+    d->counters.answers[verb][answer->kind]++;
+    nc_daemon_post(d, &e);
+}
+
+static void post_away(struct nc_daemon *d, const char *uid, enum nc_drain_verb verb,
+                      const char *why) {
+    struct nc_pod_answer away;
+
+    nc_pod_answer_read(0, NULL, NULL, why, 0, &away);
+    post_answer(d, uid, verb, &away);
+}
+
+static void on_asked(void *userdata, const struct nc_pod_asked *a) {
+    struct nc_pod_request *q = userdata;
+    struct nc_daemon *d = q->d;
+
+    unlink_pod_request(q);
+    q->req = NULL;
+    nc_histogram_add(&d->counters.api_latency, a->duration_usec);
+    if (a->class != NC_ERR_NONE)
+        d->counters.api_errors[a->class]++;
+    if (a->answer.kind == NC_ANSWER_AWAY && d->api_error.class == NC_ERR_NONE)
+        nc_log(NC_LOG_DEBUG, NULL, "%s", a->answer.message);
+    if (!q->is_clean_up)
+        post_answer(d, q->uid, q->verb, &a->answer);
+    free_pod_request(q);
+}
+
+static int start_request(struct nc_daemon *d, const struct nc_drain_action *a, bool is_clean_up,
+                         struct nc_err *err) {
+    struct nc_pod_request *q = nc_calloc(1, sizeof(*q));
+    int r;
+
+    *q = (struct nc_pod_request){.d = d,
+                                 .next = d->pod_requests,
+                                 .uid = nc_strdup(a->pod->uid),
+                                 .verb = a->verb,
+                                 .is_clean_up = is_clean_up,
+                                 .started_usec = nc_mono_usec()};
+    q->timeout_usec = nc_pod_ask_timeout(a->verb, a->attempt);
+    d->counters.api_requests++;
+    r = nc_pod_ask(d->connection.kube, a, nc_daemon_now(d), q->timeout_usec, on_asked, q, &q->req,
+                   err);
+    if (r < 0) {
+        free_pod_request(q);
+        return r;
+    }
+    d->pod_requests = q;
+    return 0;
+}
+
+void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (!d->is_connected) {
+        post_away(d, a->pod->uid, a->verb, "there is no connection to the API server");
+        return;
+    }
+    if (start_request(d, a, false, &err) < 0) {
+        nc_daemon_api_failed(d, &err);
+        post_away(d, a->pod->uid, a->verb, err.msg);
+    }
+}
+
+bool nc_daemon_pods_are_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
+    for (const struct nc_pod_request *q = d->pod_requests; q; q = q->next)
+        if (mono_usec > q->started_usec + 2 * q->timeout_usec)
+            return true;
+    return false;
+}
+
+/* --- volumes of pods that stay */
+
+static void unlink_volume_request(struct nc_volume_request *q) {
+    struct nc_volume_request **at = &q->d->volume_requests;
+
+    while (*at != q)
+        at = &(*at)->next;
+    *at = q->next;
+}
+
+static void free_volume_request(struct nc_volume_request *q) {
+    nc_kube_cancel(q->req);
+    free(q->claim);
+    free(q);
+}
+
+static int get(struct nc_volume_request *q, const char *what, const char *path,
+               nc_kube_done_fn done) {
+    const struct nc_kube_call call = {
+        .what = what, .method = "GET", .path = path, .timeout_usec = VOLUME_TIMEOUT_USEC};
+    struct nc_err err = NC_ERR_INIT;
+    const int r = nc_kube_start(q->d->connection.kube, &call, done, q, &q->req, &err);
+
+    q->d->counters.api_requests++;
+    if (r < 0)
+        nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err.msg);
+    return r;
+}
+
+/* It is forgotten that it was asked for: the next look asks again. */
+static void give_up(struct nc_volume_request *q, const struct nc_kube_status *status,
+                    const struct nc_err *err) {
+    if (err->class != NC_ERR_NONE)
+        nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err->msg);
+    if (status->http == 0 || status->http >= 429) {
+        struct nc_strv *asked = &q->d->staying_claims;
+        for (size_t i = 0; i < asked->n; i++)
+            if (nc_streq(asked->v[i], q->claim)) {
+                free(asked->v[i]);
+                asked->v[i] = asked->v[--asked->n];
+                asked->v[asked->n] = NULL;
+                break;
+            }
+    }
+    unlink_volume_request(q);
+    free_volume_request(q);
+}
+
+static void on_volume(void *userdata, const struct nc_value *object,
+                      const struct nc_kube_status *status, const struct nc_err *err) {
+    struct nc_volume_request *q = userdata;
+    const struct nc_value *csi = nc_value_path(object, "spec.csi");
+    const char *driver = nc_value_get_string(csi, "driver");
+    const char *handle = nc_value_get_string(csi, "volumeHandle");
+    struct nc_daemon *d = q->d;
+
+    q->req = NULL;
+    if (driver && handle && d->staying_volumes.n < VOLUMES_MAX) {
+        nc_strv_addf(&d->staying_volumes, "kubernetes.io/csi/%s^%s", driver, handle);
+        nc_daemon_node_look(d);
+    }
+    give_up(q, status, err);
+}
+
+/* A name of the API, as far as it goes into a path. */
+static bool is_name(const char *s) {
+    return s && *s && strlen(s) <= 253
+           && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(s);
+}
+
+static void on_claim(void *userdata, const struct nc_value *object,
+                     const struct nc_kube_status *status, const struct nc_err *err) {
+    struct nc_volume_request *q = userdata;
+    const char *volume = nc_value_string(nc_value_path(object, "spec.volumeName"));
+    nc_auto_free char *path = NULL;
+
+    q->req = NULL;
+    if (is_name(volume)) {
+        path = nc_asprintf("/api/v1/persistentvolumes/%s", volume);
+        if (get(q, "get volume", path, on_volume) >= 0)
+            return;
+    }
+    give_up(q, status, err);
+}
+
+static void ask_volume(struct nc_daemon *d, const char *namespace, const char *name) {
+    nc_auto_free char *claim = nc_asprintf("%s/%s", namespace, name);
+    nc_auto_free char *path = NULL;
+    struct nc_volume_request *q;
+
+    if (!is_name(namespace) || !is_name(name) || d->staying_claims.n >= VOLUMES_MAX
+        || nc_strv_contains(&d->staying_claims, claim))
+        return;
+    q = nc_calloc(1, sizeof(*q));
+    *q = (struct nc_volume_request){.d = d, .claim = nc_steal(&claim)};
+    path = nc_asprintf("/api/v1/namespaces/%s/persistentvolumeclaims/%s", namespace, name);
+    if (get(q, "get volume claim", path, on_claim) < 0) {
+        free_volume_request(q);
+        return;
+    }
+    nc_strv_add(&d->staying_claims, q->claim);
+    q->next = d->volume_requests;
+    d->volume_requests = q;
+}
+
+/* A pod that has ended keeps no volume; one that is eligible is waited for. */
+static bool stays(enum nc_pod_excluded e) {
+    return e != NC_POD_ELIGIBLE && e != NC_POD_TERMINAL;
+}
+
+void nc_daemon_pods_find_staying(struct nc_daemon *d) {
+    const struct nc_drain *drain = nc_life_drain(d->life);
+    const size_t room = drain ? nc_drain_count(drain) : 0;
+    nc_auto_free struct nc_drain_line *lines = NULL;
+    struct nc_life_view view;
+    size_t n;
+
+    if (!d->is_connected || room == 0 || room > LINES_MAX)
+        return;
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    lines = nc_calloc(room, sizeof(*lines));
+    n = nc_drain_lines(drain, &view.drain_rules, nc_daemon_now(d), lines, room);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; stays(lines[i].excluded) && k < lines[i].pod->claims.n; k++)
+            ask_volume(d, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
+}
+
+/* --- the watch */
+
+static void take_pod(struct nc_daemon *d, const struct nc_value *object) {
+    struct nc_pod pod = {0};
+    struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_pod_read(object, &pod, &err) < 0) {
+        nc_daemon_api_failed(d, &err);
+        return;
+    }
+    nc_daemon_post(d, &e);
+}
+
+static void take_absence(struct nc_daemon *d, const struct nc_value *object) {
+    struct nc_life_event e = {.kind = NC_LIFE_POD_GONE};
+
+    e.uid = nc_value_string(nc_value_path(object, "metadata.uid"));
+    if (e.uid)
+        nc_daemon_post(d, &e);
+}
+
+static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    struct nc_life_event synced = {.kind = NC_LIFE_PODS_SYNCED};
+    struct nc_daemon *d = userdata;
+
+    nc_daemon_api_well(d);
+    switch (event) {
+    case NC_WATCH_ADDED:
+    case NC_WATCH_MODIFIED:
+        take_pod(d, object);
+        break;
+    case NC_WATCH_DELETED:
+        take_absence(d, object);
+        break;
+    case NC_WATCH_SYNCED:
+        nc_daemon_post(d, &synced);
+        break;
+    }
+}
+
+static void on_failed(void *userdata, const struct nc_kube_status *status,
+                      const struct nc_err *err) {
+    struct nc_daemon *d = userdata;
+
+    (void)status;
+    d->counters.watch_restarts++;
+    nc_daemon_api_failed(d, err);
+}
+
+static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct nc_watch **ret,
+                 struct nc_err *err) {
+    nc_auto_free char *selector =
+        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", d->node_name, more);
+    const struct nc_watch_options o = {
+        .path = "/api/v1/pods",
+        .selector = selector,
+        .keep = nc_pod_paths,
+        .max_object_bytes = POD_MAX_BYTES,
+        .event = told,
+        .failed = on_failed,
+        .userdata = d,
+    };
+
+    return nc_watch_new(d->connection.kube, d->app->event, &o, ret, err);
+}
+
+void nc_daemon_pods_open(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+
+    d->wants_pods = true;
+    if (!d->is_connected || d->pods_watch)
+        return;
+    if (watch(d, "", on_pod, &d->pods_watch, &err) < 0)
+        nc_daemon_api_failed(d, &err);
+}
+
+static void cancel_all(struct nc_daemon *d) {
+    struct nc_pod_request *all = d->pod_requests;
+
+    d->pod_requests = NULL;
+    while (all) {
+        struct nc_pod_request *q = all;
+        all = q->next;
+        q->req = nc_kube_cancel(q->req);
+        if (!q->is_clean_up)
+            post_away(d, q->uid, q->verb, "the connection to the API server was given up");
+        free_pod_request(q);
+    }
+    while (d->volume_requests) {
+        struct nc_volume_request *q = d->volume_requests;
+        d->volume_requests = q->next;
+        free_volume_request(q);
+    }
+}
+
+void nc_daemon_pods_close(struct nc_daemon *d) {
+    d->pods_watch = nc_watch_free(d->pods_watch);
+    d->failed_watch = nc_watch_free(d->failed_watch);
+    cancel_all(d);
+    nc_strv_done(&d->staying_claims);
+    d->staying_claims = (struct nc_strv)NC_STRV_INIT;
+    nc_strv_done(&d->staying_volumes);
+    d->staying_volumes = (struct nc_strv)NC_STRV_INIT;
+}
+
+/* --- what a shutdown left */
+
+static void clean_up(struct nc_daemon *d, const struct nc_value *object) {
+    struct nc_pod pod = {0};
+    const struct nc_drain_action a = {
+        .verb = NC_DRAIN_DELETE, .pod = &pod, .grace_sec = CLEAN_UP_GRACE_SEC, .attempt = 2};
+    struct nc_err err = NC_ERR_INIT;
+    size_t under_way = 0;
+
+    for (const struct nc_pod_request *q = d->pod_requests; q; q = q->next)
+        under_way++;
+    if (under_way >= CLEAN_UP_MAX || nc_pod_read(object, &pod, NULL) < 0)
+        return;
+    if (pod.is_shutdown_left && pod.has_controller && !pod.is_job) {
+        if (start_request(d, &a, true, &err) < 0)
+            nc_log(NC_LOG_DEBUG, NULL, "%s, ignoring", err.msg);
+        else
+            nc_log(NC_LOG_INFO, NULL, "pod %s/%s was left behind by a shutdown, deleting it",
+                   pod.namespace, pod.name);
+    }
+    nc_pod_done(&pod);
+}
+
+static void on_left(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    struct nc_daemon *d = userdata;
+
+    if (event == NC_WATCH_ADDED) {
+        clean_up(d, object);
+    } else if (event == NC_WATCH_SYNCED) {
+        d->wants_clean_up = false;
+        d->failed_watch = nc_watch_free(d->failed_watch);
+    }
+}
+
+void nc_daemon_pods_clean_up(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (!d->wants_clean_up || !d->is_connected || d->failed_watch || d->is_foreign)
+        return;
+    if (watch(d, "%2Cstatus.phase%3DFailed", on_left, &d->failed_watch, &err) < 0)
+        nc_daemon_api_failed(d, &err);
+}

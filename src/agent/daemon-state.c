@@ -1,0 +1,114 @@
+/*
+ * What survives the daemon: one small file, written whole or not at all.
+ *
+ * Second to the Node's own annotations, which tell whose the cordon is; this file knows which
+ * notices were active and since when. It is not synced: a power failure may cost it, and then the
+ * sources tell the same again. A file that cannot be used is put aside, never repaired.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "log.h"
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define STATE_MAX_BYTES ((size_t)256 << 10)
+#define SCHEMA 1
+
+static void put_aside(const char *path, const char *why) {
+    nc_auto_free char *aside = nc_asprintf("%s.bad", path);
+    const bool moved = rename(path, aside) == 0;
+
+    nc_log(NC_LOG_WARNING, NULL, "%s: %s; %s %s, starting without", path, why,
+           moved ? "renamed to" : "could not be renamed to", aside);
+}
+
+static const char *check(const struct nc_daemon *d, const struct nc_value *state) {
+    const struct nc_value *schema = nc_value_get(state, "schema");
+    const char *node = nc_value_get_string(state, "node");
+
+    if (!schema || schema->type != NC_VALUE_INT || schema->integer != SCHEMA)
+        return "not a state of this version";
+    if (node && d->node_name && !nc_streq(node, d->node_name))
+        return "it is another node's";
+    return NULL;
+}
+
+static bool is_same_boot(const struct nc_daemon *d, const struct nc_value *state) {
+    const char *boot_id = nc_value_get_string(state, "boot_id");
+
+    return boot_id && d->boot_id && nc_streq(boot_id, d->boot_id);
+}
+
+int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(d->app, NC_STATE_FILE);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_value struct nc_value *state = NULL;
+    struct nc_err own = NC_ERR_INIT;
+    const char *wrong = NULL;
+    int r = nc_file_read(path, STATE_MAX_BYTES, &text, &own);
+
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0 && r != -EFBIG) {
+        if (err)
+            *err = own;
+        return r;
+    }
+    if (r == 0)
+        r = nc_json_parse(text.data ? text.data : "", text.len, &state, &own);
+    if (r < 0) {
+        put_aside(path, own.msg);
+        return 0;
+    }
+    wrong = check(d, state);
+    if (!wrong && nc_life_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state)) < 0)
+        wrong = "what it says of a drain makes no sense";
+    if (wrong) {
+        put_aside(path, wrong);
+        return 0;
+    }
+    d->saved = nc_buf_steal(&text);
+    return is_same_boot(d, state);
+}
+
+static struct nc_value *state_of(const struct nc_daemon *d) {
+    struct nc_value *state = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_int(state, "schema", SCHEMA);
+    if (d->boot_id)
+        nc_value_set_string(state, "boot_id", d->boot_id);
+    if (d->node_name)
+        nc_value_set_string(state, "node", d->node_name);
+    nc_value_set(state, "life", nc_life_save(d->life));
+    return state;
+}
+
+void nc_daemon_state_save(struct nc_daemon *d) {
+    nc_auto_free char *path = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_value struct nc_value *state = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    d->is_state_due = false;
+    if (!d->life)
+        return;
+    state = state_of(d);
+    nc_json_write(&text, state, 0);
+    nc_buf_putc(&text, '\n');
+    if (nc_streq(text.data, d->saved))
+        return;
+    path = nc_app_path(d->app, NC_STATE_FILE);
+    d->saved_usec = nc_mono_usec();
+    free(d->saved);
+    d->saved = NULL;
+    if (nc_file_write(path, text.data, text.len, 0600, false, &err) >= 0) {
+        d->saved = nc_buf_steal(&text);
+        d->save_failed = false;
+    } else if (!d->save_failed) {
+        d->save_failed = true;
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    }
+}

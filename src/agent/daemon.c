@@ -1,0 +1,307 @@
+/*
+ * The lifecycle on the loop: what is posted is stepped, what the step asks for is carried out, in
+ * order.
+ *
+ * Knows the clock, the queue of what is posted while a step is carried out, and the one timer. Must
+ * not know how an action is done: daemon-node.c, daemon-pods.c and daemon-say.c do. Nothing here
+ * turns the loop.
+ */
+#include "daemon.h"
+
+#include <errno.h>
+
+#include "log.h"
+#include "nc/str.h"
+
+#define HISTORY_MAX 64
+#define BACKWARDS_USEC 2000000u /* the difference of the clocks is narrowed answer by answer */
+#define TIMER_ACCURACY_USEC 1000u
+#define TIMER_SLACK_USEC 500u /* not worth arming it again */
+
+/* An event that waits, with copies of what it points at. */
+struct nc_posted {
+    struct nc_posted *next;
+    struct nc_life_event event;
+    struct nc_life_rules rules;
+    struct nc_notice notice;
+    struct nc_node_view node;
+    struct nc_pod pod;
+    struct nc_pod_answer answer;
+    char *uid;
+};
+
+uint64_t nc_daemon_now(const struct nc_daemon *d) {
+    return (uint64_t)((int64_t)nc_now_usec() + d->counters.skew_usec);
+}
+
+static void read_skew(struct nc_daemon *d) {
+    struct nc_imds_stats stats;
+
+    if (!d->imds)
+        return;
+    nc_imds_get_stats(d->imds, &stats);
+    if (stats.has_skew)
+        d->counters.skew_usec = stats.skew_usec;
+}
+
+/* A small step backwards is our own doubt about the difference, not the clock. */
+static uint64_t event_time(struct nc_daemon *d) {
+    uint64_t now;
+
+    read_skew(d);
+    now = nc_daemon_now(d);
+    if (now < d->now_usec && d->now_usec - now < BACKWARDS_USEC)
+        now = d->now_usec;
+    d->now_usec = now;
+    return now;
+}
+
+bool nc_daemon_is_busy(const struct nc_daemon *d) {
+    struct nc_life_view view;
+
+    if (d->phase != NC_LIFE_IDLE)
+        return true;
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    return view.leading >= 0;
+}
+
+/* --- the timer */
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_life_event tick = {.kind = NC_LIFE_TICK};
+    struct nc_daemon *d = userdata;
+
+    (void)source;
+    (void)usec;
+    d->timer_usec = UINT64_MAX;
+    nc_daemon_post(d, &tick);
+    return 0;
+}
+
+static uint64_t next_tick(const struct nc_daemon *d) {
+    const uint64_t now = nc_daemon_now(d), next = nc_life_next(d->life, now);
+
+    if (next == UINT64_MAX)
+        return UINT64_MAX;
+    return nc_mono_usec() + (next > now ? next - now : 0);
+}
+
+void nc_daemon_arm(struct nc_daemon *d) {
+    const uint64_t at = next_tick(d);
+    int r = 0;
+
+    if (at == UINT64_MAX) {
+        if (d->timer && d->timer_usec != UINT64_MAX)
+            (void)sd_event_source_set_enabled(d->timer, SD_EVENT_OFF);
+        d->timer_usec = UINT64_MAX;
+        return;
+    }
+    if (d->timer && d->timer_usec != UINT64_MAX
+        && (at > d->timer_usec ? at - d->timer_usec : d->timer_usec - at) < TIMER_SLACK_USEC)
+        return;
+    d->timer_usec = at;
+    if (!d->timer) {
+        r = sd_event_add_time(d->app->event, &d->timer, CLOCK_MONOTONIC, at, TIMER_ACCURACY_USEC,
+                              on_timer, d);
+        if (r >= 0) /* deadlines come before answers that only tell what was done */
+            r = sd_event_source_set_priority(d->timer, SD_EVENT_PRIORITY_IMPORTANT);
+    } else {
+        r = sd_event_source_set_time(d->timer, at);
+        if (r >= 0)
+            r = sd_event_source_set_enabled(d->timer, SD_EVENT_ONESHOT);
+    }
+    if (r < 0)
+        nc_log(NC_LOG_ERROR, NULL, "event loop: timer: %s", strerror(-r));
+}
+
+/* --- actions */
+
+static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
+    switch (a->kind) {
+    case NC_ACT_WRITE:
+        nc_daemon_node_write(d, &a->write);
+        break;
+    case NC_ACT_POD:
+        if (d->is_state_due) /* whoever comes after us must know that this drain began */
+            nc_daemon_state_save(d);
+        nc_daemon_pod_ask(d, &a->pod);
+        break;
+    case NC_ACT_PODS_OPEN:
+        nc_daemon_pods_open(d);
+        break;
+    case NC_ACT_PODS_CLOSE:
+        d->wants_pods = false;
+        nc_daemon_pods_close(d);
+        break;
+    case NC_ACT_LOOK:
+        nc_daemon_node_look(d);
+        break;
+    case NC_ACT_ANNOUNCE:
+        nc_daemon_say(d, a);
+        break;
+    case NC_ACT_LET_GO:
+        nc_daemon_login_let_go(d);
+        break;
+    }
+}
+
+/* --- what a step changed */
+
+static void add_history(struct nc_daemon *d, const struct nc_life_view *view) {
+    struct nc_value *entry = nc_value_new(NC_VALUE_MAP);
+    char at[32];
+
+    if (!d->history)
+        d->history = nc_value_new(NC_VALUE_LIST);
+    if (d->history->n >= HISTORY_MAX) { /* the oldest goes */
+        nc_value_free(d->history->items[0]);
+        memmove(&d->history->items[0], &d->history->items[1],
+                (d->history->n - 1) * sizeof(d->history->items[0]));
+        d->history->n--;
+    }
+    nc_time_format(view->since_usec, at);
+    nc_value_set_string(entry, "phase", nc_life_phase_name(view->phase));
+    nc_value_set_string(entry, "at", at);
+    nc_value_push(d->history, entry);
+}
+
+/* Whatever a step may have changed that is worth keeping: not one of two hundred pods. */
+static bool is_news(enum nc_life_event_kind kind) {
+    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_GONE && kind != NC_LIFE_POD_ANSWER;
+}
+
+static void look_at_step(struct nc_daemon *d, const struct nc_life_event *e, bool was_active) {
+    struct nc_life_view view;
+
+    nc_life_look(d->life, e->now_usec, &view);
+    if (e->kind == NC_LIFE_NOTICE && !was_active && view.is_active[e->notice->source])
+        d->counters.notices[e->notice->source]++;
+    if (view.phase != d->phase) {
+        d->phase = view.phase;
+        d->is_state_due = d->is_status_due = true;
+        add_history(d, &view);
+        if (view.phase == NC_LIFE_VOLUME_WAIT)
+            nc_daemon_pods_find_staying(d);
+    } else if (view.phase == NC_LIFE_VOLUME_WAIT && e->kind == NC_LIFE_TICK) {
+        nc_daemon_pods_find_staying(d);
+    }
+}
+
+static bool is_active(const struct nc_daemon *d, const struct nc_life_event *e) {
+    struct nc_life_view view;
+
+    if (e->kind != NC_LIFE_NOTICE)
+        return false;
+    nc_life_look(d->life, e->now_usec, &view);
+    return view.is_active[e->notice->source];
+}
+
+/* What is said again and again (a poll that still hears nothing) wakes nobody. */
+static bool is_worth_a_look(const struct nc_life_event *e, const struct nc_life_actions *actions) {
+    return actions->n > 0 || e->kind != NC_LIFE_CLEARED;
+}
+
+static void step(struct nc_daemon *d, struct nc_life_event *e) {
+    struct nc_life_actions actions = {0};
+    bool was_active;
+
+    e->now_usec = event_time(d);
+    was_active = is_active(d, e);
+    nc_life_step(d->life, e, &actions);
+    d->is_state_due |= is_news(e->kind) && is_worth_a_look(e, &actions);
+    d->is_status_due |= is_worth_a_look(e, &actions);
+    look_at_step(d, e, was_active);
+    for (size_t i = 0; i < actions.n; i++)
+        carry_out(d, &actions.v[i]);
+    nc_life_actions_done(&actions);
+}
+
+/* --- the queue */
+
+static struct nc_posted *copy_event(const struct nc_life_event *e) {
+    struct nc_posted *p = nc_calloc(1, sizeof(*p));
+
+    p->event = *e;
+    if (e->rules) {
+        p->rules = *e->rules;
+        p->event.rules = &p->rules;
+    }
+    if (e->notice) {
+        p->notice = *e->notice;
+        p->event.notice = &p->notice;
+    }
+    if (e->node) {
+        p->node = *e->node;
+        p->event.node = &p->node;
+    }
+    if (e->pod) {
+        p->pod = *e->pod;
+        *e->pod = (struct nc_pod){0};
+        p->event.pod = &p->pod;
+    }
+    if (e->answer) {
+        p->answer = *e->answer;
+        p->event.answer = &p->answer;
+    }
+    p->uid = nc_strdup(e->uid);
+    p->event.uid = p->uid;
+    return p;
+}
+
+static void free_posted(struct nc_posted *p) {
+    nc_pod_done(&p->pod);
+    free(p->uid);
+    free(p);
+}
+
+static void put(struct nc_daemon *d, const struct nc_life_event *e) {
+    struct nc_posted *p = copy_event(e);
+
+    if (!d->queue)
+        d->queue_end = &d->queue;
+    *d->queue_end = p;
+    d->queue_end = &p->next;
+}
+
+void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+    if (!d->life)
+        return;
+    if (d->is_stepping) {
+        put(d, e);
+        return;
+    }
+    d->is_stepping = true;
+    step(d, e);
+    while (d->queue) {
+        struct nc_posted *p = d->queue;
+        d->queue = p->next;
+        step(d, &p->event);
+        free_posted(p);
+    }
+    d->is_stepping = false;
+    nc_daemon_arm(d);
+}
+
+void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n) {
+    struct nc_life_event e = {.kind = NC_LIFE_NOTICE, .notice = n, .source = n->source};
+
+    nc_daemon_post(d, &e);
+}
+
+void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
+    struct nc_life_event e = {.kind = NC_LIFE_CLEARED, .source = s};
+
+    nc_daemon_post(d, &e);
+}
+
+void nc_daemon_done(struct nc_daemon *d) {
+    while (d->queue) {
+        struct nc_posted *p = d->queue;
+        d->queue = p->next;
+        free_posted(p);
+    }
+    d->timer = sd_event_source_disable_unref(d->timer);
+    d->life = nc_life_free(d->life);
+    nc_value_free(d->history);
+    d->history = NULL;
+}

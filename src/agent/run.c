@@ -1,0 +1,311 @@
+/*
+ * `run`: the daemon from its first line to its last.
+ *
+ * Sets up, says that it is ready, turns the loop, and does between two turns what may turn the loop
+ * itself: reading the configuration, connecting, making tokens; and what is better done once than
+ * for each event: state.json, status.json. What happens inside of a turn is daemon.c's. Only what a
+ * person got wrong on the command line ends it; everything else is waited out.
+ */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include "commands.h"
+#include "daemon.h"
+#include "log.h"
+#include "nc/backoff.h"
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define FIRST_PATIENCE_USEC 2000000u /* for IMDS, before the daemon is ready without */
+#define SETTLED_USEC 30000000u       /* by then what was needed to start is not needed any more */
+#define OVERDUE_USEC 10000000u
+#define OVERDUE_MAX 2 /* looks in a row: a clock that was set is no deadline that is stuck */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
+
+/* --- configuration */
+
+static void post_rules(struct nc_daemon *d) {
+    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &d->rules};
+
+    nc_daemon_post(d, &e);
+}
+
+/* Says a failure when it comes, not each time. */
+static int try_to_gather(struct nc_daemon *d) {
+    const uint64_t seed = nc_backoff_seed(d->boot_id ? d->boot_id : "");
+    struct nc_err err = NC_ERR_INIT;
+    const int r = nc_daemon_gather(d, &err);
+
+    if (r >= 0) {
+        d->is_gathered = true;
+        d->gather_attempts = 0;
+        return 0;
+    }
+    d->gather_attempts++;
+    d->gather_after_usec =
+        nc_mono_usec() + nc_backoff_pause(&gather_retries, d->gather_attempts, seed);
+    if (d->gather_attempts == 1 && !d->app->signal)
+        nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
+               "%s, trying again; the %s policies are in force meanwhile", err.msg,
+               d->gather.has_config ? "known" : "built-in");
+    return r;
+}
+
+static void gather_first(struct nc_daemon *d) {
+    const uint64_t until = nc_mono_usec() + FIRST_PATIENCE_USEC;
+
+    nc_daemon_defaults(d);
+    while (!d->app->signal && try_to_gather(d) < 0 && d->gather_after_usec < until)
+        (void)nc_app_pause(d->app, d->gather_after_usec - nc_mono_usec());
+}
+
+static void gather_again(struct nc_daemon *d) {
+    if (d->is_gathered || nc_mono_usec() < d->gather_after_usec)
+        return;
+    (void)try_to_gather(d);
+    post_rules(d);
+}
+
+static void reload(struct nc_daemon *d) {
+    d->wants_reload = false;
+    d->counters.reloads++;
+    nc_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
+    nc_log(NC_LOG_INFO, NULL, "the configuration is read again");
+    d->is_gathered = false;
+    d->gather_attempts = 0;
+    (void)try_to_gather(d);
+    post_rules(d);
+    d->files_after_usec = 0; /* the kubeconfig too may be another one */
+    nc_notify("READY=1");
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    (void)source;
+    (void)si;
+    d->wants_reload = true;
+    return 0;
+}
+
+/* --- watchdog */
+
+static bool is_overdue(struct nc_daemon *d) {
+    const uint64_t now = nc_daemon_now(d), next = nc_life_next(d->life, now);
+
+    if (next == UINT64_MAX || next >= now || now - next < OVERDUE_USEC) {
+        d->overdue = 0;
+        return false;
+    }
+    nc_daemon_arm(d);
+    return ++d->overdue >= OVERDUE_MAX;
+}
+
+static bool is_stuck(struct nc_daemon *d) {
+    const uint64_t now = nc_mono_usec();
+
+    return is_overdue(d) || nc_daemon_node_is_stuck(d, now) || nc_daemon_pods_are_stuck(d, now);
+}
+
+/* That the loop turns is shown by being here. */
+static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    (void)usec;
+    if (is_stuck(d))
+        nc_log(NC_LOG_ERROR, NULL, "a deadline or a request is stuck: waiting to be restarted");
+    else
+        nc_notify("WATCHDOG=1");
+    (void)sd_event_source_set_time_relative(source, nc_notify_watchdog_usec() / 3);
+    return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int open_watchdog(struct nc_daemon *d) {
+    const uint64_t every = nc_notify_watchdog_usec() / 3;
+
+    if (every == 0)
+        return 0;
+    return sd_event_add_time_relative(d->app->event, &d->watchdog, CLOCK_MONOTONIC, every,
+                                      every / 4, on_watchdog, d);
+}
+
+/* --- between two turns */
+
+static void trim(struct nc_daemon *d) {
+    if (d->was_trimmed
+        || (!d->is_node_synced && nc_mono_usec() < d->started_mono_usec + SETTLED_USEC))
+        return;
+    d->was_trimmed = true;
+    (void)malloc_trim(0);
+}
+
+static void do_what_is_due(struct nc_daemon *d) {
+    if (d->wants_reload)
+        reload(d);
+    gather_again(d);
+    nc_daemon_keep_connected(d);
+    if (d->is_state_due && nc_mono_usec() >= d->saved_usec + NC_STATE_PAUSE_USEC)
+        nc_daemon_state_save(d);
+    nc_daemon_publish(d);
+    trim(d);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* How long the loop may sleep. Whatever has a timer or a socket of its own wakes it earlier:
+ * nc_daemon_publish does so too. */
+static uint64_t sleep_usec(const struct nc_daemon *d) {
+    const uint64_t now = nc_mono_usec();
+    uint64_t at = nc_daemon_connect_next(d);
+
+    if (d->wants_reload)
+        return 0;
+    if (!d->is_gathered)
+        at = sooner(at, d->gather_after_usec);
+    if (d->is_state_due)
+        at = sooner(at, d->saved_usec + NC_STATE_PAUSE_USEC);
+    if (at == UINT64_MAX)
+        return UINT64_MAX;
+    return at > now ? at - now : 0;
+}
+
+static int turn(struct nc_daemon *d) {
+    int r = 0;
+
+    while (!d->app->signal && r >= 0) {
+        do_what_is_due(d);
+        if (d->app->signal)
+            break;
+        r = sd_event_run(d->app->event, sleep_usec(d));
+        if (r == -EINTR)
+            r = 0;
+    }
+    return d->app->signal ? 0 : r;
+}
+
+/* --- from the first line to the last */
+
+static char *read_boot_id(const struct nc_app *app) {
+    nc_auto_free char *below = nc_app_path(app, BOOT_ID);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (nc_file_read(below, 256, &text, NULL) < 0) {
+        nc_buf_clear(&text);
+        if (nc_file_read(BOOT_ID, 256, &text, NULL) < 0)
+            return NULL;
+    }
+    return text.data && *nc_trim(text.data) ? nc_strdup(nc_trim(text.data)) : NULL;
+}
+
+static int open_loop(struct nc_daemon *d, struct nc_err *err) {
+    sigset_t set;
+    int r = nc_app_loop(d->app, err);
+
+    if (r < 0)
+        return r;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    r = sd_event_add_signal(d->app->event, NULL, SIGHUP, on_hangup, d);
+    if (r >= 0)
+        r = open_watchdog(d);
+    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
+}
+
+/* What is left of an earlier run; without it everything is heard again from its source. */
+static void begin_life(struct nc_daemon *d) {
+    struct nc_life_event start = {.kind = NC_LIFE_START, .rules = &d->rules};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    d->life = nc_life_new(&d->rules);
+    r = nc_daemon_state_load(d, &err);
+    if (r < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, starting without", err.msg);
+    d->wants_clean_up = r <= 0;
+    nc_daemon_post(d, &start);
+}
+
+/* Only the endpoint of IMDS can be wrong for good. Without the bus or the folder of requests the
+ * daemon does what it can. */
+static int open_sources(struct nc_daemon *d, struct nc_err *err) {
+    struct nc_err own = NC_ERR_INIT;
+
+    if (nc_daemon_login_open(d, &own) < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", own.msg);
+    own = (struct nc_err)NC_ERR_INIT;
+    if (nc_daemon_requests_open(d, &own) < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", own.msg);
+    return nc_daemon_imds_open(d, err);
+}
+
+static int set_up(struct nc_daemon *d, struct nc_err *err) {
+    int r = open_loop(d, err);
+
+    if (r < 0)
+        return r;
+    d->started_mono_usec = nc_mono_usec();
+    d->counters.started_usec = nc_now_usec();
+    d->boot_id = read_boot_id(d->app);
+    d->node_name = nc_strdup(d->app->opts.node_name);
+    gather_first(d);
+    begin_life(d);
+    r = open_sources(d, err);
+    if (r < 0)
+        return r;
+    d->is_ready = true;
+    nc_notify("READY=1");
+    return 0;
+}
+
+static void say_stop(struct nc_daemon *d) {
+    d->is_stopping = true;
+    nc_notify("STOPPING=1");
+    nc_daemon_state_save(d);
+    d->is_status_due = true;
+    d->status_usec = 0; /* the last word is not held back */
+    nc_daemon_publish(d);
+    nc_log(NC_LOG_INFO, NULL, "stopped by %s", sigabbrev_np(d->app->signal));
+}
+
+/* Nothing that is cut off here is posted any more: the life is over first. */
+static void daemon_done(struct nc_daemon *d) {
+    nc_daemon_done(d);
+    nc_daemon_disconnect(d);
+    nc_daemon_node_done(d);
+    nc_daemon_requests_close(d);
+    nc_daemon_login_close(d);
+    nc_daemon_imds_close(d);
+    nc_imds_free(d->imds);
+    sd_event_source_disable_unref(d->watchdog);
+    nc_gather_done(&d->gather);
+    free(d->boot_id);
+    free(d->node_name);
+    free(d->provider_id);
+    free(d->saved);
+}
+
+int nc_command_run(struct nc_app *app) {
+    nc_cleanup(daemon_done) struct nc_daemon d = {.app = app, .timer_usec = UINT64_MAX};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    nc_log(NC_LOG_INFO, NULL, "the daemon starts, version " NC_VERSION);
+    r = set_up(&d, &err);
+    if (r < 0 && !app->signal)
+        return nc_app_fail(app, &err);
+    r = app->signal ? 0 : turn(&d);
+    if (d.life)
+        say_stop(&d);
+    if (r < 0) {
+        (void)nc_err_set(&err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        return nc_app_fail(app, &err);
+    }
+    return 0;
+}
