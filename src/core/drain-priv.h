@@ -59,6 +59,13 @@ void nc_drain_progress(struct nc_drain *d, uint64_t usec);
 
 /* The moments of a pod. Sums and differences stop at UINT64_MAX and 0. */
 uint64_t nc_drain_last_moment(const struct nc_pod *p, uint64_t t_usec); /* UINT64_MAX without T */
+/* It is terminating, but neither soon nor in time. */
+bool nc_drain_ends_late(const struct nc_pod *p, uint64_t t_usec, uint64_t now_usec);
+/* The grace of a deletion, in seconds: what is left until T, or 1. A second deletion counts from
+ * the first request: that is in the pod where it is terminating; else asked_usec, where the watch
+ * has not shown yet what was accepted then (0 = nothing was). */
+uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t asked_usec, uint64_t t_usec,
+                        uint64_t now_usec);
 uint64_t nc_pod_stuck_usec(const struct nc_pod *p); /* the last at which it is not; UINT64_MAX */
 
 static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {

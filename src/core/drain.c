@@ -34,11 +34,13 @@ uint64_t nc_drain_last_moment(const struct nc_pod *p, uint64_t t_usec) {
     return t_usec ? nc_less_usec(t_usec, nc_sec_to_usec(p->grace_sec)) : UINT64_MAX;
 }
 
-/* A pod that is terminating: only where it would end too late, and could end sooner. */
-static struct due due_shortening(const struct record *e, uint64_t t_usec, uint64_t now_usec) {
-    const uint64_t end_usec = later(t_usec, now_usec);
+/* What would end within a second anyway cannot be shortened. */
+bool nc_drain_ends_late(const struct nc_pod *p, uint64_t t_usec, uint64_t now_usec) {
+    return p->deletion_usec > nc_sum_usec(later(t_usec, now_usec), LATE_ENOUGH_USEC);
+}
 
-    if (e->is_deleting || e->pod.deletion_usec <= nc_sum_usec(end_usec, LATE_ENOUGH_USEC))
+static struct due due_shortening(const struct record *e, uint64_t t_usec, uint64_t now_usec) {
+    if (e->is_deleting || !nc_drain_ends_late(&e->pod, t_usec, now_usec))
         return never;
     return (struct due){NC_DRAIN_DELETE, later(e->delete_usec, e->new_usec)};
 }
@@ -101,18 +103,16 @@ static bool may_ask(const struct nc_drain *d, const struct nc_drain_rules *r) {
     return d->under_way < (d->limit && d->limit < max ? d->limit : max);
 }
 
-/* How long it may take to end. A second deletion counts from the first request, whether the watch
- * has shown that one yet or not. */
-static uint64_t grace_of(const struct record *e, uint64_t t_usec, uint64_t now_usec) {
-    const struct nc_pod *p = &e->pod;
-    const uint64_t end_usec = later(t_usec, now_usec);
-    uint64_t asked_usec = now_usec, sec;
+uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t asked_usec, uint64_t t_usec,
+                        uint64_t now_usec) {
+    uint64_t sec;
 
     if (p->deletion_usec)
         asked_usec = nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
-    else if (e->evicted_usec || e->deleted_usec)
-        asked_usec = e->evicted_usec ? e->evicted_usec : e->deleted_usec;
-    sec = (nc_less_usec(end_usec, asked_usec) + NC_SEC_USEC - 1) / NC_SEC_USEC;
+    else if (!asked_usec)
+        asked_usec = now_usec;
+    sec = nc_less_usec(later(t_usec, now_usec), asked_usec);
+    sec = sec / NC_SEC_USEC + (sec % NC_SEC_USEC != 0);
     if (!p->deletion_usec && sec > p->grace_sec)
         sec = p->grace_sec;
     return sec ? sec : 1;
@@ -136,7 +136,8 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
     case NC_DRAIN_DELETE:
         e->is_deleting = true;
         a.attempt = ++e->deletions;
-        a.grace_sec = grace_of(e, r->t_usec, now_usec);
+        a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
+                                     r->t_usec, now_usec);
         break;
     }
     return a;
