@@ -40,10 +40,16 @@ struct nc_options {
     const char *cluster;
     const char *region;
     const char *sts_endpoint;
+    const char *mode;     /* of drain */
+    const char *deadline; /* a duration or RFC 3339 */
+    const char *reason;
+    const char *svg;
     uint64_t timeout_usec;
     bool strict;
     bool json;
     bool metrics;
+    bool dry_run;
+    bool wait;
     char **args; /* what is left, NULL-terminated */
     int n_args;
 };

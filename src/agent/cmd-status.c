@@ -7,40 +7,15 @@
 #include <stdio.h>
 
 #include "commands.h"
-#include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
-
-#define STATUS_MAX_BYTES ((size_t)1 << 20)
-
-/* What a bootstrap has left. */
-static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) {
-    const int r = nc_file_read(path, STATUS_MAX_BYTES, text, err);
-
-    if (r == -ENOENT)
-        nc_err_remedy(err, "no bootstrap has run since the machine started");
-    return r;
-}
-
-static int read_status(const struct nc_app *app, struct nc_buf *text, struct nc_value **ret,
-                       struct nc_err *err) {
-    nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);
-    int r = read_left(path, text, err);
-
-    if (r < 0)
-        return r;
-    r = nc_json_parse(text->data, text->len, ret, err);
-    if (r < 0)
-        nc_err_wrap(err, "%s", path);
-    return r;
-}
+#include "status-file.h"
 
 static int print_metrics(const struct nc_app *app) {
-    nc_auto_free char *path = nc_app_path(app, NC_METRICS_FILE);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
-    if (read_left(path, &text, &err) < 0)
+    if (nc_metrics_file_read(app, &text, &err) < 0)
         return nc_app_fail(app, &err);
     (void)fwrite(text.data, 1, text.len, stdout);
     return 0;
@@ -53,7 +28,7 @@ static int print_status(const struct nc_app *app,
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (read_status(app, &text, &status, &err) < 0)
+    if (nc_status_file_read(app, &text, &status, &err) < 0)
         return nc_app_fail(app, &err);
     if (format)
         format(status, &out);

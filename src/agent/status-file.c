@@ -158,3 +158,30 @@ int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer
         r = write_metrics(app, writer, metrics, err);
     return r < 0 ? r : 0;
 }
+
+static int read_left(const char *path, struct nc_buf *text, struct nc_err *err) {
+    const int r = nc_file_read(path, MAX_BYTES, text, err);
+
+    if (r == -ENOENT)
+        nc_err_remedy(err, "neither a bootstrap nor the daemon has run since the machine started");
+    return r;
+}
+
+int nc_status_file_read(const struct nc_app *app, struct nc_buf *text, struct nc_value **ret,
+                        struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);
+    int r = read_left(path, text, err);
+
+    if (r < 0 || !ret)
+        return r;
+    r = nc_json_parse(text->data ? text->data : "", text->len, ret, err);
+    if (r < 0)
+        nc_err_wrap(err, "%s", path);
+    return r;
+}
+
+int nc_metrics_file_read(const struct nc_app *app, struct nc_buf *text, struct nc_err *err) {
+    nc_auto_free char *path = nc_app_path(app, NC_METRICS_FILE);
+
+    return read_left(path, text, err);
+}

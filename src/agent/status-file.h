@@ -23,4 +23,11 @@ int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer
                           const struct nc_value *status, const struct nc_buf *metrics,
                           struct nc_err *err);
 
+/* status.json as it is now: its text, and (ret not NULL) the tree. -ENOENT where neither a
+ * bootstrap nor the daemon has run since the machine started. */
+int nc_status_file_read(const struct nc_app *app, struct nc_buf *text, struct nc_value **ret,
+                        struct nc_err *err);
+/* The same of metrics.prom. */
+int nc_metrics_file_read(const struct nc_app *app, struct nc_buf *text, struct nc_err *err);
+
 #endif
