@@ -90,7 +90,9 @@ void nc_report_take_claim(struct nc_report *r, const struct nc_claim *c, const c
 void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
                          const struct nc_claim *c);
 
-/* status.json, schema 1, with a newline at its end. */
+/* The tree of status.json, schema 1; owned. `drain` is null: that is the daemon's to fill. */
+struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec);
+/* status.json as text, with a newline at its end. */
 void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out);
 /* "nodeclaimd: {…}": one line, no newline. */
 void nc_report_console(const struct nc_report *r, struct nc_buf *out);

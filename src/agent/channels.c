@@ -7,8 +7,8 @@
 
 #include "bootstrap.h"
 #include "log.h"
-#include "nc/file.h"
 #include "nc/str.h"
+#include "status-file.h"
 
 #define ANNOTATION "nodeclaimd.io/bootstrap"
 #define CONDITION "BootstrapComplete"
@@ -19,27 +19,23 @@
 #define LAST_TRIES 3
 #define LAST_PAUSE_USEC 200000u
 
-static void write_below(struct nc_bootstrap *b, const char *path, const struct nc_buf *text) {
-    nc_auto_free char *below = nc_app_path(b->app, path);
+void nc_publish(struct nc_bootstrap *b) {
+    nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
+    const enum nc_phase p = nc_report_current(&b->report);
+    /* What goes well is over before the next scrape. */
+    const bool is_news = b->report.outcome != NC_RUNNING || b->report.phases[p].has_error;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_file_write(below, text->data, text->len, 0644, false, &err) < 0 && !b->status_failed) {
+    if (is_news)
+        nc_report_metrics(&b->report, &metrics);
+    if (nc_status_files_write(b->app, NC_STATUS_BOOTSTRAP,
+                              nc_report_tree(&b->report, nc_report_now(b)),
+                              is_news ? &metrics : NULL, &err)
+            < 0
+        && !b->status_failed) {
         b->status_failed = true;
         nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
     }
-}
-
-void nc_publish(struct nc_bootstrap *b) {
-    nc_cleanup(nc_buf_done) struct nc_buf status = NC_BUF_INIT;
-    nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
-    const enum nc_phase p = nc_report_current(&b->report);
-
-    nc_report_status(&b->report, nc_report_now(b), &status);
-    write_below(b, NC_STATUS_FILE, &status);
-    if (b->report.outcome == NC_RUNNING && !b->report.phases[p].has_error)
-        return; /* what goes well is over before the next scrape */
-    nc_report_metrics(&b->report, &metrics);
-    write_below(b, NC_METRICS_FILE, &metrics);
 }
 
 void nc_publish_console(struct nc_bootstrap *b) {

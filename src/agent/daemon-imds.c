@@ -16,8 +16,8 @@
 #include "nc/str.h"
 
 #define SECOND 1000000ull
-#define ACCURACY_USEC 1000000u /* of what is not urgent: the kernel wakes us for several at once   \
-                                */
+/* What is not urgent: the kernel wakes us for several at once. */
+#define ACCURACY_USEC 1000000u
 #define SPOT_ACCURACY_USEC 50000u
 
 struct poll {

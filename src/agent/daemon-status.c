@@ -148,7 +148,7 @@ static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
 /* --- when */
 
 static void write_files(struct nc_daemon *d) {
-    nc_auto_value struct nc_value *status = status_tree(d);
+    struct nc_value *status = status_tree(d);
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT, line = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
     int r;

@@ -70,29 +70,24 @@ static void carry_over(struct nc_value *to, const struct nc_value *from) {
     }
 }
 
-/* `drain` and `daemon` from one tree, the rest from the other. Owned. */
-static struct nc_value *unite(enum nc_status_writer writer, const struct nc_value *own,
+/* `drain` and `daemon` from one tree, the rest from the other. Both are consumed. */
+static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own,
                               struct nc_value *there) {
-    struct nc_value *whole;
+    const bool is_daemon = writer == NC_STATUS_DAEMON;
+    struct nc_value *whole = is_daemon ? there : own, *part = is_daemon ? own : there;
 
-    if (writer == NC_STATUS_BOOTSTRAP) {
-        whole = nc_value_copy(own);
-        carry_over(whole, there);
-        nc_value_free(there);
-        return whole;
-    }
-    whole = there;
     if (!whole) { /* no bootstrap has run yet */
         whole = nc_value_new(NC_VALUE_MAP);
         nc_value_set_int(whole, "schema", 1);
         nc_value_set_string(whole, "version", NC_VERSION);
     }
-    carry_over(whole, own);
+    carry_over(whole, part);
+    nc_value_free(part);
     return whole;
 }
 
 static int write_status(const struct nc_app *app, enum nc_status_writer writer,
-                        const struct nc_value *own, struct nc_err *err) {
+                        struct nc_value *own, struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(app, NC_STATUS_FILE);
     nc_auto_value struct nc_value *whole = unite(writer, own, read_status(path));
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -144,14 +139,16 @@ static int write_metrics(const struct nc_app *app, enum nc_status_writer writer,
 }
 
 int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer,
-                          const struct nc_value *status, const struct nc_buf *metrics,
+                          struct nc_value *status, const struct nc_buf *metrics,
                           struct nc_err *err) {
     nc_cleanup(close_fd) const int lock =
         take_lock(app, writer == NC_STATUS_BOOTSTRAP ? LOCK_TRIES : 1);
     int r = 0;
 
-    if (lock == -EAGAIN && writer == NC_STATUS_DAEMON)
+    if (lock == -EAGAIN && writer == NC_STATUS_DAEMON) {
+        nc_value_free(status);
         return lock;
+    }
     if (status)
         r = write_status(app, writer, status, err);
     if (r >= 0 && metrics)

@@ -16,11 +16,11 @@ enum nc_status_writer {
     NC_STATUS_DAEMON,        /* `drain` and `daemon` of status.json; every other family */
 };
 
-/* NULL: that file is left as it is. -EAGAIN (err untouched) where the other one holds the lock for
- * longer than this writer may wait: the daemon not at all, a bootstrap for a moment (then it writes
- * without it). */
+/* NULL: that file is left as it is; status is consumed in any case. -EAGAIN (err untouched) where
+ * the other one holds the lock for longer than this writer may wait: the daemon not at all, a
+ * bootstrap for a moment (then it writes without it). */
 int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer,
-                          const struct nc_value *status, const struct nc_buf *metrics,
+                          struct nc_value *status, const struct nc_buf *metrics,
                           struct nc_err *err);
 
 /* status.json as it is now: its text, and (ret not NULL) the tree. -ENOENT where neither a

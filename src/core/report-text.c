@@ -134,8 +134,8 @@ static struct nc_value *waiting_tree(const struct nc_report *r) {
     return map;
 }
 
-void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out) {
-    nc_auto_value struct nc_value *root = nc_value_new(NC_VALUE_MAP);
+struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
+    struct nc_value *root = nc_value_new(NC_VALUE_MAP);
     struct nc_value *phases = nc_value_new(NC_VALUE_LIST);
 
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
@@ -156,6 +156,12 @@ void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_bu
                  r->conditions ? nc_value_copy(r->conditions) : nc_value_new(NC_VALUE_LIST));
     nc_value_set(root, "drain", nc_value_new(NC_VALUE_NULL));
     nc_value_set(root, "warnings", strings(&r->warnings));
+    return root;
+}
+
+void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out) {
+    nc_auto_value struct nc_value *root = nc_report_tree(r, now_usec);
+
     nc_json_write(out, root, 2);
     (void)nc_buf_putc(out, '\n');
 }
