@@ -22,6 +22,35 @@
 #define RENEW_EARLY_USEC (4ull * 60 * 1000000)
 #define WHOAMI_TIMEOUT_USEC 3000000u
 #define NODE_USER "system:node:"
+#define REFUSALS_MAX 3 /* 401s in a row: the token was made anew already */
+
+/* --- how it is */
+
+void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
+    const bool is_new = d->api_error.class != err->class || d->api_error.code != err->code;
+
+    if (err->class < _NC_ERR_CLASS_MAX)
+        d->counters.api_errors[err->class]++;
+    if (is_new)
+        nc_log(NC_LOG_WARNING,
+               &(struct nc_log_fields){.node = d->node_name,
+                                       .error_class = nc_err_class_name(err->class)},
+               "%s%s%s", err->msg, *err->remedy ? "; " : "", err->remedy);
+    d->api_error = *err;
+    d->is_status_due = true;
+    if (err->code == 401 && ++d->refusals >= REFUSALS_MAX)
+        d->wants_reconnect = true;
+}
+
+void nc_daemon_api_well(struct nc_daemon *d) {
+    d->refusals = 0;
+    if (d->api_error.class == NC_ERR_NONE)
+        return;
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
+           "the API server answers again");
+    d->api_error = (struct nc_err)NC_ERR_INIT;
+    d->is_status_due = true;
+}
 
 static const char *kubeconfig_path(const struct nc_daemon *d) {
     const struct nc_config *c = &d->gather.config;

@@ -1,16 +1,13 @@
 /*
- * Our own Node and NodeClaim: watched by their metadata, looked at whole only where something is
- * going on, written to by the lifecycle's orders.
+ * Our own Node: watched by its metadata, looked at whole only where something is going on, written
+ * to by the lifecycle's orders.
  *
- * Gives NODE and NODE_GONE, and the two sources that are read off the metadata: REQUEST (annotation
- * drain-request) and DELETION. A Node of our name whose providerID is another instance's is not
- * ours: it counts as none. A request that cannot be read lifts none that is in force: only its
- * removal or another good one does.
+ * Gives NODE and NODE_GONE, and the source that is read off the metadata: REQUEST (annotation
+ * drain-request; its deletion is daemon-claim.c's). A Node of our name whose providerID is another
+ * instance's is not ours: it counts as none. A request that cannot be read lifts none that is in
+ * force: only its removal or another good one does.
  */
 #include "daemon.h"
-
-#include <errno.h>
-#include <stdio.h>
 
 #include "log.h"
 #include "nc/str.h"
@@ -21,46 +18,8 @@
 #define LOOK_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define LOOK_REFUSED_USEC 10000000u
 #define LOOK_ACCURACY_USEC 10000u
-#define CLAIM_PAUSE_USEC (10ull * 60 * 1000000) /* access may be granted later */
-#define TERMINATION_TIME "karpenter.sh/nodeclaim-termination-timestamp"
-#define REFUSALS_MAX 3 /* 401s in a row: the token was made anew already */
 
 static void look_in(struct nc_daemon *d, uint64_t wait_usec);
-
-static void set_text(char **to, const char *text) {
-    if (nc_streq(*to, text))
-        return;
-    free(*to);
-    *to = nc_strdup(text);
-}
-
-/* --- the way to the API */
-
-void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
-    const bool is_new = d->api_error.class != err->class || d->api_error.code != err->code;
-
-    if (err->class < _NC_ERR_CLASS_MAX)
-        d->counters.api_errors[err->class]++;
-    if (is_new)
-        nc_log(NC_LOG_WARNING,
-               &(struct nc_log_fields){.node = d->node_name,
-                                       .error_class = nc_err_class_name(err->class)},
-               "%s%s%s", err->msg, *err->remedy ? "; " : "", err->remedy);
-    d->api_error = *err;
-    d->is_status_due = true;
-    if (err->code == 401 && ++d->refusals >= REFUSALS_MAX)
-        d->wants_reconnect = true;
-}
-
-void nc_daemon_api_well(struct nc_daemon *d) {
-    d->refusals = 0;
-    if (d->api_error.class == NC_ERR_NONE)
-        return;
-    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
-           "the API server answers again");
-    d->api_error = (struct nc_err)NC_ERR_INIT;
-    d->is_status_due = true;
-}
 
 /* --- what the metadata announces */
 
@@ -87,142 +46,31 @@ static void take_request(struct nc_daemon *d, const struct nc_value *metadata) {
     struct nc_err err = NC_ERR_INIT;
 
     if (!text) {
-        set_text(&d->request, NULL);
+        nc_daemon_set(&d->request, NULL);
         nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
         return;
     }
     if (nc_streq(d->request, text))
         return;
-    set_text(&d->request, text);
+    nc_daemon_set(&d->request, text);
     if (nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, &notice, &err) < 0)
         keep_request(d, &err);
     else
         nc_daemon_post_notice(d, &notice);
 }
 
-/* Whoever set the claim's time took his margin off already: it is the last moment itself. */
-static void judge_deletion(struct nc_daemon *d) {
-    struct nc_notice notice = {.source = NC_SOURCE_DELETION, .action = "delete"};
-
-    if (!d->view.exists || !d->is_node_known)
-        return;
-    if (!d->view.is_deleting && !d->is_claim_deleting) {
-        nc_daemon_post_cleared(d, NC_SOURCE_DELETION);
-        return;
-    }
-    (void)snprintf(notice.id, sizeof(notice.id), "deletion-%.60s", d->view.uid);
-    (void)snprintf(notice.reason, sizeof(notice.reason), "%s is being deleted",
-                   d->is_claim_deleting ? "the NodeClaim" : "the Node");
-    notice.deadline_usec = d->claim_t_usec;
-    notice.is_last_moment = d->claim_t_usec != 0;
-    nc_daemon_post_notice(d, &notice);
-}
-
-/* --- our NodeClaim */
-
-static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    const struct nc_value *metadata = nc_value_get(object, "metadata");
-    struct nc_daemon *d = userdata;
-    const char *until;
-
-    nc_daemon_api_well(d);
-    if (event == NC_WATCH_SYNCED || event == NC_WATCH_DELETED
-        || !nc_streq(nc_value_get_string(metadata, "uid"), d->owner_uid))
-        return;
-    until = nc_value_get_string(nc_value_get(metadata, "annotations"), TERMINATION_TIME);
-    d->claim_t_usec = 0;
-    if (until && nc_time_parse(until, &d->claim_t_usec) < 0) {
-        nc_auto_free char *quoted = nc_quote(until, strlen(until));
-        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: %s is no time, ignoring", d->owner_name,
-               TERMINATION_TIME, quoted);
-    }
-    d->is_claim_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
-    judge_deletion(d);
-}
-
-/* Without access the Node's own deletion is all that is seen, and no deadline: said once, tried
- * again now and then. */
-static void on_claim_failed(void *userdata, const struct nc_kube_status *status,
-                            const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
-
-    d->counters.watch_restarts++;
-    if (status->http != 403 && status->http != 404) {
-        nc_daemon_api_failed(d, err);
-        return;
-    }
-    nc_log(d->claim_after_usec == 0 ? NC_LOG_INFO : NC_LOG_DEBUG, NULL,
-           "nodeclaim %s: %s, going on without", d->owner_name, err->msg);
-    d->claim_watch = nc_watch_free(d->claim_watch);
-    d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
-}
-
-void nc_daemon_claim_open(struct nc_daemon *d) {
-    nc_auto_free char *path = NULL, *selector = NULL;
-    struct nc_err err = NC_ERR_INIT;
-
-    if (!d->is_connected || d->claim_watch || !d->owner_name || !d->gather.config.claim_lookup
-        || nc_mono_usec() < d->claim_after_usec)
-        return;
-    path = nc_asprintf("/apis/%s/nodeclaims", d->owner_api);
-    selector = nc_kube_node_selector(d->owner_name);
-    const struct nc_watch_options o = {
-        .path = path,
-        .selector = selector,
-        .metadata_only = true,
-        .event = on_claim,
-        .failed = on_claim_failed,
-        .userdata = d,
-    };
-    if (nc_watch_new(d->connection.kube, d->app->event, &o, &d->claim_watch, &err) < 0) {
-        nc_daemon_api_failed(d, &err);
-        d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
-    }
-}
-
-static bool is_claim_api(const char *api) {
-    const char *version = nc_starts_with(api, "karpenter.sh/") ? api + strlen("karpenter.sh/") : "";
-
-    return *version && strlen(version) < 32
-           && strspn(version, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(version);
-}
-
-static const struct nc_value *find_owner(const struct nc_value *metadata) {
-    const struct nc_value *owners = nc_value_get(metadata, "ownerReferences");
-
-    for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++)
-        if (nc_streq(nc_value_get_string(owners->items[i], "kind"), "NodeClaim")
-            && nc_value_get_string(owners->items[i], "name")
-            && nc_value_get_string(owners->items[i], "uid"))
-            return owners->items[i];
-    return NULL;
-}
-
-static void take_owner(struct nc_daemon *d, const struct nc_value *metadata) {
-    const struct nc_value *owner = find_owner(metadata);
-    const char *api = nc_value_get_string(owner, "apiVersion");
-
-    if (!owner || !api || !is_claim_api(api)
-        || nc_streq(d->owner_uid, nc_value_get_string(owner, "uid")))
-        return;
-    d->claim_watch = nc_watch_free(d->claim_watch);
-    d->is_claim_deleting = false;
-    d->claim_t_usec = d->claim_after_usec = 0;
-    set_text(&d->owner_name, nc_value_get_string(owner, "name"));
-    set_text(&d->owner_uid, nc_value_get_string(owner, "uid"));
-    set_text(&d->owner_api, api);
-    nc_daemon_claim_open(d);
-}
-
 /* --- our Node */
 
+/* What the metadata does not show is told again only where it is known to be of this version. */
 static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
-    struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &d->view};
+    struct nc_node_view view = d->view;
+    struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &view};
 
+    view.is_whole &= nc_streq(d->node_version, nc_value_get_string(metadata, "resourceVersion"));
     nc_daemon_post(d, &e);
-    take_owner(d, metadata);
+    nc_daemon_claim_take(d, metadata);
     take_request(d, metadata);
-    judge_deletion(d);
+    nc_daemon_judge_deletion(d);
 }
 
 static void post_gone(struct nc_daemon *d) {
@@ -234,9 +82,9 @@ static void post_gone(struct nc_daemon *d) {
 static void forget_node(struct nc_daemon *d) {
     d->view = (struct nc_node_view){0};
     d->is_node_known = d->is_foreign = false;
-    set_text(&d->node_version, NULL);
-    set_text(&d->watch_version, NULL);
-    set_text(&d->request, NULL); /* what another Node says is read anew */
+    nc_daemon_set(&d->node_version, NULL);
+    nc_daemon_set(&d->watch_version, NULL);
+    nc_daemon_set(&d->request, NULL); /* what another Node says is read anew */
 }
 
 /* A cloud controller may set the providerID later: without one it is the name that counts. */
@@ -268,7 +116,7 @@ static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
     if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid))
         forget_node(d);
     nc_node_view_take(&d->view, node, &d->staying_volumes);
-    set_text(&d->node_version, nc_value_get_string(metadata, "resourceVersion"));
+    nc_daemon_set(&d->node_version, nc_value_get_string(metadata, "resourceVersion"));
     if (is_anothers(d, node)) {
         refuse_node(d, node);
         return;
@@ -278,13 +126,24 @@ static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
     post_node(d, metadata);
 }
 
+/* The answer to a write overtakes the watch: what that tells later is of before. */
+static bool is_outdated(const struct nc_daemon *d, const char *version) {
+    uint64_t theirs, ours;
+
+    return version && d->node_version && nc_parse_u64(version, &theirs) == 0
+           && nc_parse_u64(d->node_version, &ours) == 0 && theirs < ours;
+}
+
 static void take_metadata(struct nc_daemon *d, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
+    const char *version = nc_value_get_string(metadata, "resourceVersion");
 
     if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid))
         forget_node(d);
+    if (is_outdated(d, version))
+        return;
     nc_node_view_take(&d->view, object, &d->staying_volumes);
-    set_text(&d->watch_version, nc_value_get_string(metadata, "resourceVersion"));
+    nc_daemon_set(&d->watch_version, version);
     if (d->is_foreign)
         return;
     if (d->is_node_known)
@@ -491,7 +350,7 @@ void nc_daemon_node_close(struct nc_daemon *d) {
 
 void nc_daemon_node_done(struct nc_daemon *d) {
     forget_node(d);
-    set_text(&d->owner_name, NULL);
-    set_text(&d->owner_uid, NULL);
-    set_text(&d->owner_api, NULL);
+    nc_daemon_set(&d->owner_name, NULL);
+    nc_daemon_set(&d->owner_uid, NULL);
+    nc_daemon_set(&d->owner_api, NULL);
 }

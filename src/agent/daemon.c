@@ -34,6 +34,13 @@ uint64_t nc_daemon_now(const struct nc_daemon *d) {
     return (uint64_t)((int64_t)nc_now_usec() + d->counters.skew_usec);
 }
 
+void nc_daemon_set(char **to, const char *text) {
+    if (nc_streq(*to, text))
+        return;
+    free(*to);
+    *to = nc_strdup(text);
+}
+
 static void read_skew(struct nc_daemon *d) {
     struct nc_imds_stats stats;
 

@@ -120,8 +120,9 @@ uint64_t nc_daemon_now(const struct nc_daemon *d);
 /* Steps the lifecycle with the event (its now_usec is filled in here) and carries out what it asks
  * for. May be called from any callback of the loop. A pod's contents are taken over. */
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e);
-void nc_daemon_done(struct nc_daemon *d); /* daemon.c: what nc_daemon_post keeps */
-void nc_daemon_arm(struct nc_daemon *d);  /* the timer, by the clocks as they are now */
+void nc_daemon_done(struct nc_daemon *d);        /* daemon.c: what nc_daemon_post keeps */
+void nc_daemon_arm(struct nc_daemon *d);         /* the timer, by the clocks as they are now */
+void nc_daemon_set(char **to, const char *text); /* a copy in its place; NULL: nothing */
 /* Is something announced, or being undone? */
 bool nc_daemon_is_busy(const struct nc_daemon *d);
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
@@ -142,9 +143,13 @@ void nc_daemon_keep_connected(struct nc_daemon *d);
 void nc_daemon_disconnect(struct nc_daemon *d);
 /* When it wants to be called again, CLOCK_MONOTONIC; UINT64_MAX = after whatever happens next. */
 uint64_t nc_daemon_connect_next(const struct nc_daemon *d);
+/* A failure or a success of the way to the API: counted, kept in api_error, said when it changes. A
+ * 401 that comes back asks for a new connection. */
+void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err);
+void nc_daemon_api_well(struct nc_daemon *d);
 
-/* daemon-node.c. Opens the watch of our Node (and of our NodeClaim once its name is known and
- * access is granted); posts NODE, NODE_GONE, and the sources REQUEST (annotation) and DELETION. */
+/* daemon-node.c. Opens the watch of our Node (and of our NodeClaim where its name is known); posts
+ * NODE, NODE_GONE, and the source REQUEST (annotation). */
 int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err);
 void nc_daemon_node_close(struct nc_daemon *d);
 void nc_daemon_node_done(struct nc_daemon *d); /* forgets what is known of it */
@@ -153,12 +158,12 @@ void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w);
 void nc_daemon_node_look(struct nc_daemon *d);
 /* Has a request been under way for longer than twice its time limit? */
 bool nc_daemon_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec);
+
+/* daemon-claim.c. The owner in the Node's metadata; DELETION by what is known of both. */
+void nc_daemon_claim_take(struct nc_daemon *d, const struct nc_value *metadata);
+void nc_daemon_judge_deletion(struct nc_daemon *d);
 /* The NodeClaim's watch, where its name is known and it may be read. Between two turns. */
 void nc_daemon_claim_open(struct nc_daemon *d);
-/* A failure or a success of the way to the API: counted, kept in api_error, said when it changes. A
- * 401 that comes back asks for a new connection. */
-void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err);
-void nc_daemon_api_well(struct nc_daemon *d);
 
 /* daemon-pods.c. What is under way is cancelled by _close, and answered AWAY. */
 void nc_daemon_pods_open(struct nc_daemon *d);
