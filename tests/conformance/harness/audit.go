@@ -30,8 +30,18 @@ type AuditEntry struct {
 		Code    int
 		Message string
 	}
+	RequestObject            json.RawMessage // the body, of what a node writes
 	RequestReceivedTimestamp time.Time
 	StageTimestamp           time.Time
+}
+
+// What names the kind of a request: "create pods/eviction".
+func (e AuditEntry) What() string {
+	what := e.Verb + " " + e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		what += "/" + e.ObjectRef.Subresource
+	}
+	return what
 }
 
 // String is for the text of a failure.

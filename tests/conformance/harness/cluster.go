@@ -27,6 +27,10 @@ const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Request
+  userGroups: ["system:nodes"]
+  verbs: [create, update, patch, delete]
+  resources: [{group: "", resources: [nodes, nodes/status, pods, pods/status, pods/eviction, events]}]
 - level: Metadata
 `
 
@@ -41,6 +45,7 @@ type Cluster struct {
 	Dynamic  *dynamic.DynamicClient
 
 	etcd, apiserver *Proc
+	binDir, etcdURL string
 }
 
 // NewCluster starts etcd and kube-apiserver from binDir. webhook is the URL of a TokenReview server.
@@ -49,28 +54,38 @@ func NewCluster(ctx context.Context, dir, binDir, webhook string) (*Cluster, err
 	if err := c.writeFiles(webhook); err != nil {
 		return nil, err
 	}
-	etcdURL, err := c.startEtcd()
+	if err := c.startEtcd(); err != nil {
+		return nil, err
+	}
+	ports, err := FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.startAPIServer(binDir, etcdURL); err != nil {
-		c.Stop()
-		return nil, err
-	}
+	c.binDir, c.Endpoint = binDir, "https://127.0.0.1:"+ports[0]
 	if err := c.connect(); err != nil {
 		c.Stop()
 		return nil, err
 	}
-	err = Poll(ctx, "kube-apiserver ready", []*Proc{c.etcd, c.apiserver}, func() error {
-		_, err := c.Client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		return err
-	})
-	if err != nil {
+	if err := c.StartAPIServer(ctx); err != nil {
 		c.Stop()
 		return nil, err
 	}
 	return c, nil
 }
+
+// StartAPIServer starts kube-apiserver at the cluster's endpoint and waits until it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	if err := c.startAPIServer(); err != nil {
+		return err
+	}
+	return Poll(ctx, "kube-apiserver ready", []*Proc{c.etcd, c.apiserver}, func() error {
+		_, err := c.Client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+		return err
+	})
+}
+
+// KillAPIServer ends it without a word to its clients, as a crash does.
+func (c *Cluster) KillAPIServer() { c.apiserver.Kill() }
 
 // Stop ends the control plane.
 func (c *Cluster) Stop() {
@@ -110,26 +125,24 @@ func (c *Cluster) writeFiles(webhook string) error {
 	return os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o644)
 }
 
-func (c *Cluster) startEtcd() (string, error) {
+func (c *Cluster) startEtcd() error {
 	ports, err := FreePorts(2)
-	if err != nil {
-		return "", err
-	}
-	client, peer := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
-	c.etcd, err = Start(c.Dir, "etcd", nil, "etcd", "--data-dir", c.path("etcd"), "--unsafe-no-fsync",
-		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
-		"--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
-	return client, err
-}
-
-func (c *Cluster) startAPIServer(binDir, etcdURL string) error {
-	ports, err := FreePorts(1)
 	if err != nil {
 		return err
 	}
-	c.Endpoint = "https://127.0.0.1:" + ports[0]
-	c.apiserver, err = Start(c.Dir, "kube-apiserver", nil, filepath.Join(binDir, "kube-apiserver"),
-		"--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+ports[0],
+	client, peer := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
+	c.etcdURL = client
+	c.etcd, err = Start(c.Dir, "etcd", nil, "etcd", "--data-dir", c.path("etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls", client, "--advertise-client-urls", client, "--listen-peer-urls", peer,
+		"--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer)
+	return err
+}
+
+func (c *Cluster) startAPIServer() error {
+	var err error
+	c.apiserver, err = Start(c.Dir, "kube-apiserver", nil, filepath.Join(c.binDir, "kube-apiserver"),
+		"--etcd-servers="+c.etcdURL, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+		"--secure-port="+strings.TrimPrefix(c.Endpoint, "https://127.0.0.1:"),
 		"--tls-cert-file="+c.path("server.crt"), "--tls-private-key-file="+c.path("server.key"),
 		"--client-ca-file="+c.path("ca.crt"), "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction", "--disable-admission-plugins=ServiceAccount",
@@ -141,6 +154,12 @@ func (c *Cluster) startAPIServer(binDir, etcdURL string) error {
 		"--kubelet-certificate-authority="+c.path("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
 		"--audit-log-path="+c.Audit.Path, "--audit-policy-file="+c.path("audit-policy.yaml"))
 	return err
+}
+
+// StartControllers runs the disruption and job controllers of kube-controller-manager until the process is stopped.
+func (c *Cluster) StartControllers(dir string) (*Proc, error) {
+	return Start(dir, "controllers", nil, filepath.Join(c.binDir, "controllers"), "--server="+c.Endpoint,
+		"--ca="+c.path("ca.crt"), "--cert="+c.path("admin.crt"), "--key="+c.path("admin.key"))
 }
 
 func (c *Cluster) connect() error {

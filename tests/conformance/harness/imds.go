@@ -29,6 +29,7 @@ type Instance struct {
 	ID, Type, Region, Zone, ZoneID, IP, Hostname, Role, Account string
 	Partition, Domain, IPv6                                     string
 	Credentials                                                 Credentials
+	LifeCycle                                                   string // "on-demand" or "spot"
 	UserData                                                    []byte
 }
 
@@ -48,7 +49,7 @@ func NewInstance(n int) *Instance {
 	return &Instance{
 		ID: fmt.Sprintf("i-0%015xf", n), Type: "m5.large", Region: "us-west-2", Zone: "us-west-2a", ZoneID: "usw2-az2",
 		IP: NodeIP, Hostname: fmt.Sprintf("ip-10-0-0-5-%d.us-west-2.compute.internal", n), Role: "KarpenterNodeRole-test",
-		Account: "111122223333", Partition: "aws", Domain: "amazonaws.com",
+		Account: "111122223333", Partition: "aws", Domain: "amazonaws.com", LifeCycle: "on-demand",
 		Credentials: Credentials{
 			AccessKeyID:     fmt.Sprintf("ASIAEXAMPLE%09d", n),
 			SecretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
@@ -76,7 +77,7 @@ func (i *Instance) tree() map[string]string {
 		"/latest/meta-data/ami-id":                                     "ami-0123456789abcdef0",
 		"/latest/meta-data/instance-id":                                i.ID,
 		"/latest/meta-data/instance-type":                              i.Type,
-		"/latest/meta-data/instance-life-cycle":                        "on-demand",
+		"/latest/meta-data/instance-life-cycle":                        i.LifeCycle,
 		"/latest/meta-data/local-hostname":                             i.Hostname,
 		"/latest/meta-data/hostname":                                   i.Hostname,
 		"/latest/meta-data/local-ipv4":                                 i.IP,
@@ -99,10 +100,19 @@ func (i *Instance) tree() map[string]string {
 	return tree
 }
 
+// What EC2 says where an instance is going to end.
+const (
+	SpotNotice      = "/latest/meta-data/spot/instance-action"
+	RebalanceNotice = "/latest/meta-data/events/recommendations/rebalance"
+	ScheduledNotice = "/latest/meta-data/events/maintenance/scheduled"
+	TargetState     = "/latest/meta-data/autoscaling/target-lifecycle-state"
+)
+
 // IMDSRequest is one recorded request.
 type IMDSRequest struct {
 	Method, Path string
 	Status       int
+	At           time.Time
 }
 
 // IMDS serves one instance.
@@ -138,11 +148,30 @@ func (m *IMDS) Requests() []IMDSRequest {
 	return append([]IMDSRequest(nil), m.requests...)
 }
 
+// Say lets a path of the tree answer with this text, from now on.
+func (m *IMDS) Say(path, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tree[path] = text
+}
+
+// Silence takes a path out of the tree: 404.
+func (m *IMDS) Silence(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.tree, path)
+}
+
+// SayTerminate is the notice that a spot instance gets; EC2 knows whole seconds only.
+func (m *IMDS) SayTerminate(at time.Time) {
+	m.Say(SpotNotice, fmt.Sprintf(`{"action": "terminate", "time": %q}`, at.UTC().Format(time.RFC3339)))
+}
+
 func (m *IMDS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	status, body := m.answer(w, r)
-	m.requests = append(m.requests, IMDSRequest{r.Method, r.URL.Path, status})
+	m.requests = append(m.requests, IMDSRequest{r.Method, r.URL.Path, status, time.Now()})
 	w.Header().Set("Content-Type", "text/plain")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(body))

@@ -85,6 +85,19 @@ type Machine struct {
 
 // NewMachine makes the namespace and starts containerd with the pause image in it.
 func NewMachine(ctx context.Context, dir, pauseImage string) (*Machine, error) {
+	m, err := NewBareMachine(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.startContainerd(ctx, pauseImage); err != nil {
+		m.Stop()
+		return nil, err
+	}
+	return m, nil
+}
+
+// NewBareMachine makes the namespace alone: nothing runs in it.
+func NewBareMachine(ctx context.Context, dir string) (*Machine, error) {
 	m := &Machine{Dir: dir}
 	if err := os.MkdirAll(m.logs(), 0o755); err != nil {
 		return nil, err
@@ -98,9 +111,6 @@ func NewMachine(ctx context.Context, dir, pauseImage string) (*Machine, error) {
 		_, err := os.Stat(filepath.Join(dir, "ready"))
 		return err
 	})
-	if err == nil {
-		err = m.startContainerd(ctx, pauseImage)
-	}
 	if err != nil {
 		m.Stop()
 		return nil, err

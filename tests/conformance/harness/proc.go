@@ -80,6 +80,15 @@ func (p *Proc) Stop() {
 	}
 }
 
+// Kill ends the process group at once and waits for it.
+func (p *Proc) Kill() {
+	if p == nil {
+		return
+	}
+	_ = syscall.Kill(-p.Pid(), syscall.SIGKILL)
+	<-p.done
+}
+
 // Tail gives the last n lines of a file, for the text of a failure.
 func Tail(path string, n int) string {
 	data, err := os.ReadFile(path)

@@ -1,14 +1,25 @@
-// Command pause holds the namespaces of a pod open until it is told to end.
+// Command pause holds the namespaces of a pod open until it is told to end; as a container it may be told how to go.
 package main
 
 import (
+	"flag"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
+	takes := flag.Duration("takes", 0, "how long to go on after the signal")
+	code := flag.Int("exit", 0, "exit code")
+	ignore := flag.Bool("ignore", false, "do not mind the signal")
+	flag.Parse()
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
 	<-end
+	for *ignore {
+		<-end
+	}
+	time.Sleep(*takes)
+	os.Exit(*code)
 }

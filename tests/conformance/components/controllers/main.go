@@ -1,0 +1,61 @@
+// Command controllers runs two controllers of kube-controller-manager by themselves: disruption, which keeps the status of
+// PodDisruptionBudgets, and job, which decides what a pod's end means. Nothing else of it is wanted: who deletes, taints or
+// signs in a test is the test.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
+	"k8s.io/kubernetes/pkg/controller/disruption"
+	"k8s.io/kubernetes/pkg/controller/job"
+)
+
+func main() {
+	config := &rest.Config{QPS: 200, Burst: 400, UserAgent: "controllers"}
+	flag.StringVar(&config.Host, "server", "", "URL of the API server")
+	flag.StringVar(&config.CAFile, "ca", "", "file with its authority")
+	flag.StringVar(&config.CertFile, "cert", "", "file with the client certificate")
+	flag.StringVar(&config.KeyFile, "key", "", "file with its key")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx, config); err != nil {
+		fmt.Fprintln(os.Stderr, "controllers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, config *rest.Config) error {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	var mapper meta.RESTMapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
+	scales := scale.New(client.CoreV1().RESTClient(), mapper, dynamic.LegacyAPIPathResolverFunc,
+		scale.NewDiscoveryScaleKindResolver(client.Discovery()))
+	shared := informers.NewSharedInformerFactory(client, 0)
+	budgets := disruption.NewDisruptionController(ctx, shared.Core().V1().Pods(), shared.Policy().V1().PodDisruptionBudgets(),
+		shared.Core().V1().ReplicationControllers(), shared.Apps().V1().ReplicaSets(), shared.Apps().V1().Deployments(),
+		shared.Apps().V1().StatefulSets(), client, mapper, scales, client.Discovery())
+	jobs, err := job.NewController(ctx, shared.Core().V1().Pods(), shared.Batch().V1().Jobs(), client)
+	if err != nil {
+		return err
+	}
+	shared.Start(ctx.Done())
+	go budgets.Run(ctx)
+	jobs.Run(ctx, 2)
+	return nil
+}
