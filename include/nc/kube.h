@@ -86,8 +86,11 @@ struct nc_watch_options {
     const char *selector;       /* "fieldSelector=metadata.name%3Dx", already encoded */
     bool metadata_only;         /* PartialObjectMetadata */
     const char *const *keep;    /* dotted paths (nc/json-filter.h): of each object only these are
-                                   read, while it streams in; NULL = everything */
-    size_t max_object_bytes;    /* 0 = 4 MiB */
+                                   read, while it streams in, and what the watch itself needs
+                                   (metadata.{namespace, name, uid, resourceVersion}), which need
+                                   not be named; copied. NULL = everything */
+    size_t max_object_bytes;    /* 0 = 4 MiB; with `keep`, of what is kept of one. Without it a list
+                                   is at most 32 MiB, with it of any size */
     uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s
                                    (bookmarks come about every 60 s) */
     nc_watch_fn event;

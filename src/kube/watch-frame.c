@@ -149,3 +149,29 @@ void nc_watch_line_done(struct nc_watch_line *l) {
     nc_value_free(l->tree);
     memset(l, 0, sizeof(*l));
 }
+
+const char *nc_watch_check_item(const struct nc_value *object) {
+    return nc_value_string(nc_value_path(object, "metadata.name"))
+               ? NULL
+               : "an item of the list has no metadata.name";
+}
+
+const char *nc_watch_check_list(const struct nc_value *object) {
+    const struct nc_value *items = nc_value_get(object, "items");
+
+    /* An empty list may come as null. */
+    if (items && items->type != NC_VALUE_LIST && items->type != NC_VALUE_NULL)
+        return "the answer is no list: items";
+    if (!items && !nc_ends_with(nc_value_get_string(object, "kind"), "List"))
+        return "the answer is no list: no items";
+    for (size_t i = 0; items && i < items->n; i++)
+        if (nc_watch_check_item(items->items[i]))
+            return nc_watch_check_item(items->items[i]);
+    return NULL;
+}
+
+const char *nc_watch_check_rest(const struct nc_value *rest) {
+    const char *kind = nc_value_get_string(rest, "kind");
+
+    return kind && !nc_ends_with(kind, "List") ? "the answer is no list: its kind" : NULL;
+}

@@ -1,10 +1,11 @@
 /*
- * The pure parts of a watch: lines out of chunks, what a line means, where to go on, how long to
- * wait, what is known.
+ * The pure parts of a watch: lines out of chunks, what is kept of an object, what a line means,
+ * where to go on, how long to wait, what is known.
  */
 #ifndef NC_KUBE_WATCH_FRAME_H
 #define NC_KUBE_WATCH_FRAME_H
 
+#include "nc/json-filter.h"
 #include "nc/kube.h"
 #include "nc/mem.h"
 
@@ -24,6 +25,25 @@ int nc_frames_add(struct nc_frames *f, const char *data, size_t n);
  * complete, -EFBIG where it is too long. */
 int nc_frames_next(struct nc_frames *f, const char **ret_line, size_t *ret_n);
 
+/* Objects thinned out on their way into the lines. */
+struct nc_watch_thin {
+    bool is_on; /* false: keep was NULL */
+    struct nc_strv of_item, of_event;
+    size_t max_object_bytes; /* of what is kept */
+    struct nc_frames *to;
+    struct nc_json_filter *filter; /* of the request under way */
+    struct nc_err failure;         /* why nc_watch_thin_add refused; class 0 = it did not */
+};
+/* `keep` is copied, `to` is borrowed. */
+void nc_watch_thin_init(struct nc_watch_thin *t, const char *const *keep, size_t max_object_bytes,
+                        struct nc_frames *to);
+/* A request begins: its answer is a list, or events. */
+int nc_watch_thin_begin(struct nc_watch_thin *t, bool is_list, struct nc_err *err);
+int nc_watch_thin_add(struct nc_watch_thin *t, const char *data, size_t n);
+/* The list is complete: what it has beside its items (owned). */
+int nc_watch_thin_end_list(struct nc_watch_thin *t, struct nc_value **ret, struct nc_err *err);
+void nc_watch_thin_done(struct nc_watch_thin *t);
+
 /* One line of a watch. event 0: a bookmark. */
 struct nc_watch_line {
     enum nc_watch_event event;
@@ -36,6 +56,12 @@ struct nc_watch_line {
 int nc_watch_line_parse(const char *line, size_t n, struct nc_watch_line *ret,
                         struct nc_kube_status *ret_status, struct nc_err *err);
 void nc_watch_line_done(struct nc_watch_line *l);
+
+/* What is wrong with a list, with one of its items, with what it has beside its items; NULL where
+ * it can be worked with. */
+const char *nc_watch_check_list(const struct nc_value *object);
+const char *nc_watch_check_item(const struct nc_value *object);
+const char *nc_watch_check_rest(const struct nc_value *rest);
 
 /* Where a watch stands. Zero-initialised: list from the API server's cache. */
 struct nc_watch_cursor {

@@ -19,6 +19,8 @@
 #define DEFAULT_OBJECT_BYTES ((size_t)4 << 20)
 #define MAX_LIST_BYTES ((size_t)32 << 20)
 #define LIST_TIMEOUT_USEC 30000000u
+#define THIN_LIST_TIMEOUT_USEC                                                                     \
+    300000000u /* gigabytes may stream in; only silence is limited to LIST_TIMEOUT_USEC */
 #define CONNECT_TIMEOUT_USEC 10000000u
 #define IDLE_TIMEOUT_USEC 150000000u
 #define TIMER_ACCURACY_USEC 10000u
@@ -49,8 +51,10 @@ struct nc_watch {
     struct nc_kube_req *list;
     struct nc_http_req *stream;
     struct nc_frames frames;
+    struct nc_watch_thin thin;
     sd_event_source *lines; /* defer: there are bytes to take apart */
     uint64_t started_usec;
+    bool is_listing;    /* the stream is a list that is thinned out */
     bool is_alive;      /* something came */
     bool is_overflow;   /* a line that is too long */
     bool refuse_token;  /* the last one brought a 401 */
@@ -146,21 +150,6 @@ static bool put_vanished(struct nc_watch *w) {
     return is_here;
 }
 
-/* NULL where the answer is a list that can be worked with, else what is wrong with it. */
-static const char *check_list(const struct nc_value *object) {
-    const struct nc_value *items = nc_value_get(object, "items");
-
-    /* An empty list may come as null. */
-    if (items && items->type != NC_VALUE_LIST && items->type != NC_VALUE_NULL)
-        return "the answer is no list: items";
-    if (!items && !nc_ends_with(nc_value_get_string(object, "kind"), "List"))
-        return "the answer is no list: no items";
-    for (size_t i = 0; items && i < items->n; i++)
-        if (!nc_value_string(nc_value_path(items->items[i], "metadata.name")))
-            return "an item of the list has no metadata.name";
-    return NULL;
-}
-
 /* After a page: the next one, or the stream. */
 static void take_page(struct nc_watch *w, const struct nc_value *object) {
     const char *more = nc_value_string(nc_value_path(object, "metadata.continue"));
@@ -195,7 +184,7 @@ static void on_list(void *userdata, const struct nc_value *object,
         fail(w, status, err);
         return;
     }
-    wrong = check_list(object);
+    wrong = nc_watch_check_list(object);
     if (wrong)
         fail_protocol(w, wrong);
     else
@@ -210,8 +199,6 @@ static int start_list(struct nc_watch *w, const char *request, struct nc_err *er
                                       .timeout_usec = LIST_TIMEOUT_USEC,
                                       .max_bytes = MAX_LIST_BYTES};
 
-    if (!w->cursor.next)
-        nc_known_begin_list(&w->known);
     return nc_kube_start(w->kube, &call, on_list, w, &w->list, err);
 }
 
@@ -236,6 +223,24 @@ static bool take_event(struct nc_watch *w, const struct nc_watch_line *l) {
     return true;
 }
 
+/* An item of a list that is thinned out. */
+static bool take_item(struct nc_watch *w, const char *line, size_t n) {
+    const struct nc_kube_status none = {0};
+    nc_auto_value struct nc_value *object = NULL;
+    struct nc_err err = NC_ERR_INIT;
+    const char *wrong;
+
+    if (nc_json_parse(line, n, &object, &err) < 0) {
+        nc_err_wrap(&err, "watch %s: an item of the list", w->path);
+        fail(w, &none, &err);
+        return false;
+    }
+    wrong = nc_watch_check_item(object);
+    if (wrong)
+        fail_protocol(w, wrong);
+    return !wrong && put_object(w, object);
+}
+
 static bool take_line(struct nc_watch *w, const char *line, size_t n) {
     struct nc_watch_line l;
     struct nc_kube_status status;
@@ -258,7 +263,7 @@ static bool take_lines(struct nc_watch *w) {
     int r;
 
     while ((r = nc_frames_next(&w->frames, &line, &n)) > 0)
-        if (!take_line(w, line, n))
+        if (!(w->is_listing ? take_item : take_line)(w, line, n))
             return false;
     if (r < 0) {
         fail_protocol(w, "an event is larger than an object may be");
@@ -275,10 +280,12 @@ static int on_lines(sd_event_source *source, void *userdata) {
 
 static int on_data(void *userdata, const char *data, size_t n) {
     struct nc_watch *w = userdata;
+    const int r =
+        w->thin.is_on ? nc_watch_thin_add(&w->thin, data, n) : nc_frames_add(&w->frames, data, n);
 
-    if (nc_frames_add(&w->frames, data, n) < 0) {
+    if (r < 0) {
         w->is_overflow = true;
-        return -EFBIG;
+        return r;
     }
     (void)sd_event_source_set_enabled(w->lines, SD_EVENT_ONESHOT);
     return 0;
@@ -297,19 +304,51 @@ static void end_cleanly(struct nc_watch *w) {
     again_after(w, nc_watch_cursor_failed(&w->cursor, &none));
 }
 
+/* A list that is thinned out is complete; its items have been told. */
+static void end_list(struct nc_watch *w) {
+    const struct nc_kube_status none = {0};
+    nc_auto_value struct nc_value *rest = NULL;
+    struct nc_err err = NC_ERR_INIT;
+    const char *wrong;
+
+    if (nc_watch_thin_end_list(&w->thin, &rest, &err) < 0) {
+        nc_err_wrap(&err, "list %s", w->path);
+        fail(w, &none, &err);
+        return;
+    }
+    wrong = nc_watch_check_rest(rest);
+    w->was_refreshed = false;
+    if (wrong)
+        fail_protocol(w, wrong);
+    else
+        take_page(w, rest);
+}
+
+/* The reader said no. */
+static void end_refused(struct nc_watch *w) {
+    const struct nc_kube_status none = {0};
+
+    if (w->thin.failure.class == NC_ERR_NONE) {
+        fail_protocol(w, "an event is larger than an object may be");
+        return;
+    }
+    nc_err_wrap(&w->thin.failure, "watch %s", w->path);
+    fail(w, &none, &w->thin.failure);
+}
+
 static void end_badly(struct nc_watch *w, const struct nc_http_result *result) {
     nc_auto_value struct nc_value *object = NULL;
     struct nc_kube_status status;
     struct nc_err err = NC_ERR_INIT;
 
-    (void)nc_kube_judge(result, "watch", &object, &status, &err);
+    (void)nc_kube_judge(result, w->is_listing ? "list" : "watch", &object, &status, &err);
     if (status.http == 401 && w->kube->token && !w->was_refreshed) {
         w->was_refreshed = true;
         w->refuse_token = true;
         go_on(w);
         return;
     }
-    if (result->outcome == NC_HTTP_TIMEOUT
+    if (result->outcome == NC_HTTP_TIMEOUT && !w->is_listing
         && result->received_usec > 0) /* silent, but it had been open for long */
         w->is_alive = true;
     fail(w, &status, &err);
@@ -323,24 +362,41 @@ static void on_stream_done(void *userdata, const struct nc_http_result *result) 
     if (!take_lines(w))
         return;
     if (w->is_overflow)
-        fail_protocol(w, "an event is larger than an object may be");
-    else if (result->outcome == NC_HTTP_ANSWERED && result->status >= 200 && result->status <= 299)
-        end_cleanly(w);
-    else
+        end_refused(w);
+    else if (result->outcome != NC_HTTP_ANSWERED || result->status < 200 || result->status > 299)
         end_badly(w, result);
+    else if (w->is_listing)
+        end_list(w);
+    else
+        end_cleanly(w);
 }
 
+static void set_limits(const struct nc_watch *w, struct nc_http_options *o) {
+    o->timeout_usec = w->is_listing ? THIN_LIST_TIMEOUT_USEC : 0;
+    o->connect_timeout_usec = CONNECT_TIMEOUT_USEC;
+    o->idle_timeout_usec = w->is_listing ? LIST_TIMEOUT_USEC : w->idle_timeout_usec;
+}
+
+static const char *accept_of(const struct nc_watch *w) {
+    if (!w->metadata_only)
+        return NULL;
+    return w->is_listing ? METADATA_LIST : METADATA;
+}
+
+/* A watch, or a list that is thinned out. */
 static int start_stream(struct nc_watch *w, const char *request, struct nc_err *err) {
-    const struct nc_kube_call call = {.what = "watch",
+    const struct nc_kube_call call = {.what = w->is_listing ? "list" : "watch",
                                       .method = "GET",
                                       .path = request,
-                                      .accept = w->metadata_only ? METADATA : NULL};
+                                      .accept = accept_of(w)};
     const bool refuse = w->refuse_token;
     struct nc_kube_message m;
     struct nc_strv headers = NC_STRV_INIT;
     struct nc_http_options o;
-    int r = nc_kube_message_init(w->kube, &call, &m, err);
+    int r = nc_watch_thin_begin(&w->thin, w->is_listing, err);
 
+    if (r == 0)
+        r = nc_kube_message_init(w->kube, &call, &m, err);
     if (r < 0)
         return r;
     w->refuse_token = false;
@@ -349,8 +405,7 @@ static int start_stream(struct nc_watch *w, const char *request, struct nc_err *
     w->started_usec = nc_mono_usec();
     r = nc_kube_message_options(w->kube, &m, refuse, &headers, &o, err);
     if (r == 0) {
-        o.connect_timeout_usec = CONNECT_TIMEOUT_USEC;
-        o.idle_timeout_usec = w->idle_timeout_usec;
+        set_limits(w, &o);
         o.on_data = on_data;
         o.on_done = on_stream_done;
         o.userdata = w;
@@ -369,7 +424,11 @@ static void go_on(struct nc_watch *w) {
     int r;
 
     nc_frames_clear(&w->frames);
-    r = w->cursor.is_listed ? start_stream(w, request, &err) : start_list(w, request, &err);
+    w->is_listing = w->thin.is_on && !w->cursor.is_listed;
+    if (!w->cursor.is_listed && !w->cursor.next)
+        nc_known_begin_list(&w->known);
+    r = w->cursor.is_listed || w->is_listing ? start_stream(w, request, &err)
+                                             : start_list(w, request, &err);
     if (r < 0)
         fail(w, &none, &err);
 }
@@ -397,6 +456,7 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     w->userdata = o->userdata;
     w->cursor.random = nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, w->path), w->selector);
     nc_frames_init(&w->frames, o->max_object_bytes ? o->max_object_bytes : DEFAULT_OBJECT_BYTES);
+    nc_watch_thin_init(&w->thin, o->keep, w->frames.max_line_bytes, &w->frames);
     r = sd_event_add_defer(event, &w->lines, on_lines, w);
     if (r >= 0)
         r = sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
@@ -421,6 +481,7 @@ struct nc_watch *nc_watch_free(struct nc_watch *w) {
     sd_event_source_disable_unref(w->lines);
     sd_event_source_disable_unref(w->timer);
     sd_event_unref(w->event);
+    nc_watch_thin_done(&w->thin);
     nc_frames_done(&w->frames);
     nc_watch_cursor_done(&w->cursor);
     nc_known_done(&w->known);

@@ -6,6 +6,16 @@
 
 #include <errno.h>
 
+/* The same must be heard where objects are thinned out on their way. */
+static const char *const status_only[] = {"status.phase", NULL};
+static const char *const *keep;
+
+static int thin_out(void **state) {
+    (void)state;
+    keep = status_only;
+    return 0;
+}
+
 /* The whole of it: what the owner hears, line by line. */
 struct heard {
     struct nc_buf trace;
@@ -46,6 +56,7 @@ static void follow_with(struct nc_kube *k, const char *stop_at, const char *free
 
     o.path = "/api/v1/nodes";
     o.selector = "fieldSelector=metadata.name%3Da";
+    o.keep = keep;
     o.event = on_event;
     o.failed = on_failed;
     o.userdata = &h;
@@ -172,8 +183,11 @@ static void test_list_again(void **state) {
 static void hear_once(const struct script_step *steps, size_t n) {
     struct heard h = {.stop_at = "added a\n"};
     struct nc_kube *k = script_begin(steps, n, NULL, NULL);
-    const struct nc_watch_options o = {
-        .path = "/api/v1/nodes", .selector = "fieldSelector=x", .event = on_event, .userdata = &h};
+    const struct nc_watch_options o = {.path = "/api/v1/nodes",
+                                       .selector = "fieldSelector=x",
+                                       .keep = keep,
+                                       .event = on_event,
+                                       .userdata = &h};
 
     assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, NULL), 0);
     script_run();
@@ -366,8 +380,11 @@ static void test_free_in_callback(void **state) {
 /* Who does not want to hear of failures need not; the rules on the wire hold for watches too. */
 static void test_without_failed(void **state) {
     struct heard h = {.stop_at = "synced\n"};
-    struct nc_watch_options o = {
-        .path = "/api/v1/nodes", .selector = "fieldSelector=x", .event = on_event, .userdata = &h};
+    struct nc_watch_options o = {.path = "/api/v1/nodes",
+                                 .selector = "fieldSelector=x",
+                                 .keep = keep,
+                                 .event = on_event,
+                                 .userdata = &h};
     struct nc_err err = NC_ERR_INIT;
     struct nc_kube *k =
         SCRIPT(NULL, NULL, {.status = 500}, {.answer = LIST("10", "")}, {.stays_open = true});
@@ -414,5 +431,22 @@ int main(void) {
         cmocka_unit_test(test_without_failed),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest thin_tests[] = {
+        cmocka_unit_test(test_list_then_stream),
+        cmocka_unit_test(test_metadata_only),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_list_again),
+        cmocka_unit_test(test_life_between_failures),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_ends_at_once),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_token),
+        cmocka_unit_test(test_free_in_callback),
+        cmocka_unit_test(test_without_failed),
+    };
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+    return failed + cmocka_run_group_tests(thin_tests, thin_out, NULL);
 }
