@@ -68,7 +68,7 @@ class Authenticator:
     revoked: set[str] = field(default_factory=set)
 
     def revoke_seen(self) -> None:
-        """Every token used so far has expired; a new one is accepted."""
+        """Every token and certificate used so far has expired; a new one is accepted."""
         self.revoked |= self.seen
 
     def add_instance(self, access: str, secret: str, session: str, node: str) -> None:
@@ -87,6 +87,9 @@ class Authenticator:
         self, certificate: Optional[Mapping[str, Any]], headers: Mapping[str, str], note: dict[str, Any]
     ) -> Optional[Identity]:
         if certificate:
+            self.seen.add(certificate["serialNumber"])
+            if certificate["serialNumber"] in self.revoked:
+                raise Problem(401, "Unauthorized", "Unauthorized")
             pairs = [pair for part in certificate["subject"] for pair in part]
             return Identity(
                 next(v for k, v in pairs if k == "commonName"), tuple(v for k, v in pairs if k == "organizationName")
@@ -152,7 +155,7 @@ def authorize(who: Identity, ask: Ask, claims_readable: bool = False, claims_del
         return
     group, plural = ask.resource.group, ask.resource.plural
     if plural == "nodeclaims" and NODES_GROUP in who.groups:
-        if (claims_readable and ask.verb in ("get", "list") and not ask.sub) or (
+        if (claims_readable and ask.verb in ("get", "list", "watch") and not ask.sub) or (
             claims_deletable and ask.verb in ("patch", "delete") and not ask.sub
         ):
             return

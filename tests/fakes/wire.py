@@ -209,6 +209,9 @@ class Connection(asyncio.Protocol):
         self.closed = True
 
     def _serve(self, req: Request) -> None:
+        if any([look(req) for look in self.server.before_request]):
+            self._break("reset")
+            return
         fault = self.server.fault_for(req)
         entry = {
             "time": time.time(),
@@ -234,8 +237,8 @@ class Connection(asyncio.Protocol):
             resp = self.server.answer(req)
         entry.update(req.note)
         entry["status"] = resp.status
-        for look in self.server.before_answer:
-            look(req, resp)
+        if any([look(req) for look in self.server.before_answer]):
+            fault = Fault("lost")
         if fault and fault.kind == "lost":
             self.server.log.done(entry)
             self._break("reset")
@@ -403,7 +406,10 @@ class WireServer:
         self.latency_sec = 0.0
         self.clock: Callable[[], float] = time.time
         self.faults: list[Fault] = []
-        self.before_answer: list[Callable[[Request, Response], None]] = []  # a test looks, or kills somebody
+        # A test looks, or kills somebody: before the request is carried out (and where one says True, it never is and the
+        # connection is gone), and after that but before the answer.
+        self.before_request: list[Callable[[Request], bool]] = []
+        self.before_answer: list[Callable[[Request], bool]] = []
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.loop = asyncio.new_event_loop()
