@@ -303,5 +303,18 @@ class Bus:
         for sock in list(self._clients):
             self._send(sock, Message(SIGNAL, 0, fields, [int(coming)]))
 
+    def restart_logind(self) -> None:
+        """It comes back under another unique name; what was inhibited stays, as its files in /run do."""
+        for old, new in ((":1.1", ""), ("", ":1.1")):
+            fields = {
+                "path": "/org/freedesktop/DBus",
+                "interface": BUS,
+                "member": "NameOwnerChanged",
+                "sender": BUS,
+                "signature": "sss",
+            }
+            for sock in list(self._clients):
+                self._send(sock, Message(SIGNAL, 0, fields, [LOGIN, old, new]))
+
     def _logind_properties(self) -> dict[str, tuple[str, Any]]:
         return {"InhibitDelayMaxUSec": ("t", self.inhibit_usec), "PreparingForShutdown": ("b", int(self.preparing))}

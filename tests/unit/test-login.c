@@ -1,0 +1,268 @@
+/*
+ * The delay inhibitor and what logind announces, against the fake system bus of tests/fakes: taken,
+ * let go, taken again; a bus that is not there, goes away and comes back.
+ */
+#include "host-test.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "nc/clock.h"
+#include "nc/login.h"
+
+#define PATIENCE_USEC 20000000u
+#define WINDOW_USEC 5000000u /* as the fake has it at first */
+
+/* Each line is one thing to do; "held" answers with the number of inhibitors, everything else with
+ * "done". Serves until its stdin ends. */
+static const char server[] =
+    "import sys\n"
+    "sys.path.insert(0, sys.argv[1] + '/tests/fakes')\n"
+    "from pathlib import Path\n"
+    "from bus import Bus\n"
+    "with Bus(Path(sys.argv[2]), Path(sys.argv[2])) as bus:\n"
+    "    if len(sys.argv) > 3: bus.preparing = True\n"
+    "    print('ready', flush=True)\n"
+    "    for line in sys.stdin:\n"
+    "        word, answer = line.split()[0], 'done'\n"
+    "        if word == 'held': answer = len(bus.held())\n"
+    "        if word == 'taken': answer = len(bus.inhibitors)\n"
+    "        if word == 'prepare': bus.prepare_for_shutdown()\n"
+    "        if word == 'cancel': bus.prepare_for_shutdown(False)\n"
+    "        if word == 'drop': bus.drop_clients()\n"
+    "        if word == 'restart': bus.restart_logind()\n"
+    "        if word == 'refuse': bus.refuses_inhibitors = True\n"
+    "        if word == 'allow': bus.refuses_inhibitors = False\n"
+    "        if word == 'window': bus.inhibit_usec = int(line.split()[1])\n"
+    "        print(answer, flush=True)\n";
+
+struct world {
+    pid_t pid;
+    FILE *in, *out; /* of the server */
+    sd_event *event;
+    struct nc_login *login;
+    unsigned told; /* how often */
+    bool is_coming;
+    uint64_t window_usec;
+};
+
+static void start_server(struct world *w, const char *preparing) {
+    nc_auto_free char *address = nc_asprintf("unix:path=%s/bus.socket", root);
+    const char *source = getenv("NC_SRCDIR") ? getenv("NC_SRCDIR") : ".";
+    int in[2], out[2];
+    char line[32];
+
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    w->pid = fork();
+    if (w->pid == 0) {
+        (void)dup2(in[0], STDIN_FILENO);
+        (void)dup2(out[1], STDOUT_FILENO);
+        (void)execl("/usr/bin/python3", "python3", "-B", "-c", server, source, root, preparing,
+                    (char *)NULL);
+        _exit(127);
+    }
+    (void)close(in[0]);
+    (void)close(out[1]);
+    w->in = fdopen(in[1], "w");
+    w->out = fdopen(out[0], "r");
+    assert_non_null(fgets(line, sizeof(line), w->out));
+    assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", address, 1), 0);
+}
+
+static void stop_server(struct world *w) {
+    nc_auto_free char *path = nc_asprintf("%s/bus.socket", root);
+
+    (void)fclose(w->in);
+    assert_int_equal(waitpid(w->pid, NULL, 0), w->pid);
+    (void)fclose(w->out);
+    (void)unlink(path);
+}
+
+static int ask_server(struct world *w, const char *words) {
+    char line[32];
+
+    assert_true(fprintf(w->in, "%s\n", words) > 0 && fflush(w->in) == 0);
+    assert_non_null(fgets(line, sizeof(line), w->out));
+    return atoi(line);
+}
+
+static void on_told(void *userdata, bool is_coming, uint64_t window_usec) {
+    struct world *w = userdata;
+
+    w->told++;
+    w->is_coming = is_coming;
+    w->window_usec = window_usec;
+}
+
+static void open_login(struct world *w) {
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_true(sd_event_new(&w->event) >= 0);
+    if (nc_login_new(w->event, on_told, w, &w->login, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+static void close_login(struct world *w) {
+    w->login = nc_login_free(w->login);
+    w->event = sd_event_unref(w->event);
+}
+
+/* Turns the loop until the condition holds. */
+#define turn_until(w, condition)                                                                   \
+    do {                                                                                           \
+        const uint64_t until_ = nc_mono_usec() + PATIENCE_USEC;                                    \
+        while (!(condition)) {                                                                     \
+            assert_true(sd_event_run((w)->event, 10000) >= 0);                                     \
+            if (nc_mono_usec() > until_)                                                           \
+                fail_msg("never: %s", #condition);                                                 \
+        }                                                                                          \
+    } while (0)
+
+static void test_held_from_the_start(void **state) {
+    struct world w = {0};
+
+    (void)state;
+    start_server(&w, NULL);
+    open_login(&w);
+    turn_until(&w, nc_login_holds(w.login) && w.told > 0);
+    assert_int_equal(w.told, 1); /* that no shutdown is coming */
+    assert_false(w.is_coming);
+    assert_int_equal(ask_server(&w, "held"), 1);
+    close_login(&w);
+    assert_int_equal(ask_server(&w, "held"), 0);
+    stop_server(&w);
+}
+
+static void test_shutdown(void **state) {
+    struct world w = {0};
+
+    (void)state;
+    start_server(&w, NULL);
+    open_login(&w);
+    turn_until(&w, nc_login_holds(w.login) && w.told == 1);
+    ask_server(&w, "window 150000000"); /* raised after we looked */
+    ask_server(&w, "prepare");
+    turn_until(&w, w.told == 2);
+    assert_true(w.is_coming);
+    assert_in_range(w.window_usec, 145000000, 150000000);
+    ask_server(&w, "prepare"); /* said twice, told once */
+    assert_int_equal(ask_server(&w, "held"), 1);
+    nc_login_let_go(w.login);
+    nc_login_let_go(w.login);
+    assert_int_equal(ask_server(&w, "held"), 0);
+    assert_false(nc_login_holds(w.login));
+    ask_server(&w, "cancel");
+    turn_until(&w, nc_login_holds(w.login) && w.told == 3);
+    assert_false(w.is_coming);
+    assert_int_equal(ask_server(&w, "held"), 1);
+    ask_server(&w, "prepare"); /* and once more */
+    turn_until(&w, w.told == 4);
+    assert_true(w.is_coming);
+    close_login(&w);
+    stop_server(&w);
+}
+
+static void test_begun_before_we_came(void **state) {
+    struct world w = {0};
+
+    (void)state;
+    start_server(&w, "preparing");
+    open_login(&w);
+    turn_until(&w, w.told == 1);
+    assert_true(w.is_coming);
+    assert_in_range(w.window_usec, WINDOW_USEC - 1000000, WINDOW_USEC);
+    assert_false(nc_login_holds(w.login)); /* logind gives none any more */
+    close_login(&w);
+    stop_server(&w);
+}
+
+static void test_bus_comes_and_goes(void **state) {
+    struct world w = {0};
+
+    (void)state;
+    start_server(&w, NULL); /* for the address */
+    stop_server(&w);
+    open_login(&w);
+    turn_until(&w, true);
+    assert_false(nc_login_holds(w.login));
+    start_server(&w, NULL);
+    turn_until(&w, nc_login_holds(w.login));
+    ask_server(&w, "drop");
+    turn_until(&w, ask_server(&w, "taken") == 2); /* taken again on the new connection */
+    turn_until(&w, ask_server(&w, "held") == 1);  /* and the old one given back */
+    ask_server(&w, "prepare");
+    turn_until(&w, w.is_coming);
+    stop_server(&w); /* in the middle of it */
+    turn_until(&w, true);
+    close_login(&w);
+}
+
+static void test_logind_is_restarted(void **state) {
+    struct world w = {0};
+
+    (void)state;
+    start_server(&w, NULL);
+    open_login(&w);
+    turn_until(&w, nc_login_holds(w.login));
+    ask_server(&w, "restart");
+    turn_until(&w, ask_server(&w, "taken") == 2);
+    turn_until(&w, ask_server(&w, "held") == 1);
+    assert_true(nc_login_holds(w.login));
+    close_login(&w);
+    stop_server(&w);
+}
+
+static void test_refused_at_first(void **state) {
+    struct world w = {0};
+
+    (void)state;
+    start_server(&w, NULL);
+    ask_server(&w, "refuse");
+    open_login(&w);
+    turn_until(&w, w.told == 1);
+    assert_false(nc_login_holds(w.login));
+    ask_server(&w, "allow");
+    turn_until(&w, nc_login_holds(w.login));
+    assert_int_equal(w.told, 1);
+    close_login(&w);
+    stop_server(&w);
+}
+
+/* What the service manager was told: one datagram. */
+static void test_notify(void **state) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char text[64] = "";
+
+    (void)state;
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", root);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    nc_notify("READY=1"); /* to nobody */
+    assert_int_equal(setenv("NOTIFY_SOCKET", address.sun_path, 1), 0);
+    nc_notify("STATUS=%d of %d", 7, 12);
+    assert_true(recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(text, "STATUS=7 of 12");
+    assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
+    (void)close(fd);
+    assert_int_equal(nc_notify_watchdog_usec(), 0);
+    assert_int_equal(setenv("WATCHDOG_USEC", "30000000", 1), 0);
+    assert_int_equal(nc_notify_watchdog_usec(), 30000000);
+    assert_int_equal(unsetenv("WATCHDOG_USEC"), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        host_test(test_held_from_the_start),
+        host_test(test_shutdown),
+        host_test(test_begun_before_we_came),
+        host_test(test_bus_comes_and_goes),
+        host_test(test_logind_is_restarted),
+        host_test(test_refused_at_first),
+        host_test(test_notify),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
