@@ -1,0 +1,159 @@
+/*
+ * Which phase is it? Derived from what is in force, what was written and which pods are left.
+ *
+ * Must not change anything but the phase's own marks: since when the pods are gone, and whether a
+ * drain that somebody else began was taken over.
+ */
+#include <string.h>
+
+#include "lifecycle-priv.h"
+
+/* A DELETE's grace is in whole seconds, rounded up: a pod may rightly end so much after T. */
+#define GRACE_ROUNDING_USEC NC_LIFE_SECOND_USEC
+
+struct nc_life_signal nc_life_wanted_signal(const struct nc_life *l) {
+    struct nc_life_signal s = {
+        .is_set = true, .source = l->force.leading, .deadline_usec = l->force.deadline_usec};
+
+    if (l->force.leading >= 0)
+        memcpy(s.id, l->sources[l->force.leading].notice.id, sizeof(s.id));
+    return s;
+}
+
+bool nc_life_is_signalled(const struct nc_life *l) {
+    const struct nc_life_signal s = nc_life_wanted_signal(l);
+
+    return l->signalled.is_set && l->signalled.source == s.source
+           && l->signalled.deadline_usec == s.deadline_usec && strcmp(l->signalled.id, s.id) == 0;
+}
+
+/* Under a deadline a write may hold up what follows for so long only. */
+static bool has_waited(struct nc_life *l, enum nc_node_write_kind kind) {
+    const uint64_t wanted_usec = l->tries[kind].wanted_usec;
+
+    return l->force.t_usec && wanted_usec
+           && nc_life_has_come(l, nc_life_later(wanted_usec, NC_LIFE_WRITE_PATIENCE_USEC));
+}
+
+bool nc_life_may_cordon(struct nc_life *l) {
+    return l->is_cordon_settled || nc_life_is_signalled(l) || has_waited(l, NC_WRITE_SIGNAL);
+}
+
+bool nc_life_may_drain(struct nc_life *l) {
+    return l->is_cordon_settled || (nc_life_may_cordon(l) && has_waited(l, NC_WRITE_CORDON));
+}
+
+/* auto: whoever deleted the Node drains it, as long as something moves. */
+static bool is_observing(struct nc_life *l, const struct nc_drain_summary *s) {
+    uint64_t moved_usec = l->sources[NC_SOURCE_DELETION].noticed_usec;
+
+    if (l->rules.mode != NC_DRAIN_AUTO || !l->force.is_only_deletion) {
+        l->has_taken_over = true;
+        return false;
+    }
+    if (l->has_taken_over)
+        return false;
+    if (!l->is_synced)
+        return true;
+    if (s->last_progress_usec > moved_usec)
+        moved_usec = s->last_progress_usec;
+    if (l->synced_usec > moved_usec)
+        moved_usec = l->synced_usec;
+    l->has_taken_over = nc_life_has_come(l, nc_life_later(moved_usec, NC_LIFE_PATIENCE_USEC));
+    return !l->has_taken_over;
+}
+
+static bool are_volumes_off(struct nc_life *l) {
+    if (l->node.is_whole && l->node.n_volumes == 0 && l->whole_usec >= l->empty_usec)
+        return true;
+    return l->force.t_usec && nc_life_has_come(l, l->force.t_usec);
+}
+
+/* No eligible pod is left: what else is waited for? */
+static bool is_drained(struct nc_life *l) {
+    const uint64_t cordoned_usec = l->cordoned_usec;
+
+    if (!l->is_cordon_settled || l->synced_usec < cordoned_usec)
+        return false;
+    if (l->phase == NC_LIFE_DRAINED)
+        return true;
+    return nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_SETTLE_USEC))
+           && nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))
+           && are_volumes_off(l);
+}
+
+static enum nc_life_phase pod_phase(struct nc_life *l) {
+    struct nc_drain_summary s;
+
+    nc_life_summarize(l, &s);
+    const bool observes = is_observing(l, &s);
+    if (!l->is_synced && l->held_phase != NC_LIFE_IDLE)
+        return l->held_phase;
+    if (!l->is_synced || s.remaining > 0) {
+        l->empty_usec = 0;
+        return observes ? NC_LIFE_OBSERVING : NC_LIFE_EVICTING;
+    }
+    if (!l->empty_usec)
+        l->empty_usec = l->now_usec;
+    return is_drained(l) ? NC_LIFE_DRAINED : NC_LIFE_VOLUME_WAIT;
+}
+
+enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
+    if (l->force.policy < NC_POLICY_REPORT)
+        return nc_life_wants_undo(l) || l->under_way ? NC_LIFE_RELEASING : NC_LIFE_IDLE;
+    if (l->is_resuming && l->phase != NC_LIFE_IDLE && l->phase != NC_LIFE_RELEASING)
+        return l->phase;
+    if (!l->node.exists)
+        return l->phase == NC_LIFE_DRAINED && l->force.policy == NC_POLICY_DRAIN
+                   ? NC_LIFE_DRAINED
+                   : NC_LIFE_SIGNALLING;
+    if (l->force.policy == NC_POLICY_REPORT)
+        return nc_life_is_signalled(l) ? NC_LIFE_REPORTED : NC_LIFE_SIGNALLING;
+    if (!nc_life_may_cordon(l))
+        return NC_LIFE_SIGNALLING;
+    if (l->force.policy == NC_POLICY_CORDON)
+        return l->is_cordon_settled ? NC_LIFE_CORDONED : NC_LIFE_CORDONING;
+    return nc_life_may_drain(l) ? pod_phase(l) : NC_LIFE_CORDONING;
+}
+
+bool nc_life_is_failed(struct nc_life *l) {
+    if (l->force.policy != NC_POLICY_DRAIN || !l->node.exists || l->is_resuming || !l->force.t_usec
+        || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
+        return false;
+    return nc_life_has_come(l, nc_life_later(l->force.t_usec, GRACE_ROUNDING_USEC));
+}
+
+/* A shutdown that asks for no drain waits for its writes, but not for long. */
+static bool has_waited_for_shutdown(struct nc_life *l, unsigned writes) {
+    return nc_life_has_come(l, nc_life_later(l->sources[NC_SOURCE_SHUTDOWN].noticed_usec,
+                                             writes * NC_LIFE_WRITE_PATIENCE_USEC));
+}
+
+/* Has nothing more to be done for a shutdown than what was done? */
+static bool is_shutdown_served(struct nc_life *l) {
+    switch (nc_life_policy(l, NC_SOURCE_SHUTDOWN)) {
+    case NC_POLICY_IGNORE:
+        return true;
+    case NC_POLICY_REPORT:
+        return nc_life_is_signalled(l) || has_waited_for_shutdown(l, 1);
+    case NC_POLICY_CORDON:
+        return l->is_cordon_settled || has_waited_for_shutdown(l, 2);
+    case NC_POLICY_DRAIN:
+        break;
+    }
+    return l->phase == NC_LIFE_DRAINED
+           && (l->is_drained_settled
+               || nc_life_has_come(l, nc_life_later(l->drained_usec, NC_LIFE_WRITE_PATIENCE_USEC)));
+}
+
+void nc_life_let_go(struct nc_life *l, struct nc_life_actions *out) {
+    const bool is_node_gone = l->is_node_seen && !l->node.exists;
+
+    if (!l->sources[NC_SOURCE_SHUTDOWN].is_active || l->has_let_go)
+        return;
+    if (!is_node_gone && !is_shutdown_served(l)
+        && !(l->force.t_usec && nc_life_has_come(l, l->force.t_usec)))
+        return;
+    l->has_let_go = true;
+    (void)nc_life_act(out, NC_ACT_LET_GO);
+}

@@ -1,0 +1,173 @@
+/*
+ * The pods of the drain: when they are watched, what is asked of them, and which block it.
+ *
+ * What is due for a pod is the drain's to say (nc/drain.h); here is only when the drain runs, and
+ * by which rules.
+ */
+#include "lifecycle-priv.h"
+#include "nc/str.h"
+
+#define BLOCKED_SAID_USEC (30 * NC_LIFE_SECOND_USEC)
+#define STALLED_USEC (NC_LIFE_SECOND_USEC / 10)
+
+void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
+    *ret = (struct nc_drain_rules){
+        .t_usec = l->force.t_usec,
+        .may_evict = l->is_synced && l->has_taken_over, /* tiers need to know every pod */
+        .has_disrupted_taint = l->node.has_disrupted_taint,
+        .max_in_flight = l->rules.max_in_flight ? l->rules.max_in_flight : 1,
+        .seed = l->rules.seed,
+    };
+}
+
+void nc_life_summarize(const struct nc_life *l, struct nc_drain_summary *ret) {
+    struct nc_drain_rules rules;
+
+    nc_life_drain_rules(l, &rules);
+    nc_drain_summarize(l->drain, &rules, l->now_usec, ret);
+}
+
+void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
+    if (!l->is_open)
+        return;
+    l->is_open = l->is_synced = false;
+    l->empty_usec = 0;
+    nc_strv_done(&l->unseen);
+    nc_drain_free(l->drain);
+    l->drain = nc_drain_new();
+    (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
+}
+
+struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n) {
+    const size_t n = nc_drain_count(l->drain);
+    struct nc_drain_line *v = nc_calloc(n + 1, sizeof(*v));
+    struct nc_drain_rules rules;
+
+    nc_life_drain_rules(l, &rules);
+    *ret_n = nc_drain_lines(l->drain, &rules, l->now_usec, v, n);
+    return v;
+}
+
+/* The cordon came after the list: a pod may have been bound in between. What is known stays; what
+ * the new list does not show is gone. */
+static void list_again(struct nc_life *l, struct nc_life_actions *out) {
+    size_t n;
+    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+
+    nc_strv_done(&l->unseen);
+    for (size_t i = 0; i < n; i++)
+        nc_strv_add(&l->unseen, v[i].pod->uid);
+    l->is_synced = false;
+    (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
+    (void)nc_life_act(out, NC_ACT_PODS_OPEN);
+}
+
+void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
+    const bool is_wanted = nc_life_has_pods(l->phase) && l->node.exists && !l->is_resuming;
+
+    if (!is_wanted) {
+        nc_life_close_pods(l, out);
+        return;
+    }
+    if (!l->is_open) {
+        l->is_open = true;
+        l->is_synced = false;
+        (void)nc_life_act(out, NC_ACT_PODS_OPEN);
+    } else if (l->is_synced && l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
+        list_again(l, out);
+}
+
+void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod) {
+    if (!l->is_open) {
+        nc_pod_done(pod);
+        return;
+    }
+    for (size_t i = 0; i < l->unseen.n; i++)
+        if (nc_streq(l->unseen.v[i], pod->uid))
+            l->unseen.v[i][0] = '\0';
+    (void)nc_drain_see(l->drain, pod, l->now_usec); /* a pod beyond the limit is not kept */
+}
+
+void nc_life_synced(struct nc_life *l) {
+    if (!l->is_open)
+        return;
+    for (size_t i = 0; i < l->unseen.n; i++)
+        if (l->unseen.v[i][0])
+            nc_drain_gone(l->drain, l->unseen.v[i], l->now_usec);
+    nc_strv_done(&l->unseen);
+    l->is_synced = true;
+    l->synced_usec = l->now_usec;
+    l->held_phase = NC_LIFE_IDLE;
+}
+
+/* The drain's own next moment. Where it names one that has passed although nothing was due, it is
+ * asked again soon, not at once. */
+static void await_pods(struct nc_life *l, const struct nc_drain_rules *rules) {
+    const uint64_t next_usec = nc_drain_next(l->drain, rules, l->now_usec);
+
+    if (next_usec != UINT64_MAX)
+        (void)nc_life_has_come(
+            l, next_usec > l->now_usec ? next_usec : nc_life_later(l->now_usec, STALLED_USEC));
+}
+
+void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
+    const size_t room = nc_drain_count(l->drain) + 1;
+    struct nc_drain_rules rules;
+
+    if (!l->is_open)
+        return;
+    nc_life_drain_rules(l, &rules);
+    nc_auto_free struct nc_drain_action *due = nc_calloc(room, sizeof(*due));
+    const size_t n = nc_drain_step(l->drain, &rules, l->now_usec, due, room);
+    for (size_t i = 0; i < n; i++)
+        nc_life_act(out, NC_ACT_POD)->pod = due[i];
+    await_pods(l, &rules);
+}
+
+/* Was this budget named lately? Notes it if not; an unused place, or the oldest, is taken. */
+static bool was_said(struct nc_life *l, const char *key) {
+    struct nc_life_budget *place = &l->budgets[0];
+
+    for (size_t i = 0; i < NC_LIFE_BUDGETS; i++) {
+        struct nc_life_budget *b = &l->budgets[i];
+        if (nc_streq(b->key, key)) {
+            place = b;
+            break;
+        }
+        if (place->key && (!b->key || b->said_usec < place->said_usec))
+            place = b;
+    }
+    if (nc_streq(place->key, key)
+        && l->now_usec < nc_life_later(place->said_usec, BLOCKED_SAID_USEC))
+        return true;
+    free(place->key);
+    *place = (struct nc_life_budget){.key = nc_strdup(key), .said_usec = l->now_usec};
+    return false;
+}
+
+static bool is_blocking(enum nc_pod_answer_kind kind) {
+    return kind == NC_ANSWER_BUDGET || kind == NC_ANSWER_BUDGETS || kind == NC_ANSWER_REFUSED;
+}
+
+void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,
+                         struct nc_life_actions *out) {
+    const struct nc_pod *pod = NULL;
+    size_t n;
+
+    if (!is_blocking(e->answer->kind))
+        return;
+    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    for (size_t i = 0; i < n && !pod; i++)
+        pod = nc_streq(v[i].pod->uid, e->uid) ? v[i].pod : NULL;
+    if (!pod)
+        return;
+    const char *budget = e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
+                                                             : nc_pod_answer_name(e->answer->kind);
+    nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, budget);
+    if (was_said(l, key))
+        return;
+    nc_life_say(NC_LIFE_SAYS_BLOCKED, "DrainBlocked",
+                nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,
+                            e->answer->message[0] ? ": " : "", e->answer->message),
+                out);
+}

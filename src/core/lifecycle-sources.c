@@ -1,0 +1,180 @@
+/*
+ * The sources of an ending, and what is in force: policy, leading source, deadline.
+ *
+ * Knows nothing of writes or pods; when less is asked for than before, it forgets what was done for
+ * more.
+ */
+#include <string.h>
+
+#include "lifecycle-priv.h"
+
+#define SHUTDOWN_MARGIN_PART 10 /* logind gives seconds, not minutes */
+
+void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret) {
+    *ret = (struct nc_life_rules){
+        .policy =
+            {
+                [NC_SOURCE_REBALANCE] = c->rebalance,
+                [NC_SOURCE_MAINTENANCE] = c->maintenance,
+                [NC_SOURCE_AUTOSCALING] = c->autoscaling,
+                [NC_SOURCE_REQUEST] = NC_POLICY_DRAIN,
+                [NC_SOURCE_OPERATOR] = NC_POLICY_DRAIN,
+                [NC_SOURCE_DELETION] = NC_POLICY_DRAIN,
+                [NC_SOURCE_SPOT] = c->spot,
+                [NC_SOURCE_SHUTDOWN] = c->shutdown,
+            },
+        .mode = c->drain_mode,
+        .margin_usec = c->drain_margin_usec,
+        .linger_usec = c->drain_linger_usec,
+        .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
+        .seed = seed,
+    };
+}
+
+bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
+    return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
+           && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
+           && a->deadline_usec == b->deadline_usec && a->is_last_moment == b->is_last_moment
+           && a->begin_usec == b->begin_usec;
+}
+
+void nc_life_hear(struct nc_life *l, const struct nc_notice *n) {
+    struct nc_life_source *s = &l->sources[n->source];
+    const bool is_same_ending = s->is_active && strcmp(s->notice.id, n->id) == 0;
+
+    s->is_heard = true;
+    if (s->is_active && nc_life_notice_equal(&s->notice, n))
+        return;
+    if (!is_same_ending) {
+        s->noticed_usec = l->now_usec;
+        s->is_announced = false;
+        if (n->source == NC_SOURCE_SHUTDOWN)
+            l->has_let_go = false;
+    }
+    if (!is_same_ending || s->notice.deadline_usec != n->deadline_usec)
+        s->window_usec = n->deadline_usec > l->now_usec ? n->deadline_usec - l->now_usec : 0;
+    s->is_active = true;
+    s->notice = l->notices[n->source] = *n;
+}
+
+void nc_life_clear(struct nc_life *l, enum nc_source source, struct nc_life_actions *out) {
+    struct nc_life_source *s = &l->sources[source];
+
+    s->is_heard = true;
+    if (!s->is_active)
+        return;
+    if (s->is_announced)
+        nc_life_say(NC_LIFE_SAYS_WITHDRAWN, "InterruptionWithdrawn",
+                    nc_asprintf("No longer so: %s", nc_source_name(source)), out);
+    *s = (struct nc_life_source){.is_heard = true};
+    l->notices[source] = (struct nc_notice){0};
+    if (source == NC_SOURCE_SHUTDOWN)
+        l->has_let_go = false;
+}
+
+bool nc_life_all_heard(const struct nc_life *l) {
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
+        if (!l->sources[i].is_heard)
+            return false;
+    return true;
+}
+
+static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
+    return p < cap ? p : cap;
+}
+
+enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
+    const struct nc_life_source *s = &l->sources[source];
+    const bool is_asked = source == NC_SOURCE_REQUEST || source == NC_SOURCE_OPERATOR;
+    enum nc_policy p = is_asked ? s->notice.policy : l->rules.policy[source];
+
+    if (!s->is_active || p < NC_POLICY_IGNORE)
+        return NC_POLICY_IGNORE;
+    if (l->rules.mode == NC_DRAIN_OFF)
+        p = at_most(p, NC_POLICY_REPORT);
+    if (l->rules.mode == NC_DRAIN_OBSERVE)
+        p = at_most(p, NC_POLICY_CORDON);
+    if (p > NC_POLICY_REPORT && !nc_life_has_come(l, s->notice.begin_usec))
+        p = NC_POLICY_REPORT;
+    return p;
+}
+
+/* The moment by which the pods must be gone for this source; 0 = none. */
+static uint64_t last_moment(const struct nc_life *l, enum nc_source source) {
+    const struct nc_life_source *s = &l->sources[source];
+    uint64_t margin_usec = l->rules.margin_usec;
+
+    if (!s->notice.deadline_usec || s->notice.is_last_moment)
+        return s->notice.deadline_usec;
+    if (source == NC_SOURCE_SHUTDOWN && margin_usec > s->window_usec / SHUTDOWN_MARGIN_PART)
+        margin_usec = s->window_usec / SHUTDOWN_MARGIN_PART;
+    return s->notice.deadline_usec > margin_usec ? s->notice.deadline_usec - margin_usec : 1;
+}
+
+static void earliest(uint64_t *usec, uint64_t other_usec) {
+    if (other_usec && (!*usec || other_usec < *usec))
+        *usec = other_usec;
+}
+
+/* The machine's deadline is what EC2 or a person said. A last moment that somebody derived from it
+ * stands in only where nothing else is known: otherwise the two would take margins off each other's
+ * in turn. */
+static void weigh_sources(struct nc_life *l, struct nc_life_force *f) {
+    uint64_t derived_usec = 0;
+
+    *f =
+        (struct nc_life_force){.policy = NC_POLICY_IGNORE, .leading = -1, .is_only_deletion = true};
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
+        const enum nc_policy p = nc_life_policy(l, (enum nc_source)i);
+        const struct nc_notice *n = &l->sources[i].notice;
+        if (p == NC_POLICY_IGNORE)
+            continue;
+        if (p >= f->policy) {
+            f->policy = p;
+            f->leading = (int)i;
+        }
+        earliest(n->is_last_moment ? &derived_usec : &f->deadline_usec, n->deadline_usec);
+        if (p != NC_POLICY_DRAIN)
+            continue;
+        earliest(&f->t_usec, last_moment(l, (enum nc_source)i));
+        f->is_only_deletion = f->is_only_deletion && i == NC_SOURCE_DELETION;
+    }
+    if (!f->deadline_usec)
+        f->deadline_usec = derived_usec;
+}
+
+static void forget_drain(struct nc_life *l) {
+    static const enum nc_life_milestone of_drain[] = {NC_LIFE_SAYS_DRAINING, NC_LIFE_SAYS_FORCING,
+                                                      NC_LIFE_SAYS_DRAINED, NC_LIFE_SAYS_FAILED};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
+        l->says[of_drain[i]] = false;
+    for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
+        free(nc_steal(&l->budgets[i].key));
+    l->has_taken_over = false;
+    l->held_phase = NC_LIFE_IDLE;
+}
+
+static void forget_cordon(struct nc_life *l) {
+    l->is_cordon_settled = l->is_foreign = false;
+    l->cordoned_usec = 0;
+    l->says[NC_LIFE_SAYS_CORDONED] = false;
+}
+
+void nc_life_weigh(struct nc_life *l) {
+    weigh_sources(l, &l->force);
+    if (l->force.policy < NC_POLICY_DRAIN)
+        forget_drain(l);
+    if (l->force.policy < NC_POLICY_CORDON) {
+        forget_cordon(l);
+        l->raised_usec = 0;
+        if (!l->quiet_usec)
+            l->quiet_usec = l->now_usec;
+    } else {
+        l->quiet_usec = 0;
+        if (!l->raised_usec)
+            l->raised_usec = l->now_usec;
+    }
+    if (l->force.policy < NC_POLICY_REPORT)
+        l->signalled.is_set = false;
+}

@@ -1,0 +1,217 @@
+/*
+ * What survives a restart: the notices, the phase, and what was written to which Node.
+ *
+ * Nothing of the pods: they are listed again, and whoever was asked to leave is seen to be leaving.
+ * A saved state is read strictly and as a whole: what is strange in it makes all of it void, for
+ * the Node itself carries the record of our cordon. Times are decimal texts: JSON numbers end too
+ * early for them.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "lifecycle-priv.h"
+#include "nc/str.h"
+
+static void set_usec(struct nc_value *v, const char *key, uint64_t usec) {
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)usec);
+    nc_value_set_string(v, key, text);
+}
+
+static struct nc_value *save_source(const struct nc_life_source *s) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "source", nc_source_name(s->notice.source));
+    nc_value_set_string(v, "id", s->notice.id);
+    nc_value_set_string(v, "action", s->notice.action);
+    nc_value_set_string(v, "reason", s->notice.reason);
+    nc_value_set_int(v, "policy", (int64_t)s->notice.policy);
+    set_usec(v, "deadline", s->notice.deadline_usec);
+    nc_value_set_bool(v, "last_moment", s->notice.is_last_moment);
+    set_usec(v, "begin", s->notice.begin_usec);
+    set_usec(v, "noticed", s->noticed_usec);
+    set_usec(v, "window", s->window_usec);
+    nc_value_set_bool(v, "announced", s->is_announced);
+    return v;
+}
+
+static struct nc_value *save_node(const struct nc_life *l) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *said = nc_value_new(NC_VALUE_LIST);
+
+    nc_value_set_string(v, "uid", l->node.uid);
+    if (l->signalled.is_set) {
+        struct nc_value *signal = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
+        nc_value_set_string(signal, "id", l->signalled.id);
+        set_usec(signal, "deadline", l->signalled.deadline_usec);
+        nc_value_set(v, "signalled", signal);
+    }
+    nc_value_set_bool(v, "is_cordoned", l->is_cordon_settled);
+    nc_value_set_bool(v, "is_foreign", l->is_foreign);
+    set_usec(v, "cordoned", l->cordoned_usec);
+    nc_value_set_bool(v, "is_drained", l->is_drained_settled);
+    set_usec(v, "drained", l->drained_usec);
+    for (int m = 1; m < _NC_LIFE_SAYS_MAX; m++)
+        if (l->says[m])
+            nc_value_push(said, nc_value_new_int(m));
+    nc_value_set(v, "said", said);
+    return v;
+}
+
+struct nc_value *nc_life_save(const struct nc_life *l) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *sources = nc_value_new(NC_VALUE_LIST);
+
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
+        if (l->sources[i].is_active)
+            nc_value_push(sources, save_source(&l->sources[i]));
+    nc_value_set_string(v, "phase", nc_life_phase_name(l->phase));
+    set_usec(v, "since", l->since_usec);
+    nc_value_set(v, "sources", sources);
+    nc_value_set(v, "node", save_node(l));
+    return v;
+}
+
+static bool get_usec(const struct nc_value *v, const char *key, uint64_t *ret) {
+    const char *text = nc_value_get_string(v, key);
+
+    return text && nc_parse_u64(text, ret) == 0;
+}
+
+static bool get_bool(const struct nc_value *v, const char *key, bool *ret) {
+    const struct nc_value *b = nc_value_get(v, key);
+
+    if (!b || b->type != NC_VALUE_BOOL)
+        return false;
+    *ret = b->boolean;
+    return true;
+}
+
+/* A text that fits into `size` bytes. */
+static bool get_text(const struct nc_value *v, const char *key, char *ret, size_t size) {
+    const char *text = nc_value_get_string(v, key);
+
+    if (!text || strlen(text) >= size || !nc_is_text(text, strlen(text)))
+        return false;
+    memcpy(ret, text, strlen(text) + 1);
+    return true;
+}
+
+static bool get_source(const struct nc_value *v, enum nc_source *ret) {
+    for (int s = 0; s < _NC_SOURCE_MAX; s++)
+        if (nc_streq(nc_value_get_string(v, "source"), nc_source_name((enum nc_source)s))) {
+            *ret = (enum nc_source)s;
+            return true;
+        }
+    return false;
+}
+
+static bool get_phase(const struct nc_value *v, enum nc_life_phase *ret) {
+    for (int p = 0; p < _NC_LIFE_PHASE_MAX; p++)
+        if (nc_streq(nc_value_get_string(v, "phase"), nc_life_phase_name((enum nc_life_phase)p))) {
+            *ret = (enum nc_life_phase)p;
+            return true;
+        }
+    return false;
+}
+
+static bool load_source(const struct nc_value *v, struct nc_life_source *sources) {
+    struct nc_life_source s = {.is_active = true};
+    struct nc_notice *n = &s.notice;
+    const struct nc_value *policy = nc_value_get(v, "policy");
+
+    if (!get_source(v, &n->source) || sources[n->source].is_active
+        || !get_text(v, "id", n->id, sizeof(n->id))
+        || !get_text(v, "action", n->action, sizeof(n->action))
+        || !get_text(v, "reason", n->reason, sizeof(n->reason)) || !policy
+        || policy->type != NC_VALUE_INT || policy->integer < 0 || policy->integer > NC_POLICY_DRAIN
+        || !get_usec(v, "deadline", &n->deadline_usec)
+        || !get_bool(v, "last_moment", &n->is_last_moment) || !get_usec(v, "begin", &n->begin_usec)
+        || !get_usec(v, "noticed", &s.noticed_usec) || !get_usec(v, "window", &s.window_usec)
+        || !get_bool(v, "announced", &s.is_announced))
+        return false;
+    n->policy = (enum nc_policy)policy->integer;
+    sources[n->source] = s;
+    return true;
+}
+
+static bool load_signal(const struct nc_value *v, struct nc_life_signal *ret) {
+    enum nc_source source;
+
+    if (!v)
+        return true;
+    if (!get_source(v, &source) || !get_text(v, "id", ret->id, sizeof(ret->id))
+        || !get_usec(v, "deadline", &ret->deadline_usec))
+        return false;
+    ret->source = (int)source;
+    ret->is_set = true;
+    return true;
+}
+
+static bool load_said(const struct nc_value *v, bool *says) {
+    if (!v || v->type != NC_VALUE_LIST)
+        return false;
+    for (size_t i = 0; i < v->n; i++) {
+        const struct nc_value *m = v->items[i];
+        if (m->type != NC_VALUE_INT || m->integer < 1 || m->integer >= _NC_LIFE_SAYS_MAX)
+            return false;
+        says[m->integer] = true;
+    }
+    return true;
+}
+
+static bool load_node(const struct nc_value *v, struct nc_life *l) {
+    return get_text(v, "uid", l->node.uid, sizeof(l->node.uid))
+           && load_signal(nc_value_get(v, "signalled"), &l->signalled)
+           && get_bool(v, "is_cordoned", &l->is_cordon_settled)
+           && get_bool(v, "is_foreign", &l->is_foreign)
+           && get_usec(v, "cordoned", &l->cordoned_usec)
+           && get_bool(v, "is_drained", &l->is_drained_settled)
+           && get_usec(v, "drained", &l->drained_usec)
+           && load_said(nc_value_get(v, "said"), l->says);
+}
+
+static bool load(const struct nc_value *v, struct nc_life *l) {
+    const struct nc_value *sources = nc_value_get(v, "sources");
+
+    if (!get_phase(v, &l->phase) || !get_usec(v, "since", &l->since_usec) || !sources
+        || sources->type != NC_VALUE_LIST || !load_node(nc_value_get(v, "node"), l))
+        return false;
+    for (size_t i = 0; i < sources->n; i++)
+        if (!load_source(sources->items[i], l->sources))
+            return false;
+    return true;
+}
+
+static void take_sources(struct nc_life *l, const struct nc_life *saved, bool same_boot) {
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
+        if (saved->sources[i].is_active && (same_boot || i == NC_SOURCE_OPERATOR)) {
+            l->sources[i] = saved->sources[i];
+            l->notices[i] = saved->sources[i].notice;
+        }
+}
+
+int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot) {
+    struct nc_life s = {0};
+
+    if (!load(saved, &s))
+        return -EBADMSG;
+    take_sources(l, &s, same_boot);
+    if (!same_boot)
+        return 0;
+    l->phase = s.phase;
+    l->since_usec = s.since_usec;
+    l->is_resuming = s.phase != NC_LIFE_IDLE;
+    l->held_phase = nc_life_has_pods(s.phase) ? s.phase : NC_LIFE_IDLE;
+    memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));
+    l->signalled = s.signalled;
+    l->is_cordon_settled = s.is_cordon_settled;
+    l->is_foreign = s.is_foreign;
+    l->cordoned_usec = s.cordoned_usec;
+    l->is_drained_settled = s.is_drained_settled;
+    l->drained_usec = s.drained_usec;
+    memcpy(l->says, s.says, sizeof(l->says));
+    return 0;
+}

@@ -1,0 +1,210 @@
+/*
+ * What the life of a node says: the annotation, the record of the cordon, messages, milestones.
+ *
+ * Texts of others come in through nc/notice.h and nc/pod.h, which let nothing in that does not
+ * print.
+ */
+#include <stdio.h>
+
+#include "lifecycle-priv.h"
+#include "nc/str.h"
+
+#define BLOCKED_MAX 5
+#define BLOCKED_BYTES                                                                              \
+    ((size_t)600) /* of their names: the rest of the annotation needs some 400                     \
+                   */
+
+static const char *const openings[_NC_SOURCE_MAX] = {
+    [NC_SOURCE_REBALANCE] = "EC2 recommends to replace this spot instance",
+    [NC_SOURCE_MAINTENANCE] = "EC2 has scheduled maintenance of this instance",
+    [NC_SOURCE_AUTOSCALING] = "Auto Scaling terminates this instance",
+    [NC_SOURCE_REQUEST] = "The Node asks for it",
+    [NC_SOURCE_OPERATOR] = "Asked for on this machine",
+    [NC_SOURCE_DELETION] = "The Node or its NodeClaim is being deleted",
+    [NC_SOURCE_SPOT] = "EC2 interrupts this spot instance",
+    [NC_SOURCE_SHUTDOWN] = "The machine is being shut down",
+};
+
+static const char *const policy_names[] = {
+    [NC_POLICY_IGNORE] = "ignore",
+    [NC_POLICY_REPORT] = "report",
+    [NC_POLICY_CORDON] = "cordon",
+    [NC_POLICY_DRAIN] = "drain",
+};
+
+char *nc_life_sentence(const struct nc_life *l, enum nc_source s) {
+    const struct nc_notice *n = &l->sources[s].notice;
+    struct nc_buf b = NC_BUF_INIT;
+    char time[32];
+
+    (void)nc_buf_puts(&b, openings[s]);
+    if (n->action[0])
+        (void)nc_buf_printf(&b, " (%s)", n->action);
+    if (n->deadline_usec) {
+        nc_time_format(n->deadline_usec, time);
+        (void)nc_buf_printf(&b, " at %s", time);
+    }
+    if (n->reason[0])
+        (void)nc_buf_printf(&b, ": %s", n->reason);
+    return nc_buf_steal(&b);
+}
+
+/* While the second write is under way the first has told; and what it writes is true once it is
+ * there. */
+const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_summary *s) {
+    switch (l->phase) {
+    case NC_LIFE_IDLE:
+    case NC_LIFE_RELEASING:
+    case _NC_LIFE_PHASE_MAX:
+        return "";
+    case NC_LIFE_SIGNALLING:
+    case NC_LIFE_REPORTED:
+    case NC_LIFE_CORDONING:
+        return l->is_failed ? "Failed" : "Detected";
+    case NC_LIFE_CORDONED:
+        return "Cordoned";
+    case NC_LIFE_OBSERVING:
+    case NC_LIFE_EVICTING:
+        break;
+    case NC_LIFE_VOLUME_WAIT:
+        return "VolumeWait";
+    case NC_LIFE_DRAINED:
+        return "Drained";
+    }
+    if (l->is_failed)
+        return "Failed";
+    if (s->is_forcing)
+        return "Forcing";
+    return l->phase == NC_LIFE_OBSERVING ? "Cordoned" : "Evicting";
+}
+
+static void set_count(struct nc_value *v, const char *key, bool is_known, size_t n) {
+    nc_value_set(v, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
+}
+
+static void set_time(struct nc_value *v, const char *key, uint64_t usec) {
+    char time[32];
+
+    nc_time_format(usec, time);
+    nc_value_set(v, key, usec ? nc_value_new_string(time) : nc_value_new(NC_VALUE_NULL));
+}
+
+static struct nc_value *blocked(const struct nc_life *l, const struct nc_drain_summary *s) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    size_t n = 0, bytes = 0;
+
+    if (s->blocked == 0)
+        return list;
+    nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
+    for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
+        if (!v[i].is_blocked)
+            continue;
+        nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
+        bytes += strlen(name) + 3;
+        if (bytes > BLOCKED_BYTES)
+            break;
+        nc_value_push(list, nc_value_new_string(name));
+    }
+    return list;
+}
+
+char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool is_stamped) {
+    const bool has_leading = l->force.leading >= 0;
+    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_drain_summary s;
+    struct nc_buf b = NC_BUF_INIT;
+
+    nc_life_summarize(l, &s);
+    nc_value_set_string(v, "id", has_leading ? l->sources[l->force.leading].notice.id : "");
+    nc_value_set_string(v, "source",
+                        has_leading ? nc_source_name((enum nc_source)l->force.leading) : "");
+    nc_value_set_string(v, "phase",
+                        kind == NC_WRITE_CORDON && l->phase == NC_LIFE_CORDONING
+                            ? "Cordoned"
+                            : nc_life_status_phase(l, &s));
+    set_time(v, "deadline", l->force.deadline_usec);
+    set_count(v, "total", l->is_synced, s.total);
+    set_count(v, "remaining", l->is_synced, s.remaining);
+    nc_value_set(v, "blocked", blocked(l, &s));
+    if (is_stamped)
+        set_time(v, "updated", l->now_usec);
+    nc_json_write(&b, v, 0);
+    return nc_buf_steal(&b);
+}
+
+char *nc_life_cordon_text(const struct nc_life *l) {
+    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_buf b = NC_BUF_INIT;
+
+    nc_value_set_string(v, "id", l->sources[l->force.leading].notice.id);
+    set_time(v, "since", l->now_usec);
+    nc_json_write(&b, v, 0);
+    return nc_buf_steal(&b);
+}
+
+void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
+                 struct nc_life_actions *out) {
+    struct nc_life_action *a = nc_life_act(out, NC_ACT_ANNOUNCE);
+
+    a->milestone = m;
+    a->reason = reason;
+    a->message = message;
+    a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_BLOCKED
+                    || m == NC_LIFE_SAYS_FORCING || m == NC_LIFE_SAYS_FAILED;
+}
+
+void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message,
+                      struct nc_life_actions *out) {
+    static const char *const reasons[_NC_LIFE_SAYS_MAX] = {
+        [NC_LIFE_SAYS_CORDONED] = "NodeCordoned", [NC_LIFE_SAYS_DRAINING] = "DrainStarted",
+        [NC_LIFE_SAYS_FORCING] = "DrainForced",   [NC_LIFE_SAYS_DRAINED] = "NodeDrained",
+        [NC_LIFE_SAYS_FAILED] = "DrainFailed",
+    };
+
+    if (l->says[m]) {
+        free(message);
+        return;
+    }
+    l->says[m] = true;
+    nc_life_say(m, reasons[m], message, out);
+}
+
+static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
+        const enum nc_policy p = nc_life_policy(l, (enum nc_source)i);
+        if (p == NC_POLICY_IGNORE || l->sources[i].is_announced)
+            continue;
+        l->sources[i].is_announced = true;
+        nc_auto_free char *sentence = nc_life_sentence(l, (enum nc_source)i);
+        nc_life_say(NC_LIFE_SAYS_NOTICED, nc_source_reason((enum nc_source)i),
+                    nc_asprintf("%s; what is done about it: %s", sentence, policy_names[p]), out);
+    }
+}
+
+void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
+    struct nc_drain_summary s;
+
+    announce_sources(l, out);
+    if (!nc_life_has_pods(l->phase) && !l->is_failed)
+        return;
+    nc_life_summarize(l, &s);
+    if (l->phase == NC_LIFE_EVICTING)
+        nc_life_say_once(l, NC_LIFE_SAYS_DRAINING, nc_strdup("Pods are asked to leave"), out);
+    if (l->is_synced && s.is_forcing)
+        nc_life_say_once(l, NC_LIFE_SAYS_FORCING,
+                         nc_strdup("The last moment of a pod has come: it is deleted with the time "
+                                   "that is left"),
+                         out);
+    if (l->phase == NC_LIFE_DRAINED)
+        nc_life_say_once(l, NC_LIFE_SAYS_DRAINED,
+                         nc_asprintf("No pod is left: %zu were evicted, %zu deleted at their last "
+                                     "moment",
+                                     s.evicted, s.deleted),
+                         out);
+    if (l->is_failed && l->is_synced)
+        nc_life_say_once(l, NC_LIFE_SAYS_FAILED,
+                         nc_asprintf("The time is over and %zu pods are left", s.remaining), out);
+    else if (l->is_failed)
+        nc_life_say_once(l, NC_LIFE_SAYS_FAILED,
+                         nc_strdup("The time is over and the pods were not even listed"), out);
+}

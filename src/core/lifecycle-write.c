@@ -1,0 +1,353 @@
+/*
+ * The writes of our own Node: which is wanted, which is due, what is in it, how it ended.
+ *
+ * One at a time. What was undone by somebody else is not done again; what is not ours is never
+ * touched. Before a cordon is made or lifted the whole Node is looked at, as it is then.
+ */
+#include "lifecycle-priv.h"
+#include "nc/backoff.h"
+
+#define PROGRESS_USEC NC_LIFE_SECOND_USEC
+#define RETRY_AFTER_MAX_USEC (10 * NC_LIFE_SECOND_USEC)
+#define REFUSED_PAUSE_USEC (60 * NC_LIFE_SECOND_USEC)
+#define LOOK_USEC NC_LIFE_SECOND_USEC
+#define LOOK_SELDOM_USEC (30 * NC_LIFE_SECOND_USEC)
+
+static const struct nc_backoff retries = {.first_usec = NC_LIFE_SECOND_USEC / 5,
+                                          .max_usec = 2 * NC_LIFE_SECOND_USEC};
+
+static bool is_ignored(const struct nc_life *l) {
+    return l->force.policy < NC_POLICY_REPORT;
+}
+
+bool nc_life_keeps_cordon(const struct nc_life *l) {
+    return l->node.is_deleting || l->node.has_disrupted_taint;
+}
+
+static bool has_cordon_to_undo(const struct nc_life *l) {
+    return l->force.policy < NC_POLICY_CORDON && !nc_life_keeps_cordon(l)
+           && (l->node.has_cordon_record || l->node.is_balancers_label_ours);
+}
+
+static bool has_status_to_undo(const struct nc_life *l) {
+    return is_ignored(l) && l->node.has_status;
+}
+
+static bool has_conditions_to_undo(const struct nc_life *l) {
+    return is_ignored(l) && l->node.is_whole
+           && (l->node.is_pending_true || l->node.is_drained_true);
+}
+
+/* After a restart a source that was not heard yet may still be active. */
+static bool may_undo(const struct nc_life *l) {
+    return l->node.exists && nc_life_all_heard(l);
+}
+
+bool nc_life_wants_undo(const struct nc_life *l) {
+    return may_undo(l)
+           && (has_cordon_to_undo(l) || has_status_to_undo(l) || has_conditions_to_undo(l));
+}
+
+static bool is_seen_since(const struct nc_life *l, uint64_t usec) {
+    return l->node.is_whole && l->whole_usec >= usec;
+}
+
+static bool wants_signal(struct nc_life *l) {
+    return !is_ignored(l) && !nc_life_is_signalled(l);
+}
+
+/* A foreign cordon that was lifted under us: now we need our own. */
+static bool is_foreign_lifted(const struct nc_life *l) {
+    return l->is_cordon_settled && l->is_foreign && l->node.is_whole && !l->node.is_unschedulable
+           && !l->node.has_cordon_record;
+}
+
+static bool needs_cordon(struct nc_life *l) {
+    return l->force.policy >= NC_POLICY_CORDON
+           && (is_foreign_lifted(l) || (!l->is_cordon_settled && nc_life_may_cordon(l)));
+}
+
+static bool wants_cordon(struct nc_life *l) {
+    return needs_cordon(l) && is_seen_since(l, l->raised_usec);
+}
+
+static bool needs_release(const struct nc_life *l) {
+    return may_undo(l) && (has_cordon_to_undo(l) || has_status_to_undo(l));
+}
+
+static bool wants_release(struct nc_life *l) {
+    return needs_release(l) && is_seen_since(l, l->quiet_usec);
+}
+
+static bool wants_calm(struct nc_life *l) {
+    return may_undo(l) && has_conditions_to_undo(l)
+           && (!needs_release(l) || l->tries[NC_WRITE_RELEASE].is_refused);
+}
+
+static bool wants_drained(struct nc_life *l) {
+    return l->phase == NC_LIFE_DRAINED && !l->is_drained_settled && l->is_synced;
+}
+
+static bool wants_undrained(struct nc_life *l) {
+    return !is_ignored(l) && l->phase != NC_LIFE_DRAINED && l->node.is_whole
+           && l->node.is_drained_true;
+}
+
+static const struct {
+    enum nc_node_write_kind kind;
+    bool (*wants)(struct nc_life *l);
+} kinds[] = {
+    {NC_WRITE_SIGNAL, wants_signal},       {NC_WRITE_CORDON, wants_cordon},
+    {NC_WRITE_UNDRAINED, wants_undrained}, {NC_WRITE_DRAINED, wants_drained},
+    {NC_WRITE_RELEASE, wants_release},     {NC_WRITE_CALM, wants_calm},
+};
+
+static void note_wanted(struct nc_life *l, enum nc_node_write_kind kind, bool is_wanted) {
+    struct nc_life_try *t = &l->tries[kind];
+
+    if (!is_wanted)
+        *t = (struct nc_life_try){0};
+    else if (!t->wanted_usec)
+        t->wanted_usec = l->now_usec;
+}
+
+/* A Node that carries our cordon needs no second one; and from when the first two are wanted,
+ * patience counts. */
+void nc_life_adopt(struct nc_life *l) {
+    if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_settled && l->node.exists
+        && l->node.is_whole && l->node.has_cordon_record && l->node.is_unschedulable
+        && l->under_way != NC_WRITE_RELEASE && l->under_way != NC_WRITE_CORDON) {
+        l->is_cordon_settled = true;
+        l->cordoned_usec = l->now_usec;
+    }
+    if (l->under_way != NC_WRITE_SIGNAL)
+        note_wanted(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
+    if (l->under_way != NC_WRITE_CORDON)
+        note_wanted(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l));
+}
+
+/* When should the whole Node be asked for again? UINT64_MAX = it is known well enough. */
+static uint64_t look_pause(struct nc_life *l) {
+    if (!l->node.is_whole || (needs_cordon(l) && !is_seen_since(l, l->raised_usec))
+        || (needs_release(l) && !is_seen_since(l, l->quiet_usec)))
+        return LOOK_USEC;
+    if (l->phase == NC_LIFE_VOLUME_WAIT
+        && (l->node.n_volumes > 0 || !is_seen_since(l, l->empty_usec)))
+        return LOOK_USEC;
+    if (nc_life_has_pods(l->phase) && l->node.is_deleting && !l->node.has_disrupted_taint)
+        return 2 * LOOK_USEC;
+    if (l->force.policy < NC_POLICY_CORDON && l->node.has_cordon_record
+        && l->node.has_disrupted_taint && !l->node.is_deleting)
+        return LOOK_SELDOM_USEC;
+    return UINT64_MAX;
+}
+
+void nc_life_look_out(struct nc_life *l, struct nc_life_actions *out) {
+    const uint64_t pause_usec = l->node.exists ? look_pause(l) : UINT64_MAX;
+
+    if (pause_usec == UINT64_MAX
+        || (l->look_usec && !nc_life_has_come(l, nc_life_later(l->look_usec, pause_usec))))
+        return;
+    l->look_usec = l->now_usec;
+    (void)nc_life_act(out, NC_ACT_LOOK);
+}
+
+static void fill_cordon(const struct nc_life *l, struct nc_node_write *w) {
+    const bool is_foreign = l->node.is_unschedulable && !l->node.has_cordon_record;
+
+    if (!is_foreign) {
+        w->unschedulable = 1;
+        w->sets_cordon = true;
+        w->cordon = nc_life_cordon_text(l);
+    }
+    if (!l->node.has_balancers_label)
+        w->balancers_label = 1;
+}
+
+static void fill_release(const struct nc_life *l, struct nc_node_write *w) {
+    const bool keeps = nc_life_keeps_cordon(l);
+
+    if (l->node.has_cordon_record && !keeps) {
+        w->unschedulable = 0;
+        w->sets_cordon = true;
+    }
+    if (l->node.is_balancers_label_ours && !keeps)
+        w->balancers_label = 0;
+}
+
+static void fill_condition(struct nc_condition *c, bool is_true, const char *reason,
+                           char *message) {
+    *c = (struct nc_condition){
+        .is_set = true, .is_true = is_true, .reason = reason, .message = message};
+}
+
+static void fill_calm(const struct nc_life *l, struct nc_node_write *w) {
+    if (l->node.is_pending_true)
+        fill_condition(&w->pending, false, "InterruptionWithdrawn",
+                       nc_strdup("Nothing announces an end of this node"));
+    if (l->node.is_drained_true)
+        fill_condition(&w->drained, false, "NodeReleased", nc_strdup("The node takes pods again"));
+}
+
+static void fill(struct nc_life *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
+    *w = (struct nc_node_write){.kind = kind, .unschedulable = -1, .balancers_label = -1};
+    if (kind == NC_WRITE_SIGNAL)
+        fill_condition(&w->pending, true, nc_source_reason((enum nc_source)l->force.leading),
+                       nc_life_sentence(l, (enum nc_source)l->force.leading));
+    if (kind == NC_WRITE_CORDON)
+        fill_cordon(l, w);
+    if (kind == NC_WRITE_DRAINED)
+        fill_condition(&w->drained, true, "NodeDrained",
+                       nc_strdup("No pod that a drain moves is left"));
+    if (kind == NC_WRITE_UNDRAINED)
+        fill_condition(&w->drained, false, "PodsLeft",
+                       nc_strdup("The node is not drained, or no longer"));
+    if (kind == NC_WRITE_RELEASE)
+        fill_release(l, w);
+    if (kind == NC_WRITE_CALM)
+        fill_calm(l, w);
+    w->sets_status = kind != NC_WRITE_CALM;
+    if (w->sets_status && !is_ignored(l))
+        w->drain_status = nc_life_status_text(l, kind, true);
+}
+
+static void send(struct nc_life *l, enum nc_node_write_kind kind, struct nc_life_actions *out) {
+    struct nc_node_write *w = &nc_life_act(out, NC_ACT_WRITE)->write;
+
+    fill(l, kind, w);
+    l->under_way = kind;
+    l->under_way_signal = nc_life_wanted_signal(l);
+    l->under_way_parts = *w;
+    l->under_way_parts.drain_status = l->under_way_parts.cordon = NULL;
+    l->under_way_parts.pending.message = l->under_way_parts.drained.message = NULL;
+    l->is_under_way_void = false;
+    free(l->under_way_status);
+    l->under_way_status = w->drain_status ? nc_life_status_text(l, kind, false) : NULL;
+    if (w->sets_status)
+        l->status_usec = l->now_usec;
+    l->tries[kind].last_usec = l->now_usec;
+}
+
+/* Progress goes out where nothing else has to, and says something new. */
+static bool wants_progress(struct nc_life *l) {
+    if (is_ignored(l) || l->is_resuming || !nc_life_is_signalled(l)
+        || l->phase == NC_LIFE_SIGNALLING || l->phase == NC_LIFE_CORDONING
+        || !nc_life_has_come(l, nc_life_later(l->status_usec, PROGRESS_USEC)))
+        return false;
+    nc_auto_free char *text = nc_life_status_text(l, NC_WRITE_PROGRESS, false);
+    const bool is_news = !l->status || strcmp(l->status, text) != 0;
+    note_wanted(l, NC_WRITE_PROGRESS, is_news);
+    return is_news && nc_life_has_come(l, l->tries[NC_WRITE_PROGRESS].next_usec);
+}
+
+/* Of those that are due, the one that was tried longest ago: one that fails again and again keeps
+ * no other from its turn. */
+void nc_life_write(struct nc_life *l, struct nc_life_actions *out) {
+    enum nc_node_write_kind next = NC_WRITE_NONE;
+
+    if (l->under_way || !l->node.exists || l->is_resuming)
+        return;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(kinds); i++) {
+        const enum nc_node_write_kind kind = kinds[i].kind;
+        const bool is_wanted = kinds[i].wants(l);
+        if (kind != NC_WRITE_SIGNAL && kind != NC_WRITE_CORDON)
+            note_wanted(l, kind, is_wanted);
+        if (is_wanted && nc_life_has_come(l, l->tries[kind].next_usec)
+            && (!next || l->tries[kind].last_usec < l->tries[next].last_usec))
+            next = kind;
+    }
+    if (!next && wants_progress(l))
+        next = NC_WRITE_PROGRESS;
+    if (next)
+        send(l, next, out);
+}
+
+/* The Node is now as it was written, whether or not the answer brought it. */
+static void apply(struct nc_life *l, const struct nc_node_write *w) {
+    struct nc_node_view *n = &l->node;
+
+    if (w->unschedulable >= 0)
+        n->is_unschedulable = w->unschedulable;
+    if (w->balancers_label >= 0)
+        n->has_balancers_label = n->is_balancers_label_ours = w->balancers_label;
+    if (w->sets_cordon)
+        n->has_cordon_record = w->unschedulable == 1;
+    if (w->sets_status)
+        n->has_status = l->under_way_status != NULL;
+    if (w->pending.is_set)
+        n->is_pending_true = w->pending.is_true;
+    if (w->drained.is_set)
+        n->is_drained_true = w->drained.is_true;
+}
+
+static void settle_cordon(struct nc_life *l, bool is_done) {
+    if (l->force.policy < NC_POLICY_CORDON)
+        return;
+    l->is_cordon_settled = true;
+    l->cordoned_usec = l->now_usec;
+    l->is_foreign = is_done && !l->under_way_parts.sets_cordon;
+}
+
+static void say_done(struct nc_life *l, const struct nc_node_write *w,
+                     struct nc_life_actions *out) {
+    if (w->kind == NC_WRITE_CORDON)
+        nc_life_say_once(l, NC_LIFE_SAYS_CORDONED,
+                         nc_strdup(w->sets_cordon ? "The node takes no new pods"
+                                                  : "The node takes no new pods: somebody else had "
+                                                    "cordoned it, and it stays so"),
+                         out);
+    if (w->kind == NC_WRITE_RELEASE && w->unschedulable == 0)
+        nc_life_say(NC_LIFE_SAYS_RELEASED, "NodeReleased",
+                    nc_strdup("The node takes pods again: the cordon was ours and is lifted"), out);
+}
+
+/* Written, or refused for good: what waits for it may go on. */
+static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions *out) {
+    const struct nc_node_write *w = &l->under_way_parts;
+
+    if (w->kind == NC_WRITE_SIGNAL)
+        l->signalled = l->under_way_signal;
+    if (w->kind == NC_WRITE_CORDON)
+        settle_cordon(l, is_done);
+    if (w->kind == NC_WRITE_DRAINED)
+        l->is_drained_settled = l->phase == NC_LIFE_DRAINED;
+    if (w->kind == NC_WRITE_RELEASE && is_done)
+        l->is_cordon_settled = false;
+    if (w->sets_status) {
+        free(l->status);
+        l->status = nc_steal(&l->under_way_status);
+    }
+    if (is_done)
+        say_done(l, w, out);
+}
+
+static uint64_t pause_of(struct nc_life *l, const struct nc_life_event *e,
+                         const struct nc_life_try *t) {
+    const uint64_t asked_usec =
+        e->retry_after_usec < RETRY_AFTER_MAX_USEC ? e->retry_after_usec : RETRY_AFTER_MAX_USEC;
+    const uint64_t own_usec = nc_backoff_pause(&retries, t->attempts, l->rules.seed);
+
+    return asked_usec > own_usec ? asked_usec : own_usec;
+}
+
+void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
+                     struct nc_life_actions *out) {
+    struct nc_life_try *t = &l->tries[l->under_way];
+
+    if (!l->under_way)
+        return;
+    l->under_way = NC_WRITE_NONE;
+    if (l->is_under_way_void)
+        return;
+    t->is_refused = e->outcome == NC_WRITE_REFUSED;
+    t->attempts = e->outcome == NC_WRITTEN ? 0 : t->attempts + 1;
+    if (e->outcome == NC_WRITE_AWAY) {
+        t->next_usec = nc_life_later(e->now_usec, pause_of(l, e, t));
+        return;
+    }
+    if (e->outcome == NC_WRITE_REFUSED)
+        t->next_usec = nc_life_later(e->now_usec, REFUSED_PAUSE_USEC);
+    else
+        apply(l, &l->under_way_parts);
+    settle_write(l, e->outcome == NC_WRITTEN, out);
+}

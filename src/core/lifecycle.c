@@ -1,0 +1,326 @@
+/*
+ * The life of a node under notice: the table of phase × event, and what follows each event.
+ *
+ * An event only changes what is known. What is to be done then depends on what is known alone, not
+ * on how it came about: so a restart in the middle, an answer that got lost or an event that comes
+ * twice end in the same place. The table says, for each phase, what may be learned in it; the other
+ * files say what is in force, which phase that is, and what is still missing.
+ */
+#include <assert.h>
+
+#include "lifecycle-priv.h"
+
+typedef void (*cell_fn)(struct nc_life *l, const struct nc_life_event *e,
+                        struct nc_life_actions *out);
+
+static const char *const phase_names[_NC_LIFE_PHASE_MAX] = {
+    [NC_LIFE_IDLE] = "idle",         [NC_LIFE_SIGNALLING] = "signalling",
+    [NC_LIFE_REPORTED] = "reported", [NC_LIFE_CORDONING] = "cordoning",
+    [NC_LIFE_CORDONED] = "cordoned", [NC_LIFE_OBSERVING] = "observing",
+    [NC_LIFE_EVICTING] = "evicting", [NC_LIFE_VOLUME_WAIT] = "volume-wait",
+    [NC_LIFE_DRAINED] = "drained",   [NC_LIFE_RELEASING] = "releasing",
+};
+
+const char *nc_life_phase_name(enum nc_life_phase p) {
+    return phase_names[p];
+}
+
+bool nc_life_has_pods(enum nc_life_phase p) {
+    return p == NC_LIFE_OBSERVING || p == NC_LIFE_EVICTING || p == NC_LIFE_VOLUME_WAIT
+           || p == NC_LIFE_DRAINED;
+}
+
+uint64_t nc_life_later(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+bool nc_life_has_come(struct nc_life *l, uint64_t when_usec) {
+    if (when_usec <= l->now_usec)
+        return true;
+    if (when_usec < l->next_usec)
+        l->next_usec = when_usec;
+    return false;
+}
+
+struct nc_life_action *nc_life_act(struct nc_life_actions *out, enum nc_life_action_kind kind) {
+    struct nc_life_action *a = nc_append(&out->v, &out->n);
+
+    a->kind = kind;
+    return a;
+}
+
+static void start(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+    (void)out;
+    if (!l->since_usec)
+        l->since_usec = e->now_usec;
+}
+
+static void take_rules(struct nc_life *l, const struct nc_life_event *e,
+                       struct nc_life_actions *out) {
+    (void)out;
+    l->rules = *e->rules;
+}
+
+static void take_notice(struct nc_life *l, const struct nc_life_event *e,
+                        struct nc_life_actions *out) {
+    (void)out;
+    nc_life_hear(l, e->notice);
+}
+
+static void take_cleared(struct nc_life *l, const struct nc_life_event *e,
+                         struct nc_life_actions *out) {
+    nc_life_clear(l, e->source, out);
+}
+
+/* What was written to a Node that is no more was not written to the one of the same name. */
+void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
+    l->node = (struct nc_node_view){0};
+    l->whole_usec = l->look_usec = 0;
+    l->is_under_way_void = l->under_way != NC_WRITE_NONE;
+    memset(l->tries, 0, sizeof(l->tries));
+    free(nc_steal(&l->status));
+    l->signalled.is_set = false;
+    l->is_cordon_settled = l->is_foreign = l->is_drained_settled = false;
+    l->cordoned_usec = l->drained_usec = 0;
+    l->held_phase = NC_LIFE_IDLE;
+    memset(l->says, 0, sizeof(l->says));
+    nc_life_close_pods(l, out);
+}
+
+static void take_node(struct nc_life *l, const struct nc_life_event *e,
+                      struct nc_life_actions *out) {
+    struct nc_node_view v = *e->node;
+
+    if (l->node.uid[0] && strcmp(l->node.uid, v.uid) != 0)
+        nc_life_void_node(l, out);
+    if (v.is_whole)
+        l->whole_usec = e->now_usec;
+    else {
+        v.is_whole = l->node.is_whole;
+        v.is_unschedulable = l->node.is_unschedulable;
+        v.has_disrupted_taint = l->node.has_disrupted_taint;
+        v.is_pending_true = l->node.is_pending_true;
+        v.is_drained_true = l->node.is_drained_true;
+        v.n_volumes = l->node.n_volumes;
+    }
+    v.exists = true;
+    l->node = v;
+    l->is_node_seen = true;
+    l->is_resuming = false;
+}
+
+static void lose_node(struct nc_life *l, const struct nc_life_event *e,
+                      struct nc_life_actions *out) {
+    (void)e;
+    (void)out;
+    l->node.exists = false;
+    l->is_node_seen = true;
+    l->is_resuming = false;
+}
+
+static void see_pod(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+    (void)out;
+    nc_life_see_pod(l, e->pod);
+}
+
+static void lose_pod(struct nc_life *l, const struct nc_life_event *e,
+                     struct nc_life_actions *out) {
+    (void)out;
+    if (l->is_open)
+        nc_drain_gone(l->drain, e->uid, e->now_usec);
+}
+
+static void take_synced(struct nc_life *l, const struct nc_life_event *e,
+                        struct nc_life_actions *out) {
+    (void)e;
+    (void)out;
+    nc_life_synced(l);
+}
+
+static void take_written(struct nc_life *l, const struct nc_life_event *e,
+                         struct nc_life_actions *out) {
+    nc_life_written(l, e, out);
+}
+
+static void take_answer(struct nc_life *l, const struct nc_life_event *e,
+                        struct nc_life_actions *out) {
+    if (!l->is_open)
+        return;
+    nc_drain_answer(l->drain, e->uid, e->verb, e->answer, l->rules.seed, e->now_usec);
+    nc_life_say_blocked(l, e, out);
+}
+
+/* The pods are not watched in this phase: what is told of them comes from a watch that was closed.
+ */
+static void drop_pod(struct nc_life *l, const struct nc_life_event *e,
+                     struct nc_life_actions *out) {
+    (void)l;
+    (void)out;
+    nc_pod_done(e->pod);
+}
+
+/* Ignored on purpose, for the same reason. */
+static void no_pods(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+    (void)l;
+    (void)e;
+    (void)out;
+}
+
+/* It is later: that is all. */
+static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+    (void)l;
+    (void)e;
+    (void)out;
+}
+
+/* A phase without pods, and one with. Notices, the Node and answers to writes may come at any time:
+ * a write may have been begun in an earlier phase. */
+#define WITHOUT_PODS                                                                               \
+    {                                                                                              \
+        [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
+        [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
+        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod, [NC_LIFE_POD_GONE] = no_pods,   \
+        [NC_LIFE_PODS_SYNCED] = no_pods, [NC_LIFE_WRITTEN] = take_written,                         \
+        [NC_LIFE_POD_ANSWER] = no_pods, [NC_LIFE_TICK] = tick,                                     \
+    }
+#define WITH_PODS                                                                                  \
+    {                                                                                              \
+        [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
+        [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
+        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = see_pod, [NC_LIFE_POD_GONE] = lose_pod,   \
+        [NC_LIFE_PODS_SYNCED] = take_synced, [NC_LIFE_WRITTEN] = take_written,                     \
+        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_TICK] = tick,                                 \
+    }
+
+static const cell_fn cells[_NC_LIFE_PHASE_MAX][_NC_LIFE_EVENT_MAX] = {
+    [NC_LIFE_IDLE] = WITHOUT_PODS,     [NC_LIFE_SIGNALLING] = WITHOUT_PODS,
+    [NC_LIFE_REPORTED] = WITHOUT_PODS, [NC_LIFE_CORDONING] = WITHOUT_PODS,
+    [NC_LIFE_CORDONED] = WITHOUT_PODS, [NC_LIFE_OBSERVING] = WITH_PODS,
+    [NC_LIFE_EVICTING] = WITH_PODS,    [NC_LIFE_VOLUME_WAIT] = WITH_PODS,
+    [NC_LIFE_DRAINED] = WITH_PODS,     [NC_LIFE_RELEASING] = WITHOUT_PODS,
+};
+
+static void enter(struct nc_life *l, enum nc_life_phase phase) {
+    if (phase == l->phase)
+        return;
+    l->phase = phase;
+    l->since_usec = l->now_usec;
+    l->drained_usec = phase == NC_LIFE_DRAINED ? l->now_usec : 0;
+    if (phase != NC_LIFE_DRAINED)
+        l->is_drained_settled = false;
+}
+
+/* What should be true now? The next missing thing of each kind is asked for. */
+static void settle(struct nc_life *l, struct nc_life_actions *out) {
+    l->next_usec = UINT64_MAX;
+    nc_life_weigh(l);
+    nc_life_adopt(l);
+    enter(l, nc_life_wanted_phase(l));
+    l->is_failed = nc_life_is_failed(l);
+    nc_life_announce(l, out);
+    nc_life_look_out(l, out);
+    nc_life_write(l, out);
+    nc_life_open_pods(l, out);
+    nc_life_ask_pods(l, out);
+    nc_life_let_go(l, out);
+}
+
+/* The clock was set back: what counts from a moment now counts from the new now. */
+static void set_back(struct nc_life *l, uint64_t by_usec) {
+    uint64_t *const moments[] = {&l->quiet_usec,   &l->raised_usec, &l->whole_usec,
+                                 &l->look_usec,    &l->status_usec, &l->cordoned_usec,
+                                 &l->drained_usec, &l->synced_usec, &l->empty_usec};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
+        *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;
+    for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
+        if (l->sources[i].noticed_usec > by_usec)
+            l->sources[i].noticed_usec -= by_usec;
+    for (size_t i = 0; i < _NC_WRITE_MAX; i++) {
+        struct nc_life_try *t = &l->tries[i];
+        t->wanted_usec = t->wanted_usec > by_usec ? t->wanted_usec - by_usec : 0;
+        t->last_usec = t->last_usec > by_usec ? t->last_usec - by_usec : 0;
+        t->next_usec = t->next_usec > by_usec ? t->next_usec - by_usec : 0;
+    }
+}
+
+void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+    assert((unsigned)e->kind < _NC_LIFE_EVENT_MAX);
+    if (e->now_usec < l->now_usec)
+        set_back(l, l->now_usec - e->now_usec);
+    l->now_usec = e->now_usec;
+    cells[l->phase][e->kind](l, e, out);
+    settle(l, out);
+}
+
+uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
+    (void)now_usec;
+    return l->next_usec;
+}
+
+struct nc_life *nc_life_new(const struct nc_life_rules *rules) {
+    struct nc_life *l = nc_calloc(1, sizeof(*l));
+
+    l->rules = *rules;
+    l->drain = nc_drain_new();
+    l->next_usec = UINT64_MAX;
+    l->force.policy = NC_POLICY_IGNORE;
+    l->force.leading = -1;
+    return l;
+}
+
+struct nc_life *nc_life_free(struct nc_life *l) {
+    if (!l)
+        return NULL;
+    nc_drain_free(l->drain);
+    nc_strv_done(&l->unseen);
+    free(l->status);
+    free(l->under_way_status);
+    for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
+        free(l->budgets[i].key);
+    free(l);
+    return NULL;
+}
+
+void nc_node_write_done(struct nc_node_write *w) {
+    free(w->drain_status);
+    free(w->cordon);
+    free(w->pending.message);
+    free(w->drained.message);
+    *w = (struct nc_node_write){0};
+}
+
+void nc_life_actions_done(struct nc_life_actions *a) {
+    for (size_t i = 0; i < a->n; i++) {
+        nc_node_write_done(&a->v[i].write);
+        free(a->v[i].message);
+    }
+    free(a->v);
+    *a = (struct nc_life_actions){0};
+}
+
+void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
+    *ret = (struct nc_life_view){
+        .phase = l->phase,
+        .since_usec = l->since_usec,
+        .notices = l->notices,
+        .leading = l->force.leading,
+        .policy = l->force.policy,
+        .deadline_usec = l->force.deadline_usec,
+        .t_usec = l->force.t_usec,
+        .is_ours = l->node.exists && l->node.has_cordon_record,
+        .cordoned_usec = l->cordoned_usec,
+        .drained_usec = l->drained_usec,
+    };
+    for (size_t s = 0; s < _NC_SOURCE_MAX; s++) {
+        ret->is_active[s] = l->sources[s].is_active;
+        ret->noticed_usec[s] = l->sources[s].noticed_usec;
+    }
+    nc_life_drain_rules(l, &ret->drain_rules);
+    nc_drain_summarize(l->drain, &ret->drain_rules, now_usec, &ret->drain);
+    ret->status_phase = nc_life_status_phase(l, &ret->drain);
+}
+
+const struct nc_drain *nc_life_drain(const struct nc_life *l) {
+    return l->drain;
+}

@@ -1,0 +1,535 @@
+/*
+ * The world of nc/lifecycle.h's traces: words into events, actions into words.
+ */
+#include "life-world.h"
+
+#include "nc/str.h"
+
+static const char *const phases_of_writes[] = {"none",    "signal",    "cordon",  "progress",
+                                               "drained", "undrained", "release", "calm"};
+
+void life_world_init(struct life_world *w) {
+    *w = (struct life_world){.now_usec = LIFE_EPOCH_USEC};
+    w->rules = (struct nc_life_rules){
+        .mode = NC_DRAIN_AUTO, .margin_usec = 15000000, .max_in_flight = 100, .seed = 7};
+    for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
+        w->rules.policy[s] = s == NC_SOURCE_REBALANCE ? NC_POLICY_REPORT : NC_POLICY_DRAIN;
+    (void)snprintf(w->server.uid, sizeof(w->server.uid), "u1");
+    w->life = nc_life_new(&w->rules);
+}
+
+void life_world_done(struct life_world *w) {
+    nc_node_write_done(&w->write.w);
+    nc_life_free(w->life);
+    nc_buf_done(&w->trace);
+}
+
+static void say(struct life_world *w, const char *text) {
+    if (w->trace.len)
+        (void)nc_buf_puts(&w->trace, "; ");
+    (void)nc_buf_puts(&w->trace, text);
+}
+
+/* "[Cordoned cordon record label]" */
+static void say_write(struct life_world *w, const struct nc_node_write *n) {
+    nc_auto_value struct nc_value *status = NULL;
+    struct nc_buf b = NC_BUF_INIT;
+
+    if (n->drain_status) {
+        assert_true(strlen(n->drain_status) <= 1024);
+        assert_int_equal(nc_json_parse(n->drain_status, strlen(n->drain_status), &status, NULL), 0);
+        (void)snprintf(w->last_status, sizeof(w->last_status), "%s", n->drain_status);
+    }
+    (void)nc_buf_printf(&b, "WRITE %s[", phases_of_writes[n->kind]);
+    if (n->sets_status)
+        (void)nc_buf_puts(&b, status ? nc_value_get_string(status, "phase") : "-");
+    if (n->unschedulable >= 0)
+        (void)nc_buf_puts(&b, n->unschedulable ? " cordon" : " uncordon");
+    if (n->sets_cordon)
+        (void)nc_buf_puts(&b, n->cordon ? " record" : " unrecord");
+    if (n->balancers_label >= 0)
+        (void)nc_buf_puts(&b, n->balancers_label ? " label" : " unlabel");
+    if (n->pending.is_set)
+        (void)nc_buf_puts(&b, n->pending.is_true ? " pending" : " !pending");
+    if (n->drained.is_set)
+        (void)nc_buf_puts(&b, n->drained.is_true ? " drained" : " !drained");
+    (void)nc_buf_puts(&b, "]");
+    say(w, b.data);
+    nc_buf_done(&b);
+}
+
+static void note_asked(struct life_world *w, const char *name, enum nc_drain_verb verb) {
+    for (size_t i = 0; i < w->n_asked; i++)
+        if (nc_streq(w->asked[i].name, name)) {
+            w->asked[i].verb = verb;
+            return;
+        }
+    assert_true(w->n_asked < 64);
+    struct life_asked *a = &w->asked[w->n_asked++];
+    (void)snprintf(a->name, sizeof(a->name), "%s", name);
+    a->verb = verb;
+}
+
+static void say_pod(struct life_world *w, const struct nc_drain_action *a) {
+    char text[96];
+
+    note_asked(w, a->pod->name, a->verb);
+    if (a->verb == NC_DRAIN_DELETE)
+        (void)snprintf(text, sizeof(text), "delete %s %llu", a->pod->name,
+                       (unsigned long long)a->grace_sec);
+    else
+        (void)snprintf(text, sizeof(text), "%s %s", a->verb == NC_DRAIN_EVICT ? "evict" : "mark",
+                       a->pod->name);
+    say(w, text);
+}
+
+static void take_write(struct life_world *w, struct nc_node_write *n) {
+    assert_false(w->write.is_under_way); /* one at a time */
+    say_write(w, n);
+    nc_node_write_done(&w->write.w);
+    w->write.w = *n;
+    w->write.is_under_way = true;
+    *n = (struct nc_node_write){0};
+}
+
+static void step(struct life_world *w, struct nc_life_event *e) {
+    struct nc_life_actions out = {0};
+
+    e->now_usec = w->now_usec;
+    nc_life_step(w->life, e, &out);
+    for (size_t i = 0; i < out.n; i++) {
+        struct nc_life_action *a = &out.v[i];
+        switch (a->kind) {
+        case NC_ACT_WRITE:
+            take_write(w, &a->write);
+            break;
+        case NC_ACT_POD:
+            say_pod(w, &a->pod);
+            break;
+        case NC_ACT_PODS_OPEN:
+            say(w, "OPEN");
+            break;
+        case NC_ACT_PODS_CLOSE:
+            say(w, "CLOSE");
+            break;
+        case NC_ACT_LOOK:
+            say(w, "LOOK");
+            break;
+        case NC_ACT_LET_GO:
+            say(w, "LET GO");
+            break;
+        case NC_ACT_ANNOUNCE: {
+            nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);
+            say(w, text);
+            (void)snprintf(w->last_message, sizeof(w->last_message), "%s", a->message);
+            break;
+        }
+        }
+    }
+    nc_life_actions_done(&out);
+    assert_true(nc_life_next(w->life, w->now_usec) > w->now_usec);
+}
+
+static void step_kind(struct life_world *w, enum nc_life_event_kind kind) {
+    struct nc_life_event e = {.kind = kind};
+
+    step(w, &e);
+}
+
+static enum nc_source source_of(const char *name) {
+    for (int s = 0; s < _NC_SOURCE_MAX; s++)
+        if (nc_streq(nc_source_name((enum nc_source)s), name))
+            return (enum nc_source)s;
+    fail_msg("no source %s", name);
+    return NC_SOURCE_SPOT;
+}
+
+static uint64_t seconds_at(const char *text) {
+    return LIFE_EPOCH_USEC + (uint64_t)(strtod(text, NULL) * 1e6);
+}
+
+static void do_notice(struct life_world *w, char *rest) {
+    struct nc_notice n = {.policy = NC_POLICY_DRAIN};
+    struct nc_life_event e = {.kind = NC_LIFE_NOTICE, .notice = &n};
+    char *save = NULL;
+    const char *name = strtok_r(rest, " ", &save);
+
+    n.source = source_of(name);
+    (void)snprintf(n.id, sizeof(n.id), "%s-1", name);
+    for (char *word = strtok_r(NULL, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        if (word[0] == '+')
+            n.deadline_usec = seconds_at(word + 1);
+        else if (nc_starts_with(word, "begin+"))
+            n.begin_usec = seconds_at(word + 6);
+        else if (nc_starts_with(word, "id="))
+            (void)snprintf(n.id, sizeof(n.id), "%s", word + 3);
+        else if (nc_starts_with(word, "word="))
+            (void)snprintf(n.reason, sizeof(n.reason), "%s", word + 5);
+        else if (nc_streq(word, "last"))
+            n.is_last_moment = true;
+        else if (nc_streq(word, "cordon"))
+            n.policy = NC_POLICY_CORDON;
+        else
+            assert_string_equal(word, "drain");
+    }
+    step(w, &e);
+}
+
+static void do_clear(struct life_world *w, char *rest) {
+    struct nc_life_event e = {.kind = NC_LIFE_CLEARED};
+
+    for (int s = 0; s < _NC_SOURCE_MAX; s++)
+        if (nc_streq(rest, "all") || nc_streq(rest, nc_source_name((enum nc_source)s))) {
+            e.source = (enum nc_source)s;
+            step(w, &e);
+        }
+}
+
+static void set_flag(struct nc_node_view *v, const char *word) {
+    const bool on = word[0] != '-';
+    const char *name = on ? word : word + 1;
+    struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {
+        {"deleting", &v->is_deleting},      {"cordoned", &v->is_unschedulable},
+        {"record", &v->has_cordon_record},  {"status", &v->has_status},
+        {"label", &v->has_balancers_label}, {"label-ours", &v->is_balancers_label_ours},
+        {"taint", &v->has_disrupted_taint}, {"pending", &v->is_pending_true},
+        {"drained", &v->is_drained_true},
+    };
+
+    if (nc_starts_with(name, "uid="))
+        (void)snprintf(v->uid, sizeof(v->uid), "%s", name + 4);
+    else if (nc_starts_with(name, "volumes="))
+        v->n_volumes = strtoul(name + 8, NULL, 10);
+    else {
+        for (size_t i = 0; i < NC_ARRAY_SIZE(flags); i++)
+            if (nc_streq(flags[i].name, name)) {
+                *flags[i].flag = on;
+                if (nc_streq(name, "label-ours"))
+                    v->has_balancers_label = on;
+                return;
+            }
+        fail_msg("no flag %s", word);
+    }
+}
+
+static void set_flags(struct life_world *w, char *rest) {
+    char *save = NULL;
+
+    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
+        set_flag(&w->server, word);
+}
+
+static void show_node(struct life_world *w, bool is_whole) {
+    struct nc_node_view v = w->server;
+    struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &v};
+
+    w->server.exists = v.exists = true;
+    v.is_whole = is_whole;
+    if (!is_whole) {
+        v.is_unschedulable = v.has_disrupted_taint = v.is_pending_true = v.is_drained_true = false;
+        v.n_volumes = 0;
+    }
+    step(w, &e);
+}
+
+static void do_node(struct life_world *w, char *rest) {
+    set_flags(w, rest);
+    show_node(w, true);
+}
+
+static void do_meta(struct life_world *w, char *rest) {
+    set_flags(w, rest);
+    show_node(w, false);
+}
+
+static void do_gone(struct life_world *w, char *rest) {
+    (void)rest;
+    w->server = (struct nc_node_view){.uid = "u1"};
+    step_kind(w, NC_LIFE_NODE_GONE);
+}
+
+static void show_pod(struct life_world *w, char *word, bool is_leaving) {
+    struct nc_pod pod = {0};
+    struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
+    char *colon = strchr(word, ':');
+
+    if (colon) {
+        *colon = '\0';
+        pod.grace_sec = strtoul(colon + 1, NULL, 10);
+    } else
+        pod.grace_sec = 30;
+    pod.namespace = nc_strdup("ns");
+    pod.name = nc_strdup(word);
+    pod.uid = nc_strdup(word);
+    pod.has_controller = true;
+    if (is_leaving) {
+        pod.deletion_usec = w->now_usec + pod.grace_sec * 1000000;
+        pod.deletion_grace_sec = pod.grace_sec;
+    }
+    step(w, &e);
+}
+
+static void do_pods(struct life_world *w, char *rest) {
+    char *save = NULL;
+
+    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
+        show_pod(w, word, false);
+}
+
+static void do_leaving(struct life_world *w, char *rest) {
+    char *save = NULL;
+
+    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
+        show_pod(w, word, true);
+}
+
+static void do_lost(struct life_world *w, char *rest) {
+    struct nc_life_event e = {.kind = NC_LIFE_POD_GONE};
+    char *save = NULL;
+
+    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        e.uid = word;
+        step(w, &e);
+    }
+}
+
+static void apply_write(struct life_world *w) {
+    const struct nc_node_write *n = &w->write.w;
+    struct nc_node_view *v = &w->server;
+
+    if (n->unschedulable >= 0)
+        v->is_unschedulable = n->unschedulable;
+    if (n->sets_cordon)
+        v->has_cordon_record = n->cordon != NULL;
+    if (n->sets_status)
+        v->has_status = n->drain_status != NULL;
+    if (n->balancers_label >= 0)
+        v->has_balancers_label = v->is_balancers_label_ours = n->balancers_label;
+    if (n->pending.is_set)
+        v->is_pending_true = n->pending.is_true;
+    if (n->drained.is_set)
+        v->is_drained_true = n->drained.is_true;
+}
+
+static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint64_t after_usec) {
+    struct nc_life_event e = {
+        .kind = NC_LIFE_WRITTEN, .outcome = outcome, .retry_after_usec = after_usec};
+
+    w->write.is_under_way = false;
+    step(w, &e);
+}
+
+static void do_ok(struct life_world *w, char *rest) {
+    (void)rest;
+    assert_true(w->write.is_under_way);
+    apply_write(w);
+    show_node(w, true);
+    end_write(w, NC_WRITTEN, 0);
+}
+
+static void do_okay_unseen(struct life_world *w, char *rest) {
+    (void)rest;
+    assert_true(w->write.is_under_way);
+    apply_write(w);
+    end_write(w, NC_WRITTEN, 0);
+}
+
+static void do_refused(struct life_world *w, char *rest) {
+    (void)rest;
+    end_write(w, NC_WRITE_REFUSED, 0);
+}
+
+static void do_away(struct life_world *w, char *rest) {
+    end_write(w, NC_WRITE_AWAY, (uint64_t)(strtod(rest, NULL) * 1e6));
+}
+
+static void answer(struct life_world *w, const char *name, enum nc_pod_answer_kind kind) {
+    struct nc_pod_answer a = {.kind = kind, .budget = "web", .message = "'needs 3'"};
+    struct nc_life_event e = {
+        .kind = NC_LIFE_POD_ANSWER, .uid = name, .answer = &a, .verb = NC_DRAIN_EVICT};
+
+    for (size_t i = 0; i < w->n_asked; i++)
+        if (nc_streq(w->asked[i].name, name))
+            e.verb = w->asked[i].verb;
+    step(w, &e);
+}
+
+static void do_yes(struct life_world *w, char *rest) {
+    answer(w, rest, NC_ANSWER_ACCEPTED);
+}
+
+static void do_no(struct life_world *w, char *rest) {
+    answer(w, rest, NC_ANSWER_BUDGET);
+}
+
+static void do_away_pod(struct life_world *w, char *rest) {
+    answer(w, rest, NC_ANSWER_AWAY);
+}
+
+static void do_refused_pod(struct life_world *w, char *rest) {
+    answer(w, rest, NC_ANSWER_REFUSED);
+}
+
+static enum nc_policy policy_of(const char *name) {
+    static const char *const names[] = {"", "ignore", "report", "cordon", "drain"};
+
+    for (int i = 1; i < 5; i++)
+        if (nc_streq(names[i], name))
+            return (enum nc_policy)i;
+    fail_msg("no policy %s", name);
+    return NC_POLICY_IGNORE;
+}
+
+static enum nc_drain_mode mode_of(const char *name) {
+    static const char *const names[] = {"", "auto", "always", "observe", "off"};
+
+    for (int i = 1; i < 5; i++)
+        if (nc_streq(names[i], name))
+            return (enum nc_drain_mode)i;
+    fail_msg("no mode %s", name);
+    return NC_DRAIN_AUTO;
+}
+
+static void do_rules(struct life_world *w, char *rest) {
+    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &w->rules};
+    char *save = NULL;
+
+    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(word, '=');
+        *value++ = '\0';
+        if (nc_streq(word, "mode"))
+            w->rules.mode = mode_of(value);
+        else if (nc_streq(word, "margin"))
+            w->rules.margin_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+        else if (nc_streq(word, "linger"))
+            w->rules.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
+        else
+            w->rules.policy[source_of(word)] = policy_of(value);
+    }
+    step(w, &e);
+}
+
+static void revive(struct life_world *w, bool keep, bool same_boot) {
+    nc_auto_value struct nc_value *saved = nc_life_save(w->life);
+
+    w->life = nc_life_free(w->life);
+    w->life = nc_life_new(&w->rules);
+    w->write.is_under_way = false;
+    if (keep) {
+        struct nc_buf b = NC_BUF_INIT;
+        nc_auto_value struct nc_value *read = NULL;
+        nc_json_write(&b, saved, 0);
+        assert_int_equal(nc_json_parse(b.data, b.len, &read, NULL), 0);
+        assert_int_equal(nc_life_load(w->life, read, same_boot), 0);
+        nc_buf_done(&b);
+    }
+    step_kind(w, NC_LIFE_START);
+}
+
+static void do_restart(struct life_world *w, char *rest) {
+    (void)rest;
+    revive(w, true, true);
+}
+
+static void do_reboot(struct life_world *w, char *rest) {
+    (void)rest;
+    revive(w, true, false);
+}
+
+static void do_crash(struct life_world *w, char *rest) {
+    (void)rest;
+    revive(w, false, false);
+}
+
+static void do_start(struct life_world *w, char *rest) {
+    (void)rest;
+    step_kind(w, NC_LIFE_START);
+}
+
+static void do_tick(struct life_world *w, char *rest) {
+    (void)rest;
+    step_kind(w, NC_LIFE_TICK);
+}
+
+static void do_synced(struct life_world *w, char *rest) {
+    (void)rest;
+    step_kind(w, NC_LIFE_PODS_SYNCED);
+}
+
+static void do_next(struct life_world *w, char *rest) {
+    const uint64_t next = nc_life_next(w->life, w->now_usec);
+    char text[32] = "none";
+
+    (void)rest;
+    if (next != UINT64_MAX)
+        (void)snprintf(text, sizeof(text), "%llu",
+                       (unsigned long long)(next - LIFE_EPOCH_USEC) / 1000);
+    say(w, text);
+}
+
+static const struct {
+    const char *word;
+    void (*act)(struct life_world *w, char *rest);
+} words[] = {
+    {"start", do_start},
+    {"clear", do_clear},
+    {"notice", do_notice},
+    {"node", do_node},
+    {"meta", do_meta},
+    {"set", set_flags},
+    {"gone", do_gone},
+    {"pods", do_pods},
+    {"leaving", do_leaving},
+    {"lost", do_lost},
+    {"synced", do_synced},
+    {"ok", do_ok},
+    {"okay-unseen", do_okay_unseen},
+    {"refused", do_refused},
+    {"away", do_away},
+    {"yes", do_yes},
+    {"no", do_no},
+    {"again", do_away_pod},
+    {"refused-pod", do_refused_pod},
+    {"rules", do_rules},
+    {"restart", do_restart},
+    {"reboot", do_reboot},
+    {"crash", do_crash},
+    {"tick", do_tick},
+    {"next", do_next},
+};
+
+const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {
+    nc_auto_free char *text = nc_strdup(event);
+    char *space = strchr(text, ' ');
+    char *rest = space ? space + 1 : text + strlen(text);
+    struct nc_life_view view;
+    bool is_known = false;
+
+    if (space)
+        *space = '\0';
+    w->now_usec = LIFE_EPOCH_USEC + (uint64_t)at_ms * 1000;
+    nc_buf_clear(&w->trace);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(words) && !is_known; i++)
+        if (nc_streq(words[i].word, text)) {
+            words[i].act(w, rest);
+            is_known = true;
+        }
+    if (!is_known)
+        fail_msg("no event %s", event);
+    nc_life_look(w->life, w->now_usec, &view);
+    (void)nc_buf_printf(&w->trace, "%s@%s", w->trace.len ? " " : "",
+                        nc_life_phase_name(view.phase));
+    return w->trace.data;
+}
+
+void life_play(struct life_world *w, const struct life_row *rows, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const char *trace = life_do(w, rows[i].at_ms, rows[i].event);
+        if (rows[i].expected && strcmp(trace, rows[i].expected) != 0)
+            fail_msg("row %zu, %u ms, %s:\n  expected %s\n  found    %s", i + 1, rows[i].at_ms,
+                     rows[i].event, rows[i].expected, trace);
+    }
+}

@@ -1,0 +1,73 @@
+/*
+ * A world for traces of the lifecycle: a Node as a server would keep it, pods, a clock, and stories
+ * told in rows of {time, event, what is asked for}.
+ *
+ * Events, in words:
+ *   start | clear all | clear SOURCE | tick | next
+ *   notice SOURCE [+SECONDS] [last] [begin+SECONDS] [cordon|drain] [id=X] [word=X]
+ *   node [FLAGS]    the whole Node is seen; first the flags are set (or, with a dash, unset)
+ *   meta [FLAGS]    only its metadata is seen
+ *   set FLAGS       the server's Node changes; nobody is told
+ *   gone            the Node is gone
+ *   pods NAME:GRACE …   each is seen;   leaving NAME:GRACE   it is terminating;   lost NAME   it is
+ * gone synced          the list is complete ok | okay-unseen | refused | away [SECONDS]   the write
+ * under way ended yes NAME | no NAME | again NAME | gone-pod NAME   the answer to what was asked of
+ * a pod rules KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=
+ *   restart | crash | reboot   state kept and loaded | lost | loaded as of another boot; then START
+ * FLAGS: uid=X deleting cordoned record status label label-ours taint pending drained volumes=N
+ *
+ * What is asked for is one text, "; " between the actions, and the phase at the end:
+ *   "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"
+ */
+#ifndef NC_LIFE_WORLD_H
+#define NC_LIFE_WORLD_H
+
+#include "base-test.h"
+#include "nc/lifecycle.h"
+
+#define LIFE_EPOCH_USEC (1767323045ull * 1000000)
+
+struct life_row {
+    unsigned at_ms;
+    const char *event;
+    const char *expected; /* NULL: whatever */
+};
+
+struct life_asked {
+    char name[32];
+    enum nc_drain_verb verb;
+};
+
+struct life_world {
+    struct nc_life *life;
+    struct nc_life_rules rules;
+    uint64_t now_usec;
+    struct nc_node_view server;
+    struct life_write {
+        struct nc_node_write w;
+        bool is_under_way;
+    } write;
+    struct life_asked asked[64];
+    size_t n_asked;
+    struct nc_buf trace;
+    char last_status[1100];  /* the annotation as it was written last */
+    char last_message[1100]; /* of the last announcement */
+};
+
+void life_world_init(struct life_world *w);
+void life_world_done(struct life_world *w);
+/* Carries an event out; the trace is valid until the next. */
+const char *life_do(struct life_world *w, unsigned at_ms, const char *event);
+void life_play(struct life_world *w, const struct life_row *rows, size_t n);
+
+/* A story from an empty world with default rules. */
+#define LIFE_STORY(...)                                                                            \
+    do {                                                                                           \
+        static const struct life_row rows[] = {__VA_ARGS__};                                       \
+        struct life_world w;                                                                       \
+        life_world_init(&w);                                                                       \
+        life_play(&w, rows, sizeof(rows) / sizeof(rows[0]));                                       \
+        life_world_done(&w);                                                                       \
+    } while (0)
+
+#endif
