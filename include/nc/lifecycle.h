@@ -29,7 +29,10 @@
  *    such annotation it is foreign and is never lifted. The load-balancer label likewise: only our
  *    value is removed.
  *  - Withdrawn: where nothing is active any more, what is ours is undone (RELEASE, then CALM), but
- *    for the cordon on a Node that is being deleted or has the taint karpenter.sh/disrupted.
+ *    for the cordon (and its label) on a Node that is being deleted or has the taint
+ *    karpenter.sh/disrupted. Where what is active only reports (also because the configuration was
+ *    read again), the cordon is undone alike; RELEASE then carries drain-status, and the conditions
+ *    stay.
  *  - After a restart, nothing is undone before every source has been heard once (NOTICE or CLEARED)
  *    and the Node was seen.
  *  - Drained: no eligible pod is left, at least NC_LIFE_SETTLE_USEC after the cordon (late-bound
