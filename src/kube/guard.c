@@ -1,37 +1,40 @@
 /*
- * The rules on the wire, enforced where every request passes.
+ * The rules on the wire, enforced where every request passes: what holds for all, and for Nodes.
  *
  * A node may change far more of its own Node than it should: labels of Karpenter, finalizers, even
  * its providerID. One slip in a patch body would fight other controllers on every node of a fleet,
  * so a request that this program must never send is refused here as our own bug, before a byte of
- * it leaves. Pure.
+ * it leaves. What writes is allowed by name; everything else that writes is refused. Pure.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "nc/lifecycle.h"
 #include "nc/str.h"
 
-#include "wire.h"
+#include "guard.h"
 
 #define NODES "/api/v1/nodes"
 #define PODS "/api/v1/pods"
+#define NAMESPACES "/api/v1/namespaces/"
+#define REVIEWS "/apis/authentication.k8s.io/"
 #define OWN_ANNOTATIONS "nodeclaimd.io/"
-#define OWN_LABEL "node.kubernetes.io/exclude-from-external-load-balancers"
+#define UNKNOWN "nothing is written there:"
 
 static const char *const own_conditions[] = {"BootstrapComplete", "InterruptionPending", "Drained",
                                              NULL};
 static const char *const condition_fields[] = {
     "type", "status", "reason", "message", "lastHeartbeatTime", "lastTransitionTime", NULL};
 
-static bool is_listed(const char *const *names, const char *s) {
+bool nc_guard_is_listed(const char *const *names, const char *s) {
     for (; *names; names++)
         if (nc_streq(*names, s))
             return true;
     return false;
 }
 
-static int refuse(const struct nc_kube_call *c, struct nc_err *err, const char *what,
-                  const char *detail) {
+int nc_guard_refuse(const struct nc_kube_call *c, struct nc_err *err, const char *what,
+                    const char *detail) {
     return nc_err_set(err, NC_ERR_BUG, EPERM, "%s: not sent: %s%s%s", c->what ? c->what : "request",
                       what, detail ? " " : "", detail ? detail : "");
 }
@@ -39,27 +42,34 @@ static int refuse(const struct nc_kube_call *c, struct nc_err *err, const char *
 static int check_annotations(const struct nc_kube_call *c, const struct nc_value *v,
                              struct nc_err *err) {
     if (v->type != NC_VALUE_MAP)
-        return refuse(c, err, "annotations must be a map", NULL);
+        return nc_guard_refuse(c, err, "annotations must be a map", NULL);
     for (size_t i = 0; i < v->n; i++)
         if (!nc_starts_with(v->members[i].key, OWN_ANNOTATIONS))
-            return refuse(c, err, "a Node's annotation that is not ours:", v->members[i].key);
+            return nc_guard_refuse(c, err,
+                                   "a Node's annotation that is not ours:", v->members[i].key);
     return 0;
 }
 
 static int check_labels(const struct nc_kube_call *c, const struct nc_value *v,
                         struct nc_err *err) {
     if (v->type != NC_VALUE_MAP)
-        return refuse(c, err, "labels must be a map", NULL);
-    for (size_t i = 0; i < v->n; i++)
-        if (!nc_streq(v->members[i].key, OWN_LABEL))
-            return refuse(c, err, "a Node's label that is not ours:", v->members[i].key);
+        return nc_guard_refuse(c, err, "labels must be a map", NULL);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct nc_value *value = v->members[i].value;
+        if (!nc_streq(v->members[i].key, NC_LABEL_BALANCERS))
+            return nc_guard_refuse(c, err, "a Node's label that is not ours:", v->members[i].key);
+        if (value->type != NC_VALUE_NULL
+            && !nc_streq(nc_value_string(value), NC_LABEL_BALANCERS_VALUE))
+            return nc_guard_refuse(c, err,
+                                   "a label with a value that is not ours:", v->members[i].key);
+    }
     return 0;
 }
 
 /* uid and resourceVersion are preconditions, not changes. */
 static int check_metadata(const struct nc_kube_call *c, const struct nc_value *v,
                           struct nc_err *err) {
-    int r = v->type == NC_VALUE_MAP ? 0 : refuse(c, err, "metadata must be a map", NULL);
+    int r = v->type == NC_VALUE_MAP ? 0 : nc_guard_refuse(c, err, "metadata must be a map", NULL);
 
     for (size_t i = 0; i < v->n && r == 0 && v->type == NC_VALUE_MAP; i++) {
         const char *key = v->members[i].key;
@@ -68,20 +78,20 @@ static int check_metadata(const struct nc_kube_call *c, const struct nc_value *v
         else if (nc_streq(key, "labels"))
             r = check_labels(c, v->members[i].value, err);
         else if (!nc_streq(key, "uid") && !nc_streq(key, "resourceVersion"))
-            r = refuse(c, err, "a Node's metadata that is not ours:", key);
+            r = nc_guard_refuse(c, err, "a Node's metadata that is not ours:", key);
     }
     return r;
 }
 
 static int check_spec(const struct nc_kube_call *c, const struct nc_value *v, struct nc_err *err) {
     if (v->type != NC_VALUE_MAP)
-        return refuse(c, err, "spec must be a map", NULL);
+        return nc_guard_refuse(c, err, "spec must be a map", NULL);
     for (size_t i = 0; i < v->n; i++) {
         const struct nc_value *value = v->members[i].value;
         if (!nc_streq(v->members[i].key, "unschedulable"))
-            return refuse(c, err, "a Node's spec that is not ours:", v->members[i].key);
+            return nc_guard_refuse(c, err, "a Node's spec that is not ours:", v->members[i].key);
         if (value->type != NC_VALUE_BOOL && value->type != NC_VALUE_NULL)
-            return refuse(c, err, "spec.unschedulable must be true, false or null", NULL);
+            return nc_guard_refuse(c, err, "spec.unschedulable must be true, false or null", NULL);
     }
     return 0;
 }
@@ -90,11 +100,12 @@ static int check_condition(const struct nc_kube_call *c, const struct nc_value *
                            struct nc_err *err) {
     const char *type = nc_value_get_string(v, "type");
 
-    if (!type || !is_listed(own_conditions, type))
-        return refuse(c, err, "a Node's condition that is not ours:", type ? type : "(no type)");
+    if (!type || !nc_guard_is_listed(own_conditions, type))
+        return nc_guard_refuse(c, err,
+                               "a Node's condition that is not ours:", type ? type : "(no type)");
     for (size_t i = 0; i < v->n; i++)
-        if (!is_listed(condition_fields, v->members[i].key))
-            return refuse(c, err, "a field that no condition has:", v->members[i].key);
+        if (!nc_guard_is_listed(condition_fields, v->members[i].key))
+            return nc_guard_refuse(c, err, "a field that no condition has:", v->members[i].key);
     return 0;
 }
 
@@ -106,10 +117,10 @@ static int check_status(const struct nc_kube_call *c, const struct nc_value *v,
     int r = 0;
 
     if (c->patch != NC_KUBE_PATCH_STRATEGIC)
-        return refuse(c, err, "a Node's status needs a strategic merge patch", NULL);
+        return nc_guard_refuse(c, err, "a Node's status needs a strategic merge patch", NULL);
     if (!list || v->n != 1 || list->type != NC_VALUE_LIST)
-        return refuse(c, err, "a Node's status may only be patched with a list of conditions",
-                      NULL);
+        return nc_guard_refuse(
+            c, err, "a Node's status may only be patched with a list of conditions", NULL);
     for (size_t i = 0; i < list->n && r == 0; i++)
         r = check_condition(c, list->items[i], err);
     return r;
@@ -119,7 +130,7 @@ static int check_node_patch(const struct nc_kube_call *c, bool is_status, struct
     const struct nc_value *body = c->body;
     int r = body && body->type == NC_VALUE_MAP
                 ? 0
-                : refuse(c, err, "a Node's patch must be a map", NULL);
+                : nc_guard_refuse(c, err, "a Node's patch must be a map", NULL);
 
     for (size_t i = 0; r == 0 && i < body->n; i++) {
         const char *key = body->members[i].key;
@@ -130,7 +141,7 @@ static int check_node_patch(const struct nc_kube_call *c, bool is_status, struct
         else if (nc_streq(key, "status") && is_status)
             r = check_status(c, body->members[i].value, err);
         else
-            r = refuse(c, err, "a part of a Node that is not ours:", key);
+            r = nc_guard_refuse(c, err, "a part of a Node that is not ours:", key);
     }
     return r;
 }
@@ -142,12 +153,10 @@ static int check_nodes(const struct nc_kube_call *c, const char *rest, size_t n,
     const size_t sub = slash ? n - (size_t)(slash - rest) : 0;
     const bool is_status = slash && sub == strlen("/status") && strncmp(slash, "/status", sub) == 0;
 
-    if (nc_streq(c->method, "GET"))
-        return 0;
     if (!nc_streq(c->method, "PATCH"))
-        return refuse(c, err, "a Node is only ever read or patched, never", c->method);
+        return nc_guard_refuse(c, err, "a Node is only ever read or patched, never", c->method);
     if (n < 2 || rest[1] == '/' || (slash && !is_status))
-        return refuse(c, err, "only a Node and its status are patched", NULL);
+        return nc_guard_refuse(c, err, "only a Node and its status are patched", NULL);
     return check_node_patch(c, is_status, err);
 }
 
@@ -155,19 +164,78 @@ static bool is_collection(const char *path, size_t n, const char *name) {
     return n == strlen(name) && strncmp(path, name, n) == 0;
 }
 
+/* "." and ".." would be taken out of the URL on its way: it would then name something else. */
+static int check_segments(const struct nc_kube_call *c, struct nc_err *err) {
+    const char *end = c->path + strcspn(c->path, "?");
+
+    for (const char *p = c->path; p < end;) {
+        const size_t n = strcspn(++p, "/?");
+        if ((n == 1 && p[0] == '.') || (n == 2 && p[0] == '.' && p[1] == '.'))
+            return nc_guard_refuse(c, err, "a path with a dot for a name:", c->path);
+        p += n;
+    }
+    return 0;
+}
+
 static int check_form(const struct nc_kube_call *c, struct nc_err *err) {
     static const char *const methods[] = {"GET", "POST", "PATCH", "DELETE", NULL};
 
-    if (!c->what || !c->method || !is_listed(methods, c->method))
-        return refuse(c, err, "only GET, POST, PATCH and DELETE are, not", c->method);
+    if (!c->what || !c->method || !nc_guard_is_listed(methods, c->method))
+        return nc_guard_refuse(c, err, "only GET, POST, PATCH and DELETE are, not", c->method);
     if (nc_streq(c->method, "PATCH") != (c->patch != NC_KUBE_PATCH_NONE))
-        return refuse(c, err, "PATCH and the kind of the patch belong together", NULL);
+        return nc_guard_refuse(c, err, "PATCH and the kind of the patch belong together", NULL);
     if (!c->path || c->path[0] != '/')
-        return refuse(c, err, "a path starts with a slash", NULL);
+        return nc_guard_refuse(c, err, "a path starts with a slash", NULL);
     for (const char *p = c->path; *p; p++)
         if (*p <= ' ' || *p > '~' || *p == '#')
-            return refuse(c, err, "the path is not encoded", NULL);
-    return 0;
+            return nc_guard_refuse(c, err, "the path is not encoded", NULL);
+    return check_segments(c, err);
+}
+
+/* "/api/v1/namespaces/a/events" -> "a" of length 1 and "events" behind it. */
+static const char *below_namespace(const char *path, const char **ret_namespace, size_t *ret_n) {
+    const char *name = path + strlen(NAMESPACES);
+    const size_t n = strcspn(name, "/");
+
+    if (n == 0 || name[n] != '/')
+        return NULL;
+    *ret_namespace = name;
+    *ret_n = n;
+    return name + n + 1;
+}
+
+/* What follows "/api/v1/namespaces/" writes. A query could say what the body must not. */
+static int check_namespaced(const struct nc_kube_call *c, struct nc_err *err) {
+    struct nc_guard_target t = {0};
+    const char *rest = below_namespace(c->path, &t.namespace, &t.namespace_n);
+
+    if (!rest || strchr(rest, '?'))
+        return nc_guard_refuse(c, err, UNKNOWN, c->path);
+    if (nc_starts_with(rest, "pods/"))
+        return nc_guard_pod(c, &t, rest + strlen("pods/"), err);
+    if (nc_streq(rest, "events") || nc_starts_with(rest, "events/"))
+        return nc_guard_event(c, rest + strlen("events"), err);
+    return nc_guard_refuse(c, err, UNKNOWN, c->path);
+}
+
+static int check_review(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const reviews[] = {REVIEWS "v1/selfsubjectreviews",
+                                          REVIEWS "v1beta1/selfsubjectreviews", NULL};
+
+    return nc_streq(c->method, "POST") && nc_guard_is_listed(reviews, c->path)
+               ? 0
+               : nc_guard_refuse(c, err, UNKNOWN, c->path);
+}
+
+/* A whole collection is not a node's to read; a body has no meaning there. */
+static int check_read(const struct nc_kube_call *c, size_t n, struct nc_err *err) {
+    const bool is_pods = is_collection(c->path, n, PODS)
+                         || (nc_starts_with(c->path, NAMESPACES) && n > strlen("/pods")
+                             && strncmp(c->path + n - strlen("/pods"), "/pods", 5) == 0);
+
+    if ((is_collection(c->path, n, NODES) || is_pods) && !strstr(c->path + n, "fieldSelector="))
+        return nc_guard_refuse(c, err, "a list without a field selector:", c->path);
+    return c->body ? nc_guard_refuse(c, err, "a GET with a body", NULL) : 0;
 }
 
 int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err) {
@@ -176,10 +244,11 @@ int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    if ((is_collection(c->path, n, NODES) || is_collection(c->path, n, PODS))
-        && !strstr(c->path + n, "fieldSelector="))
-        return refuse(c, err, "a list without a field selector:", c->path);
+    if (nc_streq(c->method, "GET"))
+        return check_read(c, n, err);
     if (nc_starts_with(c->path, NODES) && (c->path[strlen(NODES)] == '/' || n == strlen(NODES)))
         return check_nodes(c, c->path + strlen(NODES), n - strlen(NODES), err);
-    return 0;
+    if (nc_starts_with(c->path, NAMESPACES))
+        return check_namespaced(c, err);
+    return check_review(c, err);
 }

@@ -34,9 +34,10 @@ uint64_t nc_kube_hash(uint64_t sum, const char *s);
  * late request fails as a timeout. */
 uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec);
 
-/* The rules on the wire. Refuses (NC_ERR_BUG) what this program must never send: PUT, a body on a
- * Node that holds more than our own keys, a list or watch of Nodes or Pods without a field
- * selector, a path that is none. */
+/* The rules on the wire. Refuses (NC_ERR_BUG) what this program must never send. What writes is
+ * allowed by name: patches of a Node that hold only our own keys, of Events and of a pod's
+ * condition DisruptionTarget, evictions and deletions of a pod by uid with a grace from 1, Events,
+ * and the question who we are. A list or watch of Nodes or pods needs a field selector. */
 int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err);
 
 /* Reads a metav1.Status; false where the object is none, *ret is then untouched. Fields of a wrong

@@ -47,7 +47,8 @@ static void test_new(void **state) {
 }
 
 static void test_perform(void **state) {
-    nc_auto_value struct nc_value *body = js("{'a':1}");
+    nc_auto_value struct nc_value *body = js("{'count':1}");
+    nc_auto_value struct nc_value *options = js("{'preconditions':{'uid':'u'}}");
     struct nc_kube *k = SCRIPT(
         NULL, NULL,
         {.method = "GET",
@@ -56,14 +57,16 @@ static void test_perform(void **state) {
          .answer = "{'kind':'Node'}"},
         {.method = "POST",
          .header = "Content-Type: application/json",
-         .body = "{'a':1}",
+         .body = "{'count':1}",
          .status = 201},
         {.method = "PATCH", .header = "Content-Type: application/merge-patch+json"},
         {.method = "PATCH", .header = "Content-Type: application/strategic-merge-patch+json"},
-        {.method = "DELETE", .answer = "{'kind':'Status','apiVersion':'v1','status':'Success'}"});
+        {.method = "DELETE",
+         .body = "{'preconditions':{'uid':'u'}}",
+         .answer = "{'kind':'Status','apiVersion':'v1','status':'Success'}"});
     struct nc_kube_call c = {.what = "post",
                              .method = "POST",
-                             .path = "/x",
+                             .path = "/apis/authentication.k8s.io/v1/selfsubjectreviews",
                              .body = body,
                              .timeout_usec = 1000000,
                              .max_bytes = 77};
@@ -81,12 +84,16 @@ static void test_perform(void **state) {
     assert_int_equal(nc_kube_perform(k, &c, NULL, NULL, &err), 0);
     assert_int_equal(script_last_max_bytes, 77);
     c.method = "PATCH";
+    c.path = "/api/v1/namespaces/default/events/e";
     c.patch = NC_KUBE_PATCH_MERGE;
     assert_int_equal(nc_kube_perform(k, &c, NULL, NULL, &err), 0);
     c.patch = NC_KUBE_PATCH_STRATEGIC;
     assert_int_equal(nc_kube_perform(k, &c, NULL, NULL, &err), 0);
-    c = (struct nc_kube_call){
-        .what = "delete", .method = "DELETE", .path = "/x", .timeout_usec = 1};
+    c = (struct nc_kube_call){.what = "delete",
+                              .method = "DELETE",
+                              .path = "/api/v1/namespaces/a/pods/b",
+                              .body = options,
+                              .timeout_usec = 1};
     assert_int_equal(nc_kube_perform(k, &c, NULL, NULL, &err), 0);
     script_end(k);
 }

@@ -5,6 +5,16 @@
 
 #include "wire.h"
 
+#define POD "/api/v1/namespaces/x/pods/y"
+#define DELETION(grace)                                                                            \
+    "{'apiVersion':'v1','kind':'DeleteOptions','preconditions':{'uid':'u'},'gracePeriodSeconds'"   \
+    ":" grace "}"
+#define EVICTION(name, namespace, options)                                                         \
+    "{'apiVersion':'policy/v1','kind':'Eviction','metadata':{'name':'" name                        \
+    "','namespace':'" namespace "'},'deleteOptions':{" options "}}"
+#define MARK(type, metadata)                                                                       \
+    "{'metadata':{" metadata "},'status':{'conditions':[{'type':'" type "','status':'True'}]}}"
+
 static const struct {
     const char *method, *path, *body;
     enum nc_kube_patch patch;
@@ -20,7 +30,88 @@ static const struct {
     {"PUT", "/api/v1/namespaces/default/events/x", "{}", 0, "only GET, POST, PATCH and DELETE"},
     {"POST", "/api/v1/nodes?fieldSelector=x", "{}", 0, "only ever read or patched"},
     {"DELETE", "/api/v1/nodes/a", NULL, 0, "only ever read or patched"},
-    {"DELETE", "/api/v1/namespaces/x/pods/y", NULL, 0, NULL},
+    {"GET", "/api/v1/namespaces/x/pods", NULL, 0, "without a field selector"},
+    {"GET", "/api/v1/namespaces/x/pods?fieldSelector=spec.nodeName%3Da", NULL, 0, NULL},
+    {"GET", "/api/v1/namespaces/x/pods/y", NULL, 0, NULL},
+    {"GET", "/api/v1/nodes/a", "{}", 0, "a GET with a body"},
+    /* What is written, and where nothing is. */
+    {"POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}", 0, NULL},
+    {"POST", "/apis/authentication.k8s.io/v1beta1/selfsubjectreviews", "{}", 0, NULL},
+    {"PATCH", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}", NC_KUBE_PATCH_MERGE,
+     "nothing is written there"},
+    {"POST", "/x", "{}", 0, "nothing is written there: /x"},
+    {"DELETE", "/apis/karpenter.sh/v1/nodeclaims/c", NULL, 0, "nothing is written there"},
+    {"PATCH", "/apis/karpenter.sh/v1/nodeclaims/c", "{}", NC_KUBE_PATCH_MERGE, "nothing is"},
+    {"DELETE", "/api/v1/namespaces/x", NULL, 0, "nothing is written there"},
+    {"DELETE", "/api/v1/namespaces/x/pods", NULL, 0, "nothing is written there"},
+    {"DELETE", "/api/v1/namespaces//pods/y", NULL, 0, "nothing is written there"},
+    {"POST", "/api/v1/namespaces/x/secrets", "{}", 0, "nothing is written there"},
+    {"DELETE", "/api/v1/nodesx/a", NULL, 0, "nothing is written there"},
+    {"GET", "/api/v1/namespaces/../nodes", NULL, 0, "a dot for a name"},
+    {"DELETE", "/api/v1/namespaces/x/pods/..", NULL, 0, "a dot for a name"},
+    {"GET", "/api/v1/nodes/.", NULL, 0, "a dot for a name"},
+    {"GET", "/api/v1/nodes/..a?x=/../", NULL, 0, NULL},
+    /* Deletions. */
+    {"DELETE", POD, DELETION("1"), 0, NULL},
+    {"DELETE", POD, "{'preconditions':{'uid':'u'}}", 0, NULL},
+    {"DELETE", POD, DELETION("0"), 0, "a number from 1"},
+    {"DELETE", POD, DELETION("-1"), 0, "a number from 1"},
+    {"DELETE", POD, DELETION("null"), 0, "a number from 1"},
+    {"DELETE", POD, DELETION("1.5"), 0, "a number from 1"},
+    {"DELETE", POD, NULL, 0, "with its uid and grace only"},
+    {"DELETE", POD, "{'gracePeriodSeconds':5}", 0, "without its uid"},
+    {"DELETE", POD, "{'preconditions':{'uid':''}}", 0, "without its uid"},
+    {"DELETE", POD, "{'preconditions':{'uid':'u','resourceVersion':'5'}}", 0, "without its uid"},
+    {"DELETE", POD, "{'preconditions':{'uid':'u'},'propagationPolicy':'Orphan'}", 0, "only"},
+    {"DELETE", POD "?gracePeriodSeconds=0", DELETION("1"), 0, "nothing is written there"},
+    {"DELETE", POD "/status", DELETION("1"), 0, "only ever evicted, deleted or marked"},
+    {"DELETE", "/api/v1/namespaces/x/pods/", DELETION("1"), 0, "only ever evicted"},
+    {"PATCH", POD, "{}", NC_KUBE_PATCH_MERGE, "only ever evicted, deleted or marked"},
+    {"POST", "/api/v1/namespaces/x/pods", "{}", 0, "nothing is written there"},
+    {"POST", POD "/exec", "{}", 0, "only ever evicted, deleted or marked"},
+    {"POST", POD "/binding", "{}", 0, "only ever evicted, deleted or marked"},
+    /* Evictions. */
+    {"POST", POD "/eviction", EVICTION("y", "x", "'preconditions':{'uid':'u'}"), 0, NULL},
+    {"POST", POD "/eviction",
+     EVICTION("y", "x", "'gracePeriodSeconds':5,'preconditions':{'uid':'u'}"), 0, NULL},
+    {"POST", POD "/eviction",
+     EVICTION("y", "x", "'gracePeriodSeconds':0,'preconditions':{'uid':'u'}"), 0, "from 1"},
+    {"POST", POD "/eviction", EVICTION("y", "x", ""), 0, "without its uid"},
+    {"POST", POD "/eviction", EVICTION("y", "z", "'preconditions':{'uid':'u'}"), 0, "another pod"},
+    {"POST", POD "/eviction", EVICTION("yy", "x", "'preconditions':{'uid':'u'}"), 0, "another pod"},
+    {"POST", POD "/eviction", EVICTION("y", "x", "'preconditions':{'uid':'u'},'dryRun':['All']"), 0,
+     "not needed"},
+    {"POST", POD "/eviction", "{'apiVersion':'policy/v1beta1','kind':'Eviction'}", 0, "policy/v1"},
+    {"POST", POD "/eviction", NULL, 0, "policy/v1"},
+    {"POST", POD "/eviction/x", EVICTION("y", "x", "'preconditions':{'uid':'u'}"), 0, "only ever"},
+    /* Marks. */
+    {"PATCH", POD "/status", MARK("DisruptionTarget", "'uid':'u'"), NC_KUBE_PATCH_STRATEGIC, NULL},
+    {"PATCH", POD "/status", MARK("DisruptionTarget", "'uid':'u'"), NC_KUBE_PATCH_MERGE,
+     "strategic"},
+    {"PATCH", POD "/status", MARK("DisruptionTarget", ""), NC_KUBE_PATCH_STRATEGIC, "its uid"},
+    {"PATCH", POD "/status", MARK("DisruptionTarget", "'uid':'u','labels':{}"),
+     NC_KUBE_PATCH_STRATEGIC, "its uid"},
+    {"PATCH", POD "/status", MARK("Ready", "'uid':'u'"), NC_KUBE_PATCH_STRATEGIC,
+     "only the condition DisruptionTarget"},
+    {"PATCH", POD "/status", "{'metadata':{'uid':'u'},'status':{'conditions':[]}}",
+     NC_KUBE_PATCH_STRATEGIC, "only the condition"},
+    {"PATCH", POD "/status", "{'metadata':{'uid':'u'},'status':{'phase':'Failed'}}",
+     NC_KUBE_PATCH_STRATEGIC, "only the condition"},
+    {"PATCH", POD "/status",
+     "{'metadata':{'uid':'u'},'status':{'conditions':[{'type':'DisruptionTarget','$patch':"
+     "'delete'}]}}",
+     NC_KUBE_PATCH_STRATEGIC, "only the condition"},
+    {"PATCH", POD "/status", NULL, NC_KUBE_PATCH_STRATEGIC, "only the condition"},
+    /* Events. */
+    {"POST", "/api/v1/namespaces/default/events", "{'apiVersion':'v1','kind':'Event'}", 0, NULL},
+    {"POST", "/api/v1/namespaces/default/events", "{'apiVersion':'v1','kind':'Pod'}", 0, "one of"},
+    {"POST", "/api/v1/namespaces/default/events", NULL, 0, "one of v1"},
+    {"PATCH", "/api/v1/namespaces/default/events/a.1", "{'count':2}", NC_KUBE_PATCH_MERGE, NULL},
+    {"PATCH", "/api/v1/namespaces/default/events/a.1", "{'type':'x'}", NC_KUBE_PATCH_MERGE,
+     "a part of an Event"},
+    {"PATCH", "/api/v1/namespaces/default/events/", "{'count':2}", NC_KUBE_PATCH_MERGE,
+     "only ever"},
+    {"DELETE", "/api/v1/namespaces/default/events/a.1", NULL, 0, "never DELETE"},
     {"GET", "api/v1/nodes/a", NULL, 0, "starts with a slash"},
     {"GET", NULL, NULL, 0, "starts with a slash"},
     {"GET", "/api/v1/nodes/a b", NULL, 0, "not encoded"},
@@ -41,6 +132,19 @@ static const struct {
      "exclude-from-external-load-balancers':"
      "'nodeclaimd'}},'spec':{'unschedulable':true}}",
      NC_KUBE_PATCH_STRATEGIC, NULL},
+    {"PATCH", "/api/v1/nodes/a",
+     "{'metadata':{'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':null}}}",
+     NC_KUBE_PATCH_MERGE, NULL},
+    {"PATCH", "/api/v1/nodes/a",
+     "{'metadata':{'labels':{'node.kubernetes.io/exclude-from-external-load-balancers':'karpenter'}"
+     "}}",
+     NC_KUBE_PATCH_MERGE, "a value that is not ours"},
+    {"PATCH", "/api/v1/nodes/a/status",
+     "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{}'}},"
+     "'status':{'conditions':[{'type':'InterruptionPending','status':'True'}]}}",
+     NC_KUBE_PATCH_STRATEGIC, NULL},
+    {"PATCH", "/api/v1/nodes/a/status", "{'metadata':{'annotations':{'a/b':'c'}}}",
+     NC_KUBE_PATCH_STRATEGIC, "annotation that is not ours"},
     {"PATCH", "/api/v1/nodes/a", "{'spec':{'unschedulable':null}}", NC_KUBE_PATCH_MERGE, NULL},
     {"PATCH", "/api/v1/nodes/a", "{'spec':{'unschedulable':'yes'}}", NC_KUBE_PATCH_MERGE,
      "true, false or null"},

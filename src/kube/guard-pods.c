@@ -1,0 +1,131 @@
+/*
+ * The rules on the wire for what a drain does to pods, and for Events.
+ *
+ * A node may evict, delete and mark each pod that runs on it. A pod that took the name of another
+ * one must never be hit by what was meant for that one: each of the three names the uid. A grace of
+ * 0 would take the pod out of the API while its containers still run: never. Pure.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nc/str.h"
+
+#include "guard.h"
+
+static bool is_text(const struct nc_value *map, const char *key, const char *text) {
+    return nc_streq(nc_value_get_string(map, key), text);
+}
+
+static bool has_only(const struct nc_value *map, const char *const *keys) {
+    if (!map || map->type != NC_VALUE_MAP)
+        return false;
+    for (size_t i = 0; i < map->n; i++)
+        if (!nc_guard_is_listed(keys, map->members[i].key))
+            return false;
+    return true;
+}
+
+static bool has_uid(const struct nc_value *map) {
+    const char *uid = nc_value_get_string(map, "uid");
+
+    return uid && *uid && map->n == 1;
+}
+
+/* Grace and uid, of the options that an eviction and a deletion have in common. */
+static int check_options(const struct nc_kube_call *c, const struct nc_value *options,
+                         struct nc_err *err) {
+    const struct nc_value *grace = nc_value_get(options, "gracePeriodSeconds");
+
+    if (!has_uid(nc_value_get(options, "preconditions")))
+        return nc_guard_refuse(c, err, "a pod without its uid as the precondition", NULL);
+    if (grace && (grace->type != NC_VALUE_INT || grace->integer < 1))
+        return nc_guard_refuse(c, err, "gracePeriodSeconds must be a number from 1", NULL);
+    return 0;
+}
+
+/* Does the path name the same as the body does? Names of pods need no escapes. */
+static bool is_same(const char *path, size_t n, const char *name) {
+    nc_auto_free char *escaped = name ? nc_kube_escape(name) : NULL;
+
+    return escaped && strlen(escaped) == n && strncmp(escaped, path, n) == 0;
+}
+
+static int check_eviction(const struct nc_kube_call *c, const struct nc_guard_target *t,
+                          const char *name, size_t n, struct nc_err *err) {
+    static const char *const keys[] = {"apiVersion", "kind", "metadata", "deleteOptions", NULL};
+    static const char *const metadata_keys[] = {"name", "namespace", NULL};
+    static const char *const option_keys[] = {"gracePeriodSeconds", "preconditions", NULL};
+    const struct nc_value *metadata = nc_value_get(c->body, "metadata");
+    const struct nc_value *options = nc_value_get(c->body, "deleteOptions");
+
+    if (!is_text(c->body, "apiVersion", "policy/v1") || !is_text(c->body, "kind", "Eviction"))
+        return nc_guard_refuse(c, err, "an eviction must be one of policy/v1", NULL);
+    if (!has_only(c->body, keys) || !has_only(metadata, metadata_keys)
+        || !has_only(options, option_keys))
+        return nc_guard_refuse(c, err, "a part of an eviction that is not needed", NULL);
+    if (!is_same(name, n, nc_value_get_string(metadata, "name"))
+        || !is_same(t->namespace, t->namespace_n, nc_value_get_string(metadata, "namespace")))
+        return nc_guard_refuse(c, err, "an eviction of another pod than its path names", NULL);
+    return check_options(c, options, err);
+}
+
+static int check_deletion(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const keys[] = {"apiVersion", "kind", "gracePeriodSeconds", "preconditions",
+                                       NULL};
+
+    if (!has_only(c->body, keys))
+        return nc_guard_refuse(c, err, "a pod is deleted with its uid and grace only", NULL);
+    return check_options(c, c->body, err);
+}
+
+static int check_mark(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const keys[] = {"metadata", "status", NULL};
+    static const char *const status_keys[] = {"conditions", NULL};
+    static const char *const fields[] = {
+        "type", "status", "reason", "message", "lastTransitionTime", NULL};
+    const struct nc_value *status = nc_value_get(c->body, "status");
+    const struct nc_value *list = nc_value_get(status, "conditions");
+
+    if (c->patch != NC_KUBE_PATCH_STRATEGIC)
+        return nc_guard_refuse(c, err, "a pod's status needs a strategic merge patch", NULL);
+    if (!has_only(c->body, keys) || !has_only(status, status_keys) || !list
+        || list->type != NC_VALUE_LIST || list->n != 1 || !has_only(list->items[0], fields)
+        || !is_text(list->items[0], "type", "DisruptionTarget"))
+        return nc_guard_refuse(c, err,
+                               "of a pod's status only the condition DisruptionTarget is "
+                               "ours",
+                               NULL);
+    return has_uid(nc_value_get(c->body, "metadata"))
+               ? 0
+               : nc_guard_refuse(c, err, "a pod without its uid as the precondition", NULL);
+}
+
+int nc_guard_pod(const struct nc_kube_call *c, const struct nc_guard_target *t, const char *rest,
+                 struct nc_err *err) {
+    const size_t n = strcspn(rest, "/");
+    const char *sub = rest + n;
+
+    if (n > 0 && nc_streq(c->method, "POST") && nc_streq(sub, "/eviction"))
+        return check_eviction(c, t, rest, n, err);
+    if (n > 0 && nc_streq(c->method, "DELETE") && *sub == '\0')
+        return check_deletion(c, err);
+    if (n > 0 && nc_streq(c->method, "PATCH") && nc_streq(sub, "/status"))
+        return check_mark(c, err);
+    return nc_guard_refuse(c, err,
+                           "a pod is only ever evicted, deleted or marked, not this:", c->path);
+}
+
+int nc_guard_event(const struct nc_kube_call *c, const char *rest, struct nc_err *err) {
+    static const char *const keys[] = {"count", "message", "lastTimestamp", NULL};
+
+    if (nc_streq(c->method, "POST") && *rest == '\0')
+        return is_text(c->body, "kind", "Event") && is_text(c->body, "apiVersion", "v1")
+                   ? 0
+                   : nc_guard_refuse(c, err, "an Event must be one of v1", NULL);
+    if (!nc_streq(c->method, "PATCH") || rest[0] != '/' || !rest[1] || strchr(rest + 1, '/'))
+        return nc_guard_refuse(c, err, "an Event is only ever created or patched, never",
+                               c->method);
+    return has_only(c->body, keys)
+               ? 0
+               : nc_guard_refuse(c, err, "a part of an Event that is not counted on", NULL);
+}
