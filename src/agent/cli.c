@@ -26,6 +26,9 @@ enum {
     TAKES_CLUSTER = 1 << 6,
     TAKES_BOOTSTRAP = 1 << 7,
     TAKES_VERSION = 1 << 8,
+    TAKES_DRAIN = 1 << 9,
+    TAKES_WAIT = 1 << 10,
+    TAKES_SVG = 1 << 11,
 };
 
 static const struct command {
@@ -46,8 +49,12 @@ static const struct command {
      " [FIELD]", 1, "where each final value came from, and what it overrode"},
     {"preflight", nc_command_preflight, TAKES_OUTPUT, "", 0,
      "tries everything that a bootstrap needs: each line ok or failed, with a remedy"},
+    {"drain", nc_command_drain, TAKES_DRAIN | TAKES_WAIT | TAKES_OUTPUT, "", 0,
+     "asks the daemon to cordon and drain this node"},
+    {"undrain", nc_command_undrain, TAKES_WAIT | TAKES_OUTPUT, "", 0,
+     "takes the request of drain back"},
     {"status", nc_command_status, TAKES_OUTPUT | TAKES_METRICS, "", 0, "what the node is doing"},
-    {"timeline", nc_command_timeline, 0, "", 0, "the boot, phase by phase"},
+    {"timeline", nc_command_timeline, TAKES_SVG, "", 0, "the boot and the drain, phase by phase"},
     {"token", nc_command_token, TAKES_CLUSTER, "", 0,
      "prints the ExecCredential that kubelet asks for"},
     {"version", nc_command_version, TAKES_OUTPUT, "", 0, "version and libraries"},
@@ -75,6 +82,12 @@ enum option_id {
     OPT_CLUSTER,
     OPT_REGION,
     OPT_STS_ENDPOINT,
+    OPT_DRY_RUN,
+    OPT_MODE,
+    OPT_DEADLINE,
+    OPT_REASON,
+    OPT_WAIT,
+    OPT_SVG,
     OPT_HELP,
 };
 
@@ -104,6 +117,14 @@ static const struct flag {
     {"cluster", "NAME", OPT_CLUSTER, TAKES_CLUSTER, "the EKS cluster"},
     {"region", "REGION", OPT_REGION, TAKES_CLUSTER, "instead of the instance's own"},
     {"sts-endpoint", "URL", OPT_STS_ENDPOINT, TAKES_CLUSTER, "instead of the region's own"},
+    {"dry-run", NULL, OPT_DRY_RUN, TAKES_DRAIN,
+     "prints what would be done and when; touches nothing, needs no daemon"},
+    {"mode", "graceful|cordon|deadline", OPT_MODE, TAKES_DRAIN, "how far to go; default graceful"},
+    {"deadline", "DURATION-or-TIME", OPT_DEADLINE, TAKES_DRAIN,
+     "5m, or RFC 3339: when the machine goes; implies --mode deadline"},
+    {"reason", "TEXT", OPT_REASON, TAKES_DRAIN, "said in Events and in status"},
+    {"wait", NULL, OPT_WAIT, TAKES_WAIT, "follows it to its end"},
+    {"svg", "FILE", OPT_SVG, TAKES_SVG, "draws it instead"},
     {"imds", "URL", OPT_IMDS, 0,
      "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)"},
     {"kubeconfig", "FILE", OPT_KUBECONFIG, 0, "default " NC_KUBECONFIG},
@@ -171,6 +192,10 @@ static const char **text_of(struct nc_options *o, int id) {
         {OPT_CLUSTER, &o->cluster},
         {OPT_REGION, &o->region},
         {OPT_STS_ENDPOINT, &o->sts_endpoint},
+        {OPT_MODE, &o->mode},
+        {OPT_DEADLINE, &o->deadline},
+        {OPT_REASON, &o->reason},
+        {OPT_SVG, &o->svg},
     };
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
@@ -201,6 +226,11 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
     case OPT_OUTPUT:
         o->json = nc_streq(value, "json");
         return o->json || nc_streq(value, "text") ? NULL : "--output is text or json, not";
+    case OPT_MODE:
+        return nc_streq(value, "graceful") || nc_streq(value, "cordon")
+                       || nc_streq(value, "deadline")
+                   ? NULL
+                   : "--mode is graceful, cordon or deadline, not";
     case OPT_SOURCE:
         nc_strv_add(&o->sources, value);
         break;
@@ -209,6 +239,12 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
         break;
     case OPT_METRICS:
         o->metrics = true;
+        break;
+    case OPT_DRY_RUN:
+        o->dry_run = true;
+        break;
+    case OPT_WAIT:
+        o->wait = true;
         break;
     }
     return NULL;
