@@ -1,0 +1,233 @@
+/*
+ * How long a refusal keeps a pod from being asked again, by kind, seed and uid; and how many
+ * questions a busy server is asked at once.
+ */
+#include "base-test.h"
+
+#include <stdbool.h>
+
+#include "nc/drain.h"
+#include "nc/mem.h"
+
+#define SEC 1000000ull
+#define START (1000000 * SEC)
+
+struct world {
+    struct nc_drain *drain;
+    struct nc_drain_rules rules;
+    struct nc_drain_action actions[200];
+};
+
+static void see(struct world *w, const char *uid) {
+    struct nc_pod pod = {.namespace = nc_strdup("ns"),
+                         .name = nc_strdup(uid),
+                         .uid = nc_strdup(uid),
+                         .grace_sec = 30};
+
+    assert_int_equal(nc_drain_see(w->drain, &pod, START), 0);
+}
+
+static size_t step(struct world *w, uint64_t now_usec) {
+    return nc_drain_step(w->drain, &w->rules, now_usec, w->actions, NC_ARRAY_SIZE(w->actions));
+}
+
+static void answer(struct world *w, const char *uid, const struct nc_pod_answer *a,
+                   uint64_t now_usec) {
+    nc_drain_answer(w->drain, uid, NC_DRAIN_EVICT, a, w->rules.seed, now_usec);
+}
+
+/* The pauses after each answer in turn, for one pod alone. */
+static void measure(uint64_t seed, const char *uid, const struct nc_pod_answer *answers, size_t n,
+                    uint64_t *ret_usec) {
+    struct world w = {.drain = nc_drain_new(),
+                      .rules = {.may_evict = true, .max_in_flight = 10, .seed = seed}};
+    uint64_t now_usec = START;
+
+    see(&w, uid);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(step(&w, now_usec), 1);
+        assert_int_equal(w.actions[0].attempt, i + 1);
+        answer(&w, uid, &answers[i], now_usec);
+        ret_usec[i] = nc_drain_next(w.drain, &w.rules, now_usec) - now_usec;
+        assert_int_equal(step(&w, now_usec + ret_usec[i] - 1), 0);
+        now_usec += ret_usec[i];
+    }
+    nc_drain_free(w.drain);
+}
+
+#define ROW_ANSWERS 6
+
+static const struct {
+    const char *name;
+    struct nc_pod_answer answers[ROW_ANSWERS];
+    uint64_t full_usec[ROW_ANSWERS];
+    bool is_exact;
+} rows[] = {
+    {"a budget",
+     {{.kind = NC_ANSWER_BUDGET},
+      {.kind = NC_ANSWER_BUDGET},
+      {.kind = NC_ANSWER_BUDGET, .retry_after_usec = 20 * SEC},
+      {.kind = NC_ANSWER_BUDGET},
+      {.kind = NC_ANSWER_BUDGET},
+      {.kind = NC_ANSWER_BUDGET}},
+     {1 * SEC, 2 * SEC, 3 * SEC, 5 * SEC, 5 * SEC, 5 * SEC},
+     false},
+    {"more than one budget",
+     {{.kind = NC_ANSWER_BUDGETS}, {.kind = NC_ANSWER_BUDGETS}},
+     {30 * SEC, 30 * SEC},
+     false},
+    {"a busy server that says nothing",
+     {{.kind = NC_ANSWER_BUSY}, {.kind = NC_ANSWER_BUSY}},
+     {SEC, SEC},
+     false},
+    {"a busy server that says when, up to ten seconds",
+     {{.kind = NC_ANSWER_BUSY, .retry_after_usec = 2 * SEC},
+      {.kind = NC_ANSWER_BUSY, .retry_after_usec = 10 * SEC},
+      {.kind = NC_ANSWER_BUSY, .retry_after_usec = 3600 * SEC}},
+     {2 * SEC, 10 * SEC, 10 * SEC},
+     true},
+    {"a namespace that terminates", {{.kind = NC_ANSWER_NAMESPACE}}, {5 * SEC}, false},
+    {"refused",
+     {{.kind = NC_ANSWER_REFUSED}, {.kind = NC_ANSWER_REFUSED}},
+     {30 * SEC, 30 * SEC},
+     false},
+    {"away",
+     {{.kind = NC_ANSWER_AWAY},
+      {.kind = NC_ANSWER_AWAY},
+      {.kind = NC_ANSWER_AWAY},
+      {.kind = NC_ANSWER_AWAY},
+      {.kind = NC_ANSWER_AWAY},
+      {.kind = NC_ANSWER_AWAY}},
+     {SEC / 2, SEC, 2 * SEC, 4 * SEC, 5 * SEC, 5 * SEC},
+     false},
+    {"another kind begins anew",
+     {{.kind = NC_ANSWER_BUDGET},
+      {.kind = NC_ANSWER_BUDGET},
+      {.kind = NC_ANSWER_AWAY},
+      {.kind = NC_ANSWER_BUDGET}},
+     {1 * SEC, 2 * SEC, SEC / 2, 1 * SEC},
+     false},
+};
+
+static void test_pauses(void **state) {
+    (void)state;
+    for (size_t r = 0; r < NC_ARRAY_SIZE(rows); r++)
+        for (uint64_t seed = 0; seed < 50; seed++) {
+            uint64_t usec[ROW_ANSWERS];
+            size_t n = 0;
+            while (n < ROW_ANSWERS && rows[r].answers[n].kind)
+                n++;
+            measure(seed, "uid", rows[r].answers, n, usec);
+            for (size_t i = 0; i < n; i++) {
+                const uint64_t full = rows[r].full_usec[i];
+                if (usec[i] > full || usec[i] < (rows[r].is_exact ? full : full - full / 4))
+                    fail_msg("%s, seed %d: pause %zu is %d us", rows[r].name, (int)seed, i,
+                             (int)usec[i]);
+            }
+        }
+}
+
+/* The same seed and uid wait as long; others do not. */
+static void test_spread(void **state) {
+    const struct nc_pod_answer a = {.kind = NC_ANSWER_REFUSED};
+    uint64_t one, again, other_seed, other_uid;
+
+    (void)state;
+    measure(1, "uid-1", &a, 1, &one);
+    measure(1, "uid-1", &a, 1, &again);
+    measure(2, "uid-1", &a, 1, &other_seed);
+    measure(1, "uid-2", &a, 1, &other_uid);
+    assert_int_equal(one, again);
+    assert_true(one != other_seed);
+    assert_true(one != other_uid);
+}
+
+static void see_many(struct world *w, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        nc_auto_free char *uid = nc_asprintf("pod-%03zu", i);
+        see(w, uid);
+    }
+}
+
+/* Answers what was asked last with one busy and the rest refused for long. */
+static void answer_all(struct world *w, size_t n, size_t n_busy, enum nc_pod_answer_kind rest) {
+    for (size_t i = 0; i < n; i++) {
+        const struct nc_pod_answer a = {.kind = i < n_busy ? NC_ANSWER_BUSY : rest,
+                                        .retry_after_usec = 10 * SEC};
+        nc_auto_free char *uid = nc_strdup(w->actions[i].pod->uid);
+        answer(w, uid, &a, START);
+    }
+}
+
+static void test_busy_halves_and_acceptance_grows(void **state) {
+    struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 16}};
+
+    (void)state;
+    see_many(&w, 200);
+    assert_int_equal(step(&w, START), 16);
+    answer_all(&w, 16, 1, NC_ANSWER_REFUSED);
+    assert_int_equal(step(&w, START), 8);
+    answer_all(&w, 8, 2, NC_ANSWER_REFUSED);
+    assert_int_equal(step(&w, START), 2);
+    answer_all(&w, 2, 2, NC_ANSWER_REFUSED);
+    assert_int_equal(step(&w, START), 1); /* never none */
+    answer_all(&w, 1, 1, NC_ANSWER_REFUSED);
+    assert_int_equal(step(&w, START), 1);
+    for (size_t n = 1; n < 16; n *= 2) { /* one more with each */
+        answer_all(&w, n, 0, NC_ANSWER_ACCEPTED);
+        assert_int_equal(step(&w, START), 2 * n);
+    }
+    answer_all(&w, 16, 0, NC_ANSWER_ACCEPTED);
+    assert_int_equal(step(&w, START), 16); /* and never more than is allowed */
+    answer_all(&w, 16, 0, NC_ANSWER_REFUSED);
+    w.rules.max_in_flight = 1000;
+    assert_int_equal(step(&w, START), NC_DRAIN_MAX_IN_FLIGHT);
+    nc_drain_free(w.drain);
+}
+
+/* What the rules allow counts where it is less than what the server bore. */
+static void test_smaller_budget(void **state) {
+    struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 16}};
+
+    (void)state;
+    see_many(&w, 100);
+    assert_int_equal(step(&w, START), 16);
+    answer_all(&w, 16, 1, NC_ANSWER_REFUSED);
+    w.rules.max_in_flight = 4;
+    assert_int_equal(step(&w, START), 4);
+    answer_all(&w, 4, 0, NC_ANSWER_ACCEPTED);
+    assert_int_equal(step(&w, START), 4);
+    nc_drain_restart(w.drain);
+    assert_int_equal(step(&w, START), 0); /* they are still under way */
+    nc_drain_free(w.drain);
+}
+
+/* Deletions at a last moment do not queue behind evictions. */
+static void test_last_moments_need_no_room(void **state) {
+    struct world w = {.drain = nc_drain_new(),
+                      .rules = {.may_evict = true, .max_in_flight = 2, .t_usec = START + 10 * SEC}};
+
+    (void)state;
+    see_many(&w, 150);
+    assert_int_equal(step(&w, START), 150);
+    for (size_t i = 0; i < 150; i++)
+        assert_int_equal(w.actions[i].verb, NC_DRAIN_MARK);
+    assert_int_equal(step(&w, START + SEC), 150);
+    for (size_t i = 0; i < 150; i++) {
+        assert_int_equal(w.actions[i].verb, NC_DRAIN_DELETE);
+        assert_int_equal(w.actions[i].grace_sec, 9);
+    }
+    nc_drain_free(w.drain);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_busy_halves_and_acceptance_grows),
+        cmocka_unit_test(test_smaller_budget),
+        cmocka_unit_test(test_last_moments_need_no_room),
+    };
+
+    return cmocka_run_group_tests_name("drain pauses", tests, NULL, NULL);
+}

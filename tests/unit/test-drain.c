@@ -1,0 +1,341 @@
+/*
+ * The drain's rules, one after the other as its header words them: scripts and what they lead to.
+ */
+#include "drain-script.h"
+
+#define CHECK(rows) script_check(rows, NC_ARRAY_SIZE(rows))
+
+/* Excluded pods are never touched, in no way. */
+static void test_excluded(void **state) {
+    static const struct script_row rows[] = {
+        {"each reason, without a deadline",
+         "see a ended\nsee b mirror\nsee c tolerates\nsee d daemon tier=1\nsee e del=-61/30\nat "
+         "0\nnext\nsum",
+         "0:\nnext never\nsum terminal=1 mirror=1 tolerating=1 daemonset=1 stuck=1 progress=-91\n"},
+        {"each reason, at the last moment and after it",
+         "rules t=30\nsee a ended\nsee b mirror\nsee c tolerates\nsee d daemon tier=1\nsee e "
+         "del=-61/30\nat 0\nat 40\nnext",
+         "0:\n40:\nnext never\n"},
+        {"a DaemonSet's pod goes where the disrupted taint stands",
+         "rules taint\nsee d daemon tier=1\nat 0", "0: evict d\n"},
+        {"and is deleted at its last moment there", "rules t=20 taint\nsee d daemon tier=1\nat 0",
+         "0: mark d\n"},
+        {"a tolerating pod stays also where the taint stands",
+         "rules t=20 taint\nsee d daemon tolerates tier=1\nat 0", "0:\n"},
+        {"a pod that ends by itself is no concern any more",
+         "see a\nsee b tier=2\nat 0\nanswer evict a budget\nsee a ended\nat 1\nsum",
+         "0: evict a\n1: evict b\nsum total=2 remaining=1 terminal=1 progress=0\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* Graceful: the tier's turn, not terminating, not kept, no pause, fewer than max under way. */
+static void test_tiers(void **state) {
+    static const struct script_row rows[] = {
+        {"one tier after the other, each when the one before is gone",
+         "rules taint\nsee d tier=3 daemon\nsee c tier=2\nsee b tier=1 daemon\nsee a\nat 0\nanswer "
+         "evict a accepted\nat 1\nsee a del=31/30\nat 2\ngone a\nat 3\nanswer evict b "
+         "accepted\ngone b\nat 4\nanswer evict c accepted\ngone c\nat 5",
+         "0: evict a\n1:\n2:\n3: evict b\n4: evict c\n5: evict d\n"},
+        {"within a tier by namespace and name",
+         "see b ns=x\nsee z ns=a\nsee a ns=x\nsee c tier=2\nat 0",
+         "0: evict z, evict a, evict b\n"},
+        {"a kept pod holds up the tiers behind it", "see a never\nsee b tier=2\nat 0\nat 1000",
+         "0:\n1000:\n"},
+        {"a stuck pod does not any more, from a moment on that is foretold",
+         "see a del=10/30\nsee b tier=2\nat 0\nnext\nat 70\nat 70.000001",
+         "0:\nnext 70.000001\n70:\n70.000001: evict b\n"},
+        {"nor does one that is excluded", "see a tolerates\nsee b tier=2\nat 0", "0: evict b\n"},
+        {"a pod of an earlier tier that comes late has its turn first",
+         "see b tier=2\nsee c tier=2\nrules max=1\nat 0\nsee a\nanswer evict b accepted\nat 1",
+         "0: evict b\n1: evict a\n"},
+        {"a pod whose tier changes stands elsewhere",
+         "rules max=1\nsee a\nsee b\nsee c tier=2\nsee a tier=2\nlines\nat 0",
+         "b, a, c\n0: evict b\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+static void test_graceful(void **state) {
+    static const struct script_row rows[] = {
+        {"a terminating pod is not evicted", "see a del=30/30\nat 0\nsum",
+         "0:\nsum total=1 remaining=1 leaving=1 progress=0\n"},
+        {"a kept pod is not, until its time is over",
+         "see a keep=50\nat 0\nnext\nsum\nat 49.999999\nat 50\nsum",
+         "0:\nnext 50\nsum total=1 remaining=1 kept=1\n49.999999:\n50: evict a\nsum total=1 "
+         "remaining=1\n"},
+        {"nor until the annotation is taken away", "see a never\nat 0\nsee a\nat 1",
+         "0:\n1: evict a\n"},
+        {"one that is annotated after a refusal is kept",
+         "see a\nat 0\nanswer evict a budget\nsee a never\nat 9\nsum",
+         "0: evict a\n9:\nsum total=1 remaining=1 kept=1\n"},
+        {"at most max_in_flight questions are under way",
+         "rules max=2\nsee a\nsee b\nsee c\nat 0\nnext\nanswer evict b accepted\nat 1\nnext",
+         "0: evict a, evict b\nnext never\n1: evict c\nnext never\n"},
+        {"a budget of none is one", "rules max=0\nsee a\nsee b\nat 0", "0: evict a\n"},
+        {"nobody may use more than the server's streams",
+         "rules max=100000\nsee a\nat 0\nanswer evict a busy\nsum",
+         "0: evict a\nsum total=1 "
+         "remaining=1\n"},
+        {"where others drain, nothing is evicted",
+         "rules watch\nsee a\nat 0\nnext\nrules\nnext\nat 1",
+         "0:\nnext never\nnext now\n1: evict a\n"},
+        {"with T only before the last moment",
+         "rules t=100\nsee a\nat 69.999999\nanswer mark a accepted\nanswer evict a "
+         "budget\nrules t=130\nat 71",
+         "69.999999: mark a, evict a\n71: evict a#2\n"},
+        {"an eviction is not asked at the last moment",
+         "rules t=100\nsee a never\nat 0\nsee a\nat 70", "0:\n70: mark a\n"},
+        {"an accepted eviction is never asked again, whatever the watch shows",
+         "see a\nat 0\nanswer evict a accepted\nat 1\nsee a\nat 100\nsum\nsee a del=130/30\nat "
+         "101\nrestart\nsee a\nat 200",
+         "0: evict a\n1:\n100:\nsum total=1 remaining=1 leaving=1 progress=0\n101:\n200:\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* Last moment: T - grace. Mark, then delete with the time that is left. */
+static void test_last_moment(void **state) {
+    static const struct script_row rows[] = {
+        {"a mark one second ahead, then the deletion at the moment",
+         "rules t=100\nsee a never\nat 0\nnext\nat 68.999999\nat 69\nanswer mark a "
+         "accepted\nnext\nat 69.999999\nat 70\nsum",
+         "0:\nnext 69\n68.999999:\n69: mark a\nnext 70\n69.999999:\n70: delete a 30\nsum total=1 "
+         "remaining=1 forcing\n"},
+        {"the deletion waits for the mark, but not beyond a second",
+         "rules t=100\nsee a never\nat 69.5\nat 70\nnext\nat 70.499999\nat 70.5",
+         "69.5: mark a\n70:\nnext 70.5\n70.499999:\n70.5: delete a 30\n"},
+        {"a mark that is refused holds nothing up",
+         "rules t=100\nsee a never\nat 69\nanswer mark a refused\nat 70\nsum",
+         "69: mark a\n70: delete a 30\nsum total=1 remaining=1 forcing\n"},
+        {"late: both at once, with what is left, rounded up",
+         "rules t=100\nsee a never grace=3600\nat 89.9\nanswer mark a accepted\nat 89.9\n",
+         "89.9: mark a\n89.9: delete a 11\n"},
+        {"after T one second", "rules t=100\nsee a never\nat 120\nanswer mark a accepted\nat 120",
+         "120: mark a\n120: delete a 1\n"},
+        {"T long past", "rules t=-500\nsee a never\nat 0\nanswer mark a away\nat 0",
+         "0: mark a\n0: delete a 1\n"},
+        {"grace 0 goes at T, with 1",
+         "rules t=100\nsee a never grace=0\nat 98\nat 99\nanswer mark a accepted\nat 99.9\nat 100",
+         "98:\n99: mark a\n99.9:\n100: delete a 1\n"},
+        {"never more than the pod's own",
+         "rules t=100\nsee a never grace=5\nat 94\nanswer mark a accepted\nat 95",
+         "94: mark a\n95: delete a 5\n"},
+        {"whatever its tier, budget, annotation, and also where others drain",
+         "rules t=30 watch\nsee a never\nsee b tier=2\nsee c keep=500 tier=3\nat 0\nanswer mark a "
+         "accepted\nanswer mark b accepted\nanswer mark c accepted\nat 0",
+         "0: mark a, mark b, mark c\n0: delete a 30, delete b 30, delete c 30\n"},
+        {"whatever the pause after a refusal and however many are under way",
+         "rules t=40 max=1\nsee a\nsee b\nat 0\nanswer evict a refused\nat 1\nat 9\nanswer mark a "
+         "accepted\nanswer mark b accepted\nat 10",
+         "0: evict a\n1: evict b\n9: mark a, mark b\n10: delete a 30, delete b 30\n"},
+        {"an eviction that is under way holds no deletion up",
+         "rules t=40\nsee a\nat 0\nat 9\nanswer mark a accepted\nat 10\nanswer evict a "
+         "accepted\nanswer delete a accepted\nat 10.1\nsum",
+         "0: evict a\n9: mark a\n10: delete a 30\n10.1:\nsum total=1 remaining=1 leaving=1 "
+         "progress=10\n"},
+        {"a grace beyond all time is over at once",
+         "rules t=100\nsee a grace=18446744073709551615\nat 0\nlines",
+         "0: mark a\na last=-999999.999999\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* T appears, moves and vanishes. */
+static void test_moving_deadline(void **state) {
+    static const struct script_row rows[] = {
+        {"appears", "see a never\nat 0\nnext\nrules t=100\nnext\nat 69",
+         "0:\nnext never\nnext 69\n69: mark a\n"},
+        {"moves ahead: at once, with what is left",
+         "rules t=100\nsee a never\nat 0\nrules t=20\nat 1\nanswer mark a accepted\nat 1",
+         "0:\n1: mark a\n1: delete a 19\n"},
+        {"moves away after the mark: marked again later, evicted meanwhile",
+         "rules t=100\nsee a\nrules t=100 watch\nat 69\nanswer mark a accepted\nrules t=200\nat "
+         "69.5\nanswer evict a budget\nat 169\nanswer mark a accepted\nat 170",
+         "69: mark a\n69.5: evict a\n169: mark a#2, evict a#2\n170: delete a 30\n"},
+        {"moves a little ahead after the mark: no second one",
+         "rules t=100\nsee a never\nat 69\nanswer mark a accepted\nrules t=99\nat 69.1",
+         "69: mark a\n69.1: delete a 30\n"},
+        {"vanishes after the mark",
+         "rules t=100\nsee a never\nat 69\nanswer mark a accepted\nrules\nat "
+         "70\nnext",
+         "69: mark a\n70:\nnext never\n"},
+        {"vanishes while a deletion is under way: no eviction beside it, one after it failed",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nrules\nat 1\nanswer delete a "
+         "away\nat 2",
+         "0: mark a\n0: delete a 30\n1:\n2: evict a\n"},
+        {"vanishes after the deletion was accepted: nothing more",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "accepted\nrules\nat 1\nnext\nsum",
+         "0: mark a\n0: delete a 30\n1:\nnext never\nsum total=1 remaining=1 leaving=1 deleted=1 "
+         "progress=0\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* A pod that terminates already and would end after T. */
+static void test_shortening(void **state) {
+    static const struct script_row rows[] = {
+        {"by the server's arithmetic: what has run since the request, and what is left",
+         "rules t=100\nsee a grace=3600 del=3610/3600\nat 20\nanswer delete a accepted\nsee a "
+         "del=100/90\nat 21\nsum",
+         "20: delete a 90\n21:\nsum total=1 remaining=1 leaving=1 progress=0\n"},
+        {"by less than a second is in time", "rules t=100\nsee a del=101/30\nat 90", "90:\n"},
+        {"by more is not", "rules t=100\nsee a del=101.000001/30\nat 90", "90: delete a 29\n"},
+        {"a fraction counts as a second", "rules t=100.5\nsee a del=110/100\nat 90",
+         "90: delete a 91\n"},
+        {"where T moves ahead", "rules t=100\nsee a del=60/30\nat 31\nrules t=50\nat 32",
+         "31:\n32: delete a 20\n"},
+        {"without T never", "see a del=3600/3600\nat 0\nnext", "0:\nnext 3660.000001\n"},
+        {"after T: as soon as can be, but not what ends within a second anyway",
+         "rules t=100\nsee a del=130/60\nsee b del=110.5/60\nat 110", "110: delete a 40\n"},
+        {"not more often than the pauses allow, until it is seen",
+         "rules t=100\nsee a del=3600/3600\nat 10\nanswer delete a accepted\nat 10.199\nat "
+         "10.2\nanswer delete a away\nat 10.599\nat 10.6\nnext",
+         "10: delete a 100\n10.199:\n10.2: delete a#2 100\n10.599:\n10.6: delete a#3 100\nnext "
+         "3660.000001\n"},
+        {"a request that lies ahead gives one second", "rules t=100\nsee a del=500/0\nat 10",
+         "10: delete a 1\n"},
+        {"of another's request, where others drain",
+         "rules t=100 watch\nsee a del=3600/3600\nat 10", "10: delete a 100\n"},
+        {"an accepted eviction counts as the request before the watch shows it",
+         "rules t=100\nsee a grace=80\nat 10\nanswer evict a accepted\nrules t=50\nat 20\nanswer "
+         "mark a accepted\nat 20",
+         "10: evict a\n20: mark a\n20: delete a 40\n"},
+        {"and so does an accepted deletion: what is asked again changes nothing",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nat "
+         "0.2\nanswer delete a accepted\nat 1.5\nanswer delete a accepted\nsee a del=30/30\nat 9",
+         "0: mark a\n0: delete a 30\n0.2: delete a#2 30\n1.5: delete a#3 30\n9:\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* DELETE again after 0.2 s doubling to 1 s, whatever the answer. */
+static void test_deletion_again(void **state) {
+    static const struct script_row rows[] = {
+        {"the pauses",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a refused\nnext\nat "
+         "0.2\nanswer delete a away\nnext\nat 0.6\nanswer delete a busy\nnext\nat 1.4\nanswer "
+         "delete a refused\nnext\nat 2.4\nanswer delete a namespace\nnext\nlines",
+         "0: mark a\n0: delete a 30\nnext 0.2\n0.2: delete a#2 30\nnext 0.6\n0.6: delete a#3 "
+         "30\nnext 1.4\n1.4: delete a#4 29\nnext 2.4\n2.4: delete a#5 28\nnext 3.4\na last=0 "
+         "blocked [] 'namespace'\n"},
+        {"no second one beside the first",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nat 5\nnext",
+         "0: mark a\n0: delete a 30\n5:\nnext never\n"},
+        {"one that a finalizer holds is left alone once it is stuck",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nsee a "
+         "del=30/30\nat 1\nnext\nat 90.000001\nsum",
+         "0: mark a\n0: delete a 30\n1:\nnext 90.000001\n90.000001:\nsum total=1 deleted=1 stuck=1 "
+         "progress=0\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* GONE is believed until the pod is seen again; then it is new, after a second. */
+static void test_gone(void **state) {
+    static const struct script_row rows[] = {
+        {"believed", "see a\nsee b tier=2\nat 0\nanswer evict a gone\nlines\nsum\nat 0.1\nat 500",
+         "0: evict a\nb\nsum total=2 remaining=1 progress=0\n0.1: evict b\n500:\n"},
+        {"seen again",
+         "see a\nat 0\nanswer evict a gone\nat 1\nsee a\nnext\nsum\nat 1.999999\nat 2",
+         "0: evict a\n1:\nnext 2\nsum total=1 remaining=1 progress=0\n1.999999:\n2: evict a#2\n"},
+        {"seen again, its refusals are forgotten",
+         "rules t=40\nsee a\nat 0\nanswer evict a budget budget=x\nat 9\nanswer mark a "
+         "gone\nsee a\nlines\nat 9.5\nat 10",
+         "0: evict a\n9: mark a, evict a#2\na last=10\n9.5:\n10: mark a#2\n"},
+        {"the same for a deletion",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a gone\nat 2\nsee "
+         "a\nat 2.5\nat 3",
+         "0: mark a\n0: delete a 30\n2:\n2.5:\n3: mark a#2\n"},
+        {"a pod that left before its answer came counts as evicted",
+         "see a\nat 0\ngone a\nlines\nanswer evict a accepted\nsum",
+         "0: evict a\n\nsum total=1 evicted=1 progress=0\n"},
+        {"and where it shows up before the answer, it is remembered that it was asked",
+         "see a\nat 0\ngone a\nsee a\nat 5\nanswer evict a accepted\nat 9\nsum\ngone a\nsum",
+         "0: evict a\n5:\n9:\nsum total=1 remaining=1 leaving=1 progress=5\nsum total=1 evicted=1 "
+         "progress=9\n"},
+        {"answers for pods that nobody knows are dropped",
+         "rules max=1\nanswer evict x accepted\nsee a\nsee b\nat 0\nanswer evict y accepted\nat 1",
+         "0: evict a\n1: evict b\n"},
+        {"gone twice, and one that was never there",
+         "see a\nat 0\nanswer evict a gone\ngone a\ngone a\ngone "
+         "x\nsum",
+         "0: evict a\nsum total=1 progress=0\n"},
+        {"a mark under way is waited for by the pod that came back, not beyond a second",
+         "rules t=30\nsee a\nat 0\ngone a\nsee a\nat 0.5\nat 1",
+         "0: mark a\n0.5:\n1: delete a 29\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+static void test_counts(void **state) {
+    static const struct script_row rows[] = {
+        {"a drain from its beginning to its end",
+         "rules t=100\nsee a\nsee b\nsee c never\nsee d mirror\nsum\nat 0\nanswer evict a "
+         "accepted\nanswer evict b budget budget=web\nsum\nlines\nat 5\nsee a del=30/30\nat "
+         "30\ngone "
+         "a\nsum\nat 69\nanswer mark b accepted\nanswer mark c accepted\nat 70\nanswer delete b "
+         "accepted\nanswer delete c accepted\nsum\ngone b\ngone c\nsum\nrestart\nsum",
+         "sum total=3 remaining=3 kept=1 mirror=1\n0: evict a, evict b\nsum total=3 remaining=3 "
+         "leaving=1 kept=1 blocked=1 mirror=1 progress=0\na last=70 leaving, b last=70 blocked "
+         "[web] 'budget', c last=70 kept, d mirror\n5: evict b#2\n30:\nsum total=3 remaining=2 "
+         "kept=1 blocked=1 evicted=1 mirror=1 progress=30\n69: mark b, mark c\n70: delete b 30, "
+         "delete c 30\nsum total=3 remaining=2 leaving=2 evicted=1 deleted=2 mirror=1 "
+         "progress=70\nsum total=3 evicted=1 deleted=2 mirror=1 progress=70\nsum mirror=1\n"},
+        {"a pod that was terminating when it was seen first began to leave when it was asked to",
+         "at 20\nsee a del=40/30\nsum\nsee b del=10/0\nsum",
+         "20:\nsum total=1 remaining=1 leaving=1 progress=10\nsum total=2 remaining=2 leaving=2 "
+         "progress=10\n"},
+        {"pods that are no concern do not count as progress",
+         "see a daemon\nsee b tolerates\nat 0\nsee a daemon del=30/30\ngone a\ngone b\nsum",
+         "0:\nsum\n"},
+        {"a busy or absent server blocks no pod; what blocked it stays known",
+         "see a\nsee b\nat 0\nanswer evict a busy\nanswer evict b budget budget=x\nlines\nat "
+         "1\nanswer evict b away\nlines",
+         "0: evict a, evict b\na, b blocked [x] 'budget'\n1: evict a#2, evict b#2\na, b blocked "
+         "[x] "
+         "'budget'\n"},
+        {"a new drain forgets refusals and pauses, but not what is under way",
+         "rules max=1\nsee a\nsee b\nat 0\nanswer evict a refused\nat 1\nrestart\nlines\nat "
+         "1.5\nanswer evict b accepted\nat 2",
+         "0: evict a\n1: evict b\na, b\n1.5:\n2: evict a\n"},
+        {"who is gone before a new drain begins is no part of it",
+         "see a\nat 0\nanswer evict a accepted\nsee b\nat 1\nanswer evict b "
+         "gone\nrestart\nsum\ngone "
+         "a\ngone b\nsum",
+         "0: evict a\n1: evict b\nsum total=1 remaining=1 leaving=1\nsum total=1 evicted=1 "
+         "progress=1\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_excluded),        cmocka_unit_test(test_tiers),
+        cmocka_unit_test(test_graceful),        cmocka_unit_test(test_last_moment),
+        cmocka_unit_test(test_moving_deadline), cmocka_unit_test(test_shortening),
+        cmocka_unit_test(test_deletion_again),  cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_counts),
+    };
+
+    return cmocka_run_group_tests_name("drain", tests, NULL, NULL);
+}
