@@ -1,13 +1,52 @@
 /*
  * What the service manager is told: ready, a line for `systemctl status`, a sign of life.
  *
- * Without a service manager (no NOTIFY_SOCKET) nothing is said, and nothing fails.
+ * Without a service manager (no NOTIFY_SOCKET) nothing is said, and nothing fails. A manager that
+ * does not listen may cost a line for people, or a moment where the line is worth more; it never
+ * holds up a drain, which is why sd_notify, that waits for ever, is not used.
  */
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "nc/login.h"
 #include "nc/mem.h"
+#include "nc/str.h"
+
+#define PATIENCE_USEC 200000 /* for what is said once */
+
+/* "/path", or "@name" of the abstract namespace. 0 where it is neither, or too long. */
+static socklen_t address_of(const char *where, struct sockaddr_un *ret) {
+    const size_t n = where ? strlen(where) : 0;
+
+    if (n < 2 || n >= sizeof(ret->sun_path) || (where[0] != '/' && where[0] != '@'))
+        return 0;
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(ret->sun_path, where, n);
+    if (where[0] == '@')
+        ret->sun_path[0] = '\0';
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n + (where[0] == '/'));
+}
+
+static void send_line(const char *text, bool is_for_people) {
+    const struct timeval patience = {.tv_usec = PATIENCE_USEC};
+    struct sockaddr_un address;
+    const socklen_t n = address_of(getenv("NOTIFY_SOCKET"), &address);
+    const int fd = n > 0 ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+
+    if (fd < 0)
+        return;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    (void)sendto(fd, text, strlen(text), MSG_NOSIGNAL | (is_for_people ? MSG_DONTWAIT : 0),
+                 (const struct sockaddr *)&address, n);
+    (void)close(fd);
+}
 
 void nc_notify(const char *format, ...) {
     nc_auto_free char *text = NULL;
@@ -16,7 +55,7 @@ void nc_notify(const char *format, ...) {
     va_start(ap, format);
     text = nc_vasprintf(format, ap);
     va_end(ap);
-    (void)sd_notify(0, text);
+    send_line(text, nc_starts_with(text, "STATUS="));
 }
 
 uint64_t nc_notify_watchdog_usec(void) {
