@@ -49,6 +49,8 @@ static const struct command {
      " [FIELD]", 1, "where each final value came from, and what it overrode"},
     {"preflight", nc_command_preflight, TAKES_OUTPUT, "", 0,
      "tries everything that a bootstrap needs: each line ok or failed, with a remedy"},
+    {"run", nc_command_run, TAKES_SOURCES, "", 0,
+     "the daemon: hears of every ending, drains in order, says what it does"},
     {"drain", nc_command_drain, TAKES_DRAIN | TAKES_WAIT | TAKES_OUTPUT, "", 0,
      "asks the daemon to cordon and drain this node"},
     {"undrain", nc_command_undrain, TAKES_WAIT | TAKES_OUTPUT, "", 0,

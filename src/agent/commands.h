@@ -11,6 +11,7 @@ int nc_command_render(struct nc_app *app);
 int nc_command_check(struct nc_app *app);
 int nc_command_explain(struct nc_app *app);
 int nc_command_preflight(struct nc_app *app);
+int nc_command_run(struct nc_app *app);
 int nc_command_drain(struct nc_app *app);
 int nc_command_undrain(struct nc_app *app);
 int nc_command_status(struct nc_app *app);
