@@ -15,7 +15,7 @@
 #include "wire.h"
 
 #define REASON "TerminationByNodeclaimd"
-#define MESSAGE "nodeclaimd: the node is going away, this pod's last moment has come"
+#define MESSAGE "nodeclaimd: the node is going away, the last moment of this pod has come"
 
 struct asked {
     nc_pod_asked_fn done;

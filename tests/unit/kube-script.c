@@ -242,7 +242,8 @@ int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_
         r->next->prev = &r->next;
     h->requests = r;
     assert_true(sd_event_add_defer(loop, &r->turn, on_turn, r) >= 0);
-    *ret = r;
+    if (ret)
+        *ret = r;
     return 0;
 }
 
