@@ -18,7 +18,6 @@ import json
 import socket
 import threading
 import time
-from pathlib import Path
 from typing import Any, Callable, Optional
 
 from controlplane import ControlPlane
@@ -95,9 +94,11 @@ class Follower:
 
 
 class Actors:
-    def __init__(self, plane: ControlPlane, karpenter: bool, settled: Path) -> None:
+    def __init__(
+        self, plane: ControlPlane, karpenter: bool, settled: Callable[[], object]
+    ) -> None:
         self.plane, self.karpenter = plane, karpenter
-        self.settled = settled  # made when there is nothing left to see
+        self.settled = settled  # called when there is nothing left to see
         self.first: Optional[Node] = None  # the Node as it was when it was first seen
         self.node: Optional[Node] = None
         self._was_down = False
@@ -171,7 +172,7 @@ class Actors:
         if pod.get("status", {}).get("phase") == "Running" and self.pod is None:
             self._mark("first pod running")
             self.pod = pod
-            self.settled.touch()
+            self.settled()
 
     @staticmethod
     def _cloud(node: Node) -> Optional[Node]:

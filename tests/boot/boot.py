@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
@@ -29,6 +29,7 @@ from actors import IMAGE, Actors  # noqa: E402
 from checks import Boot, Report, check_boot, check_unchanged  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
 from imds import Imds  # noqa: E402
+from life import CONFIG, Life, check_life  # noqa: E402
 
 TOP = Path(__file__).resolve().parent.parent.parent
 OVERLAY = Path(__file__).resolve().parent / "image" / "root"
@@ -60,6 +61,7 @@ class Scenario:
         False  # lies on the image; otherwise the instance's role signs tokens
     )
     reboot: bool = False  # boots a second time, as the node that it is
+    life: bool = False  # a spot instance that lives to its end: pods, notice, drain, power off
     node: str = instances.PROFILES[PROFILE].private_dns
 
 
@@ -76,6 +78,13 @@ SCENARIOS = (
         "karpenter-custom.mime",
         {"karpenter.sh/do-not-sync-taints": "true"},
         karpenter=True,
+    ),
+    Scenario(
+        "life",
+        "karpenter-al2023.mime",
+        {"karpenter.sh/nodepool": "default"},
+        karpenter=True,
+        life=True,
     ),
     Scenario("cloud-config", "cloud-config.yaml", {"example.com/group": "batch"}),
     Scenario("shell", "self-managed.sh", {"example.com/group": "batch"}, restarted=True),
@@ -139,7 +148,9 @@ class Machine:
                 check=True,
                 timeout=120,
             )
-        self._systemctl("preset", "nodeclaimd-bootstrap.service", "kubelet.service")
+        self._systemctl(
+            "preset", "nodeclaimd-bootstrap.service", "nodeclaimd.service", "kubelet.service"
+        )
         self._systemctl("enable", "boot-test-cgroups.service", "boot-test-report.service")
 
     def _systemctl(self, *words: str) -> None:
@@ -185,6 +196,11 @@ class Machine:
         shutil.copyfile(cert, folder / "node.crt")
         shutil.copyfile(key, folder / "node.key")
         (folder / "node.key").chmod(0o600)
+
+    def add_config(self, text: str) -> None:
+        folder = self.root / "etc/nodeclaimd/conf.d"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "50-boot-test.yaml").write_text(text)
 
     def unsettled(self) -> Path:
         """The file that tells the machine's report to begin; it is not there yet."""
@@ -262,6 +278,8 @@ class Document:
 
 def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -> None:
     inst = instances.PROFILES[PROFILE]
+    if scenario.life:
+        inst = replace(inst, life_cycle="spot")
     folder = opts.work / scenario.name
     shutil.rmtree(folder, ignore_errors=True)
     document = Document(scenario.user_data)
@@ -278,9 +296,8 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         )
         stack.callback(plane.stop)
         imds = stack.enter_context(
-            Imds.of(
-                PROFILE,
-                document.with_ca(plane.ca.base64),
+            Imds(
+                instances.tree(inst, document.with_ca(plane.ca.base64)),
                 host="169.254.169.254",
                 port=80,
                 log=folder / "imds.log",
@@ -292,23 +309,27 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         machine.add_host(document.host)
         if scenario.client_certificate:
             machine.add_certificate(*plane.ca.node(scenario.node))
+        if scenario.life:
+            machine.add_config(CONFIG)
         before: dict[str, int] = {}
         for again in (False, True) if scenario.reboot else (False,):
             if again:
                 report.begin(f"{scenario.name}, rebooted")
-            with contextlib.closing(
-                Actors(plane, scenario.karpenter, machine.unsettled())
-            ) as actors:
+            settled = machine.unsettled()
+            life = Life(plane, imds, scenario.node, IMAGE, settled) if scenario.life else None
+            actors = Actors(plane, scenario.karpenter, life.begin if life else settled.touch)
+            with contextlib.closing(actors):
                 if again:
                     machine.measure()
                 known = len(imds.requests())
                 code = machine.boot()
-                check_boot(
-                    report,
-                    Boot(
-                        scenario, inst, machine, plane, imds.requests()[known:], actors, code, again
-                    ),
+                boot = Boot(
+                    scenario, inst, machine, plane, imds.requests()[known:], actors, code, again
                 )
+                check_boot(report, boot)
+                if life:
+                    life.close()
+                    check_life(report, boot, life)
             if again:
                 check_unchanged(report, before, machine.written())
             before = machine.written()

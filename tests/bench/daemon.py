@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+"""What the daemon costs while nothing happens, and how fast it is when something does.
+
+The real program against the fakes on loopback: what is measured is its own memory, processor time and delay.
+
+    daemon.py --agent PATH [--idle SECONDS] [--notices N] [--pods N]
+
+Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+HERE = Path(__file__).resolve().parent
+SPOT = "/latest/meta-data/spot/instance-action"
+POLL_SEC = 1.0
+PATIENCE_SEC = 30.0
+POD_PADDING_BYTES = 8 * 1024  # a Deployment's pod with its managed fields, as clusters have them
+
+
+def memory_mib(pid: int) -> tuple[float, float]:
+    """(private, resident)"""
+    rows = dict(
+        line.split(":", 1) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    )
+    kib = {name: int(value.split()[0]) for name, value in rows.items()}
+    return (kib["Private_Clean"] + kib["Private_Dirty"]) / 1024, kib["Rss"] / 1024
+
+
+def cpu_msec(pid: int) -> float:
+    """Time on a processor, of all threads, in nanosecond resolution."""
+    return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e6
+
+
+def percentile(values: list[float], part: float) -> float:
+    rows = sorted(values)
+    return rows[min(len(rows) - 1, int(len(rows) * part))]
+
+
+class Report:
+    def __init__(self) -> None:
+        self.passed = self.failed = 0
+
+    @staticmethod
+    def line(name: str, value: float, unit: str) -> None:
+        print(f"{name:44} {value:>12,.2f} {unit}", flush=True)
+
+    def limit(self, text: str, kept: bool) -> None:
+        self.passed += kept
+        self.failed += not kept
+        print(f"  {'kept  ' if kept else 'MISSED'}  {text}", flush=True)
+
+
+def soon(check: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + PATIENCE_SEC
+    while time.monotonic() < end:
+        found = check()
+        if found:
+            return found
+        time.sleep(0.001)
+    raise SystemExit(f"waited in vain for {what}")
+
+
+def idle(world: Any, report: Report, seconds: float) -> None:
+    time.sleep(3)  # the start itself is not what is measured
+    pid = world.daemon.pid
+    asked, spent, begin = len(world.requests()), cpu_msec(pid), time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - begin
+    spent = (cpu_msec(pid) - spent) * 60 / took
+    per_hour = (len(world.requests()) - asked) * 3600 / took
+    private, resident = memory_mib(pid)
+    report.line("idle_seconds", took, "s")
+    report.line("idle_cpu_per_minute", spent, "ms")
+    report.line("idle_private", private, "MiB")
+    report.line("idle_resident", resident, "MiB")
+    report.line("idle_imds_requests_per_hour", per_hour, "requests")
+    report.limit("idle: at most 15 ms of CPU a minute", spent <= 15)
+    report.limit("idle: at most 3 MiB private", private <= 3)
+    report.limit("idle: at most 13 MiB resident", resident <= 13)
+
+
+def notices(world: Any, report: Report, count: int) -> None:
+    """Each notice comes at a random moment between two polls, is withdrawn, and everything undone before the next."""
+    dice = random.Random(1)
+    waits, own = [], []
+    for _ in range(count):
+        time.sleep(dice.uniform(0, POLL_SEC))
+        world.api.server.log.clear()
+        world.imds.server.log.clear()
+        begin = time.monotonic()
+        world.imds.spot(120)
+        cordon = soon(lambda: [s for s in world.steps("cordon") if s.status == 200], "the cordon")[0]
+        heard = next(e for e in world.requests() if e["path"] == SPOT and e["status"] == 200)
+        waits.append((cordon.entry["sent"] - begin) * 1000)
+        own.append((cordon.at - heard["sent"]) * 1000)
+        world.imds.spot(None)
+        soon(lambda: world.condition("InterruptionPending")[0] == "False", "the release")
+    report.line("notices", count, "notices")
+    report.line("notice_to_cordon_p50", statistics.median(waits), "ms")
+    report.line("notice_to_cordon_p99", percentile(waits, 0.99), "ms")
+    report.line("imds_answer_to_cordon_p50", statistics.median(own), "ms")
+    report.line("imds_answer_to_cordon_p99", percentile(own, 0.99), "ms")
+    report.limit("notice to cordon: at most 1.1 s, p99", percentile(waits, 0.99) <= 1100)
+    report.limit("of which our own work and two writes: at most 20 ms, p50", statistics.median(own) <= 20)
+
+
+def many_pods(world: Any, report: Report, count: int) -> None:
+    padding = {"filler/x": "x" * POD_PADDING_BYTES}
+    for i in range(count):
+        world.pod(f"pod-{i}", grace=5, annotations=padding)
+    pid, most = world.daemon.pid, 0.0
+    world.imds.spot(120)
+    begin = time.monotonic()
+    while world.drain().get("phase") != "drained":
+        most = max(most, memory_mib(pid)[0])
+        if time.monotonic() - begin > 60:
+            raise SystemExit(f"the drain did not end: {world.drain()}")
+        time.sleep(0.005)
+    left = len([s for s in world.steps("evict") if s.status in (200, 201)])
+    report.line("drained_pods", left, "pods")
+    report.line("drain_private_peak", most, "MiB")
+    report.limit(f"a drain of {count} pods: at most 6 MiB private", most <= 6 and left == count)
+
+
+def main() -> int:
+    args = argparse.ArgumentParser(description="the daemon's cost and delay")
+    args.add_argument("--agent", type=Path, required=True)
+    args.add_argument("--idle", type=float, default=600)
+    args.add_argument("--notices", type=int, default=100)
+    args.add_argument("--pods", type=int, default=250)
+    opts = args.parse_args()
+    os.environ["NODECLAIMD"] = str(opts.agent.resolve())
+    sys.path.insert(0, str(HERE.parent / "integration"))
+    from running import DaemonWorld
+
+    report = Report()
+    with DaemonWorld(token=True) as world:
+        world.start("--log-level", "info")
+        idle(world, report, opts.idle)
+        notices(world, report, opts.notices)
+    with DaemonWorld() as world:
+        world.start("--log-level", "info")
+        many_pods(world, report, opts.pods)
+    print(f"{report.passed} passed, {report.failed} failed")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
