@@ -1,0 +1,140 @@
+/*
+ * What an answer to an eviction, a mark or a deletion means, and whose budget it names.
+ */
+#include "base-test.h"
+
+#include "nc/mem.h"
+#include "nc/pod.h"
+
+#define EVICT_WORDS "Cannot evict pod as it would violate the pod's disruption budget."
+#define NEEDS " needs 3 healthy pods and has 3 currently"
+
+static const struct {
+    const char *name;
+    int http;
+    const char *reason, *cause, *message;
+    enum nc_pod_answer_kind kind;
+    const char *budget, *said;
+} rows[] = {
+    {"201", 201, NULL, NULL, NULL, NC_ANSWER_ACCEPTED, "", ""},
+    {"200", 200, "x", "y", "z", NC_ANSWER_ACCEPTED, "", ""},
+    {"202", 202, NULL, NULL, NULL, NC_ANSWER_ACCEPTED, "", ""},
+    {"404", 404, "NotFound", NULL, "pods \"a\" not found", NC_ANSWER_GONE, "",
+     "'pods \"a\" not found'"},
+    {"409", 409, "Conflict", NULL, NULL, NC_ANSWER_GONE, "", "'Conflict'"},
+
+    {"a budget's sentence", 429, "TooManyRequests", "DisruptionBudget",
+     "The disruption budget e-pdb" NEEDS, NC_ANSWER_BUDGET, "e-pdb",
+     "'The disruption budget e-pdb" NEEDS "'"},
+    {"behind another sentence", 429, "TooManyRequests", "DisruptionBudget",
+     EVICT_WORDS ": The disruption budget e.pdb-0" NEEDS, NC_ANSWER_BUDGET, "e.pdb-0",
+     "'The disruption budget e.pdb-0" NEEDS "'"},
+    {"a budget that was not judged yet", 429, "TooManyRequests", "DisruptionBudget",
+     "The disruption budget web is still being processed by the server.", NC_ANSWER_BUDGET, "web",
+     "'The disruption budget web is still being processed by the server.'"},
+    {"without its name", 429, NULL, "DisruptionBudget", EVICT_WORDS, NC_ANSWER_BUDGET, "",
+     "'Cannot evict pod as it would violate the pod\\'s disruption budget.'"},
+    {"no name at all", 429, NULL, "DisruptionBudget", "The disruption budget " NEEDS,
+     NC_ANSWER_BUDGET, "", "'The disruption budget " NEEDS "'"},
+    {"a name that cannot be", 429, NULL, "DisruptionBudget", "The disruption budget A" NEEDS,
+     NC_ANSWER_BUDGET, "", "'The disruption budget A" NEEDS "'"},
+    {"a name and something else", 429, NULL, "DisruptionBudget", "The disruption budget a is full",
+     NC_ANSWER_BUDGET, "", "'The disruption budget a is full'"},
+    {"nothing", 429, NULL, "DisruptionBudget", NULL, NC_ANSWER_BUDGET, "", "HTTP 429"},
+    {"a name as long as the field", 429, NULL, "DisruptionBudget",
+     "The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabc" NEEDS,
+     NC_ANSWER_BUDGET, "abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabc",
+     "'The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefgh…'"},
+    {"a longer one is cut", 429, NULL, "DisruptionBudget",
+     "The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcd" NEEDS,
+     NC_ANSWER_BUDGET, "abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefghij…",
+     "'The disruption budget abcdefghijabcdefghijabcdefghijabcdefghijabcdefghijabcdefgh…'"},
+
+    {"priority and fairness", 429, NULL, NULL, "Too many requests, please try again later.",
+     NC_ANSWER_BUSY, "", "'Too many requests, please try again later.'"},
+    {"another cause", 429, NULL, "Other", "The disruption budget a" NEEDS, NC_ANSWER_BUSY, "",
+     "'The disruption budget a" NEEDS "'"},
+    {"two budgets", 500, "InternalError", NULL,
+     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+     "support.",
+     NC_ANSWER_BUDGETS, "",
+     "'This pod has more than one PodDisruptionBudget, which the eviction subresource d…'"},
+    {"500 for any other reason", 500, "InternalError", NULL, "etcdserver: request timed out",
+     NC_ANSWER_AWAY, "", "'etcdserver: request timed out'"},
+    {"500 without a word", 500, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 500"},
+
+    {"a namespace that ends", 403, "Forbidden", "NamespaceTerminating", "x", NC_ANSWER_NAMESPACE,
+     "", "'x'"},
+    {"403", 403, "Forbidden", NULL, "x", NC_ANSWER_REFUSED, "", "'x'"},
+    {"400", 400, NULL, NULL, "x", NC_ANSWER_REFUSED, "", "'x'"},
+    {"422", 422, NULL, NULL, "x", NC_ANSWER_REFUSED, "", "'x'"},
+    {"405", 405, NULL, NULL, NULL, NC_ANSWER_REFUSED, "", "HTTP 405"},
+    {"401", 401, "Unauthorized", NULL, "", NC_ANSWER_AWAY, "", "'Unauthorized'"},
+    {"408", 408, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 408"},
+    {"503", 503, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 503"},
+    {"504", 504, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 504"},
+    {"a redirection", 302, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 302"},
+    {"no connection", 0, NULL, NULL, "timed out after 2 s", NC_ANSWER_AWAY, "",
+     "'timed out after 2 s'"},
+    {"nothing is known", 0, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "no answer"},
+    {"control characters", 403, NULL, NULL, "a\x1b[31m\nb", NC_ANSWER_REFUSED, "",
+     "'a\\x1b[31m\\nb'"},
+};
+
+static void test_rows(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_pod_answer a;
+        nc_pod_answer_read(rows[i].http, rows[i].reason, rows[i].cause, rows[i].message, 5, &a);
+        if (a.kind != rows[i].kind || strcmp(a.budget, rows[i].budget) != 0
+            || strcmp(a.message, rows[i].said) != 0)
+            print_message("# %s\n", rows[i].name);
+        assert_int_equal(a.kind, rows[i].kind);
+        assert_string_equal(a.budget, rows[i].budget);
+        assert_string_equal(a.message, rows[i].said);
+        assert_int_equal(a.retry_after_usec, 5);
+    }
+}
+
+/* However long and whatever it is, what is kept is whole characters and fits. */
+static void test_cut(void **state) {
+    (void)state;
+    for (size_t n = 1; n < 200; n++) {
+        nc_auto_free char *text = nc_calloc(n * 3 + 1, 1);
+        struct nc_pod_answer a;
+        for (size_t i = 0; i < n; i++)
+            memcpy(text + 3 * i, "\u20ac", 3);
+        nc_pod_answer_read(403, NULL, NULL, text, 0, &a);
+        assert_true(strlen(a.message) < sizeof(a.message));
+        if (n <= 52) /* all of them, between quotes */
+            assert_int_equal(strlen(a.message), 3 * n + 2);
+        else
+            assert_string_equal(a.message + strlen(a.message) - 6, "\u20ac…");
+    }
+}
+
+/* No more than a bound is looked at. */
+static void test_bound(void **state) {
+    nc_auto_free char *text = nc_calloc(100000, 1);
+    struct nc_pod_answer a;
+
+    (void)state;
+    memset(text, 'x', 5000);
+    memcpy(text + 5000, "The disruption budget a" NEEDS, sizeof("The disruption budget a" NEEDS));
+    nc_pod_answer_read(429, NULL, "DisruptionBudget", text, 0, &a);
+    assert_string_equal(a.budget, "");
+    memset(text, 'a', 99999);
+    memcpy(text, "The disruption budget ", 22);
+    nc_pod_answer_read(429, NULL, "DisruptionBudget", text, 0, &a);
+    assert_string_equal(a.budget, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_bound),
+    };
+
+    return cmocka_run_group_tests_name("pod answers", tests, NULL, NULL);
+}
