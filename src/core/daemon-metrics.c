@@ -248,17 +248,22 @@ static void add_rest(struct nc_buf *out, const struct nc_counters *c) {
     (void)nc_buf_putc(out, '\n');
 }
 
+void nc_daemon_metrics_view(const struct nc_life_view *v, const struct nc_counters *c,
+                            uint64_t now_usec, struct nc_buf *out) {
+    add_state(out, v, c->started_usec);
+    add_notices(out, v, c, now_usec);
+    add_moments(out, v, now_usec);
+    add_pods(out, &v->drain, now_usec);
+    add_answers(out, c);
+    add_imds(out, c);
+    add_api(out, c);
+    add_rest(out, c);
+}
+
 void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uint64_t now_usec,
                        struct nc_buf *out) {
     struct nc_life_view v;
 
     nc_life_look(l, now_usec, &v);
-    add_state(out, &v, c->started_usec);
-    add_notices(out, &v, c, now_usec);
-    add_moments(out, &v, now_usec);
-    add_pods(out, &v.drain, now_usec);
-    add_answers(out, c);
-    add_imds(out, c);
-    add_api(out, c);
-    add_rest(out, c);
+    nc_daemon_metrics_view(&v, c, now_usec, out);
 }

@@ -88,11 +88,11 @@ static void fill_row(const struct nc_drain_line *line, const struct nc_drain_rul
 static void add_moment(struct nc_buf *out, uint64_t usec, uint64_t now_usec) {
     char text[32], distance[32];
 
-    nc_time_format(usec, text);
     if (usec <= now_usec) {
-        (void)nc_buf_printf(out, "%s (now)", text);
+        (void)nc_buf_puts(out, "at once");
         return;
     }
+    nc_time_format(usec, text);
     nc_duration_format((usec - now_usec) / NC_SEC_USEC * NC_SEC_USEC, distance);
     (void)nc_buf_printf(out, "%s (in %s)", text, distance);
 }

@@ -122,25 +122,31 @@ static struct nc_value *new_blocked(const struct nc_drain *d, const struct nc_dr
     return list;
 }
 
+struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const struct nc_drain *d,
+                                      uint64_t now_usec, struct nc_value *history) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "phase", nc_life_phase_name(view->phase));
+    nc_drain_set_time(v, "since", view->since_usec);
+    set_leading(v, view);
+    nc_drain_set_text(v, "policy", nc_policy_word(view->policy));
+    nc_drain_set_time(v, "deadline", view->deadline_usec);
+    nc_drain_set_time(v, "last_moment", view->t_usec);
+    nc_value_set(v, "sources", new_sources(view));
+    nc_value_set(v, "cordon", new_cordon(view));
+    nc_value_set(v, "pods", nc_drain_counts(&view->drain));
+    nc_value_set(v, "blocked",
+                 view->drain.blocked ? new_blocked(d, &view->drain_rules, now_usec)
+                                     : nc_value_new(NC_VALUE_LIST));
+    nc_drain_set_time(v, "drained", view->drained_usec);
+    nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));
+    return v;
+}
+
 struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history) {
-    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_life_view view;
 
     nc_life_look(l, now_usec, &view);
-    nc_value_set_string(v, "phase", nc_life_phase_name(view.phase));
-    nc_drain_set_time(v, "since", view.since_usec);
-    set_leading(v, &view);
-    nc_drain_set_text(v, "policy", nc_policy_word(view.policy));
-    nc_drain_set_time(v, "deadline", view.deadline_usec);
-    nc_drain_set_time(v, "last_moment", view.t_usec);
-    nc_value_set(v, "sources", new_sources(&view));
-    nc_value_set(v, "cordon", new_cordon(&view));
-    nc_value_set(v, "pods", nc_drain_counts(&view.drain));
-    nc_value_set(v, "blocked",
-                 view.drain.blocked ? new_blocked(nc_life_drain(l), &view.drain_rules, now_usec)
-                                    : nc_value_new(NC_VALUE_LIST));
-    nc_drain_set_time(v, "drained", view.drained_usec);
-    nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));
-    return v;
+    return nc_drain_report_view(&view, nc_life_drain(l), now_usec, history);
 }
