@@ -217,7 +217,7 @@ def check_machine(report: Report, boot: Boot, seen: Evidence) -> None:
             text,
         )
     lines = console_lines(machine.console)
-    outcomes = [line.get("outcome") for line in lines]
+    outcomes = [line["outcome"] for line in lines if "outcome" in line]
     expected = ["failed"] * scenario.restarted + ["succeeded"] * (
         1 + len(seen.text("starts").splitlines())
     )
