@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The demonstration: a node boots from the user data that Karpenter writes.
+"""The demonstration: a node boots from the user data that Karpenter writes, and ends with a spot notice and a drain.
 
 Everything around the program is a fake on loopback: EC2's metadata service, the API server with the node authorizer's rules,
 and a stand-in for kubelet that really reads the rendered files and really executes the token command. The program is the real
@@ -16,6 +16,14 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
+
+NOTICE_AHEAD_SEC = 14  # two minutes in real life
+CONFIG = """\
+  drain:
+    margin: 3s
+"""
+PODS = ("web-1", "web-2", "web-3", "queue-1", "database-0", "node-agent")
 
 
 def substitute(text: str, endpoint: str, ca: str) -> str:
@@ -44,6 +52,28 @@ def describe(node: dict) -> str:  # type: ignore[type-arg]
     )
 
 
+def end(world: Any) -> int:
+    """Pods on the node, the notice, what the daemon does about it."""
+    for name in PODS[:4]:
+        world.pod(name, grace=2)
+    world.pod("database-0", grace=4)
+    world.pod("node-agent", owner="DaemonSet")
+    world.budget("database", "database-0", allowed=0)
+    world.start()
+    show("what a drain would do now (nodeclaimd drain --dry-run --deadline 2m)", world.run("drain", "--dry-run", "--deadline", "2m").out)
+    world.imds.spot(NOTICE_AHEAD_SEC)
+    print(f"\nEC2 takes this spot instance back in {NOTICE_AHEAD_SEC} s; pod database-0 is held by a budget that never allows.")
+    world.must(world.is_cordoned, "the cordon")
+    show("a moment later (nodeclaimd status)", world.run("status").out)
+    world.phase_is("drained", within=NOTICE_AHEAD_SEC + 20)
+    world.must(lambda: world.condition("Drained")[0] == "True", "the condition Drained")
+    show("boot and drain (nodeclaimd timeline)", world.run("timeline").out)
+    events = [e for e in world.api.objects("events") if e["involvedObject"]["kind"] == "Node"]
+    show("the Events of the Node (and the same of its NodeClaim)", "\n".join(f"{e['reason']:18}{e['message']}" for e in events))
+    code, _ = world.stop()
+    return code
+
+
 def main() -> int:
     args = argparse.ArgumentParser(description="boots a node against fakes and prints the timeline")
     args.add_argument("--agent", type=Path, required=True)
@@ -52,10 +82,24 @@ def main() -> int:
     opts = args.parse_args()
     os.environ["NODECLAIMD"] = str(opts.agent.resolve())
     from harness import SOURCE, World
+    from running import DaemonWorld
+
+    class DemoWorld(DaemonWorld):
+        """The daemon's world, in which the node is not there yet: the bootstrap makes it, Karpenter registers it."""
+
+        def __init__(self, **more: Any) -> None:
+            World.__init__(self, **more)
+            self.wants_token, self.wants_node, self.wants_bus, self.bus = True, True, False, None
+            self.notify, self.said, self.log_file = None, [], self.folder / "daemon.log"
+
+        __enter__ = World.__enter__  # type: ignore[assignment]
+
+        def wait_ready(self) -> None:
+            self.must(lambda: self.said_of_itself().get("connected"), "the daemon's connection")
 
     source = opts.user_data or SOURCE / "userdata/karpenter-al2023.mime"
     text = source.read_text(encoding="utf-8")
-    world = World(cluster=cluster_name(text))
+    world = DemoWorld(profile="c5a.large-spot", cluster=cluster_name(text), config=CONFIG)
     world.set_user_data(substitute(text, world.api.url, world.api.ca.base64).encode())
     with world:
         print(
@@ -77,14 +121,16 @@ def main() -> int:
         print(
             f"\nIMDS: {len(world.requests()) - len(asked)} token and {len(asked)} requests, those of kubelet's token command included."
         )
+        if done.code == 0:
+            print(f"\nReady: {world.node_name} joined {world.api.auth.cluster} in {done.seconds:.2f} s.")
+            done.code = end(world)
+            print("\nDrained: every pod that may leave has left, before the deadline.")
+        else:
+            print(f"\nNot ready: exit code {done.code}.")
         if opts.dir:
             shutil.rmtree(opts.dir, ignore_errors=True)
             shutil.copytree(world.root, opts.dir / "root", symlinks=True)
             print(f"The node's files are kept in {opts.dir / 'root'}.")
-        if done.code == 0:
-            print(f"\nReady: {world.node_name} joined {world.api.auth.cluster} in {done.seconds:.2f} s.")
-        else:
-            print(f"\nNot ready: exit code {done.code}.")
     return done.code
 
 
