@@ -8,8 +8,11 @@
 
 #include "lifecycle-priv.h"
 
-/* A DELETE's grace is in whole seconds, rounded up: a pod may rightly end so much after T. */
-#define GRACE_ROUNDING_USEC NC_LIFE_SECOND_USEC
+/* A DELETE's grace is in whole seconds, rounded up, and never 0: a pod may rightly end so much
+ * after T, or after it was first seen. Where the pods cannot be listed, nobody knows; it is said
+ * later. */
+#define FAILED_USEC (2 * NC_LIFE_SECOND_USEC)
+#define FAILED_UNLISTED_USEC (10 * NC_LIFE_SECOND_USEC)
 
 struct nc_life_signal nc_life_wanted_signal(const struct nc_life *l) {
     struct nc_life_signal s = {
@@ -35,12 +38,14 @@ static bool has_waited(struct nc_life *l, enum nc_node_write_kind kind) {
            && nc_life_has_come(l, nc_life_later(wanted_usec, NC_LIFE_WRITE_PATIENCE_USEC));
 }
 
+/* Once the pods are watched, a signal that has to be written anew holds up nothing. */
 bool nc_life_may_cordon(struct nc_life *l) {
-    return l->is_cordon_settled || nc_life_is_signalled(l) || has_waited(l, NC_WRITE_SIGNAL);
+    return l->is_open || nc_life_is_signalled(l) || has_waited(l, NC_WRITE_SIGNAL);
 }
 
 bool nc_life_may_drain(struct nc_life *l) {
-    return l->is_cordon_settled || (nc_life_may_cordon(l) && has_waited(l, NC_WRITE_CORDON));
+    return nc_life_may_cordon(l)
+           && (l->is_open || l->is_cordon_settled || has_waited(l, NC_WRITE_CORDON));
 }
 
 /* auto: whoever deleted the Node drains it, as long as something moves. */
@@ -57,8 +62,6 @@ static bool is_observing(struct nc_life *l, const struct nc_drain_summary *s) {
         return true;
     if (s->last_progress_usec > moved_usec)
         moved_usec = s->last_progress_usec;
-    if (l->synced_usec > moved_usec)
-        moved_usec = l->synced_usec;
     l->has_taken_over = nc_life_has_come(l, nc_life_later(moved_usec, NC_LIFE_PATIENCE_USEC));
     return !l->has_taken_over;
 }
@@ -109,24 +112,34 @@ enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
                    : NC_LIFE_SIGNALLING;
     if (l->force.policy == NC_POLICY_REPORT)
         return nc_life_is_signalled(l) ? NC_LIFE_REPORTED : NC_LIFE_SIGNALLING;
+    if (l->force.policy == NC_POLICY_CORDON && l->is_cordon_settled)
+        return NC_LIFE_CORDONED;
     if (!nc_life_may_cordon(l))
         return NC_LIFE_SIGNALLING;
     if (l->force.policy == NC_POLICY_CORDON)
-        return l->is_cordon_settled ? NC_LIFE_CORDONED : NC_LIFE_CORDONING;
+        return NC_LIFE_CORDONING;
     return nc_life_may_drain(l) ? pod_phase(l) : NC_LIFE_CORDONING;
 }
 
 bool nc_life_is_failed(struct nc_life *l) {
+    const uint64_t known_usec = l->is_synced ? l->synced_usec : l->raised_usec;
+    const uint64_t from_usec = l->force.t_usec > known_usec ? l->force.t_usec : known_usec;
+
     if (l->force.policy != NC_POLICY_DRAIN || !l->node.exists || l->is_resuming || !l->force.t_usec
         || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
         return false;
-    return nc_life_has_come(l, nc_life_later(l->force.t_usec, GRACE_ROUNDING_USEC));
+    return nc_life_has_come(
+        l, nc_life_later(from_usec, l->is_synced ? FAILED_USEC : FAILED_UNLISTED_USEC));
 }
 
 /* A shutdown that asks for no drain waits for its writes, but not for long. */
 static bool has_waited_for_shutdown(struct nc_life *l, unsigned writes) {
-    return nc_life_has_come(l, nc_life_later(l->sources[NC_SOURCE_SHUTDOWN].noticed_usec,
-                                             writes * NC_LIFE_WRITE_PATIENCE_USEC));
+    const uint64_t noticed_usec = l->sources[NC_SOURCE_SHUTDOWN].noticed_usec;
+    const uint64_t last_usec = nc_life_last_moment(l, NC_SOURCE_SHUTDOWN);
+
+    return (last_usec && nc_life_has_come(l, last_usec))
+           || nc_life_has_come(l,
+                               nc_life_later(noticed_usec, writes * NC_LIFE_WRITE_PATIENCE_USEC));
 }
 
 /* Has nothing more to be done for a shutdown than what was done? */

@@ -111,7 +111,7 @@ static void await_pods(struct nc_life *l, const struct nc_drain_rules *rules) {
 }
 
 void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
-    const size_t room = nc_drain_count(l->drain) + 1;
+    const size_t room = 3 * nc_drain_count(l->drain) + 1; /* at most one question a verb */
     struct nc_drain_rules rules;
 
     if (!l->is_open)

@@ -32,7 +32,7 @@ struct nc_life_force {
 
 /* What a SIGNAL says. */
 struct nc_life_signal {
-    bool is_set;
+    bool is_set, is_refused;
     int source;
     uint64_t deadline_usec;
     char id[sizeof(((struct nc_notice *)NULL)->id)];
@@ -85,6 +85,7 @@ struct nc_life {
 
     struct nc_life_signal signalled; /* written, or refused for good */
     bool is_cordon_settled;          /* likewise */
+    bool is_cordon_refused;          /* it is settled, but was refused */
     bool is_foreign;                 /* somebody else had cordoned */
     uint64_t cordoned_usec;          /* when that was */
     bool is_drained_settled;         /* likewise */
@@ -115,6 +116,8 @@ void nc_life_clear(struct nc_life *l, enum nc_source s, struct nc_life_actions *
 bool nc_life_all_heard(const struct nc_life *l);
 /* The policy of one source, as it counts now: IGNORE where it is not active. */
 enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source s);
+/* The moment by which the pods must be gone for this source; 0 = none. */
+uint64_t nc_life_last_moment(const struct nc_life *l, enum nc_source s);
 void nc_life_weigh(struct nc_life *l);
 
 /* lifecycle-phase.c */

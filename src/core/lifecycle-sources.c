@@ -99,8 +99,7 @@ enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
     return p;
 }
 
-/* The moment by which the pods must be gone for this source; 0 = none. */
-static uint64_t last_moment(const struct nc_life *l, enum nc_source source) {
+uint64_t nc_life_last_moment(const struct nc_life *l, enum nc_source source) {
     const struct nc_life_source *s = &l->sources[source];
     uint64_t margin_usec = l->rules.margin_usec;
 
@@ -136,7 +135,7 @@ static void weigh_sources(struct nc_life *l, struct nc_life_force *f) {
         earliest(n->is_last_moment ? &derived_usec : &f->deadline_usec, n->deadline_usec);
         if (p != NC_POLICY_DRAIN)
             continue;
-        earliest(&f->t_usec, last_moment(l, (enum nc_source)i));
+        earliest(&f->t_usec, nc_life_last_moment(l, (enum nc_source)i));
         f->is_only_deletion = f->is_only_deletion && i == NC_SOURCE_DELETION;
     }
     if (!f->deadline_usec)
@@ -156,7 +155,7 @@ static void forget_drain(struct nc_life *l) {
 }
 
 static void forget_cordon(struct nc_life *l) {
-    l->is_cordon_settled = l->is_foreign = false;
+    l->is_cordon_settled = l->is_cordon_refused = l->is_foreign = false;
     l->cordoned_usec = 0;
     l->says[NC_LIFE_SAYS_CORDONED] = false;
 }

@@ -41,14 +41,14 @@ static struct nc_value *save_node(const struct nc_life *l) {
     struct nc_value *said = nc_value_new(NC_VALUE_LIST);
 
     nc_value_set_string(v, "uid", l->node.uid);
-    if (l->signalled.is_set) {
+    if (l->signalled.is_set && !l->signalled.is_refused) { /* a restart is worth another try */
         struct nc_value *signal = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(signal, "source", nc_source_name((enum nc_source)l->signalled.source));
         nc_value_set_string(signal, "id", l->signalled.id);
         set_usec(signal, "deadline", l->signalled.deadline_usec);
         nc_value_set(v, "signalled", signal);
     }
-    nc_value_set_bool(v, "is_cordoned", l->is_cordon_settled);
+    nc_value_set_bool(v, "is_cordoned", l->is_cordon_settled && !l->is_cordon_refused);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
     set_usec(v, "cordoned", l->cordoned_usec);
     nc_value_set_bool(v, "is_drained", l->is_drained_settled);

@@ -60,7 +60,7 @@ const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_
     case NC_LIFE_SIGNALLING:
     case NC_LIFE_REPORTED:
     case NC_LIFE_CORDONING:
-        return l->is_failed ? "Failed" : "Detected";
+        return "Detected";
     case NC_LIFE_CORDONED:
         return "Cordoned";
     case NC_LIFE_OBSERVING:
@@ -73,7 +73,7 @@ const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_
     }
     if (l->is_failed)
         return "Failed";
-    if (s->is_forcing)
+    if (s->is_forcing || (l->says[NC_LIFE_SAYS_FORCING] && l->force.t_usec))
         return "Forcing";
     return l->phase == NC_LIFE_OBSERVING ? "Cordoned" : "Evicting";
 }
@@ -169,15 +169,26 @@ void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message
     nc_life_say(m, reasons[m], message, out);
 }
 
+/* Before its time a source only reports: then the message says what comes when. */
+static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc_policy now) {
+    const struct nc_notice *n = &l->sources[source].notice;
+    nc_auto_free char *sentence = nc_life_sentence(l, source);
+    char time[32];
+
+    if (n->begin_usec <= l->now_usec)
+        return nc_asprintf("%s; what is done about it: %s", sentence, policy_names[now]);
+    nc_time_format(n->begin_usec, time);
+    return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, policy_names[now]);
+}
+
 static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
         const enum nc_policy p = nc_life_policy(l, (enum nc_source)i);
         if (p == NC_POLICY_IGNORE || l->sources[i].is_announced)
             continue;
         l->sources[i].is_announced = true;
-        nc_auto_free char *sentence = nc_life_sentence(l, (enum nc_source)i);
         nc_life_say(NC_LIFE_SAYS_NOTICED, nc_source_reason((enum nc_source)i),
-                    nc_asprintf("%s; what is done about it: %s", sentence, policy_names[p]), out);
+                    notice_text(l, (enum nc_source)i, p), out);
     }
 }
 
@@ -190,7 +201,7 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
     nc_life_summarize(l, &s);
     if (l->phase == NC_LIFE_EVICTING)
         nc_life_say_once(l, NC_LIFE_SAYS_DRAINING, nc_strdup("Pods are asked to leave"), out);
-    if (l->is_synced && s.is_forcing)
+    if (s.is_forcing)
         nc_life_say_once(l, NC_LIFE_SAYS_FORCING,
                          nc_strdup("The last moment of a pod has come: it is deleted with the time "
                                    "that is left"),

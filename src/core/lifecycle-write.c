@@ -126,6 +126,13 @@ void nc_life_adopt(struct nc_life *l) {
         note_wanted(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l));
 }
 
+/* Karpenter taints a Node soon after its deletion; whether DaemonSet pods go depends on it, and
+ * metadata does not show it. */
+static bool is_taint_expected(const struct nc_life *l) {
+    return (l->phase == NC_LIFE_OBSERVING || l->phase == NC_LIFE_EVICTING) && l->node.is_deleting
+           && !l->node.has_disrupted_taint;
+}
+
 /* When should the whole Node be asked for again? UINT64_MAX = it is known well enough. */
 static uint64_t look_pause(struct nc_life *l) {
     if (!l->node.is_whole || (needs_cordon(l) && !is_seen_since(l, l->raised_usec))
@@ -134,8 +141,9 @@ static uint64_t look_pause(struct nc_life *l) {
     if (l->phase == NC_LIFE_VOLUME_WAIT
         && (l->node.n_volumes > 0 || !is_seen_since(l, l->empty_usec)))
         return LOOK_USEC;
-    if (nc_life_has_pods(l->phase) && l->node.is_deleting && !l->node.has_disrupted_taint)
-        return 2 * LOOK_USEC;
+    if (is_taint_expected(l))
+        return l->now_usec < nc_life_later(l->since_usec, LOOK_SELDOM_USEC) ? 2 * LOOK_USEC
+                                                                            : LOOK_SELDOM_USEC;
     if (l->force.policy < NC_POLICY_CORDON && l->node.has_cordon_record
         && l->node.has_disrupted_taint && !l->node.is_deleting)
         return LOOK_SELDOM_USEC;
@@ -150,6 +158,7 @@ void nc_life_look_out(struct nc_life *l, struct nc_life_actions *out) {
         return;
     l->look_usec = l->now_usec;
     (void)nc_life_act(out, NC_ACT_LOOK);
+    (void)nc_life_has_come(l, nc_life_later(l->now_usec, pause_usec)); /* an answer may get lost */
 }
 
 static void fill_cordon(const struct nc_life *l, struct nc_node_write *w) {
@@ -285,6 +294,7 @@ static void settle_cordon(struct nc_life *l, bool is_done) {
         return;
     l->is_cordon_settled = true;
     l->cordoned_usec = l->now_usec;
+    l->is_cordon_refused = !is_done;
     l->is_foreign = is_done && !l->under_way_parts.sets_cordon;
 }
 
@@ -305,8 +315,10 @@ static void say_done(struct nc_life *l, const struct nc_node_write *w,
 static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions *out) {
     const struct nc_node_write *w = &l->under_way_parts;
 
-    if (w->kind == NC_WRITE_SIGNAL)
+    if (w->kind == NC_WRITE_SIGNAL) {
         l->signalled = l->under_way_signal;
+        l->signalled.is_refused = !is_done;
+    }
     if (w->kind == NC_WRITE_CORDON)
         settle_cordon(l, is_done);
     if (w->kind == NC_WRITE_DRAINED)

@@ -80,7 +80,7 @@ void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     memset(l->tries, 0, sizeof(l->tries));
     free(nc_steal(&l->status));
     l->signalled.is_set = false;
-    l->is_cordon_settled = l->is_foreign = l->is_drained_settled = false;
+    l->is_cordon_settled = l->is_cordon_refused = l->is_foreign = l->is_drained_settled = false;
     l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFE_IDLE;
     memset(l->says, 0, sizeof(l->says));

@@ -449,6 +449,14 @@ static void do_start(struct life_world *w, char *rest) {
     step_kind(w, NC_LIFE_START);
 }
 
+static void do_begin(struct life_world *w, char *rest) {
+    char all[] = "all";
+
+    do_start(w, rest);
+    do_clear(w, all);
+    do_node(w, rest);
+}
+
 static void do_tick(struct life_world *w, char *rest) {
     (void)rest;
     step_kind(w, NC_LIFE_TICK);
@@ -474,31 +482,19 @@ static const struct {
     const char *word;
     void (*act)(struct life_world *w, char *rest);
 } words[] = {
-    {"start", do_start},
-    {"clear", do_clear},
-    {"notice", do_notice},
-    {"node", do_node},
-    {"meta", do_meta},
-    {"set", set_flags},
-    {"gone", do_gone},
-    {"pods", do_pods},
-    {"leaving", do_leaving},
-    {"lost", do_lost},
-    {"synced", do_synced},
-    {"ok", do_ok},
-    {"okay-unseen", do_okay_unseen},
-    {"refused", do_refused},
-    {"away", do_away},
-    {"yes", do_yes},
-    {"no", do_no},
-    {"again", do_away_pod},
-    {"refused-pod", do_refused_pod},
-    {"rules", do_rules},
-    {"restart", do_restart},
-    {"reboot", do_reboot},
-    {"crash", do_crash},
-    {"tick", do_tick},
-    {"next", do_next},
+    {"begin", do_begin},     {"start", do_start},
+    {"clear", do_clear},     {"notice", do_notice},
+    {"node", do_node},       {"meta", do_meta},
+    {"set", set_flags},      {"gone", do_gone},
+    {"pods", do_pods},       {"leaving", do_leaving},
+    {"lost", do_lost},       {"synced", do_synced},
+    {"ok", do_ok},           {"okay-unseen", do_okay_unseen},
+    {"refused", do_refused}, {"away", do_away},
+    {"yes", do_yes},         {"no", do_no},
+    {"again", do_away_pod},  {"refused-pod", do_refused_pod},
+    {"rules", do_rules},     {"restart", do_restart},
+    {"reboot", do_reboot},   {"crash", do_crash},
+    {"tick", do_tick},       {"next", do_next},
 };
 
 const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {

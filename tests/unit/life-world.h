@@ -3,6 +3,7 @@
  * told in rows of {time, event, what is asked for}.
  *
  * Events, in words:
+ *   begin [FLAGS]   start, all sources cleared, the Node seen
  *   start | clear all | clear SOURCE | tick | next
  *   notice SOURCE [+SECONDS] [last] [begin+SECONDS] [cordon|drain] [id=X] [word=X]
  *   node [FLAGS]    the whole Node is seen; first the flags are set (or, with a dash, unset)
@@ -61,9 +62,8 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event);
 void life_play(struct life_world *w, const struct life_row *rows, size_t n);
 
 /* A story from an empty world with default rules. */
-#define LIFE_STORY(...)                                                                            \
+#define LIFE_STORY(rows)                                                                           \
     do {                                                                                           \
-        static const struct life_row rows[] = {__VA_ARGS__};                                       \
         struct life_world w;                                                                       \
         life_world_init(&w);                                                                       \
         life_play(&w, rows, sizeof(rows) / sizeof(rows[0]));                                       \

@@ -1,46 +1,337 @@
 /*
- * The life of a node in stories: time, what happens, what is asked for.
+ * The life of a node in stories: sources, policies, deadlines, and how each ends.
  */
 #include "life-world.h"
 
-static void test_spot_from_notice_to_drained(void **state) {
+/* A report first, then a drain with a deadline: the signal names the stronger one before the
+ * cordon. */
+static void test_weaker_then_stronger(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "@reported"},
+        {1010, "next", "2000 @reported"},
+        {5000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {5010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {5020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+    };
+
     (void)state;
-    LIFE_STORY(
-        {0, "start", "@idle"}, {0, "clear all", "@idle"}, {0, "node", "@idle"},
+    LIFE_STORY(story);
+}
+
+static void test_stronger_then_weaker(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {1050, "notice rebalance", "SAY RebalanceRecommended @evicting"},
+        {1060, "notice maintenance +600", "SAY ScheduledMaintenance @evicting"},
+        {2100, "tick", "WRITE progress[Evicting] @evicting"},
+        {2110, "ok", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* A graceful request drains; the spot notice that follows brings the last moments. */
+static void test_earliest_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30 b:3600", "@evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "no a", "SAY DrainBlocked @evicting"},
+        {1050, "yes b", "@evicting"},
+        {1060, "leaving b:3600", "@evicting"},
+        {1070, "next", "1967 @evicting"},
+        {60000, "notice spot +180",
+         "SAY SpotInterruption; WRITE signal[Evicting pending]; delete b 164; evict a @evicting"},
+        {60010, "ok", "@evicting"},
+        {60020, "yes b", "@evicting"},
+        {60020, "next", "60220 @evicting"},
+        {60030, "leaving b:104", "@evicting"},
+        {61010, "no a", "SAY DrainBlocked @evicting"},
+        {133000, "tick", "evict a @evicting"},
+        {133500, "no a", "SAY DrainBlocked @evicting"},
+        {134000, "tick", "mark a @evicting"},
+        {134010, "yes a", "@evicting"},
+        {135000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 30 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_deadline_moves_earlier(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain +300",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {1050, "no a", "SAY DrainBlocked @evicting"},
+        {2010, "tick", "WRITE progress[Evicting]; evict a @evicting"},
+        {2030, "ok", "@evicting"},
+        {3000, "notice request drain +60", "WRITE signal[Evicting pending] @evicting"},
+        {3010, "ok", "@evicting"},
+        {14000, "tick", "mark a @evicting"},
+        {14010, "yes a", "@evicting"},
+        {15000, "tick", "SAY DrainForced; WRITE progress[Forcing]; delete a 30 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_deadline_moves_later(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain +60",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {1050, "no a", "SAY DrainBlocked @evicting"},
+        {2030, "tick", "WRITE progress[Evicting]; evict a @evicting"},
+        {2040, "ok", "@evicting"},
+        {3000, "notice request drain +600", "WRITE signal[Evicting pending] @evicting"},
+        {3010, "ok", "@evicting"},
+        {15000, "tick", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Everything is forced at once, and the failure is said. */
+static void test_deadline_in_the_past(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +0",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "SAY DrainForced; mark a @evicting"},
+        {1030, "yes a", "delete a 1 @evicting"},
+        {1040, "synced", "@evicting"},
+        {1050, "yes a", "@evicting"},
+        {2020, "tick", "WRITE progress[Forcing]; delete a 1 @evicting"},
+        {2030, "ok", "@evicting"},
+        {2100, "lost a", "LOOK @volume-wait"},
+        {2200, "node", "@volume-wait"},
+        {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6030, "ok", "@drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Maintenance: reported at once, cordoned and drained when it begins. */
+static void test_begin_ahead(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice maintenance +3600 begin+2700",
+         "SAY ScheduledMaintenance; WRITE signal[Detected pending] @signalling"},
+        {1000, "next", "2700000 @signalling"},
+        {1010, "ok", "@reported"},
+        {1010, "next", "2000 @reported"},
+        {2000, "tick", "@reported"},
+        {2700000, "tick", "LOOK @cordoning"},
+        {2700010, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {2700020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2700020, "next", "2701010 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_source_cleared_while_another_drains(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {1050, "no a", "SAY DrainBlocked @evicting"},
+        {2000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Evicting pending]; evict a @evicting"},
+        {2010, "ok", "@evicting"},
+        {3000, "clear spot", "SAY InterruptionWithdrawn; WRITE signal[Evicting pending] @evicting"},
+        {3010, "ok", "@evicting"},
+        {4000, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {4010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {4020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {4030, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What only reports asks for no cordon. */
+static void test_drain_ends_while_a_report_stays(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "@reported"},
+        {2000, "notice operator drain",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {2010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {2020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2030, "synced", "LOOK @volume-wait"},
+        {3020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
+        {3030, "ok", "@volume-wait"},
+        {7020, "node", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {7020, "tick", "@drained"},
+        {7030, "ok", "@drained"},
+        {8000, "clear operator",
+         "SAY InterruptionWithdrawn; LOOK; WRITE signal[Detected pending]; CLOSE @signalling"},
+        {8010, "node", "@signalling"},
+        {8020, "ok", "WRITE undrained[Detected !drained] @reported"},
+        {8030, "ok", "WRITE release[Detected uncordon unrecord unlabel] @reported"},
+        {8040, "ok", "SAY NodeReleased @reported"},
+        {9000, "tick", "@reported"},
+        {20000, "next", "9030 @reported"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_spot_from_notice_to_drained(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
         {1000, "notice spot +120",
          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
         {1000, "notice spot +120", "@signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
-        {1030, "pods a:30 b:60", "@evicting"}, {1040, "synced", "evict a; evict b @evicting"},
-        {1050, "yes a", "@evicting"}, {1060, "yes b", "@evicting"},
-        {2020, "tick", "WRITE progress[Evicting] @evicting"}, {2030, "ok", "@evicting"},
+        {1030, "pods a:30 b:60", "@evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "yes a", "@evicting"},
+        {1060, "yes b", "@evicting"},
+        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+        {2030, "ok", "@evicting"},
         {3000, "leaving a:30 b:60", "@evicting"},
-        {9000, "lost a", "WRITE progress[Evicting] @evicting"}, {9010, "ok", "@evicting"},
-        {9500, "lost b", "LOOK @volume-wait"}, {9600, "node volumes=1", "@volume-wait"},
-        {10020, "tick", "WRITE progress[VolumeWait] @volume-wait"}, {10030, "ok", "@volume-wait"},
+        {9000, "lost a", "WRITE progress[Evicting] @evicting"},
+        {9500, "lost b", "LOOK @volume-wait"},
+        {9600, "node volumes=1", "@volume-wait"},
+        {10020, "tick", "@volume-wait"},
+        {10030, "ok", "WRITE progress[VolumeWait] @volume-wait"},
         {10600, "tick", "LOOK @volume-wait"},
-        {10700, "node volumes=0", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
-        {10710, "ok", "@drained"}, {11700, "tick", "@drained"}, {11700, "next", "none @drained"}, );
+        {10700, "node volumes=0", "SAY NodeDrained @drained"},
+        {10710, "ok", "WRITE drained[Drained drained] @drained"},
+        {11700, "tick", "@drained"},
+        {11700, "next", "none @drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
 }
 
 static void test_withdrawn(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@idle"},
+        {2030, "next", "none @idle"},
+    };
+
     (void)state;
-    LIFE_STORY({0, "start", "@idle"}, {0, "clear all", "@idle"}, {0, "node", "@idle"},
-               {1000, "notice spot +120",
-                "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
-               {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
-               {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
-               {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
-               {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
-               {2020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
-               {2030, "ok", "@idle"}, {2030, "next", "none @idle"}, );
+    LIFE_STORY(story);
+}
+
+static void test_ignored(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules spot=ignore rebalance=ignore", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120", "@idle"},
+        {1000, "next", "none @idle"},
+        {2000, "clear spot", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_margin_that_is_longer_than_the_time(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules margin=600", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "SAY DrainForced; mark a @evicting"},
+        {1040, "yes a", "delete a 1 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* A source that only reports sets no last moment, but its deadline is told. */
+static void test_report_only_keeps_no_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "start", "@idle"},
+        {0, "rules spot=report", "@idle"},
+        {0, "clear all", "@idle"},
+        {0, "node", "@idle"},
+        {1000, "notice spot +60",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "@reported"},
+        {2000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {2010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {2020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2030, "pods a:30", "@evicting"},
+        {2040, "synced", "evict a @evicting"},
+        {2050, "no a", "SAY DrainBlocked @evicting"},
+        {200000, "tick", "WRITE progress[Evicting]; evict a @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_weaker_then_stronger),
+        cmocka_unit_test(test_stronger_then_weaker),
+        cmocka_unit_test(test_earliest_deadline),
+        cmocka_unit_test(test_deadline_moves_earlier),
+        cmocka_unit_test(test_deadline_moves_later),
+        cmocka_unit_test(test_deadline_in_the_past),
+        cmocka_unit_test(test_begin_ahead),
+        cmocka_unit_test(test_source_cleared_while_another_drains),
+        cmocka_unit_test(test_drain_ends_while_a_report_stays),
         cmocka_unit_test(test_spot_from_notice_to_drained),
         cmocka_unit_test(test_withdrawn),
+        cmocka_unit_test(test_ignored),
+        cmocka_unit_test(test_margin_that_is_longer_than_the_time),
+        cmocka_unit_test(test_report_only_keeps_no_deadline),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,279 @@
+/*
+ * Stories of the Node: gone, replaced, cordoned by somebody else, held by whoever deletes it.
+ */
+#include "life-world.h"
+
+/* The notice is kept and announced; it is acted on when the Node registers. */
+static void test_notice_before_the_node(void **state) {
+    static const struct life_row story[] = {
+        {0, "start", "@idle"},
+        {0, "clear all", "@idle"},
+        {1000, "notice spot +120", "SAY SpotInterruption @signalling"},
+        {1000, "next", "none @signalling"},
+        {60000, "node", "WRITE signal[Detected pending] @signalling"},
+        {60010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Everything that was written went with the old Node. */
+static void test_node_gone_and_back_as_another(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2000, "gone", "CLOSE @signalling"},
+        {2010, "yes a", "@signalling"},
+        {3000, "node uid=u2", "WRITE signal[Detected pending] @signalling"},
+        {3010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {3020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {3030, "pods b:30", "@evicting"},
+        {3040, "synced", "evict b @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What was under way was for the old Node. */
+static void test_node_replaced_during_a_write(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "set -status -pending", "@signalling"},
+        {1010, "meta uid=u2", "LOOK @signalling"},
+        {1020, "refused", "WRITE signal[Detected pending] @signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_node_gone_when_drained(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
+        {1030, "synced", "LOOK @volume-wait"},
+        {1040, "node", "@volume-wait"},
+        {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6030, "ok", "@drained"},
+        {7000, "gone", "CLOSE @drained"},
+        {7010, "clear deletion", "SAY InterruptionWithdrawn @idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Somebody else had cordoned: it is not claimed and never lifted. */
+static void test_foreign_cordon(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin cordoned", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node", "WRITE release[- unlabel] @releasing"},
+        {2020, "ok", "WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The foreign cordon is lifted while a drain is on: now it is ours to make, and to lift. */
+static void test_foreign_cordon_lifted(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin cordoned", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "synced", "LOOK @volume-wait"},
+        {1500, "node -cordoned", "WRITE cordon[VolumeWait cordon record] @volume-wait"},
+        {1510, "ok", "CLOSE; OPEN @volume-wait"},
+        {1600, "pods a:30", "@evicting"},
+        {1610, "synced", "evict a @evicting"},
+        {3000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {3010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {3020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {3030, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The Node was seen long ago; the signal's answer shows the cordon made since. */
+static void test_cordon_seen_only_when_it_counts(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {500, "set cordoned", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The signal is refused, so its answer shows nothing: the Node is looked at. */
+static void test_cordon_needs_a_look(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "refused", "LOOK @cordoning"},
+        {2010, "tick", "LOOK @cordoning"},
+        {2020, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_label_of_somebody_else(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin label", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node", "WRITE release[- uncordon unrecord] @releasing"},
+        {2020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Ours, and lifted by somebody: it is not made again. */
+static void test_cordon_lifted_by_a_person(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request cordon",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned @cordoned"},
+        {2000, "node -cordoned", "@cordoned"},
+        {3000, "tick", "@cordoned"},
+        {3020, "next", "none @cordoned"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* A Node that goes stays cordoned. */
+static void test_held_by_deletion(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1500, "meta deleting", "LOOK @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; CLOSE @releasing"},
+        {2010, "node", "WRITE release[-] @releasing"},
+        {2020, "ok", "WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@idle"},
+        {2040, "next", "none @idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Karpenter's candidate: released when it is no candidate any more. */
+static void test_held_by_the_taint(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node taint", "WRITE release[-] @releasing"},
+        {2020, "ok", "WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@idle"},
+        {2030, "next", "32000 @idle"},
+        {32000, "tick", "LOOK @idle"},
+        {32010, "node -taint", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {32020, "ok", "SAY NodeReleased @idle"},
+        {32030, "next", "none @idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_withdrawn_while_the_cordon_is_written(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1015, "clear spot", "SAY InterruptionWithdrawn; LOOK @releasing"},
+        {1020, "ok", "SAY NodeCordoned; WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {1030, "node", "@releasing"},
+        {1040, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {1050, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_noticed_again_while_released(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2015, "notice spot +120", "SAY SpotInterruption @signalling"},
+        {2020, "ok", "SAY NodeReleased; WRITE signal[Detected pending] @signalling"},
+        {2030, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {2040, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_notice_before_the_node),
+        cmocka_unit_test(test_node_gone_and_back_as_another),
+        cmocka_unit_test(test_node_replaced_during_a_write),
+        cmocka_unit_test(test_node_gone_when_drained),
+        cmocka_unit_test(test_foreign_cordon),
+        cmocka_unit_test(test_foreign_cordon_lifted),
+        cmocka_unit_test(test_cordon_seen_only_when_it_counts),
+        cmocka_unit_test(test_cordon_needs_a_look),
+        cmocka_unit_test(test_label_of_somebody_else),
+        cmocka_unit_test(test_cordon_lifted_by_a_person),
+        cmocka_unit_test(test_held_by_deletion),
+        cmocka_unit_test(test_held_by_the_taint),
+        cmocka_unit_test(test_withdrawn_while_the_cordon_is_written),
+        cmocka_unit_test(test_noticed_again_while_released),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

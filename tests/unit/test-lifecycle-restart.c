@@ -1,0 +1,341 @@
+/*
+ * Stories of restarts: what was saved, what was lost, what another boot left behind; the
+ * configuration read again.
+ */
+#include "life-world.h"
+
+/* The write may have got through or not: it is made again. */
+static void test_restart_while_signalling(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1100, "restart", "@signalling"},
+        {1200, "clear shutdown", "@signalling"},
+        {1300, "meta", "LOOK; WRITE signal[Detected pending] @signalling"},
+        {1400, "node", "@signalling"},
+        {1410, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* No second signal, no second cordon; who was asked is seen to be leaving. */
+static void test_restart_while_evicting(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30 b:30", "@evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "yes a", "@evicting"},
+        {2000, "restart", "@evicting"},
+        {2100, "notice spot +120", "@evicting"},
+        {2200, "meta", "LOOK; WRITE progress[Evicting]; OPEN @evicting"},
+        {2210, "node", "@evicting"},
+        {2300, "leaving a:29", "@evicting"},
+        {2310, "pods b:30", "@evicting"},
+        {2320, "synced", "evict b @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_restart_when_drained(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "synced", "LOOK @volume-wait"},
+        {1040, "node", "@volume-wait"},
+        {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6030, "ok", "@drained"},
+        {7000, "restart", "@drained"},
+        {7100, "meta", "LOOK; WRITE progress[Drained]; OPEN @drained"},
+        {7110, "node", "@drained"},
+        {7200, "synced", "@drained"},
+        {7210, "next", "none @drained"},
+        {8000, "tick", "@drained"},
+        {8010, "pods late:30", "evict late @evicting"},
+        {8020, "ok", "WRITE undrained[Evicting !drained] @evicting"},
+        {8030, "ok", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Nothing is undone before every source was heard. */
+static void test_restart_and_withdrawn_meanwhile(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "restart", "@evicting"},
+        {2100, "node", "WRITE progress[Evicting]; OPEN @evicting"},
+        {2200, "clear spot", "SAY InterruptionWithdrawn; CLOSE @releasing"},
+        {2300, "clear rebalance", "@releasing"},
+        {2400, "clear maintenance", "@releasing"},
+        {2500, "clear autoscaling", "@releasing"},
+        {2600, "clear request", "@releasing"},
+        {2700, "clear operator", "@releasing"},
+        {2800, "clear deletion", "@releasing"},
+        {2900, "clear shutdown", "LOOK @releasing"},
+        {2910, "node", "@releasing"},
+        {2920, "ok", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2930, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The Node itself tells that the cordon is ours. */
+static void test_state_lost(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "crash", "@idle"},
+        {2100, "meta", "LOOK @idle"},
+        {2110, "node", "@idle"},
+        {3000, "clear all", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {3010, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {3020, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Our cordon is found on the Node and is not made again. */
+static void test_state_lost_and_still_announced(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "crash", "@idle"},
+        {2100, "node", "@idle"},
+        {2200, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {2210, "ok", "SAY DrainStarted; OPEN @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_state_lost_between_release_and_calm(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {2025, "crash", "@idle"},
+        {2030, "meta", "LOOK @idle"},
+        {2040, "clear all", "@idle"},
+        {2050, "node", "WRITE calm[ !pending] @releasing"},
+        {2060, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What was announced in another boot is over, but for what a person asked for. */
+static void test_reboot(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice maintenance +600",
+         "SAY ScheduledMaintenance; WRITE signal[Detected pending] @signalling"},
+        {1000, "notice operator drain", "SAY Requested @signalling"},
+        {1010, "ok", "WRITE signal[Detected pending] @signalling"},
+        {1020, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {9000, "reboot", "@signalling"},
+        {9100, "node", "WRITE signal[Detected pending] @signalling"},
+        {9110, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {9120, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {9200, "clear all", "SAY InterruptionWithdrawn; CLOSE; LOOK @releasing"},
+        {9300, "clear all", "@releasing"},
+        {9310, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {9320, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {9330, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* The policy was drain and is report: pods stay, our cordon goes. */
+static void test_rules_read_again(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2000, "rules spot=report", "LOOK; CLOSE @reported"},
+        {2010, "yes a", "WRITE progress[Detected] @reported"},
+        {2020, "node", "@reported"},
+        {2030, "ok", "WRITE release[Detected uncordon unrecord unlabel] @reported"},
+        {4000, "rules spot=drain", "LOOK @cordoning"},
+        {4010, "node", "@cordoning"},
+        {4020, "ok", "SAY NodeReleased; WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {5000, "rules spot=ignore", "LOOK @releasing"},
+        {5010, "node", "@releasing"},
+        {5020, "ok", "SAY NodeCordoned; WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {5030, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Reported and no more. */
+static void test_mode_off(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules mode=off", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "@reported"},
+        {2000, "notice request drain", "SAY Requested @reported"},
+        {2000, "notice shutdown +60",
+         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
+        {2010, "ok", "LET GO @reported"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Cordoned, but nobody is drained. */
+static void test_mode_observe(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules mode=observe", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned @cordoned"},
+        {3000, "tick", "@cordoned"},
+        {200000, "tick", "@cordoned"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Whoever deleted the Node drains it, as long as something moves. */
+static void test_mode_auto_and_deletion(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
+        {1030, "pods a:30 b:30", "@observing"},
+        {1040, "synced", "@observing"},
+        {2020, "tick", "WRITE progress[Cordoned] @observing"},
+        {2030, "ok", "@observing"},
+        {3000, "leaving a:30", "@observing"},
+        {3000, "next", "3020 @observing"},
+        {5000, "lost a", "WRITE progress[Cordoned] @observing"},
+        {9999, "tick", "@observing"},
+        {10000, "tick", "SAY DrainStarted; evict b @evicting"},
+        {10010, "no b", "SAY DrainBlocked @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_mode_auto_and_another_source(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
+        {1030, "pods a:30", "@observing"},
+        {1040, "synced", "@observing"},
+        {1500, "notice spot +120",
+         "SAY SpotInterruption; SAY DrainStarted; WRITE signal[Evicting pending]; evict a "
+         "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_mode_auto_keeps_last_moments(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice deletion +34 last",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
+        {1030, "pods a:30", "@observing"},
+        {1040, "synced", "@observing"},
+        {1040, "next", "2010 @observing"},
+        {3000, "tick", "WRITE progress[Cordoned]; mark a @observing"},
+        {3010, "yes a", "@observing"},
+        {4000, "tick", "SAY DrainForced; delete a 30 @observing"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_mode_always(void **state) {
+    static const struct life_row story[] = {
+        {0, "rules mode=always", "@idle"},
+        {0, "begin", "@idle"},
+        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_restart_while_signalling),
+        cmocka_unit_test(test_restart_while_evicting),
+        cmocka_unit_test(test_restart_when_drained),
+        cmocka_unit_test(test_restart_and_withdrawn_meanwhile),
+        cmocka_unit_test(test_state_lost),
+        cmocka_unit_test(test_state_lost_and_still_announced),
+        cmocka_unit_test(test_state_lost_between_release_and_calm),
+        cmocka_unit_test(test_reboot),
+        cmocka_unit_test(test_rules_read_again),
+        cmocka_unit_test(test_mode_off),
+        cmocka_unit_test(test_mode_observe),
+        cmocka_unit_test(test_mode_auto_and_deletion),
+        cmocka_unit_test(test_mode_auto_and_another_source),
+        cmocka_unit_test(test_mode_auto_keeps_last_moments),
+        cmocka_unit_test(test_mode_always),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

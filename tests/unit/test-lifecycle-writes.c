@@ -1,0 +1,246 @@
+/*
+ * Stories of the writes: those that fail, those that are refused, how often, and what is looked at.
+ */
+#include "life-world.h"
+
+/* Nothing follows until it is written. */
+static void test_signal_fails_without_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "away", "@signalling"},
+        {1010, "next", "1183 @signalling"},
+        {1200, "tick", "WRITE signal[Detected pending] @signalling"},
+        {1210, "away", "@signalling"},
+        {1210, "next", "1516 @signalling"},
+        {2000, "tick", "WRITE signal[Detected pending] @signalling"},
+        {2010, "away", "@signalling"},
+        {9000, "tick", "WRITE signal[Detected pending] @signalling"},
+        {9010, "away 5", "@signalling"},
+        {9020, "next", "14010 @signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Three seconds, and the cordon is tried; three more, and the pods are asked to leave. */
+static void test_signal_fails_under_a_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "away", "@signalling"},
+        {1200, "tick", "WRITE signal[Detected pending] @signalling"},
+        {1210, "away", "@signalling"},
+        {1600, "tick", "WRITE signal[Detected pending] @signalling"},
+        {1610, "away", "@signalling"},
+        {2300, "tick", "WRITE signal[Detected pending] @signalling"},
+        {2310, "away", "@signalling"},
+        {4000, "tick", "LOOK; WRITE signal[Detected pending] @cordoning"},
+        {4010, "node", "@cordoning"},
+        {4020, "away", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {4030, "next", "5522 @cordoning"},
+        {4300, "tick", "@cordoning"},
+        {4310, "away", "@cordoning"},
+        {7000, "tick", "SAY DrainStarted; WRITE signal[Evicting pending]; OPEN @evicting"},
+        {7010, "away", "WRITE cordon[Evicting cordon record label] @evicting"},
+        {7020, "pods a:30", "@evicting"},
+        {7030, "synced", "evict a @evicting"},
+        {8000, "tick", "@evicting"},
+        {8010, "ok", "SAY NodeCordoned; CLOSE; OPEN @evicting"},
+        {8200, "synced", "LOOK @volume-wait"},
+        {9100, "tick", "WRITE signal[VolumeWait pending] @volume-wait"},
+        {9110, "ok", "@volume-wait"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What is refused for good holds up nothing. */
+static void test_refused_for_good(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "refused", "LOOK @cordoning"},
+        {1020, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1030, "refused", "SAY DrainStarted; OPEN @evicting"},
+        {1040, "synced", "@volume-wait"},
+        {1050, "node", "@volume-wait"},
+        {2100, "tick", "WRITE progress[VolumeWait] @volume-wait"},
+        {2110, "refused", "@volume-wait"},
+        {6030, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6040, "refused", "@drained"},
+        {8000, "tick", "@drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_progress_once_a_second(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30 b:30 c:30", "@evicting"},
+        {1040, "synced", "evict a; evict b; evict c @evicting"},
+        {1100, "lost a", "@evicting"},
+        {1200, "lost b", "@evicting"},
+        {2000, "tick", "@evicting"},
+        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+        {2030, "ok", "@evicting"},
+        {2100, "lost c", "LOOK @volume-wait"},
+        {3019, "tick", "@volume-wait"},
+        {3020, "tick", "WRITE progress[VolumeWait] @volume-wait"},
+        {3030, "ok", "@volume-wait"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_nothing_announced_nothing_written(void **state) {
+    static const struct life_row story[] = {
+        {0, "start", "@idle"},
+        {0, "meta", "LOOK @idle"},
+        {10, "node status", "@idle"},
+        {20, "node", "@idle"},
+        {30, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {40, "clear all", "SAY InterruptionWithdrawn @releasing"},
+        {50, "ok", "WRITE release[-] @releasing"},
+        {60, "ok", "WRITE calm[ !pending] @releasing"},
+        {70, "ok", "@idle"},
+        {80, "next", "none @idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Written, but the Node is not shown: it is taken as written. */
+static void test_answer_of_the_write_gets_lost(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "okay-unseen", "LOOK @cordoning"},
+        {1020, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1030, "okay-unseen", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; CLOSE @releasing"},
+        {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2020, "okay-unseen", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {2030, "okay-unseen", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_blocked_once_in_thirty_seconds(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30 b:30", "@evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "no a", "SAY DrainBlocked @evicting"},
+        {1060, "no b", "@evicting"},
+        {2060, "tick", "WRITE progress[Evicting]; evict a; evict b @evicting"},
+        {2070, "ok", "@evicting"},
+        {2080, "no a", "@evicting"},
+        {2090, "refused-pod b", "SAY DrainBlocked @evicting"},
+        {32000, "tick", "evict a; evict b @evicting"},
+        {32010, "no a", "SAY DrainBlocked @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What waits goes on as before: no pause grows by what the clock lost. */
+static void test_clock_set_back(void **state) {
+    static const struct life_row story[] = {
+        {600000, "start", "@idle"},
+        {600000, "clear all", "@idle"},
+        {600000, "node", "@idle"},
+        {601000, "notice request drain",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {601010, "away", "@signalling"},
+        {601020, "next", "601183 @signalling"},
+        {1010, "tick", "@signalling"},
+        {1010, "next", "1183 @signalling"},
+        {1200, "tick", "WRITE signal[Detected pending] @signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_disrupted_taint_is_looked_for(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; OPEN @observing"},
+        {1030, "meta deleting", "LOOK @observing"},
+        {2000, "node taint", "@observing"},
+        {3000, "node", "@observing"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_cleared_twice(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice rebalance",
+         "SAY RebalanceRecommended; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "@reported"},
+        {1020, "clear rebalance", "SAY InterruptionWithdrawn; WRITE release[-] @releasing"},
+        {1030, "clear rebalance", "@releasing"},
+        {1040, "notice rebalance id=other", "SAY RebalanceRecommended @signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_another_ending_of_the_same_source(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "notice request drain id=two word=Upgrade",
+         "SAY Requested; WRITE signal[Evicting pending] @evicting"},
+        {2010, "ok", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_signal_fails_without_deadline),
+        cmocka_unit_test(test_signal_fails_under_a_deadline),
+        cmocka_unit_test(test_refused_for_good),
+        cmocka_unit_test(test_progress_once_a_second),
+        cmocka_unit_test(test_nothing_announced_nothing_written),
+        cmocka_unit_test(test_answer_of_the_write_gets_lost),
+        cmocka_unit_test(test_blocked_once_in_thirty_seconds),
+        cmocka_unit_test(test_clock_set_back),
+        cmocka_unit_test(test_disrupted_taint_is_looked_for),
+        cmocka_unit_test(test_cleared_twice),
+        cmocka_unit_test(test_another_ending_of_the_same_source),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
