@@ -120,7 +120,7 @@ static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
                          .last_usec = now,
                          .count = 1};
 
-    if (!d->is_connected || !d->node_name
+    if (!d->is_connected || !d->node_name || d->is_foreign
         || (d->gather.has_config && !d->gather.config.report_events))
         return;
     send_event(d, &e);
