@@ -104,21 +104,21 @@ static int find_name(struct nc_daemon *d, struct nc_gather *g, struct nc_err *er
     return r;
 }
 
-static void say_defaults(const struct nc_err *err) {
-    nc_log(NC_LOG_WARNING,
-           &(struct nc_log_fields){.phase = "config", .error_class = nc_err_class_name(err->class)},
-           "%s; the built-in policies are in force until a reload%s%s", err->msg,
-           *err->remedy ? "; " : "", err->remedy);
+static void say_unusable(const struct nc_daemon *d, const struct nc_err *err) {
+    const struct nc_log_fields fields = {.phase = "config",
+                                         .error_class = nc_err_class_name(err->class)};
+
+    nc_log(NC_LOG_WARNING, &fields, "%s; the %s policies are in force until a reload%s%s", err->msg,
+           d->gather.has_config ? "former" : "built-in", *err->remedy ? "; " : "", err->remedy);
 }
 
-/* What a person must correct is not tried again by itself. */
+/* What a person must correct is not tried again by itself; what was good before stays. */
 static int take_config(struct nc_daemon *d, struct nc_gather *g, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
     int r = read_config(g, &own);
 
     if (r < 0) {
-        say_defaults(&own);
-        nc_daemon_defaults(d);
+        say_unusable(d, &own);
         return 0;
     }
     if (!g->has_config) {
