@@ -1,0 +1,64 @@
+/*
+ * A pod object, and the same bytes as an answer about a pod: whatever they hold, names stay names,
+ * texts fit, and what is known adds up.
+ */
+#include <stdint.h>
+
+#include "nc/pod.h"
+#include "nc/str.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void check_name(const char *s) {
+    if (!s || !*s || strlen(s) > 253 || strpbrk(s, "/%?# \n") || nc_streq(s, "..")
+        || !nc_is_text(s, strlen(s)))
+        abort();
+}
+
+static void check_pod(const struct nc_pod *p) {
+    check_name(p->namespace);
+    check_name(p->name);
+    check_name(p->uid);
+    if ((unsigned)p->tier >= _NC_TIER_MAX || p->claims.n > 256 || p->grace_sec > INT64_MAX
+        || (p->is_shutdown_left && !p->is_terminal) || (p->is_job && !p->has_controller)
+        || p->is_daemon != (p->tier == NC_TIER_PLAIN_DAEMON || p->tier == NC_TIER_CRITICAL_DAEMON))
+        abort();
+    for (int taint = 0; taint < 2; taint++)
+        if ((unsigned)nc_pod_excluded(p, taint != 0, p->keep_until_usec) >= _NC_POD_EXCLUDED_MAX)
+            abort();
+    if (nc_pod_is_kept(p, UINT64_MAX) != p->never_disrupt)
+        abort();
+}
+
+static void check_answers(const char *text) {
+    static const int statuses[] = {0, 200, 403, 404, 429, 500};
+    static const char *const causes[] = {NULL, "DisruptionBudget", "NamespaceTerminating"};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(statuses) * NC_ARRAY_SIZE(causes); i++) {
+        struct nc_pod_answer a;
+        nc_pod_answer_read(statuses[i / 3], text, causes[i % 3], text, i, &a);
+        if (a.kind < NC_ANSWER_ACCEPTED || a.kind >= _NC_ANSWER_MAX
+            || strnlen(a.message, sizeof(a.message)) == sizeof(a.message)
+            || strnlen(a.budget, sizeof(a.budget)) == sizeof(a.budget)
+            || !nc_is_text(a.message, strlen(a.message)) || !nc_is_text(a.budget, strlen(a.budget))
+            || (a.budget[0] && a.kind != NC_ANSWER_BUDGET)
+            || (a.kind == NC_ANSWER_ACCEPTED) != (a.message[0] == '\0'))
+            abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+    nc_auto_free char *text = nc_strndup((const char *)data, n);
+    nc_auto_value struct nc_value *object = NULL;
+    struct nc_pod pod = {0};
+
+    check_answers(text);
+    if (nc_json_parse((const char *)data, n, &object, NULL) < 0)
+        return 0;
+    if (nc_pod_read(object, &pod, NULL) >= 0)
+        check_pod(&pod);
+    else if (pod.uid)
+        abort();
+    nc_pod_done(&pod);
+    return 0;
+}
