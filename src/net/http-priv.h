@@ -77,8 +77,10 @@ struct nc_http_req {
     /* What came. */
     struct nc_buf body;
     size_t header_bytes, error_bytes;
+    uint64_t length, come; /* what Content-Length says (UINT64_MAX: nothing); of it is there */
     uint64_t retry_after_usec, date_usec, received_usec, token_ttl_sec;
     enum request_abort abort;
+    bool is_complete; /* the answer is, and libcurl would wait to send the rest of the body first */
     int socket_errno; /* why no socket could be made; 0 = it could */
     CURLcode code;
     char error[CURL_ERROR_SIZE];
@@ -91,6 +93,9 @@ void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi ha
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
 
 /* http.c */
+/* The request has timed out. Where its connection brought not a byte for any request since this one
+ * began, it is given up, so that the next request gets another. */
+void nc_http_suspect_connection(struct nc_http_req *r);
 void nc_http_request_finish(struct nc_http_req *r, CURLcode code); /* queues it for its turn */
 
 /* http-result.c */

@@ -9,6 +9,8 @@
 #include "http-priv.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -18,6 +20,11 @@
 #include "nc/str.h"
 
 #define MAX_RETRY_AFTER_SEC 86400
+/* A peer that is gone without a word: noticed by the kernel after so long, with bytes under way or
+ * without. */
+#define SILENT_PEER_USEC 10000000u
+#define KEEPALIVE_IDLE_SEC 15
+#define KEEPALIVE_INTERVAL_SEC 5
 /* How long a stream without any limit of its own may take to be connected. */
 #define CONNECT_TIMEOUT_USEC 30000000u
 /* A deadline may fire so much later: the loop can then serve several at once. */
@@ -88,11 +95,9 @@ static uint64_t deadline_of(const struct nc_http_req *r) {
     return first == UINT64_MAX ? 0 : first;
 }
 
-static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
-    struct nc_http_req *r = userdata;
+static size_t take_part(struct nc_http_req *r, const char *data, size_t n) {
     long status = 0;
 
-    n *= size;
     if (is_unwanted(r))
         return 0;
     (void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -113,6 +118,31 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
         return 0;
     }
     return is_unwanted(r) ? 0 : n;
+}
+
+/* An HTTP/2 peer may answer before it has read our body (a limit, an expired token). libcurl 7.88
+ * then never looks at the end of the answer, as it still waits to send: known by its length, the
+ * answer counts as complete, and the stream is dropped. */
+static bool is_answered_early(struct nc_http_req *r) {
+    curl_off_t sent = 0;
+    long version = 0;
+
+    if (r->sent_body_n == 0 || r->come != r->length)
+        return false;
+    (void)curl_easy_getinfo(r->easy, CURLINFO_HTTP_VERSION, &version);
+    (void)curl_easy_getinfo(r->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    return version == CURL_HTTP_VERSION_2_0 && (size_t)sent < r->sent_body_n;
+}
+
+static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
+    struct nc_http_req *r = userdata;
+    size_t taken;
+
+    n *= size;
+    taken = take_part(r, data, n);
+    r->come += taken;
+    r->is_complete = taken == n && is_answered_early(r);
+    return r->is_complete ? 0 : taken;
 }
 
 /* The value of "Name: value\r\n" as a string in `value` if it is this header and fits. */
@@ -145,9 +175,12 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
         && memcmp(line, "HTTP/", 5)
                == 0) { /* a new answer: what a 1xx said before it does not count */
         r->retry_after_usec = r->date_usec = r->token_ttl_sec = 0;
+        r->length = UINT64_MAX;
         r->received_usec = nc_now_usec();
     } else if (header_value(line, n, "Date", value, sizeof(value))) {
         (void)nc_time_parse_http(value, &r->date_usec);
+    } else if (header_value(line, n, "Content-Length", value, sizeof(value))) {
+        (void)nc_parse_u64(value, &r->length);
     } else if (header_value(line, n, "Retry-After", value, sizeof(value))) {
         if (nc_parse_u64(value, &number) == 0)
             r->retry_after_usec =
@@ -157,7 +190,8 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
         if (nc_parse_u64(value, &number) == 0)
             r->token_ttl_sec = number;
     }
-    return n;
+    r->is_complete = n == 2 && line[0] == '\r' && is_answered_early(r);
+    return r->is_complete ? 0 : n;
 }
 
 /* Sockets that no program executed later inherits; and why there is none, which libcurl does not
@@ -166,10 +200,13 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose,
                                  struct curl_sockaddr *address) {
     struct nc_http_req *r = userdata;
     const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+    const unsigned silent_ms = SILENT_PEER_USEC / 1000;
 
     (void)purpose;
     if (fd < 0 && errno != EAFNOSUPPORT) /* without IPv6, IPv4 is tried */
         r->socket_errno = errno;
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof(silent_ms));
     return fd;
 }
 
@@ -181,6 +218,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
     r->abort = r->timeout_usec == 0 || nc_mono_usec() - r->start_usec < r->timeout_usec
                    ? ABORT_IDLE
                    : ABORT_DEADLINE;
+    nc_http_suspect_connection(r);
     nc_http_request_finish(r, CURLE_OPERATION_TIMEDOUT);
     return 0;
 }
@@ -268,6 +306,8 @@ static void set_rules(struct nc_http_req *r, const struct nc_http_options *o, bo
     curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_IDLE_SEC);
+    curl_easy_setopt(c, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_SEC);
     curl_easy_setopt(c, CURLOPT_USERAGENT, nc_http_user_agent());
     curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(r->connect_timeout_usec));
     if (o->no_proxy || !https) {
@@ -378,6 +418,7 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
                           o->name ? o->name : "?");
     r = nc_calloc(1, sizeof(*r));
     r->h = h;
+    r->length = UINT64_MAX;
     r->name = nc_strdup(o->name);
     r->easy = curl_easy_init();
     r->max_body_bytes = o->max_body_bytes;

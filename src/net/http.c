@@ -10,15 +10,23 @@
 #include "http-priv.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
+
+#include "nc/clock.h"
 
 /* Idle connections that are kept for the next request. */
 #define KEEP_CONNECTIONS 4
 /* A drain has all evictions of a node in flight: the server's own limit is what counts. */
 #define MAX_STREAMS 1000
+/* A request that was given less time says nothing about its connection. */
+#define SUSPECT_USEC 1000000u
+#define SUSPECT_SLACK_USEC 50000u /* the kernel counts in ticks */
 
 struct http_socket {
     struct nc_http *h;
@@ -53,7 +61,7 @@ void nc_http_request_finish(struct nc_http_req *r, CURLcode code) {
     struct nc_http *h = r->h;
 
     r->state = REQUEST_FINISHED;
-    r->code = code;
+    r->code = r->is_complete && code == CURLE_WRITE_ERROR ? CURLE_OK : code;
     r->next_finished = NULL;
     *h->finished_tail = r;
     h->finished_tail = &r->next_finished;
@@ -194,6 +202,43 @@ static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *userdata,
     if (!s)
         return watch_socket(h, fd, events);
     return sd_event_source_set_io_events(s->source, events) < 0 ? -1 : 0;
+}
+
+/* The descriptor of the connection that a request uses: libcurl tells it by its local port only. */
+static int descriptor_of(const struct nc_http_req *r) {
+    long wanted = 0;
+
+    (void)curl_easy_getinfo(r->easy, CURLINFO_LOCAL_PORT, &wanted);
+    for (const struct http_socket *s = r->h->sockets; s && wanted > 0; s = s->next) {
+        struct sockaddr_storage a;
+        socklen_t n = sizeof(a);
+        const int fd = sd_event_source_get_io_fd(s->source);
+        in_port_t port = 0;
+        if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
+            continue;
+        if (a.ss_family == AF_INET)
+            port = ((const struct sockaddr_in *)&a)->sin_port;
+        else if (a.ss_family == AF_INET6)
+            port = ((const struct sockaddr_in6 *)&a)->sin6_port;
+        if (ntohs(port) == wanted)
+            return fd;
+    }
+    return -1;
+}
+
+/* Ending it in the kernel is what libcurl understands: every other request on it fails at once too,
+ * which is right, as nobody answers there. An answer that is only slow would be cut off as well:
+ * but then nothing else came on this connection for all that time either. */
+void nc_http_suspect_connection(struct nc_http_req *r) {
+    const uint64_t age_usec = nc_mono_usec() - r->start_usec;
+    const int fd = r->received_usec == 0 && age_usec >= SUSPECT_USEC ? descriptor_of(r) : -1;
+    struct tcp_info info = {0};
+    socklen_t n = sizeof(info);
+
+    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) < 0)
+        return;
+    if ((uint64_t)info.tcpi_last_data_recv * 1000 + SUSPECT_SLACK_USEC >= age_usec)
+        (void)shutdown(fd, SHUT_RDWR);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
