@@ -222,7 +222,7 @@ static void ask(struct poll *p) {
 
     p->is_postponed = false;
     p->asked_usec = nc_mono_usec();
-    if (nc_imds_get(p->all->d->imds, k->path, k->max_bytes, k->timeout_usec, on_answer, p, &err)
+    if (nc_imds_poll(p->all->d->imds, k->path, k->max_bytes, k->timeout_usec, on_answer, p, &err)
         < 0) {
         fail_poll(p, &err);
         arm(p);

@@ -19,6 +19,7 @@
 
 #define LEAST_PAUSE_USEC 100000u
 #define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */
+#define WAKE_ACCURACY_USEC 5000u
 #define IDLE_EVERY_USEC 60000000u
 
 static void set_text(struct nc_value *map, const char *key, const char *text) {
@@ -176,8 +177,8 @@ static void wake_in(struct nc_daemon *d, uint64_t usec) {
         (void)sd_event_source_set_enabled(d->status_timer, SD_EVENT_ONESHOT);
         return;
     }
-    if (sd_event_add_time_relative(d->app->event, &d->status_timer, CLOCK_MONOTONIC, usec, 0,
-                                   on_wake, NULL)
+    if (sd_event_add_time_relative(d->app->event, &d->status_timer, CLOCK_MONOTONIC, usec,
+                                   WAKE_ACCURACY_USEC, on_wake, NULL)
         < 0)
         return;
     (void)sd_event_source_set_floating(d->status_timer, true);

@@ -4,13 +4,17 @@
 #ifndef NC_IMDS_PRIV_H
 #define NC_IMDS_PRIV_H
 
+#include "nc/http-plain.h"
 #include "nc/imds.h"
 
 struct imds_get;
 
 struct nc_imds {
+    sd_event *event;
     struct nc_http *http;
-    char *endpoint; /* without a slash at its end */
+    struct nc_http_plain *plain; /* for polls; NULL = not asked for, or no plain endpoint */
+    uint64_t plain_after_usec;   /* CLOCK_BOOTTIME: not used before */
+    char *endpoint;              /* without a slash at its end */
 
     /* The token. */
     char *token_header;               /* secret; NULL = none */

@@ -22,6 +22,8 @@
 /* Side by side: as many as a bootstrap has questions, so that they cost one round trip. Fewer are
  * kept alive. */
 #define MAX_CONNECTIONS 12
+/* So long polls go the general way after one that the plain way could not take. */
+#define PLAIN_PAUSE_USEC (60ull * 1000000)
 
 struct imds_get {
     struct nc_imds *i;
@@ -33,13 +35,17 @@ struct imds_get {
     void *userdata;
     struct nc_http_req *request;
     unsigned generation;
-    bool waiting; /* for a token */
-    bool due;     /* the token request that it waited for has ended */
-    bool retried; /* had its 401 */
+    bool is_poll;  /* goes the plain way where it can */
+    bool is_plain; /* and does */
+    bool waiting;  /* for a token */
+    bool due;      /* the token request that it waited for has ended */
+    bool retried;  /* had its 401 */
 };
 
 static void free_get(struct imds_get *g) {
     nc_http_cancel(g->request);
+    if (g->is_plain)
+        nc_http_plain_cancel(g->i->plain, g);
     free(g->path);
     free(g);
 }
@@ -102,6 +108,17 @@ static void answer(struct imds_get *g, const struct nc_imds_answer *a) {
 }
 
 static void on_answer(void *userdata, const struct nc_http_result *result);
+static void on_plain(void *userdata, const struct nc_http_result *result);
+
+static bool send_plain(struct imds_get *g) {
+    struct nc_imds *i = g->i;
+
+    g->is_plain = g->is_poll && i->plain && nc_boot_usec() >= i->plain_after_usec
+                  && nc_http_plain_get(i->plain, g->path, i->token_header, g->max, g->timeout_usec,
+                                       on_plain, g)
+                         == 0;
+    return g->is_plain;
+}
 
 static int send_get(struct imds_get *g, struct nc_err *err) {
     struct nc_imds *i = g->i;
@@ -122,7 +139,7 @@ static int send_get(struct imds_get *g, struct nc_err *err) {
 
     g->generation = i->generation;
     i->stats.requests++;
-    return nc_http_start(i->http, &options, &g->request, err);
+    return send_plain(g) ? 0 : nc_http_start(i->http, &options, &g->request, err);
 }
 
 static int start_token(struct nc_imds *i, uint64_t timeout_usec, struct nc_err *err);
@@ -159,6 +176,21 @@ static void on_answer(void *userdata, const struct nc_http_result *result) {
     }
     answer(g, &a);
     nc_imds_answer_done(&a);
+}
+
+/* What is not plain is asked again by the client that knows everything. */
+static void on_plain(void *userdata, const struct nc_http_result *result) {
+    struct imds_get *g = userdata;
+    struct nc_imds_answer a = {0};
+
+    g->is_plain = false;
+    if (result) {
+        on_answer(g, result);
+        return;
+    }
+    g->i->plain_after_usec = nc_boot_usec() + PLAIN_PAUSE_USEC;
+    if (send_get(g, &a.err) < 0)
+        answer(g, &a);
 }
 
 /* The first question whose time has come, or NULL. Callbacks change the list, so each look starts
@@ -252,8 +284,8 @@ static bool is_path(const char *path) {
     return strlen(path) < 1024;
 }
 
-int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
-                nc_imds_done_fn done, void *userdata, struct nc_err *err) {
+static int start_get(const struct imds_get *what, const char *path, struct nc_err *err) {
+    struct nc_imds *i = what->i;
     struct imds_get *g;
     struct imds_get **end = &i->gets;
     int r;
@@ -261,9 +293,8 @@ int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeou
     if (!is_path(path))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: not a path of the metadata tree");
     g = nc_calloc(1, sizeof(*g));
-    *g = (struct imds_get){
-        .i = i, .path = nc_strdup(path), .max = max, .timeout_usec = timeout_usec, .done = done};
-    g->userdata = userdata;
+    *g = *what;
+    g->path = nc_strdup(path);
     while (*end)
         end = &(*end)->next;
     *end = g;
@@ -271,13 +302,35 @@ int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeou
         r = send_get(g, err);
     } else {
         g->waiting = true;
-        r = start_token(i, timeout_usec, err);
+        r = start_token(i, g->timeout_usec, err);
     }
     if (r < 0) {
         unlink_get(g);
         free_get(g);
     }
     return r;
+}
+
+int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
+                nc_imds_done_fn done, void *userdata, struct nc_err *err) {
+    const struct imds_get what = {
+        .i = i, .max = max, .timeout_usec = timeout_usec, .done = done, .userdata = userdata};
+
+    return start_get(&what, path, err);
+}
+
+int nc_imds_poll(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
+                 nc_imds_done_fn done, void *userdata, struct nc_err *err) {
+    const struct imds_get what = {.i = i,
+                                  .max = max,
+                                  .timeout_usec = timeout_usec,
+                                  .done = done,
+                                  .userdata = userdata,
+                                  .is_poll = true};
+
+    if (!i->plain)
+        (void)nc_http_plain_new(i->event, i->endpoint, &i->plain);
+    return start_get(&what, path, err);
 }
 
 void nc_imds_answer_done(struct nc_imds_answer *a) {
@@ -299,6 +352,7 @@ int nc_imds_new(sd_event *event, const char *endpoint, struct nc_imds **ret, str
     struct nc_imds *i = nc_calloc(1, sizeof(*i));
     int r = nc_imds_check_endpoint(endpoint ? endpoint : NC_IMDS_ENDPOINT, &i->endpoint, err);
 
+    i->event = sd_event_ref(event);
     if (r == 0)
         r = nc_http_new(event, MAX_CONNECTIONS, &i->http, err);
     if (r < 0) {
@@ -318,6 +372,8 @@ struct nc_imds *nc_imds_free(struct nc_imds *i) {
         free_get(g);
     }
     i->http = nc_http_free(i->http);
+    i->plain = nc_http_plain_free(i->plain);
+    i->event = sd_event_unref(i->event);
     nc_secret_free(i->token_header);
     free(i->endpoint);
     i->token_header = i->endpoint = NULL;
