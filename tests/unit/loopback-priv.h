@@ -26,7 +26,7 @@ struct loopback {
 
 struct loopback_server_tls {
     SSL_CTX *ctx;
-    bool http2;
+    bool http2, early;
 };
 
 struct loopback_conn {

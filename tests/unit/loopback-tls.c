@@ -132,6 +132,7 @@ struct loopback_server_tls *loopback_tls_new(const struct loopback_tls *tls) {
     X509 *cert = read_cert(tls->cert_pem);
 
     t->http2 = tls->http2;
+    t->early = tls->early;
     t->ctx = SSL_CTX_new(TLS_server_method());
     SSL_CTX_set_security_level(t->ctx, 0);
     must(SSL_CTX_use_certificate(t->ctx, cert));
@@ -214,11 +215,17 @@ static bool send_frame(struct loopback_conn *c, int type, int flags, uint32_t st
 }
 
 bool loopback_http2_answer(struct loopback_conn *c, int status, const char *body) {
-    /* Literal without indexing, name 8 (":status"), a value of three characters. */
-    char headers[6] = {0x08, 0x03};
+    /* Literals without indexing: name 8 (":status"), a value of three characters; name 15 + 13
+     * ("content-length"). */
+    char headers[40] = {0x08, 0x03};
+    const int digits = snprintf(headers + 8, sizeof(headers) - 8, "%zu", strlen(body));
+    char number[4];
 
-    snprintf(headers + 2, 4, "%03d", status);
-    return send_frame(c, FRAME_HEADERS, FLAG_END_HEADERS, c->stream, headers, 5)
+    snprintf(number, sizeof(number), "%03d", status);
+    memcpy(headers + 2, number, 3);
+    memcpy(headers + 5, "\x0f\x0d", 2);
+    headers[7] = (char)digits;
+    return send_frame(c, FRAME_HEADERS, FLAG_END_HEADERS, c->stream, headers, (size_t)(8 + digits))
            && send_frame(c, FRAME_DATA, FLAG_END_STREAM, c->stream, body, strlen(body));
 }
 
@@ -247,7 +254,9 @@ static bool serve_frame(struct loopback_conn *c) {
         return send_frame(c, FRAME_SETTINGS, FLAG_ACK, 0, "", 0);
     if (head[3] == FRAME_PING && !(head[4] & FLAG_ACK))
         return send_frame(c, FRAME_PING, FLAG_ACK, 0, payload, n);
-    if ((head[3] != FRAME_HEADERS && head[3] != FRAME_DATA) || !(head[4] & FLAG_END_STREAM))
+    if (c->l->tls->early
+            ? head[3] != FRAME_HEADERS
+            : (head[3] != FRAME_HEADERS && head[3] != FRAME_DATA) || !(head[4] & FLAG_END_STREAM))
         return true;
     c->stream = (uint32_t)(head[5] & 0x7f) << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8
                 | head[8];
@@ -255,11 +264,12 @@ static bool serve_frame(struct loopback_conn *c) {
 }
 
 void loopback_http2_serve(struct loopback_conn *c) {
+    static const char no_window[6] = {0, 0x04, 0, 0, 0, 0}; /* SETTINGS_INITIAL_WINDOW_SIZE 0 */
     char preface[24];
 
     if (!read_exactly(c, preface, sizeof(preface)) || memcmp(preface, "PRI * HTTP/2.0", 14) != 0)
         return;
-    if (!send_frame(c, FRAME_SETTINGS, 0, 0, "", 0))
+    if (!send_frame(c, FRAME_SETTINGS, 0, 0, no_window, c->l->tls->early ? sizeof(no_window) : 0))
         return;
     while (serve_frame(c))
         ;

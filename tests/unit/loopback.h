@@ -34,6 +34,7 @@ struct loopback_tls {
         *client_ca_pem; /* a client certificate of this CA is demanded; NULL = none is asked for */
     int max_version;    /* 0 = any */
     bool http2;
+    bool early; /* HTTP/2: each request is answered at its headers; no byte of a body is let in */
 };
 
 /* NULL tls: plain. Aborts the test where it cannot start. */

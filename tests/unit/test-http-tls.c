@@ -58,10 +58,15 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void start(struct world *w, const struct loopback_tls *tls) {
+static void start_with(struct world *w, const struct loopback_tls *tls, loopback_fn fn,
+                       void *userdata) {
     assert_true(sd_event_new(&w->event) >= 0);
     assert_int_equal(nc_http_new(w->event, 0, &w->http, NULL), 0);
-    w->l = loopback_start(tls, serve, w);
+    w->l = loopback_start(tls, fn, userdata);
+}
+
+static void start(struct world *w, const struct loopback_tls *tls) {
+    start_with(w, tls, serve, w);
 }
 
 static void stop(struct world *w) {
@@ -264,6 +269,119 @@ static void test_http2_multiplexing(void **state) {
     stop(w);
 }
 
+struct early {
+    unsigned done, refused;
+    bool has_body;
+};
+
+static void count_refused(void *userdata, const struct nc_http_result *result) {
+    struct early *e = userdata;
+
+    e->done++;
+    e->refused += result->outcome == NC_HTTP_ANSWERED && result->status == 429
+                  && nc_streq(result->body, e->has_body ? "slow down" : "");
+}
+
+static bool slow_down(void *userdata, struct loopback_conn *c, const struct loopback_request *r) {
+    const struct early *e = userdata;
+
+    (void)r;
+    return loopback_answer(c, 429, "", e->has_body ? "slow down" : "");
+}
+
+/* Each is answered before a byte of its body could be sent: the answer counts, at once. */
+static void test_http2_answered_early(void **state) {
+    struct world *w = *state;
+    struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+
+    server.http2 = server.early = true;
+    for (unsigned has_body = 0; has_body < 2; has_body++) {
+        struct early e = {.has_body = has_body};
+        start_with(w, &server, slow_down, &e);
+        nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/evict", loopback_port(w->l));
+        const struct nc_http_options o = {.name = "test",
+                                          .method = "POST",
+                                          .url = url,
+                                          .body = "{}",
+                                          .body_n = 2,
+                                          .tls = &good,
+                                          .timeout_usec = 20 * SECOND,
+                                          .max_body_bytes = 1000,
+                                          .on_done = count_refused,
+                                          .userdata = &e};
+        for (int k = 0; k < 100; k++)
+            assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
+        while (e.done < 100)
+            assert_true(sd_event_run(w->event, 10 * SECOND) > 0);
+        assert_int_equal(e.refused, 100);
+        assert_int_equal(loopback_connections(w->l), 1);
+        stop(w);
+    }
+}
+
+static bool hang_on_first(void *userdata, struct loopback_conn *c,
+                          const struct loopback_request *r) {
+    (void)userdata;
+    if (r->connection > 0)
+        return loopback_answer(c, 200, "", "fine");
+    loopback_hang(c);
+    return false;
+}
+
+static int no_data(void *userdata, const char *data, size_t n) {
+    (void)userdata;
+    (void)data;
+    return n > 0 ? -1 : 0;
+}
+
+static void keep_outcome(void *userdata, const struct nc_http_result *result) {
+    *(enum nc_http_outcome *)userdata = result->outcome;
+}
+
+/* A connection whose peer takes everything and says nothing: the first request that runs out of
+ * time ends it for all, the stream too that would have waited for minutes, and the next one gets
+ * another.
+ */
+static void test_http2_silent_connection(void **state) {
+    struct world *w = *state;
+    struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+    enum nc_http_outcome stream = 0, first = 0;
+    struct counter c = {0};
+
+    server.http2 = true;
+    start_with(w, &server, hang_on_first, NULL);
+    nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/watch", loopback_port(w->l));
+    struct nc_http_options o = {.name = "test",
+                                .url = url,
+                                .tls = &good,
+                                .idle_timeout_usec = 150 * SECOND,
+                                .on_data = no_data,
+                                .on_done = keep_outcome,
+                                .userdata = &stream};
+    assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
+    while (loopback_requests(w->l) < 1)
+        assert_true(sd_event_run(w->event, SECOND / 10) >= 0);
+    o.on_data = NULL;
+    o.max_body_bytes = 1000;
+    o.timeout_usec = 1200000;
+    o.userdata = &first;
+    assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
+    while (!first || !stream)
+        assert_true(sd_event_run(w->event, 5 * SECOND) > 0);
+    assert_int_equal(first, NC_HTTP_TIMEOUT);
+    assert_int_equal(stream, NC_HTTP_BROKEN);
+    o.on_done = count_done;
+    o.userdata = &c;
+    assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
+    while (c.done < 1)
+        assert_true(sd_event_run(w->event, 5 * SECOND) > 0);
+    assert_int_equal(c.answered, 1);
+    assert_int_equal(loopback_connections(w->l), 2);
+    stop(w);
+}
+
 static bool refuse_tunnel(void *userdata, struct loopback_conn *c,
                           const struct loopback_request *r) {
     struct world *w = userdata;
@@ -311,6 +429,8 @@ int main(void) {
         cmocka_unit_test(test_old_tls_is_refused),
         cmocka_unit_test(test_plain_server),
         cmocka_unit_test(test_http2_multiplexing),
+        cmocka_unit_test(test_http2_answered_early),
+        cmocka_unit_test(test_http2_silent_connection),
         cmocka_unit_test(test_proxy),
     };
 
