@@ -1,0 +1,543 @@
+/*
+ * Our own Node and NodeClaim: what the watch and the looks show becomes events, and what is not
+ * ours is left alone. The API is a script: watches, looks and writes are caught where they are
+ * begun, and their answers are told by the tests; events are caught where they are posted.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon.h"
+#include "log.h"
+#include "nc/str.h"
+
+#define OURS "aws:///us-west-2a/i-1"
+
+/* --- the script */
+
+static struct {
+    struct nc_watch_options node, claim; /* of the watches that are open */
+    bool has_node, has_claim;
+    char claim_path[128];
+    unsigned looks, writes;
+    nc_kube_done_fn looked;
+    nc_node_written_fn written;
+    bool is_active[_NC_SOURCE_MAX];
+    struct nc_notice notices[_NC_SOURCE_MAX];
+    struct nc_buf trace;
+} script;
+
+struct nc_watch {
+    bool is_claim;
+};
+static struct nc_watch node_watch, claim_watch = {.is_claim = true};
+struct nc_kube_req {
+    int unused;
+};
+static struct nc_kube_req look_req, write_req;
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...) {
+    nc_auto_free char *text = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    text = nc_vasprintf(format, ap);
+    va_end(ap);
+    (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
+}
+
+static void expect(const char *trace) {
+    assert_string_equal(script.trace.data ? script.trace.data : "", trace);
+    nc_buf_clear(&script.trace);
+}
+
+int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
+                 struct nc_watch **ret, struct nc_err *err) {
+    (void)k;
+    (void)event;
+    (void)err;
+    if (strstr(o->path, "nodeclaims")) {
+        script.claim = *o;
+        script.has_claim = true;
+        (void)snprintf(script.claim_path, sizeof(script.claim_path), "%s?%s", o->path, o->selector);
+        *ret = &claim_watch;
+    } else {
+        assert_string_equal(o->path, "/api/v1/nodes");
+        assert_true(o->metadata_only);
+        script.node = *o;
+        script.has_node = true;
+        *ret = &node_watch;
+    }
+    return 0;
+}
+
+struct nc_watch *nc_watch_free(struct nc_watch *w) {
+    if (w && w->is_claim)
+        script.has_claim = false;
+    else if (w)
+        script.has_node = false;
+    return NULL;
+}
+
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
+                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+    (void)k;
+    (void)userdata;
+    (void)err;
+    assert_string_equal(c->path, "/api/v1/nodes/node-1");
+    script.looks++;
+    script.looked = done;
+    *ret = &look_req;
+    return 0;
+}
+
+struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r) {
+    (void)r;
+    return NULL;
+}
+
+int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write *w,
+                 uint64_t now_usec, uint64_t timeout_usec, nc_node_written_fn done, void *userdata,
+                 struct nc_kube_req **ret, struct nc_err *err) {
+    (void)k;
+    (void)w;
+    (void)now_usec;
+    (void)timeout_usec;
+    (void)userdata;
+    (void)err;
+    assert_string_equal(node, "node-1");
+    script.writes++;
+    script.written = done;
+    *ret = &write_req;
+    return 0;
+}
+
+void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
+    (void)l;
+    (void)now_usec;
+    *ret = (struct nc_life_view){.leading = -1, .notices = script.notices};
+    memcpy(ret->is_active, script.is_active, sizeof(ret->is_active));
+}
+
+void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
+    (void)h;
+    (void)usec;
+}
+
+static bool is_busy;
+
+bool nc_daemon_is_busy(const struct nc_daemon *d) {
+    (void)d;
+    return is_busy;
+}
+
+uint64_t nc_daemon_now(const struct nc_daemon *d) {
+    (void)d;
+    return 0;
+}
+
+void nc_daemon_set(char **to, const char *text) {
+    char *copy = nc_strdup(text);
+
+    free(*to);
+    *to = copy;
+}
+
+void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
+    (void)d;
+    (void)err;
+    say("failed");
+}
+
+void nc_daemon_api_well(struct nc_daemon *d) {
+    (void)d;
+}
+
+void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+    (void)d;
+    if (e->kind == NC_LIFE_NODE)
+        say("NODE%s%s", e->node->is_whole ? "(whole)" : "",
+            e->node->has_cordon_record ? "+cordon" : "");
+    else if (e->kind == NC_LIFE_NODE_GONE)
+        say("GONE");
+    else if (e->kind == NC_LIFE_WRITTEN)
+        say("%s", e->outcome == NC_WRITTEN      ? "WRITTEN"
+                  : e->outcome == NC_WRITE_AWAY ? "AWAY"
+                                                : "REFUSED");
+    else
+        fail();
+}
+
+void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n) {
+    (void)d;
+    script.is_active[n->source] = true;
+    script.notices[n->source] = *n;
+    say("+%s:%s%s", nc_source_name(n->source), n->id, n->is_last_moment ? "!" : "");
+}
+
+void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
+    (void)d;
+    script.is_active[s] = false;
+    say("-%s", nc_source_name(s));
+}
+
+/* --- the world */
+
+struct world {
+    struct nc_app app;
+    struct nc_daemon d;
+};
+
+static int set_up(void **state) {
+    struct world *w = nc_calloc(1, sizeof(*w));
+    struct nc_err err = NC_ERR_INIT;
+
+    memset(&script, 0, sizeof(script));
+    is_busy = false;
+    assert_int_equal(nc_log_set_level("error"), 0);
+    assert_int_equal(sd_event_new(&w->app.event), 0);
+    w->d = (struct nc_daemon){.app = &w->app, .is_connected = true};
+    w->d.node_name = nc_strdup("node-1");
+    w->d.provider_id = nc_strdup(OURS);
+    w->d.gather.config.claim_lookup = true;
+    assert_int_equal(nc_daemon_node_open(&w->d, &err), 0);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_node_close(&w->d);
+    nc_daemon_node_done(&w->d);
+    sd_event_unref(w->app.event);
+    free(w->d.node_name);
+    free(w->d.provider_id);
+    nc_buf_done(&script.trace);
+    free(w);
+    return 0;
+}
+
+/* `more` goes into the metadata, after a comma; `rest` after it: "" is metadata alone. */
+static struct nc_value *node(const char *uid, unsigned version, const char *more,
+                             const char *rest) {
+    nc_auto_free char *text = nc_asprintf("{\"metadata\":{\"name\":\"node-1\",\"uid\":\"%s\","
+                                          "\"resourceVersion\":\"%u\"%s}%s}",
+                                          uid, version, more, rest);
+    struct nc_value *v = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_int_equal(nc_json_parse(text, strlen(text), &v, &err), 0);
+    return v;
+}
+
+static void watch(struct world *w, enum nc_watch_event event, const char *uid, unsigned version,
+                  const char *more) {
+    nc_auto_value struct nc_value *v = node(uid, version, more, "");
+
+    script.node.event(&w->d, event, event == NC_WATCH_SYNCED ? NULL : v);
+}
+
+/* Turns the loop until the look that is due was begun. */
+static void wait_for_look(struct world *w, unsigned looks) {
+    while (script.looks < looks)
+        assert_true(sd_event_run(w->app.event, 5000000) > 0);
+    assert_int_equal(script.looks, looks);
+}
+
+static void look(struct world *w, const char *uid, unsigned version, const char *more,
+                 const char *provider_id) {
+    const struct nc_kube_status ok = {.http = 200};
+    const struct nc_err none = NC_ERR_INIT;
+    nc_auto_free char *rest =
+        nc_asprintf(",\"spec\":{\"providerID\":\"%s\"},\"status\":{}", provider_id);
+    nc_auto_value struct nc_value *v = node(uid, version, more, rest);
+
+    script.looked(&w->d, v, &ok, &none);
+}
+
+/* A Node that was seen whole. */
+static void meet(struct world *w) {
+    watch(w, NC_WATCH_ADDED, "u1", 10, "");
+    watch(w, NC_WATCH_SYNCED, "", 0, "");
+    wait_for_look(w, 1);
+    look(w, "u1", 10, "", OURS);
+    expect("NODE(whole) -request -deletion");
+}
+
+/* --- the tests */
+
+/* Nothing is told of a Node before it is known whose it is. */
+static void test_first_sight(void **state) {
+    struct world *w = *state;
+
+    watch(w, NC_WATCH_ADDED, "u1", 10, "");
+    expect("");
+    wait_for_look(w, 1);
+    look(w, "u1", 10, "", OURS);
+    expect("NODE(whole) -request -deletion");
+    watch(w, NC_WATCH_SYNCED, "", 0, "");
+    expect("");
+}
+
+static void test_none_there(void **state) {
+    struct world *w = *state;
+
+    watch(w, NC_WATCH_SYNCED, "", 0, "");
+    expect("GONE -request -deletion");
+}
+
+static void test_another_instances(void **state) {
+    struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
+    struct world *w = *state;
+
+    watch(w, NC_WATCH_ADDED, "u1", 10, "");
+    wait_for_look(w, 1);
+    look(w, "u1", 10, "", "aws:///us-west-2a/i-2");
+    expect("GONE");
+    assert_true(w->d.is_foreign);
+    nc_daemon_node_write(&w->d, &write);
+    expect("AWAY");
+    assert_int_equal(script.writes, 0);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    expect("");
+    /* It is deleted, and ours comes under the name. */
+    watch(w, NC_WATCH_DELETED, "u1", 12, "");
+    expect("GONE -request -deletion");
+    watch(w, NC_WATCH_ADDED, "u2", 13, "");
+    wait_for_look(w, 2);
+    look(w, "u2", 13, "", OURS);
+    expect("NODE(whole) -request -deletion");
+}
+
+/* Metadata tells nothing of the spec; only a version that was seen whole is told as whole. */
+static void test_metadata_alone(void **state) {
+    struct world *w = *state;
+
+    meet(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, ",\"labels\":{\"a\":\"b\"}");
+    expect("NODE -request -deletion");
+    watch(w, NC_WATCH_MODIFIED, "u1", 10, "");
+    expect("NODE(whole) -request -deletion");
+    assert_int_equal(script.looks, 1); /* nothing goes on: nobody looks */
+}
+
+static void test_looks_while_something_goes_on(void **state) {
+    struct world *w = *state;
+
+    meet(w);
+    is_busy = true;
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, "");
+    assert_int_equal(script.looks, 1);
+    wait_for_look(w, 2); /* one for both, a second after the last */
+    look(w, "u1", 12, "", OURS);
+    assert_int_equal(sd_event_run(w->app.event, 1200000), 0);
+    assert_int_equal(script.looks, 2);
+}
+
+/* The answer of a write brings the Node; what the watch tells of before it must not undo that. */
+static void test_the_answer_overtakes_the_watch(void **state) {
+    static const char cordon[] = ",\"annotations\":{\"nodeclaimd.io/cordon\":\"{}\"}";
+    struct nc_node_write write = {.kind = NC_WRITE_CORDON};
+    struct world *w = *state;
+    nc_auto_value struct nc_value *after = node("u1", 12, cordon, ",\"spec\":{},\"status\":{}");
+    const struct nc_node_written answer = {.outcome = NC_WRITTEN, .node = after};
+
+    meet(w);
+    is_busy = true;
+    nc_daemon_node_write(&w->d, &write);
+    assert_int_equal(script.writes, 1);
+    script.written(&w->d, &answer);
+    expect("NODE(whole)+cordon -request -deletion WRITTEN");
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
+    expect("");
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, cordon);
+    expect("NODE(whole)+cordon -request -deletion");
+    assert_int_equal(sd_event_run(w->app.event, 1200000), 0);
+    assert_int_equal(script.looks, 1); /* it is known already */
+}
+
+static void test_a_look_that_fails_is_repeated(void **state) {
+    const struct nc_kube_status away = {.http = 503};
+    const struct nc_err err = {.class = NC_ERR_TRANSIENT, .code = 503};
+    struct world *w = *state;
+
+    watch(w, NC_WATCH_ADDED, "u1", 10, "");
+    wait_for_look(w, 1);
+    script.looked(&w->d, NULL, &away, &err);
+    expect("failed");
+    wait_for_look(w, 2);
+}
+
+static void test_requests(void **state) {
+    static const char good[] = ",\"annotations\":{\"nodeclaimd.io/drain-request\":"
+                               "\"{\\\"id\\\":\\\"r1\\\",\\\"mode\\\":\\\"graceful\\\"}\"}";
+    static const char garbage[] =
+        ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"drain, please\"}";
+    struct world *w = *state;
+
+    meet(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, garbage); /* nothing was in force: taken as none */
+    expect("NODE -request -deletion");
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, good);
+    expect("NODE +request:r1 -deletion");
+    watch(w, NC_WATCH_MODIFIED, "u1", 13, good); /* the same again */
+    expect("NODE -deletion");
+    watch(w, NC_WATCH_MODIFIED, "u1", 14, garbage); /* lifts nothing */
+    expect("NODE +request:r1 -deletion");
+    watch(w, NC_WATCH_MODIFIED, "u1", 15, "");
+    expect("NODE -request -deletion");
+}
+
+static void test_deletion(void **state) {
+    struct world *w = *state;
+
+    meet(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    expect("NODE -request +deletion:deletion-u1");
+    assert_int_equal(script.notices[NC_SOURCE_DELETION].deadline_usec, 0);
+    watch(w, NC_WATCH_DELETED, "u1", 12, ""); /* what it announced stays announced */
+    expect("GONE -request");
+}
+
+/* --- the NodeClaim */
+
+#define OWNER                                                                                      \
+    ",\"ownerReferences\":[{\"apiVersion\":\"karpenter.sh/v1\",\"kind\":\"NodeClaim\","            \
+    "\"name\":\"claim-1\",\"uid\":\"c1\"}]"
+
+static void claim(struct world *w, const char *uid, const char *more) {
+    nc_auto_value struct nc_value *v = node(uid, 20, more, "");
+
+    script.claim.event(&w->d, NC_WATCH_MODIFIED, v);
+}
+
+static void test_claim_deleted_with_its_time(void **state) {
+    struct world *w = *state;
+
+    meet(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, OWNER);
+    expect("NODE -request -deletion");
+    assert_true(script.has_claim);
+    assert_string_equal(script.claim_path,
+                        "/apis/karpenter.sh/v1/nodeclaims?fieldSelector=metadata.name%3Dclaim-1");
+    claim(w, "c1", "");
+    expect("-deletion");
+    claim(w, "another", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    expect("");
+    claim(w, "c1",
+          ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
+          "\"karpenter.sh/nodeclaim-termination-timestamp\":\"2026-01-01T00:02:00Z\"}");
+    expect("+deletion:deletion-u1!");
+    assert_int_equal(script.notices[NC_SOURCE_DELETION].deadline_usec, 1767225720000000);
+    /* That the Node is deleted too is the same ending. */
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, OWNER ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    expect("NODE -request +deletion:deletion-u1!");
+}
+
+static void test_claim_whose_time_is_none(void **state) {
+    struct world *w = *state;
+
+    meet(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, OWNER);
+    expect("NODE -request -deletion");
+    claim(w, "c1",
+          ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
+          "\"karpenter.sh/nodeclaim-termination-timestamp\":\"soon\"}");
+    expect("+deletion:deletion-u1");
+    assert_int_equal(script.notices[NC_SOURCE_DELETION].deadline_usec, 0);
+}
+
+/* No access is no failure, and is not asked for again and again. */
+static void test_claim_that_may_not_be_read(void **state) {
+    const struct nc_kube_status forbidden = {.http = 403}, away = {.http = 503};
+    const struct nc_err err = {.class = NC_ERR_AUTH, .code = 403};
+    struct world *w = *state;
+
+    meet(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, OWNER);
+    expect("NODE -request -deletion");
+    script.claim.failed(&w->d, &away, &err);
+    expect("failed");
+    assert_true(script.has_claim);
+    script.claim.failed(&w->d, &forbidden, &err);
+    expect("");
+    assert_false(script.has_claim);
+    nc_daemon_claim_open(&w->d);
+    assert_false(script.has_claim);
+    w->d.claim_after_usec = 1; /* ten minutes later */
+    nc_daemon_claim_open(&w->d);
+    assert_true(script.has_claim);
+}
+
+static void test_owners_that_are_no_claim(void **state) {
+    static const char *const owners[] = {
+        ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"NodeClaim\",\"name\":\"n\","
+        "\"uid\":\"u\"}]",
+        ",\"ownerReferences\":[{\"apiVersion\":\"karpenter.sh/../../x\",\"kind\":\"NodeClaim\","
+        "\"name\":\"n\",\"uid\":\"u\"}]",
+        ",\"ownerReferences\":[{\"apiVersion\":\"karpenter.sh/v1\",\"kind\":\"NodeClaim\","
+        "\"name\":7,\"uid\":\"u\"}]",
+        ",\"ownerReferences\":{\"kind\":\"NodeClaim\"}",
+    };
+    struct world *w = *state;
+
+    meet(w);
+    for (unsigned i = 0; i < NC_ARRAY_SIZE(owners); i++) {
+        watch(w, NC_WATCH_MODIFIED, "u1", 11 + i, owners[i]);
+        assert_null(w->d.owner_name);
+        assert_false(script.has_claim);
+    }
+}
+
+/* --- closing */
+
+static void test_closing_answers_what_is_under_way(void **state) {
+    struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
+    struct nc_err err = NC_ERR_INIT;
+    struct world *w = *state;
+
+    meet(w);
+    nc_daemon_node_write(&w->d, &write);
+    w->d.is_connected = false;
+    nc_daemon_node_close(&w->d);
+    expect("AWAY");
+    assert_false(script.has_node);
+    nc_daemon_node_write(&w->d, &write);
+    expect("AWAY");
+    assert_int_equal(script.writes, 1);
+    w->d.is_connected = true;
+    assert_int_equal(nc_daemon_node_open(&w->d, &err), 0);
+    watch(w, NC_WATCH_ADDED, "u1", 10, "");
+    expect("NODE(whole) -request -deletion"); /* it is known still */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        TEST(test_first_sight),
+        TEST(test_none_there),
+        TEST(test_another_instances),
+        TEST(test_metadata_alone),
+        TEST(test_looks_while_something_goes_on),
+        TEST(test_the_answer_overtakes_the_watch),
+        TEST(test_a_look_that_fails_is_repeated),
+        TEST(test_requests),
+        TEST(test_deletion),
+        TEST(test_claim_deleted_with_its_time),
+        TEST(test_claim_whose_time_is_none),
+        TEST(test_claim_that_may_not_be_read),
+        TEST(test_owners_that_are_no_claim),
+        TEST(test_closing_answers_what_is_under_way),
+    };
+
+    return cmocka_run_group_tests_name("daemon-node", tests, NULL, NULL);
+}

@@ -1,0 +1,458 @@
+/*
+ * The pods of our Node: what the watch shows becomes events, each question is answered exactly
+ * once, the volumes of pods that stay are found, and what a shutdown left is deleted. The API is a
+ * script; pods and their reading are the real ones.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon.h"
+#include "log.h"
+#include "nc/str.h"
+
+/* --- the script */
+
+struct nc_watch {
+    struct nc_watch_options o;
+    bool is_open;
+};
+
+struct nc_kube_req {
+    char path[160];
+    nc_kube_done_fn done; /* of a GET */
+    nc_pod_asked_fn asked;
+    void *userdata;
+    bool is_open;
+};
+
+static struct {
+    struct nc_watch watches[2]; /* all pods; the failed ones */
+    struct nc_kube_req reqs[16];
+    size_t n_reqs;
+    bool refuses; /* nothing can be sent: there is no token */
+    struct nc_drain *drain;
+    struct nc_buf trace;
+} script;
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...) {
+    nc_auto_free char *text = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    text = nc_vasprintf(format, ap);
+    va_end(ap);
+    (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
+}
+
+static void expect(const char *trace) {
+    assert_string_equal(script.trace.data ? script.trace.data : "", trace);
+    nc_buf_clear(&script.trace);
+}
+
+int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
+                 struct nc_watch **ret, struct nc_err *err) {
+    struct nc_watch *w = &script.watches[strstr(o->selector, "phase") ? 1 : 0];
+
+    (void)k;
+    (void)event;
+    (void)err;
+    assert_string_equal(o->path, "/api/v1/pods");
+    assert_true(nc_starts_with(o->selector, "fieldSelector=spec.nodeName%3Dnode-1"));
+    assert_ptr_equal(o->keep, nc_pod_paths);
+    assert_false(w->is_open);
+    w->o = *o;
+    w->is_open = true;
+    *ret = w;
+    return 0;
+}
+
+struct nc_watch *nc_watch_free(struct nc_watch *w) {
+    if (w)
+        w->is_open = false;
+    return NULL;
+}
+
+static struct nc_kube_req *add_req(const char *path, void *userdata) {
+    struct nc_kube_req *r = &script.reqs[script.n_reqs++];
+
+    assert_true(script.n_reqs <= NC_ARRAY_SIZE(script.reqs));
+    *r = (struct nc_kube_req){.userdata = userdata, .is_open = true};
+    (void)snprintf(r->path, sizeof(r->path), "%s", path);
+    return r;
+}
+
+static int refuse(struct nc_err *err) {
+    return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN, "there is no token");
+}
+
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
+                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+    (void)k;
+    if (script.refuses)
+        return refuse(err);
+    *ret = add_req(c->path, userdata);
+    (*ret)->done = done;
+    say("GET:%s", strrchr(c->path, '/') + 1);
+    return 0;
+}
+
+int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_usec,
+               uint64_t timeout_usec, nc_pod_asked_fn done, void *userdata,
+               struct nc_kube_req **ret, struct nc_err *err) {
+    (void)k;
+    (void)now_usec;
+    assert_true(timeout_usec > 0);
+    if (script.refuses)
+        return refuse(err);
+    *ret = add_req(a->pod->name, userdata);
+    (*ret)->asked = done;
+    say("%s:%s", a->verb == NC_DRAIN_DELETE ? "DELETE" : "EVICT", a->pod->name);
+    return 0;
+}
+
+struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r) {
+    if (r) {
+        assert_true(r->is_open);
+        r->is_open = false;
+        say("cancel:%s", r->path);
+    }
+    return NULL;
+}
+
+uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt) {
+    (void)verb;
+    return attempt * 1000000u;
+}
+
+void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
+    (void)l;
+    (void)now_usec;
+    *ret = (struct nc_life_view){.leading = -1, .drain_rules = {.max_in_flight = 1}};
+}
+
+const struct nc_drain *nc_life_drain(const struct nc_life *l) {
+    (void)l;
+    return script.drain;
+}
+
+void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
+    (void)h;
+    (void)usec;
+}
+
+uint64_t nc_daemon_now(const struct nc_daemon *d) {
+    (void)d;
+    return 1767323045000000;
+}
+
+void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
+    (void)d;
+    (void)err;
+    say("failed");
+}
+
+void nc_daemon_api_well(struct nc_daemon *d) {
+    (void)d;
+}
+
+void nc_daemon_node_look(struct nc_daemon *d) {
+    (void)d;
+    say("look");
+}
+
+void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
+    (void)d;
+    if (e->kind == NC_LIFE_POD) {
+        say("POD:%s", e->pod->uid);
+        nc_pod_done(e->pod);
+    } else if (e->kind == NC_LIFE_POD_GONE) {
+        say("GONE:%s", e->uid);
+    } else if (e->kind == NC_LIFE_PODS_SYNCED) {
+        say("SYNCED");
+    } else if (e->kind == NC_LIFE_POD_ANSWER) {
+        say("%s:%s", nc_pod_answer_name(e->answer->kind), e->uid);
+    } else {
+        fail();
+    }
+}
+
+/* --- the world */
+
+struct world {
+    struct nc_app app;
+    struct nc_daemon d;
+};
+
+static int set_up(void **state) {
+    struct world *w = nc_calloc(1, sizeof(*w));
+
+    memset(&script, 0, sizeof(script));
+    assert_int_equal(nc_log_set_level("error"), 0);
+    w->d = (struct nc_daemon){.app = &w->app, .is_connected = true};
+    w->d.node_name = nc_strdup("node-1");
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_pods_close(&w->d);
+    for (size_t i = 0; i < script.n_reqs; i++)
+        assert_false(script.reqs[i].is_open);
+    nc_drain_free(script.drain);
+    nc_buf_done(&script.trace);
+    free(w->d.node_name);
+    free(w);
+    return 0;
+}
+
+static struct nc_value *json(const char *text) {
+    struct nc_value *v = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_json_parse(text, strlen(text), &v, &err) < 0)
+        fail_msg("%s: %s", err.msg, text);
+    return v;
+}
+
+/* `more` is put after the metadata's members, `rest` after the metadata. */
+static struct nc_value *pod(const char *name, const char *more, const char *rest) {
+    nc_auto_free char *text =
+        nc_asprintf("{\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\",\"uid\":\"uid-%s\"%s}"
+                    "%s}",
+                    name, name, more, rest);
+
+    return json(text);
+}
+
+static void show(struct world *w, unsigned watch, enum nc_watch_event event, const char *name,
+                 const char *more, const char *rest) {
+    nc_auto_value struct nc_value *v = pod(name, more, rest);
+
+    script.watches[watch].o.event(&w->d, event, event == NC_WATCH_SYNCED ? NULL : v);
+}
+
+static void ask(struct world *w, enum nc_drain_verb verb, const char *name) {
+    char uid[32], own[32];
+    struct nc_pod p = {.namespace = uid, .name = own, .uid = uid};
+    const struct nc_drain_action a = {.verb = verb, .pod = &p, .grace_sec = 1, .attempt = 1};
+
+    (void)snprintf(uid, sizeof(uid), "uid-%s", name);
+    (void)snprintf(own, sizeof(own), "%s", name);
+    nc_daemon_pod_ask(&w->d, &a);
+    memset(uid, 'x', sizeof(uid) - 1); /* the pod is only lent */
+}
+
+static void answer(size_t i, enum nc_pod_answer_kind kind) {
+    const struct nc_pod_asked a = {.answer = {.kind = kind}};
+
+    script.reqs[i].is_open = false;
+    script.reqs[i].asked(script.reqs[i].userdata, &a);
+}
+
+static void got(size_t i, int http, const char *text) {
+    nc_auto_value struct nc_value *v = text ? json(text) : NULL;
+    const struct nc_kube_status status = {.http = http};
+    const struct nc_err err = {.class = text ? NC_ERR_NONE : NC_ERR_TRANSIENT};
+
+    script.reqs[i].is_open = false;
+    script.reqs[i].done(script.reqs[i].userdata, v, &status, &err);
+}
+
+/* --- the tests */
+
+static void test_watch(void **state) {
+    const struct nc_kube_status away = {.http = 503};
+    const struct nc_err err = {.class = NC_ERR_TRANSIENT};
+    struct world *w = *state;
+    nc_auto_value struct nc_value *nameless = json("{\"metadata\":{\"name\":\"x\"}}");
+
+    nc_daemon_pods_open(&w->d);
+    nc_daemon_pods_open(&w->d); /* once is enough */
+    show(w, 0, NC_WATCH_ADDED, "a", "", "");
+    show(w, 0, NC_WATCH_SYNCED, "", "", "");
+    show(w, 0, NC_WATCH_MODIFIED, "a", "", "");
+    show(w, 0, NC_WATCH_DELETED, "a", "", "");
+    script.watches[0].o.event(&w->d, NC_WATCH_ADDED, nameless);
+    script.watches[0].o.failed(&w->d, &away, &err);
+    expect("POD:uid-a SYNCED POD:uid-a GONE:uid-a failed failed");
+    assert_int_equal(w->d.counters.watch_restarts, 1);
+}
+
+/* Wanted while there is no connection: opened with it, by who connects. */
+static void test_wanted_without_a_connection(void **state) {
+    struct world *w = *state;
+
+    w->d.is_connected = false;
+    nc_daemon_pods_open(&w->d);
+    assert_true(w->d.wants_pods);
+    assert_null(w->d.pods_watch);
+}
+
+static void test_each_question_is_answered_once(void **state) {
+    struct world *w = *state;
+
+    ask(w, NC_DRAIN_EVICT, "a");
+    ask(w, NC_DRAIN_EVICT, "b");
+    ask(w, NC_DRAIN_DELETE, "c");
+    expect("EVICT:a EVICT:b DELETE:c");
+    answer(1, NC_ANSWER_BUDGET);
+    answer(0, NC_ANSWER_ACCEPTED);
+    answer(2, NC_ANSWER_GONE);
+    expect("budget:uid-b accepted:uid-a gone:uid-c");
+    assert_null(w->d.pod_requests);
+    assert_int_equal(w->d.counters.answers[NC_DRAIN_EVICT][NC_ANSWER_BUDGET], 1);
+    assert_int_equal(w->d.counters.answers[NC_DRAIN_DELETE][NC_ANSWER_GONE], 1);
+}
+
+static void test_what_cannot_be_sent_is_away(void **state) {
+    struct world *w = *state;
+
+    w->d.is_connected = false;
+    ask(w, NC_DRAIN_EVICT, "a");
+    w->d.is_connected = true;
+    script.refuses = true;
+    ask(w, NC_DRAIN_EVICT, "b");
+    expect("away:uid-a failed away:uid-b");
+    assert_null(w->d.pod_requests);
+}
+
+static void test_closing_answers_what_is_under_way(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_pods_open(&w->d);
+    ask(w, NC_DRAIN_EVICT, "a");
+    ask(w, NC_DRAIN_DELETE, "b");
+    expect("EVICT:a DELETE:b");
+    nc_daemon_pods_close(&w->d);
+    expect("cancel:b away:uid-b cancel:a away:uid-a");
+    assert_false(script.watches[0].is_open);
+}
+
+static void test_stuck(void **state) {
+    struct world *w = *state;
+    const uint64_t now = nc_mono_usec();
+
+    ask(w, NC_DRAIN_EVICT, "a");
+    assert_false(nc_daemon_pods_are_stuck(&w->d, now + 2000000));
+    assert_true(nc_daemon_pods_are_stuck(&w->d, nc_mono_usec() + 2000001));
+    answer(0, NC_ANSWER_AWAY);
+    assert_false(nc_daemon_pods_are_stuck(&w->d, UINT64_MAX));
+}
+
+/* --- volumes */
+
+#define CLAIM(name)                                                                                \
+    ",\"spec\":{\"volumes\":[{\"persistentVolumeClaim\":{\"claimName\":\"" name "\"}}]"
+#define TOLERATES ",\"tolerations\":[{\"operator\":\"Exists\"}]"
+
+static void put(const char *name, const char *rest) {
+    nc_auto_value struct nc_value *v = pod(name, "", rest);
+    struct nc_pod p = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (!script.drain)
+        script.drain = nc_drain_new();
+    assert_int_equal(nc_pod_read(v, &p, &err), 0);
+    assert_int_equal(nc_drain_see(script.drain, &p, nc_daemon_now(NULL)), 0);
+}
+
+static void test_volumes_of_pods_that_stay(void **state) {
+    struct world *w = *state;
+
+    put("leaves", CLAIM("data-1") "}");
+    put("stays", CLAIM("data-2") TOLERATES "}");
+    put("ended", CLAIM("data-3") TOLERATES "},\"status\":{\"phase\":\"Succeeded\"}");
+    nc_daemon_pods_find_staying(&w->d);
+    nc_daemon_pods_find_staying(&w->d); /* asked once */
+    expect("GET:data-2");
+    assert_string_equal(script.reqs[0].path,
+                        "/api/v1/namespaces/default/persistentvolumeclaims/data-2");
+    got(0, 200, "{\"spec\":{\"volumeName\":\"pv-2\"}}");
+    expect("GET:pv-2");
+    got(1, 200, "{\"spec\":{\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-2\"}}}");
+    expect("look");
+    assert_int_equal(w->d.staying_volumes.n, 1);
+    assert_string_equal(w->d.staying_volumes.v[0], "kubernetes.io/csi/ebs.csi.aws.com^vol-2");
+    assert_null(w->d.volume_requests);
+}
+
+/* A refusal is tolerated and final; what may pass is asked for again. */
+static void test_volumes_that_cannot_be_looked_up(void **state) {
+    struct world *w = *state;
+
+    put("one", CLAIM("data-1") TOLERATES "}");
+    nc_daemon_pods_find_staying(&w->d);
+    got(0, 403, NULL);
+    nc_daemon_pods_find_staying(&w->d);
+    expect("GET:data-1");
+    put("two", CLAIM("data-2") TOLERATES "}");
+    nc_daemon_pods_find_staying(&w->d);
+    got(1, 503, NULL);
+    nc_daemon_pods_find_staying(&w->d);
+    expect("GET:data-2 GET:data-2");
+    got(2, 200, "{\"spec\":{\"volumeName\":\"../../secrets/x\"}}");
+    expect("");
+    assert_int_equal(w->d.staying_volumes.n, 0);
+}
+
+/* --- what a shutdown left */
+
+#define LEFT                                                                                       \
+    ",\"status\":{\"phase\":\"Failed\",\"reason\":\"Terminated\",\"message\":\"Pod was "           \
+    "terminated in "                                                                               \
+    "response to imminent node shutdown.\"}"
+#define OWNED(api, kind)                                                                           \
+    ",\"ownerReferences\":[{\"apiVersion\":\"" api "\",\"kind\":\"" kind                           \
+    "\",\"name\":\"o\",\"uid\":\"u\",\"controller\":true}]"
+
+static void test_clean_up(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_pods_clean_up(&w->d);
+    assert_false(script.watches[1].is_open); /* nobody rebooted */
+    w->d.wants_clean_up = true;
+    nc_daemon_pods_clean_up(&w->d);
+    nc_daemon_pods_clean_up(&w->d);
+    assert_true(script.watches[1].is_open);
+    show(w, 1, NC_WATCH_ADDED, "left", OWNED("apps/v1", "ReplicaSet"), LEFT);
+    show(w, 1, NC_WATCH_ADDED, "job", OWNED("batch/v1", "Job"), LEFT);
+    show(w, 1, NC_WATCH_ADDED, "bare", "", LEFT);
+    show(w, 1, NC_WATCH_ADDED, "failed", OWNED("apps/v1", "ReplicaSet"),
+         ",\"status\":{\"phase\":\"Failed\",\"reason\":\"Evicted\"}");
+    expect("DELETE:left");
+    show(w, 1, NC_WATCH_SYNCED, "", "", "");
+    assert_false(script.watches[1].is_open);
+    assert_false(w->d.wants_clean_up);
+    answer(0, NC_ANSWER_ACCEPTED);
+    expect(""); /* the lifecycle knows nothing of it */
+    nc_daemon_pods_clean_up(&w->d);
+    assert_false(script.watches[1].is_open);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+        TEST(test_watch),
+        TEST(test_wanted_without_a_connection),
+        TEST(test_each_question_is_answered_once),
+        TEST(test_what_cannot_be_sent_is_away),
+        TEST(test_closing_answers_what_is_under_way),
+        TEST(test_stuck),
+        TEST(test_volumes_of_pods_that_stay),
+        TEST(test_volumes_that_cannot_be_looked_up),
+        TEST(test_clean_up),
+    };
+
+    return cmocka_run_group_tests_name("daemon-pods", tests, NULL, NULL);
+}

@@ -1,0 +1,218 @@
+/*
+ * state.json: what is written comes back, what is broken or another node's is put aside, and
+ * nothing is written that says the same again. The lifecycle is the real one.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon.h"
+#include "log.h"
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define NOW 1767323045000000ull
+
+struct world {
+    struct nc_app app;
+    struct nc_daemon d;
+    char root[64];
+    char *path, *bad;
+};
+
+static void born(struct world *w, const char *boot_id) {
+    const struct nc_config config = {.spot = NC_POLICY_DRAIN, .drain_mode = NC_DRAIN_AUTO};
+
+    w->d = (struct nc_daemon){.app = &w->app, .boot_id = nc_strdup(boot_id)};
+    w->d.node_name = nc_strdup("node-1");
+    nc_life_rules_from(&config, 1, &w->d.rules);
+    w->d.life = nc_life_new(&w->d.rules);
+}
+
+static void died(struct world *w) {
+    w->d.life = nc_life_free(w->d.life);
+    free(w->d.boot_id);
+    free(w->d.node_name);
+    free(w->d.saved);
+}
+
+static int set_up(void **state) {
+    struct world *w = nc_calloc(1, sizeof(*w));
+
+    (void)snprintf(w->root, sizeof(w->root), "/tmp/nodeclaimd-test-XXXXXX");
+    assert_non_null(mkdtemp(w->root));
+    w->app.opts.root = w->root;
+    w->path = nc_asprintf("%s" NC_STATE_FILE, w->root);
+    w->bad = nc_asprintf("%s.bad", w->path);
+    born(w, "boot-1");
+    assert_int_equal(nc_log_set_level("error"), 0);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    static const char *const folders[] = {"/var/lib/nodeclaimd", "/var/lib", "/var", ""};
+    struct world *w = *state;
+
+    died(w);
+    (void)unlink(w->path);
+    (void)unlink(w->bad);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++) {
+        nc_auto_free char *folder = nc_asprintf("%s%s", w->root, folders[i]);
+        (void)rmdir(folder);
+    }
+    free(w->path);
+    free(w->bad);
+    free(w);
+    return 0;
+}
+
+static void notice(struct world *w, enum nc_source source, enum nc_policy policy) {
+    struct nc_notice n = {.source = source, .policy = policy};
+    struct nc_life_event start = {.kind = NC_LIFE_START, .now_usec = NOW, .rules = &w->d.rules};
+    struct nc_life_event e = {.kind = NC_LIFE_NOTICE, .now_usec = NOW, .notice = &n};
+    struct nc_life_actions actions = {0};
+
+    (void)snprintf(n.id, sizeof(n.id), "%s-1", nc_source_name(source));
+    nc_life_step(w->d.life, &start, &actions);
+    nc_life_step(w->d.life, &e, &actions);
+    nc_life_actions_done(&actions);
+}
+
+static bool is_active(const struct world *w, enum nc_source source) {
+    struct nc_life_view view;
+
+    nc_life_look(w->d.life, NOW, &view);
+    return view.is_active[source];
+}
+
+static void write_state(const struct world *w, const char *text) {
+    assert_int_equal(nc_file_write(w->path, text, strlen(text), 0600, false, NULL), 0);
+}
+
+static int load(struct world *w) {
+    struct nc_err err = NC_ERR_INIT;
+    const int r = nc_daemon_state_load(&w->d, &err);
+
+    assert_true(r >= 0 || err.class != NC_ERR_NONE);
+    return r;
+}
+
+static void test_comes_back_after_a_restart(void **state) {
+    struct world *w = *state;
+    struct stat st;
+
+    notice(w, NC_SOURCE_SPOT, 0);
+    nc_daemon_state_save(&w->d);
+    assert_int_equal(stat(w->path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    died(w);
+    born(w, "boot-1");
+    assert_int_equal(load(w), 1);
+    assert_true(is_active(w, NC_SOURCE_SPOT));
+}
+
+static void test_after_a_reboot_only_the_operator_is_remembered(void **state) {
+    struct world *w = *state;
+
+    notice(w, NC_SOURCE_SPOT, 0);
+    notice(w, NC_SOURCE_OPERATOR, NC_POLICY_DRAIN);
+    nc_daemon_state_save(&w->d);
+    died(w);
+    born(w, "boot-2");
+    assert_int_equal(load(w), 0);
+    assert_false(is_active(w, NC_SOURCE_SPOT));
+    assert_true(is_active(w, NC_SOURCE_OPERATOR));
+}
+
+static void test_none_is_no_failure(void **state) {
+    struct world *w = *state;
+
+    assert_int_equal(load(w), 0);
+    assert_int_equal(access(w->bad, F_OK), -1);
+}
+
+static void test_broken_ones_are_put_aside(void **state) {
+    static const char *const texts[] = {
+        "",
+        "{",
+        "[]",
+        "{}",
+        "{\"schema\":2,\"boot_id\":\"boot-1\",\"node\":\"node-1\",\"life\":{}}",
+        "{\"schema\":\"1\",\"boot_id\":\"boot-1\",\"life\":{}}",
+        "{\"schema\":1,\"boot_id\":\"boot-1\",\"node\":\"another\",\"life\":{}}",
+        "{\"schema\":1,\"boot_id\":\"boot-1\",\"node\":\"node-1\",\"life\":[]}",
+        "{\"schema\":1,\"boot_id\":\"boot-1\",\"node\":\"node-1\"}",
+    };
+    struct world *w = *state;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++) {
+        write_state(w, texts[i]);
+        assert_int_equal(load(w), 0);
+        assert_int_equal(access(w->path, F_OK), -1);
+        assert_int_equal(access(w->bad, F_OK), 0);
+        (void)unlink(w->bad);
+    }
+}
+
+static void test_too_large_is_put_aside(void **state) {
+    struct world *w = *state;
+    const size_t n = (size_t)300 << 10;
+    nc_auto_free char *text = nc_malloc(n);
+
+    memset(text, ' ', n);
+    assert_int_equal(nc_file_write(w->path, text, n, 0600, false, NULL), 0);
+    assert_int_equal(load(w), 0);
+    assert_int_equal(access(w->bad, F_OK), 0);
+}
+
+static void test_written_only_when_it_differs(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_state_save(&w->d);
+    assert_int_equal(unlink(w->path), 0);
+    w->d.is_state_due = true;
+    nc_daemon_state_save(&w->d);
+    assert_false(w->d.is_state_due);
+    assert_int_equal(access(w->path, F_OK), -1);
+    notice(w, NC_SOURCE_SPOT, 0);
+    nc_daemon_state_save(&w->d);
+    assert_int_equal(access(w->path, F_OK), 0);
+}
+
+/* A disk that is full stops nothing, and what could not be written is tried again. */
+static void test_a_write_that_fails(void **state) {
+    struct world *w = *state;
+    nc_auto_free char *lib = nc_asprintf("%s/var", w->root);
+
+    assert_int_equal(nc_file_write(lib, "", 0, 0600, false, NULL), 0); /* no folder can be made */
+    nc_daemon_state_save(&w->d);
+    assert_true(w->d.save_failed);
+    assert_int_equal(unlink(lib), 0);
+    nc_daemon_state_save(&w->d);
+    assert_false(w->d.save_failed);
+    assert_int_equal(access(w->path, F_OK), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_comes_back_after_a_restart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_after_a_reboot_only_the_operator_is_remembered, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_none_is_no_failure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_broken_ones_are_put_aside, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_too_large_is_put_aside, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_written_only_when_it_differs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_write_that_fails, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("daemon-state", tests, NULL, NULL);
+}

@@ -1,0 +1,373 @@
+/*
+ * The lifecycle on the loop: order of actions, what is posted while a step is carried out, the
+ * timer, the history, state before the first question. The lifecycle itself is a script here, and
+ * those who carry out are told of in a trace.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon.h"
+#include "nc/str.h"
+
+#define SECOND 1000000ull
+
+/* --- the script */
+
+static struct {
+    struct nc_buf trace;
+    enum nc_life_phase phase;
+    bool is_active;
+    uint64_t next_in_usec; /* UINT64_MAX: no tick */
+    unsigned steps;
+    uint64_t last_usec;
+    const enum nc_life_action_kind *asks; /* what the next step asks for */
+    size_t n_asks;
+    bool answers_at_once; /* a question is answered before its asker returns */
+} script;
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...) {
+    nc_auto_free char *text = NULL;
+    va_list ap;
+
+    va_start(ap, format);
+    text = nc_vasprintf(format, ap);
+    va_end(ap);
+    (void)nc_buf_printf(&script.trace, "%s%s", script.trace.len ? " " : "", text);
+}
+
+static const char *kind_name(enum nc_life_event_kind kind) {
+    static const char *const names[] = {"START", "RULES",    "NOTICE", "CLEARED", "NODE",   "GONE",
+                                        "POD",   "POD_GONE", "SYNCED", "WRITTEN", "ANSWER", "TICK"};
+
+    return names[kind];
+}
+
+struct nc_life {
+    int unused;
+};
+
+void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+    (void)l;
+    say("%s%s%s", kind_name(e->kind), e->uid ? ":" : "", e->uid ? e->uid : "");
+    if (e->node)
+        say("node=%s", e->node->uid);
+    if (e->notice)
+        say("id=%s", e->notice->id);
+    assert_true(e->now_usec >= script.last_usec);
+    script.last_usec = e->now_usec;
+    script.steps++;
+    script.is_active |= e->kind == NC_LIFE_NOTICE;
+    for (size_t i = 0; i < script.n_asks; i++)
+        nc_append(&out->v, &out->n)->kind = script.asks[i];
+    script.n_asks = 0;
+}
+
+uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
+    (void)l;
+    return script.next_in_usec == UINT64_MAX ? UINT64_MAX : now_usec + script.next_in_usec;
+}
+
+void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
+    (void)l;
+    (void)now_usec;
+    *ret = (struct nc_life_view){.phase = script.phase, .leading = script.is_active ? 0 : -1};
+    ret->is_active[NC_SOURCE_SPOT] = script.is_active;
+}
+
+const char *nc_life_phase_name(enum nc_life_phase p) {
+    return p == NC_LIFE_IDLE ? "idle" : "busy";
+}
+
+struct nc_life *nc_life_free(struct nc_life *l) {
+    free(l);
+    return NULL;
+}
+
+void nc_life_actions_done(struct nc_life_actions *a) {
+    free(a->v);
+    *a = (struct nc_life_actions){0};
+}
+
+/* --- those who carry out */
+
+void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
+    struct nc_life_event e = {.kind = NC_LIFE_WRITTEN, .outcome = NC_WRITE_AWAY};
+
+    (void)w;
+    say("[write");
+    if (script.answers_at_once)
+        nc_daemon_post(d, &e);
+    say("]");
+}
+
+void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a) {
+    char uid[] = "pod-1";
+    struct nc_pod_answer answer = {.kind = NC_ANSWER_AWAY};
+    struct nc_life_event e = {.kind = NC_LIFE_POD_ANSWER, .uid = uid, .answer = &answer};
+
+    (void)a;
+    say("[pod");
+    if (script.answers_at_once)
+        nc_daemon_post(d, &e);
+    memset(uid, 'x', sizeof(uid) - 1); /* what was posted must be a copy */
+    say("]");
+}
+
+void nc_daemon_pods_open(struct nc_daemon *d) {
+    (void)d;
+    say("[open]");
+}
+
+void nc_daemon_pods_close(struct nc_daemon *d) {
+    (void)d;
+    say("[close]");
+}
+
+void nc_daemon_pods_find_staying(struct nc_daemon *d) {
+    (void)d;
+    say("[staying]");
+}
+
+void nc_daemon_node_look(struct nc_daemon *d) {
+    (void)d;
+    say("[look]");
+}
+
+void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
+    (void)d;
+    (void)a;
+    say("[say]");
+}
+
+void nc_daemon_login_let_go(struct nc_daemon *d) {
+    (void)d;
+    say("[let-go]");
+}
+
+void nc_daemon_state_save(struct nc_daemon *d) {
+    d->is_state_due = false;
+    say("[save]");
+}
+
+/* --- the tests */
+
+struct world {
+    struct nc_app app;
+    struct nc_daemon d;
+};
+
+static int set_up(void **state) {
+    struct world *w = nc_calloc(1, sizeof(*w));
+
+    memset(&script, 0, sizeof(script));
+    script.next_in_usec = UINT64_MAX;
+    assert_int_equal(sd_event_new(&w->app.event), 0);
+    w->d = (struct nc_daemon){.app = &w->app, .timer_usec = UINT64_MAX};
+    w->d.life = nc_calloc(1, sizeof(struct nc_life));
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_done(&w->d);
+    sd_event_unref(w->app.event);
+    nc_buf_done(&script.trace);
+    free(w);
+    return 0;
+}
+
+static void asks(const enum nc_life_action_kind *kinds, size_t n) {
+    script.asks = kinds;
+    script.n_asks = n;
+}
+
+static void post(struct world *w, enum nc_life_event_kind kind) {
+    struct nc_life_event e = {.kind = kind};
+
+    nc_daemon_post(&w->d, &e);
+}
+
+static void test_actions_in_order(void **state) {
+    static const enum nc_life_action_kind kinds[] = {NC_ACT_ANNOUNCE,   NC_ACT_WRITE, NC_ACT_LOOK,
+                                                     NC_ACT_PODS_OPEN,  NC_ACT_POD,   NC_ACT_POD,
+                                                     NC_ACT_PODS_CLOSE, NC_ACT_LET_GO};
+    struct world *w = *state;
+
+    asks(kinds, NC_ARRAY_SIZE(kinds));
+    post(w, NC_LIFE_TICK);
+    /* The state is saved once, before the first question. */
+    assert_string_equal(script.trace.data, "TICK [say] [write ] [look] [open] [save] [pod ] [pod ] "
+                                           "[close] [let-go]");
+    assert_false(w->d.wants_pods);
+}
+
+/* An action that ends at once posts its result while the step is still carried out: that waits
+ * until the rest of the actions is done, and has copies of what it pointed at. */
+static void test_posts_inside_of_a_post_wait(void **state) {
+    static const enum nc_life_action_kind kinds[] = {NC_ACT_WRITE, NC_ACT_POD, NC_ACT_LOOK};
+    struct world *w = *state;
+
+    script.answers_at_once = true;
+    asks(kinds, NC_ARRAY_SIZE(kinds));
+    post(w, NC_LIFE_TICK);
+    assert_string_equal(script.trace.data,
+                        "TICK [write ] [save] [pod ] [look] WRITTEN ANSWER:pod-1");
+    assert_null(w->d.queue);
+    assert_false(w->d.is_stepping);
+}
+
+/* Everything that an event can carry outlives the caller's stack in the queue. */
+static void test_queued_copies(void **state) {
+    struct world *w = *state;
+    struct nc_notice notice = {.source = NC_SOURCE_SPOT, .id = "spot-1"};
+    struct nc_node_view node = {.exists = true, .uid = "node-1"};
+    struct nc_life_rules rules = {.max_in_flight = 7};
+    struct nc_pod pod = {.uid = nc_strdup("p"), .name = nc_strdup("n")};
+    struct nc_life_event events[] = {{.kind = NC_LIFE_NOTICE, .notice = &notice},
+                                     {.kind = NC_LIFE_NODE, .node = &node},
+                                     {.kind = NC_LIFE_RULES, .rules = &rules},
+                                     {.kind = NC_LIFE_POD, .pod = &pod}};
+
+    w->d.is_stepping = true;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(events); i++)
+        nc_daemon_post(&w->d, &events[i]);
+    assert_null(pod.uid); /* taken over */
+    w->d.is_stepping = false;
+    memset(&notice, 'x', sizeof(notice));
+    memset(&node, 'x', sizeof(node));
+    memset(&rules, 'x', sizeof(rules));
+    post(w, NC_LIFE_TICK);
+    assert_string_equal(script.trace.data, "TICK NOTICE id=spot-1 NODE node=node-1 RULES POD");
+}
+
+/* Freed with events still waiting: nothing is lost (the sanitizer and valgrind look). */
+static void test_done_with_a_queue(void **state) {
+    struct world *w = *state;
+    struct nc_pod pod = {.uid = nc_strdup("p")};
+    struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod, .uid = "p"};
+
+    w->d.is_stepping = true;
+    nc_daemon_post(&w->d, &e);
+    nc_daemon_done(&w->d);
+    assert_null(w->d.queue);
+    post(w, NC_LIFE_TICK); /* there is no life any more */
+    assert_int_equal(script.steps, 0);
+}
+
+static void test_timer_ticks(void **state) {
+    struct world *w = *state;
+
+    script.next_in_usec = 20000;
+    post(w, NC_LIFE_START);
+    script.next_in_usec = UINT64_MAX;
+    while (script.steps < 2)
+        assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
+    assert_string_equal(script.trace.data, "START TICK");
+    assert_true(w->d.timer_usec == UINT64_MAX);
+    assert_int_equal(sd_event_run(w->app.event, 50000), 0); /* it is off */
+}
+
+static void test_timer_is_set_earlier_and_off(void **state) {
+    struct world *w = *state;
+
+    script.next_in_usec = 3600 * SECOND;
+    post(w, NC_LIFE_START);
+    script.next_in_usec = 1000;
+    post(w, NC_LIFE_NODE_GONE);
+    script.next_in_usec = UINT64_MAX;
+    while (script.steps < 3)
+        assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
+    script.next_in_usec = 30000;
+    post(w, NC_LIFE_NODE_GONE);
+    script.next_in_usec = UINT64_MAX;
+    post(w, NC_LIFE_NODE_GONE);
+    assert_int_equal(sd_event_run(w->app.event, 100000), 0);
+    assert_int_equal(script.steps, 5);
+}
+
+static void test_history(void **state) {
+    struct world *w = *state;
+    const struct nc_value *first;
+
+    for (unsigned i = 0; i < 100; i++) {
+        script.phase = i % 2 ? NC_LIFE_IDLE : NC_LIFE_EVICTING;
+        post(w, NC_LIFE_TICK);
+    }
+    assert_int_equal(w->d.history->n, 64);
+    first = w->d.history->items[0];
+    assert_string_equal(nc_value_get_string(first, "phase"), "busy");
+    assert_non_null(nc_value_get_string(first, "at"));
+    assert_string_equal(nc_value_get_string(w->d.history->items[63], "phase"), "idle");
+}
+
+static void test_notices_are_counted_when_they_become_active(void **state) {
+    struct nc_notice notice = {.source = NC_SOURCE_SPOT, .id = "s"};
+    struct world *w = *state;
+
+    nc_daemon_post_notice(&w->d, &notice);
+    nc_daemon_post_notice(&w->d, &notice); /* the next poll hears the same */
+    assert_int_equal(w->d.counters.notices[NC_SOURCE_SPOT], 1);
+}
+
+/* A poll that hears nothing, again and again, must not make anybody write. */
+static void test_nothing_new_is_no_news(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_post_cleared(&w->d, NC_SOURCE_SPOT);
+    assert_false(w->d.is_state_due);
+    assert_false(w->d.is_status_due);
+    post(w, NC_LIFE_TICK);
+    assert_true(w->d.is_state_due);
+    assert_true(w->d.is_status_due);
+}
+
+static void test_volumes_are_looked_for_when_they_are_waited_for(void **state) {
+    struct world *w = *state;
+
+    script.phase = NC_LIFE_VOLUME_WAIT;
+    post(w, NC_LIFE_POD_GONE);
+    post(w, NC_LIFE_POD_GONE);
+    post(w, NC_LIFE_TICK);
+    assert_string_equal(script.trace.data, "POD_GONE [staying] POD_GONE TICK [staying]");
+}
+
+/* The difference of the clocks is known better with each answer: time does not run back for it. */
+static void test_time_does_not_run_back(void **state) {
+    struct world *w = *state;
+
+    w->d.counters.skew_usec = 900000;
+    post(w, NC_LIFE_TICK);
+    w->d.counters.skew_usec = 0;
+    post(w, NC_LIFE_TICK); /* nc_life_step asserts */
+    assert_int_equal(script.steps, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_actions_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_posts_inside_of_a_post_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_queued_copies, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_done_with_a_queue, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_timer_ticks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_timer_is_set_earlier_and_off, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_history, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_notices_are_counted_when_they_become_active, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_new_is_no_news, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_volumes_are_looked_for_when_they_are_waited_for,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_time_does_not_run_back, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("daemon", tests, NULL, NULL);
+}
