@@ -153,7 +153,6 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     free(e->refusal);
     *e = (struct record){.pod = was.pod,
                          .new_usec = nc_sum_usec(now_usec, NC_SEC_USEC),
-                         .mark_usec = was.is_marking ? was.mark_usec : 0,
                          .evictions = was.evictions,
                          .marks = was.marks,
                          .deletions = was.deletions,

@@ -76,7 +76,7 @@ static struct due due_gently(const struct record *e, const struct nc_drain_rules
         return never;
     if (nc_pod_is_kept(&e->pod, now_usec))
         usec = later(usec, e->pod.keep_until_usec);
-    if (later(usec, now_usec) >= nc_drain_last_moment(&e->pod, r->t_usec))
+    if (now_usec >= nc_drain_last_moment(&e->pod, r->t_usec))
         return never;
     return (struct due){NC_DRAIN_EVICT, usec};
 }

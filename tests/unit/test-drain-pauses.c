@@ -202,6 +202,19 @@ static void test_smaller_budget(void **state) {
     nc_drain_free(w.drain);
 }
 
+/* A new drain does not hold an old one's haste against the server. */
+static void test_new_drain(void **state) {
+    struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 16}};
+
+    (void)state;
+    see_many(&w, 100);
+    assert_int_equal(step(&w, START), 16);
+    answer_all(&w, 16, 1, NC_ANSWER_REFUSED);
+    nc_drain_restart(w.drain);
+    assert_int_equal(step(&w, START), 16);
+    nc_drain_free(w.drain);
+}
+
 /* Deletions at a last moment do not queue behind evictions. */
 static void test_last_moments_need_no_room(void **state) {
     struct world w = {.drain = nc_drain_new(),
@@ -226,6 +239,7 @@ int main(void) {
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_busy_halves_and_acceptance_grows),
         cmocka_unit_test(test_smaller_budget),
+        cmocka_unit_test(test_new_drain),
         cmocka_unit_test(test_last_moments_need_no_room),
     };
 

@@ -21,7 +21,7 @@ static void see(struct nc_drain *d, struct nc_pod pod) {
 }
 
 /* Evicts whoever may be, and answers each with this. */
-static void refuse_all(struct nc_drain *d, const struct nc_pod_answer *a) {
+static void answer_all(struct nc_drain *d, const struct nc_pod_answer *a) {
     const struct nc_drain_rules rules = {.may_evict = true, .max_in_flight = 100};
     struct nc_drain_action actions[50];
     const size_t n = nc_drain_step(d, &rules, NOW, actions, NC_ARRAY_SIZE(actions));
@@ -87,7 +87,7 @@ static void test_report_of_a_drain(void **state) {
     nc_value_push(history, nc_value_new_string("as given"));
     see(d, new_pod("b", NC_TIER_PLAIN));
     see(d, new_pod("m", NC_TIER_CRITICAL));
-    refuse_all(d, &a);
+    answer_all(d, &a);
     nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, history);
     assert_json(
@@ -124,7 +124,7 @@ static void test_at_most_twenty_blocked(void **state) {
         nc_auto_free char *name = nc_asprintf("pod-%02zu", i);
         see(d, new_pod(name, NC_TIER_PLAIN));
     }
-    refuse_all(d, &a);
+    answer_all(d, &a);
     nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
     const struct nc_value *blocked = nc_value_get(v, "blocked");
@@ -253,6 +253,22 @@ static void test_plan_where_others_drain(void **state) {
     nc_drain_free(d);
 }
 
+/* A plan of a drain that is under way. */
+static void test_plan_of_who_is_leaving(void **state) {
+    const struct nc_drain_rules rules = {.may_evict = true};
+    const struct nc_pod_answer a = {.kind = NC_ANSWER_ACCEPTED};
+    struct nc_drain *d = nc_drain_new();
+    struct nc_buf b = NC_BUF_INIT;
+
+    (void)state;
+    see(d, new_pod("shop-1", NC_TIER_PLAIN));
+    answer_all(d, &a);
+    nc_drain_plan_text(d, &rules, NOW, false, &b);
+    assert_non_null(strstr(b.data, "web/shop-1  terminating already\n"));
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
 static void test_plan_as_json(void **state) {
     const struct nc_drain_rules rules = {.t_usec = NOW + 105 * SEC, .may_evict = true};
     struct nc_drain *d = new_plan();
@@ -290,6 +306,7 @@ int main(void) {
         cmocka_unit_test(test_plan_without_a_deadline),
         cmocka_unit_test(test_plan_of_nothing),
         cmocka_unit_test(test_plan_where_others_drain),
+        cmocka_unit_test(test_plan_of_who_is_leaving),
         cmocka_unit_test(test_plan_as_json),
     };
 

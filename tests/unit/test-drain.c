@@ -109,8 +109,8 @@ static void test_last_moment(void **state) {
          "0:\nnext 69\n68.999999:\n69: mark a\nnext 70\n69.999999:\n70: delete a 30\nsum total=1 "
          "remaining=1 forcing\n"},
         {"the deletion waits for the mark, but not beyond a second",
-         "rules t=100\nsee a never\nat 69.5\nat 70\nnext\nat 70.499999\nat 70.5",
-         "69.5: mark a\n70:\nnext 70.5\n70.499999:\n70.5: delete a 30\n"},
+         "rules t=100\nsee a never\nat 69.5\nnext\nat 70\nnext\nat 70.499999\nat 70.5",
+         "69.5: mark a\nnext 70\n70:\nnext 70.5\n70.499999:\n70.5: delete a 30\n"},
         {"a mark that is refused holds nothing up",
          "rules t=100\nsee a never\nat 69\nanswer mark a refused\nat 70\nsum",
          "69: mark a\n70: delete a 30\nsum total=1 remaining=1 forcing\n"},
@@ -164,6 +164,11 @@ static void test_moving_deadline(void **state) {
         {"moves a little ahead after the mark: no second one",
          "rules t=100\nsee a never\nat 69\nanswer mark a accepted\nrules t=99\nat 69.1",
          "69: mark a\n69.1: delete a 30\n"},
+        {"moves away after the deletion was accepted: no second mark, and what is asked again "
+         "changes nothing",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "accepted\nrules t=100\nat 69.5\nat 70",
+         "0: mark a\n0: delete a 30\n69.5:\n70: delete a#2 30\n"},
         {"vanishes after the mark",
          "rules t=100\nsee a never\nat 69\nanswer mark a accepted\nrules\nat "
          "70\nnext",
@@ -214,8 +219,10 @@ static void test_shortening(void **state) {
          "10: evict a\n20: mark a\n20: delete a 40\n"},
         {"and so does an accepted deletion: what is asked again changes nothing",
          "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nat "
-         "0.2\nanswer delete a accepted\nat 1.5\nanswer delete a accepted\nsee a del=30/30\nat 9",
-         "0: mark a\n0: delete a 30\n0.2: delete a#2 30\n1.5: delete a#3 30\n9:\n"},
+         "0.2\nanswer delete a accepted\nat 1.5\nanswer delete a accepted\nat 3\nanswer delete a "
+         "accepted\nsee a del=30/30\nat 9",
+         "0: mark a\n0: delete a 30\n0.2: delete a#2 30\n1.5: delete a#3 30\n3: delete a#4 "
+         "30\n9:\n"},
     };
 
     (void)state;
@@ -272,6 +279,9 @@ static void test_gone(void **state) {
         {"answers for pods that nobody knows are dropped",
          "rules max=1\nanswer evict x accepted\nsee a\nsee b\nat 0\nanswer evict y accepted\nat 1",
          "0: evict a\n1: evict b\n"},
+        {"seen again as a pod that has ended, it is still one of this drain",
+         "see a\nat 0\nanswer evict a gone\nsee a ended\nsum",
+         "0: evict a\nsum total=1 terminal=1 progress=0\n"},
         {"gone twice, and one that was never there",
          "see a\nat 0\nanswer evict a gone\ngone a\ngone a\ngone "
          "x\nsum",
@@ -312,6 +322,15 @@ static void test_counts(void **state) {
          "0: evict a, evict b\na, b blocked [x] 'budget'\n1: evict a#2, evict b#2\na, b blocked "
          "[x] "
          "'budget'\n"},
+        {"what blocked a pod that leaves is forgotten",
+         "see a\nat 0\nanswer evict a budget budget=x\nat 1\nanswer evict a accepted\nlines",
+         "0: evict a\n1: evict a#2\na leaving\n"},
+        {"what has ended before a new drain begins is no part of it",
+         "see a\nat 0\nsee a ended\nrestart\nsum", "0: evict a\nsum terminal=1\n"},
+        {"nor is who was evicted and is said to be gone",
+         "rules t=40\nsee a\nat 0\nanswer evict a accepted\nat 9\nanswer mark a "
+         "gone\nsum\nrestart\nsum",
+         "0: evict a\n9: mark a\nsum total=1 evicted=1 progress=9\nsum\n"},
         {"a new drain forgets refusals and pauses, but not what is under way",
          "rules max=1\nsee a\nsee b\nat 0\nanswer evict a refused\nat 1\nrestart\nlines\nat "
          "1.5\nanswer evict b accepted\nat 2",
