@@ -80,6 +80,8 @@ static bool is_drained(struct nc_life *l) {
         return false;
     if (l->phase == NC_LIFE_DRAINED)
         return true;
+    if (l->believed_usec && l->synced_usec <= l->believed_usec)
+        return false;
     return nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_SETTLE_USEC))
            && nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))
            && are_volumes_off(l);
@@ -155,7 +157,7 @@ static bool is_shutdown_served(struct nc_life *l) {
         break;
     }
     return l->phase == NC_LIFE_DRAINED
-           && (l->is_drained_settled
+           && (l->is_drained_settled || l->node.is_drained_true
                || nc_life_has_come(l, nc_life_later(l->drained_usec, NC_LIFE_WRITE_PATIENCE_USEC)));
 }
 

@@ -27,17 +27,6 @@ void nc_life_summarize(const struct nc_life *l, struct nc_drain_summary *ret) {
     nc_drain_summarize(l->drain, &rules, l->now_usec, ret);
 }
 
-void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
-    if (!l->is_open)
-        return;
-    l->is_open = l->is_synced = false;
-    l->empty_usec = 0;
-    nc_strv_done(&l->unseen);
-    nc_drain_free(l->drain);
-    l->drain = nc_drain_new();
-    (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
-}
-
 struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n) {
     const size_t n = nc_drain_count(l->drain);
     struct nc_drain_line *v = nc_calloc(n + 1, sizeof(*v));
@@ -48,33 +37,46 @@ struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n) {
     return v;
 }
 
-/* The cordon came after the list: a pod may have been bound in between. What is known stays; what
- * the new list does not show is gone. */
-static void list_again(struct nc_life *l, struct nc_life_actions *out) {
+/* The pods stay known, for questions about them may be under way; but nobody is shown them. */
+void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
+    if (!l->is_open)
+        return;
+    l->is_open = l->is_synced = false;
+    l->empty_usec = 0;
+    nc_drain_restart(l->drain);
+    (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
+}
+
+/* What is known stays; what the list will not show is gone. */
+static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
     size_t n;
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
 
     nc_strv_done(&l->unseen);
     for (size_t i = 0; i < n; i++)
         nc_strv_add(&l->unseen, v[i].pod->uid);
+    l->is_open = true;
     l->is_synced = false;
-    (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
     (void)nc_life_act(out, NC_ACT_PODS_OPEN);
 }
 
-void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
-    const bool is_wanted = nc_life_has_pods(l->phase) && l->node.exists && !l->is_resuming;
+/* A pod may have been bound between the list and the cordon. And who was said to be gone in answer
+ * to a question may be there all the same: the API server knew nothing of it yet. */
+static bool needs_list(const struct nc_life *l) {
+    return (l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
+           || (l->empty_usec && l->believed_usec && l->synced_usec <= l->believed_usec);
+}
 
-    if (!is_wanted) {
+void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
+    if (!nc_life_has_pods(l->phase) || !l->node.exists || l->is_resuming) {
         nc_life_close_pods(l, out);
-        return;
+    } else if (!l->is_open) {
+        open_pods(l, out);
+    } else if (l->is_synced && needs_list(l)) {
+        l->held_phase = l->phase;
+        (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
+        open_pods(l, out);
     }
-    if (!l->is_open) {
-        l->is_open = true;
-        l->is_synced = false;
-        (void)nc_life_act(out, NC_ACT_PODS_OPEN);
-    } else if (l->is_synced && l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
-        list_again(l, out);
 }
 
 void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod) {
@@ -114,7 +116,7 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
     const size_t room = 3 * nc_drain_count(l->drain) + 1; /* at most one question a verb */
     struct nc_drain_rules rules;
 
-    if (!l->is_open)
+    if (!l->is_open || l->unseen.n) /* who is not listed again yet may be gone */
         return;
     nc_life_drain_rules(l, &rules);
     nc_auto_free struct nc_drain_action *due = nc_calloc(room, sizeof(*due));

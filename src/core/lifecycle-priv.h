@@ -59,7 +59,8 @@ struct nc_life {
 
     enum nc_life_phase phase;
     uint64_t since_usec;
-    bool is_resuming; /* the phase is a saved one, until the Node or its absence is seen */
+    bool is_resuming;   /* the phase is a saved one, until the Node or its absence is seen */
+    bool is_unverified; /* what was written is known from what was saved only */
     enum nc_life_phase held_phase; /* the saved one, until the pods are listed; IDLE = none */
 
     struct nc_life_source sources[_NC_SOURCE_MAX];
@@ -94,12 +95,14 @@ struct nc_life {
     struct nc_life_budget budgets[NC_LIFE_BUDGETS];
 
     struct nc_drain *drain;
-    bool is_open, is_synced; /* the pods */
+    struct nc_drain *no_drain; /* what is shown while the pods are not watched */
+    bool is_open, is_synced;   /* the pods */
     uint64_t synced_usec;
-    struct nc_strv unseen; /* uids that were known before the pods were listed again */
-    uint64_t empty_usec;   /* since when no eligible pod is left; 0 = there are some */
-    bool is_failed;        /* the time is over and pods are left */
-    bool has_taken_over;   /* from whoever deleted the Node */
+    uint64_t believed_usec; /* when a pod was last said to be gone in an answer; 0 = never */
+    struct nc_strv unseen;  /* uids that were known before the pods were listed again */
+    uint64_t empty_usec;    /* since when no eligible pod is left; 0 = there are some */
+    bool is_failed;         /* the time is over and pods are left */
+    bool has_taken_over;    /* from whoever deleted the Node */
 };
 
 /* lifecycle.c: is it that late? If not, a TICK will come then. */

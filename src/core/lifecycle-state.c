@@ -51,7 +51,6 @@ static struct nc_value *save_node(const struct nc_life *l) {
     nc_value_set_bool(v, "is_cordoned", l->is_cordon_settled && !l->is_cordon_refused);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
     set_usec(v, "cordoned", l->cordoned_usec);
-    nc_value_set_bool(v, "is_drained", l->is_drained_settled);
     set_usec(v, "drained", l->drained_usec);
     for (int m = 1; m < _NC_LIFE_SAYS_MAX; m++)
         if (l->says[m])
@@ -167,9 +166,7 @@ static bool load_node(const struct nc_value *v, struct nc_life *l) {
            && load_signal(nc_value_get(v, "signalled"), &l->signalled)
            && get_bool(v, "is_cordoned", &l->is_cordon_settled)
            && get_bool(v, "is_foreign", &l->is_foreign)
-           && get_usec(v, "cordoned", &l->cordoned_usec)
-           && get_bool(v, "is_drained", &l->is_drained_settled)
-           && get_usec(v, "drained", &l->drained_usec)
+           && get_usec(v, "cordoned", &l->cordoned_usec) && get_usec(v, "drained", &l->drained_usec)
            && load_said(nc_value_get(v, "said"), l->says);
 }
 
@@ -204,13 +201,13 @@ int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot
     l->phase = s.phase;
     l->since_usec = s.since_usec;
     l->is_resuming = s.phase != NC_LIFE_IDLE;
+    l->is_unverified = true;
     l->held_phase = nc_life_has_pods(s.phase) ? s.phase : NC_LIFE_IDLE;
     memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));
     l->signalled = s.signalled;
     l->is_cordon_settled = s.is_cordon_settled;
     l->is_foreign = s.is_foreign;
     l->cordoned_usec = s.cordoned_usec;
-    l->is_drained_settled = s.is_drained_settled;
     l->drained_usec = s.drained_usec;
     memcpy(l->says, s.says, sizeof(l->says));
     return 0;

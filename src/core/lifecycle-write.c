@@ -85,7 +85,8 @@ static bool wants_calm(struct nc_life *l) {
 }
 
 static bool wants_drained(struct nc_life *l) {
-    return l->phase == NC_LIFE_DRAINED && !l->is_drained_settled && l->is_synced;
+    return l->phase == NC_LIFE_DRAINED && !l->is_drained_settled && l->is_synced
+           && !l->node.is_drained_true;
 }
 
 static bool wants_undrained(struct nc_life *l) {
@@ -111,8 +112,8 @@ static void note_wanted(struct nc_life *l, enum nc_node_write_kind kind, bool is
         t->wanted_usec = l->now_usec;
 }
 
-/* A Node that carries our cordon needs no second one; and from when the first two are wanted,
- * patience counts. */
+/* A Node that carries our cordon needs no second one, nor one that says so a second Drained; and
+ * from when the first two are wanted, patience counts. */
 void nc_life_adopt(struct nc_life *l) {
     if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_settled && l->node.exists
         && l->node.is_whole && l->node.has_cordon_record && l->node.is_unschedulable
@@ -342,6 +343,13 @@ static uint64_t pause_of(struct nc_life *l, const struct nc_life_event *e,
     return asked_usec > own_usec ? asked_usec : own_usec;
 }
 
+/* Kinds that are not tried again once they were refused: what they would say next is another thing,
+ * and goes out at once. */
+static bool is_settled_for_good(enum nc_node_write_kind kind) {
+    return kind == NC_WRITE_SIGNAL || kind == NC_WRITE_CORDON || kind == NC_WRITE_DRAINED
+           || kind == NC_WRITE_PROGRESS;
+}
+
 void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
                      struct nc_life_actions *out) {
     struct nc_life_try *t = &l->tries[l->under_way];
@@ -362,4 +370,6 @@ void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
     else
         apply(l, &l->under_way_parts);
     settle_write(l, e->outcome == NC_WRITTEN, out);
+    if (is_settled_for_good(l->under_way_parts.kind))
+        *t = (struct nc_life_try){0};
 }

@@ -83,8 +83,19 @@ void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     l->is_cordon_settled = l->is_cordon_refused = l->is_foreign = l->is_drained_settled = false;
     l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFE_IDLE;
+    l->is_resuming = l->is_unverified = false;
     memset(l->says, 0, sizeof(l->says));
     nc_life_close_pods(l, out);
+}
+
+/* What was saved may be older than the last writes: the Node knows better. */
+static void verify(struct nc_life *l, const struct nc_node_view *v) {
+    if (!v->has_status || (v->is_whole && !v->is_pending_true))
+        l->signalled.is_set = false;
+    if (!v->has_cordon_record && (!l->is_foreign || (v->is_whole && !v->is_unschedulable)))
+        l->is_cordon_settled = false;
+    l->is_unverified = !v->is_whole;
+    l->is_resuming = false;
 }
 
 static void take_node(struct nc_life *l, const struct nc_life_event *e,
@@ -103,10 +114,11 @@ static void take_node(struct nc_life *l, const struct nc_life_event *e,
         v.is_drained_true = l->node.is_drained_true;
         v.n_volumes = l->node.n_volumes;
     }
+    if (l->is_unverified)
+        verify(l, &v);
     v.exists = true;
     l->node = v;
     l->is_node_seen = true;
-    l->is_resuming = false;
 }
 
 static void lose_node(struct nc_life *l, const struct nc_life_event *e,
@@ -144,10 +156,11 @@ static void take_written(struct nc_life *l, const struct nc_life_event *e,
 
 static void take_answer(struct nc_life *l, const struct nc_life_event *e,
                         struct nc_life_actions *out) {
-    if (!l->is_open)
-        return;
     nc_drain_answer(l->drain, e->uid, e->verb, e->answer, l->rules.seed, e->now_usec);
-    nc_life_say_blocked(l, e, out);
+    if (e->answer->kind == NC_ANSWER_GONE)
+        l->believed_usec = e->now_usec;
+    if (l->is_open)
+        nc_life_say_blocked(l, e, out);
 }
 
 /* The pods are not watched in this phase: what is told of them comes from a watch that was closed.
@@ -173,15 +186,15 @@ static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_lif
     (void)out;
 }
 
-/* A phase without pods, and one with. Notices, the Node and answers to writes may come at any time:
- * a write may have been begun in an earlier phase. */
+/* A phase without pods, and one with. Notices, the Node and answers may come at any time: what they
+ * answer may have been asked in an earlier phase. */
 #define WITHOUT_PODS                                                                               \
     {                                                                                              \
         [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
         [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
         [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod, [NC_LIFE_POD_GONE] = no_pods,   \
         [NC_LIFE_PODS_SYNCED] = no_pods, [NC_LIFE_WRITTEN] = take_written,                         \
-        [NC_LIFE_POD_ANSWER] = no_pods, [NC_LIFE_TICK] = tick,                                     \
+        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_TICK] = tick,                                 \
     }
 #define WITH_PODS                                                                                  \
     {                                                                                              \
@@ -227,9 +240,9 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
 
 /* The clock was set back: what counts from a moment now counts from the new now. */
 static void set_back(struct nc_life *l, uint64_t by_usec) {
-    uint64_t *const moments[] = {&l->quiet_usec,   &l->raised_usec, &l->whole_usec,
-                                 &l->look_usec,    &l->status_usec, &l->cordoned_usec,
-                                 &l->drained_usec, &l->synced_usec, &l->empty_usec};
+    uint64_t *const moments[] = {
+        &l->quiet_usec,    &l->raised_usec,  &l->whole_usec,  &l->look_usec,     &l->status_usec,
+        &l->cordoned_usec, &l->drained_usec, &l->synced_usec, &l->believed_usec, &l->empty_usec};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
         *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;
@@ -263,6 +276,7 @@ struct nc_life *nc_life_new(const struct nc_life_rules *rules) {
 
     l->rules = *rules;
     l->drain = nc_drain_new();
+    l->no_drain = nc_drain_new();
     l->next_usec = UINT64_MAX;
     l->force.policy = NC_POLICY_IGNORE;
     l->force.leading = -1;
@@ -273,6 +287,7 @@ struct nc_life *nc_life_free(struct nc_life *l) {
     if (!l)
         return NULL;
     nc_drain_free(l->drain);
+    nc_drain_free(l->no_drain);
     nc_strv_done(&l->unseen);
     free(l->status);
     free(l->under_way_status);
@@ -317,10 +332,10 @@ void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_vie
         ret->noticed_usec[s] = l->sources[s].noticed_usec;
     }
     nc_life_drain_rules(l, &ret->drain_rules);
-    nc_drain_summarize(l->drain, &ret->drain_rules, now_usec, &ret->drain);
+    nc_drain_summarize(nc_life_drain(l), &ret->drain_rules, now_usec, &ret->drain);
     ret->status_phase = nc_life_status_phase(l, &ret->drain);
 }
 
 const struct nc_drain *nc_life_drain(const struct nc_life *l) {
-    return l->drain;
+    return l->is_open ? l->drain : l->no_drain;
 }
