@@ -19,6 +19,9 @@
 #define EXEC_TIMEOUT_USEC 10000000u
 #define TOKEN_MARGIN_USEC 60000000u
 #define RENEW_EARLY_USEC (4ull * 60 * 1000000)
+/* Two carry all of a drain, but where the API server ends a connection in the middle of it, libcurl
+ * would open another for each request that was on it; and a server without HTTP/2 needs several. */
+#define MAX_CONNECTIONS 16
 #define SHORT_LIFE_USEC (2ull * TOKEN_MARGIN_USEC) /* where nobody says how long it is good */
 
 static const char *option_of(const struct nc_strv *args, const char *name) {
@@ -276,7 +279,7 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
         .userdata = c,
         .user_agent = nc_http_user_agent(),
     };
-    const int r = nc_http_new(c->app->event, 0, &c->http, err);
+    const int r = nc_http_new(c->app->event, MAX_CONNECTIONS, &c->http, err);
 
     return r < 0 ? r : nc_kube_new(c->http, &o, &c->kube, err);
 }

@@ -292,6 +292,10 @@ static void set_method(struct nc_http_req *r, const struct nc_http_options *o) {
         curl_easy_setopt(c, CURLOPT_POST, 1L);
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)o->body_n);
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->sent_body);
+        /* Of what is sent, a hundred may be under way at once: the least that libcurl can do with,
+         * where its own choice is 80 KiB each. */
+        curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
+        curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 4096L);
     }
     if (!nc_streq(method, o->body ? "POST" : "GET"))
         curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
