@@ -106,5 +106,8 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out);
  * another type or size; what comes out is bounded, and has no control character but line ends. */
 void nc_status_text(const struct nc_value *status, struct nc_buf *out);
 void nc_timeline_text(const struct nc_value *status, struct nc_buf *out);
+/* Boot and last drain as one self-contained SVG: bars for phases, marks for notices, cordon and
+ * last moments. Hostile as above; text is escaped. */
+void nc_timeline_svg(const struct nc_value *status, struct nc_buf *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-file.h"
@@ -42,8 +43,22 @@ int nc_command_status(struct nc_app *app) {
     return print_status(app, app->opts.json ? NULL : nc_status_text);
 }
 
+static int draw_timeline(const struct nc_app *app) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    nc_auto_value struct nc_value *status = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_status_file_read(app, &text, &status, &err) < 0)
+        return nc_app_fail(app, &err);
+    nc_timeline_svg(status, &out);
+    if (nc_file_write(app->opts.svg, out.data, out.len, 0644, false, &err) < 0)
+        return nc_app_fail(app, &err);
+    return 0;
+}
+
 int nc_command_timeline(struct nc_app *app) {
-    return print_status(app, nc_timeline_text);
+    return app->opts.svg ? draw_timeline(app) : print_status(app, nc_timeline_text);
 }
 
 int nc_command_version(struct nc_app *app) {

@@ -1,0 +1,254 @@
+/*
+ * Boot and last drain of a status.json as a drawing: one self-contained SVG without scripts, fonts
+ * or links.
+ *
+ * As timeline.c: the file is not trusted. Every text is cleaned and escaped, every number bounded.
+ */
+#include <inttypes.h>
+
+#include "nc/report.h"
+#include "nc/str.h"
+#include "status-words.h"
+
+#define WIDTH 960
+#define LEFT 140 /* where the time axis begins */
+#define AXIS 680 /* its length */
+#define ROW 22
+#define MAX_ROWS 64
+#define MAX_MARKS 64
+#define MAX_LABEL_BYTES 80
+#define MAX_SPAN_USEC ((uint64_t)366 * 24 * 3600 * 1000000)
+
+struct drawing {
+    struct nc_buf *out;
+    unsigned y; /* of the next row */
+};
+
+/* What may not stand in XML as it is; U+FFFE and U+FFFF may not stand there at all. */
+static void put_escaped(struct nc_buf *out, const char *text) {
+    nc_cleanup(nc_buf_done) struct nc_buf clean = NC_BUF_INIT;
+    size_t n;
+
+    nc_words_put(&clean, text);
+    for (size_t i = 0; i < clean.len; i++) {
+        const unsigned char c = (unsigned char)clean.data[i];
+        n = clean.len - i;
+        if (i >= MAX_LABEL_BYTES && (c & 0xc0) != 0x80)
+            break;
+        if (c == 0xef && n > 2 && (unsigned char)clean.data[i + 1] == 0xbf
+            && (unsigned char)clean.data[i + 2] >= 0xbe) {
+            (void)nc_buf_putc(out, ' ');
+            i += 2;
+            continue;
+        }
+        switch (c) {
+        case '&':
+            (void)nc_buf_puts(out, "&amp;");
+            break;
+        case '<':
+            (void)nc_buf_puts(out, "&lt;");
+            break;
+        case '>':
+            (void)nc_buf_puts(out, "&gt;");
+            break;
+        case '"':
+            (void)nc_buf_puts(out, "&quot;");
+            break;
+        case '\'':
+            (void)nc_buf_puts(out, "&#39;");
+            break;
+        default:
+            (void)nc_buf_putc(out, clean.data[i]);
+        }
+    }
+}
+
+static void put_text(struct drawing *d, unsigned x, const char *class, const char *text) {
+    (void)nc_buf_printf(d->out, "<text x=\"%u\" y=\"%u\" class=\"%s\">", x, d->y + 15, class);
+    put_escaped(d->out, text);
+    (void)nc_buf_puts(d->out, "</text>\n");
+}
+
+static void put_title(struct drawing *d, const char *text) {
+    d->y += ROW / 2;
+    put_text(d, 10, "title", text);
+    d->y += ROW + 4;
+}
+
+static unsigned place(uint64_t usec, uint64_t total_usec) {
+    if (total_usec == 0)
+        return LEFT;
+    return LEFT + (unsigned)((usec < total_usec ? usec : total_usec) * AXIS / total_usec);
+}
+
+static void put_duration(struct nc_buf *out, uint64_t usec) {
+    if (usec < 10000000)
+        (void)nc_buf_printf(out, "%" PRIu64 " ms", usec / 1000);
+    else
+        (void)nc_buf_printf(out, "%" PRIu64 ".%" PRIu64 " s", usec / 1000000,
+                            usec % 1000000 / 100000);
+}
+
+static void put_bar(struct drawing *d, const char *name, const char *class, uint64_t from,
+                    uint64_t to, uint64_t total) {
+    nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
+    const unsigned x = place(from, total), end = place(to, total);
+    const unsigned width = end > x + 2 ? end - x : 2;
+
+    put_text(d, 10, "name", name);
+    (void)nc_buf_printf(d->out,
+                        "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"14\" class=\"%s\"/>\n", x,
+                        d->y + 4, width, class);
+    put_duration(&label, to > from ? to - from : 0);
+    put_text(d, x + width + 6, "time", label.data);
+    d->y += ROW;
+}
+
+static void put_mark(struct drawing *d, const char *class, const char *word, const char *text,
+                     uint64_t at, uint64_t total) {
+    const unsigned x = place(at, total);
+    nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
+
+    (void)nc_buf_printf(d->out, "<path d=\"M%u %u l6 6 l-6 6 l-6 -6 z\" class=\"%s\"/>\n", x,
+                        d->y + 5, class);
+    put_text(d, 10, "name", word);
+    (void)nc_buf_puts(&label, "+");
+    put_duration(&label, at);
+    if (*text) {
+        (void)nc_buf_putc(&label, ' ');
+        nc_words_put(&label, text);
+    }
+    put_text(d, x + 12, "time", label.data);
+    d->y += ROW;
+}
+
+/* --- the boot */
+
+static const char *class_of(const char *outcome) {
+    static const char *const known[] = {"succeeded", "running", "failed", "skipped"};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(known); i++)
+        if (nc_streq(outcome, known[i]))
+            return known[i];
+    return "skipped";
+}
+
+static void draw_boot(struct drawing *d, const struct nc_value *status) {
+    const struct nc_value *phases = nc_words_list(status, "phases");
+    const size_t n = phases ? nc_words_at_most(phases->n, MAX_ROWS) : 0;
+    nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT;
+    uint64_t total = 0, at = 0;
+
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        total += nc_words_number(phases->items[i], "duration_usec", MAX_SPAN_USEC);
+    (void)nc_buf_puts(&title, "bootstrap of ");
+    nc_words_put(&title, nc_words_text(status, "node", "an unknown node"));
+    put_title(d, title.data);
+    for (size_t i = 0; i < n; i++) {
+        const struct nc_value *p = phases->items[i];
+        const uint64_t end = at + nc_words_number(p, "duration_usec", MAX_SPAN_USEC);
+        put_bar(d, nc_words_text(p, "name", "?"), class_of(nc_words_text(p, "outcome", "")), at,
+                end, total);
+        at = end;
+    }
+}
+
+/* --- the drain */
+
+struct mark {
+    const char *class, *word, *text;
+    uint64_t usec;
+};
+
+static void add_mark(struct mark marks[], size_t *n, struct mark m) {
+    if (m.usec > 0 && *n < MAX_MARKS)
+        marks[(*n)++] = m;
+}
+
+static size_t collect_marks(const struct nc_value *drain, struct mark marks[]) {
+    const struct nc_value *sources = nc_words_list(drain, "sources");
+    const struct nc_value *blocked = nc_words_list(drain, "blocked");
+    size_t n = 0;
+
+    for (size_t i = 0; sources && i < nc_words_at_most(sources->n, 16); i++)
+        add_mark(marks, &n,
+                 (struct mark){"notice", "notice",
+                               nc_words_text(sources->items[i], "source", "unknown"),
+                               nc_words_time(sources->items[i], "noticed")});
+    add_mark(marks, &n,
+             (struct mark){"cordon", "cordon", "",
+                           nc_words_time(nc_value_get(drain, "cordon"), "since")});
+    for (size_t i = 0; blocked && i < nc_words_at_most(blocked->n, 20); i++)
+        add_mark(marks, &n,
+                 (struct mark){"moment", "last moment",
+                               nc_words_text(blocked->items[i], "pod", "?"),
+                               nc_words_time(blocked->items[i], "last_moment")});
+    add_mark(
+        marks, &n,
+        (struct mark){"moment", "last moment", "of all pods", nc_words_time(drain, "last_moment")});
+    add_mark(
+        marks, &n,
+        (struct mark){"end", "deadline", "the machine goes", nc_words_time(drain, "deadline")});
+    return n;
+}
+
+static uint64_t after(uint64_t usec, uint64_t origin_usec) {
+    const uint64_t span = usec > origin_usec ? usec - origin_usec : 0;
+
+    return span < MAX_SPAN_USEC ? span : MAX_SPAN_USEC;
+}
+
+static void draw_drain(struct drawing *d, const struct nc_value *status) {
+    const struct nc_value *drain = nc_value_get(status, "drain");
+    const struct nc_value *history = nc_words_list(drain, "history");
+    struct mark marks[MAX_MARKS];
+    const size_t n_marks = collect_marks(drain, marks);
+    uint64_t origin, last, total;
+    size_t from, to;
+
+    if (!nc_drain_last(status, &from, &to))
+        return;
+    origin = nc_words_time(history->items[from], "at");
+    last = total =
+        after(nc_words_time(history->items[to < history->n ? to : to - 1], "at"), origin);
+    for (size_t i = 0; i < n_marks; i++)
+        total = after(marks[i].usec, origin) > total ? after(marks[i].usec, origin) : total;
+    put_title(d, "drain");
+    for (size_t i = from; i < to; i++) {
+        const bool is_followed = i + 1 < history->n;
+        put_bar(d, nc_words_text(history->items[i], "phase", "?"), "drain",
+                after(nc_words_time(history->items[i], "at"), origin),
+                is_followed ? after(nc_words_time(history->items[i + 1], "at"), origin) : last,
+                total);
+    }
+    for (size_t i = 0; i < n_marks; i++)
+        put_mark(d, marks[i].class, marks[i].word, marks[i].text, after(marks[i].usec, origin),
+                 total);
+}
+
+static const char style[] =
+    "<style>text{font:12px sans-serif;fill:#222}.title{font-weight:bold;font-size:14px}"
+    ".time{fill:#666}.succeeded{fill:#4a9}.running{fill:#39c}.failed{fill:#c44}.skipped{fill:#bbb}"
+    ".drain{fill:#69b}.notice{fill:#e90}.cordon{fill:#848}.moment{fill:#c44}.end{fill:#000}"
+    "</style>\n";
+
+void nc_timeline_svg(const struct nc_value *status, struct nc_buf *out) {
+    nc_cleanup(nc_buf_done) struct nc_buf body = NC_BUF_INIT;
+    struct drawing d = {.out = &body};
+
+    draw_boot(&d, status);
+    draw_drain(&d, status);
+    if (d.y == 0)
+        put_title(&d, "no phases are known");
+    d.y += ROW / 2;
+    (void)nc_buf_printf(out,
+                        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+                        "viewBox=\"0 0 %d %u\">\n",
+                        WIDTH, d.y, WIDTH, d.y);
+    (void)nc_buf_puts(out, style);
+    (void)nc_buf_printf(out, "<rect width=\"%d\" height=\"%u\" fill=\"#fff\"/>\n", WIDTH, d.y);
+    (void)nc_buf_add(out, body.data, body.len);
+    (void)nc_buf_puts(out, "</svg>\n");
+}
