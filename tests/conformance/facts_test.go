@@ -394,6 +394,29 @@ func TestFactFreshPodMayBeUnknown(t *testing.T) {
 	}
 }
 
+// A pod that was there unbound is known to admission as such for a moment longer: the answer is then 403.
+func TestFactFreshlyBoundPodMayBeForeign(t *testing.T) {
+	b := newBareNode(t, "fact-bound")
+	codes := map[string]int{}
+	for i := range 30 {
+		p := makePod(t, b.ctx, "default", fmt.Sprintf("fact-bound-%d", i), "")
+		eventually(t, b.ctx, func() error { // known, as another's
+			return codeIs(b.ask("POST", podPath(p)+"/eviction", "", eviction(p, string(p.UID), nil)), 403)
+		})
+		bind(t, b.ctx, p, b.name)
+		for code := 0; code != 201; {
+			code = b.ask("POST", podPath(p)+"/eviction", "", eviction(p, string(p.UID), nil)).Code
+			codes[fmt.Sprint(code)]++
+		}
+	}
+	t.Logf("30 evictions, each repeated from the binding on until it was accepted: %v", codes)
+	for code := range codes {
+		if code != "201" && code != "403" {
+			t.Errorf("%s", code)
+		}
+	}
+}
+
 // bind is what a scheduler does that does not look at the cordon, or that decided before it.
 func bind(t *testing.T, ctx context.Context, p *corev1.Pod, node string) {
 	t.Helper()

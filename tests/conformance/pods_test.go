@@ -52,9 +52,8 @@ func tolerating(key string) podOption {
 
 func critical(p *corev1.Pod) { p.Spec.PriorityClassName = "system-node-critical" }
 
-// makePod creates a pod in a namespace, bound to a node unless that is "", and takes it away after the test.
-func makePod(t *testing.T, ctx context.Context, namespace, name, node string, options ...podOption) *corev1.Pod {
-	t.Helper()
+// createPod creates a pod in a namespace, bound to a node unless that is "".
+func createPod(ctx context.Context, namespace, name, node string, options ...podOption) (*corev1.Pod, error) {
 	no := false
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Spec: corev1.PodSpec{
 		NodeName: node, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
@@ -63,17 +62,26 @@ func makePod(t *testing.T, ctx context.Context, namespace, name, node string, op
 	for _, option := range options {
 		option(pod)
 	}
-	made, err := cluster.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	return cluster.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+}
+
+// makePod creates a pod and takes it away after the test.
+func makePod(t *testing.T, ctx context.Context, namespace, name, node string, options ...podOption) *corev1.Pod {
+	t.Helper()
+	made, err := createPod(ctx, namespace, name, node, options...)
 	must(t, err)
 	t.Cleanup(func() { removePod(namespace, name) })
 	return made
 }
 
+// removePod takes it away, and whatever still holds it.
 func removePod(namespace, name string) {
 	ctx := context.Background()
 	pods := cluster.Client.CoreV1().Pods(namespace)
+	if isNotFound(pods.Delete(ctx, name, *metav1.NewDeleteOptions(0))) {
+		return
+	}
 	_, _ = pods.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
-	_ = pods.Delete(ctx, name, *metav1.NewDeleteOptions(0))
 }
 
 // setPhase plays kubelet for a pod that has none.

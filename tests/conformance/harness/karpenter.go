@@ -25,14 +25,16 @@ var (
 
 const lookupRole = "nodeclaimd-nodeclaim-lookup"
 
-// InstallNodeClaims makes the API server serve nodeclaims.karpenter.sh.
+// InstallNodeClaims makes the API server serve nodeclaims.karpenter.sh, and the NodePools that Karpenter looks for.
 func (c *Cluster) InstallNodeClaims(ctx context.Context) error {
-	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(apis.NodeClaimCRD, &crd.Object); err != nil {
-		return err
-	}
-	if _, err := c.Dynamic.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{}); err != nil {
-		return err
+	for _, definition := range [][]byte{apis.NodePoolCRD, apis.NodeClaimCRD} {
+		crd := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(definition, &crd.Object); err != nil {
+			return err
+		}
+		if _, err := c.Dynamic.Resource(crdResource).Create(ctx, crd, metav1.CreateOptions{}); err != nil {
+			return err
+		}
 	}
 	return Poll(ctx, "nodeclaims are served", nil, func() error {
 		_, err := c.Dynamic.Resource(claimResource).List(ctx, metav1.ListOptions{})
@@ -82,25 +84,38 @@ func OwnerOf(claim *unstructured.Unstructured) *metav1.OwnerReference {
 		BlockOwnerDeletion: &block}
 }
 
-// AllowClaimLookup grants the group system:nodes get and list on NodeClaims, the optional role of the documentation.
-func (c *Cluster) AllowClaimLookup(ctx context.Context) error {
+// AllowClaimLookup grants the group system:nodes get and list on NodeClaims, the optional role of the documentation, or more
+// than that.
+func (c *Cluster) AllowClaimLookup(ctx context.Context, more ...string) error {
+	role := lookupRole
+	if len(more) > 0 {
+		role += "-and-" + strings.Join(more, "-")
+	}
 	_, err := c.Client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: lookupRole},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims"}, Verbs: append([]string{"get", "list"}, more...)}},
 	}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	return c.Bind(ctx, lookupRole, "system:nodes")
+	return c.Bind(ctx, role, "system:nodes")
 }
 
-// DenyClaimLookup takes the grant back.
+// DenyClaimLookup takes every such grant back.
 func (c *Cluster) DenyClaimLookup(ctx context.Context) error {
-	err := c.Client.RbacV1().ClusterRoleBindings().Delete(ctx, lookupRole, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
+	bindings := c.Client.RbacV1().ClusterRoleBindings()
+	list, err := bindings.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
 	}
-	return err
+	for _, b := range list.Items {
+		if strings.HasPrefix(b.Name, lookupRole) {
+			if err := bindings.Delete(ctx, b.Name, metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Bind gives a group a cluster role; the binding has the role's name.

@@ -1,18 +1,23 @@
-// Karpenter's own NodeClaim lifecycle controller, run in the test process against the real API server: launch,
-// registration, initialization, liveness. Only the cloud is stood in for: the one instance that it launches is ours.
+// Karpenter's own controllers of a NodeClaim's life and of a Node's end, run in the test process against the real API server:
+// launch, registration, initialization, liveness, drain, termination. Only the cloud is stood in for: the one instance that
+// it launches is ours, and is gone as soon as it is told to go.
 
 package harness
 
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	controllerruntime "sigs.k8s.io/controller-runtime"
@@ -23,6 +28,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	karpenterv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/termination"
+	"sigs.k8s.io/karpenter/pkg/controllers/node/termination/terminator"
 	"sigs.k8s.io/karpenter/pkg/controllers/nodeclaim/lifecycle"
 	"sigs.k8s.io/karpenter/pkg/events"
 	"sigs.k8s.io/karpenter/pkg/operator/options"
@@ -31,7 +38,14 @@ import (
 )
 
 // oneInstance is a cloud in which every launch gives the same machine.
-type oneInstance struct{ instance *Instance }
+type oneInstance struct {
+	instance *Instance
+	isGone   atomic.Bool
+}
+
+func (o *oneInstance) gone(providerID string) error {
+	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("%s is gone", providerID))
+}
 
 func (o *oneInstance) Create(_ context.Context, claim *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
 	created := claim.DeepCopy()
@@ -48,11 +62,15 @@ func (o *oneInstance) Create(_ context.Context, claim *karpenterv1.NodeClaim) (*
 }
 
 func (o *oneInstance) Delete(_ context.Context, claim *karpenterv1.NodeClaim) error {
-	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("%s is gone", claim.Status.ProviderID))
+	o.isGone.Store(true)
+	return o.gone(claim.Status.ProviderID)
 }
 
-func (o *oneInstance) Get(_ context.Context, providerID string) (*karpenterv1.NodeClaim, error) {
-	return nil, cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("%s is gone", providerID))
+func (o *oneInstance) Get(ctx context.Context, providerID string) (*karpenterv1.NodeClaim, error) {
+	if o.isGone.Load() || providerID != o.instance.ProviderID() {
+		return nil, o.gone(providerID)
+	}
+	return o.Create(ctx, &karpenterv1.NodeClaim{})
 }
 
 func (o *oneInstance) List(context.Context) ([]*karpenterv1.NodeClaim, error) { return nil, nil }
@@ -73,9 +91,38 @@ func (o *oneInstance) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&v1alpha1.TestNodeClass{}}
 }
 
-// StartKarpenter runs the controller until ctx ends; it cares for NodeClaims of its own node class only.
+// complaints keeps what Karpenter logs as an error.
+type complaints struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (k *complaints) Init(logr.RuntimeInfo)          {}
+func (k *complaints) Enabled(int) bool               { return false }
+func (k *complaints) Info(int, string, ...any)       {}
+func (k *complaints) WithValues(...any) logr.LogSink { return k }
+func (k *complaints) WithName(string) logr.LogSink   { return k }
+func (k *complaints) Error(err error, m string, v ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = append(k.list, fmt.Sprintf("%s: %v %v", m, err, v))
+}
+
+var karpenterComplaints complaints
+
+// KarpenterErrors gives the errors that Karpenter has logged since it was last asked.
+func KarpenterErrors() []string {
+	k := &karpenterComplaints
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list := k.list
+	k.list = nil
+	return list
+}
+
+// StartKarpenter runs the controllers until ctx ends; they care for NodeClaims of their own node class only.
 func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (client.Client, error) {
-	log.SetLogger(logr.Discard())
+	log.SetLogger(logr.New(&karpenterComplaints))
 	ctx = options.ToContext(ctx, &options.Options{CPURequests: 1000})
 	again := true // a test may run several times in one process
 	m, err := controllerruntime.NewManager(c.Admin, manager.Options{
@@ -89,9 +136,18 @@ func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (clien
 		return nil, err
 	}
 	recorder := events.NewRecorder(m.GetEventRecorderFor("karpenter"))
-	controller := lifecycle.NewController(clock.RealClock{}, m.GetClient(), &oneInstance{instance}, recorder, nodepoolhealth.NewState(), nil)
-	if err := controller.Register(ctx, m); err != nil {
-		return nil, err
+	cloud, now, k := &oneInstance{instance: instance}, clock.RealClock{}, m.GetClient()
+	evictions := terminator.NewQueue(k, recorder)
+	for _, part := range []interface {
+		Register(context.Context, manager.Manager) error
+	}{
+		lifecycle.NewController(now, k, cloud, recorder, nodepoolhealth.NewState(), nil),
+		termination.NewController(now, k, cloud, terminator.NewTerminator(now, k, evictions, recorder), recorder),
+		evictions,
+	} {
+		if err := part.Register(ctx, m); err != nil {
+			return nil, err
+		}
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- m.Start(ctx) }()
@@ -111,6 +167,16 @@ func index(ctx context.Context, m manager.Manager) error {
 	}); err != nil {
 		return err
 	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+		return []string{o.(*corev1.Pod).Spec.NodeName}
+	}); err != nil {
+		return err
+	}
+	if err := indexer.IndexField(ctx, &storagev1.VolumeAttachment{}, "spec.nodeName", func(o client.Object) []string {
+		return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName}
+	}); err != nil {
+		return err
+	}
 	return indexer.IndexField(ctx, &karpenterv1.NodeClaim{}, "status.providerID", func(o client.Object) []string {
 		return []string{o.(*karpenterv1.NodeClaim).Status.ProviderID}
 	})
@@ -119,7 +185,8 @@ func index(ctx context.Context, m manager.Manager) error {
 // NewLaunchedClaim creates a NodeClaim and waits until Karpenter has launched the instance for it.
 func NewLaunchedClaim(ctx context.Context, k client.Client, name string, startup ...corev1.Taint) (*karpenterv1.NodeClaim, error) {
 	claim := &karpenterv1.NodeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{karpenterv1.NodePoolLabelKey: "default",
+			karpenterv1.NodeClassLabelKey(schema.GroupKind{Group: v1alpha1.Group, Kind: "TestNodeClass"}): "default"}},
 		Spec: karpenterv1.NodeClaimSpec{
 			NodeClassRef:  &karpenterv1.NodeClassReference{Group: v1alpha1.Group, Kind: "TestNodeClass", Name: "default"},
 			Requirements:  []karpenterv1.NodeSelectorRequirementWithMinValues{},

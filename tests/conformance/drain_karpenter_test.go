@@ -1,0 +1,107 @@
+// The daemon beside Karpenter's own termination controller: both see the same end coming, neither is in the other's way.
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpenterv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"nodeclaimd.io/nodeclaimd/tests/conformance/harness"
+)
+
+// newClaimedNode is a plain node that Karpenter has launched, registered and initialized.
+func newClaimedNode(t *testing.T, number int, ctx context.Context) (*node, client.Client, *karpenterv1.NodeClaim) {
+	t.Helper()
+	n := newPlainNode(t, number, func(node *corev1.Node) {
+		node.Spec.Taints = []corev1.Taint{{Key: harness.TaintUnregistered, Effect: corev1.TaintEffectNoExecute}}
+	})
+	karpenter, err := cluster.StartKarpenter(ctx, n.instance)
+	must(t, err)
+	claim, err := harness.NewLaunchedClaim(n.ctx, karpenter, fmt.Sprintf("default-ends%d", number))
+	must(t, err)
+	t.Cleanup(func() { cluster.DropClaim(context.Background(), claim.Name, n.name) })
+	must(t, harness.Poll(n.ctx, "karpenter initializes the node", nil, func() error {
+		node, err := cluster.Node(n.ctx, n.name)
+		if err == nil && node.Labels[harness.LabelInitialized] != "true" {
+			err = fmt.Errorf("labels %v, taints %v", node.Labels, node.Spec.Taints)
+		}
+		return err
+	}))
+	return n, karpenter, claim
+}
+
+// endClaim deletes a NodeClaim as the relay of an interruption does, with the time by which all must be over; gives how long
+// it took until the claim was gone.
+func endClaim(t *testing.T, n *node, karpenter client.Client, claim *karpenterv1.NodeClaim, left time.Duration) time.Duration {
+	t.Helper()
+	began := time.Now()
+	before := claim.DeepCopy()
+	claim.Annotations = map[string]string{karpenterv1.NodeClaimTerminationTimestampAnnotationKey: began.Add(left).UTC().Format(time.RFC3339)}
+	must(t, karpenter.Patch(n.ctx, claim, client.MergeFrom(before)))
+	must(t, karpenter.Delete(n.ctx, claim))
+	must(t, harness.Poll(n.ctx, "the NodeClaim is gone", nil, func() error {
+		err := karpenter.Get(n.ctx, client.ObjectKeyFromObject(claim), claim)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%v, conditions %+v", err, claim.Status.Conditions)
+	}))
+	return time.Since(began)
+}
+
+// crowd puts pods on a node of which one may not leave.
+func (n *node) crowd(w *harness.PodWatch, budget string) {
+	n.t.Helper()
+	n.makePods(w, "free-"+budget, 8, grace(30))
+	n.makePods(w, "late-"+budget, 1, grace(20), critical)
+	makeBudget(n.t, n.ctx, "default", budget, budget, 0)
+	n.makePods(w, "held-"+budget, 1, grace(3), labelled("app", budget))
+}
+
+func TestBesideKarpenter(t *testing.T) {
+	const left = 10 * time.Second
+	running, stop := context.WithCancel(context.Background())
+	defer stop()
+	harness.KarpenterErrors()
+
+	n, karpenter, claim := newClaimedNode(t, 170, running)
+	n.crowd(n.follow(takeSeconds(0.5)), "alone")
+	alone := endClaim(t, n, karpenter, claim, left)
+	n.imds.Stop()
+	stop()
+	t.Logf("Karpenter alone: gone after %.1f s; errors %q", alone.Seconds(), harness.KarpenterErrors())
+
+	again, stopAgain := context.WithCancel(context.Background())
+	defer stopAgain()
+	n, karpenter, claim = newClaimedNode(t, 171, again)
+	must(t, cluster.AllowClaimLookup(n.ctx, "watch")) // so that it knows the time by which all must be over
+	defer func() { must(t, cluster.DenyClaimLookup(context.Background())) }()
+	n.crowd(n.follow(takeSeconds(0.5)), "beside")
+	n.keep()
+	began := time.Now()
+	beside := endClaim(t, n, karpenter, claim, left)
+	t.Logf("with the daemon: gone after %.1f s", beside.Seconds())
+	if beside > alone+2*time.Second {
+		t.Errorf("%.1f s with the daemon, %.1f s without", beside.Seconds(), alone.Seconds())
+	}
+	for _, complaint := range harness.KarpenterErrors() {
+		t.Errorf("karpenter: %s", complaint)
+	}
+	for _, e := range n.requests("create pods/eviction", "", "") {
+		if early := e.RequestReceivedTimestamp.Sub(began); early < 4500*time.Millisecond {
+			t.Errorf("evicted %s after the deletion, while Karpenter was at it: %s", early, e)
+		}
+		t.Logf("%s", e)
+	}
+	if signals := accepted(n.requests("patch nodes/status", "", "")); len(signals) == 0 {
+		t.Error("the end was not signalled")
+	}
+	n.checkRefusals(t)
+}
