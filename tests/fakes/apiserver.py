@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import base64
 import copy
+import functools
 import json
 import signal
 import sys
@@ -80,14 +81,31 @@ def not_acceptable(form: str, what: str) -> Problem:
     return Problem(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}")
 
 
-def padded(pod: Object, n: int) -> Object:
-    """The same pod as somebody has it who keeps half a file system in its manifest."""
+MARK = "filler-goes-here"
+
+
+def padded(pod: Object) -> Object:
+    """The same pod as somebody has it who keeps half a file system in its manifest; the filler itself is put in as text."""
     out = copy.copy(pod)
-    half = ('{"quoted": "\\n", "more": [1, 2.5, true]} ' * (n // 100 + 1))[: n * 2 // 5]
-    out["metadata"] = {**pod["metadata"], "annotations": {**(pod["metadata"].get("annotations") or {}), "blob": half}}
-    env = [{"name": "FILLER", "value": "x" * (n // 2)}]
+    notes = {**(pod["metadata"].get("annotations") or {}), "blob": MARK + "-quoted"}
+    out["metadata"] = {**pod["metadata"], "annotations": notes}
+    env = [{"name": "FILLER", "value": MARK + "-plain"}]
     out["spec"] = {**pod.get("spec", {}), "containers": [{"name": "main", "image": "app", "env": env}]}
     return out
+
+
+@functools.lru_cache(maxsize=4)
+def fillers(n: int) -> list[tuple[bytes, bytes]]:
+    quoted = json.dumps('{"quoted": "\\n", "more": [1, 2.5, true]} ' * (n // 100 + 1)).encode()[1:-1]
+    return [(MARK.encode() + b"-quoted", quoted[: n // 2].rstrip(b"\\")), (MARK.encode() + b"-plain", b"x" * (n // 2))]
+
+
+def dump(obj: Object, padding: int) -> bytes:
+    text = json.dumps(obj, separators=(",", ":")).encode()
+    if padding:
+        for mark, filler in fillers(padding):
+            text = text.replace(mark, filler)
+    return text
 
 
 def find_resource(group: str, version: str, plural: str) -> Resource:
@@ -273,13 +291,14 @@ class ApiServer:
         authz.related(who, ask, list(self.store.objects.values()))
         if requested_form(req) == "PartialObjectMetadataList":
             raise not_acceptable("PartialObjectMetadataList", "not a list")
-        return answer(200, self._shaped(req, self.store.get(ask.resource, ask.name, ask.namespace)))
+        found = self._shaped(req, self.store.get(ask.resource, ask.name, ask.namespace))
+        return Response(200, dump(found, self.padding_bytes) + b"\n", "application/json")
 
     def _shaped(self, req: Request, obj: Object) -> Object:
         if requested_form(req).startswith("PartialObjectMetadata"):
             return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": obj["metadata"]}
         if self.padding_bytes and obj["kind"] == "Pod":
-            return padded(obj, self.padding_bytes)
+            return padded(obj)
         return obj
 
     def _list(self, req: Request, who: Identity, ask: Ask) -> Response:
@@ -315,7 +334,7 @@ class ApiServer:
                 item = self._shaped(req, obj)
                 if whole and not ask.resource.group:  # items of a built-in list do not say what they are
                     item = {k: v for k, v in item.items() if k not in ("kind", "apiVersion")}
-                yield b"," * (at > 0) + json.dumps(item, separators=(",", ":")).encode()
+                yield b"," * (at > 0) + dump(item, self.padding_bytes)
             yield b"]}\n"
 
         if self.padding_bytes and ask.resource.plural == "pods" and whole:
@@ -344,6 +363,7 @@ class ApiServer:
         watch.bookmarks = req.query.get("allowWatchBookmarks") in ("1", "true")
         watch.limit_sec = float(req.query.get("timeoutSeconds") or "300")
         watch.bookmark_sec = self.bookmark_sec
+        watch.dump = lambda obj: dump(obj, self.padding_bytes)
         watch.open_ones = self.watches
         return Response(200, b"", "application/json", stream=watch.run)
 

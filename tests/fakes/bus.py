@@ -281,9 +281,11 @@ class Bus:
         if len(call.body) != 4 or call.body[3] not in ("delay", "block"):
             raise Failure(f"{BUS}.Error.InvalidArgs", "Invalid mode specification")
         if self.preparing:
-            raise Failure(f"{LOGIN}.OperationInProgress", "The operation inhibition has been requested for is already running")
+            raise Failure(
+                f"{LOGIN}.OperationInProgress", "The operation inhibition has been requested for is already running"
+            )
         ours, theirs = socket.socketpair()
-        self.inhibitors.append(Inhibitor(*call.body, fd=ours))
+        self.inhibitors.append(Inhibitor(*call.body, ours))
         self._send(sock, Message(RETURN, 0, {**fields, "signature": "h", "unix_fds": 1}, [0]), theirs.fileno())
         theirs.close()
 

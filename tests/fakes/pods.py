@@ -24,7 +24,8 @@ BLOCKED = "Cannot evict pod as it would violate the pod's disruption budget."
 @dataclass
 class Budget:
     """A PodDisruptionBudget over pods by name. `allowed` evictions are left (None: its status is stale, as right after it
-    was made). With `min_available` it is counted instead: pods of it that run and are not leaving, here and `elsewhere`."""
+    was made). With `min_available` it is counted instead: pods of it that run and are not leaving, here and `elsewhere`.
+    """
 
     name: str
     pods: set[str]
@@ -122,9 +123,7 @@ class Pods:
             cause = f"The disruption budget {budget.name} is still being processed by the server."
             raise self._too_many(cause, 10)
         if budget.allowed == 0:
-            cause = (
-                f"The disruption budget {budget.name} needs {budget.desired} healthy pods and has {budget.healthy} currently"
-            )
+            cause = f"The disruption budget {budget.name} needs {budget.desired} healthy pods and has {budget.healthy} currently"
             raise self._too_many(cause, 0)
         budget.allowed -= 1
         budget.disrupted.add(meta["name"])
@@ -142,9 +141,7 @@ class Pods:
         details: Object = {"causes": [{"reason": "DisruptionBudget", "message": cause}]}
         if after_sec:
             details["retryAfterSeconds"] = after_sec
-        return Problem(
-            429, "TooManyRequests", BLOCKED, details, {"Retry-After": str(after_sec)} if after_sec else None
-        )
+        return Problem(429, "TooManyRequests", BLOCKED, details, {"Retry-After": str(after_sec)} if after_sec else None)
 
     def _add_condition(self, pod: Object) -> None:
         pod = self.store.get(PODS, pod["metadata"]["name"], pod["metadata"]["namespace"])

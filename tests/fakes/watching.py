@@ -30,6 +30,7 @@ class Watch:
         self.store, self.loop, self.resource = store, loop, resource
         self.namespace, self.fields, self.labels = namespace, fields, labels
         self.shape: Callable[[Object], Object] = lambda obj: obj
+        self.dump: Callable[[Object], bytes] = lambda obj: json.dumps(obj, separators=(",", ":")).encode()
         self.bookmarks = False
         self.limit_sec = 300.0
         self.bookmark_sec = BOOKMARK_SEC
@@ -64,7 +65,7 @@ class Watch:
         return self._stop
 
     def _send(self, kind: str, obj: Object) -> None:
-        self._chunk(json.dumps({"type": kind, "object": obj}, separators=(",", ":")).encode() + b"\n")
+        self._chunk(self.dump({"type": kind, "object": obj}) + b"\n")
 
     def _deliver(self, change: Change) -> None:
         meta = change.object["metadata"]

@@ -329,7 +329,9 @@ class Connection(asyncio.Protocol):
 
     def _pump(self, parts: Iterator[bytes]) -> None:
         self.busy = True
-        while not self.closed and self.transport.get_write_buffer_size() < PUMP_BYTES:
+        for _ in range(8):  # then the loop may notice that nobody is there any more
+            if self.closed or self.transport.get_write_buffer_size() >= PUMP_BYTES:
+                break
             data = next(parts, None)
             if data is None:
                 self.transport.write(b"0\r\n\r\n")
@@ -463,14 +465,15 @@ class WireServer:
         self.refuse()
         self.listen_later(for_sec)
 
-    def refuse(self) -> None:
+    def refuse(self, for_good: bool = False) -> None:
         """From now on connections are refused, and the open ones are gone."""
 
         async def go() -> None:
             if self._server is not None:
                 self._server.close()
                 self._server = None
-                self._hold()
+                if not for_good:
+                    self._hold()
             for conn in list(self.connections):
                 conn.transport.abort()
 
@@ -478,7 +481,7 @@ class WireServer:
 
     def stop(self) -> None:
         if self._thread.is_alive():
-            self.refuse()
+            self.refuse(for_good=True)
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join(10)
             self.loop.close()

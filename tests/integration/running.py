@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterable, Optional
 
-from harness import PATIENCE, Behaviour, World, WorldTest, until
+from harness import PATIENCE, Behaviour, World, WorldTest, mime, until
 
 from bus import Bus
 from pods import PODS as POD_RESOURCE
@@ -91,7 +91,10 @@ def patch_kind(path: str, body: dict[str, Any]) -> str:
         return "undrained" if set(kinds) == {"Drained"} else "calm"
     if body.get("spec", {}).get("unschedulable") is True:
         return "cordon"
-    if "unschedulable" in body.get("spec", {}) or body.get("metadata", {}).get("annotations", {}).get(STATUS_KEY, "") is None:
+    if (
+        "unschedulable" in body.get("spec", {})
+        or body.get("metadata", {}).get("annotations", {}).get(STATUS_KEY, "") is None
+    ):
         return "release"
     return "progress"
 
@@ -128,6 +131,7 @@ class DaemonWorld(World):
         self.notify.bind(str(self.folder / "notify"))
         self.notify.setblocking(False)
         self.write_kubeconfig()
+        self.set_boot_id("0c5d1d1c-6f0e-4a44-9c0a-000000000001")
         if self.wants_node:
             self.add_node()
         return self
@@ -140,6 +144,10 @@ class DaemonWorld(World):
             self.notify.close()
 
     # --- what is there before
+    def user_data_without_karpenter(self) -> bytes:
+        kubelet = "  kubelet:\n    config:\n      maxPods: 17\n"
+        return mime(("application/node.eks.aws", self.node_config(kubelet=kubelet)))
+
     def write_kubeconfig(self, user: Optional[dict[str, Any]] = None) -> None:
         pki = self.root / "etc/kubernetes/pki"
         pki.mkdir(parents=True, exist_ok=True)
@@ -171,6 +179,11 @@ class DaemonWorld(World):
             )
         )
         path.chmod(0o600)
+
+    def set_boot_id(self, boot_id: str) -> None:
+        path = self.root / "proc/sys/kernel/random/boot_id"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(boot_id + "\n")
 
     def add_node(self, **meta: Any) -> dict[str, Any]:
         node = {
@@ -252,7 +265,10 @@ class DaemonWorld(World):
         """It said READY=1, has heard all its sources, and watches its Node where there is one."""
         self.must(lambda: "READY=1" in self.heard(), "READY=1")
         if self.wants_node and self.listening and self.api.server._server is not None:
-            self.must(lambda: any(s.kind == "watch" and s.what == "/api/v1/nodes" for s in self.steps()), "a watch of the Node")
+            self.must(
+                lambda: any(s.kind == "watch" and s.what == "/api/v1/nodes" for s in self.steps()),
+                "a watch of the Node",
+            )
 
     def must(self, check: Any, what: str = "", within: float = 15) -> Any:
         found = until(check, within)
@@ -339,7 +355,8 @@ class DaemonWorld(World):
         """The daemon dies by SIGKILL at its request of this number (from 0; watches and lists of the start do not count),
         `before` or after the server has done what was asked; the answer is never seen. Gives the list that holds its
         number once that was so."""
-        seen, done = [0], []
+        seen = [0]
+        done: list[int] = []
 
         def look(req: Request) -> bool:
             if done or req.method == "GET":
@@ -356,6 +373,8 @@ class DaemonWorld(World):
 
 class DaemonTest(WorldTest):
     """At the end of each test: the node authorizer refused nothing, and no request was one that a node must not make."""
+
+    conditions = {"InterruptionPending", "Drained"}  # that the node may write
 
     def node_world(self, **more: Any) -> DaemonWorld:
         made = DaemonWorld(**more)
@@ -385,7 +404,7 @@ class DaemonTest(WorldTest):
         self.assertLessEqual(set(body.get("spec", {})), {"unschedulable"}, where)
         self.assertLessEqual(set(body.get("status", {})), {"conditions"}, where)
         kinds = {c["type"] for c in body.get("status", {}).get("conditions", [])}
-        self.assertLessEqual(kinds, {"InterruptionPending", "Drained"}, where)
+        self.assertLessEqual(kinds, self.conditions, where)
 
     def assertOrder(self, world: DaemonWorld, *kinds: str) -> None:
         """The first of each kind was answered before the first of the next one was sent."""
@@ -482,4 +501,14 @@ def check_histogram(family: str, out: dict[str, dict[str, float]]) -> None:
             raise ValueError(f"{family}{rest}: +Inf is not the count")
 
 
-__all__ = ["DISRUPTED", "PATIENCE", "POD_RESOURCE", "DaemonTest", "DaemonWorld", "Step", "epoch", "parse_metrics", "until"]
+__all__ = [
+    "DISRUPTED",
+    "PATIENCE",
+    "POD_RESOURCE",
+    "DaemonTest",
+    "DaemonWorld",
+    "Step",
+    "epoch",
+    "parse_metrics",
+    "until",
+]

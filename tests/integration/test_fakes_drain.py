@@ -66,14 +66,10 @@ class PodsTest(WithApi):
         self.expect(self.evict("a", "wrong"), 409, "does not match the UID in record")
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {}}
         self.expect(self.node("POST", f"{PODS}/a/eviction", body), 400, "name in URL does not match")
-        self.expect(
-            self.evict("theirs"), 403, f"node {NODE} can only evict pods with spec.nodeName set to itself"
-        )
+        self.expect(self.evict("theirs"), 403, f"node {NODE} can only evict pods with spec.nodeName set to itself")
         self.assertNotIn("deletionTimestamp", self.meta("a"))
         got = self.expect(self.evict("a", uid), 201)
-        self.assertEqual(
-            got, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-        )
+        self.assertEqual(got, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
         pod = self.expect(self.node("GET", f"{PODS}/a"), 200)
         self.assertEqual(pod["metadata"]["deletionGracePeriodSeconds"], 30)
         self.assertLess(abs(epoch(pod["metadata"]["deletionTimestamp"]) - time.time() - 30), 2)
@@ -149,7 +145,9 @@ class PodsTest(WithApi):
             self.assertEqual(self.meta("g")["deletionTimestamp"], stamp(first))
         self.api.clock_ahead_sec = 9.0
         self.expect(self.remove("g", 50), 200)
-        self.assertEqual((self.meta("g")["deletionTimestamp"], self.meta("g")["deletionGracePeriodSeconds"]), (stamp(first - 50), 50))
+        self.assertEqual(
+            (self.meta("g")["deletionTimestamp"], self.meta("g")["deletionGracePeriodSeconds"]), (stamp(first - 50), 50)
+        )
         self.expect(self.remove("g", 6), 200)  # was over three seconds ago
         self.assertEqual(self.meta("g")["deletionGracePeriodSeconds"], 1)
         self.assertLessEqual(abs(epoch(self.meta("g")["deletionTimestamp"]) - self.api.now()), 1.5)
@@ -173,7 +171,9 @@ class PodsTest(WithApi):
         mark = {"status": {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}}
         self.expect(self.node("PATCH", f"{PODS}/mine/status", mark, SMP), 200)
         self.expect(
-            self.node("PATCH", f"{PODS}/mine/status", {"metadata": {"uid": "x"}, **mark}, SMP), 422, "field is immutable"
+            self.node("PATCH", f"{PODS}/mine/status", {"metadata": {"uid": "x"}, **mark}, SMP),
+            422,
+            "field is immutable",
         )
         self.expect(self.node("PATCH", f"{PODS}/theirs/status", mark, SMP), 403, "can only update pod status")
         self.expect(self.node("PATCH", f"{PODS}/none/status", mark, SMP), 404)
@@ -218,12 +218,16 @@ class PodsTest(WithApi):
         self.assertEqual(len(got["items"]), 20)
         self.assertGreater(len(json.dumps(got["items"][0])), 900_000)
         self.assertNotIn("kind", got["items"][0])
-        got = self.expect(self.node("GET", f"/api/v1/pods?{selector}&limit=20&continue={got['metadata']['continue']}"), 200)
+        got = self.expect(
+            self.node("GET", f"/api/v1/pods?{selector}&limit=20&continue={got['metadata']['continue']}"), 200
+        )
         self.assertEqual([p["metadata"]["name"] for p in got["items"]][-1], "p29")
         self.expect(self.node("GET", f"/api/v1/pods?{selector}&continue=x!"), 400, "invalid continue token")
         small = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
         self.expect(self.node("GET", f"/api/v1/pods?{selector}", accept=small.format("")), 406, "is a list")
-        got = self.expect(self.node("GET", f"/api/v1/pods?{selector}&limit=3&resourceVersion=0", accept=small.format("List")), 200)
+        got = self.expect(
+            self.node("GET", f"/api/v1/pods?{selector}&limit=3&resourceVersion=0", accept=small.format("List")), 200
+        )
         self.assertEqual((got["kind"], len(got["items"])), ("PartialObjectMetadataList", 30))
 
     def test_watch_that_expires(self) -> None:

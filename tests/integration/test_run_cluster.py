@@ -1,0 +1,253 @@
+"""Bad days of the API server in the middle of a drain: it ends all the same, and nothing is evicted twice."""
+
+from __future__ import annotations
+
+import time
+import unittest
+from typing import Any
+
+from running import DaemonTest, DaemonWorld
+
+BUSY = "Too many requests, please try again later.\n"
+PODS = ("web-1", "web-2", "web-3")
+
+
+class Storms(DaemonTest):
+    def drained(self, world: DaemonWorld, in_sec: float = 120, within: float = 40) -> None:
+        for name in PODS:
+            world.pod(name)
+        world.start()
+        world.imds.spot(in_sec)
+        world.must(lambda: world.steps("cordon") and not world.pods(), "the end of all pods", within)
+        self.assertTrue(world.is_cordoned())
+
+    def test_429_without_retry_after(self) -> None:
+        world = self.node_world()
+        world.api.server.fault("status", status=429, path="/eviction", count=7, body=BUSY, content_type="text/plain")
+        self.drained(world)
+        self.assertEvictedOnce(world, *PODS)
+        self.assertNotIn("DrainBlocked", world.events(), "no budget is to blame")
+
+    def test_429_with_retry_after(self) -> None:
+        world = self.node_world()
+        headers = {"Retry-After": "2"}
+        rule = {"status": 429, "body": BUSY, "content_type": "text/plain", "headers": headers}
+        world.api.server.fault("status", path="/eviction", count=3, **rule)
+        world.api.server.fault("status", path="/nodes/", method="PATCH", count=2, **rule)
+        self.drained(world)
+        for name in PODS:
+            tries = [s.at for s in world.evictions(name)]
+            self.assertTrue(all(b - a >= 1.45 for a, b in zip(tries, tries[1:])), tries)  # less up to a quarter
+        self.assertEvictedOnce(world, *PODS)
+
+    def test_500_everywhere_for_a_while(self) -> None:
+        world = self.node_world()
+        world.start()
+        world.api.server.fault("status", status=500, for_sec=3.0)
+        self.drained_later(world)
+
+    def drained_later(self, world: DaemonWorld) -> None:
+        for name in PODS:
+            world.pod(name)
+        world.imds.spot(120)
+        world.must(lambda: world.steps("cordon") and not world.pods(), "the end of all pods", 40)
+        self.assertEvictedOnce(world, *PODS)
+
+    def test_504_after_a_while(self) -> None:
+        """A budget's conflict keeps the server busy for ten seconds; whoever gave up earlier asks again."""
+        world = self.node_world()
+        body = (
+            '{"kind":"Status","status":"Failure","reason":"Timeout","message":"Timeout: couldn\'t update","code":504}'
+        )
+        rule = {"status": 504, "body": body, "content_type": "application/json", "delay_sec": 10.0}
+        world.api.server.fault("status", path="web-1/eviction", count=1, **rule)
+        self.drained(world)
+        tries = world.evictions("web-1")
+        self.assertLess(tries[1].at - tries[0].at, 4.5, "the answer that never came did not cost ten seconds")
+
+    def test_connections_that_break(self) -> None:
+        for kind in ("reset", "close", "half", "truncate", "silent"):
+            with self.subTest(kind):
+                world = self.node_world()
+                world.api.server.fault(kind, path="web-1/eviction", count=1)
+                world.api.server.fault(kind, path="/nodes/", method="PATCH", count=1)
+                self.drained(world)
+                self.assertLessEqual(len(world.evictions("web-1")), 3)
+                self.assertEvictedOnce(world, "web-2", "web-3")
+
+    def test_answer_that_is_lost(self) -> None:
+        """The eviction was accepted, its answer never came: the watch says so, or asking again does no harm."""
+        world = self.node_world()
+        world.api.kubelet.stops_after.update({name: 2.0 for name in PODS})
+        world.api.server.fault("lost", path="/eviction", count=3)
+        self.drained(world)
+        for name in PODS:
+            self.assertLessEqual(len(world.evictions(name)), 2, world.story())
+            self.assertEqual(world.api.kubelet.graces[name], [30])
+
+    def test_answers_that_are_held_back(self) -> None:
+        """The answer comes after a second deadline of its own: nothing else waits for it."""
+        world = self.node_world()
+        held = world.api.server.fault("hold", path="web-1/eviction", count=1)
+        for name in PODS:
+            world.pod(name)
+            world.api.kubelet.stops_after[name] = 0.5
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: world.steps("cordon") and not world.pods(), "the end of all pods")
+        world.api.server.release(held)
+        world.phase_is("drained")
+
+    def test_away_in_the_middle(self) -> None:
+        world = self.node_world()
+        for name in PODS:
+            world.pod(name)
+        world.budget("never", *PODS)
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: len(world.evictions()) >= 3, "the first attempts")
+        world.api.server.away(4.0)
+        world.must(lambda: world.said_of_itself().get("api_error"), "api_error")
+        world.api.pods.budgets.clear()
+        world.must(lambda: not world.pods(), "the end of all pods", 30)
+        self.assertEvictedOnce(world, *PODS)
+        world.must(lambda: not world.said_of_itself().get("api_error"), "no api_error any more")
+
+    def test_away_until_the_last_moments_are_over(self) -> None:
+        world = self.node_world()
+        for name in PODS:
+            world.pod(name, grace=3)
+        world.start()
+        world.api.server.refuse()
+        world.imds.spot(5)
+        world.must(lambda: "spot" in str(world.drain().get("sources")), "the notice")
+        end = time.monotonic() + 6.0
+        world.must(lambda: time.monotonic() > end, "the deadline")
+        world.api.server.listen()
+        world.must(lambda: not world.pods(), "the end of all pods", 30)
+        self.assertEqual({s.grace for s in world.deletions()}, {1})
+
+    def test_away_from_the_start(self) -> None:
+        world = self.node_world()
+        for name in PODS:
+            world.pod(name)
+        world.api.server.refuse()
+        world.imds.spot(120)
+        world.start()
+        world.must(lambda: "spot" in str(world.drain().get("sources")), "the notice")
+        world.api.server.listen()
+        world.must(lambda: not world.pods(), "the end of all pods", 30)
+        self.assertOrder(world, "signal", "cordon", "evict")
+
+    def test_watch_that_is_told_410(self) -> None:
+        world = self.node_world()
+        for name in PODS:
+            world.pod(name)
+            world.api.kubelet.stops_after[name] = 2.0
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: len(world.evictions(accepted=True)) == 3, "the evictions")
+        world.api.on_loop(world.api.expire)
+        world.pod("late")
+        world.must(lambda: not world.pods(), "the end of all pods")
+        self.assertEvictedOnce(world, *PODS, "late")
+        world.api.on_loop(world.api.expire)
+        world.imds.spot(None)
+        world.must(lambda: not world.is_cordoned(), "the release")
+
+    def test_writes_refused_for_good(self) -> None:
+        """A policy of the cluster forbids our condition, or the cordon: what follows is done all the same."""
+        text = '{"kind":"Status","status":"Failure","reason":"Invalid","message":"denied request","code":422}'
+        for path in ("/status", ""):
+            with self.subTest(path or "cordon"):
+                world = self.node_world()
+                node = world.node_name.replace(".", r"\.")
+                rule: dict[str, Any] = {"status": 422, "body": text, "content_type": "application/json"}
+                world.api.server.fault("status", path=f"/nodes/{node}{path}$", method="PATCH", **rule)
+                for name in PODS:
+                    world.pod(name)
+                world.start()
+                world.imds.spot(120)
+                world.must(lambda: not world.pods(), "the end of all pods")
+                self.assertEqual(world.is_cordoned(), path != "")
+
+
+class Identity(DaemonTest):
+    def test_token_expires_in_the_middle(self) -> None:
+        world = self.node_world(token=True)
+        for name in PODS:
+            world.pod(name)
+        budget = world.budget("never", *PODS)
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: budget.asked >= 3, "the first attempts")
+        world.api.on_loop(world.api.auth.revoke_seen)
+        world.must(lambda: any(s.status == 401 for s in world.steps()), "a refusal")
+        world.api.pods.budgets.clear()
+        world.must(lambda: not world.pods(), "the end of all pods", 30)
+        self.assertEvictedOnce(world, *PODS)
+
+    def test_certificate_is_rotated(self) -> None:
+        """kubelet wrote a new one; the old one is refused."""
+        world = self.node_world()
+        for name in PODS:
+            world.pod(name)
+        budget = world.budget("never", *PODS)
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: budget.asked >= 3, "the first attempts")
+        cert, key = world.api.ca.client("node-rotated", f"system:node:{world.node_name}", "system:nodes")
+        self.addCleanup(lambda: [p.unlink(missing_ok=True) for p in (cert, key)])
+        for made, name in ((cert, "node.crt"), (key, "node.key")):
+            part = world.root / "etc/kubernetes/pki/part"
+            part.write_bytes(made.read_bytes())
+            part.rename(world.root / "etc/kubernetes/pki" / name)
+        world.api.on_loop(world.api.auth.revoke_seen)
+        world.api.pods.budgets.clear()
+        world.must(lambda: not world.pods(), "the end of all pods", 40)
+        self.assertEvictedOnce(world, *PODS)
+
+    def test_kubeconfig_that_comes_later(self) -> None:
+        world = self.node_world()
+        (world.root / "var/lib/kubelet/kubeconfig").unlink()
+        world.pod("web-1")
+        world.start(ready=False)
+        world.must(lambda: "READY=1" in world.heard(), "READY=1")
+        world.imds.spot(120)
+        world.must(lambda: "spot" in str(world.drain().get("sources")), "the notice")
+        world.write_kubeconfig()
+        world.must(lambda: not world.pods(), "the end of all pods", 20)
+
+
+class Gone(DaemonTest):
+    def test_node_is_deleted_under_us(self) -> None:
+        world = self.node_world()
+        world.pod("web-1")
+        world.budget("never", "web-1")
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: world.evictions(), "an eviction")
+        first = world.node()["metadata"]["uid"]
+        world.delete_node()
+        world.must(lambda: not world.node(), "the end of the Node")
+        tries = len(world.evictions())
+        world.add_node()
+        self.assertNotEqual(world.node()["metadata"]["uid"], first)
+        world.must(world.is_cordoned, "the new Node's cordon")
+        world.must(lambda: len(world.evictions()) > tries, "its drain")
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "SpotInterruption"))
+
+    def test_node_of_another_instance(self) -> None:
+        """Somebody else has our name: nothing is written to it."""
+        world = self.node_world()
+        world.change_node(lambda n: n["spec"].update(providerID="aws:///us-west-2a/i-0aaaaaaaaaaaaaaaa"))
+        world.pod("web-1")
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: "another instance" in world.log(), "the complaint")
+        world.must(lambda: "spot" in str(world.drain().get("sources")), "the notice")
+        self.assertEqual(world.steps("signal", "cordon", "evict"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

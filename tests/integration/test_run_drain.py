@@ -1,0 +1,287 @@
+"""Pods: who is asked when, what refusals mean, and the last moment of each."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import unittest
+
+from running import DISRUPTED, PATIENCE, POD_RESOURCE, DaemonTest, DaemonWorld, epoch
+
+MARGIN = 1.0
+
+
+class LastMoments(DaemonTest):
+    def drained_by(self, world: DaemonWorld, in_sec: float) -> float:
+        """T, on the clock of the request log."""
+        offset = time.monotonic() - time.time()
+        return epoch(world.imds.spot(in_sec)) - MARGIN + offset
+
+    def test_every_grace(self) -> None:
+        """None of these may leave by eviction: each is deleted at T less its grace, with the time that is left."""
+        world = self.node_world()
+        graces = {"zero": 0, "two": 2, "five": 5, "half-minute": 30, "two-minutes": 119, "hour": 3600, "unset": None}
+        for name, grace in graces.items():
+            world.pod(name, grace=grace)
+            world.api.kubelet.stops_after[name] = math.inf
+        world.budget("never", *graces)
+        world.start()
+        t = self.drained_by(world, 12)
+        world.must(lambda: not world.pods(), "the end of all pods", within=20)
+        gone_at = time.monotonic()
+        self.assertLessEqual(gone_at, t + 1.3, world.story())
+        for name, grace in graces.items():
+            with self.subTest(name):
+                first = world.deletions(name)[0]
+                moment = max(t - (30 if grace is None else grace), world.steps("cordon")[0].at)
+                self.assertGreaterEqual(first.at, moment - 0.05, world.story())
+                self.assertLessEqual(first.at, moment + 1.5, world.story())
+                left = t - first.at
+                self.assertGreaterEqual(first.grace, 1)
+                self.assertLessEqual(first.grace, max(1, 30 if grace is None else grace))
+                self.assertLessEqual(first.grace, max(1, math.ceil(left) + 1))
+                self.assertEqual(len(world.deletions(name)), 1)
+                mark = [s for s in world.steps("mark") if s.what == name]
+                self.assertEqual(len(mark), 1)
+                self.assertLessEqual(mark[0].entry["sent"], first.at)
+                refused = [s.status for s in world.evictions(name)]
+                self.assertEqual(set(refused) - {429}, set(), "the budget was never breached")
+        self.assertNotEqual(world.evictions("zero"), [])
+        self.assertEqual(world.evictions("hour"), [], "its last moment had come before")
+        self.assertOrder(world, "signal", "cordon", "mark", "delete")
+
+    def test_job_pods_are_marked_before_they_are_deleted(self) -> None:
+        world = self.node_world()
+        world.pod("job", grace=60, owner="Job")
+        world.imds.spot(8)
+        world.start()
+        world.must(lambda: not world.pods(), "the deletion")
+        seen = [c.object for c in world.api.store.history if c.object["metadata"]["name"] == "job"]
+        marked = [o for o in seen if not o["metadata"].get("deletionTimestamp") and o["status"].get("conditions")]
+        self.assertEqual(marked[0]["status"]["conditions"][0]["type"], "DisruptionTarget")
+        self.assertEqual(marked[0]["status"]["conditions"][0]["reason"], "TerminationByNodeclaimd")
+
+    def test_do_not_disrupt(self) -> None:
+        world = self.node_world()
+        key = "karpenter.sh/do-not-disrupt"
+        world.pod("kept", grace=3, annotations={key: "true"})
+        world.pod("kept-an-hour", grace=3, annotations={key: "1h"})
+        world.pod("was-kept", grace=3, annotations={key: "5m"})  # it started ten minutes ago
+        world.pod("garbage", grace=3, annotations={key: "maybe"})
+        world.start()
+        t = self.drained_by(world, 10)
+        world.must(lambda: world.pods() == ["kept", "kept-an-hour"], "the others")
+        self.assertEqual(world.drain()["pods"]["kept"], 2)
+        world.must(lambda: not world.pods(), "the end")
+        self.assertEvictedOnce(world, "was-kept", "garbage")
+        self.assertEqual(world.evictions("kept") + world.evictions("kept-an-hour"), [])
+        for name in ("kept", "kept-an-hour"):
+            self.assertTrue(t - 3.05 <= world.deletions(name)[0].at <= t - 1.5, world.story())
+
+    def test_what_terminates_already_is_shortened_from_its_first_request(self) -> None:
+        world = self.node_world()
+        uid = world.pod("long", grace=3600)["metadata"]["uid"]
+        world.api.kubelet.stops_after["long"] = math.inf
+        world.api.on_loop(lambda: world.api.pods.delete("default", "long", {}))
+        asked = time.time()
+        world.start()
+        world.must(lambda: time.time() - asked > 3.0, "some seconds")
+        t = self.drained_by(world, 9)
+        world.must(lambda: not world.pods(), "the end", within=20)
+        over = time.monotonic() - t
+        self.assertTrue(-1.6 <= over <= 1.3, f"{over}\n{world.story()}")
+        self.assertEqual(world.evictions("long"), [])
+        self.assertEqual(world.deletions("long")[0].body["preconditions"]["uid"], uid)
+        self.assertGreaterEqual(world.deletions("long")[0].grace, 10, "counted from the first request")
+        self.assertNotIn(1, world.api.kubelet.graces["long"], "killed at once")
+
+    def test_a_pod_that_never_dies(self) -> None:
+        world = self.node_world()
+        world.pod("stuck", grace=2)
+        world.pod("fine", grace=2)
+        world.api.kubelet.stuck.add("stuck")
+        world.start()
+        world.imds.spot(6)
+        world.must(lambda: "DrainFailed" in world.events(), "the failure", within=20)
+        self.assertEqual(world.annotation()["phase"], "Failed")
+        self.assertEqual(world.annotation()["remaining"], 1)
+        self.assertEqual(world.pods(), ["stuck"])
+        self.assertEvictedOnce(world, "fine", "stuck")
+        self.assertEqual(world.condition("Drained")[0] or "False", "False")
+        self.assertIsNone(world.daemon.poll())
+        world.api.on_loop(lambda: world.api.pods.remove(world.api.store.get(POD_RESOURCE, "stuck", "default")))
+        world.phase_is("drained")
+
+
+class Refusals(DaemonTest):
+    def test_budget_that_gives_way(self) -> None:
+        world = self.node_world()
+        world.pod("web-1")
+        world.pod("web-2")
+        budget = world.budget("web", "web-1", "web-2", allowed=1)
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: budget.asked >= 4, "some attempts")
+        self.assertEqual(len(world.evictions(accepted=True)), 1, "one at a time")
+        left = world.pods()
+        self.assertEqual(len(left), 1)
+        world.must(lambda: world.annotation().get("blocked") == [f"default/{left[0]}"], "the blocked pod by name")
+        world.must(lambda: "DrainBlocked" in world.events(), "the Event")
+        event = next(e for e in world.api.objects("events") if e["reason"] == "DrainBlocked")
+        self.assertIn("web", event["message"])
+        self.assertEqual(world.drain()["blocked"][0]["budget"], "web")
+        tries = [s.at for s in world.evictions(left[0])]
+        for wait, (one, two) in zip((1, 2, 3), zip(tries, tries[1:])):
+            self.assertTrue(wait * 0.74 <= two - one <= wait + 0.6, tries)
+        budget.allowed = 1
+        world.must(lambda: not world.pods(), "the second one")
+        self.assertEvictedOnce(world, "web-1", "web-2")
+
+    def test_two_budgets(self) -> None:
+        """Nobody can evict such a pod; it goes at its last moment."""
+        world = self.node_world()
+        world.pod("twice", grace=3)
+        world.budget("one", "twice", allowed=9)
+        world.budget("two", "twice", allowed=9)
+        world.start()
+        world.imds.spot(10)
+        world.must(lambda: not world.pods(), "the deletion")
+        self.assertEqual([s.status for s in world.evictions("twice")], [500])
+        self.assertEqual(len(world.deletions("twice")), 1)
+
+    def test_namespace_that_is_being_deleted(self) -> None:
+        world = self.node_world()
+        world.api.put("namespaces", {"metadata": {"name": "doomed", "finalizers": ["kubernetes"]}})
+        world.pod("d", namespace="doomed", grace=2)
+        world.api.on_loop(
+            lambda: world.api.store.delete(next(r for r, _, n in world.api.store.objects if n == "doomed"), "doomed")
+        )
+        world.start()
+        world.imds.spot(9)
+        world.must(lambda: not world.pods(), "the deletion")
+        self.assertEqual({s.status for s in world.evictions("d")}, {403})
+
+    def test_another_pod_of_the_same_name(self) -> None:
+        """A StatefulSet's pod comes back while it is being evicted: the uid keeps the new one safe until it is seen."""
+        world = self.node_world()
+        old = world.pod("db-0")["metadata"]["uid"]
+        swapped: list[str] = []
+
+        def swap(req: object) -> bool:
+            if not swapped and "/eviction" in getattr(req, "path"):
+                store = world.api.store
+                pod = store.get(POD_RESOURCE, "db-0", "default")
+                world.api.pods.remove(pod)
+                pod["metadata"] = {"name": "db-0", "ownerReferences": pod["metadata"]["ownerReferences"]}
+                swapped.append(store.create(POD_RESOURCE, pod, "default")["metadata"]["uid"])
+            return False
+
+        world.api.server.before_request.append(swap)
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: swapped and not world.pods(), "the new one's end")
+        asked = [(s.body["deleteOptions"]["preconditions"]["uid"], s.status) for s in world.evictions("db-0")]
+        self.assertEqual(asked, [(old, 409), (swapped[0], 201)])
+
+    def test_refused_by_a_policy(self) -> None:
+        world = self.node_world()
+        world.pod("web", grace=2)
+        text = json.dumps(
+            {
+                "kind": "Status",
+                "status": "Failure",
+                "reason": "Forbidden",
+                "message": "admission webhook says no",
+                "code": 403,
+            }
+        )
+        world.api.server.fault("status", path="/eviction", status=403, body=text, content_type="application/json")
+        world.start()
+        world.imds.spot(9)
+        world.must(lambda: not world.pods(), "the deletion")
+        self.assertEqual(len(world.evictions("web")), 1, "it is not asked again at once")
+
+
+class Order(DaemonTest):
+    def test_tiers(self) -> None:
+        world = self.node_world()
+        world.pod("plain", grace=10)
+        world.api.kubelet.stops_after["plain"] = 1.0
+        world.pod("critical", spec={"priorityClassName": "system-cluster-critical"})
+        world.pod("last", owner="DaemonSet", spec={"priorityClassName": "system-node-critical"})
+        world.change_node(lambda n: n["spec"].update(taints=[DISRUPTED]))
+        world.pod("daemon", owner="DaemonSet")
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: not world.pods(), "all pods")
+        self.assertEqual([s.what for s in world.evictions()], ["plain", "daemon", "critical", "last"])
+        first, second = world.evictions()[:2]
+        self.assertGreaterEqual(second.at - first.at, 0.95)
+
+    def test_a_tier_goes_at_once(self) -> None:
+        world = self.node_world()
+        names = [f"web-{i:02}" for i in range(40)]
+        for name in names:
+            world.pod(name)
+            world.api.kubelet.stops_after[name] = 3.0
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: len(world.evictions(accepted=True)) == 40, "all evictions")
+        at = [s.at for s in world.evictions()]
+        self.assertLess(max(at) - min(at), 2.0 * PATIENCE)
+        self.assertEvictedOnce(world, *names)
+
+    def test_bound_after_the_cordon(self) -> None:
+        world = self.node_world()
+        world.pod("web")
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: not world.pods() and world.steps("cordon"), "the first")
+        world.pod("late")
+        world.must(lambda: not world.pods(), "the late one")
+        world.phase_is("drained")
+        self.assertEvictedOnce(world, "web", "late")
+        world.pod("very-late")  # after the end: the phase goes back
+        world.must(lambda: not world.pods(), "the very late one")
+        world.must(lambda: world.condition("Drained")[0] == "True" and world.drain()["phase"] == "drained", "the end")
+        self.assertEqual(len(world.steps("cordon")), 1)
+
+    def test_volumes(self) -> None:
+        world = self.node_world()
+        volume = "kubernetes.io/csi/ebs.csi.aws.com^vol-1"
+        world.pod("db", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]})
+        world.change_node(lambda n: n["status"].update(volumesAttached=[{"name": volume, "devicePath": "x"}]))
+        world.start()
+        world.imds.spot(120)
+        world.phase_is("volume-wait")
+        world.must(lambda: world.annotation()["phase"] == "VolumeWait", "the annotation")
+        self.assertEqual(world.steps("drained"), [])
+        world.change_node(lambda n: n["status"].update(volumesAttached=[]))
+        world.phase_is("drained")
+
+    def test_volumes_of_pods_that_stay_are_not_waited_for(self) -> None:
+        world = self.node_world()
+        world.api.put(
+            "persistentvolumeclaims", {"metadata": {"name": "data"}, "spec": {"volumeName": "pv-1"}}, "default"
+        )
+        csi = {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"}
+        world.api.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": {"csi": csi}})
+        claims = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+        world.pod("agent", owner="DaemonSet", spec={"volumes": claims})
+        attached = [{"name": "kubernetes.io/csi/ebs.csi.aws.com^vol-1", "devicePath": "x"}]
+        world.change_node(lambda n: n["status"].update(volumesAttached=attached))
+        world.start()
+        world.imds.spot(120)
+        world.phase_is("drained")
+
+    def test_linger(self) -> None:
+        world = self.node_world(drain="    linger: 8s\n")
+        world.start()
+        world.imds.spot(120)
+        world.phase_is("drained")
+        self.assertGreaterEqual(world.steps("drained")[0].at - world.steps("cordon")[0].at, 7.9)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,237 @@
+"""Beside Karpenter: its deletion is seen on our own Node, watched before it is helped, and never fought. Requests by annotation."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import unittest
+from typing import Any, Optional
+
+from running import DISRUPTED, REQUEST_KEY, DaemonTest, DaemonWorld, epoch
+
+from pods import stamp
+
+PODS = ("web-1", "web-2", "web-3", "web-4")
+TIME_KEY = "karpenter.sh/nodeclaim-termination-timestamp"
+CLAIM = "default-abc12"
+
+
+class KarpenterTest(DaemonTest):
+    def karpenter_world(self, **more: Any) -> DaemonWorld:
+        """A node that Karpenter registered, with its claim."""
+        world = self.node_world(**more)
+        claim = world.api.put(
+            "nodeclaims",
+            {"metadata": {"name": CLAIM, "finalizers": ["karpenter.sh/termination"]}, "spec": {}, "status": {}},
+        )
+        owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": CLAIM, "uid": claim["metadata"]["uid"]}
+
+        def adopt(node: dict[str, Any]) -> None:
+            node["metadata"]["finalizers"] = ["karpenter.sh/termination"]
+            node["metadata"]["ownerReferences"] = [{**owner, "blockOwnerDeletion": True}]
+
+        world.change_node(adopt)
+        return world
+
+    def deleting(self, world: DaemonWorld) -> None:
+        """What Karpenter does first: taint, label, DELETE of the Node."""
+
+        def taint(node: dict[str, Any]) -> None:
+            node["spec"]["taints"] = [DISRUPTED]
+            node["metadata"]["labels"]["node.kubernetes.io/exclude-from-external-load-balancers"] = "karpenter"
+
+        world.delete_node()
+        world.change_node(taint)
+
+    def evict(self, world: DaemonWorld, name: str) -> None:
+        body = {"metadata": {"name": name}}
+        world.api.on_loop(lambda: world.api.pods.evict("default", name, body))
+
+
+class Deletion(KarpenterTest):
+    def test_observed_while_pods_move(self) -> None:
+        world = self.karpenter_world()
+        for name in PODS:
+            world.pod(name)
+        world.start()
+        self.deleting(world)
+        for name in PODS:
+            world.phase_is("observing")
+            moved = time.monotonic()
+            world.must(lambda: time.monotonic() - moved > 1.5, "a while")
+            self.evict(world, name)
+        world.phase_is("drained")
+        self.assertEqual((world.evictions(), world.deletions()), ([], []))
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "Requested"))
+        self.assertEqual(world.condition("Drained")[0], "True")
+
+    def test_taken_over_where_nothing_moves(self) -> None:
+        world = self.karpenter_world()
+        for name in PODS:
+            world.pod(name)
+        world.pod("agent", owner="DaemonSet")
+        world.start()
+        seen = time.monotonic()
+        self.deleting(world)
+        world.must(lambda: not world.pods(), "all pods, the DaemonSet's too", 30)
+        self.assertGreaterEqual(world.evictions()[0].at - seen, 4.9)
+        self.assertEvictedOnce(world, *PODS, "agent")
+
+    def test_modes(self) -> None:
+        for mode, evicts in (("always", True), ("observe", False), ("off", False)):
+            with self.subTest(mode):
+                world = self.karpenter_world(drain=f'    mode: "{mode}"\n')
+                world.pod("web-1")
+                world.start()
+                seen = time.monotonic()
+                self.deleting(world)
+                if evicts:
+                    world.must(lambda: not world.pods(), "the drain")
+                    self.assertLess(world.evictions()[0].at - seen, 4.0)
+                else:
+                    world.must(lambda: time.monotonic() - seen > 7.0, "more than its patience")
+                    self.assertEqual((world.evictions(), world.pods()), ([], ["web-1"]))
+                    self.assertEqual(world.is_cordoned(), mode == "observe", world.story())
+
+    def test_a_taint_alone_is_a_candidate(self) -> None:
+        world = self.karpenter_world()
+        world.pod("web-1")
+        world.start()
+        world.change_node(lambda n: n["spec"].update(taints=[DISRUPTED]))
+        seen = time.monotonic()
+        world.must(lambda: time.monotonic() - seen > 3.0, "a while")
+        self.assertEqual(world.steps("signal", "cordon", "evict"), [])
+
+    def test_notice_while_karpenter_drains(self) -> None:
+        """Another source than the deletion asks for a drain: no more watching."""
+        world = self.karpenter_world()
+        for name in PODS:
+            world.pod(name)
+        world.start()
+        self.deleting(world)
+        world.phase_is("observing")
+        world.imds.spot(120)
+        world.must(lambda: world.evictions(), "our own evictions", 4)
+        world.must(lambda: not world.pods(), "all pods")
+        self.assertEqual(world.condition("InterruptionPending")[1], "SpotInterruption")
+
+    def test_withdrawn_on_a_node_that_is_being_deleted(self) -> None:
+        world = self.karpenter_world()
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        world.start()
+        world.imds.spot(600)
+        world.must(world.is_cordoned, "the cordon")
+        self.deleting(world)
+        world.imds.spot(None)
+        world.must(lambda: world.condition("InterruptionPending") == ("True", "Requested"), "the weaker source")
+        self.assertTrue(world.is_cordoned())
+        self.assertEqual(world.steps("release"), [])
+
+    def test_time_of_the_claim(self) -> None:
+        """With access to its NodeClaim the node keeps the last moments that Karpenter's timestamp gives: that time is T."""
+        world = self.karpenter_world()
+        world.api.claims_readable = True
+        world.pod("blocked", grace=3)
+        world.api.kubelet.stops_after["blocked"] = math.inf
+        world.budget("never", "blocked")
+        world.start()
+        offset = time.monotonic() - time.time()
+        until = stamp(world.api.now() + 10)
+        self.stamp_claim(world, until)
+        self.deleting(world)
+        world.must(lambda: not world.pods(), "the end", 20)
+        t = epoch(until) + offset
+        first = world.deletions("blocked")[0]
+        self.assertTrue(t - 3.1 <= first.at <= t - 1.5, f"{first.at - t}\n{world.story()}")
+        self.assertLessEqual(abs(time.monotonic() - t), 1.8)
+
+    @staticmethod
+    def stamp_claim(world: DaemonWorld, until: Optional[str]) -> None:
+        def go() -> None:
+            claims = next(k for k in world.api.store.objects if k[0].plural == "nodeclaims")
+            claim = world.api.store.get(claims[0], CLAIM)
+            claim["metadata"].setdefault("annotations", {})[TIME_KEY] = until
+            world.api.store.replace(claims[0], claim)
+            world.api.store.delete(claims[0], CLAIM)
+
+        world.api.on_loop(go)
+
+    def test_without_access_to_the_claim(self) -> None:
+        world = self.karpenter_world()
+        world.pod("web-1")
+        world.start()
+        self.deleting(world)
+        self.stamp_claim(world, stamp(time.time() + 5))
+        world.must(lambda: not world.pods(), "taken over", 20)
+        asked = [e for e in world.api.server.log.snapshot() if "/nodeclaims" in e["path"]]
+        self.assertLessEqual(len(asked), 2, "refused, and not asked again and again")
+        self.assertIsNone(world.drain().get("deadline"))
+
+
+class Requests(DaemonTest):
+    def ask(self, world: DaemonWorld, value: Optional[Any]) -> None:
+        def change(node: dict[str, Any]) -> None:
+            if value is None:
+                node["metadata"]["annotations"].pop(REQUEST_KEY, None)
+            else:
+                text = value if isinstance(value, str) else json.dumps(value)
+                node["metadata"]["annotations"][REQUEST_KEY] = text
+
+        world.change_node(change)
+
+    def test_modes(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("web", grace=2)
+        budget = world.budget("never", "web")
+        world.start()
+        self.ask(world, {"id": "r-1", "mode": "cordon", "reason": "drift"})
+        world.must(world.is_cordoned, "the cordon")
+        world.phase_is("cordoned")
+        self.assertEqual((world.evictions(), world.annotation()["id"]), ([], "r-1"))
+        self.ask(world, {"id": "r-2", "mode": "graceful", "unknown": True})
+        world.must(lambda: budget.asked >= 2, "evictions")
+        world.must(lambda: world.annotation()["blocked"] == ["default/web"], "the blocked pod")
+        self.assertIsNone(world.annotation()["deadline"])
+        self.assertEqual(world.deletions(), [])
+        self.ask(world, {"id": "r-3", "mode": "deadline", "deadline": stamp(time.time() + 8)})
+        world.must(lambda: not world.pods(), "the last moment")
+        self.assertEqual(len(world.deletions("web")), 1)
+        self.ask(world, None)
+        world.must(lambda: not world.is_cordoned(), "the release")
+        world.must(lambda: world.condition("InterruptionPending")[0] == "False", "the calm")
+
+    def test_garbage(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.start()
+        for bad in (
+            "",
+            "{",
+            "[]",
+            {"mode": "graceful"},
+            {"id": "x", "mode": "explode"},
+            {"id": "x", "mode": "deadline"},
+            "z" * 9000,
+        ):
+            self.ask(world, bad)
+        self.ask(world, {"id": "r-9", "mode": "cordon"})
+        world.must(world.is_cordoned, "the good one")
+        self.ask(world, "{")
+        end = time.monotonic() + 1.0
+        world.must(lambda: time.monotonic() > end, "a while")
+        self.assertTrue(world.is_cordoned(), "garbage lifts nothing")
+
+    def test_deleted_node_without_karpenter(self) -> None:
+        """A finalizer of somebody else; nobody drains."""
+        world = self.node_world(profile="m5.large")
+        world.change_node(lambda n: n["metadata"].update(finalizers=["example.com/x"]))
+        world.pod("web")
+        world.start()
+        world.delete_node()
+        world.must(lambda: not world.pods(), "taken over", 20)
+        world.phase_is("drained")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,309 @@
+"""What EC2 announces: heard, believed only where it can be read, acted upon by its policy, taken back."""
+
+from __future__ import annotations
+
+import time
+import unittest
+
+from running import LABEL, PATIENCE, STATUS_KEY, DaemonTest, DaemonWorld
+
+from wire import Fault
+
+SPOT_PATH = "/latest/meta-data/spot/instance-action"
+
+
+class Spot(DaemonTest):
+    def test_notice_signal_cordon_evictions_drained(self) -> None:
+        world = self.node_world()
+        for name in ("web-1", "web-2"):
+            world.pod(name)
+        world.pod("bare", owner="")
+        world.pod("agent", owner="DaemonSet")
+        world.pod("static", owner="Node", annotations={"kubernetes.io/config.mirror": "x"})
+        world.pod("finished", phase="Succeeded", owner="Job")
+        world.pod("stays", spec={"tolerations": [{"key": "karpenter.sh/disrupted", "operator": "Exists"}]})
+        world.start()
+        noticed = time.monotonic()
+        when = world.imds.spot(120)
+        world.must(world.is_cordoned, "the cordon")
+        self.assertEqual(world.node()["metadata"]["labels"][LABEL], "nodeclaimd")
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "SpotInterruption"))
+        world.phase_is("drained")
+        self.assertOrder(world, "signal", "cordon", "evict", "drained")
+        self.assertLess(world.steps("cordon")[0].at - noticed, 2.0 * PATIENCE)
+        self.assertEvictedOnce(world, "web-1", "web-2", "bare")
+        self.assertEqual({s.what for s in world.steps("evict", "delete", "mark")}, {"web-1", "web-2", "bare"})
+        self.assertEqual(world.deletions(), [])
+        self.assertEqual(world.pods(), ["agent", "finished", "static", "stays"])
+        self.assertEqual(world.condition("Drained")[0], "True")
+        said = world.annotation()
+        self.assertEqual((said["source"], said["phase"], said["deadline"]), ("spot", "Drained", when))
+        self.assertEqual((said["total"], said["remaining"], said["blocked"]), (3, 0, []))
+        self.assertGreaterEqual(world.steps("drained")[0].at - world.steps("cordon")[0].at, 4.9)
+        signal = world.steps("signal")[0].body
+        self.assertIn(STATUS_KEY, signal["metadata"]["annotations"], "annotation and condition come together")
+
+    def test_withdrawn_and_announced_again(self) -> None:
+        world = self.node_world()
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: world.evictions("blocked"), "an eviction")
+        world.imds.spot(None)
+        world.must(lambda: world.node() and not world.is_cordoned(), "the release")
+        world.must(lambda: world.condition("InterruptionPending")[0] == "False", "the calm")
+        meta = world.node()["metadata"]
+        self.assertNotIn(LABEL, meta["labels"])
+        self.assertEqual((meta["labels"], meta["annotations"]), ({"team": "blue"}, {"team/x": "y"}))
+        world.phase_is("idle")
+        before = len(world.evictions())
+        world.imds.spot(110, "stop")
+        world.must(world.is_cordoned, "the second cordon")
+        world.must(lambda: len(world.evictions()) > before, "the second drain")
+        self.assertIn("stop", world.annotation()["id"])
+        world.imds.spot(None)
+        world.must(lambda: not world.is_cordoned(), "the second release")
+        self.assertEqual(world.pods(), ["blocked"])
+        self.assertEqual(world.deletions(), [])
+
+    def test_hibernation(self) -> None:
+        world = self.node_world()
+        world.start()
+        world.imds.spot(120, "hibernate")
+        world.must(world.is_cordoned, "the cordon")
+        self.assertIn("hibernate", world.annotation()["id"])
+
+    def test_time_in_the_past(self) -> None:
+        world = self.node_world()
+        world.pod("late", grace=30)
+        world.imds.spot(-60)
+        world.start()
+        world.must(lambda: not world.pods(), "the deletion")
+        self.assertEqual([s.grace for s in world.deletions("late")], [1])
+        self.assertOrder(world, "signal", "cordon", "delete")
+
+    def test_on_demand_is_not_asked(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.imds.spot(120)
+        world.start()
+        world.must(lambda: any("maintenance" in str(e["path"]) for e in world.requests()), "a poll")
+        world.must(lambda: world.said_of_itself().get("imds", {}).get("spot", {}).get("state") == "off", "the state")
+        self.assertFalse([e for e in world.requests() if "spot/" in str(e["path"]) or "rebalance" in str(e["path"])])
+        self.assertEqual(world.steps("signal", "cordon"), [])
+
+
+class BadImds(DaemonTest):
+    def state(self, world: DaemonWorld) -> str:
+        return str(world.said_of_itself().get("imds", {}).get("spot", {}).get("state"))
+
+    def test_what_is_no_answer_is_no_news_and_no_all_clear(self) -> None:
+        world = self.node_world()
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        world.start()
+        self.fails_and_heals(world)
+        self.assertEqual(world.steps("signal", "cordon", "evict"), [])
+        world.imds.spot(600)
+        world.must(lambda: world.evictions(), "the drain")
+        self.fails_and_heals(world)
+        self.assertTrue(world.is_cordoned())
+        self.assertEqual(world.steps("release", "calm"), [])
+
+    def fails_and_heals(self, world: DaemonWorld) -> None:
+        world.must(lambda: self.state(world) == "ok", "ok")
+        for fault in (
+            Fault("status", SPOT_PATH, status=403),
+            Fault("status", SPOT_PATH, status=503),
+            Fault("status", SPOT_PATH, status=500),
+            Fault("body", SPOT_PATH, body='{"action":"termin'),
+            Fault("body", SPOT_PATH, body='{"action":"explode","time":"2026-01-01T00:00:00Z"}'),
+            Fault("body", SPOT_PATH, body='{"action":"terminate","time":"soon"}'),
+            Fault("html", SPOT_PATH),
+            Fault("truncate", SPOT_PATH),
+            Fault("reset", SPOT_PATH),
+        ):
+            with self.subTest(fault):
+                world.imds.server.faults.append(fault)
+                world.must(lambda: self.state(world) == "failing", "failing")
+                world.imds.server.heal()
+                world.must(lambda: self.state(world) == "ok", "ok")
+
+    def test_silent_and_refused(self) -> None:
+        world = self.node_world()
+        world.start()
+        world.imds.server.fault("silent")
+        world.must(lambda: self.state(world) == "failing", "failing")
+        world.imds.server.heal()
+        world.must(lambda: self.state(world) == "ok", "ok")
+        world.imds.server.refuse()
+        world.must(lambda: self.state(world) == "failing", "failing")
+        world.imds.spot(120)
+        world.imds.server.listen()
+        world.must(world.is_cordoned, "the cordon")
+        self.assertEqual(world.stop()[0], 0)
+
+    def test_tokens_rotate(self) -> None:
+        world = self.node_world()
+        world.start()
+        world.must(lambda: self.state(world) == "ok", "ok")
+        before = sum(e["method"] == "PUT" for e in world.requests())
+        world.imds.revoke_tokens()
+        world.imds.spot(120)
+        world.must(world.is_cordoned, "the cordon")
+        self.assertEqual(sum(e["method"] == "PUT" for e in world.requests()), before + 1)
+
+    def test_away_from_the_start(self) -> None:
+        """Without IMDS there is no configuration and no name but the API server's word; a request is heard all the same."""
+        world = DaemonWorld()
+        world.listening = False
+        self.enterContext(world)
+        self.addCleanup(self.judge, world)
+        world.pod("web")
+        world.start()
+        world.change_node(
+            lambda n: n["metadata"]["annotations"].update(
+                {"nodeclaimd.io/drain-request": '{"id":"r1","mode":"graceful"}'}
+            )
+        )
+        world.must(lambda: world.evictions("web", accepted=True), "the eviction")
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "Requested"))
+
+    def test_clock_ten_minutes_off(self) -> None:
+        """EC2's clock counts. A pod that may not leave goes at its last moment by that clock."""
+        for ahead in (600.0, -600.0):
+            with self.subTest(ahead):
+                world = self.node_world()
+                world.imds.clock_ahead_sec = world.api.clock_ahead_sec = ahead
+                world.pod("blocked", grace=3)
+                world.budget("never", "blocked")
+                world.start()
+                start = time.monotonic()
+                world.imds.spot(12)
+                world.must(lambda: world.deletions("blocked"), "the deletion")
+                took = world.deletions("blocked")[0].at - start
+                self.assertTrue(6.5 <= took <= 9.5, f"{took}\n{world.story()}")  # 12 - 1 - 3 = 8; whole seconds
+                self.assertIn(world.deletions("blocked")[0].grace, (2, 3))
+                self.assertLess(abs(world.said_of_itself()["skew_usec"] / 1e6 - ahead), 2.5)
+
+
+class Weaker(DaemonTest):
+    def test_rebalance_is_reported(self) -> None:
+        world = self.node_world()
+        world.pod("web")
+        world.imds.rebalance()
+        world.start()
+        world.must(lambda: world.condition("InterruptionPending") == ("True", "RebalanceRecommended"), "the condition")
+        world.phase_is("reported")
+        self.assertEqual((world.is_cordoned(), world.steps("cordon", "evict")), (False, []))
+        world.imds.spot(120)  # two notices at once: the stronger one rules
+        world.must(lambda: not world.pods(), "the drain")
+        self.assertEqual(world.condition("InterruptionPending")[1], "SpotInterruption")
+        world.imds.spot(None)
+        world.must(lambda: not world.is_cordoned(), "back to what rebalance asks for")
+        world.must(lambda: world.condition("InterruptionPending") == ("True", "RebalanceRecommended"), "the condition")
+
+    def test_policies(self) -> None:
+        for policy in ("ignore", "cordon", "drain"):
+            with self.subTest(policy):
+                world = self.node_world(config=f"  interruption:\n    rebalance: {policy}\n")
+                world.pod("web")
+                world.imds.rebalance()
+                world.start()
+                if policy == "ignore":
+                    world.must(lambda: any("rebalance" in str(e["path"]) for e in world.requests()), "a poll")
+                    world.imds.spot(120)
+                    world.must(world.is_cordoned, "the cordon")
+                    self.assertEqual(
+                        world.steps("signal")[0].body["status"]["conditions"][0]["reason"], "SpotInterruption"
+                    )
+                    continue
+                world.must(world.is_cordoned, "the cordon")
+                if policy == "cordon":
+                    world.phase_is("cordoned")
+                    self.assertEqual(world.evictions(), [])
+                else:
+                    world.must(lambda: not world.pods(), "the drain")
+
+    def test_maintenance(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("web")
+        event = world.imds.maintenance_event
+        world.imds.maintenance(
+            event(60, State="completed", EventId="instance-event-1"),
+            event(60, Description="[Canceled] gone", EventId="instance-event-2"),
+            event(14 * 86400, EventId="instance-event-3"),
+        )
+        world.start()
+        world.must(lambda: world.condition("InterruptionPending") == ("True", "ScheduledMaintenance"), "the condition")
+        world.phase_is("reported")
+        self.assertIn("instance-event-3", world.annotation()["id"])
+        self.assertEqual(world.steps("cordon", "evict"), [])
+
+    def test_maintenance_that_begins_soon(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("web")
+        world.imds.maintenance(world.imds.maintenance_event(600))
+        world.start()
+        world.must(lambda: not world.pods(), "the drain")
+        self.assertOrder(world, "signal", "cordon", "evict")
+
+    def test_maintenance_that_is_over(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.imds.maintenance(world.imds.maintenance_event(600, State="canceled"))
+        world.start()
+        world.must(
+            lambda: world.said_of_itself().get("imds", {}).get("maintenance", {}).get("state") == "ok", "the poll"
+        )
+        self.assertEqual(world.steps("signal", "cordon"), [])
+
+    def test_auto_scaling_terminates(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("web")
+        world.imds.target_state("Terminated")
+        world.start()
+        world.phase_is("drained")
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "AutoScalingTermination"))
+        self.assertEvictedOnce(world, "web")
+        self.assertEqual(len(world.steps("signal")), 1)
+        self.assertEqual(world.events().count("AutoScalingTermination"), 1)
+
+
+class Early(DaemonTest):
+    def test_notice_before_the_node_exists(self) -> None:
+        world = self.node_world(node=False)
+        world.imds.spot(120)
+        world.start()
+        world.must(lambda: "spot" in str(world.drain().get("sources")), "the notice")
+        world.add_node()
+        world.pod("web")
+        world.must(lambda: not world.pods(), "the drain")
+        self.assertOrder(world, "signal", "cordon", "evict")
+
+    def test_notice_during_bootstrap(self) -> None:
+        """Both programs at work: the node registers, and is cordoned as soon as it has."""
+        self.conditions = self.conditions | {
+            "BootstrapComplete",
+            "Ready",
+            "MemoryPressure",
+            "DiskPressure",
+            "PIDPressure",
+        }
+        world = self.node_world(node=False, token=True)
+        (world.root / "var/lib/kubelet/kubeconfig").unlink()
+        world.api.cluster.behave.controller_manager = world.api.cluster.behave.cloud_controller = True
+        world.set_user_data(world.user_data_without_karpenter())
+        world.imds.spot(120)
+        world.start()
+        boot = world.spawn("bootstrap", "--timeout", "30s")
+        world.must(world.is_cordoned, "the cordon", within=30)
+        done = world.finish(boot)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual((world.status()["outcome"], world.condition("BootstrapComplete")[0]), ("succeeded", "True"))
+        world.must(lambda: world.drain().get("phase") in ("evicting", "drained", "cordoned"), "the drain")
+        world.must(lambda: world.said_of_itself().get("connected") is True, "both parts of status.json")
+        self.assertTrue(world.is_cordoned())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,108 @@
+"""A shutdown of the machine: announced by logind, held up by our delay inhibitor while pods leave through the API."""
+
+from __future__ import annotations
+
+import math
+import time
+import unittest
+
+from running import DaemonTest, DaemonWorld
+
+from bus import Bus, Inhibitor
+
+
+class Shutdown(DaemonTest):
+    def bus_world(self) -> tuple[DaemonWorld, Bus]:
+        world = self.node_world(profile="m5.large", bus=True)
+        assert world.bus
+        return world, world.bus
+
+    def held(self, world: DaemonWorld, bus: Bus) -> Inhibitor:
+        world.must(bus.held, "an inhibitor")
+        world.must(lambda: world.said_of_itself().get("inhibitor") == "held", "its mention")
+        return bus.held()[0]
+
+    def test_pods_leave_before_the_machine_does(self) -> None:
+        world, bus = self.bus_world()
+        world.pod("web", grace=2)
+        world.pod("blocked", grace=2)
+        world.api.kubelet.stops_after["blocked"] = math.inf
+        world.budget("never", "blocked")
+        world.start()
+        lock = self.held(world, bus)
+        self.assertEqual((lock.what, lock.mode), ("shutdown", "delay"))
+        bus.inhibit_usec = 9_000_000
+        start = time.monotonic()
+        bus.prepare_for_shutdown()
+        world.must(lambda: not bus.held(), "letting go", 20)
+        self.assertTrue(6.0 <= lock.released - start <= 9.5, f"{lock.released - start}\n{world.story()}")
+        self.assertEqual(world.pods(), [])
+        self.assertOrder(world, "signal", "cordon", "evict")
+        self.assertEvictedOnce(world, "web")
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "NodeShutdown"))
+        first = world.deletions("blocked")[0]
+        self.assertTrue(4.5 <= first.at - start <= 7.0, f"{first.at - start}\n{world.story()}")
+        world.must(lambda: world.said_of_itself().get("inhibitor") == "none", "its mention")
+
+    def test_nothing_to_do_is_not_waited_for_to_the_end(self) -> None:
+        world, bus = self.bus_world()
+        world.start()
+        lock = self.held(world, bus)
+        bus.inhibit_usec = 20_000_000
+        start = time.monotonic()
+        bus.prepare_for_shutdown()
+        world.must(lambda: not bus.held(), "letting go", 20)
+        self.assertLess(lock.released - start, 8.0)
+        self.assertTrue(world.is_cordoned())
+
+    def test_api_server_away(self) -> None:
+        """The inhibitor is not held beyond its window."""
+        world, bus = self.bus_world()
+        world.pod("web")
+        world.start()
+        lock = self.held(world, bus)
+        bus.inhibit_usec = 3_000_000
+        world.api.server.refuse()
+        start = time.monotonic()
+        bus.prepare_for_shutdown()
+        world.must(lambda: not bus.held(), "letting go", 20)
+        self.assertLess(lock.released - start, 4.5)
+
+    def test_cancelled(self) -> None:
+        world, bus = self.bus_world()
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        world.start()
+        self.held(world, bus)
+        bus.inhibit_usec = 60_000_000
+        bus.prepare_for_shutdown()
+        world.must(lambda: world.evictions(), "the drain")
+        bus.prepare_for_shutdown(False)
+        world.must(lambda: not world.is_cordoned(), "the release")
+        world.must(bus.held, "an inhibitor")
+
+    def test_bus_that_comes_late_and_goes_away(self) -> None:
+        world, bus = self.bus_world()
+        bus.refuses_inhibitors = True
+        world.start()
+        world.must(lambda: world.said_of_itself().get("inhibitor") == "none", "none")
+        bus.refuses_inhibitors = False
+        first = self.held(world, bus)
+        bus.drop_clients()
+        world.must(lambda: any(i is not first for i in bus.held()), "another one")
+        self.assertIsNone(world.daemon.poll())
+
+    def test_policy(self) -> None:
+        world = self.node_world(profile="m5.large", bus=True, config="  interruption: {shutdown: report}\n")
+        assert world.bus
+        world.pod("web")
+        world.start()
+        self.held(world, world.bus)
+        world.bus.prepare_for_shutdown()
+        bus = world.bus
+        world.must(lambda: not bus.held(), "letting go")
+        self.assertEqual(world.steps("cordon", "evict"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,53 @@
+"""Two thousand pods, and pods of a megabyte: read as they come, never held."""
+
+from __future__ import annotations
+
+import unittest
+
+from running import PATIENCE, DaemonTest
+
+PODS = 2000
+PADDING = 1_000_000 if PATIENCE == 1 else 100_000
+# Resident at the peak, libraries included: one such pod would show. The fake speaks HTTP/1.1 only, so that evictions side
+# by side take a connection each.
+LIMIT_KIB = 22 * 1024
+CONNECTIONS_KIB = 100 * 160
+
+
+class Size(DaemonTest):
+    def test_a_list_of_two_gigabytes(self) -> None:
+        world = self.node_world()
+        stays = {"tolerations": [{"operator": "Exists"}]}
+        for i in range(PODS - 10):
+            world.pod(f"stays-{i:04}", spec=stays)
+        names = [f"web-{i}" for i in range(10)]
+        for name in names:
+            world.pod(name)
+        world.api.padding_bytes = PADDING
+        world.start()
+        before = world.memory_kib()
+        world.imds.spot(600)
+        world.must(lambda: len(world.evictions(accepted=True)) == 10, "the evictions", 120)
+        world.must(lambda: len(world.pods()) == PODS - 10, "their end", 30)
+        self.assertEvictedOnce(world, *names)
+        world.must(lambda: world.drain()["pods"]["excluded"]["tolerating"] == PODS - 10, "all of them seen")
+        if PATIENCE == 1:
+            self.assertLess(world.memory_kib(), LIMIT_KIB, f"{before} KiB before")
+
+    def test_two_thousand_pods_leave(self) -> None:
+        world = self.node_world()
+        for i in range(PODS):
+            world.pod(f"web-{i:04}")
+        world.start()
+        world.imds.spot(600)
+        world.must(lambda: not world.pods(), "all of them", 90)
+        accepted = [s.what for s in world.evictions(accepted=True)]
+        self.assertEqual((len(accepted), len(set(accepted))), (PODS, PODS))
+        world.must(lambda: world.annotation().get("phase") == "Drained", "the end", 30)
+        self.assertEqual(world.annotation()["total"], PODS)
+        if PATIENCE == 1:
+            self.assertLess(world.memory_kib(), LIMIT_KIB + CONNECTIONS_KIB)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,263 @@
+"""What survives: restarts, reboots, another configuration, a person's request and a person's cordon."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+import unittest
+
+from running import CORDON_KEY, LABEL, PATIENCE, STATE, DaemonTest, DaemonWorld
+
+
+class Restarts(DaemonTest):
+    def blocked(self) -> DaemonWorld:
+        """A drain under way that does not end."""
+        world = self.node_world()
+        world.pod("blocked")
+        world.pod("web")
+        world.budget("never", "blocked")
+        world.start()
+        world.imds.spot(600)
+        world.must(lambda: world.pods() == ["blocked"] and world.evictions("blocked"), "the drain")
+        return world
+
+    def test_sigterm_leaves_everything_as_it_is(self) -> None:
+        world = self.blocked()
+        code, took = world.stop()
+        self.assertEqual(code, 0, world.log())
+        self.assertLess(took, 1.0 * PATIENCE)
+        self.assertTrue(world.is_cordoned())
+        self.assertIn("STOPPING=1", world.heard())
+        state = json.loads((world.root / STATE).read_text())
+        self.assertEqual((state["schema"], state["node"]), (1, world.node_name))
+        self.assertEqual((world.root / STATE).stat().st_mode & 0o777, 0o600)
+        before = len(world.steps("cordon"))
+        tries = len(world.evictions("blocked"))
+        world.start()
+        world.must(lambda: len(world.evictions("blocked")) > tries, "the drain goes on")
+        self.assertEqual(len(world.steps("cordon")), before)
+        self.assertEqual(world.steps("release", "calm"), [])
+        self.assertEvictedOnce(world, "web")
+        self.assertEqual(world.events().count("SpotInterruption"), 1, "it is said once")
+        world.imds.spot(None)
+        world.must(lambda: not world.is_cordoned(), "the release")
+
+    def test_withdrawn_while_it_was_away(self) -> None:
+        for name in ("kill", "lost state"):
+            with self.subTest(name):
+                world = self.blocked()
+                world.kill()
+                world.imds.spot(None)
+                if name == "lost state":
+                    (world.root / STATE).unlink()
+                world.start()
+                world.must(lambda: not world.is_cordoned(), "the release")
+                world.must(lambda: world.condition("InterruptionPending")[0] == "False", "the calm")
+                self.assertNotIn(LABEL, world.node()["metadata"]["labels"])
+
+    def test_nothing_is_undone_while_imds_is_away(self) -> None:
+        world = self.blocked()
+        world.kill()
+        world.imds.server.refuse()
+        world.start()
+        end = time.monotonic() + 3.0
+        world.must(lambda: time.monotonic() > end, "some seconds")
+        self.assertTrue(world.is_cordoned())
+        self.assertEqual(world.steps("release", "calm"), [])
+        world.imds.spot(None)
+        world.imds.server.listen()
+        world.must(lambda: not world.is_cordoned(), "the release", 30)
+
+    def test_state_that_cannot_be_used(self) -> None:
+        world = self.blocked()
+        world.kill()
+        for text in ("", "{", '{"schema": 99}', '{"schema":1,"life":7}', "\0" * 100, "[" * 5000, "x" * 3_000_000):
+            with self.subTest(text[:20]):
+                (world.root / STATE).write_text(text)
+                tries = len(world.evictions("blocked"))
+                world.start(ready=False)
+                world.must(lambda: len(world.evictions("blocked")) > tries, "the drain goes on")
+                self.assertTrue((world.root / (STATE + ".bad")).exists())
+                self.assertEqual(world.stop()[0], 0)
+        self.assertEqual(len(world.steps("cordon")), 1)
+        self.assertEqual(world.steps("release"), [])
+
+    def test_reboot(self) -> None:
+        """The notice was of the machine's earlier life: what it left on the Node is undone; pods that the shutdown left
+        Failed are deleted, those of Jobs and those of nobody are not."""
+        world = self.blocked()
+        world.stop()
+        world.set_boot_id("0c5d1d1c-6f0e-4a44-9c0a-000000000002")
+        world.imds.spot(None)
+        left = {"reason": "Terminated", "message": "Pod was terminated in response to imminent node shutdown."}
+        world.pod("left-1", phase="Failed", status=left)
+        world.pod("left-2", phase="Failed", status={**left, "reason": "NodeShutdown"})
+        world.pod("left-job", phase="Failed", status=left, owner="Job")
+        world.pod("left-bare", phase="Failed", status=left, owner="")
+        world.pod(
+            "failed-itself", phase="Failed", status={"reason": "Evicted", "message": "The node was low on memory"}
+        )
+        world.start()
+        world.must(lambda: not world.is_cordoned(), "the release")
+        world.must(lambda: world.pods() == ["blocked", "failed-itself", "left-bare", "left-job"], "the clean-up")
+        self.assertEqual({s.what for s in world.deletions()}, {"left-1", "left-2"})
+        self.assertTrue(all(s.body["preconditions"]["uid"] for s in world.deletions()))
+
+    def test_restart_is_no_reboot(self) -> None:
+        world = self.blocked()
+        world.stop()
+        world.pod(
+            "left",
+            phase="Failed",
+            status={"reason": "Terminated", "message": "Pod was terminated in response to imminent node shutdown."},
+        )
+        tries = len(world.evictions("blocked"))
+        world.start()
+        world.must(lambda: len(world.evictions("blocked")) > tries, "the drain goes on")
+        self.assertEqual(world.deletions(), [])
+
+    def test_sighup_reads_the_configuration_again(self) -> None:
+        world = self.node_world()
+        world.pod("web")
+        world.imds.rebalance()
+        world.start()
+        world.phase_is("reported")
+        self.assertFalse(world.is_cordoned())
+        conf = world.root / "etc/nodeclaimd/conf.d/20-more.yaml"
+        text = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n  interruption: {rebalance: %s}\n"
+        conf.write_text(text % "cordon")
+        world.daemon.send_signal(signal.SIGHUP)
+        world.must(world.is_cordoned, "the cordon")
+        self.assertEqual(world.evictions(), [])
+        self.assertTrue(any(line.startswith("RELOADING=1") for line in world.heard()))
+        conf.write_text("kind: [broken\n")
+        world.daemon.send_signal(signal.SIGHUP)
+        world.must(lambda: "20-more.yaml" in world.log(), "the complaint")
+        self.assertTrue(world.is_cordoned(), "what was known stays in force")
+        conf.write_text(text % "report")
+        world.daemon.send_signal(signal.SIGHUP)
+        world.must(lambda: not world.is_cordoned(), "the release")
+
+
+class Operator(DaemonTest):
+    def test_drain_and_undrain(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("web")
+        world.start()
+        done = world.run("drain", "--reason", "kernel update", "--wait", within=30)
+        self.assertEqual(done.code, 0, done.err + world.story())
+        self.assertEqual((world.pods(), world.is_cordoned()), ([], True))
+        self.assertEqual(world.condition("InterruptionPending"), ("True", "Requested"))
+        self.assertEqual(world.drain()["phase"], "drained")
+        world.kill()
+        world.start()
+        world.pod("late")
+        world.must(lambda: not world.pods(), "the request survives a restart")
+        world.stop()
+        world.set_boot_id("0c5d1d1c-6f0e-4a44-9c0a-000000000002")
+        world.start()
+        world.pod("later")
+        world.must(lambda: not world.pods(), "and a reboot")
+        self.assertTrue(world.is_cordoned())
+        done = world.run("undrain", "--wait", within=30)
+        self.assertEqual(done.code, 0, done.err)
+        world.must(lambda: not world.is_cordoned(), "the release")
+        self.assertEqual(list((world.root / "run/nodeclaimd/requests").iterdir()), [])
+
+    def test_cordon_only_and_deadline(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("blocked", grace=2)
+        world.budget("never", "blocked")
+        world.start()
+        done = world.run("drain", "--mode", "cordon", "-o", "json")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertTrue(json.loads(done.out)["accepted"])
+        world.must(world.is_cordoned, "the cordon")
+        self.assertEqual(world.evictions(), [])
+        done = world.run("drain", "--deadline", "8s")
+        self.assertEqual(done.code, 0, done.err)
+        world.must(lambda: not world.pods(), "the deletion at its last moment")
+        self.assertEqual(len(world.deletions("blocked")), 1)
+
+    def test_dry_run(self) -> None:
+        world = self.node_world()
+        world.pod("web", grace=45)
+        world.pod("agent", owner="DaemonSet")
+        world.pod("kept", annotations={"karpenter.sh/do-not-disrupt": "true"})
+        world.pod("done", phase="Succeeded")
+        done = world.run("drain", "--dry-run", "--deadline", "5m")
+        self.assertEqual(done.code, 0, done.err)
+        for word in ("web", "agent", "kept", "done", "daemon"):
+            self.assertIn(word, done.out)
+        done = world.run("drain", "--dry-run", "--deadline", "5m", "-o", "json")
+        self.assertEqual(done.code, 0, done.err)
+        json.loads(done.out)
+        self.assertEqual({s.kind for s in world.steps()} - {"list", "look", "watch", "other"}, set())
+        self.assertEqual(len(world.pods()), 4)
+
+    def test_without_a_daemon(self) -> None:
+        world = self.node_world()
+        done = world.run("drain")
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("daemon", done.err)
+        world.start()
+        world.kill()
+        done = world.run("drain")
+        self.assertNotEqual(done.code, 0)
+        world.start()
+        world.imds.rebalance()
+        self.assertFalse(world.is_cordoned())
+        self.assertEqual(world.drain().get("sources", []), [])
+
+    def test_usage(self) -> None:
+        world = self.node_world()
+        for args in (
+            ("--mode", "fast"),
+            ("--deadline", "yesterday"),
+            ("--mode", "deadline"),
+            ("--deadline", "2020-01-01T00:00:00Z"),
+        ):
+            with self.subTest(args):
+                done = world.run("drain", *args)
+                self.assertEqual(done.code, 2, done.err)
+
+    def test_garbage_in_the_folder_of_requests(self) -> None:
+        world = self.node_world()
+        world.start()
+        folder = world.root / "run/nodeclaimd/requests"
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+        for text in ("", "{", '{"mode":"graceful"}', '{"id":"x","mode":"explode"}', "y" * 100_000):
+            (folder / "part").write_text(text)
+            (folder / "part").rename(folder / "drain.json")
+            world.must(lambda: not (folder / "drain.json").exists(), "its removal")
+        self.assertEqual(world.drain().get("sources", []), [])
+        self.assertIsNone(world.daemon.poll())
+
+
+class Foreign(DaemonTest):
+    def test_a_person_cordoned_the_node_before(self) -> None:
+        world = self.node_world()
+        world.pod("web")
+        world.change_node(lambda n: n["spec"].update(unschedulable=True))
+        world.start()
+        world.imds.spot(120)
+        world.must(lambda: not world.pods(), "the drain")
+        self.assertEqual(world.annotation(CORDON_KEY), {})
+        world.imds.spot(None)
+        world.must(lambda: world.condition("InterruptionPending")[0] == "False", "the calm")
+        self.assertTrue(world.is_cordoned(), "it was not ours")
+
+    def test_a_label_that_is_not_ours(self) -> None:
+        world = self.node_world()
+        world.change_node(lambda n: n["metadata"]["labels"].update({LABEL: "karpenter"}))
+        world.start()
+        world.imds.spot(120)
+        world.must(world.is_cordoned, "the cordon")
+        world.imds.spot(None)
+        world.must(lambda: not world.is_cordoned(), "the release")
+        self.assertEqual(world.node()["metadata"]["labels"][LABEL], "karpenter")
+
+
+if __name__ == "__main__":
+    unittest.main()
