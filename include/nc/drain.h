@@ -8,21 +8,26 @@
  *  - Excluded pods (nc/pod.h) are never touched, in no way.
  *  - Graceful: a pod is evicted where its tier's turn has come (every eligible pod of the tiers
  *    before it is gone), it is not terminating, not kept by do-not-disrupt, its last refusal's
- * pause is over, and fewer than max_in_flight questions are under way. With T: only before its last
- *    moment.
- *  - Last moment: T - grace of the pod. From then on, whatever its tier, budget or annotation:
- * first a MARK (condition DisruptionTarget, so that Jobs count it as a disruption) one second ahead
- * of it, or at once where that is over; then DELETE with grace = the time that is left until T,
- *    rounded up to seconds, never less than 1 and never more than the pod's own (1 where that is
- * 0). DELETE waits for the mark's answer, but not beyond one second.
- *  - A pod that is terminating already and would end after T (by more than a second) is shortened:
- * the API server counts a second DELETE's grace from the first request, so what is sent is (now -
- *    (deletion_usec - deletion_grace)) + the time left, in whole seconds, rounded up.
- *  - An eviction that was accepted is never asked again; nor is one for a pod that is terminating.
- *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s, and
- * the number of questions under way is halved (it grows by one with each acceptance); NAMESPACE 5
- * s; REFUSED 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter, by the seed and the uid.
- *    DELETE is tried again after 0.2 s doubling to 1 s, whatever the answer.
+ *    pause is over, and fewer than max_in_flight questions are under way. With T: only before
+ *    its last moment.
+ *  - Last moment: T - grace of the pod. From then on, whatever its tier, budget or annotation,
+ *    and however many questions are under way: first a MARK (condition DisruptionTarget, so that
+ *    Jobs count it as a disruption) one second ahead of it, or at once where that is over; then
+ *    DELETE with grace = the time that is left until T, rounded up to seconds, never less than 1
+ *    and never more than the pod's own (1 where that is 0). DELETE waits for the mark's answer,
+ *    but not beyond one second.
+ *  - A pod that is terminating already and would end after T (by more than a second) is
+ *    shortened: the API server counts a second DELETE's grace from the first request, so what is
+ *    sent is (now - (deletion_usec - deletion_grace)) + the time left, in whole seconds, rounded
+ *    up. Where an eviction or a deletion was accepted and the watch does not show it yet, it is
+ *    counted from that acceptance (and is never more than the pod's own).
+ *  - An eviction that was accepted is never asked again; nor is one for a pod that is
+ *    terminating.
+ *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s,
+ *    and the number of questions under way is halved (it grows by one with each acceptance);
+ *    NAMESPACE 5 s; REFUSED 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter, by the
+ *    seed and the uid, but for a Retry-After. DELETE is tried again after 0.2 s doubling to 1 s,
+ *    whatever the answer.
  *  - GONE is believed until the pod is seen again; then it counts as new, after a second.
  */
 #ifndef NC_DRAIN_H
@@ -83,7 +88,8 @@ struct nc_drain_summary {
     size_t remaining; /* eligible pods still there (kept and blocked ones too; not the stuck) */
     size_t leaving;   /* of them: terminating, or their eviction was accepted */
     size_t kept;      /* of them: held by do-not-disrupt, last moment not reached */
-    size_t blocked;   /* of them: refused the last time they were asked */
+    size_t blocked;   /* of them: refused the last time they were asked (not by a busy or absent
+                         server), neither leaving nor kept */
     size_t excluded[_NC_POD_EXCLUDED_MAX]; /* pods left alone, by reason; [ELIGIBLE] is 0 */
     size_t deleted;                        /* how many were deleted at their last moment so far */
     size_t evicted;                        /* how many left by an eviction that was accepted */

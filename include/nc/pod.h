@@ -28,14 +28,15 @@ struct nc_pod {
     char *name;
     char *uid;
     enum nc_tier tier;
-    bool is_daemon;        /* its controller is a DaemonSet */
+    bool is_daemon;        /* owned by a DaemonSet, its controller or not: as Karpenter asks */
     bool is_mirror;        /* owned by the Node, or annotated kubernetes.io/config.mirror */
     bool is_terminal;      /* phase Succeeded or Failed */
     bool is_shutdown_left; /* Failed, and its status says that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
     bool has_controller;
     bool tolerates_disrupted;    /* karpenter.sh/disrupted:NoSchedule */
-    bool never_disrupt;          /* karpenter.sh/do-not-disrupt: "true" */
+    bool never_disrupt;          /* karpenter.sh/do-not-disrupt: "true", or a duration while it is
+                                    not known when the pod started */
     uint64_t keep_until_usec;    /* …: a duration from status.startTime; 0 = none */
     uint64_t grace_sec;          /* terminationGracePeriodSeconds; 30 where unset */
     uint64_t deletion_usec;      /* deletionTimestamp: when its grace ends; 0 = not terminating */
@@ -50,7 +51,8 @@ extern const char *const nc_pod_paths[];
 
 /* An object of a list or a watch. What is missing or of the wrong type counts as unset; garbage in
  * do-not-disrupt counts as absent, as with Karpenter. Negative grace counts as 0. NC_ERR_PROTOCOL
- * without namespace, name and uid (each at most 253 bytes, printable). */
+ * without namespace, name and uid (each at most 253 bytes of printable ASCII, none of "/%?#", not
+ * "." or ".."). At most 256 claims. */
 int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err *err);
 
 /* Why a pod is left alone by a drain. */
@@ -76,7 +78,8 @@ enum nc_pod_answer_kind {
     NC_ANSWER_ACCEPTED = 1, /* 200, 201 */
     NC_ANSWER_GONE,         /* 404; 409: another pod has the name */
     NC_ANSWER_BUDGET,       /* 429 with the cause DisruptionBudget */
-    NC_ANSWER_BUDGETS,      /* 500: more than one budget covers it; only its last moment helps */
+    NC_ANSWER_BUDGETS,      /* 500 that says: more than one budget covers it; only its last moment
+                               helps */
     NC_ANSWER_BUSY,         /* 429 otherwise: the API server's own fairness */
     NC_ANSWER_NAMESPACE,    /* 403 with the cause NamespaceTerminating */
     NC_ANSWER_REFUSED,      /* other 400, 403, 422: an authorizer, a policy or a webhook */
@@ -89,7 +92,8 @@ struct nc_pod_answer {
     char budget[64];           /* the PodDisruptionBudget's name, from the cause's message */
     char message[160];         /* for people: quoted, cut */
 };
-/* http 0 = no answer. Texts may be NULL. */
+/* http 0 = no answer. Texts may be NULL; 4 KiB of the message are looked at. The cause's sentence
+ * ("The disruption budget X needs …") may stand anywhere in it. */
 void nc_pod_answer_read(int http, const char *reason, const char *cause, const char *message,
                         uint64_t retry_after_usec, struct nc_pod_answer *ret);
 const char *nc_pod_answer_name(enum nc_pod_answer_kind k);
