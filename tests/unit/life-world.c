@@ -373,6 +373,10 @@ static void do_refused_pod(struct life_world *w, char *rest) {
     answer(w, rest, NC_ANSWER_REFUSED);
 }
 
+static void do_gone_pod(struct life_world *w, char *rest) {
+    answer(w, rest, NC_ANSWER_GONE);
+}
+
 static enum nc_policy policy_of(const char *name) {
     static const char *const names[] = {"", "ignore", "report", "cordon", "drain"};
 
@@ -482,19 +486,33 @@ static const struct {
     const char *word;
     void (*act)(struct life_world *w, char *rest);
 } words[] = {
-    {"begin", do_begin},     {"start", do_start},
-    {"clear", do_clear},     {"notice", do_notice},
-    {"node", do_node},       {"meta", do_meta},
-    {"set", set_flags},      {"gone", do_gone},
-    {"pods", do_pods},       {"leaving", do_leaving},
-    {"lost", do_lost},       {"synced", do_synced},
-    {"ok", do_ok},           {"okay-unseen", do_okay_unseen},
-    {"refused", do_refused}, {"away", do_away},
-    {"yes", do_yes},         {"no", do_no},
-    {"again", do_away_pod},  {"refused-pod", do_refused_pod},
-    {"rules", do_rules},     {"restart", do_restart},
-    {"reboot", do_reboot},   {"crash", do_crash},
-    {"tick", do_tick},       {"next", do_next},
+    {"begin", do_begin},
+    {"start", do_start},
+    {"clear", do_clear},
+    {"notice", do_notice},
+    {"node", do_node},
+    {"meta", do_meta},
+    {"set", set_flags},
+    {"gone", do_gone},
+    {"pods", do_pods},
+    {"leaving", do_leaving},
+    {"lost", do_lost},
+    {"synced", do_synced},
+    {"ok", do_ok},
+    {"okay-unseen", do_okay_unseen},
+    {"refused", do_refused},
+    {"away", do_away},
+    {"yes", do_yes},
+    {"no", do_no},
+    {"again", do_away_pod},
+    {"gone-pod", do_gone_pod},
+    {"refused-pod", do_refused_pod},
+    {"rules", do_rules},
+    {"restart", do_restart},
+    {"reboot", do_reboot},
+    {"crash", do_crash},
+    {"tick", do_tick},
+    {"next", do_next},
 };
 
 const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {

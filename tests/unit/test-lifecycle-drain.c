@@ -260,6 +260,54 @@ static void test_pods_never_listed(void **state) {
     LIFE_STORY(story);
 }
 
+/* An answer said so; the list says otherwise. */
+static void test_said_to_be_gone(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30 b:30", "@evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "gone-pod a", "@evicting"},
+        {1060, "lost b", "LOOK; CLOSE; OPEN @volume-wait"},
+        {1070, "pods a:30", "@volume-wait"},
+        {1080, "synced", "@evicting"},
+        {2080, "tick", "WRITE progress[Evicting]; evict a @evicting"},
+        {2090, "gone-pod a", "LOOK; CLOSE; OPEN @volume-wait"},
+        {2100, "synced", "@volume-wait"},
+        {2110, "node", "@volume-wait"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_withdrawn_while_a_question_is_under_way(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {1050, "clear request", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {1060, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {1070, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
+        {1080, "ok", "@idle"},
+        {1090, "notice request drain id=again",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1100, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1110, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1120, "pods a:30", "@evicting"},
+        {1130, "synced", "@evicting"},
+        {1140, "yes a", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
@@ -275,6 +323,8 @@ int main(void) {
         cmocka_unit_test(test_volumes_until_time_is_over),
         cmocka_unit_test(test_time_is_over_and_pods_are_left),
         cmocka_unit_test(test_pods_never_listed),
+        cmocka_unit_test(test_said_to_be_gone),
+        cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void test_foreign_cordon_lifted(void **state) {
         {1030, "synced", "LOOK @volume-wait"},
         {1500, "node -cordoned", "WRITE cordon[VolumeWait cordon record] @volume-wait"},
         {1510, "ok", "CLOSE; OPEN @volume-wait"},
-        {1600, "pods a:30", "@evicting"},
+        {1600, "pods a:30", "@volume-wait"},
         {1610, "synced", "evict a @evicting"},
         {3000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {3010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},

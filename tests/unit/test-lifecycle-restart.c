@@ -318,6 +318,76 @@ static void test_mode_always(void **state) {
     LIFE_STORY(story);
 }
 
+/* It says signalled and cordoned; the Node was released since. */
+static void test_saved_state_is_older_than_the_node(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "restart", "@evicting"},
+        {2010, "set -status -record -cordoned -pending -label-ours -label", "@evicting"},
+        {2020, "meta", "LOOK; WRITE signal[Detected pending] @signalling"},
+        {2030, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {2040, "ok", "OPEN @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_restart_while_held_by_somebody_else(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin cordoned", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "restart", "@evicting"},
+        {2010, "meta", "LOOK; WRITE progress[Evicting]; OPEN @evicting"},
+        {2020, "node", "@evicting"},
+        {2030, "synced", "@volume-wait"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_a_refused_write_is_tried_again_after_a_restart(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request cordon",
+         "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "refused", "LOOK @cordoning"},
+        {1020, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1030, "refused", "@cordoned"},
+        {2000, "restart", "@cordoned"},
+        {2010, "node", "WRITE signal[Detected pending] @signalling"},
+        {2020, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {2030, "ok", "SAY NodeCordoned @cordoned"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_node_replaced_while_we_were_away(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "restart", "@evicting"},
+        {2010, "set -status -record -cordoned -pending -label-ours -label", "@evicting"},
+        {2020, "node uid=u2", "WRITE signal[Detected pending] @signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restart_while_signalling),
@@ -335,6 +405,10 @@ int main(void) {
         cmocka_unit_test(test_mode_auto_and_another_source),
         cmocka_unit_test(test_mode_auto_keeps_last_moments),
         cmocka_unit_test(test_mode_always),
+        cmocka_unit_test(test_saved_state_is_older_than_the_node),
+        cmocka_unit_test(test_restart_while_held_by_somebody_else),
+        cmocka_unit_test(test_a_refused_write_is_tried_again_after_a_restart),
+        cmocka_unit_test(test_node_replaced_while_we_were_away),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
