@@ -112,12 +112,17 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *phases = nc_words_list(status, "phases");
     const struct nc_value *waiting = nc_value_get(status, "waiting");
     const char *reason = nc_words_text(waiting, "reason", NULL);
+    /* The daemon may be all that has run. */
+    const bool is_bootstrapped = nc_words_list(status, "phases") || !nc_value_get(status, "daemon");
 
-    if (nc_words_list(status, "phases") || !nc_value_get(status, "daemon"))
+    if (is_bootstrapped)
         nc_words_line(out, "outcome", nc_words_text(status, "outcome", "unknown"));
     nc_words_line(out, "node", node_of(status));
-    put_instance(out, nc_value_get(status, "instance"));
-    nc_words_line(out, "nodeclaim", nc_words_text(nc_value_get(status, "nodeclaim"), "name", "-"));
+    if (is_bootstrapped) {
+        put_instance(out, nc_value_get(status, "instance"));
+        nc_words_line(out, "nodeclaim",
+                      nc_words_text(nc_value_get(status, "nodeclaim"), "name", "-"));
+    }
     for (size_t i = 0; phases && i < nc_words_at_most(phases->n, MAX_PHASES); i++)
         put_open_phase(out, status, phases->items[i]);
     if (reason) {

@@ -30,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         return 0;
     check(v, nc_status_text);
     check(v, nc_timeline_text);
+    check(v, nc_timeline_svg);
     nc_value_free(v);
     return 0;
 }

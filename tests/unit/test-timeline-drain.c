@@ -1,0 +1,198 @@
+/*
+ * What people read of daemon and drain in a status.json, and the drawing: to the byte for a good
+ * one, bounded, harmless and well-formed for any other.
+ */
+#include "base-test.h"
+
+#include "nc/report.h"
+#include "nc/str.h"
+
+static char *text_of(const char *json, void (*print)(const struct nc_value *, struct nc_buf *)) {
+    nc_auto_free char *copy = nc_strdup(json);
+    nc_auto_value struct nc_value *v = NULL;
+    struct nc_buf out = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    for (char *p = copy; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    if (nc_json_parse(copy, strlen(copy), &v, &err) < 0)
+        fail_msg("%s: %s", json, err.msg);
+    print(v, &out);
+    return nc_buf_steal(&out);
+}
+
+static void assert_text(const char *json, void (*print)(const struct nc_value *, struct nc_buf *),
+                        const char *expected) {
+    nc_auto_free char *text = text_of(json, print);
+
+    assert_string_equal(text, expected);
+}
+
+#define DAEMON                                                                                     \
+    "'daemon': {'connected': true, 'node': 'n1', 'inhibitor': 'held', 'api_error': null,"          \
+    " 'started': '2024-01-01T00:00:00Z', 'imds': {'spot': {'state': 'ok', 'error': null},"         \
+    " 'maintenance': {'state': 'failing', 'error': 'HTTP 503'}}}"
+
+static const char draining[] =
+    "{" DAEMON ", 'drain': {'phase': 'evicting', 'since': '2024-01-01T00:10:01Z',"
+    " 'source': 'spot', 'id': 's1', 'deadline': '2024-01-01T00:12:00Z',"
+    " 'last_moment': '2024-01-01T00:11:45Z', 'sources': [{'source': 'spot', 'action': 'terminate',"
+    " 'policy': 'drain', 'deadline': '2024-01-01T00:12:00Z', 'begin': null,"
+    " 'noticed': '2024-01-01T00:10:00Z'}], 'cordon': {'ours': true,"
+    " 'since': '2024-01-01T00:10:01Z'}, 'pods': {'total': 12, 'remaining': 7, 'leaving': 5,"
+    " 'kept': 1, 'blocked': 1, 'deleted': 0}, 'blocked': [{'pod': 'a/b', 'budget': 'pdb',"
+    " 'last_moment': '2024-01-01T00:11:15Z', 'message': 'no'}],"
+    " 'history': [{'phase': 'signalling', 'at': '2023-12-31T00:00:00Z'},"
+    " {'phase': 'idle', 'at': '2023-12-31T00:00:09Z'},"
+    " {'phase': 'signalling', 'at': '2024-01-01T00:10:00Z'},"
+    " {'phase': 'evicting', 'at': '2024-01-01T00:10:01Z'},"
+    " {'phase': 'drained', 'at': '2024-01-01T00:10:41Z'}]}}";
+
+static void test_status(void **state) {
+    (void)state;
+    assert_text(draining, nc_status_text,
+                "node         n1\n"
+                "daemon       connected, shutdown inhibitor held, since 2024-01-01T00:00:00Z\n"
+                "imds         spot ok, maintenance failing (HTTP 503)\n"
+                "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods left, 5 leaving, "
+                "1 kept by do-not-disrupt, 1 blocked, last moment 2024-01-01T00:11:45Z, "
+                "cordoned by us\n"
+                "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
+                "since 2024-01-01T00:10:00Z\n"
+                "blocked      a/b, budget pdb, last moment 2024-01-01T00:11:15Z, says no\n");
+    assert_text(
+        "{'daemon': {'connected': false, 'api_error': 'refused'}}", nc_status_text,
+        "node         -\n"
+        "daemon       not connected to the API server, shutdown inhibitor unknown, since -\n"
+        "             refused\n");
+}
+
+static void test_timeline(void **state) {
+    (void)state;
+    assert_text(draining, nc_timeline_text,
+                "drain, begun 2024-01-01T00:10:00Z, for spot, notice s1\n"
+                "+    0 s    signalling       1 s  #.......................................\n"
+                "+    1 s    evicting        40 s  ########################################\n"
+                "+   41 s    drained          0 s  ........................................\n"
+                "+    0 s    notice       spot\n"
+                "+    1 s    cordon       \n"
+                "+   75 s    last moment  a/b\n"
+                "+  105 s    last moment  of all pods\n"
+                "+  120 s    deadline     the machine goes\n");
+    /* Ended: the last one is shown, without what ended it. */
+    assert_text("{'drain': {'history': [{'phase': 'reported', 'at': '2024-01-01T00:00:00Z'},"
+                " {'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
+                nc_timeline_text,
+                "drain, begun 2024-01-01T00:00:00Z\n"
+                "+    0 s    reported        10 s  ########################################\n");
+    assert_text("{'drain': {'history': [{'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
+                nc_timeline_text, "no phases are known\n");
+}
+
+static void test_svg(void **state) {
+    nc_auto_free char *text = text_of(draining, nc_timeline_svg);
+    nc_auto_free char *none = text_of("{}", nc_timeline_svg);
+
+    (void)state;
+    assert_true(nc_starts_with(text, "<svg xmlns=\"http://www.w3.org/2000/svg\" "));
+    assert_true(nc_ends_with(text, "</svg>\n"));
+    assert_non_null(strstr(text, ">evicting</text>\n<rect x=\"145\" "));
+    assert_non_null(strstr(text, "class=\"time\">+75.0 s a/b</text>"));
+    assert_non_null(strstr(text, "<path d=\"M820 ")); /* the deadline is the end of the axis */
+    assert_null(strstr(text, "2023"));
+    assert_non_null(strstr(none, "no phases are known"));
+}
+
+/* Every '<' opens or closes one of the elements that are drawn, and all are closed. */
+static void assert_well_formed(const char *text) {
+    static const char *const known[] = {"<svg ",  "</svg>",  "<style>", "</style>",
+                                        "<text ", "</text>", "<rect ",  "<path "};
+    int open = 0;
+
+    for (const char *p = strchr(text, '<'); p; p = strchr(p + 1, '<')) {
+        bool is_known = false;
+        for (size_t i = 0; i < NC_ARRAY_SIZE(known); i++)
+            is_known |= nc_starts_with(p, known[i]);
+        if (!is_known)
+            fail_msg("%.40s", p);
+        open += p[1] == '/' ? -1 : strchr(p, '>')[-1] != '/';
+    }
+    assert_int_equal(open, 0);
+    for (const char *p = text; *p; p++)
+        if (((unsigned char)*p < 0x20 && *p != '\n') || *p == 0x7f
+            || (*p == '&' && !nc_starts_with(p, "&lt;") && !nc_starts_with(p, "&gt;")
+                && !nc_starts_with(p, "&amp;") && !nc_starts_with(p, "&quot;")
+                && !nc_starts_with(p, "&#39;")))
+            fail_msg("%.40s", p);
+}
+
+static void test_hostile(void **state) {
+    static const char odd[] =
+        "{'node': '</text><script>&\\\"\\u0027\\u001b[2J\\uffff', 'phases':"
+        " [{'name': '<x>', 'outcome': '\\u0022/><', 'duration_usec': 9007199254740991},"
+        "  {'duration_usec': 9007199254740991}], 'daemon': {'imds': {'\\u001b<': {'state': 7,"
+        " 'error': '\\n<'}}, 'inhibitor': [], 'api_error': '\\u0007'},"
+        " 'drain': {'phase': '<', 'deadline': '9999-12-31T23:59:59Z', 'sources': [1, {'source':"
+        " '<script>', 'noticed': 'x'}, {'source': '&', 'noticed': '1970-01-01T00:00:01Z'}],"
+        " 'cordon': 5, 'blocked': [{'pod': '<', 'last_moment': '2024-01-01T00:00:09Z'}, 7],"
+        " 'history': [1, {'phase': '<b>', 'at': '2024-01-01T00:00:00Z'}, {'at': '2023-01-01'},"
+        " {'phase': '\\u001b', 'at': '1970-01-01T00:00:00Z'}]}}";
+    static const char *const whole[] = {"7", "[]", "{'drain': []}", "{'drain': {'history': 1}}",
+                                        "{'drain': {'history': [[], null]}}"};
+    nc_auto_free char *svg = text_of(odd, nc_timeline_svg);
+    nc_auto_free char *status = text_of(odd, nc_status_text);
+    nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
+
+    (void)state;
+    assert_well_formed(svg);
+    assert_non_null(strstr(svg, "&lt;/text&gt;&lt;script&gt;&amp;&quot;&#39; [2J "));
+    assert_null(strstr(svg, "\xef\xbf\xbf"));
+    for (const char *p = status; *p; p++)
+        assert_true((unsigned char)*p >= 0x20 || *p == '\n');
+    for (const char *p = timeline; *p; p++)
+        assert_true((unsigned char)*p >= 0x20 || *p == '\n');
+    for (size_t i = 0; i < NC_ARRAY_SIZE(whole); i++) {
+        nc_auto_free char *one = text_of(whole[i], nc_timeline_svg);
+        nc_auto_free char *two = text_of(whole[i], nc_timeline_text);
+        nc_auto_free char *three = text_of(whole[i], nc_status_text);
+        assert_well_formed(one);
+        assert_true(strlen(two) > 0 && strlen(three) > 0);
+    }
+}
+
+static void test_too_much(void **state) {
+    struct nc_buf json = NC_BUF_INIT;
+
+    (void)state;
+    (void)nc_buf_puts(&json, "{\"drain\":{\"sources\":[");
+    for (int i = 0; i < 5000; i++)
+        (void)nc_buf_printf(&json, "%s{\"source\":\"s\",\"noticed\":\"2024-01-01T00:00:00Z\"}",
+                            i ? "," : "");
+    (void)nc_buf_puts(&json, "],\"blocked\":[");
+    for (int i = 0; i < 5000; i++)
+        (void)nc_buf_printf(&json, "%s{\"pod\":\"p\",\"last_moment\":\"2024-01-01T00:00:00Z\"}",
+                            i ? "," : "");
+    (void)nc_buf_puts(&json, "],\"history\":[");
+    for (int i = 0; i < 5000; i++)
+        (void)nc_buf_printf(&json, "%s{\"phase\":\"p\",\"at\":\"2024-01-01T00:00:00Z\"}",
+                            i ? "," : "");
+    (void)nc_buf_puts(&json, "]}}");
+    nc_auto_free char *svg = text_of(json.data, nc_timeline_svg);
+    nc_auto_free char *status = text_of(json.data, nc_status_text);
+    nc_auto_free char *timeline = text_of(json.data, nc_timeline_text);
+    assert_well_formed(svg);
+    assert_true(strlen(svg) < 65536);
+    assert_true(strlen(status) < 16384);
+    assert_true(strlen(timeline) < 16384);
+    nc_buf_done(&json);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_status),  cmocka_unit_test(test_timeline), cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_too_much),
+    };
+
+    return cmocka_run_group_tests_name("timeline-drain", tests, NULL, NULL);
+}
