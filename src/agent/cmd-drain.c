@@ -65,6 +65,17 @@ static char *make_id(uint64_t now_usec) {
     return nc_asprintf("operator-%s-%08" PRIx32, at, noise);
 }
 
+/* As the daemon will read it. */
+static int check(const struct nc_value *request, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_notice notice;
+    int r;
+
+    nc_json_write(&text, request, 0);
+    r = nc_notice_read_request(text.data, text.len, NC_SOURCE_OPERATOR, &notice, err);
+    return r < 0 ? r : 0;
+}
+
 int nc_drain_request_make(const struct nc_app *app, uint64_t now_usec, struct nc_value **ret,
                           struct nc_err *err) {
     const struct nc_options *o = &app->opts;
@@ -92,8 +103,10 @@ int nc_drain_request_make(const struct nc_app *app, uint64_t now_usec, struct nc
         nc_time_format(deadline, text);
         nc_value_set_string(map, "deadline", text);
     }
-    *ret = nc_steal(&map);
-    return 0;
+    r = check(map, err);
+    if (r >= 0)
+        *ret = nc_steal(&map);
+    return r;
 }
 
 /* --- the daemon */
