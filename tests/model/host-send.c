@@ -1,0 +1,96 @@
+/* What the daemon asks for, on its way to the API server; and what else an action does. */
+#include "world.h"
+
+static struct request *send(struct world *w, uint64_t timeout_usec) {
+    struct request *q = nc_calloc(1, sizeof(*q));
+    struct thing_due *due = world_plan(w, w->now_usec + world_latency(w), THING_ARRIVES, 0, 0);
+
+    due->data = q;
+    due->life = w->life_number;
+    q->sent_usec = w->now_usec;
+    q->timeout_usec = timeout_usec;
+    q->t_usec = w->rules.t_usec;
+    return q;
+}
+
+static void send_write(struct world *w, const struct nc_node_write *p) {
+    static const char *const names[_NC_WRITE_MAX] = {[NC_WRITE_SIGNAL] = "signal",
+                                                     [NC_WRITE_CORDON] = "cordon",
+                                                     [NC_WRITE_PROGRESS] = "progress",
+                                                     [NC_WRITE_DRAINED] = "drained",
+                                                     [NC_WRITE_UNDRAINED] = "undrained",
+                                                     [NC_WRITE_RELEASE] = "release",
+                                                     [NC_WRITE_CALM] = "calm"};
+    struct request *q = send(w, world_between(w, 2, 10) * SEC);
+
+    q->kind = REQUEST_WRITE;
+    q->write = *p;
+    q->has_record_text = p->sets_cordon && p->cordon;
+    q->has_status_text = p->sets_status && p->drain_status;
+    world_tell(w, "-> write %s: unschedulable %d, label %d, record %s, status %s", names[p->kind],
+               p->unschedulable, p->balancers_label,
+               p->sets_cordon ? (p->cordon ? p->cordon : "removed") : "untouched",
+               p->sets_status ? (p->drain_status ? p->drain_status : "removed") : "untouched");
+}
+
+static void send_pod(struct world *w, const struct nc_drain_action *a) {
+    static const uint64_t timeouts[] = {2, 4, 8, 15};
+    static const char *const names[] = {"", "evict", "mark", "delete"};
+    unsigned n = a->attempt ? a->attempt - 1 : 0;
+    struct request *q = send(w, timeouts[n < 3 ? n : 3] * SEC);
+
+    q->kind = REQUEST_POD;
+    q->verb = a->verb;
+    q->pod = rules_pod_number(a->pod->uid);
+    q->grace_sec = a->grace_sec;
+    world_tell(w, "-> %s pod %u, grace %llu, attempt %u", names[a->verb], q->pod,
+               (unsigned long long)a->grace_sec, a->attempt);
+}
+
+void host_look(struct world *w) {
+    if (w->is_looking)
+        return;
+    w->is_looking = true;
+    send(w, 5 * SEC)->kind = REQUEST_LOOK;
+}
+
+static void open_pods(struct world *w) {
+    struct thing_due *due;
+
+    w->watch_number++;
+    w->is_listed = false;
+    due = world_plan(w, w->now_usec + world_latency(w), THING_LISTED, 0, w->watch_number);
+    due->life = w->life_number;
+    world_tell(w, "-> list the pods");
+}
+
+void host_carry_out(struct world *w, const struct nc_life_action *a) {
+    switch (a->kind) {
+    case NC_ACT_WRITE:
+        send_write(w, &a->write);
+        break;
+    case NC_ACT_POD:
+        send_pod(w, &a->pod);
+        break;
+    case NC_ACT_PODS_OPEN:
+        open_pods(w);
+        break;
+    case NC_ACT_PODS_CLOSE:
+        world_tell(w, "-> close the watch of the pods");
+        w->watch_number++;
+        w->is_listed = false;
+        break;
+    case NC_ACT_LOOK:
+        world_tell(w, "-> look at the Node");
+        host_look(w);
+        break;
+    case NC_ACT_ANNOUNCE:
+        world_tell(w, "-> %s: %s", a->reason, a->message);
+        break;
+    case NC_ACT_LET_GO:
+        world_tell(w, "-> let the shutdown go on");
+        if (w->sources[NC_SOURCE_SHUTDOWN].is_on)
+            world_plan(w, w->now_usec + world_between(w, SEC, 5 * SEC), THING_KILL, 2, 0);
+        break;
+    }
+}

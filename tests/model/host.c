@@ -1,0 +1,381 @@
+/*
+ * The daemon's process around its lifecycle: what happens becomes an event, and is stepped. How
+ * actions become requests: host-send.c; how it is killed and starts again: host-life.c.
+ */
+#include "world.h"
+
+/* --- the step ----------------------------------------------------------------------------------
+ */
+
+static void arm(struct world *w, uint64_t next_usec) {
+    if (next_usec == w->armed_usec)
+        return;
+    w->tick_number++;
+    w->armed_usec = next_usec;
+    if (next_usec == UINT64_MAX)
+        return;
+    if (next_usec < w->now_usec)
+        next_usec = w->now_usec;
+    world_plan(w, next_usec + (world_chance(w, 20) ? world_random(w, 3 * MSEC) : 0), THING_TICK,
+               w->tick_number, 0);
+}
+
+static void keep_state(struct world *w) {
+    if (!w->kills_left)
+        return;
+    if (world_chance(w, 20)) {
+        nc_value_free(w->older);
+        w->older = nc_steal(&w->saved);
+        w->older_memory = w->saved_memory;
+    }
+    nc_value_free(w->saved);
+    w->saved = nc_life_save(w->life);
+    w->saved_memory = w->rules.memory;
+}
+
+static bool is_news(enum nc_life_event_kind kind) {
+    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_GONE && kind != NC_LIFE_POD_ANSWER;
+}
+
+void host_post(struct world *w, struct nc_life_event *e) {
+    struct nc_life_actions out = {0};
+    bool is_killed = false;
+    uint64_t next;
+
+    if (!w->life || w->rules.broken[0])
+        return;
+    e->now_usec = w->now_usec;
+    rules_event(&w->rules, e);
+    nc_life_step(w->life, e, &out);
+    for (size_t i = 0; i < out.n && !is_killed; i++) {
+        is_killed = w->kills_left && ++w->n_actions == w->kill_at_action;
+        if (is_killed)
+            break;
+        rules_action(&w->rules, &out.v[i], w->now_usec);
+        host_carry_out(w, &out.v[i]);
+    }
+    next = nc_life_next(w->life, w->now_usec);
+    if (!is_killed) {
+        rules_stepped(&w->rules, e, out.n, next);
+        if (is_news(e->kind))
+            keep_state(w);
+        arm(w, next);
+    }
+    nc_life_actions_done(&out);
+    if (is_killed)
+        host_kill(w, false, world_random(w, world_chance(w, 70) ? 2 * SEC : 20 * SEC));
+}
+
+static void post_notice(struct world *w, const struct nc_notice *n) {
+    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = n, .source = n->source});
+}
+
+static void post_cleared(struct world *w, enum nc_source s) {
+    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = s});
+}
+
+/* --- our Node ----------------------------------------------------------------------------------
+ */
+
+static void post_deletion(struct world *w) {
+    struct nc_notice n = {.source = NC_SOURCE_DELETION,
+                          .action = "delete",
+                          .deadline_usec = w->claim_t_usec,
+                          .is_last_moment = w->claim_t_usec != 0};
+
+    snprintf(n.id, sizeof(n.id), "deletion-%.50s", w->view.uid);
+    if (w->view.is_deleting)
+        post_notice(w, &n);
+    else
+        post_cleared(w, NC_SOURCE_DELETION);
+}
+
+static void post_node(struct world *w) {
+    world_tell(w, "Node: %s, %s%s%s%s%s%s%s%zu volumes", w->view.is_whole ? "whole" : "metadata",
+               w->view.is_unschedulable ? "cordoned, " : "",
+               w->view.has_cordon_record ? "record, " : "", w->view.has_status ? "status, " : "",
+               w->view.is_pending_true ? "pending, " : "",
+               w->view.is_drained_true ? "drained, " : "", w->view.is_deleting ? "deleting, " : "",
+               w->view.has_disrupted_taint ? "taint, " : "", w->view.n_volumes);
+    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE, .node = &w->view});
+    post_deletion(w);
+    if (w->sources[NC_SOURCE_REQUEST].is_on)
+        post_notice(w, &w->sources[NC_SOURCE_REQUEST].notice);
+    else
+        post_cleared(w, NC_SOURCE_REQUEST);
+}
+
+static void forget_other_node(struct world *w, const struct nc_node_view *v) {
+    if (strcmp(w->view.uid, v->uid) == 0)
+        return;
+    if (w->view.exists)
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE_GONE});
+    memset(&w->view, 0, sizeof(w->view));
+    w->is_node_known = false;
+}
+
+/* What came may be older than what the watch has shown meanwhile: then it is looked at again. */
+static void look_again(struct world *w) {
+    struct nc_life_view view = {0};
+
+    if (w->life)
+        nc_life_look(w->life, w->now_usec, &view);
+    if (!w->is_node_known || (w->whole_version != w->watch_version && view.phase != NC_LIFE_IDLE))
+        world_plan(w, w->now_usec + SEC / 2, THING_LOOK, 0, 0)->life = w->life_number;
+}
+
+static void take_whole(struct world *w, const struct nc_node_view *v, unsigned version) {
+    forget_other_node(w, v);
+    w->view = *v;
+    w->whole_version = version;
+    w->is_node_known = true;
+    post_node(w);
+}
+
+static void lose_node(struct world *w) {
+    bool was_known = w->view.exists;
+
+    memset(&w->view, 0, sizeof(w->view));
+    w->is_node_known = false;
+    if (was_known)
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE_GONE});
+    if (!w->rules.memory.is_active[NC_SOURCE_REQUEST])
+        post_cleared(w, NC_SOURCE_REQUEST);
+    if (!w->rules.memory.is_active[NC_SOURCE_DELETION])
+        post_cleared(w, NC_SOURCE_DELETION);
+}
+
+/* The watch brings the metadata; the rest is known where the last whole object was of this version.
+ */
+static void see_node(struct world *w, const struct nc_node_view *v, unsigned version) {
+    struct nc_node_view old;
+
+    w->watch_version = version;
+    if (!v->exists) {
+        lose_node(w);
+        return;
+    }
+    forget_other_node(w, v);
+    old = w->view;
+    w->view = *v;
+    w->view.is_whole = w->is_node_known && version == w->whole_version;
+    w->view.is_unschedulable = old.is_unschedulable;
+    w->view.has_disrupted_taint = old.has_disrupted_taint;
+    w->view.is_pending_true = old.is_pending_true;
+    w->view.is_drained_true = old.is_drained_true;
+    w->view.n_volumes = old.n_volumes;
+    if (w->is_node_known || !w->waits_for_whole)
+        post_node(w);
+    look_again(w);
+}
+
+/* --- pods --------------------------------------------------------------------------------------
+ */
+
+static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
+    struct nc_pod pod = {.namespace = nc_strdup("default"),
+                         .name = nc_asprintf("pod-%02u", i),
+                         .uid = nc_asprintf("uid-%02u", i),
+                         .tier = p->tier,
+                         .is_daemon = p->is_daemon,
+                         .is_mirror = p->is_mirror,
+                         .is_terminal = p->is_terminal,
+                         .is_job = p->is_job,
+                         .has_controller = true,
+                         .tolerates_disrupted = p->tolerates,
+                         .never_disrupt = p->never_disrupt,
+                         .keep_until_usec = p->keep_until_usec,
+                         .grace_sec = p->grace_sec,
+                         .deletion_usec = p->deletion_usec,
+                         .deletion_grace_sec = p->deletion_grace_sec};
+
+    world_tell(w, "pod %u: tier %d, grace %llu%s%s%s%s%s%s, ends %+.3f (%llu)", i, (int)p->tier,
+               (unsigned long long)p->grace_sec, p->is_daemon ? ", daemon" : "",
+               p->is_mirror ? ", mirror" : "", p->is_terminal ? ", terminal" : "",
+               p->tolerates ? ", tolerates" : "", p->never_disrupt ? ", never" : "",
+               p->keep_until_usec > w->now_usec ? ", kept" : "",
+               p->deletion_usec ? (double)(int64_t)(p->deletion_usec - w->now_usec) / 1e6 : 0.0,
+               (unsigned long long)p->deletion_grace_sec);
+    if (!w->life || w->rules.broken[0])
+        nc_pod_done(&pod);
+    else
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD, .pod = &pod});
+}
+
+static void see_pod(struct world *w, const struct thing_due *due) {
+    char uid[16];
+
+    if (due->b == MODEL_MAX_PODS) { /* an informer has caught up */
+        if (w->pods[due->a].exists && w->life)
+            world_pod_changed(w, due->a);
+        return;
+    }
+    if (due->b != w->watch_number)
+        return;
+    if (due->data) {
+        post_pod(w, due->a, due->data);
+        return;
+    }
+    snprintf(uid, sizeof(uid), "uid-%02u", due->a);
+    world_tell(w, "pod %u: gone", due->a);
+    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_GONE, .uid = uid});
+}
+
+static void list(struct world *w, const struct thing_due *due) {
+    uint64_t until = world_away_until(w, w->now_usec);
+    struct thing_due *again;
+
+    if (due->b != w->watch_number)
+        return;
+    if (!until) {
+        world_list(w);
+        return;
+    }
+    again = world_plan(w, until + world_random(w, 2 * SEC), THING_LISTED, 0, due->b);
+    again->life = due->life;
+}
+
+static void sync_pods(struct world *w, const struct thing_due *due) {
+    if (due->b != w->watch_number)
+        return;
+    world_tell(w, "pods are listed");
+    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_PODS_SYNCED});
+}
+
+/* --- answers -----------------------------------------------------------------------------------
+ */
+
+static void take_pod_answer(struct world *w, const struct request *q) {
+    char uid[16];
+
+    snprintf(uid, sizeof(uid), "uid-%02u", q->pod);
+    world_tell(w, "pod %u: verb %d: %s", q->pod, (int)q->verb, nc_pod_answer_name(q->answer.kind));
+    host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_ANSWER,
+                                         .uid = uid,
+                                         .verb = q->verb,
+                                         .answer = &q->answer,
+                                         .retry_after_usec = q->answer.retry_after_usec});
+}
+
+static void take_answer(struct world *w, const struct request *q) {
+    unsigned life = w->life_number;
+
+    if (q->kind == REQUEST_POD) {
+        take_pod_answer(w, q);
+        return;
+    }
+    if (q->kind == REQUEST_LOOK)
+        w->is_looking = false;
+    w->is_look_wanted = q->kind == REQUEST_LOOK ? !q->has_view : w->is_look_wanted;
+    if (q->kind == REQUEST_LOOK && !q->has_view && w->node.exists)
+        world_plan(w, w->now_usec + SEC, THING_LOOK, 0, 0)->life = life;
+    if (q->kind == REQUEST_WRITE)
+        world_tell(w, "write: %s",
+                   q->outcome == NC_WRITTEN         ? "written"
+                   : q->outcome == NC_WRITE_REFUSED ? "refused"
+                                                    : "no answer");
+    if (q->has_view)
+        take_whole(w, &q->view, q->version);
+    if (q->has_view)
+        look_again(w);
+    if (q->kind == REQUEST_WRITE && life == w->life_number)
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_WRITTEN,
+                                             .outcome = q->outcome,
+                                             .retry_after_usec = q->retry_after_usec});
+}
+
+/* --- what happens ---------------------------------------------------------------------------- */
+
+static void poll(struct world *w, enum nc_source s) {
+    if (s == NC_SOURCE_DELETION || s == NC_SOURCE_REQUEST)
+        return;
+    if (w->sources[s].is_on)
+        post_notice(w, &w->sources[s].notice);
+    else
+        post_cleared(w, s);
+    if (world_chance(w, 30) && w->now_usec < w->end_usec)
+        world_plan(w, w->now_usec + world_between(w, SEC, 15 * SEC), THING_POLL, s, 0);
+}
+
+static void die(struct world *w, unsigned how) {
+    if (how == 2)
+        host_end_machine(w);
+    else
+        host_kill(w, how == 1, world_random(w, 10 * SEC));
+}
+
+/* What was meant for a daemon that is no more does not reach this one. */
+static bool is_for_us(const struct world *w, const struct thing_due *due) {
+    return w->life && (!due->life || due->life == w->life_number);
+}
+
+static void happen_to_daemon(struct world *w, struct thing_due *due) {
+    switch (due->kind) {
+    case THING_TICK:
+        if (due->a != w->tick_number)
+            break;
+        w->armed_usec = UINT64_MAX;
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_TICK});
+        break;
+    case THING_HEARTBEAT:
+        rules_watch(&w->rules, w->now_usec);
+        break;
+    case THING_POLL:
+        poll(w, (enum nc_source)due->a);
+        break;
+    case THING_NODE_SEEN:
+        see_node(w, due->data, due->a);
+        break;
+    case THING_POD_SEEN:
+        see_pod(w, due);
+        break;
+    case THING_LISTED:
+        list(w, due);
+        break;
+    case THING_SYNCED:
+        sync_pods(w, due);
+        break;
+    case THING_ANSWERED:
+        take_answer(w, due->data);
+        break;
+    case THING_LOOK:
+        if (!w->is_node_known || w->is_look_wanted || w->whole_version != w->watch_version)
+            host_look(w);
+        break;
+    case THING_RULES:
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_RULES, .rules = &w->config});
+        break;
+    case THING_SOURCE:
+    case THING_ARRIVES:
+    case THING_POD_ENDS:
+    case THING_POD_STOPS:
+    case THING_BUDGET:
+    case THING_BIND:
+    case THING_DETACHED:
+    case THING_PERSON:
+    case THING_KARPENTER:
+    case THING_KILL:
+    case THING_START:
+    case THING_NODE_GONE:
+    case THING_NODE_BACK:
+        break;
+    }
+}
+
+void host_happen(struct world *w, struct thing_due *due) {
+    if (due->kind == THING_ARRIVES && (is_for_us(w, due) || world_chance(w, 50)))
+        world_arrive(w, due);
+    else if (due->kind == THING_KILL)
+        die(w, due->a);
+    else if (due->kind == THING_START)
+        host_start(w, !due->a);
+    else if (is_for_us(w, due))
+        happen_to_daemon(w, due);
+}
+
+void host_done(struct world *w) {
+    w->life = nc_life_free(w->life);
+    nc_value_free(w->saved);
+    nc_value_free(w->older);
+    w->saved = w->older = NULL;
+}

@@ -1,0 +1,470 @@
+/* The judge of evictions, marks and deletions: who may be asked, when, how, and by when. */
+#include "rules.h"
+
+#define STUCK_USEC (60 * SEC)
+#define MARK_AHEAD_USEC SEC
+#define WRITE_PATIENCE_USEC (3 * SEC)
+#define OVERDUE_USEC (SEC + SEC / 5) /* a mark is waited for one second; and some slack */
+#define IDLE_USEC (SEC / 2)
+#define QUESTION_USEC (16 * SEC) /* no answer takes longer */
+
+unsigned rules_pod_number(const char *uid) {
+    unsigned n = 0;
+
+    if (!uid || strncmp(uid, "uid-", 4) != 0)
+        return MODEL_MAX_PODS;
+    for (const char *p = uid + 4; *p >= '0' && *p <= '9'; p++)
+        n = n * 10 + (unsigned)(*p - '0');
+    return n < MODEL_MAX_PODS ? n : MODEL_MAX_PODS;
+}
+
+bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    bool has_taint = r->has_whole && r->node.has_disrupted_taint;
+
+    if (p->is_terminal || p->is_mirror || p->tolerates || (p->is_daemon && !has_taint))
+        return false;
+    return !p->deletion_usec || now_usec <= p->deletion_usec + STUCK_USEC;
+}
+
+static bool is_kept(const struct rules_pod *p, uint64_t now_usec) {
+    return p->is_bound_to_stay || now_usec < p->keep_until_usec;
+}
+
+static bool is_turn(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        const struct rules_pod *q = &r->pods[i];
+
+        if (q->is_known && !q->is_gone && q->tier < p->tier && rules_is_eligible(r, q, now_usec))
+            return false;
+    }
+    return true;
+}
+
+static uint64_t last_moment(const struct rules *r, const struct rules_pod *p) {
+    uint64_t grace = p->grace_sec * SEC;
+
+    return r->t_usec > grace ? r->t_usec - grace : 1;
+}
+
+/* --- what the daemon is shown ------------------------------------------------------------------
+ */
+
+static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_usec) {
+    unsigned i = rules_pod_number(pod->uid);
+    struct rules_pod *p = &r->pods[i];
+    struct rules_pod old;
+
+    if (i == MODEL_MAX_PODS)
+        return;
+    old = *p;
+    if (!p->is_known)
+        p->since_usec = now_usec;
+    if (p->is_gone || !p->was_known) { /* what a closed watch had shown is remembered */
+        p->since_usec = now_usec + (p->is_gone ? SEC : 0);
+        p->is_accepted = p->is_deleted = false;
+        p->ask_after_usec = 0;
+        p->refusal = 0;
+        p->budget_row = 0;
+        p->evictable_usec = p->ending_usec = 0;
+        p->delete_answer_usec = p->leaving_usec = 0;
+    }
+    p->is_known = p->was_known = p->is_shown = true;
+    p->is_gone = false;
+    p->tier = pod->tier;
+    p->is_daemon = pod->is_daemon;
+    p->is_mirror = pod->is_mirror;
+    p->is_terminal = pod->is_terminal;
+    p->tolerates = pod->tolerates_disrupted;
+    p->is_bound_to_stay = pod->never_disrupt;
+    p->keep_until_usec = pod->keep_until_usec;
+    p->grace_sec = pod->grace_sec;
+    p->deletion_usec = pod->deletion_usec;
+    p->deletion_grace_sec = pod->deletion_grace_sec;
+    if (old.is_known && !old.is_gone && !old.deletion_usec && p->deletion_usec) {
+        r->any_moved_usec = now_usec;
+        if (rules_is_eligible(r, p, now_usec))
+            r->moved_usec = now_usec;
+    }
+    if (old.is_known && !old.is_terminal && p->is_terminal)
+        r->any_moved_usec = now_usec;
+    if (old.is_known && old.deletion_usec != p->deletion_usec)
+        p->since_usec = now_usec;
+}
+
+static void take_gone(struct rules *r, const char *uid, uint64_t now_usec) {
+    unsigned i = rules_pod_number(uid);
+
+    if (i == MODEL_MAX_PODS || !r->pods[i].is_known)
+        return;
+    r->any_moved_usec = now_usec;
+    if (rules_is_eligible(r, &r->pods[i], now_usec) && !r->pods[i].is_gone)
+        r->moved_usec = now_usec;
+    r->pods[i].is_known = r->pods[i].was_known = false;
+}
+
+/* A new drain begins. */
+void rules_forget_refusals(struct rules *r) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        r->pods[i].ask_after_usec = 0; /* it may be waited for all the same */
+        r->pods[i].budget_row = 0;
+        r->pods[i].refusal = 0;
+    }
+}
+
+/* The pause after a refusal: in microseconds; a quarter of it may be taken off. */
+static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, bool at_most) {
+    static const uint64_t rows[] = {1, 2, 3, 5};
+    uint64_t busy = a->retry_after_usec ? a->retry_after_usec : SEC;
+
+    switch (a->kind) {
+    case NC_ANSWER_BUDGET:
+        return at_most ? 5 * SEC : rows[p->budget_row < 3 ? p->budget_row : 3] * SEC;
+    case NC_ANSWER_BUDGETS:
+    case NC_ANSWER_REFUSED:
+        return 30 * SEC;
+    case NC_ANSWER_BUSY:
+        return busy < 10 * SEC ? busy : 10 * SEC;
+    case NC_ANSWER_NAMESPACE:
+        return 5 * SEC;
+    case NC_ANSWER_AWAY:
+        return at_most ? 5 * SEC : SEC / 2;
+    case NC_ANSWER_ACCEPTED:
+    case NC_ANSWER_GONE:
+    case _NC_ANSWER_MAX:
+        break;
+    }
+    return 0;
+}
+
+static void take_evicted(struct rules *r, struct rules_pod *p, const struct nc_pod_answer *a,
+                         uint64_t now_usec) {
+    if (a->kind == NC_ANSWER_ACCEPTED) {
+        p->is_accepted = true;
+        p->leaving_usec = p->leaving_usec ? p->leaving_usec : p->evict_usec;
+        r->moved_usec = r->any_moved_usec = now_usec;
+    }
+    p->ask_after_usec = now_usec + pause_after(p, a, false) * 3 / 4;
+    p->ask_by_usec = now_usec + pause_after(p, a, true);
+    /* the steps of a budget's pauses count where nothing else was answered in between */
+    p->budget_row = a->kind == NC_ANSWER_BUDGET && (!p->refusal || p->refusal == NC_ANSWER_BUDGET)
+                        ? p->budget_row + 1
+                        : 0;
+    p->refusal = a->kind;
+    p->evictable_usec = 0;
+}
+
+static void less(unsigned *n) {
+    if (*n)
+        --*n;
+}
+
+static void take_answer(struct rules *r, const struct nc_life_event *e) {
+    unsigned i = rules_pod_number(e->uid);
+    struct rules_pod *p = &r->pods[i];
+
+    if (i == MODEL_MAX_PODS)
+        return;
+    switch (e->verb) {
+    case NC_DRAIN_EVICT:
+        less(&p->evicts_out);
+        less(&r->evicts_out);
+        if (!r->evicts_out && r->free_usec < e->now_usec)
+            r->free_usec = e->now_usec;
+        if (p->was_known)
+            take_evicted(r, p, e->answer, e->now_usec);
+        break;
+    case NC_DRAIN_MARK:
+        less(&p->marks_out);
+        break;
+    case NC_DRAIN_DELETE:
+        less(&p->deletes_out);
+        p->delete_answer_usec = e->now_usec;
+        if (e->answer->kind == NC_ANSWER_ACCEPTED) {
+            p->is_deleted = true;
+            p->leaving_usec = p->leaving_usec ? p->leaving_usec : p->delete_usec;
+        }
+        break;
+    }
+    if (e->answer->kind == NC_ANSWER_GONE && p->was_known && !p->is_gone) {
+        p->is_gone = true;
+        r->any_moved_usec = e->now_usec;
+    }
+}
+
+static void take_synced(struct rules *r, uint64_t now_usec) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
+        if (!r->pods[i].is_shown)
+            r->pods[i].is_known = r->pods[i].was_known = false;
+    r->is_synced = true;
+    r->synced_usec = now_usec;
+}
+
+void rules_take_pod_event(struct rules *r, const struct nc_life_event *e) {
+    if (e->kind == NC_LIFE_POD)
+        take_pod(r, e->pod, e->now_usec);
+    else if (e->kind == NC_LIFE_POD_GONE)
+        take_gone(r, e->uid, e->now_usec);
+    else if (e->kind == NC_LIFE_POD_ANSWER)
+        take_answer(r, e);
+    else if (r->is_open)
+        take_synced(r, e->now_usec);
+}
+
+/* Answers to what was asked before the watch was closed for good may still come: until then nobody
+ * can tell which question they are for. */
+static void blur_questions(struct rules *r) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        struct rules_pod *p = &r->pods[i];
+
+        if (p->evicts_out || p->marks_out || p->deletes_out)
+            p->blurred_usec = r->blurred_usec = r->free_usec = r->closed_usec + QUESTION_USEC;
+    }
+}
+
+/* Closed and opened in one breath: what was known stays known until the new list is complete. */
+void rules_open_pods(struct rules *r, uint64_t now_usec) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        r->pods[i].is_shown = false;
+        r->pods[i].was_known &= r->closed_usec == now_usec;
+        r->pods[i].is_known = r->pods[i].was_known;
+    }
+    if (r->closed_usec != now_usec)
+        blur_questions(r);
+    r->is_open = true;
+    r->is_synced = false;
+}
+
+void rules_close_pods(struct rules *r, uint64_t now_usec) {
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
+        r->pods[i].is_known = false;
+    r->is_open = r->is_synced = false;
+    r->closed_usec = now_usec;
+}
+
+/* --- what it asks ------------------------------------------------------------------------------
+ */
+
+static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64_t now_usec) {
+    if (p->deletion_usec)
+        rules_break(r, "terminating", "pod %u is terminating and is evicted", i);
+    if (p->is_accepted)
+        rules_break(r, "twice", "pod %u is evicted again after an acceptance", i);
+    if (p->evicts_out && now_usec > p->blurred_usec)
+        rules_break(r, "twice-asked", "pod %u is evicted while an eviction is under way", i);
+    if (is_kept(p, now_usec))
+        rules_break(r, "kept", "pod %u is not to be disrupted", i);
+    if (!is_turn(r, p, now_usec))
+        rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
+    if (r->t_usec && now_usec >= last_moment(r, p))
+        rules_break(r, "late-eviction", "pod %u is evicted after its last moment", i);
+    if (now_usec < p->ask_after_usec)
+        rules_break(r, "pause", "pod %u is asked again too early", i);
+    if (r->evicts_out >= r->config.max_in_flight && now_usec > r->blurred_usec)
+        rules_break(r, "in-flight", "%u evictions are under way", r->evicts_out);
+    if (!rules_may_evict(r, now_usec, true))
+        rules_break(r, "patience", "somebody else drains, and pod %u is evicted", i);
+    if (!(r->memory.is_signalled && r->memory.is_cordoned) && !r->has_waited)
+        rules_break(r, r->memory.is_signalled ? "cordon-first" : "signal-first",
+                    "pod %u is evicted too early", i);
+    r->memory.took_over = r->took_over_now = true;
+    p->evicts_out++;
+    p->evict_usec = now_usec;
+    r->evicts_out++;
+    p->evictable_usec = 0;
+}
+
+static void judge_mark(struct rules *r, struct rules_pod *p, unsigned i, uint64_t now_usec) {
+    if (!r->t_usec)
+        rules_break(r, "no-deadline", "pod %u is marked and there is no deadline", i);
+    else if (p->deletion_usec && p->deletion_usec <= r->t_usec + SEC)
+        rules_break(r, "needless", "pod %u ends in time and is marked", i);
+    else if (!p->deletion_usec && now_usec + MARK_AHEAD_USEC < last_moment(r, p))
+        rules_break(r, "early-mark", "pod %u is marked long before its last moment", i);
+    if (p->marks_out && now_usec > p->blurred_usec)
+        rules_break(r, "twice-asked", "pod %u is marked while a mark is under way", i);
+    p->mark_usec = now_usec;
+    p->marks_out++;
+}
+
+static uint64_t seconds_up(uint64_t usec) {
+    return (usec + SEC - 1) / SEC;
+}
+
+/* With how much grace a pod is to be deleted: the time left; of one that is terminating counted
+ * from its first request. */
+static bool is_right_grace(const struct rules *r, const struct rules_pod *p, uint64_t grace_sec,
+                           uint64_t now_usec) {
+    uint64_t left = r->t_usec > now_usec ? r->t_usec - now_usec : 0;
+    uint64_t most = p->grace_sec ? p->grace_sec : 1;
+    uint64_t want = seconds_up(left) ? seconds_up(left) : 1;
+    uint64_t asked = p->deletion_usec - p->deletion_grace_sec * SEC;
+    uint64_t gone = now_usec > asked ? now_usec - asked : 0;
+
+    if (!p->deletion_usec && !p->leaving_usec)
+        return grace_sec == (want < most ? want : most);
+    if (!p->deletion_usec) { /* it is terminating, and the watch has not shown it yet */
+        asked = p->leaving_usec;
+        return grace_sec >= 1 && grace_sec >= (want < most ? want : most) && grace_sec <= most
+               && grace_sec <= seconds_up(now_usec - asked + left) + 1;
+    }
+    return grace_sec >= 1 && grace_sec >= seconds_up(gone + left)
+           && grace_sec <= seconds_up(gone + (left > SEC ? left : SEC)) + 1;
+}
+
+static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint64_t grace_sec,
+                         uint64_t now_usec) {
+    if (!r->t_usec)
+        rules_break(r, "no-deadline", "pod %u is deleted and there is no deadline", i);
+    else if (p->deletion_usec && p->deletion_usec <= r->t_usec + SEC)
+        rules_break(r, "needless", "pod %u ends in time and is deleted", i);
+    else if (!p->deletion_usec && now_usec < last_moment(r, p))
+        rules_break(r, "early-deletion", "pod %u is deleted before its last moment", i);
+    else if (!is_right_grace(r, p, grace_sec, now_usec))
+        rules_break(r, "grace", "pod %u is given %llu s", i, (unsigned long long)grace_sec);
+    if (!p->deletion_usec && !p->mark_usec)
+        rules_break(r, "unmarked", "pod %u is deleted without a mark", i);
+    if (p->marks_out && !p->deletion_usec && now_usec < p->mark_usec + SEC)
+        rules_break(r, "mark-waits", "pod %u is deleted while its mark is under way", i);
+    if (p->deletes_out && now_usec > p->blurred_usec)
+        rules_break(r, "twice-asked", "pod %u is deleted while a deletion is under way", i);
+    if (p->delete_answer_usec && now_usec < p->delete_answer_usec + SEC / 10)
+        rules_break(r, "pause", "pod %u is deleted again at once", i);
+    p->delete_usec = now_usec;
+    p->deletes_out++;
+}
+
+void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t now_usec) {
+    unsigned i = rules_pod_number(a->pod ? a->pod->uid : NULL);
+    struct rules_pod *p = &r->pods[i];
+
+    if (i == MODEL_MAX_PODS || !p->is_known || p->is_gone || !r->is_open) {
+        rules_break(r, "unknown", "pod %u is touched and is not known to be there", i);
+        return;
+    }
+    if (!rules_is_eligible(r, p, now_usec))
+        rules_break(r, "excluded", "pod %u is to be left alone", i);
+    if (r->config.mode == NC_DRAIN_OFF || r->config.mode == NC_DRAIN_OBSERVE)
+        rules_break(r, "mode", "pod %u is touched and the mode forbids it", i);
+    if (r->in_force != NC_POLICY_DRAIN)
+        rules_break(r, "policy", "pod %u is touched and nothing asks for a drain", i);
+    if (!r->has_node)
+        rules_break(r, "no-node", "pod %u is touched and the Node was not seen", i);
+    switch (a->verb) {
+    case NC_DRAIN_EVICT:
+        judge_evict(r, p, i, now_usec);
+        break;
+    case NC_DRAIN_MARK:
+        judge_mark(r, p, i, now_usec);
+        break;
+    case NC_DRAIN_DELETE:
+        judge_delete(r, p, i, a->grace_sec, now_usec);
+        break;
+    }
+}
+
+void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t before_usec,
+                     uint64_t after_usec, uint64_t now_usec) {
+    uint64_t t = t_usec > now_usec ? t_usec : now_usec;
+
+    if (after_usec == before_usec)
+        return;
+    if (after_usec + SEC < t)
+        rules_break(r, "cut-short", "pod %u loses %llu ms of the time that is left", pod,
+                    (unsigned long long)(t - after_usec) / 1000);
+    if (after_usec > t + 2 * SEC)
+        rules_break(r, "not-cut", "pod %u ends %llu ms after T", pod,
+                    (unsigned long long)(after_usec - t) / 1000);
+}
+
+/* --- what it leaves undone ---------------------------------------------------------------------
+ */
+
+/* Since when everything that comes before the pods is done; 0 = it is not. */
+static uint64_t ready_since(const struct rules *r, uint64_t now_usec) {
+    uint64_t waited = r->drain_usec > r->t_since_usec ? r->drain_usec : r->t_since_usec;
+    uint64_t since = 0;
+
+    if (r->in_force != NC_POLICY_DRAIN || !r->has_node || !r->is_open || !r->is_synced)
+        return 0;
+    waited += 2 * WRITE_PATIENCE_USEC + SEC / 2;
+    if (r->memory.is_signalled && r->memory.is_cordoned)
+        since = r->cordoned_usec > r->signalled_usec ? r->cordoned_usec : r->signalled_usec;
+    else if (r->t_usec && now_usec >= waited)
+        since = waited;
+    else
+        return 0;
+    since = since > r->drain_usec ? since : r->drain_usec;
+    since = since > r->t_since_usec ? since : r->t_since_usec;
+    return since > r->synced_usec ? since : r->synced_usec;
+}
+
+static void watch_ending(struct rules *r, struct rules_pod *p, unsigned i, uint64_t ready_usec,
+                         uint64_t now_usec) {
+    uint64_t t = r->t_usec > now_usec ? r->t_usec : now_usec;
+    uint64_t since = last_moment(r, p);
+
+    if (p->deletion_usec ? p->deletion_usec <= t + 2 * SEC : p->is_accepted || now_usec < since)
+        return;
+    since = p->deletion_usec || since < ready_usec ? ready_usec : since;
+    since = since > p->since_usec ? since : p->since_usec;
+    if (p->delete_answer_usec > since)
+        since = p->delete_answer_usec;
+    if (!p->deletes_out && now_usec > p->blurred_usec && now_usec > since + OVERDUE_USEC)
+        rules_break(r, "overdue", "pod %u has its last moment since %llu ms and is not deleted", i,
+                    (unsigned long long)(now_usec - since) / 1000);
+}
+
+static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
+           && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
+           && now_usec >= p->ask_by_usec && rules_may_evict(r, now_usec, false);
+}
+
+static void watch_evictable(struct rules *r, struct rules_pod *p, unsigned i, uint64_t ready_usec,
+                            uint64_t now_usec) {
+    uint64_t since = p->evictable_usec;
+
+    if (!is_evictable(r, p, now_usec)) {
+        p->evictable_usec = 0;
+        return;
+    }
+    if (!since)
+        since = p->evictable_usec = now_usec;
+    since = since > ready_usec ? since : ready_usec;
+    since = since > p->since_usec ? since : p->since_usec;
+    since = since > r->free_usec ? since : r->free_usec;
+    if (!r->evicts_out && now_usec > since + IDLE_USEC)
+        rules_break(r, "idle", "pod %u could be evicted since %llu ms and is not asked", i,
+                    (unsigned long long)(now_usec - since) / 1000);
+}
+
+void rules_watch_pods(struct rules *r, uint64_t now_usec) {
+    uint64_t ready = ready_since(r, now_usec);
+    unsigned questions = 0;
+
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
+        questions += r->pods[i].marks_out + r->pods[i].deletes_out;
+    if (questions && r->free_usec < now_usec)
+        r->free_usec = now_usec;
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
+        struct rules_pod *p = &r->pods[i];
+
+        if (!p->is_known)
+            continue;
+        if (p->is_gone || !rules_is_eligible(r, p, now_usec)) {
+            p->evictable_usec = 0;
+            p->is_eligible = false;
+            continue;
+        }
+        if (!p->is_eligible && p->since_usec < now_usec)
+            p->since_usec = now_usec;
+        p->is_eligible = true;
+        if (!ready) {
+            p->evictable_usec = 0;
+            continue;
+        }
+        if (r->t_usec)
+            watch_ending(r, p, i, ready, now_usec);
+        watch_evictable(r, p, i, ready, now_usec);
+    }
+}

@@ -1,0 +1,374 @@
+/*
+ * The judge's own view of who announces what, what is in force, and what the daemon was shown of
+ * its Node; the order of events. Pods: rules-pods.c; writes: rules-writes.c.
+ */
+#include "rules.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define WRITE_PATIENCE_USEC (3 * SEC)
+
+void rules_break(struct rules *r, const char *rule, const char *format, ...) {
+    va_list ap;
+
+    if (r->broken[0])
+        return;
+    snprintf(r->broken, sizeof(r->broken), "%s", rule);
+    va_start(ap, format);
+    vsnprintf(r->story, sizeof(r->story), format, ap);
+    va_end(ap);
+}
+
+void rules_init(struct rules *r, const struct nc_life_rules *config) {
+    memset(r, 0, sizeof(*r));
+    r->config = *config;
+}
+
+void rules_restart(struct rules *r, const struct rules_memory *memory,
+                   const struct nc_life_rules *config, uint64_t now_usec) {
+    struct rules fresh;
+
+    rules_init(&fresh, config);
+    memcpy(fresh.broken, r->broken, sizeof(r->broken));
+    memcpy(fresh.story, r->story, sizeof(r->story));
+    if (memory)
+        fresh.memory = *memory;
+    fresh.started_usec = now_usec;
+    *r = fresh;
+    rules_refresh(r, now_usec);
+}
+
+static enum nc_policy configured(const struct rules *r, enum nc_source s) {
+    if (s == NC_SOURCE_DELETION)
+        return NC_POLICY_DRAIN;
+    if (s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR)
+        return r->memory.notices[s].policy;
+    return r->config.policy[s];
+}
+
+enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t now_usec) {
+    enum nc_policy p = 0;
+    enum nc_policy cap = NC_POLICY_DRAIN;
+
+    if (!r->memory.is_active[s])
+        return 0;
+    p = configured(r, s);
+    if (r->config.mode == NC_DRAIN_OFF || r->memory.notices[s].begin_usec > now_usec)
+        cap = NC_POLICY_REPORT;
+    else if (r->config.mode == NC_DRAIN_OBSERVE)
+        cap = NC_POLICY_CORDON;
+    return p < cap ? p : cap;
+}
+
+/* T of one source: the margin is taken off, of a shutdown at most a tenth of what it was given. */
+static uint64_t last_moment(const struct rules *r, enum nc_source s) {
+    const struct nc_notice *n = &r->memory.notices[s];
+    uint64_t margin = n->is_last_moment ? 0 : r->config.margin_usec;
+    uint64_t heard = r->memory.noticed_usec[s];
+    uint64_t given = n->deadline_usec > heard ? n->deadline_usec - heard : 0;
+
+    if (s == NC_SOURCE_SHUTDOWN && margin > given / 10)
+        margin = given / 10;
+    return n->deadline_usec > margin ? n->deadline_usec - margin : 1;
+}
+
+static void set_in_force(struct rules *r, uint64_t now_usec) {
+    enum nc_policy strongest = 0;
+    uint64_t t = 0;
+
+    for (int s = 0; s < _NC_SOURCE_MAX; s++) {
+        enum nc_policy p = rules_policy(r, (enum nc_source)s, now_usec);
+        uint64_t own = p == NC_POLICY_DRAIN && r->memory.notices[s].deadline_usec
+                           ? last_moment(r, (enum nc_source)s)
+                           : 0;
+
+        if (p > strongest)
+            strongest = p;
+        if (own && (!t || own < t))
+            t = own;
+    }
+    if (t != r->t_usec)
+        r->t_since_usec = now_usec;
+    if (strongest >= NC_POLICY_REPORT && r->in_force < NC_POLICY_REPORT)
+        r->active_usec = now_usec;
+    if (strongest >= NC_POLICY_CORDON && r->in_force < NC_POLICY_CORDON)
+        r->cordon_wanted_usec = now_usec;
+    if (strongest == NC_POLICY_DRAIN && r->in_force < NC_POLICY_DRAIN) {
+        r->drain_usec = now_usec;
+        rules_forget_refusals(r);
+    }
+    r->in_force = strongest;
+    r->t_usec = t;
+}
+
+/* What holds up the next step: the writes, until they are done, refused, or seen on the Node. */
+static void set_progress(struct rules *r, uint64_t now_usec) {
+    if (r->in_force < NC_POLICY_REPORT)
+        r->memory.is_signalled = false;
+    else if (!r->memory.is_signalled && r->has_node && r->node.has_status)
+        r->memory.is_signalled = true, r->signalled_usec = now_usec;
+    if (r->in_force < NC_POLICY_CORDON)
+        r->memory.is_cordoned = false;
+    else if (!r->memory.is_cordoned && r->has_node
+             && (r->node.has_cordon_record || (r->has_whole && r->node.is_unschedulable)))
+        r->memory.is_cordoned = true, r->cordoned_usec = now_usec;
+    if (!r->has_node || r->in_force < NC_POLICY_REPORT || r->write != NC_WRITE_NONE
+        || (r->memory.is_signalled && (r->memory.is_cordoned || r->in_force < NC_POLICY_CORDON)))
+        r->signal_asked_usec = 0;
+    else if (!r->signal_asked_usec)
+        r->signal_asked_usec = now_usec;
+    if (r->in_force < NC_POLICY_DRAIN)
+        r->memory.took_over = r->took_over_now = false;
+    else if (rules_may_evict(r, now_usec, true))
+        r->memory.took_over = true;
+    if (r->in_force < NC_POLICY_DRAIN)
+        r->has_waited = r->is_past_t = false;
+    else if (r->t_usec && now_usec >= r->active_usec + WRITE_PATIENCE_USEC)
+        r->has_waited = true;
+    r->is_past_t |= r->t_usec && now_usec >= r->t_usec;
+}
+
+void rules_refresh(struct rules *r, uint64_t now_usec) {
+    set_in_force(r, now_usec);
+    set_progress(r, now_usec);
+}
+
+/* Beside whoever deletes the Node: first the patience, unless another source asks for a drain. */
+bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly) {
+    uint64_t since = r->memory.noticed_usec[NC_SOURCE_DELETION];
+    uint64_t moved = strictly ? r->moved_usec : r->any_moved_usec;
+
+    if (r->in_force != NC_POLICY_DRAIN)
+        return false;
+    if (r->config.mode == NC_DRAIN_ALWAYS || r->took_over_now || (strictly && r->memory.took_over))
+        return true;
+    for (int s = 0; s < _NC_SOURCE_MAX; s++)
+        if (s != NC_SOURCE_DELETION
+            && rules_policy(r, (enum nc_source)s, now_usec) == NC_POLICY_DRAIN)
+            return true;
+    if (!strictly && !r->is_synced)
+        return false;
+    if (moved > since)
+        since = moved;
+    if (!strictly && r->synced_usec > since) /* what cannot be seen cannot be waited for */
+        since = r->synced_usec;
+    return now_usec >= since + NC_LIFE_PATIENCE_USEC;
+}
+
+static void take_notice(struct rules *r, const struct nc_notice *n, uint64_t now_usec) {
+    struct rules_memory *m = &r->memory;
+
+    r->is_heard[n->source] = true;
+    if (!m->is_active[n->source]) {
+        m->noticed_usec[n->source] = now_usec;
+        if (n->source == NC_SOURCE_SHUTDOWN)
+            r->must_let_go = true, r->has_let_go = false;
+    }
+    m->is_active[n->source] = true;
+    m->notices[n->source] = *n;
+}
+
+static void take_cleared(struct rules *r, enum nc_source s) {
+    r->is_heard[s] = true;
+    r->memory.is_active[s] = false;
+    if (s == NC_SOURCE_SHUTDOWN)
+        r->must_let_go = false;
+}
+
+static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t now_usec) {
+    struct nc_node_view old = r->node;
+
+    r->node = *v;
+    r->has_node = v->exists;
+    if (v->is_whole) {
+        r->has_whole = true;
+        r->whole_usec = now_usec;
+        r->detached_usec = v->n_volumes ? r->detached_usec : now_usec;
+        return;
+    }
+    r->node.is_unschedulable = old.is_unschedulable;
+    r->node.has_disrupted_taint = old.has_disrupted_taint;
+    r->node.is_pending_true = old.is_pending_true;
+    r->node.is_drained_true = old.is_drained_true;
+    r->node.n_volumes = old.n_volumes;
+}
+
+static void take_written(struct rules *r, const struct nc_life_event *e) {
+    bool is_final = e->outcome != NC_WRITE_AWAY;
+
+    if (is_final && r->write == NC_WRITE_SIGNAL && r->in_force >= NC_POLICY_REPORT)
+        r->memory.is_signalled = true, r->signalled_usec = e->now_usec;
+    if (is_final && r->write == NC_WRITE_CORDON && r->in_force >= NC_POLICY_CORDON)
+        r->memory.is_cordoned = true, r->cordoned_usec = e->now_usec;
+    if (is_final)
+        memcpy(r->status_text, r->pending_text, sizeof(r->status_text));
+    r->write = NC_WRITE_NONE;
+    r->signal_asked_usec = 0;
+}
+
+void rules_event(struct rules *r, const struct nc_life_event *e) {
+    rules_watch(r, e->now_usec);
+    switch (e->kind) {
+    case NC_LIFE_START:
+    case NC_LIFE_TICK:
+        break;
+    case NC_LIFE_RULES:
+        r->config = *e->rules;
+        break;
+    case NC_LIFE_NOTICE:
+        take_notice(r, e->notice, e->now_usec);
+        break;
+    case NC_LIFE_CLEARED:
+        take_cleared(r, e->source);
+        break;
+    case NC_LIFE_NODE:
+        take_node(r, e->node, e->now_usec);
+        break;
+    case NC_LIFE_NODE_GONE:
+        memset(&r->node, 0, sizeof(r->node));
+        r->has_node = r->has_whole = r->memory.is_signalled = r->memory.is_cordoned = false;
+        r->status_text[0] = '\0';
+        break;
+    case NC_LIFE_WRITTEN:
+        take_written(r, e);
+        break;
+    case NC_LIFE_POD:
+    case NC_LIFE_POD_GONE:
+    case NC_LIFE_PODS_SYNCED:
+    case NC_LIFE_POD_ANSWER:
+        rules_take_pod_event(r, e);
+        break;
+    case _NC_LIFE_EVENT_MAX:
+        break;
+    }
+    rules_refresh(r, e->now_usec);
+}
+
+static void judge_let_go(struct rules *r, uint64_t now_usec) {
+    bool is_draining = rules_policy(r, NC_SOURCE_SHUTDOWN, now_usec) == NC_POLICY_DRAIN;
+
+    if (!r->memory.is_active[NC_SOURCE_SHUTDOWN])
+        rules_break(r, "let-go-idle", "the inhibitor is given back though nothing shuts down");
+    if (r->has_let_go)
+        rules_break(r, "let-go-twice", "the inhibitor is given back twice");
+    for (unsigned i = 0; is_draining && now_usec < r->t_usec && i < MODEL_MAX_PODS; i++)
+        if (r->is_synced && r->has_node && r->pods[i].is_known && !r->pods[i].is_gone
+            && rules_is_eligible(r, &r->pods[i], now_usec))
+            rules_break(r, "let-go-early", "pod %u is still there and T is not reached", i);
+    r->has_let_go = true;
+}
+
+static void judge_rate(struct rules *r, unsigned *n, uint64_t *second_usec, unsigned most,
+                       const char *rule, uint64_t now_usec) {
+    if (now_usec >= *second_usec + SEC) {
+        *second_usec = now_usec;
+        *n = 0;
+    }
+    if (++*n > most)
+        rules_break(r, rule, "more than %u in one second", most);
+}
+
+void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_usec) {
+    switch (a->kind) {
+    case NC_ACT_WRITE:
+        rules_judge_write(r, &a->write, now_usec);
+        break;
+    case NC_ACT_POD:
+        rules_judge_pod(r, &a->pod, now_usec);
+        break;
+    case NC_ACT_PODS_OPEN:
+        if (r->is_open)
+            rules_break(r, "opened-twice", "the pods are watched already");
+        rules_open_pods(r, now_usec);
+        break;
+    case NC_ACT_PODS_CLOSE:
+        if (!r->is_open)
+            rules_break(r, "closed-twice", "the pods are not watched");
+        rules_close_pods(r, now_usec);
+        break;
+    case NC_ACT_LOOK:
+        r->looked_usec = now_usec;
+        judge_rate(r, &r->looks, &r->look_second_usec, 10, "looks", now_usec);
+        break;
+    case NC_ACT_ANNOUNCE:
+        break;
+    case NC_ACT_LET_GO:
+        judge_let_go(r, now_usec);
+        break;
+    }
+}
+
+/* A tick that did nothing must not ask for itself again, nor may there be many of them. */
+void rules_stepped(struct rules *r, const struct nc_life_event *e, size_t n_actions,
+                   uint64_t next_usec) {
+    if (e->kind != NC_LIFE_TICK || n_actions)
+        return;
+    if (next_usec <= e->now_usec)
+        rules_break(r, "busy-loop", "a tick did nothing and wants the next at once");
+    judge_rate(r, &r->ticks, &r->tick_second_usec, 40, "busy-ticks", e->now_usec);
+}
+
+static void watch_let_go(struct rules *r, uint64_t now_usec) {
+    uint64_t by = last_moment(r, NC_SOURCE_SHUTDOWN);
+
+    if (!r->must_let_go || r->has_let_go || !r->memory.notices[NC_SOURCE_SHUTDOWN].deadline_usec)
+        return;
+    if (by < r->memory.noticed_usec[NC_SOURCE_SHUTDOWN])
+        by = r->memory.noticed_usec[NC_SOURCE_SHUTDOWN];
+    if (by < r->t_since_usec && r->t_since_usec <= now_usec)
+        by = r->t_since_usec;
+    if (now_usec > by + SEC / 5)
+        rules_break(r, "let-go-late", "T is over and the shutdown is still held up");
+}
+
+/* Before the cordon the Node may be looked at, to tell whose cordon is there. */
+static void watch_writes(struct rules *r, uint64_t now_usec) {
+    uint64_t since = r->signal_asked_usec;
+
+    if (!since)
+        return;
+    if (r->memory.is_signalled && (!r->has_whole || r->whole_usec < r->cordon_wanted_usec))
+        since = r->looked_usec > since ? r->looked_usec : since;
+    else if (r->memory.is_signalled && r->whole_usec > since)
+        since = r->whole_usec;
+    if (now_usec > since + SEC * 5 / 2)
+        rules_break(r, r->memory.is_signalled ? "no-cordon" : "no-signal",
+                    "a write is due for 2.5 s and is not tried");
+}
+
+void rules_watch(struct rules *r, uint64_t now_usec) {
+    rules_refresh(r, now_usec);
+    watch_let_go(r, now_usec);
+    watch_writes(r, now_usec);
+    rules_watch_pods(r, now_usec);
+}
+
+void rules_end(struct rules *r, const struct rules_end *e) {
+    rules_watch(r, e->now_usec);
+    if (!e->is_node || e->may_be_silent)
+        return;
+    if (r->in_force < NC_POLICY_REPORT) {
+        if (e->has_record && !e->is_held)
+            rules_break(r, "left-cordon", "nothing is announced and our cordon is still there");
+        if ((e->has_status || e->has_our_label) && !e->is_held)
+            rules_break(r, "left-marks", "nothing is announced and %s is still there",
+                        e->has_status ? "drain-status" : "our label");
+        if (e->is_pending || e->is_drained)
+            rules_break(r, "left-condition", "nothing is announced and a condition is still True");
+        if (r->is_open)
+            rules_break(r, "left-open", "nothing is announced and the pods are still watched");
+        return;
+    }
+    if (!e->is_pending && e->now_usec > r->active_usec + 40 * SEC)
+        rules_break(r, "not-signalled", "something is announced and the Node does not say so");
+    if (r->in_force >= NC_POLICY_CORDON && !e->is_unschedulable
+        && e->now_usec > r->cordon_wanted_usec + 40 * SEC)
+        rules_break(r, "not-cordoned", "the Node should be cordoned and is not");
+    if (r->in_force < NC_POLICY_DRAIN || e->now_usec < r->drain_usec + 40 * SEC)
+        return;
+    if (e->is_steady && !e->n_left && !e->n_volumes && !e->is_drained)
+        rules_break(r, "not-drained", "all pods are gone for long and the Node is not Drained");
+    if (e->is_steady && e->n_left && e->is_drained)
+        rules_break(r, "drained-wrongly", "%zu pods are left and the Node is Drained", e->n_left);
+}

@@ -1,0 +1,166 @@
+/* A small scene for the judge's own tests: a Node, a notice, two pods, and what may happen to them.
+ */
+#include "scene.h"
+
+#include <stdio.h>
+
+struct rules scene_judge;
+uint64_t scene_now;
+struct nc_node_view scene_node;
+
+void scene_post(struct nc_life_event e) {
+    e.now_usec = scene_now;
+    rules_event(&scene_judge, &e);
+}
+
+void scene_act(struct nc_life_action a) {
+    rules_action(&scene_judge, &a, scene_now);
+}
+
+void scene_begin(enum nc_drain_mode mode) {
+    struct nc_life_rules config = {
+        .mode = mode, .margin_usec = 15 * SEC, .max_in_flight = 2, .seed = 1};
+
+    for (int s = 0; s < _NC_SOURCE_MAX; s++)
+        config.policy[s] = NC_POLICY_DRAIN;
+    scene_now = SCENE_BEGIN_USEC;
+    rules_init(&scene_judge, &config);
+    rules_restart(&scene_judge, NULL, &config, scene_now);
+    scene_node = (struct nc_node_view){.exists = true, .is_whole = true, .uid = "node-1"};
+    scene_post((struct nc_life_event){.kind = NC_LIFE_START});
+}
+
+void scene_show_node(void) {
+    scene_post((struct nc_life_event){.kind = NC_LIFE_NODE, .node = &scene_node});
+}
+
+void scene_hear(enum nc_source s, uint64_t in_sec) {
+    struct nc_notice n = {.source = s,
+                          .policy = NC_POLICY_DRAIN,
+                          .deadline_usec = in_sec ? scene_now + in_sec * SEC : 0};
+
+    scene_post((struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = &n, .source = s});
+}
+
+void scene_clear(enum nc_source s) {
+    scene_post((struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = s});
+}
+
+void scene_clear_all(void) {
+    for (int s = 0; s < _NC_SOURCE_MAX; s++)
+        scene_clear((enum nc_source)s);
+}
+
+struct nc_node_write scene_a_write(enum nc_node_write_kind kind) {
+    struct nc_node_write w = {.kind = kind, .unschedulable = -1, .balancers_label = -1};
+
+    if (kind == NC_WRITE_CORDON) {
+        w.unschedulable = w.balancers_label = 1;
+        w.sets_cordon = true;
+        w.cordon = (char *)"{}";
+    }
+    if (kind == NC_WRITE_RELEASE) {
+        w.unschedulable = w.balancers_label = 0;
+        w.sets_cordon = w.sets_status = true;
+    }
+    return w;
+}
+
+void scene_send_write(struct nc_node_write w) {
+    scene_act((struct nc_life_action){.kind = NC_ACT_WRITE, .write = w});
+}
+
+void scene_end_write(enum nc_write_outcome outcome) {
+    scene_post((struct nc_life_event){.kind = NC_LIFE_WRITTEN, .outcome = outcome});
+}
+
+void scene_signalled(void) {
+    scene_send_write(scene_a_write(NC_WRITE_SIGNAL));
+    scene_node.is_pending_true = scene_node.has_status = true;
+    scene_show_node();
+    scene_end_write(NC_WRITTEN);
+}
+
+void scene_cordoned(void) {
+    scene_send_write(scene_a_write(NC_WRITE_CORDON));
+    scene_node.is_unschedulable = scene_node.has_cordon_record = true;
+    scene_node.has_balancers_label = scene_node.is_balancers_label_ours = true;
+    scene_show_node();
+    scene_end_write(NC_WRITTEN);
+}
+
+void scene_show_pod(unsigned i, struct nc_pod p) {
+    char uid[16];
+
+    snprintf(uid, sizeof(uid), "uid-%02u", i);
+    p.uid = uid;
+    if (!p.grace_sec)
+        p.grace_sec = 30;
+    scene_post((struct nc_life_event){.kind = NC_LIFE_POD, .pod = &p});
+}
+
+void scene_sync_pods(void) {
+    scene_post((struct nc_life_event){.kind = NC_LIFE_PODS_SYNCED});
+}
+
+/* Two pods, cordoned, listed: evictions may begin. T is 105 s ahead, or there is none. */
+void scene_set(enum nc_drain_mode mode, enum nc_source s, uint64_t in_sec) {
+    scene_begin(mode);
+    scene_show_node();
+    scene_hear(s, in_sec);
+    scene_signalled();
+    scene_cordoned();
+    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
+    scene_show_pod(0, (struct nc_pod){0});
+    scene_show_pod(1, (struct nc_pod){0});
+    scene_sync_pods();
+}
+
+void scene_spot(void) {
+    scene_set(NC_DRAIN_AUTO, NC_SOURCE_SPOT, 120);
+}
+
+void scene_ask(enum nc_drain_verb verb, unsigned i, uint64_t grace_sec) {
+    char uid[16];
+    struct nc_pod p = {.uid = uid};
+
+    snprintf(uid, sizeof(uid), "uid-%02u", i);
+    scene_act((struct nc_life_action){.kind = NC_ACT_POD,
+                                      .pod = {.verb = verb, .pod = &p, .grace_sec = grace_sec}});
+}
+
+void scene_evict(unsigned i) {
+    scene_ask(NC_DRAIN_EVICT, i, 0);
+}
+
+void scene_answer(enum nc_drain_verb verb, unsigned i, enum nc_pod_answer_kind kind) {
+    struct nc_pod_answer a = {.kind = kind};
+    char uid[16];
+
+    snprintf(uid, sizeof(uid), "uid-%02u", i);
+    scene_post(
+        (struct nc_life_event){.kind = NC_LIFE_POD_ANSWER, .uid = uid, .verb = verb, .answer = &a});
+}
+
+void scene_evicted(unsigned i) {
+    scene_evict(i);
+    scene_answer(NC_DRAIN_EVICT, i, NC_ANSWER_ACCEPTED);
+    scene_show_pod(
+        i, (struct nc_pod){.deletion_usec = scene_now + 30 * SEC, .deletion_grace_sec = 30});
+}
+
+void scene_gone(unsigned i) {
+    char uid[16];
+
+    snprintf(uid, sizeof(uid), "uid-%02u", i);
+    scene_post((struct nc_life_event){.kind = NC_LIFE_POD_GONE, .uid = uid});
+}
+
+void scene_wait_sec(uint64_t sec) {
+    scene_now += sec * SEC;
+}
+
+void scene_marked(unsigned i) {
+    scene_ask(NC_DRAIN_MARK, i, 0);
+    scene_answer(NC_DRAIN_MARK, i, NC_ANSWER_ACCEPTED);
+}

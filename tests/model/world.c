@@ -1,0 +1,109 @@
+/* Chance, the queue of what is going to happen, and the story that a trace tells. */
+#include "world.h"
+
+#include <stdarg.h>
+
+#define EPOCH_USEC 1767225600000000ull /* 2026-01-01T00:00:00Z */
+
+/* splitmix64 */
+static uint64_t draw(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+uint64_t world_random(struct world *w, uint64_t below) {
+    return below ? draw(&w->random) % below : 0;
+}
+
+uint64_t world_between(struct world *w, uint64_t from, uint64_t to) {
+    return from + world_random(w, to - from + 1);
+}
+
+bool world_chance(struct world *w, unsigned percent) {
+    return world_random(w, 100) < percent;
+}
+
+void world_tell(const struct world *w, const char *format, ...) {
+    va_list ap;
+
+    if (!w->is_traced)
+        return;
+    printf("%9.3f  ", (double)(int64_t)(w->now_usec - w->start_usec) / 1e6);
+    va_start(ap, format);
+    vprintf(format, ap);
+    va_end(ap);
+    putchar('\n');
+}
+
+/* --- the queue: a binary heap by time, then by order of planning ---------------------------------
+ */
+
+static bool is_before(const struct thing_due *a, const struct thing_due *b) {
+    return a->at_usec != b->at_usec ? a->at_usec < b->at_usec : a->order < b->order;
+}
+
+struct thing_due *world_plan(struct world *w, uint64_t at_usec, enum thing kind, unsigned a,
+                             unsigned b) {
+    struct thing_due due = {.at_usec = at_usec > w->now_usec ? at_usec : w->now_usec,
+                            .order = ++w->order,
+                            .kind = kind,
+                            .a = a,
+                            .b = b};
+    size_t i = w->n_queue;
+
+    if (w->n_queue == w->queue_room) {
+        w->queue_room = w->queue_room ? 2 * w->queue_room : 256;
+        w->queue = nc_realloc_array(w->queue, w->queue_room, sizeof(*w->queue));
+    }
+    w->n_queue++;
+    for (; i && is_before(&due, &w->queue[(i - 1) / 2]); i = (i - 1) / 2)
+        w->queue[i] = w->queue[(i - 1) / 2];
+    w->queue[i] = due;
+    return &w->queue[i];
+}
+
+bool world_next(struct world *w, struct thing_due *ret) {
+    struct thing_due last;
+    size_t i = 0;
+
+    if (!w->n_queue)
+        return false;
+    *ret = w->queue[0];
+    last = w->queue[--w->n_queue];
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child + 1 < w->n_queue && is_before(&w->queue[child + 1], &w->queue[child]))
+            child++;
+        if (child >= w->n_queue || !is_before(&w->queue[child], &last))
+            break;
+        w->queue[i] = w->queue[child];
+        i = child;
+    }
+    w->queue[i] = last;
+    return true;
+}
+
+void world_init(struct world *w, uint64_t seed, bool is_traced) {
+    struct thing_due *queue = w->queue; /* its room is used again */
+    size_t room = w->queue_room;
+
+    memset(w, 0, sizeof(*w));
+    w->queue = queue;
+    w->queue_room = room;
+    w->seed = seed;
+    w->random = seed * 0x2545f4914f6cdd1dull + 1;
+    w->is_traced = is_traced;
+    w->start_usec = w->now_usec = EPOCH_USEC + world_random(w, 1000 * SEC);
+    world_populate(w);
+}
+
+void world_done(struct world *w) {
+    host_done(w);
+    for (size_t i = 0; i < w->n_queue; i++)
+        free(w->queue[i].data);
+    w->n_queue = 0;
+}
