@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "json-paths.h"
-#include "json-text.h"
+#include "json-skip.h"
 #include "nc/str.h"
 #include "nc/value.h"
 
@@ -37,9 +37,8 @@ enum expect {
     COMMA_OR_END,
     NOTHING, /* the text is complete */
     IN_KEY,
-    IN_STRING,
-    IN_NUMBER,
-    IN_LITERAL,
+    IN_VALUE,   /* a string, number or literal */
+    IN_SKIPPED, /* an object or array */
 };
 
 struct bracket {
@@ -60,17 +59,17 @@ struct nc_json_filter {
     size_t depth;
     enum mode coming; /* of the member whose key was read */
     const struct nc_json_path *coming_node;
-    struct nc_json_text text;
-    const char *literal; /* what is still to come of true, false, null */
-    char number;         /* where in a number: see number_step */
-    bool is_kept;        /* the string, number or literal that is being read is kept */
+    struct nc_json_token token;
+    bool is_kept; /* the token that is being read is */
+    struct nc_json_skip skip;
 
     struct nc_buf item, rest;
     struct nc_buf *out;
     size_t item_depth; /* the depth inside of the item's object; 0 = between items */
     size_t key_start;  /* in rest */
     bool has_items;
-    size_t at; /* bytes read, for messages */
+    size_t at;         /* bytes read, for messages */
+    size_t started_at; /* of the token that is being read */
     struct nc_err failure;
 };
 
@@ -78,10 +77,17 @@ static int fail(struct nc_json_filter *f, const char *what) {
     return nc_err_set(&f->failure, NC_ERR_PROTOCOL, EPROTO, "JSON: byte %zu: %s", f->at, what);
 }
 
+/* What is wrong with a token as a whole is said of its first byte, however it came. */
+static int fail_token(struct nc_json_filter *f, const char *what) {
+    f->at = f->started_at;
+    return fail(f, what);
+}
+
 static int put(struct nc_json_filter *f, const char *data, size_t n) {
-    return nc_buf_add(f->out, data, n) == 0 ? 0
-           : f->out == &f->rest             ? fail(f, "the list is too large without its items")
-                                            : fail(f, "what is kept of an item is too large");
+    if (nc_buf_add(f->out, data, n) == 0)
+        return 0;
+    return fail_token(f, f->out == &f->rest ? "the list is too large without its items"
+                                            : "what is kept of an item is too large");
 }
 
 static struct bracket *top(struct nc_json_filter *f) {
@@ -146,6 +152,13 @@ static int open_bracket(struct nc_json_filter *f, char c, enum mode mode,
                         const struct nc_json_path *node) {
     int r = 0;
 
+    if (mode == SKIP) {
+        if (f->depth == NC_VALUE_MAX_DEPTH)
+            return fail(f, "nested too deep");
+        nc_json_skip_begin(&f->skip, c, (unsigned)(NC_VALUE_MAX_DEPTH - f->depth));
+        f->expect = IN_SKIPPED;
+        return 0;
+    }
     if (begins_item(f))
         r = begin_item(f, c);
     else if (mode == TOP && c != '{')
@@ -154,7 +167,7 @@ static int open_bracket(struct nc_json_filter *f, char c, enum mode mode,
         r = fail(f, "items must be an array");
     if (r == 0 && (mode == WHOLE || mode == THIN))
         r = put_lead(f);
-    if (r == 0 && mode != SKIP && mode != ITEMS)
+    if (r == 0 && mode != ITEMS)
         r = put(f, &c, 1);
     return r < 0 ? r : push(f, c, mode, node);
 }
@@ -179,7 +192,7 @@ static int close_bracket(struct nc_json_filter *f, char c) {
 
     if (!b || b->end != c)
         return fail(f, "a closing bracket that closes nothing");
-    if (b->mode != SKIP && b->mode != ITEMS)
+    if (b->mode != ITEMS)
         r = put(f, &c, 1);
     if (r == 0 && f->item_depth == f->depth)
         r = give_item(f);
@@ -191,7 +204,7 @@ static int close_bracket(struct nc_json_filter *f, char c) {
 /* A string, number or literal: thinned, there is nothing in it that a path could name. An empty
  * list's items may come as null. */
 static int check_scalar(struct nc_json_filter *f, char c, enum mode mode) {
-    if (c == '\0' || !strchr("\"-0123456789tfn", c))
+    if (!nc_json_token_begin(&f->token, c, false))
         return fail(f, "a value was expected");
     if (begins_item(f))
         return fail(f, "an item that is no object");
@@ -200,19 +213,6 @@ static int check_scalar(struct nc_json_filter *f, char c, enum mode mode) {
     if (mode == ITEMS && c != 'n')
         return fail(f, "items must be an array");
     return 0;
-}
-
-static void begin_scalar(struct nc_json_filter *f, char c) {
-    if (c == '"') {
-        nc_json_text_begin(&f->text, false);
-        f->expect = IN_STRING;
-    } else if (strchr("tfn", c)) {
-        f->literal = c == 't' ? "rue" : c == 'f' ? "alse" : "ull";
-        f->expect = IN_LITERAL;
-    } else {
-        f->number = c == '-' || c == '0' ? c : '1';
-        f->expect = IN_NUMBER;
-    }
 }
 
 static int begin_value(struct nc_json_filter *f, char c) {
@@ -224,13 +224,10 @@ static int begin_value(struct nc_json_filter *f, char c) {
         return open_bracket(f, c, mode, node);
     r = check_scalar(f, c, mode);
     f->is_kept = mode == WHOLE;
+    f->expect = IN_VALUE;
     if (r == 0 && f->is_kept)
         r = put_lead(f);
-    if (r == 0 && f->is_kept)
-        r = put(f, &c, 1);
-    if (r == 0)
-        begin_scalar(f, c);
-    return r;
+    return r == 0 && f->is_kept ? put(f, &c, 1) : r;
 }
 
 static int begin_key(struct nc_json_filter *f) {
@@ -241,15 +238,15 @@ static int begin_key(struct nc_json_filter *f) {
     f->key_start = f->rest.len;
     if (b->mode == TOP && b->has_output)
         r = put(f, ",", 1);
-    nc_json_text_begin(&f->text, b->mode == THIN || b->mode == TOP);
+    (void)nc_json_token_begin(&f->token, '"', b->mode == THIN || b->mode == TOP);
     f->expect = IN_KEY;
     return r < 0 || !f->is_kept ? r : put(f, "\"", 1);
 }
 
 /* The key of a list's member was written as it came; that of the items is taken back. */
 static int end_key_of_list(struct nc_json_filter *f, struct bracket *b) {
-    const bool is_items =
-        f->text.n == strlen("items") && memcmp(f->text.text, "items", f->text.n) == 0;
+    const struct nc_json_text *key = &f->token.text;
+    const bool is_items = key->n == strlen("items") && memcmp(key->text, "items", key->n) == 0;
 
     f->coming = WHOLE;
     if (!is_items) {
@@ -257,7 +254,7 @@ static int end_key_of_list(struct nc_json_filter *f, struct bracket *b) {
         return 0;
     }
     if (f->has_items)
-        return fail(f, "items twice");
+        return fail_token(f, "items twice");
     f->has_items = true;
     f->coming = ITEMS;
     f->rest.len = f->key_start;
@@ -267,6 +264,7 @@ static int end_key_of_list(struct nc_json_filter *f, struct bracket *b) {
 
 static int end_key(struct nc_json_filter *f) {
     struct bracket *b = top(f);
+    const struct nc_json_text *key = &f->token.text;
 
     f->expect = COLON;
     f->coming = b->mode;
@@ -274,8 +272,7 @@ static int end_key(struct nc_json_filter *f) {
     if (b->mode == TOP)
         return end_key_of_list(f, b);
     if (b->mode == THIN) {
-        f->coming_node =
-            f->text.is_too_long ? NULL : nc_json_path_find(b->node, f->text.text, f->text.n);
+        f->coming_node = key->is_too_long ? NULL : nc_json_path_find(b->node, key->text, key->n);
         f->coming = !f->coming_node ? SKIP : f->coming_node->is_whole ? WHOLE : THIN;
     }
     return 0;
@@ -302,8 +299,9 @@ static int take_comma_or_end(struct nc_json_filter *f, char c) {
 }
 
 static int take_structure(struct nc_json_filter *f, char c) {
-    if (c == ' ' || c == '\n' || c == '\t' || c == '\r')
+    if (nc_json_is_space(c))
         return 0;
+    f->started_at = f->at;
     switch (f->expect) {
     case VALUE_OR_END:
         return c == ']' ? close_bracket(f, c) : begin_value(f, c);
@@ -321,17 +319,16 @@ static int take_structure(struct nc_json_filter *f, char c) {
         return take_comma_or_end(f, c);
     case NOTHING:
     case IN_KEY:
-    case IN_STRING:
-    case IN_NUMBER:
-    case IN_LITERAL:
+    case IN_VALUE:
+    case IN_SKIPPED:
         break;
     }
     return fail(f, "more text after the value");
 }
 
-/* How far in the string; *ret_used bytes were taken. */
-static int take_text(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
-    const char *wrong = nc_json_text_scan(&f->text, data, n, ret_used);
+/* A piece of a string, number or literal. */
+static int take_token(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
+    const char *wrong = nc_json_token_scan(&f->token, data, n, ret_used);
     int r;
 
     if (wrong) {
@@ -339,7 +336,7 @@ static int take_text(struct nc_json_filter *f, const char *data, size_t n, size_
         return fail(f, wrong);
     }
     r = f->is_kept ? put(f, data, *ret_used) : 0;
-    if (r < 0 || !f->text.is_done)
+    if (r < 0 || !f->token.is_done)
         return r;
     if (f->expect == IN_KEY)
         return end_key(f);
@@ -347,82 +344,25 @@ static int take_text(struct nc_json_filter *f, const char *data, size_t n, size_
     return 0;
 }
 
-/* Where in a number a byte leads: '-' sign, '0' or '1' an integer, '.' a point, 'f' behind it, 'e',
- * 's' its sign, 'x' the exponent. 0: nowhere. */
-static char number_step(char state, char c) {
-    const bool is_digit = c >= '0' && c <= '9';
+static int take_skipped(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
+    const char *wrong = nc_json_skip(&f->skip, data, n, ret_used);
 
-    switch (state) {
-    case '-':
-        return is_digit ? c == '0' ? '0' : '1' : 0;
-    case '0':
-    case '1':
-        if (is_digit)
-            return state == '1' ? '1' : 0;
-        return c == '.' ? '.' : c == 'e' || c == 'E' ? 'e' : 0;
-    case '.':
-    case 'f':
-        if (is_digit)
-            return 'f';
-        return state == 'f' && (c == 'e' || c == 'E') ? 'e' : 0;
-    case 'e':
-        return is_digit ? 'x' : c == '+' || c == '-' ? 's' : 0;
-    default:
-        return is_digit ? 'x' : 0;
+    if (wrong) {
+        f->at += *ret_used;
+        return fail(f, wrong);
     }
-}
-
-static int take_number(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
-    size_t i = 0;
-    int r;
-
-    while (i < n && data[i] && strchr("0123456789+-.eE", data[i])) {
-        f->number = number_step(f->number, data[i]);
-        if (!f->number) {
-            f->at += i;
-            return fail(f, "invalid number");
-        }
-        i++;
-    }
-    *ret_used = i;
-    r = f->is_kept && i > 0 ? put(f, data, i) : 0;
-    if (r < 0 || i == n)
-        return r;
-    if (!strchr("01fx", f->number))
-        return fail(f, "invalid number");
-    after_value(f);
+    if (f->skip.depth == 0)
+        after_value(f);
     return 0;
 }
 
-static int take_literal(struct nc_json_filter *f, char c) {
-    if (c != *f->literal)
-        return fail(f, "a value was expected");
-    f->literal++;
-    if (!*f->literal)
-        after_value(f);
-    return f->is_kept ? put(f, &c, 1) : 0;
-}
-
-/* A token, or a piece of one. */
+/* Something whole, or a piece of it. */
 static int take(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
     *ret_used = 1;
-    switch (f->expect) {
-    case IN_KEY:
-    case IN_STRING:
-        return take_text(f, data, n, ret_used);
-    case IN_NUMBER:
-        return take_number(f, data, n, ret_used);
-    case IN_LITERAL:
-        return take_literal(f, *data);
-    case VALUE:
-    case VALUE_OR_END:
-    case KEY:
-    case KEY_OR_END:
-    case COLON:
-    case COMMA_OR_END:
-    case NOTHING:
-        break;
-    }
+    if (f->expect == IN_SKIPPED)
+        return take_skipped(f, data, n, ret_used);
+    if (f->expect == IN_KEY || f->expect == IN_VALUE)
+        return take_token(f, data, n, ret_used);
     return take_structure(f, *data);
 }
 

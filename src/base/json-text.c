@@ -8,6 +8,7 @@
  */
 #include "json-text.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define EVERY(byte) (UINT64_C(0x0101010101010101) * (byte))
@@ -25,7 +26,8 @@ static bool is_plain(unsigned char c) {
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The top bit of a byte of the result is set only if that byte, or one before it, is not plain. */
+/* The top bit of a byte of the result is set only if that byte, or one below it, is not plain: the
+ * lowest one that is set tells the first such byte. */
 static uint64_t not_plain(uint64_t x) {
     const uint64_t quote = x ^ EVERY('"');
     const uint64_t backslash = x ^ EVERY('\\');
@@ -41,8 +43,9 @@ static size_t plain_run(const char *data, size_t n) {
 
     for (; n - i >= sizeof(word); i += sizeof(word)) {
         memcpy(&word, data + i, sizeof(word));
-        if (not_plain(word))
-            break;
+        word = not_plain(le64toh(word));
+        if (word)
+            return i + (size_t)__builtin_ctzll(word) / 8;
     }
     while (i < n && is_plain((unsigned char)data[i]))
         i++;
