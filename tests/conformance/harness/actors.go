@@ -165,3 +165,13 @@ func (c *Cluster) PatchNode(ctx context.Context, name string, fragment any) erro
 	_, err = c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{})
 	return err
 }
+
+// PatchNodeStatus merges a JSON fragment into a node's status as the admin.
+func (c *Cluster) PatchNodeStatus(ctx context.Context, name string, fragment any) error {
+	text, err := json.Marshal(fragment)
+	if err != nil {
+		return err
+	}
+	_, err = c.Client.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{}, "status")
+	return err
+}
