@@ -339,10 +339,14 @@ static int add_timer(struct nc_daemon_imds *all, uint64_t accuracy_usec,
 static int open_poll(struct nc_daemon_imds *all, size_t i, struct nc_err *err) {
     struct poll *p = &all->polls[i];
     const bool is_spot = kinds[i].source == NC_SOURCE_SPOT;
+    int r;
 
     p->kind = &kinds[i];
     p->all = all;
-    return add_timer(all, is_spot ? SPOT_ACCURACY_USEC : ACCURACY_USEC, on_due, p, &p->timer, err);
+    r = add_timer(all, is_spot ? SPOT_ACCURACY_USEC : ACCURACY_USEC, on_due, p, &p->timer, err);
+    if (r == 0 && is_spot) /* first where several are due: the others wait for it */
+        (void)sd_event_source_set_priority(p->timer, SD_EVENT_PRIORITY_IMPORTANT);
+    return r;
 }
 
 int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err) {
