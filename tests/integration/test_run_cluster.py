@@ -37,7 +37,14 @@ class Storms(DaemonTest):
         self.drained(world)
         for name in PODS:
             tries = [s.at for s in world.evictions(name)]
-            self.assertTrue(all(b - a >= 1.45 for a, b in zip(tries, tries[1:])), tries)  # less up to a quarter
+            self.assertTrue(all(b - a >= 1.95 for a, b in zip(tries, tries[1:])), tries)
+        self.assertEvictedOnce(world, *PODS)
+
+    def test_429_of_lists_and_watches(self) -> None:
+        world = self.node_world()
+        rule = {"status": 429, "body": BUSY, "content_type": "text/plain", "headers": {"Retry-After": "1"}}
+        world.api.server.fault("status", path="/api/v1/(pods|nodes)[?]", count=4, **rule)
+        self.drained(world)
         self.assertEvictedOnce(world, *PODS)
 
     def test_500_everywhere_for_a_while(self) -> None:

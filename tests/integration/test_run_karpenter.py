@@ -61,7 +61,7 @@ class Deletion(KarpenterTest):
             moved = time.monotonic()
             world.must(lambda: time.monotonic() - moved > 1.5, "a while")
             self.evict(world, name)
-        world.phase_is("drained")
+        world.drained()
         self.assertEqual((world.evictions(), world.deletions()), ([], []))
         self.assertEqual(world.condition("InterruptionPending"), ("True", "Requested"))
         self.assertEqual(world.condition("Drained")[0], "True")
@@ -230,7 +230,7 @@ class Requests(DaemonTest):
         world.start()
         world.delete_node()
         world.must(lambda: not world.pods(), "taken over", 20)
-        world.phase_is("drained")
+        world.drained()
 
 
 if __name__ == "__main__":

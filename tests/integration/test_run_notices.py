@@ -28,7 +28,7 @@ class Spot(DaemonTest):
         world.must(world.is_cordoned, "the cordon")
         self.assertEqual(world.node()["metadata"]["labels"][LABEL], "nodeclaimd")
         self.assertEqual(world.condition("InterruptionPending"), ("True", "SpotInterruption"))
-        world.phase_is("drained")
+        world.drained()
         self.assertOrder(world, "signal", "cordon", "evict", "drained")
         self.assertLess(world.steps("cordon")[0].at - noticed, 2.0 * PATIENCE)
         self.assertEvictedOnce(world, "web-1", "web-2", "bare")
@@ -262,7 +262,7 @@ class Weaker(DaemonTest):
         world.pod("web")
         world.imds.target_state("Terminated")
         world.start()
-        world.phase_is("drained")
+        world.drained()
         self.assertEqual(world.condition("InterruptionPending"), ("True", "AutoScalingTermination"))
         self.assertEvictedOnce(world, "web")
         self.assertEqual(len(world.steps("signal")), 1)
@@ -282,13 +282,6 @@ class Early(DaemonTest):
 
     def test_notice_during_bootstrap(self) -> None:
         """Both programs at work: the node registers, and is cordoned as soon as it has."""
-        self.conditions = self.conditions | {
-            "BootstrapComplete",
-            "Ready",
-            "MemoryPressure",
-            "DiskPressure",
-            "PIDPressure",
-        }
         world = self.node_world(node=False, token=True)
         (world.root / "var/lib/kubelet/kubeconfig").unlink()
         world.api.cluster.behave.controller_manager = world.api.cluster.behave.cloud_controller = True
