@@ -71,7 +71,7 @@ static void note_asked(struct life_world *w, const char *name, enum nc_drain_ver
 }
 
 static void say_pod(struct life_world *w, const struct nc_drain_action *a) {
-    char text[96];
+    char text[320];
 
     note_asked(w, a->pod->name, a->verb);
     if (a->verb == NC_DRAIN_DELETE)
@@ -83,8 +83,21 @@ static void say_pod(struct life_world *w, const struct nc_drain_action *a) {
     say(w, text);
 }
 
-static void take_write(struct life_world *w, struct nc_node_write *n) {
+/* What holds for each write of each story. */
+static void check_write(const struct life_world *w, const struct nc_node_write *n) {
     assert_false(w->write.is_under_way); /* one at a time */
+    if (n->unschedulable == 0)
+        assert_true(w->server.has_cordon_record);
+    if (n->balancers_label == 0)
+        assert_true(w->server.is_balancers_label_ours);
+    if (n->balancers_label == 1)
+        assert_false(w->server.has_balancers_label && !w->server.is_balancers_label_ours);
+    if (n->cordon)
+        assert_int_equal(n->unschedulable, 1);
+}
+
+static void take_write(struct life_world *w, struct nc_node_write *n) {
+    check_write(w, n);
     say_write(w, n);
     nc_node_write_done(&w->write.w);
     w->write.w = *n;
@@ -337,6 +350,14 @@ static void do_okay_unseen(struct life_world *w, char *rest) {
     end_write(w, NC_WRITTEN, 0);
 }
 
+/* However it is: written where a write is under way, unasked for where none is. */
+static void do_written(struct life_world *w, char *rest) {
+    if (w->write.is_under_way)
+        do_ok(w, rest);
+    else
+        end_write(w, NC_WRITTEN, 0);
+}
+
 static void do_refused(struct life_world *w, char *rest) {
     (void)rest;
     end_write(w, NC_WRITE_REFUSED, 0);
@@ -500,6 +521,7 @@ static const struct {
     {"synced", do_synced},
     {"ok", do_ok},
     {"okay-unseen", do_okay_unseen},
+    {"written", do_written},
     {"refused", do_refused},
     {"away", do_away},
     {"yes", do_yes},

@@ -35,7 +35,7 @@ struct life_row {
 };
 
 struct life_asked {
-    char name[32];
+    char name[256];
     enum nc_drain_verb verb;
 };
 

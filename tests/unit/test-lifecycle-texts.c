@@ -1,0 +1,286 @@
+/*
+ * What the life of a node says and keeps: the annotation, messages, what people are shown, the
+ * saved state and how it is refused.
+ */
+#include "life-world.h"
+
+#include <errno.h>
+
+#include "nc/str.h"
+
+static void begin(struct life_world *w, const char *const *events) {
+    life_world_init(w);
+    for (unsigned i = 0; events[i]; i++)
+        (void)life_do(w, 10 * i, events[i]);
+}
+
+static void test_annotation(void **state) {
+    static const char *const events[] = {"begin",          "notice spot +120", "ok",   "ok",
+                                         "pods a:30 b:30", "synced",           "no b", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 2000, "tick");
+    assert_string_equal(w.last_status,
+                        "{\"id\":\"spot-1\",\"source\":\"spot\",\"phase\":\"Evicting\","
+                        "\"deadline\":\"2026-01-02T03:06:05Z\",\"total\":2,"
+                        "\"remaining\":2,\"blocked\":[\"ns/b\"],"
+                        "\"updated\":\"2026-01-02T03:04:07Z\"}");
+    assert_string_equal(w.write.w.cordon ? w.write.w.cordon : "", "");
+    life_world_done(&w);
+}
+
+static void test_annotation_before_the_pods_are_known(void **state) {
+    static const char *const events[] = {"begin", "notice request drain", "ok", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    assert_string_equal(w.last_status, "{\"id\":\"request-1\",\"source\":\"request\","
+                                       "\"phase\":\"Cordoned\",\"deadline\":null,\"total\":null,"
+                                       "\"remaining\":null,\"blocked\":[],"
+                                       "\"updated\":\"2026-01-02T03:04:05Z\"}");
+    assert_string_equal(w.write.w.cordon,
+                        "{\"id\":\"request-1\",\"since\":\"2026-01-02T03:04:05Z\"}");
+    life_world_done(&w);
+}
+
+/* Names of any length: at most five, and never more than a KiB (life-world.c). */
+static void test_annotation_is_short(void **state) {
+    static const char *const events[] = {"begin", "notice request drain", "ok", "ok", NULL};
+    char name[230];
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    memset(name, 'n', sizeof(name) - 1);
+    for (char c = 'a'; c < 'h'; c++) {
+        name[sizeof(name) - 2] = c;
+        name[sizeof(name) - 1] = '\0';
+        nc_auto_free char *pods = nc_asprintf("pods %s:30", name);
+        (void)life_do(&w, 100, pods);
+    }
+    (void)life_do(&w, 200, "synced");
+    for (char c = 'a'; c < 'h'; c++) {
+        name[sizeof(name) - 2] = c;
+        nc_auto_free char *no = nc_asprintf("no %s", name);
+        (void)life_do(&w, 300, no);
+    }
+    (void)life_do(&w, 5000, "tick");
+    assert_non_null(strstr(w.last_status, "\"remaining\":7"));
+    assert_non_null(strstr(w.last_status, "a\",\"ns/"));
+    assert_null(strstr(w.last_status, "h\""));
+    life_world_done(&w);
+}
+
+static void test_messages(void **state) {
+    static const struct {
+        const char *events[8], *says;
+    } rows[] = {
+        {{"begin", "notice spot +120"},
+         "EC2 interrupts this spot instance at 2026-01-02T03:06:05Z; what is done about it: drain"},
+        {{"begin", "notice request cordon word=Upgrade"},
+         "The Node asks for it: Upgrade; what is done about it: cordon"},
+        {{"begin", "notice maintenance +3600 begin+2700"},
+         "EC2 has scheduled maintenance of this instance at 2026-01-02T04:04:05Z; acted on from "
+         "2026-01-02T03:49:05Z, until then: report"},
+        {{"begin", "notice rebalance", "clear rebalance"}, "No longer so: rebalance"},
+        {{"begin cordoned", "notice request cordon", "ok", "ok"},
+         "The node takes no new pods: somebody else had cordoned it, and it stays so"},
+        {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
+         "Pod ns/a may not leave: web: 'needs 3'"},
+        {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
+         "Pod ns/a may not leave: refused: 'needs 3'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct life_world w;
+        begin(&w, rows[i].events);
+        assert_string_equal(w.last_message, rows[i].says);
+        life_world_done(&w);
+    }
+}
+
+static void test_view(void **state) {
+    static const char *const events[] = {"begin", "notice spot +120", "notice rebalance", "ok",
+                                         "ok",    "pods a:30",        "synced",           NULL};
+    struct life_world w;
+    struct nc_life_view v;
+
+    (void)state;
+    begin(&w, events);
+    nc_life_look(w.life, w.now_usec, &v);
+    assert_int_equal(v.phase, NC_LIFE_EVICTING);
+    assert_string_equal(v.status_phase, "Evicting");
+    assert_int_equal(v.leading, NC_SOURCE_SPOT);
+    assert_int_equal(v.policy, NC_POLICY_DRAIN);
+    assert_int_equal(v.deadline_usec, LIFE_EPOCH_USEC + 120000000);
+    assert_int_equal(v.t_usec, LIFE_EPOCH_USEC + 105000000);
+    assert_true(v.is_ours && v.is_active[NC_SOURCE_REBALANCE] && !v.is_active[NC_SOURCE_REQUEST]);
+    assert_int_equal(v.noticed_usec[NC_SOURCE_SPOT], LIFE_EPOCH_USEC + 10000);
+    assert_string_equal(v.notices[NC_SOURCE_REBALANCE].id, "rebalance-1");
+    assert_int_equal(v.cordoned_usec, LIFE_EPOCH_USEC + 40000);
+    assert_int_equal(v.drain.remaining, 1);
+    assert_true(v.drain_rules.may_evict);
+    assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 1);
+    (void)life_do(&w, 100, "gone");
+    assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 0);
+    nc_life_look(w.life, w.now_usec, &v);
+    assert_int_equal(v.drain.remaining, 0);
+    assert_false(v.is_ours);
+    assert_string_equal(v.status_phase, "Detected");
+    life_world_done(&w);
+}
+
+/* A last moment that somebody derived stands in for the machine's deadline only where there is no
+ * other. */
+static void test_derived_deadline(void **state) {
+    static const char *const events[] = {"begin", "notice deletion +60 last", NULL};
+    struct life_world w;
+    struct nc_life_view v;
+
+    (void)state;
+    begin(&w, events);
+    nc_life_look(w.life, w.now_usec, &v);
+    assert_int_equal(v.deadline_usec, LIFE_EPOCH_USEC + 60000000);
+    assert_int_equal(v.t_usec, LIFE_EPOCH_USEC + 60000000);
+    (void)life_do(&w, 100, "notice spot +90");
+    nc_life_look(w.life, w.now_usec, &v);
+    assert_int_equal(v.deadline_usec, LIFE_EPOCH_USEC + 90000000);
+    assert_int_equal(v.t_usec, LIFE_EPOCH_USEC + 60000000);
+    life_world_done(&w);
+}
+
+static void test_rules_from(void **state) {
+    struct nc_config c = {.spot = NC_POLICY_DRAIN,
+                          .rebalance = NC_POLICY_REPORT,
+                          .maintenance = NC_POLICY_CORDON,
+                          .autoscaling = NC_POLICY_IGNORE,
+                          .shutdown = NC_POLICY_DRAIN,
+                          .drain_mode = NC_DRAIN_OBSERVE,
+                          .drain_margin_usec = 3,
+                          .drain_linger_usec = 4};
+    struct nc_life_rules r;
+
+    (void)state;
+    nc_life_rules_from(&c, 9, &r);
+    assert_int_equal(r.policy[NC_SOURCE_MAINTENANCE], NC_POLICY_CORDON);
+    assert_int_equal(r.policy[NC_SOURCE_AUTOSCALING], NC_POLICY_IGNORE);
+    assert_int_equal(r.policy[NC_SOURCE_DELETION], NC_POLICY_DRAIN);
+    assert_int_equal(r.mode, NC_DRAIN_OBSERVE);
+    assert_int_equal(r.margin_usec, 3);
+    assert_int_equal(r.linger_usec, 4);
+    assert_int_equal(r.max_in_flight, NC_DRAIN_MAX_IN_FLIGHT);
+    assert_int_equal(r.seed, 9);
+}
+
+/* The deepest map that holds the last word of a dotted path; "0" is an item. */
+static void spoil(struct nc_value *v, const char *path, struct nc_value *with) {
+    nc_auto_free char *text = nc_strdup(path);
+    char *save = NULL;
+    const char *word = strtok_r(text, ".", &save);
+
+    for (const char *next = strtok_r(NULL, ".", &save); next; next = strtok_r(NULL, ".", &save)) {
+        v = v->type == NC_VALUE_LIST ? v->items[0] : nc_value_get(v, word);
+        assert_non_null(v);
+        word = next;
+    }
+    if (with)
+        nc_value_set(v, word, with);
+    else
+        assert_true(nc_value_remove(v, word));
+}
+
+static void assert_refused(const struct life_world *w, const struct nc_value *saved) {
+    struct nc_life *l = nc_life_new(&w->rules);
+    struct nc_life_view v;
+
+    assert_int_equal(nc_life_load(l, saved, true), -EBADMSG);
+    nc_life_look(l, w->now_usec, &v);
+    assert_int_equal(v.phase, NC_LIFE_IDLE);
+    assert_false(v.is_active[NC_SOURCE_SPOT]);
+    nc_life_free(l);
+}
+
+static void test_strange_states(void **state) {
+    static const char *const paths[] = {"phase",
+                                        "since",
+                                        "sources",
+                                        "sources.0.source",
+                                        "sources.0.id",
+                                        "sources.0.action",
+                                        "sources.0.reason",
+                                        "sources.0.policy",
+                                        "sources.0.deadline",
+                                        "sources.0.last_moment",
+                                        "sources.0.begin",
+                                        "sources.0.noticed",
+                                        "sources.0.window",
+                                        "sources.0.announced",
+                                        "node",
+                                        "node.uid",
+                                        "node.signalled.source",
+                                        "node.signalled.id",
+                                        "node.signalled.deadline",
+                                        "node.is_cordoned",
+                                        "node.is_foreign",
+                                        "node.cordoned",
+                                        "node.drained",
+                                        "node.said"};
+    static const char *const events[] = {"begin", "notice spot +120", "ok", "ok", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    assert_refused(&w, NULL);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
+        nc_auto_value struct nc_value *removed = nc_life_save(w.life);
+        nc_auto_value struct nc_value *other = nc_life_save(w.life);
+        spoil(removed, paths[i], NULL);
+        assert_refused(&w, removed);
+        spoil(other, paths[i], nc_value_new_string("\x01"));
+        assert_refused(&w, other);
+    }
+    life_world_done(&w);
+}
+
+static void test_stranger_states(void **state) {
+    static const char *const events[] = {"begin", "notice spot +120", "ok", "ok", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    nc_auto_value struct nc_value *policy = nc_life_save(w.life);
+    spoil(policy, "sources.0.policy", nc_value_new_int(5));
+    assert_refused(&w, policy);
+    nc_auto_value struct nc_value *twice = nc_life_save(w.life);
+    nc_value_push(nc_value_get(twice, "sources"),
+                  nc_value_copy(nc_value_get(twice, "sources")->items[0]));
+    assert_refused(&w, twice);
+    nc_auto_value struct nc_value *said = nc_life_save(w.life);
+    nc_value_push(nc_value_path(said, "node.said"), nc_value_new_int(_NC_LIFE_SAYS_MAX));
+    assert_refused(&w, said);
+    nc_auto_value struct nc_value *whole = nc_life_save(w.life);
+    struct nc_life *l = nc_life_new(&w.rules);
+    assert_int_equal(nc_life_load(l, whole, true), 0);
+    nc_life_free(l);
+    life_world_done(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_annotation),
+        cmocka_unit_test(test_annotation_before_the_pods_are_known),
+        cmocka_unit_test(test_annotation_is_short),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_view),
+        cmocka_unit_test(test_derived_deadline),
+        cmocka_unit_test(test_rules_from),
+        cmocka_unit_test(test_strange_states),
+        cmocka_unit_test(test_stranger_states),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,334 @@
+/*
+ * What announces an ending, as EC2 and people word it: what is taken, and what is refused.
+ */
+#include "base-test.h"
+
+#include <errno.h>
+
+#include "nc/notice.h"
+#include "nc/str.h"
+
+#define NOW_USEC (1548060000ull * 1000000) /* 2019-01-21T08:40:00Z */
+
+static const char *text_of(uint64_t usec) {
+    static char text[32];
+
+    if (!usec)
+        return "-";
+    nc_time_format(usec, text);
+    return text;
+}
+
+static void test_spot(void **state) {
+    static const struct {
+        const char *body, *id, *action;
+    } rows[] = {
+        {"{\"action\":\"terminate\",\"time\":\"2026-01-02T03:04:05Z\"}",
+         "spot-terminate-2026-01-02T03:04:05Z", "terminate"},
+        {" { \"time\" : \"2017-09-18T08:22:00Z\", \"action\" : \"stop\" }\n",
+         "spot-stop-2017-09-18T08:22:00Z", "stop"},
+        {"{\"action\":\"hibernate\",\"time\":\"2017-09-18T08:22:00.5Z\",\"later\":1}",
+         "spot-hibernate-2017-09-18T08:22:00Z", "hibernate"},
+        {"{\"action\":\"stop\",\"time\":\"1970-01-01T00:00:00Z\"}",
+         "spot-stop-1970-01-01T00:00:00Z", "stop"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_notice n = {0};
+        assert_int_equal(nc_notice_read_spot(rows[i].body, strlen(rows[i].body), &n, NULL), 1);
+        assert_int_equal(n.source, NC_SOURCE_SPOT);
+        assert_string_equal(n.id, rows[i].id);
+        assert_string_equal(n.action, rows[i].action);
+        assert_true(n.deadline_usec > 0);
+        assert_false(n.is_last_moment);
+        assert_int_equal(n.begin_usec, 0);
+    }
+}
+
+typedef int (*read_fn)(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err);
+
+static int read_maintenance(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
+    return nc_notice_read_maintenance(data, n, NOW_USEC, ret, err);
+}
+
+static int read_request(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
+    return nc_notice_read_request(data, n, NC_SOURCE_REQUEST, ret, err);
+}
+
+#define EVENT(more)                                                                                \
+    "{\"NotBefore\":\"21 Jan 2019 09:00:43 GMT\",\"Code\":\"system-reboot\","                      \
+    "\"EventId\":\"instance-event-1\"" more "}"
+
+/* Each is refused as the peer's fault, says what, and leaves the notice as it was. */
+static void test_refused(void **state) {
+    static const struct {
+        read_fn read;
+        const char *body, *says;
+    } rows[] = {
+        {nc_notice_read_spot, "", "spot/instance-action: "},
+        {nc_notice_read_spot, "terminate", "spot/instance-action: "},
+        {nc_notice_read_spot, "[]", "an object is needed"},
+        {nc_notice_read_spot, "{\"action\":\"terminate\"", "spot/instance-action: "},
+        {nc_notice_read_spot, "{}", "action: found nothing"},
+        {nc_notice_read_spot, "{\"action\":\"reboot\",\"time\":\"2026-01-02T03:04:05Z\"}",
+         "action: found 'reboot'"},
+        {nc_notice_read_spot, "{\"action\":[],\"time\":\"2026-01-02T03:04:05Z\"}",
+         "action: found another type"},
+        {nc_notice_read_spot, "{\"action\":\"stop\"}", "time: found nothing"},
+        {nc_notice_read_spot, "{\"action\":\"stop\",\"time\":1767323045}",
+         "time: found '1767323045'"},
+        {nc_notice_read_spot, "{\"action\":\"stop\",\"time\":\"2026-13-02T03:04:05Z\"}",
+         "time: found '2026-13"},
+        {nc_notice_read_spot, "{\"action\":\"stop\",\"time\":\"now\"}", "time: found 'now'"},
+        {nc_notice_read_rebalance, "", "rebalance: "},
+        {nc_notice_read_rebalance, "{}", "noticeTime: found nothing"},
+        {nc_notice_read_rebalance, "{\"noticeTime\":\"soon\"}", "noticeTime: found 'soon'"},
+        {nc_notice_read_rebalance, "[\"2026-01-02T03:04:05Z\"]", "an object is needed"},
+        {read_maintenance, "{}", "a list is needed"},
+        {read_maintenance, "[1]", "event 1: an object is needed"},
+        {read_maintenance, "[{}]", "event 1: EventId: found nothing"},
+        {read_maintenance, "[" EVENT("") ",{\"State\":1}]", "event 2: State: found '1'"},
+        {read_maintenance, "[{\"Description\":[]}]", "event 1: Description: found another type"},
+        {read_maintenance, "[{\"EventId\":\"\"}]", "event 1: EventId: found ''"},
+        {read_maintenance, "[{\"EventId\":\"a\\u00e4\"}]", "event 1: EventId: found "},
+        {read_maintenance, "[{\"EventId\":\"a\"}]", "event 1: Code: found nothing"},
+        {read_maintenance, "[{\"EventId\":\"a\",\"Code\":\"much-too-long-for-any-code\"}]",
+         "event 1: Code: found "},
+        {read_maintenance, "[{\"EventId\":\"a\",\"Code\":\"b\"}]",
+         "event 1: NotBefore: found nothing"},
+        {read_maintenance,
+         "[{\"EventId\":\"a\",\"Code\":\"b\",\"NotBefore\":\"2019-01-21T09:00:43Z\"}]",
+         "event 1: NotBefore: found '2019"},
+        {read_maintenance,
+         "[{\"EventId\":\"a\",\"Code\":\"b\",\"NotBefore\":\"31 Feb 2019 09:00:43 GMT\"}]",
+         "event 1: NotBefore: found '31 Feb"},
+        {read_maintenance,
+         "[{\"EventId\":\"a\",\"Code\":\"b\",\"NotBefore\":\"021 Jan 2019 09:00:43 GMT\"}]",
+         "event 1: NotBefore: found '021"},
+        {nc_notice_read_target_state, "", "target-lifecycle-state: '' is no state"},
+        {nc_notice_read_target_state, "terminated", "'terminated' is no state"},
+        {nc_notice_read_target_state, "Terminated now", "is no state"},
+        {nc_notice_read_target_state, "Terminatex", "is no state"},
+        {nc_notice_read_target_state, "<html>", "is no state"},
+        {read_request, "", "drain request: "},
+        {read_request, "[]", "an object is needed"},
+        {read_request, "{\"mode\":\"graceful\"}", "id: found nothing"},
+        {read_request, "{\"id\":\"\",\"mode\":\"graceful\"}", "id: found ''"},
+        {read_request, "{\"id\":\"a\\nb\",\"mode\":\"graceful\"}", "id: found "},
+        {read_request,
+         "{\"id\":\"12345678901234567890123456789012345678901234567890123456789012345\","
+         "\"mode\":\"graceful\"}",
+         "id: found "},
+        {read_request, "{\"id\":\"a\"}", "mode: found nothing"},
+        {read_request, "{\"id\":\"a\",\"mode\":\"force\"}", "mode: found 'force'"},
+        {read_request, "{\"id\":\"a\",\"mode\":\"deadline\"}", "deadline: found nothing"},
+        {read_request, "{\"id\":\"a\",\"mode\":\"deadline\",\"deadline\":\"5m\"}",
+         "deadline: found '5m'"},
+        {read_request, "{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":7}", "reason: found '7'"},
+        {read_request, "{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":\"a\\nb\"}",
+         "reason: found "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_notice n = {.id = "untouched"};
+        struct nc_err err = NC_ERR_INIT;
+        assert_true(rows[i].read(rows[i].body, strlen(rows[i].body), &n, &err) < 0);
+        assert_int_equal(err.class, NC_ERR_PROTOCOL);
+        if (!strstr(err.msg, rows[i].says))
+            fail_msg("row %zu: %s\n  says not %s", i, err.msg, rows[i].says);
+        assert_string_equal(n.id, "untouched");
+        assert_true(rows[i].read(rows[i].body, strlen(rows[i].body), &n, NULL) < 0);
+    }
+}
+
+static void test_too_large(void **state) {
+    static char body[300 << 10];
+    struct nc_notice n = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    memset(body, ' ', sizeof(body));
+    body[0] = '{';
+    body[4096] = '}';
+    assert_int_equal(nc_notice_read_spot(body, 4097, &n, &err), -EFBIG);
+    assert_int_equal(nc_notice_read_rebalance(body, 4097, &n, &err), -EFBIG);
+    assert_int_equal(read_request(body, 4097, &n, &err), -EFBIG);
+    body[0] = '[';
+    body[sizeof(body) - 1] = ']';
+    assert_int_equal(read_maintenance(body, sizeof(body), &n, &err), -EFBIG);
+    assert_int_equal(err.class, NC_ERR_PROTOCOL);
+}
+
+static void test_rebalance(void **state) {
+    const char *body = "{\"noticeTime\":\"2026-01-02T03:04:05Z\"}";
+    struct nc_notice n = {0};
+
+    (void)state;
+    assert_int_equal(nc_notice_read_rebalance(body, strlen(body), &n, NULL), 1);
+    assert_int_equal(n.source, NC_SOURCE_REBALANCE);
+    assert_string_equal(n.id, "rebalance-2026-01-02T03:04:05Z");
+    assert_int_equal(n.deadline_usec, 0);
+}
+
+static void test_maintenance(void **state) {
+    static const struct {
+        const char *body;
+        int r;
+        const char *id, *deadline, *begin;
+    } rows[] = {
+        {"", 0, "", "-", "-"},
+        {" \r\n", 0, "", "-", "-"},
+        {"[]", 0, "", "-", "-"},
+        {"[" EVENT("") "]", 1, "instance-event-1", "2019-01-21T09:00:43Z", "2019-01-21T08:45:43Z"},
+        {"[" EVENT(",\"State\":\"active\",\"NotAfter\":\"x\"") "]", 1, "instance-event-1",
+         "2019-01-21T09:00:43Z", "2019-01-21T08:45:43Z"},
+        {"[" EVENT(",\"State\":\"completed\"") "]", 0, "", "-", "-"},
+        {"[" EVENT(",\"State\":\"canceled\"") "]", 0, "", "-", "-"},
+        {"[" EVENT(",\"Description\":\"[Completed] reboot\"") "]", 0, "", "-", "-"},
+        {"[" EVENT(",\"Description\":\"[Canceled] reboot\"") "]", 0, "", "-", "-"},
+        {"[" EVENT(",\"Description\":\"reboot [Completed]\"") "]", 1, "instance-event-1",
+         "2019-01-21T09:00:43Z", "2019-01-21T08:45:43Z"},
+        /* the first of two; a day of one digit */
+        {"[{\"NotBefore\":\"2 Feb 2019 00:00:00 GMT\",\"Code\":\"b\",\"EventId\":\"later\"},"
+         "{\"NotBefore\":\"1 Feb 2019 00:00:00 GMT\",\"Code\":\"b\",\"EventId\":\"first\"},"
+         "{\"NotBefore\":\"01 Jan 2019 00:00:00 GMT\",\"Code\":\"b\",\"EventId\":\"over\","
+         "\"State\":\"completed\"}]",
+         1, "first", "2019-02-01T00:00:00Z", "2019-01-31T23:45:00Z"},
+        /* it has begun: nobody knows when it ends */
+        {"[{\"NotBefore\":\"21 Jan 2019 08:40:00 GMT\",\"Code\":\"b\",\"EventId\":\"now\"}]", 1,
+         "now", "-", "-"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_notice n = {0};
+        struct nc_err err = NC_ERR_INIT;
+        assert_int_equal(read_maintenance(rows[i].body, strlen(rows[i].body), &n, &err), rows[i].r);
+        assert_string_equal(n.id, rows[i].id);
+        assert_string_equal(text_of(n.deadline_usec), rows[i].deadline);
+        assert_string_equal(text_of(n.begin_usec), rows[i].begin);
+    }
+}
+
+static void test_maintenance_near_the_epoch(void **state) {
+    const char *body =
+        "[{\"NotBefore\":\"1 Jan 1970 00:00:09 GMT\",\"Code\":\"b\",\"EventId\":\"a\"}]";
+    struct nc_notice n = {0};
+
+    (void)state;
+    assert_int_equal(nc_notice_read_maintenance(body, strlen(body), 1, &n, NULL), 1);
+    assert_int_equal(n.begin_usec, 0);
+}
+
+static void test_many_events(void **state) {
+    struct nc_buf b = NC_BUF_INIT;
+    struct nc_notice n = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        (void)nc_buf_printf(&b, "%s%s", i ? "," : "[", EVENT(""));
+    (void)nc_buf_puts(&b, "]");
+    assert_int_equal(read_maintenance(b.data, b.len, &n, &err), 1);
+    b.data[b.len - 1] = ',';
+    (void)nc_buf_puts(&b, EVENT("") "]");
+    assert_int_equal(read_maintenance(b.data, b.len, &n, &err), -EFBIG);
+    assert_int_equal(err.class, NC_ERR_PROTOCOL);
+    nc_buf_done(&b);
+}
+
+static void test_target_state(void **state) {
+    static const struct {
+        const char *body;
+        int r;
+    } rows[] = {
+        {"InService", 0},      {"Detached", 0},       {"Standby", 0},    {"Warmed:Hibernated", 0},
+        {"Warmed:Running", 0}, {"Warmed:Stopped", 0}, {"Terminated", 1}, {"Warmed:Terminated", 1},
+        {"Terminated\n", 1},   {"InService\r\n", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_notice n = {0};
+        const size_t size = strlen(rows[i].body);
+        assert_int_equal(nc_notice_read_target_state(rows[i].body, size, &n, NULL), rows[i].r);
+        assert_string_equal(n.id, rows[i].r ? "autoscaling-terminated" : "");
+        assert_int_equal(n.deadline_usec, 0);
+        if (rows[i].r)
+            assert_int_equal(n.source, NC_SOURCE_AUTOSCALING);
+    }
+}
+
+static void test_request(void **state) {
+    static const struct {
+        const char *body, *id, *reason;
+        enum nc_policy policy;
+        const char *deadline;
+    } rows[] = {
+        {"{\"id\":\"a\",\"mode\":\"cordon\"}", "a", "", NC_POLICY_CORDON, "-"},
+        {"{\"id\":\"a b~\",\"mode\":\"graceful\",\"reason\":\"Upgrade to 1.34\"}", "a b~",
+         "Upgrade to 1.34", NC_POLICY_DRAIN, "-"},
+        {"{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":null,\"deadline\":\"never\",\"new\":{}}",
+         "a", "", NC_POLICY_DRAIN, "-"},
+        {"{\"id\":\"a\",\"mode\":\"deadline\",\"deadline\":\"2026-01-02T04:04:05+01:00\"}", "a", "",
+         NC_POLICY_DRAIN, "2026-01-02T03:04:05Z"},
+        {"{\"id\":\"1234567890123456789012345678901234567890123456789012345678901234\","
+         "\"mode\":\"graceful\"}",
+         "1234567890123456789012345678901234567890123456789012345678901234", "", NC_POLICY_DRAIN,
+         "-"},
+        /* cut at the end of a character */
+        {"{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":"
+         "\"12345678901234567890123456789012345678901234567890123456789012\\u00e4\"}",
+         "a", "12345678901234567890123456789012345678901234567890123456789012", NC_POLICY_DRAIN,
+         "-"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_notice n = {0};
+        const size_t size = strlen(rows[i].body);
+        assert_int_equal(nc_notice_read_request(rows[i].body, size, NC_SOURCE_OPERATOR, &n, NULL),
+                         1);
+        assert_int_equal(n.source, NC_SOURCE_OPERATOR);
+        assert_string_equal(n.id, rows[i].id);
+        assert_string_equal(n.reason, rows[i].reason);
+        assert_int_equal(n.policy, rows[i].policy);
+        assert_string_equal(text_of(n.deadline_usec), rows[i].deadline);
+    }
+}
+
+/* 0 would mean that there is no deadline. */
+static void test_request_at_the_epoch(void **state) {
+    const char *body = "{\"id\":\"a\",\"mode\":\"deadline\",\"deadline\":\"1970-01-01T00:00:00Z\"}";
+    struct nc_notice n = {0};
+
+    (void)state;
+    assert_int_equal(read_request(body, strlen(body), &n, NULL), 1);
+    assert_int_equal(n.deadline_usec, 1);
+}
+
+static void test_names(void **state) {
+    (void)state;
+    assert_string_equal(nc_source_name(NC_SOURCE_REBALANCE), "rebalance");
+    assert_string_equal(nc_source_name(NC_SOURCE_SHUTDOWN), "shutdown");
+    assert_string_equal(nc_source_reason(NC_SOURCE_SPOT), "SpotInterruption");
+    for (int s = 0; s < _NC_SOURCE_MAX; s++) {
+        assert_non_null(nc_source_name((enum nc_source)s));
+        assert_non_null(nc_source_reason((enum nc_source)s));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spot),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_too_large),   cmocka_unit_test(test_rebalance),
+        cmocka_unit_test(test_maintenance), cmocka_unit_test(test_maintenance_near_the_epoch),
+        cmocka_unit_test(test_many_events), cmocka_unit_test(test_target_state),
+        cmocka_unit_test(test_request),     cmocka_unit_test(test_request_at_the_epoch),
+        cmocka_unit_test(test_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
