@@ -491,6 +491,44 @@ static void test_get(void **state) {
     assert_int_equal(a.done, 3);
 }
 
+static void poll_until(struct world *w, struct asked *a, unsigned n) {
+    if (nc_imds_poll(w->imds, "/latest/user-data", 64, SECOND, on_asked, a, &w->err) < 0)
+        fail_msg("%s", w->err.msg);
+    turn_until(w, &a->done, n);
+}
+
+/* One connection for polls; a new token after a 401; what is cut off is asked again by the general
+ * client, which is also the one that answers for a minute after that. */
+static void test_poll(void **state) {
+    struct world *w = *state;
+    struct asked a = {0};
+
+    for (unsigned n = 1; n <= 3; n++)
+        poll_until(w, &a, n);
+    assert_int_equal(a.status, 404);
+    assert_int_equal(loopback_connections(w->server), 2); /* the token's, and this one */
+    w->script.refuse_below = 2;
+    poll_until(w, &a, 4);
+    assert_int_equal(a.failed, 0);
+    assert_int_equal(w->script.unauthorized, 1);
+    assert_int_equal(loopback_connections(w->server), 2);
+    w->script.get = FAULT_STATUS;
+    w->script.get_status = 503;
+    w->script.faults_left = 1;
+    poll_until(w, &a, 5);
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(w->script.gets,
+                     6); /* a whole answer, whatever it says, is not asked for twice */
+    w->script.get = FAULT_PARTIAL;
+    w->script.faults_left = 1;
+    poll_until(w, &a, 6);
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(a.status, 404);
+    assert_int_equal(w->script.gets, 8);
+    poll_until(w, &a, 7);
+    assert_int_equal(loopback_connections(w->server), 2);
+}
+
 static void free_imds(void *userdata, const struct nc_imds_answer *answer) {
     struct asked *a = userdata;
 
@@ -659,6 +697,7 @@ int main(void) {
         FRESH(test_a_second_401_is_an_error),
         FRESH(test_renewal_at_half_life),
         FRESH(test_get),
+        FRESH(test_poll),
         cmocka_unit_test(test_free_in_callback),
         FRESH(test_ask_in_callback),
         FRESH(test_fetch_is_interrupted),
