@@ -123,11 +123,17 @@ static void be_a_person(struct world *w, unsigned what) {
     } else if (what < 9 && n->label == LABEL_NONE) {
         world_tell(w, "somebody labels the Node");
         n->label = LABEL_FOREIGN;
-    } else {
+    } else if (what == 9 || n->is_deleting) {
         world_tell(w, "somebody evicts everything");
         for (unsigned i = 0; i < w->n_pods; i++)
             if (w->pods[i].exists && !w->pods[i].is_mirror)
                 (void)world_evict(w, i);
+    } else { /* a candidate for disruption, or no longer one */
+        world_tell(w, n->has_taint ? "the taint is taken away" : "the Node is tainted");
+        n->has_taint = !n->has_taint;
+        n->held_usec = w->now_usec;
+        if (n->has_taint)
+            world_plan(w, w->now_usec + world_random(w, 60 * SEC), THING_PERSON, 10, 0);
     }
     world_node_changed(w);
 }
@@ -196,6 +202,10 @@ void world_act(struct world *w, const struct thing_due *due) {
     case THING_PERSON:
         be_a_person(w, due->a);
         break;
+    case THING_RELIST:
+        if (w->life && w->is_listed)
+            world_list(w);
+        break;
     case THING_KARPENTER:
         be_karpenter(w);
         break;
@@ -207,6 +217,7 @@ void world_act(struct world *w, const struct thing_due *due) {
         break;
     case THING_NODE_BACK:
         w->node.exists = true;
+        w->node.held_usec = w->now_usec;
         world_node_changed(w);
         break;
     case THING_TICK:

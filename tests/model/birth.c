@@ -160,9 +160,11 @@ static void populate_people(struct world *w) {
         w->node.label = LABEL_FOREIGN;
     for (unsigned i = 0; i < n; i++)
         world_plan(w, w->now_usec + world_random(w, 90 * SEC), THING_PERSON,
-                   (unsigned)world_random(w, 10), 0);
+                   (unsigned)world_random(w, 12), 0);
     if (world_chance(w, 12))
         world_plan(w, w->now_usec + world_random(w, 90 * SEC), THING_RULES, 0, 0);
+    if (world_chance(w, 10))
+        world_plan(w, w->now_usec + world_random(w, 120 * SEC), THING_RELIST, 0, 0);
     if (world_chance(w, 3))
         world_plan(w, w->now_usec + world_random(w, 90 * SEC), THING_NODE_GONE, 0, 0);
     if (world_chance(w, 10))

@@ -354,6 +354,7 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
     case THING_DETACHED:
     case THING_PERSON:
     case THING_KARPENTER:
+    case THING_RELIST:
     case THING_KILL:
     case THING_START:
     case THING_NODE_GONE:

@@ -18,19 +18,22 @@ struct options {
 
 /* Pods that stay because nobody lets them go are no fault; nor is a moment that is too near. */
 static void judge_end(struct world *w) {
-    struct rules_end end = {.is_node = w->node.exists,
-                            .is_unschedulable = w->node.is_unschedulable,
-                            .is_foreign_cordon = w->node.is_unschedulable && !w->node.has_record,
-                            .has_record = w->node.has_record,
-                            .has_status = w->node.has_status,
-                            .has_our_label = w->node.label == LABEL_OURS,
-                            .is_pending = w->node.is_pending,
-                            .is_drained = w->node.is_drained,
-                            .is_held = w->node.is_deleting || w->node.has_taint,
-                            .may_be_silent = w->refuses_patch || w->refuses_status || w->is_meddled,
-                            .is_steady = w->now_usec > w->changed_usec + 40 * SEC,
-                            .n_volumes = w->node.n_volumes,
-                            .now_usec = w->now_usec};
+    struct rules_end end = {
+        .is_node = w->node.exists,
+        .is_unschedulable = w->node.is_unschedulable,
+        .is_foreign_cordon = w->node.is_unschedulable && !w->node.has_record,
+        .has_record = w->node.has_record,
+        .has_status = w->node.has_status,
+        .has_our_label = w->node.label == LABEL_OURS,
+        .is_pending = w->node.is_pending,
+        .is_drained = w->node.is_drained,
+        .is_held = w->node.is_deleting || w->node.has_taint,
+        .may_be_silent =
+            w->refuses_patch || w->refuses_status || w->is_meddled
+            || w->now_usec<w->node.held_usec + 45 * SEC, .is_steady = w->now_usec> w->changed_usec
+                   + 40 * SEC,
+        .n_volumes = w->node.n_volumes,
+        .now_usec = w->now_usec};
 
     if (w->is_over || !w->life || w->now_usec < w->rules.started_usec + 40 * SEC)
         return;

@@ -96,6 +96,7 @@ static void break_cordon_first(void) {
     scene_wait_sec(2);
     scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
+    scene_sync_pods();
     scene_evict(0);
 }
 static void break_signal_first(void) {
@@ -104,6 +105,16 @@ static void break_signal_first(void) {
     scene_hear(NC_SOURCE_SPOT, 120);
     scene_wait_sec(2);
     scene_cordoned();
+}
+static void break_unlisted(void) {
+    scene_begin(NC_DRAIN_AUTO);
+    scene_show_node();
+    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_signalled();
+    scene_cordoned();
+    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
+    scene_show_pod(0, (struct nc_pod){0});
+    scene_evict(0);
 }
 static void break_unknown(void) {
     scene_spot();
@@ -230,6 +241,7 @@ const struct scene_play plays_of_pods[] = {
     {"patience", break_patience},
     {"cordon-first", break_cordon_first},
     {"signal-first", break_signal_first},
+    {"unlisted", break_unlisted},
     {"unknown", break_unknown},
     {"policy", break_policy},
     {"policy", break_begin},

@@ -168,6 +168,21 @@ static void break_progress_same(void) {
     scene_wait_sec(2);
     send_progress("{\"source\":\"spot\",\"remaining\":2,\"updated\":2}");
 }
+static void break_status_count(void) {
+    scene_spot();
+    scene_evict(0);
+    send_progress("{\"source\":\"spot\",\"remaining\":1,\"updated\":1}");
+}
+static void break_blocked_rate(void) {
+    struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
+                               .milestone = NC_LIFE_SAYS_BLOCKED,
+                               .message = (char *)"Pod 1: budget-1"};
+
+    scene_spot();
+    scene_act(a);
+    scene_wait_sec(29);
+    scene_act(a);
+}
 static void break_leader(void) {
     scene_spot();
     scene_hear(NC_SOURCE_REBALANCE, 0);
@@ -301,6 +316,8 @@ const struct scene_play plays_of_writes[] = {
     {"drained-early", break_drained_with_volumes},
     {"progress-rate", break_progress_rate},
     {"progress-same", break_progress_same},
+    {"status-count", break_status_count},
+    {"blocked-rate", break_blocked_rate},
     {"leader", break_leader},
     {"no-signal", break_no_signal},
     {"no-cordon", break_no_cordon},

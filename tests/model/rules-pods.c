@@ -253,6 +253,8 @@ static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64
         rules_break(r, "twice-asked", "pod %u is evicted while an eviction is under way", i);
     if (is_kept(p, now_usec))
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
+    if (!r->is_synced)
+        rules_break(r, "unlisted", "pod %u is evicted before all pods are listed", i);
     if (!is_turn(r, p, now_usec))
         rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
@@ -374,6 +376,16 @@ void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t be
     if (after_usec > t + 2 * SEC)
         rules_break(r, "not-cut", "pod %u ends %llu ms after T", pod,
                     (unsigned long long)(after_usec - t) / 1000);
+}
+
+/* Eligible pods that are still there. */
+size_t rules_remaining(const struct rules *r, uint64_t now_usec) {
+    size_t n = 0;
+
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
+        n += r->pods[i].is_known && !r->pods[i].is_gone
+             && rules_is_eligible(r, &r->pods[i], now_usec);
+    return n;
 }
 
 /* --- what it leaves undone ---------------------------------------------------------------------

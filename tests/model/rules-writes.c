@@ -38,7 +38,8 @@ static void judge_release(struct rules *r, const struct nc_node_write *w) {
         rules_break(r, "held-cordon", "a Node that goes is uncordoned");
     if (w->balancers_label == 0 && !r->node.is_balancers_label_ours)
         rules_break(r, "foreign-label", "a load balancer label is removed that is not ours");
-    if (!r->node.has_cordon_record && !r->node.has_status && !r->node.is_balancers_label_ours)
+    if (!(w->sets_status && r->node.has_status) && w->unschedulable != 0 && w->balancers_label != 0
+        && !(w->sets_cordon && r->node.has_cordon_record))
         rules_break(r, "idle-write", "there is nothing to release");
 }
 
@@ -123,6 +124,7 @@ static void judge_kind(struct rules *r, const struct nc_node_write *w, uint64_t 
 /* The source that leads: the most severe of those that ask for what is in force. */
 static void judge_leader(struct rules *r, const struct nc_node_write *w, uint64_t now_usec) {
     char want[48] = "";
+    const char *remaining;
 
     if (!w->sets_status || !w->drain_status || r->in_force < NC_POLICY_REPORT)
         return;
@@ -131,6 +133,11 @@ static void judge_leader(struct rules *r, const struct nc_node_write *w, uint64_
             snprintf(want, sizeof(want), "\"source\":\"%s\"", nc_source_name((enum nc_source)s));
     if (!strstr(w->drain_status, want))
         rules_break(r, "leader", "not %s but %.120s", want, w->drain_status);
+    remaining = strstr(w->drain_status, "\"remaining\":");
+    if (r->is_synced && remaining && remaining[12] != 'n'
+        && strtoul(remaining + 12, NULL, 10) != rules_remaining(r, now_usec))
+        rules_break(r, "status-count", "%zu pods remain, not %.20s", rules_remaining(r, now_usec),
+                    remaining);
     if (strlen(w->drain_status) > 1024)
         rules_break(r, "status-size", "drain-status has %zu bytes", strlen(w->drain_status));
 }

@@ -97,6 +97,7 @@ static void set_in_force(struct rules *r, uint64_t now_usec) {
     if (strongest == NC_POLICY_DRAIN && r->in_force < NC_POLICY_DRAIN) {
         r->drain_usec = now_usec;
         rules_forget_refusals(r);
+        memset(r->blocked_usec, 0, sizeof(r->blocked_usec));
     }
     r->in_force = strongest;
     r->t_usec = t;
@@ -160,7 +161,7 @@ static void take_notice(struct rules *r, const struct nc_notice *n, uint64_t now
     struct rules_memory *m = &r->memory;
 
     r->is_heard[n->source] = true;
-    if (!m->is_active[n->source]) {
+    if (!m->is_active[n->source] || strcmp(m->notices[n->source].id, n->id) != 0) {
         m->noticed_usec[n->source] = now_usec;
         if (n->source == NC_SOURCE_SHUTDOWN)
             r->must_let_go = true, r->has_let_go = false;
@@ -269,6 +270,19 @@ static void judge_rate(struct rules *r, unsigned *n, uint64_t *second_usec, unsi
         rules_break(r, rule, "more than %u in one second", most);
 }
 
+/* A budget that blocks is named once in 30 s; budgets are told apart by the number in their name.
+ */
+static void judge_blocked(struct rules *r, const char *message, uint64_t now_usec) {
+    const char *budget = strstr(message, "budget-");
+    unsigned i = budget ? (unsigned)(budget[7] - '0') : 8;
+
+    if (i >= NC_ARRAY_SIZE(r->blocked_usec))
+        return;
+    if (r->blocked_usec[i] && now_usec < r->blocked_usec[i] + 30 * SEC)
+        rules_break(r, "blocked-rate", "budget %u is named again too early", i);
+    r->blocked_usec[i] = now_usec;
+}
+
 void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_usec) {
     switch (a->kind) {
     case NC_ACT_WRITE:
@@ -292,6 +306,8 @@ void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_
         judge_rate(r, &r->looks, &r->look_second_usec, 10, "looks", now_usec);
         break;
     case NC_ACT_ANNOUNCE:
+        if (a->milestone == NC_LIFE_SAYS_BLOCKED)
+            judge_blocked(r, a->message, now_usec);
         break;
     case NC_ACT_LET_GO:
         judge_let_go(r, now_usec);

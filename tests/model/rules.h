@@ -88,7 +88,7 @@ struct rules {
     bool must_let_go, has_let_go;
     uint64_t let_go_by_usec;
     unsigned ticks, looks;
-    uint64_t tick_second_usec, look_second_usec, blocked_usec;
+    uint64_t tick_second_usec, look_second_usec, blocked_usec[8];
 };
 
 void rules_init(struct rules *r, const struct nc_life_rules *config);
@@ -123,6 +123,7 @@ void rules_end(struct rules *r, const struct rules_end *e);
 
 /* How far a source goes now: 0 = nothing. */
 enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t now_usec);
+size_t rules_remaining(const struct rules *r, uint64_t now_usec);
 bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec);
 
 void rules_break(struct rules *r, const char *rule, const char *format, ...)

@@ -36,6 +36,7 @@ enum thing {
     THING_DETACHED,  /* a volume is */
     THING_PERSON,    /* a = what they do */
     THING_KARPENTER,
+    THING_RELIST, /* the watch of the pods has lost its place and lists them anew */
     THING_RULES,
     THING_KILL, /* a = 1: reboot; 2: a shutdown comes to its end */
     THING_START,
@@ -73,6 +74,7 @@ struct world_node {
     bool is_pending, is_drained;
     unsigned uid, version;
     size_t n_volumes;
+    uint64_t held_usec;    /* when it came back, or its taint was set or taken away */
     uint64_t foreign_usec; /* since when somebody else's cordon stands */
 };
 
