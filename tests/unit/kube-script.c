@@ -17,7 +17,7 @@ struct nc_http_req {
     sd_event_source *turn;
     struct script_step step;
     char *answer;
-    size_t sent;
+    size_t n, sent;
     nc_http_data_fn on_data;
     nc_http_done_fn on_done;
     void *userdata;
@@ -204,7 +204,7 @@ static void unlink_request(struct nc_http_req *r) {
 /* One chunk a turn; then the end. */
 static int on_turn(sd_event_source *source, void *userdata) {
     struct nc_http_req *r = userdata;
-    const size_t left = strlen(r->answer) - r->sent;
+    const size_t left = r->n - r->sent;
     struct nc_http_result result;
 
     if (r->on_data && left > 0 && r->step.status == 200) {
@@ -233,6 +233,7 @@ int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_
     assert_ptr_equal(h, &transport);
     r->step = take(o);
     r->answer = r->step.raw ? nc_strdup(r->step.raw) : unquote(r->step.answer);
+    r->n = strlen(r->answer);
     r->on_data = o->on_data;
     r->on_done = o->on_done;
     r->userdata = o->userdata;

@@ -133,7 +133,7 @@ static void test_stream(void **state) {
     struct taken t = {.out = NC_BUF_INIT};
     struct nc_json_filter_options o = {
         .keep = keep, .max_item_bytes = 100, .item = take, .userdata = &t};
-    nc_auto_free char *rest = NULL, *all = NULL;
+    nc_auto_free char *rest = NULL, *all = NULL, *none = NULL;
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
@@ -147,7 +147,7 @@ static void test_stream(void **state) {
     assert_int_equal(run(&o, true, "{ \"a b\" : [ 1 , \" \" ] }", 23, 1, &all, &err), 0);
     assert_string_equal(t.out.data, "{\"a b\":[1,\" \"]}\n");
     nc_buf_done(&t.out);
-    assert_true(run(&o, true, "{\"a\":1} {", 9, 1, &all, &err) < 0);
+    assert_true(run(&o, true, "{\"a\":1} {", 9, 1, &none, &err) < 0);
     assert_non_null(strstr(err.msg, "ends too early"));
     nc_buf_done(&t.out);
 }
