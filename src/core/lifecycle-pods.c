@@ -9,6 +9,7 @@
 
 #define BLOCKED_SAID_USEC (30 * NC_LIFE_SECOND_USEC)
 #define STALLED_USEC (NC_LIFE_SECOND_USEC / 10)
+#define ASKED_AT_ONCE ((size_t)64)
 
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
@@ -113,16 +114,18 @@ static void await_pods(struct nc_life *l, const struct nc_drain_rules *rules) {
 }
 
 void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
-    const size_t room = 3 * nc_drain_count(l->drain) + 1; /* at most one question a verb */
+    struct nc_drain_action due[ASKED_AT_ONCE];
     struct nc_drain_rules rules;
+    size_t n = ASKED_AT_ONCE;
 
     if (!l->is_open || l->unseen.n) /* who is not listed again yet may be gone */
         return;
     nc_life_drain_rules(l, &rules);
-    nc_auto_free struct nc_drain_action *due = nc_calloc(room, sizeof(*due));
-    const size_t n = nc_drain_step(l->drain, &rules, l->now_usec, due, room);
-    for (size_t i = 0; i < n; i++)
-        nc_life_act(out, NC_ACT_POD)->pod = due[i];
+    while (n == ASKED_AT_ONCE) {
+        n = nc_drain_step(l->drain, &rules, l->now_usec, due, ASKED_AT_ONCE);
+        for (size_t i = 0; i < n; i++)
+            nc_life_act(out, NC_ACT_POD)->pod = due[i];
+    }
     await_pods(l, &rules);
 }
 

@@ -145,8 +145,8 @@ static uint64_t look_pause(struct nc_life *l) {
     if (is_taint_expected(l))
         return l->now_usec < nc_life_later(l->since_usec, LOOK_SELDOM_USEC) ? 2 * LOOK_USEC
                                                                             : LOOK_SELDOM_USEC;
-    if (l->force.policy < NC_POLICY_CORDON && l->node.has_cordon_record
-        && l->node.has_disrupted_taint && !l->node.is_deleting)
+    if (l->force.policy < NC_POLICY_CORDON && l->node.has_disrupted_taint && !l->node.is_deleting
+        && (l->node.has_cordon_record || l->node.is_balancers_label_ours))
         return LOOK_SELDOM_USEC;
     return UINT64_MAX;
 }

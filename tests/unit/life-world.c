@@ -64,7 +64,7 @@ static void note_asked(struct life_world *w, const char *name, enum nc_drain_ver
             w->asked[i].verb = verb;
             return;
         }
-    assert_true(w->n_asked < 64);
+    assert_true(w->n_asked < 80);
     struct life_asked *a = &w->asked[w->n_asked++];
     (void)snprintf(a->name, sizeof(a->name), "%s", name);
     a->verb = verb;

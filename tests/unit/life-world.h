@@ -48,7 +48,7 @@ struct life_world {
         struct nc_node_write w;
         bool is_under_way;
     } write;
-    struct life_asked asked[64];
+    struct life_asked asked[80];
     size_t n_asked;
     struct nc_buf trace;
     char last_status[1100];  /* the annotation as it was written last */

@@ -308,6 +308,50 @@ static void test_withdrawn_while_a_question_is_under_way(void **state) {
     LIFE_STORY(story);
 }
 
+/* More than fit into one question. */
+static void test_many_pods(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030,
+         "pods a1 a2 a3 a4 a5 a6 a7 a8 b1 b2 b3 b4 b5 b6 b7 b8 c1 c2 c3 c4 c5 c6 c7 c8 d1 d2 d3 d4 "
+         "d5 d6 d7 d8",
+         "@evicting"},
+        {1030,
+         "pods e1 e2 e3 e4 e5 e6 e7 e8 f1 f2 f3 f4 f5 f6 f7 f8 g1 g2 g3 g4 g5 g6 g7 g8 h1 h2 h3 h4 "
+         "h5 h6 h7 h8",
+         "@evicting"},
+        {1030, "pods i1 i2", "@evicting"},
+        {1040, "synced",
+         "evict a1; evict a2; evict a3; evict a4; evict a5; evict a6; evict a7; evict a8; evict "
+         "b1; evict b2; evict b3; evict b4; evict b5; evict b6; evict b7; evict b8; evict c1; "
+         "evict c2; evict c3; evict c4; evict c5; evict c6; evict c7; evict c8; evict d1; evict "
+         "d2; evict d3; evict d4; evict d5; evict d6; evict d7; evict d8; evict e1; evict e2; "
+         "evict e3; evict e4; evict e5; evict e6; evict e7; evict e8; evict f1; evict f2; evict "
+         "f3; evict f4; evict f5; evict f6; evict f7; evict f8; evict g1; evict g2; evict g3; "
+         "evict g4; evict g5; evict g6; evict g7; evict g8; evict h1; evict h2; evict h3; evict "
+         "h4; evict h5; evict h6; evict h7; evict h8; evict i1; evict i2 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Told of by a watch that was closed. */
+static void test_pods_that_nobody_waits_for(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {10, "pods a:30", "@idle"},
+        {10, "synced", "@idle"},
+        {10, "lost a", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
@@ -325,6 +369,8 @@ int main(void) {
         cmocka_unit_test(test_pods_never_listed),
         cmocka_unit_test(test_said_to_be_gone),
         cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
+        cmocka_unit_test(test_many_pods),
+        cmocka_unit_test(test_pods_that_nobody_waits_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,6 +257,27 @@ static void test_noticed_again_while_released(void **state) {
     LIFE_STORY(story);
 }
 
+/* The cordon is foreign and the label ours: it goes with the taint. */
+static void test_label_held_by_the_taint(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin cordoned taint", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
+        {2010, "node", "WRITE release[-] @releasing"},
+        {2020, "ok", "WRITE calm[ !pending] @releasing"},
+        {2030, "ok", "@idle"},
+        {32000, "tick", "LOOK @idle"},
+        {32010, "node -taint", "WRITE release[- unlabel] @releasing"},
+        {32020, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notice_before_the_node),
@@ -273,6 +294,7 @@ int main(void) {
         cmocka_unit_test(test_held_by_the_taint),
         cmocka_unit_test(test_withdrawn_while_the_cordon_is_written),
         cmocka_unit_test(test_noticed_again_while_released),
+        cmocka_unit_test(test_label_held_by_the_taint),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -388,6 +388,30 @@ static void test_node_replaced_while_we_were_away(void **state) {
     LIFE_STORY(story);
 }
 
+/* The machine is back: what the shutdown left on the Node is undone. */
+static void test_reboot_after_a_shutdown(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice shutdown +30",
+         "SAY NodeShutdown; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "synced", "LOOK @volume-wait"},
+        {1040, "node", "@volume-wait"},
+        {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6030, "ok", "LET GO @drained"},
+        {60000, "reboot", "@idle"},
+        {60010, "meta", "LOOK @idle"},
+        {60020, "clear all", "@releasing"},
+        {60030, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {60040, "ok", "SAY NodeReleased; WRITE calm[ !pending !drained] @releasing"},
+        {60050, "ok", "@idle"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restart_while_signalling),
@@ -409,6 +433,7 @@ int main(void) {
         cmocka_unit_test(test_restart_while_held_by_somebody_else),
         cmocka_unit_test(test_a_refused_write_is_tried_again_after_a_restart),
         cmocka_unit_test(test_node_replaced_while_we_were_away),
+        cmocka_unit_test(test_reboot_after_a_shutdown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
