@@ -12,7 +12,14 @@
 #include "nc/str.h"
 
 #define CLAIM_PAUSE_USEC (10ull * 60 * 1000000) /* access may be granted later */
+#define FAILURES_MAX 5                          /* then the Node's own word must do */
 #define TERMINATION_TIME "karpenter.sh/nodeclaim-termination-timestamp"
+
+/* After a restart the claim may be being deleted while the Node is not yet: before it was asked for
+ * nothing is taken back. */
+static bool is_asked_for(const struct nc_daemon *d) {
+    return d->owner_name && d->gather.config.claim_lookup && !d->is_claim_known;
+}
 
 /* Whoever set the claim's time took his margin off already: it is the last moment itself. */
 void nc_daemon_judge_deletion(struct nc_daemon *d) {
@@ -21,7 +28,8 @@ void nc_daemon_judge_deletion(struct nc_daemon *d) {
     if (!d->view.exists || !d->is_node_known)
         return;
     if (!d->view.is_deleting && !d->is_claim_deleting) {
-        nc_daemon_post_cleared(d, NC_SOURCE_DELETION);
+        if (!is_asked_for(d))
+            nc_daemon_post_cleared(d, NC_SOURCE_DELETION);
         return;
     }
     (void)snprintf(notice.id, sizeof(notice.id), "deletion-%.60s", d->view.uid);
@@ -32,14 +40,25 @@ void nc_daemon_judge_deletion(struct nc_daemon *d) {
     nc_daemon_post_notice(d, &notice);
 }
 
+static void learn(struct nc_daemon *d) {
+    const bool is_news = !d->is_claim_known;
+
+    d->is_claim_known = true;
+    if (is_news)
+        nc_daemon_judge_deletion(d);
+}
+
 static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
     struct nc_daemon *d = userdata;
     const char *until;
 
     nc_daemon_api_well(d);
-    if (event == NC_WATCH_SYNCED || event == NC_WATCH_DELETED
-        || !nc_streq(nc_value_get_string(metadata, "uid"), d->owner_uid))
+    if (event == NC_WATCH_SYNCED) {
+        learn(d);
+        return;
+    }
+    if (event == NC_WATCH_DELETED || !nc_streq(nc_value_get_string(metadata, "uid"), d->owner_uid))
         return;
     until = nc_value_get_string(nc_value_get(metadata, "annotations"), TERMINATION_TIME);
     d->claim_t_usec = 0;
@@ -61,12 +80,15 @@ static void on_claim_failed(void *userdata, const struct nc_kube_status *status,
     d->counters.watch_restarts++;
     if (status->http != 403 && status->http != 404) {
         nc_daemon_api_failed(d, err);
+        if (++d->claim_failures >= FAILURES_MAX)
+            learn(d);
         return;
     }
     nc_log(d->claim_after_usec == 0 ? NC_LOG_INFO : NC_LOG_DEBUG, NULL,
            "nodeclaim %s: %s, going on without", d->owner_name, err->msg);
     d->claim_watch = nc_watch_free(d->claim_watch);
     d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
+    learn(d);
 }
 
 void nc_daemon_claim_open(struct nc_daemon *d) {
@@ -118,8 +140,9 @@ void nc_daemon_claim_take(struct nc_daemon *d, const struct nc_value *metadata) 
         || nc_streq(d->owner_uid, nc_value_get_string(owner, "uid")))
         return;
     d->claim_watch = nc_watch_free(d->claim_watch);
-    d->is_claim_deleting = false;
+    d->is_claim_deleting = d->is_claim_known = false;
     d->claim_t_usec = d->claim_after_usec = 0;
+    d->claim_failures = 0;
     nc_daemon_set(&d->owner_name, nc_value_get_string(owner, "name"));
     nc_daemon_set(&d->owner_uid, nc_value_get_string(owner, "uid"));
     nc_daemon_set(&d->owner_api, api);

@@ -88,6 +88,8 @@ struct nc_daemon {
     char *owner_api;              /* "karpenter.sh/v1" */
     uint64_t claim_t_usec;        /* its termination timestamp; 0 = none */
     bool is_claim_deleting;
+    bool is_claim_known; /* it was asked for, whatever the answer */
+    unsigned claim_failures;
 
     /* daemon-pods.c */
     struct nc_watch *pods_watch, *failed_watch;
