@@ -153,6 +153,8 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     free(e->refusal);
     *e = (struct record){.pod = was.pod,
                          .new_usec = nc_sum_usec(now_usec, NC_SEC_USEC),
+                         .evict_usec = was.evict_usec,
+                         .delete_sent_usec = was.delete_sent_usec,
                          .evictions = was.evictions,
                          .marks = was.marks,
                          .deletions = was.deletions,

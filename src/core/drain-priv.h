@@ -19,16 +19,17 @@ struct refusal {
 
 struct record {
     struct nc_pod pod;
-    struct refusal *refusal;              /* owned; NULL where it was not refused the last time */
-    uint64_t ask_usec;                    /* no eviction before: the pause after a refusal */
-    uint64_t new_usec;                    /* not asked in any way before: it was said to be gone */
-    uint64_t evicted_usec;                /* when its eviction was accepted; 0 = it was not */
-    uint64_t deleted_usec;                /* when its deletion was first accepted; 0 = it was not */
-    uint64_t delete_usec;                 /* no deletion before: the pause after the last */
-    uint64_t mark_usec;                   /* when it was marked last; 0 = never */
-    unsigned evictions, marks, deletions; /* how often it was asked */
-    unsigned refusals;                    /* in a row, of the kind `refused` */
-    enum nc_pod_answer_kind refused;      /* what the last eviction met; 0 = nothing */
+    struct refusal *refusal;               /* owned; NULL where it was not refused the last time */
+    uint64_t ask_usec;                     /* no eviction before: the pause after a refusal */
+    uint64_t new_usec;                     /* not asked in any way before: it was said to be gone */
+    uint64_t evict_usec, delete_sent_usec; /* when either was asked for last */
+    uint64_t evicted_usec; /* when the eviction that was accepted was asked for; 0 = none was */
+    uint64_t deleted_usec; /* likewise the first such deletion */
+    uint64_t delete_usec;  /* no deletion before: the pause after the last */
+    uint64_t mark_usec;    /* when it was marked last; 0 = never */
+    unsigned evictions, marks, deletions;      /* how often it was asked */
+    unsigned refusals;                         /* in a row, of the kind `refused` */
+    enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
     bool is_evicting, is_marking, is_deleting; /* questions under way */
     bool was_eligible;                         /* in this drain */
     bool is_gone;                              /* said to be gone, not seen since */

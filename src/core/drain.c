@@ -126,6 +126,7 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
     switch (verb) {
     case NC_DRAIN_EVICT:
         e->is_evicting = true;
+        e->evict_usec = later(now_usec, 1);
         a.attempt = ++e->evictions;
         break;
     case NC_DRAIN_MARK:
@@ -135,6 +136,7 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
         break;
     case NC_DRAIN_DELETE:
         e->is_deleting = true;
+        e->delete_sent_usec = later(now_usec, 1);
         a.attempt = ++e->deletions;
         a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
                                      r->t_usec, now_usec);
@@ -263,12 +265,14 @@ static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
     }
 }
 
+/* What is accepted counts from when it was asked for: the server's clock began to run between that
+ * and its answer, so a later request never takes away what was granted. */
 static void eviction_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
                               uint64_t seed, uint64_t now_usec) {
     if (a->kind == NC_ANSWER_ACCEPTED) {
         if (!nc_drain_is_leaving(e))
             nc_drain_progress(d, now_usec);
-        e->evicted_usec = later(now_usec, 1);
+        e->evicted_usec = e->evict_usec ? e->evict_usec : later(now_usec, 1);
         forget_refusal(e);
         return;
     }
@@ -294,7 +298,7 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
         d->n_deleted++;
     }
     if (!e->deleted_usec)
-        e->deleted_usec = later(now_usec, 1);
+        e->deleted_usec = e->delete_sent_usec ? e->delete_sent_usec : later(now_usec, 1);
     forget_refusal(e);
 }
 

@@ -223,6 +223,14 @@ static void test_shortening(void **state) {
          "accepted\nsee a del=30/30\nat 9",
          "0: mark a\n0: delete a 30\n0.2: delete a#2 30\n1.5: delete a#3 30\n3: delete a#4 "
          "30\n9:\n"},
+        {"from when it was asked, however late the answer comes",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nat 5\nanswer delete a "
+         "accepted\nat 5.2",
+         "0: mark a\n0: delete a 30\n5:\n5.2: delete a#2 30\n"},
+        {"an eviction likewise",
+         "rules t=100\nsee a grace=80\nat 10\nat 14\nanswer evict a accepted\nrules t=50\nat "
+         "20\nanswer mark a accepted\nat 20",
+         "10: evict a\n14:\n20: mark a\n20: delete a 40\n"},
     };
 
     (void)state;
