@@ -41,6 +41,9 @@ static int try_to_gather(struct nc_daemon *d) {
     const int r = nc_daemon_gather(d, &err);
 
     if (r >= 0) {
+        if (d->gather_attempts > 0)
+            nc_log(NC_LOG_INFO, NULL, "facts and configuration are known after %u failed attempts",
+                   d->gather_attempts);
         d->is_gathered = true;
         d->gather_attempts = 0;
         return 0;
@@ -59,8 +62,10 @@ static void gather_first(struct nc_daemon *d) {
     const uint64_t until = nc_mono_usec() + FIRST_PATIENCE_USEC;
 
     nc_daemon_defaults(d);
-    while (!d->app->signal && try_to_gather(d) < 0 && d->gather_after_usec < until)
-        (void)nc_app_pause(d->app, d->gather_after_usec - nc_mono_usec());
+    while (!d->app->signal && try_to_gather(d) < 0 && d->gather_after_usec < until) {
+        const uint64_t now = nc_mono_usec();
+        (void)nc_app_pause(d->app, d->gather_after_usec > now ? d->gather_after_usec - now : 0);
+    }
 }
 
 static void gather_again(struct nc_daemon *d) {
