@@ -6,12 +6,20 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"sync"
 	"time"
 )
 
-// AuditLog is read anew for every question.
-type AuditLog struct{ Path string }
+// AuditLog remembers what it has read; each question reads what has come since.
+type AuditLog struct {
+	Path string
+
+	mu      sync.Mutex
+	offset  int64
+	entries []AuditEntry
+}
 
 // AuditEntry is one finished request.
 type AuditEntry struct {
@@ -50,26 +58,47 @@ func (e AuditEntry) String() string {
 		e.User.Username, e.ResponseStatus.Code, e.ResponseStatus.Message)
 }
 
-// Entries gives the finished requests that match, oldest first.
+// Entries gives the finished requests that match, in the order in which they were finished.
 func (a *AuditLog) Entries(match func(AuditEntry) bool) ([]AuditEntry, error) {
-	f, err := os.Open(a.Path)
-	if err != nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.readOn(); err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	var found []AuditEntry
-	lines := bufio.NewScanner(f)
-	lines.Buffer(make([]byte, 1<<20), 1<<20)
-	for lines.Scan() {
-		var e AuditEntry
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			continue // the last line may be half written
-		}
-		if e.Stage == "ResponseComplete" && match(e) {
+	for _, e := range a.entries {
+		if match(e) {
 			found = append(found, e)
 		}
 	}
-	return found, lines.Err()
+	return found, nil
+}
+
+// readOn takes in the lines that are complete; the last may be half written.
+func (a *AuditLog) readOn() error {
+	f, err := os.Open(a.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Seek(a.offset, io.SeekStart); err != nil {
+		return err
+	}
+	lines := bufio.NewReaderSize(f, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		a.offset += int64(len(line))
+		var e AuditEntry
+		if json.Unmarshal(line, &e) == nil && e.Stage == "ResponseComplete" { // an API server that was killed leaves half a line
+			a.entries = append(a.entries, e)
+		}
+	}
 }
 
 // Refused gives the requests of a user that were answered with 401 or 403.
