@@ -48,8 +48,9 @@ typedef void (*nc_pod_asked_fn)(void *userdata, const struct nc_pod_asked *a);
 int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_usec,
                uint64_t timeout_usec, nc_pod_asked_fn done, void *userdata,
                struct nc_kube_req **ret, struct nc_err *err);
-/* How long an attempt may take: 2, 4, 8, 15 s: an eviction may be held for 10 s by the server, but
- * an answer that got lost must not cost that. */
+/* How long an attempt may take. An eviction 15 s: the server may hold it for 10 s, and giving it up
+ * uses its budget up for nothing. A deletion 2, 4, 8, 15 s: an answer that got lost must not cost
+ * that. A mark 2 s. */
 uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt);
 
 /* Fire and forget, for the daemon: `done` (may be NULL) hears only whether it went well

@@ -23,11 +23,17 @@ struct asked {
     uint64_t started_usec;
 };
 
+/* An eviction that is given up may already have used its budget up: the API server takes from the
+ * budget first and deletes then, and nothing gives back what was taken but the disruption
+ * controller, two minutes later. Many pods below one budget wait for seconds. A connection that is
+ * dead shows itself (nc/http.h), and last moments wait for no eviction. */
 uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt) {
     static const uint64_t seconds[] = {2, 4, 8, 15};
     const size_t last = NC_ARRAY_SIZE(seconds) - 1;
     const size_t i = attempt > 0 ? attempt - 1 : 0;
 
+    if (verb == NC_DRAIN_EVICT)
+        return seconds[last] * 1000000u;
     /* Nobody waits longer for a mark than its deletion does. */
     if (verb == NC_DRAIN_MARK)
         return seconds[0] * 1000000u;

@@ -217,11 +217,13 @@ static void test_refused(void **state) {
 
 static void test_timeouts(void **state) {
     (void)state;
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 0), 2000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 1), 2000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 2), 4000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 3), 8000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 4), 15000000);
+    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 1), 15000000);
+    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 9), 15000000);
+    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 0), 2000000);
+    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 1), 2000000);
+    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 2), 4000000);
+    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 3), 8000000);
+    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 4), 15000000);
     assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 4000000000u), 15000000);
     assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_MARK, 9), 2000000);
 }
