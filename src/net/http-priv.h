@@ -93,8 +93,8 @@ void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi ha
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
 
 /* http.c */
-/* The request has timed out. Where its connection brought not a byte for any request since this one
- * began, it is given up, so that the next request gets another. */
+/* The request has timed out without an answer, or fell silent. Where its connection brought not a
+ * byte for any request in all that time, it is given up, so that the next request gets another. */
 void nc_http_suspect_connection(struct nc_http_req *r);
 void nc_http_request_finish(struct nc_http_req *r, CURLcode code); /* queues it for its turn */
 
