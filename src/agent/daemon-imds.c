@@ -25,6 +25,7 @@ struct poll {
     struct nc_daemon_imds *all;
     sd_event_source *timer;
     bool is_off;
+    bool is_on_grid; /* it was asked before */
     bool is_under_way;
     bool is_postponed;   /* due, but another one is under way */
     bool is_heard;       /* there was an answer that could be read */
@@ -144,6 +145,10 @@ static void arm(struct poll *p) {
     else
         at = next_on_grid(p->asked_usec, p->is_absent ? k->absent_usec : k->every_usec,
                           p->all->seed);
+    /* The first ones are asked at once, one after the other: the next must not fall into that. */
+    if (!p->is_on_grid && at < p->asked_usec + k->every_usec / 2)
+        at += k->every_usec;
+    p->is_on_grid = true;
     (void)sd_event_source_set_time(p->timer, at > now ? at : now + 1);
     (void)sd_event_source_set_enabled(p->timer, p->is_off ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
