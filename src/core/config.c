@@ -59,7 +59,9 @@ static char *text_at(const struct nc_config *c, const char *path) {
 /* 1 + index of the value in names; `otherwise` where there is none. */
 static int pick(const struct nc_config *c, const char *path, const char *const *names,
                 int otherwise) {
-    const char *text = nc_value_string(at(c, path));
+    const struct nc_value *v = at(c, path);
+    const char *text =
+        v && v->type == NC_VALUE_BOOL && !v->boolean ? "off" : nc_value_string(v); /* YAML's off */
 
     for (int i = 0; text && names[i]; i++)
         if (nc_streq(text, names[i]))

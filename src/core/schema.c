@@ -110,6 +110,8 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
 
     if (!text && (f->flags & NC_FIELD_FORGIVING))
         text = nc_value_scalar_text(v, buffer);
+    if (!text && v->type == NC_VALUE_BOOL && !v->boolean && f->allowed && is_in(f->allowed, "off"))
+        text = "off"; /* what YAML makes of the bare word */
     if (text)
         check_text(w, f, v, text);
     else if (v->type == NC_VALUE_MAP || v->type == NC_VALUE_LIST || v->type == NC_VALUE_NULL)

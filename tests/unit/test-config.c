@@ -68,6 +68,14 @@ static void defaults(void **state) {
     assert_int_equal(c.warnings.n, 0);
 }
 
+/* Whoever switches the drain off does not quote the word. */
+static void bare_off(void **state) {
+    BUILT(c, GOOD, AGENT("drain: {mode: off}"));
+
+    (void)state;
+    assert_int_equal(c.drain_mode, NC_DRAIN_OFF);
+}
+
 static void everything(void **state) {
     BUILT(c, GOOD,
           AGENT("node: {name: resource-name, nameOverride: me, providerID: 'aws:///a/i-0', labels: "
@@ -362,6 +370,7 @@ static void dns_instead_of_cidr(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),
+                                       cmocka_unit_test(bare_off),
                                        cmocka_unit_test(everything),
                                        cmocka_unit_test(merge),
                                        cmocka_unit_test(provenance),
