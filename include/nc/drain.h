@@ -25,10 +25,12 @@
  *    terminating.
  *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s,
  *    and the number of questions under way is halved (it grows by one with each acceptance);
- *    NAMESPACE 5 s; REFUSED 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter, by the
- *    seed and the uid, but for a Retry-After. DELETE is tried again after 0.2 s doubling to 1 s,
- *    whatever the answer.
+ *    NAMESPACE 5 s; REFUSED 1 s, then 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter,
+ * by the seed and the uid, but for a Retry-After. DELETE is tried again after 0.2 s doubling to 1
+ * s, whatever the answer.
  *  - GONE is believed until the pod is seen again; then it counts as new, after a second.
+ *  - A pod that appears after all were listed was bound a moment ago: the API server's admission
+ *    may not know of it yet, and would refuse. It is left alone for half a second.
  */
 #ifndef NC_DRAIN_H
 #define NC_DRAIN_H
@@ -60,6 +62,8 @@ struct nc_drain_rules {
  */
 #define NC_DRAIN_MAX_PODS 4096
 int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec);
+/* All pods that there are were seen: one that is new from now on was bound just now. */
+void nc_drain_listed(struct nc_drain *d);
 /* It is no longer there. */
 void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec);
 

@@ -13,6 +13,9 @@
 
 #include "drain-priv.h"
 
+/* The API server's admission learns of a binding no faster than we do. */
+#define BOUND_USEC (NC_SEC_USEC / 2)
+
 struct nc_drain *nc_drain_new(void) {
     return nc_calloc(1, sizeof(struct nc_drain));
 }
@@ -223,9 +226,15 @@ int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
     e = nc_calloc(1, sizeof(*e));
     e->pod = *pod;
     *pod = (struct nc_pod){0};
+    if (d->is_listed)
+        e->new_usec = nc_sum_usec(now_usec, BOUND_USEC);
     add(d, e);
     note_change(d, e, NULL, now_usec);
     return 0;
+}
+
+void nc_drain_listed(struct nc_drain *d) {
+    d->is_listed = true;
 }
 
 /* What was accepted stays known: an eviction is not asked for twice. */
@@ -238,9 +247,10 @@ void nc_drain_restart(struct nc_drain *d) {
         e->ask_usec = e->delete_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
-        e->was_eligible = false;
+        e->was_eligible = e->is_forced = false;
     }
     d->limit = 0;
+    d->is_listed = false;
     d->n_left = d->n_evicted = d->n_deleted = 0;
     d->progress_usec = 0;
 }

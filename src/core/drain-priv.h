@@ -21,7 +21,8 @@ struct record {
     struct nc_pod pod;
     struct refusal *refusal;               /* owned; NULL where it was not refused the last time */
     uint64_t ask_usec;                     /* no eviction before: the pause after a refusal */
-    uint64_t new_usec;                     /* not asked in any way before: it was said to be gone */
+    uint64_t new_usec;                     /* not asked in any way before: the API server may not
+                                              know of it yet */
     uint64_t evict_usec, delete_sent_usec; /* when either was asked for last */
     uint64_t evicted_usec; /* when the eviction that was accepted was asked for; 0 = none was */
     uint64_t deleted_usec; /* likewise the first such deletion */
@@ -32,6 +33,7 @@ struct record {
     enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
     bool is_evicting, is_marking, is_deleting; /* questions under way */
     bool was_eligible;                         /* in this drain */
+    bool is_forced;                            /* a deletion was asked for while it stayed */
     bool is_gone;                              /* said to be gone, not seen since */
     bool is_removed;                           /* gone for good once nothing is under way */
 };
@@ -45,6 +47,7 @@ struct nc_drain {
     unsigned limit;     /* of questions, after the server was busy; 0 = what the rules allow */
     unsigned max_asked; /* max_in_flight of the last step */
     bool has_taint;     /* of the last step */
+    bool is_listed;     /* all pods were seen: who is new was bound just now */
     size_t n_left, n_evicted, n_deleted; /* pods that are no longer in the table; deletions */
     uint64_t progress_usec;
 };

@@ -135,6 +135,7 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
         a.attempt = ++e->marks;
         break;
     case NC_DRAIN_DELETE:
+        e->is_forced = e->is_forced || !nc_drain_is_leaving(e);
         e->is_deleting = true;
         e->delete_sent_usec = later(now_usec, 1);
         a.attempt = ++e->deletions;
@@ -228,10 +229,13 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, uint64_t 
         break;
     case NC_ANSWER_AWAY:
         return nc_backoff_pause(&away, n, seed);
+    case NC_ANSWER_REFUSED:
+        if (n == 1)
+            usec = NC_SEC_USEC;
+        break;
     case NC_ANSWER_ACCEPTED:
     case NC_ANSWER_GONE:
     case NC_ANSWER_BUDGETS:
-    case NC_ANSWER_REFUSED:
     case _NC_ANSWER_MAX:
         break;
     }
@@ -293,10 +297,10 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
         note_refusal(e, a);
         return;
     }
-    if (!nc_drain_is_leaving(e)) {
+    if (!nc_drain_is_leaving(e))
         nc_drain_progress(d, now_usec);
+    if (e->is_forced && !e->deleted_usec && !e->evicted_usec)
         d->n_deleted++;
-    }
     if (!e->deleted_usec)
         e->deleted_usec = e->delete_sent_usec ? e->delete_sent_usec : later(now_usec, 1);
     forget_refusal(e);

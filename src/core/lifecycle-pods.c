@@ -98,6 +98,7 @@ void nc_life_synced(struct nc_life *l) {
         if (l->unseen.v[i][0])
             nc_drain_gone(l->drain, l->unseen.v[i], l->now_usec);
     nc_strv_done(&l->unseen);
+    nc_drain_listed(l->drain);
     l->is_synced = true;
     l->synced_usec = l->now_usec;
     l->held_phase = NC_LIFE_IDLE;

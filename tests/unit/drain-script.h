@@ -8,6 +8,7 @@
  * last question of this kind; budget=NAME too next                             "next S" or "next
  * never" sum                              the counts that are not 0 lines what nc_drain_lines says
  *   restart
+ *   listed                             all pods were seen
  */
 #ifndef NC_DRAIN_SCRIPT_H
 #define NC_DRAIN_SCRIPT_H
@@ -225,6 +226,8 @@ static void script_command(struct script *s, char *const *words) {
         script_lines(s);
     } else if (strcmp(words[0], "restart") == 0) {
         nc_drain_restart(s->drain);
+    } else if (strcmp(words[0], "listed") == 0) {
+        nc_drain_listed(s->drain);
     } else {
         fail_msg("no such command: %s", words[0]);
     }

@@ -89,7 +89,7 @@ static const struct {
     {"a namespace that terminates", {{.kind = NC_ANSWER_NAMESPACE}}, {5 * SEC}, false},
     {"refused",
      {{.kind = NC_ANSWER_REFUSED}, {.kind = NC_ANSWER_REFUSED}},
-     {30 * SEC, 30 * SEC},
+     {1 * SEC, 30 * SEC},
      false},
     {"away",
      {{.kind = NC_ANSWER_AWAY},

@@ -100,6 +100,44 @@ static void test_graceful(void **state) {
     CHECK(rows);
 }
 
+/* Bound a moment ago: admission may not know of the pod yet. */
+static void test_fresh(void **state) {
+    static const struct script_row rows[] = {
+        {"who is there when all are listed is asked at once", "see a\nlisted\nat 0",
+         "0: evict a\n"},
+        {"who comes later is left alone for half a second",
+         "listed\nat 0\nsee a\nat 0\nnext\nat 0.499999\nat 0.5",
+         "0:\n0:\nnext 0.5\n0.499999:\n0.5: evict a\n"},
+        {"also at its last moment",
+         "listed\nrules t=20\nat 0\nsee a\nat 0\nat 0.5\nanswer mark a accepted\nat 0.5",
+         "0:\n0:\n0.5: mark a\n0.5: delete a 20\n"},
+        {"a new drain lists anew", "listed\nrestart\nat 0\nsee a\nat 0", "0:\n0: evict a\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
+/* Deletions are counted when they are accepted, whatever the watch shows by then. */
+static void test_deletions_are_counted(void **state) {
+    static const struct script_row rows[] = {
+        {"the watch is first",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30\nanswer delete "
+         "a accepted\nsum",
+         "0: mark a\n0: delete a 30\nsum total=1 remaining=1 leaving=1 deleted=1 progress=0\n"},
+        {"and the pod has ended by then",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30 ended\nanswer "
+         "delete a accepted\nsum",
+         "0: mark a\n0: delete a 30\nsum total=1 deleted=1 terminal=1 progress=0\n"},
+        {"shortening is no deletion of ours",
+         "rules t=30\nsee a del=100/100\nat 0\nanswer delete a accepted\nsum",
+         "0: delete a 30\nsum total=1 remaining=1 leaving=1 progress=0\n"},
+    };
+
+    (void)state;
+    CHECK(rows);
+}
+
 /* Last moment: T - grace. Mark, then delete with the time that is left. */
 static void test_last_moment(void **state) {
     static const struct script_row rows[] = {
@@ -132,7 +170,7 @@ static void test_last_moment(void **state) {
          "accepted\nanswer mark b accepted\nanswer mark c accepted\nat 0",
          "0: mark a, mark b, mark c\n0: delete a 30, delete b 30, delete c 30\n"},
         {"whatever the pause after a refusal and however many are under way",
-         "rules t=40 max=1\nsee a\nsee b\nat 0\nanswer evict a refused\nat 1\nat 9\nanswer mark a "
+         "rules t=40 max=1\nsee a\nsee b\nat 0\nanswer evict a budgets\nat 1\nat 9\nanswer mark a "
          "accepted\nanswer mark b accepted\nat 10",
          "0: evict a\n1: evict b\n9: mark a, mark b\n10: delete a 30, delete b 30\n"},
         {"an eviction that is under way holds no deletion up",
@@ -340,7 +378,7 @@ static void test_counts(void **state) {
          "gone\nsum\nrestart\nsum",
          "0: evict a\n9: mark a\nsum total=1 evicted=1 progress=9\nsum\n"},
         {"a new drain forgets refusals and pauses, but not what is under way",
-         "rules max=1\nsee a\nsee b\nat 0\nanswer evict a refused\nat 1\nrestart\nlines\nat "
+         "rules max=1\nsee a\nsee b\nat 0\nanswer evict a budgets\nat 1\nrestart\nlines\nat "
          "1.5\nanswer evict b accepted\nat 2",
          "0: evict a\n1: evict b\na, b\n1.5:\n2: evict a\n"},
         {"who is gone before a new drain begins is no part of it",
@@ -357,10 +395,16 @@ static void test_counts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_excluded),        cmocka_unit_test(test_tiers),
-        cmocka_unit_test(test_graceful),        cmocka_unit_test(test_last_moment),
-        cmocka_unit_test(test_moving_deadline), cmocka_unit_test(test_shortening),
-        cmocka_unit_test(test_deletion_again),  cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_excluded),
+        cmocka_unit_test(test_tiers),
+        cmocka_unit_test(test_graceful),
+        cmocka_unit_test(test_fresh),
+        cmocka_unit_test(test_deletions_are_counted),
+        cmocka_unit_test(test_last_moment),
+        cmocka_unit_test(test_moving_deadline),
+        cmocka_unit_test(test_shortening),
+        cmocka_unit_test(test_deletion_again),
+        cmocka_unit_test(test_gone),
         cmocka_unit_test(test_counts),
     };
 
