@@ -48,7 +48,7 @@ def run_program(path: Path, env: dict[str, str]) -> tuple[int, int, str, float]:
 def main() -> int:
     args = argparse.ArgumentParser(description="integration tests against the fakes")
     args.add_argument("--agent", type=Path, required=True, help="the nodeclaimd to test")
-    args.add_argument("--jobs", type=int, default=7, help="programs at a time; they wait more than they work")
+    args.add_argument("--jobs", type=int, default=0, help="programs at a time; they wait more than they work")
     args.add_argument("--only", default="", help="part of a program's name")
     args.add_argument("--patience", type=float, default=1.0, help="factor on time limits, for slow builds")
     opts = args.parse_args()
@@ -61,7 +61,8 @@ def main() -> int:
     programs = sorted(p for p in HERE.glob("test_*.py") if opts.only in p.name)
     programs.sort(key=lambda p: not p.name.startswith("test_run_"))  # those that take longest first
     passed = failed = 0
-    with concurrent.futures.ThreadPoolExecutor(opts.jobs) as pool:
+    jobs = opts.jobs or (7 if opts.patience < 2 else 4)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda p: (p, *run_program(p, env)), programs)
         for path, good, bad, text, seconds in results:
             passed, failed = passed + good, failed + bad

@@ -13,6 +13,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
 STATUS_KEY, CORDON_KEY = "nodeclaimd.io/drain-status", "nodeclaimd.io/cordon"
 REQUEST_KEY = "nodeclaimd.io/drain-request"
 DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+SLACK = 1.0 if PATIENCE == 1 else 4.0  # seconds by which something may be late where nothing else says so
 QUIET = Behaviour(karpenter=False, controller_manager=False, cloud_controller=False)
 
 
@@ -129,7 +131,7 @@ class DaemonWorld(World):
             self.bus = Bus(self.folder, self.root).__enter__()
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(str(self.folder / "notify"))
-        self.notify.setblocking(False)
+        threading.Thread(target=self._listen, daemon=True).start()
         self.write_kubeconfig()
         self.set_boot_id("0c5d1d1c-6f0e-4a44-9c0a-000000000001")
         if self.wants_node:
@@ -141,6 +143,7 @@ class DaemonWorld(World):
         if self.bus:
             self.bus.__exit__()
         if self.notify:
+            self.notify.shutdown(socket.SHUT_RDWR)
             self.notify.close()
 
     # --- what is there before
@@ -286,14 +289,18 @@ class DaemonWorld(World):
     def log(self) -> str:
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
+    def _listen(self) -> None:
+        """As the service manager does: a queue that nobody reads is soon full, and what does not fit is lost."""
+        assert self.notify is not None
+        try:
+            while data := self.notify.recv(65536):
+                self.said += data.decode().split("\n")
+        except OSError:
+            return  # closed
+
     def heard(self) -> list[str]:
         """What it told the service manager, line by line."""
-        assert self.notify is not None
-        while True:
-            try:
-                self.said += self.notify.recv(65536).decode().split("\n")
-            except BlockingIOError:
-                return self.said
+        return list(self.said)
 
     def kill(self) -> None:
         self.daemon.kill()
@@ -508,6 +515,7 @@ def check_histogram(family: str, out: dict[str, dict[str, float]]) -> None:
 
 
 __all__ = [
+    "SLACK",
     "DISRUPTED",
     "PATIENCE",
     "POD_RESOURCE",

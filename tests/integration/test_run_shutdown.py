@@ -6,7 +6,7 @@ import math
 import time
 import unittest
 
-from running import DaemonTest, DaemonWorld
+from running import SLACK, DaemonTest, DaemonWorld
 
 from bus import Bus, Inhibitor
 
@@ -35,13 +35,13 @@ class Shutdown(DaemonTest):
         start = time.monotonic()
         bus.prepare_for_shutdown()
         world.must(lambda: not bus.held(), "letting go", 20)
-        self.assertTrue(6.0 <= lock.released - start <= 9.5, f"{lock.released - start}\n{world.story()}")
-        self.assertEqual(world.pods(), [])
+        self.assertTrue(6.0 <= lock.released - start <= 8.5 + SLACK, f"{lock.released - start}\n{world.story()}")
+        world.must(lambda: not world.pods(), "the end of all pods", 3)
         self.assertOrder(world, "signal", "cordon", "evict")
         self.assertEvictedOnce(world, "web")
         self.assertEqual(world.condition("InterruptionPending"), ("True", "NodeShutdown"))
         first = world.deletions("blocked")[0]
-        self.assertTrue(4.5 <= first.at - start <= 7.0, f"{first.at - start}\n{world.story()}")
+        self.assertTrue(4.5 <= first.at - start <= 6.2 + SLACK, f"{first.at - start}\n{world.story()}")
         world.must(lambda: world.said_of_itself().get("inhibitor") == "none", "its mention")
 
     def test_nothing_to_do_is_not_waited_for_to_the_end(self) -> None:
@@ -52,7 +52,7 @@ class Shutdown(DaemonTest):
         start = time.monotonic()
         bus.prepare_for_shutdown()
         world.must(lambda: not bus.held(), "letting go", 20)
-        self.assertLess(lock.released - start, 8.0)
+        self.assertLess(lock.released - start, 7.0 + SLACK)
         self.assertTrue(world.is_cordoned())
 
     def test_api_server_away(self) -> None:
@@ -66,7 +66,7 @@ class Shutdown(DaemonTest):
         start = time.monotonic()
         bus.prepare_for_shutdown()
         world.must(lambda: not bus.held(), "letting go", 20)
-        self.assertLess(lock.released - start, 4.5)
+        self.assertLess(lock.released - start, 3.5 + SLACK)
 
     def test_cancelled(self) -> None:
         world, bus = self.bus_world()

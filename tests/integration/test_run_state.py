@@ -28,7 +28,7 @@ class Restarts(DaemonTest):
         self.assertEqual(code, 0, world.log())
         self.assertLess(took, 1.0 * PATIENCE)
         self.assertTrue(world.is_cordoned())
-        self.assertIn("STOPPING=1", world.heard())
+        world.must(lambda: "STOPPING=1" in world.heard(), "STOPPING=1")
         state = json.loads((world.root / STATE).read_text())
         self.assertEqual((state["schema"], state["node"]), (1, world.node_name))
         self.assertEqual((world.root / STATE).stat().st_mode & 0o777, 0o600)

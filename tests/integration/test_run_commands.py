@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+"""What `drain --wait`, `status` and `timeline` say of a running daemon.
+
+Knows: the exit codes and words of the commands.
+Gives: unittest cases.
+Must not: look at what the daemon asks of the API server; the tests beside this one do.
+"""
+
+from __future__ import annotations
+
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+from running import DaemonTest
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Commands(DaemonTest):
+    def test_a_drain_that_the_configuration_forbids(self) -> None:
+        for mode, code in (("off", 3), ("observe", 3)):
+            with self.subTest(mode):
+                world = self.node_world(profile="m5.large", drain=f"    mode: {mode}\n")
+                world.pod("web")
+                world.start()
+                done = world.run("drain", "--wait", within=30)
+                self.assertEqual(done.code, code, done.err + world.story())
+                self.assertIn("drain.mode", done.err)
+                self.assertEqual(world.pods(), ["web"])
+
+    def test_a_drain_that_comes_too_late(self) -> None:
+        """A pod that nobody can delete: the wait ends some seconds after the last moment, and says so."""
+        world = self.node_world(profile="m5.large")
+        world.api.kubelet.stuck.add("held")
+        world.pod("held", grace=1)
+        world.start()
+        done = world.run("drain", "--deadline", "3s", "--wait", within=40)
+        self.assertEqual(done.code, 1, done.err + world.story())
+        self.assertIn("1 pods are left", done.err)
+
+    def test_a_request_that_is_taken_back(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("blocked")
+        world.budget("never", "blocked")
+        world.start()
+        waiting = world.spawn("drain", "--wait")
+        assert waiting.stdout
+        for line in waiting.stdout:
+            if b"1 blocked: default/blocked by never" in line:
+                break
+        else:
+            self.fail("the blocked pod is not named" + world.story())
+        self.assertEqual(world.run("undrain", within=30).code, 0)
+        done = world.finish(waiting, 30)
+        self.assertEqual(done.code, 1)
+        self.assertIn("taken back", done.err)
+
+    def test_what_people_read(self) -> None:
+        world = self.node_world()
+        world.pod("web", grace=1)
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        world.must(lambda: world.said_of_itself()["imds"]["spot"]["state"] == "ok", "the first answer")
+        idle = world.run("status").out
+        self.assertIn(f"node         {world.node_name}\n", idle)
+        self.assertRegex(idle, r"daemon +connected, ")
+        self.assertRegex(idle, r"imds .*spot ok")
+        world.imds.spot(30)
+        world.phase_is("drained")
+        shown = world.run("status").out
+        self.assertRegex(shown, r"drain +drained, .*0 of 1 pods left, .*cordoned by us")
+        self.assertRegex(shown, r"notice +spot, to terminate, .*deadline ")
+        timeline = world.run("timeline").out
+        for word in ("drain, begun ", "evicting", "drained", "notice       spot", "deadline     the machine goes"):
+            self.assertIn(word, timeline)
+        drawing = world.folder / "drain.svg"
+        done = world.run("timeline", "--svg", str(drawing))
+        self.assertEqual((done.code, done.out), (0, ""), done.err)
+        tree = ElementTree.parse(drawing).getroot()
+        self.assertEqual(tree.tag, f"{SVG}svg")
+        words = [t.text for t in tree.iter(f"{SVG}text")]
+        for word in ("drain", "evicting", "notice", "cordon", "deadline"):
+            self.assertIn(word, words)
+        self.assertEqual(world.run("timeline", "--svg", "/proc/none.svg").code, 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
