@@ -23,7 +23,8 @@
 #define ACCEPT_USEC 5000000u
 #define LOOK_USEC 50000u
 #define FOLLOW_USEC 250000u
-#define AWAY_USEC 60000000u /* so long a daemon may be gone while it is followed */
+#define AWAY_USEC 60000000u    /* so long a daemon may be gone while it is followed */
+#define OVERTIME_USEC 5000000u /* after the last moment of all pods */
 #define SECOND 1000000u
 
 /* --- what is asked for */
@@ -276,6 +277,26 @@ static bool is_one_of(const char *phase, const char *const *ends) {
     return false;
 }
 
+/* A drain that cannot come to its end as things are: the configuration allows less, or its time is
+ * over. */
+static int judge_hope(const struct following *f, const struct nc_value *status,
+                      const struct nc_value *drain, struct nc_err *err) {
+    const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");
+    const char *policy = nc_value_get_string(drain, "policy");
+    const char *last = nc_value_get_string(drain, "last_moment");
+    const int64_t left = count_of(drain, "pods.remaining");
+    uint64_t last_usec;
+
+    if (nc_streq(policy, "report") || (!wants_cordon && nc_streq(policy, "cordon")))
+        return nc_err_set(err, NC_ERR_CONFIG, EPERM,
+                          "drain.mode of the configuration lets the daemon %s, no more", policy);
+    if (last && left > 0 && nc_time_parse(last, &last_usec) == 0
+        && now_of(status) > last_usec + OVERTIME_USEC)
+        return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
+                          "the last moment has passed, and %" PRId64 " pods are left", left);
+    return 0;
+}
+
 /* 1: it has ended; 0: not yet. */
 static int judge(const struct following *f, const struct nc_value *status, struct nc_err *err) {
     static const char *const drained[] = {"drained", NULL};
@@ -285,13 +306,14 @@ static int judge(const struct following *f, const struct nc_value *status, struc
     const struct nc_value *sources = nc_value_get(drain, "sources");
     const char *phase = nc_value_get_string(drain, "phase");
 
-    if (f->id && !is_answered(status, f->id))
+    if (!f->id) /* where somebody else wants the node to end, it stays as it is */
+        return is_one_of(phase, released) || (sources && sources->n > 0);
+    if (!is_answered(status, f->id))
         return nc_err_set(err, NC_ERR_TRANSIENT, ECANCELED,
                           "the request was taken back before the node was drained");
-    if (f->id)
-        return is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained);
-    /* Somebody else wants the node to end: it stays as it is. */
-    return is_one_of(phase, released) || (sources && sources->n > 0);
+    if (is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained))
+        return 1;
+    return judge_hope(f, status, drain, err);
 }
 
 static int follow(struct following *f, struct nc_value **ret, struct nc_err *err) {
