@@ -146,7 +146,7 @@ static void arm(struct poll *p) {
         at = next_on_grid(p->asked_usec, p->is_absent ? k->absent_usec : k->every_usec,
                           p->all->seed);
     /* The first ones are asked at once, one after the other: the next must not fall into that. */
-    if (!p->is_on_grid && at < p->asked_usec + k->every_usec / 2)
+    if (p->failures == 0 && !p->is_on_grid && at < p->asked_usec + k->every_usec / 2)
         at += k->every_usec;
     p->is_on_grid = true;
     (void)sd_event_source_set_time(p->timer, at > now ? at : now + 1);
