@@ -225,6 +225,45 @@ func TestAPIServerIsRestarted(t *testing.T) {
 	n.checkRefusals(t)
 }
 
+// A notice that comes before the Node is there is acted on once it is; and again on the next Node of this name, where somebody
+// deleted the first and kubelet made it anew.
+func TestNodeComesLateAndGoes(t *testing.T) {
+	n := newPlainNode(t, 200)
+	w := n.follow(takeSeconds(0.2))
+	n.makePods(w, "free", 2, grace(30))
+	makeBudget(t, n.ctx, "default", "nodeless", "nodeless", 0)
+	n.makePods(w, "held", 1, grace(20), labelled("app", "nodeless"))
+	cluster.Forget(n.ctx, n.name)
+	n.keep()
+	n.imds.SayTerminate(time.Now().Add(112 * time.Second))
+	n.until("the daemon has heard it", func() error {
+		text, err := n.m.Read(statusPath)
+		if err == nil && dig(decode(t, text), "drain", "source") != "spot" {
+			err = fmt.Errorf("%s", text)
+		}
+		return err
+	})
+	if asked := append(n.requests("create pods/eviction", "", ""), n.requests("patch nodes", "", "")...); len(asked) > 0 {
+		t.Errorf("without a Node: %v", asked)
+	}
+	n.register()
+	n.isHeld(1)
+	first, err := cluster.Node(n.ctx, n.name)
+	must(t, err)
+	cluster.Forget(n.ctx, n.name)
+	n.register()
+	n.isHeld(1)
+	n.untilNode("the cordon of the new Node", func(node *corev1.Node) error {
+		if node.UID == first.UID || !node.Spec.Unschedulable || node.Annotations[cordonAnnotation] == "" {
+			return fmt.Errorf("uid %s, unschedulable %v, annotations %v", node.UID, node.Spec.Unschedulable, node.Annotations)
+		}
+		return conditionIs(node, pendingCondition, corev1.ConditionTrue, "SpotInterruption")
+	})
+	n.imds.Silence(harness.SpotNotice)
+	n.isReleased(false)
+	n.checkRefusals(t)
+}
+
 // request is what a controller writes to have the node drained; nil takes it back.
 func (n *node) request(r map[string]any) {
 	n.t.Helper()
