@@ -324,8 +324,6 @@ static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions
         settle_cordon(l, is_done);
     if (w->kind == NC_WRITE_DRAINED)
         l->is_drained_settled = l->phase == NC_LIFE_DRAINED;
-    if (w->kind == NC_WRITE_RELEASE && is_done)
-        l->is_cordon_settled = false;
     if (w->sets_status) {
         free(l->status);
         l->status = nc_steal(&l->under_way_status);

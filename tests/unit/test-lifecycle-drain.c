@@ -129,7 +129,9 @@ static void test_late_pod(void **state) {
         {1040, "node", "@volume-wait"},
         {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
         {6030, "ok", "@drained"},
-        {6500, "pods late:30", "WRITE undrained[Evicting !drained]; evict late @evicting"},
+        {6500, "pods late:30", "WRITE undrained[Evicting !drained] @evicting"},
+        {6510, "next", "7000 @evicting"},
+        {7000, "tick", "evict late @evicting"},
         {7000, "yes late", "@evicting"},
         {7020, "tick", "@evicting"},
         {7030, "ok", "@evicting"},
@@ -352,6 +354,33 @@ static void test_pods_that_nobody_waits_for(void **state) {
     LIFE_STORY(story);
 }
 
+/* The pods are listed again; one that may be gone is not touched before. */
+static void test_last_moments_wait_for_the_list(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +49",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "away", "@signalling"},
+        {4000, "tick", "LOOK; WRITE signal[Detected pending] @cordoning"},
+        {4010, "node", "@cordoning"},
+        {4020, "away", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {7000, "tick", "SAY DrainStarted; OPEN @evicting"},
+        {7010, "away", "WRITE signal[Evicting pending] @evicting"},
+        {7020, "pods a:25", "@evicting"},
+        {7030, "synced", "evict a @evicting"},
+        {7040, "no a", "SAY DrainBlocked @evicting"},
+        {8000, "tick", "mark a; evict a @evicting"},
+        {8010, "ok", "WRITE cordon[Evicting cordon record label] @evicting"},
+        {8020, "ok", "SAY NodeCordoned; CLOSE; OPEN @evicting"},
+        {9100, "tick", "SAY DrainForced; WRITE progress[Forcing] @evicting"},
+        {9110, "pods a:25", "@evicting"},
+        {9120, "synced", "delete a 25 @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
@@ -371,6 +400,7 @@ int main(void) {
         cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
         cmocka_unit_test(test_many_pods),
         cmocka_unit_test(test_pods_that_nobody_waits_for),
+        cmocka_unit_test(test_last_moments_wait_for_the_list),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

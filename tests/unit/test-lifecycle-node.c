@@ -104,7 +104,8 @@ static void test_foreign_cordon_lifted(void **state) {
         {1500, "node -cordoned", "WRITE cordon[VolumeWait cordon record] @volume-wait"},
         {1510, "ok", "CLOSE; OPEN @volume-wait"},
         {1600, "pods a:30", "@volume-wait"},
-        {1610, "synced", "evict a @evicting"},
+        {1610, "synced", "@evicting"},
+        {2100, "tick", "evict a @evicting"},
         {3000, "clear spot", "SAY InterruptionWithdrawn; LOOK; CLOSE @releasing"},
         {3010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
         {3020, "ok", "SAY NodeReleased; WRITE calm[ !pending] @releasing"},
@@ -136,6 +137,7 @@ static void test_cordon_needs_a_look(void **state) {
         {1000, "notice spot +120",
          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
         {1010, "refused", "LOOK @cordoning"},
+        {1010, "next", "2010 @cordoning"},
         {2010, "tick", "LOOK @cordoning"},
         {2020, "node", "WRITE cordon[Cordoned cordon record label] @cordoning"},
     };
@@ -278,6 +280,24 @@ static void test_label_held_by_the_taint(void **state) {
     LIFE_STORY(story);
 }
 
+static void test_node_replaced_while_pods_are_watched(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2000, "set -status -record -cordoned -pending -label-ours -label", "@evicting"},
+        {2010, "node uid=u2", "CLOSE; WRITE signal[Detected pending] @signalling"},
+        {2020, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notice_before_the_node),
@@ -295,6 +315,7 @@ int main(void) {
         cmocka_unit_test(test_withdrawn_while_the_cordon_is_written),
         cmocka_unit_test(test_noticed_again_while_released),
         cmocka_unit_test(test_label_held_by_the_taint),
+        cmocka_unit_test(test_node_replaced_while_pods_are_watched),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

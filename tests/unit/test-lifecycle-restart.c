@@ -62,9 +62,10 @@ static void test_restart_when_drained(void **state) {
         {7200, "synced", "@drained"},
         {7210, "next", "none @drained"},
         {8000, "tick", "@drained"},
-        {8010, "pods late:30", "evict late @evicting"},
+        {8010, "pods late:30", "@evicting"},
         {8020, "ok", "WRITE undrained[Evicting !drained] @evicting"},
         {8030, "ok", "@evicting"},
+        {8510, "tick", "evict late @evicting"},
     };
 
     (void)state;
@@ -260,7 +261,10 @@ static void test_mode_auto_and_deletion(void **state) {
         {5000, "lost a", "WRITE progress[Cordoned] @observing"},
         {9999, "tick", "@observing"},
         {10000, "tick", "SAY DrainStarted; evict b @evicting"},
-        {10010, "no b", "SAY DrainBlocked @evicting"},
+        {10010, "yes b", "@evicting"},
+        {10020, "leaving b:30", "@evicting"},
+        {10030, "pods late:30", "@evicting"},
+        {10530, "tick", "evict late @evicting"},
     };
 
     (void)state;

@@ -58,6 +58,28 @@ static void test_signal_fails_under_a_deadline(void **state) {
     LIFE_STORY(story);
 }
 
+/* Of two that fail, the one that was tried longest ago. */
+static void test_writes_take_turns(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +600",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "away", "@signalling"},
+        {4000, "tick", "LOOK; WRITE signal[Detected pending] @cordoning"},
+        {4010, "node", "@cordoning"},
+        {4020, "away", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {4030, "away 10", "@cordoning"},
+        {6000, "tick", "WRITE signal[Detected pending] @cordoning"},
+        {6010, "away", "@cordoning"},
+        {8500, "tick", "SAY DrainStarted; WRITE signal[Evicting pending]; OPEN @evicting"},
+        {8510, "away", "@evicting"},
+        {15000, "tick", "WRITE cordon[Evicting cordon record label] @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* What is refused for good holds up nothing. */
 static void test_refused_for_good(void **state) {
     static const struct life_row story[] = {
@@ -231,6 +253,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_fails_without_deadline),
         cmocka_unit_test(test_signal_fails_under_a_deadline),
+        cmocka_unit_test(test_writes_take_turns),
         cmocka_unit_test(test_refused_for_good),
         cmocka_unit_test(test_progress_once_a_second),
         cmocka_unit_test(test_nothing_announced_nothing_written),
