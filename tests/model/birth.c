@@ -181,6 +181,7 @@ void world_populate(struct world *w) {
     if (!w->node.exists)
         world_plan(w, w->now_usec + world_random(w, 60 * SEC), THING_NODE_BACK, 0, 0);
     w->waits_for_whole = world_chance(w, 70);
+    w->minds_versions = world_chance(w, 60);
     w->busy_until_usec = w->now_usec;
     w->n_budgets = (unsigned)world_random(w, WORLD_MAX_BUDGETS + 1);
     for (unsigned b = 0; b < w->n_budgets; b++)

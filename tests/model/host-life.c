@@ -36,6 +36,7 @@ void host_start(struct world *w, bool is_same_boot) {
     w->is_looking = w->is_look_wanted = w->is_listed = w->is_node_known = false;
     memset(&w->view, 0, sizeof(w->view));
     w->node_stream_usec = w->pod_stream_usec = 0;
+    w->whole_version = w->watch_version = 0;
     world_tell(w, "the daemon starts%s", w->saved ? " with what was saved" : "");
     if (w->saved)
         load(w, is_same_boot, &w->saved_memory);

@@ -42,6 +42,7 @@ static void send_pod(struct world *w, const struct nc_drain_action *a) {
     q->kind = REQUEST_POD;
     q->verb = a->verb;
     q->pod = rules_pod_number(a->pod->uid);
+    q->is_informed = rules_is_known_to_end(&w->rules.pods[q->pod]);
     q->grace_sec = a->grace_sec;
     world_tell(w, "-> %s pod %u, grace %llu, attempt %u", names[a->verb], q->pod,
                (unsigned long long)a->grace_sec, a->attempt);

@@ -120,11 +120,15 @@ static void look_again(struct world *w) {
 
     if (w->life)
         nc_life_look(w->life, w->now_usec, &view);
-    if (!w->is_node_known || (w->whole_version != w->watch_version && view.phase != NC_LIFE_IDLE))
+    if (!w->is_node_known
+        || (w->whole_version != w->watch_version
+            && (view.phase != NC_LIFE_IDLE || !w->minds_versions)))
         world_plan(w, w->now_usec + SEC / 2, THING_LOOK, 0, 0)->life = w->life_number;
 }
 
 static void take_whole(struct world *w, const struct nc_node_view *v, unsigned version) {
+    if (w->minds_versions && (version < w->whole_version || version < w->watch_version))
+        return;
     forget_other_node(w, v);
     w->view = *v;
     w->whole_version = version;
@@ -150,6 +154,8 @@ static void lose_node(struct world *w) {
 static void see_node(struct world *w, const struct nc_node_view *v, unsigned version) {
     struct nc_node_view old;
 
+    if (w->minds_versions && v->exists && version < w->whole_version)
+        return;
     w->watch_version = version;
     if (!v->exists) {
         lose_node(w);

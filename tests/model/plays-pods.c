@@ -3,52 +3,52 @@
 
 static void break_terminal(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.is_terminal = true});
+    scene_add_pod(2, (struct nc_pod){.is_terminal = true});
     scene_evict(2);
 }
 static void break_mirror(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.is_mirror = true});
+    scene_add_pod(2, (struct nc_pod){.is_mirror = true});
     scene_ask(NC_DRAIN_MARK, 2, 0);
 }
 static void break_tolerates(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.tolerates_disrupted = true});
+    scene_add_pod(2, (struct nc_pod){.tolerates_disrupted = true});
     scene_wait_sec(100);
     scene_ask(NC_DRAIN_DELETE, 2, 5);
 }
 static void break_daemon(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.is_daemon = true, .tier = NC_TIER_PLAIN_DAEMON});
+    scene_add_pod(2, (struct nc_pod){.is_daemon = true, .tier = NC_TIER_PLAIN_DAEMON});
     scene_gone(0);
     scene_gone(1);
     scene_evict(2);
 }
 static void break_stuck(void) {
     scene_spot();
-    scene_show_pod(
-        2, (struct nc_pod){.deletion_usec = scene_now - 61 * SEC, .deletion_grace_sec = 30});
+    scene_add_pod(2,
+                  (struct nc_pod){.deletion_usec = scene_now - 61 * SEC, .deletion_grace_sec = 30});
     scene_ask(NC_DRAIN_DELETE, 2, 5);
 }
 static void break_kept(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.never_disrupt = true});
+    scene_add_pod(2, (struct nc_pod){.never_disrupt = true});
     scene_evict(2);
 }
 static void break_kept_for_a_while(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.keep_until_usec = scene_now + SEC});
+    scene_add_pod(2, (struct nc_pod){.keep_until_usec = scene_now + SEC});
     scene_evict(2);
 }
 static void break_tier(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.tier = NC_TIER_CRITICAL});
+    scene_add_pod(2, (struct nc_pod){.tier = NC_TIER_CRITICAL});
     scene_evict(2);
 }
 static void break_terminating(void) {
     scene_spot();
-    scene_show_pod(2,
-                   (struct nc_pod){.deletion_usec = scene_now + 9 * SEC, .deletion_grace_sec = 30});
+    scene_add_pod(2,
+                  (struct nc_pod){.deletion_usec = scene_now + 9 * SEC, .deletion_grace_sec = 30});
     scene_evict(2);
 }
 static void break_twice(void) {
@@ -64,7 +64,7 @@ static void break_twice_asked(void) {
 }
 static void break_late_eviction(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){.grace_sec = 105});
+    scene_add_pod(2, (struct nc_pod){.grace_sec = 105});
     scene_evict(2);
 }
 static void break_pause(void) {
@@ -76,7 +76,7 @@ static void break_pause(void) {
 }
 static void break_in_flight(void) {
     scene_spot();
-    scene_show_pod(2, (struct nc_pod){0});
+    scene_add_pod(2, (struct nc_pod){0});
     scene_evict(0);
     scene_evict(1);
     scene_evict(2);
@@ -115,6 +115,11 @@ static void break_unlisted(void) {
     scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
     scene_evict(0);
+}
+static void break_fresh(void) {
+    scene_spot();
+    scene_show_pod(2, (struct nc_pod){0});
+    scene_evict(2);
 }
 static void break_unknown(void) {
     scene_spot();
@@ -189,13 +194,13 @@ static void break_grace_short(void) {
 }
 static void break_grace_of_terminating(void) {
     scene_spot();
-    scene_show_pod(
+    scene_add_pod(
         2, (struct nc_pod){.deletion_usec = scene_now + 3590 * SEC, .deletion_grace_sec = 3600});
     scene_ask(NC_DRAIN_DELETE, 2, 105);
 }
 static void break_needless(void) {
     scene_spot();
-    scene_show_pod(
+    scene_add_pod(
         2, (struct nc_pod){.deletion_usec = scene_now + 105 * SEC, .deletion_grace_sec = 110});
     scene_ask(NC_DRAIN_DELETE, 2, 110);
 }
@@ -242,6 +247,7 @@ const struct scene_play plays_of_pods[] = {
     {"cordon-first", break_cordon_first},
     {"signal-first", break_signal_first},
     {"unlisted", break_unlisted},
+    {"fresh", break_fresh},
     {"unknown", break_unknown},
     {"policy", break_policy},
     {"policy", break_begin},

@@ -5,6 +5,7 @@
 #define MARK_AHEAD_USEC SEC
 #define WRITE_PATIENCE_USEC (3 * SEC)
 #define OVERDUE_USEC (SEC + SEC / 5) /* a mark is waited for one second; and some slack */
+#define FRESH_USEC (SEC / 2)         /* a pod that was bound just now is left alone */
 #define IDLE_USEC (SEC / 2)
 #define QUESTION_USEC (16 * SEC) /* no answer takes longer */
 
@@ -59,9 +60,14 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     old = *p;
     if (!p->is_known)
         p->since_usec = now_usec;
+    if (!p->was_known && r->was_synced) {
+        p->since_usec = now_usec + FRESH_USEC;
+        p->fresh_usec = r->is_synced ? now_usec + FRESH_USEC : 0;
+    }
     if (p->is_gone || !p->was_known) { /* what a closed watch had shown is remembered */
-        p->since_usec = now_usec + (p->is_gone ? SEC : 0);
-        p->is_accepted = p->is_deleted = false;
+        if (p->is_gone)
+            p->since_usec = now_usec + SEC;
+        p->is_accepted = p->is_deleted = p->is_unsure = false;
         p->ask_after_usec = 0;
         p->refusal = 0;
         p->budget_row = 0;
@@ -120,8 +126,9 @@ static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, 
     case NC_ANSWER_BUDGET:
         return at_most ? 5 * SEC : rows[p->budget_row < 3 ? p->budget_row : 3] * SEC;
     case NC_ANSWER_BUDGETS:
-    case NC_ANSWER_REFUSED:
         return 30 * SEC;
+    case NC_ANSWER_REFUSED: /* the first may only mean that the pod is not known yet */
+        return at_most || p->refusal == NC_ANSWER_REFUSED ? 30 * SEC : SEC;
     case NC_ANSWER_BUSY:
         return busy < 10 * SEC ? busy : 10 * SEC;
     case NC_ANSWER_NAMESPACE:
@@ -185,6 +192,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
         }
         break;
     }
+    p->is_unsure |= e->verb != NC_DRAIN_MARK && e->answer->kind == NC_ANSWER_AWAY;
     if (e->answer->kind == NC_ANSWER_GONE && p->was_known && !p->is_gone) {
         p->is_gone = true;
         r->any_moved_usec = e->now_usec;
@@ -195,7 +203,7 @@ static void take_synced(struct rules *r, uint64_t now_usec) {
     for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
         if (!r->pods[i].is_shown)
             r->pods[i].is_known = r->pods[i].was_known = false;
-    r->is_synced = true;
+    r->is_synced = r->was_synced = true;
     r->synced_usec = now_usec;
 }
 
@@ -343,6 +351,8 @@ void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t 
         rules_break(r, "unknown", "pod %u is touched and is not known to be there", i);
         return;
     }
+    if (now_usec < p->fresh_usec)
+        rules_break(r, "fresh", "pod %u was bound a moment ago", i);
     if (!rules_is_eligible(r, p, now_usec))
         rules_break(r, "excluded", "pod %u is to be left alone", i);
     if (r->config.mode == NC_DRAIN_OFF || r->config.mode == NC_DRAIN_OBSERVE)
@@ -364,6 +374,10 @@ void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t 
     }
 }
 
+bool rules_is_known_to_end(const struct rules_pod *p) {
+    return p->deletion_usec || (p->leaving_usec && !p->is_unsure);
+}
+
 void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t before_usec,
                      uint64_t after_usec, uint64_t now_usec) {
     uint64_t t = t_usec > now_usec ? t_usec : now_usec;
@@ -373,7 +387,8 @@ void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t be
     if (after_usec + SEC < t)
         rules_break(r, "cut-short", "pod %u loses %llu ms of the time that is left", pod,
                     (unsigned long long)(t - after_usec) / 1000);
-    if (after_usec > t + 2 * SEC)
+    /* counted from when it was asked to go, where the watch had not shown since when it goes */
+    if (after_usec > t + (r->pods[pod].leaving_usec ? 5 : 2) * SEC)
         rules_break(r, "not-cut", "pod %u ends %llu ms after T", pod,
                     (unsigned long long)(after_usec - t) / 1000);
 }

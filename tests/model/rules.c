@@ -216,6 +216,7 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
         break;
     case NC_LIFE_RULES:
         r->config = *e->rules;
+        r->is_reloaded = true;
         break;
     case NC_LIFE_NOTICE:
         take_notice(r, e->notice, e->now_usec);

@@ -27,11 +27,14 @@ struct rules_pod {
     bool is_eligible;    /* when it was looked at last */
     uint64_t since_usec; /* shown for the first time, or anew, or in a way that changes much */
 
+    uint64_t fresh_usec; /* bound after all were listed: not asked before */
+
     unsigned evicts_out, marks_out, deletes_out;
     bool is_accepted;      /* an eviction of it was accepted, and the answer came */
     uint64_t leaving_usec; /* when the first eviction or deletion that was accepted was asked for */
     uint64_t evict_usec, mark_usec, delete_usec, delete_answer_usec;
-    bool is_deleted;                      /* a deletion was accepted, and the answer came */
+    bool is_unsure;  /* an answer got lost: it may be terminating, nobody knows since when */
+    bool is_deleted; /* a deletion was accepted, and the answer came */
     uint64_t ask_after_usec, ask_by_usec; /* the pause after a refusal: at least, at most */
     unsigned budget_row;                  /* refusals by a budget, one after the other */
     uint64_t blurred_usec; /* until then an answer may be for a question of an earlier watch */
@@ -71,7 +74,7 @@ struct rules {
     uint64_t signal_asked_usec; /* it has been due since */
     uint64_t cordon_wanted_usec, looked_usec;
 
-    bool is_open, is_synced;
+    bool is_open, is_synced, was_synced, is_reloaded;
     uint64_t synced_usec, closed_usec;
     struct rules_pod pods[MODEL_MAX_PODS];
     unsigned evicts_out;
@@ -104,6 +107,8 @@ void rules_stepped(struct rules *r, const struct nc_life_event *e, size_t n_acti
 /* Time has passed; nothing was posted. */
 void rules_watch(struct rules *r, uint64_t now_usec);
 
+/* Could it be told when it will end? */
+bool rules_is_known_to_end(const struct rules_pod *p);
 /* What the API server made of a deletion of a pod that was terminating until `before_usec`. */
 void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t before_usec,
                      uint64_t after_usec, uint64_t now_usec);

@@ -99,6 +99,11 @@ void scene_show_pod(unsigned i, struct nc_pod p) {
     scene_post((struct nc_life_event){.kind = NC_LIFE_POD, .pod = &p});
 }
 
+void scene_add_pod(unsigned i, struct nc_pod p) {
+    scene_show_pod(i, p);
+    scene_now += SEC / 2;
+}
+
 void scene_sync_pods(void) {
     scene_post((struct nc_life_event){.kind = NC_LIFE_PODS_SYNCED});
 }

@@ -28,6 +28,8 @@ void scene_end_write(enum nc_write_outcome outcome);
 void scene_signalled(void);
 void scene_cordoned(void);
 void scene_show_pod(unsigned i, struct nc_pod p);
+/* One that is bound late; then it may be asked. */
+void scene_add_pod(unsigned i, struct nc_pod p);
 void scene_sync_pods(void);
 /* Two pods, cordoned, listed: evictions may begin. in_sec 0 = no deadline. */
 void scene_set(enum nc_drain_mode mode, enum nc_source s, uint64_t in_sec);

@@ -202,7 +202,8 @@ static void shorten_pod(struct world *w, const struct request *q) {
         p->deletion_usec = w->now_usec - w->now_usec % SEC;
         p->deletion_grace_sec = 1;
     }
-    rules_shortened(&w->rules, q->pod, q->t_usec, before, p->deletion_usec, w->now_usec);
+    if (q->is_informed)
+        rules_shortened(&w->rules, q->pod, q->t_usec, before, p->deletion_usec, w->now_usec);
     world_pod_changed(w, q->pod);
     plan_end(w, q->pod);
 }

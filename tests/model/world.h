@@ -90,7 +90,7 @@ struct request {
     enum nc_drain_verb verb;
     unsigned pod;
     uint64_t grace_sec, sent_usec, timeout_usec, t_usec;
-    bool is_lost; /* the answer never comes */
+    bool is_informed; /* the daemon knew when the pod would end */
     enum nc_write_outcome outcome;
     struct nc_pod_answer answer;
     struct nc_node_view view;
@@ -133,6 +133,7 @@ struct world {
     struct nc_life_rules config;
     struct nc_node_view view; /* what the daemon holds of its Node */
     bool is_node_known, waits_for_whole;
+    bool minds_versions;                   /* what is older than what is known is not believed */
     unsigned whole_version, watch_version; /* of what was seen last */
     unsigned life_number, tick_number, watch_number;
     uint64_t armed_usec; /* of the timer; UINT64_MAX = not armed */
