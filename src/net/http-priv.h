@@ -24,13 +24,12 @@ struct nc_http {
     sd_event *event;
     CURLM *multi;
     sd_event_source *timer; /* when libcurl wants to be called without a socket */
-    sd_event_source
-        *turn; /* defer: libcurl's immediate timer, then one finished request a loop turn */
+    sd_event_source *again; /* when paused streams go on: in the next loop turn */
+    sd_event_source *turn;  /* defer: one finished request a loop turn */
     struct http_socket *sockets;
     struct nc_http_req *requests;
     struct nc_http_req *finished, **finished_tail;
     unsigned depth; /* > 0: libcurl is on the stack and must not be asked to add, remove or free */
-    bool kick;      /* libcurl's timer is due now */
     bool doomed;    /* freed while depth > 0 */
 };
 
@@ -77,6 +76,8 @@ struct nc_http_req {
     /* What came. */
     struct nc_buf body;
     size_t header_bytes, error_bytes;
+    size_t turn_bytes;     /* streams: taken in this loop turn */
+    bool is_paused;        /* the rest of it waits for the next one */
     uint64_t length, come; /* what Content-Length says (UINT64_MAX: nothing); of it is there */
     uint64_t retry_after_usec, date_usec, received_usec, token_ttl_sec;
     enum request_abort abort;
@@ -93,6 +94,8 @@ void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi ha
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
 
 /* http.c */
+/* A stream has had its share of this loop turn: it goes on in the next. */
+void nc_http_request_pause(struct nc_http_req *r);
 /* The request has timed out without an answer, or fell silent. Where its connection brought not a
  * byte for any request in all that time, it is given up, so that the next request gets another. */
 void nc_http_suspect_connection(struct nc_http_req *r);

@@ -25,6 +25,9 @@
 #define SILENT_PEER_USEC 10000000u
 #define KEEPALIVE_IDLE_SEC 15
 #define KEEPALIVE_INTERVAL_SEC 5
+/* What a stream may take in one loop turn. libcurl reads for as long as bytes come, which can be as
+ * long as a large list streams in: nothing else would have its turn. */
+#define TURN_MAX_BYTES ((size_t)256 << 10)
 /* How long a stream without any limit of its own may take to be connected. */
 #define CONNECT_TIMEOUT_USEC 30000000u
 /* A deadline may fire so much later: the loop can then serve several at once. */
@@ -139,6 +142,11 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
     size_t taken;
 
     n *= size;
+    if (r->on_data && r->turn_bytes >= TURN_MAX_BYTES && !is_unwanted(r)) {
+        nc_http_request_pause(r);
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    r->turn_bytes += n;
     taken = take_part(r, data, n);
     r->come += taken;
     r->is_complete = taken == n && is_answered_early(r);

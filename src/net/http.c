@@ -38,6 +38,13 @@ static void wake(struct nc_http *h) {
     sd_event_source_set_enabled(h->turn, SD_EVENT_ONESHOT);
 }
 
+/* As soon as everything else that is due has had its turn. A defer source that enables itself again
+ * would come before each descriptor that becomes ready meanwhile, for ever. */
+static void set_due(sd_event_source *timer) {
+    (void)sd_event_source_set_time(timer, 1);
+    (void)sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
 static void unlink_request(struct nc_http_req *r) {
     *r->prev = r->next;
     if (r->next)
@@ -89,6 +96,7 @@ static void destroy(struct nc_http *h) {
         free(s);
     }
     sd_event_source_disable_unref(h->timer);
+    sd_event_source_disable_unref(h->again);
     sd_event_source_disable_unref(h->turn);
     sd_event_unref(h->event);
     free(h);
@@ -119,14 +127,9 @@ static void collect_finished(struct nc_http *h) {
     }
 }
 
-/* Lets libcurl work, then does what could not be done while it was on the stack. False: the handle
- * is gone. */
-static bool call_curl(struct nc_http *h, curl_socket_t fd, int events) {
-    int running;
-
-    h->depth++;
-    curl_multi_socket_action(h->multi, fd, events, &running);
-    h->depth--;
+/* libcurl has worked: does what could not be done while it was on the stack. False: the handle is
+ * gone. */
+static bool after_curl(struct nc_http *h) {
     if (h->doomed) {
         destroy(h);
         return false;
@@ -140,6 +143,39 @@ static bool call_curl(struct nc_http *h, curl_socket_t fd, int events) {
             submit(r);
     }
     return true;
+}
+
+static bool call_curl(struct nc_http *h, curl_socket_t fd, int events) {
+    int running;
+
+    h->depth++;
+    curl_multi_socket_action(h->multi, fd, events, &running);
+    h->depth--;
+    return after_curl(h);
+}
+
+void nc_http_request_pause(struct nc_http_req *r) {
+    r->is_paused = true;
+    set_due(r->h->again);
+}
+
+/* A new loop turn: each stream has its share again. */
+static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_http *h = userdata;
+
+    (void)source;
+    (void)usec;
+    h->depth++;
+    for (struct nc_http_req *r = h->requests; r; r = r->next) {
+        r->turn_bytes = 0;
+        if (!r->is_paused || r->state != REQUEST_RUNNING)
+            continue;
+        r->is_paused = false;
+        curl_easy_pause(r->easy, CURLPAUSE_CONT);
+    }
+    h->depth--;
+    (void)after_curl(h);
+    return 0;
 }
 
 static int on_socket(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -254,11 +290,10 @@ static int timer_wanted(CURLM *multi, long timeout_ms, void *userdata) {
     struct nc_http *h = userdata;
 
     (void)multi;
-    h->kick = timeout_ms == 0;
-    if (timeout_ms <= 0) {
-        (void)sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
-        if (h->kick)
-            wake(h);
+    if (timeout_ms < 0)
+        return sd_event_source_set_enabled(h->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+    if (timeout_ms == 0) {
+        set_due(h->timer);
         return 0;
     }
     if (sd_event_source_set_time_relative(h->timer, (uint64_t)timeout_ms * 1000) < 0)
@@ -284,33 +319,38 @@ static int on_turn(sd_event_source *source, void *userdata) {
     struct nc_http_req *r;
 
     (void)source;
-    if (h->kick) {
-        h->kick = false;
-        if (!call_curl(h, CURL_SOCKET_TIMEOUT, 0))
-            return 0;
-    }
     r = h->finished;
     if (r)
         unqueue(r);
-    if (h->finished || h->kick)
+    if (h->finished)
         wake(h);
     if (r)
         hand_out(r);
     return 0;
 }
 
-static int set_up_sources(struct nc_http *h) {
-    int r = sd_event_add_time_relative(h->event, &h->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, h);
+static int add_timer(struct nc_http *h, sd_event_time_handler_t fn, const char *name,
+                     sd_event_source **ret) {
+    int r = sd_event_add_time_relative(h->event, ret, CLOCK_MONOTONIC, 0, 1000, fn, h);
 
     if (r >= 0)
-        r = sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
+        r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+    if (r >= 0)
+        (void)sd_event_source_set_description(*ret, name);
+    return r;
+}
+
+static int set_up_sources(struct nc_http *h) {
+    int r = add_timer(h, on_timer, "http-timer", &h->timer);
+
+    if (r >= 0)
+        r = add_timer(h, on_again, "http-again", &h->again);
     if (r >= 0)
         r = sd_event_add_defer(h->event, &h->turn, on_turn, h);
     if (r >= 0)
         r = sd_event_source_set_enabled(h->turn, SD_EVENT_OFF);
     if (r < 0)
         return r;
-    (void)sd_event_source_set_description(h->timer, "http-timer");
     (void)sd_event_source_set_description(h->turn, "http-turn");
     return 0;
 }
