@@ -1,12 +1,9 @@
 /*
- * The world of nc/lifecycle.h's traces: words into events, actions into words.
+ * The world of nc/lifecycle.h's traces: words into events.
  */
 #include "life-world.h"
 
 #include "nc/str.h"
-
-static const char *const phases_of_writes[] = {"none",    "signal",    "cordon",  "progress",
-                                               "drained", "undrained", "release", "calm"};
 
 void life_world_init(struct life_world *w) {
     *w = (struct life_world){.now_usec = LIFE_EPOCH_USEC};
@@ -24,129 +21,10 @@ void life_world_done(struct life_world *w) {
     nc_buf_done(&w->trace);
 }
 
-static void say(struct life_world *w, const char *text) {
-    if (w->trace.len)
-        (void)nc_buf_puts(&w->trace, "; ");
-    (void)nc_buf_puts(&w->trace, text);
-}
-
-/* "[Cordoned cordon record label]" */
-static void say_write(struct life_world *w, const struct nc_node_write *n) {
-    nc_auto_value struct nc_value *status = NULL;
-    struct nc_buf b = NC_BUF_INIT;
-
-    if (n->drain_status) {
-        assert_true(strlen(n->drain_status) <= 1024);
-        assert_int_equal(nc_json_parse(n->drain_status, strlen(n->drain_status), &status, NULL), 0);
-        (void)snprintf(w->last_status, sizeof(w->last_status), "%s", n->drain_status);
-    }
-    (void)nc_buf_printf(&b, "WRITE %s[", phases_of_writes[n->kind]);
-    if (n->sets_status)
-        (void)nc_buf_puts(&b, status ? nc_value_get_string(status, "phase") : "-");
-    if (n->unschedulable >= 0)
-        (void)nc_buf_puts(&b, n->unschedulable ? " cordon" : " uncordon");
-    if (n->sets_cordon)
-        (void)nc_buf_puts(&b, n->cordon ? " record" : " unrecord");
-    if (n->balancers_label >= 0)
-        (void)nc_buf_puts(&b, n->balancers_label ? " label" : " unlabel");
-    if (n->pending.is_set)
-        (void)nc_buf_puts(&b, n->pending.is_true ? " pending" : " !pending");
-    if (n->drained.is_set)
-        (void)nc_buf_puts(&b, n->drained.is_true ? " drained" : " !drained");
-    (void)nc_buf_puts(&b, "]");
-    say(w, b.data);
-    nc_buf_done(&b);
-}
-
-static void note_asked(struct life_world *w, const char *name, enum nc_drain_verb verb) {
-    for (size_t i = 0; i < w->n_asked; i++)
-        if (nc_streq(w->asked[i].name, name)) {
-            w->asked[i].verb = verb;
-            return;
-        }
-    assert_true(w->n_asked < 80);
-    struct life_asked *a = &w->asked[w->n_asked++];
-    (void)snprintf(a->name, sizeof(a->name), "%s", name);
-    a->verb = verb;
-}
-
-static void say_pod(struct life_world *w, const struct nc_drain_action *a) {
-    char text[320];
-
-    note_asked(w, a->pod->name, a->verb);
-    if (a->verb == NC_DRAIN_DELETE)
-        (void)snprintf(text, sizeof(text), "delete %s %llu", a->pod->name,
-                       (unsigned long long)a->grace_sec);
-    else
-        (void)snprintf(text, sizeof(text), "%s %s", a->verb == NC_DRAIN_EVICT ? "evict" : "mark",
-                       a->pod->name);
-    say(w, text);
-}
-
-/* What holds for each write of each story. */
-static void check_write(const struct life_world *w, const struct nc_node_write *n) {
-    assert_false(w->write.is_under_way); /* one at a time */
-    if (n->unschedulable == 0)
-        assert_true(w->server.has_cordon_record);
-    if (n->balancers_label == 0)
-        assert_true(w->server.is_balancers_label_ours);
-    if (n->balancers_label == 1)
-        assert_false(w->server.has_balancers_label && !w->server.is_balancers_label_ours);
-    if (n->cordon)
-        assert_int_equal(n->unschedulable, 1);
-}
-
-static void take_write(struct life_world *w, struct nc_node_write *n) {
-    check_write(w, n);
-    say_write(w, n);
-    nc_node_write_done(&w->write.w);
-    w->write.w = *n;
-    w->write.is_under_way = true;
-    *n = (struct nc_node_write){0};
-}
-
-static void step(struct life_world *w, struct nc_life_event *e) {
-    struct nc_life_actions out = {0};
-
-    e->now_usec = w->now_usec;
-    nc_life_step(w->life, e, &out);
-    for (size_t i = 0; i < out.n; i++) {
-        struct nc_life_action *a = &out.v[i];
-        switch (a->kind) {
-        case NC_ACT_WRITE:
-            take_write(w, &a->write);
-            break;
-        case NC_ACT_POD:
-            say_pod(w, &a->pod);
-            break;
-        case NC_ACT_PODS_OPEN:
-            say(w, "OPEN");
-            break;
-        case NC_ACT_PODS_CLOSE:
-            say(w, "CLOSE");
-            break;
-        case NC_ACT_LOOK:
-            say(w, "LOOK");
-            break;
-        case NC_ACT_LET_GO:
-            say(w, "LET GO");
-            break;
-        case NC_ACT_ANNOUNCE: {
-            nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);
-            say(w, text);
-            (void)snprintf(w->last_message, sizeof(w->last_message), "%s", a->message);
-            break;
-        }
-        }
-    }
-    nc_life_actions_done(&out);
-    assert_true(nc_life_next(w->life, w->now_usec) > w->now_usec);
-}
-
 static void step_kind(struct life_world *w, enum nc_life_event_kind kind) {
     struct nc_life_event e = {.kind = kind};
 
-    step(w, &e);
+    life_step(w, &e);
 }
 
 static enum nc_source source_of(const char *name) {
@@ -185,7 +63,7 @@ static void do_notice(struct life_world *w, char *rest) {
         else
             assert_string_equal(word, "drain");
     }
-    step(w, &e);
+    life_step(w, &e);
 }
 
 static void do_clear(struct life_world *w, char *rest) {
@@ -194,7 +72,7 @@ static void do_clear(struct life_world *w, char *rest) {
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         if (nc_streq(rest, "all") || nc_streq(rest, nc_source_name((enum nc_source)s))) {
             e.source = (enum nc_source)s;
-            step(w, &e);
+            life_step(w, &e);
         }
 }
 
@@ -245,7 +123,7 @@ static void show_node(struct life_world *w, bool is_whole) {
         v.is_unschedulable = v.has_disrupted_taint = v.is_pending_true = v.is_drained_true = false;
         v.n_volumes = 0;
     }
-    step(w, &e);
+    life_step(w, &e);
 }
 
 static void do_node(struct life_world *w, char *rest) {
@@ -282,7 +160,7 @@ static void show_pod(struct life_world *w, char *word, bool is_leaving) {
         pod.deletion_usec = w->now_usec + pod.grace_sec * 1000000;
         pod.deletion_grace_sec = pod.grace_sec;
     }
-    step(w, &e);
+    life_step(w, &e);
 }
 
 static void do_pods(struct life_world *w, char *rest) {
@@ -305,7 +183,7 @@ static void do_lost(struct life_world *w, char *rest) {
 
     for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         e.uid = word;
-        step(w, &e);
+        life_step(w, &e);
     }
 }
 
@@ -332,7 +210,7 @@ static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint6
         .kind = NC_LIFE_WRITTEN, .outcome = outcome, .retry_after_usec = after_usec};
 
     w->write.is_under_way = false;
-    step(w, &e);
+    life_step(w, &e);
 }
 
 static void do_ok(struct life_world *w, char *rest) {
@@ -375,7 +253,7 @@ static void answer(struct life_world *w, const char *name, enum nc_pod_answer_ki
     for (size_t i = 0; i < w->n_asked; i++)
         if (nc_streq(w->asked[i].name, name))
             e.verb = w->asked[i].verb;
-    step(w, &e);
+    life_step(w, &e);
 }
 
 static void do_yes(struct life_world *w, char *rest) {
@@ -434,7 +312,7 @@ static void do_rules(struct life_world *w, char *rest) {
         else
             w->rules.policy[source_of(word)] = policy_of(value);
     }
-    step(w, &e);
+    life_step(w, &e);
 }
 
 static void revive(struct life_world *w, bool keep, bool same_boot) {
@@ -500,7 +378,7 @@ static void do_next(struct life_world *w, char *rest) {
     if (next != UINT64_MAX)
         (void)snprintf(text, sizeof(text), "%llu",
                        (unsigned long long)(next - LIFE_EPOCH_USEC) / 1000);
-    say(w, text);
+    life_say(w, text);
 }
 
 static const struct {

@@ -61,6 +61,10 @@ void life_world_done(struct life_world *w);
 const char *life_do(struct life_world *w, unsigned at_ms, const char *event);
 void life_play(struct life_world *w, const struct life_row *rows, size_t n);
 
+/* Steps at the world's time and appends what is asked for to the trace (life-trace.c). */
+void life_step(struct life_world *w, struct nc_life_event *e);
+void life_say(struct life_world *w, const char *text);
+
 /* A story from an empty world with default rules. */
 #define LIFE_STORY(rows)                                                                           \
     do {                                                                                           \
