@@ -36,8 +36,9 @@
  *  - After a restart, nothing is undone before every source has been heard once (NOTICE or CLEARED)
  *    and the Node was seen.
  *  - Drained: no eligible pod is left, at least NC_LIFE_SETTLE_USEC after the cordon (late-bound
- *    pods) and drain.linger after the load-balancer label, the pods were listed after the cordon,
- *    and the volumes are detached or T has passed. A pod that is bound later is drained too: the
+ *    pods) and drain.linger after the load-balancer label, the pods were listed after the cordon
+ *    (and once more where a pod was only said to be gone in answer to a question), and the volumes
+ *    are detached or T has passed. A pod that is bound later is drained too: the
  *    phase goes back.
  *  - Without a Node (before registration, or deleted under us) notices are kept and announced, and
  *    acted on once a Node is seen.
