@@ -387,8 +387,74 @@ static void test_cancel_free_and_start_in_a_stream(void **state) {
     }
 }
 
+/* --- a large answer, and everything else */
+
+struct flood {
+    uint64_t sum;
+    size_t n, since,
+        most; /* bytes: in all, since the clock last ticked, the most between two ticks */
+    unsigned done;
+};
+
+/* Slower than the peer sends: there is always more to read. */
+static int take_flood(void *userdata, const char *data, size_t n) {
+    struct flood *f = userdata;
+
+    for (unsigned round = 0; round < 8; round++)
+        for (size_t i = 0; i < n; i++)
+            f->sum = f->sum * 31 + (unsigned char)data[i];
+    f->n += n;
+    f->since += n;
+    if (f->since > f->most)
+        f->most = f->since;
+    return 0;
+}
+
+static void end_flood(void *userdata, const struct nc_http_result *result) {
+    struct flood *f = userdata;
+
+    assert_int_equal(result->outcome, NC_HTTP_ANSWERED);
+    f->done++;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct flood *f = userdata;
+
+    (void)usec;
+    f->since = 0;
+    assert_true(sd_event_source_set_time_relative(source, 1000) >= 0);
+    return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static void test_flood_leaves_turns(void **state) {
+    struct world w = world_new(PLAY_PATH, 0);
+    struct flood f = {0};
+    sd_event_source *tick = NULL;
+    (void)state;
+
+    world_start(&w);
+    nc_auto_free char *url = url_of(&w, "/size/33554432");
+    struct nc_http_options o = options_for(url);
+    o.timeout_usec = 60 * SECOND;
+    o.on_data = take_flood;
+    o.on_done = end_flood;
+    o.userdata = &f;
+    assert_true(sd_event_add_time_relative(w.event, &tick, CLOCK_MONOTONIC, 0, 1, on_tick, &f)
+                >= 0);
+    assert_int_equal(nc_http_start(w.http, &o, NULL, NULL), 0);
+    while (!f.done)
+        assert_true(sd_event_run(w.event, 10 * SECOND) > 0);
+    assert_int_equal(f.n, 33554432);
+    print_message("# at most %zu bytes between two ticks, sum %llx\n", f.most,
+                  (unsigned long long)f.sum);
+    assert_true(f.most <= 1 << 20);
+    sd_event_source_disable_unref(tick);
+    world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_flood_leaves_turns),
         cmocka_unit_test(test_hundred_in_parallel),
         cmocka_unit_test(test_deadline_while_waiting_for_a_connection),
         cmocka_unit_test(test_cancel_in_callback),
