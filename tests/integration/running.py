@@ -34,7 +34,7 @@ LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
 STATUS_KEY, CORDON_KEY = "nodeclaimd.io/drain-status", "nodeclaimd.io/cordon"
 REQUEST_KEY = "nodeclaimd.io/drain-request"
 DISRUPTED = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
-SLACK = 1.0 if PATIENCE == 1 else 4.0  # seconds by which something may be late where nothing else says so
+SLACK = 1.5 if PATIENCE == 1 else 4.0  # seconds by which something may be late where nothing else says so
 QUIET = Behaviour(karpenter=False, controller_manager=False, cloud_controller=False)
 
 
@@ -408,6 +408,21 @@ class DaemonTest(WorldTest):
             self.assertNotEqual(entry["method"], "PUT", where)
             if entry["method"] == "PATCH" and "/nodes/" in entry["path"]:
                 self.own_keys_only(json.loads(entry["body"]), where)
+
+            if "/pods/" in entry["path"] and entry["method"] in ("POST", "DELETE"):
+                body = json.loads(entry["body"])
+                options = body.get("deleteOptions", body)
+                self.assertTrue(options["preconditions"]["uid"], where)
+                self.assertGreaterEqual(options.get("gracePeriodSeconds", 1), 1, where)
+        if len(world.procs) == 1:
+            self.rates(world)
+
+    def rates(self, world: DaemonWorld) -> None:
+        at = [s.at for s in world.steps("progress")]
+        self.assertFalse([1 for a, b in zip(at, at[1:]) if b - a < 0.9], f"more than one a second: {at}")
+        said = [s.at for s in world.steps("event") if s.what == "DrainBlocked"]
+        budgets = max(1, len(world.api.pods.budgets))
+        self.assertLessEqual(len(said), budgets * (1 + (said[-1] - said[0]) // 30) if said else 0)
 
     def own_keys_only(self, body: dict[str, Any], where: str) -> None:
         meta = body.get("metadata", {})
