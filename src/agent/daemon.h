@@ -47,15 +47,17 @@ struct nc_daemon {
     bool is_ready; /* READY=1 was said */
     bool is_stopping;
 
-    /* run.c: what is done between two turns. Times are CLOCK_MONOTONIC. */
+    /* daemon-watchdog.c */
     sd_event_source *watchdog;
+    unsigned overdue; /* how often in a row the lifecycle was found late */
+
+    /* run.c: what is done between two turns. Times are CLOCK_MONOTONIC. */
     bool has_facts;       /* IMDS has said what this instance is: the polls are armed */
     bool is_gathered;     /* the configuration was read, or cannot be before a reload */
     bool wants_reload;    /* SIGHUP */
     bool wants_reconnect; /* who we are to the API server is no longer taken */
     bool was_trimmed;
     unsigned gather_attempts, refusals; /* refusals: 401s in a row */
-    unsigned overdue;                   /* how often in a row the lifecycle was found late */
     uint64_t started_mono_usec;
     uint64_t gather_after_usec, connect_after_usec, renew_after_usec, files_after_usec;
     struct nc_file_mark files[2]; /* kubeconfig, client certificate: as they were connected with */
@@ -129,6 +131,10 @@ void nc_daemon_set(char **to, const char *text); /* a copy in its place; NULL: n
 bool nc_daemon_is_busy(const struct nc_daemon *d);
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
 void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
+
+/* daemon-watchdog.c. WATCHDOG=1 at a third of WatchdogSec, for as long as nothing is stuck. Returns
+ * what sd-event does. */
+int nc_daemon_watchdog_open(struct nc_daemon *d);
 
 /* daemon-gather.c. Facts, configuration and name, as far as they can be had; turns the loop. What
  * is only needed to get there is freed. A configuration that cannot be used is said, and the

@@ -20,8 +20,6 @@
 
 #define FIRST_PATIENCE_USEC 2000000u /* for IMDS, before the daemon is ready without */
 #define SETTLED_USEC 30000000u       /* by then what was needed to start is not needed any more */
-#define OVERDUE_USEC 10000000u
-#define OVERDUE_MAX 2 /* looks in a row: a clock that was set is no deadline that is stuck */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
@@ -95,47 +93,6 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
     (void)si;
     d->wants_reload = true;
     return 0;
-}
-
-/* --- watchdog */
-
-static bool is_overdue(struct nc_daemon *d) {
-    const uint64_t now = nc_daemon_now(d), next = nc_life_next(d->life, now);
-
-    if (next == UINT64_MAX || next >= now || now - next < OVERDUE_USEC) {
-        d->overdue = 0;
-        return false;
-    }
-    nc_daemon_arm(d);
-    return ++d->overdue >= OVERDUE_MAX;
-}
-
-static bool is_stuck(struct nc_daemon *d) {
-    const uint64_t now = nc_mono_usec();
-
-    return is_overdue(d) || nc_daemon_node_is_stuck(d, now) || nc_daemon_pods_are_stuck(d, now);
-}
-
-/* That the loop turns is shown by being here. */
-static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
-    struct nc_daemon *d = userdata;
-
-    (void)usec;
-    if (is_stuck(d))
-        nc_log(NC_LOG_ERROR, NULL, "a deadline or a request is stuck: waiting to be restarted");
-    else
-        nc_notify("WATCHDOG=1");
-    (void)sd_event_source_set_time_relative(source, nc_notify_watchdog_usec() / 3);
-    return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-}
-
-static int open_watchdog(struct nc_daemon *d) {
-    const uint64_t every = nc_notify_watchdog_usec() / 3;
-
-    if (every == 0)
-        return 0;
-    return sd_event_add_time_relative(d->app->event, &d->watchdog, CLOCK_MONOTONIC, every,
-                                      every / 4, on_watchdog, d);
 }
 
 /* --- between two turns */
@@ -219,7 +176,7 @@ static int open_loop(struct nc_daemon *d, struct nc_err *err) {
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     r = sd_event_add_signal(d->app->event, NULL, SIGHUP, on_hangup, d);
     if (r >= 0)
-        r = open_watchdog(d);
+        r = nc_daemon_watchdog_open(d);
     return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
 }
 
