@@ -154,6 +154,7 @@ static void write_files(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
+    d->is_inhibitor_shown = nc_login_holds(d->login);
     nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), &metrics);
     r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
     d->is_status_due = r == -EAGAIN;
@@ -189,7 +190,10 @@ void nc_daemon_publish(struct nc_daemon *d) {
     const uint64_t now = nc_mono_usec();
     const uint64_t age = now - d->status_usec;
 
-    if (!d->life || (!d->is_status_due && age < IDLE_EVERY_USEC))
+    if (!d->life)
+        return;
+    d->is_status_due |= nc_login_holds(d->login) != d->is_inhibitor_shown;
+    if (!d->is_status_due && age < IDLE_EVERY_USEC)
         return;
     if (age < LEAST_PAUSE_USEC) {
         wake_in(d, LEAST_PAUSE_USEC - age);

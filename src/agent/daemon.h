@@ -110,7 +110,8 @@ struct nc_daemon {
     /* daemon-say.c, daemon-status.c, daemon-state.c */
     struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */
     bool is_status_due, is_state_due;
-    uint64_t status_usec; /* monotonic: last written */
+    bool is_inhibitor_shown; /* as it was last written: nobody is told when it is held again */
+    uint64_t status_usec;    /* monotonic: last written */
     sd_event_source
         *status_timer;   /* wakes the loop for what came too soon after that; freed with the loop */
     char *saved;         /* state.json as last written */
