@@ -258,7 +258,8 @@ int nc_command_run(struct nc_app *app) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    nc_log(NC_LOG_INFO, NULL, "the daemon starts, version " NC_VERSION);
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.milestone = NC_MILESTONE_DAEMON_STARTED},
+           "the daemon starts, version " NC_VERSION);
     r = set_up(&d, &err);
     if (r < 0 && !app->signal)
         return nc_app_fail(app, &err);
