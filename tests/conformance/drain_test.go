@@ -5,6 +5,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -200,6 +201,19 @@ func TestDrainOfRealPodsByADeadline(t *testing.T) {
 		t.Errorf("drained %s after the deadline", drained.Sub(deadline))
 	}
 
+	for _, d := range all {
+		if d.fate != untouched { // its end is known, its object may be there for a moment more
+			waitGone(t, n.ctx, d.Pod, n.agent)
+		}
+	}
+	n.until("the watch has seen all of it", func() error {
+		for name, d := range all {
+			if d.fate != untouched && w.Life(d.UID).Gone.IsZero() {
+				return errors.New(name)
+			}
+		}
+		return nil
+	})
 	if one, other := all["web-1"], all["web-2"]; len(accepted(n.requests("create pods/eviction", "default", one.Name))) == 0 {
 		one.fate, other.fate = other.fate, one.fate
 	}
