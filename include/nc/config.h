@@ -223,6 +223,10 @@ void nc_config_done(struct nc_config *c);
  * name for eks). */
 int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
 
+/* What documents say to the daemon alone: policies, drain, report, aws, claim. Nothing of the
+ * cluster is needed, or filled: somebody else may have brought the node into it. */
+int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
+
 /* Is the certificate authority one? Rendering can do without (documents of examples hold
  * placeholders); a node that is to join cannot: NC_ERR_CONFIG with the place, before anything on
  * disk changes. */

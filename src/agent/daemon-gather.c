@@ -84,12 +84,23 @@ static void keep_name(struct nc_daemon *d, struct nc_plan *p) {
         d->node_name = nc_steal(&p->node_name);
 }
 
-static int read_config(struct nc_gather *g, struct nc_err *err) {
-    const int r = nc_gather_documents(g, err);
+/* A node that somebody else brought into the cluster may have nothing but policies of ours: those
+ * count, and who we are the API server knows. */
+static int read_config(struct nc_gather *g, bool *ret_is_whole, struct nc_err *err) {
+    struct nc_err own = NC_ERR_INIT;
+    int r = nc_gather_documents(g, err);
 
     if (r < 0 || g->documents.n_docs == 0)
         return r;
-    return nc_gather_config(g, err);
+    *ret_is_whole = nc_gather_config(g, &own) >= 0;
+    if (*ret_is_whole)
+        return 0;
+    r = nc_config_policies(&g->documents, &g->config, err);
+    if (r < 0)
+        return r;
+    nc_log(NC_LOG_INFO, NULL, "%s: its policies are taken all the same", own.msg);
+    g->has_config = true;
+    return 0;
 }
 
 /* Only the name may still be missing where this fails: EC2 was to be asked for it. */
@@ -115,7 +126,8 @@ static void say_unusable(const struct nc_daemon *d, const struct nc_err *err) {
 /* What a person must correct is not tried again by itself; what was good before stays. */
 static int take_config(struct nc_daemon *d, struct nc_gather *g, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
-    int r = read_config(g, &own);
+    bool is_whole = false;
+    int r = read_config(g, &is_whole, &own);
 
     if (r < 0) {
         say_unusable(d, &own);
@@ -127,7 +139,7 @@ static int take_config(struct nc_daemon *d, struct nc_gather *g, struct nc_err *
         nc_daemon_defaults(d);
         return 0;
     }
-    r = find_name(d, g, &own);
+    r = is_whole ? find_name(d, g, &own) : 0;
     keep_config(d, &g->config);
     make_rules(d);
     if (r >= 0)

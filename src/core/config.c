@@ -438,3 +438,21 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
     c = (struct nc_config)NC_CONFIG_INIT;
     return 0;
 }
+
+int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err) {
+    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+    int r = 0;
+
+    if (nc_documents_errors(d) > 0)
+        return refuse(d, err);
+    if (d->n_docs == 0)
+        return nothing_found(d, err);
+    r = nc_config_merge(d, &c, err);
+    if (r < 0)
+        return r;
+    take_policies(&c);
+    take_surroundings(&c);
+    *ret = c;
+    c = (struct nc_config)NC_CONFIG_INIT;
+    return 0;
+}
