@@ -57,17 +57,22 @@ class Restarts(DaemonTest):
                 self.assertNotIn(LABEL, world.node()["metadata"]["labels"])
 
     def test_nothing_is_undone_while_imds_is_away(self) -> None:
-        world = self.blocked()
-        world.kill()
-        world.imds.server.refuse()
-        world.start()
-        end = time.monotonic() + 3.0
-        world.must(lambda: time.monotonic() > end, "some seconds")
-        self.assertTrue(world.is_cordoned())
-        self.assertEqual(world.steps("release", "calm"), [])
-        world.imds.spot(None)
-        world.imds.server.listen()
-        world.must(lambda: not world.is_cordoned(), "the release", 30)
+        """With its state and without: only what was heard from its source is believed to be over."""
+        for name in ("kill", "lost state"):
+            with self.subTest(name):
+                world = self.blocked()
+                world.kill()
+                world.imds.server.refuse()
+                if name == "lost state":
+                    (world.root / STATE).unlink()
+                world.start()
+                end = time.monotonic() + 3.0
+                world.must(lambda: time.monotonic() > end, "some seconds")
+                self.assertTrue(world.is_cordoned())
+                self.assertEqual(world.steps("release", "calm"), [])
+                world.imds.spot(None)
+                world.imds.server.listen()
+                world.must(lambda: not world.is_cordoned(), "the release", 30)
 
     def test_state_that_cannot_be_used(self) -> None:
         world = self.blocked()
