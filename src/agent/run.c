@@ -7,7 +7,6 @@
  * person got wrong on the command line ends it; everything else is waited out.
  */
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -102,7 +101,7 @@ static void trim(struct nc_daemon *d) {
         || (!d->is_node_synced && nc_mono_usec() < d->started_mono_usec + SETTLED_USEC))
         return;
     d->was_trimmed = true;
-    (void)malloc_trim(0);
+    (void)nc_memory_give_back();
 }
 
 static void do_what_is_due(struct nc_daemon *d) {
