@@ -94,6 +94,11 @@ static struct bracket *top(struct nc_json_filter *f) {
     return f->depth > 0 ? &f->open[f->depth - 1] : NULL;
 }
 
+/* Keys, colons and commas come only inside of one. */
+static struct bracket *inner(struct nc_json_filter *f) {
+    return &f->open[f->depth - 1];
+}
+
 /* What becomes of the value that begins now. */
 static enum mode mode_of_value(struct nc_json_filter *f, const struct nc_json_path **ret_node) {
     const struct bracket *b = top(f);
@@ -231,7 +236,7 @@ static int begin_value(struct nc_json_filter *f, char c) {
 }
 
 static int begin_key(struct nc_json_filter *f) {
-    struct bracket *b = top(f);
+    struct bracket *b = inner(f);
     int r = 0;
 
     f->is_kept = b->mode == WHOLE || b->mode == TOP;
@@ -263,7 +268,7 @@ static int end_key_of_list(struct nc_json_filter *f, struct bracket *b) {
 }
 
 static int end_key(struct nc_json_filter *f) {
-    struct bracket *b = top(f);
+    struct bracket *b = inner(f);
     const struct nc_json_text *key = &f->token.text;
 
     f->expect = COLON;
@@ -279,7 +284,7 @@ static int end_key(struct nc_json_filter *f) {
 }
 
 static int take_colon(struct nc_json_filter *f, char c) {
-    const enum mode mode = top(f)->mode;
+    const enum mode mode = inner(f)->mode;
 
     if (c != ':')
         return fail(f, "a colon was expected");
@@ -288,7 +293,7 @@ static int take_colon(struct nc_json_filter *f, char c) {
 }
 
 static int take_comma_or_end(struct nc_json_filter *f, char c) {
-    const struct bracket *b = top(f);
+    const struct bracket *b = inner(f);
 
     if (c == '}' || c == ']')
         return close_bracket(f, c);
