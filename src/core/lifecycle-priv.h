@@ -74,6 +74,7 @@ struct nc_life {
     bool is_node_seen;        /* or heard to be gone */
     uint64_t whole_usec;      /* when the lower half was seen last */
     uint64_t look_usec;       /* when it was asked for last; 0 = never */
+    uint64_t release_usec;    /* when a release got lost: what was seen before it may be stale */
 
     enum nc_node_write_kind under_way;
     struct nc_life_signal under_way_signal;

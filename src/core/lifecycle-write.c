@@ -112,19 +112,28 @@ static void note_wanted(struct nc_life *l, enum nc_node_write_kind kind, bool is
         t->wanted_usec = l->now_usec;
 }
 
+/* Of one that is under way only the patience is counted anew: how it fares is still to be heard. */
+static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool is_wanted) {
+    if (l->under_way != kind)
+        note_wanted(l, kind, is_wanted);
+    else if (!is_wanted)
+        l->tries[kind].wanted_usec = 0;
+    else if (!l->tries[kind].wanted_usec)
+        l->tries[kind].wanted_usec = l->now_usec;
+}
+
 /* A Node that carries our cordon needs no second one, nor one that says so a second Drained; and
  * from when the first two are wanted, patience counts. */
 void nc_life_adopt(struct nc_life *l) {
     if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_settled && l->node.exists
         && l->node.is_whole && l->node.has_cordon_record && l->node.is_unschedulable
-        && l->under_way != NC_WRITE_RELEASE && l->under_way != NC_WRITE_CORDON) {
+        && l->under_way != NC_WRITE_RELEASE && l->under_way != NC_WRITE_CORDON
+        && is_seen_since(l, l->release_usec)) {
         l->is_cordon_settled = true;
         l->cordoned_usec = l->now_usec;
     }
-    if (l->under_way != NC_WRITE_SIGNAL)
-        note_wanted(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
-    if (l->under_way != NC_WRITE_CORDON)
-        note_wanted(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l));
+    note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
+    note_awaited(l, NC_WRITE_CORDON, l->node.exists && needs_cordon(l));
 }
 
 /* Karpenter taints a Node soon after its deletion; whether DaemonSet pods go depends on it, and
@@ -360,6 +369,8 @@ void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
     t->is_refused = e->outcome == NC_WRITE_REFUSED;
     t->attempts = e->outcome == NC_WRITTEN ? 0 : t->attempts + 1;
     if (e->outcome == NC_WRITE_AWAY) {
+        if (t == &l->tries[NC_WRITE_RELEASE])
+            l->release_usec = e->now_usec;
         t->next_usec = nc_life_later(e->now_usec, pause_of(l, e, t));
         return;
     }

@@ -249,6 +249,43 @@ static void test_another_ending_of_the_same_source(void **state) {
     LIFE_STORY(story);
 }
 
+/* A signal of before is still under way: the patience of this drain begins with this drain. */
+static void test_patience_begins_anew(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {2000, "clear spot", NULL},
+        {9000, "notice spot +120 id=two", NULL},
+        {9010, "node", "@signalling"},
+        {9500, "away", "@signalling"},
+        {9800, "tick", "WRITE signal[Detected pending] @signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* A release whose answer got lost may have been carried out: a cordon that was seen before it is
+ * none. */
+static void test_release_gets_lost_and_noticed_again(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {2000, "clear request", NULL},
+        {2010, "node", "WRITE release[- uncordon unrecord unlabel] @releasing"},
+        {2100, "notice request drain id=two", "SAY Requested @signalling"},
+        {2200, "set -cordoned -record -label-ours -label -status", NULL},
+        {4000, "away", "WRITE signal[Detected pending] @signalling"},
+        {4010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_fails_without_deadline),
@@ -263,6 +300,8 @@ int main(void) {
         cmocka_unit_test(test_disrupted_taint_is_looked_for),
         cmocka_unit_test(test_cleared_twice),
         cmocka_unit_test(test_another_ending_of_the_same_source),
+        cmocka_unit_test(test_patience_begins_anew),
+        cmocka_unit_test(test_release_gets_lost_and_noticed_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
