@@ -418,11 +418,15 @@ class DaemonTest(WorldTest):
             self.rates(world)
 
     def rates(self, world: DaemonWorld) -> None:
+        """PROGRESS at most once a second, a budget that blocks at most once in thirty. When a request arrives is the loaded
+        machine's: they are counted."""
         at = [s.at for s in world.steps("progress")]
-        self.assertFalse([1 for a, b in zip(at, at[1:]) if b - a < 0.9], f"more than one a second: {at}")
-        said = [s.at for s in world.steps("event") if s.what == "DrainBlocked"]
-        budgets = max(1, len(world.api.pods.budgets))
-        self.assertLessEqual(len(said), budgets * (1 + (said[-1] - said[0]) // 30) if said else 0)
+        self.assertLessEqual(len(at), at[-1] - at[0] + 2 if at else 0, f"more than one a second: {at}")
+        about = [(s, s.body["involvedObject"]["kind"]) for s in world.steps("event") if s.entry["method"] == "POST"]
+        said = [s.at for s, kind in about if s.what == "DrainBlocked" and kind == "Node"]
+        drains = 1 + sum(s.what == "InterruptionWithdrawn" for s, _ in about)
+        most = max(1, len(world.api.pods.budgets)) * (drains + (said[-1] - said[0]) // 30) if said else 0
+        self.assertLessEqual(len(said), most, "one budget is complained about again and again")
 
     def own_keys_only(self, body: dict[str, Any], where: str) -> None:
         meta = body.get("metadata", {})
