@@ -368,7 +368,7 @@ class Look(WorldTest):
         for args in (("status",), ("status", "-o", "json"), ("timeline",), ("status", "--metrics")):
             done = world.run(*args)
             self.assertEqual(done.code, 6, args)
-            self.assertIn("no bootstrap has run", done.err, args)
+            self.assertIn("bootstrap nor the daemon has run", done.err, args)
 
     def test_noise_in_the_status_file(self) -> None:
         world = self.world()
