@@ -69,18 +69,25 @@ static int transfer_error(const struct nc_imds *i, const struct nc_http_result *
     return r;
 }
 
+static bool is_usable(const struct nc_http_result *result) {
+    return result->outcome == NC_HTTP_ANSWERED
+           && (result->status == 404
+               || (result->status == 200 && !is_page(result->body, result->n)));
+}
+
 int nc_imds_check(const struct nc_imds *i, const char *path, const struct nc_http_result *result,
                   struct nc_err *err) {
-    nc_auto_free char *what = nc_asprintf("imds: %s", path);
+    nc_auto_free char *what = NULL;
     int r;
 
+    if (is_usable(result)) /* once a second, with nothing to say */
+        return 0;
+    what = nc_asprintf("imds: %s", path);
     if (result->outcome != NC_HTTP_ANSWERED)
         return transfer_error(i, result, what, err);
     switch (result->status) {
     case 200:
-        return is_page(result->body, result->n) ? refuse_page(i, what, err) : 0;
-    case 404:
-        return 0;
+        return refuse_page(i, what, err);
     case 401:
         r = nc_err_set(err, NC_ERR_AUTH, 401, "%s: HTTP 401 with a fresh token", what);
         nc_err_remedy(err,

@@ -120,8 +120,8 @@ static bool send_plain(struct imds_get *g) {
     return g->is_plain;
 }
 
-static int send_get(struct imds_get *g, struct nc_err *err) {
-    struct nc_imds *i = g->i;
+static int send_general(struct imds_get *g, struct nc_err *err) {
+    const struct nc_imds *i = g->i;
     nc_auto_free char *url = nc_asprintf("%s%s", i->endpoint, g->path);
     nc_auto_free char *name = nc_asprintf("imds: %s", g->path);
     const char *headers[] = {i->token_header, NULL};
@@ -137,9 +137,13 @@ static int send_get(struct imds_get *g, struct nc_err *err) {
         .userdata = g,
     };
 
-    g->generation = i->generation;
-    i->stats.requests++;
-    return send_plain(g) ? 0 : nc_http_start(i->http, &options, &g->request, err);
+    return nc_http_start(i->http, &options, &g->request, err);
+}
+
+static int send_get(struct imds_get *g, struct nc_err *err) {
+    g->generation = g->i->generation;
+    g->i->stats.requests++;
+    return send_plain(g) ? 0 : send_general(g, err);
 }
 
 static int start_token(struct nc_imds *i, uint64_t timeout_usec, struct nc_err *err);
