@@ -162,6 +162,7 @@ static void try_to_connect(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
     if (!is_there(d)) {
+        d->waited_for_kubeconfig = true;
         d->connect_after_usec = nc_mono_usec() + LOOK_USEC;
         return;
     }
@@ -174,6 +175,9 @@ static void try_to_connect(struct nc_daemon *d) {
     }
     d->connect_after_usec = nc_mono_usec() + RECONNECT_USEC;
     open_watches(d);
+    if (d->waited_for_kubeconfig) /* who wrote it may have brought documents too */
+        d->is_gathered = false;
+    d->waited_for_kubeconfig = false;
 }
 
 /* --- staying connected */

@@ -52,10 +52,11 @@ struct nc_daemon {
     unsigned overdue; /* how often in a row the lifecycle was found late */
 
     /* run.c: what is done between two turns. Times are CLOCK_MONOTONIC. */
-    bool has_facts;       /* IMDS has said what this instance is: the polls are armed */
-    bool is_gathered;     /* the configuration was read, or cannot be before a reload */
-    bool wants_reload;    /* SIGHUP */
-    bool wants_reconnect; /* who we are to the API server is no longer taken */
+    bool has_facts;             /* IMDS has said what this instance is: the polls are armed */
+    bool is_gathered;           /* the configuration was read, or cannot be before a reload */
+    bool waited_for_kubeconfig; /* it was not there when it was looked for */
+    bool wants_reload;          /* SIGHUP */
+    bool wants_reconnect;       /* who we are to the API server is no longer taken */
     bool was_trimmed;
     unsigned gather_attempts, refusals; /* refusals: 401s in a row */
     uint64_t started_mono_usec;

@@ -17,8 +17,8 @@
 #include "nc/file.h"
 #include "nc/str.h"
 
-#define FIRST_PATIENCE_USEC 2000000u /* for IMDS, before the daemon is ready without */
-#define SETTLED_USEC 30000000u       /* by then what was needed to start is not needed any more */
+#define NETWORK_USEC 60000000u /* by then the network is up: until then its absence is usual */
+#define SETTLED_USEC 30000000u /* by then what was needed to start is not needed any more */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
@@ -49,20 +49,11 @@ static int try_to_gather(struct nc_daemon *d) {
     d->gather_after_usec =
         nc_mono_usec() + nc_backoff_pause(&gather_retries, d->gather_attempts, seed);
     if (d->gather_attempts == 1 && !d->app->signal)
-        nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
+        nc_log(nc_mono_usec() < d->started_mono_usec + NETWORK_USEC ? NC_LOG_INFO : NC_LOG_WARNING,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
                "%s, trying again; the %s policies are in force meanwhile", err.msg,
                d->gather.has_config ? "known" : "built-in");
     return r;
-}
-
-static void gather_first(struct nc_daemon *d) {
-    const uint64_t until = nc_mono_usec() + FIRST_PATIENCE_USEC;
-
-    nc_daemon_defaults(d);
-    while (!d->app->signal && try_to_gather(d) < 0 && d->gather_after_usec < until) {
-        const uint64_t now = nc_mono_usec();
-        (void)nc_app_pause(d->app, d->gather_after_usec > now ? d->gather_after_usec - now : 0);
-    }
 }
 
 static void gather_again(struct nc_daemon *d) {
@@ -193,9 +184,8 @@ static void begin_life(struct nc_daemon *d) {
     nc_daemon_post(d, &start);
 }
 
-/* Only the endpoint of IMDS can be wrong for good. Without the bus or the folder of requests the
- * daemon does what it can. */
-static int open_sources(struct nc_daemon *d, struct nc_err *err) {
+/* Without the bus or the folder of requests the daemon does what it can. */
+static void open_sources(struct nc_daemon *d) {
     struct nc_err own = NC_ERR_INIT;
 
     if (nc_daemon_login_open(d, &own) < 0)
@@ -203,7 +193,6 @@ static int open_sources(struct nc_daemon *d, struct nc_err *err) {
     own = (struct nc_err)NC_ERR_INIT;
     if (nc_daemon_requests_open(d, &own) < 0)
         nc_log(NC_LOG_WARNING, NULL, "%s, going on without", own.msg);
-    return nc_daemon_imds_open(d, err);
 }
 
 static int set_up(struct nc_daemon *d, struct nc_err *err) {
@@ -215,14 +204,20 @@ static int set_up(struct nc_daemon *d, struct nc_err *err) {
     d->counters.started_usec = nc_now_usec();
     d->boot_id = read_boot_id(d->app);
     d->node_name = nc_strdup(d->app->opts.node_name);
-    gather_first(d);
+    nc_daemon_defaults(d);
     begin_life(d);
-    r = open_sources(d, err);
-    if (r < 0)
-        return r;
+    open_sources(d);
+    return 0;
+}
+
+/* Kubelet's start waits for READY=1, and the network may not be up yet: so nobody is asked before.
+ * What the polls are to ask for depends on what instance this is: they begin after the first
+ * attempt to learn that. Only the endpoint of IMDS can be wrong for good. */
+static int begin(struct nc_daemon *d, struct nc_err *err) {
     d->is_ready = true;
     nc_notify("READY=1");
-    return 0;
+    gather_again(d);
+    return d->app->signal ? 0 : nc_daemon_imds_open(d, err);
 }
 
 static void say_stop(struct nc_daemon *d) {
@@ -260,6 +255,8 @@ int nc_command_run(struct nc_app *app) {
     nc_log(NC_LOG_INFO, &(struct nc_log_fields){.milestone = NC_MILESTONE_DAEMON_STARTED},
            "the daemon starts, version " NC_VERSION);
     r = set_up(&d, &err);
+    if (r >= 0)
+        r = begin(&d, &err);
     if (r < 0 && !app->signal)
         return nc_app_fail(app, &err);
     r = app->signal ? 0 : turn(&d);
