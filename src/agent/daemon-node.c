@@ -126,12 +126,12 @@ static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
     post_node(d, metadata);
 }
 
-/* The answer to a write overtakes the watch: what that tells later is of before. */
-static bool is_outdated(const struct nc_daemon *d, const char *version) {
+/* Answers and the watch overtake each other: what is told later may be of before. */
+static bool is_outdated(const char *version, const char *known) {
     uint64_t theirs, ours;
 
-    return version && d->node_version && nc_parse_u64(version, &theirs) == 0
-           && nc_parse_u64(d->node_version, &ours) == 0 && theirs < ours;
+    return version && known && nc_parse_u64(version, &theirs) == 0
+           && nc_parse_u64(known, &ours) == 0 && theirs < ours;
 }
 
 static void take_metadata(struct nc_daemon *d, const struct nc_value *object) {
@@ -140,7 +140,7 @@ static void take_metadata(struct nc_daemon *d, const struct nc_value *object) {
 
     if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid))
         forget_node(d);
-    if (is_outdated(d, version))
+    if (is_outdated(version, d->node_version))
         return;
     nc_node_view_take(&d->view, object, &d->staying_volumes);
     nc_daemon_set(&d->watch_version, version);
@@ -199,6 +199,13 @@ static void on_node_failed(void *userdata, const struct nc_kube_status *status,
 
 /* --- looking */
 
+/* A look that the watch or an answer has overtaken: it is of before, and is repeated. */
+static bool is_overtaken(const struct nc_daemon *d, const struct nc_value *node) {
+    const char *version = nc_value_get_string(nc_value_get(node, "metadata"), "resourceVersion");
+
+    return is_outdated(version, d->node_version) || is_outdated(version, d->watch_version);
+}
+
 static void on_looked(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_daemon *d = userdata;
@@ -207,7 +214,11 @@ static void on_looked(void *userdata, const struct nc_value *object,
     nc_histogram_add(&d->counters.api_latency, nc_mono_usec() - d->look_usec);
     if (err->class == NC_ERR_NONE && object) {
         nc_daemon_api_well(d);
-        take_whole(d, object);
+        d->is_look_wanted = is_overtaken(d, object);
+        if (d->is_look_wanted)
+            look_in(d, 0);
+        else
+            take_whole(d, object);
     } else if (status->http != 404) { /* the watch tells that it is gone */
         nc_daemon_api_failed(d, err);
         d->is_look_wanted = true;

@@ -377,6 +377,23 @@ static void test_a_look_that_fails_is_repeated(void **state) {
     wait_for_look(w, 2);
 }
 
+/* Answered after the watch has shown a newer one: of before, and looked at again. */
+static void test_a_look_that_is_late_is_repeated(void **state) {
+    static const char deleting[] = ",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"";
+    struct world *w = *state;
+
+    meet(w);
+    is_busy = true;
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
+    wait_for_look(w, 2);
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, deleting);
+    nc_buf_clear(&script.trace);
+    look(w, "u1", 11, "", OURS);
+    expect("");
+    wait_for_look(w, 3);
+    assert_true(w->d.view.is_deleting);
+}
+
 static void test_requests(void **state) {
     static const char good[] = ",\"annotations\":{\"nodeclaimd.io/drain-request\":"
                                "\"{\\\"id\\\":\\\"r1\\\",\\\"mode\\\":\\\"graceful\\\"}\"}";
@@ -533,6 +550,7 @@ int main(void) {
         TEST(test_looks_while_something_goes_on),
         TEST(test_the_answer_overtakes_the_watch),
         TEST(test_a_look_that_fails_is_repeated),
+        TEST(test_a_look_that_is_late_is_repeated),
         TEST(test_requests),
         TEST(test_deletion),
         TEST(test_claim_deleted_with_its_time),
