@@ -1,4 +1,8 @@
-/* Everybody else: who announces, kubelet, controllers, the scheduler, people, Karpenter. */
+/*
+ * Everybody else: who announces, kubelet, controllers, the scheduler, people, Karpenter.
+ *
+ * They act on the world's truth; the daemon hears of it by its watches and polls alone.
+ */
 #include "world.h"
 
 /* When a machine goes that is told so now. */

@@ -1,4 +1,9 @@
-/* How a world begins: its pods, budgets, settings, and what is going to happen in it. */
+/*
+ * How a world begins: its pods, budgets, settings, and what is going to happen in it.
+ *
+ * Most worlds are usual ones with one or two things wrong; a world in which everything is wrong
+ * shows little.
+ */
 #include "world.h"
 
 static uint64_t pick(struct world *w, const uint64_t *v, size_t n) {

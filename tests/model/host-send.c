@@ -1,4 +1,8 @@
-/* What the daemon asks for, on its way to the API server; and what else an action does. */
+/*
+ * What the daemon asks for, on its way to the API server; and what else an action does.
+ *
+ * A request keeps what the judge needs later: when it was sent, and which T was in force.
+ */
 #include "world.h"
 
 static struct request *send(struct world *w, uint64_t timeout_usec) {

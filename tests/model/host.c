@@ -126,9 +126,12 @@ static void look_again(struct world *w) {
         world_plan(w, w->now_usec + SEC / 2, THING_LOOK, 0, 0)->life = w->life_number;
 }
 
+static bool is_overtaken(const struct world *w, const struct request *q) {
+    return (q->kind == REQUEST_LOOK || w->minds_versions)
+           && (q->version < w->whole_version || q->version < w->watch_version);
+}
+
 static void take_whole(struct world *w, const struct nc_node_view *v, unsigned version) {
-    if (w->minds_versions && (version < w->whole_version || version < w->watch_version))
-        return;
     forget_other_node(w, v);
     w->view = *v;
     w->whole_version = version;
@@ -272,15 +275,16 @@ static void take_answer(struct world *w, const struct request *q) {
     }
     if (q->kind == REQUEST_LOOK)
         w->is_looking = false;
-    w->is_look_wanted = q->kind == REQUEST_LOOK ? !q->has_view : w->is_look_wanted;
-    if (q->kind == REQUEST_LOOK && !q->has_view && w->node.exists)
+    if (q->kind == REQUEST_LOOK)
+        w->is_look_wanted = !q->has_view || is_overtaken(w, q);
+    if (q->kind == REQUEST_LOOK && w->is_look_wanted && w->node.exists)
         world_plan(w, w->now_usec + SEC, THING_LOOK, 0, 0)->life = life;
     if (q->kind == REQUEST_WRITE)
         world_tell(w, "write: %s",
                    q->outcome == NC_WRITTEN         ? "written"
                    : q->outcome == NC_WRITE_REFUSED ? "refused"
                                                     : "no answer");
-    if (q->has_view)
+    if (q->has_view && !is_overtaken(w, q))
         take_whole(w, &q->view, q->version);
     if (q->has_view)
         look_again(w);

@@ -1,4 +1,8 @@
-/* Plays in which pods are asked what they must not be asked, or too late. */
+/*
+ * Plays in which pods are asked what they must not be asked, or too late.
+ *
+ * Each breaks the one rule that its row names, and as little else as can be.
+ */
 #include "scene.h"
 
 static void break_terminal(void) {

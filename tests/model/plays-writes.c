@@ -1,4 +1,8 @@
-/* Plays in which the Node is written wrongly, and those of all else; one in which all is right. */
+/*
+ * Plays in which the Node is written wrongly, and those of all else; one in which all is right.
+ *
+ * Each breaks the one rule that its row names, and as little else as can be.
+ */
 #include "scene.h"
 
 /* The first pod leaves by itself, the second is refused until its last moment. */

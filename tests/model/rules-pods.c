@@ -1,4 +1,8 @@
-/* The judge of evictions, marks and deletions: who may be asked, when, how, and by when. */
+/*
+ * The judge of evictions, marks and deletions: who may be asked, when and how; and what is overdue.
+ *
+ * Knows of a pod what the daemon was shown of it. Must not look at the world itself.
+ */
 #include "rules.h"
 
 #define STUCK_USEC (60 * SEC)

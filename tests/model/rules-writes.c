@@ -1,4 +1,8 @@
-/* The judge of Node writes: what may be written when, and whose cordon and label it is. */
+/*
+ * The judge of Node writes: what may be written when, and whose cordon and label it is.
+ *
+ * Knows the Node as the daemon was shown it. Must not ask the lifecycle for its phase.
+ */
 #include "rules.h"
 
 #include <stdio.h>
@@ -72,7 +76,7 @@ static void judge_drained(struct rules *r, uint64_t now_usec) {
         && r->config.linger_usec && now_usec < r->cordon_sent_usec + r->config.linger_usec)
         rules_break(r, "drained-early", "the linger is not over");
     if (r->has_whole && r->node.n_volumes && now_usec > r->detached_usec + 30 * SEC
-        && now_usec > r->drained_try_usec + 30 * SEC && !r->is_past_t)
+        && now_usec > r->drained_try_usec + 30 * SEC && !r->is_past_t && !r->memory.was_drained)
         rules_break(r, "drained-early", "%zu volumes are attached", r->node.n_volumes);
     r->drained_try_usec = now_usec;
 }

@@ -120,7 +120,7 @@ static void set_progress(struct rules *r, uint64_t now_usec) {
     else if (!r->signal_asked_usec)
         r->signal_asked_usec = now_usec;
     if (r->in_force < NC_POLICY_DRAIN)
-        r->memory.took_over = r->took_over_now = false;
+        r->memory.took_over = r->memory.was_drained = r->took_over_now = false;
     else if (rules_may_evict(r, now_usec, true))
         r->memory.took_over = true;
     if (r->in_force < NC_POLICY_DRAIN)
@@ -195,6 +195,18 @@ static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t no
     r->node.n_volumes = old.n_volumes;
 }
 
+/* Written is written, whether or not the answer was believed to show the Node. */
+static void apply_conditions(struct rules *r) {
+    if (r->write == NC_WRITE_SIGNAL)
+        r->node.is_pending_true = true;
+    else if (r->write == NC_WRITE_DRAINED)
+        r->node.is_drained_true = r->memory.was_drained = true;
+    else if (r->write == NC_WRITE_UNDRAINED)
+        r->node.is_drained_true = false;
+    else if (r->write == NC_WRITE_CALM)
+        r->node.is_pending_true = r->node.is_drained_true = false;
+}
+
 static void take_written(struct rules *r, const struct nc_life_event *e) {
     bool is_final = e->outcome != NC_WRITE_AWAY;
 
@@ -202,6 +214,8 @@ static void take_written(struct rules *r, const struct nc_life_event *e) {
         r->memory.is_signalled = true, r->signalled_usec = e->now_usec;
     if (is_final && r->write == NC_WRITE_CORDON && r->in_force >= NC_POLICY_CORDON)
         r->memory.is_cordoned = true, r->cordoned_usec = e->now_usec;
+    if (e->outcome == NC_WRITTEN)
+        apply_conditions(r);
     if (is_final)
         memcpy(r->status_text, r->pending_text, sizeof(r->status_text));
     r->write = NC_WRITE_NONE;

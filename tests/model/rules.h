@@ -49,6 +49,7 @@ struct rules_memory {
     struct nc_notice notices[_NC_SOURCE_MAX];
     uint64_t noticed_usec[_NC_SOURCE_MAX];
     bool took_over;
+    bool was_drained; /* said so in this drain: volumes that come later are not waited for */
     bool is_signalled, is_cordoned; /* written, refused for good, or seen on the Node */
 };
 

@@ -1,4 +1,8 @@
-/* Each rule broken once on purpose: the judge must name it. Before that a drain played right. */
+/*
+ * Each rule broken once on purpose: the judge must name it. Before that a drain played right.
+ *
+ * Must not stop at the first that is not seen: all are told.
+ */
 #include "self-test.h"
 
 #include <stdio.h>

@@ -1,4 +1,8 @@
-/* Chance, the queue of what is going to happen, and the story that a trace tells. */
+/*
+ * Chance, the queue of what is going to happen, and the story that a trace tells.
+ *
+ * The same seed gives the same world: nothing else is random here, and no clock is read.
+ */
 #include "world.h"
 
 #include <stdarg.h>
