@@ -1,4 +1,7 @@
-/* A small scene for the judge's own tests: a Node, a notice, two pods, and what may happen to them.
+/*
+ * A small scene for the judge's own tests: a Node, a notice, two pods, and what may happen to them.
+ *
+ * No lifecycle runs in it: what the daemon would do is played by hand, rightly or wrongly.
  */
 #include "scene.h"
 
