@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import base64
 import copy
-import functools
 import json
 import signal
 import sys
@@ -33,6 +32,7 @@ from pki import Authority  # noqa: E402
 from pods import Pods, ToyKubelet  # noqa: E402
 from store import RESOURCES, Object, Problem, Resource, Store, now_rfc3339  # noqa: E402
 from requestlog import Log  # noqa: E402
+from shapes import dump, not_acceptable, padded, requested_form  # noqa: E402
 from watching import BOOKMARK_SEC, Watch  # noqa: E402
 from wire import Request, Response, WireServer, control_handler  # noqa: E402
 
@@ -69,43 +69,6 @@ def problem_response(exc: Problem) -> Response:
     if exc.details:
         body["details"] = exc.details
     return answer(exc.code, body, exc.headers)
-
-
-def requested_form(req: Request) -> str:
-    """What the first media type that is understood asks the answer to be turned into; "" for the object itself."""
-    first = req.headers.get("accept", "").split(",")[0]
-    return next((p.partition("=")[2] for p in first.split(";") if p.strip().startswith("as=")), "")
-
-
-def not_acceptable(form: str, what: str) -> Problem:
-    return Problem(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}")
-
-
-MARK = "filler-goes-here"
-
-
-def padded(pod: Object) -> Object:
-    """The same pod as somebody has it who keeps half a file system in its manifest; the filler itself is put in as text."""
-    out = copy.copy(pod)
-    notes = {**(pod["metadata"].get("annotations") or {}), "blob": MARK + "-quoted"}
-    out["metadata"] = {**pod["metadata"], "annotations": notes}
-    env = [{"name": "FILLER", "value": MARK + "-plain"}]
-    out["spec"] = {**pod.get("spec", {}), "containers": [{"name": "main", "image": "app", "env": env}]}
-    return out
-
-
-@functools.lru_cache(maxsize=4)
-def fillers(n: int) -> list[tuple[bytes, bytes]]:
-    quoted = json.dumps('{"quoted": "\\n", "more": [1, 2.5, true]} ' * (n // 100 + 1)).encode()[1:-1]
-    return [(MARK.encode() + b"-quoted", quoted[: n // 2].rstrip(b"\\")), (MARK.encode() + b"-plain", b"x" * (n // 2))]
-
-
-def dump(obj: Object, padding: int) -> bytes:
-    text = json.dumps(obj, separators=(",", ":")).encode()
-    if padding:
-        for mark, filler in fillers(padding):
-            text = text.replace(mark, filler)
-    return text
 
 
 def find_resource(group: str, version: str, plural: str) -> Resource:
