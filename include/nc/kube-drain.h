@@ -43,6 +43,7 @@ struct nc_pod_asked {
     struct nc_pod_answer answer;
     uint64_t duration_usec;
     enum nc_err_class class; /* NC_ERR_NONE where the server answered what is usual in a drain */
+    int code;                /* of that failure, as in struct nc_err: 401, ETIMEDOUT, … */
 };
 typedef void (*nc_pod_asked_fn)(void *userdata, const struct nc_pod_asked *a);
 int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_usec,

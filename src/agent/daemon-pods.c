@@ -71,6 +71,23 @@ static void post_away(struct nc_daemon *d, const char *uid, enum nc_drain_verb v
     post_answer(d, uid, verb, &away);
 }
 
+/* Whether the API server is there and takes us for who we are: while a drain is held up nothing
+ * else may be asked of it. */
+static void note_way(struct nc_daemon *d, enum nc_drain_verb verb, const struct nc_pod_asked *a) {
+    static const char *const verbs[] = {
+        [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (a->answer.kind == NC_ANSWER_AWAY) {
+        (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", verbs[verb], a->answer.message);
+        nc_daemon_api_failed(d, &err);
+    } else if (a->class == NC_ERR_NONE) {
+        nc_daemon_api_well(d);
+    } else {
+        d->counters.api_errors[a->class]++;
+    }
+}
+
 static void on_asked(void *userdata, const struct nc_pod_asked *a) {
     struct nc_pod_request *q = userdata;
     struct nc_daemon *d = q->d;
@@ -78,10 +95,7 @@ static void on_asked(void *userdata, const struct nc_pod_asked *a) {
     unlink_pod_request(q);
     q->req = NULL;
     nc_histogram_add(&d->counters.api_latency, a->duration_usec);
-    if (a->class != NC_ERR_NONE)
-        d->counters.api_errors[a->class]++;
-    if (a->answer.kind == NC_ANSWER_AWAY && d->api_error.class == NC_ERR_NONE)
-        nc_log(NC_LOG_DEBUG, NULL, "%s", a->answer.message);
+    note_way(d, q->verb, a);
     if (!q->is_clean_up)
         post_answer(d, q->uid, q->verb, &a->answer);
     free_pod_request(q);

@@ -156,6 +156,7 @@ static void on_asked(void *userdata, const struct nc_value *object,
                        status->http ? status->message : err->msg, status->retry_after_usec,
                        &a.answer);
     a.class = class_of(a.answer.kind, err);
+    a.code = a.class == NC_ERR_NONE ? 0 : err->code;
     s->done(s->userdata, &a);
 }
 
