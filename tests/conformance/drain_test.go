@@ -352,3 +352,40 @@ func (n *node) checkDrainReport(t *testing.T, deadline time.Time) {
 	must(t, err)
 	t.Logf("console:\n%s", console)
 }
+
+// The node's identity stops being one in the middle of a drain, and comes back: what is wrong is said meanwhile, and the
+// drain goes on with a new token.
+func TestIdentityIsRefusedForAWhile(t *testing.T) {
+	n := newKubeletNode(t, 210, "")
+	w := n.follow(nil)
+	n.makePods(w, "free", 2, grace(10))
+	makeBudget(t, n.ctx, "default", "refused", "refused", 0)
+	n.makePods(w, "held", 1, grace(10), labelled("app", "refused"))
+	n.keep()
+	n.imds.SayTerminate(time.Now().Add(119 * time.Second))
+	n.isHeld(1)
+	iam.Unmap(n.instance)
+	apiError := func() (string, error) {
+		text, err := n.m.Read(statusPath)
+		if err != nil {
+			return "", err
+		}
+		said, _ := dig(decode(t, text), "daemon", "api_error").(string)
+		return said, nil
+	}
+	n.until("the daemon says that it is refused", func() error {
+		said, err := apiError()
+		if err == nil && said == "" {
+			err = errors.New("daemon.api_error is empty")
+		}
+		return err
+	})
+	said, err := apiError()
+	must(t, err)
+	t.Log(said)
+	iam.Map(n.instance, n.name)
+	allow(t, n.ctx, "default", "refused", 1)
+	back := time.Now()
+	n.isDrained("SpotInterruption")
+	t.Logf("drained %.1f s after the identity was one again", time.Since(back).Seconds())
+}
