@@ -178,8 +178,17 @@ static void take_cleared(struct rules *r, enum nc_source s) {
 }
 
 static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t now_usec) {
-    struct nc_node_view old = r->node;
+    struct nc_node_view old;
 
+    if (strcmp(r->node.uid, v->uid) != 0) {
+        memset(&r->node, 0, sizeof(r->node));
+        r->has_whole = false;
+        if (r->node_uid[0])
+            r->memory.is_signalled = r->memory.is_cordoned = false;
+        r->status_text[0] = '\0';
+    }
+    snprintf(r->node_uid, sizeof(r->node_uid), "%s", v->uid);
+    old = r->node;
     r->node = *v;
     r->has_node = v->exists;
     if (v->is_whole) {
@@ -241,10 +250,8 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
     case NC_LIFE_NODE:
         take_node(r, e->node, e->now_usec);
         break;
-    case NC_LIFE_NODE_GONE:
-        memset(&r->node, 0, sizeof(r->node));
-        r->has_node = r->has_whole = r->memory.is_signalled = r->memory.is_cordoned = false;
-        r->status_text[0] = '\0';
+    case NC_LIFE_NODE_GONE: /* should the same come back, it is as it was */
+        r->has_node = false;
         break;
     case NC_LIFE_WRITTEN:
         take_written(r, e);

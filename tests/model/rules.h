@@ -63,6 +63,7 @@ struct rules {
     uint64_t started_usec;
 
     struct nc_node_view node; /* the lower half as of the last whole one */
+    char node_uid[64];        /* of the last one */
     bool has_node, has_whole;
     uint64_t whole_usec, detached_usec; /* when it came; when it had no volumes */
 
