@@ -141,6 +141,10 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
 
     if (!e)
         return;
+    if (e->is_deleting && e->is_forced && !e->deleted_usec && !e->evicted_usec) {
+        e->deleted_usec = e->delete_sent_usec; /* the watch was faster than the answer */
+        d->n_deleted++;
+    }
     nc_drain_believe_gone(d, e, now_usec);
     if (e->is_evicting || e->is_marking || e->is_deleting)
         e->is_removed = true;

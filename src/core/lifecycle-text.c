@@ -208,8 +208,8 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
                          out);
     if (l->phase == NC_LIFE_DRAINED)
         nc_life_say_once(l, NC_LIFE_SAYS_DRAINED,
-                         nc_asprintf("No pod is left: %zu were evicted, %zu deleted at their last "
-                                     "moment",
+                         nc_asprintf("No pod is left; evicted: %zu, deleted at their last moment: "
+                                     "%zu",
                                      s.evicted, s.deleted),
                          out);
     if (l->is_failed && l->is_synced)

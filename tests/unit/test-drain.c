@@ -129,6 +129,11 @@ static void test_deletions_are_counted(void **state) {
          "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30 ended\nanswer "
          "delete a accepted\nsum",
          "0: mark a\n0: delete a 30\nsum total=1 deleted=1 terminal=1 progress=0\n"},
+        {"and the pod is gone by then",
+         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\ngone a\nsum\nanswer delete a "
+         "accepted\nsum",
+         "0: mark a\n0: delete a 30\nsum total=1 deleted=1 progress=0\nsum total=1 deleted=1 "
+         "progress=0\n"},
         {"shortening is no deletion of ours",
          "rules t=30\nsee a del=100/100\nat 0\nanswer delete a accepted\nsum",
          "0: delete a 30\nsum total=1 remaining=1 leaving=1 progress=0\n"},
