@@ -74,7 +74,6 @@ struct nc_life {
     bool is_node_seen;        /* or heard to be gone */
     uint64_t whole_usec;      /* when the lower half was seen last */
     uint64_t look_usec;       /* when it was asked for last; 0 = never */
-    uint64_t release_usec;    /* when a release got lost: what was seen before it may be stale */
 
     enum nc_node_write_kind under_way;
     struct nc_life_signal under_way_signal;
@@ -89,10 +88,11 @@ struct nc_life {
     bool is_cordon_settled;          /* likewise */
     bool is_cordon_refused;          /* it is settled, but was refused */
     bool is_foreign;                 /* somebody else had cordoned */
-    uint64_t cordoned_usec;          /* when that was */
-    bool is_drained_settled;         /* likewise */
-    uint64_t drained_usec;           /* when the drain was complete; 0 = it is not */
-    bool says[_NC_LIFE_SAYS_MAX];    /* what was announced in this drain */
+    bool is_release_lost;    /* the last got no answer: a cordon that is seen may be of before */
+    uint64_t cordoned_usec;  /* when that was */
+    bool is_drained_settled; /* likewise */
+    uint64_t drained_usec;   /* when the drain was complete; 0 = it is not */
+    bool says[_NC_LIFE_SAYS_MAX]; /* what was announced in this drain */
     struct nc_life_budget budgets[NC_LIFE_BUDGETS];
 
     struct nc_drain *drain;

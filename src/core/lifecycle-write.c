@@ -128,7 +128,7 @@ void nc_life_adopt(struct nc_life *l) {
     if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_settled && l->node.exists
         && l->node.is_whole && l->node.has_cordon_record && l->node.is_unschedulable
         && l->under_way != NC_WRITE_RELEASE && l->under_way != NC_WRITE_CORDON
-        && is_seen_since(l, l->release_usec)) {
+        && !l->is_release_lost) {
         l->is_cordon_settled = true;
         l->cordoned_usec = l->now_usec;
     }
@@ -329,6 +329,8 @@ static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions
         l->signalled = l->under_way_signal;
         l->signalled.is_refused = !is_done;
     }
+    if (w->kind == NC_WRITE_CORDON || w->kind == NC_WRITE_RELEASE)
+        l->is_release_lost = false;
     if (w->kind == NC_WRITE_CORDON)
         settle_cordon(l, is_done);
     if (w->kind == NC_WRITE_DRAINED)
@@ -370,7 +372,7 @@ void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
     t->attempts = e->outcome == NC_WRITTEN ? 0 : t->attempts + 1;
     if (e->outcome == NC_WRITE_AWAY) {
         if (t == &l->tries[NC_WRITE_RELEASE])
-            l->release_usec = e->now_usec;
+            l->is_release_lost = true;
         t->next_usec = nc_life_later(e->now_usec, pause_of(l, e, t));
         return;
     }

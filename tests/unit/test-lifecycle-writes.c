@@ -279,6 +279,8 @@ static void test_release_gets_lost_and_noticed_again(void **state) {
         {2100, "notice request drain id=two", "SAY Requested @signalling"},
         {2200, "set -cordoned -record -label-ours -label -status", NULL},
         {4000, "away", "WRITE signal[Detected pending] @signalling"},
+        {4002, "node cordoned record label label-ours status", "@signalling"}, /* of before */
+        {4004, "set -cordoned -record -label-ours -label -status", NULL},
         {4010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
     };
 
