@@ -192,6 +192,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
         p->delete_answer_usec = e->now_usec;
         if (e->answer->kind == NC_ANSWER_ACCEPTED) {
             p->is_deleted = true;
+            r->any_moved_usec = e->now_usec;
             p->leaving_usec = p->leaving_usec ? p->leaving_usec : p->delete_usec;
         }
         break;
