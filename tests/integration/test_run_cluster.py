@@ -100,13 +100,14 @@ class Storms(DaemonTest):
             self.assertTrue(t - 3.1 <= world.deletions(name)[0].at <= t - 3 + SLACK, world.story())
 
     def test_answer_that_is_lost(self) -> None:
-        """The eviction was accepted, its answer never came: the watch says so, or asking again does no harm."""
+        """The eviction was accepted, its answer never came: the watch says so, or asking again does no harm. libcurl itself
+        asks once more where a connection that it had used before ends without a byte."""
         world = self.node_world()
         world.api.kubelet.stops_after.update({name: 2.0 for name in PODS})
         world.api.server.fault("lost", path="/eviction", count=3)
         self.drained(world)
         for name in PODS:
-            self.assertLessEqual(len(world.evictions(name)), 2, world.story())
+            self.assertLessEqual(len(world.evictions(name)), 3, world.story())
             self.assertEqual(world.api.kubelet.graces[name], [30])
 
     def test_answers_that_are_held_back(self) -> None:

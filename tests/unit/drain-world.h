@@ -201,7 +201,7 @@ static void world_gone(struct world *w, size_t i) {
 static void world_answer(struct world *w, size_t i) {
     static const uint64_t least_usec[_NC_ANSWER_MAX] = {
         [NC_ANSWER_BUDGET] = 750000,     [NC_ANSWER_BUDGETS] = 22500000, [NC_ANSWER_BUSY] = 750000,
-        [NC_ANSWER_NAMESPACE] = 3750000, [NC_ANSWER_REFUSED] = 22500000, [NC_ANSWER_AWAY] = 375000};
+        [NC_ANSWER_NAMESPACE] = 3750000, [NC_ANSWER_REFUSED] = 750000,   [NC_ANSWER_AWAY] = 375000};
     const enum nc_drain_verb verb = (enum nc_drain_verb)(1 + choose(w, NC_DRAIN_DELETE));
     const struct nc_pod_answer a = {
         .kind = (enum nc_pod_answer_kind)(1 + choose(w, _NC_ANSWER_MAX - 1))};
