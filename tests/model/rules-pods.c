@@ -147,11 +147,16 @@ static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, 
     return 0;
 }
 
+/* 0 = not known. */
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a && a < b ? a : b;
+}
+
 static void take_evicted(struct rules *r, struct rules_pod *p, const struct nc_pod_answer *a,
                          uint64_t now_usec) {
     if (a->kind == NC_ANSWER_ACCEPTED) {
         p->is_accepted = true;
-        p->leaving_usec = p->leaving_usec ? p->leaving_usec : p->evict_usec;
+        p->leaving_usec = earlier(p->leaving_usec, p->evict_usec);
         r->moved_usec = r->any_moved_usec = now_usec;
     }
     p->ask_after_usec = now_usec + pause_after(p, a, false) * 3 / 4;
@@ -193,7 +198,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
         if (e->answer->kind == NC_ANSWER_ACCEPTED) {
             p->is_deleted = true;
             r->any_moved_usec = e->now_usec;
-            p->leaving_usec = p->leaving_usec ? p->leaving_usec : p->delete_usec;
+            p->leaving_usec = earlier(p->leaving_usec, p->delete_usec);
         }
         break;
     }
