@@ -384,25 +384,6 @@ void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t 
     }
 }
 
-bool rules_is_known_to_end(const struct rules_pod *p) {
-    return p->deletion_usec || (p->leaving_usec && !p->is_unsure);
-}
-
-void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t before_usec,
-                     uint64_t after_usec, uint64_t now_usec) {
-    uint64_t t = t_usec > now_usec ? t_usec : now_usec;
-
-    if (after_usec == before_usec)
-        return;
-    if (after_usec + SEC < t)
-        rules_break(r, "cut-short", "pod %u loses %llu ms of the time that is left", pod,
-                    (unsigned long long)(t - after_usec) / 1000);
-    /* counted from when it was asked to go, where the watch had not shown since when it goes */
-    if (after_usec > t + (r->pods[pod].leaving_usec ? 5 : 2) * SEC)
-        rules_break(r, "not-cut", "pod %u ends %llu ms after T", pod,
-                    (unsigned long long)(after_usec - t) / 1000);
-}
-
 /* Eligible pods that are still there. */
 size_t rules_remaining(const struct rules *r, uint64_t now_usec) {
     size_t n = 0;

@@ -382,6 +382,25 @@ void rules_watch(struct rules *r, uint64_t now_usec) {
     rules_watch_pods(r, now_usec);
 }
 
+bool rules_is_known_to_end(const struct rules_pod *p) {
+    return p->deletion_usec || (p->leaving_usec && !p->is_unsure);
+}
+
+void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t before_usec,
+                     uint64_t after_usec, uint64_t now_usec) {
+    uint64_t t = t_usec > now_usec ? t_usec : now_usec;
+
+    if (after_usec == before_usec)
+        return;
+    if (after_usec + SEC < t)
+        rules_break(r, "cut-short", "pod %u loses %llu ms of the time that is left", pod,
+                    (unsigned long long)(t - after_usec) / 1000);
+    /* counted from when it was asked to go, where the watch had not shown since when it goes */
+    if (after_usec > t + (r->pods[pod].leaving_usec ? 5 : 2) * SEC)
+        rules_break(r, "not-cut", "pod %u ends %llu ms after T", pod,
+                    (unsigned long long)(after_usec - t) / 1000);
+}
+
 void rules_end(struct rules *r, const struct rules_end *e) {
     rules_watch(r, e->now_usec);
     if (!e->is_node || e->may_be_silent)
