@@ -14,8 +14,8 @@
 /* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, last_moment, sources:
  * [{source, id, action, noticed, deadline, begin, policy}], cordon: {ours, since}, pods: {total,
  * remaining, leaving, kept, blocked, evicted, deleted, excluded: {reason: n}}, blocked: [{pod,
- * budget, message, last_moment}] (at most 20), drained, history: [{phase, at}] as given}. Owned.
- * Times as RFC 3339; null where there is none. `history` is consumed, may be NULL. */
+ * budget, message, last_moment}] (at most 20), drained, history: [{phase, at, at_usec}] as given}.
+ * Owned. Times as RFC 3339; null where there is none. `history` is consumed, may be NULL. */
 struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history);
 

@@ -4,6 +4,8 @@
  */
 #include "status-words.h"
 
+#define MAX_MOMENT_USEC (253402300800ull * 1000000) /* the year 10000 */
+
 #include "nc/str.h"
 
 size_t nc_words_at_most(size_t n, size_t most) {
@@ -49,6 +51,12 @@ const struct nc_value *nc_words_list(const struct nc_value *map, const char *pat
     const struct nc_value *v = nc_value_path(map, path);
 
     return v && v->type == NC_VALUE_LIST ? v : NULL;
+}
+
+uint64_t nc_words_moment(const struct nc_value *entry) {
+    const uint64_t usec = nc_words_number(entry, "at_usec", MAX_MOMENT_USEC);
+
+    return usec ? usec : nc_words_time(entry, "at");
 }
 
 uint64_t nc_words_time(const struct nc_value *map, const char *key) {

@@ -28,6 +28,9 @@ uint64_t nc_words_number(const struct nc_value *map, const char *path, uint64_t 
 const struct nc_value *nc_words_list(const struct nc_value *map, const char *path);
 /* An RFC 3339 member, in usec since the epoch; 0 where there is none. */
 uint64_t nc_words_time(const struct nc_value *map, const char *key);
+/* When an entry of drain.history began, usec since the epoch: "at_usec", else "at"; 0 = not known.
+ */
+uint64_t nc_words_moment(const struct nc_value *entry);
 size_t nc_words_at_most(size_t n, size_t most);
 
 /* timeline-drain.c: what `status` and `timeline` say of daemon and drain. Nothing where there is

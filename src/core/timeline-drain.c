@@ -159,8 +159,19 @@ static uint64_t after(uint64_t usec, uint64_t origin_usec) {
     return usec > origin_usec ? usec - origin_usec : 0;
 }
 
+/* Beyond a day nobody wants to know the milliseconds. */
+static void put_seconds(struct nc_buf *out, uint64_t usec) {
+    if (usec < 86400ull * 1000000)
+        (void)nc_buf_printf(out, "%5" PRIu64 ".%03u s", usec / 1000000,
+                            (unsigned)(usec / 1000 % 1000));
+    else
+        (void)nc_buf_printf(out, "%9" PRIu64 " s", usec / 1000000);
+}
+
 static void put_offset(struct nc_buf *out, uint64_t usec) {
-    (void)nc_buf_printf(out, "+%5" PRIu64 " s    ", usec / 1000000);
+    (void)nc_buf_putc(out, '+');
+    put_seconds(out, usec);
+    (void)nc_buf_puts(out, "  ");
 }
 
 static void put_bar(struct nc_buf *out, uint64_t from, uint64_t to, uint64_t total) {
@@ -204,9 +215,9 @@ void nc_drain_timeline_text(const struct nc_value *status, struct nc_buf *out) {
 
     if (!nc_drain_last(status, &from, &to))
         return;
-    origin = nc_words_time(history->items[from], "at");
+    origin = nc_words_moment(history->items[from]);
     /* What ended the last phase: idle, or nothing yet. */
-    end = nc_words_time(history->items[to < history->n ? to : to - 1], "at");
+    end = nc_words_moment(history->items[to < history->n ? to : to - 1]);
     total = after(end, origin);
     (void)nc_buf_puts(out, "drain, begun ");
     nc_words_put(out, nc_words_text(history->items[from], "at", "-"));
@@ -214,14 +225,15 @@ void nc_drain_timeline_text(const struct nc_value *status, struct nc_buf *out) {
     put_more(out, drain, "id", "notice");
     (void)nc_buf_putc(out, '\n');
     for (size_t i = from; i < to; i++) {
-        const uint64_t at = after(nc_words_time(history->items[i], "at"), origin);
+        const uint64_t at = after(nc_words_moment(history->items[i]), origin);
         const struct nc_value *next = i + 1 < history->n ? history->items[i + 1] : NULL;
-        const uint64_t until = next ? after(nc_words_time(next, "at"), origin) : total;
+        const uint64_t until = next ? after(nc_words_moment(next), origin) : total;
         nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT;
         nc_words_put(&name, nc_words_text(history->items[i], "phase", "?"));
         put_offset(out, at);
-        (void)nc_buf_printf(out, "%-12s %5" PRIu64 " s  ", name.data ? name.data : "",
-                            after(until, at) / 1000000);
+        (void)nc_buf_printf(out, "%-12s ", name.data ? name.data : "");
+        put_seconds(out, after(until, at));
+        (void)nc_buf_puts(out, "  ");
         put_bar(out, at, until, total);
         (void)nc_buf_putc(out, '\n');
     }

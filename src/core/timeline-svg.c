@@ -210,18 +210,16 @@ static void draw_drain(struct drawing *d, const struct nc_value *status) {
 
     if (!nc_drain_last(status, &from, &to))
         return;
-    origin = nc_words_time(history->items[from], "at");
-    last = total =
-        after(nc_words_time(history->items[to < history->n ? to : to - 1], "at"), origin);
+    origin = nc_words_moment(history->items[from]);
+    last = total = after(nc_words_moment(history->items[to < history->n ? to : to - 1]), origin);
     for (size_t i = 0; i < n_marks; i++)
         total = after(marks[i].usec, origin) > total ? after(marks[i].usec, origin) : total;
     put_title(d, "drain");
     for (size_t i = from; i < to; i++) {
         const bool is_followed = i + 1 < history->n;
         put_bar(d, nc_words_text(history->items[i], "phase", "?"), "drain",
-                after(nc_words_time(history->items[i], "at"), origin),
-                is_followed ? after(nc_words_time(history->items[i + 1], "at"), origin) : last,
-                total);
+                after(nc_words_moment(history->items[i]), origin),
+                is_followed ? after(nc_words_moment(history->items[i + 1]), origin) : last, total);
     }
     for (size_t i = 0; i < n_marks; i++)
         put_mark(d, marks[i].class, marks[i].word, marks[i].text, after(marks[i].usec, origin),

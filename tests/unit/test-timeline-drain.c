@@ -72,20 +72,32 @@ static void test_timeline(void **state) {
     (void)state;
     assert_text(draining, nc_timeline_text,
                 "drain, begun 2024-01-01T00:10:00Z, for spot, notice s1\n"
-                "+    0 s    signalling       1 s  #.......................................\n"
-                "+    1 s    evicting        40 s  ########################################\n"
-                "+   41 s    drained          0 s  ........................................\n"
-                "+    0 s    notice       spot\n"
-                "+    1 s    cordon       \n"
-                "+   75 s    last moment  a/b\n"
-                "+  105 s    last moment  of all pods\n"
-                "+  120 s    deadline     the machine goes\n");
+                "+    0.000 s  signalling       1.000 s  #.......................................\n"
+                "+    1.000 s  evicting        40.000 s  ########################################\n"
+                "+   41.000 s  drained          0.000 s  ........................................\n"
+                "+    0.000 s  notice       spot\n"
+                "+    1.000 s  cordon       \n"
+                "+   75.000 s  last moment  a/b\n"
+                "+  105.000 s  last moment  of all pods\n"
+                "+  120.000 s  deadline     the machine goes\n");
+    /* Where the moment is known more exactly it is told so; one that is absurd is not believed. */
+    assert_text(
+        "{'drain': {'history': [{'phase': 'signalling', 'at': '2024-01-01T00:00:00Z',"
+        " 'at_usec': 1704067200250000}, {'phase': 'evicting', 'at': '2024-01-01T00:00:00Z',"
+        " 'at_usec': 1704067200262000}, {'phase': 'drained', 'at': '2024-01-01T00:00:02Z',"
+        " 'at_usec': -5}]}}",
+        nc_timeline_text,
+        "drain, begun 2024-01-01T00:00:00Z\n"
+        "+    0.000 s  signalling       0.012 s  #.......................................\n"
+        "+    0.012 s  evicting         1.738 s  ########################################\n"
+        "+    1.750 s  drained          0.000 s  ........................................\n");
     /* Ended: the last one is shown, without what ended it. */
-    assert_text("{'drain': {'history': [{'phase': 'reported', 'at': '2024-01-01T00:00:00Z'},"
-                " {'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
-                nc_timeline_text,
-                "drain, begun 2024-01-01T00:00:00Z\n"
-                "+    0 s    reported        10 s  ########################################\n");
+    assert_text(
+        "{'drain': {'history': [{'phase': 'reported', 'at': '2024-01-01T00:00:00Z'},"
+        " {'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
+        nc_timeline_text,
+        "drain, begun 2024-01-01T00:00:00Z\n"
+        "+    0.000 s  reported        10.000 s  ########################################\n");
     assert_text("{'drain': {'history': [{'phase': 'idle', 'at': '2024-01-01T00:00:10Z'}]}}",
                 nc_timeline_text, "no phases are known\n");
 }
