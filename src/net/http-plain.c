@@ -36,7 +36,6 @@ struct nc_http_plain {
     int fd; /* -1 = not connected */
     sd_event_source *io;
     bool is_connecting;
-    bool is_fresh; /* nothing was asked on it before */
 
     /* The question under way; done NULL = none. */
     nc_http_done_fn done;
