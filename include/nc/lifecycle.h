@@ -234,7 +234,8 @@ struct nc_life_view {
                                  "" while idle */
     uint64_t since_usec;      /* of the phase */
     bool is_active[_NC_SOURCE_MAX];
-    const struct nc_notice *notices; /* _NC_SOURCE_MAX of them */
+    enum nc_policy policies[_NC_SOURCE_MAX]; /* as each counts now */
+    const struct nc_notice *notices;         /* _NC_SOURCE_MAX of them */
     uint64_t noticed_usec[_NC_SOURCE_MAX];
     int leading;            /* enum nc_source, -1 = none */
     enum nc_policy policy;  /* in force */

@@ -39,17 +39,17 @@ const char *nc_policy_word(enum nc_policy p) {
     return (unsigned)p < NC_ARRAY_SIZE(words) ? words[p] : NULL;
 }
 
-static struct nc_value *new_source(enum nc_source s, const struct nc_notice *n,
-                                   uint64_t noticed_usec) {
+static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *view) {
+    const struct nc_notice *n = &view->notices[s];
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(v, "source", nc_source_name(s));
     nc_drain_set_text(v, "id", n->id);
     nc_drain_set_text(v, "action", n->action);
-    nc_drain_set_time(v, "noticed", noticed_usec);
+    nc_drain_set_time(v, "noticed", view->noticed_usec[s]);
     nc_drain_set_time(v, "deadline", n->deadline_usec);
     nc_drain_set_time(v, "begin", n->begin_usec);
-    nc_drain_set_text(v, "policy", nc_policy_word(n->policy));
+    nc_drain_set_text(v, "policy", nc_policy_word(view->policies[s]));
     return v;
 }
 
@@ -58,7 +58,7 @@ static struct nc_value *new_sources(const struct nc_life_view *view) {
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (view->is_active[s])
-            nc_value_push(list, new_source(s, &view->notices[s], view->noticed_usec[s]));
+            nc_value_push(list, new_source(s, view));
     return list;
 }
 

@@ -20,6 +20,7 @@ struct nc_life_source {
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
     uint64_t window_usec;  /* from hearing of the deadline until then */
+    enum nc_policy policy; /* as it counts now */
 };
 
 /* What is in force. */

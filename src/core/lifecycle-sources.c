@@ -126,6 +126,7 @@ static void weigh_sources(struct nc_life *l, struct nc_life_force *f) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++) {
         const enum nc_policy p = nc_life_policy(l, (enum nc_source)i);
         const struct nc_notice *n = &l->sources[i].notice;
+        l->sources[i].policy = p;
         if (p == NC_POLICY_IGNORE)
             continue;
         if (p >= f->policy) {

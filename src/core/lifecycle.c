@@ -329,6 +329,7 @@ void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_vie
     };
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++) {
         ret->is_active[s] = l->sources[s].is_active;
+        ret->policies[s] = l->sources[s].policy;
         ret->noticed_usec[s] = l->sources[s].noticed_usec;
     }
     nc_life_drain_rules(l, &ret->drain_rules);

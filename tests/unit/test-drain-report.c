@@ -62,23 +62,22 @@ static void test_report_of_a_drain(void **state) {
         [NC_SOURCE_SPOT] = {.id = "spot-1",
                             .action = "terminate",
                             .deadline_usec = NOW + 120 * SEC},
-        [NC_SOURCE_REQUEST] = {.id = "r-1",
-                               .reason = "upgrade",
-                               .policy = NC_POLICY_CORDON,
-                               .begin_usec = NOW + 60 * SEC}};
-    struct nc_life_view view = {.phase = NC_LIFE_EVICTING,
-                                .since_usec = NOW - 5 * SEC,
-                                .is_active = {[NC_SOURCE_SPOT] = true, [NC_SOURCE_REQUEST] = true},
-                                .noticed_usec = {[NC_SOURCE_SPOT] = NOW - 6 * SEC},
-                                .notices = notices,
-                                .leading = NC_SOURCE_SPOT,
-                                .policy = NC_POLICY_DRAIN,
-                                .deadline_usec = NOW + 120 * SEC,
-                                .t_usec = NOW + 105 * SEC,
-                                .is_ours = true,
-                                .cordoned_usec = NOW - 4 * SEC,
-                                .drained_usec = NOW,
-                                .drain_rules = {.t_usec = NOW + 105 * SEC}};
+        [NC_SOURCE_REQUEST] = {.id = "r-1", .reason = "upgrade", .begin_usec = NOW + 60 * SEC}};
+    struct nc_life_view view = {
+        .phase = NC_LIFE_EVICTING,
+        .since_usec = NOW - 5 * SEC,
+        .is_active = {[NC_SOURCE_SPOT] = true, [NC_SOURCE_REQUEST] = true},
+        .noticed_usec = {[NC_SOURCE_SPOT] = NOW - 6 * SEC},
+        .notices = notices,
+        .leading = NC_SOURCE_SPOT,
+        .policy = NC_POLICY_DRAIN,
+        .policies = {[NC_SOURCE_REQUEST] = NC_POLICY_REPORT, [NC_SOURCE_SPOT] = NC_POLICY_DRAIN},
+        .deadline_usec = NOW + 120 * SEC,
+        .t_usec = NOW + 105 * SEC,
+        .is_ours = true,
+        .cordoned_usec = NOW - 4 * SEC,
+        .drained_usec = NOW,
+        .drain_rules = {.t_usec = NOW + 105 * SEC}};
     struct nc_pod_answer a = {.kind = NC_ANSWER_BUDGET, .budget = "web", .message = "'full'"};
     struct nc_drain *d = nc_drain_new();
     struct nc_value *history = nc_value_new(NC_VALUE_LIST);
@@ -95,10 +94,10 @@ static void test_report_of_a_drain(void **state) {
            "\"source\":\"spot\",\"reason\":\"SpotInterruption\",\"policy\":\"drain\","
            "\"deadline\":\"2026-01-01T00:02:00Z\",\"last_moment\":\"2026-01-01T00:01:45Z\","
            "\"sources\":[{\"source\":\"request\",\"id\":\"r-1\",\"action\":null,\"noticed\":null,"
-           "\"deadline\":null,\"begin\":\"2026-01-01T00:01:00Z\",\"policy\":\"cordon\"},"
+           "\"deadline\":null,\"begin\":\"2026-01-01T00:01:00Z\",\"policy\":\"report\"},"
            "{\"source\":\"spot\",\"id\":\"spot-1\",\"action\":\"terminate\","
            "\"noticed\":\"2025-12-31T23:59:54Z\",\"deadline\":\"2026-01-01T00:02:00Z\","
-           "\"begin\":null,\"policy\":null}],"
+           "\"begin\":null,\"policy\":\"drain\"}],"
            "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\"},"
            "\"pods\":{\"total\":2,\"remaining\":2,\"leaving\":0,\"kept\":0,\"blocked\":1,"
            "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
