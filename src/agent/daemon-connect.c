@@ -140,7 +140,7 @@ static int open_connection(struct nc_daemon *d, struct nc_err *err) {
 static void open_watches(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
-    d->is_connected = d->is_status_due = true;
+    d->is_connected = d->is_status_due = d->is_name_used = true;
     d->wants_reconnect = false;
     d->refusals = 0;
     if (nc_daemon_node_open(d, &err) < 0)
@@ -166,6 +166,11 @@ static void try_to_connect(struct nc_daemon *d) {
         d->connect_after_usec = nc_mono_usec() + LOOK_USEC;
         return;
     }
+    if (d->waited_for_kubeconfig) { /* who wrote it knew more: documents, the host's name */
+        d->waited_for_kubeconfig = d->is_gathered = false;
+        d->gather_after_usec = 0;
+        return;
+    }
     if (open_connection(d, &err) < 0) {
         if (!d->app->signal)
             nc_daemon_api_failed(d, &err);
@@ -175,9 +180,6 @@ static void try_to_connect(struct nc_daemon *d) {
     }
     d->connect_after_usec = nc_mono_usec() + RECONNECT_USEC;
     open_watches(d);
-    if (d->waited_for_kubeconfig) /* who wrote it may have brought documents too */
-        d->is_gathered = false;
-    d->waited_for_kubeconfig = false;
 }
 
 /* --- staying connected */

@@ -80,8 +80,10 @@ static void keep_name(struct nc_daemon *d, struct nc_plan *p) {
         free(d->provider_id);
         d->provider_id = nc_steal(&p->provider_id);
     }
-    if (p->node_name && !d->node_name) /* a name that is in use stays: it is the Node's */
+    if (p->node_name && !d->is_name_used) {
+        free(d->node_name);
         d->node_name = nc_steal(&p->node_name);
+    }
 }
 
 /* A node that somebody else brought into the cluster may have nothing but policies of ours: those

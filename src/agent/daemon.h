@@ -55,6 +55,7 @@ struct nc_daemon {
     bool has_facts;             /* IMDS has said what this instance is: the polls are armed */
     bool is_gathered;           /* the configuration was read, or cannot be before a reload */
     bool waited_for_kubeconfig; /* it was not there when it was looked for */
+    bool is_name_used;          /* node_name is the Node's: it stays */
     bool wants_reload;          /* SIGHUP */
     bool wants_reconnect;       /* who we are to the API server is no longer taken */
     bool was_trimmed;

@@ -243,6 +243,20 @@ class Identity(DaemonTest):
         world.write_kubeconfig()
         world.must(lambda: not world.pods(), "the end of all pods", 20)
 
+    def test_name_that_is_known_late(self) -> None:
+        """The daemon is up before cloud-init has named the host: what it took for its name then is nobody's."""
+        world = self.node_world(config="  node:\n    nameOverride: too-early\n")
+        (world.root / "var/lib/kubelet/kubeconfig").unlink()
+        world.pod("web-1")
+        world.start(ready=False)
+        world.must(lambda: world.said_of_itself().get("node") == "too-early", "the first name")
+        conf = world.root / "etc/nodeclaimd/conf.d/10-test.yaml"
+        conf.write_text(conf.read_text().replace("too-early", world.node_name))
+        world.imds.spot(120)
+        world.write_kubeconfig()
+        world.must(lambda: not world.pods(), "the end of all pods", 20)
+        self.assertEqual(world.said_of_itself()["node"], world.node_name)
+
 
 class Gone(DaemonTest):
     def test_node_is_deleted_under_us(self) -> None:
