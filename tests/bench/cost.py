@@ -140,6 +140,7 @@ def cold_bytes(bench: Bench, folder: Path) -> "int | None":
     libraries = [Path(w) for line in listed.splitlines() for w in line.split() if w.startswith("/")]
     for path in [bench.agent, *libraries]:
         shutil.copy(path.resolve(), copies / path.name)
+    subprocess.run(["strip", str(copies / bench.agent.name)], check=True)  # as a package installs it
     subprocess.run(["sync"], check=True)
     for path in copies.iterdir():
         fd = os.open(path, os.O_RDONLY)
