@@ -225,10 +225,10 @@ def _stopped(seen: Evidence, unit: str) -> float:
 
 def _check_service(report: Report, seen: Evidence) -> None:
     daemon = dict(line.split(":", 1) for line in seen.text("daemon-memory").splitlines() if ":" in line)
-    kib = {name: float(daemon.get(name, "0").split()[0]) for name in ("Rss", "Private_Clean", "Private_Dirty") if name in daemon}
+    kib = {name: float(daemon.get(name, "0").split()[0]) for name in ("Rss", "Private_Dirty") if name in daemon}
     if kib:
         report.figure("the daemon: resident", kib.get("Rss", 0) / 1024, "MiB")
-        report.figure("the daemon: private", (kib.get("Private_Clean", 0) + kib.get("Private_Dirty", 0)) / 1024, "MiB")
+        report.figure("the daemon: private", kib.get("Private_Dirty", 0) / 1024, "MiB")
     report.check("the daemon listens on no socket", seen.text("daemon-listens").strip() == "", seen.text("daemon-listens"))
     report.check("it held logind's inhibitor", "nodeclaimd" in seen.text("inhibitors"), seen.text("inhibitors"))
     kubelet, ours = _stopped(seen, "kubelet.service"), _stopped(seen, "nodeclaimd.service")
