@@ -87,6 +87,9 @@ void nc_value_set(struct nc_value *map, const char *key, struct nc_value *value)
 void nc_value_set_string(struct nc_value *map, const char *key, const char *text);
 void nc_value_set_int(struct nc_value *map, const char *key, int64_t i);
 void nc_value_set_bool(struct nc_value *map, const char *key, bool b);
+/* null where there is nothing to say: NULL and "", or time 0. Times as RFC 3339. */
+void nc_value_set_text(struct nc_value *map, const char *key, const char *text);
+void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec);
 void nc_value_push(struct nc_value *list, struct nc_value *value);
 bool nc_value_remove(struct nc_value *map, const char *key); /* true where it was there */
 void nc_value_sort(struct nc_value *v); /* sorts the members of every map below v by key */

@@ -226,10 +226,6 @@ void nc_daemon_keep_connected(struct nc_daemon *d) {
     nc_daemon_pods_clean_up(d);
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* On the monotonic clock: when the token is to be made anew. */
 static uint64_t token_due(const struct nc_daemon *d, uint64_t mono_usec) {
     const struct nc_connection *c = &d->connection;
@@ -248,10 +244,10 @@ uint64_t nc_daemon_connect_next(const struct nc_daemon *d) {
 
     if (!d->is_connected)
         return d->connect_after_usec;
-    at = sooner(d->files_after_usec, token_due(d, nc_mono_usec()));
+    at = nc_daemon_sooner(d->files_after_usec, token_due(d, nc_mono_usec()));
     if (d->wants_reconnect)
-        at = sooner(at, d->connect_after_usec);
+        at = nc_daemon_sooner(at, d->connect_after_usec);
     if (d->owner_name && !d->claim_watch && d->gather.config.claim_lookup)
-        at = sooner(at, d->claim_after_usec);
+        at = nc_daemon_sooner(at, d->claim_after_usec);
     return at;
 }

@@ -211,11 +211,7 @@ static void take_absence(struct poll *p) {
 }
 
 static void take_stats(struct nc_daemon *d, const struct poll *p) {
-    struct nc_imds_stats stats;
-
-    nc_imds_get_stats(d->imds, &stats);
-    if (stats.has_skew)
-        d->counters.skew_usec = stats.skew_usec;
+    nc_daemon_read_skew(d);
     nc_histogram_add(&d->counters.imds_latency, nc_mono_usec() - p->asked_usec);
 }
 

@@ -48,8 +48,8 @@ static void take_undrain(struct nc_daemon *d, const char *path) {
     d->is_status_due = true;
 }
 
-/* When it was written; 0 where it is not there. */
-static uint64_t age_of(const char *path) {
+/* When it was written, in nanoseconds; 0 where it is not there. */
+static uint64_t written_nsec(const char *path) {
     struct stat st;
 
     if (stat(path, &st) < 0)
@@ -61,13 +61,13 @@ static uint64_t age_of(const char *path) {
 static void take_requests(struct nc_daemon_requests *r) {
     nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, r->folder);
     nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, r->folder);
-    const uint64_t drain_age = age_of(drain), undrain_age = age_of(undrain);
+    const uint64_t drain_nsec = written_nsec(drain), undrain_nsec = written_nsec(undrain);
 
-    if (undrain_age > 0 && undrain_age < drain_age)
+    if (undrain_nsec > 0 && undrain_nsec < drain_nsec)
         take_undrain(r->d, undrain);
-    if (drain_age > 0)
+    if (drain_nsec > 0)
         take_drain(r->d, drain);
-    if (undrain_age > 0 && undrain_age >= drain_age)
+    if (undrain_nsec > 0 && undrain_nsec >= drain_nsec)
         take_undrain(r->d, undrain);
 }
 

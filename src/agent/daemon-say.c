@@ -50,21 +50,6 @@ static void say_journal(const struct nc_daemon *d, const struct nc_life_action *
 
 /* --- console */
 
-static void set_text(struct nc_value *map, const char *key, const char *text) {
-    if (text && *text)
-        nc_value_set_string(map, key, text);
-    else
-        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
-}
-
-static void set_time(struct nc_value *map, const char *key, uint64_t usec) {
-    char text[32] = "";
-
-    if (usec > 0)
-        nc_time_format(usec, text);
-    set_text(map, key, text);
-}
-
 static void say_console(const struct nc_daemon *d, const struct nc_life_action *a) {
     nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
@@ -77,14 +62,14 @@ static void say_console(const struct nc_daemon *d, const struct nc_life_action *
     if (d->gather.has_config && !d->gather.config.report_console)
         return;
     nc_life_look(d->life, nc_daemon_now(d), &view);
-    set_text(map, "drain", nc_life_phase_name(view.phase));
-    set_text(map, "reason", a->reason);
-    set_text(map, "message", a->message);
-    set_time(map, "deadline", view.deadline_usec);
+    nc_value_set_text(map, "drain", nc_life_phase_name(view.phase));
+    nc_value_set_text(map, "reason", a->reason);
+    nc_value_set_text(map, "message", a->message);
+    nc_value_set_time(map, "deadline", view.deadline_usec);
     nc_value_set_int(map, "pods", (int64_t)view.drain.total);
     nc_value_set_int(map, "remaining", (int64_t)view.drain.remaining);
-    set_text(map, "node", d->node_name);
-    set_text(map, "instance", d->gather.facts.instance_id);
+    nc_value_set_text(map, "node", d->node_name);
+    nc_value_set_text(map, "instance", d->gather.facts.instance_id);
     (void)nc_buf_puts(&line, "nodeclaimd: ");
     nc_json_write(&line, map, 0);
     if (nc_console_write(d->app->opts.root, line.data, &err) < 0)

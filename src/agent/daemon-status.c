@@ -22,21 +22,6 @@
 #define WAKE_ACCURACY_USEC 5000u
 #define IDLE_EVERY_USEC 60000000u
 
-static void set_text(struct nc_value *map, const char *key, const char *text) {
-    if (text && *text)
-        nc_value_set_string(map, key, text);
-    else
-        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
-}
-
-static void set_time(struct nc_value *map, const char *key, uint64_t usec) {
-    char text[32] = "";
-
-    if (usec > 0)
-        nc_time_format(usec, text);
-    set_text(map, key, text);
-}
-
 /* --- status.json */
 
 static struct nc_value *polls_tree(const struct nc_daemon *d) {
@@ -49,8 +34,8 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
             continue;
         one = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(one, "state", view.state);
-        set_time(one, "last", view.last_usec);
-        set_text(one, "error", view.error);
+        nc_value_set_time(one, "last", view.last_usec);
+        nc_value_set_text(one, "error", view.error);
         nc_value_set(map, nc_source_name(s), one);
     }
     return map;
@@ -61,11 +46,12 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
 
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_int(map, "pid", getpid());
-    set_time(map, "started", d->counters.started_usec);
+    nc_value_set_time(map, "started", d->counters.started_usec);
     nc_value_set_bool(map, "ready", d->is_ready);
     nc_value_set_bool(map, "connected", d->is_connected);
-    set_text(map, "node", d->node_name);
-    set_text(map, "api_error", d->api_error.class == NC_ERR_NONE ? NULL : d->api_error.msg);
+    nc_value_set_text(map, "node", d->node_name);
+    nc_value_set_text(map, "api_error",
+                      d->api_error.class == NC_ERR_NONE ? NULL : d->api_error.msg);
     nc_value_set(map, "imds", polls_tree(d));
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->login) ? "held" : "none");
     nc_value_set_int(map, "skew_usec", d->counters.skew_usec);

@@ -41,7 +41,7 @@ void nc_daemon_set(char **to, const char *text) {
     *to = nc_strdup(text);
 }
 
-static void read_skew(struct nc_daemon *d) {
+void nc_daemon_read_skew(struct nc_daemon *d) {
     struct nc_imds_stats stats;
 
     if (!d->imds)
@@ -55,7 +55,7 @@ static void read_skew(struct nc_daemon *d) {
 static uint64_t event_time(struct nc_daemon *d) {
     uint64_t now;
 
-    read_skew(d);
+    nc_daemon_read_skew(d);
     now = nc_daemon_now(d);
     if (now < d->now_usec && d->now_usec - now < BACKWARDS_USEC)
         now = d->now_usec;

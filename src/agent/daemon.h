@@ -121,8 +121,14 @@ struct nc_daemon {
     uint64_t saved_usec; /* monotonic */
 };
 
+static inline uint64_t nc_daemon_sooner(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
 /* Now on EC2's clock: ours, set right by what IMDS' Date header says. */
 uint64_t nc_daemon_now(const struct nc_daemon *d);
+/* Takes over what IMDS has told of the difference of the clocks since. */
+void nc_daemon_read_skew(struct nc_daemon *d);
 
 /* Steps the lifecycle with the event (its now_usec is filled in here) and carries out what it asks
  * for. May be called from any callback of the loop. A pod's contents are taken over. */

@@ -106,10 +106,6 @@ static void do_what_is_due(struct nc_daemon *d) {
     trim(d);
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* How long the loop may sleep. Whatever has a timer or a socket of its own wakes it earlier:
  * nc_daemon_publish does so too. */
 static uint64_t sleep_usec(const struct nc_daemon *d) {
@@ -119,9 +115,9 @@ static uint64_t sleep_usec(const struct nc_daemon *d) {
     if (d->wants_reload)
         return 0;
     if (!d->is_gathered)
-        at = sooner(at, d->gather_after_usec);
+        at = nc_daemon_sooner(at, d->gather_after_usec);
     if (d->is_state_due)
-        at = sooner(at, d->saved_usec + NC_STATE_PAUSE_USEC);
+        at = nc_daemon_sooner(at, d->saved_usec + NC_STATE_PAUSE_USEC);
     if (at == UINT64_MAX)
         return UINT64_MAX;
     return at > now ? at - now : 0;

@@ -204,6 +204,18 @@ void nc_value_set_bool(struct nc_value *map, const char *key, bool b) {
     nc_value_set(map, key, nc_value_new_bool(b));
 }
 
+void nc_value_set_text(struct nc_value *map, const char *key, const char *text) {
+    nc_value_set(map, key, text && *text ? nc_value_new_string(text) : nc_value_new(NC_VALUE_NULL));
+}
+
+void nc_value_set_time(struct nc_value *map, const char *key, uint64_t usec) {
+    char text[32] = "";
+
+    if (usec)
+        nc_time_format(usec, text);
+    nc_value_set_text(map, key, text);
+}
+
 void nc_value_push(struct nc_value *list, struct nc_value *value) {
     *nc_append(&list->items, &list->n) = value;
 }

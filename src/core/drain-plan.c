@@ -173,9 +173,9 @@ static struct nc_value *new_row(const struct row *row) {
     nc_value_set_string(v, "name", p->name);
     nc_value_set_string(v, "uid", p->uid);
     nc_value_set_string(v, "what", fate_names[row->fate]);
-    nc_drain_set_text(v, "reason",
+    nc_value_set_text(v, "reason",
                       row->fate == FATE_LEFT ? nc_pod_excluded_name(row->line->excluded) : NULL);
-    nc_drain_set_time(v, "last_moment", row->last_usec);
+    nc_value_set_time(v, "last_moment", row->last_usec);
     nc_value_set(v, "grace_seconds",
                  row->grace_sec ? nc_value_new_int((int64_t)row->grace_sec)
                                 : nc_value_new(NC_VALUE_NULL));
@@ -189,7 +189,7 @@ static void add_json(const struct row *rows, size_t n, const struct nc_drain *d,
     struct nc_drain_summary summary;
 
     nc_drain_summarize(d, r, now_usec, &summary);
-    nc_drain_set_time(v, "last_moment", r->t_usec);
+    nc_value_set_time(v, "last_moment", r->t_usec);
     nc_value_set(v, "counts", nc_drain_counts(&summary));
     for (size_t i = 0; i < n; i++)
         nc_value_push(pods, new_row(&rows[i]));

@@ -12,24 +12,6 @@
 
 #define MAX_BLOCKED 20
 
-void nc_drain_set_time(struct nc_value *map, const char *key, uint64_t usec) {
-    char text[32];
-
-    if (usec) {
-        nc_time_format(usec, text);
-        nc_value_set_string(map, key, text);
-    } else {
-        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
-    }
-}
-
-void nc_drain_set_text(struct nc_value *map, const char *key, const char *text) {
-    if (text && *text)
-        nc_value_set_string(map, key, text);
-    else
-        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
-}
-
 const char *nc_policy_word(enum nc_policy p) {
     static const char *const words[] = {[NC_POLICY_IGNORE] = "ignore",
                                         [NC_POLICY_REPORT] = "report",
@@ -44,12 +26,12 @@ static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(v, "source", nc_source_name(s));
-    nc_drain_set_text(v, "id", n->id);
-    nc_drain_set_text(v, "action", n->action);
-    nc_drain_set_time(v, "noticed", view->noticed_usec[s]);
-    nc_drain_set_time(v, "deadline", n->deadline_usec);
-    nc_drain_set_time(v, "begin", n->begin_usec);
-    nc_drain_set_text(v, "policy", nc_policy_word(view->policies[s]));
+    nc_value_set_text(v, "id", n->id);
+    nc_value_set_text(v, "action", n->action);
+    nc_value_set_time(v, "noticed", view->noticed_usec[s]);
+    nc_value_set_time(v, "deadline", n->deadline_usec);
+    nc_value_set_time(v, "begin", n->begin_usec);
+    nc_value_set_text(v, "policy", nc_policy_word(view->policies[s]));
     return v;
 }
 
@@ -68,16 +50,16 @@ static void set_leading(struct nc_value *v, const struct nc_life_view *view) {
     const enum nc_source s = is_led ? (enum nc_source)view->leading : 0;
     const struct nc_notice *n = &view->notices[s];
 
-    nc_drain_set_text(v, "id", is_led ? n->id : NULL);
-    nc_drain_set_text(v, "source", is_led ? nc_source_name(s) : NULL);
-    nc_drain_set_text(v, "reason", !is_led ? NULL : n->reason[0] ? n->reason : nc_source_reason(s));
+    nc_value_set_text(v, "id", is_led ? n->id : NULL);
+    nc_value_set_text(v, "source", is_led ? nc_source_name(s) : NULL);
+    nc_value_set_text(v, "reason", !is_led ? NULL : n->reason[0] ? n->reason : nc_source_reason(s));
 }
 
 static struct nc_value *new_cordon(const struct nc_life_view *view) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_bool(v, "ours", view->is_ours);
-    nc_drain_set_time(v, "since", view->cordoned_usec);
+    nc_value_set_time(v, "since", view->cordoned_usec);
     return v;
 }
 
@@ -103,9 +85,9 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
     nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
 
     nc_value_set_string(v, "pod", name);
-    nc_drain_set_text(v, "budget", line->budget);
-    nc_drain_set_text(v, "message", line->message);
-    nc_drain_set_time(v, "last_moment", line->last_moment_usec);
+    nc_value_set_text(v, "budget", line->budget);
+    nc_value_set_text(v, "message", line->message);
+    nc_value_set_time(v, "last_moment", line->last_moment_usec);
     return v;
 }
 
@@ -127,18 +109,18 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(v, "phase", nc_life_phase_name(view->phase));
-    nc_drain_set_time(v, "since", view->since_usec);
+    nc_value_set_time(v, "since", view->since_usec);
     set_leading(v, view);
-    nc_drain_set_text(v, "policy", nc_policy_word(view->policy));
-    nc_drain_set_time(v, "deadline", view->deadline_usec);
-    nc_drain_set_time(v, "last_moment", view->t_usec);
+    nc_value_set_text(v, "policy", nc_policy_word(view->policy));
+    nc_value_set_time(v, "deadline", view->deadline_usec);
+    nc_value_set_time(v, "last_moment", view->t_usec);
     nc_value_set(v, "sources", new_sources(view));
     nc_value_set(v, "cordon", new_cordon(view));
     nc_value_set(v, "pods", nc_drain_counts(&view->drain));
     nc_value_set(v, "blocked",
                  view->drain.blocked ? new_blocked(d, &view->drain_rules, now_usec)
                                      : nc_value_new(NC_VALUE_LIST));
-    nc_drain_set_time(v, "drained", view->drained_usec);
+    nc_value_set_time(v, "drained", view->drained_usec);
     nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));
     return v;
 }

@@ -82,13 +82,6 @@ static void set_count(struct nc_value *v, const char *key, bool is_known, size_t
     nc_value_set(v, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
 }
 
-static void set_time(struct nc_value *v, const char *key, uint64_t usec) {
-    char time[32];
-
-    nc_time_format(usec, time);
-    nc_value_set(v, key, usec ? nc_value_new_string(time) : nc_value_new(NC_VALUE_NULL));
-}
-
 static struct nc_value *blocked(const struct nc_life *l, const struct nc_drain_summary *s) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     size_t n = 0, bytes = 0;
@@ -122,12 +115,12 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
                         kind == NC_WRITE_CORDON && l->phase == NC_LIFE_CORDONING
                             ? "Cordoned"
                             : nc_life_status_phase(l, &s));
-    set_time(v, "deadline", l->force.deadline_usec);
+    nc_value_set_time(v, "deadline", l->force.deadline_usec);
     set_count(v, "total", l->is_synced, s.total);
     set_count(v, "remaining", l->is_synced, s.remaining);
     nc_value_set(v, "blocked", blocked(l, &s));
     if (is_stamped)
-        set_time(v, "updated", l->now_usec);
+        nc_value_set_time(v, "updated", l->now_usec);
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
 }
@@ -137,7 +130,7 @@ char *nc_life_cordon_text(const struct nc_life *l) {
     struct nc_buf b = NC_BUF_INIT;
 
     nc_value_set_string(v, "id", l->sources[l->force.leading].notice.id);
-    set_time(v, "since", l->now_usec);
+    nc_value_set_time(v, "since", l->now_usec);
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
 }

@@ -18,17 +18,6 @@ static void set_text(struct nc_value *map, const char *key, const char *text) {
         nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
 }
 
-static void set_time(struct nc_value *map, const char *key, uint64_t usec) {
-    char text[32];
-
-    if (usec == 0) {
-        nc_value_set(map, key, nc_value_new(NC_VALUE_NULL));
-        return;
-    }
-    nc_time_format(usec, text);
-    nc_value_set_string(map, key, text);
-}
-
 static struct nc_value *strings(const struct nc_strv *s) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
 
@@ -58,7 +47,7 @@ static struct nc_value *phase_tree(const struct nc_report *r, enum nc_phase p, u
     if (e->outcome == NC_RUNNING && now_usec > e->started_usec)
         duration = now_usec - e->started_usec;
     nc_value_set_string(map, "name", nc_phase_name(p));
-    set_time(map, "started", e->started_usec);
+    nc_value_set_time(map, "started", e->started_usec);
     nc_value_set_int(map, "duration_usec", (int64_t)duration);
     nc_value_set_int(map, "attempts", e->attempts);
     nc_value_set_string(map, "outcome", nc_outcome_name(e->outcome));
@@ -146,9 +135,9 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     nc_value_set(root, "instance", instance_tree(r));
     nc_value_set(root, "nodeclaim", claim_tree(r));
     nc_value_set_string(root, "outcome", nc_outcome_name(r->outcome));
-    set_time(root, "started", r->started_usec);
-    set_time(root, "deadline", r->deadline_usec);
-    set_time(root, "updated", now_usec);
+    nc_value_set_time(root, "started", r->started_usec);
+    nc_value_set_time(root, "deadline", r->deadline_usec);
+    nc_value_set_time(root, "updated", now_usec);
     nc_value_set(root, "phases", phases);
     nc_value_set(root, "waiting", waiting_tree(r));
     nc_value_set(root, "allocatable", allocatable_tree(r));

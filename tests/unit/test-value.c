@@ -250,6 +250,21 @@ static void a_patch_leaves_a_history_too(void **state) {
     assert_int_equal(nc_value_get(v, "m")->overrode->integer, 5);
 }
 
+static void test_nothing_to_say_is_null(void **state) {
+    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    (void)state;
+    nc_value_set_text(map, "a", NULL);
+    nc_value_set_text(map, "b", "");
+    nc_value_set_text(map, "c", "x");
+    nc_value_set_time(map, "d", 0);
+    nc_value_set_time(map, "e", 1704067200000000);
+    nc_json_write(&text, map, 0);
+    assert_string_equal(text.data, "{\"a\":null,\"b\":null,\"c\":\"x\",\"d\":null,"
+                                   "\"e\":\"2024-01-01T00:00:00Z\"}");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(access_tolerates_anything),
@@ -261,6 +276,7 @@ int main(void) {
         cmocka_unit_test(merge_patch),
         cmocka_unit_test(a_value_tells_what_it_overrode),
         cmocka_unit_test(a_patch_leaves_a_history_too),
+        cmocka_unit_test(test_nothing_to_say_is_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
