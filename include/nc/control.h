@@ -1,0 +1,199 @@
+/*
+ * The central side of many nodes' lives: one pure step, cluster state and event in, actions out.
+ *
+ * Level-triggered: what is wanted is derived from what is seen now, never from what happened; a
+ * leader that was killed between two writes is followed by one that sees what was accepted and goes
+ * on there. Time comes with the event (microseconds since the epoch on our own clock). Nothing here
+ * reads a clock, a socket or a file.
+ *
+ * The rules, in the words that the tests use:
+ *  - A Node and a NodeClaim belong together where the claim's status.nodeName names the Node (set
+ * by whoever registers it; no node can write it). Before registration, and only where we register:
+ *    where exactly one Node has the claim's status.providerID in its spec.providerID. Two such
+ * Nodes are an answer of their own (Registered False, MultipleNodesFound); nothing is done to
+ * either.
+ *  - What a Node says is its annotation nodeclaimd.io/drain-status, read strictly and capped; what
+ *    cannot be read is no word, and is counted. A word concerns the node that says it and its own
+ *    claim, nothing else; and for each object there is a share of writes (NC_CONTROL_SHARE_*), so
+ *    that a node that changes its word all the time holds up nobody.
+ *  - Relay: a word of source spot or maintenance with a deadline that is at most
+ *    NC_CONTROL_RELAY_AHEAD_USEC ahead and at most NC_CONTROL_RELAY_PAST_USEC past is carried to
+ * the claim: STAMP (karpenter.sh/nodeclaim-termination-timestamp = deadline - margin, rounded down
+ * to the second, in UTC) where the claim has none or a later one, then DELETE with the claim's uid
+ *    where it is not being deleted. Never a second DELETE of the same uid once one was accepted.
+ *    order `both`: STAMP first, DELETE once that is answered (also where it is refused for good: an
+ *    ending without its time is better than none). order `delete-first`: DELETE at once, STAMP once
+ *    stamp_after_usec have passed since. A word of another source, or without a deadline, is not
+ *    relayed.
+ *  - A word that is withdrawn before the DELETE ends the relay; after it nothing can.
+ *  - We act only while we lead, and only once both lists (and that of the NodePools, where we are
+ *    alone) are complete. What is on its way while leadership ends is forgotten: its answer changes
+ *    nothing.
+ *  - At most one write of an object is under way; after it was accepted the object is left alone
+ *    until the watch has shown a resourceVersion or a fact that the write led to, or
+ *    NC_CONTROL_SETTLE_USEC have passed. A failed write is tried again after its own pause (0.2 s
+ *    doubling to 30 s; what the server's Retry-After says where that is longer); a conflict (409)
+ * or one that says that the object is gone waits for the watch (at most the pause).
+ *  - In flight at once: max_in_flight, a quarter of the places for relays alone. Relays go first;
+ *    among equals the one that waits longest.
+ *  - Alone (no Karpenter): registration, initialization, the taint karpenter.sh/disrupted,
+ * voluntary disruption under budgets, drain requests, finalization: nc/control-alone.h. Beside
+ * Karpenter none of it; a claim or Node with Karpenter's finalizer karpenter.sh/termination is
+ * never touched but by the relay.
+ */
+#ifndef NC_CONTROL_H
+#define NC_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nc/err.h"
+#include "nc/mem.h"
+#include "nc/value.h"
+
+#define NC_CONTROL_RELAY_AHEAD_USEC (3600ull * 1000000)
+#define NC_CONTROL_RELAY_PAST_USEC (600ull * 1000000)
+#define NC_CONTROL_SETTLE_USEC (5ull * 1000000)
+#define NC_CONTROL_SHARE_BURST 20u      /* writes of one object at once */
+#define NC_CONTROL_SHARE_PER_MINUTE 12u /* and then */
+
+#define NC_ANNOTATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
+#define NC_FINALIZER "nodeclaimd.io/termination" /* ours; Karpenter's is karpenter.sh/termination  \
+                                                  */
+
+enum nc_control_order { NC_CONTROL_BOTH = 1, NC_CONTROL_DELETE_FIRST };
+enum nc_control_who {
+    NC_CONTROL_WHO_UNKNOWN = 0, /* not looked yet: nothing but the relay */
+    NC_CONTROL_KARPENTER,       /* Karpenter runs: the relay, nothing else */
+    NC_CONTROL_ALONE,
+};
+
+struct nc_control_rules {
+    uint64_t margin_usec;        /* 15 s: design §9 */
+    enum nc_control_order order; /* both */
+    uint64_t stamp_after_usec;   /* of delete-first: 5 s */
+    unsigned max_in_flight;      /* 64; at least 4 */
+    bool terminates;             /* alone: instances are ended through EC2 */
+    bool rebalances;             /* alone: a rebalance recommendation is a reason to disrupt */
+    uint64_t seed;               /* of pauses */
+};
+
+enum nc_control_kind {
+    NC_CONTROL_NODE = 0,
+    NC_CONTROL_CLAIM,
+    NC_CONTROL_POOL,  /* NodePool: only where we are alone */
+    NC_CONTROL_CLASS, /* EC2NodeClass: its hash alone; where the cluster has it */
+    _NC_CONTROL_KIND_MAX
+};
+const char *nc_control_kind_name(enum nc_control_kind k); /* "Node", "NodeClaim", … */
+
+/* What is kept of an object, as dotted paths (nc/json-filter.h): the watches ask for no more.
+ * Static, NULL-terminated. `who` decides: beside Karpenter of Nodes the metadata is enough. */
+const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_who who);
+
+enum nc_control_event_kind {
+    NC_CONTROL_RULES = 0, /* `rules`; the first event */
+    NC_CONTROL_WHO,       /* `who` was found out, or set */
+    NC_CONTROL_LEAD,      /* `leads` */
+    NC_CONTROL_SEEN,      /* `what`, `object`: added or changed. Objects are hostile */
+    NC_CONTROL_GONE,      /* `what`, `name`, `uid` ("" = not known) */
+    NC_CONTROL_SYNCED,    /* `what`: its list is complete */
+    NC_CONTROL_ANSWER,    /* the action `id` ended: `answer`, `retry_after_usec`, `object` (NULL, or
+                             the object as the server has it now) */
+    NC_CONTROL_TICK,      /* nc_control_next() has come */
+    _NC_CONTROL_EVENT_MAX
+};
+enum nc_control_answer {
+    NC_CONTROL_DONE = 1, /* accepted */
+    NC_CONTROL_MISSING,  /* 404, or 409 of a uid precondition: it is not there (any more) */
+    NC_CONTROL_CONFLICT, /* 409: it has changed meanwhile */
+    NC_CONTROL_REFUSED,  /* 403, 422, 400: asking again does not help soon */
+    NC_CONTROL_AWAY,     /* everything else: no answer, 429, 5xx */
+};
+struct nc_control_event {
+    enum nc_control_event_kind kind;
+    uint64_t now_usec;
+    const struct nc_control_rules *rules;
+    enum nc_control_who who;
+    bool leads;
+    enum nc_control_kind what;
+    const struct nc_value *object; /* borrowed */
+    const char *name, *uid;
+    uint64_t id;
+    enum nc_control_answer answer;
+    uint64_t retry_after_usec;
+};
+
+enum nc_control_verb {
+    NC_CONTROL_STAMP = 1,    /* PATCH nodeclaims/NAME: the timestamp */
+    NC_CONTROL_DELETE_CLAIM, /* DELETE nodeclaims/NAME, precondition uid */
+    NC_CONTROL_PATCH_CLAIM,  /* PATCH nodeclaims/NAME: finalizers, annotations */
+    NC_CONTROL_STATUS_CLAIM, /* PATCH nodeclaims/NAME/status: conditions, nodeName */
+    NC_CONTROL_PATCH_NODE,   /* PATCH nodes/NAME: taints, labels, finalizers, drain-request */
+    NC_CONTROL_DELETE_NODE,  /* DELETE nodes/NAME, precondition uid */
+    NC_CONTROL_END_INSTANCE, /* EC2 TerminateInstances: `provider_id` */
+    NC_CONTROL_SAY,          /* an Event on the object, and a line of the log */
+    _NC_CONTROL_VERB_MAX
+};
+const char *nc_control_verb_name(enum nc_control_verb v); /* "stamp", "delete-claim", … */
+
+/* All strings and the body are owned by the action. A body is a complete merge patch; where it
+ * replaces a list (taints, finalizers, conditions) it has metadata.resourceVersion, so that the
+ * server refuses it (409) where somebody else was faster. The body of a DELETE is a complete
+ * DeleteOptions with preconditions.uid. */
+struct nc_control_action {
+    enum nc_control_verb verb;
+    uint64_t id; /* to be given back with NC_CONTROL_ANSWER; 0 for SAY: no answer is wanted */
+    enum nc_control_kind what;
+    char *name, *uid;
+    struct nc_value *body;
+    char *provider_id;
+    bool is_relay;
+    /* of SAY */
+    const char *reason; /* static, of a small fixed set */
+    bool is_warning;
+    char *message;
+};
+struct nc_control_actions {
+    struct nc_control_action *v;
+    size_t n;
+};
+void nc_control_actions_done(struct nc_control_actions *a);
+
+struct nc_control;
+struct nc_control *nc_control_new(void);
+struct nc_control *nc_control_free(struct nc_control *c);
+/* The step. Appends to out. Every cell of event × state is defined. */
+void nc_control_step(struct nc_control *c, const struct nc_control_event *e,
+                     struct nc_control_actions *out);
+/* When a TICK is wanted next; UINT64_MAX = none. */
+uint64_t nc_control_next(const struct nc_control *c, uint64_t now_usec);
+
+/* ---- for people and programs */
+
+/* What is counted; a reader of metrics may subtract. */
+struct nc_control_counts {
+    size_t objects[_NC_CONTROL_KIND_MAX];
+    size_t unreadable[_NC_CONTROL_KIND_MAX]; /* objects that were refused */
+    uint64_t bad_words;                      /* drain-status that could not be read */
+    size_t relaying, draining, waiting, in_flight;
+    uint64_t asked[_NC_CONTROL_VERB_MAX];
+    uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_AWAY + 1];
+    uint64_t relayed;                    /* DELETEs of a relay that were accepted */
+    uint64_t relay_usec, relay_max_usec; /* word seen -> DELETE accepted: sum, longest */
+    uint64_t held_by_share;              /* writes that their object's share put off */
+};
+void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
+
+/* Every node: {node, claim, pool, phase, source, deadline, remaining, blocked, claimDeletion,
+ * state}, by name; `state` is a word for what we do about it: "", relaying, relayed, disrupting,
+ * draining, WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
+struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
+/* The same as a table for people, from a report that was read back (hostile: bounded, no control
+ * characters). */
+void nc_control_text(const struct nc_value *report, struct nc_buf *out);
+/* Prometheus text; all families nodeclaim_controller_…; `leads` and `who` are known to it. */
+void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc_buf *out);
+
+#endif

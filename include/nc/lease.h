@@ -1,0 +1,59 @@
+/*
+ * Leadership by a coordination.k8s.io/v1 Lease, with client-go's semantics: a process of client-go
+ * can hold the same Lease before or after us.
+ *
+ * Pure half (core): what to do next, given what was last read and when on our own clock. As in
+ * client-go's leaderelection, the holder's clock is never believed: a Lease is expired once its
+ * record has not changed for leaseDurationSeconds by our own monotonic clock.
+ */
+#ifndef NC_LEASE_H
+#define NC_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nc/value.h"
+
+#define NC_LEASE_DURATION_USEC (15ull * 1000000) /* client-go's defaults */
+#define NC_LEASE_RENEW_USEC                                                                        \
+    (10ull * 1000000) /* a leader that could not renew for so long stops leading */
+#define NC_LEASE_RETRY_USEC (2ull * 1000000)
+
+struct nc_lease_rules {
+    const char *identity; /* unique a process: "HOST_UUID"; borrowed */
+    uint64_t duration_usec, renew_usec, retry_usec;
+};
+
+enum nc_lease_verb { NC_LEASE_WAIT = 0, NC_LEASE_GET, NC_LEASE_CREATE, NC_LEASE_UPDATE };
+
+struct nc_lease {
+    struct nc_lease_rules rules;
+    char holder[256]; /* as last read; "" = nobody */
+    char resource_version[64];
+    char record[512]; /* holder, times, transitions: to see whether it changed */
+    bool exists, was_read;
+    uint64_t observed_usec; /* monotonic: when the record changed last */
+    uint64_t holder_duration_usec;
+    int64_t transitions;
+    char acquire_time[40]; /* of the record that is ours */
+    bool leads;
+    uint64_t renewed_usec; /* monotonic: our last accepted renewal */
+    uint64_t next_usec;    /* monotonic: ask again */
+};
+void nc_lease_init(struct nc_lease *l, const struct nc_lease_rules *r);
+/* What to ask now; next_usec says when to come again where it is WAIT. */
+enum nc_lease_verb nc_lease_next(struct nc_lease *l, uint64_t mono_usec);
+/* The object to POST or PUT (PUT carries metadata.resourceVersion: optimistic lock). Owned. Times
+ * are MicroTime, RFC 3339 with six digits. `release`: the record that gives it up (holder "",
+ * duration 1). */
+struct nc_value *nc_lease_body(const struct nc_lease *l, const char *namespace, const char *name,
+                               bool release, uint64_t now_usec);
+/* An answer to what was asked: object NULL with status 404: it does not exist; 409: somebody was
+ * faster; anything else without object: away. Sets leads. Hostile objects are refused (away). */
+void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb asked, const struct nc_value *object,
+                     int http_status, uint64_t mono_usec);
+/* Do we lead at this moment? False as soon as renew_usec have passed since the last renewal,
+ * whether anything was heard or not. */
+bool nc_lease_leads(const struct nc_lease *l, uint64_t mono_usec);
+
+#endif
