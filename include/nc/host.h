@@ -74,12 +74,6 @@ int nc_spawn(const char *const *argv, const char *const *env, const char *log_pa
 int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,
                    size_t max, struct nc_buf *out, struct nc_err *err);
 
-/* Gives memory back that only the start has needed: free heap, and code that is mapped from files
- * (it comes back from the page cache where it is used again). For a program that is about to be
- * idle for long. How many bytes of code were unmapped from this process; 0 where /proc is not
- * there. */
-size_t nc_memory_give_back(void);
-
 /* One line to the console below root (/dev/console; a plain file under another root is appended
  * to). Never blocks for long; failure is reported, not fatal. */
 int nc_console_write(const char *root, const char *line, struct nc_err *err);

@@ -30,10 +30,4 @@ void nc_login_let_go(
     struct nc_login *l); /* idempotent; taken again when the shutdown is cancelled */
 bool nc_login_holds(const struct nc_login *l);
 
-/* sd_notify: "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=…".
- * Never fails. */
-void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* WatchdogSec= of our unit, usec; 0 = none. */
-uint64_t nc_notify_watchdog_usec(void);
-
 #endif

@@ -12,6 +12,8 @@
 #include "nc/err.h"
 #include "nc/mem.h"
 
+#include "process.h"
+
 #define NC_RUN_DIR "/run/nodeclaimd"
 #define NC_STATUS_FILE NC_RUN_DIR "/status.json"
 #define NC_METRICS_FILE NC_RUN_DIR "/metrics.prom"
@@ -19,8 +21,6 @@
 #define NC_BOOTSTRAP_KUBECONFIG "/etc/kubernetes/kubelet/bootstrap-kubeconfig"
 #define NC_CONF_DIR "/etc/nodeclaimd/conf.d"
 #define NC_INSTANCE_TYPES_FILE "/etc/nodeclaimd/instance-types.tsv"
-
-enum { NC_EXIT_USAGE = 2 };
 
 /* Options as given; NULL or 0 where not. Strings are borrowed from argv and the environment. */
 struct nc_options {

@@ -2,18 +2,16 @@
  * The command line: one table of commands, one table of options. Help is printed from the same
  * tables.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 
 #include "commands.h"
 #include "log.h"
 #include "nc/http.h"
 #include "nc/str.h"
+#include "options.h"
 
 /* Which options a command takes, beside those that all take. */
 enum {
@@ -63,7 +61,7 @@ static const struct command {
 };
 
 enum option_id {
-    OPT_IMDS = 1000,
+    OPT_IMDS = NC_FLAG_FIRST,
     OPT_KUBECONFIG,
     OPT_NODE_NAME,
     OPT_ROOT,
@@ -93,13 +91,7 @@ enum option_id {
     OPT_HELP,
 };
 
-static const struct flag {
-    const char *name;
-    const char *argument; /* NULL: takes none */
-    enum option_id id;
-    unsigned takes; /* 0: every command */
-    const char *help;
-} flags[] = {
+static const struct nc_flag flags[] = {
     {"source", "URL", OPT_SOURCE, TAKES_SOURCES,
      "imds://user-data or file:///PATH; may be repeated, later wins"},
     {"facts", "DIR-or-URL", OPT_FACTS, TAKES_FACTS, "recorded facts, or the IMDS to ask"},
@@ -147,31 +139,9 @@ static void print_usage(FILE *to) {
         "\n`nodeclaimd COMMAND --help` lists a command's options; the manual is nodeclaimd(8).\n");
 }
 
-static void print_help(const struct command *c) {
+static void print_help(const struct command *c, const struct nc_command_line *line) {
     (void)printf("usage: nodeclaimd %s [OPTION...]%s\n\n%s\n\n", c->name, c->arguments, c->help);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(flags); i++) {
-        nc_auto_free char *left = NULL;
-        if (flags[i].takes && !(flags[i].takes & c->takes))
-            continue;
-        left = nc_asprintf("--%s%s%s", flags[i].name, flags[i].argument ? " " : "",
-                           flags[i].argument ? flags[i].argument : "");
-        (void)printf("  %-34s %s\n", left, flags[i].help);
-    }
-}
-
-static int usage_error(const char *command, const char *what, const char *value) {
-    (void)fprintf(stderr, "nodeclaimd %s: %s%s%s\n", command, what, value ? " " : "",
-                  value ? value : "");
-    (void)fprintf(stderr, "try: nodeclaimd %s --help\n", command);
-    return NC_EXIT_USAGE;
-}
-
-/* getopt stays at a word of several letters until its last one. */
-static int unknown_option(const char *command, const char *word) {
-    const char letter[] = {'-', (char)optopt, '\0'};
-
-    return usage_error(command, "unknown option, or an option without its value:",
-                       optopt > 0 && optopt < OPT_IMDS ? letter : word);
+    nc_options_print(line);
 }
 
 /* Where an option goes that is taken as it is; NULL where it is looked at. */
@@ -252,52 +222,35 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
     return NULL;
 }
 
-/* 0, or the exit code for a value that makes no sense. */
-static int take_option(struct nc_app *app, int id, const char *value) {
+static const char *take_option(void *userdata, int id, const char *value) {
+    struct nc_app *app = userdata;
     const char **text = text_of(&app->opts, id);
-    const char *wrong = judge_option(&app->opts, id, value);
 
     if (text)
         *text = value;
-    return wrong ? usage_error(app->opts.command, wrong, value) : 0;
-}
-
-/* Fills a NULL-terminated array for getopt_long with what this command takes. */
-static void list_options(const struct command *c, struct option *list) {
-    size_t n = 0;
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(flags); i++)
-        if (!flags[i].takes || (flags[i].takes & c->takes))
-            list[n++] =
-                (struct option){flags[i].name, flags[i].argument ? required_argument : no_argument,
-                                NULL, (int)flags[i].id};
-    list[n] = (struct option){NULL, 0, NULL, 0};
+    return judge_option(&app->opts, id, value);
 }
 
 static int run(struct nc_app *app, const struct command *c, int argc, char **argv) {
-    struct option list[NC_ARRAY_SIZE(flags) + 1];
-    int id;
+    const struct nc_command_line line = {.command = c->name,
+                                         .takes = c->takes,
+                                         .flags = flags,
+                                         .n_flags = NC_ARRAY_SIZE(flags),
+                                         .output = c->takes & TAKES_OUTPUT ? OPT_OUTPUT : 0,
+                                         .help = OPT_HELP};
+    int rest;
 
-    list_options(c, list);
-    optind = 1;
-    opterr = 0;
-    while ((id = getopt_long(argc, argv, (c->takes & TAKES_OUTPUT) ? "o:h" : "h", list, NULL))
-           != -1) {
-        int code;
-        if (id == '?')
-            return unknown_option(c->name, argv[optind - 1]);
-        if (id == 'h' || id == OPT_HELP) {
-            print_help(c);
-            return 0;
-        }
-        code = take_option(app, id == 'o' ? OPT_OUTPUT : id, optarg);
-        if (code)
-            return code;
+    switch (nc_options_parse(&line, argc, argv, take_option, app, &rest)) {
+    case NC_OPTIONS_HELP:
+        print_help(c, &line);
+        return 0;
+    case NC_OPTIONS_WRONG:
+        return NC_EXIT_USAGE;
     }
-    app->opts.args = argv + optind;
-    app->opts.n_args = argc - optind;
+    app->opts.args = argv + rest;
+    app->opts.n_args = argc - rest;
     if (app->opts.n_args > c->most_arguments)
-        return usage_error(
+        return nc_options_wrong(
             c->name, c->most_arguments ? "takes one argument, not also" : "takes no argument, not",
             app->opts.args[c->most_arguments]);
     nc_http_set_command(c->name);
@@ -311,13 +264,6 @@ static int dispatch(struct nc_app *app, int argc, char **argv) {
     (void)fprintf(stderr, "nodeclaimd: there is no command %s\n", argv[1]);
     print_usage(stderr);
     return NC_EXIT_USAGE;
-}
-
-/* Credentials and tokens pass through this process: no core of it is written. */
-static void be_no_core(void) {
-#ifndef __SANITIZE_ADDRESS__ /* whose search for leaks traces the process itself */
-    (void)prctl(PR_SET_DUMPABLE, 0);
-#endif
 }
 
 int nc_cli(int argc, char **argv) {
@@ -334,11 +280,7 @@ int nc_cli(int argc, char **argv) {
         return argc < 2 ? NC_EXIT_USAGE : 0;
     }
     app.opts.command = nc_streq(argv[1], "--version") ? "version" : argv[1];
-    be_no_core();
+    nc_process_be_no_core();
     code = dispatch(&app, argc, argv);
-    if (fflush(stdout) != 0 && code == 0) {
-        (void)fprintf(stderr, "nodeclaimd %s: stdout: %s\n", app.opts.command, strerror(errno));
-        code = nc_err_exit_code(NC_ERR_HOST);
-    }
-    return code;
+    return nc_process_flush(app.opts.command, code);
 }

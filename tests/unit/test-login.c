@@ -11,6 +11,7 @@
 
 #include "nc/clock.h"
 #include "nc/login.h"
+#include "process.h"
 
 #define PATIENCE_USEC 20000000u
 #define WINDOW_USEC 5000000u /* as the fake has it at first */

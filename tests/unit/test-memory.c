@@ -6,7 +6,7 @@
 
 #include "base-test.h"
 
-#include "nc/host.h"
+#include "process.h"
 
 static int kept = 7; /* private data of this program: must not be given back with its code */
 

@@ -7,11 +7,12 @@
  */
 #include <inttypes.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "nc/host.h"
+#include "process.h"
 
 #define MAPS_MAX_LINES 4096
 

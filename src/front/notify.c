@@ -15,9 +15,10 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "nc/login.h"
 #include "nc/mem.h"
 #include "nc/str.h"
+
+#include "process.h"
 
 #define PATIENCE_USEC 200000 /* for what is said once */
 

@@ -18,6 +18,8 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
+#include "process.h"
+
 #define MAX_FIELDS 11
 
 static enum nc_log_format format_in_force;
@@ -113,7 +115,7 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
     (void)snprintf(number, sizeof(number), "%d", (int)level);
     add_field(&f, "MESSAGE", message);
     add_field(&f, "PRIORITY", number);
-    add_field(&f, "SYSLOG_IDENTIFIER", "nodeclaimd");
+    add_field(&f, "SYSLOG_IDENTIFIER", nc_program());
     add_field(&f, "MESSAGE_ID", message_ids[in->milestone]);
     add_field(&f, "NC_PHASE", in->phase);
     add_field(&f, "NC_ERR_CLASS", in->error_class);
@@ -147,7 +149,7 @@ static void to_json(enum nc_log_level level, const struct nc_log_fields *in, con
                         : level == NC_LOG_INFO    ? "INFO"
                                                   : "DEBUG");
     nc_value_set_string(map, "time", whole);
-    nc_value_set_string(map, "logger", "nodeclaimd");
+    nc_value_set_string(map, "logger", nc_program());
     nc_value_set_string(map, "message", message);
     if (in->phase)
         nc_value_set_string(map, "phase", in->phase);

@@ -1,0 +1,97 @@
+/*
+ * The process: its name, its loop and the signals that end it, its last word.
+ */
+#include "process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "nc/mem.h"
+
+static const char *program = "nodeclaimd";
+
+void nc_program_set(const char *name) {
+    program = name;
+}
+
+const char *nc_program(void) {
+    return program;
+}
+
+void nc_process_be_no_core(void) {
+#ifndef __SANITIZE_ADDRESS__ /* whose search for leaks traces the process itself */
+    (void)prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
+int nc_process_fail(const char *command, const struct nc_err *err) {
+    (void)fprintf(stderr, "%s %s: %s\n", program, command, err->msg);
+    if (*err->remedy)
+        (void)fprintf(stderr, "remedy: %s\n", err->remedy);
+    return nc_err_exit_code(err->class);
+}
+
+int nc_process_flush(const char *command, int code) {
+    if (fflush(stdout) == 0 || code != 0)
+        return code;
+    (void)fprintf(stderr, "%s %s: stdout: %s\n", program, command, strerror(errno));
+    return nc_err_exit_code(NC_ERR_HOST);
+}
+
+/* --- the loop */
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+    int *signal = userdata;
+
+    *signal = (int)si->ssi_signo;
+    /* Whoever waits in the loop for an answer sees that it is to end, and gives up at once. */
+    return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+int nc_loop_open(sd_event **event, int *signal, struct nc_err *err) {
+    static const int signals[] = {SIGTERM, SIGINT};
+    sigset_t set;
+    int r;
+
+    if (*event)
+        return 0;
+    r = sd_event_new(event);
+    if (r < 0)
+        return nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(signals); i++)
+        (void)sigaddset(&set, signals[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(signals); i++) {
+        r = sd_event_add_signal(*event, NULL, signals[i], on_signal, signal);
+        if (r < 0)
+            return nc_err_set(err, NC_ERR_HOST, -r, "event loop: signal %d: %s", signals[i],
+                              strerror(-r));
+    }
+    return 0;
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
+    bool *over = userdata;
+
+    (void)source;
+    (void)usec;
+    *over = true;
+    return 0;
+}
+
+int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec) {
+    sd_event_source *timer = NULL;
+    bool over = false;
+    int r = sd_event_add_time_relative(event, &timer, CLOCK_MONOTONIC, usec, 1, on_time, &over);
+
+    while (r >= 0 && !over && !*signal)
+        r = sd_event_run(event, UINT64_MAX);
+    sd_event_source_unref(timer);
+    return *signal ? -EINTR : r < 0 ? r : 0; /* a loop that has ended says -ESTALE */
+}

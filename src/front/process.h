@@ -1,0 +1,47 @@
+/*
+ * What a program of ours does with its own process: its name, the event loop and the signals that
+ * end it, the service manager, memory, how a failure is said.
+ */
+#ifndef NC_PROCESS_H
+#define NC_PROCESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "nc/err.h"
+
+enum { NC_EXIT_USAGE = 2 };
+
+/* "nodeclaimd": leads what is said on stderr and is the log's identifier. Static. */
+void nc_program_set(const char *name);
+const char *nc_program(void);
+
+/* Credentials and tokens pass through this process: no core of it is written. */
+void nc_process_be_no_core(void);
+
+/* Says an error on stderr as "PROGRAM COMMAND: message" with its remedy, and gives the exit code of
+ * its class. */
+int nc_process_fail(const char *command, const struct nc_err *err);
+/* Flushes stdout at the end: a full disk turns success into failure. */
+int nc_process_flush(const char *command, int code);
+
+/* Makes the loop where *event is NULL. SIGTERM and SIGINT set *signal and end the loop; *signal
+ * must live as long as the loop. */
+int nc_loop_open(sd_event **event, int *signal, struct nc_err *err);
+/* Turns the loop for at most usec. 0: the time is over; -EINTR: asked to stop. */
+int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec);
+
+/* sd_notify: "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=…".
+ * Never fails. */
+void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* WatchdogSec= of our unit, usec; 0 = none. */
+uint64_t nc_notify_watchdog_usec(void);
+
+/* Gives memory back that only the start has needed: free heap, and code that is mapped from files
+ * (it comes back from the page cache where it is used again). For a program that is about to be
+ * idle for long. How many bytes of code were unmapped from this process; 0 where /proc is not
+ * there. */
+size_t nc_memory_give_back(void);
+
+#endif
