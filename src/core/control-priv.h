@@ -1,0 +1,365 @@
+/*
+ * The controller's step, inside: what its files share. Rules: nc/control.h.
+ *
+ * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
+ * hangs on `more` of a Node and a NodeClaim, and is there only where who == ALONE; lists that only
+ * registration and initialization look at are dropped once those are done. Every lookup is a hash
+ * lookup; nothing here walks all objects but SYNCED, LEAD, WHO and the reports.
+ *
+ * An object that changed is put on the list of the dirty ones (nc_control_touch); at the end of the
+ * step each of them is asked once what it wants next: first by the relay (control-relay.c), then,
+ * alone, by nc_alone_claim and nc_alone_node. So these two are functions of what is seen now: they
+ * may be asked at any moment, and are asked again after each answer, each change and at the time
+ * that they named.
+ */
+#ifndef NC_CONTROL_PRIV_H
+#define NC_CONTROL_PRIV_H
+
+#include "nc/budget.h"
+#include "nc/control.h"
+#include "nc/notice.h"
+
+#define CONTROL_NAME_MAX ((size_t)253) /* of names, as Kubernetes has it */
+#define CONTROL_UID_MAX ((size_t)64)   /* bytes; is 36 */
+#define CONTROL_PROVIDER_MAX ((size_t)512)
+#define CONTROL_HASH_MAX ((size_t)64)   /* of Karpenter's hashes: up to 20 digits */
+#define CONTROL_WORD_MAX ((size_t)4096) /* drain-status, drain-request: longer is unreadable */
+#define CONTROL_LIST_MAX ((size_t)1024) /* labels, taints, … of one object: more is unreadable */
+#define CONTROL_LIST_BYTES ((size_t)65536)
+
+#define CONTROL_FINALIZER_KARPENTER "karpenter.sh/termination"
+#define CONTROL_TAINT_UNREGISTERED "karpenter.sh/unregistered"
+#define CONTROL_TAINT_DISRUPTED "karpenter.sh/disrupted"
+#define CONTROL_ANNOTATION_STATUS "nodeclaimd.io/drain-status"
+#define CONTROL_ANNOTATION_REQUEST "nodeclaimd.io/drain-request"
+
+/* ---- small things */
+
+/* A place in a hash table; of equal keys there may be several. The key belongs to the object. */
+struct control_link {
+    struct control_link *next, **at; /* at NULL: in no table */
+    const char *key;
+    uint32_t hash;
+};
+struct control_table {
+    struct control_link **slots;
+    size_t n, room;
+};
+
+/* Lists of texts in one piece: n groups of a fixed number of texts (finalizers 1: name; labels and
+ * quantities 2: key, value; taints 3: key, value, effect), one after the other, each ended by NUL.
+ */
+struct control_texts {
+    char *data; /* NULL where there are none */
+    size_t n, bytes;
+};
+/* Walks: `at` is NULL first; NULL at the end. `width` texts are put into ret. */
+const char *nc_control_texts_next(const struct control_texts *t, const char *at, size_t width,
+                                  const char **ret);
+/* The second text of the group that begins with `key`; NULL where there is none. */
+const char *nc_control_texts_get(const struct control_texts *t, size_t width, const char *key);
+
+/* ---- what every object has */
+
+/* How its writes fare. Only control-write.c changes it. */
+struct control_write {
+    uint64_t id; /* under way; 0 = none */
+    uint64_t sent_usec;
+    uint64_t pause_usec;  /* after a failure: not before */
+    uint64_t settle_usec; /* after an accepted one: not before, unless the watch shows it */
+    uint64_t settle_rv;   /* … that is: this resourceVersion or a later one */
+    uint64_t share_usec;  /* the share as one moment: how far ahead of time its writes are */
+    uint64_t wanted_usec; /* since when a write of it waits; 0 = none does */
+    uint16_t attempts;    /* that failed in a row */
+    uint8_t verb;         /* of what is under way, or was last: enum nc_control_verb */
+    bool is_relay;        /* that one */
+    bool waits_for_watch; /* it was gone or has changed: the pause ends with the next SEEN */
+    bool is_held;         /* by its share */
+};
+
+struct control_object {
+    enum nc_control_kind kind;
+    bool is_dirty, is_relay_waiting, is_waiting;
+    char *name;  /* uid stands behind it, in the same piece of memory */
+    char *uid;   /* "" = not known */
+    uint64_t rv; /* resourceVersion: a number, as Kubernetes promises */
+    struct control_link by_name;
+    struct control_object *dirty_next;
+    struct control_object *wait_next, **wait_at; /* among those that wait for a place */
+    uint64_t wake_usec;                          /* look again; UINT64_MAX = never */
+    size_t wake_at;                              /* in the heap, from 1; 0 = not there */
+    struct control_write write;
+};
+
+/* ---- what a node says */
+
+enum control_phase {
+    CONTROL_PHASE_NONE = 0, /* "": nothing is going on */
+    CONTROL_PHASE_DETECTED,
+    CONTROL_PHASE_CORDONED,
+    CONTROL_PHASE_EVICTING,
+    CONTROL_PHASE_FORCING,
+    CONTROL_PHASE_VOLUMES,
+    CONTROL_PHASE_DRAINED,
+    CONTROL_PHASE_FAILED,
+    CONTROL_PHASE_OTHER, /* of a later release */
+    _CONTROL_PHASE_MAX
+};
+const char *nc_control_phase_name(enum control_phase p); /* "Detected", … */
+
+struct control_word {
+    int source; /* enum nc_source; -1: "" or one of a later release */
+    enum control_phase phase;
+    uint64_t deadline_usec;   /* 0 = none */
+    int64_t total, remaining; /* -1 = not known */
+    unsigned n_blocked;
+    char *blocked; /* their names, ", " between; NULL = none */
+    char id[72];   /* "" = none; printable */
+};
+
+/* ---- Node */
+
+struct control_node_more { /* only where who == ALONE */
+    char *provider_id;     /* NULL = none */
+    struct control_link by_provider;
+    bool is_ready, is_unschedulable;
+    bool is_registered, is_initialized; /* its labels: what a node may have forged */
+    bool is_drained;                    /* condition Drained is True: what the agent says */
+    bool has_our_finalizer, has_karpenter_finalizer;
+    bool do_not_disrupt, do_not_sync_taints;
+    size_t n_volumes;                /* status.volumesAttached */
+    char *drain_request;             /* as it stands there; NULL = none */
+    struct control_texts taints;     /* 3 each */
+    struct control_texts finalizers; /* 1 each */
+    /* Only while it is not labelled as registered: */
+    struct control_texts labels; /* 2 each */
+    char *owners;                /* metadata.ownerReferences as compact JSON; NULL = none */
+    /* Only while it is not labelled as initialized: */
+    struct control_texts allocatable; /* 2 each */
+};
+
+struct control_node {
+    struct control_object o;
+    uint64_t created_usec, deletion_usec; /* 0 = not */
+    char *owner_uid;                      /* of its owner of kind NodeClaim; NULL = none */
+    char *pool;                           /* label karpenter.sh/nodepool; NULL = none */
+    struct control_word *word;            /* NULL = says nothing */
+    uint64_t word_usec;                   /* since when this id and deadline are known */
+    uint32_t bad_word;                    /* hash of what could not be read; 0 = can be */
+    struct control_node_more *more;
+};
+
+/* ---- NodeClaim */
+
+/* Conditions that somebody looks at. */
+enum control_condition {
+    CONTROL_COND_LAUNCHED = 0,
+    CONTROL_COND_REGISTERED,
+    CONTROL_COND_INITIALIZED,
+    CONTROL_COND_READY,
+    CONTROL_COND_DRIFTED,
+    CONTROL_COND_DRAINED,
+    CONTROL_COND_VOLUMES,
+    CONTROL_COND_TERMINATING,
+    _CONTROL_COND_MAX
+};
+const char *nc_control_condition_name(enum control_condition k); /* "Launched", … */
+enum control_truth { CONTROL_ABSENT = 0, CONTROL_FALSE, CONTROL_UNKNOWN, CONTROL_TRUE };
+
+struct control_claim_more { /* only where who == ALONE */
+    char *provider_id;      /* NULL = none */
+    struct control_link by_provider;
+    uint64_t expire_after_usec; /* UINT64_MAX = never */
+    uint64_t grace_usec;        /* terminationGracePeriod; UINT64_MAX = none */
+    bool do_not_disrupt;
+    char *pool_hash, *pool_hash_version, *class_hash, *class_hash_version; /* NULL = none */
+    uint8_t truths[_CONTROL_COND_MAX];                                     /* control_truth */
+    char *reasons[_CONTROL_COND_MAX]; /* of those that are not True; NULL = none */
+    struct control_texts finalizers;  /* 1 each */
+    /* Only while it is not Initialized, or is being deleted: */
+    char *conditions; /* status.conditions as compact JSON; NULL = none */
+    /* Only while it is not Initialized: */
+    struct control_texts labels, annotations, requests; /* 2 each */
+    struct control_texts taints, startup_taints;        /* 3 each */
+    char *class_group, *class_kind, *class_name;
+
+    /* Of control-alone.c, and left alone by the readers: */
+    int disrupt;           /* enum nc_budget_reason + 1 that nc_alone_pool chose; 0 = none */
+    bool is_end_accepted;  /* END_INSTANCE was accepted */
+    uint64_t scratch_usec; /* yours */
+    unsigned scratch;
+    const char *state; /* static: what the report says where the relay says nothing; NULL = "" */
+};
+
+struct control_claim {
+    struct control_object o;
+    uint64_t created_usec, deletion_usec; /* 0 = not */
+    uint64_t stamp_usec;                  /* the timestamp; 0 = none, or garbage */
+    bool has_our_finalizer, has_karpenter_finalizer;
+    char *node_name; /* status.nodeName; NULL = not registered */
+    struct control_link by_node;
+    struct control_pool *pool; /* NULL = has no such label */
+    struct control_claim *pool_next, **pool_at;
+    struct control_class *class; /* NULL where it is no EC2NodeClass, or beside Karpenter */
+    struct control_claim *class_next, **class_at;
+    /* The relay; belongs to this uid. */
+    uint64_t relay_usec;   /* the word is known since; 0 = there is none to relay */
+    uint64_t stamped_usec; /* the stamp that was accepted and is not seen yet; 0 = none */
+    uint64_t deleted_usec; /* when our DELETE was accepted: never another; 0 = not */
+    uint8_t stamp_tries;   /* that failed in this relay */
+    bool is_stamp_refused, was_said, was_refusal_said;
+    struct control_claim_more *more;
+};
+
+/* ---- NodePool, EC2NodeClass: there is one also where only claims name it */
+
+struct control_pool {
+    struct control_object o;
+    bool is_there;        /* the object was seen */
+    bool are_budgets_bad; /* nothing may be disrupted */
+    bool is_static;       /* spec.replicas is set */
+    struct nc_budgets budgets;
+    char *hash, *hash_version; /* NULL = none */
+    struct control_claim *claims;
+    size_t n_claims;
+    uint64_t looked_usec; /* when nc_alone_pool was asked last */
+};
+struct control_class {
+    struct control_object o;
+    bool is_there;
+    char *hash, *hash_version;
+    struct control_claim *claims;
+    size_t n_claims;
+};
+
+/* ---- all of it */
+
+struct nc_control {
+    struct nc_control_rules rules;
+    enum nc_control_who who;
+    bool leads;
+    bool is_synced[_NC_CONTROL_KIND_MAX]; /* since this `who` */
+    bool is_relay_synced[2];              /* Nodes, NodeClaims: ever */
+    uint32_t hash_seed;
+    uint64_t now_usec; /* of the last event */
+
+    struct control_table names[_NC_CONTROL_KIND_MAX];
+    struct control_table claims_by_node, nodes_by_provider, claims_by_provider;
+    size_t n_pools_there, n_classes_there;
+
+    struct control_object *dirty, **dirty_end;
+    struct control_object *relays, **relays_end; /* those that wait for a place */
+    struct control_object *others, **others_end;
+    size_t n_relays, n_others;
+    struct control_object **heap; /* by wake_usec */
+    size_t n_heap, heap_room;
+
+    struct control_flight { /* by id */
+        uint64_t id;
+        struct control_object *object;
+    } * flights;
+    size_t n_flights, n_relay_flights, flights_room;
+    uint64_t last_id;
+
+    struct nc_control_counts counts; /* what only grows */
+    uint64_t bad_stamps;             /* timestamps that could not be read */
+    struct nc_control_actions *out;  /* during a step */
+};
+
+/* ---- lookups: all O(1), NULL where there is none */
+
+struct control_node *nc_control_node(const struct nc_control *c, const char *name);
+struct control_claim *nc_control_claim(const struct nc_control *c, const char *name);
+/* Entries of pools and classes that only claims name have is_there == false. */
+struct control_pool *nc_control_pool(const struct nc_control *c, const char *name);
+struct control_class *nc_control_class(const struct nc_control *c, const char *name);
+
+/* The Node that belongs to a claim and the other way round, by the rule of nc/control.h: by
+ * status.nodeName (and where the Node has an owner of kind NodeClaim, that must be this claim;
+ * where it has none, no other claim may name the Node); before that, alone, by providerID where
+ * exactly one Node and one claim have it. */
+struct control_node *nc_control_node_of(const struct nc_control *c,
+                                        const struct control_claim *claim);
+struct control_claim *nc_control_claim_of(const struct nc_control *c,
+                                          const struct control_node *node);
+/* How many Nodes have this providerID, counted up to 2 (alone only), and the first of them. */
+unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
+                               struct control_node **ret_first);
+/* Claims of a pool: pool->claims, then claim->pool_next; pool->n_claims. Of a class alike. */
+
+/* ---- for the alone half */
+
+static inline bool nc_control_is_deleting(const struct control_claim *claim) {
+    return claim->deletion_usec > 0 || claim->deleted_usec > 0;
+}
+/* Look at it again in this step (or the next one). */
+void nc_control_touch(struct nc_control *c, struct control_object *o);
+/* A SAY, within the object's share and only where we lead. The reason is static; false where the
+ * share holds it back. */
+bool nc_control_say(struct nc_control *c, struct control_object *o, const char *reason,
+                    bool is_warning, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* {"metadata":{"uid":…}} or, with_version, {"metadata":{"resourceVersion":…,"uid":…}}: how a patch
+ * begins. The uid is a precondition: another object of this name refuses it. Owned. */
+struct nc_value *nc_control_patch(const struct control_object *o, bool with_version);
+/* {"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":…}}. Owned. */
+struct nc_value *nc_control_delete_options(const struct control_object *o);
+
+/* ---- the hooks: control-alone.c
+ *
+ * Asked only where who == ALONE, we lead, Nodes, NodeClaims and NodePools are synced, no write of
+ * the object is under way or settling, no pause runs, and (claims) the relay wants nothing now.
+ * True: *ret is the one next write (verb, body, provider_id; everything else is filled in by the
+ * caller); it may be asked again before that write is sent (places, share), so it changes nothing.
+ * False: nothing to do. *next: when to look again where nothing changes; UINT64_MAX = never; taken
+ * in both cases. Asked anew after each change of the object, of the Node or claim that belongs to
+ * it, each end of a write, and at *next. */
+bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                    struct nc_control_action *ret, uint64_t *next_usec);
+bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                   struct nc_control_action *ret, uint64_t *next_usec);
+/* Chooses among the claims of a pool which are to be disrupted voluntarily (claim->more->disrupt),
+ * within its budgets, and touches those. Asked when something of the pool or of its claims has
+ * changed, at most once a second a pool, and at *next. The pool may be one that only claims name.
+ */
+void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
+                   uint64_t *next_usec);
+/* A write of the alone half ended. */
+void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
+                       enum nc_control_answer answer, uint64_t now_usec);
+
+static inline struct control_node *nc_control_as_node(struct control_object *o) {
+    return (struct control_node *)o;
+}
+static inline struct control_claim *nc_control_as_claim(struct control_object *o) {
+    return (struct control_claim *)o;
+}
+static inline struct control_pool *nc_control_as_pool(struct control_object *o) {
+    return (struct control_pool *)o;
+}
+static inline struct control_class *nc_control_as_class(struct control_object *o) {
+    return (struct control_class *)o;
+}
+
+/* ---- between the files of the step: nobody else's */
+
+/* control-store.c */
+uint32_t nc_control_hash(const struct nc_control *c, const char *text);
+void nc_control_link(const struct nc_control *c, struct control_table *t, struct control_link *l,
+                     const char *key);
+void nc_control_unlink(struct control_table *t, struct control_link *l);
+struct control_link *nc_control_find(const struct nc_control *c, const struct control_table *t,
+                                     const char *key);
+struct control_link *nc_control_same(const struct control_link *l); /* the next of the same key */
+struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind k,
+                                      const char *name, const char *uid);
+void nc_control_drop(struct nc_control *c, struct control_object *o);
+void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name);
+void nc_control_set_class(struct nc_control *c, struct control_claim *claim, const char *name);
+void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t usec);
+void nc_control_forget_all(struct nc_control *c);
+
+/* control-read.c: negative: the object is refused, nothing has changed. */
+int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
+                    struct control_object **ret);
+
+#endif
