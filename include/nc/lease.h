@@ -37,11 +37,15 @@ struct nc_lease {
     int64_t transitions;
     char acquire_time[40]; /* of the record that is ours */
     bool leads;
-    uint64_t renewed_usec; /* monotonic: our last accepted renewal */
-    uint64_t next_usec;    /* monotonic: ask again */
+    uint64_t renewed_usec;    /* monotonic: when the renewal that was accepted last was asked for */
+    uint64_t next_usec;       /* monotonic: ask again */
+    enum nc_lease_verb asked; /* under way since asked_usec; WAIT = nothing */
+    uint64_t asked_usec;
+    bool has_failed; /* an UPDATE was not accepted: the next one waits for its turn */
 };
 void nc_lease_init(struct nc_lease *l, const struct nc_lease_rules *r);
-/* What to ask now; next_usec says when to come again where it is WAIT. */
+/* What to ask now; next_usec says when to come again where it is WAIT. Every verb but WAIT must get
+ * its nc_lease_answer(), with status 0 where none came; until then it is WAIT (for the answer). */
 enum nc_lease_verb nc_lease_next(struct nc_lease *l, uint64_t mono_usec);
 /* The object to POST or PUT (PUT carries metadata.resourceVersion: optimistic lock). Owned. Times
  * are MicroTime, RFC 3339 with six digits. `release`: the record that gives it up (holder "",
@@ -52,8 +56,12 @@ struct nc_value *nc_lease_body(const struct nc_lease *l, const char *namespace, 
  * faster; anything else without object: away. Sets leads. Hostile objects are refused (away). */
 void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb asked, const struct nc_value *object,
                      int http_status, uint64_t mono_usec);
-/* Do we lead at this moment? False as soon as renew_usec have passed since the last renewal,
- * whether anything was heard or not. */
+/* Do we lead at this moment? False as soon as renew_usec have passed since the last renewal was
+ * asked for, whether anything was heard or not: the others count from when they saw it, which is
+ * later. */
 bool nc_lease_leads(const struct nc_lease *l, uint64_t mono_usec);
+/* The moment at which leading ends if nothing is heard until then (a timer is needed for it);
+ * UINT64_MAX where we do not lead. */
+uint64_t nc_lease_until(const struct nc_lease *l);
 
 #endif
