@@ -127,13 +127,15 @@ struct control_node_more { /* only where who == ALONE */
     bool is_drained;                    /* condition Drained is True: what the agent says */
     bool has_our_finalizer, has_karpenter_finalizer;
     bool do_not_disrupt, do_not_sync_taints;
-    size_t n_volumes;                /* status.volumesAttached */
-    char *drain_request;             /* as it stands there; NULL = none */
-    struct control_texts taints;     /* 3 each */
+    size_t n_volumes;            /* status.volumesAttached */
+    char *drain_request;         /* as it stands there; NULL = none */
+    bool has_our_taint;          /* annotation nodeclaimd.io/disrupted: karpenter.sh/disrupted is
+                                    ours to remove */
+    struct control_texts taints; /* 4 each: key, value, effect, timeAdded ("" = none): they are
+                                    written back as they were */
     struct control_texts finalizers; /* 1 each */
-    /* Only while it is not labelled as registered: */
-    struct control_texts labels; /* 2 each */
-    char *owners;                /* metadata.ownerReferences as compact JSON; NULL = none */
+    /* Only until it is labelled as registered and has our finalizer: */
+    char *owners; /* metadata.ownerReferences as compact JSON; NULL = none */
     /* Only while it is not labelled as initialized: */
     struct control_texts allocatable; /* 2 each */
 };
@@ -176,8 +178,10 @@ struct control_claim_more { /* only where who == ALONE */
     uint8_t truths[_CONTROL_COND_MAX];                                     /* control_truth */
     char *reasons[_CONTROL_COND_MAX]; /* of those that are not True; NULL = none */
     struct control_texts finalizers;  /* 1 each */
-    /* Only while it is not Initialized, or is being deleted: */
-    char *conditions; /* status.conditions as compact JSON; NULL = none */
+    bool is_foreign;  /* of another controller: NodeClass of group eks.amazonaws.com,
+                         or a label app.kubernetes.io/managed-by that is not
+                         nodeclaimd */
+    char *conditions; /* status.conditions as compact JSON, always; NULL = none */
     /* Only while it is not Initialized: */
     struct control_texts labels, annotations, requests; /* 2 each */
     struct control_texts taints, startup_taints;        /* 3 each */
