@@ -1,6 +1,6 @@
 /*
- * The Kubernetes API as a node may use it: get, list, watch, create, patch, delete; each with a
- * deadline, a cap and an error class.
+ * The Kubernetes API as a node, or the controller, may use it: get, list, watch, create, patch,
+ * delete; each with a deadline, a cap and an error class.
  */
 #ifndef NC_KUBE_H
 #define NC_KUBE_H
@@ -18,8 +18,16 @@ struct nc_kube; /* one API server and one identity */
  * from a cache. *ret_token is owned by the caller (wiped with nc_secret_free). */
 typedef int (*nc_kube_token_fn)(void *userdata, bool refuse, char **ret_token, struct nc_err *err);
 
+/* Who we are there decides what may be sent at all: everything else is refused here (NC_ERR_BUG)
+ * before a byte of it leaves. */
+enum nc_kube_role {
+    NC_KUBE_NODE = 0,   /* a node's own identity: itself, its pods, Events */
+    NC_KUBE_CONTROLLER, /* the central controller's: never a pod, never a secret */
+};
+
 struct nc_kube_options {
     const char *server;
+    enum nc_kube_role role;
     struct nc_http_tls tls; /* strings must live as long as the handle */
     nc_kube_token_fn token; /* NULL: the client certificate is all */
     void *userdata;
@@ -45,7 +53,7 @@ enum nc_kube_patch { NC_KUBE_PATCH_NONE = 0, NC_KUBE_PATCH_MERGE, NC_KUBE_PATCH_
 
 struct nc_kube_call {
     const char *what;            /* "get node": leads error messages */
-    const char *method;          /* "GET", "POST", "PATCH", "DELETE" */
+    const char *method;          /* "GET", "POST", "PATCH", "DELETE"; of a CONTROLLER also "PUT" */
     const char *path;            /* "/api/v1/nodes/x?fieldSelector=…", already encoded */
     const char *accept;          /* NULL = application/json */
     const struct nc_value *body; /* NULL = none */
@@ -134,9 +142,10 @@ int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t ti
 struct nc_event {
     const char *kind, *api_version, *name, *uid;
     bool warning;
-    const char *reason;  /* CamelCase, a small fixed set */
-    const char *message; /* cut at 1024 bytes */
-    const char *host;    /* source.host: node name */
+    const char *reason;    /* CamelCase, a small fixed set */
+    const char *message;   /* cut at 1024 bytes */
+    const char *host;      /* source.host: node name */
+    const char *component; /* source.component; NULL = nodeclaimd */
     uint64_t first_usec, last_usec;
     unsigned count;
 };

@@ -51,6 +51,7 @@ int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc
     while (o->server[n - 1] == '/')
         n--;
     k->server = nc_strndup(o->server, n);
+    k->role = o->role;
     k->tls = o->tls;
     k->token = o->token;
     k->userdata = o->userdata;

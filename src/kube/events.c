@@ -16,14 +16,13 @@
 
 #include "wire.h"
 
-#define EVENTS "/api/v1/namespaces/default/events"
 #define COMPONENT "nodeclaimd"
 #define MAX_MESSAGE 1024
 #define MAX_NAME 236 /* of a DNS subdomain's 253, with room for a dot and 16 hexadecimal digits */
 #define MAX_ANSWER ((size_t)64 << 10)
 
 /* "c5-x7k2q.1f0c…": the object's name and a sum over what makes this Event itself. */
-static char *event_name(const struct nc_event *e) {
+char *nc_event_name(const struct nc_event *e) {
     char when[32];
     size_t n = strnlen(e->name, MAX_NAME);
     uint64_t sum = NC_KUBE_HASH_SEED;
@@ -69,14 +68,14 @@ static struct nc_value *involved_object(const struct nc_event *e) {
     return v;
 }
 
-static struct nc_value *event_body(const struct nc_event *e, const char *name) {
+struct nc_value *nc_event_body(const struct nc_event *e, const char *name) {
     struct nc_value *body = nc_value_new(NC_VALUE_MAP);
     struct nc_value *metadata = nc_value_new(NC_VALUE_MAP);
     struct nc_value *source = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(metadata, "name", name);
     nc_value_set_string(metadata, "namespace", "default");
-    nc_value_set_string(source, "component", COMPONENT);
+    nc_value_set_string(source, "component", e->component ? e->component : COMPONENT);
     if (e->host)
         nc_value_set_string(source, "host", e->host);
     nc_value_set_string(body, "apiVersion", "v1");
@@ -93,25 +92,25 @@ static struct nc_value *event_body(const struct nc_event *e, const char *name) {
     return body;
 }
 
-static bool exists_already(const struct nc_kube_status *status) {
+bool nc_event_exists(const struct nc_kube_status *status) {
     return status->http == 409 && nc_streq(status->reason, "AlreadyExists");
 }
 
 int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
                     char **ret_name, struct nc_err *err) {
-    nc_auto_free char *name = event_name(e);
-    nc_auto_value struct nc_value *body = event_body(e, name);
+    nc_auto_free char *name = nc_event_name(e);
+    nc_auto_value struct nc_value *body = nc_event_body(e, name);
     struct nc_kube_status status;
     struct nc_err failure = NC_ERR_INIT;
     const struct nc_kube_call call = {.what = "create event",
                                       .method = "POST",
-                                      .path = EVENTS,
+                                      .path = NC_KUBE_EVENTS,
                                       .body = body,
                                       .timeout_usec = timeout_usec,
                                       .max_bytes = MAX_ANSWER};
     const int r = nc_kube_perform(k, &call, NULL, &status, &failure);
 
-    if (r < 0 && !exists_already(&status)) {
+    if (r < 0 && !nc_event_exists(&status)) {
         if (err)
             *err = failure;
         return r;
@@ -133,16 +132,16 @@ static void on_sent(void *userdata, const struct nc_value *object,
 
     (void)object;
     if (s->done)
-        s->done(s->userdata, exists_already(status) ? &none : err);
+        s->done(s->userdata, nc_event_exists(status) ? &none : err);
 }
 
 int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
                   nc_event_sent_fn done, void *userdata, struct nc_err *err) {
-    nc_auto_free char *name = event_name(e);
-    nc_auto_value struct nc_value *body = event_body(e, name);
+    nc_auto_free char *name = nc_event_name(e);
+    nc_auto_value struct nc_value *body = nc_event_body(e, name);
     const struct nc_kube_call call = {.what = "create event",
                                       .method = "POST",
-                                      .path = EVENTS,
+                                      .path = NC_KUBE_EVENTS,
                                       .body = body,
                                       .timeout_usec = timeout_usec,
                                       .drops_answer = true};
@@ -159,7 +158,7 @@ int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_
 int nc_event_update(struct nc_kube *k, const char *created_name, const struct nc_event *e,
                     uint64_t timeout_usec, struct nc_err *err) {
     nc_auto_free char *escaped = nc_kube_escape(created_name);
-    nc_auto_free char *path = nc_asprintf("%s/%s", EVENTS, escaped);
+    nc_auto_free char *path = nc_asprintf("%s/%s", NC_KUBE_EVENTS, escaped);
     nc_auto_value struct nc_value *body = nc_value_new(NC_VALUE_MAP);
     const struct nc_kube_call call = {.what = "update event",
                                       .method = "PATCH",

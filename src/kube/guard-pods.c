@@ -12,19 +12,6 @@
 
 #include "guard.h"
 
-static bool is_text(const struct nc_value *map, const char *key, const char *text) {
-    return nc_streq(nc_value_get_string(map, key), text);
-}
-
-static bool has_only(const struct nc_value *map, const char *const *keys) {
-    if (!map || map->type != NC_VALUE_MAP)
-        return false;
-    for (size_t i = 0; i < map->n; i++)
-        if (!nc_guard_is_listed(keys, map->members[i].key))
-            return false;
-    return true;
-}
-
 static bool has_uid(const struct nc_value *map) {
     const char *uid = nc_value_get_string(map, "uid");
 
@@ -43,13 +30,6 @@ static int check_options(const struct nc_kube_call *c, const struct nc_value *op
     return 0;
 }
 
-/* Does the path name the same as the body does? Names of pods need no escapes. */
-static bool is_same(const char *path, size_t n, const char *name) {
-    nc_auto_free char *escaped = name ? nc_kube_escape(name) : NULL;
-
-    return escaped && strlen(escaped) == n && strncmp(escaped, path, n) == 0;
-}
-
 static int check_eviction(const struct nc_kube_call *c, const struct nc_guard_target *t,
                           const char *name, size_t n, struct nc_err *err) {
     static const char *const keys[] = {"apiVersion", "kind", "metadata", "deleteOptions", NULL};
@@ -58,13 +38,15 @@ static int check_eviction(const struct nc_kube_call *c, const struct nc_guard_ta
     const struct nc_value *metadata = nc_value_get(c->body, "metadata");
     const struct nc_value *options = nc_value_get(c->body, "deleteOptions");
 
-    if (!is_text(c->body, "apiVersion", "policy/v1") || !is_text(c->body, "kind", "Eviction"))
+    if (!nc_guard_is_text(c->body, "apiVersion", "policy/v1")
+        || !nc_guard_is_text(c->body, "kind", "Eviction"))
         return nc_guard_refuse(c, err, "an eviction must be one of policy/v1", NULL);
-    if (!has_only(c->body, keys) || !has_only(metadata, metadata_keys)
-        || !has_only(options, option_keys))
+    if (!nc_guard_has_only(c->body, keys) || !nc_guard_has_only(metadata, metadata_keys)
+        || !nc_guard_has_only(options, option_keys))
         return nc_guard_refuse(c, err, "a part of an eviction that is not needed", NULL);
-    if (!is_same(name, n, nc_value_get_string(metadata, "name"))
-        || !is_same(t->namespace, t->namespace_n, nc_value_get_string(metadata, "namespace")))
+    if (!nc_guard_is_same(name, n, nc_value_get_string(metadata, "name"))
+        || !nc_guard_is_same(t->namespace, t->namespace_n,
+                             nc_value_get_string(metadata, "namespace")))
         return nc_guard_refuse(c, err, "an eviction of another pod than its path names", NULL);
     return check_options(c, options, err);
 }
@@ -73,7 +55,7 @@ static int check_deletion(const struct nc_kube_call *c, struct nc_err *err) {
     static const char *const keys[] = {"apiVersion", "kind", "gracePeriodSeconds", "preconditions",
                                        NULL};
 
-    if (!has_only(c->body, keys))
+    if (!nc_guard_has_only(c->body, keys))
         return nc_guard_refuse(c, err, "a pod is deleted with its uid and grace only", NULL);
     return check_options(c, c->body, err);
 }
@@ -88,9 +70,9 @@ static int check_mark(const struct nc_kube_call *c, struct nc_err *err) {
 
     if (c->patch != NC_KUBE_PATCH_STRATEGIC)
         return nc_guard_refuse(c, err, "a pod's status needs a strategic merge patch", NULL);
-    if (!has_only(c->body, keys) || !has_only(status, status_keys) || !list
-        || list->type != NC_VALUE_LIST || list->n != 1 || !has_only(list->items[0], fields)
-        || !is_text(list->items[0], "type", "DisruptionTarget"))
+    if (!nc_guard_has_only(c->body, keys) || !nc_guard_has_only(status, status_keys) || !list
+        || list->type != NC_VALUE_LIST || list->n != 1 || !nc_guard_has_only(list->items[0], fields)
+        || !nc_guard_is_text(list->items[0], "type", "DisruptionTarget"))
         return nc_guard_refuse(c, err,
                                "of a pod's status only the condition DisruptionTarget is "
                                "ours",
@@ -119,13 +101,14 @@ int nc_guard_event(const struct nc_kube_call *c, const char *rest, struct nc_err
     static const char *const keys[] = {"count", "message", "lastTimestamp", NULL};
 
     if (nc_streq(c->method, "POST") && *rest == '\0')
-        return is_text(c->body, "kind", "Event") && is_text(c->body, "apiVersion", "v1")
+        return nc_guard_is_text(c->body, "kind", "Event")
+                       && nc_guard_is_text(c->body, "apiVersion", "v1")
                    ? 0
                    : nc_guard_refuse(c, err, "an Event must be one of v1", NULL);
     if (!nc_streq(c->method, "PATCH") || rest[0] != '/' || !rest[1] || strchr(rest + 1, '/'))
         return nc_guard_refuse(c, err, "an Event is only ever created or patched, never",
                                c->method);
-    return has_only(c->body, keys)
+    return nc_guard_has_only(c->body, keys)
                ? 0
                : nc_guard_refuse(c, err, "a part of an Event that is not counted on", NULL);
 }

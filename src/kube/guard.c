@@ -33,6 +33,26 @@ bool nc_guard_is_listed(const char *const *names, const char *s) {
     return false;
 }
 
+bool nc_guard_is_text(const struct nc_value *map, const char *key, const char *text) {
+    return nc_streq(nc_value_get_string(map, key), text);
+}
+
+bool nc_guard_has_only(const struct nc_value *map, const char *const *keys) {
+    if (!map || map->type != NC_VALUE_MAP)
+        return false;
+    for (size_t i = 0; i < map->n; i++)
+        if (!nc_guard_is_listed(keys, map->members[i].key))
+            return false;
+    return true;
+}
+
+/* Names need no escapes, but a hostile one may ask for some. */
+bool nc_guard_is_same(const char *path, size_t n, const char *name) {
+    nc_auto_free char *escaped = name ? nc_kube_escape(name) : NULL;
+
+    return escaped && strlen(escaped) == n && strncmp(escaped, path, n) == 0;
+}
+
 int nc_guard_refuse(const struct nc_kube_call *c, struct nc_err *err, const char *what,
                     const char *detail) {
     return nc_err_set(err, NC_ERR_BUG, EPERM, "%s: not sent: %s%s%s", c->what ? c->what : "request",
@@ -177,9 +197,7 @@ static int check_segments(const struct nc_kube_call *c, struct nc_err *err) {
     return 0;
 }
 
-static int check_form(const struct nc_kube_call *c, struct nc_err *err) {
-    static const char *const methods[] = {"GET", "POST", "PATCH", "DELETE", NULL};
-
+int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, struct nc_err *err) {
     if (!c->what || !c->method || !nc_guard_is_listed(methods, c->method))
         return nc_guard_refuse(c, err, "only GET, POST, PATCH and DELETE are, not", c->method);
     if (nc_streq(c->method, "PATCH") != (c->patch != NC_KUBE_PATCH_NONE))
@@ -218,7 +236,7 @@ static int check_namespaced(const struct nc_kube_call *c, struct nc_err *err) {
     return nc_guard_refuse(c, err, UNKNOWN, c->path);
 }
 
-static int check_review(const struct nc_kube_call *c, struct nc_err *err) {
+int nc_guard_review(const struct nc_kube_call *c, struct nc_err *err) {
     static const char *const reviews[] = {REVIEWS "v1/selfsubjectreviews",
                                           REVIEWS "v1beta1/selfsubjectreviews", NULL};
 
@@ -239,7 +257,8 @@ static int check_read(const struct nc_kube_call *c, size_t n, struct nc_err *err
 }
 
 int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err) {
-    const int r = check_form(c, err);
+    static const char *const methods[] = {"GET", "POST", "PATCH", "DELETE", NULL};
+    const int r = nc_guard_form(c, methods, err);
     const size_t n = r < 0 ? 0 : strcspn(c->path, "?");
 
     if (r < 0)
@@ -250,5 +269,5 @@ int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err) {
         return check_nodes(c, c->path + strlen(NODES), n - strlen(NODES), err);
     if (nc_starts_with(c->path, NAMESPACES))
         return check_namespaced(c, err);
-    return check_review(c, err);
+    return nc_guard_review(c, err);
 }

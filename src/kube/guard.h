@@ -1,6 +1,6 @@
 /*
- * The two halves of the rules on the wire: guard.c has what holds for all and for Nodes,
- * guard-pods.c pods and Events.
+ * The parts of the rules on the wire: guard.c has what holds for all and for Nodes, guard-pods.c
+ * pods and Events, guard-control.c what the controller may do.
  */
 #ifndef NC_KUBE_GUARD_H
 #define NC_KUBE_GUARD_H
@@ -11,6 +11,14 @@ bool nc_guard_is_listed(const char *const *names, const char *s);
 /* Always negative: NC_ERR_BUG with "WHAT: not sent: what detail". detail may be NULL. */
 int nc_guard_refuse(const struct nc_kube_call *c, struct nc_err *err, const char *what,
                     const char *detail);
+
+/* Method, patch and path of any request; `methods` is NULL-terminated. */
+int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, struct nc_err *err);
+bool nc_guard_is_text(const struct nc_value *map, const char *key, const char *text);
+bool nc_guard_has_only(const struct nc_value *map, const char *const *keys);
+/* Does a piece of a path name the same as the body does? */
+bool nc_guard_is_same(const char *path, size_t n, const char *name);
+int nc_guard_review(const struct nc_kube_call *c, struct nc_err *err);
 
 /* Whose namespace a path names; not terminated, as it is in the path. */
 struct nc_guard_target {

@@ -11,6 +11,7 @@
 struct nc_kube {
     struct nc_http *http;
     char *server;
+    enum nc_kube_role role;
     struct nc_http_tls tls;
     nc_kube_token_fn token;
     void *userdata;
@@ -39,6 +40,11 @@ uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec);
  * condition DisruptionTarget, evictions and deletions of a pod by uid with a grace from 1, Events,
  * and the question who we are. A list or watch of Nodes or pods needs a field selector. */
 int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err);
+/* The same for the controller. Read are Nodes, NodeClaims, NodePools, node classes, Leases and what
+ * is served; written are the marks and conditions of Nodes and claims, never what was asked for,
+ * their deletion by uid, Leases of ours, Events, and the question who we are. A list that is
+ * replaced as a whole needs the resourceVersion it was read at. */
+int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err);
 
 /* Reads a metav1.Status; false where the object is none, *ret is then untouched. Fields of a wrong
  * type are left empty. */
@@ -72,6 +78,12 @@ int nc_kube_message_options(struct nc_kube *k, const struct nc_kube_message *m, 
                             struct nc_strv *ret_headers, struct nc_http_options *ret,
                             struct nc_err *err);
 void nc_kube_headers_done(struct nc_strv *headers);
+
+/* An Event's name and body; owned. A create that found it there already went well. */
+#define NC_KUBE_EVENTS "/api/v1/namespaces/default/events"
+char *nc_event_name(const struct nc_event *e);
+struct nc_value *nc_event_body(const struct nc_event *e, const char *name);
+bool nc_event_exists(const struct nc_kube_status *status);
 
 /* nc_kube_start whose userdata is owned by the request: `destroy` frees it where `done` is never
  * called (a cancelled request, a freed handle), but not where this fails. */

@@ -31,6 +31,7 @@ unsigned script_cancelled;
 uint64_t script_last_timeout_usec;
 size_t script_last_max_bytes;
 char script_last_url[4096];
+char script_last_body[4096];
 
 char *unquote(const char *text) {
     char *s = nc_strdup(text ? text : "");
@@ -68,9 +69,10 @@ int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err
     return 0;
 }
 
-struct nc_kube *script_begin(const struct script_step *steps, size_t n, nc_kube_token_fn token,
-                             void *userdata) {
+static struct nc_kube *begin(enum nc_kube_role role, const struct script_step *steps, size_t n,
+                             nc_kube_token_fn token, void *userdata) {
     const struct nc_kube_options o = {.server = "https://api.test:6443/",
+                                      .role = role,
                                       .token = token,
                                       .userdata = userdata,
                                       .user_agent = "nodeclaimd/test"};
@@ -87,6 +89,15 @@ struct nc_kube *script_begin(const struct script_step *steps, size_t n, nc_kube_
     if (nc_kube_new(&transport, &o, &k, &err) < 0)
         fail_msg("%s", err.msg);
     return k;
+}
+
+struct nc_kube *script_begin(const struct script_step *steps, size_t n, nc_kube_token_fn token,
+                             void *userdata) {
+    return begin(NC_KUBE_NODE, steps, n, token, userdata);
+}
+
+struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step *steps, size_t n) {
+    return begin(role, steps, n, NULL, NULL);
 }
 
 sd_event *script_loop(void) {
@@ -141,6 +152,7 @@ static struct script_step take(const struct nc_http_options *o) {
     script_last_timeout_usec = o->timeout_usec;
     script_last_max_bytes = o->max_body_bytes;
     snprintf(script_last_url, sizeof(script_last_url), "%s", o->url);
+    snprintf(script_last_body, sizeof(script_last_body), "%s", o->body ? o->body : "");
     check_header(o, "User-Agent: nodeclaimd/test");
     if (step.method)
         assert_string_equal(o->method, step.method);

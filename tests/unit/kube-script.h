@@ -42,6 +42,7 @@ struct script_step {
 /* Sets the script and gives a client that follows it; the loop is script_loop(). */
 struct nc_kube *script_begin(const struct script_step *steps, size_t n, nc_kube_token_fn token,
                              void *userdata);
+struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step *steps, size_t n);
 #define SCRIPT(token, userdata, ...)                                                               \
     script_begin((const struct script_step[]){__VA_ARGS__},                                        \
                  sizeof((const struct script_step[]){__VA_ARGS__}) / sizeof(struct script_step),   \
@@ -56,6 +57,7 @@ extern unsigned script_cancelled;
 extern uint64_t script_last_timeout_usec;
 extern size_t script_last_max_bytes;
 extern char script_last_url[4096];
+extern char script_last_body[4096];
 
 /* JSON with ' for ". */
 struct nc_value *js(const char *text);

@@ -1,0 +1,111 @@
+/*
+ * What the central controller asks of the API: its writes, leadership, who else is there, and how a
+ * pod reaches the API server. All asynchronous; callbacks come from the loop, never from the call
+ * that began it. The handle they are given is one of role NC_KUBE_CONTROLLER (nc/kube.h).
+ */
+#ifndef NC_KUBE_CONTROL_H
+#define NC_KUBE_CONTROL_H
+
+#include <systemd/sd-event.h>
+
+#include "nc/control.h"
+#include "nc/kube.h"
+#include "nc/kubeconfig.h"
+#include "nc/lease.h"
+
+/* ---- writes */
+
+/* What an answer to an action means. A uid that is another one's is MISSING, whatever was asked. */
+enum nc_control_answer nc_control_answer_of(const struct nc_kube_status *status);
+
+/* How an action ended; `userdata` is the caller's. The answer's body is thrown away. */
+struct nc_control_sent {
+    uint64_t id; /* the action's */
+    enum nc_control_verb verb;
+    enum nc_control_answer answer;
+    uint64_t retry_after_usec;
+    uint64_t duration_usec;
+    struct nc_kube_status status;
+    struct nc_err err; /* class NC_ERR_NONE where it is DONE */
+};
+typedef void (*nc_control_sent_fn)(void *userdata, const struct nc_control_sent *s);
+/* Sends one action: every verb but END_INSTANCE (NC_ERR_BUG). `claims_path` is
+ * "/apis/karpenter.sh/v1/nodeclaims". The action is only read during the call. `done` (may be NULL)
+ * is called once unless this fails or the request is cancelled or its handle freed; `ret` may be
+ * NULL. SAY becomes an Event with the time now_usec. */
+int nc_control_send(struct nc_kube *k, const char *claims_path, const struct nc_control_action *a,
+                    uint64_t now_usec, uint64_t timeout_usec, nc_control_sent_fn done,
+                    void *userdata, struct nc_kube_req **ret, struct nc_err *err);
+
+/* ---- leadership: nc/lease.h on the loop */
+
+struct nc_leader_options {
+    const char *namespace, *name; /* of the Lease; copied */
+    struct nc_lease_rules rules;  /* identity is copied; zero times: client-go's */
+    /* Leadership began or ended. When it ended, nothing that is written from then on is covered by
+     * it. Must not free the handle. */
+    void (*changed)(void *userdata, bool leads);
+    /* May be NULL: a request of the Lease failed (not: somebody else has it). */
+    void (*failed)(void *userdata, const struct nc_err *err);
+    void *userdata;
+};
+struct nc_leader;
+/* Begins to ask with the next turn of the loop. */
+int nc_leader_new(struct nc_kube *k, sd_event *event, const struct nc_leader_options *o,
+                  struct nc_leader **ret, struct nc_err *err);
+/* By the clock, at this moment; also between two turns of the loop. */
+bool nc_leader_leads(const struct nc_leader *l);
+const char *nc_leader_holder(const struct nc_leader *l); /* as last read; "" = nobody */
+/* A clean stop: leadership ends now (`changed` is called before this returns, where it was ours),
+ * the Lease is given up so that the standby need not wait, and `done` is called once, at the latest
+ * after timeout_usec. The handle asks nothing more. Must not be called twice. */
+void nc_leader_release(struct nc_leader *l, uint64_t timeout_usec, void (*done)(void *userdata),
+                       void *userdata);
+struct nc_leader *nc_leader_free(struct nc_leader *l); /* without release; NULL in, NULL out */
+
+/* ---- who else is there */
+
+#define NC_KARPENTER_LOOK_USEC (30ull * 1000000)
+
+struct nc_karpenter_found {
+    /* KARPENTER where a Lease karpenter-leader-election of any namespace is held and alive; ALONE
+     * where there is none, or where it has not moved for so long that nobody can hold it; UNKNOWN
+     * until one of both is sure. */
+    enum nc_control_who who;
+    const char *holder; /* of that Lease; "" = none */
+    /* Where the kinds are served, "/apis/karpenter.sh/v1/nodeclaims"; NULL = they are not
+     * installed. v1 before v1beta1. */
+    const char *claims_path, *pools_path, *classes_path;
+};
+struct nc_karpenter_options {
+    uint64_t look_usec; /* between two looks; 0 = NC_KARPENTER_LOOK_USEC */
+    /* After the first complete look, and whenever something is different from then on. Must not
+     * free the handle; strings are valid until the next turn of the loop. */
+    void (*changed)(void *userdata, const struct nc_karpenter_found *f);
+    void (*failed)(void *userdata, const struct nc_err *err); /* may be NULL */
+    void *userdata;
+};
+struct nc_karpenter;
+int nc_karpenter_look(struct nc_kube *k, sd_event *event, const struct nc_karpenter_options *o,
+                      struct nc_karpenter **ret, struct nc_err *err);
+struct nc_karpenter *nc_karpenter_free(struct nc_karpenter *p);
+
+/* ---- from inside a pod */
+
+#define NC_INCLUSTER_FOLDER "/var/run/secrets/kubernetes.io/serviceaccount"
+
+/* What a ServiceAccount's pod is given, as a kubeconfig: server from `host` and `port`
+ * (KUBERNETES_SERVICE_HOST and _PORT; NULL or "" is NC_ERR_CONFIG), roots from FOLDER/ca.crt (read
+ * here), token_file FOLDER/token. folder NULL: NC_INCLUSTER_FOLDER. */
+int nc_incluster_config(const char *host, const char *port, const char *folder,
+                        struct nc_kubeconfig *ret, struct nc_err *err);
+
+/* A token in a file that somebody else replaces: read again where the file has changed, at least
+ * each minute, and after a refusal. nc_token_file_give is an nc_kube_token_fn whose userdata is the
+ * handle. */
+struct nc_token_file;
+struct nc_token_file *nc_token_file_new(const char *path);
+struct nc_token_file *nc_token_file_free(struct nc_token_file *t); /* wipes */
+int nc_token_file_give(void *token_file, bool refuse, char **ret_token, struct nc_err *err);
+
+#endif

@@ -1,0 +1,182 @@
+/*
+ * What the controller writes: one action of its step as one request, and what the answer means.
+ *
+ * The body comes whole from the step; here it gets a method, a path and a content type. Nobody
+ * reads what the server gives back (the watch tells that), so it is asked to leave the object's
+ * spec and status out and what comes is thrown away. guard-control.c holds each to its rules.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nc/clock.h"
+#include "nc/kube-control.h"
+#include "nc/str.h"
+
+#include "wire.h"
+
+#define NODES "/api/v1/nodes"
+#define CLAIMS_SUFFIX "/nodeclaims"
+#define COMPONENT "nodeclaim-controller"
+#define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+struct sent {
+    nc_control_sent_fn done;
+    void *userdata;
+    uint64_t id;
+    enum nc_control_verb verb;
+    uint64_t started_usec;
+};
+
+/* The API server's words: "Precondition failed: UID in precondition: …" of a patch, "the UID in the
+ * precondition (…) does not match the UID in record (…)" of a deletion. A name cannot hold them. */
+static bool is_about_uid(const char *message) {
+    return strstr(message, "UID in precondition") || strstr(message, "UID in the precondition");
+}
+
+enum nc_control_answer nc_control_answer_of(const struct nc_kube_status *s) {
+    if (s->http >= 200 && s->http <= 299)
+        return NC_CONTROL_DONE;
+    switch (s->http) {
+    case 404:
+        return NC_CONTROL_MISSING;
+    case 409:
+        return is_about_uid(s->message) ? NC_CONTROL_MISSING : NC_CONTROL_CONFLICT;
+    case 400:
+    case 403:
+    case 422:
+        return NC_CONTROL_REFUSED;
+    default:
+        return NC_CONTROL_AWAY;
+    }
+}
+
+static void on_sent(void *userdata, const struct nc_value *object,
+                    const struct nc_kube_status *status, const struct nc_err *err) {
+    static const struct nc_err none = NC_ERR_INIT;
+    nc_auto_free struct sent *s = userdata;
+    const bool is_done =
+        err->class == NC_ERR_NONE || (s->verb == NC_CONTROL_SAY && nc_event_exists(status));
+    const struct nc_control_sent told = {.id = s->id,
+                                         .verb = s->verb,
+                                         .answer = is_done ? NC_CONTROL_DONE
+                                                           : nc_control_answer_of(status),
+                                         .retry_after_usec = status->retry_after_usec,
+                                         .duration_usec = nc_mono_usec() - s->started_usec,
+                                         .status = *status,
+                                         .err = is_done ? none : *err};
+
+    (void)object;
+    if (s->done)
+        s->done(s->userdata, &told);
+}
+
+static const struct {
+    const char *what, *method;
+    bool is_node;
+    const char *subresource;
+} requests[_NC_CONTROL_VERB_MAX] = {
+    [NC_CONTROL_STAMP] = {"stamp claim", "PATCH", false, ""},
+    [NC_CONTROL_DELETE_CLAIM] = {"delete claim", "DELETE", false, ""},
+    [NC_CONTROL_PATCH_CLAIM] = {"patch claim", "PATCH", false, ""},
+    [NC_CONTROL_STATUS_CLAIM] = {"patch claim's status", "PATCH", false, "/status"},
+    [NC_CONTROL_PATCH_NODE] = {"patch node", "PATCH", true, ""},
+    [NC_CONTROL_DELETE_NODE] = {"delete node", "DELETE", true, ""},
+};
+
+/* Fills the call; *ret_path owns its path. */
+static int put_action(const struct nc_control_action *a, const char *claims_path,
+                      struct nc_kube_call *call, char **ret_path, struct nc_err *err) {
+    nc_auto_free char *name = nc_kube_escape(a->name ? a->name : "");
+    const char *collection;
+
+    if (a->verb <= 0 || a->verb >= _NC_CONTROL_VERB_MAX || !requests[a->verb].what)
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "an action that is no request of the API: %d",
+                          (int)a->verb);
+    collection = requests[a->verb].is_node ? NODES : claims_path;
+    call->what = requests[a->verb].what;
+    call->method = requests[a->verb].method;
+    if (!collection)
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: where claims are is not known yet",
+                          call->what);
+    call->patch = nc_streq(call->method, "PATCH") ? NC_KUBE_PATCH_MERGE : NC_KUBE_PATCH_NONE;
+    call->body = a->body;
+    call->accept = METADATA;
+    *ret_path = nc_asprintf("%s/%s%s", collection, name, requests[a->verb].subresource);
+    call->path = *ret_path;
+    return 0;
+}
+
+/* "/apis/karpenter.sh/v1/nodeclaims" -> "karpenter.sh/v1". Owned. */
+static char *claims_version(const char *claims_path) {
+    const char *start = claims_path && nc_starts_with(claims_path, "/apis/")
+                            ? claims_path + strlen("/apis/")
+                            : "karpenter.sh/v1" CLAIMS_SUFFIX;
+    const size_t n = strlen(start);
+    const size_t tail = nc_ends_with(start, CLAIMS_SUFFIX) ? strlen(CLAIMS_SUFFIX) : 0;
+
+    return nc_strndup(start, n - tail);
+}
+
+static const char *kind_of(enum nc_control_kind what) {
+    switch (what) {
+    case NC_CONTROL_NODE:
+        return "Node";
+    case NC_CONTROL_CLAIM:
+        return "NodeClaim";
+    case NC_CONTROL_POOL:
+        return "NodePool";
+    case NC_CONTROL_CLASS:
+    case _NC_CONTROL_KIND_MAX:
+        break;
+    }
+    return "EC2NodeClass";
+}
+
+/* `kubectl describe` finds the Events of a Node by its name as the uid, as kubelet writes them. */
+static struct nc_value *put_event(const struct nc_control_action *a, const char *claims_path,
+                                  uint64_t now_usec, struct nc_kube_call *call) {
+    nc_auto_free char *version = claims_version(claims_path);
+    const bool is_node = a->what == NC_CONTROL_NODE;
+    const struct nc_event e = {.kind = kind_of(a->what),
+                               .api_version = is_node ? "v1" : version,
+                               .name = a->name ? a->name : "",
+                               .uid = is_node ? a->name : a->uid,
+                               .warning = a->is_warning,
+                               .reason = a->reason ? a->reason : "",
+                               .message = a->message,
+                               .component = COMPONENT,
+                               .first_usec = now_usec,
+                               .count = 1};
+    nc_auto_free char *name = nc_event_name(&e);
+    struct nc_value *body = nc_event_body(&e, name);
+
+    call->what = "create event";
+    call->method = "POST";
+    call->path = NC_KUBE_EVENTS;
+    call->body = body;
+    return body;
+}
+
+int nc_control_send(struct nc_kube *k, const char *claims_path, const struct nc_control_action *a,
+                    uint64_t now_usec, uint64_t timeout_usec, nc_control_sent_fn done,
+                    void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+    struct nc_kube_call call = {.timeout_usec = timeout_usec, .drops_answer = true};
+    nc_auto_free char *path = NULL;
+    nc_auto_value struct nc_value *event = NULL;
+    struct sent *s;
+    int r = 0;
+
+    if (a->verb == NC_CONTROL_SAY)
+        event = put_event(a, claims_path, now_usec, &call);
+    else
+        r = put_action(a, claims_path, &call, &path, err);
+    if (r < 0)
+        return r;
+    s = nc_calloc(1, sizeof(*s));
+    *s = (struct sent){.done = done, .userdata = userdata, .id = a->id, .verb = a->verb};
+    s->started_usec = nc_mono_usec();
+    r = nc_kube_start_owned(k, &call, on_sent, s, free, ret, err);
+    if (r < 0)
+        free(s);
+    return r;
+}

@@ -1,0 +1,259 @@
+/*
+ * The rules on the wire for the central controller: marks, conditions and ends of Nodes and claims.
+ *
+ * Its identity may read every Node and delete every NodeClaim of a cluster: what a slip could do is
+ * worse than on a node. So everything is allowed by name, reads too, and all else is refused: no
+ * pod and no secret is ever read, nothing is deleted without its uid, what somebody asked for (a
+ * claim's spec, a cordon) is never changed, and a list that a merge patch replaces as a whole must
+ * say which version of the object it was made from. Pure.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nc/str.h"
+
+#include "guard.h"
+
+#define COORDINATION "/apis/coordination.k8s.io/v1"
+#define UNKNOWN "the controller has no business there:"
+
+/* Does the path match? A '*' stands for one name: what a Kubernetes object may be called needs no
+ * escapes, and an escaped slash would be another path. */
+static bool matches(const char *pattern, const char *path, size_t n) {
+    const char *end = path + n;
+
+    for (; *pattern; pattern++) {
+        const char *start = path;
+        if (*pattern != '*') {
+            if (path == end || *path++ != *pattern)
+                return false;
+            continue;
+        }
+        while (path < end && *path != '/' && *path != '%')
+            path++;
+        if (path == start)
+            return false;
+    }
+    return path == end;
+}
+
+static bool matches_any(const char *const *patterns, const char *path, size_t n) {
+    for (; *patterns; patterns++)
+        if (matches(*patterns, path, n))
+            return true;
+    return false;
+}
+
+static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const patterns[] = {"/version",
+                                           "/api",
+                                           "/apis",
+                                           "/api/v1",
+                                           "/apis/*",
+                                           "/apis/*/*",
+                                           "/api/v1/nodes",
+                                           "/api/v1/nodes/*",
+                                           "/apis/karpenter.sh/*/nodeclaims",
+                                           "/apis/karpenter.sh/*/nodeclaims/*",
+                                           "/apis/karpenter.sh/*/nodepools",
+                                           "/apis/karpenter.sh/*/nodepools/*",
+                                           "/apis/*/*/ec2nodeclasses",
+                                           "/apis/*/*/ec2nodeclasses/*",
+                                           "/apis/*/*/nodeclasses",
+                                           "/apis/*/*/nodeclasses/*",
+                                           COORDINATION "/leases",
+                                           COORDINATION "/namespaces/*/leases/*",
+                                           NULL};
+
+    if (!matches_any(patterns, c->path, strcspn(c->path, "?")))
+        return nc_guard_refuse(c, err, UNKNOWN, c->path);
+    return c->body ? nc_guard_refuse(c, err, "a GET with a body", NULL) : 0;
+}
+
+/* What a patch may hold. */
+struct allowed {
+    const char *thing;
+    const char *const *metadata;
+    const char *part; /* "spec", "status", or NULL */
+    const char *const *fields;
+};
+
+static bool is_list_or_null(const struct nc_value *v) {
+    return v->type == NC_VALUE_LIST || v->type == NC_VALUE_NULL;
+}
+
+/* Lists that belong to several: whoever replaces one must have seen what is in it. */
+static bool is_shared_list(const char *key) {
+    static const char *const keys[] = {"finalizers", "ownerReferences", "taints", "conditions",
+                                       NULL};
+
+    return nc_guard_is_listed(keys, key);
+}
+
+static bool is_texts(const struct nc_value *v) {
+    if (v->type != NC_VALUE_MAP)
+        return false;
+    for (size_t i = 0; i < v->n; i++)
+        if (v->members[i].value->type != NC_VALUE_STRING
+            && v->members[i].value->type != NC_VALUE_NULL)
+            return false;
+    return true;
+}
+
+static int check_field(const struct nc_kube_call *c, const struct nc_member *m,
+                       struct nc_err *err) {
+    if (is_shared_list(m->key)) {
+        if (!is_list_or_null(m->value))
+            return nc_guard_refuse(c, err, "what must be a list:", m->key);
+        if (!nc_value_string(nc_value_path(c->body, "metadata.resourceVersion")))
+            return nc_guard_refuse(c, err, "a list without metadata.resourceVersion:", m->key);
+        return 0;
+    }
+    if (nc_streq(m->key, "labels") || nc_streq(m->key, "annotations"))
+        return is_texts(m->value) ? 0 : nc_guard_refuse(c, err, "what must be texts:", m->key);
+    return nc_value_string(m->value) && *nc_value_string(m->value)
+               ? 0
+               : nc_guard_refuse(c, err, "what must be a text:", m->key);
+}
+
+static int check_fields(const struct nc_kube_call *c, const struct nc_value *v, const char *thing,
+                        const char *const *fields, struct nc_err *err) {
+    int r = v->type == NC_VALUE_MAP ? 0 : nc_guard_refuse(c, err, "what must be a map:", thing);
+
+    for (size_t i = 0; r == 0 && i < v->n; i++) {
+        if (!nc_guard_is_listed(fields, v->members[i].key))
+            r = nc_guard_refuse(c, err, "a field that is not the controller's:", v->members[i].key);
+        else
+            r = check_field(c, &v->members[i], err);
+    }
+    return r;
+}
+
+static int check_patch(const struct nc_kube_call *c, const struct allowed *a, struct nc_err *err) {
+    int r = 0;
+
+    if (c->patch != NC_KUBE_PATCH_MERGE)
+        return nc_guard_refuse(c, err, "the controller's patches are merge patches:", a->thing);
+    if (!c->body || c->body->type != NC_VALUE_MAP || c->body->n == 0)
+        return nc_guard_refuse(c, err, "a patch must be a map that says something:", a->thing);
+    for (size_t i = 0; r == 0 && i < c->body->n; i++) {
+        const struct nc_member *m = &c->body->members[i];
+        if (nc_streq(m->key, "metadata"))
+            r = check_fields(c, m->value, m->key, a->metadata, err);
+        else if (a->part && nc_streq(m->key, a->part))
+            r = check_fields(c, m->value, m->key, a->fields, err);
+        else
+            r = nc_guard_refuse(c, err, "a part that is not the controller's:", m->key);
+    }
+    return r;
+}
+
+static int check_node(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const metadata[] = {
+        "labels", "annotations", "finalizers", "ownerReferences", "resourceVersion", "uid", NULL};
+    static const char *const fields[] = {"taints", NULL};
+    static const struct allowed a = {"a Node", metadata, "spec", fields};
+
+    return check_patch(c, &a, err);
+}
+
+static int check_claim(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const metadata[] = {"annotations", "finalizers", "resourceVersion", "uid",
+                                           NULL};
+    static const struct allowed a = {"a NodeClaim", metadata, NULL, NULL};
+
+    return check_patch(c, &a, err);
+}
+
+static int check_claim_status(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const metadata[] = {"resourceVersion", "uid", NULL};
+    static const char *const fields[] = {"conditions", "nodeName", NULL};
+    static const struct allowed a = {"a NodeClaim's status", metadata, "status", fields};
+
+    return check_patch(c, &a, err);
+}
+
+static int check_deletion(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const keys[] = {"apiVersion", "kind", "preconditions", NULL};
+    static const char *const preconditions[] = {"uid", "resourceVersion", NULL};
+    const struct nc_value *v = nc_value_get(c->body, "preconditions");
+    const char *uid = nc_value_get_string(v, "uid");
+
+    if (!nc_guard_has_only(c->body, keys) || !nc_guard_has_only(v, preconditions))
+        return nc_guard_refuse(c, err, "a deletion has preconditions and nothing else", NULL);
+    return uid && *uid
+               ? 0
+               : nc_guard_refuse(c, err, "a deletion without the uid as precondition", NULL);
+}
+
+/* "…/namespaces/NS/leases[/NAME]" -> what the path says, as the body must. */
+static int check_lease_name(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const others[] = {"karpenter-leader-election", "kube-scheduler",
+                                         "kube-controller-manager", "cloud-controller-manager",
+                                         NULL};
+    const char *namespace = c->path + strlen(COORDINATION "/namespaces/");
+    const size_t namespace_n = strcspn(namespace, "/");
+    const char *rest = namespace + namespace_n + strlen("/leases");
+    const char *name = nc_value_string(nc_value_path(c->body, "metadata.name"));
+
+    if (!nc_guard_is_same(namespace, namespace_n,
+                          nc_value_string(nc_value_path(c->body, "metadata.namespace")))
+        || !name || (*rest && !nc_guard_is_same(rest + 1, strlen(rest + 1), name)))
+        return nc_guard_refuse(c, err, "another Lease than the path names", NULL);
+    if (nc_guard_is_listed(others, name)
+        || (namespace_n == strlen("kube-node-lease")
+            && nc_starts_with(namespace, "kube-node-lease/")))
+        return nc_guard_refuse(c, err, "somebody else's Lease:", name);
+    return 0;
+}
+
+static int check_lease(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const keys[] = {"apiVersion", "kind", "metadata", "spec", NULL};
+    static const char *const metadata[] = {"name", "namespace", "resourceVersion", "uid", NULL};
+    const char *version = nc_value_string(nc_value_path(c->body, "metadata.resourceVersion"));
+
+    if (!nc_guard_has_only(c->body, keys)
+        || !nc_guard_has_only(nc_value_get(c->body, "metadata"), metadata)
+        || !nc_guard_is_text(c->body, "kind", "Lease"))
+        return nc_guard_refuse(c, err, "a Lease has a name and a spec and nothing else", NULL);
+    if (nc_streq(c->method, "PUT") && !(version && *version))
+        return nc_guard_refuse(c, err, "a Lease is replaced by its resourceVersion only", NULL);
+    return check_lease_name(c, err);
+}
+
+/* A controller's Events are where a node's are: in the namespace default. */
+static int check_event(const struct nc_kube_call *c, struct nc_err *err) {
+    return nc_guard_event(c, c->path + strlen("/api/v1/namespaces/default/events"), err);
+}
+
+int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
+    static const char *const methods[] = {"GET", "POST", "PUT", "PATCH", "DELETE", NULL};
+    static const struct {
+        const char *method, *pattern;
+        int (*check)(const struct nc_kube_call *c, struct nc_err *err);
+    } writes[] = {
+        {"PATCH", "/api/v1/nodes/*", check_node},
+        {"DELETE", "/api/v1/nodes/*", check_deletion},
+        {"PATCH", "/apis/karpenter.sh/*/nodeclaims/*", check_claim},
+        {"PATCH", "/apis/karpenter.sh/*/nodeclaims/*/status", check_claim_status},
+        {"DELETE", "/apis/karpenter.sh/*/nodeclaims/*", check_deletion},
+        {"POST", COORDINATION "/namespaces/*/leases", check_lease},
+        {"PUT", COORDINATION "/namespaces/*/leases/*", check_lease},
+        {"POST", "/api/v1/namespaces/default/events", check_event},
+        {"PATCH", "/api/v1/namespaces/default/events/*", check_event},
+        {"POST", "/apis/authentication.k8s.io/*/selfsubjectreviews", nc_guard_review},
+    };
+    const int r = nc_guard_form(c, methods, err);
+
+    if (r < 0)
+        return r;
+    if (nc_streq(c->method, "GET"))
+        return check_read(c, err);
+    /* The query is part of what must match: it could say what the body must not. */
+    for (size_t i = 0; i < NC_ARRAY_SIZE(writes); i++)
+        if (nc_streq(c->method, writes[i].method)
+            && matches(writes[i].pattern, c->path, strlen(c->path)))
+            return strchr(c->path, '?') ? nc_guard_refuse(c, err, "a write with a query:", c->path)
+                                        : writes[i].check(c, err);
+    return nc_guard_refuse(c, err, UNKNOWN, c->path);
+}
