@@ -28,15 +28,20 @@ import patching  # noqa: E402
 import tables  # noqa: E402
 from authz import ANONYMOUS, Ask, Authenticator, Identity  # noqa: E402
 from cluster import Behaviour, Cluster  # noqa: E402
+from discovery import discover  # noqa: E402
+from listing import Pages, Selection  # noqa: E402
 from pki import Authority  # noqa: E402
 from pods import Pods, ToyKubelet  # noqa: E402
 from store import RESOURCES, Object, Problem, Resource, Store, now_rfc3339  # noqa: E402
+from rbac import CONTROLLER, CONTROLLER_GROUPS, CONTROLLER_USER, Rule  # noqa: E402
 from requestlog import Log  # noqa: E402
+from schema import validation_error  # noqa: E402
 from shapes import dump, not_acceptable, padded, requested_form  # noqa: E402
 from watching import BOOKMARK_SEC, Watch  # noqa: E402
 from wire import Request, Response, WireServer, control_handler  # noqa: E402
 
 ADMIN_TOKEN = "admin-token-of-the-test"
+CONTROLLER_TOKEN = "controller-token-of-the-test"
 VERSION = {
     "major": "1",
     "minor": "34",
@@ -59,7 +64,7 @@ def problem_response(exc: Problem) -> Response:
     body: Object = {
         "kind": "Status",
         "apiVersion": "v1",
-        "metadata": {},
+        "metadata": exc.meta,
         "status": "Failure",
         "message": exc.message,
         "code": exc.code,
@@ -71,14 +76,14 @@ def problem_response(exc: Problem) -> Response:
     return answer(exc.code, body, exc.headers)
 
 
-def find_resource(group: str, version: str, plural: str) -> Resource:
-    for res in RESOURCES:
+def find_resource(group: str, version: str, plural: str, served: list[Resource]) -> Resource:
+    for res in served:
         if (res.group, res.version, res.plural) == (group, version, plural):
             return res
     raise Problem(404, "NotFound", "the server could not find the requested resource")
 
 
-def parse_path(path: str) -> tuple[Resource, str, str, str]:
+def parse_path(path: str, served: list[Resource]) -> tuple[Resource, str, str, str]:
     """(resource, namespace, name, subresource)."""
     parts = path.strip("/").split("/")
     if parts[:2] == ["api", "v1"]:
@@ -92,7 +97,7 @@ def parse_path(path: str) -> tuple[Resource, str, str, str]:
         namespace, rest = rest[1], rest[2:]
     if not rest or not all(rest) or len(rest) > 3:
         raise Problem(404, "NotFound", "the server could not find the requested resource")
-    res = find_resource(group, version, rest[0])
+    res = find_resource(group, version, rest[0], served)
     return res, namespace, rest[1] if len(rest) > 1 else "", rest[2] if len(rest) > 2 else ""
 
 
@@ -111,9 +116,18 @@ class ApiServer:
     ) -> None:
         self.ca = Authority(folder)
         self.auth = Authenticator(
-            cluster, region, {ADMIN_TOKEN: Identity("admin", ("system:masters",))}, clock=time.time
+            cluster,
+            region,
+            {
+                ADMIN_TOKEN: Identity("admin", ("system:masters",)),
+                CONTROLLER_TOKEN: Identity(CONTROLLER_USER, CONTROLLER_GROUPS),
+            },
+            clock=time.time,
         )
         self.store = Store()
+        self.pages = Pages(self.store)
+        self.rules: dict[str, tuple[Rule, ...]] = {CONTROLLER_USER: CONTROLLER}
+        self.karpenter_version = "v1"  # of the CRDs, or v1beta1; "" = there are none
         self.claims_readable = False
         self.claims_deletable = False
         self.approve = True  # certificate requests of nodes are signed at once
@@ -161,8 +175,15 @@ class ApiServer:
 
         return self.server._call(go())
 
+    @property
+    def served(self) -> list[Resource]:
+        return [r for r in RESOURCES if not r.is_custom or r.version == self.karpenter_version]
+
+    def resource(self, plural: str) -> Resource:
+        return next(r for r in self.served if r.plural == plural)
+
     def put(self, plural: str, obj: Object, namespace: str = "") -> Object:
-        res = next(r for r in RESOURCES if r.plural == plural)
+        res = self.resource(plural)
         return self.on_loop(lambda: self.store.create(res, obj, namespace))
 
     def objects(self, plural: str) -> list[Object]:
@@ -187,7 +208,11 @@ class ApiServer:
             return answer(200, VERSION)
         if req.path == REVIEWS:
             return self._review(req, who)
-        res, namespace, name, sub = parse_path(req.path)
+        if who != ANONYMOUS and req.method == "GET":
+            found = discover(req.path, self.served)
+            if found:
+                return answer(200, found)
+        res, namespace, name, sub = parse_path(req.path, self.served)
         if who == ANONYMOUS:
             raise Problem(
                 403,
@@ -197,7 +222,7 @@ class ApiServer:
             )
         verb = self._verb(req, name)
         ask = Ask(verb, res, namespace, name, sub, req.query.get("fieldSelector", ""))
-        authz.authorize(who, ask, self.claims_readable, self.claims_deletable)
+        authz.authorize(who, ask, self.claims_readable, self.claims_deletable, self.rules.get(who.user))
         return getattr(self, f"_{verb}")(req, who, ask)
 
     @staticmethod
@@ -264,26 +289,19 @@ class ApiServer:
             return padded(obj)
         return obj
 
+    def _answer(self, req: Request, status: int, obj: Object) -> Response:
+        """What a write left, in the form that was asked for; a Status stays one."""
+        return answer(status, obj if obj["kind"] == "Status" else self._shaped(req, obj))
+
     def _list(self, req: Request, who: Identity, ask: Ask) -> Response:
         if requested_form(req) == "PartialObjectMetadata":
             raise not_acceptable("PartialObjectMetadata", "a list")
-        items = self.store.list(ask.resource, ask.namespace, ask.fields, req.query.get("labelSelector", ""))
-        version = str(self.store.version)
-        start = self._continue_at(req.query.get("continue", ""))
         limit = int(req.query.get("limit") or "0") if req.query.get("resourceVersion", "") != "0" else 0
-        page = items[start : start + limit] if limit else items[start:]
-        proceed = ""
-        if limit and start + limit < len(items):
-            proceed = base64.urlsafe_b64encode(
-                json.dumps({"rv": self.store.version, "at": start + limit}).encode()
-            ).decode()
+        what = Selection(ask.resource, ask.namespace, ask.fields, req.query.get("labelSelector", ""))
+        page, meta = self.pages.page(what, limit, req.query.get("continue", ""))
         if "as=Table" in req.headers.get("accept", "") and ask.resource.plural == "nodeclaims":
-            return answer(
-                200, tables.nodeclaim_table(page, version, req.query.get("includeObject", "Metadata"), proceed)
-            )
-        meta: Object = {"resourceVersion": version}
-        if proceed:
-            meta["continue"] = proceed
+            include = req.query.get("includeObject", "Metadata")
+            return answer(200, tables.nodeclaim_table(page, meta["resourceVersion"], include, meta.get("continue", "")))
         whole = requested_form(req) != "PartialObjectMetadataList"
         kind, api_version = ask.resource.kind + "List", ask.resource.api_version
         if not whole:
@@ -303,19 +321,6 @@ class ApiServer:
         if self.padding_bytes and ask.resource.plural == "pods" and whole:
             return Response(200, b"", "application/json", parts=parts())
         return Response(200, b"".join(parts()), "application/json")
-
-    def _continue_at(self, text: str) -> int:
-        if not text:
-            return 0
-        try:
-            given = json.loads(base64.urlsafe_b64decode(text))
-        except ValueError as exc:
-            raise Problem(400, "BadRequest", f"invalid continue token: continue key is not valid: {exc}") from exc
-        if given["rv"] < self.store.oldest:
-            raise Problem(
-                410, "Expired", "The provided continue parameter is too old to display a consistent list result."
-            )
-        return int(given["at"])
 
     def _watch(self, req: Request, who: Identity, ask: Ask) -> Response:
         watch = Watch(
@@ -348,7 +353,11 @@ class ApiServer:
             self._certify(who, body)
         if req.query.get("dryRun") == "All":
             return answer(201, body)
-        return answer(201, self.store.create(ask.resource, body, ask.namespace))
+        if ask.resource.is_custom:
+            body.pop("status", None)
+        for given_by_us in ("uid", "creationTimestamp", "resourceVersion", "deletionTimestamp"):
+            body.get("metadata", {}).pop(given_by_us, None)
+        return self._answer(req, 201, self.store.create(ask.resource, body, ask.namespace))
 
     @staticmethod
     def _check_type(res: Resource, body: Object) -> None:
@@ -369,10 +378,11 @@ class ApiServer:
             taints.append(dict(authz.NOT_READY))
 
     @staticmethod
-    def _validate(res: Resource, body: Object) -> None:
-        bad = validation_error(res, body)
+    def _validate(res: Resource, body: Object, old: Optional[Object] = None) -> None:
+        bad = validation_error(res, body, old)
         if bad:
-            raise Problem(422, "Invalid", f'{res.kind} "{body.get("metadata", {}).get("name", "")}" is invalid: {bad}')
+            kind = f"{res.kind}.{res.group}" if res.is_custom else res.kind
+            raise Problem(422, "Invalid", f'{kind} "{(body.get("metadata") or {}).get("name", "")}" is invalid: {bad}')
 
     def _certify(self, who: Identity, body: Object) -> None:
         spec = body.get("spec", {})
@@ -406,21 +416,45 @@ class ApiServer:
         if ask.resource.plural == "pods":
             authz.admit_pod_change(who, ask.resource, old, "delete")
             return answer(200, self.pods.delete(ask.namespace, ask.name, options))
-        uid = options.get("preconditions", {}).get("uid")
-        if uid not in (None, old["metadata"]["uid"]):
-            raise Problem(
-                409,
-                "Conflict",
-                f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
-            )
-        return answer(200, self.store.delete(ask.resource, ask.name, ask.namespace))
+        given = options.get("preconditions") or {}
+        self._preconditions(ask, given, old["metadata"])
+        gone = self.store.delete(ask.resource, ask.name, ask.namespace)
+        if gone["metadata"].get("finalizers"):
+            return self._answer(req, 200, gone)
+        details = {"name": ask.name, "group": ask.resource.group, "kind": ask.resource.plural}
+        details = {k: v for k, v in details.items() if v} | {"uid": gone["metadata"]["uid"]}
+        done = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+        return answer(200, done)
+
+    @staticmethod
+    def _preconditions(ask: Ask, given: Object, meta: Object) -> None:
+        kind = ask.resource.kind + (f".{ask.resource.group}" if ask.resource.group else "")
+        details = {"name": ask.name, "group": ask.resource.group, "kind": ask.resource.kind}
+        for key, what, name in (("uid", "UID", "uid"), ("resourceVersion", "ResourceVersion", "resourceVersion")):
+            if given.get(key) not in (None, meta[name]):
+                raise Problem(
+                    409,
+                    "Conflict",
+                    f'Operation cannot be fulfilled on {kind} "{ask.name}": the {what} in the precondition ({given[key]}) '
+                    f"does not match the {what} in record ({meta[name]}). The object might have been "
+                    + ("deleted and then recreated" if key == "uid" else "modified"),
+                    {k: v for k, v in details.items() if v},
+                )
 
     def _update(self, req: Request, who: Identity, ask: Ask) -> Response:
         body = self._body(req)
         self._check_type(ask.resource, body)
         if body.get("metadata", {}).get("name") != ask.name:
             raise Problem(400, "BadRequest", "the name of the object does not match the name on the URL")
-        return self._write(who, ask, body)
+        conditional = ask.resource.is_custom or ask.resource.plural == "leases"
+        if conditional and not (body.get("metadata") or {}).get("resourceVersion"):
+            raise Problem(
+                422,
+                "Invalid",
+                f'{ask.resource.qualified} "{ask.name}" is invalid: metadata.resourceVersion: Invalid value: 0x0: '
+                "must be specified for an update",
+            )
+        return self._write(req, who, ask, body)
 
     def _patch(self, req: Request, who: Identity, ask: Ask) -> Response:
         kind = req.headers.get("content-type", "").partition(";")[0].strip()
@@ -433,7 +467,7 @@ class ApiServer:
             "application/merge-patch+json": patching.merge_patch,
             "application/json-patch+json": patching.json_patch,
         }
-        if "." not in ask.resource.group or ask.resource.group.endswith("k8s.io"):
+        if not ask.resource.is_custom:
             apply["application/strategic-merge-patch+json"] = patching.strategic_patch
         if kind not in apply:
             raise Problem(
@@ -446,17 +480,20 @@ class ApiServer:
             new = apply[kind](old, patch)
         except (patching.BadPatch, KeyError, IndexError, TypeError) as exc:
             raise Problem(400, "BadRequest", f"{exc}") from exc
-        return self._write(who, ask, new)
+        return self._write(req, who, ask, new)
 
-    def _write(self, who: Identity, ask: Ask, new: Object) -> Response:
+    def _write(self, req: Request, who: Identity, ask: Ask, new: Object) -> Response:
         old = self.store.get(ask.resource, ask.name, ask.namespace)
+        self._optimistic_lock(ask, old, new)
         if ask.sub == "status":
             new = {**new, "spec": old.get("spec", {})} if "spec" in old else new
+            if ask.resource.is_custom:  # of a custom resource it is the status alone
+                new["metadata"] = old["metadata"]
         elif ask.sub:
             raise Problem(404, "NotFound", "the server could not find the requested resource")
-        elif "status" in old:
-            new = {**new, "status": old["status"]}
-        self._validate(ask.resource, new)
+        elif ask.resource.plural != "leases":
+            new = {k: v for k, v in new.items() if k != "status"} | ({"status": old["status"]} if "status" in old else {})
+        self._validate(ask.resource, new, old)
         if ask.resource.plural == "nodes":
             if old["spec"].get("providerID") and old["spec"]["providerID"] != new["spec"].get("providerID"):
                 raise Problem(
@@ -477,34 +514,31 @@ class ApiServer:
                 f'{ask.resource.kind} "{ask.name}" is invalid: metadata.uid: Invalid value: '
                 f'"{new["metadata"].get("uid")}": field is immutable',
             )
-        return answer(200, self.store.replace(ask.resource, new, ask.namespace))
+        if req.query.get("dryRun") == "All":
+            return self._answer(req, 200, new)
+        return self._answer(req, 200, self.store.replace(ask.resource, new, ask.namespace))
 
-
-def validation_error(res: Resource, obj: Object) -> str:
-    """What the schema would say, for the fields that a node writes."""
-    from kubeletconf import label_error, taint_error
-
-    meta = obj.get("metadata")
-    if not isinstance(meta, dict):
-        return "metadata: Required value"
-    for key, value in (meta.get("labels") or {}).items():
-        bad = label_error(key, value)
-        if bad:
-            return f"metadata.labels: Invalid value: {bad}"
-    for value in (meta.get("annotations") or {}).values():
-        if not isinstance(value, str):
-            return "metadata.annotations: Invalid value: must be strings"
-    if res.plural == "nodes":
-        for taint in (obj.get("spec") or {}).get("taints") or []:
-            bad = taint_error(taint)
-            if bad:
-                return f"spec.taints: Invalid value: {bad}"
-        for cond in (obj.get("status") or {}).get("conditions") or []:
-            if cond.get("status") not in ("True", "False", "Unknown") or not cond.get("type"):
-                return f"status.conditions: Invalid value: {json.dumps(cond)}"
-    if res.kind == "Event" and not res.group and not (obj.get("involvedObject") or {}).get("kind"):
-        return "involvedObject: Required value"
-    return ""
+    @staticmethod
+    def _optimistic_lock(ask: Ask, old: Object, new: Object) -> None:
+        """A resourceVersion in the body is a condition; deletion is never written by anybody but the server."""
+        meta = new.setdefault("metadata", {})
+        if not isinstance(meta, dict):
+            return
+        given = meta.get("resourceVersion")
+        if given not in (None, "", old["metadata"]["resourceVersion"]):
+            raise Problem(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {ask.resource.qualified} "{ask.name}": the object has been modified; '
+                "please apply your changes to the latest version and try again",
+                {"name": ask.name, "group": ask.resource.group, "kind": ask.resource.plural},
+            )
+        for fixed in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+            meta.pop(fixed, None)
+            if fixed in old["metadata"]:
+                meta[fixed] = old["metadata"][fixed]
+        if ask.resource.is_custom and not ask.sub and new.get("spec") != old.get("spec"):
+            meta["generation"] = old["metadata"]["generation"] + 1
 
 
 def main() -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional
 
 import sigv4
+from rbac import Rule, allows
 from store import Object, Problem, Resource
 
 NODE_PREFIX = "system:node:"
@@ -149,9 +150,19 @@ NODE_ROLE: dict[tuple[str, str], set[str]] = {
 BOOTSTRAP_ROLE = {("certificates.k8s.io", "certificatesigningrequests"): {"create", "get", "list", "watch"}}
 
 
-def authorize(who: Identity, ask: Ask, claims_readable: bool = False, claims_deletable: bool = False) -> None:
-    """Raises the 403 that the server would give."""
+def authorize(
+    who: Identity,
+    ask: Ask,
+    claims_readable: bool = False,
+    claims_deletable: bool = False,
+    rules: Optional[tuple[Rule, ...]] = None,
+) -> None:
+    """Raises the 403 that the server would give. `rules`: of a ServiceAccount."""
     if who.admin:
+        return
+    if rules is not None:
+        if not allows(rules, ask.verb, ask.resource.group, ask.target, ask.namespace, ask.name):
+            raise ask.forbidden(who, "")
         return
     group, plural = ask.resource.group, ask.resource.plural
     if plural == "nodeclaims" and NODES_GROUP in who.groups:

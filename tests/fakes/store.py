@@ -27,6 +27,16 @@ class Resource(NamedTuple):
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def qualified(self) -> str:
+        """As messages name it: nodeclaims.karpenter.sh."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def is_custom(self) -> bool:
+        """Defined by a CRD: no strategic merge patch, but a generation and a schema of its own."""
+        return self.group.startswith("karpenter.")
+
 
 RESOURCES = [
     Resource("", "v1", "nodes", "Node", False),
@@ -41,6 +51,10 @@ RESOURCES = [
     Resource("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False),
     Resource("karpenter.sh", "v1", "nodeclaims", "NodeClaim", False),
     Resource("karpenter.sh", "v1", "nodepools", "NodePool", False),
+    Resource("karpenter.sh", "v1beta1", "nodeclaims", "NodeClaim", False),
+    Resource("karpenter.sh", "v1beta1", "nodepools", "NodePool", False),
+    Resource("karpenter.k8s.aws", "v1", "ec2nodeclasses", "EC2NodeClass", False),
+    Resource("karpenter.k8s.aws", "v1beta1", "ec2nodeclasses", "EC2NodeClass", False),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True),
     Resource("storage.k8s.io", "v1", "csinodes", "CSINode", False),
     Resource("events.k8s.io", "v1", "events", "Event", True),
@@ -57,9 +71,11 @@ class Problem(Exception):
         message: str,
         details: Optional[Object] = None,
         headers: Optional[dict[str, str]] = None,
+        meta: Optional[Object] = None,
     ) -> None:
         super().__init__(message)
         self.code, self.reason, self.message, self.details, self.headers = code, reason, message, details, headers or {}
+        self.meta = meta or {}  # of the Status
 
 
 @dataclass
@@ -153,9 +169,11 @@ class Store:
             meta["namespace"] = namespace
         key = (resource, namespace, meta["name"])
         if key in self.objects:
-            raise Problem(409, "AlreadyExists", f'{resource.plural} "{meta["name"]}" already exists')
+            raise Problem(409, "AlreadyExists", f'{resource.qualified} "{meta["name"]}" already exists')
         meta["uid"] = str(uuid.uuid4())
-        meta["creationTimestamp"] = now_rfc3339()
+        meta["creationTimestamp"] = meta.get("creationTimestamp") or now_rfc3339()
+        if resource.is_custom:
+            meta["generation"] = 1
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
         return self._commit("ADDED", key, obj)
 
@@ -165,7 +183,7 @@ class Store:
             raise Problem(
                 404,
                 "NotFound",
-                f'{resource.plural} "{name}" not found',
+                f'{resource.qualified} "{name}" not found',
                 {"name": name, "group": resource.group, "kind": resource.plural},
             )
         return copy.deepcopy(obj)
@@ -179,7 +197,7 @@ class Store:
             raise Problem(
                 409,
                 "Conflict",
-                f'Operation cannot be fulfilled on {resource.plural} "{name}": the object has been modified; '
+                f'Operation cannot be fulfilled on {resource.qualified} "{name}": the object has been modified; '
                 "please apply your changes to the latest version and try again",
             )
         for fixed in ("uid", "creationTimestamp", "name"):
@@ -194,22 +212,33 @@ class Store:
         return self._commit("MODIFIED", key, obj)
 
     def delete(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        """What has finalizers is marked and stays; marking it again writes nothing."""
         obj = self.get(resource, name, namespace)
-        key = (resource, namespace, name)
-        if obj["metadata"].get("finalizers"):
-            obj["metadata"].setdefault("deletionTimestamp", now_rfc3339())
-            return self._commit("MODIFIED", key, obj)
-        return self._commit("DELETED", key, obj)
+        key, meta = (resource, namespace, name), obj["metadata"]
+        if not meta.get("finalizers"):
+            return self._commit("DELETED", key, obj)
+        if meta.get("deletionTimestamp"):
+            return obj
+        meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"] = now_rfc3339(), 0
+        if "generation" in meta:
+            meta["generation"] += 1
+        return self._commit("MODIFIED", key, obj)
 
     def remove(self, key: Key, obj: Object) -> Object:
         return self._commit("DELETED", key, copy.deepcopy(obj))
 
     def list(self, resource: Resource, namespace: str = "", fields: str = "", labels: str = "") -> list[Object]:
-        return [
-            copy.deepcopy(obj)
-            for (res, ns, _), obj in sorted(self.objects.items(), key=lambda kv: kv[0][1:])
-            if res == resource and (not namespace or ns == namespace) and matches(resource, obj, fields, labels)
+        return [copy.deepcopy(obj) for obj in self.scan(resource, namespace, fields, labels)]
+
+    def scan(self, resource: Resource, namespace: str = "", fields: str = "", labels: str = "") -> list[Object]:
+        """The same, not copied: for who only reads. A stored object is replaced, never changed."""
+        rows = [
+            (key[1:], obj)
+            for key, obj in self.objects.items()
+            if key[0] == resource and (not namespace or key[1] == namespace)
         ]
+        rows.sort(key=lambda row: row[0])
+        return [obj for _, obj in rows if not (fields or labels) or matches(resource, obj, fields, labels)]
 
     def since(self, version: int) -> Iterator[Change]:
         if version < self.oldest:

@@ -82,7 +82,8 @@ class Watch:
 
     def _bookmark(self) -> None:
         meta = {"resourceVersion": str(self.store.version), "creationTimestamp": None}
-        self._send("BOOKMARK", {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": meta})
+        said = {"kind": self.resource.kind, "apiVersion": self.resource.api_version, "metadata": meta}
+        self._send("BOOKMARK", self.shape(said))
         self._timers[-1] = self.loop.call_later(self.bookmark_sec, self._bookmark)
 
     def fail(self, code: int, reason: str, message: str) -> None:
