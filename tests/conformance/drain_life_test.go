@@ -5,11 +5,9 @@ package conformance
 
 import (
 	"context"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -17,9 +15,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"nodeclaimd.io/nodeclaimd/tests/conformance/harness"
 )
@@ -276,37 +271,9 @@ func (n *node) request(r map[string]any) {
 	must(n.t, cluster.PatchNode(n.ctx, n.name, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"nodeclaimd.io/drain-request": value}}}))
 }
 
-//go:embed guards
-var guards embed.FS
-
-// installGuards makes the API server enforce what cluster administrators may forbid to nodes.
-func (n *node) installGuards() {
-	n.t.Helper()
-	resources := map[string]schema.GroupVersionResource{}
-	for kind, plural := range map[string]string{"ValidatingAdmissionPolicy": "validatingadmissionpolicies", "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings"} {
-		resources[kind] = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: plural}
-	}
-	file, err := guards.Open("guards/node.yaml")
-	must(n.t, err)
-	defer file.Close()
-	documents := yaml.NewYAMLOrJSONDecoder(file, 4096)
-	for {
-		object := &unstructured.Unstructured{}
-		if err := documents.Decode(&object.Object); err == io.EOF {
-			break
-		} else {
-			must(n.t, err)
-		}
-		client := cluster.Dynamic.Resource(resources[object.GetKind()])
-		_, err := client.Create(n.ctx, object, metav1.CreateOptions{})
-		must(n.t, err)
-		n.t.Cleanup(func() { _ = client.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}) })
-	}
-}
-
 func TestGuardPoliciesLetTheDaemonWork(t *testing.T) {
 	n := newPlainNode(t, 150)
-	n.installGuards()
+	apply(t, n.ctx, guardManifests)
 	wire, err := cluster.NodeWire(n.name)
 	must(t, err)
 	defer wire.Close()

@@ -31,6 +31,10 @@ rules:
   userGroups: ["system:nodes"]
   verbs: [create, update, patch, delete]
   resources: [{group: "", resources: [nodes, nodes/status, pods, pods/status, pods/eviction, events]}]
+- level: Request
+  userGroups: ["system:nodes", "system:serviceaccounts"]
+  verbs: [create, update, patch, delete]
+  resources: [{group: "", resources: [nodes, nodes/status]}, {group: karpenter.sh}]
 - level: Metadata
 `
 

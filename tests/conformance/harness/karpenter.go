@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/karpenter/pkg/apis"
 	"sigs.k8s.io/yaml"
 )
@@ -70,6 +72,25 @@ func (c *Cluster) NewClaim(ctx context.Context, name string, i *Instance, taints
 			"lastTransitionTime": made.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}},
 	}
 	return claims.UpdateStatus(ctx, made, metav1.UpdateOptions{})
+}
+
+// PatchClaim merges a JSON fragment into a NodeClaim, or into its subresource "status", as the admin.
+func (c *Cluster) PatchClaim(ctx context.Context, name, subresource string, fragment any) error {
+	text, err := json.Marshal(fragment)
+	if err != nil {
+		return err
+	}
+	var below []string
+	if subresource != "" {
+		below = append(below, subresource)
+	}
+	_, err = c.Dynamic.Resource(claimResource).Patch(ctx, name, types.MergePatchType, text, metav1.PatchOptions{}, below...)
+	return err
+}
+
+// Claim reads a NodeClaim.
+func (c *Cluster) Claim(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return c.Dynamic.Resource(claimResource).Get(ctx, name, metav1.GetOptions{})
 }
 
 // DeleteClaim removes it again.

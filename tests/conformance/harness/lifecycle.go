@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	controllerruntime "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -120,12 +121,17 @@ func KarpenterErrors() []string {
 	return list
 }
 
+// KarpenterAgent is how its requests are known in the audit log.
+const KarpenterAgent = "karpenter"
+
 // StartKarpenter runs the controllers until ctx ends; they care for NodeClaims of their own node class only.
 func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (client.Client, error) {
 	log.SetLogger(logr.New(&karpenterComplaints))
 	ctx = options.ToContext(ctx, &options.Options{CPURequests: 1000})
 	again := true // a test may run several times in one process
-	m, err := controllerruntime.NewManager(c.Admin, manager.Options{
+	me := rest.CopyConfig(c.Admin)
+	me.UserAgent = KarpenterAgent
+	m, err := controllerruntime.NewManager(me, manager.Options{
 		Controller: config.Controller{SkipNameValidation: &again},
 		Scheme:     scheme.Scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", BaseContext: func() context.Context { return ctx },
 	})
