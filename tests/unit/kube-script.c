@@ -100,6 +100,10 @@ struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step
     return begin(role, steps, n, NULL, NULL);
 }
 
+size_t script_asked(void) {
+    return script_at;
+}
+
 sd_event *script_loop(void) {
     return loop;
 }

@@ -47,6 +47,12 @@ struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step
     script_begin((const struct script_step[]){__VA_ARGS__},                                        \
                  sizeof((const struct script_step[]){__VA_ARGS__}) / sizeof(struct script_step),   \
                  token, userdata)
+#define SCRIPT_CONTROLLER(...)                                                                     \
+    script_begin_as(NC_KUBE_CONTROLLER, (const struct script_step[]){__VA_ARGS__},                 \
+                    sizeof((const struct script_step[]){__VA_ARGS__})                              \
+                        / sizeof(struct script_step))
+/* How many requests were made so far. */
+size_t script_asked(void);
 sd_event *script_loop(void);
 /* Runs the loop until sd_event_exit(), at most ten seconds. */
 void script_run(void);
