@@ -258,6 +258,8 @@ uint64_t nc_cron_next(const struct nc_cron *c, uint64_t after_usec) {
     const unsigned last_year = date_of(second / 60 / DAY_MINUTES).year + YEARS_AHEAD;
     const uint64_t today = minute / DAY_MINUTES;
 
+    if (c->minutes == 0 || c->hours == 0)
+        return UINT64_MAX;
     for (struct date d = date_of(today); d.year <= last_year; d = date_of(d.day + 1)) {
         if (!day_matches(c, &d))
             continue;
