@@ -22,7 +22,7 @@ check() {
 }
 
 upper='nc/(http|imds|sigv4|ec2|kube|kube-drain|kube-control|kubeconfig|host|login)\.h'
-core_types='nc/(facts|userdata|config|quantity|plan|fileset|report|backoff|notice|pod|drain|lifecycle|drain-report|control|budget|lease)\.h'
+core_types='nc/(facts|userdata|config|quantity|plan|fileset|report|backoff|notice|pod|drain|lifecycle|drain-report|control|control-alone|budget|lease)\.h'
 libraries='curl/|systemd/|openssl/|cjson/|yaml\.h|zlib\.h'
 
 check "base knows no layer above it" "src/base/*.[ch]" "$core_types|$upper"

@@ -1,0 +1,78 @@
+/*
+ * A NodeClaim's whole life where no Karpenter runs: registration, initialization, voluntary
+ * disruption under budgets, drain, end. Part of the step of nc/control.h, and level-triggered as
+ * all of it: for each object the ONE next write follows from what is seen now, so that a leader
+ * that was killed between two writes is followed by one that goes on where it ended. The rules, in
+ * the words that the tests use:
+ *
+ *  - Whose. A claim or Node with the finalizer karpenter.sh/termination is never touched. A claim
+ * of another API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode), or
+ *    with another label app.kubernetes.io/managed-by than nodeclaimd is of another controller: it
+ *    is left alone, and so is its Node.
+ *  - Finalizer. NC_FINALIZER on every claim that is not being deleted, before anything else is
+ *    written about it.
+ *  - Its Node. Once status.nodeName is set, the Node of that name, where its providerID is the
+ *    claim's (an address, and so a name, may come again with another machine); until then the one
+ *    Node with the claim's status.providerID. No such Node: Registered Unknown, NodeNotFound; two:
+ *    False, MultipleNodesFound, and neither is touched.
+ *  - Registration. ONE patch of the Node, with its resourceVersion: our finalizer, an
+ * ownerReference to the claim (blockOwnerDeletion), the claim's labels and annotations, its taints
+ * and startupTaints (where the Node does not have the label karpenter.sh/do-not-sync-taints=true,
+ * and never a second time), karpenter.sh/unregistered gone, karpenter.sh/registered=true. Once that
+ *    is seen the claim's status: nodeName, Registered True. Registered and Initialized are never
+ *    taken back.
+ *  - Initialization, in this order: Ready (NodeNotReady), no startup taint left
+ *    (StartupTaintsExist), no ephemeral taint left (KnownEphemeralTaintsExist), every resource that
+ *    is requested is there (ResourceNotRegistered). Then the Node's label
+ *    karpenter.sh/initialized=true; once that is seen, Initialized True.
+ *  - Ready is True where Launched (absent: whoever wrote the providerID has launched it),
+ * Registered and Initialized are. lastTransitionTime moves with the status of a condition, and only
+ * then. A condition that we do not know stays as it is.
+ *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose word has a drain under way
+ *    (phase Evicting or further, or an earlier one with a deadline: one that only reports has
+ * none), or whose claim is being deleted. It is taken off again where neither is so and the
+ * annotation NC_ALONE_TAINTED says that it is ours. All other taints are left as they are.
+ *  - Voluntary disruption: the claim is expired (created + expireAfter has passed; registered),
+ *    drifted (its hash and the NodePool's or NodeClass's differ, of one version; initialized), or
+ *    its Node's word is a rebalance recommendation (rules.rebalances; initialized). The commit
+ * point is the DELETE of the claim with its uid. It is sent where fewer of the pool's claims than
+ * its budgets allow for that reason are on their way out: being deleted, a DELETE of it under way,
+ * or registered with a Node that is not Ready (the candidate itself counts once). The budgets'
+ * number of nodes is the pool's claims with a registered Node; both count until the claim is gone.
+ *    Expired goes first, then Drifted, then Rebalance, among equals the eldest.
+ *    karpenter.sh/do-not-disrupt=true on the Node or the claim keeps all of this away. No NodePool,
+ *    one that is being deleted, or budgets that cannot be read: nothing voluntary. A drifted claim
+ *    has the condition Drifted; one that is not drifted any more has none.
+ *  - A Node that is being deleted, or is gone, while its registered claim is not being deleted: the
+ *    claim is deleted.
+ *  - A claim that is being deleted, by whomever. First its last moment: where spec has
+ *    terminationGracePeriod and the annotation karpenter.sh/nodeclaim-termination-timestamp is
+ *    missing, that is set to deletionTimestamp + terminationGracePeriod. Then its Node gets, with
+ * the taint, the drain-request {id: claim-UID, reason, mode: deadline | graceful, deadline: the
+ * last moment + margin}; the same claim has the same request, whoever writes it. A request with
+ * another id is not overwritten: the state WaitingForAnotherRequest.
+ *  - Drained: Unknown, Draining; True once the Node's word is Drained and is about our request, or
+ *    from a source that is stronger than a request (operator, deletion, spot, shutdown), or the
+ *    request's deadline has passed. Where no agent has said such a word for NC_ALONE_HEARD_USEC and
+ *    there is no deadline: Unknown, WaitingForAgent. VolumesDetached is True with the word Drained;
+ *    False, TerminationGracePeriodElapsed, where it was the deadline that ended the wait.
+ *  - End, after Drained: where rules.terminates, END_INSTANCE, InstanceTerminating True once it was
+ *    accepted, and again every NC_ALONE_AGAIN_USEC until the Node is not Ready, is being deleted by
+ *    somebody, is gone, EC2 knows no such instance, or NC_ALONE_ENDING_USEC have passed: nothing is
+ *    forgotten of a machine that may still write. Then DELETE of the Node, our finalizer off the
+ *    Node, and once the Node is gone, off the claim. A claim without a Node: END_INSTANCE where
+ *    there is a providerID and rules.terminates, then the finalizer off.
+ *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
+ *    is taken off.
+ */
+#ifndef NC_CONTROL_ALONE_H
+#define NC_CONTROL_ALONE_H
+
+#include "nc/control.h"
+
+#define NC_ALONE_HEARD_USEC (60ull * 1000000)
+#define NC_ALONE_AGAIN_USEC (30ull * 1000000)
+#define NC_ALONE_ENDING_USEC (300ull * 1000000)
+#define NC_ALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
+
+#endif
