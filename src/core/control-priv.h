@@ -47,8 +47,10 @@ struct control_table {
 };
 
 /* Lists of texts in one piece: n groups of a fixed number of texts (finalizers 1: name; labels and
- * quantities 2: key, value; taints 3: key, value, effect), one after the other, each ended by NUL.
+ * quantities 2: key, value; taints 3: key, value, effect; a Node's taints 4), one after the other,
+ * each ended by NUL.
  */
+#define CONTROL_TEXTS_WIDTH 4 /* at most */
 struct control_texts {
     char *data; /* NULL where there are none */
     size_t n, bytes;
@@ -77,17 +79,25 @@ struct control_write {
     bool is_held;         /* by its share */
 };
 
+struct control_hook {
+    struct control_object *next, **at; /* at NULL: in no queue */
+};
+enum { CONTROL_HOOK_DIRTY = 0, CONTROL_HOOK_WAIT, _CONTROL_HOOK_MAX };
+struct control_queue {
+    struct control_object *first, **end;
+    size_t n;
+};
+
 struct control_object {
     enum nc_control_kind kind;
-    bool is_dirty, is_relay_waiting, is_waiting;
     char *name;  /* uid stands behind it, in the same piece of memory */
     char *uid;   /* "" = not known */
     uint64_t rv; /* resourceVersion: a number, as Kubernetes promises */
     struct control_link by_name;
-    struct control_object *dirty_next;
-    struct control_object *wait_next, **wait_at; /* among those that wait for a place */
-    uint64_t wake_usec;                          /* look again; UINT64_MAX = never */
-    size_t wake_at;                              /* in the heap, from 1; 0 = not there */
+    struct control_hook hooks[_CONTROL_HOOK_MAX]; /* is dirty; waits for a place */
+    struct control_queue *waits_in;
+    uint64_t wake_usec; /* look again; UINT64_MAX = never */
+    size_t wake_at;     /* in the heap, from 1; 0 = not there */
     struct control_write write;
 };
 
@@ -120,7 +130,8 @@ struct control_word {
 /* ---- Node */
 
 struct control_node_more { /* only where who == ALONE */
-    char *provider_id;     /* NULL = none */
+    struct control_node *node;
+    char *provider_id; /* NULL = none */
     struct control_link by_provider;
     bool is_ready, is_unschedulable;
     bool is_registered, is_initialized; /* its labels: what a node may have forged */
@@ -148,6 +159,7 @@ struct control_node {
     struct control_word *word;            /* NULL = says nothing */
     uint64_t word_usec;                   /* since when this id and deadline are known */
     uint32_t bad_word;                    /* hash of what could not be read; 0 = can be */
+    bool is_bad_word_unsaid;
     struct control_node_more *more;
 };
 
@@ -169,9 +181,11 @@ const char *nc_control_condition_name(enum control_condition k); /* "Launched", 
 enum control_truth { CONTROL_ABSENT = 0, CONTROL_FALSE, CONTROL_UNKNOWN, CONTROL_TRUE };
 
 struct control_claim_more { /* only where who == ALONE */
-    char *provider_id;      /* NULL = none */
+    struct control_claim *claim;
+    char *provider_id; /* NULL = none */
     struct control_link by_provider;
-    uint64_t expire_after_usec; /* UINT64_MAX = never */
+    uint64_t expire_after_usec; /* UINT64_MAX = never; v1beta1: the pool's counts where … */
+    bool has_no_expiry;         /* … it has no expireAfter at all */
     uint64_t grace_usec;        /* terminationGracePeriod; UINT64_MAX = none */
     bool do_not_disrupt;
     char *pool_hash, *pool_hash_version, *class_hash, *class_hash_version; /* NULL = none */
@@ -210,6 +224,7 @@ struct control_claim {
     uint64_t relay_usec;   /* the word is known since; 0 = there is none to relay */
     uint64_t stamped_usec; /* the stamp that was accepted and is not seen yet; 0 = none */
     uint64_t deleted_usec; /* when our DELETE was accepted: never another; 0 = not */
+    uint64_t sent_t_usec;  /* what the STAMP under way, or the last one, writes */
     uint8_t stamp_tries;   /* that failed in this relay */
     bool is_stamp_refused, was_said, was_refusal_said;
     struct control_claim_more *more;
@@ -223,7 +238,8 @@ struct control_pool {
     bool are_budgets_bad; /* nothing may be disrupted */
     bool is_static;       /* spec.replicas is set */
     struct nc_budgets budgets;
-    char *hash, *hash_version; /* NULL = none */
+    uint64_t expire_after_usec; /* v1beta1: spec.disruption.expireAfter; UINT64_MAX = never */
+    char *hash, *hash_version;  /* NULL = none */
     struct control_claim *claims;
     size_t n_claims;
     uint64_t looked_usec; /* when nc_alone_pool was asked last */
@@ -251,16 +267,15 @@ struct nc_control {
     struct control_table claims_by_node, nodes_by_provider, claims_by_provider;
     size_t n_pools_there, n_classes_there;
 
-    struct control_object *dirty, **dirty_end;
-    struct control_object *relays, **relays_end; /* those that wait for a place */
-    struct control_object *others, **others_end;
-    size_t n_relays, n_others;
-    struct control_object **heap; /* by wake_usec */
+    struct control_queue dirty, relays, others; /* the latter wait for a place */
+    struct control_object **heap;               /* by wake_usec */
     size_t n_heap, heap_room;
 
     struct control_flight { /* by id */
         uint64_t id;
-        struct control_object *object;
+        struct control_object *object; /* NULL: is gone */
+        enum nc_control_verb verb;
+        bool is_relay;
     } * flights;
     size_t n_flights, n_relay_flights, flights_room;
     uint64_t last_id;
@@ -310,13 +325,14 @@ struct nc_value *nc_control_delete_options(const struct control_object *o);
 
 /* ---- the hooks: control-alone.c
  *
- * Asked only where who == ALONE, we lead, Nodes, NodeClaims and NodePools are synced, no write of
- * the object is under way or settling, no pause runs, and (claims) the relay wants nothing now.
- * True: *ret is the one next write (verb, body, provider_id; everything else is filled in by the
- * caller); it may be asked again before that write is sent (places, share), so it changes nothing.
- * False: nothing to do. *next: when to look again where nothing changes; UINT64_MAX = never; taken
- * in both cases. Asked anew after each change of the object, of the Node or claim that belongs to
- * it, each end of a write, and at *next. */
+ * Each writes its own object only: a Node is deleted by nc_alone_node, an instance is ended by
+ * nc_alone_claim. Asked only where who == ALONE, we lead, Nodes, NodeClaims and NodePools are
+ * synced, no write of the object is under way or settling, no pause runs, and (claims) the relay
+ * wants nothing now. True: *ret is the one next write (verb, body, provider_id; everything else is
+ * filled in by the caller); it may be asked again before that write is sent (places, share), so it
+ * changes nothing. False: nothing to do. *next: when to look again where nothing changes;
+ * UINT64_MAX = never; taken in both cases. Asked anew after each change of the object, of the Node
+ * or claim that belongs to it, each end of a write, and at *next. */
 bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
                     struct nc_control_action *ret, uint64_t *next_usec);
 bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
@@ -354,16 +370,63 @@ void nc_control_unlink(struct control_table *t, struct control_link *l);
 struct control_link *nc_control_find(const struct nc_control *c, const struct control_table *t,
                                      const char *key);
 struct control_link *nc_control_same(const struct control_link *l); /* the next of the same key */
+void nc_control_enqueue(struct control_queue *q, struct control_object *o, size_t which);
+void nc_control_dequeue(struct control_queue *q, struct control_object *o, size_t which);
+struct control_object *nc_control_pop(struct control_queue *q, size_t which);
+void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t usec);
+/* It, and what belongs to it: Node and claim, all claims of one Node, the claim's pool. */
+void nc_control_touch_around(struct nc_control *c, struct control_object *o);
+
+/* control-objects.c */
 struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind k,
                                       const char *name, const char *uid);
+void nc_control_set_uid(struct nc_control *c, struct control_object *o, const char *uid);
 void nc_control_drop(struct nc_control *c, struct control_object *o);
+void nc_control_gone(struct nc_control *c, struct control_object *o);
+void nc_control_drop_all(struct nc_control *c);
 void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name);
 void nc_control_set_class(struct nc_control *c, struct control_claim *claim, const char *name);
-void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t usec);
-void nc_control_forget_all(struct nc_control *c);
+struct control_word *nc_control_word_free(struct control_word *w);
+struct control_node_more *nc_control_node_more_free(struct control_node_more *m);
+struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m);
 
-/* control-read.c: negative: the object is refused, nothing has changed. */
+/* control-read.c: negative: the object is refused, nothing has changed; 0: nothing new; 1: it was
+ * read, and touched with what belongs to it. */
 int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
                     struct control_object **ret);
+
+/* control-relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
+ * hooks of the alone half are. */
+struct control_relay {
+    enum nc_control_verb verb; /* STAMP or DELETE_CLAIM; 0 = nothing now */
+    uint64_t t_usec;           /* the stamp */
+    uint64_t next_usec;        /* look again; UINT64_MAX = never */
+    const struct control_node *node;
+};
+/* Is there a word that is to be relayed to this claim, whatever was done about it? */
+bool nc_control_has_relay(const struct nc_control *c, const struct control_claim *claim,
+                          uint64_t now_usec, struct control_relay *ret);
+bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                      struct control_relay *ret);
+void nc_control_relay_action(const struct control_claim *claim, const struct control_relay *r,
+                             struct nc_control_action *ret);
+void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim,
+                               enum nc_control_verb verb, enum nc_control_answer answer,
+                               uint64_t now_usec);
+
+/* control-write.c */
+bool nc_control_may_act(const struct nc_control *c);             /* the relay */
+bool nc_control_may_alone(const struct nc_control *c);           /* everything else */
+void nc_control_settle(struct nc_control *c, uint64_t now_usec); /* the end of each step */
+void nc_control_seen(struct nc_control *c, struct control_object *o);
+void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);
+void nc_control_forget_flights(struct nc_control *c);
+
+/* control-share.c */
+bool nc_control_share_may(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
+void nc_control_share_take(struct control_object *o, uint64_t now_usec);
+/* A SAY that no share holds back: for what is said once. */
+void nc_control_say_always(struct nc_control *c, const struct control_object *o, const char *reason,
+                           bool is_warning, char *message);
 
 #endif

@@ -1,0 +1,294 @@
+/*
+ * Objects come and go: what they own, and what must be unlinked from them.
+ */
+#include "control-priv.h"
+#include "nc/str.h"
+
+static size_t size_of(enum nc_control_kind k) {
+    switch (k) {
+    case NC_CONTROL_NODE:
+        return sizeof(struct control_node);
+    case NC_CONTROL_CLAIM:
+        return sizeof(struct control_claim);
+    case NC_CONTROL_POOL:
+        return sizeof(struct control_pool);
+    case NC_CONTROL_CLASS:
+        return sizeof(struct control_class);
+    case _NC_CONTROL_KIND_MAX:
+        break;
+    }
+    return sizeof(struct control_object);
+}
+
+static void set_name(struct control_object *o, const char *name, const char *uid) {
+    const size_t n = strlen(name) + 1, m = strlen(uid) + 1;
+    char *both = nc_malloc(n + m);
+
+    memcpy(both, name, n);
+    memcpy(both + n, uid, m);
+    free(o->name);
+    o->name = both;
+    o->uid = both + n;
+}
+
+void nc_control_set_uid(struct nc_control *c, struct control_object *o, const char *uid) {
+    nc_control_unlink(&c->names[o->kind], &o->by_name);
+    set_name(o, o->name, uid);
+    o->rv = 0;
+    nc_control_link(c, &c->names[o->kind], &o->by_name, o->name);
+}
+
+struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind k,
+                                      const char *name, const char *uid) {
+    struct control_object *o = nc_calloc(1, size_of(k));
+
+    o->kind = k;
+    o->wake_usec = UINT64_MAX;
+    set_name(o, name, uid);
+    nc_control_link(c, &c->names[k], &o->by_name, o->name);
+    if (k == NC_CONTROL_POOL)
+        nc_control_as_pool(o)->expire_after_usec = UINT64_MAX;
+    return o;
+}
+
+static void free_texts(struct control_texts *t) {
+    free(t->data);
+    *t = (struct control_texts){0};
+}
+
+struct control_word *nc_control_word_free(struct control_word *w) {
+    if (w)
+        free(w->blocked);
+    free(w);
+    return NULL;
+}
+
+struct control_node_more *nc_control_node_more_free(struct control_node_more *m) {
+    if (!m)
+        return NULL;
+    free(m->provider_id);
+    free(m->drain_request);
+    free(m->owners);
+    free_texts(&m->taints);
+    free_texts(&m->finalizers);
+    free_texts(&m->allocatable);
+    free(m);
+    return NULL;
+}
+
+struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m) {
+    if (!m)
+        return NULL;
+    char *owned[] = {m->provider_id, m->pool_hash,          m->pool_hash_version,
+                     m->class_hash,  m->class_hash_version, m->conditions,
+                     m->class_group, m->class_kind,         m->class_name};
+    struct control_texts *texts[] = {&m->finalizers, &m->labels, &m->annotations,
+                                     &m->requests,   &m->taints, &m->startup_taints};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
+        free(owned[i]);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
+        free_texts(texts[i]);
+    for (size_t i = 0; i < _CONTROL_COND_MAX; i++)
+        free(m->reasons[i]);
+    free(m);
+    return NULL;
+}
+
+/* An entry that only claims named goes with the last of them. */
+static void maybe_drop_pool(struct nc_control *c, struct control_pool *p) {
+    if (!p->is_there && p->n_claims == 0)
+        nc_control_drop(c, &p->o);
+}
+
+static void maybe_drop_class(struct nc_control *c, struct control_class *k) {
+    if (!k->is_there && k->n_claims == 0)
+        nc_control_drop(c, &k->o);
+}
+
+void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name) {
+    struct control_pool *old = claim->pool, *pool = NULL;
+
+    if (old && name && nc_streq(old->o.name, name))
+        return;
+    if (old) {
+        *claim->pool_at = claim->pool_next;
+        if (claim->pool_next)
+            claim->pool_next->pool_at = claim->pool_at;
+        old->n_claims--;
+        claim->pool = NULL;
+        nc_control_touch(c, &old->o);
+        maybe_drop_pool(c, old);
+    }
+    if (!name)
+        return;
+    pool = nc_control_pool(c, name);
+    if (!pool)
+        pool = nc_control_as_pool(nc_control_put(c, NC_CONTROL_POOL, name, ""));
+    claim->pool = pool;
+    claim->pool_next = pool->claims;
+    claim->pool_at = &pool->claims;
+    if (pool->claims)
+        pool->claims->pool_at = &claim->pool_next;
+    pool->claims = claim;
+    pool->n_claims++;
+}
+
+void nc_control_set_class(struct nc_control *c, struct control_claim *claim, const char *name) {
+    struct control_class *old = claim->class, *k = NULL;
+
+    if (old && name && nc_streq(old->o.name, name))
+        return;
+    if (old) {
+        *claim->class_at = claim->class_next;
+        if (claim->class_next)
+            claim->class_next->class_at = claim->class_at;
+        old->n_claims--;
+        claim->class = NULL;
+        maybe_drop_class(c, old);
+    }
+    if (!name)
+        return;
+    k = nc_control_class(c, name);
+    if (!k)
+        k = nc_control_as_class(nc_control_put(c, NC_CONTROL_CLASS, name, ""));
+    claim->class = k;
+    claim->class_next = k->claims;
+    claim->class_at = &k->claims;
+    if (k->claims)
+        k->claims->class_at = &claim->class_next;
+    k->claims = claim;
+    k->n_claims++;
+}
+
+static void done_node(struct nc_control *c, struct control_node *n) {
+    if (n->more)
+        nc_control_unlink(&c->nodes_by_provider, &n->more->by_provider);
+    n->more = nc_control_node_more_free(n->more);
+    n->word = nc_control_word_free(n->word);
+    free(n->owner_uid);
+    free(n->pool);
+}
+
+static void done_claim(struct nc_control *c, struct control_claim *claim) {
+    nc_control_set_pool(c, claim, NULL);
+    nc_control_set_class(c, claim, NULL);
+    nc_control_unlink(&c->claims_by_node, &claim->by_node);
+    if (claim->more)
+        nc_control_unlink(&c->claims_by_provider, &claim->more->by_provider);
+    claim->more = nc_control_claim_more_free(claim->more);
+    free(claim->node_name);
+}
+
+static void done(struct nc_control *c, struct control_object *o) {
+    switch (o->kind) {
+    case NC_CONTROL_NODE:
+        done_node(c, nc_control_as_node(o));
+        break;
+    case NC_CONTROL_CLAIM:
+        done_claim(c, nc_control_as_claim(o));
+        break;
+    case NC_CONTROL_POOL:
+        nc_budgets_done(&nc_control_as_pool(o)->budgets);
+        free(nc_control_as_pool(o)->hash);
+        free(nc_control_as_pool(o)->hash_version);
+        break;
+    case NC_CONTROL_CLASS:
+        free(nc_control_as_class(o)->hash);
+        free(nc_control_as_class(o)->hash_version);
+        break;
+    case _NC_CONTROL_KIND_MAX:
+        break;
+    }
+}
+
+void nc_control_drop(struct nc_control *c, struct control_object *o) {
+    done(c, o);
+    nc_control_wake_at(c, o, UINT64_MAX);
+    nc_control_dequeue(&c->dirty, o, CONTROL_HOOK_DIRTY);
+    if (o->waits_in)
+        nc_control_dequeue(o->waits_in, o, CONTROL_HOOK_WAIT);
+    for (size_t i = 0; o->write.id && i < c->n_flights; i++)
+        if (c->flights[i].object == o)
+            c->flights[i].object = NULL;
+    nc_control_unlink(&c->names[o->kind], &o->by_name);
+    free(o->name);
+    free(o);
+}
+
+/* A pool or class that claims still name stays as an entry. */
+void nc_control_gone(struct nc_control *c, struct control_object *o) {
+    struct control_pool *p = nc_control_as_pool(o);
+    struct control_class *k = nc_control_as_class(o);
+
+    if (o->kind == NC_CONTROL_POOL) {
+        c->n_pools_there -= p->is_there;
+        p->is_there = false;
+        nc_control_touch(c, o);
+        if (p->n_claims > 0) {
+            nc_control_set_uid(c, o, "");
+            return;
+        }
+    } else if (o->kind == NC_CONTROL_CLASS) {
+        c->n_classes_there -= k->is_there;
+        k->is_there = false;
+        for (struct control_claim *claim = k->claims; claim; claim = claim->class_next)
+            nc_control_touch_around(c, &claim->o);
+        if (k->n_claims > 0) {
+            nc_control_set_uid(c, o, "");
+            return;
+        }
+    }
+    nc_control_drop(c, o);
+}
+
+static void drop_all(struct nc_control *c, enum nc_control_kind k) {
+    struct control_table *t = &c->names[k];
+
+    for (size_t i = 0; i < t->room; i++)
+        while (t->slots[i])
+            nc_control_drop(c,
+                            (struct control_object *)((char *)t->slots[i]
+                                                      - offsetof(struct control_object, by_name)));
+    free(t->slots);
+    *t = (struct control_table){0};
+}
+
+/* Claims first: with them go the entries that only they name. */
+void nc_control_drop_all(struct nc_control *c) {
+    drop_all(c, NC_CONTROL_CLAIM);
+    drop_all(c, NC_CONTROL_NODE);
+    drop_all(c, NC_CONTROL_POOL);
+    drop_all(c, NC_CONTROL_CLASS);
+    free(c->claims_by_node.slots);
+    free(c->nodes_by_provider.slots);
+    free(c->claims_by_provider.slots);
+}
+
+const char *nc_control_texts_next(const struct control_texts *t, const char *at, size_t width,
+                                  const char **ret) {
+    const char *p = at;
+
+    if (t->n == 0)
+        return NULL;
+    if (!p)
+        p = t->data;
+    else
+        for (size_t i = 0; i < width; i++)
+            p += strlen(p) + 1;
+    if ((size_t)(p - t->data) >= t->bytes)
+        return NULL;
+    for (size_t i = 0; i < width; i++) {
+        ret[i] = i ? ret[i - 1] + strlen(ret[i - 1]) + 1 : p;
+    }
+    return p;
+}
+
+const char *nc_control_texts_get(const struct control_texts *t, size_t width, const char *key) {
+    const char *group[CONTROL_TEXTS_WIDTH] = {NULL};
+
+    for (const char *at = NULL; width > 1 && (at = nc_control_texts_next(t, at, width, group));)
+        if (nc_streq(group[0], key))
+            return group[1];
+    return NULL;
+}

@@ -1,0 +1,320 @@
+/*
+ * Objects of the cluster become what the controller holds. All of it is hostile: an object that
+ * cannot be read is refused whole, and what was known of it stays.
+ */
+#include <errno.h>
+
+#include "control-take.h"
+#include "nc/str.h"
+
+struct head {
+    const char *name, *uid;
+    uint64_t rv, created_usec, deletion_usec;
+};
+
+static bool is_name(const char *s) {
+    size_t n = 0;
+
+    for (; s[n]; n++)
+        if (n >= CONTROL_NAME_MAX
+            || !((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= '0' && s[n] <= '9') || s[n] == '-'
+                 || s[n] == '.'))
+            return false;
+    return n > 0;
+}
+
+static bool is_uid(const char *s) {
+    size_t n = 0;
+
+    for (; s[n]; n++)
+        if (n >= CONTROL_UID_MAX
+            || !((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= 'A' && s[n] <= 'Z')
+                 || (s[n] >= '0' && s[n] <= '9') || s[n] == '-'))
+            return false;
+    return n > 0;
+}
+
+static int read_head(const struct nc_value *object, struct head *ret) {
+    const struct nc_value *meta = nc_control_at(object, "metadata", NULL);
+    const char *rv = nc_value_get_string(meta, "resourceVersion");
+
+    ret->name = nc_value_get_string(meta, "name");
+    ret->uid = nc_value_get_string(meta, "uid");
+    if (!ret->name || !is_name(ret->name) || !ret->uid || !is_uid(ret->uid) || !rv
+        || nc_parse_u64(rv, &ret->rv) < 0
+        || nc_control_take_time(nc_control_at(meta, "creationTimestamp", NULL), &ret->created_usec)
+               < 0)
+        return -EBADMSG;
+    return nc_control_take_time(nc_control_at(meta, "deletionTimestamp", NULL),
+                                &ret->deletion_usec);
+}
+
+/* The name of a pool, from a label that somebody may have filled with anything. */
+static const char *pool_of(const struct nc_value *object) {
+    const char *name =
+        nc_value_string(nc_control_at(object, "metadata.labels", "karpenter.sh/nodepool"));
+
+    return name && is_name(name) ? name : NULL;
+}
+
+static const char *owner_of(const struct nc_value *object) {
+    const struct nc_value *list = nc_control_at(object, "metadata.ownerReferences", NULL);
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
+        const char *uid = nc_value_get_string(list->items[i], "uid");
+        const char *api = nc_value_get_string(list->items[i], "apiVersion");
+        if (nc_streq(nc_value_get_string(list->items[i], "kind"), "NodeClaim") && api
+            && nc_starts_with(api, "karpenter.sh/") && uid && is_uid(uid))
+            return uid;
+    }
+    return NULL;
+}
+
+/* ---- Node */
+
+static bool is_same_ending(const struct control_word *a, const struct control_word *b) {
+    return a && b && a->source == b->source && a->deadline_usec == b->deadline_usec
+           && nc_streq(a->id, b->id);
+}
+
+/* What cannot be read is no word; it is counted and told once, not at each sight of it. */
+static void take_status(struct nc_control *c, struct control_node *node,
+                        const struct nc_value *object) {
+    const struct nc_value *v =
+        nc_control_at(object, "metadata.annotations", CONTROL_ANNOTATION_STATUS);
+    const char *text = nc_value_string(v);
+    struct control_word *word = text && text[0] ? nc_control_word_read(text) : NULL;
+    uint32_t bad = 0;
+
+    if (v && !word && (!text || text[0]))
+        bad = (text ? nc_control_hash(c, text) : 0) | 1;
+    if (bad && bad != node->bad_word) {
+        c->counts.bad_words++;
+        node->is_bad_word_unsaid = true;
+    }
+    node->bad_word = bad;
+    if (!is_same_ending(node->word, word))
+        node->word_usec = c->now_usec;
+    nc_control_word_free(node->word);
+    node->word = word;
+}
+
+static void set_text(char **at, const char *text) {
+    if (text && nc_streq(*at, text))
+        return;
+    free(*at);
+    *at = nc_strdup(text);
+}
+
+static int read_node(struct nc_control *c, struct control_node *node, const struct nc_value *object,
+                     const struct head *h) {
+    struct control_node_more *more = NULL;
+
+    if (c->who == NC_CONTROL_ALONE) {
+        more = nc_calloc(1, sizeof(*more));
+        if (nc_control_read_node_more(object, more) < 0) {
+            nc_control_node_more_free(more);
+            return -EBADMSG;
+        }
+        more->node = node;
+    }
+    node->created_usec = h->created_usec;
+    node->deletion_usec = h->deletion_usec;
+    set_text(&node->owner_uid, owner_of(object));
+    set_text(&node->pool, pool_of(object));
+    take_status(c, node, object);
+    if (node->more)
+        nc_control_unlink(&c->nodes_by_provider, &node->more->by_provider);
+    nc_control_node_more_free(node->more);
+    node->more = more;
+    if (more && more->provider_id)
+        nc_control_link(c, &c->nodes_by_provider, &more->by_provider, more->provider_id);
+    return 0;
+}
+
+/* ---- NodeClaim */
+
+/* What control-alone.c noted there outlives a change of the object. */
+static void set_claim_more(struct nc_control *c, struct control_claim *claim,
+                           struct control_claim_more *more) {
+    struct control_claim_more *old = claim->more;
+
+    if (old && more) {
+        more->disrupt = old->disrupt;
+        more->is_end_accepted = old->is_end_accepted;
+        more->scratch_usec = old->scratch_usec;
+        more->scratch = old->scratch;
+        more->state = old->state;
+    }
+    if (old)
+        nc_control_unlink(&c->claims_by_provider, &old->by_provider);
+    nc_control_claim_more_free(old);
+    claim->more = more;
+    if (!more)
+        return;
+    more->claim = claim;
+    if (more->provider_id)
+        nc_control_link(c, &c->claims_by_provider, &more->by_provider, more->provider_id);
+}
+
+/* Garbage is counted and is no timestamp: whoever reads it after us cannot read it either. */
+static uint64_t stamp_of(struct nc_control *c, const struct nc_value *object) {
+    const struct nc_value *v =
+        nc_control_at(object, "metadata.annotations", NC_ANNOTATION_TIMESTAMP);
+    uint64_t stamp_usec = 0;
+
+    if (nc_control_take_time(v, &stamp_usec) < 0)
+        c->bad_stamps++;
+    return stamp_usec;
+}
+
+static void set_node_name(struct nc_control *c, struct control_claim *claim, const char *name) {
+    if (name && nc_streq(claim->node_name, name))
+        return;
+    nc_control_unlink(&c->claims_by_node, &claim->by_node);
+    set_text(&claim->node_name, name);
+    if (claim->node_name)
+        nc_control_link(c, &c->claims_by_node, &claim->by_node, claim->node_name);
+}
+
+static const char *class_of(const struct control_claim_more *m) {
+    return m && nc_streq(m->class_group, "karpenter.k8s.aws")
+                   && nc_streq(m->class_kind, "EC2NodeClass")
+               ? m->class_name
+               : NULL;
+}
+
+static int read_claim(struct nc_control *c, struct control_claim *claim,
+                      const struct nc_value *object, const struct head *h) {
+    const struct nc_value *finalizers = nc_control_at(object, "metadata.finalizers", NULL);
+    const struct nc_value *node = nc_control_at(object, "status.nodeName", NULL);
+    struct control_claim_more *more = NULL;
+
+    if (node && (node->type != NC_VALUE_STRING || (node->text[0] && !is_name(node->text))))
+        return -EBADMSG;
+    if (c->who == NC_CONTROL_ALONE) {
+        more = nc_calloc(1, sizeof(*more));
+        if (nc_control_read_claim_more(object, more) < 0) {
+            nc_control_claim_more_free(more);
+            return -EBADMSG;
+        }
+    }
+    claim->created_usec = h->created_usec;
+    claim->deletion_usec = h->deletion_usec;
+    claim->stamp_usec = stamp_of(c, object);
+    claim->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
+    claim->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
+    set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
+    nc_control_set_pool(c, claim, pool_of(object));
+    nc_control_set_class(c, claim, class_of(more));
+    set_claim_more(c, claim, more);
+    return 0;
+}
+
+/* ---- NodePool, EC2NodeClass */
+
+static int read_pool(struct nc_control *c, struct control_pool *p, const struct nc_value *object) {
+    const int r = nc_control_read_pool(object, p);
+
+    if (r >= 0 && !p->is_there)
+        c->n_pools_there++;
+    p->is_there |= r >= 0;
+    return r;
+}
+
+static int read_class(struct nc_control *c, struct control_class *k,
+                      const struct nc_value *object) {
+    const int r = nc_control_read_class(object, k);
+
+    if (r >= 0 && !k->is_there)
+        c->n_classes_there++;
+    k->is_there |= r >= 0;
+    for (struct control_claim *claim = k->claims; r >= 0 && claim; claim = claim->class_next)
+        nc_control_touch_around(c, &claim->o);
+    return r;
+}
+
+/* ---- all of them */
+
+static int read_kind(struct nc_control *c, struct control_object *o, const struct nc_value *object,
+                     const struct head *h) {
+    switch (o->kind) {
+    case NC_CONTROL_NODE:
+        return read_node(c, nc_control_as_node(o), object, h);
+    case NC_CONTROL_CLAIM:
+        return read_claim(c, nc_control_as_claim(o), object, h);
+    case NC_CONTROL_POOL:
+        return read_pool(c, nc_control_as_pool(o), object);
+    case NC_CONTROL_CLASS:
+        return read_class(c, nc_control_as_class(o), object);
+    case _NC_CONTROL_KIND_MAX:
+        break;
+    }
+    return -EBADMSG;
+}
+
+/* Seen already, with all that is wanted of it? A relist brings everything once more. */
+static bool is_known(const struct nc_control *c, const struct control_object *o,
+                     const struct head *h) {
+    if (o->rv != h->rv || !nc_streq(o->uid, h->uid))
+        return false;
+    if (o->kind == NC_CONTROL_NODE)
+        return ((const struct control_node *)o)->more || c->who != NC_CONTROL_ALONE;
+    if (o->kind == NC_CONTROL_CLAIM)
+        return ((const struct control_claim *)o)->more || c->who != NC_CONTROL_ALONE;
+    return true;
+}
+
+static struct control_object *find(const struct nc_control *c, enum nc_control_kind k,
+                                   const char *name) {
+    struct control_link *l = nc_control_find(c, &c->names[k], name);
+
+    return l ? (struct control_object *)((char *)l - offsetof(struct control_object, by_name))
+             : NULL;
+}
+
+/* The object of this name and uid. Another one of the same name is gone. */
+static struct control_object *place(struct nc_control *c, enum nc_control_kind k,
+                                    const struct head *h) {
+    struct control_object *o = find(c, k, h->name);
+
+    if (o && o->uid[0] && !nc_streq(o->uid, h->uid)) {
+        nc_control_touch_around(c, o);
+        nc_control_gone(c, o);
+        o = find(c, k, h->name);
+    }
+    if (!o)
+        return nc_control_put(c, k, h->name, h->uid);
+    if (!nc_streq(o->uid, h->uid))
+        nc_control_set_uid(c, o, h->uid);
+    return o;
+}
+
+int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
+                    struct control_object **ret) {
+    struct head h = {0};
+    struct control_object *o = NULL;
+
+    if (k >= _NC_CONTROL_KIND_MAX)
+        return -EBADMSG;
+    if (read_head(object, &h) < 0) {
+        c->counts.unreadable[k]++;
+        return -EBADMSG;
+    }
+    o = find(c, k, h.name);
+    *ret = o;
+    if (o && is_known(c, o, &h))
+        return 0;
+    o = place(c, k, &h);
+    nc_control_touch_around(c, o);
+    if (read_kind(c, o, object, &h) < 0) {
+        c->counts.unreadable[k]++;
+        if (o->rv == 0)
+            nc_control_gone(c, o);
+        return -EBADMSG;
+    }
+    o->rv = h.rv;
+    nc_control_touch_around(c, o);
+    *ret = o;
+    return 1;
+}

@@ -1,0 +1,177 @@
+/*
+ * The wire from a node's notice to its NodeClaim: when a word is to be carried there, what is
+ * missing there, and what follows from the answers.
+ *
+ * Bounds against a hostile node, or one whose clock is wrong: the deadline is taken as an absolute
+ * time, so a node that lies or is skewed ends its own claim earlier or later, never another one;
+ * and beyond an hour ahead or ten minutes past nothing is done at all.
+ */
+#include "control-priv.h"
+#include "nc/str.h"
+
+#define SECOND_USEC 1000000ull
+#define STAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
+
+static bool is_relayed_source(int source) {
+    return source == NC_SOURCE_SPOT || source == NC_SOURCE_MAINTENANCE;
+}
+
+static uint64_t stamp_of(const struct nc_control *c, uint64_t deadline_usec) {
+    const uint64_t margin = c->rules.margin_usec;
+    const uint64_t t = deadline_usec > margin ? deadline_usec - margin : 0;
+
+    return t < SECOND_USEC ? SECOND_USEC : t - t % SECOND_USEC;
+}
+
+bool nc_control_has_relay(const struct nc_control *c, const struct control_claim *claim,
+                          uint64_t now_usec, struct control_relay *ret) {
+    const struct control_node *node = nc_control_node_of(c, claim);
+    const struct control_word *w = node ? node->word : NULL;
+
+    *ret = (struct control_relay){.next_usec = UINT64_MAX, .node = node};
+    if (!w || !is_relayed_source(w->source) || w->phase == CONTROL_PHASE_NONE
+        || w->deadline_usec == 0 || now_usec > w->deadline_usec + NC_CONTROL_RELAY_PAST_USEC)
+        return false;
+    if (w->deadline_usec > now_usec + NC_CONTROL_RELAY_AHEAD_USEC) {
+        ret->next_usec = w->deadline_usec - NC_CONTROL_RELAY_AHEAD_USEC;
+        return false;
+    }
+    ret->t_usec = stamp_of(c, w->deadline_usec);
+    return true;
+}
+
+/* Is it there, or was it accepted a moment ago? */
+static bool needs_stamp(const struct control_claim *claim, uint64_t t_usec, uint64_t now_usec) {
+    if (claim->stamp_usec && claim->stamp_usec <= t_usec)
+        return false;
+    return !claim->stamped_usec || claim->stamped_usec > t_usec
+           || now_usec >= claim->o.write.settle_usec;
+}
+
+static enum nc_control_verb verb_of(const struct nc_control *c, const struct control_claim *claim,
+                                    uint64_t now_usec, struct control_relay *r) {
+    const bool needs_delete = !nc_control_is_deleting(claim);
+    const bool is_stamp_missing = needs_stamp(claim, r->t_usec, now_usec);
+    const uint64_t since = claim->deleted_usec ? claim->deleted_usec : claim->deletion_usec;
+
+    if (c->rules.order == NC_CONTROL_DELETE_FIRST) {
+        if (needs_delete)
+            return NC_CONTROL_DELETE_CLAIM;
+        if (is_stamp_missing && now_usec < since + c->rules.stamp_after_usec) {
+            r->next_usec = since + c->rules.stamp_after_usec;
+            return 0;
+        }
+    } else if (needs_delete
+               && (!is_stamp_missing || claim->is_stamp_refused
+                   || claim->stamp_tries >= STAMP_TRIES)) {
+        return NC_CONTROL_DELETE_CLAIM;
+    }
+    return is_stamp_missing ? NC_CONTROL_STAMP : 0;
+}
+
+bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                      struct control_relay *ret) {
+    if (!nc_control_has_relay(c, claim, now_usec, ret)) {
+        claim->relay_usec = 0;
+        claim->stamp_tries = 0;
+        claim->is_stamp_refused = false;
+        return false;
+    }
+    if (!claim->relay_usec)
+        claim->relay_usec = now_usec;
+    ret->verb = verb_of(c, claim, now_usec, ret);
+    return ret->verb != 0;
+}
+
+void nc_control_relay_action(const struct control_claim *claim, const struct control_relay *r,
+                             struct nc_control_action *ret) {
+    struct nc_value *annotations = NULL;
+    char time[32];
+
+    ret->verb = r->verb;
+    if (r->verb == NC_CONTROL_DELETE_CLAIM) {
+        ret->body = nc_control_delete_options(&claim->o);
+        return;
+    }
+    nc_time_format(r->t_usec, time);
+    annotations = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(annotations, NC_ANNOTATION_TIMESTAMP, time);
+    ret->body = nc_control_patch(&claim->o, false);
+    nc_value_set(nc_value_get(ret->body, "metadata"), "annotations", annotations);
+}
+
+/* ---- answers */
+
+static void say_relayed(struct nc_control *c, struct control_claim *claim, uint64_t now_usec) {
+    struct control_relay r;
+    char deadline[32], t[32];
+
+    if (claim->was_said)
+        return;
+    claim->was_said = true;
+    if (!nc_control_has_relay(c, claim, now_usec, &r)) {
+        nc_control_say_always(c, &claim->o, "InterruptionRelayed", false,
+                              nc_strdup("An interruption was relayed, and withdrawn since"));
+        return;
+    }
+    nc_time_format(r.node->word->deadline_usec, deadline);
+    nc_time_format(r.t_usec, t);
+    nc_control_say_always(c, &claim->o, "InterruptionRelayed", false,
+                          nc_asprintf("Node %s says that it goes at %s (%s): the NodeClaim is "
+                                      "ended by %s",
+                                      r.node->o.name, deadline,
+                                      nc_source_name((enum nc_source)r.node->word->source), t));
+}
+
+static void say_refused(struct nc_control *c, struct control_claim *claim,
+                        enum nc_control_verb verb) {
+    if (claim->was_refusal_said)
+        return;
+    claim->was_refusal_said = true;
+    nc_control_say_always(
+        c, &claim->o, "RelayRefused", true,
+        nc_asprintf("The API server refuses %s of this NodeClaim: its interruption is relayed %s",
+                    verb == NC_CONTROL_STAMP ? "the termination timestamp" : "the deletion",
+                    verb == NC_CONTROL_STAMP ? "without its time" : "later, or not at all"));
+}
+
+static void stamp_answered(struct nc_control *c, struct control_claim *claim,
+                           enum nc_control_answer answer, uint64_t now_usec) {
+    if (answer == NC_CONTROL_DONE) {
+        claim->stamped_usec = claim->sent_t_usec;
+        claim->stamp_tries = 0;
+        claim->is_stamp_refused = false;
+        if (nc_control_is_deleting(claim))
+            say_relayed(c, claim, now_usec);
+        return;
+    }
+    if (claim->stamp_tries < STAMP_TRIES)
+        claim->stamp_tries++;
+    if (answer == NC_CONTROL_REFUSED) {
+        claim->is_stamp_refused = true;
+        say_refused(c, claim, NC_CONTROL_STAMP);
+    }
+}
+
+static void delete_answered(struct nc_control *c, struct control_claim *claim, uint64_t now_usec) {
+    const uint64_t took =
+        claim->relay_usec && now_usec > claim->relay_usec ? now_usec - claim->relay_usec : 0;
+
+    claim->deleted_usec = now_usec ? now_usec : 1;
+    c->counts.relayed++;
+    c->counts.relay_usec += took;
+    if (took > c->counts.relay_max_usec)
+        c->counts.relay_max_usec = took;
+    say_relayed(c, claim, now_usec);
+}
+
+void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim,
+                               enum nc_control_verb verb, enum nc_control_answer answer,
+                               uint64_t now_usec) {
+    if (verb == NC_CONTROL_STAMP)
+        stamp_answered(c, claim, answer, now_usec);
+    else if (answer == NC_CONTROL_DONE)
+        delete_answered(c, claim, now_usec);
+    else if (answer == NC_CONTROL_REFUSED)
+        say_refused(c, claim, verb);
+}

@@ -1,0 +1,59 @@
+/*
+ * What one object may cost: so many writes at once, so many a minute. Kept as one moment, the one
+ * at which a bucket that leaks would be empty again. And what is said, which costs alike.
+ */
+#include "control-priv.h"
+
+#define SHARE_USEC (60ull * 1000000 / NC_CONTROL_SHARE_PER_MINUTE)
+#define BURST_USEC (SHARE_USEC * NC_CONTROL_SHARE_BURST)
+
+/* A clock that was set back must not make it more than an empty share. */
+static uint64_t ahead(const struct control_object *o, uint64_t now_usec) {
+    const uint64_t usec = o->write.share_usec > now_usec ? o->write.share_usec - now_usec : 0;
+
+    return usec > BURST_USEC ? BURST_USEC : usec;
+}
+
+bool nc_control_share_may(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec) {
+    const uint64_t after = ahead(o, now_usec) + SHARE_USEC;
+
+    *ret_usec = after > BURST_USEC ? now_usec + after - BURST_USEC : now_usec;
+    return after <= BURST_USEC;
+}
+
+void nc_control_share_take(struct control_object *o, uint64_t now_usec) {
+    o->write.share_usec = now_usec + ahead(o, now_usec) + SHARE_USEC;
+}
+
+void nc_control_say_always(struct nc_control *c, const struct control_object *o, const char *reason,
+                           bool is_warning, char *message) {
+    struct nc_control_action *a = NULL;
+
+    if (!c->leads) {
+        free(message);
+        return;
+    }
+    a = nc_append(&c->out->v, &c->out->n);
+    a->verb = NC_CONTROL_SAY;
+    a->what = o->kind;
+    a->name = nc_strdup(o->name);
+    a->uid = nc_strdup(o->uid);
+    a->reason = reason;
+    a->is_warning = is_warning;
+    a->message = message;
+    c->counts.asked[NC_CONTROL_SAY]++;
+}
+
+bool nc_control_say(struct nc_control *c, struct control_object *o, const char *reason,
+                    bool is_warning, const char *format, ...) {
+    uint64_t when_usec = 0;
+    va_list ap;
+
+    if (!c->leads || !nc_control_share_may(o, c->now_usec, &when_usec))
+        return false;
+    nc_control_share_take(o, c->now_usec);
+    va_start(ap, format);
+    nc_control_say_always(c, o, reason, is_warning, nc_vasprintf(format, ap));
+    va_end(ap);
+    return true;
+}

@@ -1,0 +1,299 @@
+/*
+ * What the controller holds: objects by name, and who belongs to whom. Hash tables with chains; a
+ * link knows what points at it, so that leaving a chain costs nothing, however long it is.
+ */
+#include "control-priv.h"
+#include "nc/str.h"
+
+#define FIRST_ROOM 64u
+
+uint32_t nc_control_hash(const struct nc_control *c, const char *text) {
+    uint32_t h = 2166136261u ^ c->hash_seed; /* FNV-1a, then mixed: names differ at their end */
+
+    for (const char *p = text; *p; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    h ^= h >> 15;
+    h *= 0x2c1b3c6du;
+    return h ^ (h >> 13);
+}
+
+static void attach(struct control_table *t, struct control_link *l) {
+    struct control_link **slot = &t->slots[l->hash & (t->room - 1)];
+
+    l->next = *slot;
+    l->at = slot;
+    if (l->next)
+        l->next->at = &l->next;
+    *slot = l;
+}
+
+static void grow(struct control_table *t) {
+    struct control_table bigger = {.n = t->n, .room = t->room ? 2 * t->room : FIRST_ROOM};
+
+    bigger.slots = nc_calloc(bigger.room, sizeof(struct control_link *));
+    for (size_t i = 0; i < t->room; i++)
+        for (struct control_link *l = t->slots[i], *next = NULL; l; l = next) {
+            next = l->next;
+            attach(&bigger, l);
+        }
+    free(t->slots);
+    *t = bigger;
+}
+
+void nc_control_link(const struct nc_control *c, struct control_table *t, struct control_link *l,
+                     const char *key) {
+    if (t->n >= t->room)
+        grow(t);
+    l->key = key;
+    l->hash = nc_control_hash(c, key);
+    attach(t, l);
+    t->n++;
+}
+
+void nc_control_unlink(struct control_table *t, struct control_link *l) {
+    if (!l->at)
+        return;
+    *l->at = l->next;
+    if (l->next)
+        l->next->at = l->at;
+    *l = (struct control_link){0};
+    t->n--;
+}
+
+static struct control_link *matching(struct control_link *l, uint32_t hash, const char *key) {
+    while (l && (l->hash != hash || !nc_streq(l->key, key)))
+        l = l->next;
+    return l;
+}
+
+struct control_link *nc_control_find(const struct nc_control *c, const struct control_table *t,
+                                     const char *key) {
+    if (t->n == 0 || !key)
+        return NULL;
+    const uint32_t hash = nc_control_hash(c, key);
+    return matching(t->slots[hash & (t->room - 1)], hash, key);
+}
+
+struct control_link *nc_control_same(const struct control_link *l) {
+    return matching(l->next, l->hash, l->key);
+}
+
+/* ---- queues */
+
+void nc_control_enqueue(struct control_queue *q, struct control_object *o, size_t which) {
+    struct control_hook *h = &o->hooks[which];
+
+    if (h->at)
+        return;
+    if (!q->first)
+        q->end = &q->first;
+    h->next = NULL;
+    h->at = q->end;
+    *q->end = o;
+    q->end = &h->next;
+    q->n++;
+}
+
+void nc_control_dequeue(struct control_queue *q, struct control_object *o, size_t which) {
+    struct control_hook *h = &o->hooks[which];
+
+    if (!h->at)
+        return;
+    *h->at = h->next;
+    if (h->next)
+        h->next->hooks[which].at = h->at;
+    else
+        q->end = h->at;
+    *h = (struct control_hook){0};
+    q->n--;
+}
+
+struct control_object *nc_control_pop(struct control_queue *q, size_t which) {
+    struct control_object *o = q->first;
+
+    if (o)
+        nc_control_dequeue(q, o, which);
+    return o;
+}
+
+void nc_control_touch(struct nc_control *c, struct control_object *o) {
+    nc_control_enqueue(&c->dirty, o, CONTROL_HOOK_DIRTY);
+}
+
+/* ---- times: a binary heap by wake_usec, places from 1 */
+
+static void set_place(struct nc_control *c, size_t at, struct control_object *o) {
+    c->heap[at - 1] = o;
+    o->wake_at = at;
+}
+
+static void sift_up(struct nc_control *c, size_t at, struct control_object *o) {
+    for (; at > 1 && c->heap[at / 2 - 1]->wake_usec > o->wake_usec; at /= 2)
+        set_place(c, at, c->heap[at / 2 - 1]);
+    set_place(c, at, o);
+}
+
+static void sift_down(struct nc_control *c, size_t at, struct control_object *o) {
+    for (size_t child = 0; 2 * at <= c->n_heap; at = child) {
+        child = 2 * at;
+        if (child < c->n_heap && c->heap[child]->wake_usec < c->heap[child - 1]->wake_usec)
+            child++;
+        if (c->heap[child - 1]->wake_usec >= o->wake_usec)
+            break;
+        set_place(c, at, c->heap[child - 1]);
+    }
+    set_place(c, at, o);
+}
+
+static void leave_heap(struct nc_control *c, struct control_object *o) {
+    const size_t at = o->wake_at;
+    struct control_object *last = c->heap[c->n_heap - 1];
+
+    c->n_heap--;
+    o->wake_at = 0;
+    if (last == o)
+        return;
+    if (at > 1 && c->heap[at / 2 - 1]->wake_usec > last->wake_usec)
+        sift_up(c, at, last);
+    else
+        sift_down(c, at, last);
+}
+
+void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t usec) {
+    if (o->wake_at && o->wake_usec == usec)
+        return;
+    if (o->wake_at)
+        leave_heap(c, o);
+    o->wake_usec = usec;
+    if (usec == UINT64_MAX)
+        return;
+    if (c->n_heap == c->heap_room) {
+        c->heap_room = c->heap_room ? 2 * c->heap_room : FIRST_ROOM;
+        c->heap = nc_realloc_array(c->heap, c->heap_room, sizeof(struct control_object *));
+    }
+    c->n_heap++;
+    sift_up(c, c->n_heap, o);
+}
+
+/* ---- lookups */
+
+static void *by_name(const struct nc_control *c, enum nc_control_kind k, const char *name) {
+    struct control_link *l = nc_control_find(c, &c->names[k], name);
+
+    return l ? (char *)l - offsetof(struct control_object, by_name) : NULL;
+}
+
+struct control_node *nc_control_node(const struct nc_control *c, const char *name) {
+    return by_name(c, NC_CONTROL_NODE, name);
+}
+
+struct control_claim *nc_control_claim(const struct nc_control *c, const char *name) {
+    return by_name(c, NC_CONTROL_CLAIM, name);
+}
+
+struct control_pool *nc_control_pool(const struct nc_control *c, const char *name) {
+    return by_name(c, NC_CONTROL_POOL, name);
+}
+
+struct control_class *nc_control_class(const struct nc_control *c, const char *name) {
+    return by_name(c, NC_CONTROL_CLASS, name);
+}
+
+static struct control_claim *of_node_link(const struct control_link *l) {
+    return l ? (struct control_claim *)((char *)(uintptr_t)l
+                                        - offsetof(struct control_claim, by_node))
+             : NULL;
+}
+
+static struct control_claim *claim_of_provider(const struct nc_control *c, const char *id) {
+    struct control_link *l = nc_control_find(c, &c->claims_by_provider, id);
+
+    if (!l || nc_control_same(l))
+        return NULL;
+    return ((struct control_claim_more *)((char *)l
+                                          - offsetof(struct control_claim_more, by_provider)))
+        ->claim;
+}
+
+unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
+                               struct control_node **ret_first) {
+    struct control_link *l = nc_control_find(c, &c->nodes_by_provider, provider_id);
+
+    *ret_first = NULL;
+    if (!l)
+        return 0;
+    *ret_first =
+        ((struct control_node_more *)((char *)l - offsetof(struct control_node_more, by_provider)))
+            ->node;
+    return nc_control_same(l) ? 2 : 1;
+}
+
+/* Of the claims that name it: the one that owns it; where nobody owns it, the only one. */
+static struct control_claim *naming(const struct nc_control *c, const struct control_node *node,
+                                    bool *ret_any) {
+    struct control_link *l = nc_control_find(c, &c->claims_by_node, node->o.name);
+
+    *ret_any = l != NULL;
+    if (!node->owner_uid)
+        return l && !nc_control_same(l) ? of_node_link(l) : NULL;
+    for (; l; l = nc_control_same(l))
+        if (nc_streq(of_node_link(l)->o.uid, node->owner_uid))
+            return of_node_link(l);
+    return NULL;
+}
+
+struct control_claim *nc_control_claim_of(const struct nc_control *c,
+                                          const struct control_node *node) {
+    struct control_node *first = NULL;
+    bool is_named = false;
+    struct control_claim *claim = naming(c, node, &is_named);
+
+    if (is_named || c->who != NC_CONTROL_ALONE || !node->more || !node->more->provider_id)
+        return claim;
+    if (nc_control_nodes_with(c, node->more->provider_id, &first) != 1)
+        return NULL;
+    claim = claim_of_provider(c, node->more->provider_id);
+    return claim && !claim->node_name ? claim : NULL;
+}
+
+struct control_node *nc_control_node_of(const struct nc_control *c,
+                                        const struct control_claim *claim) {
+    struct control_node *node = NULL;
+
+    if (claim->node_name)
+        node = nc_control_node(c, claim->node_name);
+    else if (c->who == NC_CONTROL_ALONE && claim->more && claim->more->provider_id
+             && nc_control_nodes_with(c, claim->more->provider_id, &node) != 1)
+        return NULL;
+    return node && nc_control_claim_of(c, node) == claim ? node : NULL;
+}
+
+void nc_control_touch_around(struct nc_control *c, struct control_object *o) {
+    struct control_claim *claim = nc_control_as_claim(o);
+    const char *node_name = NULL, *provider_id = NULL;
+    struct control_node *node = NULL;
+
+    nc_control_touch(c, o);
+    if (o->kind == NC_CONTROL_NODE) {
+        node_name = o->name;
+        if (nc_control_as_node(o)->more)
+            provider_id = nc_control_as_node(o)->more->provider_id;
+    } else if (o->kind == NC_CONTROL_CLAIM) {
+        node_name = claim->node_name;
+        if (claim->more)
+            provider_id = claim->more->provider_id;
+        if (claim->pool)
+            nc_control_touch(c, &claim->pool->o);
+    }
+    for (struct control_link *l = nc_control_find(c, &c->claims_by_node, node_name); l;
+         l = nc_control_same(l))
+        nc_control_touch(c, &of_node_link(l)->o);
+    if (o->kind == NC_CONTROL_CLAIM && node_name && (node = nc_control_node(c, node_name)))
+        nc_control_touch(c, &node->o);
+    if (!provider_id)
+        return;
+    if (nc_control_nodes_with(c, provider_id, &node) > 0)
+        nc_control_touch(c, &node->o);
+    if ((claim = claim_of_provider(c, provider_id)))
+        nc_control_touch(c, &claim->o);
+}

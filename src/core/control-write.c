@@ -1,0 +1,400 @@
+/*
+ * Writes: who wants one, who may have one of the places, what follows from the answers.
+ *
+ * Each object that changed is asked what it wants; those that want something wait in one of two
+ * queues, and as places become free the first of them is asked again and sent. So what is sent is
+ * what is wanted at that moment, not what was wanted when it began to wait.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "control-priv.h"
+#include "nc/backoff.h"
+#include "nc/str.h"
+
+#define POOL_PAUSE_USEC 1000000ull              /* between two looks at the same pool */
+#define RETRY_AFTER_MAX_USEC (300ull * 1000000) /* more is not believed */
+#define PLACES_MIN 4u
+#define PLACES_MAX 1024u
+
+static const struct nc_backoff pauses = {.first_usec = 200000, .max_usec = 30000000};
+
+/* What an object wants now. */
+struct want {
+    bool is_wanted, is_relay;
+    struct control_relay relay;
+    struct nc_control_action action; /* of the alone half */
+    uint64_t next_usec;
+};
+
+bool nc_control_may_act(const struct nc_control *c) {
+    return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->is_relay_synced[NC_CONTROL_CLAIM];
+}
+
+bool nc_control_may_alone(const struct nc_control *c) {
+    return nc_control_may_act(c) && c->who == NC_CONTROL_ALONE && c->is_synced[NC_CONTROL_NODE]
+           && c->is_synced[NC_CONTROL_CLAIM] && c->is_synced[NC_CONTROL_POOL];
+}
+
+struct nc_value *nc_control_patch(const struct control_object *o, bool with_version) {
+    struct nc_value *patch = nc_value_new(NC_VALUE_MAP), *meta = nc_value_new(NC_VALUE_MAP);
+    char version[24];
+
+    if (with_version) {
+        (void)snprintf(version, sizeof(version), "%" PRIu64, o->rv);
+        nc_value_set_string(meta, "resourceVersion", version);
+    }
+    nc_value_set_string(meta, "uid", o->uid);
+    nc_value_set(patch, "metadata", meta);
+    return patch;
+}
+
+struct nc_value *nc_control_delete_options(const struct control_object *o) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP), *only = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(only, "uid", o->uid);
+    nc_value_set_string(v, "apiVersion", "v1");
+    nc_value_set_string(v, "kind", "DeleteOptions");
+    nc_value_set(v, "preconditions", only);
+    return v;
+}
+
+/* ---- what is wanted */
+
+static void sooner(uint64_t *next, uint64_t usec) {
+    if (usec < *next)
+        *next = usec;
+}
+
+static void action_done(struct nc_control_action *a) {
+    free(a->name);
+    free(a->uid);
+    free(a->provider_id);
+    free(a->message);
+    nc_value_free(a->body);
+    *a = (struct nc_control_action){0};
+}
+
+void nc_control_actions_done(struct nc_control_actions *a) {
+    for (size_t i = 0; i < a->n; i++)
+        action_done(&a->v[i]);
+    free(a->v);
+    *a = (struct nc_control_actions){0};
+}
+
+/* A pause concerns the verb that failed; what is settling is no reason for the relay to wait: what
+ * it has done already it knows by itself. */
+static void want_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                       struct want *w) {
+    const struct control_write *past = &claim->o.write;
+    const bool is_wanted = nc_control_relay(c, claim, now_usec, &w->relay);
+
+    sooner(&w->next_usec, w->relay.next_usec);
+    if (!is_wanted)
+        return;
+    w->is_relay = true;
+    if (past->is_relay && past->verb == w->relay.verb && past->pause_usec > now_usec)
+        sooner(&w->next_usec, past->pause_usec);
+    else
+        w->is_wanted = true;
+}
+
+static void want_alone(struct nc_control *c, struct control_object *o, uint64_t now_usec,
+                       struct want *w) {
+    const bool is_paused = !o->write.is_relay && o->write.pause_usec > now_usec;
+    uint64_t next_usec = UINT64_MAX;
+
+    if (is_paused || o->write.settle_usec > now_usec) {
+        sooner(&w->next_usec, is_paused ? o->write.pause_usec : o->write.settle_usec);
+        return;
+    }
+    w->is_wanted =
+        o->kind == NC_CONTROL_NODE
+            ? nc_alone_node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec)
+            : nc_alone_claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
+    sooner(&w->next_usec, next_usec);
+}
+
+static struct want want(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
+    struct want w = {.next_usec = UINT64_MAX, .relay.next_usec = UINT64_MAX};
+
+    if (o->write.id || !nc_control_may_act(c))
+        return w;
+    if (o->write.settle_usec > now_usec)
+        w.next_usec = o->write.settle_usec;
+    if (o->kind == NC_CONTROL_CLAIM)
+        want_relay(c, nc_control_as_claim(o), now_usec, &w);
+    if (!w.is_relay && nc_control_may_alone(c))
+        want_alone(c, o, now_usec, &w);
+    return w;
+}
+
+/* Its share holds it back: counted once a write. */
+static bool is_held(struct nc_control *c, struct control_object *o, uint64_t now_usec,
+                    struct want *w) {
+    uint64_t when_usec = 0;
+
+    if (nc_control_share_may(o, now_usec, &when_usec))
+        return false;
+    if (!o->write.is_held)
+        c->counts.held_by_share++;
+    o->write.is_held = true;
+    sooner(&w->next_usec, when_usec);
+    return true;
+}
+
+/* ---- places */
+
+static size_t places(const struct nc_control *c) {
+    const unsigned n = c->rules.max_in_flight;
+
+    return n < PLACES_MIN ? PLACES_MIN : n > PLACES_MAX ? PLACES_MAX : n;
+}
+
+static void leave_queue(struct control_object *o) {
+    if (o->waits_in)
+        nc_control_dequeue(o->waits_in, o, CONTROL_HOOK_WAIT);
+    o->waits_in = NULL;
+    o->write.wanted_usec = 0;
+}
+
+static void join_queue(struct control_queue *q, struct control_object *o, uint64_t now_usec) {
+    if (o->waits_in == q)
+        return;
+    leave_queue(o);
+    nc_control_enqueue(q, o, CONTROL_HOOK_WAIT);
+    o->waits_in = q;
+    o->write.wanted_usec = now_usec;
+}
+
+static void fly(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
+                bool is_relay) {
+    if (c->n_flights == c->flights_room) {
+        c->flights_room = PLACES_MAX;
+        c->flights = nc_realloc_array(c->flights, c->flights_room, sizeof(*c->flights));
+    }
+    c->last_id++;
+    c->flights[c->n_flights++] =
+        (struct control_flight){.id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay};
+    c->n_relay_flights += is_relay;
+    if (o->write.verb != verb || o->write.is_relay != is_relay)
+        o->write.attempts = 0;
+    o->write.id = c->last_id;
+    o->write.verb = (uint8_t)verb;
+    o->write.is_relay = is_relay;
+    o->write.is_held = false;
+}
+
+static void send(struct nc_control *c, struct control_object *o, struct want *w,
+                 uint64_t now_usec) {
+    struct nc_control_action *a = nc_append(&c->out->v, &c->out->n);
+
+    if (w->is_relay) {
+        nc_control_as_claim(o)->sent_t_usec = w->relay.t_usec;
+        nc_control_relay_action(nc_control_as_claim(o), &w->relay, a);
+    } else {
+        *a = w->action;
+        w->action = (struct nc_control_action){0};
+    }
+    fly(c, o, a->verb, w->is_relay);
+    nc_control_share_take(o, now_usec);
+    o->write.sent_usec = now_usec;
+    free(a->name);
+    free(a->uid);
+    a->id = c->last_id;
+    a->what = o->kind;
+    a->name = nc_strdup(o->name);
+    a->uid = nc_strdup(o->uid);
+    a->is_relay = w->is_relay;
+    c->counts.asked[a->verb]++;
+}
+
+/* The first of a queue is asked once more. */
+static void serve(struct nc_control *c, struct control_queue *q, uint64_t now_usec) {
+    struct control_object *o = q->first;
+    struct want w = want(c, o, now_usec);
+
+    leave_queue(o);
+    if (!w.is_wanted || is_held(c, o, now_usec, &w))
+        nc_control_wake_at(c, o, w.next_usec);
+    else
+        send(c, o, &w, now_usec);
+    action_done(&w.action);
+}
+
+static void serve_all(struct nc_control *c, uint64_t now_usec) {
+    const size_t n = places(c), others = n - n / 4;
+
+    while (c->relays.n > 0 && c->n_flights < n)
+        serve(c, &c->relays, now_usec);
+    while (c->others.n > 0 && c->n_flights < n && c->n_flights - c->n_relay_flights < others)
+        serve(c, &c->others, now_usec);
+}
+
+/* ---- each object that changed */
+
+static void say_unreadable(struct nc_control *c, struct control_node *node, struct want *w) {
+    uint64_t when_usec = 0;
+
+    if (!node->is_bad_word_unsaid || !nc_control_may_act(c))
+        return;
+    if (!node->bad_word)
+        node->is_bad_word_unsaid = false;
+    else if (nc_control_say(c, &node->o, "WordUnreadable", true,
+                            "What this Node says in its annotation " CONTROL_ANNOTATION_STATUS
+                            " cannot be read: it counts as nothing said"))
+        node->is_bad_word_unsaid = false;
+    else if (!nc_control_share_may(&node->o, c->now_usec, &when_usec))
+        sooner(&w->next_usec, when_usec);
+}
+
+static void look_at_pool(struct nc_control *c, struct control_pool *p, uint64_t now_usec) {
+    const uint64_t again_usec = p->looked_usec + POOL_PAUSE_USEC;
+    uint64_t next_usec = UINT64_MAX;
+
+    if (!nc_control_may_alone(c))
+        return;
+    if (p->looked_usec && p->looked_usec <= now_usec && now_usec < again_usec) {
+        next_usec = p->o.wake_usec < again_usec ? p->o.wake_usec : again_usec;
+    } else {
+        p->looked_usec = now_usec;
+        nc_alone_pool(c, p, now_usec, &next_usec);
+    }
+    nc_control_wake_at(c, &p->o, next_usec);
+}
+
+static void look_at(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
+    struct want w = want(c, o, now_usec);
+
+    if (w.is_wanted && !is_held(c, o, now_usec, &w))
+        join_queue(w.is_relay ? &c->relays : &c->others, o, now_usec);
+    else
+        leave_queue(o);
+    if (o->kind == NC_CONTROL_NODE)
+        say_unreadable(c, nc_control_as_node(o), &w);
+    nc_control_wake_at(c, o, w.next_usec);
+    action_done(&w.action);
+}
+
+static void look(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
+    switch (o->kind) {
+    case NC_CONTROL_NODE:
+    case NC_CONTROL_CLAIM:
+        look_at(c, o, now_usec);
+        break;
+    case NC_CONTROL_POOL:
+        look_at_pool(c, nc_control_as_pool(o), now_usec);
+        break;
+    case NC_CONTROL_CLASS:
+    case _NC_CONTROL_KIND_MAX:
+        break;
+    }
+}
+
+void nc_control_settle(struct nc_control *c, uint64_t now_usec) {
+    struct control_object *o = NULL;
+
+    while (c->leads && c->n_heap > 0 && c->heap[0]->wake_usec <= now_usec) {
+        o = c->heap[0];
+        nc_control_wake_at(c, o, UINT64_MAX);
+        nc_control_touch(c, o);
+    }
+    while ((o = nc_control_pop(&c->dirty, CONTROL_HOOK_DIRTY)))
+        if (c->leads)
+            look(c, o, now_usec);
+    if (c->leads)
+        serve_all(c, now_usec);
+}
+
+/* ---- what came of it */
+
+void nc_control_seen(struct nc_control *c, struct control_object *o) {
+    struct control_claim *claim = nc_control_as_claim(o);
+    bool is_shown = o->rv >= o->write.settle_rv;
+
+    (void)c;
+    if (o->kind == NC_CONTROL_CLAIM) {
+        is_shown |= o->write.verb == NC_CONTROL_DELETE_CLAIM && claim->deletion_usec;
+        if (is_shown || (claim->stamp_usec && claim->stamp_usec <= claim->stamped_usec))
+            claim->stamped_usec = 0;
+    }
+    if (is_shown)
+        o->write.settle_usec = 0;
+    if (o->write.waits_for_watch)
+        o->write.pause_usec = 0;
+    o->write.waits_for_watch = false;
+}
+
+static uint64_t version_of(const struct nc_value *object, const struct control_object *o) {
+    const struct nc_value *meta = nc_value_get(object, "metadata");
+    const char *text = nc_value_get_string(meta, "resourceVersion");
+    uint64_t rv = 0;
+
+    if (!text || !nc_streq(nc_value_get_string(meta, "uid"), o->uid) || nc_parse_u64(text, &rv) < 0
+        || rv <= o->rv)
+        return o->rv + 1;
+    return rv;
+}
+
+static void accepted(struct control_object *o, const struct nc_control_event *e) {
+    o->write.attempts = 0;
+    o->write.pause_usec = 0;
+    o->write.waits_for_watch = false;
+    o->write.settle_usec = e->now_usec + NC_CONTROL_SETTLE_USEC;
+    /* No watch shows what EC2 was asked for. */
+    o->write.settle_rv =
+        o->write.verb == NC_CONTROL_END_INSTANCE ? UINT64_MAX : version_of(e->object, o);
+}
+
+static void failed(struct nc_control *c, struct control_object *o,
+                   const struct nc_control_event *e) {
+    uint64_t pause_usec = 0;
+
+    if (o->write.attempts < UINT16_MAX)
+        o->write.attempts++;
+    pause_usec = nc_backoff_pause(&pauses, o->write.attempts, c->rules.seed ^ o->by_name.hash);
+    if (e->retry_after_usec > pause_usec)
+        pause_usec =
+            e->retry_after_usec < RETRY_AFTER_MAX_USEC ? e->retry_after_usec : RETRY_AFTER_MAX_USEC;
+    o->write.pause_usec = e->now_usec + pause_usec;
+    o->write.waits_for_watch = e->answer == NC_CONTROL_MISSING || e->answer == NC_CONTROL_CONFLICT;
+}
+
+void nc_control_answered(struct nc_control *c, const struct nc_control_event *e) {
+    struct control_flight f = {0};
+    size_t i = 0;
+
+    while (i < c->n_flights && c->flights[i].id != e->id)
+        i++;
+    if (i == c->n_flights || e->answer < NC_CONTROL_DONE || e->answer > NC_CONTROL_AWAY)
+        return;
+    f = c->flights[i];
+    c->flights[i] = c->flights[--c->n_flights];
+    c->n_relay_flights -= f.is_relay;
+    c->counts.answered[f.verb][e->answer]++;
+    if (!f.object)
+        return;
+    f.object->write.id = 0;
+    if (e->answer == NC_CONTROL_DONE)
+        accepted(f.object, e);
+    else
+        failed(c, f.object, e);
+    if (f.is_relay)
+        nc_control_relay_answered(c, nc_control_as_claim(f.object), f.verb, e->answer, e->now_usec);
+    else
+        nc_alone_answered(c, f.object, f.verb, e->answer, e->now_usec);
+    nc_control_touch_around(c, f.object);
+}
+
+/* Whoever leads now finds what was accepted on the objects. */
+void nc_control_forget_flights(struct nc_control *c) {
+    for (size_t i = 0; i < c->n_flights; i++)
+        if (c->flights[i].object)
+            c->flights[i].object->write.id = 0;
+    c->n_flights = 0;
+    c->n_relay_flights = 0;
+    while (c->relays.first)
+        leave_queue(c->relays.first);
+    while (c->others.first)
+        leave_queue(c->others.first);
+}

@@ -1,0 +1,235 @@
+/*
+ * The step: an event changes what is known, then everything that it touched is asked what it wants.
+ */
+#include "nc/control.h"
+
+#include "control-priv.h"
+#include "nc/str.h"
+
+static const struct nc_control_rules first_rules = {.margin_usec = 15000000,
+                                                    .order = NC_CONTROL_BOTH,
+                                                    .stamp_after_usec = 5000000,
+                                                    .max_in_flight = 64};
+
+const char *nc_control_kind_name(enum nc_control_kind k) {
+    static const char *const names[_NC_CONTROL_KIND_MAX] = {
+        [NC_CONTROL_NODE] = "Node",
+        [NC_CONTROL_CLAIM] = "NodeClaim",
+        [NC_CONTROL_POOL] = "NodePool",
+        [NC_CONTROL_CLASS] = "EC2NodeClass",
+    };
+
+    return names[k];
+}
+
+const char *nc_control_verb_name(enum nc_control_verb v) {
+    static const char *const names[_NC_CONTROL_VERB_MAX] = {
+        [NC_CONTROL_STAMP] = "stamp",
+        [NC_CONTROL_DELETE_CLAIM] = "delete-claim",
+        [NC_CONTROL_PATCH_CLAIM] = "patch-claim",
+        [NC_CONTROL_STATUS_CLAIM] = "status-claim",
+        [NC_CONTROL_PATCH_NODE] = "patch-node",
+        [NC_CONTROL_DELETE_NODE] = "delete-node",
+        [NC_CONTROL_END_INSTANCE] = "end-instance",
+        [NC_CONTROL_SAY] = "say",
+    };
+
+    return names[v];
+}
+
+#define HEAD_PATHS                                                                                 \
+    "metadata.name", "metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp",     \
+        "metadata.deletionTimestamp"
+#define STATUS_PATH "metadata.annotations.nodeclaimd\\.io/drain-status"
+
+static const char *const keep_node[] = {HEAD_PATHS, STATUS_PATH, "metadata.ownerReferences",
+                                        "metadata.labels.karpenter\\.sh/nodepool", NULL};
+static const char *const keep_node_alone[] = {HEAD_PATHS,
+                                              STATUS_PATH,
+                                              "metadata.annotations.nodeclaimd\\.io/drain-request",
+                                              "metadata.annotations.nodeclaimd\\.io/disrupted",
+                                              "metadata.annotations.karpenter\\.sh/do-not-disrupt",
+                                              "metadata.ownerReferences",
+                                              "metadata.labels",
+                                              "metadata.finalizers",
+                                              "spec.providerID",
+                                              "spec.taints",
+                                              "spec.unschedulable",
+                                              "status.allocatable",
+                                              "status.conditions.type",
+                                              "status.conditions.status",
+                                              "status.volumesAttached.name",
+                                              NULL};
+static const char *const keep_claim[] = {
+    HEAD_PATHS,
+    "metadata.finalizers",
+    "metadata.labels.karpenter\\.sh/nodepool",
+    "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp",
+    "status.nodeName",
+    NULL};
+static const char *const keep_claim_alone[] = {HEAD_PATHS,          "metadata.finalizers",
+                                               "metadata.labels",   "metadata.annotations",
+                                               "spec.expireAfter",  "spec.terminationGracePeriod",
+                                               "spec.nodeClassRef", "spec.resources.requests",
+                                               "spec.taints",       "spec.startupTaints",
+                                               "status.nodeName",   "status.providerID",
+                                               "status.conditions", NULL};
+static const char *const keep_pool[] = {HEAD_PATHS,
+                                        "metadata.annotations.karpenter\\.sh/nodepool-hash",
+                                        "metadata.annotations.karpenter\\.sh/nodepool-hash-version",
+                                        "spec.disruption",
+                                        "spec.replicas",
+                                        NULL};
+static const char *const keep_class[] = {
+    HEAD_PATHS, "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash",
+    "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash-version", NULL};
+
+const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_who who) {
+    switch (k) {
+    case NC_CONTROL_NODE:
+        return who == NC_CONTROL_ALONE ? keep_node_alone : keep_node;
+    case NC_CONTROL_CLAIM:
+        return who == NC_CONTROL_ALONE ? keep_claim_alone : keep_claim;
+    case NC_CONTROL_POOL:
+        return keep_pool;
+    case NC_CONTROL_CLASS:
+    case _NC_CONTROL_KIND_MAX:
+        break;
+    }
+    return keep_class;
+}
+
+struct nc_control *nc_control_new(void) {
+    struct nc_control *c = nc_calloc(1, sizeof(*c));
+
+    c->rules = first_rules;
+    return c;
+}
+
+struct nc_control *nc_control_free(struct nc_control *c) {
+    if (!c)
+        return NULL;
+    nc_control_forget_flights(c);
+    nc_control_drop_all(c);
+    free(c->flights);
+    free(c->heap);
+    free(c);
+    return NULL;
+}
+
+static void touch_all(struct nc_control *c) {
+    for (size_t k = 0; c->leads && k < _NC_CONTROL_KIND_MAX; k++)
+        for (size_t i = 0; i < c->names[k].room; i++)
+            for (struct control_link *l = c->names[k].slots[i]; l; l = l->next)
+                nc_control_touch(
+                    c, (struct control_object *)((char *)l
+                                                 - offsetof(struct control_object, by_name)));
+}
+
+static void take_rules(struct nc_control *c, const struct nc_control_rules *rules) {
+    size_t n = 0;
+
+    for (size_t k = 0; k < _NC_CONTROL_KIND_MAX; k++)
+        n += c->names[k].n;
+    if (!rules)
+        return;
+    c->rules = *rules;
+    if (n == 0) /* later it would lose what is linked */
+        c->hash_seed = (uint32_t)(rules->seed ^ (rules->seed >> 32));
+    touch_all(c);
+}
+
+/* Without Karpenter more of each object is wanted: nothing is done alone until it was seen. */
+static void take_who(struct nc_control *c, enum nc_control_who who) {
+    if (who == c->who)
+        return;
+    c->who = who;
+    memset(c->is_synced, 0, sizeof(c->is_synced));
+    touch_all(c);
+}
+
+static void take_lead(struct nc_control *c, bool leads) {
+    if (leads == c->leads)
+        return;
+    c->leads = leads;
+    if (leads)
+        touch_all(c);
+    else
+        nc_control_forget_flights(c);
+}
+
+static void take_synced(struct nc_control *c, enum nc_control_kind k) {
+    const bool is_new = !c->is_synced[k];
+
+    c->is_synced[k] = true;
+    if (k == NC_CONTROL_NODE || k == NC_CONTROL_CLAIM)
+        c->is_relay_synced[k] = true;
+    if (is_new)
+        touch_all(c);
+}
+
+static void take_seen(struct nc_control *c, const struct nc_control_event *e) {
+    struct control_object *o = NULL;
+
+    if (nc_control_read(c, e->what, e->object, &o) > 0)
+        nc_control_seen(c, o);
+}
+
+static void take_gone(struct nc_control *c, const struct nc_control_event *e) {
+    struct control_link *l = nc_control_find(c, &c->names[e->what], e->name);
+    struct control_object *o = NULL;
+
+    if (!l)
+        return;
+    o = (struct control_object *)((char *)l - offsetof(struct control_object, by_name));
+    if (e->uid && e->uid[0] && !nc_streq(o->uid, e->uid))
+        return;
+    nc_control_touch_around(c, o);
+    nc_control_gone(c, o);
+}
+
+static void take(struct nc_control *c, const struct nc_control_event *e) {
+    switch (e->kind) {
+    case NC_CONTROL_RULES:
+        take_rules(c, e->rules);
+        break;
+    case NC_CONTROL_WHO:
+        take_who(c, e->who);
+        break;
+    case NC_CONTROL_LEAD:
+        take_lead(c, e->leads);
+        break;
+    case NC_CONTROL_SEEN:
+        take_seen(c, e);
+        break;
+    case NC_CONTROL_GONE:
+        take_gone(c, e);
+        break;
+    case NC_CONTROL_SYNCED:
+        take_synced(c, e->what);
+        break;
+    case NC_CONTROL_ANSWER:
+        nc_control_answered(c, e);
+        break;
+    case NC_CONTROL_TICK:
+    case _NC_CONTROL_EVENT_MAX:
+        break;
+    }
+}
+
+void nc_control_step(struct nc_control *c, const struct nc_control_event *e,
+                     struct nc_control_actions *out) {
+    if (e->what >= _NC_CONTROL_KIND_MAX)
+        return;
+    c->now_usec = e->now_usec;
+    c->out = out;
+    take(c, e);
+    nc_control_settle(c, e->now_usec);
+    c->out = NULL;
+}
+
+uint64_t nc_control_next(const struct nc_control *c, uint64_t now_usec) {
+    if (!c->leads || c->n_heap == 0)
+        return UINT64_MAX;
+    return c->heap[0]->wake_usec > now_usec ? c->heap[0]->wake_usec : now_usec;
+}
