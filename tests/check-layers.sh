@@ -37,6 +37,7 @@ check "host knows neither aws nor kube" "src/host/*.[ch]" "nc/(imds|sigv4|ec2|ku
 below="$(echo src/base/*.[ch] src/core/*.[ch] src/net/*.[ch] src/aws/*.[ch] src/kube/*.[ch] src/host/*.[ch])"
 front=$(cd src/front && echo *.h | sed 's/\./\\./g; s/ /|/g')
 agent=$(cd src/agent && echo *.h | sed 's/\./\\./g; s/ /|/g')
+controller=$(cd src/controller && echo *.h | sed 's/\./\\./g; s/ /|/g')
 check "only the programs log" "$below" "syslog\.h|$front"
 check "front knows neither program" "src/front/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kube-control|kubeconfig|host|login)\.h|$agent"
 

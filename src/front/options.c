@@ -65,7 +65,7 @@ int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, 
     nc_auto_free struct option *list = list_options(line);
     int id;
 
-    optind = 1;
+    optind = 0; /* also forgets where in a word it stopped before */
     opterr = 0;
     while ((id = getopt_long(argc, argv, line->output ? "o:h" : "h", list, NULL)) != -1) {
         const char *wrong;

@@ -1,0 +1,261 @@
+/*
+ * What the controller does: steps the pure half with each event and carries its actions out.
+ *
+ * An action that cannot even be sent is answered after the step, never inside of it. Events of
+ * Kubernetes are rationed; the log has all of them.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "controller.h"
+#include "log.h"
+#include "nc/clock.h"
+#include "nc/str.h"
+
+#define CALL_USEC 10000000u
+#define TICK_MOST_USEC (60ull * 1000000) /* the clock may be set meanwhile */
+#define SAY_BURST 100u
+#define SAY_EVERY_USEC 100000u /* and then ten a second */
+#define LATE_USEC 10000000u
+#define LATE_MAX 2 /* looks in a row: a clock that was set is no step that is stuck */
+
+/* One request under way. */
+struct nc_act {
+    struct nc_controller *controller;
+    struct nc_act *next, **at;
+    struct nc_kube_req *req;
+};
+
+static void forget(struct nc_act *a) {
+    *a->at = a->next;
+    if (a->next)
+        a->next->at = a->at;
+    free(a);
+}
+
+static void post_answer(struct nc_controller *c, uint64_t id, enum nc_control_answer answer,
+                        uint64_t retry_after_usec) {
+    struct nc_control_event e = {.kind = NC_CONTROL_ANSWER,
+                                 .id = id,
+                                 .answer = answer,
+                                 .retry_after_usec = retry_after_usec};
+
+    nc_controller_post(c, &e);
+}
+
+static void note_failure(struct nc_controller *c, enum nc_control_verb verb,
+                         enum nc_control_answer answer, const struct nc_err *err) {
+    if (answer == NC_CONTROL_DONE)
+        nc_controller_well(c);
+    else if (answer == NC_CONTROL_AWAY)
+        nc_controller_failed(c, err);
+    else
+        nc_log(answer == NC_CONTROL_REFUSED ? NC_LOG_WARNING : NC_LOG_DEBUG,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s: %s",
+               nc_control_verb_name(verb), err->msg);
+}
+
+static void on_sent(void *userdata, const struct nc_control_sent *s) {
+    struct nc_act *a = userdata;
+    struct nc_controller *c = a->controller;
+
+    forget(a);
+    note_failure(c, s->verb, s->answer, &s->err);
+    if (s->id)
+        post_answer(c, s->id, s->answer, s->retry_after_usec);
+}
+
+/* --- one action */
+
+static void refuse(struct nc_controller *c, uint64_t id, enum nc_control_answer answer) {
+    *nc_append(&c->refused, &c->n_refused) = (struct nc_refused){id, answer};
+}
+
+static void send_call(struct nc_controller *c, const struct nc_control_action *a) {
+    struct nc_act *act = nc_calloc(1, sizeof(*act));
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    *act = (struct nc_act){.controller = c, .next = c->acts, .at = &c->acts};
+    if (c->acts)
+        c->acts->at = &act->next;
+    c->acts = act;
+    r = nc_control_send(c->way.kube,
+                        c->paths[NC_CONTROL_CLAIM] ? c->paths[NC_CONTROL_CLAIM]
+                                                   : "/apis/karpenter.sh/v1/nodeclaims",
+                        a, nc_now_usec(), CALL_USEC, on_sent, act, &act->req, &err);
+    if (r >= 0)
+        return;
+    forget(act);
+    nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
+           "%s: %s", nc_control_verb_name(a->verb), err.msg);
+    if (a->id)
+        refuse(c, a->id, err.class == NC_ERR_BUG ? NC_CONTROL_REFUSED : NC_CONTROL_AWAY);
+}
+
+/* A share of ten a second, a hundred at once, as one moment: when all of it would be used up. */
+static bool may_say(struct nc_controller *c) {
+    const uint64_t now = nc_mono_usec();
+
+    if (c->say_share_usec < now)
+        c->say_share_usec = now;
+    if (c->say_share_usec - now > SAY_BURST * SAY_EVERY_USEC)
+        return false;
+    c->say_share_usec += SAY_EVERY_USEC;
+    return true;
+}
+
+static void say(struct nc_controller *c, const struct nc_control_action *a) {
+    const bool is_node = a->what == NC_CONTROL_NODE;
+
+    nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO,
+           &(struct nc_log_fields){.reason = a->reason,
+                                   .node = is_node ? a->name : NULL,
+                                   .nodeclaim = a->what == NC_CONTROL_CLAIM ? a->name : NULL},
+           "%s %s: %s", nc_control_kind_name(a->what), a->name, a->message);
+    if (!may_say(c)) {
+        c->events_held++;
+        return;
+    }
+    c->events_sent++;
+    send_call(c, a);
+}
+
+static void on_ended(void *userdata, uint64_t id, enum nc_control_answer answer,
+                     const struct nc_err *err) {
+    struct nc_controller *c = userdata;
+
+    if (answer != NC_CONTROL_DONE)
+        nc_log(NC_LOG_WARNING,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s",
+               err->msg);
+    post_answer(c, id, answer, 0);
+}
+
+static void end_instance(struct nc_controller *c, const struct nc_control_action *a) {
+    struct nc_err err = NC_ERR_INIT;
+    int r = -ENOTSUP;
+
+    if (c->settings->rules.terminates && !c->instances)
+        r = nc_instances_new(c->event, c->settings, on_ended, c, &c->instances, &err);
+    else if (!c->instances)
+        (void)nc_err_set(&err, NC_ERR_BUG, ENOTSUP, "instances are not ours to end");
+    if (c->instances)
+        r = nc_instances_end(c->instances, a->id, a->provider_id, &err);
+    if (r >= 0)
+        return;
+    nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.nodeclaim = a->name}, "%s", err.msg);
+    refuse(c, a->id, NC_CONTROL_REFUSED);
+}
+
+static void carry_out(struct nc_controller *c, const struct nc_control_action *a) {
+    switch (a->verb) {
+    case NC_CONTROL_SAY:
+        say(c, a);
+        return;
+    case NC_CONTROL_END_INSTANCE:
+        end_instance(c, a);
+        return;
+    case NC_CONTROL_STAMP:
+    case NC_CONTROL_DELETE_CLAIM:
+    case NC_CONTROL_PATCH_CLAIM:
+    case NC_CONTROL_STATUS_CLAIM:
+    case NC_CONTROL_PATCH_NODE:
+    case NC_CONTROL_DELETE_NODE:
+        nc_log(NC_LOG_DEBUG, NULL, "%s %s", nc_control_verb_name(a->verb), a->name);
+        send_call(c, a);
+        return;
+    case _NC_CONTROL_VERB_MAX:
+        return;
+    }
+}
+
+/* --- the step */
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_control_event e = {.kind = NC_CONTROL_TICK};
+
+    (void)source;
+    (void)usec;
+    nc_controller_post(userdata, &e);
+    return 0;
+}
+
+static void arm(struct nc_controller *c) {
+    const uint64_t now = nc_now_usec(), next = nc_control_next(c->control, now);
+    const uint64_t in = next <= now ? 0 : next - now < TICK_MOST_USEC ? next - now : TICK_MOST_USEC;
+
+    if (next == UINT64_MAX) {
+        if (c->timer)
+            (void)sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+        return;
+    }
+    if (!c->timer) {
+        (void)sd_event_add_time_relative(c->event, &c->timer, CLOCK_MONOTONIC, in, 1000, on_time,
+                                         c);
+        return;
+    }
+    (void)sd_event_source_set_time_relative(c->timer, in);
+    (void)sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+}
+
+static void step_once(struct nc_controller *c, struct nc_control_event *e) {
+    struct nc_control_actions actions = {0};
+
+    e->now_usec = nc_now_usec();
+    nc_control_step(c->control, e, &actions);
+    for (size_t i = 0; i < actions.n; i++)
+        carry_out(c, &actions.v[i]);
+    nc_control_actions_done(&actions);
+}
+
+void nc_controller_post(struct nc_controller *c, struct nc_control_event *e) {
+    if (!c->control)
+        return;
+    if (e->kind != NC_CONTROL_LEAD) /* it may have ended since, and nothing was heard */
+        nc_controller_notice_lead(c);
+    step_once(c, e);
+    for (size_t i = 0; i < c->n_refused; i++) {
+        struct nc_control_event answer = {
+            .kind = NC_CONTROL_ANSWER, .id = c->refused[i].id, .answer = c->refused[i].answer};
+        step_once(c, &answer); /* may append more; each waits for its pause, so that this ends */
+    }
+    c->n_refused = 0;
+    arm(c);
+}
+
+void nc_controller_begin(struct nc_controller *c) {
+    struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &c->settings->rules};
+    struct nc_control_event who = {.kind = NC_CONTROL_WHO, .who = c->who};
+    struct nc_control_event lead = {.kind = NC_CONTROL_LEAD, .leads = c->leads};
+
+    c->control = nc_control_new();
+    nc_controller_post(c, &rules);
+    nc_controller_post(c, &who);
+    nc_controller_post(c, &lead);
+}
+
+void nc_controller_end(struct nc_controller *c) {
+    while (c->acts) {
+        nc_kube_cancel(c->acts->req);
+        forget(c->acts);
+    }
+    c->instances = nc_instances_free(c->instances);
+    c->control = nc_control_free(c->control);
+    c->timer = sd_event_source_disable_unref(c->timer);
+    free(c->refused);
+    c->refused = NULL;
+    c->n_refused = 0;
+}
+
+bool nc_controller_is_late(struct nc_controller *c) {
+    const uint64_t now = nc_now_usec();
+    const uint64_t next = c->control ? nc_control_next(c->control, now) : UINT64_MAX;
+
+    if (next == UINT64_MAX || next >= now || now - next < LATE_USEC) {
+        c->overdue = 0;
+        return false;
+    }
+    arm(c);
+    return ++c->overdue >= LATE_MAX;
+}

@@ -1,0 +1,284 @@
+/*
+ * What the controller sees: who else is there, Nodes and NodeClaims, the Lease.
+ *
+ * A standby sees all that a leader sees, so that it takes over with the next turn of its loop.
+ * Which objects are watched, and how much of each, depends on whether Karpenter runs; where that
+ * changes everything begins anew with an empty step: it is level-triggered.
+ */
+#include <errno.h>
+
+#include "controller.h"
+#include "log.h"
+#include "nc/clock.h"
+#include "nc/str.h"
+#include "process.h"
+
+#define NODES "/api/v1/nodes"
+
+static const char *name_of_who(enum nc_control_who who) {
+    return who == NC_CONTROL_KARPENTER ? "Karpenter runs here"
+           : who == NC_CONTROL_ALONE   ? "there is no Karpenter"
+                                       : "it is not known yet whether Karpenter runs here";
+}
+
+/* --- watches */
+
+static void on_synced(struct nc_controller *c, enum nc_control_kind kind) {
+    struct nc_control_event e = {.kind = NC_CONTROL_SYNCED, .what = kind};
+
+    if (!c->is_synced[kind])
+        nc_log(NC_LOG_INFO, NULL, "the list of %ss is complete", nc_control_kind_name(kind));
+    else
+        c->relists++;
+    c->is_synced[kind] = true;
+    nc_controller_well(c);
+    nc_controller_post(c, &e);
+    (void)nc_memory_give_back(); /* a list passes by, and is not needed again for long */
+}
+
+static void on_event(struct nc_controller *c, enum nc_control_kind kind, enum nc_watch_event what,
+                     const struct nc_value *object) {
+    const struct nc_value *metadata = nc_value_get(object, "metadata");
+    struct nc_control_event e = {.what = kind};
+
+    switch (what) {
+    case NC_WATCH_SYNCED:
+        on_synced(c, kind);
+        return;
+    case NC_WATCH_ADDED:
+    case NC_WATCH_MODIFIED:
+        e.kind = NC_CONTROL_SEEN;
+        e.object = object;
+        break;
+    case NC_WATCH_DELETED:
+        e.kind = NC_CONTROL_GONE;
+        e.name = nc_value_get_string(metadata, "name");
+        e.uid = nc_value_get_string(metadata, "uid");
+        if (!e.uid)
+            e.uid = "";
+        if (!e.name)
+            return;
+        break;
+    }
+    nc_controller_post(c, &e);
+}
+
+/* One for each kind: the watches have one callback each, and nothing has to be kept for them. */
+static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    on_event(userdata, NC_CONTROL_NODE, event, object);
+}
+static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    on_event(userdata, NC_CONTROL_CLAIM, event, object);
+}
+static void on_pool(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    on_event(userdata, NC_CONTROL_POOL, event, object);
+}
+static void on_class(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    on_event(userdata, NC_CONTROL_CLASS, event, object);
+}
+
+static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
+                            const struct nc_err *err) {
+    (void)status;
+    nc_controller_failed(userdata, err);
+}
+
+static const nc_watch_fn callbacks[_NC_CONTROL_KIND_MAX] = {[NC_CONTROL_NODE] = on_node,
+                                                            [NC_CONTROL_CLAIM] = on_claim,
+                                                            [NC_CONTROL_POOL] = on_pool,
+                                                            [NC_CONTROL_CLASS] = on_class};
+
+static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
+    const struct nc_watch_options o = {
+        .path = c->paths[kind],
+        .keep = nc_control_keep(kind, c->who),
+        .metadata_only = kind == NC_CONTROL_NODE && c->who != NC_CONTROL_ALONE,
+        .event = callbacks[kind],
+        .failed = on_watch_failed,
+        .userdata = c,
+    };
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_watch_new(c->way.kube, c->event, &o, &c->watches[kind], &err) < 0)
+        nc_controller_failed(c, &err);
+}
+
+static void close_watches(struct nc_controller *c) {
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++) {
+        c->watches[k] = nc_watch_free(c->watches[k]);
+        c->is_synced[k] = false;
+    }
+}
+
+static void open_watches(struct nc_controller *c) {
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++) {
+        struct nc_control_event e = {.kind = NC_CONTROL_SYNCED, .what = (enum nc_control_kind)k};
+        const bool is_wanted =
+            k == NC_CONTROL_NODE || k == NC_CONTROL_CLAIM || c->who == NC_CONTROL_ALONE;
+        if (c->paths[k] && is_wanted)
+            open_watch(c, e.what);
+        else if (is_wanted && k != NC_CONTROL_CLAIM) {
+            c->is_synced[k] = true; /* a kind that is not installed has no objects */
+            nc_controller_post(c, &e);
+        }
+    }
+}
+
+/* --- who is there */
+
+/* Would the watches ask for the same? */
+static bool keeps_the_same(enum nc_control_who a, enum nc_control_who b) {
+    if ((a == NC_CONTROL_ALONE) != (b == NC_CONTROL_ALONE))
+        return false;
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
+        if (nc_control_keep((enum nc_control_kind)k, a)
+            != nc_control_keep((enum nc_control_kind)k, b))
+            return false;
+    return true;
+}
+
+/* Takes them over; true where one is another than before. */
+static bool take_paths(struct nc_controller *c, const struct nc_karpenter_found *f) {
+    const char *const found[_NC_CONTROL_KIND_MAX] = {[NC_CONTROL_NODE] = NODES,
+                                                     [NC_CONTROL_CLAIM] = f->claims_path,
+                                                     [NC_CONTROL_POOL] = f->pools_path,
+                                                     [NC_CONTROL_CLASS] = f->classes_path};
+    bool differs = false;
+
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++) {
+        if (nc_streq(c->paths[k], found[k]))
+            continue;
+        differs = true;
+        free(c->paths[k]);
+        c->paths[k] = nc_strdup(found[k]);
+    }
+    return differs;
+}
+
+static void begin_anew(struct nc_controller *c) {
+    close_watches(c);
+    nc_controller_end(c);
+    nc_controller_begin(c);
+    open_watches(c);
+}
+
+static void say_who(const struct nc_controller *c, const struct nc_karpenter_found *f) {
+    if (c->settings->who != NC_CONTROL_WHO_UNKNOWN && f->who != NC_CONTROL_WHO_UNKNOWN
+        && f->who != c->settings->who)
+        nc_log(NC_LOG_WARNING, NULL, "%s, but --mode says otherwise and is followed",
+               name_of_who(f->who));
+    else
+        nc_log(NC_LOG_INFO, NULL, "%s%s%s", name_of_who(c->who), *f->holder ? ": " : "", f->holder);
+    if (!f->claims_path)
+        nc_log(NC_LOG_WARNING, NULL,
+               "NodeClaims are not installed in this cluster: waiting until they are");
+}
+
+static void on_found(void *userdata, const struct nc_karpenter_found *f) {
+    struct nc_controller *c = userdata;
+    const enum nc_control_who who =
+        c->settings->who != NC_CONTROL_WHO_UNKNOWN ? c->settings->who : f->who;
+    const bool is_other_who = !c->was_looked || who != c->who;
+    const bool is_anew = take_paths(c, f) || !c->was_looked || !keeps_the_same(who, c->who);
+
+    nc_controller_well(c);
+    c->was_looked = true;
+    c->who = who;
+    if (is_other_who || is_anew)
+        say_who(c, f);
+    if (is_anew) {
+        begin_anew(c);
+    } else if (is_other_who) {
+        struct nc_control_event e = {.kind = NC_CONTROL_WHO, .who = who};
+        nc_controller_post(c, &e);
+    }
+}
+
+static void on_failed(void *userdata, const struct nc_err *err) {
+    nc_controller_failed(userdata, err);
+}
+
+/* --- leadership */
+
+static void lead(struct nc_controller *c, bool leads) {
+    struct nc_control_event e = {.kind = NC_CONTROL_LEAD, .leads = leads};
+
+    if (leads == c->leads)
+        return;
+    c->leads = leads;
+    c->led += leads;
+    nc_log(NC_LOG_INFO, NULL, leads ? "leading as %s" : "not leading any more, %s", c->identity);
+    nc_controller_post(c, &e);
+}
+
+void nc_controller_notice_lead(struct nc_controller *c) {
+    if (c->leader)
+        lead(c, nc_leader_leads(c->leader));
+}
+
+static void on_leader(void *userdata, bool leads) {
+    (void)leads; /* the same, by the clock */
+    nc_controller_notice_lead(userdata);
+}
+
+static int open_leader(struct nc_controller *c, struct nc_err *err) {
+    const struct nc_settings *s = c->settings;
+    const struct nc_leader_options o = {
+        .namespace = s->lease_namespace     ? s->lease_namespace
+                     : c->way.pod_namespace ? c->way.pod_namespace
+                                            : NC_LEASE_NAMESPACE,
+        .name = s->lease_name,
+        .rules = {.identity = c->identity,
+                  .duration_usec = s->lease_duration_usec,
+                  .renew_usec = s->renew_usec,
+                  .retry_usec = s->retry_usec},
+        .changed = on_leader,
+        .failed = on_failed,
+        .userdata = c,
+    };
+
+    if (s->no_leader_election) {
+        lead(c, true);
+        return 0;
+    }
+    return nc_leader_new(c->way.kube, c->event, &o, &c->leader, err);
+}
+
+/* --- all of it */
+
+int nc_controller_open(struct nc_controller *c, struct nc_err *err) {
+    const struct nc_karpenter_options o = {.changed = on_found, .failed = on_failed, .userdata = c};
+    int r;
+
+    nc_controller_begin(c);
+    r = nc_karpenter_look(c->way.kube, c->event, &o, &c->look, err);
+    return r < 0 ? r : open_leader(c, err);
+}
+
+void nc_controller_close(struct nc_controller *c) {
+    c->leader = nc_leader_free(c->leader);
+    c->look = nc_karpenter_free(c->look);
+    close_watches(c);
+    nc_controller_end(c);
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++) {
+        free(c->paths[k]);
+        c->paths[k] = NULL;
+    }
+    c->leads = false;
+    c->was_looked = false;
+}
+
+const char *nc_controller_waits_for(const struct nc_controller *c) {
+    if (!c->was_looked)
+        return "waits for the API server";
+    if (!c->paths[NC_CONTROL_CLAIM])
+        return "waits for NodeClaims to be installed";
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
+        if (!c->is_synced[k] && (c->watches[k] || c->who == NC_CONTROL_ALONE))
+            return "waits for its lists";
+    return NULL;
+}
+
+bool nc_controller_is_synced(const struct nc_controller *c) {
+    return !nc_controller_waits_for(c);
+}

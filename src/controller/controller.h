@@ -1,0 +1,91 @@
+/*
+ * What the parts of the running controller share.
+ *
+ * One thread, one loop. A watch posts what it sees, nc_controller_post steps the pure half
+ * (nc/control.h) and carries out what it asks for; each answer is posted as the next event.
+ * Decisions are not made here.
+ */
+#ifndef NC_CONTROLLER_H
+#define NC_CONTROLLER_H
+
+#include "instances.h"
+#include "listener.h"
+#include "way.h"
+
+struct nc_act; /* act.c: a request under way */
+struct nc_refused {
+    uint64_t id;
+    enum nc_control_answer answer;
+};
+
+struct nc_controller {
+    const struct nc_settings *settings;
+    sd_event *event;
+    int signal;       /* that asked us to stop; 0 = none */
+    bool is_stopping; /* the Lease is being given up */
+    char *identity;
+    uint64_t started_usec;
+
+    /* run.c */
+    struct nc_way way;
+    sd_event_source *look_timer, *tell_timer;
+    unsigned looks, overdue; /* overdue: how often in a row the step was found late */
+    bool is_stuck;
+
+    /* cluster.c: what is seen */
+    struct nc_karpenter *look;
+    enum nc_control_who who; /* as it was posted */
+    bool was_looked;
+    char *paths[_NC_CONTROL_KIND_MAX]; /* of the collections; NULL = not installed, not wanted */
+    struct nc_watch *watches[_NC_CONTROL_KIND_MAX];
+    bool is_synced[_NC_CONTROL_KIND_MAX];
+    struct nc_leader *leader;
+    bool leads;
+
+    /* act.c: what is done */
+    struct nc_control *control;
+    sd_event_source *timer; /* nc_control_next */
+    struct nc_act *acts;
+    struct nc_refused *refused; /* actions that could not be sent: answered after the step */
+    size_t n_refused;
+    struct nc_instances *instances; /* NULL: they are not ended by us */
+    uint64_t say_share_usec;        /* the share of Events as one moment */
+
+    /* publish.c: what is told */
+    struct nc_listener *listener;
+    struct nc_err
+        api_error; /* the last failure of the way to the API; class NONE while it is well */
+    uint64_t failures, events_sent, events_held, led, relists, reconnects;
+    char *status_line;
+};
+
+/* cluster.c. Opens whatever is watched and the leadership, on a way that is open; closes it. */
+int nc_controller_open(struct nc_controller *c, struct nc_err *err);
+void nc_controller_close(struct nc_controller *c);
+bool nc_controller_is_synced(const struct nc_controller *c);
+/* Why it is not; NULL where it is. Static. */
+const char *nc_controller_waits_for(const struct nc_controller *c);
+/* Do we lead by the clock, whatever was told? Posts LEAD where it is another answer than before. */
+void nc_controller_notice_lead(struct nc_controller *c);
+
+/* act.c. e->now_usec is filled in here. */
+void nc_controller_post(struct nc_controller *c, struct nc_control_event *e);
+/* A new, empty step, which is told what stays: rules, who, whether we lead. */
+void nc_controller_begin(struct nc_controller *c);
+void nc_controller_end(struct nc_controller *c);
+/* Has the step been wanting to run for long? */
+bool nc_controller_is_late(struct nc_controller *c);
+
+/* publish.c */
+void nc_controller_failed(struct nc_controller *c, const struct nc_err *err);
+void nc_controller_well(struct nc_controller *c);
+int nc_controller_listen(struct nc_controller *c, struct nc_err *err);
+/* STATUS= of the service manager, on change. */
+void nc_controller_tell(struct nc_controller *c);
+
+/* The commands. Each gives the exit code. */
+int nc_controller_run(const struct nc_settings *s);
+int nc_controller_status(const struct nc_settings *s);
+int nc_controller_version(const struct nc_settings *s);
+
+#endif

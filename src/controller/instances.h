@@ -1,0 +1,27 @@
+/*
+ * Ending instances through EC2, where nobody else does: asked by provider ID, answered once each.
+ *
+ * Credentials come from where AWS' own programs look: the environment, a web identity token, IMDS.
+ * Asynchronous; bounded in number and rate.
+ */
+#ifndef NC_INSTANCES_H
+#define NC_INSTANCES_H
+
+#include <systemd/sd-event.h>
+
+#include "nc/control.h"
+#include "settings.h"
+
+struct nc_instances;
+
+/* How the action `id` ended; DONE too where there is no such instance any more. */
+typedef void (*nc_instances_fn)(void *userdata, uint64_t id, enum nc_control_answer answer,
+                                const struct nc_err *err);
+int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
+                     void *userdata, struct nc_instances **ret, struct nc_err *err);
+struct nc_instances *nc_instances_free(struct nc_instances *i);
+/* Never answers before it returns. Negative where it is no provider ID of EC2. */
+int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
+                     struct nc_err *err);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * What the controller tells: metrics, health, its view of the nodes; a line for systemctl;
+ * failures, when they begin and when they end.
+ *
+ * Names of nodes and what blocks their drains are not for the whole network: /status answers this
+ * machine, or this pod, alone.
+ */
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "controller.h"
+#include "log.h"
+#include "nc/clock.h"
+#include "nc/file.h"
+#include "nc/str.h"
+#include "process.h"
+
+#define PREFIX "nodeclaim_controller_"
+
+/* --- the way to the API server: said when it changes */
+
+void nc_controller_failed(struct nc_controller *c, const struct nc_err *err) {
+    const bool is_news = c->api_error.class != err->class || c->api_error.code != err->code;
+
+    if (err->class == NC_ERR_NONE)
+        return;
+    c->failures++;
+    c->api_error = *err;
+    if (is_news)
+        nc_log(NC_LOG_WARNING,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
+               "%s; trying again%s%s", err->msg, *err->remedy ? ". " : "", err->remedy);
+}
+
+void nc_controller_well(struct nc_controller *c) {
+    if (c->api_error.class != NC_ERR_NONE)
+        nc_log(NC_LOG_INFO, NULL, "the API server answers again");
+    c->api_error = (struct nc_err)NC_ERR_INIT;
+}
+
+/* --- status */
+
+static const char *word_of_who(enum nc_control_who who) {
+    return who == NC_CONTROL_KARPENTER ? "karpenter"
+           : who == NC_CONTROL_ALONE   ? "alone"
+                                       : "unknown";
+}
+
+static struct nc_value *about_us(const struct nc_controller *c) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_string(map, "identity", c->identity);
+    nc_value_set_string(map, "mode",
+                        c->settings->who == NC_CONTROL_WHO_UNKNOWN ? "auto"
+                                                                   : word_of_who(c->settings->who));
+    nc_value_set_string(map, "who", word_of_who(c->who));
+    nc_value_set_bool(map, "leads", c->leads);
+    nc_value_set_text(map, "holder", c->leader ? nc_leader_holder(c->leader) : NULL);
+    nc_value_set_time(map, "started", c->started_usec);
+    nc_value_set_text(map, "waitsFor", nc_controller_waits_for(c));
+    nc_value_set_text(map, "apiError", c->api_error.class ? c->api_error.msg : NULL);
+    return map;
+}
+
+static struct nc_value *about_counts(const struct nc_controller *c) {
+    struct nc_control_counts n;
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    if (!c->control)
+        return map;
+    nc_control_count(c->control, nc_now_usec(), &n);
+    nc_value_set_int(map, "nodes", (int64_t)n.objects[NC_CONTROL_NODE]);
+    nc_value_set_int(map, "nodeClaims", (int64_t)n.objects[NC_CONTROL_CLAIM]);
+    nc_value_set_int(map, "nodePools", (int64_t)n.objects[NC_CONTROL_POOL]);
+    nc_value_set_int(map, "relaying", (int64_t)n.relaying);
+    nc_value_set_int(map, "draining", (int64_t)n.draining);
+    nc_value_set_int(map, "waiting", (int64_t)n.waiting);
+    nc_value_set_int(map, "inFlight", (int64_t)n.in_flight);
+    nc_value_set_int(map, "relayed", (int64_t)n.relayed);
+    return map;
+}
+
+static void write_status(const struct nc_controller *c, struct nc_buf *out) {
+    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_int(map, "schema", 1);
+    nc_value_set(map, "controller", about_us(c));
+    nc_value_set(map, "counts", about_counts(c));
+    nc_value_set(map, "nodes",
+                 c->control ? nc_control_report(c->control, nc_now_usec())
+                            : nc_value_new(NC_VALUE_LIST));
+    nc_json_write(out, map, 0);
+    (void)nc_buf_putc(out, '\n');
+}
+
+/* --- metrics */
+
+static void add(struct nc_buf *out, const char *name, const char *type, const char *help,
+                const char *labels, double value) {
+    (void)nc_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s%s %.15g\n", name, help, name, type,
+                        name, labels, value);
+}
+
+static double resident_bytes(void) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    unsigned long size, resident;
+
+    if (nc_file_read("/proc/self/statm", 256, &text, NULL) < 0
+        || sscanf(text.data, "%lu %lu", &size, &resident) != 2)
+        return 0;
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static double cpu_seconds(void) {
+    struct rusage u;
+
+    if (getrusage(RUSAGE_SELF, &u) < 0)
+        return 0;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec)
+           + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static void write_metrics(const struct nc_controller *c, struct nc_buf *out) {
+    if (c->control)
+        nc_control_metrics(c->control, nc_now_usec(), out);
+    add(out, PREFIX "build_info", "gauge", "The version that runs.", "{version=\"" NC_VERSION "\"}",
+        1);
+    add(out, PREFIX "synced", "gauge", "Are all lists complete?", "", nc_controller_is_synced(c));
+    add(out, PREFIX "elections_total", "counter", "How often this process began to lead.", "",
+        (double)c->led);
+    add(out, PREFIX "api_failures_total", "counter",
+        "Requests of the API server and its watches that failed.", "", (double)c->failures);
+    add(out, PREFIX "relists_total", "counter", "Lists that had to be read again.", "",
+        (double)c->relists);
+    add(out, PREFIX "events_sent_total", "counter", "Events that were written.", "",
+        (double)c->events_sent);
+    add(out, PREFIX "events_held_total", "counter",
+        "Events that were only logged: there were too many.", "", (double)c->events_held);
+    add(out, "process_resident_memory_bytes", "gauge", "Resident memory.", "", resident_bytes());
+    add(out, "process_cpu_seconds_total", "counter", "Processor time.", "", cpu_seconds());
+    add(out, "process_start_time_seconds", "gauge", "When the process began.", "",
+        (double)c->started_usec / 1e6);
+}
+
+/* --- questions */
+
+static void answer_health(const struct nc_controller *c, struct nc_listener_answer *ret) {
+    ret->status = c->is_stuck ? 503 : 200;
+    (void)nc_buf_puts(&ret->body, c->is_stuck ? "stuck\n" : "ok\n");
+}
+
+static void answer_ready(const struct nc_controller *c, struct nc_listener_answer *ret) {
+    const char *waits_for = c->is_stopping ? "stopping" : nc_controller_waits_for(c);
+
+    ret->status = waits_for ? 503 : 200;
+    (void)nc_buf_printf(&ret->body, "%s\n", waits_for ? waits_for : "ok");
+}
+
+static void answer(void *userdata, const char *path, bool is_local,
+                   struct nc_listener_answer *ret) {
+    const struct nc_controller *c = userdata;
+
+    if (nc_streq(path, "/metrics")) {
+        ret->status = 200;
+        ret->type = "text/plain; version=0.0.4; charset=utf-8";
+        write_metrics(c, &ret->body);
+    } else if (nc_streq(path, "/healthz")) {
+        answer_health(c, ret);
+    } else if (nc_streq(path, "/readyz")) {
+        answer_ready(c, ret);
+    } else if (nc_streq(path, "/status") && is_local) {
+        ret->status = 200;
+        ret->type = "application/json";
+        write_status(c, &ret->body);
+        (void)nc_memory_give_back();
+    } else if (nc_streq(path, "/status")) {
+        ret->status = 403;
+    }
+}
+
+int nc_controller_listen(struct nc_controller *c, struct nc_err *err) {
+    if (!c->settings->metrics_address)
+        return 0;
+    return nc_listener_new(c->event, c->settings->metrics_address, answer, c, &c->listener, err);
+}
+
+/* --- a line for people */
+
+void nc_controller_tell(struct nc_controller *c) {
+    struct nc_control_counts n = {0};
+    const char *waits_for = nc_controller_waits_for(c);
+    nc_auto_free char *line = NULL;
+
+    if (c->control)
+        nc_control_count(c->control, nc_now_usec(), &n);
+    line = waits_for ? nc_strdup(waits_for)
+                     : nc_asprintf("%s, %s: %zu nodes, %zu claims, %zu relays, %zu drains",
+                                   c->leads ? "leads" : "stands by",
+                                   c->who == NC_CONTROL_ALONE ? "alone" : "beside Karpenter",
+                                   n.objects[NC_CONTROL_NODE], n.objects[NC_CONTROL_CLAIM],
+                                   n.relaying, n.draining);
+    if (nc_streq(line, c->status_line))
+        return;
+    nc_notify("STATUS=%s", line);
+    free(c->status_line);
+    c->status_line = nc_steal(&line);
+}

@@ -1,0 +1,388 @@
+/*
+ * The command line of the controller: one table of commands, one of options.
+ */
+#include "settings.h"
+
+#include <stdio.h>
+
+#include "listener.h"
+#include "nc/lease.h"
+#include "nc/str.h"
+#include "options.h"
+#include "process.h"
+
+#include "log.h"
+
+enum { TAKES_RUN = 1 << 0, TAKES_OUTPUT = 1 << 1, TAKES_METRICS = 1 << 2, TAKES_ADDRESS = 1 << 3 };
+
+static const struct command {
+    const char *name;
+    unsigned takes;
+    const char *help;
+} commands[] = {
+    {"run", TAKES_RUN | TAKES_ADDRESS,
+     "watches Nodes and NodeClaims, hands deadlines on, leads where nobody else does (default)"},
+    {"status", TAKES_OUTPUT | TAKES_METRICS | TAKES_ADDRESS,
+     "what the running controller sees and does, asked at its metrics address"},
+    {"version", TAKES_OUTPUT, "version and libraries"},
+};
+
+enum option_id {
+    OPT_KUBECONFIG = NC_FLAG_FIRST,
+    OPT_MODE,
+    OPT_ORDER,
+    OPT_MARGIN,
+    OPT_STAMP_AFTER,
+    OPT_LEASE_NAMESPACE,
+    OPT_LEASE_NAME,
+    OPT_IDENTITY,
+    OPT_NO_LEADER_ELECTION,
+    OPT_LEASE_DURATION,
+    OPT_RENEW_DEADLINE,
+    OPT_RETRY_PERIOD,
+    OPT_MAX_IN_FLIGHT,
+    OPT_REBALANCE,
+    OPT_TERMINATE,
+    OPT_REGION,
+    OPT_EC2_ENDPOINT,
+    OPT_STS_ENDPOINT,
+    OPT_IMDS,
+    OPT_METRICS_ADDRESS,
+    OPT_OUTPUT,
+    OPT_METRICS,
+    OPT_LOG_FORMAT,
+    OPT_LOG_LEVEL,
+    OPT_HELP,
+};
+
+static const struct nc_flag flags[] = {
+    {"kubeconfig", "FILE", OPT_KUBECONFIG, TAKES_RUN,
+     "default: the pod's own ServiceAccount, else $KUBECONFIG; ~/.kube is not looked at"},
+    {"mode", "auto|karpenter|alone", OPT_MODE, TAKES_RUN,
+     "is Karpenter here? auto looks for its Lease"},
+    {"order", "both|delete-first", OPT_ORDER, TAKES_RUN,
+     "of a relay: the deadline, then DELETE; or DELETE at once and the deadline later"},
+    {"margin", "DURATION", OPT_MARGIN, TAKES_RUN,
+     "how much earlier than the machine ends Karpenter is told that it does; 15s"},
+    {"stamp-after", "DURATION", OPT_STAMP_AFTER, TAKES_RUN,
+     "with delete-first: how much later the deadline follows; 5s"},
+    {"max-in-flight", "N", OPT_MAX_IN_FLIGHT, TAKES_RUN, "writes under way at once; 64"},
+    {"rebalance", "ignore|drain", OPT_REBALANCE, TAKES_RUN,
+     "alone: is a rebalance recommendation a reason to replace a node? ignore"},
+    {"terminate", NULL, OPT_TERMINATE, TAKES_RUN,
+     "alone: ends instances through EC2, once they are drained or their time is over"},
+    {"region", "REGION", OPT_REGION, TAKES_RUN, "of EC2; default $AWS_REGION, else IMDS is asked"},
+    {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, TAKES_RUN, "instead of the region's own"},
+    {"sts-endpoint", "URL", OPT_STS_ENDPOINT, TAKES_RUN, "instead of the region's own"},
+    {"imds", "URL", OPT_IMDS, TAKES_RUN,
+     "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)"},
+    {"lease-namespace", "NAME", OPT_LEASE_NAMESPACE, TAKES_RUN,
+     "default: the pod's, else " NC_LEASE_NAMESPACE},
+    {"lease-name", "NAME", OPT_LEASE_NAME, TAKES_RUN, "default " NC_CONTROLLER},
+    {"identity", "NAME", OPT_IDENTITY, TAKES_RUN, "in the Lease; default HOST_ and a random word"},
+    {"no-leader-election", NULL, OPT_NO_LEADER_ELECTION, TAKES_RUN,
+     "leads at once; for one process only"},
+    {"lease-duration", "DURATION", OPT_LEASE_DURATION, TAKES_RUN, "15s"},
+    {"renew-deadline", "DURATION", OPT_RENEW_DEADLINE, TAKES_RUN, "10s"},
+    {"retry-period", "DURATION", OPT_RETRY_PERIOD, TAKES_RUN, "2s"},
+    {"metrics-address", "ADDRESS:PORT|off", OPT_METRICS_ADDRESS, TAKES_ADDRESS,
+     "/metrics, /healthz, /readyz, and /status for this machine; " NC_METRICS_ADDRESS},
+    {"output", "text|json", OPT_OUTPUT, TAKES_OUTPUT, "also -o"},
+    {"metrics", NULL, OPT_METRICS, TAKES_METRICS, "Prometheus text"},
+    {"log-format", "text|json|journal", OPT_LOG_FORMAT, 0,
+     "default: journal below systemd, json in a pod, else text"},
+    {"log-level", "LEVEL", OPT_LOG_LEVEL, 0, "error, warning, info or debug"},
+    {"help", NULL, OPT_HELP, 0, "this text"},
+};
+
+/* --- values */
+
+static const char *take_mode(struct nc_settings *s, const char *value) {
+    static const struct {
+        const char *word;
+        enum nc_control_who who;
+    } words[] = {{"auto", NC_CONTROL_WHO_UNKNOWN},
+                 {"karpenter", NC_CONTROL_KARPENTER},
+                 {"alone", NC_CONTROL_ALONE}};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(words); i++)
+        if (nc_streq(value, words[i].word)) {
+            s->who = words[i].who;
+            return NULL;
+        }
+    return "--mode is auto, karpenter or alone, not";
+}
+
+static const char *take_order(struct nc_settings *s, const char *value) {
+    s->rules.order = nc_streq(value, "both") ? NC_CONTROL_BOTH : NC_CONTROL_DELETE_FIRST;
+    return s->rules.order == NC_CONTROL_BOTH || nc_streq(value, "delete-first")
+               ? NULL
+               : "--order is both or delete-first, not";
+}
+
+/* NULL, or `wrong`: the duration is none, or is not within least and most seconds. */
+static const char *take_duration(const char *value, uint64_t least, uint64_t most,
+                                 uint64_t *ret_usec, const char *wrong) {
+    uint64_t usec;
+
+    if (nc_duration_parse(value, &usec) < 0 || usec < least * 1000000 || usec > most * 1000000)
+        return wrong;
+    *ret_usec = usec;
+    return NULL;
+}
+
+static const char *take_in_flight(struct nc_settings *s, const char *value) {
+    uint64_t n;
+
+    if (nc_parse_u64(value, &n) < 0 || n < 4 || n > 1024)
+        return "--max-in-flight is a number from 4 to 1024, not";
+    s->rules.max_in_flight = (unsigned)n;
+    return NULL;
+}
+
+static const char *take_rebalance(struct nc_settings *s, const char *value) {
+    s->rules.rebalances = nc_streq(value, "drain");
+    return s->rules.rebalances || nc_streq(value, "ignore") ? NULL
+                                                            : "--rebalance is ignore or drain, not";
+}
+
+static const char *take_address(struct nc_settings *s, const char *value) {
+    union nc_address a;
+    socklen_t n;
+
+    s->metrics_address = nc_streq(value, "off") ? NULL : value;
+    return !s->metrics_address || nc_address_parse(value, &a, &n, NULL) >= 0
+               ? NULL
+               : "--metrics-address is a numeric address and a port (127.0.0.1:8080, [::1]:8080) "
+                 "or off, not";
+}
+
+/* A DNS label, or a DNS name with `dots`: it goes into a path. */
+static bool is_name(const char *s, bool dots) {
+    const size_t n = strspn(s, dots ? "abcdefghijklmnopqrstuvwxyz0123456789-."
+                                    : "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+    return n > 0 && n <= (dots ? 253u : 63u) && s[n] == '\0' && s[0] != '-' && s[0] != '.'
+           && s[n - 1] != '-' && s[n - 1] != '.';
+}
+
+static const char *take_name(const char **to, const char *value, bool dots, const char *wrong) {
+    *to = value;
+    return is_name(value, dots) ? NULL : wrong;
+}
+
+static const char *take_url(const char **to, const char *value) {
+    *to = value;
+    return nc_starts_with(value, "https://") || nc_starts_with(value, "http://")
+               ? NULL
+               : "an endpoint is https://HOST[:PORT], not";
+}
+
+static const char *take_identity(struct nc_settings *s, const char *value) {
+    const size_t n = strlen(value);
+
+    s->identity = value;
+    for (size_t i = 0; i < n; i++)
+        if (value[i] <= ' ' || value[i] > '~')
+            return "--identity is printable and without spaces, not";
+    return n > 0 && n <= 200 ? NULL : "--identity is 1 to 200 characters long, not";
+}
+
+static const char *take_lease(struct nc_settings *s, int id, const char *value) {
+    switch (id) {
+    case OPT_LEASE_NAMESPACE:
+        return take_name(&s->lease_namespace, value, false,
+                         "--lease-namespace is the name of a namespace, not");
+    case OPT_LEASE_NAME:
+        return take_name(&s->lease_name, value, true, "--lease-name is the name of a Lease, not");
+    case OPT_IDENTITY:
+        return take_identity(s, value);
+    case OPT_LEASE_DURATION:
+        return take_duration(value, 1, 3600, &s->lease_duration_usec,
+                             "--lease-duration is a duration from 1s to 1h, not");
+    case OPT_RENEW_DEADLINE:
+        return take_duration(value, 1, 3600, &s->renew_usec,
+                             "--renew-deadline is a duration from 1s to 1h, not");
+    case OPT_RETRY_PERIOD:
+        return take_duration(value, 0, 600, &s->retry_usec,
+                             "--retry-period is a duration of at most 10m, not");
+    }
+    s->no_leader_election = true;
+    return NULL;
+}
+
+static const char *take_amazon(struct nc_settings *s, int id, const char *value) {
+    switch (id) {
+    case OPT_REGION:
+        return take_name(&s->region, value, false, "--region is a region such as us-west-2, not");
+    case OPT_EC2_ENDPOINT:
+        return take_url(&s->ec2_endpoint, value);
+    case OPT_STS_ENDPOINT:
+        return take_url(&s->sts_endpoint, value);
+    }
+    return take_url(&s->imds, value);
+}
+
+static const char *take(void *userdata, int id, const char *value) {
+    struct nc_settings *s = userdata;
+
+    switch ((enum option_id)id) {
+    case OPT_KUBECONFIG:
+        s->kubeconfig = value;
+        return NULL;
+    case OPT_MODE:
+        return take_mode(s, value);
+    case OPT_ORDER:
+        return take_order(s, value);
+    case OPT_MARGIN:
+        return take_duration(value, 0, 600, &s->rules.margin_usec,
+                             "--margin is a duration of at most 10m, not");
+    case OPT_STAMP_AFTER:
+        return take_duration(value, 0, 600, &s->rules.stamp_after_usec,
+                             "--stamp-after is a duration of at most 10m, not");
+    case OPT_LEASE_NAMESPACE:
+    case OPT_LEASE_NAME:
+    case OPT_IDENTITY:
+    case OPT_NO_LEADER_ELECTION:
+    case OPT_LEASE_DURATION:
+    case OPT_RENEW_DEADLINE:
+    case OPT_RETRY_PERIOD:
+        return take_lease(s, id, value);
+    case OPT_MAX_IN_FLIGHT:
+        return take_in_flight(s, value);
+    case OPT_REBALANCE:
+        return take_rebalance(s, value);
+    case OPT_TERMINATE:
+        s->rules.terminates = true;
+        return NULL;
+    case OPT_REGION:
+    case OPT_EC2_ENDPOINT:
+    case OPT_STS_ENDPOINT:
+    case OPT_IMDS:
+        return take_amazon(s, id, value);
+    case OPT_METRICS_ADDRESS:
+        return take_address(s, value);
+    case OPT_OUTPUT:
+        s->json = nc_streq(value, "json");
+        return s->json || nc_streq(value, "text") ? NULL : "--output is text or json, not";
+    case OPT_METRICS:
+        s->metrics = true;
+        return NULL;
+    case OPT_LOG_FORMAT:
+        return nc_log_set_format(value) < 0 ? "--log-format is text, json or journal, not" : NULL;
+    case OPT_LOG_LEVEL:
+        return nc_log_set_level(value) < 0 ? "--log-level is error, warning, info or debug, not"
+                                           : NULL;
+    case OPT_HELP:
+        break;
+    }
+    return NULL;
+}
+
+/* --- what only shows when all of it is there; client-go has the first two rules too */
+
+static const char *judge(const struct nc_settings *s) {
+    if (s->renew_usec >= s->lease_duration_usec)
+        return "--renew-deadline must be less than --lease-duration, or two would lead at once";
+    if (s->retry_usec == 0 || s->retry_usec * 6 / 5 >= s->renew_usec)
+        return "--retry-period must be more than nothing and less than five sixths of "
+               "--renew-deadline";
+    if (s->rules.terminates && s->who == NC_CONTROL_KARPENTER)
+        return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
+               "itself";
+    if (nc_streq(s->command, "status") && !s->metrics_address)
+        return "status asks the controller at its metrics address: it cannot be off";
+    return NULL;
+}
+
+static void set_defaults(struct nc_settings *s) {
+    const char *imds = getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    const char *region = getenv("AWS_REGION");
+    const char *pod = getenv("KUBERNETES_SERVICE_HOST");
+
+    *s = (struct nc_settings){
+        .rules = {.margin_usec = 15000000,
+                  .order = NC_CONTROL_BOTH,
+                  .stamp_after_usec = 5000000,
+                  .max_in_flight = 64},
+        .lease_name = NC_CONTROLLER,
+        .lease_duration_usec = NC_LEASE_DURATION_USEC,
+        .renew_usec = NC_LEASE_RENEW_USEC,
+        .retry_usec = NC_LEASE_RETRY_USEC,
+        .region = region && *region ? region : NULL,
+        .imds = imds && *imds ? imds : NULL,
+        .metrics_address = NC_METRICS_ADDRESS,
+    };
+    if (pod && *pod)
+        (void)nc_log_set_format("json");
+}
+
+static void print_usage(FILE *to) {
+    (void)fprintf(to, "usage: " NC_CONTROLLER " [COMMAND] [OPTION...]\n\n");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
+        (void)fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+    (void)fprintf(to, "\n`" NC_CONTROLLER " COMMAND --help` lists a command's options; the manual "
+                      "is " NC_CONTROLLER "(8).\n");
+}
+
+static int read_command(const struct command *c, int argc, char **argv, struct nc_settings *ret) {
+    const struct nc_command_line line = {.command = c->name,
+                                         .takes = c->takes,
+                                         .flags = flags,
+                                         .n_flags = NC_ARRAY_SIZE(flags),
+                                         .output = c->takes & TAKES_OUTPUT ? OPT_OUTPUT : 0,
+                                         .help = OPT_HELP};
+    int rest = 0;
+
+    switch (nc_options_parse(&line, argc, argv, take, ret, &rest)) {
+    case NC_OPTIONS_HELP:
+        (void)printf("usage: " NC_CONTROLLER " %s [OPTION...]\n\n%s\n\n", c->name, c->help);
+        nc_options_print(&line);
+        return NC_OPTIONS_HELP;
+    case NC_OPTIONS_WRONG:
+        return NC_OPTIONS_WRONG;
+    }
+    if (rest < argc) {
+        (void)nc_options_wrong(c->name, "takes no argument, not", argv[rest]);
+        return NC_OPTIONS_WRONG;
+    }
+    return 0;
+}
+
+static bool is_help(const char *word) {
+    return nc_streq(word, "--help") || nc_streq(word, "-h") || nc_streq(word, "help");
+}
+
+int nc_settings_read(int argc, char **argv, struct nc_settings *ret, int *ret_code) {
+    const bool has_command = argc > 1 && argv[1][0] != '-';
+    const struct command *c = NULL;
+    const char *wrong;
+    int r;
+
+    set_defaults(ret);
+    *ret_code = 0;
+    if (argc > 1 && is_help(argv[1])) {
+        print_usage(stdout);
+        return NC_OPTIONS_HELP;
+    }
+    ret->command = has_command                                  ? argv[1]
+                   : argc > 1 && nc_streq(argv[1], "--version") ? "version"
+                                                                : "run";
+    for (size_t i = 0; i < NC_ARRAY_SIZE(commands) && !c; i++)
+        if (nc_streq(commands[i].name, ret->command))
+            c = &commands[i];
+    if (!c) {
+        (void)fprintf(stderr, NC_CONTROLLER ": there is no command %s\n", argv[1]);
+        print_usage(stderr);
+        *ret_code = NC_EXIT_USAGE;
+        return NC_OPTIONS_WRONG;
+    }
+    /* getopt begins behind the command; without one, behind the program */
+    r = has_command || nc_streq(ret->command, "version") ? read_command(c, argc - 1, argv + 1, ret)
+                                                         : read_command(c, argc, argv, ret);
+    wrong = r == 0 ? judge(ret) : NULL;
+    if (wrong)
+        (void)nc_options_wrong(c->name, wrong, NULL);
+    *ret_code = r == NC_OPTIONS_WRONG || wrong ? NC_EXIT_USAGE : 0;
+    return wrong ? NC_OPTIONS_WRONG : r;
+}

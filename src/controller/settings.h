@@ -1,0 +1,37 @@
+/*
+ * What the command line says, checked; where it says nothing, the defaults.
+ */
+#ifndef NC_SETTINGS_H
+#define NC_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nc/control.h"
+#include "nc/err.h"
+
+#define NC_CONTROLLER "nodeclaim-controller"
+#define NC_METRICS_ADDRESS "127.0.0.1:8080"
+#define NC_LEASE_NAMESPACE "kube-system"
+
+/* Strings are borrowed from argv and the environment. */
+struct nc_settings {
+    const char *command;
+    const char *kubeconfig;  /* NULL: in a pod the pod's, else $KUBECONFIG */
+    enum nc_control_who who; /* UNKNOWN: to be found out */
+    struct nc_control_rules rules;
+    const char *lease_namespace; /* NULL: the pod's, else NC_LEASE_NAMESPACE */
+    const char *lease_name;
+    const char *identity; /* NULL: HOST_BOOT-PID */
+    bool no_leader_election;
+    uint64_t lease_duration_usec, renew_usec, retry_usec;
+    const char *region, *ec2_endpoint, *sts_endpoint, *imds;
+    const char *metrics_address; /* NULL: off */
+    bool json, metrics;
+};
+
+/* argv as main has it; without a command it is `run`. 0: go on with ret; else the process is to end
+ * with *ret_code, and what had to be said was said. */
+int nc_settings_read(int argc, char **argv, struct nc_settings *ret, int *ret_code);
+
+#endif

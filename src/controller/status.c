@@ -1,0 +1,158 @@
+/*
+ * `status` and `version`. A running controller is asked at its metrics address, from the same pod
+ * or host: `kubectl exec` and a login work alike, and nothing is written to a disk that a pod has
+ * not.
+ */
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+
+#include "controller.h"
+#include "nc/http.h"
+#include "nc/str.h"
+#include "process.h"
+
+#define ASK_USEC 5000000u
+#define MAX_BYTES ((size_t)64 << 20)
+
+/* Where it listens everywhere, it is asked here. Owned. */
+static char *url_of(const struct nc_settings *s) {
+    union nc_address a;
+    socklen_t n;
+
+    if (nc_address_parse(s->metrics_address, &a, &n, NULL) < 0)
+        return NULL;
+    if (a.any.sa_family == AF_INET && a.v4.sin_addr.s_addr == htonl(INADDR_ANY))
+        return nc_asprintf("http://127.0.0.1:%u", ntohs(a.v4.sin_port));
+    if (a.any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr))
+        return nc_asprintf("http://[::1]:%u", ntohs(a.v6.sin6_port));
+    return nc_asprintf("http://%s", s->metrics_address);
+}
+
+static int judge(const struct nc_http_answer *answer, const char *url, struct nc_err *err) {
+    int r = 0;
+
+    if (answer->result.outcome != NC_HTTP_ANSWERED || answer->result.status != 200)
+        r = nc_http_error(&answer->result, url, err);
+    if (r < 0)
+        nc_err_remedy(err, "is a controller running here? In a pod: kubectl -n " NC_LEASE_NAMESPACE
+                           " exec deploy/" NC_CONTROLLER " -- " NC_CONTROLLER
+                           " status; and --metrics-address must be the one that it was given");
+    return r;
+}
+
+static int ask(const struct nc_settings *s, const char *path, struct nc_http_answer *ret,
+               struct nc_err *err) {
+    nc_auto_free char *base = url_of(s);
+    nc_auto_free char *url = nc_asprintf("%s%s", base, path);
+    sd_event *event = NULL;
+    struct nc_http *http = NULL;
+    int signal = 0;
+    const struct nc_http_options o = {.name = url,
+                                      .url = url,
+                                      .timeout_usec = ASK_USEC,
+                                      .max_body_bytes = MAX_BYTES,
+                                      .no_proxy = true};
+    int r = nc_loop_open(&event, &signal, err);
+
+    if (r >= 0)
+        r = nc_http_new(event, 1, &http, err);
+    if (r >= 0)
+        r = nc_http_perform(http, &o, ret, err);
+    if (r >= 0)
+        r = judge(ret, url, err);
+    nc_http_free(http);
+    sd_event_unref(event);
+    return r;
+}
+
+/* --- for people: what comes back is looked at as if it were anybody's */
+
+static void add_line(struct nc_buf *out, const char *name, const struct nc_value *map,
+                     const char *key) {
+    const char *text = nc_value_get_string(map, key);
+    nc_auto_free char *quoted = text ? nc_quote(text, strlen(text)) : NULL;
+
+    if (quoted)
+        (void)nc_buf_printf(out, "%-12s %.*s\n", name, (int)strlen(quoted) - 2, quoted + 1);
+}
+
+static void add_count(struct nc_buf *out, const struct nc_value *counts, const char *key,
+                      const char *word) {
+    const struct nc_value *v = nc_value_get(counts, key);
+
+    if (v && v->type == NC_VALUE_INT)
+        (void)nc_buf_printf(out, "%s%lld %s", out->data[out->len - 1] == ' ' ? "" : ", ",
+                            (long long)v->integer, word);
+}
+
+static void format(const struct nc_value *status, struct nc_buf *out) {
+    const struct nc_value *us = nc_value_get(status, "controller");
+    const struct nc_value *counts = nc_value_get(status, "counts");
+    const struct nc_value *leads = nc_value_get(us, "leads");
+
+    add_line(out, "controller", us, "identity");
+    add_line(out, "version", us, "version");
+    add_line(out, "cluster", us, "who");
+    (void)nc_buf_printf(out, "%-12s %s\n", "role",
+                        leads && leads->type == NC_VALUE_BOOL && leads->boolean ? "leader"
+                                                                                : "standby");
+    add_line(out, "lease", us, "holder");
+    add_line(out, "started", us, "started");
+    add_line(out, "waiting", us, "waitsFor");
+    add_line(out, "error", us, "apiError");
+    (void)nc_buf_printf(out, "%-12s ", "sees");
+    add_count(out, counts, "nodes", "nodes");
+    add_count(out, counts, "nodeClaims", "claims");
+    add_count(out, counts, "relaying", "relays");
+    add_count(out, counts, "draining", "drains");
+    add_count(out, counts, "waiting", "waiting");
+    (void)nc_buf_puts(out, "\n\n");
+    nc_control_text(nc_value_get(status, "nodes"), out);
+}
+
+static int print_text(const struct nc_http_answer *answer, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    nc_auto_value struct nc_value *status = NULL;
+    const int r = nc_json_parse(answer->result.body, answer->result.n, &status, err);
+
+    if (r < 0) {
+        nc_err_wrap(err, "its answer");
+        return r;
+    }
+    format(status, &out);
+    (void)fwrite(out.data, 1, out.len, stdout);
+    return 0;
+}
+
+int nc_controller_status(const struct nc_settings *s) {
+    nc_cleanup(nc_http_answer_done) struct nc_http_answer answer = {0};
+    struct nc_err err = NC_ERR_INIT;
+    int r = ask(s, s->metrics ? "/metrics" : "/status", &answer, &err);
+
+    if (r >= 0 && (s->metrics || s->json))
+        (void)fwrite(answer.result.body, 1, answer.result.n, stdout);
+    else if (r >= 0)
+        r = print_text(&answer, &err);
+    return r < 0 ? nc_process_fail(s->command, &err) : 0;
+}
+
+int nc_controller_version(const struct nc_settings *s) {
+    nc_auto_value struct nc_value *map = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (!s->json) {
+        (void)printf(NC_CONTROLLER " " NC_VERSION "\n%s\n%s\n", curl_version(),
+                     OpenSSL_version(OPENSSL_VERSION));
+        return 0;
+    }
+    map = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(map, "version", NC_VERSION);
+    nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
+    nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
+    nc_json_write(&text, map, 2);
+    (void)printf("%s\n", text.data);
+    return 0;
+}

@@ -1,0 +1,324 @@
+/*
+ * The metrics listener: which requests it reads, which it refuses and how; that a peer who only
+ * holds a connection keeps nobody out.
+ */
+#include "base-test.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "listener.h"
+#include "nc/clock.h"
+#include "nc/mem.h"
+#include "nc/str.h"
+
+#define PATIENCE_USEC 20000000u
+#define HOST "Host: x\r\n"
+
+/* --- reading, without a socket */
+
+static int read_text(const char *text, char path[static NC_LISTENER_PATH_MAX], bool *is_head) {
+    return nc_listener_read_request(text, strlen(text), path, is_head);
+}
+
+static void test_requests(void **state) {
+    static const struct {
+        const char *text;
+        const char *path;
+        bool is_head;
+    } rows[] = {
+        {"GET /metrics HTTP/1.1\r\n" HOST "\r\n", "/metrics", false},
+        {"GET /metrics?x=/y HTTP/1.1\r\nhOST:x\r\nAccept: */*\r\n\r\n", "/metrics", false},
+        {"HEAD / HTTP/1.1\r\n" HOST "\r\n", "/", true},
+        {"GET /a HTTP/1.0\r\n\r\n", "/a", false},
+        {"GET /a HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\nmore", "/a", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        char path[NC_LISTENER_PATH_MAX] = "";
+        bool is_head = !rows[i].is_head;
+        assert_int_equal(read_text(rows[i].text, path, &is_head), 1);
+        assert_string_equal(path, rows[i].path);
+        assert_int_equal(is_head, rows[i].is_head);
+    }
+}
+
+static void test_refused(void **state) {
+    static const struct {
+        const char *text;
+        int status;
+    } rows[] = {
+        {"GET /metrics HTTP/1.1\n" HOST "\n", 400},
+        {"GET /metrics\r\n\r\n", 400},
+        {"GET  / HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET / HTTP/1.1 \r\n" HOST "\r\n", 400},
+        {"GET metrics HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET http://x/metrics HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"GET /\x80 HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"get / HTTP/1.1\r\n" HOST "\r\n", 405},
+        {"POST / HTTP/1.1\r\n" HOST "\r\n", 405},
+        {"GET / HTTP/2.0\r\n" HOST "\r\n", 505},
+        {"GET / HTTPS\r\n" HOST "\r\n", 400},
+        {"GET / HTTP/1.1\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n" HOST HOST "\r\n", 400},
+        {"GET / HTTP/1.1\r\n" HOST " folded\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n" HOST "no colon\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n" HOST ": x\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n" HOST "A: \x01\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\n", 400},
+        {"GET / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", 400},
+        {"\r\n\r\n", 400},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        char path[NC_LISTENER_PATH_MAX];
+        bool is_head;
+        const int r = read_text(rows[i].text, path, &is_head);
+        if (r != -rows[i].status)
+            fail_msg("row %zu: %d instead of %d", i, r, -rows[i].status);
+    }
+}
+
+/* Byte by byte it is the same request, and until its last byte it is none. */
+static void test_in_pieces(void **state) {
+    static const char whole[] = "GET /metrics HTTP/1.1\r\n" HOST "A: b\r\n\r\n";
+    char path[NC_LISTENER_PATH_MAX];
+    bool is_head;
+
+    (void)state;
+    for (size_t n = 0; n < strlen(whole); n++)
+        assert_int_equal(nc_listener_read_request(whole, n, path, &is_head), 0);
+    assert_int_equal(nc_listener_read_request(whole, strlen(whole), path, &is_head), 1);
+}
+
+static void test_limits(void **state) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    char path[NC_LISTENER_PATH_MAX];
+    bool is_head;
+
+    (void)state;
+    (void)nc_buf_printf(&text, "GET /%0255d HTTP/1.1\r\n" HOST "\r\n", 0);
+    assert_int_equal(read_text(text.data, path, &is_head), -414);
+    nc_buf_clear(&text);
+    (void)nc_buf_printf(&text, "GET /%0254d HTTP/1.1\r\n" HOST "\r\n", 0);
+    assert_int_equal(read_text(text.data, path, &is_head), 1);
+    nc_buf_clear(&text);
+    (void)nc_buf_puts(&text, "GET / HTTP/1.1\r\n" HOST);
+    for (int i = 0; i < 64; i++)
+        (void)nc_buf_puts(&text, "A: b\r\n");
+    assert_int_equal(read_text(text.data, path, &is_head), -431);
+}
+
+static void test_addresses(void **state) {
+    static const struct {
+        const char *text;
+        bool is_loopback;
+    } rows[] = {{"127.0.0.1:1", true},  {"127.9.9.9:1", true},
+                {"0.0.0.0:1", false},   {"10.0.0.1:1", false},
+                {"[::1]:1", true},      {"[::]:1", false},
+                {"[fd00::1]:1", false}, {"[::ffff:127.0.0.1]:1", true}};
+    union nc_address a;
+    socklen_t n;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        assert_int_equal(nc_address_parse(rows[i].text, &a, &n, NULL), 0);
+        assert_int_equal(nc_address_is_loopback(&a), rows[i].is_loopback);
+    }
+}
+
+/* --- over sockets, on one loop */
+
+struct world {
+    sd_event *event;
+    struct nc_listener *listener;
+    unsigned asked;
+    size_t body_bytes;
+    bool was_local;
+};
+
+static void answer(void *userdata, const char *path, bool is_local,
+                   struct nc_listener_answer *ret) {
+    struct world *w = userdata;
+
+    w->asked++;
+    w->was_local = is_local;
+    if (!nc_streq(path, "/metrics"))
+        return;
+    ret->status = 200;
+    for (size_t i = 0; i < w->body_bytes; i++)
+        (void)nc_buf_putc(&ret->body, 'x');
+}
+
+static int set_up(void **state) {
+    struct world *w = nc_calloc(1, sizeof(*w));
+    struct nc_err err = NC_ERR_INIT;
+
+    *state = w;
+    w->body_bytes = 3;
+    if (sd_event_new(&w->event) < 0
+        || nc_listener_new(w->event, "127.0.0.1:0", answer, w, &w->listener, &err) < 0) {
+        print_error("%s\n", err.msg);
+        return -1;
+    }
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *w = *state;
+
+    nc_listener_free(w->listener);
+    sd_event_unref(w->event);
+    free(w);
+    return 0;
+}
+
+static int connect_to(const struct world *w) {
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)nc_listener_port(w->listener)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+    return fd;
+}
+
+static void say(int fd, const char *text) {
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+/* Turns the loop until the peer has closed; *out is what it said. false: it was reset. */
+static bool hear(struct world *w, int fd, struct nc_buf *out) {
+    const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
+    char some[4096];
+
+    while (nc_mono_usec() < until) {
+        const ssize_t n = recv(fd, some, sizeof(some), MSG_DONTWAIT);
+        if (n == 0)
+            return true;
+        if (n > 0)
+            (void)nc_buf_add(out, some, (size_t)n);
+        else if (errno != EAGAIN)
+            return false;
+        assert_true(sd_event_run(w->event, 1000) >= 0);
+    }
+    fail_msg("no end");
+    return false;
+}
+
+static void expect(struct world *w, const char *request, const char *begin, const char *body) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const int fd = connect_to(w);
+    const char *found;
+
+    say(fd, request);
+    assert_true(hear(w, fd, &text));
+    (void)close(fd);
+    assert_true(nc_starts_with(text.data, begin));
+    assert_non_null(strstr(text.data, "\r\nConnection: close\r\n"));
+    found = strstr(text.data, "\r\n\r\n");
+    assert_non_null(found);
+    assert_string_equal(found + 4, body);
+}
+
+static void test_answers(void **state) {
+    struct world *w = *state;
+
+    expect(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "xxx");
+    assert_true(w->was_local);
+    expect(w, "HEAD /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "");
+    expect(w, "GET /else HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 404 Not Found\r\n", "Not Found\n");
+    assert_int_equal(w->asked, 3);
+    expect(w, "PUT / HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 405 Method Not Allowed\r\n",
+           "Method Not Allowed\n");
+    expect(w, "nonsense\r\n", "HTTP/1.1 400 Bad Request\r\n", "Bad Request\n");
+    assert_int_equal(w->asked, 3); /* what is refused is nobody's question */
+}
+
+/* More than a socket takes at once, and a request longer than is read. */
+static void test_large(void **state) {
+    struct world *w = *state;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf request = NC_BUF_INIT;
+    int fd = connect_to(w);
+
+    w->body_bytes = (size_t)8 << 20;
+    say(fd, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(hear(w, fd, &text));
+    (void)close(fd);
+    assert_true(text.len > w->body_bytes);
+    nc_buf_clear(&text);
+    (void)nc_buf_printf(&request, "GET / HTTP/1.1\r\nA: %06000d\r\n", 0);
+    fd = connect_to(w);
+    say(fd, request.data);
+    assert_true(hear(w, fd, &text));
+    (void)close(fd);
+    assert_true(nc_starts_with(text.data, "HTTP/1.1 431 "));
+}
+
+/* Twice as many as there are places say nothing; who asks is answered, and the oldest are gone. */
+static void test_crowd(void **state) {
+    struct world *w = *state;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    int fds[2 * NC_LISTENER_MAX];
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++) {
+        fds[i] = connect_to(w);
+        assert_true(sd_event_run(w->event, 100000) >= 0);
+    }
+    expect(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "xxx");
+    (void)hear(w, fds[0], &text);
+    assert_int_equal(text.len, 0);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++)
+        (void)close(fds[i]);
+}
+
+/* Half a request is dropped when its time is over. */
+static void test_slow(void **state) {
+    struct world *w = *state;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const uint64_t begun = nc_mono_usec();
+    const int fd = connect_to(w);
+
+    say(fd, "GET /met");
+    (void)hear(w, fd, &text);
+    (void)close(fd);
+    assert_int_equal(text.len, 0);
+    assert_true(nc_mono_usec() - begun >= NC_LISTENER_USEC);
+    assert_int_equal(w->asked, 0);
+}
+
+static void test_taken(void **state) {
+    struct world *w = *state;
+    nc_auto_free char *address = nc_asprintf("127.0.0.1:%u", nc_listener_port(w->listener));
+    struct nc_listener *second = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_int_equal(nc_listener_new(w->event, address, answer, w, &second, &err), -EADDRINUSE);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_null(second);
+}
+
+#define world_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_in_pieces),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_addresses),
+        world_test(test_answers),
+        world_test(test_large),
+        world_test(test_crowd),
+        world_test(test_slow),
+        world_test(test_taken),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/*
+ * The controller's command line: what each option takes, what is refused and how, the defaults.
+ */
+#include "base-test.h"
+
+#include "log.h"
+#include "nc/mem.h"
+#include "options.h"
+#include "process.h"
+#include "settings.h"
+
+#define MAX_WORDS 8
+
+static int read_line(const char *line, struct nc_settings *ret, int *ret_code) {
+    static char text[512]; /* settings borrow from it */
+    static char *argv[MAX_WORDS + 2];
+    int argc = 1;
+
+    (void)snprintf(text, sizeof(text), "%s", line);
+    argv[0] = (char *)"nodeclaim-controller";
+    for (char *w = strtok(text, " "); w && argc <= MAX_WORDS; w = strtok(NULL, " "))
+        argv[argc++] = w;
+    argv[argc] = NULL;
+    return nc_settings_read(argc, argv, ret, ret_code);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    (void)unsetenv("KUBERNETES_SERVICE_HOST");
+    (void)unsetenv("AWS_REGION");
+    (void)unsetenv("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    return 0;
+}
+
+static void test_defaults(void **state) {
+    struct nc_settings s;
+    int code = -1;
+
+    (void)state;
+    assert_int_equal(read_line("", &s, &code), 0);
+    assert_string_equal(s.command, "run");
+    assert_int_equal(s.who, NC_CONTROL_WHO_UNKNOWN);
+    assert_int_equal(s.rules.order, NC_CONTROL_BOTH);
+    assert_int_equal(s.rules.margin_usec, 15000000);
+    assert_int_equal(s.rules.stamp_after_usec, 5000000);
+    assert_int_equal(s.rules.max_in_flight, 64);
+    assert_false(s.rules.terminates || s.rules.rebalances || s.no_leader_election);
+    assert_string_equal(s.lease_name, "nodeclaim-controller");
+    assert_null(s.lease_namespace);
+    assert_null(s.kubeconfig);
+    assert_null(s.identity);
+    assert_int_equal(s.lease_duration_usec, 15000000);
+    assert_int_equal(s.renew_usec, 10000000);
+    assert_int_equal(s.retry_usec, 2000000);
+    assert_string_equal(s.metrics_address, "127.0.0.1:8080");
+}
+
+/* Without a command the first option is not swallowed as one. */
+static void test_all_options(void **state) {
+    struct nc_settings s;
+    int code = -1;
+
+    (void)state;
+    assert_int_equal(read_line("--mode alone --order delete-first --margin 20s", &s, &code), 0);
+    assert_string_equal(s.command, "run");
+    assert_int_equal(s.who, NC_CONTROL_ALONE);
+    assert_int_equal(s.rules.order, NC_CONTROL_DELETE_FIRST);
+    assert_int_equal(s.rules.margin_usec, 20000000);
+    assert_int_equal(read_line("run --kubeconfig /k --max-in-flight 128 --rebalance drain "
+                               "--terminate",
+                               &s, &code),
+                     0);
+    assert_string_equal(s.kubeconfig, "/k");
+    assert_int_equal(s.rules.max_in_flight, 128);
+    assert_true(s.rules.rebalances && s.rules.terminates);
+    assert_int_equal(read_line("run --lease-duration 4s --renew-deadline 2s --retry-period 500ms "
+                               "--no-leader-election",
+                               &s, &code),
+                     0);
+    assert_int_equal(s.lease_duration_usec, 4000000);
+    assert_int_equal(s.renew_usec, 2000000);
+    assert_int_equal(s.retry_usec, 500000);
+    assert_true(s.no_leader_election);
+    assert_int_equal(read_line("--metrics-address off --stamp-after 0s --identity a_b", &s, &code),
+                     0);
+    assert_null(s.metrics_address);
+    assert_int_equal(s.rules.stamp_after_usec, 0);
+    assert_string_equal(s.identity, "a_b");
+    assert_int_equal(read_line("status -o json --metrics-address [::1]:9", &s, &code), 0);
+    assert_string_equal(s.command, "status");
+    assert_true(s.json);
+    assert_int_equal(read_line("--version", &s, &code), 0);
+    assert_string_equal(s.command, "version");
+}
+
+static void test_environment(void **state) {
+    struct nc_settings s;
+    int code = -1;
+
+    (void)state;
+    (void)setenv("AWS_REGION", "eu-west-1", 1);
+    (void)setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", "", 1);
+    assert_int_equal(read_line("", &s, &code), 0);
+    assert_string_equal(s.region, "eu-west-1");
+    assert_null(s.imds); /* an empty variable is none */
+    assert_int_equal(read_line("--region us-west-2", &s, &code), 0);
+    assert_string_equal(s.region, "us-west-2");
+}
+
+static void test_refused(void **state) {
+    static const char *const lines[] = {
+        "bogus",
+        "run extra",
+        "--bogus",
+        "run --mode",
+        "--mode both",
+        "--order delete",
+        "--margin 11m",
+        "--margin 15",
+        "--margin -1s",
+        "--stamp-after 1h",
+        "--max-in-flight 3",
+        "--max-in-flight 1025",
+        "--max-in-flight 64x",
+        "--rebalance yes",
+        "--metrics-address 8080",
+        "--metrics-address localhost:8080",
+        "--metrics-address 127.0.0.1:65536",
+        "--metrics-address ::1:8080",
+        "--metrics-address [127.0.0.1]:8080",
+        "--lease-name a/b",
+        "--lease-name ..",
+        "--lease-namespace kube.system",
+        "--lease-namespace Kube",
+        "--identity \x01",
+        "--lease-duration 2h",
+        "--lease-duration 500ms",
+        "--lease-duration 10s --renew-deadline 10s",
+        "--retry-period 0s",
+        "--retry-period 9s",
+        "--mode karpenter --terminate",
+        "--region us_west",
+        "--ec2-endpoint ec2.amazonaws.com",
+        "--log-format xml",
+        "--log-level loud",
+        "status --margin 1s",
+        "status --metrics-address off",
+        "status -o yaml",
+        "version --metrics",
+        "run -o json",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(lines); i++) {
+        struct nc_settings s;
+        int code = 0;
+        if (read_line(lines[i], &s, &code) != NC_OPTIONS_WRONG || code != NC_EXIT_USAGE)
+            fail_msg("%s: was not refused", lines[i]);
+    }
+}
+
+static void test_help(void **state) {
+    static const char *const lines[] = {"--help",     "-h",        "help",
+                                        "run --help", "status -h", "version --help"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(lines); i++) {
+        struct nc_settings s;
+        int code = -1;
+        assert_int_equal(read_line(lines[i], &s, &code), NC_OPTIONS_HELP);
+        assert_int_equal(code, 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_defaults, set_up),
+        cmocka_unit_test_setup(test_all_options, set_up),
+        cmocka_unit_test_setup(test_environment, set_up),
+        cmocka_unit_test_setup(test_refused, set_up),
+        cmocka_unit_test_setup(test_help, set_up),
+    };
+
+    nc_program_set(NC_CONTROLLER);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
