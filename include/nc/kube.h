@@ -78,7 +78,8 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_
                   void *userdata, struct nc_kube_req **ret, struct nc_err *err);
 struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r);
 
-/* A watch that goes on: list first where no resourceVersion is known, bookmarks, 410 -> relist,
+/* A watch that goes on: list first where no resourceVersion is known (a whole collection in pages
+ * of one consistent state; SYNCED comes after the last of them), bookmarks, 410 -> relist,
  * reconnect with backoff; never gives up until it is freed. `event`: type ADDED, MODIFIED, DELETED,
  * or SYNCED after a list, with NULL object. What vanished while the watch was away is reported as
  * DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is told of each
@@ -99,6 +100,8 @@ struct nc_watch_options {
                                    not be named; copied. NULL = everything */
     size_t max_object_bytes;    /* 0 = 4 MiB; with `keep`, of what is kept of one. Without it a list
                                    is at most 32 MiB, with it of any size */
+    bool tells_once;            /* an object that was told with the same resourceVersion before is
+                                   not told again by a later list, or by one that started over */
     uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s
                                    (bookmarks come about every 60 s) */
     nc_watch_fn event;

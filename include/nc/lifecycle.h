@@ -42,6 +42,7 @@
  *    phase goes back.
  *  - Without a Node (before registration, or deleted under us) notices are kept and announced, and
  *    acted on once a Node is seen.
+ *  - signal: self has its own rules (nc/self-signal.h). Nothing else waits for it.
  */
 #ifndef NC_LIFECYCLE_H
 #define NC_LIFECYCLE_H
@@ -54,6 +55,7 @@
 #include "nc/drain.h"
 #include "nc/mem.h"
 #include "nc/notice.h"
+#include "nc/self-signal.h"
 #include "nc/value.h"
 
 #define NC_LIFE_PATIENCE_USEC (5ull * 1000000)
@@ -105,7 +107,8 @@ struct nc_life_rules {
     enum nc_drain_mode mode;
     uint64_t margin_usec, linger_usec;
     unsigned max_in_flight;
-    uint64_t seed; /* of the instance id */
+    uint64_t seed;     /* of the instance id */
+    bool signals_self; /* signal: self */
 };
 void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret);
 
@@ -148,6 +151,7 @@ enum nc_life_action_kind {
     NC_ACT_LOOK,     /* GET our own Node: the answer is a NODE event with is_whole */
     NC_ACT_ANNOUNCE, /* say it: `reason`, `message`, `is_warning`, `milestone` */
     NC_ACT_LET_GO,   /* the shutdown may go on: give the inhibitor back */
+    NC_ACT_SELF,     /* `self` of our own NodeClaim, with `time_usec` */
 };
 enum nc_life_milestone {
     NC_LIFE_SAYS_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
@@ -160,12 +164,16 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_DRAINED,
     NC_LIFE_SAYS_FAILED, /* T has passed and pods are left */
     NC_LIFE_SAYS_RELEASED,
+    NC_LIFE_SAYS_HANDED,       /* signal: self: Karpenter was told */
+    NC_LIFE_SAYS_SELF_REFUSED, /* signal: self is not used: says why */
     _NC_LIFE_SAYS_MAX
 };
 struct nc_life_action {
     enum nc_life_action_kind kind;
     struct nc_node_write write;
     struct nc_drain_action pod;
+    enum nc_self_act self;
+    uint64_t time_usec; /* when every pod must be gone; not rounded */
     enum nc_life_milestone milestone;
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
@@ -191,6 +199,8 @@ enum nc_life_event_kind {
     NC_LIFE_WRITTEN,     /* the write under way ended: `outcome` (and a NODE event before it, where
                             the answer brought the Node) */
     NC_LIFE_POD_ANSWER,  /* `uid`, `verb`, `answer` */
+    NC_LIFE_CLAIM,       /* `claim`: our NodeClaim, as far as it is known */
+    NC_LIFE_SELF,        /* what NC_ACT_SELF asked for ended: `self` */
     NC_LIFE_TICK,        /* nc_life_next() has come */
     _NC_LIFE_EVENT_MAX
 };
@@ -208,6 +218,8 @@ struct nc_life_event {
     const struct nc_pod_answer *answer;
     enum nc_write_outcome outcome;
     uint64_t retry_after_usec;
+    const struct nc_claim_view *claim;
+    const struct nc_self_ended *self;
 };
 
 struct nc_life;
@@ -243,6 +255,8 @@ struct nc_life_view {
     uint64_t t_usec;        /* the last moment of all, 0 = none */
     bool is_ours;           /* the cordon */
     uint64_t cordoned_usec, drained_usec;
+    enum nc_self_state self;
+    const char *self_why; /* static; "" = nothing is wrong with it */
     struct nc_drain_summary drain;
     struct nc_drain_rules drain_rules;
 };

@@ -41,6 +41,16 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
     return map;
 }
 
+static struct nc_value *self_tree(const struct nc_daemon *d) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    struct nc_life_view view;
+
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_value_set_string(map, "state", nc_self_state_name(view.self));
+    nc_value_set_text(map, "why", *view.self_why ? view.self_why : NULL);
+    return map;
+}
+
 static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 
@@ -53,6 +63,7 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_text(map, "api_error",
                       d->api_error.class == NC_ERR_NONE ? NULL : d->api_error.msg);
     nc_value_set(map, "imds", polls_tree(d));
+    nc_value_set(map, "signal_self", self_tree(d));
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->login) ? "held" : "none");
     nc_value_set_int(map, "skew_usec", d->counters.skew_usec);
     return map;

@@ -143,7 +143,8 @@ void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
     a->reason = reason;
     a->message = message;
     a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_BLOCKED
-                    || m == NC_LIFE_SAYS_FORCING || m == NC_LIFE_SAYS_FAILED;
+                    || m == NC_LIFE_SAYS_FORCING || m == NC_LIFE_SAYS_FAILED
+                    || m == NC_LIFE_SAYS_SELF_REFUSED;
 }
 
 void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message,

@@ -69,6 +69,9 @@ struct nc_watch_cursor {
     bool is_listed;    /* the next request is a watch, not a list */
     bool is_strict;    /* the cache could not serve us: the next list asks for the newest state */
     char *next;        /* a list's continue token, NULL on its first page */
+    bool is_passing;   /* the failure that is told next may pass: its page is asked for again */
+    bool is_whole;     /* the next list is asked for in one piece */
+    unsigned expired;  /* continue tokens, since a list or a stream last went well */
     unsigned failures; /* in a row, without a sign of life between them */
     uint64_t random;   /* state of the jitter: set to a seed */
 };
@@ -83,22 +86,20 @@ uint64_t nc_watch_cursor_failed(struct nc_watch_cursor *c, const struct nc_kube_
 bool nc_watch_is_gone(const struct nc_kube_status *status);
 
 /* What was reported so far, so that a fresh list tells what vanished meanwhile. */
-struct nc_known_item {
-    char *key; /* "namespace/name" */
-    char *uid;
-    unsigned generation;
-};
+struct nc_known_item;
 struct nc_known {
-    struct nc_known_item *items; /* sorted by key */
+    struct nc_known_item **items; /* sorted by "namespace/name" */
     size_t n;
     unsigned generation;
+    size_t swept; /* of the end: seen by nc_known_sweep() since the list began */
 };
 void nc_known_done(struct nc_known *k);
 void nc_known_begin_list(struct nc_known *k);
-/* ADDED where the object is new, MODIFIED where it is known. Where another object had the name
- * before, *ret_old is a stub of it (owned) that is to be reported as DELETED first; else NULL. */
+/* ADDED where the object is new, MODIFIED where it is known; *ret_is_same where it is known with
+ * this resourceVersion. Where another object had the name before, *ret_old is a stub of it (owned)
+ * that is to be reported as DELETED first; else NULL. */
 enum nc_watch_event nc_known_put(struct nc_known *k, const struct nc_value *object,
-                                 struct nc_value **ret_old);
+                                 bool *ret_is_same, struct nc_value **ret_old);
 void nc_known_drop(struct nc_known *k, const struct nc_value *object);
 /* After a list: removes one object that the list did not name and returns its stub {metadata:
  * {namespace, name, uid}} (owned); NULL where none is left. */

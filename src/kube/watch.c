@@ -35,7 +35,7 @@ struct nc_watch {
     struct nc_kube *kube;
     sd_event *event;
     char *path, *selector;
-    bool metadata_only;
+    bool metadata_only, tells_once;
     uint64_t idle_timeout_usec;
     nc_watch_fn tell;
     nc_watch_failed_fn failed;
@@ -108,6 +108,7 @@ static void fail(struct nc_watch *w, const struct nc_kube_status *status,
     if (w->is_alive)
         w->cursor.failures = 0;
     w->is_alive = false;
+    w->cursor.is_passing = err->class == NC_ERR_TRANSIENT;
     again_after(w, nc_watch_cursor_failed(&w->cursor, status));
     if (!nc_watch_is_gone(status) || w->cursor.failures > 1)
         (void)tell_failed(w, status, err);
@@ -124,8 +125,11 @@ static void fail_protocol(struct nc_watch *w, const char *what) {
 /* One object as the list or the stream has it. False: the watch is gone. */
 static bool put_object(struct nc_watch *w, const struct nc_value *object) {
     nc_auto_value struct nc_value *old = NULL;
-    const enum nc_watch_event event = nc_known_put(&w->known, object, &old);
+    bool is_same;
+    const enum nc_watch_event event = nc_known_put(&w->known, object, &is_same, &old);
 
+    if (is_same && w->tells_once)
+        return true;
     if (old && !tell(w, NC_WATCH_DELETED, old))
         return false;
     return tell(w, event, object);
@@ -450,6 +454,7 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     w->path = nc_strdup(o->path);
     w->selector = nc_strdup(o->selector ? o->selector : "");
     w->metadata_only = o->metadata_only;
+    w->tells_once = o->tells_once;
     w->idle_timeout_usec = o->idle_timeout_usec ? o->idle_timeout_usec : IDLE_TIMEOUT_USEC;
     w->tell = o->event;
     w->failed = o->failed;

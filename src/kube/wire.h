@@ -17,6 +17,7 @@ struct nc_kube {
     void *userdata;
     char *user_agent;
     struct nc_kube_req *reqs; /* under way, newest first */
+    char *claim_path, *claim_uid; /* nc_kube_own_claim(); NULL = none is ours */
 };
 
 /* Percent-encodes everything but RFC 3986's unreserved characters: safe as a path segment and as a

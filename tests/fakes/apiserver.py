@@ -102,7 +102,8 @@ def parse_path(path: str, served: list[Resource]) -> tuple[Resource, str, str, s
 
 
 class ApiServer:
-    """`dir` holds the certificates. `claims_readable`, `claims_deletable`: the optional ClusterRoles are installed."""
+    """`dir` holds the certificates. `claims_readable`, `claims_deletable`: the optional ClusterRoles are installed;
+    `claims_guarded`: so is the policy that keeps a node's hands off NodeClaims."""
 
     def __init__(
         self,
@@ -130,6 +131,7 @@ class ApiServer:
         self.karpenter_version = "v1"  # of the CRDs, or v1beta1; "" = there are none
         self.claims_readable = False
         self.claims_deletable = False
+        self.claims_guarded = False
         self.approve = True  # certificate requests of nodes are signed at once
         self.clock_ahead_sec = 0.0  # of this machine's clock
         self.padding_bytes = 0  # every pod is so much larger on the wire
@@ -418,6 +420,11 @@ class ApiServer:
             return answer(200, self.pods.delete(ask.namespace, ask.name, options))
         given = options.get("preconditions") or {}
         self._preconditions(ask, given, old["metadata"])
+        if ask.resource.plural == "nodeclaims" and self.claims_guarded:
+            authz.admit_claim_write(who, ask.resource, old, None, ask.sub)
+        dry = options.get("dryRun") if req.body else [req.query.get("dryRun", "")]  # with a body its query is not read
+        if dry == ["All"]:
+            return self._answer(req, 200, old)
         gone = self.store.delete(ask.resource, ask.name, ask.namespace)
         if gone["metadata"].get("finalizers"):
             return self._answer(req, 200, gone)
@@ -507,6 +514,8 @@ class ApiServer:
             authz.admit_pod_change(who, ask.resource, old, "update pod status for")
         elif ask.resource.kind == "Event":
             authz.admit_event(ask.namespace, new)
+        elif ask.resource.plural == "nodeclaims" and self.claims_guarded:
+            authz.admit_claim_write(who, ask.resource, old, new, ask.sub)
         if new["metadata"].get("uid") != old["metadata"].get("uid"):
             raise Problem(
                 422,

@@ -18,6 +18,7 @@ static void take_line(const char *line, size_t n, struct nc_known *known) {
     struct nc_kube_status status;
     struct nc_err err = NC_ERR_INIT;
     struct nc_value *old = NULL;
+    bool is_same;
 
     if (nc_watch_line_parse(line, n, &l, &status, &err) < 0) {
         if (err.class == NC_ERR_NONE || err.class == NC_ERR_BUG)
@@ -34,7 +35,7 @@ static void take_line(const char *line, size_t n, struct nc_known *known) {
     if (l.event == NC_WATCH_DELETED)
         nc_known_drop(known, l.object);
     else if (l.event != 0)
-        nc_known_put(known, l.object, &old);
+        nc_known_put(known, l.object, &is_same, &old);
     nc_value_free(old);
     nc_watch_line_done(&l);
 }

@@ -262,6 +262,9 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
     case NC_LIFE_POD_ANSWER:
         rules_take_pod_event(r, e);
         break;
+    case NC_LIFE_CLAIM:
+    case NC_LIFE_SELF:
+        break;
     case _NC_LIFE_EVENT_MAX:
         break;
     }
@@ -333,6 +336,9 @@ void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_
         break;
     case NC_ACT_LET_GO:
         judge_let_go(r, now_usec);
+        break;
+    case NC_ACT_SELF:
+        rules_break(r, "self", "nobody has configured signal: self");
         break;
     }
 }

@@ -40,6 +40,9 @@ static const char *const events[] = {
     "yes x",
     "no x",
     "gone-pod x",
+    "claim",
+    "probed trusted",
+    "self ok",
     "tick",
 };
 

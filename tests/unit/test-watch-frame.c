@@ -247,20 +247,21 @@ static void test_known(void **state) {
     nc_auto_value struct nc_value *c = js("{'metadata':{'name':'c','uid':'3'}}");
     nc_auto_value struct nc_value *nothing = js("{}");
     struct nc_value *old;
+    bool is_same;
 
     (void)state;
     nc_known_begin_list(&k);
-    assert_int_equal(nc_known_put(&k, a1, &old), NC_WATCH_ADDED);
+    assert_int_equal(nc_known_put(&k, a1, &is_same, &old), NC_WATCH_ADDED);
     assert_null(old);
-    assert_int_equal(nc_known_put(&k, a1, &old), NC_WATCH_MODIFIED);
-    assert_int_equal(nc_known_put(&k, a2, &old), NC_WATCH_ADDED);
+    assert_int_equal(nc_known_put(&k, a1, &is_same, &old), NC_WATCH_MODIFIED);
+    assert_int_equal(nc_known_put(&k, a2, &is_same, &old), NC_WATCH_ADDED);
     assert_json(old, "{'metadata':{'namespace':'n','name':'a','uid':'1'}}");
     nc_value_free(old);
-    assert_int_equal(nc_known_put(&k, c, &old), NC_WATCH_ADDED);
+    assert_int_equal(nc_known_put(&k, c, &is_same, &old), NC_WATCH_ADDED);
     nc_known_drop(&k, nothing);
     assert_null(nc_known_sweep(&k));
     nc_known_begin_list(&k);
-    assert_int_equal(nc_known_put(&k, a2, &old), NC_WATCH_MODIFIED);
+    assert_int_equal(nc_known_put(&k, a2, &is_same, &old), NC_WATCH_MODIFIED);
     old = nc_known_sweep(&k);
     assert_json(old, "{'metadata':{'name':'c','uid':'3'}}");
     nc_value_free(old);
@@ -281,6 +282,7 @@ static void test_known_property(void **state) {
         bool is_known[64] = {false};
         bool is_listed[64] = {false};
         struct nc_value *old;
+        bool is_same;
         for (unsigned i = 0; i < 500; i++) {
             const unsigned name = (unsigned)(prng_next(&seed) % 64);
             const bool put = prng_next(&seed) % 3 != 0;
@@ -289,7 +291,7 @@ static void test_known_property(void **state) {
             if (i == 400)
                 nc_known_begin_list(&k);
             if (put || i >= 400) {
-                assert_int_equal(nc_known_put(&k, object, &old),
+                assert_int_equal(nc_known_put(&k, object, &is_same, &old),
                                  is_known[name] ? NC_WATCH_MODIFIED : NC_WATCH_ADDED);
                 is_listed[name] = is_listed[name] || i >= 400;
             } else {
