@@ -79,8 +79,8 @@ struct nc_karpenter_found {
 };
 struct nc_karpenter_options {
     uint64_t look_usec; /* between two looks; 0 = NC_KARPENTER_LOOK_USEC */
-    /* After the first complete look, and whenever something is different from then on. Must not
-     * free the handle; strings are valid until the next turn of the loop. */
+    /* After the first look that says whether there are claims, and whenever something is different
+     * from then on. Must not free the handle; the strings are valid until the next call. */
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);
     void (*failed)(void *userdata, const struct nc_err *err); /* may be NULL */
     void *userdata;

@@ -1,0 +1,222 @@
+/*
+ * Who else is there, and what is served: one look after the other.
+ *
+ * A look asks one question at a time: the Leases that Karpenter's replicas compete for, then which
+ * versions of its kinds the API server has. What a question that failed would have said stays as it
+ * was; only "not found" takes something away. Leases are read from the API server's cache: what is
+ * some seconds old is good enough, and ten thousand Leases of nodes stay out of etcd's way.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "nc/clock.h"
+#include "nc/kube-control.h"
+#include "nc/str.h"
+
+#include "karpenter.h"
+#include "wire.h"
+
+#define LEASES                                                                                     \
+    "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D" NC_KARPENTER_LEASE        \
+    "&resourceVersion=0"
+#define TIMEOUT_USEC 10000000u
+#define MAX_BYTES ((size_t)1 << 20)
+#define TIMER_ACCURACY_USEC 50000u
+#define SOON 6 /* what is not known yet is looked for so much earlier */
+
+enum part { CLAIMS = 0, POOLS, CLASSES, _PART_MAX };
+
+/* In this order; a later row is asked only where no earlier one of its kinds was found. */
+static const struct version {
+    const char *group_version;
+    const char *resource[_PART_MAX];
+    enum part what;
+} versions[] = {
+    {"karpenter.sh/v1", {"nodeclaims", "nodepools", NULL}, CLAIMS},
+    {"karpenter.sh/v1beta1", {"nodeclaims", "nodepools", NULL}, CLAIMS},
+    {"karpenter.k8s.aws/v1", {NULL, NULL, "ec2nodeclasses"}, CLASSES},
+    {"karpenter.k8s.aws/v1beta1", {NULL, NULL, "ec2nodeclasses"}, CLASSES},
+    {"eks.amazonaws.com/v1", {NULL, NULL, "nodeclasses"}, CLASSES},
+};
+
+struct nc_karpenter {
+    struct nc_kube *kube;
+    uint64_t look_usec;
+    void (*changed)(void *userdata, const struct nc_karpenter_found *f);
+    void (*failed)(void *userdata, const struct nc_err *err);
+    void *userdata;
+    sd_event_source *timer;
+    struct nc_kube_req *req;
+
+    /* The look under way. */
+    size_t at; /* 0 = the Leases, then versions[at - 1] */
+    char *path[_PART_MAX];
+    bool is_unsure[_PART_MAX]; /* a question about it failed */
+    bool was_answered, has_failed;
+
+    /* What is known. */
+    struct nc_karpenter_seen seen;
+    enum nc_control_who who;
+    char *known[_PART_MAX];
+    bool knows_claims; /* whether they are served has been answered once */
+    char *told;        /* all of it, as last told */
+};
+
+static void ask(struct nc_karpenter *p);
+
+static void tell(struct nc_karpenter *p) {
+    const struct nc_karpenter_found f = {.who = p->who,
+                                         .holder = p->seen.holder,
+                                         .claims_path = p->known[CLAIMS],
+                                         .pools_path = p->known[POOLS],
+                                         .classes_path = p->known[CLASSES]};
+    char *now =
+        nc_asprintf("%d|%s|%s|%s|%s", (int)f.who, f.holder, f.claims_path ? f.claims_path : "",
+                    f.pools_path ? f.pools_path : "", f.classes_path ? f.classes_path : "");
+    const bool is_new = !nc_streq(now, p->told);
+
+    free(p->told);
+    p->told = now;
+    if (is_new)
+        p->changed(p->userdata, &f);
+}
+
+static void end_look(struct nc_karpenter *p) {
+    bool is_complete = !p->has_failed && p->who != NC_CONTROL_WHO_UNKNOWN;
+
+    for (size_t i = 0; i < _PART_MAX; i++) {
+        if (!p->is_unsure[i] || p->path[i]) {
+            free(p->known[i]);
+            p->known[i] = nc_steal(&p->path[i]);
+        }
+        is_complete = is_complete && !p->is_unsure[i];
+    }
+    (void)sd_event_source_set_time_relative(p->timer,
+                                            is_complete ? p->look_usec : p->look_usec / SOON);
+    (void)sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+    p->knows_claims = p->knows_claims || !p->is_unsure[CLAIMS];
+    if (p->was_answered && p->knows_claims)
+        tell(p);
+}
+
+static bool serves(const struct nc_value *list, const char *resource) {
+    const struct nc_value *v = nc_value_get(list, "resources");
+
+    for (size_t i = 0; v && v->type == NC_VALUE_LIST && i < v->n; i++)
+        if (nc_streq(nc_value_get_string(v->items[i], "name"), resource))
+            return true;
+    return false;
+}
+
+static void take_version(struct nc_karpenter *p, const struct version *v,
+                         const struct nc_value *list) {
+    for (size_t i = 0; i < _PART_MAX; i++)
+        if (v->resource[i] && serves(list, v->resource[i]) && !p->path[i])
+            p->path[i] = nc_asprintf("/apis/%s/%s", v->group_version, v->resource[i]);
+}
+
+/* A version that may be there and could not be asked about: an older one is no answer. */
+static void take_failure(struct nc_karpenter *p, const struct nc_err *err) {
+    p->has_failed = true;
+    for (size_t i = 0; i < _PART_MAX; i++)
+        if (p->at > 0 && versions[p->at - 1].resource[i] && !p->path[i])
+            p->is_unsure[i] = true;
+    if (p->failed)
+        p->failed(p->userdata, err);
+}
+
+static void on_answer(void *userdata, const struct nc_value *object,
+                      const struct nc_kube_status *status, const struct nc_err *err) {
+    struct nc_karpenter *p = userdata;
+    const bool is_good = err->class == NC_ERR_NONE && object;
+    const bool is_absent = status->http == 404 && p->at > 0;
+
+    p->req = NULL;
+    p->was_answered = p->was_answered || is_good || is_absent;
+    if (!is_good && !is_absent)
+        take_failure(p, err);
+    else if (p->at == 0)
+        p->who = nc_karpenter_judge(&p->seen, object, nc_now_usec(), nc_mono_usec());
+    else if (is_good)
+        take_version(p, &versions[p->at - 1], object);
+    p->at++;
+    ask(p);
+}
+
+/* Is the row still of interest? */
+static bool is_wanted(const struct nc_karpenter *p, const struct version *v) {
+    return !p->path[v->what] && !p->is_unsure[v->what];
+}
+
+/* The next question of the look, or its end. */
+static void ask(struct nc_karpenter *p) {
+    nc_auto_free char *path = NULL;
+    struct nc_kube_call call = {
+        .method = "GET", .timeout_usec = TIMEOUT_USEC, .max_bytes = MAX_BYTES};
+    struct nc_err err = NC_ERR_INIT;
+
+    while (p->at > 0 && p->at <= NC_ARRAY_SIZE(versions) && !is_wanted(p, &versions[p->at - 1]))
+        p->at++;
+    if (p->at > NC_ARRAY_SIZE(versions)) {
+        end_look(p);
+        return;
+    }
+    if (p->at > 0)
+        path = nc_asprintf("/apis/%s", versions[p->at - 1].group_version);
+    call.what = p->at > 0 ? "look for Karpenter's kinds" : "look for Karpenter";
+    call.path = p->at > 0 ? path : LEASES;
+    if (nc_kube_start(p->kube, &call, on_answer, p, &p->req, &err) == 0)
+        return;
+    for (size_t i = 0; i < _PART_MAX; i++) /* nothing can be asked now */
+        p->is_unsure[i] = !p->path[i];
+    take_failure(p, &err);
+    end_look(p);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_karpenter *p = userdata;
+
+    (void)source;
+    (void)usec;
+    p->at = 0;
+    p->was_answered = p->has_failed = false;
+    memset(p->is_unsure, 0, sizeof(p->is_unsure));
+    for (size_t i = 0; i < _PART_MAX; i++)
+        free(nc_steal(&p->path[i]));
+    ask(p);
+    return 0;
+}
+
+int nc_karpenter_look(struct nc_kube *k, sd_event *event, const struct nc_karpenter_options *o,
+                      struct nc_karpenter **ret, struct nc_err *err) {
+    struct nc_karpenter *p = nc_calloc(1, sizeof(*p));
+    int r;
+
+    p->kube = k;
+    p->look_usec = o->look_usec ? o->look_usec : NC_KARPENTER_LOOK_USEC;
+    p->changed = o->changed;
+    p->failed = o->failed;
+    p->userdata = o->userdata;
+    r = sd_event_add_time_relative(event, &p->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC,
+                                   on_timer, p);
+    if (r < 0) {
+        nc_karpenter_free(p);
+        return nc_err_set(err, NC_ERR_HOST, r, "look for Karpenter: event loop: %s", strerror(-r));
+    }
+    *ret = p;
+    return 0;
+}
+
+struct nc_karpenter *nc_karpenter_free(struct nc_karpenter *p) {
+    if (!p)
+        return NULL;
+    nc_kube_cancel(p->req);
+    sd_event_source_disable_unref(p->timer);
+    for (size_t i = 0; i < _PART_MAX; i++) {
+        free(p->path[i]);
+        free(p->known[i]);
+    }
+    free(p->told);
+    free(p);
+    return NULL;
+}

@@ -1,0 +1,25 @@
+/*
+ * Does Karpenter run? What its Leases say, look by look.
+ */
+#ifndef NC_KUBE_KARPENTER_H
+#define NC_KUBE_KARPENTER_H
+
+#include "nc/control.h"
+
+#define NC_KARPENTER_LEASE "karpenter-leader-election"
+
+/* Zero-initialised. Times of `mono` are CLOCK_MONOTONIC. */
+struct nc_karpenter_seen {
+    bool was_looked, was_there;
+    uint64_t record;     /* sum over all Leases as last read */
+    uint64_t since_usec; /* mono: the record has been like that since then, as far as we know */
+    uint64_t alive_usec; /* mono: last sign of life */
+    bool was_alive;
+    uint64_t window_usec; /* without a sign of life for so long, nobody holds it */
+    char holder[256];     /* "" = nobody */
+};
+/* Takes a LeaseList and says who there is. Hostile. */
+enum nc_control_who nc_karpenter_judge(struct nc_karpenter_seen *s, const struct nc_value *leases,
+                                       uint64_t now_usec, uint64_t mono_usec);
+
+#endif
