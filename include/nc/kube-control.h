@@ -100,9 +100,10 @@ struct nc_karpenter *nc_karpenter_free(struct nc_karpenter *p);
 int nc_incluster_config(const char *host, const char *port, const char *folder,
                         struct nc_kubeconfig *ret, struct nc_err *err);
 
-/* A token in a file that somebody else replaces: read again where the file has changed, at least
- * each minute, and after a refusal. nc_token_file_give is an nc_kube_token_fn whose userdata is the
- * handle. */
+/* A token in a file that somebody else replaces: read anew for each request (a kilobyte of memory,
+ * some microseconds), so that it is never older than the file. Where the file cannot be read just
+ * now the last token is given again, unless it was refused. nc_token_file_give is an
+ * nc_kube_token_fn whose userdata is the handle. */
 struct nc_token_file;
 struct nc_token_file *nc_token_file_new(const char *path);
 struct nc_token_file *nc_token_file_free(struct nc_token_file *t); /* wipes */
