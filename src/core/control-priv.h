@@ -235,7 +235,7 @@ struct control_claim {
 struct control_pool {
     struct control_object o;
     bool is_there;        /* the object was seen */
-    bool are_budgets_bad; /* nothing may be disrupted */
+    bool are_budgets_bad; /* or it is being deleted: nothing may be disrupted */
     bool is_static;       /* spec.replicas is set */
     struct nc_budgets budgets;
     uint64_t expire_after_usec; /* v1beta1: spec.disruption.expireAfter; UINT64_MAX = never */

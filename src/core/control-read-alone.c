@@ -295,7 +295,8 @@ int nc_control_read_pool(const struct nc_value *object, struct control_pool *p) 
         r = take_two(object, keys, &p->hash, &p->hash_version);
     if (r < 0)
         return r;
-    p->are_budgets_bad = nc_budgets_read(object, &budgets, NULL) < 0;
+    p->are_budgets_bad = nc_budgets_read(object, &budgets, NULL) < 0
+                         || nc_control_at(object, "metadata.deletionTimestamp", NULL);
     nc_budgets_done(&p->budgets);
     p->budgets = budgets;
     p->is_static = nc_control_at(object, "spec.replicas", NULL) != NULL;

@@ -1,28 +1,199 @@
 /*
- * What the controller tells people and programs: counts, a report of every node, Prometheus text.
+ * What the controller tells people and programs: counts, a report of every node, its text. These
+ * walk all objects: they are for who asks, not for the step.
  */
 #include "control-priv.h"
 #include "nc/str.h"
 
+static void *object_of(struct control_link *l) {
+    return (char *)l - offsetof(struct control_object, by_name);
+}
+
+/* ---- what stands with a node */
+
+static bool is_relayed(const struct control_claim *claim, const struct control_relay *r) {
+    const bool has_stamp = (claim->stamp_usec && claim->stamp_usec <= r->t_usec)
+                           || (claim->stamped_usec && claim->stamped_usec <= r->t_usec);
+
+    return nc_control_is_deleting(claim) && has_stamp;
+}
+
+static const char *state_of(const struct nc_control *c, const struct control_node *node,
+                            const struct control_claim *claim, uint64_t now_usec) {
+    struct control_relay r;
+
+    if (!claim)
+        return node->deletion_usec ? "ending" : "";
+    if (nc_control_has_relay(c, claim, now_usec, &r))
+        return is_relayed(claim, &r) ? "relayed" : "relaying";
+    if (claim->more && claim->more->state)
+        return claim->more->state;
+    if (!nc_control_is_deleting(claim))
+        return claim->more && claim->more->disrupt ? "disrupting" : "";
+    return node->word && node->word->phase == CONTROL_PHASE_DRAINED ? "ending" : "draining";
+}
+
+static bool is_draining(const struct control_node *node) {
+    return node->word && node->word->phase >= CONTROL_PHASE_CORDONED
+           && node->word->phase <= CONTROL_PHASE_VOLUMES;
+}
+
+/* ---- counts */
+
+static size_t count_relaying(const struct nc_control *c, uint64_t now_usec) {
+    const struct control_table *t = &c->names[NC_CONTROL_CLAIM];
+    struct control_relay r;
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->room; i++)
+        for (struct control_link *l = t->slots[i]; l; l = l->next)
+            n += nc_control_has_relay(c, object_of(l), now_usec, &r)
+                 && !is_relayed(object_of(l), &r);
+    return n;
+}
+
+static size_t count_draining(const struct nc_control *c) {
+    const struct control_table *t = &c->names[NC_CONTROL_NODE];
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->room; i++)
+        for (struct control_link *l = t->slots[i]; l; l = l->next)
+            n += is_draining(object_of(l));
+    return n;
+}
+
 void nc_control_count(const struct nc_control *c, uint64_t now_usec,
                       struct nc_control_counts *ret) {
-    (void)now_usec;
     *ret = c->counts;
+    ret->objects[NC_CONTROL_NODE] = c->names[NC_CONTROL_NODE].n;
+    ret->objects[NC_CONTROL_CLAIM] = c->names[NC_CONTROL_CLAIM].n;
+    ret->objects[NC_CONTROL_POOL] = c->n_pools_there;
+    ret->objects[NC_CONTROL_CLASS] = c->n_classes_there;
+    ret->relaying = count_relaying(c, now_usec);
+    ret->draining = count_draining(c);
+    ret->waiting = c->relays.n + c->others.n;
+    ret->in_flight = c->n_flights;
+}
+
+/* ---- the report */
+
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const struct control_node *const *)a)->o.name,
+                  (*(const struct control_node *const *)b)->o.name);
+}
+
+static const struct control_node **sorted(const struct nc_control *c) {
+    const struct control_table *t = &c->names[NC_CONTROL_NODE];
+    const struct control_node **v = nc_calloc(t->n + 1, sizeof(struct control_node *));
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->room; i++)
+        for (struct control_link *l = t->slots[i]; l; l = l->next)
+            v[n++] = object_of(l);
+    qsort(v, n, sizeof(*v), by_name);
+    return v;
+}
+
+static struct nc_value *row(const struct nc_control *c, const struct control_node *node,
+                            uint64_t now_usec) {
+    const struct control_claim *claim = nc_control_claim_of(c, node);
+    const struct control_word *w = node->word;
+    const bool has_source = w && w->source >= 0;
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "node", node->o.name);
+    nc_value_set_text(v, "claim", claim ? claim->o.name : NULL);
+    nc_value_set_text(v, "pool", claim && claim->pool ? claim->pool->o.name : node->pool);
+    nc_value_set_text(v, "phase", w ? nc_control_phase_name(w->phase) : NULL);
+    nc_value_set_text(v, "source", has_source ? nc_source_name((enum nc_source)w->source) : NULL);
+    nc_value_set_time(v, "deadline", w ? w->deadline_usec : 0);
+    nc_value_set(v, "remaining",
+                 w && w->remaining >= 0 ? nc_value_new_int(w->remaining)
+                                        : nc_value_new(NC_VALUE_NULL));
+    nc_value_set_text(v, "blocked", w ? w->blocked : NULL);
+    nc_value_set_time(v, "claimDeletion", claim ? claim->deletion_usec : 0);
+    nc_value_set_string(v, "state", state_of(c, node, claim, now_usec));
+    return v;
 }
 
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec) {
-    (void)c;
-    (void)now_usec;
-    return nc_value_new(NC_VALUE_MAP);
+    nc_auto_free const struct control_node **v = sorted(c);
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+
+    for (size_t i = 0; v[i]; i++)
+        nc_value_push(list, row(c, v[i], now_usec));
+    return list;
+}
+
+/* ---- for people: from a report that was read back */
+
+#define ROWS_MAX ((size_t)100000)
+
+static const struct {
+    const char *key, *title;
+    size_t width; /* bytes at most; 0: the last one, to the end of the line */
+} columns[] = {
+    {"node", "NODE", 45},         {"claim", "CLAIM", 40},   {"pool", "POOL", 20},
+    {"state", "STATE", 24},       {"phase", "PHASE", 12},   {"source", "SOURCE", 12},
+    {"deadline", "DEADLINE", 20}, {"remaining", "LEFT", 7}, {"blocked", "BLOCKED", 0},
+};
+
+#define BLOCKED_BYTES ((size_t)400)
+
+/* Printable ASCII only, cut where it is too long; "-" for nothing. */
+static void add_cell(struct nc_buf *out, const char *text, size_t width) {
+    const size_t most = width ? width : BLOCKED_BYTES, n = strlen(text);
+
+    for (size_t i = 0; i < n && i < most; i++)
+        (void)nc_buf_putc(out, i + 1 == most && n > most        ? '+'
+                               : text[i] < ' ' || text[i] > '~' ? '?'
+                                                                : text[i]);
+}
+
+static const char *cell_of(const struct nc_value *row, size_t i, char number[static 32]) {
+    const char *text = nc_value_scalar_text(nc_value_get(row, columns[i].key), number);
+
+    return text && text[0] ? text : "-";
+}
+
+static void measure(const struct nc_value *list, size_t n, size_t widths[]) {
+    char number[32];
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++)
+        widths[i] = strlen(columns[i].title);
+    for (size_t r = 0; r < n; r++)
+        for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
+            const size_t len = strlen(cell_of(list->items[r], i, number));
+            if (len > widths[i])
+                widths[i] = len < columns[i].width ? len : columns[i].width;
+        }
+}
+
+static void add_row(struct nc_buf *out, const struct nc_value *v, const size_t widths[]) {
+    char number[32];
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(columns); i++) {
+        const size_t from = out->len;
+        add_cell(out, v ? cell_of(v, i, number) : columns[i].title, columns[i].width);
+        while (columns[i].width && out->len < from + widths[i] + 2 && out->len < NC_BUF_DEFAULT_MAX)
+            (void)nc_buf_putc(out, ' ');
+    }
+    (void)nc_buf_putc(out, '\n');
 }
 
 void nc_control_text(const struct nc_value *report, struct nc_buf *out) {
-    (void)report;
-    (void)out;
-}
+    const bool is_list = report && report->type == NC_VALUE_LIST;
+    const size_t n = !is_list ? 0 : report->n < ROWS_MAX ? report->n : ROWS_MAX;
+    size_t widths[NC_ARRAY_SIZE(columns)];
 
-void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc_buf *out) {
-    (void)c;
-    (void)now_usec;
-    (void)out;
+    if (n == 0) {
+        (void)nc_buf_puts(out, "no nodes\n");
+        return;
+    }
+    measure(report, n, widths);
+    add_row(out, NULL, widths);
+    for (size_t i = 0; i < n; i++)
+        add_row(out, report->items[i], widths);
+    if (report->n > n)
+        (void)nc_buf_printf(out, "and %zu more\n", report->n - n);
 }

@@ -242,12 +242,20 @@ static struct control_claim *naming(const struct nc_control *c, const struct con
     return NULL;
 }
 
+/* A name may come again with another machine. Beside Karpenter nobody has asked for providerIDs. */
+static bool is_another_machine(const struct control_node *node, const struct control_claim *claim) {
+    return node->more && node->more->provider_id && claim->more && claim->more->provider_id
+           && !nc_streq(node->more->provider_id, claim->more->provider_id);
+}
+
 struct control_claim *nc_control_claim_of(const struct nc_control *c,
                                           const struct control_node *node) {
     struct control_node *first = NULL;
     bool is_named = false;
     struct control_claim *claim = naming(c, node, &is_named);
 
+    if (claim && is_another_machine(node, claim))
+        return NULL;
     if (is_named || c->who != NC_CONTROL_ALONE || !node->more || !node->more->provider_id)
         return claim;
     if (nc_control_nodes_with(c, node->more->provider_id, &first) != 1)
