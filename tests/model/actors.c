@@ -236,6 +236,7 @@ void world_act(struct world *w, const struct thing_due *due) {
     case THING_ANSWERED:
     case THING_KILL:
     case THING_START:
+    case THING_SELF:
         break;
     }
 }

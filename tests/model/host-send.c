@@ -98,6 +98,7 @@ void host_carry_out(struct world *w, const struct nc_life_action *a) {
             world_plan(w, w->now_usec + world_between(w, SEC, 5 * SEC), THING_KILL, 2, 0);
         break;
     case NC_ACT_SELF:
+        host_send_self(w, a);
         break;
     }
 }

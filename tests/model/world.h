@@ -42,6 +42,7 @@ enum thing {
     THING_START,
     THING_NODE_GONE,
     THING_NODE_BACK,
+    THING_SELF, /* a request of signal: self reaches the server; a = act */
 };
 
 struct thing_due {
@@ -76,6 +77,12 @@ struct world_node {
     size_t n_volumes;
     uint64_t held_usec;    /* when it came back, or its taint was set or taken away */
     uint64_t foreign_usec; /* since when somebody else's cordon stands */
+};
+
+struct world_claim {
+    bool is_guarded, has_role, is_ours, has_time, is_deleting;
+    unsigned number; /* each Node has its own */
+    char uid[64];
 };
 
 struct world_source {
@@ -113,6 +120,7 @@ struct world {
     struct world_budget budgets[WORLD_MAX_BUDGETS];
     unsigned n_budgets;
     struct world_source sources[_NC_SOURCE_MAX];
+    struct world_claim claim;
     uint64_t claim_t_usec;
     bool karpenter_evicts;
     bool is_meddled; /* people undid what we did */
@@ -164,6 +172,12 @@ const struct nc_life_rules *world_random_rules(struct world *w);
 /* birth.c */
 void world_populate(struct world *w);
 unsigned world_bear_pod(struct world *w, bool is_daemon);
+
+/* self-claim.c */
+void world_bear_claim(struct world *w);
+void host_show_claim(struct world *w);
+void host_send_self(struct world *w, const struct nc_life_action *a);
+void world_do_self(struct world *w, const struct thing_due *due);
 
 /* server.c */
 void world_arrive(struct world *w, struct thing_due *due);
