@@ -3,7 +3,10 @@
 
 Both run alternately in one session against one fake IMDS, so that the ratio holds where the absolute figures do not.
 
-    cost.py --agent PATH --dir DIR [--runs N] [--cold]
+    cost.py --agent PATH --dir DIR [--runs N] [--cold] [--rival COMMAND]
+
+COMMAND is another program for the same phase ("/usr/bin/nodeadm init --skip run"), run in turn with ours against the same IMDS; it
+writes where it always writes, so that this belongs into a machine or container of its own, with systemd where it needs that.
 
 Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
 """
@@ -62,7 +65,7 @@ class Bench:
             text=True,
             check=True,
             timeout=120,
-            env=self.world.environment(),
+            env=self.world.environment(AWS_EC2_METADATA_SERVICE_ENDPOINT=self.world.imds.url),
         )
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         bad = [r for r in rows if r["status"] != 0]
@@ -97,6 +100,16 @@ class Bench:
             ours += self.cost(1, *self.agent_command(root))
             shutil.rmtree(root)
         return ours, floor
+
+    def beside(self, rival: list[str], runs: int, folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Ours and theirs by turns. The rival finds IMDS as the AWS SDKs do."""
+        ours, theirs = [], []
+        for _ in range(runs + 1):
+            root = self.fresh_root(folder)
+            theirs += self.cost(1, *rival)
+            ours += self.cost(1, *self.agent_command(root))
+            shutil.rmtree(root)
+        return ours[1:], theirs[1:]
 
     # --- output
     @staticmethod
@@ -189,6 +202,8 @@ def report(bench: Bench, opts: argparse.Namespace) -> None:
     )
     bench.limit("one token, at most 14 requests, at most 3 round trips", tokens == 1 and gets <= 14 and trips <= 3)
     bench.limit("binary at most 600 KiB stripped", size <= 600 * 1024)
+    if opts.rival:
+        against(bench, opts, on)
     if opts.cold:
         cold = cold_bytes(bench, opts.dir)
         if cold is None:
@@ -200,12 +215,28 @@ def report(bench: Bench, opts: argparse.Namespace) -> None:
             )
 
 
+def against(bench: Bench, opts: argparse.Namespace, on: Path) -> None:
+    rival = opts.rival.split()
+    ours, theirs = bench.beside(rival, opts.runs, on)
+    print(f"ours beside {rival[0]}, median of {opts.runs} runs by turns:")
+    for name, word, unit, scale in (
+        ("wall_usec", "wall time", "ms", 1000),
+        ("cpu_usec", "CPU", "ms", 1000),
+        ("peak_kib", "peak memory", "MiB", 1024),
+    ):
+        mine, its = median(ours, name), median(theirs, name)
+        bench.line(f"files_phase_{name.split('_')[0]}", mine / scale, unit)
+        bench.line(f"rival_{name.split('_')[0]}", its / scale, unit)
+        bench.limit(f"{word} at most half of the rival's ({mine / max(1.0, its):.2f})", mine <= its / 2)
+
+
 def main() -> int:
     args = argparse.ArgumentParser(description="the cost of the files phase")
     args.add_argument("--agent", type=Path, required=True)
     args.add_argument("--dir", type=Path, required=True, help="for what is compiled here")
     args.add_argument("--runs", type=int, default=30)
     args.add_argument("--cold", action="store_true", help="measure the bytes read with a cold page cache too")
+    args.add_argument("--rival", default="", metavar="COMMAND", help="another program for the same phase, run by turns")
     opts = args.parse_args()
     bench = Bench(opts)
     with bench.world:
