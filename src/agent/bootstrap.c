@@ -136,6 +136,12 @@ static void prefer_telling(const struct nc_bootstrap *b, enum nc_phase p, struct
         *err = entry->error;
 }
 
+/* These ask nobody and wait for nothing, they are over before anybody could look: what they come to
+ * is told with the next phase, or at once where they fail. */
+static bool is_instant(enum nc_phase p) {
+    return p == NC_PHASE_USERDATA || p == NC_PHASE_CONFIG || p == NC_PHASE_RENDER;
+}
+
 /* Tries the step until it is done. Only while the deadline is away and nobody asked to stop. */
 static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
     for (unsigned attempt = 1;; attempt++) {
@@ -143,7 +149,8 @@ static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
         int r;
 
         nc_report_attempt(&b->report, p, nc_report_now(b));
-        nc_publish(b);
+        if (!is_instant(p))
+            nc_publish(b);
         r = step(b, &err);
         if (r >= 0) {
             nc_report_succeed(&b->report, p, nc_report_now(b));

@@ -109,7 +109,11 @@ static int make_folder(const char *path, struct nc_err *err) {
 
 int nc_mkdir_p(const char *path, struct nc_err *err) {
     nc_auto_free char *copy = nc_strdup(path);
+    struct stat st;
 
+    /* The usual case in one call: files are written again and again where their folder is. */
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
     for (char *p = copy; *p; p++) {
         if (*p != '/' || p == copy || p[-1] == '/')
             continue;
