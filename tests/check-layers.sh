@@ -39,7 +39,9 @@ front=$(cd src/front && echo *.h | sed 's/\./\\./g; s/ /|/g')
 agent=$(cd src/agent && echo *.h | sed 's/\./\\./g; s/ /|/g')
 controller=$(cd src/controller && echo *.h | sed 's/\./\\./g; s/ /|/g')
 check "only the programs log" "$below" "syslog\.h|$front"
-check "front knows neither program" "src/front/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login)\.h|$agent"
+check "front knows neither program" "src/front/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login)\.h|$agent|$controller"
+check "the controller knows neither host nor agent nor pods" "src/controller/*.[ch]" "nc/(host|login|pod|drain|lifecycle|kube-drain|kube-self)\.h|$agent"
+check "the agent does not know the controller" "src/agent/*.[ch]" "$controller"
 
 # one CONDITION TITLE: exactly these files include that header.
 only() {

@@ -1,0 +1,323 @@
+/*
+ * The manifests of deploy/: they parse, and RBAC allows exactly what the program lets through to
+ * the wire, asked of both for every verb and resource; options and probes are ones that the program
+ * has.
+ */
+#include "base-test.h"
+
+#include "guard.h"
+#include "nc/file.h"
+#include "nc/str.h"
+#include "nc/value.h"
+#include "options.h"
+#include "settings.h"
+
+#define CLAIMS "/apis/karpenter.sh/v1/nodeclaims"
+#define LEASES "/apis/coordination.k8s.io/v1"
+#define MARK "{\"metadata\":{\"annotations\":{\"a\":\"b\"}}}"
+#define END "{\"preconditions\":{\"uid\":\"u\"}}"
+#define LEASE                                                                                      \
+    "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":"        \
+    "\"nodeclaim-controller\",\"namespace\":\"kube-system\",\"resourceVersion\":\"1\"},\"spec\":{" \
+    "}}"
+#define EVENT                                                                                      \
+    "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":\"e\",\"namespace\":"        \
+    "\"default\"},\"involvedObject\":{\"kind\":\"NodeClaim\",\"name\":\"c\",\"uid\":\"u\"}}"
+
+/* Every question that the program could ask, and what the authorizer calls it. */
+static const struct row {
+    const char *namespace, *group, *resource, *verb;
+    const char *method, *path, *body;
+} rows[] = {
+    {"", "", "nodes", "list", "GET", "/api/v1/nodes", NULL},
+    {"", "", "nodes", "watch", "GET", "/api/v1/nodes?watch=1", NULL},
+    {"", "", "nodes", "get", "GET", "/api/v1/nodes/n", NULL},
+    {"", "", "nodes", "patch", "PATCH", "/api/v1/nodes/n", MARK},
+    {"", "", "nodes", "delete", "DELETE", "/api/v1/nodes/n", END},
+    {"", "", "nodes", "create", "POST", "/api/v1/nodes", MARK},
+    {"", "", "nodes", "update", "PUT", "/api/v1/nodes/n", MARK},
+    {"", "", "nodes", "deletecollection", "DELETE", "/api/v1/nodes", END},
+    {"", "", "nodes/status", "patch", "PATCH", "/api/v1/nodes/n/status", MARK},
+    {"", "", "nodes/proxy", "get", "GET", "/api/v1/nodes/n/proxy", NULL},
+    {"", "karpenter.sh", "nodeclaims", "list", "GET", CLAIMS, NULL},
+    {"", "karpenter.sh", "nodeclaims", "watch", "GET", CLAIMS "?watch=1", NULL},
+    {"", "karpenter.sh", "nodeclaims", "get", "GET", CLAIMS "/c", NULL},
+    {"", "karpenter.sh", "nodeclaims", "patch", "PATCH", CLAIMS "/c", MARK},
+    {"", "karpenter.sh", "nodeclaims", "delete", "DELETE", CLAIMS "/c", END},
+    {"", "karpenter.sh", "nodeclaims", "create", "POST", CLAIMS, MARK},
+    {"", "karpenter.sh", "nodeclaims", "update", "PUT", CLAIMS "/c", MARK},
+    {"", "karpenter.sh", "nodeclaims", "deletecollection", "DELETE", CLAIMS, END},
+    {"", "karpenter.sh", "nodeclaims/status", "patch", "PATCH", CLAIMS "/c/status",
+     "{\"status\":{\"nodeName\":\"n\"}}"},
+    {"", "karpenter.sh", "nodeclaims/status", "update", "PUT", CLAIMS "/c/status",
+     "{\"status\":{\"nodeName\":\"n\"}}"},
+    {"", "karpenter.sh", "nodepools", "list", "GET", "/apis/karpenter.sh/v1/nodepools", NULL},
+    {"", "karpenter.sh", "nodepools", "watch", "GET", "/apis/karpenter.sh/v1/nodepools?watch=1",
+     NULL},
+    {"", "karpenter.sh", "nodepools", "get", "GET", "/apis/karpenter.sh/v1/nodepools/p", NULL},
+    {"", "karpenter.sh", "nodepools", "patch", "PATCH", "/apis/karpenter.sh/v1/nodepools/p", MARK},
+    {"", "karpenter.sh", "nodepools", "delete", "DELETE", "/apis/karpenter.sh/v1/nodepools/p", END},
+    {"", "karpenter.k8s.aws", "ec2nodeclasses", "list", "GET",
+     "/apis/karpenter.k8s.aws/v1/ec2nodeclasses", NULL},
+    {"", "karpenter.k8s.aws", "ec2nodeclasses", "watch", "GET",
+     "/apis/karpenter.k8s.aws/v1/ec2nodeclasses?watch=1", NULL},
+    {"", "karpenter.k8s.aws", "ec2nodeclasses", "get", "GET",
+     "/apis/karpenter.k8s.aws/v1/ec2nodeclasses/c", NULL},
+    {"", "karpenter.k8s.aws", "ec2nodeclasses", "patch", "PATCH",
+     "/apis/karpenter.k8s.aws/v1/ec2nodeclasses/c", MARK},
+    {"", "eks.amazonaws.com", "nodeclasses", "list", "GET",
+     "/apis/eks.amazonaws.com/v1/nodeclasses", NULL},
+    {"", "eks.amazonaws.com", "nodeclasses", "watch", "GET",
+     "/apis/eks.amazonaws.com/v1/nodeclasses?watch=1", NULL},
+    {"", "eks.amazonaws.com", "nodeclasses", "get", "GET",
+     "/apis/eks.amazonaws.com/v1/nodeclasses/c", NULL},
+    {"", "coordination.k8s.io", "leases", "list", "GET", LEASES "/leases", NULL},
+    {"", "coordination.k8s.io", "leases", "get", "GET", LEASES "/namespaces/karpenter/leases/l",
+     NULL},
+    {"karpenter", "coordination.k8s.io", "leases", "update", "PUT",
+     LEASES "/namespaces/karpenter/leases/nodeclaim-controller", LEASE},
+    {"kube-system", "coordination.k8s.io", "leases", "create", "POST",
+     LEASES "/namespaces/kube-system/leases", LEASE},
+    {"kube-system", "coordination.k8s.io", "leases", "update", "PUT",
+     LEASES "/namespaces/kube-system/leases/nodeclaim-controller", LEASE},
+    {"kube-system", "coordination.k8s.io", "leases", "patch", "PATCH",
+     LEASES "/namespaces/kube-system/leases/nodeclaim-controller", MARK},
+    {"kube-system", "coordination.k8s.io", "leases", "delete", "DELETE",
+     LEASES "/namespaces/kube-system/leases/nodeclaim-controller", END},
+    {"default", "", "events", "create", "POST", "/api/v1/namespaces/default/events", EVENT},
+    {"default", "", "events", "patch", "PATCH", "/api/v1/namespaces/default/events/e",
+     "{\"count\":2}"},
+    {"default", "", "events", "delete", "DELETE", "/api/v1/namespaces/default/events/e", END},
+    {"default", "", "events", "list", "GET", "/api/v1/namespaces/default/events", NULL},
+    {"kube-system", "", "events", "create", "POST", "/api/v1/namespaces/kube-system/events", EVENT},
+    {"", "", "pods", "list", "GET", "/api/v1/pods", NULL},
+    {"", "", "pods", "get", "GET", "/api/v1/namespaces/default/pods/p", NULL},
+    {"", "", "pods", "delete", "DELETE", "/api/v1/namespaces/default/pods/p", END},
+    {"", "", "pods/eviction", "create", "POST", "/api/v1/namespaces/default/pods/p/eviction", MARK},
+    {"", "", "secrets", "list", "GET", "/api/v1/secrets", NULL},
+    {"", "", "secrets", "get", "GET", "/api/v1/namespaces/kube-system/secrets/s", NULL},
+    {"", "", "configmaps", "get", "GET", "/api/v1/namespaces/kube-system/configmaps/c", NULL},
+    {"", "", "serviceaccounts/token", "create", "POST",
+     "/api/v1/namespaces/kube-system/serviceaccounts/s/token", MARK},
+};
+
+/* --- manifests */
+
+struct manifests {
+    struct nc_value **v;
+    size_t n;
+};
+
+static void read_manifests(const char *name, struct manifests *ret) {
+    const char *top = getenv("NC_SRCDIR");
+    nc_auto_free char *path = nc_asprintf("%s/deploy/%s", top ? top : ".", name);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_file_read(path, (size_t)1 << 20, &text, &err) < 0
+        || nc_yaml_parse(text.data, text.len, 1, &ret->v, &ret->n, &err) < 0)
+        fail_msg("%s: %s", name, err.msg);
+    assert_true(ret->n > 0);
+}
+
+static void manifests_done(struct manifests *m) {
+    nc_values_free(m->v, m->n);
+}
+
+static const struct nc_value *find(const struct manifests *m, const char *kind, const char *name) {
+    for (size_t i = 0; i < m->n; i++)
+        if (nc_streq(nc_value_get_string(m->v[i], "kind"), kind)
+            && nc_streq(nc_value_string(nc_value_path(m->v[i], "metadata.name")), name))
+            return m->v[i];
+    fail_msg("there is no %s %s", kind, name);
+    return NULL;
+}
+
+static bool lists(const struct nc_value *rule, const char *key, const char *text) {
+    const struct nc_value *list = nc_value_get(rule, key);
+
+    for (size_t i = 0; list && i < list->n; i++)
+        if (nc_streq(nc_value_string(list->items[i]), text))
+            return true;
+    return false;
+}
+
+/* --- RBAC against the rules on the wire */
+
+static bool is_about(const struct nc_value *role, const struct row *r) {
+    const char *namespace = nc_value_string(nc_value_path(role, "metadata.namespace"));
+
+    return nc_streq(nc_value_get_string(role, "kind"), "ClusterRole")
+           || (nc_streq(nc_value_get_string(role, "kind"), "Role")
+               && nc_streq(namespace, r->namespace));
+}
+
+static bool rbac_allows(const struct manifests *m, const struct row *r) {
+    for (size_t i = 0; i < m->n; i++) {
+        const struct nc_value *rules = nc_value_get(m->v[i], "rules");
+        for (size_t k = 0; is_about(m->v[i], r) && k < rules->n; k++)
+            if (lists(rules->items[k], "apiGroups", r->group)
+                && lists(rules->items[k], "resources", r->resource)
+                && lists(rules->items[k], "verbs", r->verb))
+                return true;
+    }
+    return false;
+}
+
+static bool wire_allows(const struct row *r) {
+    nc_auto_value struct nc_value *body = NULL;
+    struct nc_kube_call c = {.what = "test",
+                             .method = r->method,
+                             .path = r->path,
+                             .patch = nc_streq(r->method, "PATCH") ? NC_KUBE_PATCH_MERGE
+                                                                   : NC_KUBE_PATCH_NONE,
+                             .timeout_usec = 1};
+
+    if (r->body)
+        assert_int_equal(nc_json_parse(r->body, strlen(r->body), &body, NULL), 0);
+    c.body = body;
+    return nc_kube_guard_control(&c, NULL) >= 0;
+}
+
+static void test_rbac_is_what_is_asked(void **state) {
+    nc_cleanup(manifests_done) struct manifests m = {0};
+
+    (void)state;
+    read_manifests("rbac.yaml", &m);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const bool rbac = rbac_allows(&m, &rows[i]);
+        /* its name and namespace are options: the manifests know theirs, the wire does not */
+        const bool is_elsewhere =
+            nc_streq(rows[i].resource, "leases") && nc_streq(rows[i].namespace, "karpenter");
+        if (!is_elsewhere && rbac != wire_allows(&rows[i]))
+            fail_msg("%s %s %s: RBAC says %s, the program the opposite", rows[i].verb,
+                     rows[i].group, rows[i].resource, rbac ? "yes" : "no");
+        if (is_elsewhere)
+            assert_false(rbac);
+    }
+}
+
+static bool is_known(const char *group, const char *resource, const char *verb) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        if (nc_streq(rows[i].group, group) && nc_streq(rows[i].resource, resource)
+            && nc_streq(rows[i].verb, verb))
+            return true;
+    return false;
+}
+
+/* No rule grants what is not looked at above: no wildcard, no forgotten resource. */
+static void check_rule(const struct nc_value *rule) {
+    const struct nc_value *groups = nc_value_get(rule, "apiGroups");
+    const struct nc_value *resources = nc_value_get(rule, "resources");
+    const struct nc_value *verbs = nc_value_get(rule, "verbs");
+
+    assert_true(groups->n > 0 && resources->n > 0 && verbs->n > 0);
+    assert_null(nc_value_get(rule, "nonResourceURLs"));
+    for (size_t g = 0; g < groups->n; g++)
+        for (size_t r = 0; r < resources->n; r++)
+            for (size_t v = 0; v < verbs->n; v++)
+                if (!is_known(groups->items[g]->text, resources->items[r]->text,
+                              verbs->items[v]->text))
+                    fail_msg("%s %s %s is granted and not asked for", verbs->items[v]->text,
+                             groups->items[g]->text, resources->items[r]->text);
+}
+
+static void test_rbac_is_no_more(void **state) {
+    nc_cleanup(manifests_done) struct manifests m = {0};
+
+    (void)state;
+    read_manifests("rbac.yaml", &m);
+    for (size_t i = 0; i < m.n; i++) {
+        const struct nc_value *rules = nc_value_get(m.v[i], "rules");
+        const struct nc_value *subjects = nc_value_get(m.v[i], "subjects");
+        for (size_t k = 0; rules && k < rules->n; k++)
+            check_rule(rules->items[k]);
+        if (subjects) {
+            assert_int_equal(subjects->n, 1);
+            assert_string_equal(nc_value_get_string(subjects->items[0], "kind"), "ServiceAccount");
+            assert_string_equal(nc_value_get_string(subjects->items[0], "name"), NC_CONTROLLER);
+            assert_string_equal(nc_value_get_string(subjects->items[0], "namespace"),
+                                NC_LEASE_NAMESPACE);
+        }
+    }
+}
+
+/* --- the Deployment */
+
+static bool is_true(const struct nc_value *map, const char *path) {
+    const struct nc_value *v = nc_value_path(map, path);
+
+    return v && v->type == NC_VALUE_BOOL && v->boolean;
+}
+
+static bool is_false(const struct nc_value *map, const char *path) {
+    const struct nc_value *v = nc_value_path(map, path);
+
+    return v && v->type == NC_VALUE_BOOL && !v->boolean;
+}
+
+static void test_pod_has_no_powers(void **state) {
+    nc_cleanup(manifests_done) struct manifests m = {0};
+    const struct nc_value *pod, *container;
+
+    (void)state;
+    read_manifests("deployment.yaml", &m);
+    pod = nc_value_path(find(&m, "Deployment", NC_CONTROLLER), "spec.template.spec");
+    assert_int_equal(nc_value_get(pod, "containers")->n, 1);
+    container = nc_value_get(pod, "containers")->items[0];
+    assert_true(is_true(pod, "securityContext.runAsNonRoot"));
+    assert_string_equal(nc_value_string(nc_value_path(pod, "securityContext.seccompProfile.type")),
+                        "RuntimeDefault");
+    assert_true(is_false(container, "securityContext.allowPrivilegeEscalation"));
+    assert_true(is_true(container, "securityContext.readOnlyRootFilesystem"));
+    assert_true(lists(nc_value_path(container, "securityContext.capabilities"), "drop", "ALL"));
+    assert_null(nc_value_get(pod, "volumes"));
+    assert_null(nc_value_get(pod, "hostNetwork"));
+    assert_string_equal(nc_value_get_string(pod, "serviceAccountName"), NC_CONTROLLER);
+    assert_string_equal(nc_value_string(nc_value_path(container, "resources.limits.memory")),
+                        "128Mi");
+    assert_non_null(find(&m, "PodDisruptionBudget", NC_CONTROLLER));
+}
+
+static void test_options_are_taken(void **state) {
+    nc_cleanup(manifests_done) struct manifests m = {0};
+    const struct nc_value *containers, *args;
+    struct nc_settings s;
+    char *argv[16] = {(char *)"nodeclaim-controller"};
+    int argc = 1, code = -1;
+
+    (void)state;
+    read_manifests("deployment.yaml", &m);
+    containers =
+        nc_value_path(find(&m, "Deployment", NC_CONTROLLER), "spec.template.spec.containers");
+    args = nc_value_get(containers->items[0], "args");
+    for (size_t i = 0; i < args->n && argc < 15; i++)
+        argv[argc++] = args->items[i]->text;
+    assert_int_equal(nc_settings_read(argc, argv, &s, &code), 0);
+    assert_string_equal(s.metrics_address, "0.0.0.0:8080");
+    assert_string_equal(s.lease_name, NC_CONTROLLER); /* the Role names it */
+    assert_null(s.lease_namespace);
+}
+
+static void test_the_rest_parses(void **state) {
+    static const char *const names[] = {"kustomization.yaml", "optional/node-claims-role.yaml",
+                                        "optional/node-guards.yaml"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
+        nc_cleanup(manifests_done) struct manifests m = {0};
+        read_manifests(names[i], &m);
+        for (size_t k = 0; k < m.n; k++)
+            assert_non_null(nc_value_get_string(m.v[k], "apiVersion"));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rbac_is_what_is_asked), cmocka_unit_test(test_rbac_is_no_more),
+        cmocka_unit_test(test_pod_has_no_powers),     cmocka_unit_test(test_options_are_taken),
+        cmocka_unit_test(test_the_rest_parses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
