@@ -56,9 +56,12 @@ static bool is_zero(const char *quantity) {
     return !quantity || (nc_quantity_milli(quantity, &milli) == 0 && milli == 0);
 }
 
+/* What is allocatable is kept only until the label says that all of it was there once. */
 static char *missing_resource(const struct control_claim *claim, const struct control_node *node) {
     const char *at = NULL, *t[2];
 
+    if (node->more->is_initialized)
+        return NULL;
     while ((at = nc_control_texts_next(&claim->more->requests, at, 2, t)))
         if (!is_zero(t[1]) && is_zero(nc_control_texts_get(&node->more->allocatable, 2, t[0])))
             return nc_asprintf("Resource \"%s\" was requested but not registered", t[0]);

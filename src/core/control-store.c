@@ -215,6 +215,12 @@ static struct control_claim *claim_of_provider(const struct nc_control *c, const
         ->claim;
 }
 
+static struct control_node *of_node_provider(const struct control_link *l) {
+    return ((const struct control_node_more *)((const char *)l
+                                               - offsetof(struct control_node_more, by_provider)))
+        ->node;
+}
+
 unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
                                struct control_node **ret_first) {
     struct control_link *l = nc_control_find(c, &c->nodes_by_provider, provider_id);
@@ -222,9 +228,7 @@ unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_
     *ret_first = NULL;
     if (!l)
         return 0;
-    *ret_first =
-        ((struct control_node_more *)((char *)l - offsetof(struct control_node_more, by_provider)))
-            ->node;
+    *ret_first = of_node_provider(l);
     return nc_control_same(l) ? 2 : 1;
 }
 
@@ -276,6 +280,24 @@ struct control_node *nc_control_node_of(const struct nc_control *c,
     return node && nc_control_claim_of(c, node) == claim ? node : NULL;
 }
 
+/* What may be done about its pool's others depends on it. */
+static void touch_claim(struct nc_control *c, struct control_claim *claim) {
+    nc_control_touch(c, &claim->o);
+    if (claim->pool)
+        nc_control_touch(c, &claim->pool->o);
+}
+
+/* All of them: where one of two goes, it is the other one that can be registered. */
+static void touch_provider(struct nc_control *c, const char *provider_id) {
+    struct control_claim *claim = claim_of_provider(c, provider_id);
+
+    for (struct control_link *l = nc_control_find(c, &c->nodes_by_provider, provider_id); l;
+         l = nc_control_same(l))
+        nc_control_touch(c, &of_node_provider(l)->o);
+    if (claim)
+        touch_claim(c, claim);
+}
+
 void nc_control_touch_around(struct nc_control *c, struct control_object *o) {
     struct control_claim *claim = nc_control_as_claim(o);
     const char *node_name = NULL, *provider_id = NULL;
@@ -290,18 +312,13 @@ void nc_control_touch_around(struct nc_control *c, struct control_object *o) {
         node_name = claim->node_name;
         if (claim->more)
             provider_id = claim->more->provider_id;
-        if (claim->pool)
-            nc_control_touch(c, &claim->pool->o);
+        touch_claim(c, claim);
     }
     for (struct control_link *l = nc_control_find(c, &c->claims_by_node, node_name); l;
          l = nc_control_same(l))
-        nc_control_touch(c, &of_node_link(l)->o);
+        touch_claim(c, of_node_link(l));
     if (o->kind == NC_CONTROL_CLAIM && node_name && (node = nc_control_node(c, node_name)))
         nc_control_touch(c, &node->o);
-    if (!provider_id)
-        return;
-    if (nc_control_nodes_with(c, provider_id, &node) > 0)
-        nc_control_touch(c, &node->o);
-    if ((claim = claim_of_provider(c, provider_id)))
-        nc_control_touch(c, &claim->o);
+    if (provider_id)
+        touch_provider(c, provider_id);
 }

@@ -330,8 +330,7 @@ static uint64_t version_of(const struct nc_value *object, const struct control_o
     const char *text = nc_value_get_string(meta, "resourceVersion");
     uint64_t rv = 0;
 
-    if (!text || !nc_streq(nc_value_get_string(meta, "uid"), o->uid) || nc_parse_u64(text, &rv) < 0
-        || rv <= o->rv)
+    if (!text || !nc_streq(nc_value_get_string(meta, "uid"), o->uid) || nc_parse_u64(text, &rv) < 0)
         return o->rv + 1;
     return rv;
 }
@@ -340,10 +339,12 @@ static void accepted(struct control_object *o, const struct nc_control_event *e)
     o->write.attempts = 0;
     o->write.pause_usec = 0;
     o->write.waits_for_watch = false;
-    o->write.settle_usec = e->now_usec + NC_CONTROL_SETTLE_USEC;
-    /* No watch shows what EC2 was asked for. */
-    o->write.settle_rv =
-        o->write.verb == NC_CONTROL_END_INSTANCE ? UINT64_MAX : version_of(e->object, o);
+    o->write.settle_rv = version_of(e->object, o);
+    /* The watch may have been faster than the answer; and none shows what EC2 was asked for: that
+     * is known from its answer. */
+    o->write.settle_usec = o->rv >= o->write.settle_rv || o->write.verb == NC_CONTROL_END_INSTANCE
+                               ? 0
+                               : e->now_usec + NC_CONTROL_SETTLE_USEC;
 }
 
 static void failed(struct nc_control *c, struct control_object *o,

@@ -1,0 +1,282 @@
+/*
+ * Where we are alone: the taint, and what is disrupted voluntarily, when, and beside what.
+ */
+#include "alone-world.h"
+
+#include "nc/lifecycle.h"
+#include "nc/str.h"
+
+#define CLAIM NC_CONTROL_CLAIM
+#define NODE NC_CONTROL_NODE
+#define POOL NC_CONTROL_POOL
+
+#define DISRUPTED "karpenter.sh/disrupted"
+
+static void begin(struct world *w) {
+    world_init(w);
+    world_put(w, POOL,
+              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
+              "'karpenter.sh/nodepool-hash-version':'v3'}},"
+              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
+    world_put(w, NC_CONTROL_CLASS,
+              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
+              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
+}
+
+static void begin_pair(struct world *w, const char *more_spec) {
+    begin(w);
+    world_add_pair(w, "a", more_spec);
+    nc_buf_clear(&w->trace);
+}
+
+static const char *trace(struct world *w) {
+    return w->trace.data ? w->trace.data : "";
+}
+
+static bool is_deleting(struct world *w, enum nc_control_kind kind, const char *name) {
+    return *world_text(w, kind, name, "metadata.deletionTimestamp") != '\0';
+}
+
+static void set_ready(struct world *w, const char *name, const char *status) {
+    nc_auto_free char *json =
+        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
+
+    world_patch(w, NODE, name, json);
+    world_settle(w);
+}
+
+/* --- the taint */
+
+static void test_taint(void **state) {
+    static const struct {
+        const char *word;
+        bool is_tainted;
+    } rows[] = {
+        {"{'id':'x','source':'spot','phase':'Detected','deadline':'2026-01-01T02:00:00Z'}", true},
+        {"{'id':'x','source':'rebalance','phase':'Detected','deadline':null}", false},
+        {"{'id':'x','source':'operator','phase':'Cordoned'}", false},
+        {"{'id':'x','source':'operator','phase':'Evicting'}", true},
+        {"{'id':'x','source':'operator','phase':'Forcing'}", true},
+        {"{'id':'x','source':'operator','phase':'VolumeWait'}", true},
+        {"{'id':'x','source':'operator','phase':'Drained'}", true},
+        {"{'id':'x','source':'operator','phase':''}", false},
+        {"[]", false},
+        {NULL, false},
+    };
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.rules.rebalances = false;
+    world_restart(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        world_say(&w, "a", rows[i].word);
+        world_advance(&w, 61 * WORLD_SEC);
+        if (world_has_taint(&w, "a", DISRUPTED) != rows[i].is_tainted)
+            fail_msg("%s", rows[i].word);
+        if (!world_has_taint(&w, "a", "dedicated"))
+            fail_msg("%zu %s", i, trace(&w));
+    }
+    assert_false(is_deleting(&w, CLAIM, "a"));
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ALONE_TAINTED), "");
+    world_done(&w);
+}
+
+static void test_taint_of_others(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    world_patch(&w, NODE, "a",
+                "{'spec':{'taints':[{'key':'karpenter.sh/disrupted','effect':'NoSchedule'}]}}");
+    world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+    world_advance(&w, 60 * WORLD_SEC);
+    world_say(&w, "a", NULL);
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_true(world_has_taint(&w, "a", DISRUPTED));
+    assert_string_equal(trace(&w), "");
+    world_done(&w);
+}
+
+/* A Node that nobody claims drains, too. */
+static void test_taint_without_claim(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_node(&w, "a");
+    world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+    world_settle(&w);
+    assert_true(world_has_taint(&w, "a", DISRUPTED));
+    assert_true(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
+    world_say(&w, "a", NULL);
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_false(world_has_taint(&w, "a", DISRUPTED));
+    world_done(&w);
+}
+
+/* --- voluntary */
+
+static void test_drift(void **state) {
+    static const struct {
+        enum nc_control_kind kind;
+        const char *name, *json, *says;
+    } rows[] = {
+        {POOL, "pool", "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}}}",
+         "True NodePoolDrifted"},
+        {POOL, "pool",
+         "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2',"
+         "'karpenter.sh/nodepool-hash-version':'v4'}}}",
+         ""},
+        {NC_CONTROL_CLASS, "class",
+         "{'metadata':{'annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':'6'}}}",
+         "True NodeClassDrifted"},
+        {NC_CONTROL_CLASS, "class",
+         "{'metadata':{'annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':'6',"
+         "'karpenter.k8s.aws/ec2nodeclass-hash-version':'v5'}}}",
+         ""},
+    };
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        begin_pair(&w, "");
+        w.has_agent = false;
+        world_patch(&w, rows[i].kind, rows[i].name, rows[i].json);
+        world_advance(&w, 20 * WORLD_SEC);
+        assert_string_equal(world_condition(&w, "a", "Drifted"), rows[i].says);
+        assert_int_equal(is_deleting(&w, CLAIM, "a"), rows[i].says[0] != '\0');
+        world_done(&w);
+    }
+}
+
+static void test_drift_ends(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'0'}]}}}");
+    world_patch(&w, POOL, "pool",
+                "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drifted"), "True NodePoolDrifted");
+    world_patch(&w, POOL, "pool",
+                "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'1'}}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drifted"), "");
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    world_done(&w);
+}
+
+static void test_rebalance(void **state) {
+    struct world w;
+
+    (void)state;
+    for (int rebalances = 0; rebalances < 2; rebalances++) {
+        world_init(&w);
+        w.rules.rebalances = rebalances;
+        world_restart(&w);
+        world_put(&w, POOL, "{'metadata':{'name':'pool'},'spec':{}}");
+        world_add_pair(&w, "a", "");
+        w.has_agent = false;
+        world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
+        world_advance(&w, 20 * WORLD_SEC);
+        assert_int_equal(is_deleting(&w, CLAIM, "a"), rebalances);
+        world_done(&w);
+    }
+}
+
+/* Each of these keeps an expired claim alive; taking it away ends that. */
+static void test_not_disrupted(void **state) {
+    static const struct {
+        enum nc_control_kind kind;
+        const char *name, *set, *unset;
+    } rows[] = {
+        {CLAIM, "a", "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}",
+         "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':null}}}"},
+        {NODE, "a", "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}",
+         "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'false'}}}"},
+        {POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'0'}]}}}",
+         "{'spec':{'disruption':{'budgets':[{'nodes':'0','reasons':['Drifted']}]}}}"},
+        {POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'many'}]}}}",
+         "{'spec':{'disruption':{'budgets':[{'nodes':'100%'}]}}}"},
+        {CLAIM, "a", "{'metadata':{'labels':{'karpenter.sh/nodepool':'none'}}}",
+         "{'metadata':{'labels':{'karpenter.sh/nodepool':'pool'}}}"},
+        {CLAIM, "a", "{'spec':{'expireAfter':'Never'}}", "{'spec':{'expireAfter':'1h'}}"},
+    };
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        begin_pair(&w, "'expireAfter':'1h'");
+        w.has_agent = false;
+        world_patch(&w, rows[i].kind, rows[i].name, rows[i].set);
+        world_advance(&w, 3700 * WORLD_SEC);
+        if (w.asked[NC_CONTROL_DELETE_CLAIM] > 0)
+            fail_msg("row %zu: %s", i, rows[i].set);
+        world_patch(&w, rows[i].kind, rows[i].name, rows[i].unset);
+        world_advance(&w, 5 * WORLD_SEC);
+        if (!is_deleting(&w, CLAIM, "a"))
+            fail_msg("row %zu: %s", i, rows[i].unset);
+        world_done(&w);
+    }
+}
+
+/* A Node that is not Ready is on its way out for the budgets, as Karpenter counts. */
+static void test_not_ready_counts(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    world_add_pair(&w, "b", "");
+    w.has_agent = false;
+    set_ready(&w, "b", "Unknown");
+    world_advance(&w, 3700 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    set_ready(&w, "a", "Unknown"); /* one that is out itself is counted once: still two */
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    set_ready(&w, "b", "True");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* Somebody's own deletion is not held, and takes the place of a voluntary one. */
+static void test_deletion_of_others_counts(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    world_add_pair(&w, "b", "");
+    world_add_pair(&w, "c", "");
+    w.has_agent = false;
+    world_delete(&w, CLAIM, "b");
+    world_delete(&w, CLAIM, "c");
+    world_advance(&w, 3700 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    w.has_agent = true;
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "b"));
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_taint),
+        cmocka_unit_test(test_taint_of_others),
+        cmocka_unit_test(test_taint_without_claim),
+        cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_drift_ends),
+        cmocka_unit_test(test_rebalance),
+        cmocka_unit_test(test_not_disrupted),
+        cmocka_unit_test(test_not_ready_counts),
+        cmocka_unit_test(test_deletion_of_others_counts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

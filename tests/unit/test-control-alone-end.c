@@ -1,0 +1,343 @@
+/*
+ * Where we are alone: how a claim ends, from its last moment to its finalizer.
+ */
+#include "alone-world.h"
+
+#include "nc/lifecycle.h"
+#include "nc/str.h"
+
+#define CLAIM NC_CONTROL_CLAIM
+#define NODE NC_CONTROL_NODE
+#define POOL NC_CONTROL_POOL
+
+#define DISRUPTED "karpenter.sh/disrupted"
+
+static void begin(struct world *w) {
+    world_init(w);
+    world_put(w, POOL,
+              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
+              "'karpenter.sh/nodepool-hash-version':'v3'}},"
+              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
+    world_put(w, NC_CONTROL_CLASS,
+              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
+              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
+}
+
+static void begin_pair(struct world *w, const char *more_spec) {
+    begin(w);
+    world_add_pair(w, "a", more_spec);
+    nc_buf_clear(&w->trace);
+}
+
+static bool is_deleting(struct world *w, enum nc_control_kind kind, const char *name) {
+    return *world_text(w, kind, name, "metadata.deletionTimestamp") != '\0';
+}
+
+static void set_ready(struct world *w, const char *name, const char *status) {
+    nc_auto_free char *json =
+        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
+
+    world_patch(w, NODE, name, json);
+    world_settle(w);
+}
+
+/* --- the end */
+
+static void test_last_moment(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "'terminationGracePeriod':'10m'");
+    w.has_agent = false;
+    world_delete(&w, CLAIM, "a");
+    world_settle(&w);
+    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
+                        "2026-01-01T00:10:00Z");
+    nc_auto_free char *request = nc_asprintf(
+        "{\"id\":\"claim-%s\",\"reason\":\"Deleted\",\"mode\":\"deadline\",\"deadline\":"
+        "\"2026-01-01T00:10:15Z\"}",
+        world_text(&w, CLAIM, "a", "metadata.uid"));
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), request);
+    world_advance(&w, 614 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    w.has_kubelet = false;
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "True Drained");
+    assert_string_equal(world_condition(&w, "a", "VolumesDetached"),
+                        "False TerminationGracePeriodElapsed");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    world_done(&w);
+}
+
+/* A timestamp that is there is never put off; a request follows one that comes nearer. */
+static void test_last_moment_of_others(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "'terminationGracePeriod':'10m'");
+    w.has_agent = false;
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'annotations':{'karpenter.sh/nodeclaim-termination-timestamp':"
+                "'2026-01-01T00:20:00Z'}}}");
+    world_delete(&w, CLAIM, "a");
+    world_settle(&w);
+    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
+                        "2026-01-01T00:20:00Z");
+    assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                           "2026-01-01T00:20:15Z"));
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'annotations':{'karpenter.sh/nodeclaim-termination-timestamp':"
+                "'2026-01-01T00:02:00Z'}}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                           "2026-01-01T00:02:15Z"));
+    world_done(&w);
+}
+
+#define OTHERS "{\\\"id\\\":\\\"mine\\\",\\\"mode\\\":\\\"cordon\\\"}"
+
+static void test_request_of_others(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_agent = false;
+    world_patch(&w, NODE, "a",
+                "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':'" OTHERS "'}}}");
+    world_delete(&w, CLAIM, "a");
+    world_say(&w, "a", "{'id':'mine','source':'request','phase':'Drained'}");
+    world_advance(&w, 3600 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAnotherRequest");
+    assert_non_null(
+        strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "mine"));
+    assert_true(world_has_taint(&w, "a", DISRUPTED));
+    world_patch(&w, NODE, "a", "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':null}}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_non_null(
+        strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "claim-uid"));
+    world_done(&w);
+}
+
+/* Which words mean that the node is drained for us. */
+static void test_words(void **state) {
+    static const struct {
+        const char *word;
+        bool is_drained;
+    } rows[] = {
+        {"{'id':'%s','source':'request','phase':'Drained'}", true},
+        {"{'id':'%s','source':'request','phase':'VolumeWait'}", false},
+        {"{'id':'%s','source':'request','phase':'Failed'}", false},
+        {"{'id':'%sx','source':'request','phase':'Drained'}", false},
+        {"{'id':'%sx','source':'rebalance','phase':'Drained'}", false},
+        {"{'id':'%sx','source':'maintenance','phase':'Drained'}", false},
+        {"{'id':'%sx','source':'deletion','phase':'Drained'}", true},
+        {"{'id':'%sx','source':'operator','phase':'Drained'}", true},
+        {"{'id':'%sx','source':'shutdown','phase':'Drained'}", true},
+        {"{'id':'%sx','source':'new','phase':'Drained'}", false},
+    };
+    struct world w;
+    char word[256];
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        begin_pair(&w, "");
+        w.has_agent = false;
+        world_delete(&w, CLAIM, "a");
+        world_settle(&w);
+        nc_auto_free char *id = nc_asprintf("claim-%s", world_text(&w, CLAIM, "a", "metadata.uid"));
+        const char *rest = strstr(rows[i].word, "%s") + 2;
+        (void)snprintf(word, sizeof(word), "%.*s%s%s", (int)(rest - 2 - rows[i].word), rows[i].word,
+                       id, rest);
+        world_say(&w, "a", word);
+        world_advance(&w, 30 * WORLD_SEC);
+        if ((world_get(&w, CLAIM, "a") == NULL) != rows[i].is_drained)
+            fail_msg("%s", word);
+        world_done(&w);
+    }
+}
+
+static void test_no_agent(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_agent = false;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 59 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    world_advance(&w, 2 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAgent");
+    world_advance(&w, 7200 * WORLD_SEC); /* pods may be there: nothing ends */
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    w.has_agent = true;
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* Its Node goes only once the machine does not work any more. */
+static void test_instance(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_kubelet = false;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 25 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "InstanceTerminating"),
+                        "True InstanceTerminating");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 3);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    set_ready(&w, "a", "Unknown");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+static void test_instance_is_not_heard_to_end(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_kubelet = false;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, NC_ALONE_ENDING_USEC);
+    assert_non_null(world_get(&w, NODE, "a"));
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+static void test_no_such_instance(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_kubelet = false;
+    w.ec2 = NC_CONTROL_MISSING;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_null(world_get(&w, NODE, "a"));
+    world_done(&w);
+}
+
+static void test_instance_cannot_be_ended(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.ec2 = NC_CONTROL_REFUSED;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 600 * WORLD_SEC);
+    assert_non_null(world_get(&w, NODE, "a"));
+    assert_false(is_deleting(&w, NODE, "a"));
+    assert_in_range(w.asked[NC_CONTROL_END_INSTANCE], 15, 60);
+    w.ec2 = NC_CONTROL_DONE;
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+static void test_does_not_terminate(void **state) {
+    struct world w;
+
+    (void)state;
+    world_init(&w);
+    w.rules.terminates = false;
+    world_restart(&w);
+    world_add_pair(&w, "a", "");
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_null(world_get(&w, NODE, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    world_done(&w);
+}
+
+static void test_never_a_node(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_claim(&w, "a", "'terminationGracePeriod':'1h'");
+    world_settle(&w);
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    world_put(&w, CLAIM, "{'metadata':{'name':'b'},'spec':{},'status':{}}");
+    world_settle(&w);
+    assert_true(world_has_finalizer(&w, CLAIM, "b"));
+    world_delete(&w, CLAIM, "b");
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "b"));
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    world_done(&w);
+}
+
+/* Who deletes a Node wants its claim to go; it drains first all the same. */
+static void test_node_deleted(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_agent = false;
+    world_delete(&w, NODE, "a");
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_true(world_has_finalizer(&w, NODE, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    w.has_agent = true;
+    w.has_kubelet = false; /* that it is being deleted since long says nothing of the machine */
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_true(w.asked[NC_CONTROL_END_INSTANCE] > 0);
+    assert_true(world_has_finalizer(&w, NODE, "a"));
+    set_ready(&w, "a", "False");
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_null(world_get(&w, NODE, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    world_done(&w);
+}
+
+static void test_orphan(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y','nodeclaimd.io/termination']}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_true(world_has_finalizer(&w, NODE, "a"));
+    world_delete(&w, NODE, "a");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_false(world_has_finalizer(&w, NODE, "a"));
+    assert_non_null(world_get(&w, NODE, "a")); /* the other finalizer is another's */
+    world_done(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_last_moment),
+        cmocka_unit_test(test_last_moment_of_others),
+        cmocka_unit_test(test_request_of_others),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_no_agent),
+        cmocka_unit_test(test_instance),
+        cmocka_unit_test(test_instance_is_not_heard_to_end),
+        cmocka_unit_test(test_no_such_instance),
+        cmocka_unit_test(test_instance_cannot_be_ended),
+        cmocka_unit_test(test_does_not_terminate),
+        cmocka_unit_test(test_never_a_node),
+        cmocka_unit_test(test_node_deleted),
+        cmocka_unit_test(test_orphan),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

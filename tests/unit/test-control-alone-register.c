@@ -1,0 +1,223 @@
+/*
+ * Where we are alone: whose a claim is, its registration and initialization, its conditions.
+ */
+#include "alone-world.h"
+
+#include "nc/lifecycle.h"
+#include "nc/str.h"
+
+#define CLAIM NC_CONTROL_CLAIM
+#define NODE NC_CONTROL_NODE
+#define POOL NC_CONTROL_POOL
+
+#define DISRUPTED "karpenter.sh/disrupted"
+
+static void begin(struct world *w) {
+    world_init(w);
+    world_put(w, POOL,
+              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
+              "'karpenter.sh/nodepool-hash-version':'v3'}},"
+              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
+    world_put(w, NC_CONTROL_CLASS,
+              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
+              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
+}
+
+static void begin_pair(struct world *w, const char *more_spec) {
+    begin(w);
+    world_add_pair(w, "a", more_spec);
+    nc_buf_clear(&w->trace);
+}
+
+static const char *trace(struct world *w) {
+    return w->trace.data ? w->trace.data : "";
+}
+
+static void set_ready(struct world *w, const char *name, const char *status) {
+    nc_auto_free char *json =
+        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
+
+    world_patch(w, NODE, name, json);
+    world_settle(w);
+}
+
+/* --- whose */
+
+static void test_karpenters(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_claim(&w, "a", "'expireAfter':'1s'");
+    world_patch(&w, CLAIM, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
+    world_add_node(&w, "a");
+    world_advance(&w, 60 * WORLD_SEC);
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(trace(&w), "");
+    world_done(&w);
+
+    begin(&w); /* its Node alone is enough */
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
+    world_add_claim(&w, "a", "");
+    world_say(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(trace(&w), "");
+    world_done(&w);
+}
+
+static void test_other_controllers(void **state) {
+    static const char *const theirs[] = {
+        "{'spec':{'nodeClassRef':{'group':'eks.amazonaws.com','kind':'NodeClass'}}}",
+        "{'metadata':{'labels':{'app.kubernetes.io/managed-by':'eks'}}}",
+    };
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(theirs); i++) {
+        world_init(&w);
+        w.control = nc_control_free(w.control);
+        w.control = nc_control_new(); /* it sees nothing before it is whole */
+        world_add_claim(&w, "a", "");
+        world_patch(&w, CLAIM, "a", theirs[i]);
+        world_restart(&w);
+        world_add_node(&w, "a");
+        world_advance(&w, 60 * WORLD_SEC);
+        assert_string_equal(trace(&w), "");
+        world_done(&w);
+    }
+    begin(&w);
+    world_add_claim(&w, "a", "");
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'labels':{'app.kubernetes.io/managed-by':'nodeclaimd'}}}");
+    world_advance(&w, WORLD_SEC);
+    assert_true(world_has_finalizer(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* --- registration */
+
+static void test_two_nodes(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_node(&w, "a");
+    world_add_node(&w, "b");
+    world_patch(&w, NODE, "b", "{'spec':{'providerID':'aws:///z/a'}}");
+    world_add_claim(&w, "a", "");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "False MultipleNodesFound");
+    assert_string_equal(world_condition(&w, "a", "Ready"), "False UnhealthyDependents");
+    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    world_delete(&w, NODE, "b");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_done(&w);
+}
+
+static void test_taints_not_synced(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a",
+                "{'metadata':{'labels':{'karpenter.sh/do-not-sync-taints':'true'}}}");
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    assert_false(world_has_taint(&w, "a", "cni"));
+    assert_false(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
+    assert_true(world_has_taint(&w, "a", "dedicated"));
+    world_done(&w);
+}
+
+/* What a claim carries in our name is not said in a Node's. */
+static void test_annotations_of_ours(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_claim(&w, "a", "");
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{}',"
+                "'nodeclaimd.io/drain-request':'{}'}}}");
+    world_add_node(&w, "a");
+    world_advance(&w, WORLD_SEC);
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", "note"), "kept");
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_STATUS), "");
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
+    world_done(&w);
+}
+
+/* Another machine may get the name of one that is gone. */
+static void test_name_comes_again(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_kubelet = false;
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':[]}}");
+    world_delete(&w, NODE, "a");
+    world_put(&w, NODE,
+              "{'metadata':{'name':'a'},'spec':{'providerID':'aws:///z/another'},'status':{}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_non_null(world_get(&w, NODE, "a"));
+    assert_false(world_has_taint(&w, "a", DISRUPTED));
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    world_done(&w);
+}
+
+/* lastTransitionTime is when the status changed; what others say about a claim stays. */
+static void test_conditions(void **state) {
+    struct world w;
+    char before[32];
+
+    (void)state;
+    begin(&w);
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    world_patch(&w, CLAIM, "a",
+                "{'status':{'conditions':[{'type':'Launched','status':'True','reason':'L',"
+                "'message':'m','lastTransitionTime':'" WORLD_PAST "'},"
+                "{'type':'Theirs','status':'True','reason':'R','message':'x',"
+                "'lastTransitionTime':'" WORLD_PAST "','observedGeneration':7}]}}");
+    world_settle(&w);
+    world_add_node(&w, "a");
+    world_advance(&w, 100 * WORLD_SEC);
+    const struct nc_value *list = nc_value_path(world_get(&w, CLAIM, "a"), "status.conditions");
+    assert_string_equal(nc_value_get_string(list->items[1], "type"), "Theirs");
+    assert_int_equal(nc_value_get(list->items[1], "observedGeneration")->integer, 7);
+    assert_string_equal(nc_value_get_string(list->items[0], "lastTransitionTime"), WORLD_PAST);
+    nc_time_format(WORLD_START, before);
+    for (size_t i = 0; i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Initialized"))
+            assert_string_equal(nc_value_get_string(list->items[i], "lastTransitionTime"), before);
+    world_patch(&w, NODE, "a",
+                "{'spec':{'taints':[{'key':'readiness.k8s.io/x','effect':"
+                "'NoSchedule'}]}}");
+    set_ready(&w, "a", "True");
+    assert_string_equal(world_condition(&w, "a", "Initialized"),
+                        "Unknown KnownEphemeralTaintsExist");
+    list = nc_value_path(world_get(&w, CLAIM, "a"), "status.conditions");
+    for (size_t i = 0; i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Initialized"))
+            assert_string_equal(nc_value_get_string(list->items[i], "lastTransitionTime"), before);
+    world_done(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_karpenters),          cmocka_unit_test(test_other_controllers),
+        cmocka_unit_test(test_two_nodes),           cmocka_unit_test(test_taints_not_synced),
+        cmocka_unit_test(test_annotations_of_ours), cmocka_unit_test(test_name_comes_again),
+        cmocka_unit_test(test_conditions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
