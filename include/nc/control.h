@@ -59,8 +59,9 @@
 #define NC_CONTROL_SHARE_PER_MINUTE 12u /* and then */
 
 #define NC_ANNOTATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
-#define NC_FINALIZER "nodeclaimd.io/termination" /* ours; Karpenter's is karpenter.sh/termination  \
-                                                  */
+#define NC_FINALIZER                                                                               \
+    "nodeclaimd.io/termination" /* ours; Karpenter's is karpenter.sh/termination                   \
+                                 */
 
 enum nc_control_order { NC_CONTROL_BOTH = 1, NC_CONTROL_DELETE_FIRST };
 enum nc_control_who {
@@ -106,7 +107,7 @@ enum nc_control_event_kind {
 };
 enum nc_control_answer {
     NC_CONTROL_DONE = 1, /* accepted */
-    NC_CONTROL_MISSING,  /* 404, or 409 of a uid precondition: it is not there (any more) */
+    NC_CONTROL_MISSING,  /* 404, or the uid is another's: it is not there (any more) */
     NC_CONTROL_CONFLICT, /* 409: it has changed meanwhile */
     NC_CONTROL_REFUSED,  /* 403, 422, 400: asking again does not help soon */
     NC_CONTROL_AWAY,     /* everything else: no answer, 429, 5xx */

@@ -93,6 +93,7 @@ static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
         .path = c->paths[kind],
         .keep = nc_control_keep(kind, c->who),
         .metadata_only = kind == NC_CONTROL_NODE && c->who != NC_CONTROL_ALONE,
+        .tells_once = true,
         .event = callbacks[kind],
         .failed = on_watch_failed,
         .userdata = c,

@@ -27,20 +27,24 @@ struct sent {
     uint64_t started_usec;
 };
 
-/* The API server's words: "Precondition failed: UID in precondition: …" of a patch, "the UID in the
- * precondition (…) does not match the UID in record (…)" of a deletion. A name cannot hold them. */
-static bool is_about_uid(const char *message) {
-    return strstr(message, "UID in precondition") || strstr(message, "UID in the precondition");
+/* The API server's words (v1.34): "the UID in the precondition (…) does not match the UID in record
+ * (…)" of a deletion, with 409; "metadata.uid: Invalid value: …: field is immutable" of a patch,
+ * with 422. No name can hold them. */
+static bool is_about_uid(const struct nc_kube_status *s) {
+    return (s->http == 409 && strstr(s->message, "the UID in the precondition"))
+           || (s->http == 422 && strstr(s->message, "metadata.uid: Invalid value"));
 }
 
 enum nc_control_answer nc_control_answer_of(const struct nc_kube_status *s) {
     if (s->http >= 200 && s->http <= 299)
         return NC_CONTROL_DONE;
+    if (is_about_uid(s))
+        return NC_CONTROL_MISSING;
     switch (s->http) {
     case 404:
         return NC_CONTROL_MISSING;
     case 409:
-        return is_about_uid(s->message) ? NC_CONTROL_MISSING : NC_CONTROL_CONFLICT;
+        return NC_CONTROL_CONFLICT;
     case 400:
     case 403:
     case 422:

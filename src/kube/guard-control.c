@@ -170,6 +170,10 @@ static int check_claim_status(const struct nc_kube_call *c, struct nc_err *err) 
     static const char *const fields[] = {"conditions", "nodeName", NULL};
     static const struct allowed a = {"a NodeClaim's status", metadata, "status", fields};
 
+    /* On a subresource of a custom resource a uid that is another's is no precondition: the API
+     * server (v1.34) drops it and writes. */
+    if (!nc_value_string(nc_value_path(c->body, "metadata.resourceVersion")))
+        return nc_guard_refuse(c, err, "a claim's status without metadata.resourceVersion", NULL);
     return check_patch(c, &a, err);
 }
 

@@ -38,7 +38,7 @@ static const struct {
       .url = API CLAIMS "/c-1",
       .header = "Content-Type: application/merge-patch+json"}},
     {NC_CONTROL_STATUS_CLAIM,
-     "{'status':{'nodeName':'x'}}",
+     "{'metadata':{'resourceVersion':'5'},'status':{'nodeName':'x'}}",
      {.method = "PATCH",
       .url = API CLAIMS "/c-1/status",
       .header = "Content-Type: application/merge-patch+json"}},
@@ -103,10 +103,9 @@ static const struct {
                        "the precondition (u) does not match the UID in record (v). The object "
                        "might have been deleted and then recreated")},
      NC_CONTROL_MISSING},
-    {{.status = 409,
-      .answer = STATUS("Conflict",
-                       "Operation cannot be fulfilled on nodes c-1: Precondition failed: UID in "
-                       "precondition: u, UID in object meta: v")},
+    {{.status = 422,
+      .answer = STATUS("Invalid", "NodeClaim.karpenter.sh c-1 is invalid: metadata.uid: Invalid "
+                                  "value: u: field is immutable")},
      NC_CONTROL_MISSING},
     {{.status = 409,
       .answer = STATUS("Conflict",
