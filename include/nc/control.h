@@ -25,10 +25,12 @@
  *    ending without its time is better than none). order `delete-first`: DELETE at once, STAMP once
  *    stamp_after_usec have passed since. A word of another source, or without a deadline, is not
  *    relayed.
- *  - A word that is withdrawn before the DELETE ends the relay; after it nothing can.
- *  - We act only while we lead, and only once both lists (and that of the NodePools, where we are
- *    alone) are complete. What is on its way while leadership ends is forgotten: its answer changes
- *    nothing.
+ *  - A word that is withdrawn before the DELETE ends the relay, and a stamp that we set is taken
+ *    back: on a claim that lives on it would be the hard end of whatever deletes it later. After
+ *    the DELETE nothing can end it.
+ *  - We act only while we lead, and only once both lists (and, for what is done alone, those of
+ * this `who` and of the NodePools) are complete. What is on its way while leadership ends is
+ * forgotten: its answer changes nothing.
  *  - At most one write of an object is under way; after it was accepted the object is left alone
  *    until the watch has shown a resourceVersion or a fact that the write led to, or
  *    NC_CONTROL_SETTLE_USEC have passed. A failed write is tried again after its own pause (0.2 s

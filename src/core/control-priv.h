@@ -224,8 +224,9 @@ struct control_claim {
     uint64_t relay_usec;   /* the word is known since; 0 = there is none to relay */
     uint64_t stamped_usec; /* the stamp that was accepted and is not seen yet; 0 = none */
     uint64_t deleted_usec; /* when our DELETE was accepted: never another; 0 = not */
-    uint64_t sent_t_usec;  /* what the STAMP under way, or the last one, writes */
-    uint8_t stamp_tries;   /* that failed in this relay */
+    uint64_t sent_t_usec; /* what the STAMP under way, or the last one, writes; 0 = none any more */
+    uint64_t our_stamp_usec; /* the last one that was accepted */
+    uint8_t stamp_tries;     /* that failed in this relay */
     bool is_stamp_refused, was_said, was_refusal_said;
     struct control_claim_more *more;
 };
@@ -399,7 +400,7 @@ int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct n
  * hooks of the alone half are. */
 struct control_relay {
     enum nc_control_verb verb; /* STAMP or DELETE_CLAIM; 0 = nothing now */
-    uint64_t t_usec;           /* the stamp */
+    uint64_t t_usec;           /* the stamp; 0: ours is taken back */
     uint64_t next_usec;        /* look again; UINT64_MAX = never */
     const struct control_node *node;
 };

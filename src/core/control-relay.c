@@ -69,13 +69,21 @@ static enum nc_control_verb verb_of(const struct nc_control *c, const struct con
     return is_stamp_missing ? NC_CONTROL_STAMP : 0;
 }
 
+/* Our stamp on a claim that lives on would be the hard end of whatever deletes it later. */
+static bool has_stale_stamp(const struct control_claim *claim) {
+    return claim->our_stamp_usec && claim->stamp_usec == claim->our_stamp_usec
+           && !nc_control_is_deleting(claim);
+}
+
 bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
                       struct control_relay *ret) {
     if (!nc_control_has_relay(c, claim, now_usec, ret)) {
         claim->relay_usec = 0;
         claim->stamp_tries = 0;
         claim->is_stamp_refused = false;
-        return false;
+        if (has_stale_stamp(claim))
+            ret->verb = NC_CONTROL_STAMP;
+        return ret->verb != 0;
     }
     if (!claim->relay_usec)
         claim->relay_usec = now_usec;
@@ -95,7 +103,7 @@ void nc_control_relay_action(const struct control_claim *claim, const struct con
     }
     nc_time_format(r->t_usec, time);
     annotations = nc_value_new(NC_VALUE_MAP);
-    nc_value_set_string(annotations, NC_ANNOTATION_TIMESTAMP, time);
+    nc_value_set_text(annotations, NC_ANNOTATION_TIMESTAMP, r->t_usec ? time : NULL);
     ret->body = nc_control_patch(&claim->o, false);
     nc_value_set(nc_value_get(ret->body, "metadata"), "annotations", annotations);
 }
@@ -138,6 +146,7 @@ static void say_refused(struct nc_control *c, struct control_claim *claim,
 static void stamp_answered(struct nc_control *c, struct control_claim *claim,
                            enum nc_control_answer answer, uint64_t now_usec) {
     if (answer == NC_CONTROL_DONE) {
+        claim->our_stamp_usec = claim->sent_t_usec;
         claim->stamped_usec = claim->sent_t_usec;
         claim->stamp_tries = 0;
         claim->is_stamp_refused = false;

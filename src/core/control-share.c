@@ -7,11 +7,11 @@
 #define SHARE_USEC (60ull * 1000000 / NC_CONTROL_SHARE_PER_MINUTE)
 #define BURST_USEC (SHARE_USEC * NC_CONTROL_SHARE_BURST)
 
-/* A clock that was set back must not make it more than an empty share. */
+/* More than all of it is of a clock that was set back since. */
 static uint64_t ahead(const struct control_object *o, uint64_t now_usec) {
     const uint64_t usec = o->write.share_usec > now_usec ? o->write.share_usec - now_usec : 0;
 
-    return usec > BURST_USEC ? BURST_USEC : usec;
+    return usec > BURST_USEC ? 0 : usec;
 }
 
 bool nc_control_share_may(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec) {

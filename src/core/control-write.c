@@ -61,6 +61,20 @@ struct nc_value *nc_control_delete_options(const struct control_object *o) {
 
 /* ---- what is wanted */
 
+/* Is that moment still to come? One that is further away than it can be is of a clock that was set
+ * back since. */
+static bool is_ahead(uint64_t usec, uint64_t now_usec, uint64_t most_usec) {
+    return usec > now_usec && usec - now_usec <= most_usec;
+}
+
+static bool is_paused(const struct control_object *o, uint64_t now_usec) {
+    return is_ahead(o->write.pause_usec, now_usec, RETRY_AFTER_MAX_USEC);
+}
+
+static bool is_settling(const struct control_object *o, uint64_t now_usec) {
+    return is_ahead(o->write.settle_usec, now_usec, NC_CONTROL_SETTLE_USEC);
+}
+
 static void sooner(uint64_t *next, uint64_t usec) {
     if (usec < *next)
         *next = usec;
@@ -93,7 +107,7 @@ static void want_relay(struct nc_control *c, struct control_claim *claim, uint64
     if (!is_wanted)
         return;
     w->is_relay = true;
-    if (past->is_relay && past->verb == w->relay.verb && past->pause_usec > now_usec)
+    if (past->is_relay && past->verb == w->relay.verb && is_paused(&claim->o, now_usec))
         sooner(&w->next_usec, past->pause_usec);
     else
         w->is_wanted = true;
@@ -101,11 +115,11 @@ static void want_relay(struct nc_control *c, struct control_claim *claim, uint64
 
 static void want_alone(struct nc_control *c, struct control_object *o, uint64_t now_usec,
                        struct want *w) {
-    const bool is_paused = !o->write.is_relay && o->write.pause_usec > now_usec;
+    const bool has_pause = !o->write.is_relay && is_paused(o, now_usec);
     uint64_t next_usec = UINT64_MAX;
 
-    if (is_paused || o->write.settle_usec > now_usec) {
-        sooner(&w->next_usec, is_paused ? o->write.pause_usec : o->write.settle_usec);
+    if (has_pause || is_settling(o, now_usec)) {
+        sooner(&w->next_usec, has_pause ? o->write.pause_usec : o->write.settle_usec);
         return;
     }
     w->is_wanted =
@@ -120,7 +134,7 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
 
     if (o->write.id || !nc_control_may_act(c))
         return w;
-    if (o->write.settle_usec > now_usec)
+    if (is_settling(o, now_usec))
         w.next_usec = o->write.settle_usec;
     if (o->kind == NC_CONTROL_CLAIM)
         want_relay(c, nc_control_as_claim(o), now_usec, &w);

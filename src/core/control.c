@@ -6,6 +6,8 @@
 #include "control-priv.h"
 #include "nc/str.h"
 
+#define CLOCK_BACK_USEC 1000000ull
+
 static const struct nc_control_rules first_rules = {.margin_usec = 15000000,
                                                     .order = NC_CONTROL_BOTH,
                                                     .stamp_after_usec = 5000000,
@@ -221,6 +223,8 @@ void nc_control_step(struct nc_control *c, const struct nc_control_event *e,
                      struct nc_control_actions *out) {
     if (e->what >= _NC_CONTROL_KIND_MAX)
         return;
+    if (e->now_usec + CLOCK_BACK_USEC < c->now_usec)
+        touch_all(c); /* moments that were noted are too far away now */
     c->now_usec = e->now_usec;
     c->out = out;
     take(c, e);

@@ -31,7 +31,8 @@ static void render(struct world *w, const struct nc_control_action *a) {
     case NC_CONTROL_STAMP:
         assert_string_equal(nc_value_string(nc_value_path(a->body, "metadata.uid")), a->uid);
         assert_true(a->is_relay);
-        (void)nc_buf_printf(b, "%s %s\n", a->name, nc_value_string(t));
+        (void)nc_buf_printf(b, "%s %s\n", a->name,
+                            t && t->type == NC_VALUE_NULL ? "(null)" : nc_value_string(t));
         break;
     case NC_CONTROL_DELETE_CLAIM:
     case NC_CONTROL_DELETE_NODE:

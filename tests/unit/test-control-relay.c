@@ -1,18 +1,19 @@
 /*
- * From a node's word to its NodeClaim: what is relayed, in which order, how often.
+ * From a node's word to its NodeClaim: what is relayed, in which order, how often, and to whom.
  */
 #include "control-world.h"
 
 #include "nc/str.h"
 
 #define T105 "2026-11-22T02:01:45Z" /* 120 s ahead, less the margin of 15 s */
+#define SAID "say InterruptionRelayed NodeClaim c1\n"
 
 static void expect(const char *got, const char *wanted) {
     assert_string_equal(got, wanted);
 }
 
 /* Node n1 with claim c1 that says that it goes in 120 s. */
-static void open_with_notice(struct world *w, const char *wanted) {
+static void notice(struct world *w, const char *wanted) {
     expect(world_claim(w, "c1", "n1", ""), "");
     expect(world_node(w, "n1", NULL), "");
     expect(world_node(w, "n1", world_word(w, "spot", 120)), wanted);
@@ -23,16 +24,437 @@ static void test_stamp_then_delete(void **state) {
 
     (void)state;
     world_open(&w);
-    open_with_notice(&w, "stamp c1 " T105 "\n");
-    expect(world_answer(&w, w.ids[0], NC_CONTROL_DONE), "delete-claim c1\n");
-    expect(world_answer(&w, w.ids[0], NC_CONTROL_DONE), "say InterruptionRelayed NodeClaim c1\n");
-    expect(world_pass(&w, 3600 * WORLD_SEC), "stamp c1 " T105 "\n"); /* the watch never shows it */
+    notice(&w, "stamp c1 " T105 "\n");
+    expect(world_pass(&w, 2 * WORLD_SEC), ""); /* the DELETE waits for the answer */
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "delete-claim c1\n");
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
+    expect(world_claim(&w, "c1", "n1",
+                       ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"" T105
+                       "\"},\"deletionTimestamp\":\"2026-11-22T02:00:00Z\""),
+           "");
+    expect(world_pass(&w, 3600 * WORLD_SEC), "");
+    world_close(&w);
+}
+
+static void test_delete_first(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.rules.order = NC_CONTROL_DELETE_FIRST;
+    expect(world_rules(&w), "");
+    notice(&w, "delete-claim c1\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), SAID);
+    expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T02:00:00Z\""), "");
+    expect(world_pass(&w, 4999999), "");
+    expect(world_pass(&w, 1), "stamp c1 " T105 "\n");
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), "");
+    world_close(&w);
+}
+
+static void test_which_words(void **state) {
+    static const struct {
+        const char *source;
+        int64_t in_sec;
+        bool is_relayed;
+    } rows[] = {
+        {"spot", 120, true},           {"maintenance", 900, true}, {"rebalance", 120, false},
+        {"autoscaling", 120, false},   {"request", 120, false},    {"operator", 120, false},
+        {"deletion", 120, false},      {"shutdown", 120, false},   {"", 120, false},
+        {"later-release", 120, false}, {"spot", 3600, true},       {"spot", 3601, false},
+        {"spot", -600, true},          {"spot", -601, false},      {"spot", 0, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        world_open(&w);
+        expect(world_claim(&w, "c1", "n1", ""), "");
+        const char *got = world_node(&w, "n1", world_word(&w, rows[i].source, rows[i].in_sec));
+        assert_int_equal(nc_starts_with(got, "stamp c1 "), rows[i].is_relayed);
+        assert_int_equal(got[0] != '\0', rows[i].is_relayed);
+        world_close(&w);
+    }
+}
+
+static void test_no_deadline_no_relay(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1", "{\"source\":\"spot\",\"phase\":\"Detected\",\"deadline\":null}"),
+           "");
+    expect(world_node(&w, "n1", "{\"source\":\"spot\",\"phase\":\"\",\"deadline\":\"" T105 "\"}"),
+           "");
+    world_close(&w);
+}
+
+static void test_far_deadline_in_its_time(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1", world_word(&w, "maintenance", 7200)), "");
+    expect(world_pass(&w, 3600 * WORLD_SEC - 1), "");
+    expect(world_pass(&w, 1), "stamp c1 2026-11-22T03:59:45Z\n");
+    world_close(&w);
+}
+
+static void test_rounds_down(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    w.rules.margin_usec = 15 * WORLD_SEC + 1;
+    expect(world_rules(&w), "");
+    notice(&w, "stamp c1 2026-11-22T02:01:44Z\n");
+    world_close(&w);
+}
+
+static const char *stamped(const char *time) {
+    static char text[160];
+
+    (void)snprintf(text, sizeof(text),
+                   ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"%s\"}",
+                   time);
+    return text;
+}
+
+static void test_stamp_that_is_there(void **state) {
+    static const struct {
+        const char *there, *wanted;
+    } rows[] = {
+        {T105, "delete-claim c1\n"},
+        {"2026-11-22T02:01:44Z", "delete-claim c1\n"},
+        {"2026-11-22T02:01:46Z", "stamp c1 " T105 "\n"},
+        {"2026-11-22T01:01:45-01:00", "delete-claim c1\n"}, /* the same, in another zone */
+        {"soon", "stamp c1 " T105 "\n"},
+        {"", "stamp c1 " T105 "\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        world_open(&w);
+        expect(world_claim(&w, "c1", "n1", stamped(rows[i].there)), "");
+        expect(world_node(&w, "n1", world_word(&w, "spot", 120)), rows[i].wanted);
+        world_close(&w);
+    }
+}
+
+static void test_deleted_by_somebody(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:59:00Z\""), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "stamp c1 " T105 "\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), SAID);
+    world_close(&w);
+}
+
+static void test_never_a_second_delete(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    (void)world_answer(&w, 1, NC_CONTROL_DONE);
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
+    /* The watch shows it without a deletion, the word changes, leadership goes and comes. */
+    expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
+    expect(world_pass(&w, 60 * WORLD_SEC), "");
+    expect(world_node(&w, "n1", NULL), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 60)), "");
+    expect(world_lead(&w, false), "");
+    expect(world_lead(&w, true), "");
+    /* Another claim of this name is another one. */
+    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", "uid-c1"), "");
+    expect(world_claim(&w, "c1", "n1", ""), "stamp c1 2026-11-22T02:01:45Z\n");
+    world_close(&w);
+}
+
+static void test_withdrawn_before_delete(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    expect(world_node(&w, "n1", NULL), "");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
+    /* What we set is taken back as soon as it is seen, once. */
+    expect(world_claim(&w, "c1", "n1", stamped(T105)), "stamp c1 (null)\n");
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), "");
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_pass(&w, 3600 * WORLD_SEC), "");
+    world_close(&w);
+}
+
+static void test_a_stamp_of_others_stays(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "delete-claim c1\n");
+    expect(world_answer(&w, 1, NC_CONTROL_AWAY), "");
+    expect(world_node(&w, "n1", NULL), "");
+    expect(world_pass(&w, 3600 * WORLD_SEC), "");
+    world_close(&w);
+}
+
+static void test_refused_stamp(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    expect(world_answer(&w, 1, NC_CONTROL_REFUSED),
+           "say RelayRefused NodeClaim c1\ndelete-claim c1\n");
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID "stamp c1 " T105 "\n");
+    expect(world_answer(&w, 3, NC_CONTROL_REFUSED), "");
+    world_close(&w);
+}
+
+static void test_refused_delete(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "delete-claim c1\n");
+    expect(world_answer(&w, 2, NC_CONTROL_REFUSED), "say RelayRefused NodeClaim c1\n");
+    expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
+    expect(world_pass(&w, 200000), "delete-claim c1\n");
+    expect(world_answer(&w, 3, NC_CONTROL_REFUSED), ""); /* said once */
+    world_close(&w);
+}
+
+static void test_stamp_away_too_long(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    for (uint64_t id = 1; id < 4; id++) {
+        expect(world_answer(&w, id, NC_CONTROL_AWAY), "");
+        expect(world_pass(&w, 2 * WORLD_SEC), "stamp c1 " T105 "\n");
+    }
+    expect(world_answer(&w, 4, NC_CONTROL_AWAY), "delete-claim c1\n");
+    world_close(&w);
+}
+
+static void test_missing_ends_with_the_watch(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    expect(world_answer(&w, 1, NC_CONTROL_MISSING), "");
+    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", "uid-c1"), "");
+    expect(world_pass(&w, 3600 * WORLD_SEC), "");
+    world_close(&w);
+}
+
+/* ---- who belongs to whom */
+
+static void test_its_own_claim_only(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c2", "n2", ""), "");
+    expect(world_claim(&w, "c3", NULL, ""), "");
+    expect(world_node(&w, "n2", NULL), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");  /* has no claim */
+    expect(world_claim(&w, "c1", "n1", ""), "stamp c1 " T105 "\n"); /* now it has */
+    expect(world_gone(&w, NC_CONTROL_NODE, "n1", "uid-n1"), "");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), ""); /* no Node, no word */
+    world_close(&w);
+}
+
+static const char *owned_node(struct world *w, const char *owner) {
+    nc_auto_free char *json = nc_asprintf(
+        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"uid-n1\",\"ownerReferences\":[{\"apiVersion\":"
+        "\"karpenter.sh/v1\",\"kind\":\"NodeClaim\",\"name\":\"x\",\"uid\":\"%s\"}],"
+        "\"annotations\":{\"nodeclaimd.io/drain-status\":\"{\\\"source\\\":\\\"spot\\\","
+        "\\\"phase\\\":\\\"Detected\\\",\\\"deadline\\\":\\\"2026-11-22T02:02:00Z\\\"}\"}}}",
+        owner);
+
+    return world_see(w, NC_CONTROL_NODE, json);
+}
+
+static void test_two_claims_of_one_node(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_claim(&w, "c2", "n1", ""), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), ""); /* which? */
+    expect(owned_node(&w, "uid-c2"), "stamp c2 " T105 "\n");
+    world_close(&w);
+}
+
+static void test_owned_by_another(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(owned_node(&w, "uid-of-before"), "");
+    expect(owned_node(&w, "uid-c1"), "stamp c1 " T105 "\n");
+    world_close(&w);
+}
+
+static void test_one_claim_goes(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_claim(&w, "c2", "n1", ""), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", "another-uid"), ""); /* not this one */
+    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", ""), "stamp c2 " T105 "\n");
+    world_close(&w);
+}
+
+static const char *machine(struct world *w, const char *name) {
+    nc_auto_free char *json = nc_asprintf(
+        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"uid-%s\",\"finalizers\":["
+        "\"karpenter.sh/termination\"],\"annotations\":{\"nodeclaimd.io/drain-status\":\"{"
+        "\\\"source\\\":\\\"spot\\\",\\\"phase\\\":\\\"Detected\\\",\\\"deadline\\\":"
+        "\\\"2026-11-22T02:02:00Z\\\"}\"}},\"spec\":{\"providerID\":\"aws:///a/i-1\"}}",
+        name, name);
+
+    return world_see(w, NC_CONTROL_NODE, json);
+}
+
+static const char unregistered[] = "{\"metadata\":{\"name\":\"c1\",\"uid\":\"uid-c1\","
+                                   "\"finalizers\":[\"karpenter.sh/termination\"]"
+                                   "},\"status\":{\"providerID\":\"aws:///a/i-1\"}}";
+
+static void test_before_registration(void **state) {
+    struct world w;
+
+    (void)state;
+    for (int is_alone = 0; is_alone < 2; is_alone++) {
+        world_open(&w);
+        if (is_alone) {
+            expect(world_who(&w, NC_CONTROL_ALONE), "");
+            for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
+                expect(world_synced(&w, (enum nc_control_kind)k), "");
+        }
+        expect(world_see(&w, NC_CONTROL_CLAIM, unregistered), "");
+        /* Beside Karpenter a providerID is no reason: a node can claim to be anybody. */
+        expect(machine(&w, "n1"), is_alone ? "stamp c1 " T105 "\n" : "");
+        world_close(&w);
+    }
+}
+
+static void test_two_nodes_of_one_machine(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(machine(&w, "n1"), "");
+    expect(machine(&w, "n2"), "");
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
+        expect(world_synced(&w, (enum nc_control_kind)k), "");
+    expect(world_see(&w, NC_CONTROL_CLAIM, unregistered), "");
+    expect(world_gone(&w, NC_CONTROL_NODE, "n1", "uid-n1"), "stamp c1 " T105 "\n");
+    world_close(&w);
+}
+
+/* ---- when we act */
+
+static void test_lead_and_lists(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open_raw(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    expect(world_synced(&w, NC_CONTROL_NODE), "");
+    expect(world_lead(&w, true), "");
+    expect(world_synced(&w, NC_CONTROL_CLAIM), "stamp c1 " T105 "\n"); /* whoever else is there */
+    expect(world_lead(&w, false), "");
+    assert_true(nc_control_next(w.c, w.now_usec) == UINT64_MAX);
+    world_close(&w);
+}
+
+static void test_leader_lost_on_the_way(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    expect(world_lead(&w, false), "");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), ""); /* changes nothing */
+    expect(world_lead(&w, true), "stamp c1 " T105 "\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), "delete-claim c1\n");
+    world_close(&w);
+}
+
+/* The one before was killed between the two writes. */
+static void test_next_leader_goes_on(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open_raw(&w);
+    expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
+    expect(world_claim(&w, "c2", "n2", ",\"deletionTimestamp\":\"2026-11-22T02:00:00Z\""), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    expect(world_synced(&w, NC_CONTROL_NODE), "");
+    expect(world_synced(&w, NC_CONTROL_CLAIM), "");
+    expect(world_lead(&w, true), "delete-claim c1\n");
+    world_close(&w);
+}
+
+static void test_clock_set_back(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    expect(world_answer_with(&w, 1, NC_CONTROL_AWAY, 60 * WORLD_SEC, NULL), "");
+    w.now_usec -= 3000 * WORLD_SEC; /* the pause would be fifty minutes now */
+    expect(world_tick(&w), "stamp c1 " T105 "\n");
     world_close(&w);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stamp_then_delete),
+        cmocka_unit_test(test_delete_first),
+        cmocka_unit_test(test_which_words),
+        cmocka_unit_test(test_no_deadline_no_relay),
+        cmocka_unit_test(test_far_deadline_in_its_time),
+        cmocka_unit_test(test_rounds_down),
+        cmocka_unit_test(test_stamp_that_is_there),
+        cmocka_unit_test(test_deleted_by_somebody),
+        cmocka_unit_test(test_never_a_second_delete),
+        cmocka_unit_test(test_withdrawn_before_delete),
+        cmocka_unit_test(test_a_stamp_of_others_stays),
+        cmocka_unit_test(test_refused_stamp),
+        cmocka_unit_test(test_refused_delete),
+        cmocka_unit_test(test_stamp_away_too_long),
+        cmocka_unit_test(test_missing_ends_with_the_watch),
+        cmocka_unit_test(test_its_own_claim_only),
+        cmocka_unit_test(test_two_claims_of_one_node),
+        cmocka_unit_test(test_owned_by_another),
+        cmocka_unit_test(test_one_claim_goes),
+        cmocka_unit_test(test_before_registration),
+        cmocka_unit_test(test_two_nodes_of_one_machine),
+        cmocka_unit_test(test_lead_and_lists),
+        cmocka_unit_test(test_leader_lost_on_the_way),
+        cmocka_unit_test(test_next_leader_goes_on),
+        cmocka_unit_test(test_clock_set_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
