@@ -18,19 +18,37 @@
 #define LOOK_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define LOOK_REFUSED_USEC 10000000u
 #define LOOK_ACCURACY_USEC 10000u
+#define SAY_REFUSED_EVERY_USEC 10000000u
 
 static void look_in(struct nc_daemon *d, uint64_t wait_usec);
 
 /* --- what the metadata announces */
 
+/* Whoever asked is told, where people look: a controller of a later release may know words that we
+ * do not, and its request is not acknowledged. One who asks in a loop is told now and then. */
+static void say_refusal(struct nc_daemon *d, const struct nc_err *err, bool has_another) {
+    nc_auto_free char *message =
+        nc_asprintf("annotation %s: %s; %s", NC_ANNOTATION_REQUEST, err->msg,
+                    has_another ? "the request before it stays in force" : "taken as none");
+    const struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
+                                     .reason = "DrainRequestRefused",
+                                     .is_warning = true,
+                                     .message = message};
+    const uint64_t now = nc_mono_usec();
+
+    nc_daemon_set(&d->request_refused, err->msg);
+    d->is_status_due = true;
+    if (d->refused_usec != 0 && now < d->refused_usec + SAY_REFUSED_EVERY_USEC)
+        return;
+    d->refused_usec = now;
+    nc_daemon_say(d, &a);
+}
+
 static void keep_request(struct nc_daemon *d, const struct nc_err *err) {
     struct nc_life_view view;
 
     nc_life_look(d->life, nc_daemon_now(d), &view);
-    nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.node = d->node_name}, "annotation %s: %s; %s",
-           NC_ANNOTATION_REQUEST, err->msg,
-           view.is_active[NC_SOURCE_REQUEST] ? "the request before it stays in force"
-                                             : "taken as none");
+    say_refusal(d, err, view.is_active[NC_SOURCE_REQUEST]);
     if (view.is_active[NC_SOURCE_REQUEST]) {
         const struct nc_notice before = view.notices[NC_SOURCE_REQUEST];
         nc_daemon_post_notice(d, &before);
@@ -47,6 +65,7 @@ static void take_request(struct nc_daemon *d, const struct nc_value *metadata) {
 
     if (!text) {
         nc_daemon_set(&d->request, NULL);
+        nc_daemon_set(&d->request_refused, NULL);
         nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
         return;
     }
@@ -55,8 +74,10 @@ static void take_request(struct nc_daemon *d, const struct nc_value *metadata) {
     nc_daemon_set(&d->request, text);
     if (nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, &notice, &err) < 0)
         keep_request(d, &err);
-    else
+    else {
+        nc_daemon_set(&d->request_refused, NULL);
         nc_daemon_post_notice(d, &notice);
+    }
 }
 
 /* --- our Node */
@@ -84,6 +105,7 @@ static void forget_node(struct nc_daemon *d) {
     d->is_node_known = d->is_foreign = false;
     nc_daemon_set(&d->node_version, NULL);
     nc_daemon_set(&d->watch_version, NULL);
+    nc_daemon_set(&d->request_refused, NULL);
     nc_daemon_set(&d->request, NULL); /* what another Node says is read anew */
 }
 

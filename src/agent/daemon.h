@@ -80,14 +80,16 @@ struct nc_daemon {
     uint64_t write_usec, look_usec; /* monotonic: begun */
     enum nc_node_write_kind write_kind;
     sd_event_source *look_timer;
-    bool is_node_synced; /* the watch has shown what there is */
-    bool is_node_listed; /* and our Node was there */
-    bool is_node_known;  /* a whole object was seen of this uid: it is ours, or it is foreign */
-    bool is_foreign;     /* the Node of our name belongs to another instance */
-    bool is_look_wanted; /* by the lifecycle: not only because something changed */
-    char *node_version;  /* resourceVersion of the last whole object */
-    char *watch_version; /* … and as the watch last had it */
-    char *request;       /* the drain-request annotation as last read; NULL = none */
+    bool is_node_synced;   /* the watch has shown what there is */
+    bool is_node_listed;   /* and our Node was there */
+    bool is_node_known;    /* a whole object was seen of this uid: it is ours, or it is foreign */
+    bool is_foreign;       /* the Node of our name belongs to another instance */
+    bool is_look_wanted;   /* by the lifecycle: not only because something changed */
+    char *node_version;    /* resourceVersion of the last whole object */
+    char *watch_version;   /* … and as the watch last had it */
+    char *request;         /* the drain-request annotation as last read; NULL = none */
+    char *request_refused; /* why it is not taken; NULL = it is, or there is none */
+    uint64_t refused_usec; /* monotonic: said last */
     uint64_t claim_after_usec;
     char *owner_name, *owner_uid; /* the NodeClaim of the ownerReference; NULL = none */
     char *owner_api;              /* "karpenter.sh/v1" */

@@ -215,12 +215,49 @@ class Requests(DaemonTest):
             "z" * 9000,
         ):
             self.ask(world, bad)
+        world.must(lambda: world.said_of_itself().get("request_refused"), "why, in words")
         self.ask(world, {"id": "r-9", "mode": "cordon"})
         world.must(world.is_cordoned, "the good one")
         self.ask(world, "{")
         end = time.monotonic() + 1.0
         world.must(lambda: time.monotonic() > end, "a while")
         self.assertTrue(world.is_cordoned(), "garbage lifts nothing")
+
+    def test_of_a_later_release(self) -> None:
+        """Keys that are not known are tolerated, a mode that is not known is refused in words: on the Node, where whoever asked
+        may look, and in status.json. It is not acknowledged, and lifts no request that is in force."""
+        world = self.node_world(profile="m5.large")
+        world.pod("web")
+        world.start()
+        later = {"id": "r-10", "mode": "hibernate", "deadline": stamp(time.time() + 60), "priority": {"x": [1]}}
+        self.ask(world, later)
+        world.must(lambda: world.said_of_itself().get("request_refused"), "the refusal")
+        self.assertIn("mode", world.said_of_itself()["request_refused"])
+        world.must(lambda: "DrainRequestRefused" in world.events(), "the Event")
+        said = next(e["message"] for e in world.api.objects("events") if e["reason"] == "DrainRequestRefused")
+        self.assertIn("'hibernate'", said)
+        self.assertIn("cordon, graceful or deadline", said)
+        self.assertEqual((world.annotation(), world.is_cordoned(), world.evictions()), ({}, False, []))
+        self.ask(world, {**later, "mode": "cordon", "reason": "drift"})
+        world.must(lambda: world.annotation().get("phase") == "Cordoned", "the acknowledgement")
+        self.assertEqual((world.annotation()["id"], world.annotation()["source"]), ("r-10", "request"))
+        world.must(lambda: world.said_of_itself()["request_refused"] is None, "no refusal any more")
+        self.ask(world, {**later, "id": "r-11"})
+        world.must(lambda: world.said_of_itself().get("request_refused"), "the refusal")
+        self.assertEqual((world.annotation()["id"], world.is_cordoned()), ("r-10", True), "the one before stays in force")
+
+    def test_deadline_is_the_machines(self) -> None:
+        """`deadline` is when the machine goes: pods are gone a margin earlier, and drain-status says it as it was asked."""
+        world = self.node_world(profile="m5.large", margin="5s")
+        world.pod("blocked", grace=2)
+        world.budget("never", "blocked")
+        world.start()
+        until = stamp(time.time() + 14)
+        self.ask(world, {"id": "r-12", "mode": "deadline", "deadline": until})
+        world.must(lambda: world.annotation().get("deadline") == until, "the deadline, unchanged")
+        world.must(lambda: not world.pods(), "the last moment", 20)
+        left = epoch(until) - time.time()
+        self.assertTrue(5 - SLACK <= left <= 7.1, left)
 
     def test_deleted_node_without_karpenter(self) -> None:
         """A finalizer of somebody else; nobody drains."""

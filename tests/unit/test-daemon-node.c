@@ -175,6 +175,11 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
         fail();
 }
 
+void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
+    (void)d;
+    say("say:%s", a->reason);
+}
+
 void nc_daemon_self_claim(struct nc_daemon *d) {
     (void)d;
 }
