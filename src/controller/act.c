@@ -45,11 +45,9 @@ static void post_answer(struct nc_controller *c, uint64_t id, enum nc_control_an
 
 static void note_failure(struct nc_controller *c, enum nc_control_verb verb,
                          enum nc_control_answer answer, const struct nc_err *err) {
-    if (answer == NC_CONTROL_DONE)
-        nc_controller_well(c);
-    else if (answer == NC_CONTROL_AWAY)
-        nc_controller_failed(c, err);
-    else
+    if (answer == NC_CONTROL_AWAY)
+        nc_controller_failed(c, NC_TROUBLE_WRITE, err);
+    else if (answer != NC_CONTROL_DONE)
         nc_log(answer == NC_CONTROL_REFUSED ? NC_LOG_WARNING : NC_LOG_DEBUG,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s: %s",
                nc_control_verb_name(verb), err->msg);

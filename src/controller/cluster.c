@@ -27,11 +27,10 @@ static void on_synced(struct nc_controller *c, enum nc_control_kind kind) {
     struct nc_control_event e = {.kind = NC_CONTROL_SYNCED, .what = kind};
 
     if (!c->is_synced[kind])
-        nc_log(NC_LOG_INFO, NULL, "the list of %ss is complete", nc_control_kind_name(kind));
+        nc_log(NC_LOG_INFO, NULL, "the list of kind %s is complete", nc_control_kind_name(kind));
     else
         c->relists++;
     c->is_synced[kind] = true;
-    nc_controller_well(c);
     nc_controller_post(c, &e);
     (void)nc_memory_give_back(); /* a list passes by, and is not needed again for long */
 }
@@ -80,7 +79,7 @@ static void on_class(void *userdata, enum nc_watch_event event, const struct nc_
 static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
                             const struct nc_err *err) {
     (void)status;
-    nc_controller_failed(userdata, err);
+    nc_controller_failed(userdata, NC_TROUBLE_WATCH, err);
 }
 
 static const nc_watch_fn callbacks[_NC_CONTROL_KIND_MAX] = {[NC_CONTROL_NODE] = on_node,
@@ -101,7 +100,7 @@ static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_watch_new(c->way.kube, c->event, &o, &c->watches[kind], &err) < 0)
-        nc_controller_failed(c, &err);
+        nc_controller_failed(c, NC_TROUBLE_WATCH, &err);
 }
 
 static void close_watches(struct nc_controller *c) {
@@ -182,7 +181,6 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     const bool is_other_who = !c->was_looked || who != c->who;
     const bool is_anew = take_paths(c, f) || !c->was_looked || !keeps_the_same(who, c->who);
 
-    nc_controller_well(c);
     c->was_looked = true;
     c->who = who;
     if (is_other_who || is_anew)
@@ -195,8 +193,12 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     }
 }
 
-static void on_failed(void *userdata, const struct nc_err *err) {
-    nc_controller_failed(userdata, err);
+static void on_look_failed(void *userdata, const struct nc_err *err) {
+    nc_controller_failed(userdata, NC_TROUBLE_LOOK, err);
+}
+
+static void on_lease_failed(void *userdata, const struct nc_err *err) {
+    nc_controller_failed(userdata, NC_TROUBLE_LEASE, err);
 }
 
 /* --- leadership */
@@ -234,7 +236,7 @@ static int open_leader(struct nc_controller *c, struct nc_err *err) {
                   .renew_usec = s->renew_usec,
                   .retry_usec = s->retry_usec},
         .changed = on_leader,
-        .failed = on_failed,
+        .failed = on_lease_failed,
         .userdata = c,
     };
 
@@ -248,7 +250,8 @@ static int open_leader(struct nc_controller *c, struct nc_err *err) {
 /* --- all of it */
 
 int nc_controller_open(struct nc_controller *c, struct nc_err *err) {
-    const struct nc_karpenter_options o = {.changed = on_found, .failed = on_failed, .userdata = c};
+    const struct nc_karpenter_options o = {
+        .changed = on_found, .failed = on_look_failed, .userdata = c};
     int r;
 
     nc_controller_begin(c);

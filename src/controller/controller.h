@@ -12,6 +12,19 @@
 #include "listener.h"
 #include "way.h"
 
+/* Whose requests fail: each may fail while the others are well. */
+enum nc_trouble {
+    NC_TROUBLE_LOOK = 0,
+    NC_TROUBLE_WATCH,
+    NC_TROUBLE_LEASE,
+    NC_TROUBLE_WRITE,
+    _NC_TROUBLE_MAX
+};
+struct nc_failure {
+    struct nc_err err;  /* the last one; class NONE: none for a while */
+    uint64_t mono_usec; /* when */
+};
+
 struct nc_act; /* act.c: a request under way */
 struct nc_refused {
     uint64_t id;
@@ -53,8 +66,7 @@ struct nc_controller {
 
     /* publish.c: what is told */
     struct nc_listener *listener;
-    struct nc_err
-        api_error; /* the last failure of the way to the API; class NONE while it is well */
+    struct nc_failure failed[_NC_TROUBLE_MAX];
     uint64_t failures, events_sent, events_held, led, relists, reconnects;
     char *status_line;
 };
@@ -77,8 +89,9 @@ void nc_controller_end(struct nc_controller *c);
 bool nc_controller_is_late(struct nc_controller *c);
 
 /* publish.c */
-void nc_controller_failed(struct nc_controller *c, const struct nc_err *err);
-void nc_controller_well(struct nc_controller *c);
+void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, const struct nc_err *err);
+/* The failure that should be known of; NULL where all is well. */
+const struct nc_err *nc_controller_trouble(const struct nc_controller *c);
 int nc_controller_listen(struct nc_controller *c, struct nc_err *err);
 /* STATUS= of the service manager, on change. */
 void nc_controller_tell(struct nc_controller *c);

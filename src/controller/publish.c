@@ -17,26 +17,51 @@
 #include "process.h"
 
 #define PREFIX "nodeclaim_controller_"
+#define FORGET_USEC 45000000u /* longer than any pause between two attempts */
 
-/* --- the way to the API server: said when it changes */
+/* --- failures: said when they are new, and when there have been none for a while */
 
-void nc_controller_failed(struct nc_controller *c, const struct nc_err *err) {
-    const bool is_news = c->api_error.class != err->class || c->api_error.code != err->code;
+static bool is_news(const struct nc_failure *f, const struct nc_err *err) {
+    return f->err.class != err->class || f->err.code != err->code;
+}
+
+/* What the layers below advise is meant for a node. */
+static const char *remedy_of(const struct nc_err *err) {
+    return err->code == 403   ? "the role of this identity must allow it: deploy/rbac.yaml"
+           : err->code == 401 ? "the API server does not know this identity"
+                              : err->remedy;
+}
+
+void nc_controller_failed(struct nc_controller *c, enum nc_trouble where,
+                          const struct nc_err *err) {
+    struct nc_failure *f = &c->failed[where];
+    const char *remedy = remedy_of(err);
 
     if (err->class == NC_ERR_NONE)
         return;
     c->failures++;
-    c->api_error = *err;
-    if (is_news)
+    if (is_news(f, err))
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s; trying again%s%s", err->msg, *err->remedy ? ". " : "", err->remedy);
+               "%s; trying again%s%s", err->msg, *remedy ? ": " : "", remedy);
+    *f = (struct nc_failure){.err = *err, .mono_usec = nc_mono_usec()};
 }
 
-void nc_controller_well(struct nc_controller *c) {
-    if (c->api_error.class != NC_ERR_NONE)
-        nc_log(NC_LOG_INFO, NULL, "the API server answers again");
-    c->api_error = (struct nc_err)NC_ERR_INIT;
+const struct nc_err *nc_controller_trouble(const struct nc_controller *c) {
+    for (int i = 0; i < _NC_TROUBLE_MAX; i++)
+        if (c->failed[i].err.class != NC_ERR_NONE)
+            return &c->failed[i].err;
+    return NULL;
+}
+
+static void forget_failures(struct nc_controller *c) {
+    const bool was_trouble = nc_controller_trouble(c) != NULL;
+
+    for (int i = 0; i < _NC_TROUBLE_MAX; i++)
+        if (c->failed[i].mono_usec + FORGET_USEC < nc_mono_usec())
+            c->failed[i].err = (struct nc_err)NC_ERR_INIT;
+    if (was_trouble && !nc_controller_trouble(c))
+        nc_log(NC_LOG_INFO, NULL, "nothing has failed for a while");
 }
 
 /* --- status */
@@ -48,6 +73,7 @@ static const char *word_of_who(enum nc_control_who who) {
 }
 
 static struct nc_value *about_us(const struct nc_controller *c) {
+    const struct nc_err *trouble = nc_controller_trouble(c);
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(map, "version", NC_VERSION);
@@ -60,7 +86,7 @@ static struct nc_value *about_us(const struct nc_controller *c) {
     nc_value_set_text(map, "holder", c->leader ? nc_leader_holder(c->leader) : NULL);
     nc_value_set_time(map, "started", c->started_usec);
     nc_value_set_text(map, "waitsFor", nc_controller_waits_for(c));
-    nc_value_set_text(map, "apiError", c->api_error.class ? c->api_error.msg : NULL);
+    nc_value_set_text(map, "trouble", trouble ? trouble->msg : NULL);
     return map;
 }
 
@@ -193,6 +219,7 @@ void nc_controller_tell(struct nc_controller *c) {
     const char *waits_for = nc_controller_waits_for(c);
     nc_auto_free char *line = NULL;
 
+    forget_failures(c);
     if (c->control)
         nc_control_count(c->control, nc_now_usec(), &n);
     line = waits_for ? nc_strdup(waits_for)

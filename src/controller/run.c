@@ -72,7 +72,7 @@ static void reconnect(struct nc_controller *c) {
     nc_log(NC_LOG_INFO, NULL, "the way to the API server was changed: connecting again");
     c->reconnects++;
     if (nc_way_open(c->event, c->settings, &way, &err) < 0) {
-        nc_controller_failed(c, &err);
+        nc_controller_failed(c, NC_TROUBLE_LOOK, &err);
         nc_way_close(&way);
         return;
     }
@@ -80,7 +80,7 @@ static void reconnect(struct nc_controller *c) {
     nc_way_close(&c->way);
     c->way = way;
     if (nc_controller_open(c, &err) < 0)
-        nc_controller_failed(c, &err);
+        nc_controller_failed(c, NC_TROUBLE_LOOK, &err);
 }
 
 static uint64_t look_every(void) {

@@ -15,6 +15,7 @@
 #include "process.h"
 
 #define ASK_USEC 5000000u
+#define MAX_LINE 240
 #define MAX_BYTES ((size_t)64 << 20)
 
 /* Where it listens everywhere, it is asked here. Owned. */
@@ -73,10 +74,13 @@ static int ask(const struct nc_settings *s, const char *path, struct nc_http_ans
 static void add_line(struct nc_buf *out, const char *name, const struct nc_value *map,
                      const char *key) {
     const char *text = nc_value_get_string(map, key);
-    nc_auto_free char *quoted = text ? nc_quote(text, strlen(text)) : NULL;
 
-    if (quoted)
-        (void)nc_buf_printf(out, "%-12s %.*s\n", name, (int)strlen(quoted) - 2, quoted + 1);
+    if (!text)
+        return;
+    (void)nc_buf_printf(out, "%-12s ", name);
+    for (size_t i = 0; text[i] && i < MAX_LINE; i++)
+        (void)nc_buf_putc(out, text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+    (void)nc_buf_putc(out, '\n');
 }
 
 static void add_count(struct nc_buf *out, const struct nc_value *counts, const char *key,
@@ -102,7 +106,7 @@ static void format(const struct nc_value *status, struct nc_buf *out) {
     add_line(out, "lease", us, "holder");
     add_line(out, "started", us, "started");
     add_line(out, "waiting", us, "waitsFor");
-    add_line(out, "error", us, "apiError");
+    add_line(out, "trouble", us, "trouble");
     (void)nc_buf_printf(out, "%-12s ", "sees");
     add_count(out, counts, "nodes", "nodes");
     add_count(out, counts, "nodeClaims", "claims");

@@ -14,7 +14,8 @@
 
 #define KUBECONFIG_MAX_BYTES ((size_t)256 << 10)
 #define CA_MAX_BYTES ((size_t)1 << 20)
-#define MAX_CONNECTIONS 4
+/* One is enough over HTTP/2. A server that has it not keeps one for each watch; the rest write. */
+#define MAX_CONNECTIONS 16
 
 static const char *kubeconfig_of(const struct nc_settings *s) {
     const char *named = getenv("KUBECONFIG");

@@ -516,6 +516,8 @@ class ApiServer:
             authz.admit_event(ask.namespace, new)
         elif ask.resource.plural == "nodeclaims" and self.claims_guarded:
             authz.admit_claim_write(who, ask.resource, old, new, ask.sub)
+        if not new["metadata"].get("uid"):  # whoever names none means whatever is there
+            new["metadata"]["uid"] = old["metadata"]["uid"]
         if new["metadata"].get("uid") != old["metadata"].get("uid"):
             raise Problem(
                 422,
