@@ -1,0 +1,457 @@
+/*
+ * Writes: how many at once, who first, how often again, and what an object may cost.
+ */
+#include "control-world.h"
+
+#include <inttypes.h>
+
+#include "nc/str.h"
+
+#define T105 "2026-11-22T02:01:45Z"
+#define STAMP1 "stamp c1 " T105 "\n"
+#define STAMPED1 ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"" T105 "\"}"
+
+static void expect(const char *got, const char *wanted) {
+    assert_string_equal(got, wanted);
+}
+
+static size_t lines_with(const char *text, const char *word) {
+    size_t n = 0;
+
+    for (const char *p = text; (p = strstr(p, word)); p++)
+        n++;
+    return n;
+}
+
+static struct nc_control_counts counts(struct world *w) {
+    struct nc_control_counts n;
+
+    nc_control_count(w->c, w->now_usec, &n);
+    return n;
+}
+
+static void notice(struct world *w) {
+    expect(world_claim(w, "c1", "n1", ""), "");
+    expect(world_node(w, "n1", world_word(w, "spot", 120)), STAMP1);
+}
+
+static void test_one_write_of_an_object(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w);
+    expect(world_claim(&w, "c1", "n1", ",\"generation\":2"), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 60)), ""); /* earlier still: afterwards */
+    expect(world_pass(&w, 60 * WORLD_SEC), "");
+    assert_int_equal(counts(&w).in_flight, 1);
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "stamp c1 2026-11-22T02:00:45Z\n");
+    world_close(&w);
+}
+
+/* What was accepted and is not seen yet is not written again; nor is it left alone for ever. */
+static void test_settles(void **state) {
+    static const char deleting[] = ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\"";
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", deleting), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), STAMP1);
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "say InterruptionRelayed NodeClaim c1\n");
+    expect(world_pass(&w, NC_CONTROL_SETTLE_USEC - 1), "");
+    expect(world_tick(&w), "");
+    expect(world_pass(&w, 1), STAMP1);
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), "");
+    world_close(&w);
+}
+
+static void test_settles_by_version(void **state) {
+    static const struct {
+        const char *rv;
+        bool is_newer;
+    } rows[] = {{"400", false}, {"499", false}, {"500", true}, {"501", true}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        nc_auto_free char *more = nc_asprintf(",\"resourceVersion\":\"%s\"", rows[i].rv);
+        world_open(&w);
+        expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
+        expect(world_node(&w, "n1", world_word(&w, "spot", 120)), STAMP1);
+        expect(world_answer_with(&w, 1, NC_CONTROL_DONE, 0,
+                                 "{\"metadata\":{\"uid\":\"uid-c1\",\"resourceVersion\":\"500\"}}"),
+               "say InterruptionRelayed NodeClaim c1\n");
+        /* Seen without the stamp: an old sight, or somebody has taken it away since. */
+        nc_auto_free char *all =
+            nc_asprintf("%s,\"deletionTimestamp\":\"2026-11-22T01:00:00Z\"", more);
+        expect(world_claim(&w, "c1", "n1", all), rows[i].is_newer ? STAMP1 : "");
+        world_close(&w);
+    }
+}
+
+static void test_pauses(void **state) {
+    uint64_t last_usec = 0, id = 1;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", STAMPED1), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 3600)), "delete-claim c1\n");
+    for (unsigned n = 0; n < 12; n++) {
+        const uint64_t from = w.now_usec;
+        expect(world_answer(&w, id++, NC_CONTROL_AWAY), "");
+        while (!world_tick(&w)[0])
+            w.now_usec = nc_control_next(w.c, w.now_usec);
+        const uint64_t pause = w.now_usec - from, most = n < 8 ? 200000ull << n : 30000000;
+        assert_in_range(pause, most - most / 4, most);
+        assert_true(pause > last_usec || most == 30000000);
+        last_usec = pause;
+    }
+    /* Once one is accepted the row is over. */
+    world_close(&w);
+}
+
+static void test_retry_after(void **state) {
+    static const struct {
+        uint64_t asked_usec, least_usec, most_usec;
+    } rows[] = {
+        {0, 150000, 200000},
+        {100000, 150000, 200000},
+        {7 * WORLD_SEC, 7 * WORLD_SEC, 7 * WORLD_SEC},
+        {86400 * WORLD_SEC, 300 * WORLD_SEC, 300 * WORLD_SEC}, /* is not believed */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        world_open(&w);
+        notice(&w);
+        expect(world_answer_with(&w, 1, NC_CONTROL_AWAY, rows[i].asked_usec, NULL), "");
+        assert_in_range(nc_control_next(w.c, w.now_usec) - w.now_usec, rows[i].least_usec,
+                        rows[i].most_usec);
+        world_close(&w);
+    }
+}
+
+static void test_conflict_waits_for_the_watch(void **state) {
+    static const enum nc_control_answer answers[] = {NC_CONTROL_CONFLICT, NC_CONTROL_MISSING,
+                                                     NC_CONTROL_AWAY};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++) {
+        struct world w;
+        world_open(&w);
+        notice(&w);
+        expect(world_answer(&w, 1, answers[i]), "");
+        /* What the watch shows ends the pause of a conflict, not the one of a server away. */
+        expect(world_claim(&w, "c1", "n1", ""), answers[i] == NC_CONTROL_AWAY ? "" : STAMP1);
+        world_close(&w);
+    }
+}
+
+/* ---- places */
+
+static void see_many(struct world *w, size_t n, bool are_noticed) {
+    char claim[16], node[16];
+
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(claim, sizeof(claim), "c%zu", i);
+        (void)snprintf(node, sizeof(node), "n%zu", i);
+        expect(world_node(w, node, are_noticed ? world_word(w, "spot", 120) : NULL), "");
+        expect(world_claim(w, claim, node, ""), "");
+    }
+}
+
+static void open_quiet(struct world *w, size_t n, bool are_noticed) {
+    world_open_raw(w);
+    expect(world_who(w, NC_CONTROL_KARPENTER), "");
+    expect(world_lead(w, true), "");
+    see_many(w, n, are_noticed);
+    expect(world_synced(w, NC_CONTROL_NODE), "");
+}
+
+static void test_places(void **state) {
+    struct world w;
+    const char *got = NULL;
+
+    (void)state;
+    open_quiet(&w, 200, true);
+    got = world_synced(&w, NC_CONTROL_CLAIM);
+    assert_int_equal(lines_with(got, "stamp "), 64);
+    assert_int_equal(counts(&w).waiting, 136);
+    assert_int_equal(counts(&w).in_flight, 64);
+    assert_int_equal(counts(&w).relaying, 200);
+    /* One answer, one place: the one that has waited longest, not the one that was answered. */
+    got = world_answer(&w, 1, NC_CONTROL_DONE);
+    assert_int_equal(lines_with(got, "stamp "), 1);
+    assert_int_equal(lines_with(got, "\n"), 1);
+    world_close(&w);
+}
+
+/* Ends every write that is under way, until nothing comes any more. */
+static void answer_all(struct world *w, size_t n_relays) {
+    uint64_t open[4096];
+    size_t n = w->n_ids, n_stamps = 0, n_deletes = 0, from = 0;
+
+    memcpy(open, w->ids, n * sizeof(*open));
+    n_stamps = n;
+    while (from < n) {
+        const char *got = world_answer(w, open[from++], NC_CONTROL_DONE);
+        n_stamps += lines_with(got, "stamp ");
+        n_deletes += lines_with(got, "delete-claim ");
+        assert_true(n + w->n_ids <= NC_ARRAY_SIZE(open));
+        memcpy(open + n, w->ids, w->n_ids * sizeof(*open));
+        n += w->n_ids;
+        assert_true(n - from <= 64);
+    }
+    assert_int_equal(n_stamps, n_relays);
+    assert_int_equal(n_deletes, n_relays);
+}
+
+static void test_thousand_notices(void **state) {
+    struct world w;
+
+    (void)state;
+    open_quiet(&w, 1000, true);
+    (void)world_synced(&w, NC_CONTROL_CLAIM);
+    answer_all(&w, 1000); /* each exactly once */
+    assert_int_equal(counts(&w).relayed, 1000);
+    assert_int_equal(counts(&w).held_by_share, 0);
+    world_close(&w);
+}
+
+/* Everything once more, as a relist brings it: nothing is written again. */
+static void test_relist_of_ten_thousand(void **state) {
+    struct world w;
+
+    (void)state;
+    open_quiet(&w, 10000, false);
+    expect(world_synced(&w, NC_CONTROL_CLAIM), "");
+    for (uint64_t turn = 0; turn < 2; turn++) {
+        w.rv = turn == 0 ? 100 : 50000; /* the same versions, then others */
+        see_many(&w, 10000, false);
+        expect(world_synced(&w, NC_CONTROL_NODE), "");
+        expect(world_synced(&w, NC_CONTROL_CLAIM), "");
+    }
+    assert_int_equal(counts(&w).objects[NC_CONTROL_NODE], 10000);
+    assert_int_equal(counts(&w).objects[NC_CONTROL_CLAIM], 10000);
+    world_close(&w);
+}
+
+/* Without Karpenter each of these claims wants our finalizer first. */
+static const char *bare_claim(struct world *w, size_t i) {
+    nc_auto_free char *json =
+        nc_asprintf("{\"metadata\":{\"name\":\"b%zu\",\"uid\":\"uid-b%zu\"},\"status\":{}}", i, i);
+
+    return world_see(w, NC_CONTROL_CLAIM, json);
+}
+
+static void open_alone(struct world *w, size_t n) {
+    world_open(w);
+    expect(world_who(w, NC_CONTROL_ALONE), "");
+    for (size_t i = 0; i < n; i++)
+        expect(bare_claim(w, i), "");
+    expect(world_synced(w, NC_CONTROL_NODE), "");
+    expect(world_synced(w, NC_CONTROL_POOL), "");
+}
+
+static void test_a_quarter_for_relays(void **state) {
+    struct world w;
+    const char *got = NULL;
+
+    (void)state;
+    open_alone(&w, 100);
+    got = world_synced(&w, NC_CONTROL_CLAIM);
+    assert_int_equal(lines_with(got, "patch-claim b"), 48);
+    assert_int_equal(lines_with(got, "\n"), 48);
+    for (size_t i = 0; i < 17; i++) {
+        nc_auto_free char *name = nc_asprintf("c%zu", i), *node = nc_asprintf("n%zu", i);
+        expect(world_claim(&w, name, node, ""), "");
+        assert_int_equal(lines_with(world_node(&w, node, world_word(&w, "spot", 120)), "stamp "),
+                         i < 16);
+    }
+    /* The place of another write that ends goes to the relay that waits. */
+    expect(world_answer(&w, 1, NC_CONTROL_REFUSED), "stamp c16 " T105 "\n");
+    /* The next one to the DELETE of the first relay, not to those that wait longer. */
+    expect(world_answer(&w, 49, NC_CONTROL_DONE), "delete-claim c0\n");
+    world_close(&w);
+}
+
+static void test_fewest_places(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open_raw(&w);
+    w.rules.max_in_flight = 0;
+    expect(world_rules(&w), "");
+    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_lead(&w, true), "");
+    for (size_t i = 0; i < 10; i++)
+        expect(bare_claim(&w, i), "");
+    expect(world_synced(&w, NC_CONTROL_NODE), "");
+    expect(world_synced(&w, NC_CONTROL_POOL), "");
+    assert_int_equal(lines_with(world_synced(&w, NC_CONTROL_CLAIM), "patch-claim "), 3);
+    world_close(&w);
+}
+
+/* Nothing is done alone before the NodePools are there; nor after Karpenter was found. */
+static void test_alone_waits_for_its_lists(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(bare_claim(&w, 1), "");
+    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_synced(&w, NC_CONTROL_POOL), ""); /* the lists were of another `who` */
+    expect(world_synced(&w, NC_CONTROL_NODE), "");
+    expect(bare_claim(&w, 1), "");
+    expect(world_synced(&w, NC_CONTROL_CLAIM), "patch-claim b1\n");
+    expect(world_answer(&w, 1, NC_CONTROL_AWAY), "");
+    expect(world_who(&w, NC_CONTROL_KARPENTER), "");
+    expect(world_pass(&w, 60 * WORLD_SEC), "");
+    world_close(&w);
+}
+
+/* What relays need waits for none of that. */
+static void test_relay_does_not_wait_for_pools(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    notice(&w);
+    world_close(&w);
+}
+
+/* ---- shares */
+
+static void test_share(void **state) {
+    struct world w;
+    size_t n = 0;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
+    /* A node that finds an earlier deadline all the time; each write is accepted and shown. */
+    for (int64_t i = 0; i < 400; i++) {
+        const char *got = world_node(&w, "n1", world_word(&w, "spot", 3000 - 2 * i));
+        w.now_usec += WORLD_SEC / 4;
+        if (!got[0])
+            continue;
+        assert_int_equal(lines_with(got, "stamp c1"), 1);
+        n++;
+        (void)world_answer(&w, w.ids[0], NC_CONTROL_DONE);
+    }
+    /* 20 at once, then one in five seconds for a hundred seconds. */
+    assert_in_range(n, 20, 20 + 20);
+    assert_true(counts(&w).held_by_share > 0);
+    assert_in_range(counts(&w).asked[NC_CONTROL_STAMP], 20, 40);
+    (void)world_pass(&w, 5 * WORLD_SEC);
+    /* It holds up nobody else. */
+    expect(world_claim(&w, "c2", "n2", ""), "");
+    assert_non_null(strstr(world_node(&w, "n2", world_word(&w, "spot", 120)), "stamp c2 "));
+    world_close(&w);
+}
+
+static void test_held_writes_come_later(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
+    for (int64_t i = 0; i < 20; i++) {
+        (void)world_node(&w, "n1", world_word(&w, "spot", 3000 - 2 * i));
+        assert_int_equal(w.n_ids, 1);
+        (void)world_answer(&w, w.ids[0], NC_CONTROL_DONE);
+    }
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    assert_int_equal(counts(&w).held_by_share, 1);
+    expect(world_pass(&w, 5 * WORLD_SEC - 1), "");
+    expect(world_pass(&w, 1), "stamp c1 " T105 "\n");
+    assert_int_equal(counts(&w).held_by_share, 1);
+    world_close(&w);
+}
+
+static void test_unreadable_word_said_once(void **state) {
+    struct world w;
+    size_t n = 0;
+
+    (void)state;
+    world_open(&w);
+    expect(world_node(&w, "n1", "{\"source\":7}"), "say WordUnreadable Node n1\n");
+    expect(world_node(&w, "n1", "{\"source\":7}"), ""); /* the same, seen again */
+    expect(world_node(&w, "n1", NULL), "");
+    assert_int_equal(counts(&w).bad_words, 1);
+    for (int i = 0; i < 100; i++) {
+        nc_auto_free char *word = nc_asprintf("garbage %d", i);
+        n += lines_with(world_node(&w, "n1", word), "say ");
+    }
+    assert_int_equal(n, 19);
+    assert_int_equal(counts(&w).bad_words, 101);
+    /* What its Node says costs the claim nothing. */
+    notice(&w);
+    world_close(&w);
+}
+
+static void test_only_a_leader_says(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_lead(&w, false), "");
+    expect(world_node(&w, "n1", "garbage"), "");
+    expect(world_lead(&w, true), "say WordUnreadable Node n1\n");
+    world_close(&w);
+}
+
+/* ---- every cell of event and state is defined */
+
+static void test_nonsense_events(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w);
+    expect(world_answer(&w, 77, NC_CONTROL_DONE), "");
+    expect(world_answer(&w, 0, NC_CONTROL_DONE), "");
+    expect(world_answer(&w, 1, (enum nc_control_answer)0), "");
+    expect(world_answer(&w, 1, (enum nc_control_answer)9), "");
+    expect(world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_SEEN}), "");
+    expect(world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_GONE}), "");
+    expect(world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_RULES}), "");
+    expect(world_event(&w, (struct nc_control_event){.kind = _NC_CONTROL_EVENT_MAX}), "");
+    expect(world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_SEEN,
+                                                     .what = _NC_CONTROL_KIND_MAX}),
+           "");
+    expect(world_gone(&w, NC_CONTROL_POOL, "p1", ""), "");  /* only the claim names it */
+    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", ""), ""); /* while its write is under way */
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
+    assert_int_equal(counts(&w).in_flight, 0);
+    world_close(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_write_of_an_object),
+        cmocka_unit_test(test_settles),
+        cmocka_unit_test(test_settles_by_version),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_conflict_waits_for_the_watch),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_thousand_notices),
+        cmocka_unit_test(test_relist_of_ten_thousand),
+        cmocka_unit_test(test_a_quarter_for_relays),
+        cmocka_unit_test(test_fewest_places),
+        cmocka_unit_test(test_alone_waits_for_its_lists),
+        cmocka_unit_test(test_relay_does_not_wait_for_pools),
+        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_held_writes_come_later),
+        cmocka_unit_test(test_unreadable_word_said_once),
+        cmocka_unit_test(test_only_a_leader_says),
+        cmocka_unit_test(test_nonsense_events),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
