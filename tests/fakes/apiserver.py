@@ -548,6 +548,8 @@ class ApiServer:
             meta.pop(fixed, None)
             if fixed in old["metadata"]:
                 meta[fixed] = old["metadata"][fixed]
+        if not meta.get("uid"):  # whoever replaces an object need not say which
+            meta["uid"] = old["metadata"]["uid"]
         if ask.resource.is_custom and not ask.sub and new.get("spec") != old.get("spec"):
             meta["generation"] = old["metadata"]["generation"] + 1
 

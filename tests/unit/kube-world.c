@@ -27,7 +27,10 @@
     "\"karpenter.k8s.aws\",\"kind\":"                                                              \
     "\"EC2NodeClass\",\"name\":\"default\"}},\"status\":{\"providerID\":\"" ID "\"}}"
 
+#define CONTROLLER_TOKEN "controller-token-of-the-test"
+
 struct world world;
+unsigned world_more_nodes;
 
 /* python3 with these arguments; its output comes through the pipe. */
 static FILE *python(char *const *argv, pid_t *ret_pid) {
@@ -80,7 +83,13 @@ static void start_server(const char *fakes) {
     FILE *file = fopen(objects, "w");
 
     assert_non_null(file);
-    fputs("[" NODE "," CLAIM "," POD("web-0") "," POD("web-1") "]", file);
+    fputs("[" NODE "," CLAIM "," POD("web-0") "," POD("web-1"), file);
+    for (unsigned i = 0; i < world_more_nodes; i++)
+        fprintf(file,
+                ",{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"more-%06u\"},"
+                "\"spec\":{},\"status\":{}}",
+                i);
+    fputs("]", file);
     fclose(file);
     char *argv[] = {(char[]){"python3"},
                     program,
@@ -107,6 +116,26 @@ struct nc_kube *world_client(const char *cert, const char *key, const char *ca,
         .token = token,
         .userdata = userdata,
         .user_agent = "nodeclaimd/test"};
+    struct nc_kube *k;
+
+    assert_int_equal(nc_kube_new(world.http, &o, &k, NULL), 0);
+    return k;
+}
+
+static int give_controller(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
+    (void)userdata;
+    (void)refuse;
+    (void)err;
+    *ret_token = nc_strdup(CONTROLLER_TOKEN);
+    return 0;
+}
+
+struct nc_kube *world_controller(void) {
+    const struct nc_kube_options o = {.server = world.url,
+                                      .role = NC_KUBE_CONTROLLER,
+                                      .tls = {.ca_pem = world.ca.data},
+                                      .token = give_controller,
+                                      .user_agent = "nodeclaim-controller/test"};
     struct nc_kube *k;
 
     assert_int_equal(nc_kube_new(world.http, &o, &k, NULL), 0);

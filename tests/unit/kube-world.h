@@ -34,10 +34,13 @@ struct world {
     struct nc_kube *kube;
 };
 extern struct world world;
+extern unsigned world_more_nodes; /* beside node-a: set it before world_set_up() */
 int world_set_up(void **state);
 int world_tear_down(void **state);
 struct nc_kube *world_client(const char *cert, const char *key, const char *ca,
                              nc_kube_token_fn token, void *userdata);
+/* The controller's ServiceAccount, whose rules the fake has too. */
+struct nc_kube *world_controller(void);
 /* A switch of the fake: "POST /compact", "PUT /faults" with a body. */
 void world_turn(const char *method, const char *path, const char *body);
 /* Turns the loop until the count is reached; half a minute without any event is a failure. */
