@@ -105,7 +105,7 @@ const char *world_see(struct world *w, enum nc_control_kind k, const char *json)
     struct nc_value *meta = nc_value_get(v, "metadata");
     char rv[24];
 
-    if (meta && !nc_value_get(meta, "resourceVersion")) {
+    if (meta && meta->type == NC_VALUE_MAP && !nc_value_get(meta, "resourceVersion")) {
         (void)snprintf(rv, sizeof(rv), "%" PRIu64, w->rv++);
         nc_value_set_string(meta, "resourceVersion", rv);
     }

@@ -1,0 +1,325 @@
+/*
+ * What nodes and clusters may send: words and objects, read strictly and capped.
+ */
+#include "control-world.h"
+
+#include "nc/str.h"
+
+static void expect(const char *got, const char *wanted) {
+    assert_string_equal(got, wanted);
+}
+
+static struct nc_control_counts counts(struct world *w) {
+    struct nc_control_counts n;
+
+    nc_control_count(w->c, w->now_usec, &n);
+    return n;
+}
+
+/* What the report says of the only node: "PHASE SOURCE DEADLINE REMAINING BLOCKED". */
+static const char *reported(struct world *w) {
+    static const char *const keys[] = {"phase", "source", "deadline", "remaining", "blocked"};
+    nc_auto_value struct nc_value *list = nc_control_report(w->c, w->now_usec);
+    static char text[2048];
+    char number[32];
+    size_t n = 0;
+
+    assert_int_equal(list->n, 1);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++) {
+        const char *t = nc_value_scalar_text(nc_value_get(list->items[0], keys[i]), number);
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? " " : "", t ? t : "-");
+    }
+    return text;
+}
+
+#define D "\"deadline\":\"2026-11-22T02:02:00Z\""
+
+static void test_words_that_are_read(void **state) {
+    static const struct {
+        const char *word, *wanted;
+    } rows[] = {
+        {"{\"id\":\"x\",\"source\":\"spot\",\"phase\":\"Evicting\"," D
+         ",\"total\":7,\"remaining\":3,\"blocked\":[\"a/b\",\"c/d\"],\"updated\":null}",
+         "Evicting spot 2026-11-22T02:02:00Z 3 a/b, c/d"},
+        {"{\"source\":\"spot\",\"phase\":\"Detected\"}", "Detected spot - - -"},
+        {"{\"source\":\"spot\",\"phase\":\"Detected\",\"deadline\":null,\"total\":null,"
+         "\"remaining\":"
+         "null,\"blocked\":null,\"id\":null}",
+         "Detected spot - - -"},
+        {"{\"source\":\"moon\",\"phase\":\"Waxing\",\"new\":{\"a\":[1]}}", "Other - - - -"},
+        {"{\"source\":\"\",\"phase\":\"\"}", "- - - - -"},
+        {"{\"source\":\"spot\",\"phase\":\"Failed\",\"remaining\":1000000}",
+         "Failed spot - 1000000 -"},
+        {"{\"source\":\"rebalance\",\"phase\":\"VolumeWait\",\"remaining\":0}",
+         "VolumeWait rebalance - 0 -"},
+        {"{\"source\":\"spot\",\"phase\":\"Drained\",\"deadline\":\"2026-11-22T03:02:00.5+01:00\"}",
+         "Drained spot 2026-11-22T02:02:00Z - -"},
+        {"{\"source\":\"spot\",\"phase\":\"Cordoned\",\"blocked\":[\"1\",\"2\",\"3\",\"4\",\"5\","
+         "\"6\"]}",
+         "Cordoned spot - - 1, 2, 3, 4, 5"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        world_open(&w);
+        expect(world_node(&w, "n1", rows[i].word), "");
+        expect(reported(&w), rows[i].wanted);
+        assert_int_equal(counts(&w).bad_words, 0);
+        world_close(&w);
+    }
+}
+
+#define SPOT "{\"source\":\"spot\",\"phase\":\"Detected\""
+#define LONG72 "123456789 123456789 123456789 123456789 123456789 123456789 123456789 12"
+
+static void test_words_that_are_refused(void **state) {
+    static const char *const rows[] = {
+        "x",
+        "{",
+        "[]",
+        "7",
+        "null",
+        "{}",
+        SPOT "} ,",
+        "{\"phase\":\"Detected\"}",
+        "{\"source\":\"spot\"}",
+        "{\"source\":7,\"phase\":\"Detected\"}",
+        "{\"source\":null,\"phase\":\"Detected\"}",
+        "{\"source\":\"spot\",\"phase\":[]}",
+        "{\"source\":\"spot\",\"source\":\"spot\",\"phase\":\"Detected\"}",
+        "{\"source\":\"123456789 123456789 123456789 123\",\"phase\":\"Detected\"}",
+        "{\"source\":\"sp\\u0007t\",\"phase\":\"Detected\"}",
+        SPOT ",\"deadline\":1795312920}",
+        SPOT ",\"deadline\":\"\"}",
+        SPOT ",\"deadline\":\"soon\"}",
+        SPOT ",\"deadline\":\"2026-11-22T02:02:00\"}",
+        SPOT ",\"deadline\":\"1969-12-31T00:00:00Z\"}",
+        SPOT ",\"deadline\":\"2026-13-22T02:02:00Z\"}",
+        SPOT ",\"id\":7}",
+        SPOT ",\"id\":\"" LONG72 "\"}",
+        SPOT ",\"id\":\"\\u001b[31m\"}",
+        SPOT ",\"total\":-1}",
+        SPOT ",\"total\":\"7\"}",
+        SPOT ",\"remaining\":1.5}",
+        SPOT ",\"remaining\":1000001}",
+        SPOT ",\"blocked\":\"a/b\"}",
+        SPOT ",\"blocked\":[7]}",
+        SPOT ",\"blocked\":[\"a\\nb\"]}",
+        SPOT ",\"blocked\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        world_open(&w);
+        expect(world_claim(&w, "c1", "n1", ""), "");
+        expect(world_node(&w, "n1", rows[i]), "say WordUnreadable Node n1\n");
+        expect(reported(&w), "- - - - -");
+        assert_int_equal(counts(&w).bad_words, 1);
+        world_close(&w);
+    }
+}
+
+static void test_word_too_long(void **state) {
+    nc_auto_free char *spaces = nc_calloc(1, 5000);
+    nc_auto_free char *word = NULL;
+    struct world w;
+
+    (void)state;
+    memset(spaces, ' ', 4096 - strlen(SPOT "}"));
+    word = nc_asprintf(SPOT "%s}", spaces);
+    world_open(&w);
+    assert_int_equal(strlen(word), 4096);
+    expect(world_node(&w, "n1", word), "");
+    expect(reported(&w), "Detected spot - - -");
+    free(word);
+    word = nc_asprintf(SPOT "%s }", spaces);
+    expect(world_node(&w, "n1", word), "say WordUnreadable Node n1\n");
+    expect(reported(&w), "- - - - -");
+    world_close(&w);
+}
+
+/* A word that becomes unreadable is no word: what it said before is over. */
+static void test_unreadable_ends_the_word(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    expect(world_node(&w, "n1", "{"), "say WordUnreadable Node n1\n");
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    world_close(&w);
+}
+
+static void test_annotation_of_another_type(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_see(&w, NC_CONTROL_NODE,
+                     "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"annotations\":{"
+                     "\"nodeclaimd.io/drain-status\":{\"source\":\"spot\"}}}}"),
+           "say WordUnreadable Node n1\n");
+    expect(world_see(&w, NC_CONTROL_NODE,
+                     "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"annotations\":[]}}"),
+           "");
+    world_close(&w);
+}
+
+/* ---- objects */
+
+#define UID65 "01234567-01234567-01234567-01234567-01234567-01234567-01234567-01"
+
+#define NAME254                                                                                    \
+    "a123456789a123456789a123456789a123456789a123456789a123456789a123456789a123456789"             \
+    "a123456789a123456789a123456789a123456789a123456789a123456789a123456789a123456789"             \
+    "a123456789a123456789a123456789a123456789a123456789a123456789a123456789a123456789"             \
+    "a123456789a123"
+
+static void test_objects_that_are_refused(void **state) {
+    static const struct {
+        enum nc_control_kind kind;
+        const char *json;
+    } rows[] = {
+        {NC_CONTROL_NODE, "{}"},
+        {NC_CONTROL_NODE, "[]"},
+        {NC_CONTROL_NODE, "{\"metadata\":[]}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"uid\":\"u\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"\",\"uid\":\"u\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n/1\",\"uid\":\"u\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"N1\",\"uid\":\"u\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"" NAME254 "\",\"uid\":\"u\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u u\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":7}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"" UID65 "\"}}"},
+        {NC_CONTROL_NODE,
+         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"resourceVersion\":\"abc\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"resourceVersion\":7}}"},
+        {NC_CONTROL_NODE,
+         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"creationTimestamp\":\"now\"}}"},
+        {NC_CONTROL_NODE,
+         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"deletionTimestamp\":true}}"},
+        {NC_CONTROL_CLAIM, "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u\"},\"status\":{"
+                           "\"nodeName\":7}}"},
+        {NC_CONTROL_CLAIM, "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u\"},\"status\":{"
+                           "\"nodeName\":\"a b\"}}"},
+        {NC_CONTROL_CLAIM, "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u\"},\"spec\":{"
+                           "\"expireAfter\":\"soon\"}}"},
+        {NC_CONTROL_CLAIM, "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u\"},\"spec\":{"
+                           "\"terminationGracePeriod\":\"Never\"}}"},
+        {NC_CONTROL_CLAIM, "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u\"},\"spec\":{"
+                           "\"taints\":[{\"key\":\"a\"}]}}"},
+        {NC_CONTROL_CLAIM, "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u\"},\"status\":{"
+                           "\"conditions\":[{\"type\":\"Ready\"}]}}"},
+        {NC_CONTROL_CLAIM, "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u\",\"labels\":{\"a\":[]}}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"spec\":{"
+                          "\"providerID\":\"a b\"}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"spec\":{\"taints\":7}}"},
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"status\":{"
+                          "\"volumesAttached\":{}}}"},
+        {NC_CONTROL_POOL, "{\"metadata\":{\"name\":\"p1\",\"uid\":\"u\",\"annotations\":{"
+                          "\"karpenter.sh/nodepool-hash\":\"a b\"}}}"},
+        {NC_CONTROL_CLASS, "{\"metadata\":{\"name\":\"\",\"uid\":\"u\"}}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        const enum nc_control_kind k = rows[i].kind;
+        world_open(&w);
+        expect(world_who(&w, NC_CONTROL_ALONE), "");
+        expect(world_see(&w, k, rows[i].json), "");
+        if (counts(&w).unreadable[k] != 1 || counts(&w).objects[k] != 0)
+            print_error("row %zu: %s\n", i, rows[i].json);
+        assert_int_equal(counts(&w).unreadable[k], 1);
+        assert_int_equal(counts(&w).objects[k], 0);
+        world_close(&w);
+    }
+}
+
+/* What was known of it stays, until something readable comes. */
+static void test_refused_object_changes_nothing(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(
+        world_see(&w, NC_CONTROL_CLAIM,
+                  "{\"metadata\":{\"name\":\"c1\",\"uid\":\"uid-c1\"},\"status\":{\"nodeName\":7}"
+                  "}"),
+        "");
+    assert_int_equal(counts(&w).unreadable[NC_CONTROL_CLAIM], 1);
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "stamp c1 2026-11-22T02:01:45Z\n");
+    world_close(&w);
+}
+
+static void test_labels_that_are_no_pool(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_see(&w, NC_CONTROL_NODE,
+                     "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"labels\":{"
+                     "\"karpenter.sh/nodepool\":\"a b\\nc\"}}}"),
+           "");
+    expect(reported(&w), "- - - - -");
+    nc_auto_value struct nc_value *list = nc_control_report(w.c, w.now_usec);
+    assert_null(nc_value_get_string(list->items[0], "pool"));
+    world_close(&w);
+}
+
+/* The reader must find in what nc_control_keep asks for all that it reads: a path too few, and an
+ * object would be another one than the cluster's. */
+static bool keeps(enum nc_control_kind k, enum nc_control_who who, const char *path) {
+    for (const char *const *p = nc_control_keep(k, who); *p; p++)
+        if (nc_streq(*p, path))
+            return true;
+    return false;
+}
+
+static void test_keep(void **state) {
+    static const char *const node[] = {"metadata.name",
+                                       "metadata.uid",
+                                       "metadata.resourceVersion",
+                                       "metadata.creationTimestamp",
+                                       "metadata.deletionTimestamp",
+                                       "metadata.ownerReferences",
+                                       "metadata.annotations.nodeclaimd\\.io/drain-status"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(node); i++) {
+        assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, node[i]));
+        assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_ALONE, node[i]));
+    }
+    assert_false(keeps(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, "spec.taints"));
+    assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_ALONE, "spec.taints"));
+    assert_true(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER, "status.nodeName"));
+    assert_true(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER,
+                      "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp"));
+    assert_false(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER, "spec.taints"));
+    assert_ptr_equal(nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_WHO_UNKNOWN),
+                     nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER));
+    /* Beside Karpenter all of a Node is metadata: its watch may ask for no more. */
+    for (const char *const *p = nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER); *p; p++)
+        assert_true(nc_starts_with(*p, "metadata."));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words_that_are_read),
+        cmocka_unit_test(test_words_that_are_refused),
+        cmocka_unit_test(test_word_too_long),
+        cmocka_unit_test(test_unreadable_ends_the_word),
+        cmocka_unit_test(test_annotation_of_another_type),
+        cmocka_unit_test(test_objects_that_are_refused),
+        cmocka_unit_test(test_refused_object_changes_nothing),
+        cmocka_unit_test(test_labels_that_are_no_pool),
+        cmocka_unit_test(test_keep),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

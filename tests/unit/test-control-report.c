@@ -1,0 +1,209 @@
+/*
+ * What the controller tells: a report of every node, its text, counts and metrics.
+ */
+#include "control-world.h"
+
+#include "nc/str.h"
+
+static void expect(const char *got, const char *wanted) {
+    assert_string_equal(got, wanted);
+}
+
+static void expect_report(struct world *w, const char *wanted) {
+    nc_auto_value struct nc_value *list = nc_control_report(w->c, w->now_usec);
+    nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+
+    nc_json_write(&b, list, 0);
+    expect(b.data, wanted);
+}
+
+static const char *state_of(struct world *w, const char *node) {
+    nc_auto_value struct nc_value *list = nc_control_report(w->c, w->now_usec);
+    static char text[64];
+
+    text[0] = '\0';
+    for (size_t i = 0; i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "node"), node))
+            (void)snprintf(text, sizeof(text), "%s", nc_value_get_string(list->items[i], "state"));
+    return text;
+}
+
+static void test_every_node_by_name(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect_report(&w, "[]");
+    expect(world_node(&w, "n2", NULL), "");
+    expect(world_node(&w, "n1", NULL), "");
+    expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
+    expect(world_claim(&w, "c9", "n9", ""), ""); /* has no Node */
+    expect_report(&w, "[{\"node\":\"n1\",\"claim\":\"c1\",\"pool\":\"p1\",\"phase\":null,"
+                      "\"source\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
+                      "\"claimDeletion\":\"2026-11-22T01:00:00Z\",\"state\":\"draining\"},"
+                      "{\"node\":\"n2\",\"claim\":null,\"pool\":null,\"phase\":null,"
+                      "\"source\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
+                      "\"claimDeletion\":null,\"state\":\"\"}]");
+    world_close(&w);
+}
+
+static void test_states_of_a_relay(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1", NULL), "");
+    expect(state_of(&w, "n1"), "");
+    (void)world_node(&w, "n1", world_word(&w, "spot", 120));
+    expect(state_of(&w, "n1"), "relaying");
+    (void)world_answer(&w, 1, NC_CONTROL_DONE);
+    expect(state_of(&w, "n1"), "relaying");
+    (void)world_answer(&w, 2, NC_CONTROL_DONE);
+    expect(state_of(&w, "n1"), "relayed");
+    (void)world_node(&w, "n1", "{\"source\":\"request\",\"phase\":\"Evicting\"}");
+    expect(state_of(&w, "n1"), "draining");
+    (void)world_node(&w, "n1", "{\"source\":\"request\",\"phase\":\"Drained\"}");
+    expect(state_of(&w, "n1"), "ending");
+    world_close(&w);
+}
+
+static void test_counts(void **state) {
+    struct nc_control_counts n;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_claim(&w, "c2", "n2", ""), "");
+    expect(world_node(&w, "n2", "{\"source\":\"request\",\"phase\":\"Evicting\"}"), "");
+    (void)world_node(&w, "n1", world_word(&w, "spot", 120));
+    w.now_usec += 300000;
+    (void)world_answer(&w, 1, NC_CONTROL_DONE);
+    w.now_usec += 200000;
+    nc_control_count(w.c, w.now_usec, &n);
+    assert_int_equal(n.relaying, 1);
+    assert_int_equal(n.draining, 1);
+    assert_int_equal(n.in_flight, 1);
+    assert_int_equal(n.relayed, 0);
+    (void)world_answer(&w, 2, NC_CONTROL_DONE);
+    nc_control_count(w.c, w.now_usec, &n);
+    assert_int_equal(n.objects[NC_CONTROL_NODE], 2);
+    assert_int_equal(n.objects[NC_CONTROL_CLAIM], 2);
+    assert_int_equal(n.objects[NC_CONTROL_POOL], 0); /* named, and not there */
+    assert_int_equal(n.relaying, 0);
+    assert_int_equal(n.in_flight, 0);
+    assert_int_equal(n.relayed, 1);
+    assert_int_equal(n.relay_usec, 500000);
+    assert_int_equal(n.relay_max_usec, 500000);
+    assert_int_equal(n.asked[NC_CONTROL_STAMP], 1);
+    assert_int_equal(n.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(n.asked[NC_CONTROL_SAY], 1);
+    assert_int_equal(n.answered[NC_CONTROL_STAMP][NC_CONTROL_DONE], 1);
+    world_close(&w);
+}
+
+static void test_metrics(void **state) {
+    static const char *const lines[] = {
+        "nodeclaim_controller_leads 1\n",
+        "nodeclaim_controller_who{who=\"karpenter\"} 1\n",
+        "nodeclaim_controller_who{who=\"alone\"} 0\n",
+        "nodeclaim_controller_objects{kind=\"Node\"} 1\n",
+        "nodeclaim_controller_objects{kind=\"NodeClaim\"} 1\n",
+        "nodeclaim_controller_unreadable_objects_total{kind=\"Node\"} 1\n",
+        "nodeclaim_controller_unreadable_timestamps_total 1\n",
+        "nodeclaim_controller_unreadable_words_total 0\n",
+        "nodeclaim_controller_relayed_total 1\n",
+        "nodeclaim_controller_relay_seconds_total 0.500000\n",
+        "nodeclaim_controller_relay_max_seconds 0.500000\n",
+        "nodeclaim_controller_asked_total{verb=\"delete-claim\"} 1\n",
+        "nodeclaim_controller_answered_total{verb=\"stamp\",answer=\"done\"} 1\n",
+        "nodeclaim_controller_held_by_share_total 0\n",
+        "nodeclaim_controller_waiting 0\n",
+        "nodeclaim_controller_in_flight 0\n",
+        "nodeclaim_controller_draining 0\n",
+        "nodeclaim_controller_relaying 0\n",
+    };
+    nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_see(&w, NC_CONTROL_NODE, "{}"), "");
+    expect(world_claim(&w, "c1", "n1",
+                       ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"x\"}"),
+           "");
+    (void)world_node(&w, "n1", world_word(&w, "spot", 120));
+    w.now_usec += 500000;
+    (void)world_answer(&w, 1, NC_CONTROL_DONE);
+    (void)world_answer(&w, 2, NC_CONTROL_DONE);
+    nc_control_metrics(w.c, w.now_usec, &b);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(lines); i++) {
+        if (!strstr(b.data, lines[i]))
+            print_error("missing: %s in\n%s", lines[i], b.data);
+        assert_non_null(strstr(b.data, lines[i]));
+    }
+    /* Each line is a comment or "name{labels} number". */
+    for (char *save = NULL, *l = strtok_r(b.data, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
+        assert_true(nc_starts_with(l, "# HELP nodeclaim_controller_")
+                    || nc_starts_with(l, "# TYPE nodeclaim_controller_")
+                    || nc_starts_with(l, "nodeclaim_controller_"));
+    world_close(&w);
+}
+
+static void expect_text(const char *json, const char *wanted) {
+    nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+    nc_auto_value struct nc_value *v = NULL;
+
+    if (json)
+        assert_true(nc_json_parse(json, strlen(json), &v, NULL) >= 0);
+    nc_control_text(v, &b);
+    expect(b.data, wanted);
+}
+
+static void test_text(void **state) {
+    (void)state;
+    expect_text(NULL, "no nodes\n");
+    expect_text("{}", "no nodes\n");
+    expect_text("[]", "no nodes\n");
+    expect_text(
+        "[{\"node\":\"ip-1\",\"claim\":\"c1\",\"pool\":null,\"state\":\"relayed\","
+        "\"phase\":\"Evicting\",\"source\":\"spot\",\"deadline\":\"2026-11-22T02:02:00Z\","
+        "\"remaining\":7,\"blocked\":\"a/b, c/d\"},{\"node\":\"ip-22\",\"state\":\"\"}]",
+        "NODE   CLAIM  POOL  STATE    PHASE     SOURCE  DEADLINE              LEFT  BLOCKED\n"
+        "ip-1   c1     -     relayed  Evicting  spot    2026-11-22T02:02:00Z  7     a/b, "
+        "c/d\n"
+        "ip-22  -      -     -        -         -       -                     -     -\n");
+}
+
+/* Whatever was read back: bounded, and nothing that a terminal would obey. */
+static void test_hostile_text(void **state) {
+    nc_auto_free char *many = nc_calloc(1, 10001);
+    nc_auto_free char *json = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+    nc_auto_value struct nc_value *v = NULL;
+
+    (void)state;
+    memset(many, 'x', 10000);
+    json = nc_asprintf("[7,null,[],{\"node\":{}},{\"node\":\"\\u001b[31m\\u0085\\n%s\",\"blocked\":"
+                       "\"%s\",\"remaining\":1.5}]",
+                       many, many);
+    assert_true(nc_json_parse(json, strlen(json), &v, NULL) >= 0);
+    nc_control_text(v, &b);
+    assert_true(b.len < 2000);
+    for (size_t i = 0; i < b.len; i++)
+        assert_true(b.data[i] == '\n' || (b.data[i] >= ' ' && b.data[i] <= '~'));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_node_by_name),
+        cmocka_unit_test(test_states_of_a_relay),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_hostile_text),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
