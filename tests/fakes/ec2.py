@@ -1,12 +1,14 @@
-"""The two calls of EC2 that a node may make, over plain HTTP on loopback.
+"""The calls of EC2 that a node or the controller may make, over plain HTTP on loopback.
 
-Knows: DescribeInstanceTypes and DescribeInstances as XML, and that a request must be signed by the instance's role.
+Knows: DescribeInstanceTypes, DescribeInstances and TerminateInstances as XML, and that a request must be signed by the
+       instance's role.
 Gives: `Ec2`.
 Must not: answer for another instance, or unsigned.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Optional
 from urllib.parse import parse_qs
@@ -17,6 +19,7 @@ import sigv4
 from requestlog import Log
 from wire import Request, Response, WireServer
 
+CODES = {"running": 16, "shutting-down": 32, "terminated": 48}
 NS = "http://ec2.amazonaws.com/doc/2016-11-15/"
 
 
@@ -33,7 +36,9 @@ def failure(status: int, code: str, message: str) -> Response:
 
 
 class Ec2:
-    """`denied`: the role lacks the permission. `types`: name -> (vcpus, memory MiB, interfaces, addresses per interface)."""
+    """`denied`: the role lacks the permission. `types`: name -> (vcpus, memory MiB, interfaces, addresses per interface).
+    `states`: of each machine that may be ended, by id: running, shutting-down, terminated. `is_protected`: against that.
+    """
 
     def __init__(self, inst: instances.Instance, region: Optional[str] = None) -> None:
         self.inst = inst
@@ -43,6 +48,8 @@ class Ec2:
             "m5.large": (2, 8192, 3, 10),
             "zz9.plural": (4, 16384, 4, 15),
         }
+        self.states: dict[str, str] = {inst.id: "running"}
+        self.is_protected: set[str] = set()
         self.keys = {inst.access_key: sigv4.Key(inst.access_key, inst.secret_key, inst.session_token)}
         self.server = WireServer(self.handle, log=Log())
 
@@ -78,7 +85,40 @@ class Ec2:
             return self._types(given)
         if action == "DescribeInstances":
             return self._instances(given)
+        if action == "TerminateInstances":
+            return self._terminate({v for k, v in given.items() if k.startswith("InstanceId.")}, req)
         return failure(400, "InvalidAction", f"The action {action} is not valid for this web service.")
+
+    def _terminate(self, ids: set[str], req: Request) -> Response:
+        """All or none; ending what has ended is no error."""
+        req.note["instances"] = sorted(ids)
+        if not ids:
+            return failure(400, "MissingParameter", "The request must contain the parameter InstanceId")
+        for name in sorted(ids):
+            if not re.fullmatch(r"i-[0-9a-f]{8}([0-9a-f]{9})?", name):
+                return failure(400, "InvalidInstanceID.Malformed", f'Invalid id: "{name}"')
+            if name not in self.states:
+                return failure(400, "InvalidInstanceID.NotFound", f"The instance ID '{name}' does not exist")
+            if name in self.is_protected:
+                return failure(
+                    400,
+                    "OperationNotPermitted",
+                    f"The instance '{name}' may not be terminated. Modify its 'disableApiTermination' instance attribute "
+                    "and try again.",
+                )
+        rows = ""
+        for name in sorted(ids):
+            before = self.states[name]
+            after = self.states[name] = "shutting-down" if before == "running" else before
+            rows += (
+                f"<item><instanceId>{name}</instanceId><currentState><code>{CODES[after]}</code><name>{after}</name>"
+                f"</currentState><previousState><code>{CODES[before]}</code><name>{before}</name></previousState></item>"
+            )
+        return xml(
+            200,
+            f'<TerminateInstancesResponse xmlns="{NS}"><requestId>r</requestId><instancesSet>{rows}</instancesSet>'
+            "</TerminateInstancesResponse>",
+        )
 
     def _types(self, given: dict[str, str]) -> Response:
         name = given.get("InstanceType.1", "")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Runs every test program beside this one, a few at a time, and sums up.
 
-    run.py --agent PATH [--jobs N] [--only NAME] [--patience X]
+    run.py --agent PATH [--controller PATH] [--jobs N] [--only NAME] [--patience X]
 
 A program that failed beside others is run once more when all have ended, by itself: time limits are about the program under
 test, not about what else a small machine does at that moment. Both outcomes are printed; the second counts. Nothing is run a
@@ -60,6 +60,7 @@ def show(path: Path, good: int, bad: int, text: str, seconds: float) -> None:
 def main() -> int:
     args = argparse.ArgumentParser(description="integration tests against the fakes")
     args.add_argument("--agent", type=Path, required=True, help="the nodeclaimd to test")
+    args.add_argument("--controller", type=Path, help="the nodeclaim-controller; default: the one beside the agent")
     args.add_argument("--jobs", type=int, default=0, help="programs at a time; they wait more than they work")
     args.add_argument("--only", default="", help="part of a program's name")
     args.add_argument("--patience", type=float, default=1.0, help="factor on time limits, for slow builds")
@@ -67,11 +68,12 @@ def main() -> int:
     env = {
         **os.environ,
         "NODECLAIMD": str(opts.agent.resolve()),
+        "NODECLAIM_CONTROLLER": str((opts.controller or opts.agent.parent / "nodeclaim-controller").resolve()),
         "NC_PATIENCE": str(opts.patience),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     programs = sorted(p for p in HERE.glob("test_*.py") if opts.only in p.name)
-    programs.sort(key=lambda p: not p.name.startswith("test_run_"))  # those that take longest first
+    programs.sort(key=lambda p: not p.name.startswith(("test_run_", "test_control_")))  # those that take longest first
     passed = failed = 0
     again: list[Path] = []
     jobs = opts.jobs or (7 if opts.patience < 2 else 4)

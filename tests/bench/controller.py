@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+"""What the controller costs at 1,000, 10,000 and 50,000 nodes, and how fast it hands on a thousand notices.
+
+The real program against a stream of Nodes and NodeClaims from a process of its own (apistream.py) over TLS on loopback: what
+is measured is its own memory, processor time and delay.
+
+    controller.py --controller PATH [--idle SECONDS] [--nodes N,N,N] [--notices N]
+
+Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Optional
+
+from daemon import Report, cpu_msec, memory_mib, soon
+
+HERE = Path(__file__).resolve().parent
+HEARTBEAT_SEC = 300  # a kubelet writes the status of a Node that does not change so often
+NOTICE_SEC = 115
+RESIDENT_MIB = 32  # at 10,000 nodes
+RELAY_SEC = 10
+
+
+class Stream:
+    """The process that plays the API server."""
+
+    def __init__(self, folder: Path, nodes: int) -> None:
+        self.folder, self.nodes = folder, nodes
+        port_file = folder / f"port-{nodes}"
+        command = [sys.executable, str(HERE / "apistream.py"), "--dir", str(folder), "--nodes", str(nodes)]
+        self.proc = subprocess.Popen([*command, "--port-file", str(port_file)], stdin=subprocess.DEVNULL)
+        soon(port_file.exists, "the stream's port")
+        self.port = int(port_file.read_text())
+        self.context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+        self.conn = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=60)
+
+    def ask(self, what: str, method: str = "POST") -> dict[str, Any]:
+        self.conn.request(method, f"/bench/{what}")
+        return json.loads(self.conn.getresponse().read())
+
+    def state(self) -> dict[str, Any]:
+        return self.ask("state", "GET")
+
+    def kubeconfig(self) -> Path:
+        path = self.folder / "kubeconfig"
+        cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.folder / "ca.crt")}
+        doc = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "k", "cluster": cluster}],
+            "contexts": [{"name": "k", "context": {"cluster": "k", "user": "k"}}],
+            "current-context": "k",
+            "users": [{"name": "k", "user": {"token": "t"}}],
+        }
+        path.write_text(json.dumps(doc))
+        path.chmod(0o600)
+        return path
+
+    def stop(self) -> None:
+        self.conn.close()
+        self.proc.kill()
+        self.proc.wait()
+
+
+def peak_mib(pid: int) -> float:
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
+
+
+class Bench:
+    def __init__(self, opts: argparse.Namespace, folder: Path) -> None:
+        self.opts, self.folder, self.report = opts, folder, Report()
+        self.proc: Optional["subprocess.Popen[bytes]"] = None
+
+    def start(self, stream: Stream) -> "subprocess.Popen[bytes]":
+        command = [str(self.opts.controller.resolve()), "run", "--kubeconfig", str(stream.kubeconfig()), "--mode", "karpenter"]
+        command += ["--no-leader-election", "--metrics-address", "off", "--log-level", "warning"]
+        with open(self.folder / "controller.log", "ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={"LC_ALL": "C"})
+
+    def wait(self, check: Any, what: str) -> Any:
+        def go() -> Any:
+            assert self.proc
+            if self.proc.poll() is not None:
+                raise SystemExit(f"the controller ended: {(self.folder / 'controller.log').read_text()[-2000:]}")
+            return check()
+
+        return soon(go, f"{what}\n{(self.folder / 'controller.log').read_text()[-2000:]}")
+
+    def lists(self, stream: Stream, name: str) -> float:
+        """Seconds from here to both watches; the first time with the start of the program."""
+        begin = time.monotonic()
+        spent = cpu_msec(self.proc.pid) if self.proc else 0.0
+        if self.proc is None:
+            self.proc = self.start(stream)
+        else:
+            stream.ask("expire")
+        self.wait(lambda: min(stream.state()["watching"]) > 0, "both watches")
+        took = time.monotonic() - begin
+        time.sleep(0.5)  # what came in its last packet
+        self.report.line(f"{name}_seconds", took, "s")
+        self.report.line(f"{name}_cpu", cpu_msec(self.proc.pid) - spent, "ms")
+        return took
+
+    def quiet(self, stream: Stream, name: str, seconds: float) -> float:
+        assert self.proc
+        stream.ask("clear")
+        spent, begin = cpu_msec(self.proc.pid), time.monotonic()
+        time.sleep(seconds)
+        took = time.monotonic() - begin
+        spent = (cpu_msec(self.proc.pid) - spent) * 60 / took
+        asked = sum(stream.state()["requests"].values())
+        self.report.line(f"{name}_cpu_per_minute", spent, "ms")
+        self.report.line(f"{name}_requests_per_minute", asked * 60 / took, "requests")
+        return spent
+
+    def storm(self, stream: Stream, name: str) -> None:
+        assert self.proc
+        count = min(self.opts.notices, stream.nodes)
+        stream.ask("clear")
+        spent = cpu_msec(self.proc.pid)
+        stream.ask(f"notices?n={count}&to={NOTICE_SEC}")
+        self.wait(lambda: stream.state()["deleted"] >= count, f"{count} relays")
+        state = stream.state()
+        took = state["last"] - state["noticed"][0]
+        asked = sum(n for what, n in state["requests"].items() if not what.endswith("watch"))
+        self.report.line(f"{name}_relayed", state["deleted"], "claims")
+        self.report.line(f"{name}_relay_seconds", took, "s")
+        self.report.line(f"{name}_relay_cpu", cpu_msec(self.proc.pid) - spent, "ms")
+        self.report.line(f"{name}_requests_per_notice", asked / count, "requests")
+        self.report.limit(f"{stream.nodes} nodes: {count} notices relayed in at most {RELAY_SEC} s, each once, stamped before",
+                          took <= RELAY_SEC and state["twice"] == 0 and state["stamped"] == state["deleted"] == count)
+
+    def size(self, nodes: int) -> dict[str, float]:
+        name = f"controller_{nodes}"
+        stream, self.proc = Stream(self.folder, nodes), None
+        try:
+            first = self.lists(stream, f"{name}_start")
+            state = stream.state()
+            assert self.proc
+            self.report.line(f"{name}_list_requests", sum(state["requests"].values()), "requests")
+            self.report.line(f"{name}_list_mib", state["sent_bytes"] / 1e6, "MB")
+            private, resident = memory_mib(self.proc.pid)
+            self.report.line(f"{name}_private", private, "MiB")
+            self.report.line(f"{name}_resident", resident, "MiB")
+            idle = self.quiet(stream, f"{name}_idle", self.opts.idle)
+            stream.ask(f"heartbeats?rate={nodes / HEARTBEAT_SEC}")
+            self.quiet(stream, f"{name}_with_heartbeats", self.opts.idle / 2)
+            stream.ask("heartbeats?rate=0")
+            again = self.lists(stream, f"{name}_relist")
+            self.storm(stream, name)
+            peak = peak_mib(self.proc.pid)
+            self.report.line(f"{name}_peak_resident", peak, "MiB")
+        finally:
+            if self.proc:
+                self.proc.kill()
+                self.proc.wait()
+            stream.stop()
+        return {"nodes": nodes, "private": private, "resident": resident, "peak": peak, "list": min(first, again), "idle": idle}
+
+    def judge(self, rows: list[dict[str, float]]) -> None:
+        for row in rows:
+            if row["nodes"] == 10000:
+                self.report.limit(f"10,000 nodes: at most {RESIDENT_MIB} MiB resident, at any moment", row["peak"] <= RESIDENT_MIB)
+            self.report.limit(f"{row['nodes']:.0f} nodes: an idle minute costs at most 60 ms", row["idle"] <= 60)
+        for small, large in zip(rows, rows[1:]):
+            factor = large["nodes"] / small["nodes"]
+            what = f"from {small['nodes']:.0f} to {large['nodes']:.0f} nodes"
+            self.report.limit(f"{what}: memory grows no faster than they do", large["private"] <= small["private"] * factor)
+            self.report.limit(f"{what}: a list takes no longer a node, within a quarter",
+                              large["list"] <= max(1.0, small["list"] * factor * 1.25))
+        if len(rows) > 2:
+            each = [(b["private"] - a["private"]) * 1024 * 1024 / (b["nodes"] - a["nodes"]) for a, b in zip(rows, rows[1:])]
+            for row, value in zip(rows[1:], each):
+                self.report.line(f"controller_bytes_a_node_up_to_{row['nodes']:.0f}", value, "bytes")
+            self.report.limit("a further node costs no more than those before it, within a quarter",
+                              each[-1] <= each[-2] * 1.25)
+
+
+def main() -> int:
+    args = argparse.ArgumentParser(description="the controller's cost and delay")
+    args.add_argument("--controller", type=Path, required=True)
+    args.add_argument("--idle", type=float, default=60)
+    args.add_argument("--nodes", default="1000,10000,50000")
+    args.add_argument("--notices", type=int, default=1000)
+    opts = args.parse_args()
+    with tempfile.TemporaryDirectory(prefix="nodeclaim-controller-") as folder:
+        bench = Bench(opts, Path(folder))
+        bench.judge([bench.size(int(n)) for n in opts.nodes.split(",")])
+    print(f"{bench.report.passed} passed, {bench.report.failed} failed")
+    return 1 if bench.report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
