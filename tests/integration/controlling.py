@@ -28,6 +28,7 @@ from unittest import TestCase
 from apiserver import CONTROLLER_TOKEN, ApiServer
 from pods import epoch, stamp
 from rbac import CONTROLLER_NAMESPACE, CONTROLLER_USER
+from store import Change
 from wire import Request
 
 SLACK = 1.5 if PATIENCE == 1 else 4.0  # seconds by which something may be late where nothing else says so
@@ -431,6 +432,24 @@ class ControlWorld:
         found = [c for c in self.get("nodeclaims", claim).get("status", {}).get("conditions", []) if c["type"] == kind]
         return (found[0]["status"], found[0]["reason"]) if found else ("", "")
 
+    def fresh(self, name: str, **more: Any) -> None:
+        """A claim c-NAME that was launched and nobody keeps yet, and its Node NAME, as a kubelet registers it."""
+        keep = {k: more.pop(k) for k in ("ready", "taints", "node_labels") if k in more}
+        self.claim(f"c-{name}", finalizers=[], **more)
+        unregistered = {"key": UNREGISTERED, "effect": "NoExecute"}
+        self.node(name, instance=f"c-{name}", taints=[unregistered, *keep.get("taints", [])], ready=keep.get("ready", True),
+                  labels=keep.get("node_labels"))
+
+    def ours(self, name: str, **more: Any) -> None:
+        """A claim c-NAME and its Node, registered and initialized by us."""
+        done = [{"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": "2026-11-01T00:00:00Z"}
+                for kind in ("Launched", "Registered", "Initialized", "Ready")]
+        claim = self.claim(f"c-{name}", node=name, finalizers=[OURS], status={"conditions": done}, **more)
+        self.node(name, claim, finalizers=[OURS])
+
+    def is_gone(self, name: str) -> bool:
+        return not self.get("nodes", name) and not self.get("nodeclaims", f"c-{name}")
+
     def request(self, node: str) -> dict[str, Any]:
         """The drain request on the Node."""
         return json.loads(self.get("nodes", node).get("metadata", {}).get("annotations", {}).get(REQUEST_KEY) or "{}")
@@ -461,6 +480,62 @@ class ControlWorld:
         if not before:  # what came after the last one that counts is not carried out either
             self.api.server.before_request.append(lambda req: bool(done) and self.proc.pid == done[1])
         return done
+
+
+class ToyAgent:
+    """What the agents of all nodes do about a drain request: they say that they drain, then that they have.
+
+    `drains`: the ids that each node drained for. `silent`: nodes without an agent. `delay_sec`: how long a drain takes.
+    """
+
+    def __init__(self, world: ControlWorld, delay_sec: float = 0.2) -> None:
+        self.world, self.delay_sec = world, delay_sec
+        self.drains: dict[str, list[str]] = {}
+        self.silent: set[str] = set()
+        world.api.on_loop(lambda: world.api.store.watchers.append(self._changed))
+
+    def _changed(self, change: Change) -> None:
+        meta = change.object["metadata"]
+        text = (meta.get("annotations") or {}).get(REQUEST_KEY)
+        if change.resource.plural != "nodes" or change.kind == "DELETED" or not text or meta["name"] in self.silent:
+            return
+        name, ask = meta["name"], json.loads(text)
+        if ask["id"] in self.drains.setdefault(name, []):
+            return
+        self.drains[name].append(ask["id"])
+        for after, phase in ((0.05, "Evicting"), (self.delay_sec, "Drained")):
+            self.world.api._later(after, lambda phase=phase: self._say(name, ask, phase))  # type: ignore[misc]
+
+    def _say(self, name: str, ask: dict[str, Any], phase: str) -> None:
+        key = (self.world.api.resource("nodes"), "", name)
+        if key not in self.world.api.store.objects:
+            return
+        node = self.world.api.store.get(*key[:1], name)
+        word = {"id": ask["id"], "source": "request", "phase": phase, "deadline": ask.get("deadline"), "total": 3,
+                "remaining": 0 if phase == "Drained" else 3, "blocked": [], "updated": stamp(time.time())}
+        node["metadata"]["annotations"][STATUS_KEY] = json.dumps(word)
+        self.world.api.store.replace(key[0], node)
+
+
+class Toll:
+    """How many of these claims were on their way out at once, at most, and in which order they went."""
+
+    def __init__(self, world: ControlWorld) -> None:
+        self.going: set[str] = set()
+        self.most = 0
+        self.order: list[str] = []
+        world.api.on_loop(lambda: world.api.store.watchers.append(self._changed))
+
+    def _changed(self, change: Change) -> None:
+        meta = change.object["metadata"]
+        if change.resource.plural != "nodeclaims":
+            return
+        if change.kind == "DELETED":
+            self.going.discard(meta["name"])
+        elif meta.get("deletionTimestamp") and meta["name"] not in self.going:
+            self.going.add(meta["name"])
+            self.order.append(meta["name"])
+            self.most = max(self.most, len(self.going))
 
 
 def provider_id(name: str) -> str:
@@ -537,4 +612,4 @@ class ControlTest(TestCase):
 
 
 __all__ = ["DISRUPTED", "KARPENTER", "OURS", "PATIENCE", "REQUEST_KEY", "SLACK", "STATUS_KEY", "TIME_KEY", "UNREGISTERED",
-           "ControlTest", "ControlWorld", "Step", "epoch", "instance_id", "provider_id", "stamp", "until"]
+           "ControlTest", "ControlWorld", "Step", "Toll", "ToyAgent", "epoch", "instance_id", "provider_id", "stamp", "until"]
