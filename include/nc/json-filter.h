@@ -4,7 +4,8 @@
  * A list of two thousand pods of a megabyte each must not be held in memory, not even one of them:
  * bytes go in as the network brings them, complete items come out as small JSON texts. Syntax is
  * checked as strictly as a reader that skips can (brackets, strings, literals, depth); what is kept
- * is parsed again by nc_json_parse.
+ * is parsed again by nc_json_parse. One thing is mended instead of refused: \u0000 in a string,
+ * which others may write into their objects, comes out as \ufffd.
  */
 #ifndef NC_JSON_FILTER_H
 #define NC_JSON_FILTER_H

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "json-paths.h"
 #include "json-skip.h"
@@ -181,9 +182,23 @@ static void after_value(struct nc_json_filter *f) {
     f->expect = f->depth > 0 ? COMMA_OR_END : f->is_stream ? VALUE : NOTHING;
 }
 
-static int give_item(struct nc_json_filter *f) {
-    const int r = f->give(f->userdata, f->item.data, f->item.len);
+/* A NUL that is escaped becomes the replacement character, in place: anybody who may write one text
+ * of one object (an annotation) would otherwise make the whole list unreadable for us. */
+static void replace_nul(struct nc_buf *b) {
+    for (size_t i = 0; i + 1 < b->len; i++) {
+        if (b->data[i] != '\\')
+            continue;
+        i++; /* what is escaped begins no escape of its own */
+        if (b->data[i] == 'u' && b->len - i > 4 && memcmp(b->data + i + 1, "0000", 4) == 0)
+            memcpy(b->data + i + 1, "fffd", 4);
+    }
+}
 
+static int give_item(struct nc_json_filter *f) {
+    int r;
+
+    replace_nul(&f->item);
+    r = f->give(f->userdata, f->item.data, f->item.len);
     f->item_depth = 0;
     f->out = &f->rest;
     return r < 0 ? nc_err_set(&f->failure, NC_ERR_PROTOCOL, r,
@@ -392,6 +407,7 @@ int nc_json_filter_end(struct nc_json_filter *f, const char **ret_rest, size_t *
         fail(f, "the text ends too early");
     if (f->failure.class != NC_ERR_NONE)
         return fail_again(f, err);
+    replace_nul(&f->rest);
     if (ret_rest)
         *ret_rest = f->rest.data ? f->rest.data : "";
     if (ret_n)

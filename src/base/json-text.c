@@ -11,6 +11,7 @@
 #include <endian.h>
 #include <string.h>
 
+#define REPLACEMENT 0xfffdu /* stands for NUL, which no text of ours can hold */
 #define EVERY(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 void nc_json_text_begin(struct nc_json_text *t, bool is_decoding) {
@@ -146,8 +147,6 @@ static const char *take_unit(struct nc_json_text *t) {
     const bool is_high = unit >= 0xd800 && unit < 0xdc00;
     const bool is_low = unit >= 0xdc00 && unit < 0xe000;
 
-    if (unit == 0)
-        return "\\u0000 in a string";
     if (is_low != (t->high != 0))
         return "half of a pair of surrogates";
     if (is_high) {
@@ -155,7 +154,9 @@ static const char *take_unit(struct nc_json_text *t) {
         t->state = NC_TEXT_HALF;
         return NULL;
     }
-    keep_character(t, is_low ? 0x10000 + ((t->high - 0xd800) << 10) + (unit - 0xdc00) : unit);
+    keep_character(t, is_low      ? 0x10000 + ((t->high - 0xd800) << 10) + (unit - 0xdc00)
+                      : unit == 0 ? REPLACEMENT
+                                  : unit);
     t->high = 0;
     t->state = NC_TEXT_PLAIN;
     return NULL;

@@ -535,6 +535,7 @@ class ApiServer:
         meta = new.setdefault("metadata", {})
         if not isinstance(meta, dict):
             return
+        meta["uid"] = meta.get("uid") or old["metadata"]["uid"]  # who leaves it out means this one
         given = meta.get("resourceVersion")
         if given not in (None, "", old["metadata"]["resourceVersion"]):
             raise Problem(

@@ -86,6 +86,7 @@ class ControlTest(WithApi):
         self.expect(self.control("POST", LEASES, lease), 409, "AlreadyExists")
         self.expect(self.control("PUT", LEASES + "/x", lease), 422, "must be specified for an update")
         made["spec"]["holderIdentity"] = "b"
+        del made["metadata"]["uid"]  # who leaves it out means this one
         self.expect(self.control("PUT", LEASES + "/x", made), 200)
         got = self.expect(self.control("PUT", LEASES + "/x", made), 409)
         self.assertEqual(

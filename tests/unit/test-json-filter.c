@@ -98,6 +98,10 @@ static const struct {
      "}"
      "\n",
      "{}"},
+    /* NUL is replaced, and only where it is one; a key is another key with it. */
+    {"{'items':[{'status':{'phase':'a\\u0000b\\\\u0000\\\\\\u0000','x':'\\u0000'},'x':'\\u0000',"
+     "'status\\u0000':{'phase':1}}],'y':'\\u0000'}",
+     "{'status':{'phase':'a\\ufffdb\\\\u0000\\\\\\ufffd'}}\n", "{'y':'\\ufffd'}"},
     /* A scalar on the way to a path goes. */
     {"{'items':[{'metadata':'x','spec':[],'status':{'phase':{'a':[]}}},{'metadata':null,'spec':5}]"
      "}",
@@ -196,7 +200,6 @@ static const struct {
     {"{'items':[{'a':'\n'}]}", "control character"},
     {"{'items':[{'a':'\\x'}]}", "invalid escape"},
     {"{'items':[{'a':'\\u12g4'}]}", "invalid escape"},
-    {"{'items':[{'a':'\\u0000'}]}", "\\u0000"},
     {"{'items':[{'a':'\\ud800'}]}", "half of a pair"},
     {"{'items':[{'a':'\\ud800\\n'}]}", "half of a pair"},
     {"{'items':[{'a':'\\ud800\\ud800'}]}", "half of a pair"},
