@@ -271,6 +271,37 @@ static void test_known(void **state) {
     nc_known_done(&k);
 }
 
+/* A uid is told again as it was, whether it is one as API servers make them or only looks like it.
+ */
+static void test_known_uids(void **state) {
+    static const char *const uids[] = {"0b3c6e1f-5a2d-4c8e-9f10-123456789abc",
+                                       "0B3C6E1F-5a2d-4c8e-9f10-123456789abc",
+                                       "0b3c6e1f-5a2d-4c8e-9f10-123456789ab",
+                                       "0b3c6e1f-5a2d-4c8e-9f10-123456789abcd",
+                                       "0b3c6e1f-5a2d-4c8e-9f10_123456789abc",
+                                       "0b3c6e1f-5a2d-4c8e-9f1--123456789abc",
+                                       "00000000-0000-0000-0000-000000000000",
+                                       "",
+                                       "x"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(uids); i++) {
+        struct nc_known k = {0};
+        nc_auto_free char *text = nc_asprintf("{'metadata':{'name':'n','uid':'%s'}}", uids[i]);
+        nc_auto_value struct nc_value *object = js(text);
+        struct nc_value *old;
+        bool is_same;
+        nc_known_begin_list(&k);
+        assert_int_equal(nc_known_put(&k, object, &is_same, &old), NC_WATCH_ADDED);
+        assert_int_equal(nc_known_put(&k, object, &is_same, &old), NC_WATCH_MODIFIED);
+        nc_known_begin_list(&k);
+        old = nc_known_sweep(&k);
+        assert_json(old, text);
+        nc_value_free(old);
+        nc_known_done(&k);
+    }
+}
+
 /* Against a plain list of booleans: names in any order, put and dropped at random, then a list of a
  * random half. */
 static void test_known_property(void **state) {
@@ -317,7 +348,8 @@ int main(void) {
         cmocka_unit_test(test_frames_property), cmocka_unit_test(test_frames_caps),
         cmocka_unit_test(test_lines),           cmocka_unit_test(test_cursor_requests),
         cmocka_unit_test(test_cursor_versions), cmocka_unit_test(test_cursor_waits),
-        cmocka_unit_test(test_known),           cmocka_unit_test(test_known_property),
+        cmocka_unit_test(test_known),           cmocka_unit_test(test_known_uids),
+        cmocka_unit_test(test_known_property),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

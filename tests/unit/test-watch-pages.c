@@ -188,6 +188,7 @@ static void test_relist(void **state) {
 static void test_start_over(void **state) {
     static const struct nc_kube_status away = {.http = 503};
     static const struct nc_kube_status none = {0};
+    static const struct nc_kube_status gone = {.http = 410};
     struct nc_watch_cursor c = {.is_passing = true, .next = nc_strdup("t")};
 
     (void)state;
@@ -199,6 +200,9 @@ static void test_start_over(void **state) {
     assert_null(c.next);
     c = (struct nc_watch_cursor){.next = nc_strdup("t")};
     nc_watch_cursor_failed(&c, &none); /* an answer that is nonsense */
+    assert_null(c.next);
+    c = (struct nc_watch_cursor){.is_passing = true, .next = nc_strdup("t")};
+    nc_watch_cursor_failed(&c, &gone);
     assert_null(c.next);
 }
 
