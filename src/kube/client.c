@@ -95,6 +95,8 @@ static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint
     nc_kube_headers_done(&headers);
     if (r == 0)
         r = nc_kube_judge(&answer.result, m->what, ret_object, ret_status, err);
+    if (r < 0)
+        nc_kube_advise(k, ret_status, err);
     nc_http_answer_done(&answer);
     return r;
 }
@@ -178,6 +180,7 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
     int r = nc_kube_judge(result, q->message.what, &object, &status, &err);
 
     q->http = NULL;
+    nc_kube_advise(q->kube, &status, &err);
     if (r < 0 && status.http == 401 && q->kube->token && !q->is_second) {
         q->is_second = true;
         if (send_req(q, true, &err) == 0)

@@ -82,6 +82,17 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
     return r;
 }
 
+void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, struct nc_err *err) {
+    if (k->role != NC_KUBE_CONTROLLER)
+        return;
+    if (s->http == 401)
+        nc_err_remedy(err, "the API server does not know this credential: look at the pod's "
+                           "ServiceAccount, or at the user of the kubeconfig");
+    else if (s->http == 403)
+        nc_err_remedy(err, "the API server knows this identity but does not allow the request: "
+                           "bind the ClusterRole and the Role of nodeclaim-controller to it");
+}
+
 /* Where an answer is no Status (a proxy's page, priority and fairness), its first line is all there
  * is to say. */
 static void read_refusal(const struct nc_http_result *r, struct nc_kube_status *ret) {

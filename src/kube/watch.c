@@ -346,6 +346,7 @@ static void end_badly(struct nc_watch *w, const struct nc_http_result *result) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)nc_kube_judge(result, w->is_listing ? "list" : "watch", &object, &status, &err);
+    nc_kube_advise(w->kube, &status, &err);
     if (status.http == 401 && w->kube->token && !w->was_refreshed) {
         w->was_refreshed = true;
         w->refuse_token = true;

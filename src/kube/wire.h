@@ -16,7 +16,7 @@ struct nc_kube {
     nc_kube_token_fn token;
     void *userdata;
     char *user_agent;
-    struct nc_kube_req *reqs; /* under way, newest first */
+    struct nc_kube_req *reqs;     /* under way, newest first */
     char *claim_path, *claim_uid; /* nc_kube_own_claim(); NULL = none is ours */
 };
 
@@ -56,6 +56,8 @@ bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *r
  * filled in every case. */
 int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,
                   struct nc_kube_status *ret_status, struct nc_err *err);
+/* Puts the controller's remedies in the place of a node's, where the handle is one's. */
+void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, struct nc_err *err);
 /* The error of a refusal that `s` describes, in the same words. Always negative. */
 int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_err *err);
 

@@ -209,10 +209,33 @@ static void test_role(void **state) {
     script_end(k);
 }
 
+/* What to do about a refusal depends on who was refused. */
+static void test_remedy(void **state) {
+    static const struct nc_kube_call list = {
+        .what = "list", .method = "GET", .path = "/api/v1/nodes", .timeout_usec = 1000000};
+    static const struct nc_kube_call node = {
+        .what = "get", .method = "GET", .path = "/api/v1/nodes/a", .timeout_usec = 1000000};
+    static const int codes[] = {401, 403};
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(codes); i++) {
+        struct nc_kube *k = SCRIPT_CONTROLLER({.status = codes[i]});
+        assert_true(nc_kube_perform(k, &list, NULL, NULL, &err) < 0);
+        assert_non_null(strstr(err.remedy, codes[i] == 401 ? "ServiceAccount" : "ClusterRole"));
+        script_end(k);
+        k = SCRIPT(NULL, NULL, {.status = codes[i]});
+        assert_true(nc_kube_perform(k, &node, NULL, NULL, &err) < 0);
+        assert_non_null(strstr(err.remedy, codes[i] == 401 ? "EKS" : "system:node"));
+        script_end(k);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_role),
+        cmocka_unit_test(test_remedy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
