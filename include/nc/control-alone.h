@@ -55,7 +55,9 @@
  *    from a source that is stronger than a request (operator, deletion, spot, shutdown), or the
  *    request's deadline has passed. Where no agent has said such a word for NC_ALONE_HEARD_USEC and
  *    there is no deadline: Unknown, WaitingForAgent. VolumesDetached is True with the word Drained;
- *    False, TerminationGracePeriodElapsed, where it was the deadline that ended the wait.
+ *    False, TerminationGracePeriodElapsed, where it was the deadline that ended the wait. A Node
+ * that was deleted (the cloud's controller does so where a machine is gone) and is not Ready for
+ *    NC_ALONE_ENDING_USEC has nobody who could say the word: the wait ends as by a deadline.
  *  - End, after Drained: where rules.terminates, END_INSTANCE, InstanceTerminating True once it was
  *    accepted, and again every NC_ALONE_AGAIN_USEC until the Node is not Ready, is being deleted by
  *    somebody, is gone, EC2 knows no such instance, or NC_ALONE_ENDING_USEC have passed: nothing is

@@ -75,13 +75,29 @@ static bool is_heard(const struct alone_view *v) {
     return w->source > NC_SOURCE_REQUEST || (w->source == NC_SOURCE_REQUEST && nc_streq(w->id, id));
 }
 
-static void set_drained(struct alone_conditions *cs, bool is_word) {
+/* Somebody has deleted the Node object (where a machine is gone: the cloud's controller), nobody
+ * has heard of its kubelet since, and that for minutes: no agent is going to say a word any more,
+ * and without a last moment both would stay for ever. */
+static bool is_abandoned(const struct alone_view *v, uint64_t *next_usec) {
+    const uint64_t node_usec = v->node->deletion_usec, claim_usec = v->claim->deletion_usec;
+    const uint64_t over_usec =
+        sum(node_usec > claim_usec ? node_usec : claim_usec, NC_ALONE_ENDING_USEC);
+
+    if (!node_usec || v->node->more->is_ready)
+        return false;
+    if (v->now_usec < over_usec)
+        sooner(next_usec, over_usec);
+    return v->now_usec >= over_usec;
+}
+
+/* `late`: why nobody said the word; NULL where somebody did. */
+static void set_drained(struct alone_conditions *cs, const char *late) {
     nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE, "Drained",
-                                               is_word ? "" : "The last moment has passed"});
-    nc_alone_set(cs, is_word ? &(struct alone_condition){CONTROL_COND_VOLUMES, CONTROL_TRUE,
-                                                         "VolumesDetached", ""}
-                             : &(struct alone_condition){CONTROL_COND_VOLUMES, CONTROL_FALSE,
-                                                         "TerminationGracePeriodElapsed", ""});
+                                               late ? late : ""});
+    nc_alone_set(cs, late ? &(struct alone_condition){CONTROL_COND_VOLUMES, CONTROL_FALSE,
+                                                      "TerminationGracePeriodElapsed", ""}
+                          : &(struct alone_condition){CONTROL_COND_VOLUMES, CONTROL_TRUE,
+                                                      "VolumesDetached", ""});
 }
 
 static const char *waits_for(const struct alone_view *v, const struct alone_conditions *cs,
@@ -104,8 +120,14 @@ static bool drain(const struct alone_view *v, struct nc_control_action *ret, uin
     struct alone_conditions cs;
 
     nc_alone_conditions(v, &cs);
-    if (is_word || (deadline && v->now_usec >= deadline)) {
-        set_drained(&cs, is_word);
+    if (is_word) {
+        set_drained(&cs, NULL);
+    } else if (deadline && v->now_usec >= deadline) {
+        set_drained(&cs, "The last moment has passed");
+    } else if (nc_alone_is(v->claim, CONTROL_COND_TERMINATING)) {
+        set_drained(&cs, "Its instance was ended before the Node had come");
+    } else if (is_abandoned(v, next_usec)) {
+        set_drained(&cs, "The Node is being deleted, and its machine has not been heard of");
     } else {
         const char *reason = waits_for(v, &cs, next_usec);
         nc_alone_set(&cs,

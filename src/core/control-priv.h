@@ -67,6 +67,7 @@ const char *nc_control_texts_get(const struct control_texts *t, size_t width, co
 struct control_write {
     uint64_t id; /* under way; 0 = none */
     uint64_t sent_usec;
+    uint64_t sent_rv; /* … as it was then: whatever is shown beyond it may be what came of it */
     uint64_t pause_usec;  /* after a failure: not before */
     uint64_t settle_usec; /* after an accepted one: not before, unless the watch shows it */
     uint64_t settle_rv;   /* … that is: this resourceVersion or a later one */

@@ -166,7 +166,6 @@ static void delete_answered(struct nc_control *c, struct control_claim *claim, u
     const uint64_t took =
         claim->relay_usec && now_usec > claim->relay_usec ? now_usec - claim->relay_usec : 0;
 
-    claim->deleted_usec = now_usec ? now_usec : 1;
     c->counts.relayed++;
     c->counts.relay_usec += took;
     if (took > c->counts.relay_max_usec)

@@ -213,6 +213,7 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
     fly(c, o, a->verb, w->is_relay);
     nc_control_share_take(o, now_usec);
     o->write.sent_usec = now_usec;
+    o->write.sent_rv = o->rv;
     free(a->name);
     free(a->uid);
     a->id = c->last_id;
@@ -345,11 +346,14 @@ static uint64_t version_of(const struct nc_value *object, const struct control_o
     uint64_t rv = 0;
 
     if (!text || !nc_streq(nc_value_get_string(meta, "uid"), o->uid) || nc_parse_u64(text, &rv) < 0)
-        return o->rv + 1;
+        return o->write.sent_rv + 1;
     return rv;
 }
 
 static void accepted(struct control_object *o, const struct nc_control_event *e) {
+    /* Whichever half of us asked for it: never another one. */
+    if (o->write.verb == NC_CONTROL_DELETE_CLAIM)
+        nc_control_as_claim(o)->deleted_usec = e->now_usec ? e->now_usec : 1;
     o->write.attempts = 0;
     o->write.pause_usec = 0;
     o->write.waits_for_watch = false;

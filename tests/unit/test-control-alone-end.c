@@ -306,6 +306,24 @@ static void test_node_deleted(void **state) {
     world_done(&w);
 }
 
+/* A machine that went by itself: nobody says a word any more, and there is no last moment. */
+static void test_machine_gone(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_agent = false;
+    set_ready(&w, "a", "Unknown");
+    world_delete(&w, NODE, "a");
+    world_advance(&w, 290 * WORLD_SEC);
+    assert_non_null(world_get(&w, NODE, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, NODE, "a"));
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
 static void test_orphan(void **state) {
     struct world w;
 
@@ -336,6 +354,7 @@ int main(void) {
         cmocka_unit_test(test_does_not_terminate),
         cmocka_unit_test(test_never_a_node),
         cmocka_unit_test(test_node_deleted),
+        cmocka_unit_test(test_machine_gone),
         cmocka_unit_test(test_orphan),
     };
 
