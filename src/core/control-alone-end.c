@@ -239,7 +239,7 @@ static bool wait_for_instance(const struct alone_view *v, struct nc_control_acti
 
     if (!has_instance(v) || nc_alone_may_drop_node(v, next_usec))
         return false;
-    if (!v->claim->more->scratch_usec || v->now_usec >= again)
+    if (v->now_usec >= again) /* a new leader asks at once */
         return end_instance(v, ret);
     sooner(next_usec, again);
     return false;
@@ -251,7 +251,7 @@ bool nc_alone_finish(const struct alone_view *v, struct nc_control_action *ret,
 
     if (!v->claim->has_our_finalizer)
         return false;
-    if (!v->claim->stamp_usec && v->claim->more->grace_usec != UINT64_MAX && v->node)
+    if (!v->claim->stamp_usec && v->claim->more->grace_usec != UINT64_MAX)
         return write_last_moment(v, ret);
     if (!v->node)
         return finish_without_node(v, ret);

@@ -275,7 +275,9 @@ static void answer(struct world *w, const struct nc_control_action *a) {
     enum nc_control_answer said = NC_CONTROL_AWAY;
 
     w->is_deferring = !w->is_watch_first;
-    if (!is_last || !w->is_before) {
+    if (w->away[a->verb] > 0) {
+        w->away[a->verb]--;
+    } else if (!is_last || !w->is_before) {
         w->asked[a->verb]++;
         said = carry_out(w, a);
         if (said == NC_CONTROL_DONE)
@@ -308,12 +310,27 @@ static void free_action(struct nc_control_action *a) {
         &(struct nc_control_actions){memcpy(nc_malloc(sizeof(*a)), a, sizeof(*a)), 1});
 }
 
+static struct nc_control_action take_action(struct world *w, size_t i) {
+    const struct nc_control_action a = w->out.v[i];
+
+    memmove(&w->out.v[i], &w->out.v[i + 1], (w->out.n - i - 1) * sizeof(a));
+    w->out.n--;
+    return a;
+}
+
+/* The first that is not held back. */
+static size_t first_action(const struct world *w) {
+    size_t i = 0;
+
+    while (i < w->out.n && w->holds && w->out.v[i].verb == w->holds)
+        i++;
+    return i;
+}
+
 static void carry_out_all(struct world *w) {
-    for (unsigned i = 0; w->out.n > 0; i++) {
-        struct nc_control_action a = w->out.v[0];
-        assert_true(i < 2000); /* it does not come to rest */
-        memmove(&w->out.v[0], &w->out.v[1], (w->out.n - 1) * sizeof(a));
-        w->out.n--;
+    for (unsigned n = 0; first_action(w) < w->out.n; n++) {
+        struct nc_control_action a = take_action(w, first_action(w));
+        assert_true(n < 2000); /* it does not come to rest */
         if (a.verb != NC_CONTROL_SAY)
             answer(w, &a);
         free_action(&a);
@@ -352,7 +369,7 @@ void world_settle(struct world *w) {
         step(w, &(struct nc_control_event){.kind = NC_CONTROL_TICK});
         carry_out_all(w);
         let_agents_say(w);
-        if (w->out.n == 0)
+        if (first_action(w) == w->out.n)
             return;
     }
     fail_msg("it does not come to rest");
@@ -504,7 +521,7 @@ void world_add_claim(struct world *w, const char *name, const char *more_spec) {
         "'spec':{'nodeClassRef':{'group':'karpenter.k8s.aws','kind':'EC2NodeClass',"
         "'name':'class'},'taints':[{'key':'dedicated','value':'a','effect':'NoSchedule'}],"
         "'startupTaints':[{'key':'cni','effect':'NoExecute'}],"
-        "'resources':{'requests':{'cpu':'1','pods':'3'}}%s%s},"
+        "'resources':{'requests':{'cpu':'1','pods':'3','example.com/gpu':'0'}}%s%s},"
         "'status':{'providerID':'aws:///z/%s','conditions':[{'type':'Launched','status':'True',"
         "'reason':'Launched','message':'','lastTransitionTime':'" WORLD_PAST "'}]}}",
         name, *more_spec ? "," : "", more_spec, name);

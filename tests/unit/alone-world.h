@@ -34,17 +34,20 @@ struct world {
                                             points to */
     size_t n_deferred;
     bool is_deferring;
-    bool is_watch_first; /* the watch is faster than the answer */
-    unsigned writes;     /* that came, accepted or not */
-    unsigned asked[_NC_CONTROL_VERB_MAX], conflicts, refused;
+    bool is_watch_first;                  /* the watch is faster than the answer */
+    unsigned writes;                      /* that came, accepted or not */
+    unsigned asked[_NC_CONTROL_VERB_MAX]; /* that arrived */
+    unsigned conflicts, refused;
     unsigned lose;  /* the leader dies once so many writes came; 0 = never */
     bool is_before; /* … before the last of them is carried out; else right after it */
     unsigned deaths;
-    bool has_agent;                 /* nodes drain when they are asked to, */
-    uint64_t drain_usec;            /* in so long */
-    bool has_kubelet;               /* a node whose instance was ended is not Ready any more */
-    enum nc_control_answer ec2;     /* the answer of END_INSTANCE */
-    void (*check)(struct world *w); /* after each write */
+    bool has_agent;                      /* nodes drain when they are asked to, */
+    uint64_t drain_usec;                 /* in so long */
+    bool has_kubelet;                    /* a node whose instance was ended is not Ready any more */
+    enum nc_control_answer ec2;          /* the answer of END_INSTANCE */
+    enum nc_control_verb holds;          /* writes of this kind wait; 0 = none do */
+    unsigned away[_NC_CONTROL_VERB_MAX]; /* so many are not answered */
+    void (*check)(struct world *w);      /* after each write */
 };
 
 void world_init(struct world *w);

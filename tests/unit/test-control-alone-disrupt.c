@@ -265,6 +265,169 @@ static void test_deletion_of_others_counts(void **state) {
     world_done(&w);
 }
 
+/* Expired before drifted before rebalance; the eldest first. */
+static void test_order(void **state) {
+    static const char *const order[] = {"d", "b", "c", "a"};
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'0'}]}}}");
+    world_add_pair(&w, "a", "");
+    world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
+    world_add_pair(&w, "b", "'expireAfter':'1h'");
+    world_add_pair(&w, "c", "");
+    world_patch(&w, CLAIM, "c", "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'0'}}}");
+    world_add_pair(&w, "d", "'expireAfter':'30m'");
+    world_patch(&w, CLAIM, "d", "{'metadata':{'creationTimestamp':'" WORLD_PAST "'}}");
+    world_advance(&w, 3700 * WORLD_SEC);
+    nc_buf_clear(&w.trace);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
+    world_advance(&w, 200 * WORLD_SEC);
+    const char *at = trace(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(order); i++) {
+        at = strstr(at, "delete-claim ");
+        assert_non_null(at);
+        at += strlen("delete-claim ");
+        assert_int_equal(*at, *order[i]);
+    }
+    world_done(&w);
+}
+
+/* What was chosen and could not be sent is weighed again before it is. */
+static void test_weighed_again(void **state) {
+    struct world w;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin(&w);
+        world_add_pair(&w, "a", "'expireAfter':'1h'");
+        world_add_pair(&w, "b", "");
+        w.has_agent = false;
+        w.away[NC_CONTROL_DELETE_CLAIM] = 1;
+        while (w.away[NC_CONTROL_DELETE_CLAIM] > 0)
+            world_advance(&w, WORLD_SEC / 20);
+        if (i)
+            world_delete(&w, CLAIM, "b");
+        else
+            world_patch(&w, CLAIM, "a",
+                        "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}");
+        world_advance(&w, 60 * WORLD_SEC);
+        assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+        world_done(&w);
+    }
+}
+
+/* A DELETE that nobody has answered yet counts. */
+static void test_delete_under_way_counts(void **state) {
+    struct world w;
+    size_t n = 0;
+
+    (void)state;
+    begin(&w);
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    world_add_pair(&w, "b", "'expireAfter':'1h'");
+    w.has_agent = false;
+    w.holds = NC_CONTROL_DELETE_CLAIM;
+    world_advance(&w, 3700 * WORLD_SEC);
+    for (size_t i = 0; i < w.out.n; i++)
+        n += w.out.v[i].verb == NC_CONTROL_DELETE_CLAIM;
+    assert_int_equal(n, 1);
+    w.holds = 0;
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* A claim that is not initialized is replaced by nobody: it is left to become so. */
+static void test_not_initialized(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_claim(&w, "a", "");
+    world_add_node(&w, "a");
+    world_settle(&w);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
+    world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
+    world_patch(&w, POOL, "pool",
+                "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Initialized"), "Unknown StartupTaintsExist");
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    world_done(&w);
+}
+
+/* A window that closes is waited for, without anything else happening. */
+static void test_schedule(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_patch(&w, POOL, "pool",
+                "{'spec':{'disruption':{'budgets':[{'nodes':'0','schedule':'0 * * * *',"
+                "'duration':'30m'}]}}}");
+    world_add_pair(&w, "a", "'expireAfter':'1m'");
+    world_advance(&w, 1790 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    world_advance(&w, 20 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* v1beta1 says on the NodePool when its claims expire. */
+static void test_expiry_of_pool(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'expireAfter':'1h'}}}");
+    world_add_pair(&w, "a", "");
+    world_add_pair(&w, "b", "'expireAfter':'2h'");
+    w.has_agent = false;
+    world_advance(&w, 3610 * WORLD_SEC);
+    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_false(is_deleting(&w, CLAIM, "b"));
+    world_done(&w);
+}
+
+/* A percentage is of the claims with a registered Node. */
+static void test_percentage(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'50%'}]}}}");
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    world_add_pair(&w, "b", "'expireAfter':'1h'");
+    world_add_claim(&w, "c", "");
+    world_add_claim(&w, "d", "");
+    w.has_agent = false;
+    world_advance(&w, 3700 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* Why a node has to go is said to it. */
+static void test_reasons(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'2'}]}}}");
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    world_add_pair(&w, "b", "");
+    w.has_agent = false;
+    world_patch(&w, CLAIM, "b", "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'0'}}}");
+    world_advance(&w, 3700 * WORLD_SEC);
+    assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                           "\"reason\":\"Expired\""));
+    assert_non_null(strstr(world_meta(&w, NODE, "b", "annotations", NC_ANNOTATION_REQUEST),
+                           "\"reason\":\"Drifted\""));
+    world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taint),
@@ -276,6 +439,14 @@ int main(void) {
         cmocka_unit_test(test_not_disrupted),
         cmocka_unit_test(test_not_ready_counts),
         cmocka_unit_test(test_deletion_of_others_counts),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_weighed_again),
+        cmocka_unit_test(test_delete_under_way_counts),
+        cmocka_unit_test(test_not_initialized),
+        cmocka_unit_test(test_schedule),
+        cmocka_unit_test(test_expiry_of_pool),
+        cmocka_unit_test(test_percentage),
+        cmocka_unit_test(test_reasons),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

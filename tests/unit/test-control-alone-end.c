@@ -340,6 +340,129 @@ static void test_orphan(void **state) {
     world_done(&w);
 }
 
+/* A notice with a deadline ends a claim: by then its node is drained, and the request agrees. */
+static void test_spot_notice(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_agent = false;
+    world_say(&w, "a",
+              "{'id':'s','source':'spot','phase':'Detected','deadline':'2026-01-01T00:02:00Z'}");
+    world_settle(&w);
+    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
+    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
+                        "2026-01-01T00:01:45Z");
+    world_advance(&w, WORLD_SEC);
+    assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                           "2026-01-01T00:02:00Z"));
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    world_say(&w, "a",
+              "{'id':'s','source':'spot','phase':'Drained','deadline':'2026-01-01T00:02:00Z'}");
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* The request waits until its last moment stands on the claim. */
+static void test_last_moment_first(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "'terminationGracePeriod':'10m'");
+    w.has_agent = false;
+    w.holds = NC_CONTROL_PATCH_CLAIM;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 4 * WORLD_SEC);
+    assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
+    w.holds = 0;
+    world_settle(&w);
+    assert_non_null(
+        strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "deadline"));
+    world_done(&w);
+}
+
+/* An agent that is at work may take as long as it needs. */
+static void test_agent_takes_long(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.drain_usec = 7200 * WORLD_SEC;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 7100 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    world_advance(&w, 200 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* The cloud's own controller deletes a Node once its instance is gone. */
+static void test_node_deleted_by_cloud(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_kubelet = false;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 25 * WORLD_SEC);
+    assert_non_null(world_get(&w, NODE, "a"));
+    world_delete(&w, NODE, "a");
+    world_advance(&w, 5 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_null(world_get(&w, NODE, "a"));
+    world_done(&w);
+}
+
+static void test_does_not_terminate_undrained(void **state) {
+    struct world w;
+
+    (void)state;
+    world_init(&w);
+    w.rules.terminates = false;
+    w.has_agent = false;
+    world_restart(&w);
+    world_add_pair(&w, "a", "");
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 600 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    world_done(&w);
+}
+
+/* Nothing is forgotten of an instance that cannot be ended. */
+static void test_never_a_node_cannot_be_ended(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    w.ec2 = NC_CONTROL_REFUSED;
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 600 * WORLD_SEC);
+    assert_true(world_has_finalizer(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* Who is being deleted without our finalizer was never ours. */
+static void test_deleted_before_us(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_put(&w, CLAIM,
+              "{'metadata':{'name':'a','finalizers':['x/y'],'deletionTimestamp':'" WORLD_PAST
+              "'},'spec':{},'status':{'providerID':'aws:///z/a'}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.asked[NC_CONTROL_PATCH_CLAIM], 0);
+    world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_last_moment),
@@ -356,6 +479,13 @@ int main(void) {
         cmocka_unit_test(test_node_deleted),
         cmocka_unit_test(test_machine_gone),
         cmocka_unit_test(test_orphan),
+        cmocka_unit_test(test_spot_notice),
+        cmocka_unit_test(test_last_moment_first),
+        cmocka_unit_test(test_agent_takes_long),
+        cmocka_unit_test(test_node_deleted_by_cloud),
+        cmocka_unit_test(test_does_not_terminate_undrained),
+        cmocka_unit_test(test_never_a_node_cannot_be_ended),
+        cmocka_unit_test(test_deleted_before_us),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,14 @@ static void expect_registered_node(struct world *w) {
     const char *owner = nc_value_get_string(
         nc_value_path(world_get(w, NODE, "a"), "metadata.ownerReferences")->items[1], "uid");
 
+    const struct nc_value *taints = nc_value_path(world_get(w, NODE, "a"), "spec.taints");
+
     assert_string_equal(owner, world_text(w, CLAIM, "a", "metadata.uid"));
+    assert_true(
+        nc_value_get(nc_value_path(world_get(w, NODE, "a"), "metadata.ownerReferences")->items[1],
+                     "blockOwnerDeletion")
+            ->boolean);
+    assert_int_equal(taints->n, 2);
     assert_true(world_has_finalizer(w, NODE, "a"));
     assert_string_equal(world_meta(w, NODE, "a", "labels", "karpenter.sh/registered"), "true");
     assert_string_equal(world_meta(w, NODE, "a", "labels", "team"), "a");
@@ -45,7 +52,7 @@ static void expect_registered_node(struct world *w) {
     assert_false(world_has_taint(w, "a", "karpenter.sh/unregistered"));
     assert_true(world_has_taint(w, "a", "cni"));
     /* what stood there is left as it was */
-    const struct nc_value *taint = nc_value_path(world_get(w, NODE, "a"), "spec.taints")->items[0];
+    const struct nc_value *taint = taints->items[0];
     assert_string_equal(nc_value_get_string(taint, "value"), "mine");
     assert_string_equal(nc_value_get_string(taint, "timeAdded"), WORLD_PAST);
 }

@@ -57,6 +57,14 @@ static void test_karpenters(void **state) {
     assert_string_equal(trace(&w), "");
     world_done(&w);
 
+    begin(&w); /* without a claim, too */
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
+    world_say(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(trace(&w), "");
+    world_done(&w);
+
     begin(&w); /* its Node alone is enough */
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
@@ -107,6 +115,7 @@ static void test_two_nodes(void **state) {
     world_add_node(&w, "b");
     world_patch(&w, NODE, "b", "{'spec':{'providerID':'aws:///z/a'}}");
     world_add_claim(&w, "a", "");
+    world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Registered"), "False MultipleNodesFound");
     assert_string_equal(world_condition(&w, "a", "Ready"), "False UnhealthyDependents");
@@ -211,12 +220,75 @@ static void test_conditions(void **state) {
     world_done(&w);
 }
 
+/* A node may label itself as it likes: that does not make it registered. */
+static void test_label_is_forged(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'labels':{'karpenter.sh/registered':'true'}}}");
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    assert_true(world_has_finalizer(&w, NODE, "a"));
+    assert_true(world_has_taint(&w, "a", "cni"));
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_done(&w);
+}
+
+/* What was registered once is mended, but startup is over. */
+static void test_registered_again(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_node(&w, "a");
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    world_patch(&w, NODE, "a",
+                "{'spec':{'taints':[{'key':'karpenter.sh/unregistered','effect':'NoExecute'}]}}");
+    world_settle(&w);
+    assert_false(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
+    assert_false(world_has_taint(&w, "a", "cni"));
+    const struct nc_value *owners =
+        nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
+    assert_int_equal(owners->n, 2);
+    assert_string_equal(nc_value_get_string(owners->items[0], "uid"), "other");
+    world_done(&w);
+}
+
+static void test_not_registered(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w); /* it is on its way out */
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y']}}");
+    world_delete(&w, NODE, "a");
+    world_add_claim(&w, "a", "");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    world_done(&w);
+
+    begin(&w); /* the claim's finalizer comes first */
+    w.holds = NC_CONTROL_PATCH_CLAIM;
+    world_add_node(&w, "a");
+    world_add_claim(&w, "a", "");
+    world_advance(&w, 4 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    w.holds = 0;
+    world_settle(&w);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_karpenters),          cmocka_unit_test(test_other_controllers),
         cmocka_unit_test(test_two_nodes),           cmocka_unit_test(test_taints_not_synced),
         cmocka_unit_test(test_annotations_of_ours), cmocka_unit_test(test_name_comes_again),
-        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_conditions),          cmocka_unit_test(test_label_is_forged),
+        cmocka_unit_test(test_registered_again),    cmocka_unit_test(test_not_registered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
