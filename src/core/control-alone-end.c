@@ -164,10 +164,9 @@ static bool has_instance(const struct alone_view *v) {
     return v->c->rules.terminates && v->claim->more->provider_id;
 }
 
-/* Asked for, accepted, said. True where one of these is due; *is_done once nothing of it is. */
-static bool terminate(const struct alone_view *v, struct nc_control_action *ret, bool *is_done) {
-    *is_done = !has_instance(v) || is_terminating(v);
-    if (*is_done)
+/* Asked for, accepted, said. True where one of these is due. */
+static bool terminate(const struct alone_view *v, struct nc_control_action *ret) {
+    if (!has_instance(v) || is_terminating(v))
         return false;
     return v->claim->more->is_end_accepted ? say_terminating(v, ret) : end_instance(v, ret);
 }
@@ -224,12 +223,8 @@ static bool drop_finalizer(const struct alone_view *v, struct nc_control_action 
 }
 
 static bool finish_without_node(const struct alone_view *v, struct nc_control_action *ret) {
-    bool is_done = false;
-
     v->claim->more->state = "ending";
-    if (terminate(v, ret, &is_done))
-        return true;
-    return is_done && drop_finalizer(v, ret);
+    return terminate(v, ret) || drop_finalizer(v, ret);
 }
 
 /* The Node's own writes follow from what is written here, and from time. */
@@ -247,8 +242,6 @@ static bool wait_for_instance(const struct alone_view *v, struct nc_control_acti
 
 bool nc_alone_finish(const struct alone_view *v, struct nc_control_action *ret,
                      uint64_t *next_usec) {
-    bool is_done = false;
-
     if (!v->claim->has_our_finalizer)
         return false;
     if (!v->claim->stamp_usec && v->claim->more->grace_usec != UINT64_MAX)
@@ -258,7 +251,5 @@ bool nc_alone_finish(const struct alone_view *v, struct nc_control_action *ret,
     if (!nc_alone_is(v->claim, CONTROL_COND_DRAINED))
         return drain(v, ret, next_usec);
     v->claim->more->state = "ending";
-    if (terminate(v, ret, &is_done))
-        return true;
-    return wait_for_instance(v, ret, next_usec);
+    return terminate(v, ret) || wait_for_instance(v, ret, next_usec);
 }

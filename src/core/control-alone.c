@@ -231,27 +231,40 @@ bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now
 
 /* --- answers */
 
+/* From now on it counts as being deleted, whatever the watch shows. */
+static void deleted(struct nc_control *c, struct control_claim *claim, uint64_t now_usec) {
+    claim->deleted_usec = now_usec ? now_usec : 1;
+    if (claim->more->disrupt)
+        nc_control_say_always(
+            c, &claim->o, "Disrupted", false,
+            nc_asprintf("Deleted, under the budgets of its NodePool: %s",
+                        nc_budget_reason_name((enum nc_budget_reason)(claim->more->disrupt - 1))));
+}
+
+static void ended(struct nc_control *c, struct control_claim *claim, bool is_there,
+                  uint64_t now_usec) {
+    const struct alone_view v = nc_alone_look(c, claim, now_usec);
+
+    if (!claim->more->is_end_accepted)
+        nc_control_say_always(c, &claim->o, "InstanceTerminating", false,
+                              nc_strdup(is_there ? "The instance is being terminated"
+                                                 : "EC2 knows no such instance"));
+    claim->more->is_end_accepted = true;
+    claim->more->scratch_usec = now_usec;
+    claim->more->scratch = !is_there;
+    if (v.node) /* it may go now */
+        nc_control_touch(c, &v.node->o);
+}
+
 void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
                        enum nc_control_answer answer, uint64_t now_usec) {
     struct control_claim *claim = o->kind == NC_CONTROL_CLAIM ? nc_control_as_claim(o) : NULL;
+    const bool is_done = answer == NC_CONTROL_DONE;
 
     if (!claim || !claim->more)
         return;
-    if (verb == NC_CONTROL_DELETE_CLAIM && answer == NC_CONTROL_DONE && claim->more->disrupt)
-        (void)nc_control_say(
-            c, o, "Disrupted", false, "Deleted, under the budgets of its NodePool: %s",
-            nc_budget_reason_name((enum nc_budget_reason)(claim->more->disrupt - 1)));
-    if (verb != NC_CONTROL_END_INSTANCE
-        || (answer != NC_CONTROL_DONE && answer != NC_CONTROL_MISSING))
-        return;
-    if (!claim->more->is_end_accepted)
-        (void)nc_control_say(c, o, "InstanceTerminating", false, "%s",
-                             answer == NC_CONTROL_DONE ? "The instance is being terminated"
-                                                       : "EC2 knows no such instance");
-    claim->more->is_end_accepted = true;
-    claim->more->scratch_usec = now_usec;
-    claim->more->scratch = answer == NC_CONTROL_MISSING;
-    const struct alone_view v = nc_alone_look(c, claim, now_usec);
-    if (v.node) /* it may go now */
-        nc_control_touch(c, &v.node->o);
+    if (verb == NC_CONTROL_DELETE_CLAIM && is_done)
+        deleted(c, claim, now_usec);
+    else if (verb == NC_CONTROL_END_INSTANCE && (is_done || answer == NC_CONTROL_MISSING))
+        ended(c, claim, is_done, now_usec);
 }

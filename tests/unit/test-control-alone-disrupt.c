@@ -333,6 +333,9 @@ static void test_delete_under_way_counts(void **state) {
     for (size_t i = 0; i < w.out.n; i++)
         n += w.out.v[i].verb == NC_CONTROL_DELETE_CLAIM;
     assert_int_equal(n, 1);
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}"); /* late */
+    world_advance(&w, 60 * WORLD_SEC);
     w.holds = 0;
     world_advance(&w, 60 * WORLD_SEC);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);

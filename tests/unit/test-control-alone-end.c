@@ -109,6 +109,7 @@ static void test_request_of_others(void **state) {
     world_say(&w, "a", "{'id':'mine','source':'request','phase':'Drained'}");
     world_advance(&w, 3600 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAnotherRequest");
+    assert_string_equal(world_state(&w, "a"), "WaitingForAnotherRequest");
     assert_non_null(
         strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "mine"));
     assert_true(world_has_taint(&w, "a", DISRUPTED));
@@ -168,6 +169,7 @@ static void test_no_agent(void **state) {
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
     world_advance(&w, 2 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAgent");
+    assert_string_equal(world_state(&w, "a"), "WaitingForAgent");
     world_advance(&w, 7200 * WORLD_SEC); /* pods may be there: nothing ends */
     assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);

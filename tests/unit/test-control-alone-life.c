@@ -112,6 +112,7 @@ static void test_whole_life(void **state) {
                     world_text(&w, CLAIM, "a", "metadata.uid"));
     assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), request);
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    assert_string_equal(world_state(&w, "a"), "draining");
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, NODE, "a"));
     assert_null(world_get(&w, CLAIM, "a"));

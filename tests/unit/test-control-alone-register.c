@@ -227,7 +227,8 @@ static void test_label_is_forged(void **state) {
     (void)state;
     begin(&w);
     world_add_node(&w, "a");
-    world_patch(&w, NODE, "a", "{'metadata':{'labels':{'karpenter.sh/registered':'true'}}}");
+    world_patch(&w, NODE, "a",
+                "{'metadata':{'labels':{'karpenter.sh/registered':'true'}},'spec':{'taints':[]}}");
     world_add_claim(&w, "a", "");
     world_settle(&w);
     assert_true(world_has_finalizer(&w, NODE, "a"));
