@@ -21,7 +21,7 @@ check() {
     fi
 }
 
-upper='nc/(http|imds|sigv4|ec2|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login)\.h'
+upper='nc/(http|imds|sigv4|ec2|role|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login)\.h'
 core_types='nc/(facts|userdata|config|quantity|plan|fileset|report|backoff|notice|pod|drain|lifecycle|self-signal|drain-report|control|control-alone|budget|lease)\.h'
 libraries='curl/|systemd/|openssl/|cjson/|yaml\.h|zlib\.h'
 
@@ -30,16 +30,16 @@ check "base: no network, systemd or OpenSSL" "src/base/*.[ch]" "curl/|systemd/|o
 check "core knows base only" "src/core/*.[ch]" "$upper"
 check "core uses no library" "src/core/*.[ch]" "$libraries|cJSON\.h"
 check "core is pure: no clock, descriptor or environment" "src/core/*.[ch]" "nc/clock\.h|time\.h|unistd\.h|fcntl\.h|sys/(stat|socket|time)\.h|signal\.h|poll\.h"
-check "net knows no API" "src/net/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login|plan|config|report|lifecycle|drain)\.h"
+check "net knows no API" "src/net/*.[ch]" "nc/(imds|sigv4|ec2|role|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login|plan|config|report|lifecycle|drain)\.h"
 check "aws knows neither kube nor host" "src/aws/*.[ch]" "nc/(kube|kube-drain|kube-self|kube-control|kubeconfig|host|login)\.h|curl/"
-check "kube knows neither aws nor host" "src/kube/*.[ch]" "nc/(imds|sigv4|ec2|host|login)\.h|curl/|openssl/"
-check "host knows neither aws nor kube" "src/host/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kube-self|kube-control|kubeconfig|http)\.h|curl/|openssl/"
+check "kube knows neither aws nor host" "src/kube/*.[ch]" "nc/(imds|sigv4|ec2|role|host|login)\.h|curl/|openssl/"
+check "host knows neither aws nor kube" "src/host/*.[ch]" "nc/(imds|sigv4|ec2|role|kube|kube-drain|kube-self|kube-control|kubeconfig|http)\.h|curl/|openssl/"
 below="$(echo src/base/*.[ch] src/core/*.[ch] src/net/*.[ch] src/aws/*.[ch] src/kube/*.[ch] src/host/*.[ch])"
 front=$(cd src/front && echo *.h | sed 's/\./\\./g; s/ /|/g')
 agent=$(cd src/agent && echo *.h | sed 's/\./\\./g; s/ /|/g')
 controller=$(cd src/controller && echo *.h | sed 's/\./\\./g; s/ /|/g')
 check "only the programs log" "$below" "syslog\.h|$front"
-check "front knows neither program" "src/front/*.[ch]" "nc/(imds|sigv4|ec2|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login)\.h|$agent|$controller"
+check "front knows neither program" "src/front/*.[ch]" "nc/(imds|sigv4|ec2|role|kube|kube-drain|kube-self|kube-control|kubeconfig|host|login)\.h|$agent|$controller"
 check "the controller knows neither host nor agent nor pods" "src/controller/*.[ch]" "nc/(host|login|pod|drain|lifecycle|kube-drain|kube-self)\.h|$agent"
 check "the agent does not know the controller" "src/agent/*.[ch]" "$controller"
 

@@ -1,7 +1,8 @@
 /*
  * The two questions that EC2 itself must answer, and only where configuration asks for them: the
  * private DNS name of this instance (custom DHCP domains) and what an instance type is that the
- * table does not know.
+ * table does not know. And the one order that the controller gives where it is alone: to end an
+ * instance.
  */
 #ifndef NC_EC2_H
 #define NC_EC2_H
@@ -26,5 +27,18 @@ int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, cha
 /* DescribeInstanceTypes -> the type. */
 int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_instance_type *ret,
                          struct nc_err *err);
+
+/* TerminateInstances of one instance, asynchronous. That there is none such (any more) is a
+ * success. One try; `done` is called once unless this fails or it is cancelled. The handle is the
+ * caller's, and must stay where it is until then. */
+struct nc_ec2_end {
+    char instance_id[64];
+    void (*done)(struct nc_ec2_end *end, const struct nc_err *err); /* NC_ERR_NONE: it ends */
+    void *userdata;
+    struct nc_http_req *req;
+};
+int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_end *end,
+                     struct nc_err *err);
+void nc_ec2_end_cancel(struct nc_ec2_end *end);
 
 #endif

@@ -68,5 +68,8 @@ void nc_credentials_done(struct nc_credentials *c);
  * "Code": "Failed…" is NC_ERR_AUTH with a remedy. */
 int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
                          struct nc_err *err);
+/* The same from a container's endpoint (EKS Pod Identity), which says no Code. */
+int nc_credentials_parse_container(const char *data, size_t n, struct nc_credentials *ret,
+                                   struct nc_err *err);
 
 #endif

@@ -75,8 +75,8 @@ static int check_code(const struct nc_value *v, struct nc_err *err) {
     return r;
 }
 
-int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
-                         struct nc_err *err) {
+static int parse(const char *data, size_t n, bool has_code, struct nc_credentials *ret,
+                 struct nc_err *err) {
     nc_cleanup(free_secret_value) struct nc_value *v = NULL;
     nc_cleanup(nc_credentials_done) struct nc_credentials c = {0};
     const char *expiration;
@@ -86,7 +86,7 @@ int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
         nc_err_wrap(err, "role credentials");
         return r;
     }
-    r = check_code(v, err);
+    r = has_code ? check_code(v, err) : 0;
     if (r == 0)
         r = take(v, "AccessKeyId", MAX_KEY, &c.access_key_id, err);
     if (r == 0)
@@ -102,4 +102,14 @@ int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
     *ret = c;
     c = (struct nc_credentials){0};
     return 0;
+}
+
+int nc_credentials_parse(const char *data, size_t n, struct nc_credentials *ret,
+                         struct nc_err *err) {
+    return parse(data, n, true, ret, err);
+}
+
+int nc_credentials_parse_container(const char *data, size_t n, struct nc_credentials *ret,
+                                   struct nc_err *err) {
+    return parse(data, n, false, ret, err);
 }

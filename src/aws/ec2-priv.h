@@ -4,8 +4,11 @@
 #ifndef NC_EC2_PRIV_H
 #define NC_EC2_PRIV_H
 
+#include <stdbool.h>
+
 #include "nc/ec2.h"
 #include "nc/http.h"
+#include "nc/mem.h"
 
 /* DescribeInstances: the private DNS name of exactly this instance. An instance that is not there,
  * or has no name yet, is transient. */
@@ -16,5 +19,25 @@ int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_ins
                      struct nc_err *err);
 /* An answer that is no success. Always negative. */
 int nc_ec2_refused(const struct nc_http_result *result, const char *action, struct nc_err *err);
+
+/* Is that EC2's error code in an answer that is no success? */
+bool nc_ec2_says(const struct nc_http_result *result, const char *code);
+/* TerminateInstances: the answer is about exactly this instance. */
+int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct nc_err *err);
+
+/* One signed question. */
+struct nc_ec2_request {
+    char *name, *url, *body;
+    struct nc_strv headers; /* secret */
+    struct nc_http_options options;
+};
+/* "Action=…&KEY=VALUE&Version=…"; owned. The value must be plain. */
+char *nc_ec2_form(const char *action, const char *key, const char *value);
+/* Only what cannot change the form around it. */
+bool nc_ec2_is_plain(const char *s);
+/* The body is taken over, in any case. */
+int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
+                        struct nc_ec2_request *q, struct nc_err *err);
+void nc_ec2_request_done(struct nc_ec2_request *q);
 
 #endif

@@ -45,6 +45,13 @@ static void read_failure(const char *data, size_t n, struct failure *ret) {
     nc_xml_done(&x);
 }
 
+bool nc_ec2_says(const struct nc_http_result *result, const char *code) {
+    struct failure f;
+
+    read_failure(result->body, result->n, &f);
+    return nc_streq(f.code, code);
+}
+
 enum meaning { DENIED = 1, REJECTED, THROTTLED, NOT_YET, WRONG };
 
 static const struct {
@@ -70,6 +77,7 @@ static const struct {
     {"InternalFailure", THROTTLED},
     {"InvalidInstanceID.NotFound", NOT_YET},
     {"InvalidInstanceType", WRONG},
+    {"OperationNotPermitted", DENIED}, /* protected against termination */
     {"InvalidParameterValue", WRONG},
     {"InvalidInstanceID.Malformed", WRONG},
 };
@@ -105,10 +113,10 @@ int nc_ec2_refused(const struct nc_http_result *result, const char *action, stru
                    result->status, "ec2: %s: HTTP %d, %s: %s", action, result->status, code,
                    message);
     if (meaning == DENIED)
-        nc_err_remedy(err,
-                      "allow ec2:%s to the node's role, or set spec.aws.ec2: never and give the "
-                      "answer in AgentConfig",
-                      action);
+        nc_err_remedy(err, "allow ec2:%s to the role%s", action,
+                      nc_starts_with(action, "Describe")
+                          ? ", or set spec.aws.ec2: never and give the answer in AgentConfig"
+                          : "");
     else if (meaning == REJECTED)
         nc_err_remedy(
             err,
@@ -162,6 +170,24 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
                           instance_id);
     *ret = nc_steal(&name);
     return 0;
+}
+
+int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct nc_err *err) {
+    struct nc_xml x;
+    bool is_it = false;
+    int k;
+
+    nc_xml_init(&x, data, n);
+    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END)
+        if (k == NC_XML_CLOSE
+            && is_leaf(&x, "TerminateInstancesResponse/instancesSet/item/instanceId"))
+            is_it = is_it || nc_streq(leaf_text(&x), instance_id);
+    nc_xml_done(&x);
+    if (k < 0)
+        return k;
+    return is_it ? 0
+                 : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not about %s",
+                              instance_id);
 }
 
 #define TYPE "DescribeInstanceTypesResponse/instanceTypeSet/item"

@@ -14,10 +14,13 @@
 #define API_VERSION "2016-11-15"
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
 
-static void wipe_headers(struct nc_strv *headers) {
-    for (size_t k = 0; k < headers->n; k++)
-        explicit_bzero(headers->v[k], strlen(headers->v[k]));
-    nc_strv_done(headers);
+void nc_ec2_request_done(struct nc_ec2_request *q) {
+    for (size_t k = 0; k < q->headers.n; k++)
+        explicit_bzero(q->headers.v[k], strlen(q->headers.v[k]));
+    nc_strv_done(&q->headers);
+    free(q->name);
+    free(q->url);
+    free(q->body);
 }
 
 /* "https://HOST[:PORT][/]" without the slash; the host is what is behind "://". */
@@ -29,15 +32,12 @@ static char *base_of(const char *endpoint) {
     return nc_strndup(endpoint, (size_t)(host + 3 - endpoint) + strcspn(host + 3, "/?#"));
 }
 
-static int ask(const struct nc_ec2 *e, const char *action, const char *body,
-               struct nc_http_answer *ret, struct nc_err *err) {
+int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
+                        struct nc_ec2_request *q, struct nc_err *err) {
     static const char *const form[] = {"content-type",
                                        "application/x-www-form-urlencoded; charset=utf-8", NULL};
     nc_auto_free char *base = base_of(e->endpoint);
-    nc_auto_free char *name = nc_asprintf("ec2: %s", action);
-    nc_auto_free char *url = nc_asprintf("%s/", base ? base : "");
     const char *host = base ? strstr(base, "://") + 3 : NULL;
-    nc_cleanup(wipe_headers) struct nc_strv headers = NC_STRV_INIT;
     const struct nc_sigv4_request request = {.method = "POST",
                                              .host = host,
                                              .path = "/",
@@ -47,37 +47,54 @@ static int ask(const struct nc_ec2 *e, const char *action, const char *body,
                                              .region = e->region,
                                              .service = "ec2",
                                              .time_usec = e->time_usec};
-    struct nc_http_options options = {.name = name,
-                                      .method = "POST",
-                                      .url = url,
-                                      .body = body,
-                                      .body_n = strlen(body),
-                                      .timeout_usec = e->timeout_usec,
-                                      .max_body_bytes = MAX_ANSWER_BYTES};
     int r;
 
+    *q = (struct nc_ec2_request){.name = nc_asprintf("ec2: %s", action),
+                                 .url = nc_asprintf("%s/", base ? base : ""),
+                                 .body = body};
     if (!host)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                           "ec2: the endpoint is no URL: write https://HOST");
     if (!e->credentials || !e->credentials->access_key_id || !e->credentials->secret_access_key)
         return nc_err_set(err, NC_ERR_AUTH, EACCES, "ec2: %s: no credentials", action);
-    r = nc_sigv4_headers(&request, e->credentials, &headers, err);
+    r = nc_sigv4_headers(&request, e->credentials, &q->headers, err);
     if (r < 0)
         return r;
-    nc_strv_addf(&headers, "Content-Type: %s", form[1]);
-    options.headers = (const char *const *)headers.v;
-    r = nc_http_perform(e->http, &options, ret, err);
+    nc_strv_addf(&q->headers, "Content-Type: %s", form[1]);
+    q->options = (struct nc_http_options){.name = q->name,
+                                          .method = "POST",
+                                          .url = q->url,
+                                          .headers = (const char *const *)q->headers.v,
+                                          .body = body,
+                                          .body_n = strlen(body),
+                                          .timeout_usec = e->timeout_usec,
+                                          .max_body_bytes = MAX_ANSWER_BYTES};
+    return 0;
+}
+
+/* The body is taken over. */
+static int ask(const struct nc_ec2 *e, const char *action, char *body, struct nc_http_answer *ret,
+               struct nc_err *err) {
+    nc_cleanup(nc_ec2_request_done) struct nc_ec2_request q = {0};
+    int r = nc_ec2_request_make(e, action, body, &q, err);
+
+    if (r >= 0)
+        r = nc_http_perform(e->http, &q.options, ret, err);
     if (r < 0)
         return r;
     if (ret->result.outcome != NC_HTTP_ANSWERED)
-        r = nc_http_error(&ret->result, name, err);
+        r = nc_http_error(&ret->result, q.name, err);
     else if (ret->result.status != 200)
         r = nc_ec2_refused(&ret->result, action, err);
     return r;
 }
 
+char *nc_ec2_form(const char *action, const char *key, const char *value) {
+    return nc_asprintf("Action=%s&%s=%s&Version=" API_VERSION, action, key, value);
+}
+
 /* Only what cannot change the form around it. */
-static bool is_plain(const char *s) {
+bool nc_ec2_is_plain(const char *s) {
     if (!s || !*s || strlen(s) >= 64)
         return false;
     for (; *s; s++)
@@ -91,13 +108,11 @@ int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, cha
                             struct nc_err *err) {
     static const char action[] = "DescribeInstances";
     nc_cleanup(nc_http_answer_done) struct nc_http_answer answer = {0};
-    nc_auto_free char *body = NULL;
     int r;
 
-    if (!is_plain(instance_id))
+    if (!nc_ec2_is_plain(instance_id))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "ec2: %s: not an instance id", action);
-    body = nc_asprintf("Action=%s&InstanceId.1=%s&Version=" API_VERSION, action, instance_id);
-    r = ask(e, action, body, &answer, err);
+    r = ask(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &answer, err);
     if (r < 0)
         return r;
     r = nc_ec2_read_instance(answer.result.body, answer.result.n, instance_id, ret, err);
@@ -110,13 +125,11 @@ int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_ins
                          struct nc_err *err) {
     static const char action[] = "DescribeInstanceTypes";
     nc_cleanup(nc_http_answer_done) struct nc_http_answer answer = {0};
-    nc_auto_free char *body = NULL;
     int r;
 
-    if (!is_plain(type))
+    if (!nc_ec2_is_plain(type))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "ec2: %s: not an instance type", action);
-    body = nc_asprintf("Action=%s&InstanceType.1=%s&Version=" API_VERSION, action, type);
-    r = ask(e, action, body, &answer, err);
+    r = ask(e, action, nc_ec2_form(action, "InstanceType.1", type), &answer, err);
     if (r < 0)
         return r;
     r = nc_ec2_read_type(answer.result.body, answer.result.n, type, ret, err);

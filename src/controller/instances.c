@@ -1,29 +1,260 @@
 /*
- * TerminateInstances, one instance a request.
+ * TerminateInstances, one instance a request, a few at once; credentials first, once for all that
+ * wait.
+ *
+ * What fails is answered, not tried again: when to ask again is the step's to say.
  */
 #include "instances.h"
 
 #include <errno.h>
+#include <stdio.h>
 
-int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
-                     void *userdata, struct nc_instances **ret, struct nc_err *err) {
-    (void)event;
-    (void)s;
-    (void)done;
-    (void)userdata;
-    (void)ret;
-    return nc_err_set(err, NC_ERR_BUG, ENOTSUP, "ending instances is not built yet");
+#include "nc/clock.h"
+#include "nc/ec2.h"
+#include "nc/role.h"
+#include "nc/sigv4.h"
+#include "nc/str.h"
+
+#define MAX_IN_FLIGHT 8u
+#define MAX_WAITING 4096u
+#define CALL_USEC 20000000u
+
+struct order {
+    struct nc_instances *all;
+    struct order *next;
+    uint64_t id;
+    char instance[64], region[64];
+    bool is_sent;
+    struct nc_ec2_end end;
+};
+
+struct nc_instances {
+    const struct nc_settings *settings;
+    nc_instances_fn done;
+    void *userdata;
+    struct nc_http *http;
+    struct nc_role *role;
+    sd_event_source *defer; /* what is asked is begun with the next turn */
+    struct order *orders;   /* oldest first */
+    unsigned n, n_sent;
+    bool is_fetching;
+};
+
+static void forget(struct nc_instances *i, struct order *o) {
+    struct order **at = &i->orders;
+
+    while (*at != o)
+        at = &(*at)->next;
+    *at = o->next;
+    i->n--;
+    i->n_sent -= o->is_sent;
+    free(o);
 }
 
-struct nc_instances *nc_instances_free(struct nc_instances *i) {
-    (void)i;
-    return NULL;
+static enum nc_control_answer answer_of(const struct nc_err *err) {
+    switch (err->class) {
+    case NC_ERR_NONE:
+        return NC_CONTROL_DONE;
+    case NC_ERR_TRANSIENT:
+    case NC_ERR_HOST:
+    case NC_ERR_PROTOCOL:
+        return NC_CONTROL_AWAY;
+    case NC_ERR_CONFIG:
+    case NC_ERR_AUTH:
+    case NC_ERR_BUG:
+    case _NC_ERR_CLASS_MAX:
+        break;
+    }
+    return NC_CONTROL_REFUSED;
+}
+
+/* May be the last thing that happens to `i`. */
+static void answer(struct nc_instances *i, struct order *o, const struct nc_err *err) {
+    const uint64_t id = o->id;
+
+    forget(i, o);
+    i->done(i->userdata, id, answer_of(err), err);
+}
+
+static void wake(struct nc_instances *i) {
+    (void)sd_event_source_set_enabled(i->defer, i->n > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static void on_ended(struct nc_ec2_end *end, const struct nc_err *err) {
+    struct order *o = end->userdata;
+
+    wake(o->all);
+    answer(o->all, o, err);
+}
+
+static int send_order(struct nc_instances *i, struct order *o, struct nc_err *err) {
+    nc_auto_free char *host = nc_aws_host("ec2", o->region, NULL);
+    nc_auto_free char *url = i->settings->ec2_endpoint
+                                 ? nc_strdup(i->settings->ec2_endpoint)
+                                 : nc_asprintf("https://%s", host ? host : "");
+    const uint64_t now = nc_now_usec();
+    const struct nc_ec2 e = {.http = i->http,
+                             .endpoint = url,
+                             .region = o->region,
+                             .credentials = nc_role_current(i->role, now),
+                             .time_usec = now,
+                             .timeout_usec = CALL_USEC};
+
+    o->end.done = on_ended;
+    o->end.userdata = o;
+    return nc_ec2_end_start(&e, o->instance, &o->end, err);
+}
+
+/* All that wait fail alike where there are no credentials. Their answers may ask for new orders:
+ * those are at the end, and wait for the next turn. */
+static void fail_all(struct nc_instances *i, const struct nc_err *err) {
+    for (unsigned left = i->n; left > 0 && i->orders; left--) {
+        struct order *o = i->orders;
+        while (o && o->is_sent)
+            o = o->next;
+        if (!o)
+            return;
+        answer(i, o, err);
+    }
+}
+
+static void on_credentials(void *userdata, const struct nc_err *err) {
+    struct nc_instances *i = userdata;
+
+    i->is_fetching = false;
+    if (err->class != NC_ERR_NONE)
+        fail_all(i, err);
+    wake(i);
+}
+
+static void fetch(struct nc_instances *i) {
+    struct nc_err err = NC_ERR_INIT;
+
+    i->is_fetching = nc_role_fetch(i->role, i->orders->region, on_credentials, i, &err) >= 0;
+    if (!i->is_fetching)
+        fail_all(i, &err);
+}
+
+static int on_turn(sd_event_source *source, void *userdata) {
+    struct nc_instances *i = userdata;
+
+    (void)source;
+    if (i->n == i->n_sent || i->is_fetching)
+        return 0;
+    if (!nc_role_current(i->role, nc_now_usec())) {
+        fetch(i);
+        return 0;
+    }
+    for (struct order *o = i->orders; o && i->n_sent < MAX_IN_FLIGHT; o = o->next) {
+        struct nc_err err = NC_ERR_INIT;
+        if (o->is_sent)
+            continue;
+        if (send_order(i, o, &err) < 0) {
+            wake(i);
+            answer(i, o, &err);
+            return 0;
+        }
+        o->is_sent = true;
+        i->n_sent++;
+    }
+    return 0;
+}
+
+/* "aws:///us-west-2a/i-0123456789abcdef0": the instance, and the region of its zone: what is before
+ * the end of its first number. */
+static int read_provider_id(const char *text, struct order *o) {
+    static const char scheme[] = "aws:///", letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    const char *zone = text ? text + strlen(scheme) : NULL;
+    const char *slash, *number;
+
+    if (!text || !nc_starts_with(text, scheme) || !(slash = strchr(zone, '/')))
+        return -EINVAL;
+    if (!nc_starts_with(slash, "/i-") || strlen(slash + 1) >= sizeof(o->instance)
+        || slash[3 + strspn(slash + 3, "0123456789abcdef")] != '\0' || strlen(slash + 3) < 8)
+        return -EINVAL;
+    number = zone + strcspn(zone, "0123456789/");
+    if (strspn(zone, letters) != (size_t)(slash - zone) || number == zone || number >= slash)
+        return -EINVAL;
+    number += strspn(number, "0123456789");
+    if ((size_t)(number - zone) >= sizeof(o->region))
+        return -EINVAL;
+    (void)snprintf(o->instance, sizeof(o->instance), "%s", slash + 1);
+    (void)snprintf(o->region, sizeof(o->region), "%.*s", (int)(number - zone), zone);
+    return 0;
 }
 
 int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
                      struct nc_err *err) {
-    (void)i;
-    (void)id;
-    (void)provider_id;
-    return nc_err_set(err, NC_ERR_BUG, ENOTSUP, "ending instances is not built yet");
+    struct order *o = nc_calloc(1, sizeof(*o));
+    struct order **at = &i->orders;
+    nc_auto_free char *quoted =
+        nc_quote(provider_id ? provider_id : "", provider_id ? strlen(provider_id) : 0);
+
+    if (read_provider_id(provider_id, o) < 0 || i->n >= MAX_WAITING) {
+        free(o);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EINVAL,
+                          i->n >= MAX_WAITING ? "too many instances wait for their end: %s"
+                                              : "%s is no provider ID of EC2",
+                          quoted);
+    }
+    if (i->settings->region)
+        (void)snprintf(o->region, sizeof(o->region), "%s", i->settings->region);
+    o->all = i;
+    o->id = id;
+    while (*at)
+        at = &(*at)->next;
+    *at = o;
+    i->n++;
+    wake(i);
+    return 0;
+}
+
+int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
+                     void *userdata, struct nc_instances **ret, struct nc_err *err) {
+    const struct nc_role_options role = {
+        .access_key_id = getenv("AWS_ACCESS_KEY_ID"),
+        .secret_access_key = getenv("AWS_SECRET_ACCESS_KEY"),
+        .session_token = getenv("AWS_SESSION_TOKEN"),
+        .web_identity_token_file = getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),
+        .role_arn = getenv("AWS_ROLE_ARN"),
+        .session_name = getenv("AWS_ROLE_SESSION_NAME"),
+        .container_uri = getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        .container_token_file = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
+        .sts_endpoint = s->sts_endpoint,
+        .imds = s->imds,
+    };
+    struct nc_instances *i = nc_calloc(1, sizeof(*i));
+    int r;
+
+    *i = (struct nc_instances){.settings = s, .done = done, .userdata = userdata};
+    r = nc_http_new(event, MAX_IN_FLIGHT, &i->http, err);
+    if (r >= 0)
+        r = nc_role_new(event, i->http, &role, &i->role, err);
+    if (r >= 0) {
+        r = sd_event_add_defer(event, &i->defer, on_turn, i);
+        if (r >= 0)
+            r = sd_event_source_set_enabled(i->defer, SD_EVENT_OFF);
+        if (r < 0)
+            (void)nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+    }
+    if (r < 0) {
+        nc_instances_free(i);
+        return r;
+    }
+    *ret = i;
+    return 0;
+}
+
+struct nc_instances *nc_instances_free(struct nc_instances *i) {
+    if (!i)
+        return NULL;
+    while (i->orders) {
+        nc_ec2_end_cancel(&i->orders->end);
+        forget(i, i->orders);
+    }
+    sd_event_source_disable_unref(i->defer);
+    nc_role_free(i->role);
+    nc_http_free(i->http);
+    free(i);
+    return NULL;
 }
