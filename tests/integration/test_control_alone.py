@@ -135,7 +135,7 @@ class Registration(AloneTest):
         world.node("n2", instance="auto", taints=[{"key": UNREGISTERED, "effect": "NoExecute"}])
         world.node("nobodys")
         world.start()
-        self.condition_is(world, "c-ours", "Initialized", "True")
+        self.condition_is(world, "c-ours", "Ready", "True")
         self.assertQuiet(world, 1)
         self.assertEqual({s.what for s in world.writes()}, {"c-ours", "ours"}, world.story())
 
@@ -146,7 +146,7 @@ class Registration(AloneTest):
         agent = ToyAgent(world)
         world.start()
         self.condition_is(world, "c-n1", "Initialized", "True")
-        self.assertEqual(world.get("nodes", "n1")["metadata"]["ownerReferences"][0]["apiVersion"], "karpenter.sh/v1beta1")
+        self.assertIn("/apis/karpenter.sh/v1beta1/nodeclaims/c-n1/status", world.accepted("status")[0].entry["path"])
         world.remove("nodeclaims", "c-n1")
         self.gone(world, "n1")
         self.assertEqual(len(agent.drains["n1"]), 1)

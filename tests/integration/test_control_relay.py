@@ -338,7 +338,7 @@ class HostileWords(ControlTest):
         self.assertFalse([c for c in out if ord(c) < 32 and c != "\n"], repr(out[:2000]))
         self.assertLess(len(out), 200 * (len(self.WORDS) + 10))
         self.assertFalse([c for c in world.log() if ord(c) < 32 and c not in "\n\t"], "control characters in the log")
-        self.assertGreater(world.metric("bad_words_total"), 5, world.ask("/metrics"))
+        self.assertGreater(world.metric("unreadable_words_total"), 5, world.ask("/metrics"))
 
     def test_other_annotations_and_labels(self) -> None:
         """Megabytes that a node may write beside its word."""
