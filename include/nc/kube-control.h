@@ -18,13 +18,16 @@
 /* What an answer to an action means. A uid that is another one's is MISSING, whatever was asked. */
 enum nc_control_answer nc_control_answer_of(const struct nc_kube_status *status);
 
-/* How an action ended; `userdata` is the caller's. The answer's body is thrown away. */
+/* How an action ended; `userdata` is the caller's. */
 struct nc_control_sent {
     uint64_t id; /* the action's */
     enum nc_control_verb verb;
     enum nc_control_answer answer;
     uint64_t retry_after_usec;
     uint64_t duration_usec;
+    /* What it left, its metadata alone (borrowed; NULL where there is none, or it cannot be read):
+     * the watch may have shown this version already. */
+    const struct nc_value *object;
     struct nc_kube_status status;
     struct nc_err err; /* class NC_ERR_NONE where it is DONE */
 };

@@ -34,11 +34,12 @@ static void forget(struct nc_act *a) {
 }
 
 static void post_answer(struct nc_controller *c, uint64_t id, enum nc_control_answer answer,
-                        uint64_t retry_after_usec) {
+                        uint64_t retry_after_usec, const struct nc_value *object) {
     struct nc_control_event e = {.kind = NC_CONTROL_ANSWER,
                                  .id = id,
                                  .answer = answer,
-                                 .retry_after_usec = retry_after_usec};
+                                 .retry_after_usec = retry_after_usec,
+                                 .object = object};
 
     nc_controller_post(c, &e);
 }
@@ -60,7 +61,7 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
     forget(a);
     note_failure(c, s->verb, s->answer, &s->err);
     if (s->id)
-        post_answer(c, s->id, s->answer, s->retry_after_usec);
+        post_answer(c, s->id, s->answer, s->retry_after_usec, s->object);
 }
 
 /* --- one action */
@@ -127,7 +128,7 @@ static void on_ended(void *userdata, uint64_t id, enum nc_control_answer answer,
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s",
                err->msg);
-    post_answer(c, id, answer, 0);
+    post_answer(c, id, answer, 0, NULL);
 }
 
 static void end_instance(struct nc_controller *c, const struct nc_control_action *a) {

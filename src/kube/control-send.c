@@ -1,9 +1,10 @@
 /*
  * What the controller writes: one action of its step as one request, and what the answer means.
  *
- * The body comes whole from the step; here it gets a method, a path and a content type. Nobody
- * reads what the server gives back (the watch tells that), so it is asked to leave the object's
- * spec and status out and what comes is thrown away. guard-control.c holds each to its rules.
+ * The body comes whole from the step; here it gets a method, a path and a content type. Of what the
+ * server gives back only the version matters (the watch tells the rest), so it is asked to leave
+ * the object's spec and status out; what was carried out is so, whatever can be read of the answer.
+ * guard-control.c holds each to its rules.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,18 +59,19 @@ static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
     static const struct nc_err none = NC_ERR_INIT;
     nc_auto_free struct sent *s = userdata;
-    const bool is_done =
-        err->class == NC_ERR_NONE || (s->verb == NC_CONTROL_SAY && nc_event_exists(status));
+    const bool is_done = err->class == NC_ERR_NONE
+                         || nc_control_answer_of(status) == NC_CONTROL_DONE
+                         || (s->verb == NC_CONTROL_SAY && nc_event_exists(status));
     const struct nc_control_sent told = {.id = s->id,
                                          .verb = s->verb,
                                          .answer = is_done ? NC_CONTROL_DONE
                                                            : nc_control_answer_of(status),
                                          .retry_after_usec = status->retry_after_usec,
                                          .duration_usec = nc_mono_usec() - s->started_usec,
+                                         .object = is_done ? object : NULL,
                                          .status = *status,
                                          .err = is_done ? none : *err};
 
-    (void)object;
     if (s->done)
         s->done(s->userdata, &told);
 }
@@ -164,7 +166,8 @@ static struct nc_value *put_event(const struct nc_control_action *a, const char 
 int nc_control_send(struct nc_kube *k, const char *claims_path, const struct nc_control_action *a,
                     uint64_t now_usec, uint64_t timeout_usec, nc_control_sent_fn done,
                     void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
-    struct nc_kube_call call = {.timeout_usec = timeout_usec, .drops_answer = true};
+    struct nc_kube_call call = {.timeout_usec = timeout_usec,
+                                .drops_answer = a->verb == NC_CONTROL_SAY};
     nc_auto_free char *path = NULL;
     nc_auto_value struct nc_value *event = NULL;
     struct sent *s;
