@@ -80,9 +80,9 @@ class Cluster:
         )
 
     def _register(self, node: Object) -> None:
-        claim = self.claim_of(node)
+        claim = self.claim_of(node) if self.behave.karpenter else None
         labels = node["metadata"].setdefault("labels", {})
-        if not self.behave.karpenter or claim is None or labels.get("karpenter.sh/registered") == "true":
+        if claim is None or labels.get("karpenter.sh/registered") == "true":
             return
         meta = node["metadata"]
         spec = claim.get("spec", {})
@@ -109,12 +109,9 @@ class Cluster:
 
     def _initialize(self, node: Object) -> None:
         labels = node["metadata"].get("labels") or {}
-        claim = self.claim_of(node)
-        if (
-            claim is None
-            or labels.get("karpenter.sh/registered") != "true"
-            or labels.get("karpenter.sh/initialized") == "true"
-        ):
+        registered, initialized = (labels.get(f"karpenter.sh/{k}") == "true" for k in ("registered", "initialized"))
+        claim = self.claim_of(node) if self.behave.karpenter and registered and not initialized else None
+        if claim is None:
             return
         waiting = self._waiting(node, claim)
         if waiting:

@@ -113,7 +113,8 @@ class Leader(ControlTest):
         woke = time.monotonic()
         first.send_signal(signal.SIGCONT)
         self.leads(world, "a")
-        led = next(s for s in world.steps("lease") if s.at > woke and s.status == 200 and s.body["spec"]["holderIdentity"] == "a")
+        puts = [s for s in world.steps("lease") if s.at > woke and s.entry["method"] == "PUT" and s.status == 200]
+        led = next(s for s in puts if s.body["spec"]["holderIdentity"] == "a")
         self.assertRelayed(world, "c-n2", deadline)
         early = [s for s in world.writes() if woke < s.at < led.at]
         self.assertEqual(early, [], world.story())
