@@ -306,7 +306,7 @@ static void one(struct world *w, const uint8_t d[3]) {
         answer(w, d[1], d[2] % 2 ? NC_CONTROL_DONE : d[2] / 2 % 5 + 1);
         break;
     case 10: {
-        char name[8];
+        char name[16];
         (void)snprintf(name, sizeof(name), "n%u", i);
         w->nodes[i] = (struct node){0};
         gone(w, NC_CONTROL_NODE, name);

@@ -141,7 +141,7 @@ static void check_one_out(struct world *w) {
 
 static void test_one_at_a_time(void **state) {
     struct world w;
-    char name[8];
+    char name[16];
 
     (void)state;
     world_init(&w);

@@ -153,7 +153,7 @@ static void test_conflict_waits_for_the_watch(void **state) {
 /* ---- places */
 
 static void see_many(struct world *w, size_t n, bool are_noticed) {
-    char claim[16], node[16];
+    char claim[24], node[24];
 
     for (size_t i = 0; i < n; i++) {
         (void)snprintf(claim, sizeof(claim), "c%zu", i);
