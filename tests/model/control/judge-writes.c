@@ -1,0 +1,337 @@
+/*
+ * The judge: what may be written, verb by verb, and what a write may change.
+ */
+#include <limits.h>
+
+#include "judge.h"
+#include "nc/budget.h"
+#include "nc/str.h"
+
+#define NAME nc_control_verb_name(a->verb)
+
+/* --- what belongs together */
+
+static const char *owner_of(const struct nc_value *node) {
+    const struct nc_value *list = nc_value_path(node, "metadata.ownerReferences");
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "kind"), "NodeClaim"))
+            return nc_value_get_string(list->items[i], "uid");
+    return NULL;
+}
+
+static unsigned claims_with(struct view *v, const char *path, const char *text) {
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < v->n_shown; i++)
+        n += v->shown[i].v && v->shown[i].kind == NC_CONTROL_CLAIM
+             && nc_streq(text_at(v->shown[i].v, path), text);
+    return n;
+}
+
+static struct shown *by_provider(struct view *v, const struct shown *claim) {
+    const char *provider = text_at(claim->v, "status.providerID");
+    struct shown *found = NULL;
+
+    if (!provider || claims_with(v, "status.providerID", provider) != 1)
+        return NULL;
+    for (unsigned i = 0; i < v->n_shown; i++)
+        if (v->shown[i].v && v->shown[i].kind == NC_CONTROL_NODE
+            && nc_streq(text_at(v->shown[i].v, "spec.providerID"), provider)) {
+            if (found)
+                return NULL;
+            found = &v->shown[i];
+        }
+    return found;
+}
+
+struct shown *judge_node_of(struct world *w, struct view *v, const struct shown *claim) {
+    const char *name = text_at(claim->v, "status.nodeName");
+    struct shown *node = name ? judge_find(v, NC_CONTROL_NODE, name) : NULL;
+
+    (void)w;
+    if (!name)
+        return v->who == NC_CONTROL_ALONE ? by_provider(v, claim) : NULL;
+    if (!node)
+        return NULL;
+    if (owner_of(node->v))
+        return nc_streq(owner_of(node->v), claim->uid) ? node : NULL;
+    return claims_with(v, "status.nodeName", name) == 1 ? node : NULL;
+}
+
+static struct shown *claim_of(struct world *w, struct view *v, const struct shown *node) {
+    for (unsigned i = 0; i < v->n_shown; i++)
+        if (v->shown[i].v && v->shown[i].kind == NC_CONTROL_CLAIM
+            && judge_node_of(w, v, &v->shown[i]) == node)
+            return &v->shown[i];
+    return NULL;
+}
+
+/* --- the relay */
+
+static uint64_t stamp_of(const struct nc_value *claim) {
+    uint64_t usec = 0;
+
+    return nc_time_parse(annotation_of(claim, NC_ANNOTATION_TIMESTAMP), &usec) < 0 ? 0 : usec;
+}
+
+/* The word was withdrawn in time: our own stamp goes from a claim that lives on. */
+static bool is_taken_back(const struct world *w, const struct shown *s,
+                          const struct nc_control_action *a, uint64_t deadline) {
+    const struct nc_value *stamp =
+        nc_value_get(nc_value_path(a->body, "metadata.annotations"), NC_ANNOTATION_TIMESTAMP);
+
+    (void)w;
+    return a->verb == NC_CONTROL_STAMP && stamp && stamp->type == NC_VALUE_NULL && !deadline
+           && !is_deleting(s->v) && !s->is_deleted && stamp_of(s->v) == s->our_stamp_usec;
+}
+
+void judge_relay(struct world *w, struct view *v, struct shown *s,
+                 const struct nc_control_action *a) {
+    struct shown *node = s->kind == NC_CONTROL_CLAIM ? judge_node_of(w, v, s) : NULL;
+    const uint64_t deadline = node ? deadline_to_relay(node->v, w->now_usec) : 0;
+    const uint64_t stamp =
+        (deadline - (deadline < w->rules.margin_usec ? deadline : w->rules.margin_usec)) / SEC
+        * SEC;
+    char wanted[32];
+
+    if (a->verb != NC_CONTROL_STAMP && a->verb != NC_CONTROL_DELETE_CLAIM) {
+        judge_break(w, "relay", "%s %s is no relay", NAME, a->name);
+        return;
+    }
+    if (is_taken_back(w, s, a, deadline))
+        return;
+    if (!deadline) {
+        judge_break(w, "relay", "%s %s: nothing is to be relayed", NAME, a->name);
+        return;
+    }
+    nc_time_format(stamp, wanted);
+    if (a->verb == NC_CONTROL_STAMP) {
+        const char *text = annotation_of(a->body, NC_ANNOTATION_TIMESTAMP);
+        if (!nc_streq(text, wanted))
+            judge_break(w, "stamp", "%s is stamped %s, not %s", a->name, text, wanted);
+        if (stamp_of(s->v) && stamp_of(s->v) <= stamp)
+            judge_break(w, "stamp", "%s has an earlier one", a->name);
+        if (w->rules.order == NC_CONTROL_DELETE_FIRST && !is_deleting(s->v) && !s->is_deleted)
+            judge_break(w, "order", "%s is stamped before it is deleted", a->name);
+        s->is_stamp_tried = true;
+        s->our_stamp_usec = stamp;
+    } else if (w->rules.order == NC_CONTROL_BOTH && !s->is_stamp_tried
+               && (!stamp_of(s->v) || stamp_of(s->v) > stamp)) {
+        judge_break(w, "order", "%s is deleted before it is stamped", a->name);
+    }
+}
+
+/* --- voluntary disruption */
+
+static bool is_true(const char *text) {
+    return nc_streq(text, "true");
+}
+
+static bool is_registered(const struct shown *claim) {
+    return nc_streq(condition_of(claim->v, "Registered"), "True");
+}
+
+static bool is_drifted_by(const struct nc_value *claim, const struct nc_value *from,
+                          const char *key) {
+    nc_auto_free char *version = nc_asprintf("%s-version", key);
+    const char *ours = annotation_of(claim, key), *theirs = annotation_of(from, key);
+
+    return ours && theirs && !nc_streq(ours, theirs)
+           && nc_streq(annotation_of(claim, version), annotation_of(from, version));
+}
+
+static bool is_expired(const struct nc_value *claim, uint64_t now_usec) {
+    uint64_t after = 0;
+
+    if (nc_budget_duration(text_at(claim, "spec.expireAfter"), true, &after, NULL) < 0
+        || after == UINT64_MAX)
+        return false;
+    return time_at(claim, "metadata.creationTimestamp") + after <= now_usec;
+}
+
+static bool is_rebalanced(const struct shown *node) {
+    const char *text = node ? annotation_of(node->v, STATUS_KEY) : NULL;
+    nc_auto_value struct nc_value *word = NULL;
+
+    return text && nc_json_parse(text, strlen(text), &word, NULL) == 0
+           && nc_streq(text_at(word, "source"), "rebalance");
+}
+
+static unsigned reasons_of(const struct world *w, struct view *v, const struct shown *claim,
+                           const struct shown *node) {
+    const char *pool_name = label_of(claim->v, POOL_KEY);
+    const struct shown *pool = judge_find(v, NC_CONTROL_POOL, pool_name ? pool_name : "");
+    const struct shown *class = judge_find(v, NC_CONTROL_CLASS, "default");
+    unsigned bits = 0;
+
+    if (is_expired(claim->v, w->now_usec) && is_registered(claim))
+        bits |= 1u << NC_BUDGET_EXPIRED;
+    if ((pool && is_drifted_by(claim->v, pool->v, "karpenter.sh/nodepool-hash"))
+        || (class && is_drifted_by(claim->v, class->v, "karpenter.k8s.aws/ec2nodeclass-hash")))
+        bits |= 1u << NC_BUDGET_DRIFTED;
+    if (w->rules.rebalances && is_rebalanced(node))
+        bits |= 1u << NC_BUDGET_REBALANCE;
+    return bits;
+}
+
+static bool is_out(struct world *w, struct view *v, const struct shown *claim) {
+    const struct shown *node = judge_node_of(w, v, claim);
+
+    if (is_deleting(claim->v) || claim->is_deleted || claim->is_delete_sent)
+        return true;
+    return node && is_registered(claim) && !nc_streq(condition_of(node->v, "Ready"), "True");
+}
+
+/* The room that the pool's budgets leave for the reason for which there is most. */
+static void judge_budgets(struct world *w, struct view *v, const struct shown *claim,
+                          unsigned reasons) {
+    nc_cleanup(nc_budgets_done) struct nc_budgets b = {0};
+    const char *name = label_of(claim->v, POOL_KEY);
+    const struct shown *pool = judge_find(v, NC_CONTROL_POOL, name ? name : "");
+    unsigned n = 0, out = 0, most = 0;
+
+    if (!pool || is_deleting(pool->v) || nc_budgets_read(pool->v, &b, NULL) < 0) {
+        judge_break(w, "budgets", "%s has no budgets to go by", claim->name);
+        return;
+    }
+    for (unsigned i = 0; i < v->n_shown; i++) {
+        const struct shown *s = &v->shown[i];
+        if (!s->v || s->kind != NC_CONTROL_CLAIM || !nc_streq(label_of(s->v, POOL_KEY), name))
+            continue;
+        n += is_registered(s) || text_at(s->v, "status.nodeName") != NULL;
+        out += s != claim && is_out(w, v, s);
+    }
+    for (int r = 0; r < (int)_NC_BUDGET_REASON_MAX; r++)
+        if (reasons & 1u << r) {
+            const unsigned allowed =
+                nc_budgets_allowed(&b, (enum nc_budget_reason)r, n, w->now_usec);
+            most = allowed > most ? allowed : most;
+        }
+    if (out >= most)
+        judge_break(w, "budgets", "%s is the %uth of %u that goes, %u may", claim->name, out + 1, n,
+                    most);
+}
+
+static bool has_lost_node(struct world *w, struct view *v, const struct shown *claim) {
+    const struct shown *node = judge_node_of(w, v, claim);
+    const char *provider = text_at(claim->v, "status.providerID");
+
+    return is_registered(claim)
+           && (!node || is_deleting(node->v)
+               || !nc_streq(text_at(node->v, "spec.providerID"), provider));
+}
+
+static void judge_delete_claim(struct world *w, struct view *v, const struct shown *claim) {
+    const struct shown *node = judge_node_of(w, v, claim);
+    const unsigned reasons = reasons_of(w, v, claim, node);
+
+    if (has_lost_node(w, v, claim))
+        return;
+    if (!reasons) {
+        judge_break(w, "reason", "%s is deleted for nothing", claim->name);
+        return;
+    }
+    if (is_true(annotation_of(claim->v, DO_NOT_DISRUPT))
+        || (node && is_true(annotation_of(node->v, DO_NOT_DISRUPT))))
+        judge_break(w, "do-not-disrupt", "%s or its Node forbids it", claim->name);
+    judge_budgets(w, v, claim, reasons);
+}
+
+/* --- the end of a claim */
+
+static void judge_request(struct world *w, struct view *v, const struct shown *node,
+                          const struct nc_control_action *a) {
+    const struct nc_value *asked =
+        nc_value_get(nc_value_path(a->body, "metadata.annotations"), REQUEST_KEY);
+    const struct shown *claim = claim_of(w, v, node);
+    const char *before = annotation_of(node->v, REQUEST_KEY);
+    nc_auto_value struct nc_value *old = NULL, *new = NULL;
+
+    if (!asked)
+        return;
+    if (!nc_value_string(asked) || nc_json_parse(asked->text, strlen(asked->text), &new, NULL) < 0
+        || !claim || !is_deleting(claim->v)) {
+        judge_break(w, "request", "%s is asked to drain, and no claim of it ends", node->name);
+        return;
+    }
+    nc_auto_free char *id = nc_asprintf("claim-%s", claim->uid);
+    if (!nc_streq(text_at(new, "id"), id))
+        judge_break(w, "request", "%s is asked as %s, not as %s", node->name, text_at(new, "id"),
+                    id);
+    if (before && nc_json_parse(before, strlen(before), &old, NULL) == 0
+        && nc_streq(text_at(old, "id"), "person"))
+        judge_break(w, "request", "%s: what a person asked for is overwritten", node->name);
+}
+
+static bool drops(const struct shown *s, const struct nc_control_action *a) {
+    return nc_value_path(a->body, "metadata.finalizers") && has_finalizer(s->v, NC_FINALIZER)
+           && !has_finalizer(a->body, NC_FINALIZER);
+}
+
+static bool is_drained(const struct shown *claim) {
+    return nc_streq(condition_of(claim->v, "Drained"), "True");
+}
+
+static bool has_to_end(const struct world *w, const struct shown *claim) {
+    return w->rules.terminates && text_at(claim->v, "status.providerID")
+           && !nc_streq(condition_of(claim->v, "InstanceTerminating"), "True");
+}
+
+static void judge_end_of_node(struct world *w, const struct shown *claim,
+                              const struct nc_control_action *a) {
+    if (claim && (!is_deleting(claim->v) || !is_drained(claim)))
+        judge_break(w, "drained-first", "%s %s before it is drained", NAME, a->name);
+    else if (claim && has_to_end(w, claim))
+        judge_break(w, "drained-first", "%s %s before its instance ends", NAME, a->name);
+}
+
+static void judge_node(struct world *w, struct view *v, const struct shown *node,
+                       const struct nc_control_action *a) {
+    const struct shown *claim = claim_of(w, v, node);
+
+    if (has_finalizer(node->v, KARPENTER_FINALIZER) || (claim && is_foreign(claim->v)))
+        judge_break(w, "foreign", "%s %s: it is another one's", NAME, a->name);
+    if (a->verb == NC_CONTROL_DELETE_NODE && !claim)
+        judge_break(w, "drained-first", "%s, which belongs to no claim, is deleted", a->name);
+    if (a->verb == NC_CONTROL_DELETE_NODE || drops(node, a))
+        judge_end_of_node(w, claim, a);
+    if (drops(node, a) && !is_deleting(node->v))
+        judge_break(w, "finalizer", "%s loses it while it lives", a->name);
+    judge_request(w, v, node, a);
+}
+
+static void judge_claim(struct world *w, struct view *v, const struct shown *claim,
+                        const struct nc_control_action *a) {
+    const struct shown *node = judge_node_of(w, v, claim);
+
+    if (is_foreign(claim->v))
+        judge_break(w, "foreign", "%s %s: it is another one's", NAME, a->name);
+    if (a->verb == NC_CONTROL_DELETE_CLAIM)
+        judge_delete_claim(w, v, claim);
+    if (drops(claim, a) && (!is_deleting(claim->v) || node))
+        judge_break(w, "finalizer", "%s loses it, and its Node is there", a->name);
+    if (drops(claim, a))
+        w->judge->finalized++;
+    if (a->verb != NC_CONTROL_END_INSTANCE)
+        return;
+    if (!w->rules.terminates || !is_deleting(claim->v)
+        || !nc_streq(a->provider_id, text_at(claim->v, "status.providerID")))
+        judge_break(w, "instance", "%s: its instance is not ours to end", a->name);
+    if (node && !is_drained(claim))
+        judge_break(w, "instance", "%s is ended before it is drained", a->name);
+}
+
+void judge_alone(struct world *w, struct view *v, struct shown *s,
+                 const struct nc_control_action *a) {
+    if (v->who != NC_CONTROL_ALONE) {
+        judge_break(w, "karpenter", "%s %s beside Karpenter", NAME, a->name);
+        return;
+    }
+    if (s->kind == NC_CONTROL_NODE)
+        judge_node(w, v, s, a);
+    else if (s->kind == NC_CONTROL_CLAIM)
+        judge_claim(w, v, s, a);
+    else
+        judge_break(w, "target", "%s %s", NAME, a->name);
+}
