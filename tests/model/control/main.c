@@ -29,6 +29,9 @@ static void happen(struct world *w, struct due *due) {
     w->now_usec = due->at_usec;
     if (due->kind == THING_HEARTBEAT) {
         judge_heartbeat(w);
+        if (w->sabotage == SABOTAGE_WRITES_AT_REST && w->leader >= 0) /* nothing else happens */
+            process_post(w, (unsigned)w->leader,
+                         &(struct nc_control_event){.kind = NC_CONTROL_TICK});
         world_post(w, w->is_quiet ? 10 * SEC : SEC, THING_HEARTBEAT, 0, 0, NULL);
         return;
     }

@@ -361,7 +361,7 @@ static void add_some(struct world *w, unsigned p, struct nc_control_actions *out
         end_one(w, p, out);
         break;
     case SABOTAGE_WRITES_AT_REST:
-        if (w->is_quiet)
+        for (unsigned i = 0; i < 3 && w->is_quiet; i++)
             touch_one(w, p, out, is_rested);
         break;
     case SABOTAGE_WRITES_ON:
