@@ -15,6 +15,7 @@
 #define CLAIMS "/apis/karpenter.sh/v1/nodeclaims"
 #define LEASES "/apis/coordination.k8s.io/v1"
 #define MARK "{\"metadata\":{\"annotations\":{\"a\":\"b\"}}}"
+#define STATUS "{\"metadata\":{\"resourceVersion\":\"1\"},\"status\":{\"nodeName\":\"n\"}}"
 #define END "{\"preconditions\":{\"uid\":\"u\"}}"
 #define LEASE                                                                                      \
     "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":{\"name\":"        \
@@ -47,10 +48,8 @@ static const struct row {
     {"", "karpenter.sh", "nodeclaims", "create", "POST", CLAIMS, MARK},
     {"", "karpenter.sh", "nodeclaims", "update", "PUT", CLAIMS "/c", MARK},
     {"", "karpenter.sh", "nodeclaims", "deletecollection", "DELETE", CLAIMS, END},
-    {"", "karpenter.sh", "nodeclaims/status", "patch", "PATCH", CLAIMS "/c/status",
-     "{\"status\":{\"nodeName\":\"n\"}}"},
-    {"", "karpenter.sh", "nodeclaims/status", "update", "PUT", CLAIMS "/c/status",
-     "{\"status\":{\"nodeName\":\"n\"}}"},
+    {"", "karpenter.sh", "nodeclaims/status", "patch", "PATCH", CLAIMS "/c/status", STATUS},
+    {"", "karpenter.sh", "nodeclaims/status", "update", "PUT", CLAIMS "/c/status", STATUS},
     {"", "karpenter.sh", "nodepools", "list", "GET", "/apis/karpenter.sh/v1/nodepools", NULL},
     {"", "karpenter.sh", "nodepools", "watch", "GET", "/apis/karpenter.sh/v1/nodepools?watch=1",
      NULL},
