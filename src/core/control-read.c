@@ -222,16 +222,22 @@ static int read_pool(struct nc_control *c, struct control_pool *p, const struct 
     return r;
 }
 
+/* Its status changes often, its hash seldom: only that concerns its claims. */
 static int read_class(struct nc_control *c, struct control_class *k,
                       const struct nc_value *object) {
+    nc_auto_free char *hash = nc_strdup(k->hash), *version = nc_strdup(k->hash_version);
     const int r = nc_control_read_class(object, k);
+    const bool is_same =
+        k->is_there && nc_streq(hash, k->hash) && nc_streq(version, k->hash_version);
 
-    if (r >= 0 && !k->is_there)
+    if (r < 0)
+        return r;
+    if (!k->is_there)
         c->n_classes_there++;
-    k->is_there |= r >= 0;
-    for (struct control_claim *claim = k->claims; r >= 0 && claim; claim = claim->class_next)
+    k->is_there = true;
+    for (struct control_claim *claim = k->claims; !is_same && claim; claim = claim->class_next)
         nc_control_touch_around(c, &claim->o);
-    return r;
+    return 0;
 }
 
 /* ---- all of them */

@@ -351,7 +351,7 @@ static uint64_t version_of(const struct nc_value *object, const struct control_o
 }
 
 static void accepted(struct control_object *o, const struct nc_control_event *e) {
-    /* Whichever half of us asked for it: never another one. */
+    /* Whichever half of us asked for it: never another one, and budgets count it at once. */
     if (o->write.verb == NC_CONTROL_DELETE_CLAIM)
         nc_control_as_claim(o)->deleted_usec = e->now_usec ? e->now_usec : 1;
     o->write.attempts = 0;

@@ -176,6 +176,23 @@ static void test_never_a_second_delete(void **state) {
     world_close(&w);
 }
 
+/* The watch may have missed that it went. */
+static void test_another_of_the_same_name(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w, "stamp c1 " T105 "\n");
+    (void)world_answer(&w, 1, NC_CONTROL_DONE);
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
+    w.rv--; /* even of the same version */
+    expect(world_see(&w, NC_CONTROL_CLAIM,
+                     "{\"metadata\":{\"name\":\"c1\",\"uid\":\"another\"},\"status\":{\"nodeName\":"
+                     "\"n1\"}}"),
+           "stamp c1 " T105 "\n");
+    world_close(&w);
+}
+
 static void test_withdrawn_before_delete(void **state) {
     struct world w;
 
@@ -439,6 +456,7 @@ int main(void) {
         cmocka_unit_test(test_stamp_that_is_there),
         cmocka_unit_test(test_deleted_by_somebody),
         cmocka_unit_test(test_never_a_second_delete),
+        cmocka_unit_test(test_another_of_the_same_name),
         cmocka_unit_test(test_withdrawn_before_delete),
         cmocka_unit_test(test_a_stamp_of_others_stays),
         cmocka_unit_test(test_refused_stamp),

@@ -68,6 +68,29 @@ static void test_states_of_a_relay(void **state) {
     world_close(&w);
 }
 
+/* Nobody knows whose machine it is. */
+static void test_two_nodes_of_one_machine(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_see(&w, NC_CONTROL_CLAIM,
+                     "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u1\"},\"status\":{\"providerID\":"
+                     "\"aws:///a/i-1\"}}"),
+           "");
+    for (int i = 1; i <= 2; i++) {
+        nc_auto_free char *json = nc_asprintf("{\"metadata\":{\"name\":\"n%d\",\"uid\":\"n%d\"},"
+                                              "\"spec\":{\"providerID\":\"aws:///a/i-1\"}}",
+                                              i, i);
+        expect(world_see(&w, NC_CONTROL_NODE, json), "");
+        nc_auto_value struct nc_value *list = nc_control_report(w.c, w.now_usec);
+        for (int n = 0; n < i; n++)
+            assert_int_equal(!!nc_value_get_string(list->items[n], "claim"), i == 1);
+    }
+    world_close(&w);
+}
+
 static void test_counts(void **state) {
     struct nc_control_counts n;
     struct world w;
@@ -199,6 +222,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_node_by_name),
         cmocka_unit_test(test_states_of_a_relay),
+        cmocka_unit_test(test_two_nodes_of_one_machine),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_text),

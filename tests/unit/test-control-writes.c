@@ -108,7 +108,42 @@ static void test_pauses(void **state) {
         assert_true(pause > last_usec || most == 30000000);
         last_usec = pause;
     }
-    /* Once one is accepted the row is over. */
+    /* What is accepted ends the row; another kind of write has its own. */
+    expect(world_answer(&w, id++, NC_CONTROL_DONE), "say InterruptionRelayed NodeClaim c1\n");
+    world_close(&w);
+}
+
+static void test_pauses_begin_anew(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w);
+    for (uint64_t id = 1; id < 4; id++) {
+        expect(world_answer(&w, id, NC_CONTROL_AWAY), "");
+        assert_non_null(strstr(world_pass(&w, 2 * WORLD_SEC), "stamp c1"));
+    }
+    expect(world_answer(&w, 4, NC_CONTROL_AWAY), "delete-claim c1\n");
+    expect(world_answer(&w, 5, NC_CONTROL_AWAY), "");
+    assert_in_range(nc_control_next(w.c, w.now_usec) - w.now_usec, 150000, 200000);
+    world_close(&w);
+}
+
+static void test_accepted_ends_the_row(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), STAMP1);
+    for (uint64_t id = 1; id < 6; id++) {
+        expect(world_answer(&w, id, NC_CONTROL_AWAY), "");
+        expect(world_pass(&w, 10 * WORLD_SEC), STAMP1);
+    }
+    expect(world_answer(&w, 6, NC_CONTROL_DONE), "say InterruptionRelayed NodeClaim c1\n");
+    expect(world_node(&w, "n1", world_word(&w, "spot", 30)), "stamp c1 2026-11-22T02:01:05Z\n");
+    expect(world_answer(&w, 7, NC_CONTROL_AWAY), "");
+    assert_in_range(nc_control_next(w.c, w.now_usec) - w.now_usec, 150000, 200000);
     world_close(&w);
 }
 
@@ -278,6 +313,49 @@ static void test_a_quarter_for_relays(void **state) {
     world_close(&w);
 }
 
+/* Budgets are about what is on its way out: what was accepted counts before the watch shows it. */
+static void test_deletion_counts_at_once(void **state) {
+    static const char pool[] =
+        "{\"metadata\":{\"name\":\"p1\",\"uid\":\"p\"},\"spec\":{\"disruption\":{\"budgets\":["
+        "{\"nodes\":\"1\"}]}}}";
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_see(&w, NC_CONTROL_POOL, pool), "");
+    for (int i = 1; i <= 2; i++) {
+        nc_auto_free char *node = nc_asprintf(
+            "{\"metadata\":{\"name\":\"n%d\",\"uid\":\"u%d\",\"labels\":{\"karpenter.sh/"
+            "registered\":"
+            "\"true\",\"karpenter.sh/initialized\":\"true\"},\"finalizers\":[\"nodeclaimd.io/"
+            "termination\"],\"ownerReferences\":[{\"apiVersion\":\"karpenter.sh/v1\",\"kind\":"
+            "\"NodeClaim\",\"name\":\"c%d\",\"uid\":\"uc%d\"}]},\"spec\":{\"providerID\":\"aws:///"
+            "a/"
+            "i-%d\"},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+            i, i, i, i, i);
+        nc_auto_free char *claim = nc_asprintf(
+            "{\"metadata\":{\"name\":\"c%d\",\"uid\":\"uc%d\",\"creationTimestamp\":\"2026-01-0%"
+            "dT00:"
+            "00:00Z\",\"finalizers\":[\"nodeclaimd.io/termination\"],\"labels\":{\"karpenter.sh/"
+            "nodepool\":\"p1\"}},\"spec\":{\"expireAfter\":\"1h\"},\"status\":{\"nodeName\":\"n%"
+            "d\","
+            "\"providerID\":\"aws:///a/i-%d\",\"conditions\":[{\"type\":\"Registered\",\"status\":"
+            "\"True\"},{\"type\":\"Initialized\",\"status\":\"True\"},{\"type\":\"Ready\","
+            "\"status\":"
+            "\"True\",\"reason\":\"Ready\",\"message\":\"\"}]}}",
+            i, i, i, i, i);
+        expect(world_see(&w, NC_CONTROL_NODE, node), "");
+        expect(world_see(&w, NC_CONTROL_CLAIM, claim), "");
+    }
+    expect(world_synced(&w, NC_CONTROL_NODE), "");
+    expect(world_synced(&w, NC_CONTROL_POOL), "");
+    expect(world_synced(&w, NC_CONTROL_CLAIM), "delete-claim c1 alone\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "say Disrupted NodeClaim c1\npatch-node n1\n");
+    assert_null(strstr(world_pass(&w, 60 * WORLD_SEC), "delete-claim"));
+    world_close(&w);
+}
+
 static void test_fewest_places(void **state) {
     struct world w;
 
@@ -303,10 +381,10 @@ static void test_alone_waits_for_its_lists(void **state) {
     world_open(&w);
     expect(bare_claim(&w, 1), "");
     expect(world_who(&w, NC_CONTROL_ALONE), "");
-    expect(world_synced(&w, NC_CONTROL_POOL), ""); /* the lists were of another `who` */
+    expect(bare_claim(&w, 1), ""); /* the lists were of another `who` */
     expect(world_synced(&w, NC_CONTROL_NODE), "");
-    expect(bare_claim(&w, 1), "");
-    expect(world_synced(&w, NC_CONTROL_CLAIM), "patch-claim b1\n");
+    expect(world_synced(&w, NC_CONTROL_CLAIM), "");
+    expect(world_synced(&w, NC_CONTROL_POOL), "patch-claim b1\n");
     expect(world_answer(&w, 1, NC_CONTROL_AWAY), "");
     expect(world_who(&w, NC_CONTROL_KARPENTER), "");
     expect(world_pass(&w, 60 * WORLD_SEC), "");
@@ -368,8 +446,9 @@ static void test_held_writes_come_later(void **state) {
     expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
     assert_int_equal(counts(&w).held_by_share, 1);
     expect(world_pass(&w, 5 * WORLD_SEC - 1), "");
+    expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
     expect(world_pass(&w, 1), "stamp c1 " T105 "\n");
-    assert_int_equal(counts(&w).held_by_share, 1);
+    assert_int_equal(counts(&w).held_by_share, 1); /* one write, however often it was looked at */
     world_close(&w);
 }
 
@@ -437,12 +516,15 @@ int main(void) {
         cmocka_unit_test(test_settles),
         cmocka_unit_test(test_settles_by_version),
         cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_pauses_begin_anew),
+        cmocka_unit_test(test_accepted_ends_the_row),
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_conflict_waits_for_the_watch),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_thousand_notices),
         cmocka_unit_test(test_relist_of_ten_thousand),
         cmocka_unit_test(test_a_quarter_for_relays),
+        cmocka_unit_test(test_deletion_counts_at_once),
         cmocka_unit_test(test_fewest_places),
         cmocka_unit_test(test_alone_waits_for_its_lists),
         cmocka_unit_test(test_relay_does_not_wait_for_pools),
