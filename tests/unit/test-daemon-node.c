@@ -420,15 +420,19 @@ static void test_requests(void **state) {
 
     meet(w);
     watch(w, NC_WATCH_MODIFIED, "u1", 11, garbage); /* nothing was in force: taken as none */
-    expect("NODE -request -deletion");
+    expect("NODE say:DrainRequestRefused -request -deletion");
+    assert_non_null(w->d.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 12, good);
     expect("NODE +request:r1 -deletion");
+    assert_null(w->d.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 13, good); /* the same again */
     expect("NODE -deletion");
-    watch(w, NC_WATCH_MODIFIED, "u1", 14, garbage); /* lifts nothing */
+    watch(w, NC_WATCH_MODIFIED, "u1", 14, garbage); /* lifts nothing, and was said just now */
     expect("NODE +request:r1 -deletion");
+    assert_non_null(w->d.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 15, "");
     expect("NODE -request -deletion");
+    assert_null(w->d.request_refused);
 }
 
 static void test_deletion(void **state) {
