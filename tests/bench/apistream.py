@@ -4,8 +4,9 @@
 Its own process, made for speed: objects are one template of the size that real ones have, with a number put in; only what
 was written is kept. Pages, watches with bookmarks, PATCH and DELETE of claims; nothing else.
 
-    apistream.py --dir DIR --nodes N --port-file FILE
+    apistream.py --nodes N --port-file FILE
 
+It speaks plain HTTP/1.1: TLS and HTTP/2, as kube-apiserver has them, are nghttpx's in front of it.
 Switches, as requests of anybody: POST /bench/notices?n=N&to=SECONDS, POST /bench/heartbeats?rate=PER-SECOND, POST /bench/expire,
 GET /bench/state, POST /bench/clear.
 """
@@ -23,10 +24,6 @@ import time
 from pathlib import Path
 from typing import Any, Iterator, Optional
 from urllib.parse import parse_qs, urlsplit
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
-
-from pki import Authority  # noqa: E402
 
 BOOKMARK_SEC = 60.0
 MARK = "@NUMBER@"
@@ -405,8 +402,7 @@ class Connection(asyncio.Protocol):
 async def serve(opts: argparse.Namespace) -> None:
     stream = Stream(opts.nodes)
     loop = asyncio.get_running_loop()
-    context = Authority(opts.dir).server_context()
-    server = await loop.create_server(lambda: Connection(stream), "127.0.0.1", 0, ssl=context, backlog=512)
+    server = await loop.create_server(lambda: Connection(stream), "127.0.0.1", 0, backlog=512)
     part = opts.port_file.with_suffix(".part")
     part.write_text(str(server.sockets[0].getsockname()[1]))
     part.rename(opts.port_file)
@@ -415,7 +411,6 @@ async def serve(opts: argparse.Namespace) -> None:
 
 def main() -> int:
     args = argparse.ArgumentParser(description="a stream of many Nodes and NodeClaims")
-    args.add_argument("--dir", type=Path, required=True)
     args.add_argument("--nodes", type=int, required=True)
     args.add_argument("--port-file", type=Path, required=True)
     gc.disable()  # what it makes is freed by counting

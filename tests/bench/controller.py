@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """What the controller costs at 1,000, 10,000 and 50,000 nodes, and how fast it hands on a thousand notices.
 
-The real program against a stream of Nodes and NodeClaims from a process of its own (apistream.py) over TLS on loopback: what
-is measured is its own memory, processor time and delay.
+The real program against a stream of Nodes and NodeClaims from a process of its own (apistream.py), over TLS and HTTP/2 on
+loopback (nghttpx in front of it): what is measured is its own memory, processor time and delay.
 
     controller.py --controller PATH [--idle SECONDS] [--nodes N,N,N] [--notices N]
 
@@ -14,13 +14,17 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
-import ssl
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, Optional
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
+
+from pki import Authority  # noqa: E402
 
 from daemon import Report, cpu_msec, memory_mib, soon
 
@@ -36,13 +40,34 @@ class Stream:
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.folder, self.nodes = folder, nodes
+        self.ca = Authority(folder)
         port_file = folder / f"port-{nodes}"
-        command = [sys.executable, str(HERE / "apistream.py"), "--dir", str(folder), "--nodes", str(nodes)]
-        self.proc = subprocess.Popen([*command, "--port-file", str(port_file)], stdin=subprocess.DEVNULL)
+        command = [sys.executable, str(HERE / "apistream.py"), "--nodes", str(nodes), "--port-file", str(port_file)]
+        self.proc = subprocess.Popen(command, stdin=subprocess.DEVNULL)
         soon(port_file.exists, "the stream's port")
-        self.port = int(port_file.read_text())
-        self.context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
-        self.conn = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=60)
+        self.plain = int(port_file.read_text())
+        self.conn = http.client.HTTPConnection("127.0.0.1", self.plain, timeout=60)
+        self.front, self.port = self.serve_http2()
+
+    def serve_http2(self) -> tuple["subprocess.Popen[bytes]", int]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        cert, key = self.ca.server()
+        options = ["--workers=1", "--backend-read-timeout=1h", "--backend-write-timeout=1h", "--frontend-http2-read-timeout=1h",
+                   "--backend-connections-per-host=100", "--backend-keep-alive-timeout=1h", "--stream-read-timeout=1h",
+                   "--no-ocsp", "--accesslog-file=/dev/null"]
+        ends = [f"-f127.0.0.1,{port}", f"-b127.0.0.1,{self.plain}"]
+        with open(self.folder / "nghttpx.log", "ab") as log:
+            command = ["nghttpx", "--conf=/dev/null", *options, *ends, str(key), str(cert)]
+            proc = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+        def listens() -> bool:
+            with socket.socket() as peer:
+                return peer.connect_ex(("127.0.0.1", port)) == 0
+
+        soon(listens, "nghttpx")
+        return proc, port
 
     def ask(self, what: str, method: str = "POST") -> dict[str, Any]:
         self.conn.request(method, f"/bench/{what}")
@@ -68,8 +93,9 @@ class Stream:
 
     def stop(self) -> None:
         self.conn.close()
-        self.proc.kill()
-        self.proc.wait()
+        for proc in (self.proc, self.front):
+            proc.kill()
+            proc.wait()
 
 
 def peak_mib(pid: int) -> float:

@@ -139,8 +139,8 @@ class Forgetful(ControlTest):
         def forget(req: Request) -> bool:
             if "continue=" in req.target and not late:
                 late.append(req.target)
+                world.api.store.version += 1  # newer than the moment that the pages show
                 world.api.store.compact()
-                world.api.store.oldest += 1  # newer than the moment that the pages show
             return False
 
         world.api.server.before_request.append(forget)
