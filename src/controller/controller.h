@@ -69,6 +69,7 @@ struct nc_controller {
     struct nc_failure failed[_NC_TROUBLE_MAX];
     uint64_t failures, events_sent, events_held, led, relists, reconnects;
     char *status_line;
+    unsigned tells;
 };
 
 /* cluster.c. Opens whatever is watched and the leadership, on a way that is open; closes it. */

@@ -6,6 +6,7 @@
  * machine, or this pod, alone.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "process.h"
 
 #define PREFIX "nodeclaim_controller_"
+#define COUNT_TELLS 6         /* the line for people is at most so many times TELL_USEC old */
 #define FORGET_USEC 45000000u /* longer than any pause between two attempts */
 
 /* --- failures: said when they are new, and when there have been none for a while */
@@ -214,13 +216,22 @@ int nc_controller_listen(struct nc_controller *c, struct nc_err *err) {
 
 /* --- a line for people */
 
+/* Counting walks all objects: not for a manager that does not listen, nor every few seconds. */
+static bool is_counting(struct nc_controller *c) {
+    const char *manager = getenv("NOTIFY_SOCKET");
+
+    return manager && *manager && c->tells++ % COUNT_TELLS == 0;
+}
+
 void nc_controller_tell(struct nc_controller *c) {
     struct nc_control_counts n = {0};
     const char *waits_for = nc_controller_waits_for(c);
     nc_auto_free char *line = NULL;
 
     forget_failures(c);
-    if (c->control)
+    if (!waits_for && !is_counting(c))
+        return;
+    if (c->control && !waits_for)
         nc_control_count(c->control, nc_now_usec(), &n);
     line = waits_for ? nc_strdup(waits_for)
                      : nc_asprintf("%s, %s: %zu nodes, %zu claims, %zu relays, %zu drains",
