@@ -65,7 +65,8 @@
  *    Node, and once the Node is gone, off the claim. A claim without a Node: END_INSTANCE where
  *    there is a providerID and rules.terminates, then the finalizer off.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
- *    is taken off.
+ *    is taken off. Where there are claims and it cannot be told which is its own (another Node says
+ *    that it is the same machine): once it has not been Ready for NC_ALONE_ENDING_USEC.
  */
 #ifndef NC_CONTROL_ALONE_H
 #define NC_CONTROL_ALONE_H

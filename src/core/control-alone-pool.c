@@ -172,7 +172,7 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
         touch_drifted(c, claim);
         if (nc_alone_wants_out(&v, &why))
             ret[n++] = (struct candidate){v, why};
-        else if (nc_alone_expiry(claim) > now_usec)
+        if (nc_alone_expiry(claim) > now_usec) /* also one that waits for another budget's room */
             sooner(next_usec, nc_alone_expiry(claim));
     }
     return n;

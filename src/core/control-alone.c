@@ -200,10 +200,25 @@ static bool is_claimed(const struct nc_control *c, const struct control_node *no
                && nc_control_find(c, &c->claims_by_provider, node->more->provider_id));
 }
 
-static bool claimless(const struct nc_control *c, struct control_node *node,
-                      struct nc_control_action *ret) {
-    if (is_claimed(c, node))
+/* Whose it is cannot be told, so nothing is done to it; but what somebody has deleted, and whose
+ * machine has not been heard of for minutes, is not held for ever. */
+static bool let_go(const struct control_node *node, uint64_t now_usec,
+                   struct nc_control_action *ret, uint64_t *next_usec) {
+    const uint64_t over_usec = node->deletion_usec + NC_ALONE_ENDING_USEC;
+
+    if (!node->deletion_usec || !node->more->has_our_finalizer || node->more->is_ready)
         return false;
+    if (now_usec < over_usec) {
+        *next_usec = over_usec;
+        return false;
+    }
+    return patch_node(drop_finalizer(node), ret);
+}
+
+static bool claimless(const struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                      struct nc_control_action *ret, uint64_t *next_usec) {
+    if (is_claimed(c, node))
+        return let_go(node, now_usec, ret, next_usec);
     if (node->deletion_usec && node->more->has_our_finalizer)
         return patch_node(drop_finalizer(node), ret);
     return patch_node(mark_node(node, NULL), ret);
@@ -216,10 +231,12 @@ bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now
         return false;
     struct control_claim *claim = nc_control_claim_of(c, node);
     if (!claim || !claim->more)
-        return claimless(c, node, ret);
+        return claimless(c, node, now_usec, ret, next_usec);
     const struct alone_view v = nc_alone_look(c, claim, now_usec);
-    if (v.node != node || nc_alone_is_foreign(&v))
+    if (nc_alone_is_foreign(&v))
         return false;
+    if (v.node != node)
+        return let_go(node, now_usec, ret, next_usec);
     if (!nc_control_is_deleting(claim)) {
         struct nc_value *patch = nc_alone_registration(&v);
         return patch_node(patch ? patch : mark_node(node, &v), ret);

@@ -150,6 +150,23 @@ static void test_drift(void **state) {
     }
 }
 
+/* What waits for the room of one reason is looked at when another one begins. */
+static void test_drifted_then_expired(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "'expireAfter':'2h'");
+    w.has_agent = false;
+    world_patch(&w, POOL, "pool",
+                "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}},'spec':{"
+                "'disruption':{'budgets':[{'nodes':'0','reasons':['Drifted']},{'nodes':'1'}]}}}");
+    world_advance(&w, 7100 * WORLD_SEC);
+    assert_false(is_deleting(&w, CLAIM, "a"));
+    world_advance(&w, 200 * WORLD_SEC);
+    assert_true(is_deleting(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
 static void test_drift_ends(void **state) {
     struct world w;
 
@@ -437,6 +454,7 @@ int main(void) {
         cmocka_unit_test(test_taint_of_others),
         cmocka_unit_test(test_taint_without_claim),
         cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_drifted_then_expired),
         cmocka_unit_test(test_drift_ends),
         cmocka_unit_test(test_rebalance),
         cmocka_unit_test(test_not_disrupted),

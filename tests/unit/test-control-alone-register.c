@@ -126,6 +126,27 @@ static void test_two_nodes(void **state) {
     world_done(&w);
 }
 
+/* Another Node came and says that it is the same machine: nothing is done to either, but one that
+ * is being deleted and was lost is not held for ever. */
+static void test_two_nodes_one_goes(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    world_add_claim(&w, "a", "");
+    world_add_node(&w, "a");
+    world_put(&w, NODE, "{'metadata':{'name':'b'},'spec':{'providerID':'aws:///z/a'},'status':{}}");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['nodeclaimd.io/termination']}}");
+    world_delete(&w, NODE, "a");
+    world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
+    world_advance(&w, 400 * WORLD_SEC);
+    assert_true(world_has_finalizer(&w, NODE, "a"));
+    world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_null(world_get(&w, NODE, "a"));
+    world_done(&w);
+}
+
 static void test_taints_not_synced(void **state) {
     struct world w;
 
@@ -285,11 +306,12 @@ static void test_not_registered(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_karpenters),          cmocka_unit_test(test_other_controllers),
-        cmocka_unit_test(test_two_nodes),           cmocka_unit_test(test_taints_not_synced),
-        cmocka_unit_test(test_annotations_of_ours), cmocka_unit_test(test_name_comes_again),
-        cmocka_unit_test(test_conditions),          cmocka_unit_test(test_label_is_forged),
-        cmocka_unit_test(test_registered_again),    cmocka_unit_test(test_not_registered),
+        cmocka_unit_test(test_karpenters),        cmocka_unit_test(test_other_controllers),
+        cmocka_unit_test(test_two_nodes),         cmocka_unit_test(test_two_nodes_one_goes),
+        cmocka_unit_test(test_taints_not_synced), cmocka_unit_test(test_annotations_of_ours),
+        cmocka_unit_test(test_name_comes_again),  cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_label_is_forged),   cmocka_unit_test(test_registered_again),
+        cmocka_unit_test(test_not_registered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
