@@ -65,14 +65,12 @@ const char *nc_control_texts_get(const struct control_texts *t, size_t width, co
 
 /* How its writes fare. Only control-write.c changes it. */
 struct control_write {
-    uint64_t id; /* under way; 0 = none */
-    uint64_t sent_usec;
+    uint64_t id;      /* under way; 0 = none */
     uint64_t sent_rv; /* … as it was then: whatever is shown beyond it may be what came of it */
     uint64_t pause_usec;  /* after a failure: not before */
     uint64_t settle_usec; /* after an accepted one: not before, unless the watch shows it */
     uint64_t settle_rv;   /* … that is: this resourceVersion or a later one */
     uint64_t share_usec;  /* the share as one moment: how far ahead of time its writes are */
-    uint64_t wanted_usec; /* since when a write of it waits; 0 = none does */
     uint16_t attempts;    /* that failed in a row */
     uint8_t verb;         /* of what is under way, or was last: enum nc_control_verb */
     bool is_relay;        /* that one */

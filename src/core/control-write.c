@@ -169,16 +169,14 @@ static void leave_queue(struct control_object *o) {
     if (o->waits_in)
         nc_control_dequeue(o->waits_in, o, CONTROL_HOOK_WAIT);
     o->waits_in = NULL;
-    o->write.wanted_usec = 0;
 }
 
-static void join_queue(struct control_queue *q, struct control_object *o, uint64_t now_usec) {
+static void join_queue(struct control_queue *q, struct control_object *o) {
     if (o->waits_in == q)
         return;
     leave_queue(o);
     nc_control_enqueue(q, o, CONTROL_HOOK_WAIT);
     o->waits_in = q;
-    o->write.wanted_usec = now_usec;
 }
 
 static void fly(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
@@ -212,7 +210,6 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
     }
     fly(c, o, a->verb, w->is_relay);
     nc_control_share_take(o, now_usec);
-    o->write.sent_usec = now_usec;
     o->write.sent_rv = o->rv;
     free(a->name);
     free(a->uid);
@@ -282,7 +279,7 @@ static void look_at(struct nc_control *c, struct control_object *o, uint64_t now
     struct want w = want(c, o, now_usec);
 
     if (w.is_wanted && !is_held(c, o, now_usec, &w))
-        join_queue(w.is_relay ? &c->relays : &c->others, o, now_usec);
+        join_queue(w.is_relay ? &c->relays : &c->others, o);
     else
         leave_queue(o);
     if (o->kind == NC_CONTROL_NODE)

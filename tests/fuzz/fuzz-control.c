@@ -23,6 +23,7 @@ enum word { WORD_NONE = 0, WORD_SPOT, WORD_FAR, WORD_MAINTENANCE, WORD_REBALANCE
 
 struct node {
     bool is_there;
+    unsigned uid;
     enum word word;
     uint64_t deadline_usec;
 };
@@ -145,6 +146,8 @@ static void show_node(struct world *w, unsigned i, uint8_t how) {
     nc_auto_free char *word = NULL, *json = NULL;
     char time[32];
 
+    if (!n->is_there)
+        n->uid = ++w->uids;
     n->is_there = true;
     n->word = how % 6;
     n->deadline_usec = w->now_usec + (ahead[n->word] + how / 6) * SEC;
@@ -158,7 +161,7 @@ static void show_node(struct world *w, unsigned i, uint8_t how) {
     json =
         nc_asprintf("{\"metadata\":{\"name\":\"n%u\",\"uid\":\"u%u\",\"resourceVersion\":\"%" PRIu64
                     "\",\"annotations\":{\"nodeclaimd.io/drain-status\":\"%s\"}}}",
-                    i, i, ++w->rv, word);
+                    i, n->uid, ++w->rv, word);
     show(w, NC_CONTROL_NODE, json);
 }
 
