@@ -7,41 +7,47 @@
  * reads a clock, a socket or a file.
  *
  * The rules, in the words that the tests use:
- *  - A Node and a NodeClaim belong together where the claim's status.nodeName names the Node (set
- * by whoever registers it; no node can write it). Before registration, and only where we register:
- *    where exactly one Node has the claim's status.providerID in its spec.providerID. Two such
- * Nodes are an answer of their own (Registered False, MultipleNodesFound); nothing is done to
- * either.
- *  - What a Node says is its annotation nodeclaimd.io/drain-status, read strictly and capped; what
- *    cannot be read is no word, and is counted. A word concerns the node that says it and its own
- *    claim, nothing else; and for each object there is a share of writes (NC_CONTROL_SHARE_*), so
- *    that a node that changes its word all the time holds up nobody.
- *  - Relay: a word of source spot or maintenance with a deadline that is at most
+ *  - Who belongs to whom. A Node and a NodeClaim belong together where the claim's status.nodeName
+ *    names the Node (whoever registers it sets that; no node can write it). A Node that has an
+ *    owner of kind NodeClaim belongs to no other claim than that one; of several claims that name
+ *    a Node without such an owner none does. Before registration, and only where we register: where
+ *    exactly one Node has the claim's status.providerID in its spec.providerID. Two such Nodes are
+ *    an answer of their own (Registered False, MultipleNodesFound); nothing is done to either.
+ *  - Words. What a Node says is its annotation nodeclaimd.io/drain-status, read strictly and
+ *    capped; what cannot be read is no word, is counted, and told once (SAY WordUnreadable). A word
+ *    concerns the node that says it and its own claim, nothing else.
+ *  - Relay. A word of source spot or maintenance with a deadline that is at most
  *    NC_CONTROL_RELAY_AHEAD_USEC ahead and at most NC_CONTROL_RELAY_PAST_USEC past is carried to
- * the claim: STAMP (karpenter.sh/nodeclaim-termination-timestamp = deadline - margin, rounded down
- * to the second, in UTC) where the claim has none or a later one, then DELETE with the claim's uid
- *    where it is not being deleted. Never a second DELETE of the same uid once one was accepted.
- *    order `both`: STAMP first, DELETE once that is answered (also where it is refused for good: an
- *    ending without its time is better than none). order `delete-first`: DELETE at once, STAMP once
- *    stamp_after_usec have passed since. A word of another source, or without a deadline, is not
- *    relayed.
+ *    the claim. STAMP (karpenter.sh/nodeclaim-termination-timestamp = deadline - margin, rounded
+ *    down to the second, in UTC) where the claim has none or a later one (one that cannot be read
+ *    is none); then DELETE with the claim's uid where it is not being deleted. Never a second
+ *    DELETE of the same uid once one was accepted. A word of another source, or without a
+ *    deadline, is not relayed. The deadline is an absolute time: a node that lies, or whose clock
+ *    is wrong, ends its own claim too early or too late, within these bounds, and nobody else's.
+ *  - Order `both`: STAMP first, DELETE once that is answered; also where it is refused, or failed
+ *    four times: an ending without its time is better than none. Order `delete-first`: DELETE
+ *    at once, STAMP once stamp_after_usec have passed since.
  *  - A word that is withdrawn before the DELETE ends the relay, and a stamp that we set is taken
  *    back: on a claim that lives on it would be the hard end of whatever deletes it later. After
  *    the DELETE nothing can end it.
  *  - We act only while we lead, and only once both lists (and, for what is done alone, those of
- * this `who` and of the NodePools) are complete. What is on its way while leadership ends is
- * forgotten: its answer changes nothing.
- *  - At most one write of an object is under way; after it was accepted the object is left alone
+ *    this `who` and of the NodePools) are complete. What is on its way while leadership ends is
+ *    forgotten: its answer changes nothing.
+ *  - At most one write of an object is under way. After it was accepted the object is left alone
  *    until the watch has shown a resourceVersion or a fact that the write led to, or
  *    NC_CONTROL_SETTLE_USEC have passed. A failed write is tried again after its own pause (0.2 s
- *    doubling to 30 s; what the server's Retry-After says where that is longer); a conflict (409)
- * or one that says that the object is gone waits for the watch (at most the pause).
+ *    doubling to 30 s; what the server's Retry-After says where that is longer, up to 5 minutes);
+ *    a conflict (409), or an answer that the object is gone, waits for the watch (at most the
+ *    pause).
  *  - In flight at once: max_in_flight, a quarter of the places for relays alone. Relays go first;
  *    among equals the one that waits longest.
+ *  - Shares. Each object may cost NC_CONTROL_SHARE_BURST writes at once and then
+ *    NC_CONTROL_SHARE_PER_MINUTE; what is more waits. So a node that changes its word all the time
+ *    holds up nobody.
  *  - Alone (no Karpenter): registration, initialization, the taint karpenter.sh/disrupted,
- * voluntary disruption under budgets, drain requests, finalization: nc/control-alone.h. Beside
- * Karpenter none of it; a claim or Node with Karpenter's finalizer karpenter.sh/termination is
- * never touched but by the relay.
+ *    voluntary disruption under budgets, drain requests, finalization: nc/control-alone.h. Beside
+ *    Karpenter none of it; a claim or Node with Karpenter's finalizer karpenter.sh/termination is
+ *    never touched but by the relay.
  */
 #ifndef NC_CONTROL_H
 #define NC_CONTROL_H
@@ -129,7 +135,7 @@ struct nc_control_event {
 };
 
 enum nc_control_verb {
-    NC_CONTROL_STAMP = 1,    /* PATCH nodeclaims/NAME: the timestamp */
+    NC_CONTROL_STAMP = 1,    /* PATCH nodeclaims/NAME: the timestamp; null takes it back */
     NC_CONTROL_DELETE_CLAIM, /* DELETE nodeclaims/NAME, precondition uid */
     NC_CONTROL_PATCH_CLAIM,  /* PATCH nodeclaims/NAME: finalizers, annotations */
     NC_CONTROL_STATUS_CLAIM, /* PATCH nodeclaims/NAME/status: conditions, nodeName */
@@ -180,7 +186,10 @@ struct nc_control_counts {
     size_t objects[_NC_CONTROL_KIND_MAX];
     size_t unreadable[_NC_CONTROL_KIND_MAX]; /* objects that were refused */
     uint64_t bad_words;                      /* drain-status that could not be read */
-    size_t relaying, draining, waiting, in_flight;
+    size_t relaying;  /* claims with a word that has not reached them in full */
+    size_t draining;  /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
+    size_t waiting;   /* objects whose write waits for a place */
+    size_t in_flight; /* writes without an answer */
     uint64_t asked[_NC_CONTROL_VERB_MAX];
     uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_AWAY + 1];
     uint64_t relayed;                    /* DELETEs of a relay that were accepted */
