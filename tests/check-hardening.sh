@@ -1,41 +1,43 @@
 #!/bin/sh
-# The program as it was linked: position independent, full RELRO, no executable stack, stack protector, and nothing linked that is not
+# Both programs as they were linked: position independent, full RELRO, no executable stack, stack protector, and nothing linked that is not
 # in ARCHITECTURE.md. TAP over readelf.
 set -u
-program=${NC_BUILDDIR:-.}/nodeclaimd
 n=0
 bad=0
 is() {
     n=$((n + 1))
-    if [ "$2" = yes ]; then echo "ok $n - $1"; else bad=1; echo "not ok $n - $1"; [ -z "${3-}" ] || echo "# $3"; fi
+    if [ "$2" = yes ]; then echo "ok $n - $name: $1"; else bad=1; echo "not ok $n - $name: $1"; [ -z "${3-}" ] || echo "# $3"; fi
 }
-[ -x "$program" ] || { echo "Bail out! there is no $program"; exit 99; }
-header=$(LC_ALL=C readelf -hW "$program")
-segments=$(LC_ALL=C readelf -lW "$program")
-dynamic=$(LC_ALL=C readelf -dW "$program")
-symbols=$(LC_ALL=C readelf --dyn-syms -W "$program")
-sanitized=no
-case $dynamic in *libasan*) sanitized=yes ;; esac
+for name in nodeclaimd nodeclaim-controller; do
+    program=${NC_BUILDDIR:-.}/$name
+    [ -x "$program" ] || { echo "Bail out! there is no $program"; exit 99; }
+    header=$(LC_ALL=C readelf -hW "$program")
+    segments=$(LC_ALL=C readelf -lW "$program")
+    dynamic=$(LC_ALL=C readelf -dW "$program")
+    symbols=$(LC_ALL=C readelf --dyn-syms -W "$program")
+    sanitized=no
+    case $dynamic in *libasan*) sanitized=yes ;; esac
 
-is "position independent executable" "$(echo "$header" | grep -q 'Type: *DYN' && echo yes || echo no)"
-is "GNU_RELRO" "$(echo "$segments" | grep -q GNU_RELRO && echo yes || echo no)"
-is "BIND_NOW" "$(echo "$dynamic" | grep -qE 'BIND_NOW|FLAGS.*NOW' && echo yes || echo no)"
-is "no text relocations" "$(echo "$dynamic" | grep -q TEXTREL && echo no || echo yes)"
-is "no executable stack" "$(echo "$segments" | grep GNU_STACK | grep -q 'RWE' && echo no || echo yes)"
-is "no segment both writable and executable" "$(echo "$segments" | grep LOAD | grep -q 'RWE' && echo no || echo yes)"
-is "stack protector" "$(echo "$symbols" | grep -q __stack_chk_fail && echo yes || echo no)"
-if [ "$sanitized" = no ] && ! echo "$symbols" | grep -q __gcov; then
-    is "fortified calls" "$(echo "$symbols" | grep -qE '__[a-z]+_chk' && echo yes || echo no)"
-fi
-is "no RPATH or RUNPATH" "$(echo "$dynamic" | grep -qE 'RPATH|RUNPATH' && echo no || echo yes)"
-foreign=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
-    grep -vE '^(libcurl\.so|libcjson\.so|libsystemd\.so|libcrypto\.so|libyaml-0\.so|libz\.so|libc\.so|libm\.so|ld-linux|libasan\.so|libubsan\.so|libgcc_s\.so)')
-is "links only what ARCHITECTURE.md names" "$(if [ -z "$foreign" ]; then echo yes; else echo no; fi)" "$foreign"
-# Amazon Linux 2023 has glibc 2.34. A newer build host gives some functions newer versions by itself: only up to 2.36 is it our doing.
-host=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc 2\.\([0-9]*\).*/\1/p')
-if [ "$sanitized" = no ] && [ "${host:-99}" -le 36 ]; then
-    newer=$(LC_ALL=C readelf -VW "$program" | grep -oE 'GLIBC_2\.(3[5-9]|[4-9][0-9])' | sort -u | tr '\n' ' ')
-    is "no symbol newer than glibc 2.34 (Amazon Linux 2023)" "$(if [ -z "$newer" ]; then echo yes; else echo no; fi)" "$newer"
-fi
+    is "position independent executable" "$(echo "$header" | grep -q 'Type: *DYN' && echo yes || echo no)"
+    is "GNU_RELRO" "$(echo "$segments" | grep -q GNU_RELRO && echo yes || echo no)"
+    is "BIND_NOW" "$(echo "$dynamic" | grep -qE 'BIND_NOW|FLAGS.*NOW' && echo yes || echo no)"
+    is "no text relocations" "$(echo "$dynamic" | grep -q TEXTREL && echo no || echo yes)"
+    is "no executable stack" "$(echo "$segments" | grep GNU_STACK | grep -q 'RWE' && echo no || echo yes)"
+    is "no segment both writable and executable" "$(echo "$segments" | grep LOAD | grep -q 'RWE' && echo no || echo yes)"
+    is "stack protector" "$(echo "$symbols" | grep -q __stack_chk_fail && echo yes || echo no)"
+    if [ "$sanitized" = no ] && ! echo "$symbols" | grep -q __gcov; then
+        is "fortified calls" "$(echo "$symbols" | grep -qE '__[a-z]+_chk' && echo yes || echo no)"
+    fi
+    is "no RPATH or RUNPATH" "$(echo "$dynamic" | grep -qE 'RPATH|RUNPATH' && echo no || echo yes)"
+    foreign=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+        grep -vE '^(libcurl\.so|libcjson\.so|libsystemd\.so|libcrypto\.so|libyaml-0\.so|libz\.so|libc\.so|libm\.so|ld-linux|libasan\.so|libubsan\.so|libgcc_s\.so)')
+    is "links only what ARCHITECTURE.md names" "$(if [ -z "$foreign" ]; then echo yes; else echo no; fi)" "$foreign"
+    # Amazon Linux 2023 has glibc 2.34. A newer build host gives some functions newer versions by itself: only up to 2.36 is it our doing.
+    host=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc 2\.\([0-9]*\).*/\1/p')
+    if [ "$sanitized" = no ] && [ "${host:-99}" -le 36 ]; then
+        newer=$(LC_ALL=C readelf -VW "$program" | grep -oE 'GLIBC_2\.(3[5-9]|[4-9][0-9])' | sort -u | tr '\n' ' ')
+        is "no symbol newer than glibc 2.34 (Amazon Linux 2023)" "$(if [ -z "$newer" ]; then echo yes; else echo no; fi)" "$newer"
+    fi
+done
 echo "1..$n"
 exit $bad
