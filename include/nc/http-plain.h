@@ -22,11 +22,15 @@ nc_http_plain_free(struct nc_http_plain *p); /* the question under way is forgot
 
 /* One question. `header` is one "Name: value" line; path and header hold no control characters.
  * `done` comes from the loop, exactly once unless it is cancelled: with an answer of any status
- * (body valid until it returns, NUL-terminated), with outcome TIMEOUT, or with NULL: not this way.
+ * (body valid until it returns, NUL-terminated), or with NULL: not this way; or from
+ * nc_http_plain_expire, with outcome TIMEOUT.
  * -EBUSY while another question is under way, other negatives: not this way. */
 int nc_http_plain_get(struct nc_http_plain *p, const char *path, const char *header,
                       size_t max_body_bytes, uint64_t timeout_usec, nc_http_done_fn done,
                       void *userdata);
+/* There is no timer: whoever asks every second wakes up anyway. Ends the question under way with
+ * TIMEOUT where its time is over; to be called then, or soon after. */
+void nc_http_plain_expire(struct nc_http_plain *p);
 void nc_http_plain_cancel(struct nc_http_plain *p,
                           const void *userdata); /* where it is this one's */
 

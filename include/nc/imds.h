@@ -47,6 +47,8 @@ int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeou
  * of the work, where the endpoint is an address and the answers are plain (nc/http-plain.h). */
 int nc_imds_poll(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
                  nc_imds_done_fn done, void *userdata, struct nc_err *err);
+/* Ends a poll of that kind whose time is over; it has no timer of its own. */
+void nc_imds_expire(struct nc_imds *i);
 
 /* Requests, connections and clock skew (server minus us, usec; from the Date header) so far. */
 struct nc_imds_stats {

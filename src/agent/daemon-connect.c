@@ -127,14 +127,19 @@ static int ask_name(struct nc_daemon *d, struct nc_err *err) {
 
 /* The first token is made here: inside of the loop there is no time for it. */
 static int open_connection(struct nc_daemon *d, struct nc_err *err) {
-    int r = nc_connect(d->app, kubeconfig_path(d), d->imds, &d->connection, err);
+    int r;
 
+    nc_daemon_imds_stand_in(d, true);
+    r = nc_connect(d->app, kubeconfig_path(d), d->imds, &d->connection, err);
     if (r >= 0) {
         mark_files(d);
         d->connection.wants_token = d->connection.kubeconfig.exec_command != NULL;
         r = nc_connection_renew(&d->connection, err);
     }
-    return r < 0 ? r : ask_name(d, err);
+    if (r >= 0)
+        r = ask_name(d, err);
+    nc_daemon_imds_stand_in(d, false);
+    return r;
 }
 
 static void open_watches(struct nc_daemon *d) {
@@ -184,12 +189,29 @@ static void try_to_connect(struct nc_daemon *d) {
 
 /* --- staying connected */
 
+/* On the monotonic clock: when the token is to be made anew. */
+static uint64_t token_due(const struct nc_daemon *d, uint64_t mono_usec) {
+    const struct nc_connection *c = &d->connection;
+    const uint64_t now = nc_now_usec();
+    uint64_t due = mono_usec;
+
+    if (!c->kubeconfig.exec_command)
+        return UINT64_MAX;
+    if (!c->wants_token && now + RENEW_EARLY_USEC < c->token_until_usec)
+        due += c->token_until_usec - now - RENEW_EARLY_USEC;
+    return due > d->renew_after_usec ? due : d->renew_after_usec;
+}
+
 static void renew_token(struct nc_daemon *d, uint64_t now) {
     struct nc_err err = NC_ERR_INIT;
+    int r;
 
-    if (now < d->renew_after_usec)
+    if (now < token_due(d, now))
         return;
-    if (nc_connection_renew(&d->connection, &err) >= 0) {
+    nc_daemon_imds_stand_in(d, true);
+    r = nc_connection_renew(&d->connection, &err);
+    nc_daemon_imds_stand_in(d, false);
+    if (r >= 0) {
         d->renew_after_usec = 0;
         return;
     }
@@ -224,19 +246,6 @@ void nc_daemon_keep_connected(struct nc_daemon *d) {
     renew_token(d, now);
     nc_daemon_claim_open(d);
     nc_daemon_pods_clean_up(d);
-}
-
-/* On the monotonic clock: when the token is to be made anew. */
-static uint64_t token_due(const struct nc_daemon *d, uint64_t mono_usec) {
-    const struct nc_connection *c = &d->connection;
-    const uint64_t now = nc_now_usec();
-    uint64_t due = mono_usec;
-
-    if (!c->kubeconfig.exec_command)
-        return UINT64_MAX;
-    if (!c->wants_token && now + RENEW_EARLY_USEC < c->token_until_usec)
-        due += c->token_until_usec - now - RENEW_EARLY_USEC;
-    return due > d->renew_after_usec ? due : d->renew_after_usec;
 }
 
 uint64_t nc_daemon_connect_next(const struct nc_daemon *d) {

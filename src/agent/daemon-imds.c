@@ -8,7 +8,6 @@
  * never waits for another question.
  */
 #include <string.h>
-#include <time.h>
 
 #include "daemon-edges.h"
 #include "log.h"
@@ -16,14 +15,14 @@
 #include "nc/str.h"
 
 #define SECOND 1000000ull
-/* What is not urgent: the kernel wakes us for several at once. */
-#define ACCURACY_USEC 1000000u
-#define SPOT_ACCURACY_USEC 50000u
+#define LATE_USEC 1000u /* what is under way is looked after so long after its time limit */
+#define LOOK_AGAIN_USEC (100 * 1000ull)
+#define STAND_IN_USEC 200000u
 
 struct poll {
     const struct poll_kind *kind;
     struct nc_daemon_imds *all;
-    sd_event_source *timer;
+    uint64_t due_usec; /* CLOCK_MONOTONIC: to be asked, or overdue; UINT64_MAX = waits for others */
     bool is_off;
     bool is_on_grid; /* it was asked before */
     bool is_under_way;
@@ -118,7 +117,8 @@ struct nc_daemon_imds {
     struct poll polls[N_POLLS];
     /* Whether this is a spot instance, where bootstrap's facts do not say. */
     enum nc_life_cycle life_cycle;
-    sd_event_source *life_timer;
+    uint64_t life_due_usec;
+    sd_event_source *stand_in; /* of run.c's turn, while that waits for something */
     unsigned life_failures;
 };
 
@@ -149,8 +149,7 @@ static void arm(struct poll *p) {
     if (p->failures == 0 && !p->is_on_grid && at < p->asked_usec + k->every_usec / 2)
         at += k->every_usec;
     p->is_on_grid = true;
-    (void)sd_event_source_set_time(p->timer, at > now ? at : now + 1);
-    (void)sd_event_source_set_enabled(p->timer, p->is_off ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+    p->due_usec = p->is_off ? UINT64_MAX : at > now ? at : now + 1;
 }
 
 /* --- what came */
@@ -230,6 +229,7 @@ static void ask(struct poll *p) {
         return;
     }
     p->is_under_way = true;
+    p->due_usec = p->asked_usec + k->timeout_usec + LATE_USEC;
 }
 
 static bool is_busy(const struct nc_daemon_imds *all) {
@@ -265,18 +265,22 @@ static void on_answer(void *userdata, const struct nc_imds_answer *a) {
     ask_postponed(p->all);
 }
 
-static int on_due(sd_event_source *source, uint64_t usec, void *userdata) {
-    struct poll *p = userdata;
+/* What is asked over the plain way has no timer of its own; the rest has, and is looked at again.
+ */
+static void look_after(struct poll *p, uint64_t now_usec) {
+    nc_imds_expire(p->all->d->imds);
+    if (p->is_under_way)
+        p->due_usec = now_usec + LOOK_AGAIN_USEC;
+}
 
-    (void)source;
-    (void)usec;
-    if (p->is_under_way || p->is_off)
-        return 0;
-    if (p->kind->source != NC_SOURCE_SPOT && is_busy(p->all))
+static void on_due(struct poll *p, uint64_t now_usec) {
+    p->due_usec = UINT64_MAX;
+    if (p->is_under_way)
+        look_after(p, now_usec);
+    else if (p->kind->source != NC_SOURCE_SPOT && is_busy(p->all))
         p->is_postponed = true;
     else
         ask(p);
-    return 0;
 }
 
 /* --- spot or not */
@@ -285,7 +289,8 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata) {
 static void turn_off(struct poll *p) {
     p->is_off = true;
     p->is_postponed = false;
-    (void)sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+    if (!p->is_under_way)
+        p->due_usec = UINT64_MAX;
     nc_daemon_post_cleared(p->all->d, p->kind->source);
     p->all->d->is_status_due = true;
 }
@@ -309,46 +314,68 @@ static void on_life_cycle(void *userdata, const struct nc_imds_answer *a) {
         take_life_cycle(all, facts.life_cycle);
         return;
     }
-    (void)sd_event_source_set_time_relative(
-        all->life_timer, nc_backoff_pause(&again, ++all->life_failures, all->seed));
-    (void)sd_event_source_set_enabled(all->life_timer, SD_EVENT_ONESHOT);
+    all->life_due_usec = nc_mono_usec() + nc_backoff_pause(&again, ++all->life_failures, all->seed);
 }
 
-static int ask_life_cycle(sd_event_source *source, uint64_t usec, void *userdata) {
+static void ask_life_cycle(struct nc_daemon_imds *all) {
     const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
-    struct nc_daemon_imds *all = userdata;
     struct nc_imds_answer failed = {0};
 
-    (void)source;
-    (void)usec;
+    all->life_due_usec = UINT64_MAX;
     if (nc_imds_get(all->d->imds, q->path, q->max, 5 * SECOND, on_life_cycle, all, &failed.err) < 0)
         on_life_cycle(all, &failed);
+}
+
+/* --- the turn */
+
+/* Not by timers of the loop: those are set and read by calls of their own, three for each question;
+ * the loop's sleep says as much for nothing. */
+void nc_daemon_imds_turn(struct nc_daemon *d) {
+    struct nc_daemon_imds *all = d->polls;
+    const uint64_t now = all ? nc_mono_usec() : 0;
+
+    if (!all)
+        return;
+    if (all->life_due_usec <= now)
+        ask_life_cycle(all);
+    for (size_t i = 0; i < N_POLLS; i++) /* the spot notice is the first */
+        if (all->polls[i].due_usec <= now)
+            on_due(&all->polls[i], now);
+}
+
+static int on_stand_in(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)usec;
+    nc_daemon_imds_turn(userdata);
+    (void)sd_event_source_set_time_relative(source, STAND_IN_USEC);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
     return 0;
 }
 
+void nc_daemon_imds_stand_in(struct nc_daemon *d, bool is_waiting) {
+    struct nc_daemon_imds *all = d->polls;
+
+    if (!all)
+        return;
+    if (!all->stand_in) {
+        if (!is_waiting
+            || sd_event_add_time_relative(d->app->event, &all->stand_in, CLOCK_MONOTONIC,
+                                          STAND_IN_USEC, 0, on_stand_in, d)
+                   < 0)
+            return;
+    }
+    (void)sd_event_source_set_time_relative(all->stand_in, STAND_IN_USEC);
+    (void)sd_event_source_set_enabled(all->stand_in, is_waiting ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+uint64_t nc_daemon_imds_next(const struct nc_daemon *d) {
+    uint64_t at = d->polls ? d->polls->life_due_usec : UINT64_MAX;
+
+    for (size_t i = 0; d->polls && i < N_POLLS; i++)
+        at = nc_daemon_sooner(at, d->polls->polls[i].due_usec);
+    return at;
+}
+
 /* --- opening */
-
-static int add_timer(struct nc_daemon_imds *all, uint64_t accuracy_usec,
-                     sd_event_time_handler_t due, void *userdata, sd_event_source **ret,
-                     struct nc_err *err) {
-    const int r = sd_event_add_time_relative(all->d->app->event, ret, CLOCK_MONOTONIC, 0,
-                                             accuracy_usec, due, userdata);
-
-    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
-}
-
-static int open_poll(struct nc_daemon_imds *all, size_t i, struct nc_err *err) {
-    struct poll *p = &all->polls[i];
-    const bool is_spot = kinds[i].source == NC_SOURCE_SPOT;
-    int r;
-
-    p->kind = &kinds[i];
-    p->all = all;
-    r = add_timer(all, is_spot ? SPOT_ACCURACY_USEC : ACCURACY_USEC, on_due, p, &p->timer, err);
-    if (r == 0 && is_spot) /* first where several are due: the others wait for it */
-        (void)sd_event_source_set_priority(p->timer, SD_EVENT_PRIORITY_IMPORTANT);
-    return r;
-}
 
 int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err) {
     struct nc_daemon_imds *all = nc_calloc(1, sizeof(*all));
@@ -359,16 +386,14 @@ int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err) {
     d->polls = all;
     if (!d->imds)
         r = nc_imds_new(d->app->event, d->app->opts.imds, &d->imds, err);
-    for (size_t i = 0; r == 0 && i < N_POLLS; i++)
-        r = open_poll(all, i, err);
-    if (r == 0)
-        r = add_timer(all, ACCURACY_USEC, ask_life_cycle, all, &all->life_timer, err);
     if (r < 0) {
         nc_daemon_imds_close(d);
         return r;
     }
+    for (size_t i = 0; i < N_POLLS; i++) /* all are due at once */
+        all->polls[i] = (struct poll){.kind = &kinds[i], .all = all};
     if (d->gather.facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
-        (void)sd_event_source_set_enabled(all->life_timer, SD_EVENT_OFF);
+        all->life_due_usec = UINT64_MAX;
         take_life_cycle(all, d->gather.facts.life_cycle);
     }
     return 0;
@@ -380,9 +405,7 @@ void nc_daemon_imds_close(struct nc_daemon *d) {
     if (!all)
         return;
     d->imds = nc_imds_free(d->imds); /* what is under way has no callback any more */
-    for (size_t i = 0; i < N_POLLS; i++)
-        sd_event_source_disable_unref(all->polls[i].timer);
-    sd_event_source_disable_unref(all->life_timer);
+    sd_event_source_disable_unref(all->stand_in);
     free(all);
     d->polls = NULL;
 }

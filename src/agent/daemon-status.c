@@ -2,9 +2,9 @@
  * What the daemon is doing, for whoever looks: status.json's `drain` and `daemon`, metrics.prom,
  * and the line of `systemctl status`.
  *
- * Written on change only, at most ten times a second, and otherwise once a minute for the counters:
- * an idle daemon costs nothing. A file that cannot be written is said once, and nothing waits for
- * it.
+ * Written on change only, at most ten times a second; otherwise metrics.prom once a minute for its
+ * counters, and status.json every ten minutes for its times: an idle daemon costs next to nothing.
+ * A file that cannot be written is said once, and nothing waits for it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +21,7 @@
 #define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */
 #define WAKE_ACCURACY_USEC 5000u
 #define IDLE_EVERY_USEC 60000000u
+#define IDLE_STATUS_EVERY 10 /* of those */
 
 /* --- status.json */
 
@@ -146,6 +147,15 @@ static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
 
 /* --- when */
 
+static void write_counters(struct nc_daemon *d) {
+    nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), &metrics);
+    if (nc_status_files_write(d->app, NC_STATUS_DAEMON, NULL, &metrics, &err) < 0)
+        d->is_status_due = true; /* the whole is tried soon, and says what is wrong */
+}
+
 static void write_files(struct nc_daemon *d) {
     struct nc_value *status = status_tree(d);
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT, line = NC_BUF_INIT;
@@ -198,7 +208,11 @@ void nc_daemon_publish(struct nc_daemon *d) {
         return;
     }
     d->status_usec = now;
-    write_files(d);
+    d->idle_minutes = d->is_status_due ? 0 : d->idle_minutes + 1;
+    if (d->idle_minutes % IDLE_STATUS_EVERY == 0)
+        write_files(d);
+    else
+        write_counters(d);
     if (d->is_status_due) { /* the other writer had the lock */
         d->status_usec -= LEAST_PAUSE_USEC;
         wake_in(d, BUSY_PAUSE_USEC);

@@ -119,6 +119,7 @@ struct nc_daemon {
     bool is_status_due, is_state_due;
     bool is_inhibitor_shown; /* as it was last written: nobody is told when it is held again */
     uint64_t status_usec;    /* monotonic: last written */
+    unsigned idle_minutes;   /* written so often in a row for the counters alone */
     sd_event_source
         *status_timer;   /* wakes the loop for what came too soon after that; freed with the loop */
     char *saved;         /* state.json as last written */
@@ -209,6 +210,11 @@ void nc_daemon_pods_clean_up(struct nc_daemon *d);
  * 60 s while it is not there, maintenance 60 s; each start shifted by the instance id. */
 int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err);
 void nc_daemon_imds_close(struct nc_daemon *d);
+/* Asks what is due; when that is next, CLOCK_MONOTONIC, UINT64_MAX = never. Between two turns. */
+void nc_daemon_imds_turn(struct nc_daemon *d);
+uint64_t nc_daemon_imds_next(const struct nc_daemon *d);
+/* Around whatever turns the loop by itself between two turns: notices are heard all the same. */
+void nc_daemon_imds_stand_in(struct nc_daemon *d, bool is_waiting);
 
 /* daemon-login.c: SHUTDOWN, and LET_GO. */
 int nc_daemon_login_open(struct nc_daemon *d, struct nc_err *err);

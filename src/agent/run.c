@@ -35,8 +35,11 @@ static void post_rules(struct nc_daemon *d) {
 static int try_to_gather(struct nc_daemon *d) {
     const uint64_t seed = nc_backoff_seed(d->boot_id ? d->boot_id : "");
     struct nc_err err = NC_ERR_INIT;
-    const int r = nc_daemon_gather(d, &err);
+    int r;
 
+    nc_daemon_imds_stand_in(d, true);
+    r = nc_daemon_gather(d, &err);
+    nc_daemon_imds_stand_in(d, false);
     if (r >= 0) {
         if (d->gather_attempts > 0)
             nc_log(NC_LOG_INFO, NULL, "facts and configuration are known after %u failed attempts",
@@ -99,6 +102,7 @@ static void do_what_is_due(struct nc_daemon *d) {
     if (d->wants_reload)
         reload(d);
     gather_again(d);
+    nc_daemon_imds_turn(d);
     nc_daemon_keep_connected(d);
     if (d->is_state_due && nc_mono_usec() >= d->saved_usec + NC_STATE_PAUSE_USEC)
         nc_daemon_state_save(d);
@@ -114,6 +118,7 @@ static uint64_t sleep_usec(const struct nc_daemon *d) {
 
     if (d->wants_reload)
         return 0;
+    at = nc_daemon_sooner(at, nc_daemon_imds_next(d));
     if (!d->is_gathered)
         at = nc_daemon_sooner(at, d->gather_after_usec);
     if (d->is_state_due)

@@ -112,6 +112,11 @@ static bool is_kept(const char *line, enum nc_status_writer writer) {
     return is_bootstrap == (writer == NC_STATUS_DAEMON);
 }
 
+static void put_line(struct nc_buf *out, const char *line) {
+    (void)nc_buf_puts(out, line);
+    (void)nc_buf_putc(out, '\n');
+}
+
 /* Appends the other's lines. */
 static void keep_metrics(const char *path, enum nc_status_writer writer, struct nc_buf *out) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -121,7 +126,7 @@ static void keep_metrics(const char *path, enum nc_status_writer writer, struct 
         return;
     for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         if (is_kept(line, writer))
-            (void)nc_buf_printf(out, "%s\n", line);
+            put_line(out, line);
 }
 
 static int write_metrics(const struct nc_app *app, enum nc_status_writer writer,

@@ -323,6 +323,11 @@ int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeou
     return start_get(&what, path, err);
 }
 
+void nc_imds_expire(struct nc_imds *i) {
+    if (i->plain)
+        nc_http_plain_expire(i->plain);
+}
+
 int nc_imds_poll(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
                  nc_imds_done_fn done, void *userdata, struct nc_err *err) {
     const struct imds_get what = {.i = i,

@@ -28,25 +28,47 @@ void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
 
 enum type { GAUGE, COUNTER, HISTOGRAM };
 
+/* Not by printf: all of this is written once a minute for the life of the machine. */
+static void put(struct nc_buf *out, const char *const *parts) {
+    for (; *parts; parts++)
+        (void)nc_buf_puts(out, *parts);
+}
+
 static void begin(struct nc_buf *out, const char *family, enum type type, const char *help) {
     static const char *const types[] = {"gauge", "counter", "histogram"};
 
-    (void)nc_buf_printf(out, "# HELP nodeclaimd_%s %s\n# TYPE nodeclaimd_%s %s\n", family, help,
-                        family, types[type]);
+    const char *const parts[] = {
+        "# HELP nodeclaimd_", family, " ", help, "\n# TYPE nodeclaimd_", family, " ",
+        types[type],          "\n",   NULL};
+
+    put(out, parts);
 }
 
 /* The name of a sample, up to the space before its value. Label values are words of ours. */
 static void name(struct nc_buf *out, const char *family, const char *label, const char *value) {
     if (label)
-        (void)nc_buf_printf(out, "nodeclaimd_%s{%s=\"%s\"} ", family, label, value);
+        put(out,
+            (const char *const[]){"nodeclaimd_", family, "{", label, "=\"", value, "\"} ", NULL});
     else
-        (void)nc_buf_printf(out, "nodeclaimd_%s ", family);
+        put(out, (const char *const[]){"nodeclaimd_", family, " ", NULL});
+}
+
+static void put_number(struct nc_buf *out, uint64_t n) {
+    char digits[24];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n > 0);
+    (void)nc_buf_add(out, &digits[at], sizeof(digits) - at);
 }
 
 static void add_count(struct nc_buf *out, const char *family, const char *label, const char *value,
                       uint64_t n) {
     name(out, family, label, value);
-    (void)nc_buf_printf(out, "%" PRIu64 "\n", n);
+    put_number(out, n);
+    (void)nc_buf_putc(out, '\n');
 }
 
 /* Microseconds as seconds, without zeros at the end. */

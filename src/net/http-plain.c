@@ -16,7 +16,6 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "nc/clock.h"
@@ -41,7 +40,6 @@ struct nc_http_plain {
     nc_http_done_fn done;
     void *userdata;
     char *request; /* until it is sent; secret */
-    sd_event_source *timer;
     struct nc_buf answer;
     size_t max_body_bytes;
     uint64_t start_usec, timeout_usec;
@@ -68,7 +66,6 @@ static void forget_request(struct nc_http_plain *p) {
     nc_secret_free(p->request);
     p->request = NULL;
     p->done = NULL;
-    (void)sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
 }
 
 /* The handle may be gone when this returns. */
@@ -204,7 +201,8 @@ static void receive(struct nc_http_plain *p) {
         hand_back(p);
     else
         look_at_answer(p);
-    explicit_bzero(chunk, sizeof(chunk));
+    if (got > 0)
+        explicit_bzero(chunk, (size_t)got);
 }
 
 /* --- the question */
@@ -241,22 +239,18 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
     return 0;
 }
 
-static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
-    struct nc_http_plain *p = userdata;
+void nc_http_plain_expire(struct nc_http_plain *p) {
     struct nc_http_result result = {.outcome = NC_HTTP_TIMEOUT,
                                     .received_usec = nc_now_usec(),
                                     .duration_usec = nc_mono_usec() - p->start_usec,
                                     .new_connection = p->is_new_connection};
 
-    (void)source;
-    (void)usec;
-    if (!p->done)
-        return 0;
+    if (!p->done || result.duration_usec < p->timeout_usec)
+        return;
     (void)snprintf(result.message, sizeof(result.message), "no answer from %s in %.3g s",
                    p->authority, (double)p->timeout_usec / 1e6);
     disconnect(p);
     finish(p, &result);
-    return 0;
 }
 
 static int connect_socket(struct nc_http_plain *p) {
@@ -277,16 +271,26 @@ static int connect_socket(struct nc_http_plain *p) {
     return r;
 }
 
-static int arm_timer(struct nc_http_plain *p, uint64_t usec) {
-    int r;
+/* Not by printf: this is done sixty-six times a minute. */
+static char *build_request(const struct nc_http_plain *p, const char *path, const char *header) {
+    const char *const parts[] = {"GET ",
+                                 path,
+                                 " HTTP/1.1\r\nHost: ",
+                                 p->authority,
+                                 "\r\nUser-Agent: ",
+                                 nc_http_user_agent(),
+                                 "\r\nAccept: */*\r\n",
+                                 header,
+                                 "\r\n\r\n"};
+    size_t n = 0;
+    char *text, *end;
 
-    if (!p->timer) {
-        r = sd_event_add_time_relative(p->event, &p->timer, CLOCK_MONOTONIC, usec, 0, on_timeout,
-                                       p);
-        return r < 0 ? r : 0;
-    }
-    r = sd_event_source_set_time_relative(p->timer, usec);
-    return r < 0 ? r : sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(parts); i++)
+        n += strlen(parts[i]);
+    text = end = nc_calloc(n + 1, 1);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(parts); i++)
+        end = stpcpy(end, parts[i]);
+    return text;
 }
 
 int nc_http_plain_get(struct nc_http_plain *p, const char *path, const char *header,
@@ -303,12 +307,8 @@ int nc_http_plain_get(struct nc_http_plain *p, const char *path, const char *hea
     p->start_usec = nc_mono_usec();
     p->timeout_usec = timeout_usec;
     p->is_new_connection = is_new;
-    p->request =
-        nc_asprintf("GET %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\nAccept: */*\r\n%s\r\n\r\n",
-                    path, p->authority, nc_http_user_agent(), header);
+    p->request = build_request(p, path, header);
     r = is_new ? connect_socket(p) : transmit(p);
-    if (r >= 0)
-        r = arm_timer(p, timeout_usec);
     if (r < 0) {
         disconnect(p);
         forget_request(p);
@@ -382,7 +382,6 @@ struct nc_http_plain *nc_http_plain_free(struct nc_http_plain *p) {
     disconnect(p);
     nc_secret_free(p->request);
     nc_buf_done_secret(&p->answer);
-    sd_event_source_disable_unref(p->timer);
     sd_event_unref(p->event);
     free(p->authority);
     free(p);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 import unittest
 
@@ -148,6 +149,25 @@ class BadImds(DaemonTest):
         world.imds.server.listen()
         world.must(world.is_cordoned, "the cordon")
         self.assertEqual(world.stop()[0], 0)
+
+    def test_heard_while_something_is_waited_for(self) -> None:
+        """What is waited for between two turns of the loop (here user data that does not come, a second each time) makes no
+        notice late: the polls go on meanwhile."""
+        world = self.node_world()
+        world.start()
+        world.must(lambda: self.state(world) == "ok", "ok")
+        world.imds.server.fault("silent", path="user-data")
+        world.daemon.send_signal(signal.SIGHUP)
+
+        def asked(path: str) -> list[float]:
+            return [e["recv"] for e in world.requests() if path in e["path"]]
+
+        world.must(lambda: len(asked("user-data")) >= 5, "questions for user data", 30)
+        waits = [at for at in asked("user-data")[:-1]]
+        inside = [p for p in asked(SPOT_PATH) for at in waits if at + 0.02 < p < at + 0.98]
+        self.assertGreaterEqual(len(inside), 2, world.story())
+        world.imds.spot(120)
+        world.must(lambda: "EC2 interrupts this spot instance" in world.log(), "the notice", 1.2 + SLACK)
 
     def test_tokens_rotate(self) -> None:
         world = self.node_world()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import unittest
 from pathlib import Path
 
@@ -24,6 +25,24 @@ class Reports(DaemonTest):
         world.imds.spot(11)
         world.must(lambda: world.drain().get("pods", {}).get("blocked") == 1, "a blocked pod")
         return world
+
+    def test_idle(self) -> None:
+        """Counters are brought up to date once a minute; status.json has nothing new to say, and is left as it is."""
+        world = self.node_world()
+        world.start()
+        files = [world.root / "run/nodeclaimd" / name for name in ("status.json", "metrics.prom")]
+        world.must(lambda: all(p["state"] == "ok" for p in world.said_of_itself()["imds"].values()), "every poll")
+        polls = "nodeclaimd_imds_polls_total"
+
+        def asked() -> float:
+            return world.metrics()[polls]['{source="spot"}']
+
+        time.sleep(0.5)  # what was to be said of the start
+        before, count = [f.stat().st_ino for f in files], asked()
+        world.must(lambda: asked() > count + 30, "a minute's counters", 75)
+        after = [f.stat().st_ino for f in files]
+        self.assertEqual(before[0], after[0], "status.json was written again")
+        self.assertNotEqual(before[1], after[1])
 
     def test_a_whole_drain(self) -> None:
         world = self.drained()

@@ -89,8 +89,11 @@ static int ask(struct world *w, size_t max, uint64_t timeout_usec) {
 static void turn_until(struct world *w, unsigned done) {
     const uint64_t until = nc_mono_usec() + 5 * SECOND;
 
-    while (w->done < done && nc_mono_usec() < until)
+    while (w->done < done && nc_mono_usec() < until) {
         assert_true(sd_event_run(w->event, 10000) >= 0);
+        if (w->plain)
+            nc_http_plain_expire(w->plain);
+    }
     assert_int_equal(w->done, done);
 }
 
@@ -190,7 +193,11 @@ static void test_cut_off(void **state) {
 
         open_world(&silent);
         assert_int_equal(ask(&silent, 64, 50000), 0);
+        nc_http_plain_expire(silent.plain); /* too early */
+        assert_int_equal(silent.done, 0);
         turn_until(&silent, 1);
+        nc_http_plain_expire(silent.plain); /* nothing is under way */
+        assert_int_equal(silent.done, 1);
         assert_int_equal(silent.handed_back, 0);
         assert_int_equal(silent.result.outcome, NC_HTTP_TIMEOUT);
         assert_non_null(strstr(silent.result.message, "no answer from 127.0.0.1:"));
