@@ -195,8 +195,10 @@ bool nc_alone_may_drop_node(const struct alone_view *v, uint64_t *next_usec) {
         return true;
     if (!is_terminating(v))
         return false;
+    if (is_instance_over(v))
+        return true;
     sooner(next_usec, sum(terminating_since(v), NC_ALONE_ENDING_USEC));
-    return is_instance_over(v);
+    return false;
 }
 
 /* --- the order of it */

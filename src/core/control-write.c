@@ -14,6 +14,7 @@
 
 #define POOL_PAUSE_USEC 1000000ull              /* between two looks at the same pool */
 #define RETRY_AFTER_MAX_USEC (300ull * 1000000) /* more is not believed */
+#define LOOK_AGAIN_USEC 1000000ull
 #define PLACES_MIN 4u
 #define PLACES_MAX 1024u
 
@@ -260,6 +261,12 @@ static void say_unreadable(struct nc_control *c, struct control_node *node, stru
         sooner(&w->next_usec, when_usec);
 }
 
+/* A moment that has passed cannot be waited for: whoever named it would be asked without end. */
+static void wake_later(struct nc_control *c, struct control_object *o, uint64_t usec,
+                       uint64_t now_usec) {
+    nc_control_wake_at(c, o, usec > now_usec ? usec : now_usec + LOOK_AGAIN_USEC);
+}
+
 static void look_at_pool(struct nc_control *c, struct control_pool *p, uint64_t now_usec) {
     const uint64_t again_usec = p->looked_usec + POOL_PAUSE_USEC;
     uint64_t next_usec = UINT64_MAX;
@@ -272,7 +279,7 @@ static void look_at_pool(struct nc_control *c, struct control_pool *p, uint64_t 
         p->looked_usec = now_usec;
         nc_alone_pool(c, p, now_usec, &next_usec);
     }
-    nc_control_wake_at(c, &p->o, next_usec);
+    wake_later(c, &p->o, next_usec, now_usec);
 }
 
 static void look_at(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
@@ -284,7 +291,7 @@ static void look_at(struct nc_control *c, struct control_object *o, uint64_t now
         leave_queue(o);
     if (o->kind == NC_CONTROL_NODE)
         say_unreadable(c, nc_control_as_node(o), &w);
-    nc_control_wake_at(c, o, w.next_usec);
+    wake_later(c, o, w.next_usec, now_usec);
     action_done(&w.action);
 }
 

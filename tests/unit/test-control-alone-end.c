@@ -215,6 +215,31 @@ static void test_instance_is_not_heard_to_end(void **state) {
     world_done(&w);
 }
 
+/* Its Node is held by somebody else's finalizer: waiting for that is no reason to look again and
+ * again. */
+static void test_node_held_by_another(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    w.has_kubelet = false;
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y','nodeclaimd.io/termination']}}");
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, NC_ALONE_ENDING_USEC - 10 * WORLD_SEC);
+    assert_false(is_deleting(&w, NODE, "a"));
+    for (size_t i = 0; i < 40; i++) { /* a world that spins does not come to its end */
+        w.now_usec += WORLD_SEC;
+        world_settle(&w);
+    }
+    assert_true(is_deleting(&w, NODE, "a"));
+    assert_false(world_has_finalizer(&w, NODE, "a"));
+    assert_true(nc_control_next(w.control, w.now_usec) > w.now_usec);
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':null}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
 static void test_no_such_instance(void **state) {
     struct world w;
 
@@ -474,6 +499,7 @@ int main(void) {
         cmocka_unit_test(test_no_agent),
         cmocka_unit_test(test_instance),
         cmocka_unit_test(test_instance_is_not_heard_to_end),
+        cmocka_unit_test(test_node_held_by_another),
         cmocka_unit_test(test_no_such_instance),
         cmocka_unit_test(test_instance_cannot_be_ended),
         cmocka_unit_test(test_does_not_terminate),
