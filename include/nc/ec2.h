@@ -29,12 +29,13 @@ int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_ins
                          struct nc_err *err);
 
 /* TerminateInstances of one instance, asynchronous. That there is none such (any more) is a
- * success. One try; `done` is called once unless this fails or it is cancelled. The handle is the
+ * success, with is_unknown. One try; `done` is called once unless this fails or it is cancelled. The handle is the
  * caller's, and must stay where it is until then. */
 struct nc_ec2_end {
     char instance_id[64];
     void (*done)(struct nc_ec2_end *end, const struct nc_err *err); /* NC_ERR_NONE: it ends */
     void *userdata;
+    bool is_unknown;
     struct nc_http_req *req;
 };
 int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_end *end,

@@ -19,8 +19,10 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
     else if (result->status == 200) {
         if (nc_ec2_read_end(result->body, result->n, end->instance_id, &err) < 0)
             nc_err_wrap(&err, "ec2: %s", action);
-    } else if (!nc_ec2_says(result, "InvalidInstanceID.NotFound")) {
-        (void)nc_ec2_refused(result, action, &err);
+    } else {
+        end->is_unknown = nc_ec2_says(result, "InvalidInstanceID.NotFound");
+        if (!end->is_unknown)
+            (void)nc_ec2_refused(result, action, &err);
     }
     end->done(end, &err);
 }
@@ -32,6 +34,7 @@ int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_
 
     if (!nc_ec2_is_plain(instance_id))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "ec2: %s: not an instance id", action);
+    end->is_unknown = false;
     (void)snprintf(end->instance_id, sizeof(end->instance_id), "%s", instance_id);
     r = nc_ec2_request_make(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &q, err);
     if (r < 0)

@@ -124,7 +124,7 @@ static void on_ended(void *userdata, uint64_t id, enum nc_control_answer answer,
                      const struct nc_err *err) {
     struct nc_controller *c = userdata;
 
-    if (answer != NC_CONTROL_DONE)
+    if (err->class != NC_ERR_NONE)
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s",
                err->msg);

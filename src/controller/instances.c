@@ -71,9 +71,10 @@ static enum nc_control_answer answer_of(const struct nc_err *err) {
 /* May be the last thing that happens to `i`. */
 static void answer(struct nc_instances *i, struct order *o, const struct nc_err *err) {
     const uint64_t id = o->id;
+    const bool is_unknown = err->class == NC_ERR_NONE && o->end.is_unknown;
 
     forget(i, o);
-    i->done(i->userdata, id, answer_of(err), err);
+    i->done(i->userdata, id, is_unknown ? NC_CONTROL_MISSING : answer_of(err), err);
 }
 
 static void wake(struct nc_instances *i) {

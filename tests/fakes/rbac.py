@@ -1,18 +1,21 @@
 """What a ServiceAccount may do: the rules of ClusterRoles and Roles, and discovery.
 
 Knows: rules as RBAC writes them, and what every authenticated user may read.
-Gives: `Rule`, `CONTROLLER`, `allows`, `load_rules`.
+Gives: `Rule`, `allows`, and `CONTROLLER`: what deploy/rbac.yaml grants, so that every test of the controller proves it enough.
 Must not: know about nodes; the node authorizer is in authz.py.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any, Iterable
+from pathlib import Path
+from typing import Iterable
 
-CONTROLLER_USER = "system:serviceaccount:nodeclaimd:nodeclaim-controller"
-CONTROLLER_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:nodeclaimd")
-CONTROLLER_NAMESPACE = "nodeclaimd"
+MANIFEST = Path(__file__).resolve().parent.parent.parent / "deploy" / "rbac.yaml"
+CONTROLLER_NAMESPACE = "kube-system"
+CONTROLLER_USER = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:nodeclaim-controller"
+CONTROLLER_GROUPS = ("system:serviceaccounts", f"system:serviceaccounts:{CONTROLLER_NAMESPACE}")
 
 
 @dataclass(frozen=True)
@@ -35,33 +38,40 @@ class Rule:
         )
 
 
-READ = ("get", "list", "watch")
-# What the controller needs, alone or beside Karpenter; deploy/ grants it.
-CONTROLLER = (
-    Rule("", ("nodes",), (*READ, "patch", "delete")),
-    Rule("", ("events",), ("create", "patch")),
-    Rule("karpenter.sh", ("nodeclaims",), (*READ, "patch", "delete")),
-    Rule("karpenter.sh", ("nodeclaims/status",), ("patch",)),
-    Rule("karpenter.sh", ("nodepools",), READ),
-    Rule("karpenter.k8s.aws", ("ec2nodeclasses",), READ),
-    Rule("coordination.k8s.io", ("leases",), ("create", "update"), CONTROLLER_NAMESPACE),
-    Rule("coordination.k8s.io", ("leases",), ("get", "list")),  # Karpenter's is looked for everywhere
-)
-
-
 def allows(rules: Iterable[Rule], verb: str, group: str, resource: str, namespace: str, name: str) -> bool:
     return any(rule.covers(verb, group, resource, namespace, name) for rule in rules)
 
 
-def load_rules(documents: Iterable[dict[str, Any]]) -> tuple[Rule, ...]:
-    """The rules of manifests of kind ClusterRole and Role."""
-    out = []
-    for doc in documents:
-        if doc.get("kind") not in ("ClusterRole", "Role"):
+def words(line: str) -> tuple[str, ...]:
+    """`verbs: [get, list]` -> its words."""
+    found = re.fullmatch(r"-? *\w+: \[(.*)\]", line.strip())
+    if not found:
+        raise ValueError(f"not a list in brackets: {line!r}")
+    return tuple(w.strip().strip('"') for w in found[1].split(","))
+
+
+def read_rules(text: str) -> tuple[Rule, ...]:
+    """The rules of all ClusterRoles and Roles of a manifest, as this repository writes them."""
+    out: list[Rule] = []
+    for doc in re.split(r"^---$", text, flags=re.M):
+        kind = re.search(r"^kind: (ClusterRole|Role)$", doc, re.M)
+        if not kind:
             continue
-        namespace = doc["metadata"].get("namespace", "") if doc["kind"] == "Role" else ""
-        for rule in doc.get("rules") or []:
-            for group in rule["apiGroups"]:
-                names = tuple(rule.get("resourceNames") or ())
-                out.append(Rule(group, tuple(rule["resources"]), tuple(rule["verbs"]), namespace, names))
+        namespace = re.search(r"^  namespace: (\S+)$", doc, re.M)
+        for rule in re.split(r"^- (?=apiGroups)", doc.partition("\nrules:\n")[2], flags=re.M)[1:]:
+            lines = [line for line in rule.splitlines() if line.strip() and not line.startswith("#")]
+            have = {line.strip().partition(":")[0]: words(line) for line in lines}
+            for group in have["apiGroups"]:
+                out.append(
+                    Rule(
+                        group,
+                        have["resources"],
+                        have["verbs"],
+                        namespace[1] if namespace and kind[1] == "Role" else "",
+                        have.get("resourceNames", ()),
+                    )
+                )
     return tuple(out)
+
+
+CONTROLLER = read_rules(MANIFEST.read_text(encoding="utf-8"))

@@ -368,7 +368,9 @@ class ControlWorld:
         return parse_metrics(text)
 
     def metric(self, name: str, labels: str = "", proc: Optional["subprocess.Popen[bytes]"] = None) -> float:
-        return self.metrics(proc).get("nodeclaim_controller_" + name, {}).get(labels, -1)
+        """-1 where there is none, or nobody listens (yet)."""
+        status, text = self.ask("/metrics", proc)
+        return parse_metrics(text).get("nodeclaim_controller_" + name, {}).get(labels, -1) if status == 200 else -1
 
     def run(self, *args: str, within: float = 20) -> tuple[int, str, str]:
         """A command that ends: (exit code, out, err)."""

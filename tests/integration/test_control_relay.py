@@ -116,6 +116,8 @@ class Relay(ControlTest):
         world.say("n2")  # that is seen after it
         world.relayed("c-n2")
         world.api.server.release(fault)
+        world.must(lambda: len(world.accepted("stamp", "c-n1")) == 2, "the stamp taken back")
+        self.assertIsNone(world.timestamp("c-n1"))
         self.assertQuiet(world, 1, "c-n1")
         self.assertEqual(world.steps("delete")[0].what, "c-n2", world.story())
         self.assertEqual(len(world.steps("delete")), 1, world.story())

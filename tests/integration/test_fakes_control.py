@@ -78,20 +78,20 @@ class ControlTest(WithApi):
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": "x"},
+            "metadata": {"name": "nodeclaim-controller"},
             "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": "2026-11-22T00:00:00.000000Z"},
         }
-        self.expect(self.control("GET", LEASES + "/x"), 404, 'leases.coordination.k8s.io \\"x\\" not found')
+        self.expect(self.control("GET", LEASES + "/nodeclaim-controller"), 404, 'leases.coordination.k8s.io \\"nodeclaim-controller\\" not found')
         made = self.expect(self.control("POST", LEASES, lease), 201)
         self.expect(self.control("POST", LEASES, lease), 409, "AlreadyExists")
-        self.expect(self.control("PUT", LEASES + "/x", lease), 422, "must be specified for an update")
+        self.expect(self.control("PUT", LEASES + "/nodeclaim-controller", lease), 422, "must be specified for an update")
         made["spec"]["holderIdentity"] = "b"
         del made["metadata"]["uid"]  # who leaves it out means this one
-        self.expect(self.control("PUT", LEASES + "/x", made), 200)
-        got = self.expect(self.control("PUT", LEASES + "/x", made), 409)
+        self.expect(self.control("PUT", LEASES + "/nodeclaim-controller", made), 200)
+        got = self.expect(self.control("PUT", LEASES + "/nodeclaim-controller", made), 409)
         self.assertEqual(
             got["message"],
-            'Operation cannot be fulfilled on leases.coordination.k8s.io "x": the object has been modified; please apply your '
+            'Operation cannot be fulfilled on leases.coordination.k8s.io "nodeclaim-controller": the object has been modified; please apply your '
             "changes to the latest version and try again",
         )
         del lease["spec"]["renewTime"]
@@ -216,8 +216,8 @@ class ControlTest(WithApi):
         self.assertEqual(self.control("DELETE", f"{CLAIMS}/c")[0], 200)
         self.api.server.fault("lost", path="leases", count=1)
         with self.assertRaises((http.client.HTTPException, OSError)):
-            self.control("POST", LEASES, {"metadata": {"name": "x"}})
-        self.assertEqual(self.control("GET", f"{LEASES}/x")[0], 200)
+            self.control("POST", LEASES, {"metadata": {"name": "nodeclaim-controller"}})
+        self.assertEqual(self.control("GET", f"{LEASES}/nodeclaim-controller")[0], 200)
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ static void test_what_answers_mean(void **state) {
         const char *body;
         enum nc_control_answer answer;
     } rows[] = {
-        {400, FAILURE("InvalidInstanceID.NotFound"), NC_CONTROL_DONE},
+        {400, FAILURE("InvalidInstanceID.NotFound"), NC_CONTROL_MISSING},
         {400, FAILURE("InvalidInstanceID.Malformed"), NC_CONTROL_REFUSED},
         {403, FAILURE("UnauthorizedOperation"), NC_CONTROL_REFUSED},
         {400, FAILURE("OperationNotPermitted"), NC_CONTROL_REFUSED},

@@ -1,0 +1,182 @@
+"""What the controller tells: status, metrics, probes; who else is there; its command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+import time
+import unittest
+
+from controlling import ControlTest, ControlWorld, ToyAgent, stamp
+
+KARPENTER_LEASE = "karpenter-leader-election"
+
+
+class Telling(ControlTest):
+    def test_status(self) -> None:
+        world = self.control_world()
+        for name in ("calm", "spot"):
+            world.pair(name)
+        world.node("lonely")
+        world.start()
+        deadline = world.say("spot", phase="Evicting", remaining=2, blocked=["shop/db-0"]) or 0
+        world.relayed("c-spot")
+        world.must(lambda: world.status()["spot"]["claimDeletion"], "its claim's end")
+        rows = world.status()
+        self.assertEqual(set(rows), {"calm", "spot", "lonely"})
+        spot = rows["spot"]
+        self.assertEqual(
+            {k: spot[k] for k in ("claim", "pool", "phase", "source", "deadline", "remaining", "blocked", "state")},
+            {"claim": "c-spot", "pool": "default", "phase": "Evicting", "source": "spot", "deadline": stamp(deadline),
+             "remaining": 2, "blocked": spot["blocked"], "state": "relayed"},
+        )
+        self.assertIn("shop/db-0", json.dumps(spot["blocked"]))
+        self.assertEqual((rows["lonely"]["claim"], rows["calm"]["phase"] or ""), (None, ""))
+        code, text, err = world.run("status", "--metrics-address", world.addresses[world.proc.pid])
+        self.assertEqual(code, 0, err)
+        line = next(line for line in text.splitlines() if line.startswith("spot "))
+        for word in ("c-spot", "Evicting", "shop/db-0"):
+            self.assertIn(word, line)
+
+    def test_metrics(self) -> None:
+        """promtool's rules hold at every moment, and the numbers are those of what happened."""
+        world = self.control_world()
+        for i in range(5):
+            world.pair(f"n{i}")
+        world.start()
+        world.metrics()
+        for i in range(5):
+            world.say(f"n{i}")
+            world.relayed(f"c-n{i}")
+        world.must(lambda: world.metric("relayed_total") == 5, "five relays")
+        self.assertEqual(world.metric("objects", '{kind="Node"}'), 5)
+        self.assertEqual(world.metric("objects", '{kind="NodeClaim"}'), 5)
+        self.assertEqual(world.metric("leads"), 1)
+        self.assertEqual(world.metric("answered_total", '{verb="delete-claim",answer="done"}'), 5)
+        self.assertGreater(world.metric("relay_seconds_total"), 0)
+        world.must(lambda: world.metric("in_flight") == 0, "rest")
+        code, text, _ = world.run("status", "--metrics", "--metrics-address", world.addresses[world.proc.pid])
+        self.assertEqual((code, text.startswith("# HELP")), (0, True))
+        self.assertFalse(re.search(r"c-n\d", text), "no label is the name of an object")
+
+    def test_probes(self) -> None:
+        world = self.control_world()
+        world.start()
+        world.must(lambda: world.ask("/readyz") == (200, "ok\n"), "ready")
+        self.assertEqual(world.ask("/healthz"), (200, "ok\n"))
+        self.assertEqual(world.ask("/nothing")[0], 404)
+        self.assertEqual(world.ask("/metrics?x=y")[0], 200)
+
+    def test_somebody_holds_all_connections(self) -> None:
+        """Neither probes nor relays wait for peers that say nothing, drip, or send what is no HTTP."""
+        world = self.control_world()
+        world.pair("n1")
+        world.start()
+        host, _, port = world.addresses[world.proc.pid].rpartition(":")
+        peers = [socket.create_connection((host, int(port))) for _ in range(60)]
+        for i, peer in enumerate(peers):
+            try:
+                peer.sendall((b"", b"GET /metr", b"\x16\x03\x01" * 50, b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 900)[i % 4])
+            except OSError:
+                pass  # it was shown the door already
+        world.must(lambda: world.ask("/healthz")[0] == 200, "health", 5)
+        self.assertRelayed(world, "c-n1", world.say("n1"))
+        for peer in peers:
+            peer.close()
+
+    def test_nobody_is_there(self) -> None:
+        world = self.control_world()
+        code, out, err = world.run("status", "--metrics-address", "127.9.9.9:9")
+        self.assertNotEqual(code, 0)
+        self.assertEqual(out, "")
+        self.assertIn("127.9.9.9:9", err)
+
+    def test_command_line(self) -> None:
+        world = self.control_world()
+        code, out, _ = world.run("--help")
+        self.assertEqual((code, "status" in out), (0, True))
+        code, out, _ = world.run("version", "-o", "json")
+        self.assertEqual((code, "version" in json.loads(out)), (0, True))
+        for wrong in (
+            ["run", "--mode", "both"],
+            ["run", "--margin", "soon"],
+            ["run", "--lease-duration", "5s", "--renew-deadline", "5s"],
+            ["run", "--metrics-address", "localhost"],
+            ["run", "--mode", "karpenter", "--terminate"],
+            ["walk"],
+            ["status", "more"],
+        ):
+            code, out, err = world.run(*wrong)
+            self.assertEqual((code, out), (2, ""), wrong)
+            self.assertTrue(err, wrong)
+        code, _, err = world.run("run", "--kubeconfig", "/nonexistent", "--metrics-address", "off")
+        self.assertNotEqual(code, 0)
+        self.assertIn("/nonexistent", err)
+
+    def test_it_stops_in_order(self) -> None:
+        world = self.control_world(elects=True)
+        world.start("--identity", "a")
+        world.must(lambda: world.holder() == "a", "the Lease")
+        begin = time.monotonic()
+        self.assertEqual(world.stop(), 0, world.log())
+        self.assertLess(time.monotonic() - begin, 3)
+        self.assertEqual(world.holder(), "")
+
+
+class WhoElse(ControlTest):
+    """--mode auto: Karpenter is there where its Lease is held and alive."""
+
+    def judge(self, world: ControlWorld) -> None:
+        world.mode = "auto"
+        super().judge(world)
+
+    def who(self, world: ControlWorld, word: str, within: float = 15) -> None:
+        world.must(lambda: world.metric("who", f'{{who="{word}"}}') == 1, f"who = {word}", within)
+
+    def test_karpenter(self) -> None:
+        world = self.control_world(mode="auto")
+        world.pool(budgets=[{"nodes": "100%"}])
+        world.lease("karpenter-pod_1", KARPENTER_LEASE, "kube-system")
+        world.fresh("n1")
+        world.pair("n2")
+        stop = threading.Event()
+
+        def renew() -> None:
+            number = 0
+            while not stop.wait(0.5):
+                number += 1
+                world.lease("karpenter-pod_1", KARPENTER_LEASE, "kube-system", duration=15 + number % 2)
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            world.start(ready=False)
+            self.who(world, "karpenter", 30)
+            self.assertRelayed(world, "c-n2", world.say("n2"))
+            self.assertQuiet(world, 1)
+            self.assertEqual({s.kind for s in world.writes()}, {"stamp", "delete"})
+        finally:
+            stop.set()
+            thread.join()
+
+    def test_alone(self) -> None:
+        world = self.control_world(mode="auto")
+        world.pool()
+        ToyAgent(world)
+        world.fresh("n1")
+        world.start(ready=False)
+        self.who(world, "alone", 30)
+        world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
+
+    def test_no_crds(self) -> None:
+        """A cluster in which nobody has installed NodeClaims yet: it says so, and begins once they are there."""
+        world = self.control_world(mode="karpenter", version="")
+        world.start(ready=False)
+        world.must(lambda: world.ask("/readyz")[0] == 503 and "NodeClaim" in world.ask("/readyz")[1], "what it waits for")
+        self.assertIsNone(world.proc.poll())
+
+
+if __name__ == "__main__":
+    unittest.main()
