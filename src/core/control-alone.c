@@ -18,7 +18,7 @@ struct alone_view nc_alone_look(struct nc_control *c, struct control_claim *clai
     struct alone_view v = {.c = c, .claim = claim, .now_usec = now_usec};
 
     v.node = nc_control_node_of(c, claim);
-    if (v.node && (!v.node->more || are_strangers(claim, v.node)))
+    if (v.node && !v.node->more)
         v.node = NULL;
     return v;
 }

@@ -279,6 +279,8 @@ static void answer(struct world *w, const struct nc_control_action *a) {
         w->away[a->verb]--;
     } else if (!is_last || !w->is_before) {
         w->asked[a->verb]++;
+        if (w->check_before)
+            w->check_before(w, a);
         said = carry_out(w, a);
         if (said == NC_CONTROL_DONE)
             (void)nc_buf_printf(&w->trace, "%s %s\n", nc_control_verb_name(a->verb), a->name);

@@ -48,6 +48,7 @@ struct world {
     enum nc_control_verb holds;          /* writes of this kind wait; 0 = none do */
     unsigned away[_NC_CONTROL_VERB_MAX]; /* so many are not answered */
     void (*check)(struct world *w);      /* after each write */
+    void (*check_before)(struct world *w, const struct nc_control_action *a);
 };
 
 void world_init(struct world *w);

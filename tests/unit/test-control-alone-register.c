@@ -193,6 +193,7 @@ static void test_name_comes_again(void **state) {
     world_delete(&w, NODE, "a");
     world_put(&w, NODE,
               "{'metadata':{'name':'a'},'spec':{'providerID':'aws:///z/another'},'status':{}}");
+    world_restart(&w); /* which has seen no other */
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     assert_non_null(world_get(&w, NODE, "a"));
