@@ -253,7 +253,7 @@ static int run(struct nc_app *app, const struct command *c, int argc, char **arg
         return nc_options_wrong(
             c->name, c->most_arguments ? "takes one argument, not also" : "takes no argument, not",
             app->opts.args[c->most_arguments]);
-    nc_http_set_command(c->name);
+    nc_http_set_program("nodeclaimd", c->name);
     return c->run(app);
 }
 

@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     if (nc_settings_read(argc, argv, &settings, &code) != 0)
         return nc_process_flush("help", code);
     nc_process_be_no_core();
-    nc_http_set_command(settings.command);
+    nc_http_set_program(NC_CONTROLLER, settings.command);
     keep_memory_small();
     code = nc_streq(settings.command, "run")      ? nc_controller_run(&settings)
            : nc_streq(settings.command, "status") ? nc_controller_status(&settings)

@@ -380,9 +380,9 @@ static void ignore_sigpipe(void) {
 /* One process, one program: set once at its start. */
 static char user_agent[64] = "nodeclaimd/" NC_VERSION;
 
-void nc_http_set_command(const char *command) {
-    if (command)
-        (void)snprintf(user_agent, sizeof(user_agent), "nodeclaimd/" NC_VERSION " (%s)", command);
+void nc_http_set_program(const char *program, const char *command) {
+    (void)snprintf(user_agent, sizeof(user_agent), command ? "%s/%s (%s)" : "%s/%s", program,
+                   NC_VERSION, command);
 }
 
 const char *nc_http_user_agent(void) {
