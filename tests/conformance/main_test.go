@@ -16,10 +16,11 @@ import (
 
 // What ./run hands over.
 var (
-	binDir  = os.Getenv("CONFORMANCE_K8S")     // folder of kube-apiserver, kubelet and pause
-	program = os.Getenv("CONFORMANCE_PROGRAM") // nodeclaimd, just built
-	python  = os.Getenv("CONFORMANCE_PYTHON")  // an interpreter with botocore
-	workDir = os.Getenv("CONFORMANCE_DIR")     // logs and disks; removed by ./run when all is well
+	binDir     = os.Getenv("CONFORMANCE_K8S")        // folder of kube-apiserver, kubelet and pause
+	program    = os.Getenv("CONFORMANCE_PROGRAM")    // nodeclaimd, just built
+	controller = os.Getenv("CONFORMANCE_CONTROLLER") // nodeclaim-controller, too
+	python     = os.Getenv("CONFORMANCE_PYTHON")     // an interpreter with botocore
+	workDir    = os.Getenv("CONFORMANCE_DIR")        // logs and disks; removed by ./run when all is well
 )
 
 var (

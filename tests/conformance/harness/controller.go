@@ -8,10 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,8 +99,8 @@ func (d *Deployment) Requests(agent string, match func(AuditEntry) bool) ([]Audi
 
 // CheckManners gives what no controller of ours may ever do: read a pod or a secret, be refused, write a whole object (but
 // the Lease), delete without naming a uid.
-func (d *Deployment) CheckManners(agent string) ([]string, error) {
-	all, err := d.Requests(agent, func(AuditEntry) bool { return true })
+func (d *Deployment) CheckManners(agent string, since time.Time) ([]string, error) {
+	all, err := d.Requests(agent, func(e AuditEntry) bool { return e.RequestReceivedTimestamp.After(since) })
 	var bad []string
 	for _, e := range all {
 		code, resource := e.ResponseStatus.Code, e.ObjectRef.Resource
@@ -116,4 +119,22 @@ func (d *Deployment) CheckManners(agent string) ([]string, error) {
 		bad = append(bad, "it asked nothing at all")
 	}
 	return bad, err
+}
+
+// Get reads a page of a program on this machine.
+func Get(ctx context.Context, url string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	a, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(a.Body, 4<<20))
+	if err == nil && a.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s %s", url, a.Status, text)
+	}
+	return string(text), err
 }

@@ -22,6 +22,7 @@ import (
 
 var (
 	claimResource = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodeclaims"}
+	poolResource  = schema.GroupVersionResource{Group: "karpenter.sh", Version: "v1", Resource: "nodepools"}
 	crdResource   = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
@@ -46,6 +47,13 @@ func (c *Cluster) InstallNodeClaims(ctx context.Context) error {
 
 // NewClaim creates a NodeClaim as it is after the launch of the instance. taints is its spec.taints.
 func (c *Cluster) NewClaim(ctx context.Context, name string, i *Instance, taints ...any) (*unstructured.Unstructured, error) {
+	return c.NewClaimLike(ctx, name, i, func(claim *unstructured.Unstructured) {
+		_ = unstructured.SetNestedSlice(claim.Object, append([]any{}, taints...), "spec", "taints")
+	})
+}
+
+// NewClaimLike creates such a NodeClaim with a change.
+func (c *Cluster) NewClaimLike(ctx context.Context, name string, i *Instance, change func(*unstructured.Unstructured)) (*unstructured.Unstructured, error) {
 	claim := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
 		"metadata": map[string]any{"name": name, "labels": map[string]any{
@@ -56,22 +64,45 @@ func (c *Cluster) NewClaim(ctx context.Context, name string, i *Instance, taints
 			"nodeClassRef": map[string]any{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"},
 			"requirements": []any{map[string]any{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": []any{i.Type}}},
 			"resources":    map[string]any{"requests": map[string]any{"cpu": "1", "pods": "2"}},
-			"taints":       taints, "expireAfter": "720h",
+			"expireAfter":  "720h",
 		},
 	}}
+	change(claim)
 	claims := c.Dynamic.Resource(claimResource)
 	made, err := claims.Create(ctx, claim, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
-	made.Object["status"] = map[string]any{
+	status, err := json.Marshal(map[string]any{"status": map[string]any{
 		"providerID": i.ProviderID(), "imageID": "ami-0123456789abcdef0",
 		"capacity":    map[string]any{"cpu": "2", "memory": "7577Mi", "pods": "29", "ephemeral-storage": "20Gi"},
 		"allocatable": map[string]any{"cpu": "1930m", "memory": "6903Mi", "pods": "29", "ephemeral-storage": "17Gi"},
 		"conditions": []any{map[string]any{"type": "Launched", "status": "True", "reason": "Launched", "message": "",
 			"lastTransitionTime": made.GetCreationTimestamp().UTC().Format("2006-01-02T15:04:05Z")}},
+	}})
+	if err != nil {
+		return nil, err
 	}
-	return claims.UpdateStatus(ctx, made, metav1.UpdateOptions{})
+	return claims.Patch(ctx, name, types.MergePatchType, status, metav1.PatchOptions{}, "status") // a controller may have been faster
+}
+
+// NewPool creates a NodePool of which so many nodes may be disrupted at once.
+func (c *Cluster) NewPool(ctx context.Context, name, nodes string) error {
+	pool := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{
+			"template": map[string]any{"spec": map[string]any{"requirements": []any{},
+				"nodeClassRef": map[string]any{"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}}},
+			"disruption": map[string]any{"consolidateAfter": "Never", "budgets": []any{map[string]any{"nodes": nodes}}},
+		},
+	}}
+	_, err := c.Dynamic.Resource(poolResource).Create(ctx, pool, metav1.CreateOptions{})
+	return err
+}
+
+// DeletePool removes it again.
+func (c *Cluster) DeletePool(ctx context.Context, name string) {
+	_ = c.Dynamic.Resource(poolResource).Delete(ctx, name, metav1.DeleteOptions{})
 }
 
 // PatchClaim merges a JSON fragment into a NodeClaim, or into its subresource "status", as the admin.

@@ -1,6 +1,6 @@
 // Karpenter's own controllers of a NodeClaim's life and of a Node's end, run in the test process against the real API server:
-// launch, registration, initialization, liveness, drain, termination. Only the cloud is stood in for: the one instance that
-// it launches is ours, and is gone as soon as it is told to go.
+// launch, registration, initialization, liveness, drain, termination. Only the cloud is stood in for: the instances that it
+// launches are ours, and are gone as soon as they are told to go.
 
 package harness
 
@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
@@ -38,78 +37,119 @@ import (
 	"sigs.k8s.io/karpenter/pkg/test/v1alpha1"
 )
 
-// oneInstance is a cloud in which every launch gives the same machine.
-type oneInstance struct {
-	instance *Instance
-	isGone   atomic.Bool
+// cloud has one machine for each launch, in the order given; where there is but one, every launch gives it.
+type cloud struct {
+	mu       sync.Mutex
+	machines []*Instance
+	of       map[string]*Instance // by the name of the NodeClaim
+	ended    map[string]time.Time // by providerID
 }
 
-func (o *oneInstance) gone(providerID string) error {
+func (o *cloud) gone(providerID string) error {
 	return cloudprovider.NewNodeClaimNotFoundError(fmt.Errorf("%s is gone", providerID))
 }
 
-func (o *oneInstance) Create(_ context.Context, claim *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
+func (o *cloud) machineOf(claim string) (*Instance, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := o.of[claim]; i != nil {
+		return i, nil
+	}
+	if len(o.machines) == 0 {
+		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("no machine for %s", claim))
+	}
+	i := o.machines[0]
+	if o.of[claim] = i; len(o.machines) > 1 {
+		o.machines = o.machines[1:]
+	}
+	return i, nil
+}
+
+func (o *cloud) Create(_ context.Context, claim *karpenterv1.NodeClaim) (*karpenterv1.NodeClaim, error) {
+	i, err := o.machineOf(claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	return describe(i, claim), nil
+}
+
+func describe(i *Instance, claim *karpenterv1.NodeClaim) *karpenterv1.NodeClaim {
 	created := claim.DeepCopy()
 	created.Labels = map[string]string{
-		corev1.LabelInstanceTypeStable: o.instance.Type, corev1.LabelTopologyZone: o.instance.Zone, corev1.LabelTopologyRegion: o.instance.Region,
-		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", karpenterv1.CapacityTypeLabelKey: karpenterv1.CapacityTypeOnDemand,
+		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyZone: i.Zone, corev1.LabelTopologyRegion: i.Region,
+		corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux", karpenterv1.CapacityTypeLabelKey: i.LifeCycle,
 	}
 	created.Status = karpenterv1.NodeClaimStatus{
-		ProviderID: o.instance.ProviderID(), ImageID: "ami-0123456789abcdef0",
+		ProviderID: i.ProviderID(), ImageID: "ami-0123456789abcdef0",
 		Capacity:    corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("29")},
 		Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1930m"), corev1.ResourcePods: resource.MustParse("29")},
 	}
-	return created, nil
+	return created
 }
 
-func (o *oneInstance) Delete(_ context.Context, claim *karpenterv1.NodeClaim) error {
-	o.isGone.Store(true)
+func (o *cloud) Delete(_ context.Context, claim *karpenterv1.NodeClaim) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended[claim.Status.ProviderID].IsZero() {
+		o.ended[claim.Status.ProviderID] = time.Now()
+	}
 	return o.gone(claim.Status.ProviderID)
 }
 
-func (o *oneInstance) Get(ctx context.Context, providerID string) (*karpenterv1.NodeClaim, error) {
-	if o.isGone.Load() || providerID != o.instance.ProviderID() {
-		return nil, o.gone(providerID)
+func (o *cloud) Get(_ context.Context, providerID string) (*karpenterv1.NodeClaim, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, i := range o.of {
+		if i.ProviderID() == providerID && o.ended[providerID].IsZero() {
+			return describe(i, &karpenterv1.NodeClaim{}), nil
+		}
 	}
-	return o.Create(ctx, &karpenterv1.NodeClaim{})
+	return nil, o.gone(providerID)
 }
 
-func (o *oneInstance) List(context.Context) ([]*karpenterv1.NodeClaim, error) { return nil, nil }
+func (o *cloud) List(context.Context) ([]*karpenterv1.NodeClaim, error) { return nil, nil }
 
-func (o *oneInstance) GetInstanceTypes(context.Context, *karpenterv1.NodePool) ([]*cloudprovider.InstanceType, error) {
+func (o *cloud) GetInstanceTypes(context.Context, *karpenterv1.NodePool) ([]*cloudprovider.InstanceType, error) {
 	return nil, nil
 }
 
-func (o *oneInstance) IsDrifted(context.Context, *karpenterv1.NodeClaim) (cloudprovider.DriftReason, error) {
+func (o *cloud) IsDrifted(context.Context, *karpenterv1.NodeClaim) (cloudprovider.DriftReason, error) {
 	return "", nil
 }
 
-func (o *oneInstance) RepairPolicies() []cloudprovider.RepairPolicy { return nil }
+func (o *cloud) RepairPolicies() []cloudprovider.RepairPolicy { return nil }
 
-func (o *oneInstance) Name() string { return "one-instance" }
+func (o *cloud) Name() string { return "conformance" }
 
-func (o *oneInstance) GetSupportedNodeClasses() []status.Object {
+func (o *cloud) GetSupportedNodeClasses() []status.Object {
 	return []status.Object{&v1alpha1.TestNodeClass{}}
 }
 
-// complaints keeps what Karpenter logs as an error.
+// complaints keeps what Karpenter logs as an error, with what it says of the object that it is about.
 type complaints struct {
+	*complaintList
+	values []any
+}
+
+type complaintList struct {
 	mu   sync.Mutex
 	list []string
 }
 
-func (k *complaints) Init(logr.RuntimeInfo)          {}
-func (k *complaints) Enabled(int) bool               { return false }
-func (k *complaints) Info(int, string, ...any)       {}
-func (k *complaints) WithValues(...any) logr.LogSink { return k }
-func (k *complaints) WithName(string) logr.LogSink   { return k }
-func (k *complaints) Error(err error, m string, v ...any) {
+func (k complaints) Init(logr.RuntimeInfo)    {}
+func (k complaints) Enabled(int) bool         { return false }
+func (k complaints) Info(int, string, ...any) {}
+func (k complaints) WithValues(v ...any) logr.LogSink {
+	return complaints{k.complaintList, append(k.values[:len(k.values):len(k.values)], v...)}
+}
+func (k complaints) WithName(string) logr.LogSink { return k }
+func (k complaints) Error(err error, m string, v ...any) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.list = append(k.list, fmt.Sprintf("%s: %v %v", m, err, v))
+	k.list = append(k.list, fmt.Sprintf("%s: %v %v %v", m, err, k.values, v))
 }
 
-var karpenterComplaints complaints
+var karpenterComplaints complaintList
 
 // KarpenterErrors gives the errors that Karpenter has logged since it was last asked.
 func KarpenterErrors() []string {
@@ -124,9 +164,23 @@ func KarpenterErrors() []string {
 // KarpenterAgent is how its requests are known in the audit log.
 const KarpenterAgent = "karpenter"
 
-// StartKarpenter runs the controllers until ctx ends; they care for NodeClaims of their own node class only.
-func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (client.Client, error) {
-	log.SetLogger(logr.New(&karpenterComplaints))
+// Karpenter is what runs: its client, and the cloud below it.
+type Karpenter struct {
+	client.Client
+	cloud *cloud
+}
+
+// Ended says when Karpenter told the cloud to end an instance; zero where it has not.
+func (k *Karpenter) Ended(i *Instance) time.Time {
+	k.cloud.mu.Lock()
+	defer k.cloud.mu.Unlock()
+	return k.cloud.ended[i.ProviderID()]
+}
+
+// StartKarpenter runs the controllers until ctx ends; they care for NodeClaims of their own node class only, and launch these
+// instances in this order.
+func (c *Cluster) StartKarpenter(ctx context.Context, instances ...*Instance) (*Karpenter, error) {
+	log.SetLogger(logr.New(complaints{complaintList: &karpenterComplaints}))
 	ctx = options.ToContext(ctx, &options.Options{CPURequests: 1000})
 	again := true // a test may run several times in one process
 	me := rest.CopyConfig(c.Admin)
@@ -142,7 +196,8 @@ func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (clien
 		return nil, err
 	}
 	recorder := events.NewRecorder(m.GetEventRecorderFor("karpenter"))
-	cloud, now, k := &oneInstance{instance: instance}, clock.RealClock{}, m.GetClient()
+	now, k := clock.RealClock{}, m.GetClient()
+	cloud := &cloud{machines: instances, of: map[string]*Instance{}, ended: map[string]time.Time{}}
 	evictions := terminator.NewQueue(k, recorder)
 	for _, part := range []interface {
 		Register(context.Context, manager.Manager) error
@@ -162,7 +217,7 @@ func (c *Cluster) StartKarpenter(ctx context.Context, instance *Instance) (clien
 	if !m.GetCache().WaitForCacheSync(synced) {
 		return nil, fmt.Errorf("karpenter's caches did not fill")
 	}
-	return m.GetClient(), nil
+	return &Karpenter{k, cloud}, nil
 }
 
 // index makes the lookups that Karpenter's operator makes.

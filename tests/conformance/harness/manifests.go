@@ -55,7 +55,7 @@ func readManifest(file string) ([]*unstructured.Unstructured, error) {
 			return objects, nil
 		case err != nil:
 			return nil, err
-		case len(object.Object) > 0: // a document of comments alone has none
+		case len(object.Object) > 0 && object.GetKind() != "Kustomization": // a document of comments alone has nothing
 			objects = append(objects, object)
 		}
 	}
