@@ -58,10 +58,6 @@ bool nc_alone_wants_out(const struct alone_view *v, enum nc_budget_reason *ret) 
 
 /* --- budgets */
 
-struct tally {
-    unsigned nodes, out;
-};
-
 static bool has_registered_node(const struct alone_view *v) {
     return v->node && nc_alone_is(v->claim, CONTROL_COND_REGISTERED);
 }
@@ -75,35 +71,38 @@ static bool is_out(const struct alone_view *v) {
     return is_leaving(v->claim) || (has_registered_node(v) && !v->node->more->is_ready);
 }
 
-static struct tally count(struct nc_control *c, const struct control_pool *pool,
-                          uint64_t now_usec) {
-    struct tally t = {0};
+void nc_alone_uncount(struct control_claim *claim) {
+    if (claim->counts_as_node)
+        claim->pool->n_nodes--;
+    if (claim->counts_as_out)
+        claim->pool->n_out--;
+    claim->counts_as_node = claim->counts_as_out = false;
+}
 
-    for (struct control_claim *claim = pool->claims; claim; claim = claim->pool_next) {
-        if (!claim->more)
-            continue;
-        const struct alone_view v = nc_alone_look(c, claim, now_usec);
-        t.nodes += has_registered_node(&v);
-        t.out += is_out(&v);
-    }
-    return t;
+void nc_alone_count(struct nc_control *c, struct control_claim *claim) {
+    nc_alone_uncount(claim);
+    if (!claim->pool || !claim->more)
+        return;
+    const struct alone_view v = nc_alone_look(c, claim, c->now_usec);
+    claim->counts_as_node = has_registered_node(&v);
+    claim->counts_as_out = is_out(&v);
+    claim->pool->n_nodes += claim->counts_as_node;
+    claim->pool->n_out += claim->counts_as_out;
 }
 
 static bool may_disrupt(const struct control_pool *pool) {
     return pool && pool->is_there && !pool->are_budgets_bad;
 }
 
-static bool has_room(const struct alone_view *v, const struct tally *t, enum nc_budget_reason why) {
-    const unsigned others = t->out - (is_out(v) ? 1 : 0);
+static bool has_room(const struct alone_view *v, unsigned n_out, enum nc_budget_reason why) {
+    const struct control_pool *pool = v->claim->pool;
+    const unsigned others = n_out - v->claim->counts_as_out;
 
-    return others < nc_budgets_allowed(&v->claim->pool->budgets, why, t->nodes, v->now_usec);
+    return others < nc_budgets_allowed(&pool->budgets, why, pool->n_nodes, v->now_usec);
 }
 
 bool nc_alone_has_room(const struct alone_view *v, enum nc_budget_reason why) {
-    if (!may_disrupt(v->claim->pool))
-        return false;
-    const struct tally t = count(v->c, v->claim->pool, v->now_usec);
-    return has_room(v, &t, why);
+    return may_disrupt(v->claim->pool) && has_room(v, v->claim->pool->n_out, why);
 }
 
 /* --- the choice */
@@ -180,7 +179,7 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
 
 void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                    uint64_t *next_usec) {
-    struct tally t = count(c, pool, now_usec);
+    unsigned n_out = pool->n_out; /* with those that are chosen here */
 
     *next_usec = UINT64_MAX;
     nc_auto_free struct candidate *v = nc_calloc(pool->n_claims + 1, sizeof(*v));
@@ -189,9 +188,9 @@ void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now
         return;
     qsort(v, n, sizeof(*v), compare);
     for (size_t i = 0; i < n; i++) {
-        if (!has_room(&v[i].view, &t, v[i].why))
+        if (!has_room(&v[i].view, n_out, v[i].why))
             continue;
-        t.out += is_out(&v[i].view) ? 0 : 1;
+        n_out += !v[i].view.claim->counts_as_out;
         choose(v[i].view.claim, (int)v[i].why + 1);
         nc_control_touch(c, &v[i].view.claim->o);
     }

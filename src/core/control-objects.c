@@ -111,6 +111,7 @@ void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, cons
 
     if (old && name && nc_streq(old->o.name, name))
         return;
+    nc_alone_uncount(claim);
     if (old) {
         *claim->pool_at = claim->pool_next;
         if (claim->pool_next)

@@ -217,7 +217,8 @@ struct control_claim {
     struct control_link by_node;
     struct control_pool *pool; /* NULL = has no such label */
     struct control_claim *pool_next, **pool_at;
-    struct control_class *class; /* NULL where it is no EC2NodeClass, or beside Karpenter */
+    bool counts_as_node, counts_as_out; /* in its pool's numbers */
+    struct control_class *class;        /* NULL where it is no EC2NodeClass, or beside Karpenter */
     struct control_claim *class_next, **class_at;
     /* The relay; belongs to this uid. */
     uint64_t relay_usec;   /* the word is known since; 0 = there is none to relay */
@@ -242,7 +243,8 @@ struct control_pool {
     char *hash, *hash_version;  /* NULL = none */
     struct control_claim *claims;
     size_t n_claims;
-    uint64_t looked_usec; /* when nc_alone_pool was asked last */
+    unsigned n_nodes, n_out; /* of these: as nc_alone_count has them */
+    uint64_t looked_usec;    /* when nc_alone_pool was asked last */
 };
 struct control_class {
     struct control_object o;
@@ -343,6 +345,11 @@ bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now
  */
 void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                    uint64_t *next_usec);
+/* Brings the numbers of its pool up to date: with a registered Node, on its way out. Called for
+ * each claim that was touched before anybody is asked, and with each write that is sent: walking
+ * the claims for each of them would be quadratic work. */
+void nc_alone_count(struct nc_control *c, struct control_claim *claim);
+void nc_alone_uncount(struct control_claim *claim); /* it leaves its pool */
 /* A write of the alone half ended. */
 void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
                        enum nc_control_answer answer, uint64_t now_usec);

@@ -287,12 +287,13 @@ static void touch_claim(struct nc_control *c, struct control_claim *claim) {
         nc_control_touch(c, &claim->pool->o);
 }
 
-/* All of them: where one of two goes, it is the other one that can be registered. */
+/* Where one of two Nodes goes, it is the other one that can be registered. Of more than two that
+ * say to be the same machine nothing follows for any: they are not walked through. */
 static void touch_provider(struct nc_control *c, const char *provider_id) {
     struct control_claim *claim = claim_of_provider(c, provider_id);
+    struct control_link *l = nc_control_find(c, &c->nodes_by_provider, provider_id);
 
-    for (struct control_link *l = nc_control_find(c, &c->nodes_by_provider, provider_id); l;
-         l = nc_control_same(l))
+    for (unsigned n = 0; l && n < 2; n++, l = nc_control_same(l))
         nc_control_touch(c, &of_node_provider(l)->o);
     if (claim)
         touch_claim(c, claim);

@@ -210,6 +210,8 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
         w->action = (struct nc_control_action){0};
     }
     fly(c, o, a->verb, w->is_relay);
+    if (o->kind == NC_CONTROL_CLAIM)
+        nc_alone_count(c, nc_control_as_claim(o));
     nc_control_share_take(o, now_usec);
     o->write.sent_rv = o->rv;
     free(a->name);
@@ -318,6 +320,9 @@ void nc_control_settle(struct nc_control *c, uint64_t now_usec) {
         nc_control_wake_at(c, o, UINT64_MAX);
         nc_control_touch(c, o);
     }
+    for (o = c->dirty.first; o; o = o->hooks[CONTROL_HOOK_DIRTY].next)
+        if (o->kind == NC_CONTROL_CLAIM)
+            nc_alone_count(c, nc_control_as_claim(o));
     while ((o = nc_control_pop(&c->dirty, CONTROL_HOOK_DIRTY)))
         if (c->leads)
             look(c, o, now_usec);
