@@ -44,7 +44,9 @@
  *    one that is being deleted, or budgets that cannot be read: nothing voluntary. A drifted claim
  *    has the condition Drifted; one that is not drifted any more has none.
  *  - A Node that is being deleted, or is gone, while its registered claim is not being deleted: the
- *    claim is deleted.
+ *    claim is deleted. Gone is a Node that was not seen for NC_ALONE_LOST_USEC: Nodes and claims
+ *    come by different watches, and one that hangs is noticed later than a claim says who its Node
+ *    is. So long the Node of a registered claim that is being deleted is waited for, too.
  *  - A claim that is being deleted, by whomever. First its last moment: where spec has
  *    terminationGracePeriod and the annotation karpenter.sh/nodeclaim-termination-timestamp is
  *    missing, that is set to deletionTimestamp + terminationGracePeriod. Then its Node gets, with
@@ -75,6 +77,8 @@
 
 #define NC_ALONE_HEARD_USEC (60ull * 1000000)
 #define NC_ALONE_AGAIN_USEC (30ull * 1000000)
+#define NC_ALONE_LOST_USEC (180ull * 1000000) /* longer than a watch may be silent: kube/watch.c   \
+                                               */
 #define NC_ALONE_ENDING_USEC (300ull * 1000000)
 #define NC_ALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
 

@@ -248,6 +248,11 @@ bool nc_alone_finish(const struct alone_view *v, struct nc_control_action *ret,
         return false;
     if (!v->claim->stamp_usec && v->claim->more->grace_usec != UINT64_MAX)
         return write_last_moment(v, ret);
+    if (!v->node && !nc_alone_is(v->claim, CONTROL_COND_DRAINED)
+        && nc_alone_may_come_back(v, next_usec)) {
+        v->claim->more->state = "draining";
+        return false;
+    }
     if (!v->node)
         return finish_without_node(v, ret);
     if (!nc_alone_is(v->claim, CONTROL_COND_DRAINED))

@@ -28,16 +28,44 @@ bool nc_alone_is_foreign(const struct alone_view *v) {
            || (v->node && v->node->more->has_karpenter_finalizer);
 }
 
-/* It was registered, and its Node is being deleted, or there is none of that name and machine. */
-static bool has_lost_node(const struct alone_view *v) {
+static bool has_registered(const struct control_claim *claim) {
+    return claim->node_name && nc_alone_is(claim, CONTROL_COND_REGISTERED);
+}
+
+/* It was registered, and there is no Node of that name and machine. */
+static bool misses_node(const struct alone_view *v) {
     const struct control_node *named = NULL;
 
-    if (!v->claim->node_name || !nc_alone_is(v->claim, CONTROL_COND_REGISTERED))
+    if (v->node || !has_registered(v->claim))
         return false;
-    if (v->node)
-        return v->node->deletion_usec > 0;
     named = nc_control_node(v->c, v->claim->node_name);
     return !named || (named->more && are_strangers(v->claim, named));
+}
+
+/* Since when, as far as whoever leads now can tell. */
+static void note_missing(const struct alone_view *v) {
+    struct control_claim_more *m = v->claim->more;
+
+    if (!misses_node(v))
+        m->lost_usec = 0;
+    else if (!m->lost_usec || m->lost_usec < v->c->led_usec || m->lost_usec > v->now_usec)
+        m->lost_usec = v->now_usec;
+}
+
+bool nc_alone_may_come_back(const struct alone_view *v, uint64_t *next_usec) {
+    const uint64_t over_usec = v->claim->more->lost_usec + NC_ALONE_LOST_USEC;
+
+    if (!v->claim->more->lost_usec || v->now_usec >= over_usec)
+        return false;
+    if (over_usec < *next_usec)
+        *next_usec = over_usec;
+    return true;
+}
+
+static bool has_lost_node(const struct alone_view *v, uint64_t *next_usec) {
+    if (v->node)
+        return v->node->deletion_usec > 0 && has_registered(v->claim);
+    return v->claim->more->lost_usec && !nc_alone_may_come_back(v, next_usec);
 }
 
 /* --- a claim that lives */
@@ -56,7 +84,7 @@ static bool delete_claim(const struct alone_view *v, struct nc_control_action *r
     return true;
 }
 
-static bool live(const struct alone_view *v, struct nc_control_action *ret) {
+static bool live(const struct alone_view *v, struct nc_control_action *ret, uint64_t *next_usec) {
     enum nc_budget_reason why;
 
     if (!v->claim->has_our_finalizer) {
@@ -66,7 +94,7 @@ static bool live(const struct alone_view *v, struct nc_control_action *ret) {
     }
     if (nc_alone_live_status(v, ret))
         return true;
-    if (has_lost_node(v))
+    if (has_lost_node(v, next_usec))
         return delete_claim(v, ret);
     if (!v->claim->more->disrupt || !nc_alone_wants_out(v, &why) || !nc_alone_has_room(v, why))
         return false;
@@ -83,11 +111,12 @@ bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t 
     const struct alone_view v = nc_alone_look(c, claim, now_usec);
     if (nc_alone_is_foreign(&v))
         return false;
+    note_missing(&v);
     if (claim->deletion_usec)
         return nc_alone_finish(&v, ret, next_usec);
     if (claim->deleted_usec)
         return false; /* until the watch shows it */
-    return live(&v, ret);
+    return live(&v, ret, next_usec);
 }
 
 /* --- a Node */

@@ -203,6 +203,7 @@ struct control_claim_more { /* only where who == ALONE */
     /* Of control-alone.c, and left alone by the readers: */
     int disrupt;           /* enum nc_budget_reason + 1 that nc_alone_pool chose; 0 = none */
     bool is_end_accepted;  /* END_INSTANCE was accepted */
+    uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
     uint64_t scratch_usec; /* yours */
     unsigned scratch;
     const char *state; /* static: what the report says where the relay says nothing; NULL = "" */
@@ -267,6 +268,7 @@ struct nc_control {
 
     struct control_table names[_NC_CONTROL_KIND_MAX];
     struct control_table claims_by_node, nodes_by_provider, claims_by_provider;
+    uint64_t led_usec; /* when leading began or ended last */
     size_t n_pools_there, n_classes_there;
 
     struct control_queue dirty, relays, others; /* the latter wait for a place */

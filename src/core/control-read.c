@@ -142,6 +142,7 @@ static void set_claim_more(struct nc_control *c, struct control_claim *claim,
     if (old && more) {
         more->disrupt = old->disrupt;
         more->is_end_accepted = old->is_end_accepted;
+        more->lost_usec = old->lost_usec;
         more->scratch_usec = old->scratch_usec;
         more->scratch = old->scratch;
         more->state = old->state;

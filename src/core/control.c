@@ -154,6 +154,7 @@ static void take_lead(struct nc_control *c, bool leads) {
     if (leads == c->leads)
         return;
     c->leads = leads;
+    c->led_usec = c->now_usec;
     if (leads)
         touch_all(c);
     else

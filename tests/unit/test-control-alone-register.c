@@ -194,13 +194,60 @@ static void test_name_comes_again(void **state) {
     world_put(&w, NODE,
               "{'metadata':{'name':'a'},'spec':{'providerID':'aws:///z/another'},'status':{}}");
     world_restart(&w); /* which has seen no other */
-    world_advance(&w, 60 * WORLD_SEC);
+    world_advance(&w, NC_ALONE_LOST_USEC + 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     assert_non_null(world_get(&w, NODE, "a"));
     assert_false(world_has_taint(&w, "a", DISRUPTED));
     assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
     assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    world_done(&w);
+}
+
+static void unsee_node(struct world *w, const char *name) {
+    nc_control_step(w->control,
+                    &(struct nc_control_event){.kind = NC_CONTROL_GONE,
+                                               .now_usec = w->now_usec,
+                                               .what = NODE,
+                                               .name = name,
+                                               .uid = ""},
+                    &w->out);
+    world_settle(w);
+}
+
+/* The watch of Nodes of a leader that has just taken over may be behind that of NodeClaims: a Node
+ * that is not seen is not gone yet, and nothing is ended for it. */
+static void test_watch_of_nodes_is_behind(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    world_restart(&w);
+    unsee_node(&w, "a");
+    world_advance(&w, NC_ALONE_LOST_USEC - WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    world_patch(&w, NODE, "a", "{'metadata':{'labels':{'x':'y'}}}"); /* there it is */
+    world_advance(&w, 10 * WORLD_SEC);
+    unsee_node(&w, "a");
+    world_delete(&w, CLAIM, "a"); /* by somebody, meanwhile: it is not to be ended undrained */
+    world_advance(&w, NC_ALONE_LOST_USEC - 20 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_true(world_has_finalizer(&w, CLAIM, "a"));
+    world_advance(&w, 40 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+static void test_node_is_lost(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_pair(&w, "");
+    unsee_node(&w, "a");
+    world_advance(&w, NC_ALONE_LOST_USEC + 10 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_null(world_get(&w, CLAIM, "a")); /* it has waited once */
     world_done(&w);
 }
 
@@ -307,11 +354,18 @@ static void test_not_registered(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_karpenters),        cmocka_unit_test(test_other_controllers),
-        cmocka_unit_test(test_two_nodes),         cmocka_unit_test(test_two_nodes_one_goes),
-        cmocka_unit_test(test_taints_not_synced), cmocka_unit_test(test_annotations_of_ours),
-        cmocka_unit_test(test_name_comes_again),  cmocka_unit_test(test_conditions),
-        cmocka_unit_test(test_label_is_forged),   cmocka_unit_test(test_registered_again),
+        cmocka_unit_test(test_karpenters),
+        cmocka_unit_test(test_other_controllers),
+        cmocka_unit_test(test_two_nodes),
+        cmocka_unit_test(test_two_nodes_one_goes),
+        cmocka_unit_test(test_taints_not_synced),
+        cmocka_unit_test(test_annotations_of_ours),
+        cmocka_unit_test(test_name_comes_again),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_watch_of_nodes_is_behind),
+        cmocka_unit_test(test_node_is_lost),
+        cmocka_unit_test(test_label_is_forged),
+        cmocka_unit_test(test_registered_again),
         cmocka_unit_test(test_not_registered),
     };
 
