@@ -41,8 +41,8 @@
  * number of nodes is the pool's claims with a registered Node; both count until the claim is gone.
  *    Expired goes first, then Drifted, then Rebalance, among equals the eldest.
  *    karpenter.sh/do-not-disrupt=true on the Node or the claim keeps all of this away. No NodePool,
- *    one that is being deleted, or budgets that cannot be read: nothing voluntary. A drifted claim
- *    has the condition Drifted; one that is not drifted any more has none.
+ * or budgets that cannot be read: nothing voluntary. A drifted claim that is initialized has the
+ *    condition Drifted; one that is not drifted any more has none.
  *  - A Node that is being deleted, or is gone, while its registered claim is not being deleted: the
  *    claim is deleted. Gone is a Node that was not seen for NC_ALONE_LOST_USEC: Nodes and claims
  *    come by different watches, and one that hangs is noticed later than a claim says who its Node

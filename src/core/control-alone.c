@@ -277,9 +277,7 @@ bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now
 
 /* --- answers */
 
-/* From now on it counts as being deleted, whatever the watch shows. */
-static void deleted(struct nc_control *c, struct control_claim *claim, uint64_t now_usec) {
-    claim->deleted_usec = now_usec ? now_usec : 1;
+static void deleted(struct nc_control *c, const struct control_claim *claim) {
     if (claim->more->disrupt)
         nc_control_say_always(
             c, &claim->o, "Disrupted", false,
@@ -310,7 +308,7 @@ void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_c
     if (!claim || !claim->more)
         return;
     if (verb == NC_CONTROL_DELETE_CLAIM && is_done)
-        deleted(c, claim, now_usec);
+        deleted(c, claim);
     else if (verb == NC_CONTROL_END_INSTANCE && (is_done || answer == NC_CONTROL_MISSING))
         ended(c, claim, is_done, now_usec);
 }
