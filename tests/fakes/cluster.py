@@ -45,10 +45,12 @@ class Cluster:
         store.watchers.append(self._changed)
 
     def _changed(self, change: Change) -> None:
+        if not (self.behave.karpenter or self.behave.controller_manager or self.behave.cloud_controller):
+            return
         if change.resource == NODES and change.kind != "DELETED":
             name = change.object["metadata"]["name"]
             self.later(self.behave.delay_sec, lambda: self._reconcile(name))
-        elif change.resource == NODECLAIMS and change.kind == "ADDED":
+        elif change.resource == NODECLAIMS and change.kind == "ADDED" and self.behave.karpenter:
             for node in self.store.list(NODES):
                 name = node["metadata"]["name"]
                 self.later(self.behave.delay_sec, lambda name=name: self._reconcile(name))  # type: ignore[misc]
