@@ -234,11 +234,18 @@ void nc_controller_begin(struct nc_controller *c) {
     nc_controller_post(c, &lead);
 }
 
-void nc_controller_end(struct nc_controller *c) {
+/* What waits for a connection would be sent by whoever leads no more. The step has forgotten it. */
+void nc_controller_drop_acts(struct nc_controller *c) {
     while (c->acts) {
         nc_kube_cancel(c->acts->req);
         forget(c->acts);
     }
+    if (c->instances)
+        nc_instances_drop(c->instances);
+}
+
+void nc_controller_end(struct nc_controller *c) {
+    nc_controller_drop_acts(c);
     c->instances = nc_instances_free(c->instances);
     c->control = nc_control_free(c->control);
     c->timer = sd_event_source_disable_unref(c->timer);

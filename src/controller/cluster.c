@@ -212,6 +212,8 @@ static void lead(struct nc_controller *c, bool leads) {
     c->led += leads;
     nc_log(NC_LOG_INFO, NULL, leads ? "leading as %s" : "not leading any more, %s", c->identity);
     nc_controller_post(c, &e);
+    if (!leads)
+        nc_controller_drop_acts(c);
 }
 
 void nc_controller_notice_lead(struct nc_controller *c) {

@@ -86,6 +86,7 @@ void nc_controller_post(struct nc_controller *c, struct nc_control_event *e);
 /* A new, empty step, which is told what stays: rules, who, whether we lead. */
 void nc_controller_begin(struct nc_controller *c);
 void nc_controller_end(struct nc_controller *c);
+void nc_controller_drop_acts(struct nc_controller *c); /* without an answer */
 /* Has the step been wanting to run for long? */
 bool nc_controller_is_late(struct nc_controller *c);
 

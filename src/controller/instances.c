@@ -246,13 +246,17 @@ int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_
     return 0;
 }
 
-struct nc_instances *nc_instances_free(struct nc_instances *i) {
-    if (!i)
-        return NULL;
+void nc_instances_drop(struct nc_instances *i) {
     while (i->orders) {
         nc_ec2_end_cancel(&i->orders->end);
         forget(i, i->orders);
     }
+}
+
+struct nc_instances *nc_instances_free(struct nc_instances *i) {
+    if (!i)
+        return NULL;
+    nc_instances_drop(i);
     sd_event_source_disable_unref(i->defer);
     nc_role_free(i->role);
     nc_http_free(i->http);

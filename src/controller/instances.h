@@ -20,6 +20,7 @@ typedef void (*nc_instances_fn)(void *userdata, uint64_t id, enum nc_control_ans
 int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
                      void *userdata, struct nc_instances **ret, struct nc_err *err);
 struct nc_instances *nc_instances_free(struct nc_instances *i);
+void nc_instances_drop(struct nc_instances *i); /* all orders, without an answer */
 /* Never answers before it returns. Negative where it is no provider ID of EC2. */
 int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
                      struct nc_err *err);

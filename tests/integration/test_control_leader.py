@@ -135,6 +135,24 @@ class Leader(ControlTest):
         self.assertIsNotNone(back)
         self.assertEqual(world.api.objects("leases")[0]["spec"]["leaseTransitions"], 0)
 
+    def test_what_waits_for_a_connection_is_not_sent_by_one_that_leads_no_more(self) -> None:
+        """A slow API server, and more notices than connections: the Lease cannot be renewed in time."""
+        world = self.control_world(elects=True)
+        names = [f"n{i}" for i in range(40)]
+        for name in names:
+            world.pair(name)
+        world.start("--identity", "a")
+        self.leads(world, "a")
+        world.must(lambda: world.metric("leads") == 1, "the lead")
+        world.api.server.fault("delay", path="nodeclaims/c-", method="PATCH", delay_sec=RENEW + 2, for_sec=RENEW + 1)
+        deadlines = {name: world.say(name, deadline=300) for name in names}
+        for name, deadline in deadlines.items():
+            self.assertRelayed(world, f"c-{name}", deadline)
+        renewed = [s for s in world.steps("lease") if s.entry["method"] in ("PUT", "POST") and s.status in (200, 201)]
+        for one, following in zip(renewed, renewed[1:]):
+            late = [s for s in world.writes() if one.at + RENEW + 0.3 < s.at < following.at]
+            self.assertEqual(late, [], world.story())
+
     def test_conflicts_over_the_lease(self) -> None:
         """Five at once: one leads at any time, and the relay is done once."""
         world = self.control_world(elects=True)
