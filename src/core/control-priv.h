@@ -26,6 +26,7 @@
 #define CONTROL_WORD_MAX ((size_t)4096) /* drain-status, drain-request: longer is unreadable */
 #define CONTROL_LIST_MAX ((size_t)1024) /* labels, taints, … of one object: more is unreadable */
 #define CONTROL_LIST_BYTES ((size_t)65536)
+#define CONTROL_NODE_BYTES ((size_t)16384) /* of all lists of a Node: it fills them itself */
 
 #define CONTROL_FINALIZER_KARPENTER "karpenter.sh/termination"
 #define CONTROL_TAINT_UNREGISTERED "karpenter.sh/unregistered"
@@ -159,6 +160,7 @@ struct control_node {
     uint64_t word_usec;                   /* since when this id and deadline are known */
     uint32_t bad_word;                    /* hash of what could not be read; 0 = can be */
     bool is_bad_word_unsaid;
+    uint64_t bad_word_usec; /* not said before then again */
     struct control_node_more *more;
 };
 

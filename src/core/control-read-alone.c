@@ -121,7 +121,13 @@ int nc_control_read_node_more(const struct nc_value *object, struct control_node
         r = take_volumes(object, m);
     if (r >= 0)
         r = each_condition(object, m, take_node_condition);
-    return r >= 0 ? take_unregistered(object, m) : r;
+    if (r >= 0)
+        r = take_unregistered(object, m);
+    return r >= 0
+                   && m->taints.bytes + m->finalizers.bytes + m->allocatable.bytes
+                          > CONTROL_NODE_BYTES
+               ? -EBADMSG
+               : r;
 }
 
 /* ---- NodeClaim */

@@ -14,6 +14,7 @@
 
 #define POOL_PAUSE_USEC 1000000ull              /* between two looks at the same pool */
 #define RETRY_AFTER_MAX_USEC (300ull * 1000000) /* more is not believed */
+#define BAD_WORD_USEC (600ull * 1000000)        /* said of one Node at most so often */
 #define LOOK_AGAIN_USEC 1000000ull
 #define PLACES_MIN 4u
 #define PLACES_MAX 1024u
@@ -253,13 +254,14 @@ static void say_unreadable(struct nc_control *c, struct control_node *node, stru
 
     if (!node->is_bad_word_unsaid || !nc_control_may_act(c))
         return;
-    if (!node->bad_word)
+    if (!node->bad_word || is_ahead(node->bad_word_usec, c->now_usec, BAD_WORD_USEC))
         node->is_bad_word_unsaid = false;
     else if (nc_control_say(c, &node->o, "WordUnreadable", true,
                             "What this Node says in its annotation " CONTROL_ANNOTATION_STATUS
-                            " cannot be read: it counts as nothing said"))
+                            " cannot be read: it counts as nothing said")) {
         node->is_bad_word_unsaid = false;
-    else if (!nc_control_share_may(&node->o, c->now_usec, &when_usec))
+        node->bad_word_usec = c->now_usec + BAD_WORD_USEC;
+    } else if (!nc_control_share_may(&node->o, c->now_usec, &when_usec))
         sooner(&w->next_usec, when_usec);
 }
 

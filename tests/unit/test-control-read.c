@@ -308,8 +308,59 @@ static void test_keep(void **state) {
         assert_true(nc_starts_with(*p, "metadata."));
 }
 
+/* A node that says new garbage all the time: what is said of it must not drown what is said of
+ * others, and the log has an end. */
+static void test_garbage_without_end(void **state) {
+    struct world w;
+    unsigned said = 0;
+
+    (void)state;
+    world_open(&w);
+    for (unsigned i = 0; i < 500; i++) {
+        nc_auto_free char *garbage = nc_asprintf("garbage %u", i);
+        w.now_usec += WORLD_SEC;
+        said += strstr(world_node(&w, "n1", i % 2 ? garbage : NULL), "WordUnreadable") != NULL;
+    }
+    assert_int_equal(said, 1);
+    assert_int_equal(counts(&w).bad_words, 250);
+    w.now_usec += 600 * WORLD_SEC;
+    expect(world_node(&w, "n1", "garbage"), "say WordUnreadable Node n1\n");
+    world_close(&w);
+}
+
+/* Lists that a node fills itself: a thousand of them must not fill the memory. */
+static void test_lists_of_a_node(void **state) {
+    static const char *const lists[] = {
+        "\"metadata\":{%s,\"finalizers\":[%s]}",
+        "\"metadata\":{%s},\"spec\":{\"taints\":[{\"effect\":\"NoSchedule\",\"key\":%s}]}",
+        "\"metadata\":{%s},\"status\":{\"allocatable\":{\"cpu\":%s}}"};
+    static const char head[] = "\"name\":\"n1\",\"uid\":\"u\",\"creationTimestamp\":null";
+
+    (void)state;
+    for (size_t i = 0; i < 2 * NC_ARRAY_SIZE(lists); i++) {
+        const size_t n = i % 2 ? 20000 : 2000;
+        nc_auto_free char *text = nc_malloc(n + 3);
+        struct world w;
+        memset(text, 'a', n + 2);
+        text[0] = text[n + 1] = '"';
+        text[n + 2] = '\0';
+        const char *comma = strstr(lists[i / 2], "%s");
+        const char *second = strstr(comma + 2, "%s");
+        nc_auto_free char *json =
+            nc_asprintf("{%.*s%s%.*s%s%s}", (int)(comma - lists[i / 2]), lists[i / 2], head,
+                        (int)(second - comma - 2), comma + 2, text, second + 2);
+        world_open(&w);
+        (void)world_who(&w, NC_CONTROL_ALONE);
+        (void)world_see(&w, NC_CONTROL_NODE, json);
+        assert_int_equal(counts(&w).objects[NC_CONTROL_NODE], i % 2 ? 0 : 1);
+        world_close(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_garbage_without_end),
+        cmocka_unit_test(test_lists_of_a_node),
         cmocka_unit_test(test_words_that_are_read),
         cmocka_unit_test(test_words_that_are_refused),
         cmocka_unit_test(test_word_too_long),
