@@ -198,7 +198,7 @@ class Bench:
         for row in rows:
             if row["nodes"] == 10000:
                 self.report.limit(f"10,000 nodes: at most {RESIDENT_MIB} MiB resident, at any moment", row["peak"] <= RESIDENT_MIB)
-            self.report.limit(f"{row['nodes']:.0f} nodes: an idle minute costs at most 60 ms", row["idle"] <= 60)
+            self.report.limit(f"{row['nodes']:.0f} nodes: an idle minute costs at most 20 ms", row["idle"] <= 20)
         for small, large in zip(rows, rows[1:]):
             factor = large["nodes"] / small["nodes"]
             what = f"from {small['nodes']:.0f} to {large['nodes']:.0f} nodes"
