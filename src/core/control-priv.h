@@ -273,8 +273,9 @@ struct nc_control {
     uint64_t led_usec; /* when leading began or ended last */
     size_t n_pools_there, n_classes_there;
 
-    struct control_queue dirty, relays, others; /* the latter wait for a place */
-    struct control_object **heap;               /* by wake_usec */
+    struct control_queue dirty, relays, others, ends; /* the latter wait for a place; ends:
+                                                         END_INSTANCE, which EC2 is slow at */
+    struct control_object **heap;                     /* by wake_usec */
     size_t n_heap, heap_room;
 
     struct control_flight { /* by id */
@@ -283,7 +284,7 @@ struct nc_control {
         enum nc_control_verb verb;
         bool is_relay;
     } * flights;
-    size_t n_flights, n_relay_flights, flights_room;
+    size_t n_flights, n_relay_flights, n_end_flights, flights_room;
     uint64_t last_id;
 
     struct nc_control_counts counts; /* what only grows */

@@ -71,7 +71,7 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
     ret->objects[NC_CONTROL_CLASS] = c->n_classes_there;
     ret->relaying = count_relaying(c, now_usec);
     ret->draining = count_draining(c);
-    ret->waiting = c->relays.n + c->others.n;
+    ret->waiting = c->relays.n + c->others.n + c->ends.n;
     ret->in_flight = c->n_flights;
 }
 

@@ -191,6 +191,7 @@ static void fly(struct nc_control *c, struct control_object *o, enum nc_control_
     c->flights[c->n_flights++] =
         (struct control_flight){.id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay};
     c->n_relay_flights += is_relay;
+    c->n_end_flights += verb == NC_CONTROL_END_INSTANCE;
     if (o->write.verb != verb || o->write.is_relay != is_relay)
         o->write.attempts = 0;
     o->write.id = c->last_id;
@@ -225,13 +226,21 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
     c->counts.asked[a->verb]++;
 }
 
+static struct control_queue *queue_of(struct nc_control *c, const struct want *w) {
+    return w->is_relay                                 ? &c->relays
+           : w->action.verb == NC_CONTROL_END_INSTANCE ? &c->ends
+                                                       : &c->others;
+}
+
 /* The first of a queue is asked once more. */
 static void serve(struct nc_control *c, struct control_queue *q, uint64_t now_usec) {
     struct control_object *o = q->first;
     struct want w = want(c, o, now_usec);
 
     leave_queue(o);
-    if (!w.is_wanted || is_held(c, o, now_usec, &w))
+    if (w.is_wanted && q == &c->others && queue_of(c, &w) == &c->ends)
+        join_queue(&c->ends, o);
+    else if (!w.is_wanted || is_held(c, o, now_usec, &w))
         nc_control_wake_at(c, o, w.next_usec);
     else
         send(c, o, &w, now_usec);
@@ -239,12 +248,15 @@ static void serve(struct nc_control *c, struct control_queue *q, uint64_t now_us
 }
 
 static void serve_all(struct nc_control *c, uint64_t now_usec) {
-    const size_t n = places(c), others = n - n / 4;
+    const size_t n = places(c), others = n - n / 4, ends = n / 4;
 
     while (c->relays.n > 0 && c->n_flights < n)
         serve(c, &c->relays, now_usec);
     while (c->others.n > 0 && c->n_flights < n && c->n_flights - c->n_relay_flights < others)
         serve(c, &c->others, now_usec);
+    while (c->ends.n > 0 && c->n_flights < n && c->n_flights - c->n_relay_flights < others
+           && c->n_end_flights < ends)
+        serve(c, &c->ends, now_usec);
 }
 
 /* ---- each object that changed */
@@ -290,7 +302,7 @@ static void look_at(struct nc_control *c, struct control_object *o, uint64_t now
     struct want w = want(c, o, now_usec);
 
     if (w.is_wanted && !is_held(c, o, now_usec, &w))
-        join_queue(w.is_relay ? &c->relays : &c->others, o);
+        join_queue(queue_of(c, &w), o);
     else
         leave_queue(o);
     if (o->kind == NC_CONTROL_NODE)
@@ -401,6 +413,7 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
     f = c->flights[i];
     c->flights[i] = c->flights[--c->n_flights];
     c->n_relay_flights -= f.is_relay;
+    c->n_end_flights -= f.verb == NC_CONTROL_END_INSTANCE;
     c->counts.answered[f.verb][e->answer]++;
     if (!f.object)
         return;
@@ -423,8 +436,11 @@ void nc_control_forget_flights(struct nc_control *c) {
             c->flights[i].object->write.id = 0;
     c->n_flights = 0;
     c->n_relay_flights = 0;
+    c->n_end_flights = 0;
     while (c->relays.first)
         leave_queue(c->relays.first);
     while (c->others.first)
         leave_queue(c->others.first);
+    while (c->ends.first)
+        leave_queue(c->ends.first);
 }

@@ -75,6 +75,30 @@ static void test_instance_is_not_heard_to_end(void **state) {
     world_done(&w);
 }
 
+/* EC2 does not answer: what Nodes and claims need goes on. */
+static void test_ec2_is_slow(void **state) {
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    w.rules.max_in_flight = 8;
+    world_restart(&w);
+    for (char name[2] = "a"; name[0] <= 'l'; name[0]++)
+        world_add_pair(&w, name, "");
+    w.holds = NC_CONTROL_END_INSTANCE;
+    for (char name[2] = "a"; name[0] <= 'l'; name[0]++)
+        world_delete(&w, CLAIM, name);
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_int_equal(w.out.n, 2); /* a quarter of the places */
+    world_add_pair(&w, "x", "");
+    assert_string_equal(world_condition(&w, "x", "Initialized"), "True Initialized");
+    w.holds = 0;
+    world_advance(&w, 120 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_null(world_get(&w, CLAIM, "l"));
+    world_done(&w);
+}
+
 static void test_no_such_instance(void **state) {
     struct world w;
 
@@ -250,6 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_instance),
         cmocka_unit_test(test_instance_is_not_heard_to_end),
+        cmocka_unit_test(test_ec2_is_slow),
         cmocka_unit_test(test_no_such_instance),
         cmocka_unit_test(test_instance_cannot_be_ended),
         cmocka_unit_test(test_does_not_terminate),
