@@ -10,7 +10,7 @@
 
 #define MORE_NODES 1200u
 #define CLAIMS "/apis/karpenter.sh/v1/nodeclaims"
-#define NAMESPACE "nodeclaimd"
+#define NAMESPACE "kube-system"
 
 static struct nc_kube *kube;
 
