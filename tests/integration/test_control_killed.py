@@ -81,7 +81,7 @@ class KilledAlone(ControlTest):
             agent, toll = ToyAgent(world, delay_sec=0.1), Toll(world)
             world.fresh("n1", labels={"team": "blue"})
             killed = world.kill_at(number, before)
-            world.start()
+            world.start(ready=False)  # it may be dead before it has opened its last watch
             done = False
             while not done:
                 done = self.go_on(world, killed)
