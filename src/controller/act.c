@@ -5,6 +5,7 @@
  * Kubernetes are rationed; the log has all of them.
  */
 #include <errno.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "controller.h"
@@ -223,8 +224,19 @@ void nc_controller_post(struct nc_controller *c, struct nc_control_event *e) {
     arm(c);
 }
 
+/* A seed that no node knows, and no two controllers share: of pauses, and of where names are kept.
+ */
+static struct nc_control_rules seeded(const struct nc_control_rules *from) {
+    struct nc_control_rules r = *from;
+
+    if (r.seed == 0 && getrandom(&r.seed, sizeof(r.seed), 0) != (ssize_t)sizeof(r.seed))
+        r.seed = nc_now_usec();
+    return r;
+}
+
 void nc_controller_begin(struct nc_controller *c) {
-    struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &c->settings->rules};
+    const struct nc_control_rules with_seed = seeded(&c->settings->rules);
+    struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &with_seed};
     struct nc_control_event who = {.kind = NC_CONTROL_WHO, .who = c->who};
     struct nc_control_event lead = {.kind = NC_CONTROL_LEAD, .leads = c->leads};
 
