@@ -90,7 +90,8 @@ static struct nc_value *get(const struct alone_conditions *cs, enum control_cond
 }
 
 void nc_alone_conditions(const struct alone_view *v, struct alone_conditions *ret) {
-    const char *text = v->claim->more->conditions;
+    const char *terse = v->claim->more->conditions;
+    nc_auto_free char *text = terse ? nc_control_terse_text(terse) : NULL;
 
     *ret = (struct alone_conditions){.now_usec = v->now_usec};
     if (text)

@@ -54,7 +54,7 @@ struct control_table {
 #define CONTROL_TEXTS_WIDTH 4 /* at most */
 struct control_texts {
     char *data; /* NULL where there are none */
-    size_t n, bytes;
+    uint32_t n, bytes;
 };
 /* Walks: `at` is NULL first; NULL at the end. `width` texts are put into ret. */
 const char *nc_control_texts_next(const struct control_texts *t, const char *at, size_t width,
@@ -196,11 +196,11 @@ struct control_claim_more { /* only where who == ALONE */
     bool is_foreign;  /* of another controller: NodeClass of group eks.amazonaws.com,
                          or a label app.kubernetes.io/managed-by that is not
                          nodeclaimd */
-    char *conditions; /* status.conditions as compact JSON, always; NULL = none */
+    char *conditions; /* status.conditions, always, as nc_control_terse has it; NULL = none */
     /* Only while it is not Initialized: */
     struct control_texts labels, annotations, requests; /* 2 each */
     struct control_texts taints, startup_taints;        /* 3 each */
-    char *class_group, *class_kind, *class_name;
+    char *class_group, *class_kind, *class_name;        /* only while it is read */
 
     /* Of control-alone.c, and left alone by the readers: */
     int disrupt;           /* enum nc_budget_reason + 1 that nc_alone_pool chose; 0 = none */
@@ -406,6 +406,10 @@ struct control_claim_more *nc_control_claim_more_free(struct control_claim_more 
  * read, and touched with what belongs to it. */
 int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
                     struct control_object **ret);
+
+/* control-terse.c: JSON without spaces as it is kept; negative where it has control characters. */
+int nc_control_terse(const char *text, char **ret);
+char *nc_control_terse_text(const char *terse); /* back; owned */
 
 /* control-relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
  * hooks of the alone half are. */

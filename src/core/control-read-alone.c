@@ -246,6 +246,14 @@ static bool is_foreign(const struct nc_value *object, const struct control_claim
            || (by && !nc_streq(nc_value_string(by), "nodeclaimd"));
 }
 
+static int take_conditions(const struct nc_value *object, struct control_claim_more *m) {
+    nc_auto_free char *text = NULL;
+    const int r = nc_control_take_json(nc_control_at(object, "status.conditions", NULL),
+                                       CONDITIONS_BYTES, &text);
+
+    return r >= 0 && text ? nc_control_terse(text, &m->conditions) : r;
+}
+
 int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *m) {
     int r = nc_control_take_word(nc_control_at(object, "status.providerID", NULL),
                                  CONTROL_PROVIDER_MAX, &m->provider_id);
@@ -263,8 +271,7 @@ int nc_control_read_claim_more(const struct nc_value *object, struct control_cla
     if (r >= 0)
         r = each_condition(object, m, take_claim_condition);
     if (r >= 0)
-        r = nc_control_take_json(nc_control_at(object, "status.conditions", NULL), CONDITIONS_BYTES,
-                                 &m->conditions);
+        r = take_conditions(object, m);
     m->is_foreign = is_foreign(object, m);
     return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE
                ? take_uninitialized(object, m)

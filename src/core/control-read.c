@@ -185,6 +185,16 @@ static const char *class_of(const struct control_claim_more *m) {
                : NULL;
 }
 
+/* It is claim->class from here on. */
+static void forget_class(struct control_claim_more *m) {
+    if (!m)
+        return;
+    free(m->class_group);
+    free(m->class_kind);
+    free(m->class_name);
+    m->class_group = m->class_kind = m->class_name = NULL;
+}
+
 static int read_claim(struct nc_control *c, struct control_claim *claim,
                       const struct nc_value *object, const struct head *h) {
     const struct nc_value *finalizers = nc_control_at(object, "metadata.finalizers", NULL);
@@ -208,6 +218,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
     nc_control_set_pool(c, claim, pool_of(object));
     nc_control_set_class(c, claim, class_of(more));
+    forget_class(more);
     set_claim_more(c, claim, more);
     return 0;
 }

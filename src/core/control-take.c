@@ -47,9 +47,11 @@ static int finish(struct nc_buf *b, size_t n, int r, struct control_texts *ret) 
         nc_buf_done(b);
         return r;
     }
-    ret->data = nc_buf_steal(b);
-    ret->bytes = bytes;
-    ret->n = n;
+    ret->data = nc_malloc(bytes); /* without the room that it grew by */
+    memcpy(ret->data, b->data, bytes);
+    ret->bytes = (uint32_t)bytes;
+    ret->n = (uint32_t)n;
+    nc_buf_done(b);
     return 0;
 }
 
