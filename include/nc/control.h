@@ -40,8 +40,8 @@
  *    a conflict (409), or an answer that the object is gone, waits for the watch (at most the
  *    pause).
  *  - In flight at once: max_in_flight, a quarter of the places for relays alone, and at most a
- *    quarter for ends of instances: where EC2 is slow the rest goes on. Relays go first;
- *    among equals the one that waits longest.
+ *    quarter for ends of instances: where EC2 is slow the rest goes on. Relays go first, those that
+ *    were begun before others; among equals the one that waits longest.
  *  - Shares. Each object may cost NC_CONTROL_SHARE_BURST writes at once and then
  *    NC_CONTROL_SHARE_PER_MINUTE; what is more waits. So a node that changes its word all the time
  *    holds up nobody.

@@ -383,6 +383,7 @@ struct control_link *nc_control_find(const struct nc_control *c, const struct co
                                      const char *key);
 struct control_link *nc_control_same(const struct control_link *l); /* the next of the same key */
 void nc_control_enqueue(struct control_queue *q, struct control_object *o, size_t which);
+void nc_control_enqueue_first(struct control_queue *q, struct control_object *o, size_t which);
 void nc_control_dequeue(struct control_queue *q, struct control_object *o, size_t which);
 struct control_object *nc_control_pop(struct control_queue *q, size_t which);
 void nc_control_wake_at(struct nc_control *c, struct control_object *o, uint64_t usec);

@@ -94,6 +94,21 @@ void nc_control_enqueue(struct control_queue *q, struct control_object *o, size_
     q->n++;
 }
 
+void nc_control_enqueue_first(struct control_queue *q, struct control_object *o, size_t which) {
+    struct control_hook *h = &o->hooks[which];
+
+    if (h->at)
+        return;
+    h->next = q->first;
+    h->at = &q->first;
+    if (h->next)
+        h->next->hooks[which].at = &h->next;
+    else
+        q->end = &h->next;
+    q->first = o;
+    q->n++;
+}
+
 void nc_control_dequeue(struct control_queue *q, struct control_object *o, size_t which) {
     struct control_hook *h = &o->hooks[which];
 

@@ -173,11 +173,21 @@ static void leave_queue(struct control_object *o) {
     o->waits_in = NULL;
 }
 
-static void join_queue(struct control_queue *q, struct control_object *o) {
+/* A relay whose timestamp was taken has waited in this queue before: its DELETE is next, or in a
+ * storm every claim would have its time before the first one is deleted. */
+static bool was_begun(const struct control_object *o) {
+    return o->kind == NC_CONTROL_CLAIM && o->write.is_relay && o->write.verb == NC_CONTROL_STAMP
+           && o->write.attempts == 0;
+}
+
+static void join_queue(struct nc_control *c, struct control_queue *q, struct control_object *o) {
     if (o->waits_in == q)
         return;
     leave_queue(o);
-    nc_control_enqueue(q, o, CONTROL_HOOK_WAIT);
+    if (q == &c->relays && was_begun(o))
+        nc_control_enqueue_first(q, o, CONTROL_HOOK_WAIT);
+    else
+        nc_control_enqueue(q, o, CONTROL_HOOK_WAIT);
     o->waits_in = q;
 }
 
@@ -239,7 +249,7 @@ static void serve(struct nc_control *c, struct control_queue *q, uint64_t now_us
 
     leave_queue(o);
     if (w.is_wanted && q == &c->others && queue_of(c, &w) == &c->ends)
-        join_queue(&c->ends, o);
+        join_queue(c, &c->ends, o);
     else if (!w.is_wanted || is_held(c, o, now_usec, &w))
         nc_control_wake_at(c, o, w.next_usec);
     else
@@ -302,7 +312,7 @@ static void look_at(struct nc_control *c, struct control_object *o, uint64_t now
     struct want w = want(c, o, now_usec);
 
     if (w.is_wanted && !is_held(c, o, now_usec, &w))
-        join_queue(queue_of(c, &w), o);
+        join_queue(c, queue_of(c, &w), o);
     else
         leave_queue(o);
     if (o->kind == NC_CONTROL_NODE)

@@ -217,8 +217,14 @@ static void test_places(void **state) {
     assert_int_equal(counts(&w).waiting, 136);
     assert_int_equal(counts(&w).in_flight, 64);
     assert_int_equal(counts(&w).relaying, 200);
-    /* One answer, one place: the one that has waited longest, not the one that was answered. */
+    /* One answer, one place: a relay that was begun is ended before another is begun. */
     got = world_answer(&w, 1, NC_CONTROL_DONE);
+    assert_int_equal(lines_with(got, "delete-claim "), 1);
+    assert_int_equal(lines_with(got, "\n"), 1);
+    got = world_answer(&w, w.ids[0], NC_CONTROL_DONE);
+    assert_int_equal(lines_with(got, "stamp "), 1);
+    /* One that failed has its pause, and waits behind those that did not. */
+    got = world_answer(&w, 2, NC_CONTROL_AWAY);
     assert_int_equal(lines_with(got, "stamp "), 1);
     assert_int_equal(lines_with(got, "\n"), 1);
     world_close(&w);
