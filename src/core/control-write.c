@@ -368,9 +368,11 @@ void nc_control_seen(struct nc_control *c, struct control_object *o) {
     }
     if (is_shown)
         o->write.settle_usec = 0;
-    if (o->write.waits_for_watch)
+    /* What we wrote ourselves before is no news. */
+    if (o->write.waits_for_watch && o->rv != o->write.settle_rv) {
         o->write.pause_usec = 0;
-    o->write.waits_for_watch = false;
+        o->write.waits_for_watch = false;
+    }
 }
 
 static uint64_t version_of(const struct nc_value *object, const struct control_object *o) {

@@ -185,6 +185,23 @@ static void test_conflict_waits_for_the_watch(void **state) {
     }
 }
 
+/* The watch may tell of our own stamp only after the claim was found gone: that is no news. */
+static void test_own_write_is_no_news(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    notice(&w);
+    expect(world_answer_with(&w, 1, NC_CONTROL_DONE, 0,
+                             "{\"metadata\":{\"uid\":\"uid-c1\",\"resourceVersion\":\"500\"}}"),
+           "delete-claim c1\n");
+    expect(world_answer(&w, 2, NC_CONTROL_MISSING), "");
+    expect(world_claim(&w, "c1", "n1", STAMPED1 ",\"resourceVersion\":\"500\""), "");
+    expect(world_claim(&w, "c1", "n1", STAMPED1 ",\"resourceVersion\":\"501\""),
+           "delete-claim c1\n");
+    world_close(&w);
+}
+
 /* ---- places */
 
 static void see_many(struct world *w, size_t n, bool are_noticed) {
@@ -522,6 +539,7 @@ int main(void) {
         cmocka_unit_test(test_settles),
         cmocka_unit_test(test_settles_by_version),
         cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_own_write_is_no_news),
         cmocka_unit_test(test_pauses_begin_anew),
         cmocka_unit_test(test_accepted_ends_the_row),
         cmocka_unit_test(test_retry_after),
