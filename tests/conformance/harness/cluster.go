@@ -88,6 +88,9 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	})
 }
 
+// APIServer is the process, for its costs.
+func (c *Cluster) APIServer() *Proc { return c.apiserver }
+
 // KillAPIServer ends it without a word to its clients, as a crash does.
 func (c *Cluster) KillAPIServer() { c.apiserver.Kill() }
 

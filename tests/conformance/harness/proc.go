@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -51,6 +52,24 @@ func Start(dir, name string, env []string, argv ...string) (*Proc, error) {
 
 // Pid is the id of the program.
 func (p *Proc) Pid() int { return p.cmd.Process.Pid }
+
+// CPU is what the program itself has used so far.
+func (p *Proc) CPU() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Pid()))
+	if err != nil {
+		return 0, err
+	}
+	words := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(words) < 13 {
+		return 0, fmt.Errorf("%s", text)
+	}
+	user, err := strconv.ParseInt(words[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(words[12], 10, 64)
+	return time.Duration(user+system) * (time.Second / 100), err // USER_HZ is 100 wherever Linux runs
+}
 
 // Done is closed once the program has ended.
 func (p *Proc) Done() <-chan struct{} { return p.done }
