@@ -108,10 +108,17 @@ sd_event *script_loop(void) {
     return loop;
 }
 
+/* What is slow (valgrind, fifty thousand objects) is not stuck: each request begins the ten seconds
+ * anew. */
 static int too_long(sd_event_source *s, uint64_t usec, void *userdata) {
-    (void)s;
+    size_t *asked = userdata;
+
     (void)usec;
-    (void)userdata;
+    if (*asked != script_at) {
+        *asked = script_at;
+        assert_true(sd_event_source_set_time_relative(s, 10000000) >= 0);
+        return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+    }
     fail_msg("nothing happened for ten seconds; %zu of %zu requests were made", script_at,
              script_n);
     return 0;
@@ -119,9 +126,10 @@ static int too_long(sd_event_source *s, uint64_t usec, void *userdata) {
 
 void script_run(void) {
     sd_event_source *guard = NULL;
+    size_t asked = script_at;
 
     assert_true(
-        sd_event_add_time_relative(loop, &guard, CLOCK_MONOTONIC, 10000000, 0, too_long, NULL)
+        sd_event_add_time_relative(loop, &guard, CLOCK_MONOTONIC, 10000000, 0, too_long, &asked)
         >= 0);
     assert_true(sd_event_loop(loop) >= 0);
     sd_event_source_disable_unref(guard);

@@ -195,7 +195,7 @@ static void say(int fd, const char *text) {
 /* Turns the loop until the peer has closed; *out is what it said. false: it was reset. */
 static bool hear(struct world *w, int fd, struct nc_buf *out) {
     const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
-    char some[4096];
+    char some[65536];
 
     while (nc_mono_usec() < until) {
         const ssize_t n = recv(fd, some, sizeof(some), MSG_DONTWAIT);
