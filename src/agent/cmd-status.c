@@ -1,9 +1,7 @@
 /*
  * `status`, `timeline` and `version`: what can be read without asking anybody.
  */
-#include <curl/curl.h>
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <stdio.h>
 
 #include "commands.h"
@@ -11,6 +9,7 @@
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-file.h"
+#include "version.h"
 
 static int print_metrics(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -62,19 +61,5 @@ int nc_command_timeline(struct nc_app *app) {
 }
 
 int nc_command_version(struct nc_app *app) {
-    nc_auto_value struct nc_value *map = NULL;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-
-    if (!app->opts.json) {
-        (void)printf("nodeclaimd " NC_VERSION "\n%s\n%s\n", curl_version(),
-                     OpenSSL_version(OPENSSL_VERSION));
-        return 0;
-    }
-    map = nc_value_new(NC_VALUE_MAP);
-    nc_value_set_string(map, "version", NC_VERSION);
-    nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
-    nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
-    nc_json_write(&text, map, 2);
-    (void)printf("%s\n", text.data);
-    return 0;
+    return nc_version_print("nodeclaimd", app->opts.json);
 }

@@ -4,15 +4,14 @@
  * not.
  */
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <errno.h>
-#include <openssl/crypto.h>
 #include <stdio.h>
 
 #include "controller.h"
 #include "nc/http.h"
 #include "nc/str.h"
 #include "process.h"
+#include "version.h"
 
 #define ASK_USEC 5000000u
 #define MAX_LINE 240
@@ -144,19 +143,5 @@ int nc_controller_status(const struct nc_settings *s) {
 }
 
 int nc_controller_version(const struct nc_settings *s) {
-    nc_auto_value struct nc_value *map = NULL;
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-
-    if (!s->json) {
-        (void)printf(NC_CONTROLLER " " NC_VERSION "\n%s\n%s\n", curl_version(),
-                     OpenSSL_version(OPENSSL_VERSION));
-        return 0;
-    }
-    map = nc_value_new(NC_VALUE_MAP);
-    nc_value_set_string(map, "version", NC_VERSION);
-    nc_value_set_string(map, "libcurl", curl_version_info(CURLVERSION_NOW)->version);
-    nc_value_set_string(map, "openssl", OpenSSL_version(OPENSSL_VERSION_STRING));
-    nc_json_write(&text, map, 2);
-    (void)printf("%s\n", text.data);
-    return 0;
+    return nc_version_print(NC_CONTROLLER, s->json);
 }

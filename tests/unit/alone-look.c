@@ -122,3 +122,38 @@ void world_add_pair(struct world *w, const char *name, const char *more_spec) {
     world_settle(w);
     assert_string_equal(world_condition(w, name, "Ready"), "True Ready");
 }
+
+/* ---- the usual beginning */
+
+void world_begin(struct world *w) {
+    world_init(w);
+    world_put(w, POOL,
+              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
+              "'karpenter.sh/nodepool-hash-version':'v3'}},"
+              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
+    world_put(w, NC_CONTROL_CLASS,
+              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
+              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
+}
+
+void world_begin_pair(struct world *w, const char *more_spec) {
+    world_begin(w);
+    world_add_pair(w, "a", more_spec);
+    nc_buf_clear(&w->trace);
+}
+
+const char *world_trace(struct world *w) {
+    return w->trace.data ? w->trace.data : "";
+}
+
+bool world_is_deleting(struct world *w, enum nc_control_kind kind, const char *name) {
+    return *world_text(w, kind, name, "metadata.deletionTimestamp") != '\0';
+}
+
+void world_set_ready(struct world *w, const char *node, const char *status) {
+    nc_auto_free char *json =
+        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
+
+    world_patch(w, NODE, node, json);
+    world_settle(w);
+}

@@ -17,6 +17,11 @@
 #define WORLD_OBJECTS 64
 #define WORLD_PAST "2025-12-31T00:00:00Z"
 
+#define CLAIM NC_CONTROL_CLAIM
+#define NODE NC_CONTROL_NODE
+#define POOL NC_CONTROL_POOL
+#define DISRUPTED "karpenter.sh/disrupted"
+
 struct world_object {
     enum nc_control_kind kind;
     struct nc_value *v;
@@ -86,5 +91,14 @@ const char *world_state(struct world *w, const char *node);
 void world_add_claim(struct world *w, const char *name, const char *more_spec);
 void world_add_node(struct world *w, const char *name);
 void world_add_pair(struct world *w, const char *name, const char *more_spec);
+
+/* The usual beginning: a NodePool "pool" that lets one node go at a time and a NodeClass "class",
+ * both with a hash; with a pair "a" besides, whose writes are not in the trace. */
+void world_begin(struct world *w);
+void world_begin_pair(struct world *w, const char *more_spec);
+const char *world_trace(struct world *w); /* "" = nothing was written */
+bool world_is_deleting(struct world *w, enum nc_control_kind kind, const char *name);
+/* What kubelet says of the Node, and what comes of it. */
+void world_set_ready(struct world *w, const char *node, const char *status);
 
 #endif

@@ -6,45 +6,6 @@
 #include "nc/lifecycle.h"
 #include "nc/str.h"
 
-#define CLAIM NC_CONTROL_CLAIM
-#define NODE NC_CONTROL_NODE
-#define POOL NC_CONTROL_POOL
-
-#define DISRUPTED "karpenter.sh/disrupted"
-
-static void begin(struct world *w) {
-    world_init(w);
-    world_put(w, POOL,
-              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
-              "'karpenter.sh/nodepool-hash-version':'v3'}},"
-              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
-    world_put(w, NC_CONTROL_CLASS,
-              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
-              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
-}
-
-static void begin_pair(struct world *w, const char *more_spec) {
-    begin(w);
-    world_add_pair(w, "a", more_spec);
-    nc_buf_clear(&w->trace);
-}
-
-static const char *trace(struct world *w) {
-    return w->trace.data ? w->trace.data : "";
-}
-
-static bool is_deleting(struct world *w, enum nc_control_kind kind, const char *name) {
-    return *world_text(w, kind, name, "metadata.deletionTimestamp") != '\0';
-}
-
-static void set_ready(struct world *w, const char *name, const char *status) {
-    nc_auto_free char *json =
-        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
-
-    world_patch(w, NODE, name, json);
-    world_settle(w);
-}
-
 /* --- the taint */
 
 static void test_taint(void **state) {
@@ -66,7 +27,7 @@ static void test_taint(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.rules.rebalances = false;
     world_restart(&w);
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
@@ -75,9 +36,9 @@ static void test_taint(void **state) {
         if (world_has_taint(&w, "a", DISRUPTED) != rows[i].is_tainted)
             fail_msg("%s", rows[i].word);
         if (!world_has_taint(&w, "a", "dedicated"))
-            fail_msg("%zu %s", i, trace(&w));
+            fail_msg("%zu %s", i, world_trace(&w));
     }
-    assert_false(is_deleting(&w, CLAIM, "a"));
+    assert_false(world_is_deleting(&w, CLAIM, "a"));
     assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ALONE_TAINTED), "");
     world_done(&w);
 }
@@ -86,7 +47,7 @@ static void test_taint_of_others(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     world_patch(&w, NODE, "a",
                 "{'spec':{'taints':[{'key':'karpenter.sh/disrupted','effect':'NoSchedule'}]}}");
     world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
@@ -94,7 +55,7 @@ static void test_taint_of_others(void **state) {
     world_say(&w, "a", NULL);
     world_advance(&w, 60 * WORLD_SEC);
     assert_true(world_has_taint(&w, "a", DISRUPTED));
-    assert_string_equal(trace(&w), "");
+    assert_string_equal(world_trace(&w), "");
     world_done(&w);
 }
 
@@ -103,7 +64,7 @@ static void test_taint_without_claim(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_node(&w, "a");
     world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
     world_settle(&w);
@@ -140,12 +101,12 @@ static void test_drift(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        begin_pair(&w, "");
+        world_begin_pair(&w, "");
         w.has_agent = false;
         world_patch(&w, rows[i].kind, rows[i].name, rows[i].json);
         world_advance(&w, 20 * WORLD_SEC);
         assert_string_equal(world_condition(&w, "a", "Drifted"), rows[i].says);
-        assert_int_equal(is_deleting(&w, CLAIM, "a"), rows[i].says[0] != '\0');
+        assert_int_equal(world_is_deleting(&w, CLAIM, "a"), rows[i].says[0] != '\0');
         world_done(&w);
     }
 }
@@ -155,15 +116,15 @@ static void test_drifted_then_expired(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "'expireAfter':'2h'");
+    world_begin_pair(&w, "'expireAfter':'2h'");
     w.has_agent = false;
     world_patch(&w, POOL, "pool",
                 "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}},'spec':{"
                 "'disruption':{'budgets':[{'nodes':'0','reasons':['Drifted']},{'nodes':'1'}]}}}");
     world_advance(&w, 7100 * WORLD_SEC);
-    assert_false(is_deleting(&w, CLAIM, "a"));
+    assert_false(world_is_deleting(&w, CLAIM, "a"));
     world_advance(&w, 200 * WORLD_SEC);
-    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
     world_done(&w);
 }
 
@@ -171,7 +132,7 @@ static void test_drift_ends(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'0'}]}}}");
     world_patch(&w, POOL, "pool",
                 "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}}}");
@@ -198,7 +159,7 @@ static void test_rebalance(void **state) {
         w.has_agent = false;
         world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
         world_advance(&w, 20 * WORLD_SEC);
-        assert_int_equal(is_deleting(&w, CLAIM, "a"), rebalances);
+        assert_int_equal(world_is_deleting(&w, CLAIM, "a"), rebalances);
         world_done(&w);
     }
 }
@@ -225,7 +186,7 @@ static void test_not_disrupted(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        begin_pair(&w, "'expireAfter':'1h'");
+        world_begin_pair(&w, "'expireAfter':'1h'");
         w.has_agent = false;
         world_patch(&w, rows[i].kind, rows[i].name, rows[i].set);
         world_advance(&w, 3700 * WORLD_SEC);
@@ -233,7 +194,7 @@ static void test_not_disrupted(void **state) {
             fail_msg("row %zu: %s", i, rows[i].set);
         world_patch(&w, rows[i].kind, rows[i].name, rows[i].unset);
         world_advance(&w, 5 * WORLD_SEC);
-        if (!is_deleting(&w, CLAIM, "a"))
+        if (!world_is_deleting(&w, CLAIM, "a"))
             fail_msg("row %zu: %s", i, rows[i].unset);
         world_done(&w);
     }
@@ -244,19 +205,19 @@ static void test_not_ready_counts(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_pair(&w, "a", "'expireAfter':'1h'");
     world_add_pair(&w, "b", "");
     w.has_agent = false;
-    set_ready(&w, "b", "Unknown");
+    world_set_ready(&w, "b", "Unknown");
     world_advance(&w, 3700 * WORLD_SEC);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
-    set_ready(&w, "a", "Unknown"); /* one that is out itself is counted once: still two */
+    world_set_ready(&w, "a", "Unknown"); /* one that is out itself is counted once: still two */
     world_advance(&w, 10 * WORLD_SEC);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
-    set_ready(&w, "b", "True");
+    world_set_ready(&w, "b", "True");
     world_advance(&w, 10 * WORLD_SEC);
-    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
     assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
     world_done(&w);
 }
@@ -266,7 +227,7 @@ static void test_deletion_of_others_counts(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_pair(&w, "a", "'expireAfter':'1h'");
     world_add_pair(&w, "b", "");
     world_add_pair(&w, "c", "");
@@ -288,7 +249,7 @@ static void test_order(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'0'}]}}}");
     world_add_pair(&w, "a", "");
     world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
@@ -301,7 +262,7 @@ static void test_order(void **state) {
     nc_buf_clear(&w.trace);
     world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
     world_advance(&w, 200 * WORLD_SEC);
-    const char *at = trace(&w);
+    const char *at = world_trace(&w);
     for (size_t i = 0; i < NC_ARRAY_SIZE(order); i++) {
         at = strstr(at, "delete-claim ");
         assert_non_null(at);
@@ -317,7 +278,7 @@ static void test_weighed_again(void **state) {
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        begin(&w);
+        world_begin(&w);
         world_add_pair(&w, "a", "'expireAfter':'1h'");
         world_add_pair(&w, "b", "");
         w.has_agent = false;
@@ -341,7 +302,7 @@ static void test_delete_under_way_counts(void **state) {
     size_t n = 0;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_pair(&w, "a", "'expireAfter':'1h'");
     world_add_pair(&w, "b", "'expireAfter':'1h'");
     w.has_agent = false;
@@ -364,7 +325,7 @@ static void test_not_initialized(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_claim(&w, "a", "");
     world_add_node(&w, "a");
     world_settle(&w);
@@ -384,7 +345,7 @@ static void test_schedule(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_patch(&w, POOL, "pool",
                 "{'spec':{'disruption':{'budgets':[{'nodes':'0','schedule':'0 * * * *',"
                 "'duration':'30m'}]}}}");
@@ -401,14 +362,14 @@ static void test_expiry_of_pool(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'expireAfter':'1h'}}}");
     world_add_pair(&w, "a", "");
     world_add_pair(&w, "b", "'expireAfter':'2h'");
     w.has_agent = false;
     world_advance(&w, 3610 * WORLD_SEC);
-    assert_true(is_deleting(&w, CLAIM, "a"));
-    assert_false(is_deleting(&w, CLAIM, "b"));
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
+    assert_false(world_is_deleting(&w, CLAIM, "b"));
     world_done(&w);
 }
 
@@ -417,7 +378,7 @@ static void test_percentage(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'50%'}]}}}");
     world_add_pair(&w, "a", "'expireAfter':'1h'");
     world_add_pair(&w, "b", "'expireAfter':'1h'");
@@ -434,7 +395,7 @@ static void test_reasons(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'2'}]}}}");
     world_add_pair(&w, "a", "'expireAfter':'1h'");
     world_add_pair(&w, "b", "");

@@ -6,46 +6,11 @@
 #include "nc/lifecycle.h"
 #include "nc/str.h"
 
-#define CLAIM NC_CONTROL_CLAIM
-#define NODE NC_CONTROL_NODE
-#define POOL NC_CONTROL_POOL
-
-#define DISRUPTED "karpenter.sh/disrupted"
-
-static void begin(struct world *w) {
-    world_init(w);
-    world_put(w, POOL,
-              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
-              "'karpenter.sh/nodepool-hash-version':'v3'}},"
-              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
-    world_put(w, NC_CONTROL_CLASS,
-              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
-              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
-}
-
-static void begin_pair(struct world *w, const char *more_spec) {
-    begin(w);
-    world_add_pair(w, "a", more_spec);
-    nc_buf_clear(&w->trace);
-}
-
-static bool is_deleting(struct world *w, enum nc_control_kind kind, const char *name) {
-    return *world_text(w, kind, name, "metadata.deletionTimestamp") != '\0';
-}
-
-static void set_ready(struct world *w, const char *name, const char *status) {
-    nc_auto_free char *json =
-        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
-
-    world_patch(w, NODE, name, json);
-    world_settle(w);
-}
-
 static void test_last_moment(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "'terminationGracePeriod':'10m'");
+    world_begin_pair(&w, "'terminationGracePeriod':'10m'");
     w.has_agent = false;
     world_delete(&w, CLAIM, "a");
     world_settle(&w);
@@ -73,7 +38,7 @@ static void test_last_moment_of_others(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "'terminationGracePeriod':'10m'");
+    world_begin_pair(&w, "'terminationGracePeriod':'10m'");
     w.has_agent = false;
     world_patch(&w, CLAIM, "a",
                 "{'metadata':{'annotations':{'karpenter.sh/nodeclaim-termination-timestamp':"
@@ -99,7 +64,7 @@ static void test_request_of_others(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_agent = false;
     world_patch(&w, NODE, "a",
                 "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':'" OTHERS "'}}}");
@@ -140,7 +105,7 @@ static void test_words(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        begin_pair(&w, "");
+        world_begin_pair(&w, "");
         w.has_agent = false;
         world_delete(&w, CLAIM, "a");
         world_settle(&w);
@@ -160,7 +125,7 @@ static void test_no_agent(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_agent = false;
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 59 * WORLD_SEC);
@@ -183,17 +148,17 @@ static void test_node_held_by_another(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_kubelet = false;
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y','nodeclaimd.io/termination']}}");
     world_delete(&w, CLAIM, "a");
     world_advance(&w, NC_ALONE_ENDING_USEC - 10 * WORLD_SEC);
-    assert_false(is_deleting(&w, NODE, "a"));
+    assert_false(world_is_deleting(&w, NODE, "a"));
     for (size_t i = 0; i < 40; i++) { /* a world that spins does not come to its end */
         w.now_usec += WORLD_SEC;
         world_settle(&w);
     }
-    assert_true(is_deleting(&w, NODE, "a"));
+    assert_true(world_is_deleting(&w, NODE, "a"));
     assert_false(world_has_finalizer(&w, NODE, "a"));
     assert_true(nc_control_next(w.control, w.now_usec) > w.now_usec);
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':null}}");
@@ -207,9 +172,9 @@ static void test_machine_gone(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_agent = false;
-    set_ready(&w, "a", "Unknown");
+    world_set_ready(&w, "a", "Unknown");
     world_delete(&w, NODE, "a");
     world_advance(&w, 290 * WORLD_SEC);
     assert_non_null(world_get(&w, NODE, "a"));
@@ -225,12 +190,12 @@ static void test_spot_notice(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_agent = false;
     world_say(&w, "a",
               "{'id':'s','source':'spot','phase':'Detected','deadline':'2026-01-01T00:02:00Z'}");
     world_settle(&w);
-    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
     assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
     assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
                         "2026-01-01T00:01:45Z");
@@ -252,7 +217,7 @@ static void test_last_moment_first(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "'terminationGracePeriod':'10m'");
+    world_begin_pair(&w, "'terminationGracePeriod':'10m'");
     w.has_agent = false;
     w.holds = NC_CONTROL_PATCH_CLAIM;
     world_delete(&w, CLAIM, "a");
@@ -271,7 +236,7 @@ static void test_agent_takes_long(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.drain_usec = 7200 * WORLD_SEC;
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 7100 * WORLD_SEC);

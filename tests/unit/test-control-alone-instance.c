@@ -6,45 +6,12 @@
 #include "nc/lifecycle.h"
 #include "nc/str.h"
 
-#define CLAIM NC_CONTROL_CLAIM
-#define NODE NC_CONTROL_NODE
-#define POOL NC_CONTROL_POOL
-
-static void begin(struct world *w) {
-    world_init(w);
-    world_put(w, POOL,
-              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
-              "'karpenter.sh/nodepool-hash-version':'v3'}},"
-              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
-    world_put(w, NC_CONTROL_CLASS,
-              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
-              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
-}
-
-static void begin_pair(struct world *w, const char *more_spec) {
-    begin(w);
-    world_add_pair(w, "a", more_spec);
-    nc_buf_clear(&w->trace);
-}
-
-static bool is_deleting(struct world *w, enum nc_control_kind kind, const char *name) {
-    return *world_text(w, kind, name, "metadata.deletionTimestamp") != '\0';
-}
-
-static void set_ready(struct world *w, const char *name, const char *status) {
-    nc_auto_free char *json =
-        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
-
-    world_patch(w, NODE, name, json);
-    world_settle(w);
-}
-
 /* Its Node goes only once the machine does not work any more. */
 static void test_instance(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_kubelet = false;
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 25 * WORLD_SEC);
@@ -55,7 +22,7 @@ static void test_instance(void **state) {
     world_advance(&w, 60 * WORLD_SEC);
     assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 3);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
-    set_ready(&w, "a", "Unknown");
+    world_set_ready(&w, "a", "Unknown");
     world_advance(&w, 10 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     world_done(&w);
@@ -65,7 +32,7 @@ static void test_instance_is_not_heard_to_end(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_kubelet = false;
     world_delete(&w, CLAIM, "a");
     world_advance(&w, NC_ALONE_ENDING_USEC);
@@ -80,7 +47,7 @@ static void test_ec2_is_slow(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     w.rules.max_in_flight = 8;
     world_restart(&w);
     for (char name[2] = "a"; name[0] <= 'l'; name[0]++)
@@ -103,7 +70,7 @@ static void test_no_such_instance(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_kubelet = false;
     w.ec2 = NC_CONTROL_MISSING;
     world_delete(&w, CLAIM, "a");
@@ -117,12 +84,12 @@ static void test_instance_cannot_be_ended(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.ec2 = NC_CONTROL_REFUSED;
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 600 * WORLD_SEC);
     assert_non_null(world_get(&w, NODE, "a"));
-    assert_false(is_deleting(&w, NODE, "a"));
+    assert_false(world_is_deleting(&w, NODE, "a"));
     assert_in_range(w.asked[NC_CONTROL_END_INSTANCE], 15, 60);
     w.ec2 = NC_CONTROL_DONE;
     world_advance(&w, 60 * WORLD_SEC);
@@ -150,7 +117,7 @@ static void test_never_a_node(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_claim(&w, "a", "'terminationGracePeriod':'1h'");
     world_settle(&w);
     world_delete(&w, CLAIM, "a");
@@ -172,11 +139,11 @@ static void test_node_deleted(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_agent = false;
     world_delete(&w, NODE, "a");
     world_advance(&w, 30 * WORLD_SEC);
-    assert_true(is_deleting(&w, CLAIM, "a"));
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
     assert_true(world_has_finalizer(&w, NODE, "a"));
     assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
     w.has_agent = true;
@@ -184,7 +151,7 @@ static void test_node_deleted(void **state) {
     world_advance(&w, 60 * WORLD_SEC);
     assert_true(w.asked[NC_CONTROL_END_INSTANCE] > 0);
     assert_true(world_has_finalizer(&w, NODE, "a"));
-    set_ready(&w, "a", "False");
+    world_set_ready(&w, "a", "False");
     world_advance(&w, 30 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     assert_null(world_get(&w, NODE, "a"));
@@ -196,7 +163,7 @@ static void test_orphan(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y','nodeclaimd.io/termination']}}");
     world_advance(&w, 10 * WORLD_SEC);
@@ -213,7 +180,7 @@ static void test_node_deleted_by_cloud(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_kubelet = false;
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 25 * WORLD_SEC);
@@ -245,7 +212,7 @@ static void test_never_a_node_cannot_be_ended(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     w.ec2 = NC_CONTROL_REFUSED;
     world_add_claim(&w, "a", "");
     world_settle(&w);
@@ -260,7 +227,7 @@ static void test_deleted_before_us(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_put(&w, CLAIM,
               "{'metadata':{'name':'a','finalizers':['x/y'],'deletionTimestamp':'" WORLD_PAST
               "'},'spec':{},'status':{'providerID':'aws:///z/a'}}");

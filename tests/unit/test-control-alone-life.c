@@ -7,20 +7,9 @@
 #include "nc/lifecycle.h"
 #include "nc/str.h"
 
-#define CLAIM NC_CONTROL_CLAIM
-#define NODE NC_CONTROL_NODE
-
 static void expect_trace(struct world *w, const char *expected) {
-    assert_string_equal(w->trace.data ? w->trace.data : "", expected);
+    assert_string_equal(world_trace(w), expected);
     nc_buf_clear(&w->trace);
-}
-
-static void set_ready(struct world *w, const char *name, const char *status) {
-    nc_auto_free char *json =
-        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
-
-    world_patch(w, NODE, name, json);
-    world_settle(w);
 }
 
 static void set_taints(struct world *w, const char *name, const char *taints) {
@@ -76,7 +65,7 @@ static void expect_birth(struct world *w) {
     assert_string_equal(world_condition(w, "a", "Initialized"), "Unknown NodeNotReady");
     expect_trace(w, "patch-claim a\nstatus-claim a\npatch-node a\nstatus-claim a\n");
 
-    set_ready(w, "a", "True");
+    world_set_ready(w, "a", "True");
     assert_string_equal(world_condition(w, "a", "Initialized"), "Unknown StartupTaintsExist");
     set_taints(w, "a", "{'key':'node.kubernetes.io/not-ready','effect':'NoSchedule'}");
     assert_string_equal(world_condition(w, "a", "Initialized"),
@@ -100,8 +89,8 @@ static void test_whole_life(void **state) {
     (void)state;
     begin(&w);
     expect_birth(&w);
-    set_ready(&w, "a", "False"); /* is never taken back */
-    set_ready(&w, "a", "True");
+    world_set_ready(&w, "a", "False"); /* is never taken back */
+    world_set_ready(&w, "a", "True");
     expect_trace(&w, "");
 
     world_delete(&w, CLAIM, "a");
@@ -186,7 +175,7 @@ static char *live(struct world *w) {
     world_advance(w, 60 * WORLD_SEC);
     assert_true(world_has_taint(w, "a", "cni"));
     world_patch(w, NODE, "a", "{'spec':{'taints':[]}}");
-    set_ready(w, "a", "True");
+    world_set_ready(w, "a", "True");
     world_advance(w, 60 * WORLD_SEC);
     assert_string_equal(world_condition(w, "a", "Ready"), "True Ready");
     nc_auto_value struct nc_value *node = nc_value_copy(world_get(w, NODE, "a"));

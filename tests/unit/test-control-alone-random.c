@@ -8,9 +8,6 @@
 #include "nc/lifecycle.h"
 #include "nc/str.h"
 
-#define CLAIM NC_CONTROL_CLAIM
-#define NODE NC_CONTROL_NODE
-#define POOL NC_CONTROL_POOL
 #define CLAIMS 5u
 #define BUDGET 2u
 

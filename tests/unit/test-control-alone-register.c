@@ -6,72 +6,37 @@
 #include "nc/lifecycle.h"
 #include "nc/str.h"
 
-#define CLAIM NC_CONTROL_CLAIM
-#define NODE NC_CONTROL_NODE
-#define POOL NC_CONTROL_POOL
-
-#define DISRUPTED "karpenter.sh/disrupted"
-
-static void begin(struct world *w) {
-    world_init(w);
-    world_put(w, POOL,
-              "{'metadata':{'name':'pool','annotations':{'karpenter.sh/nodepool-hash':'1',"
-              "'karpenter.sh/nodepool-hash-version':'v3'}},"
-              "'spec':{'disruption':{'budgets':[{'nodes':'1'}]}}}");
-    world_put(w, NC_CONTROL_CLASS,
-              "{'metadata':{'name':'class','annotations':{'karpenter.k8s.aws/ec2nodeclass-hash':"
-              "'5','karpenter.k8s.aws/ec2nodeclass-hash-version':'v4'}}}");
-}
-
-static void begin_pair(struct world *w, const char *more_spec) {
-    begin(w);
-    world_add_pair(w, "a", more_spec);
-    nc_buf_clear(&w->trace);
-}
-
-static const char *trace(struct world *w) {
-    return w->trace.data ? w->trace.data : "";
-}
-
-static void set_ready(struct world *w, const char *name, const char *status) {
-    nc_auto_free char *json =
-        nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
-
-    world_patch(w, NODE, name, json);
-    world_settle(w);
-}
-
 /* --- whose */
 
 static void test_karpenters(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_claim(&w, "a", "'expireAfter':'1s'");
     world_patch(&w, CLAIM, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
     world_add_node(&w, "a");
     world_advance(&w, 60 * WORLD_SEC);
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 60 * WORLD_SEC);
-    assert_string_equal(trace(&w), "");
+    assert_string_equal(world_trace(&w), "");
     world_done(&w);
 
-    begin(&w); /* without a claim, too */
+    world_begin(&w); /* without a claim, too */
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
     world_say(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
     world_advance(&w, 60 * WORLD_SEC);
-    assert_string_equal(trace(&w), "");
+    assert_string_equal(world_trace(&w), "");
     world_done(&w);
 
-    begin(&w); /* its Node alone is enough */
+    world_begin(&w); /* its Node alone is enough */
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
     world_add_claim(&w, "a", "");
     world_say(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
     world_advance(&w, 60 * WORLD_SEC);
-    assert_string_equal(trace(&w), "");
+    assert_string_equal(world_trace(&w), "");
     world_done(&w);
 }
 
@@ -92,10 +57,10 @@ static void test_other_controllers(void **state) {
         world_restart(&w);
         world_add_node(&w, "a");
         world_advance(&w, 60 * WORLD_SEC);
-        assert_string_equal(trace(&w), "");
+        assert_string_equal(world_trace(&w), "");
         world_done(&w);
     }
-    begin(&w);
+    world_begin(&w);
     world_add_claim(&w, "a", "");
     world_patch(&w, CLAIM, "a",
                 "{'metadata':{'labels':{'app.kubernetes.io/managed-by':'nodeclaimd'}}}");
@@ -110,7 +75,7 @@ static void test_two_nodes(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_node(&w, "a");
     world_add_node(&w, "b");
     world_patch(&w, NODE, "b", "{'spec':{'providerID':'aws:///z/a'}}");
@@ -132,7 +97,7 @@ static void test_two_nodes_one_goes(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_claim(&w, "a", "");
     world_add_node(&w, "a");
     world_put(&w, NODE, "{'metadata':{'name':'b'},'spec':{'providerID':'aws:///z/a'},'status':{}}");
@@ -151,7 +116,7 @@ static void test_taints_not_synced(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a",
                 "{'metadata':{'labels':{'karpenter.sh/do-not-sync-taints':'true'}}}");
@@ -169,7 +134,7 @@ static void test_annotations_of_ours(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_claim(&w, "a", "");
     world_patch(&w, CLAIM, "a",
                 "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{}',"
@@ -187,7 +152,7 @@ static void test_name_comes_again(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     w.has_kubelet = false;
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':[]}}");
     world_delete(&w, NODE, "a");
@@ -221,7 +186,7 @@ static void test_watch_of_nodes_is_behind(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     world_restart(&w);
     unsee_node(&w, "a");
     world_advance(&w, NC_ALONE_LOST_USEC - WORLD_SEC);
@@ -243,7 +208,7 @@ static void test_node_is_lost(void **state) {
     struct world w;
 
     (void)state;
-    begin_pair(&w, "");
+    world_begin_pair(&w, "");
     unsee_node(&w, "a");
     world_advance(&w, NC_ALONE_LOST_USEC + 10 * WORLD_SEC);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
@@ -257,7 +222,7 @@ static void test_conditions(void **state) {
     char before[32];
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_claim(&w, "a", "");
     world_settle(&w);
     world_patch(&w, CLAIM, "a",
@@ -279,7 +244,7 @@ static void test_conditions(void **state) {
     world_patch(&w, NODE, "a",
                 "{'spec':{'taints':[{'key':'readiness.k8s.io/x','effect':"
                 "'NoSchedule'}]}}");
-    set_ready(&w, "a", "True");
+    world_set_ready(&w, "a", "True");
     assert_string_equal(world_condition(&w, "a", "Initialized"),
                         "Unknown KnownEphemeralTaintsExist");
     list = nc_value_path(world_get(&w, CLAIM, "a"), "status.conditions");
@@ -294,7 +259,7 @@ static void test_label_is_forged(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a",
                 "{'metadata':{'labels':{'karpenter.sh/registered':'true'}},'spec':{'taints':[]}}");
@@ -311,7 +276,7 @@ static void test_registered_again(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w);
+    world_begin(&w);
     world_add_node(&w, "a");
     world_add_claim(&w, "a", "");
     world_settle(&w);
@@ -331,7 +296,7 @@ static void test_not_registered(void **state) {
     struct world w;
 
     (void)state;
-    begin(&w); /* it is on its way out */
+    world_begin(&w); /* it is on its way out */
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y']}}");
     world_delete(&w, NODE, "a");
@@ -340,7 +305,7 @@ static void test_not_registered(void **state) {
     assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
     world_done(&w);
 
-    begin(&w); /* the claim's finalizer comes first */
+    world_begin(&w); /* the claim's finalizer comes first */
     w.holds = NC_CONTROL_PATCH_CLAIM;
     world_add_node(&w, "a");
     world_add_claim(&w, "a", "");
