@@ -41,8 +41,8 @@ for name in nodeclaimd nodeclaim-controller; do
 done
 # The start files of a distribution may carry no marks for control-flow enforcement, and then the linker drops them: each object of ours
 # has to have them, so that the program has them wherever the distribution's do too.
-case $(uname -m) in
-x86_64)
+case $header in
+*X86-64*)
     name=objects
     unmarked=$(find "${NC_BUILDDIR:-.}/src" -name '*.o' | while read -r object; do
         LC_ALL=C readelf -nW "$object" | grep -q 'x86 feature:.*IBT.*SHSTK' || echo "${object##*/}"

@@ -68,7 +68,8 @@
  *    there is a providerID and rules.terminates, then the finalizer off.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
  *    is taken off. Where there are claims and it cannot be told which is its own (another Node says
- *    that it is the same machine): once it has not been Ready for NC_ALONE_ENDING_USEC.
+ *    that it is the same machine): once its word is Drained or Failed, or it has not been Ready for
+ *    NC_ALONE_ENDING_USEC.
  */
 #ifndef NC_CONTROL_ALONE_H
 #define NC_CONTROL_ALONE_H
@@ -77,8 +78,9 @@
 
 #define NC_ALONE_HEARD_USEC (60ull * 1000000)
 #define NC_ALONE_AGAIN_USEC (30ull * 1000000)
-#define NC_ALONE_LOST_USEC (180ull * 1000000) /* longer than a watch may be silent: kube/watch.c   \
-                                               */
+#define NC_ALONE_LOST_USEC                                                                         \
+    (180ull * 1000000) /* longer than a watch may be silent: kube/watch.c                          \
+                        */
 #define NC_ALONE_ENDING_USEC (300ull * 1000000)
 #define NC_ALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
 

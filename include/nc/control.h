@@ -48,7 +48,11 @@
  *  - Alone (no Karpenter): registration, initialization, the taint karpenter.sh/disrupted,
  *    voluntary disruption under budgets, drain requests, finalization: nc/control-alone.h. Beside
  *    Karpenter none of it; a claim or Node with Karpenter's finalizer karpenter.sh/termination is
- *    never touched but by the relay.
+ *    never touched but by the relay and the handover.
+ *  - Handover. Beside Karpenter our finalizer, of a time without it, is taken off what is being
+ *    deleted: off a claim at once; off a Node that Karpenter's finalizer holds too at once, off
+ *    another one once its word is Drained or Failed, or five minutes after the deletion where it
+ *    says nothing. Without that a claim that Karpenter has ended would never go.
  */
 #ifndef NC_CONTROL_H
 #define NC_CONTROL_H

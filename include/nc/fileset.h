@@ -15,8 +15,9 @@ struct nc_file {
     mode_t mode;
     char *data;
     size_t n;
-    bool absent; /* must not exist: a file of ours that an earlier bootstrap wrote and that no
-                    longer applies (drop-in without user map) */
+    bool absent;  /* must not exist: a file of ours that an earlier bootstrap wrote and that no
+                     longer applies (drop-in without user map) */
+    bool is_gate; /* somebody starts to read the others once this one is there: it comes last */
 };
 
 struct nc_fileset {

@@ -65,10 +65,17 @@ int nc_file_tail(const char *path, unsigned n, struct nc_strv *ret, struct nc_er
 
 /* Starts a program in a session of its own, stdin from /dev/null, stdout and stderr appended to
  * log_path, all other descriptors closed. The child is not waited for; *ret_pid for later looks.
- * The exec's own failure (ENOENT, EACCES) comes back as an error. argv[0] is the path. env:
- * NULL-terminated additions. */
-int nc_spawn(const char *const *argv, const char *const *env, const char *log_path, int *ret_pid,
-             struct nc_err *err);
+ * The exec's own failure (ENOENT, EACCES) comes back as an error. on_forked is told the child's
+ * number while it is not yet the program: where we end before it has returned, the program never
+ * runs. */
+struct nc_spawn_call {
+    const char *const *argv; /* argv[0] is the path */
+    const char *const *env;  /* NULL-terminated additions, or NULL */
+    const char *log_path;
+    void (*on_forked)(int pid, void *userdata); /* or NULL */
+    void *userdata;
+};
+int nc_spawn(const struct nc_spawn_call *call, int *ret_pid, struct nc_err *err);
 /* Runs a program (exec credential plugins of foreign kubeconfigs) and collects at most max bytes of
  * its output. Deadline kills it. */
 int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,

@@ -75,11 +75,15 @@ struct nc_http_options {
     uint64_t timeout_usec;         /* from start to last byte; 0 is a bug, except for streams */
     uint64_t connect_timeout_usec; /* 0 = timeout_usec */
     uint64_t
-        idle_timeout_usec;   /* streams: no byte for so long ends it (outcome TIMEOUT); 0 = none */
+        idle_timeout_usec; /* streams: no byte for so long ends it (outcome TIMEOUT); 0 = none */
+    uint64_t
+        head_timeout_usec;   /* streams: the same until the answer begins; 0 = idle_timeout_usec */
     size_t max_body_bytes;   /* 0 is a bug; streams: cap does not apply */
     bool no_proxy;           /* IMDS, always */
     bool secret;             /* the body is a credential: wiped after the callback */
     nc_http_data_fn on_data; /* NULL: the body is collected */
+    void (*on_head)(void *userdata); /* streams: a success begins; may be NULL. Must leave the
+                                        handle and its requests alone */
     nc_http_done_fn on_done;
     void *userdata;
 };

@@ -43,8 +43,9 @@ typedef void (*nc_imds_done_fn)(void *userdata, const struct nc_imds_answer *ans
 int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
                 nc_imds_done_fn done, void *userdata, struct nc_err *err);
 
-/* The same for what is asked every second: over one connection that does nothing else, with a third
- * of the work, where the endpoint is an address and the answers are plain (nc/http-plain.h). */
+/* The same for what is asked again and again: over one connection that does nothing else, with a
+ * third of the work, where the endpoint is an address and the answers are plain (nc/http-plain.h).
+ */
 int nc_imds_poll(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
                  nc_imds_done_fn done, void *userdata, struct nc_err *err);
 /* Ends a poll of that kind whose time is over; it has no timer of its own. */

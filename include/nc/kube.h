@@ -60,7 +60,8 @@ struct nc_kube_call {
     enum nc_kube_patch patch;
     uint64_t timeout_usec;
     size_t max_bytes;  /* 0 = 4 MiB */
-    bool drops_answer; /* nc_kube_start: a success counts, its body of any size is thrown away */
+    bool drops_answer; /* nc_kube_start: a success counts where it begins as an object does; its
+                          body of any size is thrown away */
 };
 
 /* One-shot programs: blocks in the loop. Returns 0 with *ret_object (owned, may be NULL where the
@@ -83,8 +84,9 @@ struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r);
  * reconnect with backoff; never gives up until it is freed. `event`: type ADDED, MODIFIED, DELETED,
  * or SYNCED after a list, with NULL object. What vanished while the watch was away is reported as
  * DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is told of each
- * failure while it retries. Callbacks come from the loop, never from nc_watch_new, and may free the
- * watch. Waits are jittered from a seed that path and selector give. */
+ * failure while it retries, `well` of the end of failing. Callbacks come from the loop, never from
+ * nc_watch_new, and may free the watch. Waits are jittered from a seed that path and selector give.
+ */
 enum nc_watch_event { NC_WATCH_ADDED = 1, NC_WATCH_MODIFIED, NC_WATCH_DELETED, NC_WATCH_SYNCED };
 typedef void (*nc_watch_fn)(void *userdata, enum nc_watch_event event,
                             const struct nc_value *object);
@@ -105,7 +107,9 @@ struct nc_watch_options {
     uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s
                                    (bookmarks come about every 60 s) */
     nc_watch_fn event;
-    nc_watch_failed_fn failed; /* may be NULL */
+    nc_watch_failed_fn failed;    /* may be NULL */
+    void (*well)(void *userdata); /* may be NULL; after `failed`: a stream has stood for 5 s, though
+                                     there may be nothing to tell for minutes */
     void *userdata;
 };
 struct nc_watch;

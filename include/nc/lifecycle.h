@@ -208,6 +208,10 @@ enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_AWAY, NC_WRITE_REFUSED };
 struct nc_life_event {
     enum nc_life_event_kind kind;
     uint64_t now_usec;
+    /* POD, POD_GONE, POD_ANSWER: others follow at once. Its own answer is given, but what is to be
+     * done about it is asked with the next that has no more (a TICK will do): a question about all
+     * pods, so that bursts would cost the square of their number. */
+    bool more;
     const struct nc_life_rules *rules;
     const struct nc_notice *notice;
     enum nc_source source;

@@ -14,7 +14,7 @@
 struct nc_sigv4_request {
     const char *method;
     const char *host;
-    const char *path;           /* "/", already encoded */
+    const char *path;           /* "/", as it is sent: encoded, without dot segments */
     const char *const *query;   /* name, value, name, value, …, NULL: not encoded, any order */
     const char *const *headers; /* name (lower case), value, …, NULL: signed besides host */
     const char *body;           /* "" for none */

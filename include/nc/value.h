@@ -104,6 +104,10 @@ void nc_value_merge_patch(struct nc_value *into, const struct nc_value *patch);
 /* Strict JSON by cJSON: one value, no trailing bytes, no duplicate keys, no NUL, integers beyond
  * 2^53 refused. At most `n` bytes are read; NC_ERR_PROTOCOL with the byte offset on failure. */
 int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_err *err);
+/* The same with a limit of its own for the count of values (NC_VALUE_MAX_NODES else); each costs
+ * some 100 bytes. */
+int nc_json_parse_large(const char *data, size_t n, size_t max_values, struct nc_value **ret,
+                        struct nc_err *err);
 /* indent 0: compact; else that many spaces a level. Deterministic; members in their order. Appends
  * to out. */
 void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent);

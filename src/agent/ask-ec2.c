@@ -87,16 +87,22 @@ static int prepare(struct nc_gather *g, char **ret_endpoint, struct nc_err *err)
     return 0;
 }
 
+static bool is_worth_another(const struct nc_err *err) {
+    return err->class == NC_ERR_TRANSIENT
+           && (err->code >= 100 || err->code == -ECONNRESET || err->code == -ECONNREFUSED);
+}
+
 static int ask_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
     struct nc_err err = NC_ERR_INIT;
     int r = -EAGAIN;
 
-    /* EC2 throttles while a whole group of instances starts, and a wrong number of pods stays.
-     * Silence is no throttling: it is not waited for again. */
+    /* EC2 throttles while a whole group of instances starts, a connection breaks, and a wrong
+     * number of pods stays. Where nothing answers at all (a cluster without a way to EC2), that is
+     * not waited for again. */
     for (unsigned attempt = 1; r < 0 && attempt <= TYPE_TRIES; attempt++) {
         err = (struct nc_err)NC_ERR_INIT;
         r = nc_ec2_instance_type(ec2, g->facts.instance_type, &g->facts.described_type, &err);
-        if (r >= 0 || err.class != NC_ERR_TRANSIENT || err.code < 100 || attempt == TYPE_TRIES
+        if (r >= 0 || !is_worth_another(&err) || attempt == TYPE_TRIES
             || nc_app_pause(g->app, nc_app_left(g->app, nc_backoff_pause(&retries, attempt, 0)))
                    < 0)
             break;

@@ -56,8 +56,8 @@ void nc_publish_event(struct nc_bootstrap *b,
 void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p);
 /* Condition BootstrapComplete (True, or False with the reason) and the annotation, where the Node
  * may be written to; only on change. */
-void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message, bool complete,
-                     uint64_t timeout_usec);
+void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message,
+                     bool complete);
 
 /* preflight.c: the step of phase `preflight`: who are we there, how late is the clock, which
  * NodeClaim is ours. */

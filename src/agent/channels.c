@@ -15,6 +15,7 @@
 #define EVENT_AFTER_USEC 10000000u
 #define EVENT_EVERY_USEC 60000000u
 #define EVENT_TIMEOUT_USEC 3000000u
+#define NODE_TIMEOUT_USEC 3000000u
 #define NODE_PAUSE_USEC 10000000u /* after a write that was refused */
 #define LAST_TRIES 3
 #define LAST_PAUSE_USEC 200000u
@@ -120,29 +121,28 @@ static bool may_write_node(const struct nc_bootstrap *b) {
 }
 
 static int patch(struct nc_bootstrap *b, const char *what, const char *subresource,
-                 enum nc_kube_patch kind, const struct nc_value *body, uint64_t timeout_usec,
-                 struct nc_err *err) {
+                 enum nc_kube_patch kind, const struct nc_value *body, struct nc_err *err) {
     nc_auto_free char *path = nc_kube_node_path(b->report.node, subresource);
     const struct nc_kube_call call = {.what = what,
                                       .method = "PATCH",
                                       .path = path,
                                       .body = body,
                                       .patch = kind,
-                                      .timeout_usec = timeout_usec};
+                                      .timeout_usec = nc_app_timeout(b->app, NODE_TIMEOUT_USEC)};
 
     return nc_kube_perform(b->connection.kube, &call, NULL, NULL, err);
 }
 
 static int patch_condition(struct nc_bootstrap *b, const char *reason, const char *message,
-                           bool complete, uint64_t timeout_usec, struct nc_err *err) {
+                           bool complete, struct nc_err *err) {
     nc_auto_value struct nc_value *body = NULL;
 
     if (nc_streq(b->condition_reason, reason))
         return 0;
     body = nc_node_condition_patch(CONDITION, complete ? "True" : "False", reason, message,
                                    nc_now_usec(), 0);
-    const int r = patch(b, "report condition " CONDITION, "status", NC_KUBE_PATCH_STRATEGIC, body,
-                        timeout_usec, err);
+    const int r =
+        patch(b, "report condition " CONDITION, "status", NC_KUBE_PATCH_STRATEGIC, body, err);
     if (r < 0)
         return r;
     free(b->condition_reason);
@@ -151,20 +151,20 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
 }
 
 static int write_node(struct nc_bootstrap *b, const char *reason, const char *message,
-                      bool complete, uint64_t timeout_usec, struct nc_err *err) {
+                      bool complete, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_auto_value struct nc_value *body = NULL;
-    const int r = patch_condition(b, reason, message, complete, timeout_usec, err);
+    const int r = patch_condition(b, reason, message, complete, err);
 
     if (r < 0 || !complete)
         return r;
     nc_report_annotation(&b->report, &text);
     body = nc_node_annotation_patch(ANNOTATION, text.data);
-    return patch(b, "annotate the node", NULL, NC_KUBE_PATCH_MERGE, body, timeout_usec, err);
+    return patch(b, "annotate the node", NULL, NC_KUBE_PATCH_MERGE, body, err);
 }
 
-void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message, bool complete,
-                     uint64_t timeout_usec) {
+void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message,
+                     bool complete) {
     struct nc_err err = NC_ERR_INIT;
     int r = 0;
 
@@ -172,8 +172,8 @@ void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *mes
         return;
     for (unsigned attempt = 1; attempt <= (complete ? LAST_TRIES : 1u); attempt++) {
         err = (struct nc_err)NC_ERR_INIT;
-        r = write_node(b, reason, message, complete, timeout_usec, &err);
-        if (r >= 0 || err.class != NC_ERR_TRANSIENT
+        r = write_node(b, reason, message, complete, &err);
+        if (r >= 0 || err.class != NC_ERR_TRANSIENT || nc_app_is_late(b->app)
             || nc_app_pause(b->app, nc_app_left(b->app, LAST_PAUSE_USEC)) < 0)
             break;
     }

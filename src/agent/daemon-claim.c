@@ -108,6 +108,7 @@ void nc_daemon_claim_open(struct nc_daemon *d) {
         .metadata_only = true,
         .event = on_claim,
         .failed = on_claim_failed,
+        .well = nc_daemon_watch_well,
         .userdata = d,
     };
     if (nc_watch_new(d->connection.kube, d->app->event, &o, &d->claim_watch, &err) < 0) {

@@ -52,6 +52,10 @@ void nc_daemon_api_well(struct nc_daemon *d) {
     d->is_status_due = true;
 }
 
+void nc_daemon_watch_well(void *userdata) {
+    nc_daemon_api_well(userdata);
+}
+
 static const char *kubeconfig_path(const struct nc_daemon *d) {
     const struct nc_config *c = &d->gather.config;
 

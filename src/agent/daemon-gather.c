@@ -125,12 +125,18 @@ static void say_unusable(const struct nc_daemon *d, const struct nc_err *err) {
            d->gather.has_config ? "former" : "built-in", *err->remedy ? "; " : "", err->remedy);
 }
 
-/* What a person must correct is not tried again by itself; what was good before stays. */
+/* What a person must correct is not tried again by itself; what was good before stays. A document
+ * that this machine could not read (a disk that fails, descriptors that ran out) is. */
 static int take_config(struct nc_daemon *d, struct nc_gather *g, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
     bool is_whole = false;
     int r = read_config(g, &is_whole, &own);
 
+    if (r < 0 && own.class == NC_ERR_HOST) {
+        if (err)
+            *err = own;
+        return r;
+    }
     if (r < 0) {
         say_unusable(d, &own);
         return 0;

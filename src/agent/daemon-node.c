@@ -241,7 +241,11 @@ static void on_looked(void *userdata, const struct nc_value *object,
             look_in(d, 0);
         else
             take_whole(d, object);
-    } else if (status->http != 404) { /* the watch tells that it is gone */
+    } else if (status->http == 404) { /* the watch tells that it is gone; until then it is there */
+        d->is_look_wanted = d->is_node_listed;
+        if (d->is_look_wanted)
+            look_in(d, LOOK_EVERY_USEC);
+    } else {
         nc_daemon_api_failed(d, err);
         d->is_look_wanted = true;
         look_in(d, status->http == 403 ? LOOK_REFUSED_USEC : LOOK_EVERY_USEC);
@@ -359,6 +363,7 @@ int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err) {
         .metadata_only = true,
         .event = on_node,
         .failed = on_node_failed,
+        .well = nc_daemon_watch_well,
         .userdata = d,
     };
 

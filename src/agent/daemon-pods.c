@@ -332,6 +332,7 @@ static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct
         .max_object_bytes = POD_MAX_BYTES,
         .event = told,
         .failed = on_failed,
+        .well = nc_daemon_watch_well,
         .userdata = d,
     };
 

@@ -1,6 +1,8 @@
 /*
  * `drain` and `undrain` of this machine: each leaves one small file in a folder that only root can
  * reach. A file is read, posted, and removed, whatever became of it; the answer is status.json's.
+ * What it asked for is kept before it is removed: whoever ends us in between finds the one or the
+ * other.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +24,12 @@ struct nc_daemon_requests {
     sd_event_source *watch;
 };
 
+static void keep(struct nc_daemon *d) {
+    if (d->is_state_due)
+        nc_daemon_state_save(d);
+    d->is_status_due = true;
+}
+
 static void take_drain(struct nc_daemon *d, const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_notice notice;
@@ -37,15 +45,14 @@ static void take_drain(struct nc_daemon *d, const char *path) {
         nc_log(NC_LOG_WARNING, NULL, "%s: %s, ignoring this request", path, err.msg);
     else
         nc_daemon_post_notice(d, &notice);
+    keep(d);
     (void)unlink(path);
-    d->is_status_due = true;
 }
 
 static void take_undrain(struct nc_daemon *d, const char *path) {
-    if (unlink(path) < 0)
-        return;
     nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
-    d->is_status_due = true;
+    keep(d);
+    (void)unlink(path);
 }
 
 /* When it was written, in nanoseconds; 0 where it is not there. */
@@ -95,6 +102,7 @@ static void say_first_word(struct nc_daemon *d) {
 
 int nc_daemon_requests_open(struct nc_daemon *d, struct nc_err *err) {
     struct nc_daemon_requests *all = nc_calloc(1, sizeof(*all));
+    bool has_folder;
     int r;
 
     all->d = d;
@@ -103,19 +111,21 @@ int nc_daemon_requests_open(struct nc_daemon *d, struct nc_err *err) {
     r = nc_mkdir_p(all->folder, err);
     if (r == 0 && chmod(all->folder, 0700) < 0)
         r = nc_file_fail(err, errno, "make private", all->folder);
-    if (r == 0) {
+    has_folder = r == 0;
+    if (has_folder) {
         r = sd_event_add_inotify(d->app->event, &all->watch, all->folder,
                                  IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, all);
         if (r < 0)
             r = nc_file_fail(err, -r, "watch", all->folder);
     }
-    if (r < 0) {
-        nc_daemon_requests_close(d);
-        return r;
+    if (has_folder) { /* heard late, where it cannot be watched: with the next attempt */
+        say_first_word(d);
+        take_requests(all);
     }
-    say_first_word(d);
-    take_requests(all);
-    return 0;
+    if (r >= 0)
+        return 0;
+    nc_daemon_requests_close(d);
+    return r;
 }
 
 void nc_daemon_requests_close(struct nc_daemon *d) {

@@ -19,6 +19,7 @@ struct nc_daemon_self {
     unsigned n_left;
     uint64_t begun_usec;
     struct nc_self_ended ended;
+    bool was_away; /* of what is asked side by side, something had no answer */
 };
 
 static void post_ended(struct nc_daemon *d, const struct nc_self_ended *ended) {
@@ -60,6 +61,7 @@ static void take_answer(struct nc_daemon_self *s, enum nc_self_question q,
 /* A refusal of a dry run is what was asked for. */
 static void note(struct nc_daemon *d, enum nc_self_question q, const struct nc_self_asked *a) {
     nc_histogram_add(&d->counters.api_latency, nc_mono_usec() - d->self->begun_usec);
+    d->self->was_away = d->self->was_away || a->answer == NC_SELF_AWAY;
     if (a->answer == NC_SELF_AWAY)
         nc_daemon_api_failed(d, a->err);
     else if (q == NC_SELF_DO_STAMP || q == NC_SELF_DO_DELETE)
@@ -81,8 +83,11 @@ static void on_asked(void *userdata, enum nc_self_question q, const struct nc_se
     s->reqs[q] = NULL;
     note(d, q, a);
     take_answer(s, q, a);
-    if (--s->n_left == 0)
-        post_ended(d, &s->ended);
+    if (--s->n_left > 0)
+        return;
+    if (!s->was_away)
+        nc_daemon_api_well(d);
+    post_ended(d, &s->ended);
 }
 
 static void ask(struct nc_daemon *d, enum nc_self_question q, uint64_t time_usec) {
@@ -106,6 +111,7 @@ void nc_daemon_self_act(struct nc_daemon *d, const struct nc_life_action *a) {
         return;
     }
     nc_kube_own_claim(d->connection.kube, d->owner_api, d->owner_name, d->owner_uid);
+    s->was_away = false;
     s->begun_usec = nc_mono_usec();
     s->n_left = 1; /* held until all are asked */
     switch (a->self) {

@@ -2,8 +2,9 @@
  * What survives the daemon: one small file, written whole or not at all.
  *
  * Second to the Node's own annotations, which tell whose the cordon is; this file knows which
- * notices were active and since when. It is not synced: a power failure may cost it, and then the
- * sources tell the same again. A file that cannot be used is put aside, never repaired.
+ * notices were active and since when. A power failure may cost it, and then the sources tell the
+ * same again; only what an operator asked for nobody tells again, so with that it is synced. A file
+ * that cannot be used is put aside, never repaired.
  */
 #include "daemon.h"
 
@@ -71,6 +72,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
         return 0;
     }
     d->saved = nc_buf_steal(&text);
+    d->has_saved_request = true; /* not known: the first write is synced */
     return is_same_boot(d, state);
 }
 
@@ -84,6 +86,16 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
         nc_value_set_string(state, "node", d->node_name);
     nc_value_set(state, "life", nc_life_save(d->life));
     return state;
+}
+
+/* The end of a request is kept as surely as the request. */
+static bool is_to_be_synced(struct nc_daemon *d) {
+    const bool before = d->has_saved_request;
+    struct nc_life_view view;
+
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    d->has_saved_request = view.is_active[NC_SOURCE_OPERATOR];
+    return before || d->has_saved_request;
 }
 
 void nc_daemon_state_save(struct nc_daemon *d) {
@@ -104,11 +116,12 @@ void nc_daemon_state_save(struct nc_daemon *d) {
     d->saved_usec = nc_mono_usec();
     free(d->saved);
     d->saved = NULL;
-    if (nc_file_write(path, text.data, text.len, 0600, false, &err) >= 0) {
+    if (nc_file_write(path, text.data, text.len, 0600, is_to_be_synced(d), &err) >= 0) {
         d->saved = nc_buf_steal(&text);
         d->save_failed = false;
-    } else if (!d->save_failed) {
-        d->save_failed = true;
-        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+        return;
     }
+    if (!d->save_failed)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    d->save_failed = d->is_state_due = true;
 }

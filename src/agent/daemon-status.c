@@ -4,7 +4,7 @@
  *
  * Written on change only, at most ten times a second; otherwise metrics.prom once a minute for its
  * counters, and status.json every ten minutes for its times: an idle daemon costs next to nothing.
- * A file that cannot be written is said once, and nothing waits for it.
+ * A file that cannot be written is said once and tried again after a pause; nothing waits for it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -166,8 +166,15 @@ static void write_files(struct nc_daemon *d) {
     nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), &metrics);
     r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
     d->is_status_due = r == -EAGAIN;
-    if (r < 0 && r != -EAGAIN)
-        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    if (r < 0 && r != -EAGAIN) {
+        if (!d->status_failed)
+            nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+        d->status_failed = true;
+        d->status_again_usec = d->status_usec + NC_FAILED_PAUSE_USEC;
+    } else if (r >= 0) {
+        d->status_failed = false;
+        d->status_again_usec = 0;
+    }
     status_line(d, &line);
     nc_notify("STATUS=%s", line.data);
 }
@@ -200,7 +207,8 @@ void nc_daemon_publish(struct nc_daemon *d) {
 
     if (!d->life)
         return;
-    d->is_status_due |= nc_login_holds(d->login) != d->is_inhibitor_shown;
+    d->is_status_due |= nc_login_holds(d->login) != d->is_inhibitor_shown
+                        || (d->status_again_usec > 0 && now >= d->status_again_usec);
     if (!d->is_status_due && age < IDLE_EVERY_USEC)
         return;
     if (age < LEAST_PAUSE_USEC) {
@@ -216,5 +224,7 @@ void nc_daemon_publish(struct nc_daemon *d) {
     if (d->is_status_due) { /* the other writer had the lock */
         d->status_usec -= LEAST_PAUSE_USEC;
         wake_in(d, BUSY_PAUSE_USEC);
+    } else if (d->status_again_usec > 0) {
+        wake_in(d, NC_FAILED_PAUSE_USEC);
     }
 }

@@ -178,9 +178,13 @@ static void add_history(struct nc_daemon *d, const struct nc_life_view *view) {
     nc_value_push(d->history, entry);
 }
 
+static bool is_of_pods(enum nc_life_event_kind kind) {
+    return kind == NC_LIFE_POD || kind == NC_LIFE_POD_GONE || kind == NC_LIFE_POD_ANSWER;
+}
+
 /* Whatever a step may have changed that is worth keeping: not one of two hundred pods. */
-static bool is_news(enum nc_life_event_kind kind) {
-    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_GONE && kind != NC_LIFE_POD_ANSWER;
+static bool is_news(const struct nc_daemon *d, const struct nc_life_event *e) {
+    return !is_of_pods(e->kind) && !d->is_after;
 }
 
 static void look_at_step(struct nc_daemon *d, const struct nc_life_event *e, bool was_active) {
@@ -195,7 +199,7 @@ static void look_at_step(struct nc_daemon *d, const struct nc_life_event *e, boo
         add_history(d, &view);
         if (view.phase == NC_LIFE_VOLUME_WAIT)
             nc_daemon_pods_find_staying(d);
-    } else if (view.phase == NC_LIFE_VOLUME_WAIT && e->kind == NC_LIFE_TICK) {
+    } else if (view.phase == NC_LIFE_VOLUME_WAIT && e->kind == NC_LIFE_TICK && !d->is_after) {
         nc_daemon_pods_find_staying(d);
     }
 }
@@ -214,16 +218,37 @@ static bool is_worth_a_look(const struct nc_life_event *e, const struct nc_life_
     return actions->n > 0 || e->kind != NC_LIFE_CLEARED;
 }
 
+static int on_after(sd_event_source *source, void *userdata) {
+    struct nc_life_event tick = {.kind = NC_LIFE_TICK};
+    struct nc_daemon *d = userdata;
+
+    (void)source;
+    d->is_after = true;
+    nc_daemon_post(d, &tick);
+    d->is_after = false;
+    return 0;
+}
+
+/* One packet may tell of a hundred pods: what they ask for is asked once, when all that came in
+ * this turn of the loop is known. False where that cannot be. */
+static bool look_after_turn(struct nc_daemon *d) {
+    if (d->after)
+        return sd_event_source_set_enabled(d->after, SD_EVENT_ONESHOT) >= 0;
+    return sd_event_add_defer(d->app->event, &d->after, on_after, d) >= 0;
+}
+
 static void step(struct nc_daemon *d, struct nc_life_event *e) {
     struct nc_life_actions actions = {0};
     bool was_active;
 
     e->now_usec = event_time(d);
+    e->more = is_of_pods(e->kind) && look_after_turn(d);
     was_active = is_active(d, e);
     nc_life_step(d->life, e, &actions);
-    d->is_state_due |= is_news(e->kind) && is_worth_a_look(e, &actions);
+    d->is_state_due |= is_news(d, e) && is_worth_a_look(e, &actions);
     d->is_status_due |= is_worth_a_look(e, &actions);
-    look_at_step(d, e, was_active);
+    if (!e->more)
+        look_at_step(d, e, was_active);
     for (size_t i = 0; i < actions.n; i++)
         carry_out(d, &actions.v[i]);
     nc_life_actions_done(&actions);
@@ -322,6 +347,7 @@ void nc_daemon_done(struct nc_daemon *d) {
         free_posted(p);
     }
     d->timer = sd_event_source_disable_unref(d->timer);
+    d->after = sd_event_source_disable_unref(d->after);
     d->life = nc_life_free(d->life);
     nc_value_free(d->history);
     d->history = NULL;

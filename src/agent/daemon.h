@@ -70,6 +70,8 @@ struct nc_daemon {
     uint64_t timer_usec;    /* monotonic: what it is set to; UINT64_MAX = off */
     uint64_t now_usec;      /* of the last event */
     bool is_stepping;       /* a post inside of a post is queued */
+    sd_event_source *after; /* what the pods of this turn ask for is asked after it */
+    bool is_after;          /* this step is that */
     struct nc_posted *queue, **queue_end;
     enum nc_life_phase phase; /* after the last step: each change is put into the history */
 
@@ -111,7 +113,9 @@ struct nc_daemon {
     /* daemon-imds.c, daemon-login.c, daemon-requests.c */
     struct nc_daemon_imds *polls;
     struct nc_login *login;
-    struct nc_daemon_requests *requests;
+    struct nc_daemon_requests *requests; /* NULL = its folder cannot be watched */
+    bool requests_failed;                /* said once */
+    uint64_t requests_after_usec;        /* monotonic: it is tried again */
     struct nc_daemon_self *self;
 
     /* daemon-say.c, daemon-status.c, daemon-state.c */
@@ -119,12 +123,16 @@ struct nc_daemon {
     bool is_status_due, is_state_due;
     bool is_inhibitor_shown; /* as it was last written: nobody is told when it is held again */
     uint64_t status_usec;    /* monotonic: last written */
-    unsigned idle_minutes;   /* written so often in a row for the counters alone */
+    bool status_failed;      /* said once */
+    uint64_t
+        status_again_usec; /* monotonic: what could not be written is tried again; 0 = all was */
+    unsigned idle_minutes; /* written so often in a row for the counters alone */
     sd_event_source
-        *status_timer;   /* wakes the loop for what came too soon after that; freed with the loop */
-    char *saved;         /* state.json as last written */
-    bool save_failed;    /* said once */
-    uint64_t saved_usec; /* monotonic */
+        *status_timer; /* wakes the loop for what came too soon after that; freed with the loop */
+    char *saved;       /* state.json as last written */
+    bool has_saved_request; /* an operator's, in state.json */
+    bool save_failed;       /* said once */
+    uint64_t saved_usec;    /* monotonic */
 };
 
 static inline uint64_t nc_daemon_sooner(uint64_t a, uint64_t b) {
@@ -170,6 +178,7 @@ uint64_t nc_daemon_connect_next(const struct nc_daemon *d);
  * 401 that comes back asks for a new connection. */
 void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err);
 void nc_daemon_api_well(struct nc_daemon *d);
+void nc_daemon_watch_well(void *daemon); /* the same, for watches */
 
 /* daemon-node.c. Opens the watch of our Node (and of our NodeClaim where its name is known); posts
  * NODE, NODE_GONE, and the source REQUEST (annotation). */
@@ -239,5 +248,6 @@ void nc_daemon_publish(struct nc_daemon *d);
 int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err);
 void nc_daemon_state_save(struct nc_daemon *d);
 #define NC_STATE_PAUSE_USEC 100000u
+#define NC_FAILED_PAUSE_USEC 5000000u /* what this machine refused is tried again after that */
 
 #endif

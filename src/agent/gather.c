@@ -174,7 +174,8 @@ int nc_gather_imds(struct nc_gather *g, struct nc_err *err) {
         const struct nc_imds_answer *user_data = &g->answers[NC_IMDS_USER_DATA];
         /* EC2 takes no more than 16 KiB; more than the cap is somebody's mistake, not a passing
          * fault. */
-        if (user_data->status == 0 && user_data->err.code == -EFBIG && err)
+        if (user_data->status == 0 && user_data->err.code == -EFBIG
+            && g->answers[NC_IMDS_IDENTITY].status != 0 && err) /* and not the token of all */
             err->class = NC_ERR_CONFIG;
         return r;
     }

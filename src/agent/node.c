@@ -323,7 +323,7 @@ static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
         nc_publish(b);
     if (b->report.waiting_reason)
         nc_publish_node(b, b->report.waiting_reason, b->report.waiting ? b->report.waiting : "",
-                        false, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC));
+                        false);
 }
 
 static int complete(struct nc_bootstrap *b) {
@@ -331,8 +331,8 @@ static int complete(struct nc_bootstrap *b) {
     nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_report_now(b));
     nc_report_finish(&b->report, nc_report_now(b));
     nc_publish_node(b, "BootstrapComplete",
-                    "kubelet runs with the planned configuration and the node is initialized", true,
-                    nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC));
+                    "kubelet runs with the planned configuration and the node is initialized",
+                    true);
     return 0;
 }
 

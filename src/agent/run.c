@@ -98,13 +98,30 @@ static void trim(struct nc_daemon *d) {
     (void)nc_memory_give_back();
 }
 
+/* Said once, tried again: a full disk is emptied, a limit of the machine's watches raised. */
+static void open_requests(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+    const int r = nc_daemon_requests_open(d, &err);
+
+    if (r < 0 && !d->requests_failed)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    d->requests_failed = r < 0;
+    d->requests_after_usec = nc_mono_usec() + NC_FAILED_PAUSE_USEC;
+}
+
+static uint64_t save_after(const struct nc_daemon *d) {
+    return d->saved_usec + (d->save_failed ? NC_FAILED_PAUSE_USEC : NC_STATE_PAUSE_USEC);
+}
+
 static void do_what_is_due(struct nc_daemon *d) {
     if (d->wants_reload)
         reload(d);
     gather_again(d);
     nc_daemon_imds_turn(d);
     nc_daemon_keep_connected(d);
-    if (d->is_state_due && nc_mono_usec() >= d->saved_usec + NC_STATE_PAUSE_USEC)
+    if (!d->requests && nc_mono_usec() >= d->requests_after_usec)
+        open_requests(d);
+    if (d->is_state_due && nc_mono_usec() >= save_after(d))
         nc_daemon_state_save(d);
     nc_daemon_publish(d);
     trim(d);
@@ -122,7 +139,9 @@ static uint64_t sleep_usec(const struct nc_daemon *d) {
     if (!d->is_gathered)
         at = nc_daemon_sooner(at, d->gather_after_usec);
     if (d->is_state_due)
-        at = nc_daemon_sooner(at, d->saved_usec + NC_STATE_PAUSE_USEC);
+        at = nc_daemon_sooner(at, save_after(d));
+    if (!d->requests)
+        at = nc_daemon_sooner(at, d->requests_after_usec);
     if (at == UINT64_MAX)
         return UINT64_MAX;
     return at > now ? at - now : 0;
@@ -191,9 +210,7 @@ static void open_sources(struct nc_daemon *d) {
 
     if (nc_daemon_login_open(d, &own) < 0)
         nc_log(NC_LOG_WARNING, NULL, "%s, going on without", own.msg);
-    own = (struct nc_err)NC_ERR_INIT;
-    if (nc_daemon_requests_open(d, &own) < 0)
-        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", own.msg);
+    open_requests(d);
 }
 
 static int set_up(struct nc_daemon *d, struct nc_err *err) {

@@ -50,15 +50,23 @@ static const char *boot_id(const struct nc_bootstrap *b) {
     return b->gather.facts.boot_id ? b->gather.facts.boot_id : "-";
 }
 
-static void remember_process(struct nc_bootstrap *b) {
+/* Before it is kubelet: a kubelet that is not written down would be given another one beside it by
+ * the next run. */
+static void remember_process(int pid, void *userdata) {
+    const struct nc_bootstrap *b = userdata;
     nc_auto_free char *path = nc_app_path(b->app, PID_FILE);
-    nc_auto_free char *text =
-        nc_asprintf("%d %" PRIu64 " %s\n", b->kubelet_pid, start_ticks(b->kubelet_pid), boot_id(b));
+    nc_auto_free char *text = nc_asprintf("%d %" PRIu64 " %s\n", pid, start_ticks(pid), boot_id(b));
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_file_write(path, text, strlen(text), 0644, false, &err) < 0)
         nc_log(NC_LOG_WARNING, NULL, "%s, a later run will not know the kubelet of this one",
                err.msg);
+}
+
+static bool has_ended(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0;
 }
 
 /* Opens the process that was written down. False where it has ended. */
@@ -79,20 +87,15 @@ static bool open_remembered(struct nc_bootstrap *b) {
     fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     if (fd < 0)
         return false;
-    /* Looked at while the descriptor holds the process: it is this one or none. */
-    if (start_ticks((int)pid) != ticks) {
+    /* Looked at while the descriptor holds the process: it is this one or none. One that nobody
+     * waited for is none either. */
+    if (start_ticks((int)pid) != ticks || has_ended(fd)) {
         (void)close(fd);
         return false;
     }
     b->kubelet_pid = (int)pid;
     b->kubelet_fd = fd;
     return true;
-}
-
-static bool has_ended(int fd) {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) > 0;
 }
 
 static void forget_process(struct nc_bootstrap *b) {
@@ -157,12 +160,15 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
     }
     nc_strv_add(&argv, b->gather.config.kubelet_path);
     r = read_args(b, &argv, &env, err);
+    const struct nc_spawn_call call = {.argv = (const char *const *)argv.v,
+                                       .env = (const char *const *)env.v,
+                                       .log_path = log,
+                                       .on_forked = remember_process,
+                                       .userdata = b};
     if (r >= 0)
-        r = nc_spawn((const char *const *)argv.v, (const char *const *)env.v, log, &b->kubelet_pid,
-                     err);
+        r = nc_spawn(&call, &b->kubelet_pid, err);
     if (r < 0)
         return r;
-    remember_process(b);
     b->kubelet_fd = (int)syscall(SYS_pidfd_open, b->kubelet_pid, 0);
     return 0;
 }

@@ -156,8 +156,10 @@ int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer
     }
     if (status)
         r = write_status(app, writer, status, err);
-    if (r >= 0 && metrics)
-        r = write_metrics(app, writer, metrics, err);
+    /* One that cannot be written takes nothing from the other; the first failure is told. */
+    const int r2 = metrics ? write_metrics(app, writer, metrics, r < 0 ? NULL : err) : 0;
+    if (r >= 0)
+        r = r2;
     return r < 0 ? r : 0;
 }
 

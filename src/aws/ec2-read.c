@@ -28,6 +28,18 @@ static const char *leaf_text(const struct nc_xml *x) {
     return x->text.data ? x->text.data : "";
 }
 
+/* EC2 writes the first, AWS' other services the second, what stands in for EC2 the third. */
+static bool is_failure(const struct nc_xml *x, const char *leaf) {
+    static const char *const above[] = {"Response/Errors/Error/", "ErrorResponse/Error/",
+                                        "ErrorResponse/Errors/Error/"};
+
+    for (size_t k = 0; k < NC_ARRAY_SIZE(above); k++)
+        if (nc_starts_with(x->path.data, above[k])
+            && nc_streq(x->path.data + strlen(above[k]), leaf))
+            return true;
+    return false;
+}
+
 static void read_failure(const char *data, size_t n, struct failure *ret) {
     struct nc_xml x;
     int k;
@@ -37,9 +49,9 @@ static void read_failure(const char *data, size_t n, struct failure *ret) {
     while ((k = nc_xml_next(&x, NULL)) > 0 && k != NC_XML_END) {
         if (k != NC_XML_CLOSE)
             continue;
-        if (is_leaf(&x, "Response/Errors/Error/Code") && !ret->code[0])
+        if (is_failure(&x, "Code") && !ret->code[0])
             snprintf(ret->code, sizeof(ret->code), "%s", leaf_text(&x));
-        else if (is_leaf(&x, "Response/Errors/Error/Message") && !ret->message[0])
+        else if (is_failure(&x, "Message") && !ret->message[0])
             snprintf(ret->message, sizeof(ret->message), "%s", leaf_text(&x));
     }
     nc_xml_done(&x);

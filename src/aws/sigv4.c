@@ -38,19 +38,24 @@ static void pairs_done(struct pairs *p) {
     p->n = 0;
 }
 
-/* Percent-encodes all but the unreserved characters. */
-static char *encode(const char *s) {
+/* Percent-encodes all but the unreserved characters and those in `more`. */
+static char *encode_but(const char *s, const char *more) {
     static const char hex[] = "0123456789ABCDEF";
     struct nc_buf b = NC_BUF_INIT;
 
     for (; *s; s++) {
         const unsigned char c = (unsigned char)*s;
         const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
-                           || (c >= '0' && c <= '9') || (c && strchr("-_.~", c));
+                           || (c >= '0' && c <= '9')
+                           || (c && (strchr("-_.~", c) || strchr(more, c)));
         const char escaped[] = {'%', hex[c >> 4], hex[c & 15]};
         (void)nc_buf_add(&b, plain ? (const char *)&c : escaped, plain ? 1 : sizeof(escaped));
     }
     return nc_buf_steal(&b);
+}
+
+static char *encode(const char *s) {
+    return encode_but(s, "");
 }
 
 /* White space at the ends goes, runs of it become one space. */
@@ -223,6 +228,7 @@ int nc_sigv4_canonical_request(const struct nc_sigv4_request *r, const struct nc
                                int presign, struct nc_buf *out, struct nc_err *err) {
     nc_cleanup(pairs_done) struct pairs headers = {.n = 0};
     nc_cleanup(pairs_done) struct pairs query = {.n = 0};
+    nc_auto_free char *path = encode_but(r->path, "/");
     nc_auto_free char *names = NULL;
     char body_hash[65];
     int k = collect_headers(r, c, presign, &headers, err);
@@ -238,7 +244,7 @@ int nc_sigv4_canonical_request(const struct nc_sigv4_request *r, const struct nc
     if (k < 0)
         return k;
     sort(&query);
-    (void)nc_buf_printf(out, "%s\n%s\n", r->method, r->path);
+    (void)nc_buf_printf(out, "%s\n%s\n", r->method, path);
     write_query(out, &query);
     (void)nc_buf_putc(out, '\n');
     for (size_t h = 0; h < headers.n; h++)

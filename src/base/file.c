@@ -2,7 +2,8 @@
  * Files: capped reads, atomic writes.
  *
  * A write goes to a temporary file beside its target and is renamed over it; whatever fails, the
- * target is what it was and the temporary file is gone. Symbolic links at the target are replaced,
+ * target is what it was and the temporary file is gone. A process that is killed in between leaves
+ * it; the next write of the same target takes it over. Symbolic links at the target are replaced,
  * not followed.
  */
 #include "nc/file.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +26,10 @@ int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *pat
         nc_err_remedy(err, "make the file system of %s writable", path);
     else if (code == EACCES || code == EPERM)
         nc_err_remedy(err, "run as root, or allow access to %s", path);
+    else if (code == EMFILE || code == ENFILE)
+        nc_err_remedy(err, "raise the limit of open files (LimitNOFILE=, fs.file-max)");
+    else if (code == EIO)
+        nc_err_remedy(err, "see in the kernel's log what is wrong with the disk of %s", path);
     else
         nc_err_remedy(err, "look at %s: a plain file is expected there", path);
     return r;
@@ -95,13 +101,16 @@ int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err
     return nc_file_fail(err, -r, "read", path);
 }
 
-/* One folder. The mode is set on what was made here only, whatever the umask. */
+/* One folder. The mode is set on what was made here only, whatever the umask, and with the call
+ * that makes it: whoever is killed after it leaves it as it is to be. */
 static int make_folder(const char *path, struct nc_err *err) {
     struct stat st;
+    const mode_t mask = umask(0);
+    const int code = mkdir(path, 0755) < 0 ? errno : 0;
 
-    if (mkdir(path, 0755) == 0)
-        return chmod(path, 0755) < 0 ? nc_file_fail(err, errno, "make folder", path) : 0;
-    const int code = errno;
+    (void)umask(mask);
+    if (code == 0)
+        return 0;
     if (stat(path, &st) == 0)
         return S_ISDIR(st.st_mode) ? 0 : nc_file_fail(err, ENOTDIR, "make folder", path);
     return nc_file_fail(err, code, "make folder", path);
@@ -176,23 +185,55 @@ static int sync_folder(const char *folder) {
     return fd < 0 || (fsync(fd) < 0 && errno != EINVAL) ? -errno : 0;
 }
 
+/* Locks what was opened and empties it. False where somebody else writes it, has just put it in its
+ * place, or it is nothing to write to. */
+static bool take_over(int fd, const char *path) {
+    struct stat st, there;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || lstat(path, &there) < 0
+        || st.st_dev != there.st_dev || st.st_ino != there.st_ino || !S_ISREG(st.st_mode)
+        || st.st_nlink != 1 || st.st_uid != geteuid())
+        return false;
+    return st.st_size == 0 || (fchmod(fd, 0600) == 0 && ftruncate(fd, 0) == 0);
+}
+
+/* The temporary file has one name for each target, so that at most one is ever left by runs that
+ * were killed. It is locked while it is written: whoever finds it locked takes another name. */
+static int open_temporary(const char *folder, const char *name, char **ret_path) {
+    nc_auto_free char *path = nc_asprintf("%s/.%s.new", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+
+    if (fd >= 0 && !take_over(fd, path)) {
+        (void)close(fd);
+        fd = -1;
+    }
+    if (fd < 0) {
+        free(path);
+        path = nc_asprintf("%s/.%s.XXXXXX", folder, name);
+        fd = mkostemp(path, O_CLOEXEC);
+    }
+    if (fd < 0)
+        return -errno;
+    *ret_path = nc_steal(&path);
+    return fd;
+}
+
 static int write_new(const char *path, const char *folder, const void *data, size_t n, mode_t mode,
                      bool durable) {
     const char *slash = strrchr(path, '/');
-    nc_auto_free char *temporary = nc_asprintf("%s/.%s.XXXXXX", folder, slash ? slash + 1 : path);
-    const int fd = mkostemp(temporary, O_CLOEXEC);
+    nc_auto_free char *temporary = NULL;
+    const int fd = open_temporary(folder, slash ? slash + 1 : path, &temporary);
 
     if (fd < 0)
-        return -errno;
+        return fd;
     int r = fill(fd, data, n, mode, durable);
-    if (close(fd) < 0 && r == 0)
-        r = -errno;
     if (r == 0 && rename(temporary, path) < 0)
         r = -errno;
-    if (r < 0) {
+    if (r < 0)
         (void)unlink(temporary);
+    (void)close(fd); /* now only: with it goes the lock */
+    if (r < 0)
         return r;
-    }
     return durable ? sync_folder(folder) : 0;
 }
 

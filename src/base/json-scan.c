@@ -150,7 +150,7 @@ static bool starts_value(int c) {
 
 int nc_json_scan(struct nc_json_scan *s, struct nc_err *err) {
     while (s->at < s->n) {
-        if (starts_value(peek(s)) && ++s->values > NC_VALUE_MAX_NODES)
+        if (starts_value(peek(s)) && ++s->values > s->max_values)
             return fail(s, err, "too many values");
         const int r = scan_one(s, err);
         if (r < 0)

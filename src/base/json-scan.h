@@ -14,7 +14,7 @@ struct nc_json_scan {
     size_t n;
     size_t at; /* the byte being read; on failure the one to blame */
     size_t depth;
-    size_t values;
+    size_t values, max_values;
     struct nc_json_number {
         size_t start;
         size_t length;

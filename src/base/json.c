@@ -127,7 +127,12 @@ static int parse_scanned(const struct nc_json_scan *scan, struct nc_value **ret,
 }
 
 int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_err *err) {
-    struct nc_json_scan scan = {.data = n ? data : "", .n = n};
+    return nc_json_parse_large(data, n, NC_VALUE_MAX_NODES, ret, err);
+}
+
+int nc_json_parse_large(const char *data, size_t n, size_t max_values, struct nc_value **ret,
+                        struct nc_err *err) {
+    struct nc_json_scan scan = {.data = n ? data : "", .n = n, .max_values = max_values};
     int r = nc_json_scan(&scan, err);
 
     if (r == 0)

@@ -7,7 +7,7 @@
  * - integers may have a sign, underscores anywhere behind the first character, and the prefixes 0x,
  * 0o, 0b, or 0 for octal;
  * - what looks like an octal number but has an 8 or a 9 in it is a decimal fraction ("08" is 8), so
- * is an integer beyond 64 bits;
+ * is an integer beyond 64 bits; an unsigned one of 64 bits is exact in every base;
  * - dates stay text, base 60 does not exist, a number too large for a double is text.
  */
 #include "yaml-scalar.h"
@@ -72,8 +72,9 @@ static int base_of(const char **s) {
     return base ? base : 8;
 }
 
-/* text has no underscores any more. 0, -EINVAL for no integer, -ERANGE beyond 64 bits. */
-static int parse_integer(const char *text, int64_t *ret) {
+/* text has no underscores any more. 0, -EINVAL for no integer, -ERANGE beyond an int64; *ret_large
+ * is then the number where it has no sign and fits into 64 bits, else 0. */
+static int parse_integer(const char *text, int64_t *ret, uint64_t *ret_large) {
     const bool negative = text[0] == '-';
     const char *s = text + (negative || text[0] == '+' ? 1 : 0);
     const int base = base_of(&s);
@@ -89,8 +90,10 @@ static int parse_integer(const char *text, int64_t *ret) {
         too_large = too_large || __builtin_mul_overflow(v, (uint64_t)base, &v)
                     || __builtin_add_overflow(v, (uint64_t)digit, &v);
     }
-    if (too_large || v > (uint64_t)INT64_MAX + (negative ? 1 : 0))
+    if (too_large || v > (uint64_t)INT64_MAX + (negative ? 1 : 0)) {
+        *ret_large = too_large || digit_of(text[0]) > 9 ? 0 : v;
         return -ERANGE;
+    }
     *ret = !negative ? (int64_t)v : v == 0 ? 0 : -(int64_t)(v - 1) - 1;
     return 0;
 }
@@ -147,11 +150,17 @@ static char *without_underscores(const char *text) {
 static bool resolve_number(struct nc_value *v, const char *text) {
     nc_auto_free char *plain = without_underscores(text);
     const bool starts_with_point = text[0] == '.';
+    uint64_t large = 0;
 
     if (starts_with_point && !underscores_separate_digits(text))
         return false;
-    if (!starts_with_point && parse_integer(plain, &v->integer) == 0) {
+    if (!starts_with_point && parse_integer(plain, &v->integer, &large) == 0) {
         v->type = NC_VALUE_INT;
+        return true;
+    }
+    if (large && text[0] == '0') { /* another base than ten */
+        v->type = NC_VALUE_FLOAT;
+        v->text = nc_asprintf("%llu", (unsigned long long)large);
         return true;
     }
     if (!is_decimal(plain) || !isfinite(strtod(plain, NULL)))

@@ -127,8 +127,8 @@ static void on_ended(void *userdata, uint64_t id, enum nc_control_answer answer,
 
     if (err->class != NC_ERR_NONE)
         nc_log(NC_LOG_WARNING,
-               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s",
-               err->msg);
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s%s%s",
+               err->msg, *err->remedy ? ": " : "", err->remedy);
     post_answer(c, id, answer, 0, NULL);
 }
 
@@ -144,7 +144,8 @@ static void end_instance(struct nc_controller *c, const struct nc_control_action
         r = nc_instances_end(c->instances, a->id, a->provider_id, &err);
     if (r >= 0)
         return;
-    nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.nodeclaim = a->name}, "%s", err.msg);
+    nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.nodeclaim = a->name}, "%s%s%s", err.msg,
+           *err.remedy ? ": " : "", err.remedy);
     refuse(c, a->id, NC_CONTROL_REFUSED);
 }
 

@@ -184,22 +184,35 @@ static int read_provider_id(const char *text, struct order *o) {
     return 0;
 }
 
+/* EC2 of another region knows no such instance, which would be taken for its end. */
+static int check_region(const struct nc_instances *i, const struct order *o, struct nc_err *err) {
+    if (!i->settings->region || nc_streq(i->settings->region, o->region))
+        return 0;
+    nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not ended", o->instance,
+               o->region, i->settings->region);
+    nc_err_remedy(err, "correct or leave out --region (AWS_REGION)");
+    return -EINVAL;
+}
+
 int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
                      struct nc_err *err) {
     struct order *o = nc_calloc(1, sizeof(*o));
     struct order **at = &i->orders;
     nc_auto_free char *quoted =
         nc_quote(provider_id ? provider_id : "", provider_id ? strlen(provider_id) : 0);
+    int r = 0;
 
-    if (read_provider_id(provider_id, o) < 0 || i->n >= MAX_WAITING) {
+    if (i->n >= MAX_WAITING)
+        r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "too many instances wait for their end: %s",
+                       quoted);
+    else if (read_provider_id(provider_id, o) < 0)
+        r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "%s is no provider ID of EC2", quoted);
+    else
+        r = check_region(i, o, err);
+    if (r < 0) {
         free(o);
-        return nc_err_set(err, NC_ERR_PROTOCOL, EINVAL,
-                          i->n >= MAX_WAITING ? "too many instances wait for their end: %s"
-                                              : "%s is no provider ID of EC2",
-                          quoted);
+        return r;
     }
-    if (i->settings->region)
-        (void)snprintf(o->region, sizeof(o->region), "%s", i->settings->region);
     o->all = i;
     o->id = id;
     while (*at)

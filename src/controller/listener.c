@@ -13,6 +13,7 @@
 
 #define MAX_REQUEST 4096
 #define MAX_DISCARDED 65536u
+#define REST_USEC 250000u
 
 enum stage { READING = 0, WRITING, CLOSING };
 
@@ -31,7 +32,7 @@ struct peer {
 
 struct nc_listener {
     sd_event *event;
-    sd_event_source *io;
+    sd_event_source *io, *rest;
     int fd;
     nc_listener_fn answer;
     void *userdata;
@@ -197,6 +198,23 @@ static void welcome(struct nc_listener *l, int fd, bool is_local) {
         drop(p);
 }
 
+static int on_rested(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_listener *l = userdata;
+
+    (void)source;
+    (void)usec;
+    return sd_event_source_set_enabled(l->io, SD_EVENT_ON);
+}
+
+/* Whoever knocks keeps the socket readable: the loop would turn for nothing else. */
+static int rest(struct nc_listener *l) {
+    int r = sd_event_source_set_enabled(l->io, SD_EVENT_OFF);
+
+    if (r >= 0)
+        r = sd_event_source_set_time_relative(l->rest, REST_USEC);
+    return r < 0 ? r : sd_event_source_set_enabled(l->rest, SD_EVENT_ONESHOT);
+}
+
 static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
     union nc_address from = {.any = {.sa_family = AF_UNSPEC}};
     socklen_t n = sizeof(from);
@@ -206,7 +224,9 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
     (void)revents;
     if (peer >= 0)
         welcome(userdata, peer, nc_address_is_loopback(&from));
-    return 0; /* it may have gone again; descriptors may be short: the next one finds out */
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        return rest(userdata);
+    return 0; /* it may have gone again */
 }
 
 static int open_socket(const union nc_address *a, socklen_t n) {
@@ -240,6 +260,10 @@ int nc_listener_new(sd_event *event, const char *address, nc_listener_fn answer,
     l = nc_calloc(1, sizeof(*l));
     *l = (struct nc_listener){.event = event, .fd = fd, .answer = answer, .userdata = userdata};
     r = sd_event_add_io(event, &l->io, fd, EPOLLIN, on_connect, l);
+    if (r >= 0)
+        r = sd_event_add_time_relative(event, &l->rest, CLOCK_MONOTONIC, 0, 0, on_rested, l);
+    if (r >= 0)
+        r = sd_event_source_set_enabled(l->rest, SD_EVENT_OFF);
     if (r < 0) {
         nc_listener_free(l);
         return nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
@@ -254,6 +278,7 @@ struct nc_listener *nc_listener_free(struct nc_listener *l) {
     while (l->peers)
         drop(l->peers);
     sd_event_source_disable_unref(l->io);
+    sd_event_source_disable_unref(l->rest);
     (void)close(l->fd);
     free(l);
     return NULL;

@@ -16,6 +16,7 @@
 #define ASK_USEC 5000000u
 #define MAX_LINE 240
 #define MAX_BYTES ((size_t)64 << 20)
+#define MAX_VALUES 1500000u /* 100,000 Nodes with ten fields each, and what counts itself */
 
 /* Where it listens everywhere, it is asked here. Owned. */
 static char *url_of(const struct nc_settings *s) {
@@ -119,7 +120,8 @@ static void format(const struct nc_value *status, struct nc_buf *out) {
 static int print_text(const struct nc_http_answer *answer, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
     nc_auto_value struct nc_value *status = NULL;
-    const int r = nc_json_parse(answer->result.body, answer->result.n, &status, err);
+    const int r =
+        nc_json_parse_large(answer->result.body, answer->result.n, MAX_VALUES, &status, err);
 
     if (r < 0) {
         nc_err_wrap(err, "its answer");

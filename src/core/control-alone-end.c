@@ -218,7 +218,7 @@ static bool drop_finalizer(const struct alone_view *v, struct nc_control_action 
     struct nc_value *patch = nc_control_patch(&v->claim->o, true);
 
     nc_value_set(nc_alone_child(patch, "metadata"), "finalizers",
-                 nc_alone_texts_without(&v->claim->more->finalizers, NC_FINALIZER));
+                 nc_control_texts_without(&v->claim->more->finalizers, NC_FINALIZER));
     ret->verb = NC_CONTROL_PATCH_CLAIM;
     ret->body = patch;
     return true;

@@ -16,18 +16,8 @@ struct nc_value *nc_alone_child(struct nc_value *map, const char *key) {
     return child;
 }
 
-struct nc_value *nc_alone_texts_without(const struct control_texts *t, const char *text) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
-    const char *at = NULL, *one[1];
-
-    while ((at = nc_control_texts_next(t, at, 1, one)))
-        if (!nc_streq(one[0], text))
-            nc_value_push(list, nc_value_new_string(one[0]));
-    return list;
-}
-
 struct nc_value *nc_alone_texts_with(const struct control_texts *t, const char *text) {
-    struct nc_value *list = nc_alone_texts_without(t, text);
+    struct nc_value *list = nc_control_texts_without(t, text);
 
     nc_value_push(list, nc_value_new_string(text));
     return list;

@@ -33,9 +33,8 @@ static inline bool nc_alone_is(const struct control_claim *claim, enum control_c
 /* ---- control-alone-parts.c: what patches are put together from */
 
 struct nc_value *nc_alone_child(struct nc_value *map, const char *key); /* made where missing */
-/* A list of texts, with or without one of them. */
+/* A list of texts, with one of them at its end. */
 struct nc_value *nc_alone_texts_with(const struct control_texts *t, const char *text);
-struct nc_value *nc_alone_texts_without(const struct control_texts *t, const char *text);
 void nc_alone_merge_texts(struct nc_value *map, const struct control_texts *pairs);
 bool nc_alone_has_taint(const struct control_texts *t, size_t width, const char *key,
                         const char *effect);

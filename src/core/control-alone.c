@@ -208,7 +208,7 @@ static struct nc_value *drop_finalizer(const struct control_node *node) {
     struct nc_value *patch = nc_control_patch(&node->o, true);
 
     nc_value_set(nc_alone_child(patch, "metadata"), "finalizers",
-                 nc_alone_texts_without(&node->more->finalizers, NC_FINALIZER));
+                 nc_control_texts_without(&node->more->finalizers, NC_FINALIZER));
     return patch;
 }
 
@@ -229,13 +229,22 @@ static bool is_claimed(const struct nc_control *c, const struct control_node *no
                && nc_control_find(c, &c->claims_by_provider, node->more->provider_id));
 }
 
-/* Whose it is cannot be told, so nothing is done to it; but what somebody has deleted, and whose
- * machine has not been heard of for minutes, is not held for ever. */
+static bool has_drained(const struct control_word *w) {
+    return w && (w->phase == CONTROL_PHASE_DRAINED || w->phase == CONTROL_PHASE_FAILED);
+}
+
+/* Whose it is cannot be told, so nothing is done to it; but what somebody has deleted is not held
+ * for ever: not once its agent has drained it, nor where its machine was not heard of for minutes.
+ */
 static bool let_go(const struct control_node *node, uint64_t now_usec,
                    struct nc_control_action *ret, uint64_t *next_usec) {
     const uint64_t over_usec = node->deletion_usec + NC_ALONE_ENDING_USEC;
 
-    if (!node->deletion_usec || !node->more->has_our_finalizer || node->more->is_ready)
+    if (!node->deletion_usec || !node->more->has_our_finalizer)
+        return false;
+    if (has_drained(node->word))
+        return patch_node(drop_finalizer(node), ret);
+    if (node->more->is_ready)
         return false;
     if (now_usec < over_usec) {
         *next_usec = over_usec;

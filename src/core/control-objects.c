@@ -167,6 +167,7 @@ static void done_node(struct nc_control *c, struct control_node *n) {
         nc_control_unlink(&c->nodes_by_provider, &n->more->by_provider);
     n->more = nc_control_node_more_free(n->more);
     n->word = nc_control_word_free(n->word);
+    n->left = nc_control_left_free(n->left);
     free(n->owner_uid);
     free(n->pool);
 }
@@ -178,6 +179,7 @@ static void done_claim(struct nc_control *c, struct control_claim *claim) {
     if (claim->more)
         nc_control_unlink(&c->claims_by_provider, &claim->more->by_provider);
     claim->more = nc_control_claim_more_free(claim->more);
+    claim->left = nc_control_left_free(claim->left);
     free(claim->node_name);
 }
 
@@ -292,4 +294,14 @@ const char *nc_control_texts_get(const struct control_texts *t, size_t width, co
         if (nc_streq(group[0], key))
             return group[1];
     return NULL;
+}
+
+struct nc_value *nc_control_texts_without(const struct control_texts *t, const char *text) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    const char *at = NULL, *one[1];
+
+    while ((at = nc_control_texts_next(t, at, 1, one)))
+        if (!nc_streq(one[0], text))
+            nc_value_push(list, nc_value_new_string(one[0]));
+    return list;
 }

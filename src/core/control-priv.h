@@ -62,6 +62,9 @@ const char *nc_control_texts_next(const struct control_texts *t, const char *at,
 /* The second text of the group that begins with `key`; NULL where there is none. */
 const char *nc_control_texts_get(const struct control_texts *t, size_t width, const char *key);
 
+/* A list of single texts without one of them; owned. */
+struct nc_value *nc_control_texts_without(const struct control_texts *t, const char *text);
+
 /* ---- what every object has */
 
 /* How its writes fare. Only control-write.c changes it. */
@@ -162,6 +165,8 @@ struct control_node {
     bool is_bad_word_unsaid;
     uint64_t bad_word_usec; /* not said before then again */
     struct control_node_more *more;
+    struct control_texts *left; /* beside Karpenter, while it is being deleted: its finalizers where
+                                   ours is one of them; NULL = is not */
 };
 
 /* ---- NodeClaim */
@@ -232,6 +237,7 @@ struct control_claim {
     uint8_t stamp_tries;     /* that failed in this relay */
     bool is_stamp_refused, was_said, was_refusal_said;
     struct control_claim_more *more;
+    struct control_texts *left; /* as a Node's */
 };
 
 /* ---- NodePool, EC2NodeClass: there is one also where only claims name it */
@@ -411,6 +417,13 @@ int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct n
 /* control-terse.c: JSON without spaces as it is kept; negative where it has control characters. */
 int nc_control_terse(const char *text, char **ret);
 char *nc_control_terse_text(const char *terse); /* back; owned */
+
+/* control-handover.c: what is left of a time without Karpenter. */
+struct control_texts *nc_control_left_free(struct control_texts *left);
+int nc_control_take_left(const struct nc_value *object, uint64_t deletion_usec,
+                         struct control_texts **ret);
+bool nc_control_handover(struct control_object *o, uint64_t now_usec, struct nc_control_action *ret,
+                         uint64_t *next_usec);
 
 /* control-relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
  * hooks of the alone half are. */

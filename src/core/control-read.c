@@ -109,7 +109,10 @@ static void set_text(char **at, const char *text) {
 static int read_node(struct nc_control *c, struct control_node *node, const struct nc_value *object,
                      const struct head *h) {
     struct control_node_more *more = NULL;
+    struct control_texts *left = NULL;
 
+    if (c->who != NC_CONTROL_ALONE && nc_control_take_left(object, h->deletion_usec, &left) < 0)
+        return -EBADMSG;
     if (c->who == NC_CONTROL_ALONE) {
         more = nc_calloc(1, sizeof(*more));
         if (nc_control_read_node_more(object, more) < 0) {
@@ -118,6 +121,8 @@ static int read_node(struct nc_control *c, struct control_node *node, const stru
         }
         more->node = node;
     }
+    nc_control_left_free(node->left);
+    node->left = left;
     node->created_usec = h->created_usec;
     node->deletion_usec = h->deletion_usec;
     set_text(&node->owner_uid, owner_of(object));
@@ -200,8 +205,11 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     const struct nc_value *finalizers = nc_control_at(object, "metadata.finalizers", NULL);
     const struct nc_value *node = nc_control_at(object, "status.nodeName", NULL);
     struct control_claim_more *more = NULL;
+    struct control_texts *left = NULL;
 
     if (node && (node->type != NC_VALUE_STRING || (node->text[0] && !is_name(node->text))))
+        return -EBADMSG;
+    if (c->who != NC_CONTROL_ALONE && nc_control_take_left(object, h->deletion_usec, &left) < 0)
         return -EBADMSG;
     if (c->who == NC_CONTROL_ALONE) {
         more = nc_calloc(1, sizeof(*more));
@@ -210,6 +218,8 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
             return -EBADMSG;
         }
     }
+    nc_control_left_free(claim->left);
+    claim->left = left;
     claim->created_usec = h->created_usec;
     claim->deletion_usec = h->deletion_usec;
     claim->stamp_usec = stamp_of(c, object);
@@ -271,15 +281,15 @@ static int read_kind(struct nc_control *c, struct control_object *o, const struc
     return -EBADMSG;
 }
 
-/* Seen already, with all that is wanted of it? A relist brings everything once more. */
+/* Seen already, with what is wanted of it now? A relist brings everything once more. */
 static bool is_known(const struct nc_control *c, const struct control_object *o,
                      const struct head *h) {
     if (o->rv != h->rv || !nc_streq(o->uid, h->uid))
         return false;
     if (o->kind == NC_CONTROL_NODE)
-        return ((const struct control_node *)o)->more || c->who != NC_CONTROL_ALONE;
+        return !((const struct control_node *)o)->more == (c->who != NC_CONTROL_ALONE);
     if (o->kind == NC_CONTROL_CLAIM)
-        return ((const struct control_claim *)o)->more || c->who != NC_CONTROL_ALONE;
+        return !((const struct control_claim *)o)->more == (c->who != NC_CONTROL_ALONE);
     return true;
 }
 

@@ -124,11 +124,14 @@ static void say_relayed(struct nc_control *c, struct control_claim *claim, uint6
     }
     nc_time_format(r.node->word->deadline_usec, deadline);
     nc_time_format(r.t_usec, t);
+    const bool has_time = !needs_stamp(claim, r.t_usec, now_usec)
+                          || c->rules.order == NC_CONTROL_DELETE_FIRST; /* it follows */
     nc_control_say_always(c, &claim->o, "InterruptionRelayed", false,
                           nc_asprintf("Node %s says that it goes at %s (%s): the NodeClaim is "
-                                      "ended by %s",
+                                      "ended %s%s",
                                       r.node->o.name, deadline,
-                                      nc_source_name((enum nc_source)r.node->word->source), t));
+                                      nc_source_name((enum nc_source)r.node->word->source),
+                                      has_time ? "by " : "without a time", has_time ? t : ""));
 }
 
 static void say_refused(struct nc_control *c, struct control_claim *claim,

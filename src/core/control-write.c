@@ -115,7 +115,9 @@ static void want_relay(struct nc_control *c, struct control_claim *claim, uint64
         w->is_wanted = true;
 }
 
-static void want_alone(struct nc_control *c, struct control_object *o, uint64_t now_usec,
+/* What is wanted beside the relay: all the rest where we are alone; beside Karpenter only that
+ * nothing of such a time stays. */
+static void want_other(struct nc_control *c, struct control_object *o, uint64_t now_usec,
                        struct want *w) {
     const bool has_pause = !o->write.is_relay && is_paused(o, now_usec);
     uint64_t next_usec = UINT64_MAX;
@@ -124,10 +126,12 @@ static void want_alone(struct nc_control *c, struct control_object *o, uint64_t 
         sooner(&w->next_usec, has_pause ? o->write.pause_usec : o->write.settle_usec);
         return;
     }
-    w->is_wanted =
-        o->kind == NC_CONTROL_NODE
-            ? nc_alone_node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec)
-            : nc_alone_claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
+    if (c->who == NC_CONTROL_KARPENTER)
+        w->is_wanted = nc_control_handover(o, now_usec, &w->action, &next_usec);
+    else if (o->kind == NC_CONTROL_NODE)
+        w->is_wanted = nc_alone_node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
+    else
+        w->is_wanted = nc_alone_claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
     sooner(&w->next_usec, next_usec);
 }
 
@@ -140,8 +144,8 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
         w.next_usec = o->write.settle_usec;
     if (o->kind == NC_CONTROL_CLAIM)
         want_relay(c, nc_control_as_claim(o), now_usec, &w);
-    if (!w.is_relay && nc_control_may_alone(c))
-        want_alone(c, o, now_usec, &w);
+    if (!w.is_relay && (c->who == NC_CONTROL_KARPENTER || nc_control_may_alone(c)))
+        want_other(c, o, now_usec, &w);
     return w;
 }
 

@@ -44,8 +44,12 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         "metadata.deletionTimestamp"
 #define STATUS_PATH "metadata.annotations.nodeclaimd\\.io/drain-status"
 
-static const char *const keep_node[] = {HEAD_PATHS, STATUS_PATH, "metadata.ownerReferences",
-                                        "metadata.labels.karpenter\\.sh/nodepool", NULL};
+static const char *const keep_node[] = {HEAD_PATHS,
+                                        STATUS_PATH,
+                                        "metadata.finalizers",
+                                        "metadata.ownerReferences",
+                                        "metadata.labels.karpenter\\.sh/nodepool",
+                                        NULL};
 static const char *const keep_node_alone[] = {HEAD_PATHS,
                                               STATUS_PATH,
                                               "metadata.annotations.nodeclaimd\\.io/drain-request",

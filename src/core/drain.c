@@ -146,25 +146,39 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
     return a;
 }
 
+/* Who is eligible is noted. Must anybody go by force? Mostly nobody must, and this is asked after
+ * whatever happens to any pod. */
+static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec) {
+    bool is_due = false;
+
+    d->max_asked = max_asked(r);
+    d->has_taint = r->has_disrupted_taint;
+    for (size_t i = 0; i < d->n; i++) {
+        struct record *e = d->by_order[i];
+        if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+            continue;
+        e->was_eligible = true;
+        is_due = is_due || due_by_force(e, r, now_usec).usec <= now_usec;
+    }
+    return is_due;
+}
+
 size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                      struct nc_drain_action *ret, size_t room) {
     static const enum nc_drain_verb verbs[] = {NC_DRAIN_DELETE, NC_DRAIN_MARK, NC_DRAIN_EVICT};
     const enum nc_tier tier = current_tier(d, r, now_usec);
     size_t n = 0;
 
-    d->max_asked = max_asked(r);
-    d->has_taint = r->has_disrupted_taint;
-    for (size_t v = 0; v < NC_ARRAY_SIZE(verbs); v++)
+    for (size_t v = begin_step(d, r, now_usec) ? 0 : 2; v < NC_ARRAY_SIZE(verbs); v++)
         for (size_t i = 0; i < d->n && n < room; i++) {
             struct record *e = d->by_order[i];
             struct due due;
+            if (verbs[v] == NC_DRAIN_EVICT && (!r->may_evict || !may_ask(d, r)))
+                break;
             if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
                 continue;
-            e->was_eligible = true;
-            if (verbs[v] == NC_DRAIN_EVICT)
-                due = may_ask(d, r) ? due_gently(e, r, tier, now_usec) : never;
-            else
-                due = due_by_force(e, r, now_usec);
+            due = verbs[v] == NC_DRAIN_EVICT ? due_gently(e, r, tier, now_usec)
+                                             : due_by_force(e, r, now_usec);
             if (due.verb == verbs[v] && due.usec <= now_usec)
                 ret[n++] = ask(d, e, due.verb, r, now_usec);
         }

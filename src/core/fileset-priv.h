@@ -10,6 +10,8 @@
 
 /* Takes what data holds; data is empty afterwards. */
 void nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data);
+/* The same, for the file that tells others that all are there. */
+void nc_fileset_add_gate(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data);
 /* The path must not exist after apply. */
 void nc_fileset_add_absent(struct nc_fileset *s, const char *path);
 

@@ -29,12 +29,22 @@ static struct nc_file *insert(struct nc_fileset *s, const char *path) {
     return &s->files[at];
 }
 
-void nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data) {
+static struct nc_file *add(struct nc_fileset *s, const char *path, mode_t mode,
+                           struct nc_buf *data) {
     struct nc_file *file = insert(s, path);
 
     file->mode = mode;
     file->n = data->len;
     file->data = nc_buf_steal(data);
+    return file;
+}
+
+void nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data) {
+    (void)add(s, path, mode, data);
+}
+
+void nc_fileset_add_gate(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data) {
+    add(s, path, mode, data)->is_gate = true;
 }
 
 void nc_fileset_add_absent(struct nc_fileset *s, const char *path) {

@@ -131,7 +131,7 @@ enum nc_type_row nc_instance_type_row(const char *types, size_t n_types, const c
                                       struct nc_instance_type *ret) {
     size_t n = strlen(name);
 
-    for (const char *p = types, *end = types + n_types; types && p < end;) {
+    for (const char *p = types, *end = types ? types + n_types : NULL; p < end;) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         size_t length = (size_t)((stop ? stop : end) - p);
         if (length > n && p[n] == '\t' && memcmp(p, name, n) == 0) {

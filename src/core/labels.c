@@ -139,15 +139,26 @@ void nc_labels_free(struct nc_label *labels, size_t n) {
     free(labels);
 }
 
+/* Only what is left at the end is looked at: kubelet checks the map that it has made of its flag.
+ */
+static int check_labels(const struct nc_label *labels, size_t n, struct nc_err *err) {
+    char why[NC_LABEL_WHY_BYTES];
+
+    for (size_t i = 0; i < n; i++)
+        if (!nc_label_is_valid(labels[i].key, labels[i].value, why, sizeof(why)))
+            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "--node-labels: %s", why);
+    return 0;
+}
+
 int nc_labels_parse(const char *text, struct nc_mark mark, struct nc_label **ret, size_t *ret_n,
                     struct nc_err *err) {
     nc_auto_free char *copy = nc_strdup(text);
     struct nc_label *labels = NULL;
     size_t n = 0;
+    int r;
 
     for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
-        char none[] = "", why[256], *value;
-        item = nc_trim(item);
+        char none[] = "", *value;
         if (!*item)
             continue;
         value = strchr(item, '=');
@@ -155,13 +166,12 @@ int nc_labels_parse(const char *text, struct nc_mark mark, struct nc_label **ret
             *value++ = '\0';
         else
             value = none;
-        item = nc_trim(item);
-        value = nc_trim(value);
-        if (!nc_label_is_valid(item, value, why, sizeof(why))) {
-            nc_labels_free(labels, n);
-            return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "--node-labels: %s", why);
-        }
-        free(nc_labels_put(&labels, &n, item, value, mark));
+        free(nc_labels_put(&labels, &n, nc_trim(item), nc_trim(value), mark));
+    }
+    r = check_labels(labels, n, err);
+    if (r < 0) {
+        nc_labels_free(labels, n);
+        return r;
     }
     *ret = labels;
     *ret_n = n;

@@ -14,6 +14,9 @@ const char *nc_label_refusal(const char *key);
 /* A DNS-1123 subdomain: the domain of a label, the name of a node. */
 bool nc_is_dns_subdomain(const char *s, size_t n);
 
+/* Room for a sentence about a label or taint: a quoted text may be long, and a sentence that ends
+ * within it does not say what is wrong with it. */
+#define NC_LABEL_WHY_BYTES 768
 /* Is it a qualified name and a label value (apimachinery's validation)? One sentence in `why` where
  * not. */
 bool nc_label_is_valid(const char *key, const char *value, char *why, size_t size);

@@ -21,11 +21,16 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     };
 }
 
-void nc_life_summarize(const struct nc_life *l, struct nc_drain_summary *ret) {
+/* Several ask for it while nothing changes: it is counted once. */
+void nc_life_summarize(struct nc_life *l, struct nc_drain_summary *ret) {
     struct nc_drain_rules rules;
 
-    nc_life_drain_rules(l, &rules);
-    nc_drain_summarize(l->drain, &rules, l->now_usec, ret);
+    if (!l->is_counted) {
+        nc_life_drain_rules(l, &rules);
+        nc_drain_summarize(l->drain, &rules, l->now_usec, &l->summary);
+        l->is_counted = l->is_settling;
+    }
+    *ret = l->summary;
 }
 
 struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n) {
@@ -43,6 +48,7 @@ void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
     if (!l->is_open)
         return;
     l->is_open = l->is_synced = false;
+    l->is_counted = false;
     l->empty_usec = 0;
     nc_drain_restart(l->drain);
     (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
@@ -121,6 +127,7 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
 
     if (!l->is_open || l->unseen.n) /* who is not listed again yet may be gone */
         return;
+    l->is_counted = false;
     nc_life_drain_rules(l, &rules);
     while (n == ASKED_AT_ONCE) {
         n = nc_drain_step(l->drain, &rules, l->now_usec, due, ASKED_AT_ONCE);

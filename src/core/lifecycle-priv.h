@@ -68,8 +68,10 @@ struct nc_life_self {
 
 struct nc_life {
     struct nc_life_rules rules;
-    uint64_t now_usec;  /* of the last event */
-    uint64_t next_usec; /* the earliest moment that something waits for */
+    uint64_t now_usec;               /* of the last event */
+    uint64_t next_usec;              /* the earliest moment that something waits for */
+    struct nc_drain_summary summary; /* of the pods, where is_counted */
+    bool is_settling, is_counted;
 
     enum nc_life_phase phase;
     uint64_t since_usec;
@@ -151,7 +153,7 @@ void nc_life_let_go(struct nc_life *l, struct nc_life_actions *out);
 
 /* lifecycle-pods.c */
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret);
-void nc_life_summarize(const struct nc_life *l, struct nc_drain_summary *ret);
+void nc_life_summarize(struct nc_life *l, struct nc_drain_summary *ret);
 /* Where each pod stands. Owned array of borrowed lines. */
 struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n);
 void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out);

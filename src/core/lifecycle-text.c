@@ -117,7 +117,8 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
                             : nc_life_status_phase(l, &s));
     nc_value_set_time(v, "deadline", l->force.deadline_usec);
     set_count(v, "total", l->is_synced, s.total);
-    set_count(v, "remaining", l->is_synced, s.remaining);
+    /* Drained is what was found, also by the process before us: none is left. */
+    set_count(v, "remaining", l->is_synced || l->phase == NC_LIFE_DRAINED, s.remaining);
     nc_value_set(v, "blocked", blocked(l, &s));
     if (is_stamped)
         nc_value_set_time(v, "updated", l->now_usec);

@@ -242,6 +242,8 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
     l->next_usec = UINT64_MAX;
     nc_life_weigh(l);
     nc_life_adopt(l);
+    l->is_settling = true;
+    l->is_counted = false;
     enter(l, nc_life_wanted_phase(l));
     l->is_failed = nc_life_is_failed(l);
     nc_life_announce(l, out);
@@ -251,6 +253,7 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
     nc_life_open_pods(l, out);
     nc_life_ask_pods(l, out);
     nc_life_let_go(l, out);
+    l->is_settling = l->is_counted = false;
 }
 
 /* The clock was set back: what counts from a moment now counts from the new now. */
@@ -279,7 +282,8 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
         set_back(l, l->now_usec - e->now_usec);
     l->now_usec = e->now_usec;
     cells[l->phase][e->kind](l, e, out);
-    settle(l, out);
+    if (!e->more)
+        settle(l, out);
 }
 
 uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {

@@ -38,11 +38,12 @@ static size_t line_at(const char *data, size_t n, size_t at, size_t *ret_next) {
     return end - at;
 }
 
-/* "Name: value" -> length of the name; 0 where the line is no header line. */
+/* "Name: value" -> length of the name; 0 where the line is no header line. A name is what RFC 5322
+ * takes for one, as Go and Python do: more than a token. */
 static size_t header_name(const char *line, size_t n) {
     size_t i = 0;
 
-    while (i < n && is_token(line[i]))
+    while (i < n && line[i] > ' ' && line[i] < '\x7f' && line[i] != ':')
         i++;
     return i < n && line[i] == ':' ? i : 0;
 }
@@ -248,6 +249,11 @@ int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsi
         if (d == NOT_ONE)
             return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
                               "cut off or damaged: no line begins a part of boundary %s", quoted);
+        if (d == CLOSING && !is_blank(c->data, end))
+            return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
+                              "cut off or damaged: text stands before the closing line of boundary "
+                              "%s, but no line begins a part",
+                              quoted);
         c->is_inside = true;
         c->is_closed = d == CLOSING;
     }
@@ -283,11 +289,13 @@ static int hex(char c) {
     return -1;
 }
 
-/* RFC 2045 6.7: "=XX", a soft line break "=\n"; white space before a line end is no data. */
+/* RFC 2045 6.7: "=XX", a soft line break "=\n"; white space before a line end is no data. A line
+ * end stays as it is written. */
 static int quoted_printable(const char *data, size_t n, struct nc_buf *out) {
     for (size_t at = 0; at < n;) {
         size_t next = 0;
         size_t length = line_at(data, n, at, &next);
+        const size_t end = at + length;
         size_t i = 0;
         bool is_soft = false;
 
@@ -312,7 +320,7 @@ static int quoted_printable(const char *data, size_t n, struct nc_buf *out) {
             if (nc_buf_putc(out, c) < 0)
                 return -EFBIG;
         }
-        if (!is_soft && memchr(data + at, '\n', next - at) && nc_buf_putc(out, '\n') < 0)
+        if (!is_soft && nc_buf_add(out, data + end, next - end) < 0)
             return -EFBIG;
         at = next;
     }

@@ -50,8 +50,9 @@ struct nc_mime_cursor {
 };
 
 /* 1: a part, header included, as a slice of data, and the line it begins on. 0: no more.
- * NC_ERR_CONFIG: no delimiter, or the data ends inside a part. A last delimiter without its closing
- * dashes ends the list if nothing follows it, as in Go. */
+ * NC_ERR_CONFIG: no delimiter, or only a closing one with text before it, or the data ends inside a
+ * part. A last delimiter without its closing dashes ends the list if nothing follows it, as in Go.
+ */
 int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsigned *ret_line,
                  struct nc_err *err);
 

@@ -93,7 +93,7 @@ static void hold_back(struct nc_planner *s, const char *key, const char *value, 
 /* One label of one layer. */
 static int put_label(struct nc_planner *s, const struct nc_label *l, const char *from) {
     const char *value = l->value ? l->value : "", *refusal = nc_label_refusal(l->key);
-    char why[256];
+    char why[NC_LABEL_WHY_BYTES];
 
     if (!nc_label_is_valid(l->key, value, why, sizeof(why)))
         return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s", from, why);
@@ -207,7 +207,7 @@ static int put_taints(struct nc_planner *s, const struct nc_taint *taints, size_
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *place = nc_origin_mark(s->docs, taints[i].mark);
         const char *from = *place ? place : layer;
-        char why[384];
+        char why[NC_LABEL_WHY_BYTES];
         if (!nc_taint_is_valid(&taints[i], why, sizeof(why)))
             return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: taint %s", from, why);
         taint_origin(s, &taints[i], from);

@@ -46,7 +46,8 @@ static int add_kubelet_env(const struct nc_plan *p, struct nc_fileset *s, struct
     if (r < 0)
         return r;
     (void)nc_buf_putc(&text, '\n');
-    nc_fileset_add(s, KUBELET_ENV, 0644, &text);
+    /* kubelet's unit starts where this file is, and reads what it names. */
+    nc_fileset_add_gate(s, KUBELET_ENV, 0644, &text);
     return 0;
 }
 

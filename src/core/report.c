@@ -2,6 +2,7 @@
  * The bookkeeping of phases: which runs, how often it was tried, what its last failure was.
  */
 #include "nc/report.h"
+#include "nc/str.h"
 
 #include <stdlib.h>
 
@@ -142,12 +143,16 @@ void nc_report_take_claim(struct nc_report *r, const struct nc_claim *c, const c
     replace(&r->claim_source, source);
 }
 
+/* Without our own: what it was before our last write would stay in the report for ever. */
 static struct nc_value *short_conditions(const struct nc_value *conditions) {
     static const char *const keys[] = {"type", "status", "reason"};
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
 
     for (size_t i = 0; conditions && conditions->type == NC_VALUE_LIST && i < conditions->n; i++) {
-        struct nc_value *one = nc_value_new(NC_VALUE_MAP);
+        struct nc_value *one;
+        if (nc_streq(nc_value_get_string(conditions->items[i], "type"), "BootstrapComplete"))
+            continue;
+        one = nc_value_new(NC_VALUE_MAP);
         for (size_t k = 0; k < NC_ARRAY_SIZE(keys); k++) {
             const char *text = nc_value_get_string(conditions->items[i], keys[k]);
             if (text)

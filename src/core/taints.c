@@ -57,7 +57,7 @@ void nc_taints_free(struct nc_taint *taints, size_t n) {
 /* Checks one, puts it; on failure the list is freed. */
 static int take(struct nc_taint **taints, size_t *n, const struct nc_taint *t, const char *field,
                 struct nc_err *err) {
-    char why[384];
+    char why[NC_LABEL_WHY_BYTES];
 
     if (nc_taint_is_valid(t, why, sizeof(why))) {
         free(nc_taints_put(taints, n, t));
@@ -76,7 +76,7 @@ int nc_taints_parse(const char *text, struct nc_mark mark, struct nc_taint **ret
     for (char *rest = copy, *item; (item = strsep(&rest, ","));) {
         char none[] = "";
         struct nc_taint t = {.key = nc_trim(item), .value = none, .effect = none, .mark = mark};
-        char *colon = strrchr(t.key, ':'), *equal = strchr(t.key, '=');
+        char *colon = strrchr(t.key, ':'), *equal;
         int r;
         if (*t.key == '\0')
             continue;
@@ -84,6 +84,7 @@ int nc_taints_parse(const char *text, struct nc_mark mark, struct nc_taint **ret
             *colon = '\0';
             t.effect = colon + 1;
         }
+        equal = strchr(t.key, '=');
         if (equal) {
             *equal = '\0';
             t.value = equal + 1;

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-#include <systemd/sd-journal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,9 +16,8 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
+#include "journal-send.h"
 #include "process.h"
-
-#define MAX_FIELDS 11
 
 static enum nc_log_format format_in_force;
 static enum nc_log_level level_in_force = NC_LOG_INFO;
@@ -93,46 +90,32 @@ static enum nc_log_format format_of_run(void) {
     return format_in_force;
 }
 
-/* Collects "NAME=value" strings for sd_journal_sendv. */
-struct fields {
-    struct iovec iov[MAX_FIELDS];
-    int n;
-};
-
-static void add_field(struct fields *f, const char *name, const char *value) {
-    char *text;
-
-    if (!value || !*value || f->n == MAX_FIELDS)
-        return;
-    text = nc_asprintf("%s=%s", name, value);
-    f->iov[f->n++] = (struct iovec){.iov_base = text, .iov_len = strlen(text)};
+static void put(struct nc_buf *entry, const char *name, const char *value) {
+    if (value && *value)
+        nc_journal_put(entry, name, value);
 }
 
 static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
                       const char *message) {
-    struct fields f = {.n = 0};
+    nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
     char number[24];
-    int r;
 
     (void)snprintf(number, sizeof(number), "%d", (int)level);
-    add_field(&f, "MESSAGE", message);
-    add_field(&f, "PRIORITY", number);
-    add_field(&f, "SYSLOG_IDENTIFIER", nc_program());
-    add_field(&f, "MESSAGE_ID", message_ids[in->milestone]);
-    add_field(&f, "NC_PHASE", in->phase);
-    add_field(&f, "NC_ERR_CLASS", in->error_class);
-    add_field(&f, "NC_REASON", in->reason);
-    add_field(&f, "NC_INSTANCE_ID", in->instance);
-    add_field(&f, "NC_NODE", in->node);
-    add_field(&f, "NC_NODECLAIM", in->nodeclaim);
+    put(&entry, "MESSAGE", message);
+    put(&entry, "PRIORITY", number);
+    put(&entry, "SYSLOG_IDENTIFIER", nc_program());
+    put(&entry, "MESSAGE_ID", message_ids[in->milestone]);
+    put(&entry, "NC_PHASE", in->phase);
+    put(&entry, "NC_ERR_CLASS", in->error_class);
+    put(&entry, "NC_REASON", in->reason);
+    put(&entry, "NC_INSTANCE_ID", in->instance);
+    put(&entry, "NC_NODE", in->node);
+    put(&entry, "NC_NODECLAIM", in->nodeclaim);
     if (in->duration_usec > 0) {
         (void)snprintf(number, sizeof(number), "%" PRIu64, in->duration_usec);
-        add_field(&f, "NC_DURATION_USEC", number);
+        put(&entry, "NC_DURATION_USEC", number);
     }
-    r = sd_journal_sendv(f.iov, f.n);
-    for (int i = 0; i < f.n; i++)
-        free(f.iov[i].iov_base);
-    return r;
+    return nc_journal_send(&entry);
 }
 
 static void to_json(enum nc_log_level level, const struct nc_log_fields *in, const char *message) {

@@ -29,10 +29,33 @@ void nc_process_be_no_core(void) {
 #endif
 }
 
+/* What keeps a program from starting may come from anywhere, and be as short as a system call's. */
+static const char *remedy_of(const struct nc_err *err) {
+    if (err->class != NC_ERR_HOST)
+        return NULL;
+    switch (-err->code) {
+    case EMFILE:
+    case ENFILE:
+        return "raise the limit of open files (LimitNOFILE=, fs.file-max)";
+    case ENOMEM:
+    case ENOBUFS:
+        return "give it more memory (MemoryMax=, the limit of the container)";
+    case EADDRINUSE:
+        return "see who has the address (ss -ltnp), or choose another one";
+    case EACCES:
+    case EPERM:
+        return "allow it: ports below 1024 need CAP_NET_BIND_SERVICE, files their owner";
+    default:
+        return NULL;
+    }
+}
+
 int nc_process_fail(const char *command, const struct nc_err *err) {
+    const char *remedy = *err->remedy ? err->remedy : remedy_of(err);
+
     (void)fprintf(stderr, "%s %s: %s\n", program, command, err->msg);
-    if (*err->remedy)
-        (void)fprintf(stderr, "remedy: %s\n", err->remedy);
+    if (remedy)
+        (void)fprintf(stderr, "remedy: %s\n", remedy);
     return nc_err_exit_code(err->class);
 }
 

@@ -1,6 +1,8 @@
 /*
  * A fileset to disk, all of it or nothing: every new content is written beside its place, then all
- * are synced, then all are renamed, then the folders are synced.
+ * are synced, then all are renamed, then the folders are synced. The file that others wait for
+ * (is_gate) is renamed after that, so that whatever ends us in between, or cuts the power, it is
+ * not there before what it promises.
  *
  * Renames within a folder that could be written to do not fail for want of space; what can fail has
  * failed before the first of them. Syncing comes after all writing, so that a journaling file
@@ -26,12 +28,15 @@ struct item {
     char *path;
     char *temporary; /* exists while it is not NULL */
     int fd;          /* of the temporary file, until it is synced; -1 = none */
+    int folder;      /* its folder, to be synced; -1 = none, or one of the same is open already */
 };
 
 static void items_done(struct item *items, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (items[i].fd >= 0)
             (void)close(items[i].fd);
+        if (items[i].folder >= 0)
+            (void)close(items[i].folder);
         if (items[i].temporary)
             (void)unlink(items[i].temporary);
         free(items[i].temporary);
@@ -130,27 +135,35 @@ static int commit(struct item *item, struct nc_err *err) {
     return 0;
 }
 
-/* A rename is on disk when its folder is. Files are sorted by path: one sync a folder. */
-static int sync_folders(const struct item *items, size_t n, struct nc_err *err) {
+/* A rename is on disk when its folder is. Opened before the first rename: nothing may fail after it
+ * that could have failed before. Files are sorted by path: one sync a folder, and one more for that
+ * of the gate. */
+static int open_folders(struct item *items, size_t n, bool is_gate, struct nc_err *err) {
     nc_auto_free char *last = NULL;
 
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *folder = NULL;
-        int fd;
-        if (items[i].change == CHANGE_NONE)
+        if (items[i].change == CHANGE_NONE || items[i].file->is_gate != is_gate)
             continue;
         folder = folder_of(items[i].path);
         if (nc_streq(folder, last))
             continue;
-        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
+        items[i].folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (items[i].folder < 0)
             return nc_file_fail(err, errno, "open", folder);
-        const int r = fsync(fd) < 0 ? errno : 0;
-        (void)close(fd);
-        if (r)
-            return nc_file_fail(err, r, "sync", folder);
         free(last);
         last = nc_steal(&folder);
+    }
+    return 0;
+}
+
+static int sync_folders(const struct item *items, size_t n, bool is_gate, struct nc_err *err) {
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].folder < 0 || items[i].file->is_gate != is_gate || fsync(items[i].folder) == 0)
+            continue;
+        const int code = errno;
+        nc_auto_free char *folder = folder_of(items[i].path);
+        return nc_file_fail(err, code, "sync", folder);
     }
     return 0;
 }
@@ -167,6 +180,16 @@ static void count(const struct item *items, size_t n, struct nc_apply_result *re
     }
 }
 
+/* Puts in place and syncs what is the gate, or all that is not. */
+static int commit_all(struct item *items, size_t n, bool is_gate, struct nc_err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        if (items[i].change != CHANGE_NONE && items[i].file->is_gate == is_gate)
+            r = commit(&items[i], err);
+    return r < 0 ? r : sync_folders(items, n, is_gate, err);
+}
+
 static int write_changes(struct item *items, size_t n, struct nc_err *err) {
     int r = 0;
 
@@ -176,10 +199,13 @@ static int write_changes(struct item *items, size_t n, struct nc_err *err) {
     for (size_t i = 0; r >= 0 && i < n; i++)
         if (items[i].change == CHANGE_WRITE)
             r = sync_content(&items[i], err);
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        if (items[i].change != CHANGE_NONE)
-            r = commit(&items[i], err);
-    return r < 0 ? r : sync_folders(items, n, err);
+    if (r >= 0)
+        r = open_folders(items, n, false, err);
+    if (r >= 0)
+        r = open_folders(items, n, true, err);
+    if (r >= 0)
+        r = commit_all(items, n, false, err);
+    return r < 0 ? r : commit_all(items, n, true, err);
 }
 
 int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
@@ -190,7 +216,7 @@ int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
     for (size_t i = 0; i < s->n; i++) {
         items[i].file = &s->files[i];
         items[i].path = nc_path_below(root, s->files[i].path);
-        items[i].fd = -1;
+        items[i].fd = items[i].folder = -1;
     }
     for (size_t i = 0; r >= 0 && i < s->n; i++)
         r = compare(&items[i], err);

@@ -14,19 +14,16 @@ int nc_console_write(const char *root, const char *line, struct nc_err *err) {
     nc_auto_free char *folder = nc_path_below(root, "/dev");
     nc_auto_free char *path = nc_path_below(root, "/dev/console");
     nc_auto_free char *text = nc_asprintf("%s\n", line);
-    const size_t n = strlen(text);
     /* A console that is not read must not hold us up. */
     const int flags = O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
     const int r = is_file ? nc_mkdir_p(folder, err) : 0;
     const int fd = r < 0 ? -1 : open(path, flags | (is_file ? O_CREAT : 0), 0644);
-    ssize_t put;
 
     if (r < 0)
         return r;
     if (fd < 0)
         return nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", path, strerror(errno));
-    put = write(fd, text, n);
-    const int code = put < 0 ? errno : put < (ssize_t)n ? EAGAIN : 0;
+    const int code = -nc_write_all(fd, text, strlen(text));
     (void)close(fd);
     return code ? nc_err_set(err, NC_ERR_HOST, code, "write %s: %s", path, strerror(code)) : 0;
 }

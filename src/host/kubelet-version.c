@@ -54,12 +54,16 @@ static int take_word(const char *p, const char *end, char **ret) {
     return 0;
 }
 
-static int from_file(const char *root, const char *path, char **ret) {
+/* `err` says only what keeps a file that is there from being read. */
+static int from_file(const char *root, const char *path, char **ret, struct nc_err *err) {
     nc_auto_free char *below = nc_path_below(root, path);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const char *word;
-    const int r = nc_file_read(below, VERSION_FILE_MAX_BYTES, &text, NULL);
+    struct nc_err own = NC_ERR_INIT;
+    const int r = nc_file_read(below, VERSION_FILE_MAX_BYTES, &text, &own);
 
+    if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+        *err = own;
     if (r < 0)
         return r;
     /* "v1.34.4", or what `kubelet --version` prints: "Kubernetes v1.34.4" */
@@ -166,13 +170,20 @@ static int from_binary(const char *path, char **ret) {
 
 int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, struct nc_err *err) {
     nc_auto_free char *binary = nc_path_below(root, kubelet_path);
+    struct nc_err unreadable = NC_ERR_INIT;
     int r;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(version_files); i++)
-        if (from_file(root, version_files[i], ret) >= 0)
+        if (from_file(root, version_files[i], ret, &unreadable) >= 0)
             return 0;
     if (from_binary(binary, ret) >= 0 || from_binary(kubelet_path, ret) >= 0)
         return 0;
+    if (unreadable.class != NC_ERR_NONE) {
+        if (err)
+            *err = unreadable;
+        nc_err_wrap(err, "kubelet's version is unknown");
+        return unreadable.code;
+    }
     r = nc_err_set(err, NC_ERR_HOST, ENOENT,
                    "kubelet's version is unknown: no version file, and none in the build "
                    "information of %s",

@@ -31,6 +31,7 @@ struct child {
     int out;    /* its stdout */
     int err;    /* its stderr; -1 = ours */
     int report; /* where it tells why it could not be executed */
+    int go;     /* it waits until a byte comes out of it; -1 = it does not */
 };
 
 static bool is_same_name(const char *a, const char *b) {
@@ -70,11 +71,25 @@ static void reset_signals(void) {
     (void)signal(SIGPIPE, SIG_DFL);
 }
 
+/* The end of the pipe without a byte: our parent is gone, and nobody knows of us. */
+static void await_leave(int fd) {
+    char byte;
+    ssize_t got;
+
+    do
+        got = read(fd, &byte, 1);
+    while (got < 0 && errno == EINTR);
+    if (got != 1)
+        _exit(127);
+}
+
 static void become(const struct child *c) {
     const int null = open("/dev/null", O_RDONLY);
     int code;
 
     reset_signals();
+    if (c->go >= 0)
+        await_leave(c->go);
     (void)setsid();
     if (null >= 0)
         (void)dup2(null, STDIN_FILENO);
@@ -89,7 +104,14 @@ static void become(const struct child *c) {
 }
 
 static int sys_failed(struct nc_err *err, const char *what) {
-    return nc_err_set(err, NC_ERR_HOST, errno, "%s: %s", what, strerror(errno));
+    const int code = errno;
+    const int r = nc_err_set(err, NC_ERR_HOST, code, "%s: %s", what, strerror(code));
+
+    if (code == EMFILE || code == ENFILE)
+        nc_err_remedy(err, "raise the limit of open files (LimitNOFILE=, fs.file-max)");
+    else
+        nc_err_remedy(err, "see what uses up processes (TasksMax=, kernel.pid_max) or memory here");
+    return r;
 }
 
 static int exec_failed(struct nc_err *err, const char *path, int code) {
@@ -99,20 +121,44 @@ static int exec_failed(struct nc_err *err, const char *path, int code) {
     return r;
 }
 
+/* Tells the caller of the child before it becomes anything. */
+static void let_go(const struct nc_spawn_call *call, pid_t pid, int fd) {
+    if (pid > 0)
+        call->on_forked((int)pid, call->userdata);
+    (void)!write(fd, "", 1); /* a child that is gone tells so below */
+}
+
 /* Forks and waits until the child is another program, or says why it is not. */
-static int launch(struct child *c, pid_t *ret_pid, struct nc_err *err) {
-    int report[2], code = 0;
+static int launch(struct child *c, const struct nc_spawn_call *call, pid_t *ret_pid,
+                  struct nc_err *err) {
+    const bool is_told = call && call->on_forked;
+    int report[2], go[2] = {-1, -1}, code = 0;
     ssize_t got;
     pid_t pid;
 
     if (pipe2(report, O_CLOEXEC) < 0)
         return sys_failed(err, "pipe");
+    if (is_told && pipe2(go, O_CLOEXEC) < 0) {
+        const int failed = sys_failed(err, "pipe");
+        (void)close(report[0]);
+        (void)close(report[1]);
+        return failed;
+    }
     c->report = report[1];
+    c->go = go[0];
     pid = fork();
-    if (pid == 0)
+    if (pid == 0) {
+        if (is_told)
+            (void)close(go[1]); /* else it would wait for itself */
         become(c);
+    }
     const int r = pid < 0 ? sys_failed(err, "fork") : 0;
     (void)close(report[1]);
+    if (is_told) {
+        let_go(call, pid, go[1]);
+        (void)close(go[0]);
+        (void)close(go[1]);
+    }
     do
         got = r < 0 ? 0 : read(report[0], &code, sizeof(code));
     while (got < 0 && errno == EINTR);
@@ -137,20 +183,19 @@ static int open_log(const char *path, struct nc_err *err) {
             return r;
     }
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0640);
-    return fd < 0 ? nc_err_set(err, NC_ERR_HOST, errno, "open %s: %s", path, strerror(errno)) : fd;
+    return fd < 0 ? nc_file_fail(err, errno, "open", path) : fd;
 }
 
-int nc_spawn(const char *const *argv, const char *const *env, const char *log_path, int *ret_pid,
-             struct nc_err *err) {
-    const int log = open_log(log_path, err);
+int nc_spawn(const struct nc_spawn_call *call, int *ret_pid, struct nc_err *err) {
+    const int log = open_log(call->log_path, err);
     pid_t pid = 0;
     int r;
 
     if (log < 0)
         return log;
-    nc_auto_free char **whole = make_env(env);
-    struct child c = {.argv = argv, .env = whole, .out = log, .err = log};
-    r = launch(&c, &pid, err);
+    nc_auto_free char **whole = make_env(call->env);
+    struct child c = {.argv = call->argv, .env = whole, .out = log, .err = log};
+    r = launch(&c, call, &pid, err);
     (void)close(log);
     if (r >= 0)
         *ret_pid = (int)pid;
@@ -215,7 +260,7 @@ int nc_run_capture(const char *const *argv, const char *const *env, uint64_t tim
     if (pipe2(ends, O_CLOEXEC) < 0)
         return sys_failed(err, "pipe");
     c.out = ends[1];
-    r = launch(&c, &pid, err);
+    r = launch(&c, NULL, &pid, err);
     (void)close(ends[1]);
     if (r < 0) {
         (void)close(ends[0]);

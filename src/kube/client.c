@@ -23,6 +23,8 @@ struct nc_kube_req {
     void (*destroy)(void *userdata); /* where `done` is never called */
     uint64_t started_usec;
     bool is_second;
+    char head[64]; /* where the answer is dropped: how it begins */
+    size_t head_n;
 };
 
 static int check_server(const char *server, struct nc_err *err) {
@@ -139,10 +141,14 @@ static void free_req(struct nc_kube_req *q) {
 static void on_done(void *userdata, const struct nc_http_result *result);
 
 static int drop_data(void *userdata, const char *data, size_t n) {
-    (void)userdata;
-    (void)data;
-    (void)n;
-    return 0;
+    struct nc_kube_req *q = userdata;
+    const size_t room = sizeof(q->head) - 1 - q->head_n;
+    const size_t kept = n < room ? n : room;
+
+    memcpy(q->head + q->head_n, data, kept);
+    q->head_n += kept;
+    return q->head[0] == '{' ? 0
+                             : -EBADMSG; /* whatever it is, the rest of it is not worth reading */
 }
 
 static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
@@ -152,6 +158,8 @@ static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
 
     if (r < 0)
         return r;
+    memset(q->head, 0, sizeof(q->head));
+    q->head_n = 0;
     o.timeout_usec = nc_kube_time_left(q->started_usec, q->message.timeout_usec);
     o.on_data = q->message.drops_answer ? drop_data : NULL;
     o.on_done = on_done;
@@ -177,7 +185,9 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
     nc_auto_value struct nc_value *object = NULL;
     struct nc_kube_status status;
     struct nc_err err = NC_ERR_INIT;
-    int r = nc_kube_judge(result, q->message.what, &object, &status, &err);
+    int r = q->message.drops_answer
+                ? nc_kube_judge_head(result, q->message.what, q->head, &status, &err)
+                : nc_kube_judge(result, q->message.what, &object, &status, &err);
 
     q->http = NULL;
     nc_kube_advise(q->kube, &status, &err);

@@ -3,7 +3,8 @@
  *
  * The body comes whole from the step; here it gets a method, a path and a content type. Of what the
  * server gives back only the version matters (the watch tells the rest), so it is asked to leave
- * the object's spec and status out; what was carried out is so, whatever can be read of the answer.
+ * the object's spec and status out. A success that brings no object is none: somebody else has
+ * answered. Asking once more does no harm, a uid or a version goes with it.
  * guard-control.c holds each to its rules.
  */
 #include <errno.h>
@@ -59,13 +60,21 @@ static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
     static const struct nc_err none = NC_ERR_INIT;
     nc_auto_free struct sent *s = userdata;
-    const bool is_done = err->class == NC_ERR_NONE
-                         || nc_control_answer_of(status) == NC_CONTROL_DONE
-                         || (s->verb == NC_CONTROL_SAY && nc_event_exists(status));
+    const bool is_event = s->verb == NC_CONTROL_SAY; /* whose answer is thrown away */
+    const enum nc_control_answer meant = nc_control_answer_of(status);
+    const bool is_done = (err->class == NC_ERR_NONE && (object || is_event))
+                         || (is_event && nc_event_exists(status));
+    struct nc_err bare = NC_ERR_INIT;
+
+    if (!is_done && err->class == NC_ERR_NONE) {
+        nc_kube_bare(nc_control_verb_name(s->verb), status, &bare);
+        err = &bare;
+    }
     const struct nc_control_sent told = {.id = s->id,
                                          .verb = s->verb,
-                                         .answer = is_done ? NC_CONTROL_DONE
-                                                           : nc_control_answer_of(status),
+                                         .answer = is_done                    ? NC_CONTROL_DONE
+                                                   : meant == NC_CONTROL_DONE ? NC_CONTROL_AWAY
+                                                                              : meant,
                                          .retry_after_usec = status->retry_after_usec,
                                          .duration_usec = nc_mono_usec() - s->started_usec,
                                          .object = is_done ? object : NULL,

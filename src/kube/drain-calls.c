@@ -145,16 +145,19 @@ static enum nc_err_class class_of(enum nc_pod_answer_kind kind, const struct nc_
     return err->class;
 }
 
-/* Where nobody answered, what is known is why. */
+/* Where nobody answered, what is known is why. A success that was none is no answer either. */
 static void on_asked(void *userdata, const struct nc_value *object,
                      const struct nc_kube_status *status, const struct nc_err *err) {
     nc_auto_free struct asked *s = userdata;
     struct nc_pod_asked a = {.duration_usec = nc_mono_usec() - s->started_usec};
 
+    const bool is_nonsense =
+        status->http >= 200 && status->http <= 299 && err->class != NC_ERR_NONE;
+    const int http = is_nonsense ? 0 : status->http;
+
     (void)object;
-    nc_pod_answer_read(status->http, status->reason, status->cause,
-                       status->http ? status->message : err->msg, status->retry_after_usec,
-                       &a.answer);
+    nc_pod_answer_read(http, status->reason, status->cause, http ? status->message : err->msg,
+                       status->retry_after_usec, &a.answer);
     a.class = class_of(a.answer.kind, err);
     a.code = a.class == NC_ERR_NONE ? 0 : err->code;
     s->done(s->userdata, &a);

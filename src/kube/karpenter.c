@@ -130,10 +130,14 @@ static void on_answer(void *userdata, const struct nc_value *object,
     struct nc_karpenter *p = userdata;
     const bool is_good = err->class == NC_ERR_NONE && object;
     const bool is_absent = status->http == 404 && p->at > 0;
+    struct nc_err bare = NC_ERR_INIT;
 
     p->req = NULL;
     p->was_answered = p->was_answered || is_good || is_absent;
-    if (!is_good && !is_absent)
+    if (!is_good && !is_absent && err->class == NC_ERR_NONE) {
+        nc_kube_bare("look for Karpenter", status, &bare);
+        take_failure(p, &bare);
+    } else if (!is_good && !is_absent)
         take_failure(p, err);
     else if (p->at == 0)
         p->who = nc_karpenter_judge(&p->seen, object, nc_now_usec(), nc_mono_usec());

@@ -74,10 +74,15 @@ static void on_answer(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_leader *l = userdata;
     const enum nc_lease_verb asked = l->lease.asked;
-    const bool is_usual = err->class == NC_ERR_NONE || status->http == 409
+    const bool is_usual = (err->class == NC_ERR_NONE && object) || status->http == 409
                           || (status->http == 404 && asked != NC_LEASE_CREATE);
+    struct nc_err bare = NC_ERR_INIT;
 
     l->req = NULL;
+    if (err->class == NC_ERR_NONE && !object) {
+        nc_kube_bare("lease", status, &bare);
+        err = &bare;
+    }
     nc_lease_answer(&l->lease, asked, object, status->http, nc_mono_usec());
     if (!is_usual && l->failed)
         l->failed(l->userdata, err);

@@ -114,10 +114,9 @@ static int parse_object(const struct nc_http_result *r, const char *what, struct
     struct nc_value *object = NULL;
     int e;
 
-    if (r->n == 0) {
-        *ret = NULL;
-        return 0;
-    }
+    if (r->n == 0)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d: the answer is empty", what,
+                          r->status);
     e = nc_json_parse(r->body, r->n, &object, err);
     if (e < 0) {
         if (err)
@@ -159,6 +158,47 @@ static void advise(enum nc_http_outcome outcome, struct nc_err *err) {
     }
 }
 
+/* Its first bytes: an object that begins with what every object of the API has. An API server
+ * writes the kind first; nobody promises that it does. */
+static bool is_object(const char *head) {
+    static const char space[] = " \t\r\n";
+    static const struct {
+        const char *key;
+        char begins, from, to; /* the value, and what comes then */
+    } first[] = {{"\"kind\"", '"', 'A', 'Z'},
+                 {"\"apiVersion\"", '"', 'a', 'z'},
+                 {"\"metadata\"", '{', ' ', '~'}};
+    const char *at = *head == '{' ? head + 1 + strspn(head + 1, space) : "";
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(first); i++) {
+        const char *value = at + strlen(first[i].key);
+        if (!nc_starts_with(at, first[i].key))
+            continue;
+        value += strspn(value, space);
+        if (*value != ':')
+            return false;
+        value += 1 + strspn(value + 1, space);
+        return *value == first[i].begins && value[1] >= first[i].from && value[1] <= first[i].to;
+    }
+    return false;
+}
+
+int nc_kube_judge_head(const struct nc_http_result *r, const char *what, const char *head,
+                       struct nc_kube_status *ret_status, struct nc_err *err) {
+    const bool is_success = r->outcome == NC_HTTP_ANSWERED && r->status >= 200 && r->status <= 299;
+    struct nc_http_result whole = *r;
+
+    if (is_success) { /* judge the rest of it as if this had been all */
+        whole.body = "{}";
+        whole.n = 2;
+    }
+    const int e = nc_kube_judge(&whole, what, NULL, ret_status, err);
+    if (e < 0 || is_object(head))
+        return e;
+    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d: the answer is no object", what,
+                      r->status);
+}
+
 int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,
                   struct nc_kube_status *ret_status, struct nc_err *err) {
     struct nc_value *object = NULL;
@@ -186,4 +226,9 @@ int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_va
     else
         nc_value_free(object);
     return 0;
+}
+
+int nc_kube_bare(const char *what, const struct nc_kube_status *s, struct nc_err *err) {
+    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d without an object", what,
+                      s->http);
 }

@@ -136,3 +136,24 @@ uint64_t nc_watch_cursor_failed(struct nc_watch_cursor *c, const struct nc_kube_
         wait = status->retry_after_usec < max_usec ? status->retry_after_usec : max_usec;
     return wait;
 }
+
+const char *nc_watch_metadata(bool is_list) {
+    return is_list
+               ? "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+               : "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+}
+
+bool nc_watch_pace_keep(struct nc_watch_pace *p, size_t n, bool is_midway, uint64_t now_usec) {
+    bool is_fast;
+
+    if (!is_midway || p->since_usec == 0) {
+        *p = (struct nc_watch_pace){.since_usec = is_midway ? now_usec : 0};
+        return true;
+    }
+    p->bytes += n;
+    if (now_usec - p->since_usec < NC_PACE_USEC)
+        return true;
+    is_fast = p->bytes >= NC_PACE_BYTES;
+    *p = (struct nc_watch_pace){.since_usec = now_usec};
+    return is_fast;
+}

@@ -80,9 +80,21 @@ void nc_watch_cursor_done(struct nc_watch_cursor *c);
 int nc_watch_cursor_advance(struct nc_watch_cursor *c, const char *version);
 /* The next request's path and query. `selector` may be NULL. */
 char *nc_watch_cursor_request(struct nc_watch_cursor *c, const char *path, const char *selector);
+/* The form in which only the metadata comes, of a list or of events: for Accept. */
+const char *nc_watch_metadata(bool is_list);
 /* After a failure: decides whether to list again, and returns how long to wait before the next
  * request (usec). */
 uint64_t nc_watch_cursor_failed(struct nc_watch_cursor *c, const struct nc_kube_status *status);
+/* How fast it comes. Bytes that arrived; `is_midway`: what they belong to has not ended with them.
+ * False where something that has begun comes too slowly to be waited for. Zero-initialised for each
+ * request. */
+#define NC_PACE_USEC 10000000u
+#define NC_PACE_BYTES 1024u
+struct nc_watch_pace {
+    uint64_t since_usec;
+    size_t bytes;
+};
+bool nc_watch_pace_keep(struct nc_watch_pace *p, size_t n, bool is_midway, uint64_t now_usec);
 bool nc_watch_is_gone(const struct nc_kube_status *status);
 
 /* What was reported so far, so that a fresh list tells what vanished meanwhile. */

@@ -3,8 +3,7 @@
  *
  * Bytes are only collected while libcurl is on the stack; lines are taken apart from a defer
  * source, so that a callback may free anything. What to ask next and how long to wait is decided by
- * watch-cursor.c; this file knows requests and timers. A callback that frees the watch sets *gone:
- * whoever called it must then touch nothing.
+ * watch-cursor.c; here are requests and timers. A callback that frees the watch sets *gone.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,23 +11,19 @@
 
 #include "nc/clock.h"
 #include "nc/str.h"
-
 #include "watch-frame.h"
 #include "wire.h"
 
 #define DEFAULT_OBJECT_BYTES ((size_t)4 << 20)
 #define MAX_LIST_BYTES ((size_t)32 << 20)
+#define WHOLE_LIST_TIMEOUT_USEC 10000000u /* of a few objects: many are thinned out */
 #define LIST_TIMEOUT_USEC 30000000u
-#define THIN_LIST_TIMEOUT_USEC                                                                     \
-    300000000u /* gigabytes may stream in; only silence is limited to LIST_TIMEOUT_USEC */
+#define HEAD_TIMEOUT_USEC 10000000u       /* an answer begins at once, however long it then is */
+#define THIN_LIST_TIMEOUT_USEC 300000000u /* gigabytes may come; silence is limited */
 #define CONNECT_TIMEOUT_USEC 10000000u
 #define IDLE_TIMEOUT_USEC 150000000u
 #define TIMER_ACCURACY_USEC 10000u
-#define ALIVE_USEC                                                                                 \
-    5000000u /* a stream that stood for so long was no failure, even if nothing came */
-#define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-#define METADATA_LIST                                                                              \
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+#define ALIVE_USEC 5000000u /* a stream that stood for so long is well, even if nothing came */
 
 struct nc_watch {
     /* Settings. */
@@ -39,6 +34,7 @@ struct nc_watch {
     uint64_t idle_timeout_usec;
     nc_watch_fn tell;
     nc_watch_failed_fn failed;
+    void (*well)(void *userdata);
     void *userdata;
 
     /* What stands across requests. */
@@ -52,13 +48,13 @@ struct nc_watch {
     struct nc_http_req *stream;
     struct nc_frames frames;
     struct nc_watch_thin thin;
+    struct nc_watch_pace pace;
     sd_event_source *lines; /* defer: there are bytes to take apart */
     uint64_t started_usec;
-    bool is_listing;    /* the stream is a list that is thinned out */
-    bool is_alive;      /* something came */
-    bool is_overflow;   /* a line that is too long */
-    bool refuse_token;  /* the last one brought a 401 */
-    bool was_refreshed; /* a 401 twice is a failure */
+    bool is_listing;                  /* the stream is a list that is thinned out */
+    bool is_alive, is_overflow;       /* something came; a line that is too long */
+    bool refuse_token, was_refreshed; /* the last one brought a 401; twice is a failure */
+    bool was_failing;                 /* and nobody was told yet that it is well */
 };
 
 static void go_on(struct nc_watch *w);
@@ -70,25 +66,12 @@ static void stop(struct nc_watch *w) {
     (void)sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
 }
 
-/* Both return false where the callback freed the watch. */
+/* False where the callback freed the watch. */
 static bool tell(struct nc_watch *w, enum nc_watch_event event, const struct nc_value *object) {
     bool gone = false;
 
     w->gone = &gone;
     w->tell(w->userdata, event, object);
-    if (!gone)
-        w->gone = NULL;
-    return !gone;
-}
-
-static bool tell_failed(struct nc_watch *w, const struct nc_kube_status *status,
-                        const struct nc_err *err) {
-    bool gone = false;
-
-    if (!w->failed)
-        return true;
-    w->gone = &gone;
-    w->failed(w->userdata, status, err);
     if (!gone)
         w->gone = NULL;
     return !gone;
@@ -105,13 +88,14 @@ static void fail(struct nc_watch *w, const struct nc_kube_status *status,
                  const struct nc_err *err) {
     stop(w);
     nc_frames_clear(&w->frames);
+    w->was_failing = true;
     if (w->is_alive)
         w->cursor.failures = 0;
     w->is_alive = false;
     w->cursor.is_passing = err->class == NC_ERR_TRANSIENT;
     again_after(w, nc_watch_cursor_failed(&w->cursor, status));
-    if (!nc_watch_is_gone(status) || w->cursor.failures > 1)
-        (void)tell_failed(w, status, err);
+    if (w->failed && (!nc_watch_is_gone(status) || w->cursor.failures > 1))
+        w->failed(w->userdata, status, err); /* which may free it */
 }
 
 static void fail_protocol(struct nc_watch *w, const char *what) {
@@ -199,8 +183,8 @@ static int start_list(struct nc_watch *w, const char *request, struct nc_err *er
     const struct nc_kube_call call = {.what = "list",
                                       .method = "GET",
                                       .path = request,
-                                      .accept = w->metadata_only ? METADATA_LIST : NULL,
-                                      .timeout_usec = LIST_TIMEOUT_USEC,
+                                      .accept = w->metadata_only ? nc_watch_metadata(true) : NULL,
+                                      .timeout_usec = WHOLE_LIST_TIMEOUT_USEC,
                                       .max_bytes = MAX_LIST_BYTES};
 
     return nc_kube_start(w->kube, &call, on_list, w, &w->list, err);
@@ -282,11 +266,24 @@ static int on_lines(sd_event_source *source, void *userdata) {
     return 0;
 }
 
+/* Whoever was told of a failure is told of its end, once the stream has stood for a while. */
+static void on_head(void *userdata) {
+    struct nc_watch *w = userdata;
+
+    if (w->was_failing)
+        again_after(w, ALIVE_USEC);
+    w->was_failing = false;
+}
+
 static int on_data(void *userdata, const char *data, size_t n) {
     struct nc_watch *w = userdata;
-    const int r =
+    const bool is_midway = w->is_listing || data[n - 1] != '\n';
+    int r =
         w->thin.is_on ? nc_watch_thin_add(&w->thin, data, n) : nc_frames_add(&w->frames, data, n);
 
+    if (r >= 0 && !nc_watch_pace_keep(&w->pace, n, is_midway, nc_mono_usec()))
+        r = nc_err_set(&w->thin.failure, NC_ERR_TRANSIENT, ETIMEDOUT, "less than %u bytes in %u s",
+                       NC_PACE_BYTES, NC_PACE_USEC / 1000000);
     if (r < 0) {
         w->is_overflow = true;
         return r;
@@ -380,12 +377,7 @@ static void set_limits(const struct nc_watch *w, struct nc_http_options *o) {
     o->timeout_usec = w->is_listing ? THIN_LIST_TIMEOUT_USEC : 0;
     o->connect_timeout_usec = CONNECT_TIMEOUT_USEC;
     o->idle_timeout_usec = w->is_listing ? LIST_TIMEOUT_USEC : w->idle_timeout_usec;
-}
-
-static const char *accept_of(const struct nc_watch *w) {
-    if (!w->metadata_only)
-        return NULL;
-    return w->is_listing ? METADATA_LIST : METADATA;
+    o->head_timeout_usec = HEAD_TIMEOUT_USEC;
 }
 
 /* A watch, or a list that is thinned out. */
@@ -393,7 +385,8 @@ static int start_stream(struct nc_watch *w, const char *request, struct nc_err *
     const struct nc_kube_call call = {.what = w->is_listing ? "list" : "watch",
                                       .method = "GET",
                                       .path = request,
-                                      .accept = accept_of(w)};
+                                      .accept = w->metadata_only ? nc_watch_metadata(w->is_listing)
+                                                                 : NULL};
     const bool refuse = w->refuse_token;
     struct nc_kube_message m;
     struct nc_strv headers = NC_STRV_INIT;
@@ -405,13 +398,14 @@ static int start_stream(struct nc_watch *w, const char *request, struct nc_err *
     if (r < 0)
         return r;
     w->refuse_token = false;
-    w->is_overflow = false;
-    w->is_alive = false;
+    w->is_overflow = w->is_alive = false;
+    w->pace = (struct nc_watch_pace){0};
     w->started_usec = nc_mono_usec();
     r = nc_kube_message_options(w->kube, &m, refuse, &headers, &o, err);
     if (r == 0) {
         set_limits(w, &o);
         o.on_data = on_data;
+        o.on_head = on_head;
         o.on_done = on_stream_done;
         o.userdata = w;
         r = nc_http_start(w->kube->http, &o, &w->stream, err);
@@ -428,6 +422,7 @@ static void go_on(struct nc_watch *w) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
+    (void)sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
     nc_frames_clear(&w->frames);
     w->is_listing = w->thin.is_on && !w->cursor.is_listed;
     if (!w->cursor.is_listed && !w->cursor.next)
@@ -439,9 +434,14 @@ static void go_on(struct nc_watch *w) {
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_watch *w = userdata;
+
     (void)source;
     (void)usec;
-    go_on(userdata);
+    if (!w->stream)
+        go_on(w);
+    else if (w->well)
+        w->well(w->userdata); /* which may free it */
     return 0;
 }
 
@@ -459,6 +459,7 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     w->idle_timeout_usec = o->idle_timeout_usec ? o->idle_timeout_usec : IDLE_TIMEOUT_USEC;
     w->tell = o->event;
     w->failed = o->failed;
+    w->well = o->well;
     w->userdata = o->userdata;
     w->cursor.random = nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, w->path), w->selector);
     nc_frames_init(&w->frames, o->max_object_bytes ? o->max_object_bytes : DEFAULT_OBJECT_BYTES);

@@ -56,6 +56,11 @@ bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *r
  * filled in every case. */
 int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,
                   struct nc_kube_status *ret_status, struct nc_err *err);
+/* The same where of a success only the first bytes were kept (text). */
+int nc_kube_judge_head(const struct nc_http_result *r, const char *what, const char *head,
+                       struct nc_kube_status *ret_status, struct nc_err *err);
+/* The error of a success without an object, where one was asked for. Always negative. */
+int nc_kube_bare(const char *what, const struct nc_kube_status *s, struct nc_err *err);
 /* Puts the controller's remedies in the place of a node's, where the handle is one's. */
 void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, struct nc_err *err);
 /* The error of a refusal that `s` describes, in the same words. Always negative. */

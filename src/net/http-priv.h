@@ -66,9 +66,10 @@ struct nc_http_req {
     char *sent_body;
     size_t sent_body_n;
     size_t max_body_bytes;
-    uint64_t start_usec, timeout_usec, connect_timeout_usec, idle_timeout_usec;
+    uint64_t start_usec, timeout_usec, connect_timeout_usec, idle_timeout_usec, head_timeout_usec;
     bool secret;
     nc_http_data_fn on_data;
+    void (*on_head)(void *userdata);
     nc_http_done_fn on_done;
     void *userdata;
     sd_event_source *deadline;
@@ -92,6 +93,8 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
                         struct nc_http_req **ret, struct nc_err *err);
 void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi handle any more */
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
+/* How long a stream may be silent at this point; 0 = for ever. */
+uint64_t nc_http_silence_usec(const struct nc_http_req *r);
 
 /* http.c */
 /* A stream has had its share of this loop turn: it goes on in the next. */

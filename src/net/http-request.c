@@ -88,11 +88,17 @@ static bool is_unwanted(const struct nc_http_req *r) {
     return r->state != REQUEST_RUNNING || r->h->doomed;
 }
 
+uint64_t nc_http_silence_usec(const struct nc_http_req *r) {
+    return r->head_timeout_usec && r->received_usec == 0 ? r->head_timeout_usec
+                                                         : r->idle_timeout_usec;
+}
+
 /* When the request has taken too long, in all or since the last byte, which came now. Counted on
  * the clock itself: the loop's own idea of now is as old as its turn. 0 = never. */
 static uint64_t deadline_of(const struct nc_http_req *r) {
     const uint64_t overall = r->timeout_usec ? r->start_usec + r->timeout_usec : UINT64_MAX;
-    const uint64_t idle = r->idle_timeout_usec ? nc_mono_usec() + r->idle_timeout_usec : UINT64_MAX;
+    const uint64_t silence = nc_http_silence_usec(r);
+    const uint64_t idle = silence ? nc_mono_usec() + silence : UINT64_MAX;
     const uint64_t first = idle < overall ? idle : overall;
 
     return first == UINT64_MAX ? 0 : first;
@@ -166,6 +172,13 @@ static bool header_value(const char *line, size_t n, const char *name, char *val
     return true;
 }
 
+/* "HTTP/1.1 200 OK", "HTTP/2 200" */
+static bool is_success(const char *line, size_t n) {
+    const char *space = memchr(line, ' ', n);
+
+    return space && space + 1 < line + n && space[1] == '2';
+}
+
 static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
     struct nc_http_req *r = userdata;
     char value[128];
@@ -185,6 +198,10 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
         r->retry_after_usec = r->date_usec = r->token_ttl_sec = 0;
         r->length = UINT64_MAX;
         r->received_usec = nc_now_usec();
+        if (r->head_timeout_usec)
+            (void)sd_event_source_set_time(r->deadline, deadline_of(r));
+        if (r->on_head && is_success(line, n))
+            r->on_head(r->userdata);
     } else if (header_value(line, n, "Date", value, sizeof(value))) {
         (void)nc_time_parse_http(value, &r->date_usec);
     } else if (header_value(line, n, "Content-Length", value, sizeof(value))) {
@@ -442,8 +459,10 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
         r->connect_timeout_usec =
             o->idle_timeout_usec ? o->idle_timeout_usec : CONNECT_TIMEOUT_USEC;
     r->idle_timeout_usec = o->on_data ? o->idle_timeout_usec : 0;
+    r->head_timeout_usec = r->idle_timeout_usec ? o->head_timeout_usec : 0;
     r->secret = o->secret;
     r->on_data = o->on_data;
+    r->on_head = o->on_data ? o->on_head : NULL;
     r->on_done = o->on_done;
     r->userdata = o->userdata;
     k = r->easy ? set_url(r, o, &https, err)

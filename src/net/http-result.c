@@ -118,7 +118,7 @@ static const char *detail(struct nc_http_req *r) {
 static uint64_t limit_of(const struct nc_http_req *r) {
     switch (r->abort) {
     case ABORT_IDLE:
-        return r->idle_timeout_usec;
+        return nc_http_silence_usec(r);
     case ABORT_DEADLINE:
         return r->timeout_usec;
     case ABORT_NONE:

@@ -266,16 +266,20 @@ static int descriptor_of(const struct nc_http_req *r) {
  * which is right, as nobody answers there. An answer that is only slow would be cut off as well:
  * but then nothing else came on this connection for all that time either. */
 void nc_http_suspect_connection(struct nc_http_req *r) {
-    const uint64_t silent_usec = r->abort == ABORT_IDLE  ? r->idle_timeout_usec
+    const uint64_t silent_usec = r->abort == ABORT_IDLE  ? nc_http_silence_usec(r)
                                  : r->received_usec == 0 ? nc_mono_usec() - r->start_usec
                                                          : 0;
     const int fd = silent_usec >= SUSPECT_USEC ? descriptor_of(r) : -1;
     struct tcp_info info = {0};
     socklen_t n = sizeof(info);
 
-    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) < 0)
+    if (fd < 0)
         return;
-    if ((uint64_t)info.tcpi_last_data_recv * 1000 + SUSPECT_SLACK_USEC >= silent_usec)
+    /* a kernel that does not say (a sandbox, an emulator) leaves what the request itself has seen
+     */
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) < 0
+        || n < offsetof(struct tcp_info, tcpi_last_ack_recv)
+        || (uint64_t)info.tcpi_last_data_recv * 1000 + SUSPECT_SLACK_USEC >= silent_usec)
         (void)shutdown(fd, SHUT_RDWR);
 }
 

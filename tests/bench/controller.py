@@ -35,6 +35,28 @@ RESIDENT_MIB = 32  # at 10,000 nodes
 RELAY_SEC = 10
 
 
+def http2_front(folder: Path, ca: Authority, plain_port: int) -> tuple["subprocess.Popen[bytes]", int]:
+    """TLS and HTTP/2 before a server that has neither: its process and its port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    cert, key = ca.server()
+    options = ["--workers=1", "--backend-read-timeout=1h", "--backend-write-timeout=1h", "--frontend-http2-read-timeout=1h",
+               "--backend-connections-per-host=100", "--backend-keep-alive-timeout=1h", "--stream-read-timeout=1h",
+               "--no-ocsp", "--accesslog-file=/dev/null"]
+    ends = [f"-f127.0.0.1,{port}", f"-b127.0.0.1,{plain_port}"]
+    with open(folder / "nghttpx.log", "ab") as log:
+        command = ["nghttpx", "--conf=/dev/null", *options, *ends, str(key), str(cert)]
+        proc = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def listens() -> bool:
+        with socket.socket() as peer:
+            return peer.connect_ex(("127.0.0.1", port)) == 0
+
+    soon(listens, "nghttpx")
+    return proc, port
+
+
 class Stream:
     """The process that plays the API server."""
 
@@ -47,27 +69,7 @@ class Stream:
         soon(port_file.exists, "the stream's port")
         self.plain = int(port_file.read_text())
         self.conn = http.client.HTTPConnection("127.0.0.1", self.plain, timeout=60)
-        self.front, self.port = self.serve_http2()
-
-    def serve_http2(self) -> tuple["subprocess.Popen[bytes]", int]:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        cert, key = self.ca.server()
-        options = ["--workers=1", "--backend-read-timeout=1h", "--backend-write-timeout=1h", "--frontend-http2-read-timeout=1h",
-                   "--backend-connections-per-host=100", "--backend-keep-alive-timeout=1h", "--stream-read-timeout=1h",
-                   "--no-ocsp", "--accesslog-file=/dev/null"]
-        ends = [f"-f127.0.0.1,{port}", f"-b127.0.0.1,{self.plain}"]
-        with open(self.folder / "nghttpx.log", "ab") as log:
-            command = ["nghttpx", "--conf=/dev/null", *options, *ends, str(key), str(cert)]
-            proc = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-        def listens() -> bool:
-            with socket.socket() as peer:
-                return peer.connect_ex(("127.0.0.1", port)) == 0
-
-        soon(listens, "nghttpx")
-        return proc, port
+        self.front, self.port = http2_front(folder, self.ca, self.plain)
 
     def ask(self, what: str, method: str = "POST") -> dict[str, Any]:
         self.conn.request(method, f"/bench/{what}")

@@ -21,7 +21,7 @@ from typing import Any, Callable
 
 HERE = Path(__file__).resolve().parent
 SPOT = "/latest/meta-data/spot/instance-action"
-POLL_SEC = 1.0
+POLL_SEC = 0.9
 PATIENCE_SEC = 30.0
 POD_PADDING_BYTES = 8 * 1024  # a Deployment's pod with its managed fields, as clusters have them
 
@@ -39,6 +39,17 @@ def memory_mib(pid: int) -> tuple[float, float]:
 def cpu_msec(pid: int) -> float:
     """Time on a processor, of all threads, in nanosecond resolution."""
     return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e6
+
+
+def listening_sockets(pid: int) -> int:
+    """TCP and UDP sockets of the process that anybody could speak to first."""
+    own = {os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()}
+    found = 0
+    for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            words = row.split()
+            found += words[3] == state and f"socket:[{words[9]}]" in own
+    return found
 
 
 def percentile(values: list[float], part: float) -> float:
@@ -84,9 +95,12 @@ def idle(world: Any, report: Report, seconds: float) -> None:
     report.line("idle_private", private, "MiB")
     report.line("idle_resident", resident, "MiB")
     report.line("idle_imds_requests_per_hour", per_hour, "requests")
+    sockets = listening_sockets(pid)
+    report.line("idle_listening_sockets", sockets, "sockets")
     report.limit("idle: at most 15 ms of CPU a minute", spent <= 15)
     report.limit("idle: at most 3 MiB private", private <= 3)
     report.limit("idle: at most 13 MiB resident", resident <= 13)
+    report.limit("idle: no listening socket", sockets == 0)
 
 
 def notices(world: Any, report: Report, count: int) -> None:

@@ -20,6 +20,7 @@ var (
 	program    = os.Getenv("CONFORMANCE_PROGRAM")    // nodeclaimd, just built
 	controller = os.Getenv("CONFORMANCE_CONTROLLER") // nodeclaim-controller, too
 	python     = os.Getenv("CONFORMANCE_PYTHON")     // an interpreter with botocore
+	moto       = os.Getenv("CONFORMANCE_MOTO")       // one with moto
 	workDir    = os.Getenv("CONFORMANCE_DIR")        // logs and disks; removed by ./run when all is well
 )
 

@@ -32,7 +32,7 @@ PUMP_BYTES = 1 << 20
 
 FAULT_KINDS = (
     *("status", "html", "truncate", "drip", "oversize", "silent", "close", "reset", "delay", "garbage", "body"),
-    *("half", "hold", "lost"),
+    *("half", "hold", "lost", "raw", "midway", "switch"),
 )
 
 
@@ -78,13 +78,17 @@ class Fault:
 
     `path` is searched as a regular expression in the request's target; the first `skip` matches pass unharmed, then `count`
     matches (None: all) are hit, and only during `for_sec` seconds after the first match when that is given.
-    half: our side of the connection is shut, theirs stays open, there is no answer. hold: the request is carried out, the
-    answer waits for `release`. lost: the request is carried out, its answer is not sent and the connection is gone.
+    `agent` is searched in the User-Agent: whose requests. half: our side of the connection is shut, theirs stays open, there
+    is no answer. hold: the request is carried out, the answer waits for `release`. lost: the request is carried out, its
+    answer is not sent and the connection is gone. midway: half of the answer's body, then the connection is reset. raw:
+    `body` is all that is sent, header and all. switch: the connection is reset, and `then` is called, which may change the
+    whole server.
     """
 
     kind: str
     path: str = ""
     method: str = ""
+    agent: str = ""
     skip: int = 0
     count: Optional[int] = None
     for_sec: Optional[float] = None
@@ -98,6 +102,7 @@ class Fault:
     hits: int = 0
     first: float = 0.0
     held: list[Callable[[], None]] = field(default_factory=list, repr=False)
+    then: Optional[Callable[[], None]] = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in FAULT_KINDS:
@@ -107,6 +112,8 @@ class Fault:
         if self.method and self.method != req.method:
             return False
         if self.path and not re.search(self.path, req.target):
+            return False
+        if self.agent and not re.search(self.agent, req.headers.get("user-agent", "")):
             return False
         now = time.monotonic()
         self.first = self.first or now
@@ -143,6 +150,11 @@ class Connection(asyncio.Protocol):
             call()
 
     def data_received(self, data: bytes) -> None:
+        if self.server.blunt is not None:
+            self.transport.write(self.server.blunt)
+            self.transport.close()
+            self.closed = True
+            return
         self.buffer += data
         self._next()
 
@@ -227,9 +239,17 @@ class Connection(asyncio.Protocol):
         if 0 < len(req.body) <= MAX_LOGGED_BYTES:
             entry["body"] = req.body.decode("utf-8", "replace")
         self.server.log.add(entry)
-        if fault and fault.kind in ("silent", "close", "reset", "half"):
+        if fault and fault.kind in ("silent", "close", "reset", "half", "switch"):
             self.server.log.done(entry)
-            self._break(fault.kind)
+            self._break("reset" if fault.kind == "switch" else fault.kind)
+            if fault.then:
+                fault.then()
+            return
+        if fault and fault.kind == "raw":
+            self.server.log.done(entry)
+            self.busy = True
+            self.transport.write(fault.body.encode("latin-1"))
+            self.transport.close()
             return
         if fault and fault.kind in ("status", "html", "body", "oversize", "garbage"):
             resp = faulty_response(fault)
@@ -264,7 +284,8 @@ class Connection(asyncio.Protocol):
         self.busy = True  # nothing more is read from this connection
         if kind == "reset":
             sock = self.transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            if sock is not None:  # else it is gone already
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             self.transport.abort()
         elif kind == "close":
             self.transport.close()
@@ -290,7 +311,13 @@ class Connection(asyncio.Protocol):
         entry["bytes"] = len(resp.body)
         entry["sent"] = time.monotonic()
         self.server.log.done(entry)
-        if resp.stream:
+        if fault and fault.kind in ("midway", "truncate", "drip") and (resp.stream or resp.parts):
+            resp = Response(resp.status, b'4000\r\n{"type":"ADDED","object":{"kind":"')  # a chunk that never ends
+        if fault and fault.kind == "midway":
+            self.busy = True
+            self.transport.write(raw + resp.body[: len(resp.body) // 2])
+            self.server.loop.call_later(0.01, self._break, "reset")  # what was written is to arrive
+        elif resp.stream:
             self._start_stream(raw, resp)
         elif resp.parts:
             self.transport.write(raw)
@@ -408,6 +435,7 @@ class WireServer:
         self.latency_sec = 0.0
         self.clock: Callable[[], float] = time.time
         self.faults: list[Fault] = []
+        self.blunt: Optional[bytes] = None  # what everybody gets for his first bytes, whatever they were
         # A test looks, or kills somebody: before the request is carried out (and where one says True, it never is and the
         # connection is gone), and after that but before the answer.
         self.before_request: list[Callable[[Request], bool]] = []
@@ -422,7 +450,8 @@ class WireServer:
 
     def _hold(self) -> None:
         """Binds the port without listening: connections are refused, the address is known, and nobody else gets it."""
-        held = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET, socket.SOCK_STREAM)
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        held = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or asyncio sets no TCP_NODELAY
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind((self.host, self.port))
         self.port = held.getsockname()[1]
@@ -459,6 +488,23 @@ class WireServer:
         timer = threading.Timer(after_sec, self.listen)
         timer.daemon = True
         timer.start()
+
+    def become(self, tls: Optional[ssl.SSLContext], listening: bool = True, blunt: Optional[bytes] = None) -> None:
+        """On the server's own loop: all connections end, and the port answers so from now on, or not at all."""
+
+        async def go() -> None:
+            self.blunt = blunt
+            if self._server is not None:
+                self._server.close()
+                self._server = None
+                self._hold()
+            for conn in list(self.connections):
+                conn.transport.abort()
+            if listening and self._held is not None:
+                held, self._held = self._held, None
+                self._server = await self.loop.create_server(self._accept, sock=held, ssl=tls, backlog=512)
+
+        self.loop.create_task(go())
 
     def away(self, for_sec: float) -> None:
         """Gone, and back after a while."""

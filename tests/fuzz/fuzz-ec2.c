@@ -43,6 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (nc_ec2_read_type((const char *)data, n, "m5.large", &type, &err) == 0
         && (!nc_streq(type.name, "m5.large") || type.enis <= 0))
         abort();
+    if (nc_ec2_read_end((const char *)data, n, ID, &err) < 0 && !err.msg[0])
+        abort();
     if (nc_ec2_refused(&refusal, "X", &err) >= 0)
         abort();
     return 0;

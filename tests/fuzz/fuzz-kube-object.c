@@ -4,11 +4,39 @@
  */
 #include <stdint.h>
 
+#include "nc/kube-drain.h"
 #include "nc/str.h"
 
 #include "wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+static void check_ready(const struct nc_value *object) {
+    const char *reason = NULL, *message = NULL;
+
+    if (nc_node_is_ready(object, &reason, &message) && !nc_node_condition(object, "Ready"))
+        abort();
+}
+
+/* The same object twice is the same view; metadata alone leaves the rest as it was. */
+static void check_view(const struct nc_value *object) {
+    nc_auto_value struct nc_value *metadata_only = nc_value_new(NC_VALUE_MAP);
+    const struct nc_value *metadata = nc_value_get(object, "metadata");
+    const struct nc_strv stay = NC_STRV_INIT;
+    struct nc_node_view once = {0}, twice;
+
+    nc_node_view_take(&once, object, &stay);
+    twice = once;
+    nc_node_view_take(&twice, object, &stay);
+    if (memcmp(&once, &twice, sizeof(once)) != 0)
+        abort();
+    if (metadata)
+        nc_value_set(metadata_only, "metadata", nc_value_copy(metadata));
+    nc_node_view_take(&twice, metadata_only, &stay);
+    if (strnlen(once.uid, sizeof(once.uid)) == sizeof(once.uid)
+        || (metadata && nc_streq(once.uid, twice.uid) && once.n_volumes != twice.n_volumes))
+        abort();
+}
 
 static void read_node(const struct nc_value *object) {
     nc_auto_free char *sentence = NULL;
@@ -19,6 +47,8 @@ static void read_node(const struct nc_value *object) {
     nc_node_waiting_for(object, is_claim ? &claim : NULL, &reason, &sentence);
     if (!reason || !sentence || (*reason == '\0') != (*sentence == '\0'))
         abort();
+    check_ready(object);
+    check_view(object);
     (void)nc_node_is_being_deleted(object);
     (void)nc_node_has_taint(object, "karpenter.sh/disrupted", "NoSchedule");
     (void)nc_node_label(object, "karpenter.sh/nodepool");
@@ -39,6 +69,23 @@ static void guard_patch(const struct nc_value *object) {
         abort();
 }
 
+/* What is taken begins as an object with its kind; a refusal is the same. */
+static void check_head(const struct nc_http_result *r) {
+    nc_auto_free char *head = nc_strndup(r->body, 64);
+    struct nc_kube_status status;
+    struct nc_err err = NC_ERR_INIT;
+    const int e = nc_kube_judge_head(r, "get", head, &status, &err);
+
+    if (status.http != r->status || (e < 0) != (err.class != NC_ERR_NONE)
+        || (r->status != 200 && e >= 0))
+        abort();
+    const bool is_of_the_api =
+        strstr(head, "\"kind\"") || strstr(head, "\"apiVersion\"") || strstr(head, "\"metadata\"");
+
+    if (e >= 0 && (*head != '{' || !is_of_the_api))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static const int statuses[] = {200, 403, 429, 500};
     nc_auto_free char *body = nc_strndup((const char *)data, n);
@@ -53,6 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (status.http != statuses[i] || (e < 0) != (err.class != NC_ERR_NONE)
             || (statuses[i] != 200 && e >= 0))
             abort();
+        check_head(&r);
         if (object) {
             read_node(object);
             guard_patch(object);

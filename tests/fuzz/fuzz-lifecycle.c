@@ -22,7 +22,7 @@ struct world {
     bool is_active[_NC_SOURCE_MAX];
     bool was_signal_tried;
     enum nc_self_act self;
-    bool is_trusted;               /* signal: self: the last probe said so */
+    bool is_trusted;                /* signal: self: the last probe said so */
     char claim[64], claim_node[64]; /* which it was, of which Node */
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import re
 import socket
@@ -39,6 +40,35 @@ class Telling(ControlTest):
         line = next(line for line in text.splitlines() if line.startswith("spot "))
         for word in ("c-spot", "Evicting", "shop/db-0"):
             self.assertIn(word, line)
+
+    def test_status_of_fifty_thousand_nodes(self) -> None:
+        """The table of a large cluster, from an answer as the controller gives it."""
+        world = self.control_world()
+        world.pair("calm")
+        world.start()
+        world.must(lambda: world.status().get("calm"), "its row")
+        answer = json.loads(world.ask("/status")[1])
+        row = answer["nodes"][0]
+        answer["nodes"] = [{**row, "node": f"n{i}"} for i in range(50000)]
+        body = json.dumps(answer).encode()
+
+        class Answer(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *unused: object) -> None:
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Answer)
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        self.addCleanup(server.server_close)
+        code, text, err = world.run("status", "--metrics-address", f"127.0.0.1:{server.server_port}")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(sum(line.startswith("n") and " c-calm " in line for line in text.splitlines()), 50000)
 
     def test_metrics(self) -> None:
         """promtool's rules hold at every moment, and the numbers are those of what happened."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from controlling import (
     KARPENTER,
+    OURS,
     SLACK,
     TIME_KEY,
     ControlTest,
@@ -103,6 +104,23 @@ class Relay(ControlTest):
         world.say("n1", deadline=900, id="spot-3")
         self.assertQuiet(world, 1)
         self.assertEqual((world.timestamp("c-n1"), len(world.accepted("delete"))), (sooner - 15, 1))
+
+    def test_karpenter_is_back(self) -> None:
+        """What was ours while there was no Karpenter, and is deleted now, is let go; what lives is not touched."""
+        world = self.control_world()
+        world.claim("c-both", node="both", finalizers=[KARPENTER, OURS])
+        world.node("both", world.get("nodeclaims", "c-both"), finalizers=[KARPENTER, OURS])
+        world.ours("lives")
+        world.ours("gone")
+        for plural, name in (("nodeclaims", "c-both"), ("nodes", "both"), ("nodeclaims", "c-gone")):
+            world.remove(plural, name)
+        world.start()
+        world.must(lambda: not world.get("nodeclaims", "c-gone"), "the claim that we alone held")
+        for plural, name in (("nodeclaims", "c-both"), ("nodes", "both")):
+            world.must(lambda: world.get(plural, name)["metadata"]["finalizers"] == [KARPENTER], f"{name} held by Karpenter alone")
+        self.assertQuiet(world, 1)
+        self.assertEqual(world.get("nodeclaims", "c-lives")["metadata"]["finalizers"], [OURS])
+        self.assertEqual(len(world.writes()), 3, world.story())
 
     def test_withdrawn_before_the_delete(self) -> None:
         world = self.control_world()

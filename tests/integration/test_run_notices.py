@@ -44,6 +44,17 @@ class Spot(DaemonTest):
         signal = world.steps("signal")[0].body
         self.assertIn(STATUS_KEY, signal["metadata"]["annotations"], "annotation and condition come together")
 
+    def test_asked_so_often_that_a_second_is_enough(self) -> None:
+        """A notice that a poll has just missed must still reach the NodeClaim within a second."""
+        world = self.node_world()
+        world.start()
+        asked = lambda: [e["recv"] for e in world.requests() if e["path"] == SPOT_PATH]
+        world.must(lambda: len(asked()) >= 7, "seven questions", 20)
+        times = asked()[1:]
+        waits = sorted(b - a for a, b in zip(times, times[1:]))
+        self.assertLess(waits[len(waits) // 2], 0.95, waits)
+        self.assertGreater(waits[len(waits) // 2], 0.85, waits)
+
     def test_withdrawn_and_announced_again(self) -> None:
         world = self.node_world()
         world.pod("blocked")

@@ -39,12 +39,14 @@ static bool is_news(enum nc_life_event_kind kind) {
 
 void host_post(struct world *w, struct nc_life_event *e) {
     struct nc_life_actions out = {0};
-    bool is_killed = false;
+    bool is_killed = false, was_owed = w->is_unsettled;
     uint64_t next;
 
     if (!w->life || w->rules.broken[0])
         return;
     e->now_usec = w->now_usec;
+    e->more = !is_news(e->kind) && world_chance(w, 50);
+    w->is_unsettled = e->more;
     rules_event(&w->rules, e);
     nc_life_step(w->life, e, &out);
     for (size_t i = 0; i < out.n && !is_killed; i++) {
@@ -54,9 +56,10 @@ void host_post(struct world *w, struct nc_life_event *e) {
         rules_action(&w->rules, &out.v[i], w->now_usec);
         host_carry_out(w, &out.v[i]);
     }
-    next = nc_life_next(w->life, w->now_usec);
+    next = e->more ? w->now_usec : nc_life_next(w->life, w->now_usec);
     if (!is_killed) {
-        rules_stepped(&w->rules, e, out.n, next);
+        if (!was_owed) /* that tick may well find nothing to do */
+            rules_stepped(&w->rules, e, out.n, next);
         if (is_news(e->kind))
             keep_state(w);
         arm(w, next);

@@ -46,6 +46,7 @@ struct world {
     unsigned lose;  /* the leader dies once so many writes came; 0 = never */
     bool is_before; /* … before the last of them is carried out; else right after it */
     unsigned deaths;
+    bool is_whole;                       /* objects are shown as they are, not thinned out */
     bool has_agent;                      /* nodes drain when they are asked to, */
     uint64_t drain_usec;                 /* in so long */
     bool has_kubelet;                    /* a node whose instance was ended is not Ready any more */

@@ -41,6 +41,7 @@ static void render(struct world *w, const struct nc_control_action *a) {
         break;
     case NC_CONTROL_SAY:
         assert_true(a->id == 0 && a->message && a->message[0]);
+        (void)snprintf(w->told, sizeof(w->told), "%s", a->message);
         (void)nc_buf_printf(b, "%s %s %s\n", a->reason, nc_control_kind_name(a->what), a->name);
         break;
     case NC_CONTROL_PATCH_CLAIM:

@@ -19,6 +19,7 @@ struct world {
     uint64_t ids[4096]; /* of the writes of the last step, in their order */
     size_t n_ids;
     struct nc_buf said; /* the actions of the last step */
+    char told[256];     /* the message of the last SAY */
 };
 
 /* Leads, beside Karpenter, both lists complete and empty. */

@@ -31,8 +31,9 @@ struct script_step {
     /* What is answered. Outcome 0 means NC_HTTP_ANSWERED, status 0 means 200. */
     enum nc_http_outcome outcome;
     int status;
-    const char *answer; /* with ' for " */
-    const char *raw;    /* as it is, instead of answer */
+    const char
+        *answer;     /* with ' for "; neither: a Status for a write that went well, else nothing */
+    const char *raw; /* as it is, instead of answer */
     uint64_t retry_after_usec;
     size_t chunk;    /* streams: bytes a chunk, 0 = all at once */
     bool stays_open; /* never ends by itself */

@@ -505,6 +505,12 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {
     struct nc_life_view view;
     bool is_known = false;
 
+    w->more = space && strncmp(text, "more ", 5) == 0;
+    if (w->more) {
+        memmove(text, rest, strlen(rest) + 1);
+        space = strchr(text, ' ');
+        rest = space ? space + 1 : text + strlen(text);
+    }
     if (space)
         *space = '\0';
     w->now_usec = LIFE_EPOCH_USEC + (uint64_t)at_ms * 1000;

@@ -47,6 +47,7 @@ struct life_world {
     struct nc_life *life;
     struct nc_life_rules rules;
     uint64_t now_usec;
+    bool more; /* the event of this row says that others follow at once */
     struct nc_node_view server;
     struct life_write {
         struct nc_node_write w;

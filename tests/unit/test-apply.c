@@ -4,6 +4,7 @@
 #include "host-test.h"
 
 #include <sched.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
@@ -159,6 +160,45 @@ static void test_leftover_of_a_killed_run(void **state) {
     assert_no_leftovers();
 }
 
+/* The names that came into these folders, in their order. */
+static void read_names(int fd, char *ret, size_t size) {
+    char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+    const ssize_t n = read(fd, events, sizeof(events));
+    const struct inotify_event *e;
+
+    *ret = '\0';
+    for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
+        e = (const void *)(events + at);
+        (void)strncat(ret, e->name, size - strlen(ret) - 1);
+        (void)strncat(ret, " ", size - strlen(ret) - 1);
+    }
+}
+
+/* The file that the others are waited for with is put in its place after them, whatever its name.
+ */
+static void test_the_gate_comes_last(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+    nc_auto_free char *a = nc_path_below(root, "/etc/a"), *b = nc_path_below(root, "/etc/b");
+    struct nc_buf data = NC_BUF_INIT;
+    char names[256];
+
+    (void)state;
+    (void)nc_buf_puts(&data, "go\n");
+    nc_fileset_add_gate(&s, "/etc/a/gate", 0644, &data);
+    two_files(&s);
+    assert_int_equal(nc_mkdir_p(a, NULL), 0);
+    assert_int_equal(nc_mkdir_p(b, NULL), 0);
+    const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    assert_true(inotify_add_watch(fd, a, IN_MOVED_TO) >= 0);
+    assert_true(inotify_add_watch(fd, b, IN_MOVED_TO) >= 0);
+    assert_apply(&s, 3, 0, 0);
+    read_names(fd, names, sizeof(names));
+    (void)close(fd);
+    assert_string_equal(names, "one two gate ");
+    assert_file("/etc/a/gate", "go\n");
+    assert_no_leftovers();
+}
+
 static void test_folder_in_place(void **state) {
     nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
 
@@ -291,6 +331,7 @@ int main(void) {
         host_test(test_links),
         host_test(test_owner),
         host_test(test_leftover_of_a_killed_run),
+        host_test(test_the_gate_comes_last),
         host_test(test_folder_in_place),
         host_test(test_file_in_the_way),
         host_test(test_folder_where_the_new_file_goes),

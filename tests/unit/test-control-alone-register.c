@@ -112,6 +112,35 @@ static void test_two_nodes_one_goes(void **state) {
     world_done(&w);
 }
 
+/* Nor is one that its agent has drained, however well its machine is. */
+static void test_two_nodes_one_is_drained(void **state) {
+    static const char *const words[] = {"{'id':'x','source':'operator','phase':'Drained'}",
+                                        "{'id':'x','source':'operator','phase':'Failed'}"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(words); i++) {
+        struct world w;
+        world_begin(&w);
+        world_add_claim(&w, "a", "");
+        world_add_node(&w, "a");
+        world_put(&w, NODE,
+                  "{'metadata':{'name':'b'},'spec':{'providerID':'aws:///z/a'},'status':{}}");
+        world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['nodeclaimd.io/termination']}}");
+        world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
+        world_say(&w, "a", words[i]);
+        world_advance(&w, 10 * WORLD_SEC);
+        assert_true(world_has_finalizer(&w, NODE, "a")); /* nobody has deleted it */
+        world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+        world_delete(&w, NODE, "a");
+        world_advance(&w, 400 * WORLD_SEC);
+        assert_true(world_has_finalizer(&w, NODE, "a"));
+        world_say(&w, "a", words[i]);
+        world_advance(&w, WORLD_SEC);
+        assert_null(world_get(&w, NODE, "a"));
+        world_done(&w);
+    }
+}
+
 static void test_taints_not_synced(void **state) {
     struct world w;
 
@@ -323,6 +352,7 @@ int main(void) {
         cmocka_unit_test(test_other_controllers),
         cmocka_unit_test(test_two_nodes),
         cmocka_unit_test(test_two_nodes_one_goes),
+        cmocka_unit_test(test_two_nodes_one_is_drained),
         cmocka_unit_test(test_taints_not_synced),
         cmocka_unit_test(test_annotations_of_ours),
         cmocka_unit_test(test_name_comes_again),

@@ -120,6 +120,10 @@ static const struct {
     {{.status = 429, .raw = "Too many requests\n", .retry_after_usec = 3000000}, NC_CONTROL_AWAY},
     {{.status = 500}, NC_CONTROL_AWAY},
     {{.status = 503}, NC_CONTROL_AWAY},
+    /* what no API server says: somebody else has answered, and nothing was carried out */
+    {{.status = 200, .raw = "<html>Welcome"}, NC_CONTROL_AWAY},
+    {{.status = 200, .raw = "[]"}, NC_CONTROL_AWAY},
+    {{.status = 200, .raw = ""}, NC_CONTROL_AWAY},
     {{.outcome = NC_HTTP_TIMEOUT}, NC_CONTROL_AWAY},
     {{.outcome = NC_HTTP_BROKEN, .status = 201, .was_open = true}, NC_CONTROL_AWAY},
 };

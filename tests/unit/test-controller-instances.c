@@ -23,7 +23,7 @@
     "</instanceId></item></instancesSet></TerminateInstancesResponse>"
 #define FAILURE(code)                                                                              \
     "<Response><Errors><Error><Code>" code "</Code><Message>m</Message></Error></Errors></"        \
-                                           "Response>"
+    "Response>"
 #define STS                                                                                        \
     "<AssumeRoleWithWebIdentityResponse "                                                          \
     "xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><AssumeRoleWithWebIdentityResult>"        \
@@ -167,9 +167,23 @@ static void test_regions(void **state) {
         assert_int_equal(end(w, rows[i][0]), NC_CONTROL_DONE);
         assert_non_null(strstr(w->head, rows[i][1]));
     }
-    w->settings.region = "eu-west-1";
+}
+
+/* Another region would say that it knows no such instance, and a claim would be let go whose
+ * machine runs. */
+static void test_another_region(void **state) {
+    struct world *w = *state;
+    struct nc_err err = NC_ERR_INIT;
+
+    open_with_keys(w);
+    w->settings.region = "us-west-2";
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
-    assert_non_null(strstr(w->head, "/eu-west-1/ec2/"));
+    w->settings.region = "eu-west-1";
+    assert_true(nc_instances_end(w->instances, 8, PROVIDER, &err) < 0);
+    assert_int_equal(err.class, NC_ERR_CONFIG);
+    assert_non_null(strstr(err.msg, ID " is in us-west-2, not in eu-west-1"));
+    assert_non_null(strstr(err.remedy, "--region"));
+    assert_int_equal(atomic_load(&w->orders), 1);
 }
 
 static void test_what_answers_mean(void **state) {
@@ -320,6 +334,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         world_test(test_ends),
         world_test(test_regions),
+        world_test(test_another_region),
         world_test(test_no_instance),
         world_test(test_what_answers_mean),
         world_test(test_web_identity),

@@ -205,7 +205,8 @@ static bool hear(struct world *w, int fd, struct nc_buf *out) {
             (void)nc_buf_add(out, some, (size_t)n);
         else if (errno != EAGAIN)
             return false;
-        assert_true(sd_event_run(w->event, 1000) >= 0);
+        else
+            assert_true(sd_event_run(w->event, 1000) >= 0);
     }
     fail_msg("no end");
     return false;
@@ -247,7 +248,7 @@ static void test_large(void **state) {
     nc_cleanup(nc_buf_done) struct nc_buf request = NC_BUF_INIT;
     int fd = connect_to(w);
 
-    w->body_bytes = (size_t)8 << 20;
+    w->body_bytes = (size_t)5 << 20;
     say(fd, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
     assert_true(hear(w, fd, &text));
     (void)close(fd);

@@ -160,6 +160,10 @@ void nc_daemon_api_well(struct nc_daemon *d) {
     (void)d;
 }
 
+void nc_daemon_watch_well(void *daemon) {
+    (void)daemon;
+}
+
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
     (void)d;
     if (e->kind == NC_LIFE_NODE)

@@ -164,6 +164,10 @@ void nc_daemon_api_well(struct nc_daemon *d) {
     (void)d;
 }
 
+void nc_daemon_watch_well(void *daemon) {
+    (void)daemon;
+}
+
 void nc_daemon_node_look(struct nc_daemon *d) {
     (void)d;
     say("look");

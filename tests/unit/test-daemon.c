@@ -66,6 +66,8 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
         say("claim=%s", e->claim->uid);
     if (e->self)
         say("answer=%d", (int)e->self->answer);
+    if (e->more)
+        say("more");
     assert_true(e->now_usec >= script.last_usec);
     script.last_usec = e->now_usec;
     script.steps++;
@@ -240,7 +242,7 @@ static void test_posts_inside_of_a_post_wait(void **state) {
     post(w, NC_LIFE_TICK);
     assert_string_equal(
         script.trace.data,
-        "TICK [write ] [save] [pod ] [self ] [look] WRITTEN ANSWER:pod-1 SELF answer=2");
+        "TICK [write ] [save] [pod ] [self ] [look] WRITTEN ANSWER:pod-1 more SELF answer=2");
     assert_null(w->d.queue);
     assert_false(w->d.is_stepping);
 }
@@ -271,7 +273,7 @@ static void test_queued_copies(void **state) {
     post(w, NC_LIFE_TICK);
     assert_string_equal(script.trace.data,
                         "TICK NOTICE id=spot-1 CLAIM claim=claim-1 NODE node=node-1 "
-                        "RULES POD");
+                        "RULES POD more");
 }
 
 /* Freed with events still waiting: nothing is lost (the sanitizer and valgrind look). */
@@ -361,8 +363,26 @@ static void test_volumes_are_looked_for_when_they_are_waited_for(void **state) {
     script.phase = NC_LIFE_VOLUME_WAIT;
     post(w, NC_LIFE_POD_GONE);
     post(w, NC_LIFE_POD_GONE);
+    assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
     post(w, NC_LIFE_TICK);
-    assert_string_equal(script.trace.data, "POD_GONE [staying] POD_GONE TICK [staying]");
+    assert_string_equal(script.trace.data,
+                        "POD_GONE more POD_GONE more TICK [staying] TICK [staying]");
+}
+
+/* What one packet tells of many pods is looked at once, after it; none of it is kept on disk. */
+static void test_pods_of_one_turn(void **state) {
+    struct world *w = *state;
+
+    for (size_t turn = 0; turn < 2; turn++) {
+        nc_buf_clear(&script.trace);
+        post(w, NC_LIFE_POD_GONE);
+        post(w, NC_LIFE_POD_GONE);
+        assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
+        assert_string_equal(script.trace.data, "POD_GONE more POD_GONE more TICK");
+        assert_int_equal(sd_event_run(w->app.event, 1000), 0);
+        assert_false(w->d.is_state_due);
+        assert_true(w->d.is_status_due);
+    }
 }
 
 /* The difference of the clocks is known better with each answer: time does not run back for it. */
@@ -390,6 +410,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_nothing_new_is_no_news, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_volumes_are_looked_for_when_they_are_waited_for,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_pods_of_one_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_time_does_not_run_back, set_up, tear_down),
     };
 

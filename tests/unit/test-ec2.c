@@ -162,6 +162,13 @@ static void test_refusals(void **state) {
          "HTTP 403, 'UnauthorizedOperation': 'why & what'", "allow ec2:DescribeInstances"},
         {401, REFUSAL("AuthFailure"), NC_ERR_AUTH, "'AuthFailure'", "clock"},
         {400, REFUSAL("RequestExpired"), NC_ERR_AUTH, "'RequestExpired'", "clock"},
+        /* as AWS' other services write it, and what stands in for EC2 */
+        {401, "<ErrorResponse><Error><Code>AuthFailure</Code></Error></ErrorResponse>", NC_ERR_AUTH,
+         "HTTP 401, 'AuthFailure'", "clock"},
+        {403,
+         "<ErrorResponse><Errors><Error><Code>AccessDenied</Code><Message>why</Message></Error>"
+         "</Errors></ErrorResponse>",
+         NC_ERR_AUTH, "HTTP 403, 'AccessDenied': 'why'", "allow ec2:DescribeInstances"},
         {503, REFUSAL("RequestLimitExceeded"), NC_ERR_TRANSIENT, "'RequestLimitExceeded'", ""},
         {400, REFUSAL("InvalidInstanceID.NotFound"), NC_ERR_TRANSIENT, "NotFound", "tried again"},
         {400, REFUSAL("InvalidInstanceType"), NC_ERR_CONFIG, "'InvalidInstanceType'", ""},

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -250,6 +251,59 @@ static void failures_leave_nothing(void **state) {
     assert_int_equal(nc_file_write("/proc/x", "x", 1, 0644, false, &err), -ENOENT);
 }
 
+/* What a killed run left is used by the next one, whatever it holds; what is being written by
+ * somebody else is left to them. */
+static void a_leftover_is_taken_over(void **state) {
+    nc_auto_free char *parent = below("left");
+    nc_auto_free char *path = below("left/file");
+    nc_auto_free char *temporary = below("left/.file.new");
+    (void)state;
+
+    assert_int_equal(nc_file_write(temporary, "a longer half of it", 19, 0666, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "new", 3, 0600, false, NULL), 0);
+    assert_content(path, "new");
+    assert_int_equal(mode_of(path) & 07777, 0600);
+    assert_int_equal(count_entries(parent), 1);
+
+    assert_int_equal(nc_file_write(temporary, "theirs", 6, 0600, false, NULL), 0);
+    const int fd = open(temporary, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    assert_int_equal(nc_file_write(path, "ours", 4, 0600, false, NULL), 0);
+    assert_content(path, "ours");
+    assert_content(temporary, "theirs");
+    (void)close(fd);
+}
+
+static void write_and_die(const char *path) {
+    const struct rlimit limit = {1000, 1000};
+    char data[5000] = {0};
+
+    signal(SIGXFSZ, SIG_DFL); /* dies in the middle of the write */
+    if (setrlimit(RLIMIT_FSIZE, &limit) == 0 && setrlimit(RLIMIT_CORE, &(struct rlimit){0}) == 0)
+        (void)nc_file_write(path, data, sizeof(data), 0644, true, NULL);
+    _exit(0);
+}
+
+static void killed_runs_leave_one_at_most(void **state) {
+    nc_auto_free char *parent = below("killed");
+    nc_auto_free char *path = below("killed/file");
+    (void)state;
+
+    assert_int_equal(nc_file_write(path, "old", 3, 0644, false, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        int status;
+        const pid_t pid = fork();
+        if (pid == 0)
+            write_and_die(path);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_content(path, "old");
+        assert_int_equal(count_entries(parent), 2);
+    }
+    assert_int_equal(nc_file_write(path, "new", 3, 0644, false, NULL), 0);
+    assert_int_equal(count_entries(parent), 1);
+}
+
 /* The file size limit stands for a full disk: the write fails after some bytes. */
 static int write_beyond_the_limit(const char *path) {
     const struct rlimit limit = {1000, 1000};
@@ -311,6 +365,8 @@ int main(void) {
         cmocka_unit_test(a_link_is_replaced_not_followed),
         cmocka_unit_test(a_path_without_a_folder_is_here),
         cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(a_leftover_is_taken_over),
+        cmocka_unit_test(killed_runs_leave_one_at_most),
         cmocka_unit_test(a_write_that_fails_half_way_changes_nothing),
         cmocka_unit_test(refusals_carry_a_remedy),
     };

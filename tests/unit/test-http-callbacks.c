@@ -335,6 +335,52 @@ static void test_stream_deadlines(void **state) {
     world_done(&w);
 }
 
+/* Before the first byte less patience may be had than between two events. */
+static void test_stream_that_never_begins(void **state) {
+    struct world w = world_new(PLAY_HANG, 0);
+    struct stream s = {.w = &w};
+    (void)state;
+    world_start(&w);
+
+    nc_auto_free char *url = url_of(&w, "/silent");
+    struct nc_http_options o = {.name = "watch",
+                                .url = url,
+                                .idle_timeout_usec = 30 * SECOND,
+                                .head_timeout_usec = SECOND / 5,
+                                .on_data = on_stream,
+                                .on_done = on_stream_done,
+                                .userdata = &s};
+    assert_int_equal(nc_http_start(w.http, &o, &s.self, NULL), 0);
+    world_turn_until(&w, &s.done, 1);
+    assert_int_equal(s.result.outcome, NC_HTTP_TIMEOUT);
+    assert_non_null(strstr(s.result.message, "was silent for 200ms"));
+    nc_buf_done(&s.data);
+    world_done(&w);
+}
+
+/* Once it has begun, the other patience counts. */
+static void test_stream_that_began(void **state) {
+    struct world w = world_new(PLAY_STREAM, 0);
+    struct stream s = {.w = &w};
+    (void)state;
+    world_start(&w);
+
+    nc_auto_free char *url = url_of(&w, "/open");
+    struct nc_http_options o = {.name = "watch",
+                                .url = url,
+                                .idle_timeout_usec = SECOND,
+                                .head_timeout_usec = SECOND / 5,
+                                .on_data = on_stream,
+                                .on_done = on_stream_done,
+                                .userdata = &s};
+    assert_int_equal(nc_http_start(w.http, &o, &s.self, NULL), 0);
+    world_turn_until(&w, &s.done, 1);
+    assert_int_equal(s.result.outcome, NC_HTTP_TIMEOUT);
+    assert_non_null(strstr(s.result.message, "was silent for 1s"));
+    nc_buf_done(&s.data);
+    world_done(&w);
+}
+
 static void test_stream_refused_by_its_reader(void **state) {
     struct world w = world_new(PLAY_STREAM, 0);
     struct stream s = {.w = &w, .act = STREAM_REFUSE};
@@ -464,6 +510,8 @@ int main(void) {
         cmocka_unit_test(test_free_with_requests_under_way),
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_stream_deadlines),
+        cmocka_unit_test(test_stream_that_never_begins),
+        cmocka_unit_test(test_stream_that_began),
         cmocka_unit_test(test_stream_refused_by_its_reader),
         cmocka_unit_test(test_stream_of_an_error),
         cmocka_unit_test(test_cancel_free_and_start_in_a_stream),

@@ -137,11 +137,13 @@ static void test_on_the_wire(void **state) {
 
     (void)state;
     put("token", "first\n");
-    k = SCRIPT(nc_token_file_give, t, {.header = "Authorization: Bearer first"});
+    k = SCRIPT(nc_token_file_give, t,
+               {.header = "Authorization: Bearer first", .answer = "{'kind':'Node'}"});
     assert_int_equal(nc_kube_perform(k, &call, NULL, NULL, NULL), 0);
     script_end(k);
     put("token", "second\n");
-    k = SCRIPT(nc_token_file_give, t, {.header = "Authorization: Bearer second"});
+    k = SCRIPT(nc_token_file_give, t,
+               {.header = "Authorization: Bearer second", .answer = "{'kind':'Node'}"});
     assert_int_equal(nc_kube_perform(k, &call, NULL, NULL, NULL), 0);
     script_end(k);
     nc_token_file_free(t);

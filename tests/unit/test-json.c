@@ -197,6 +197,9 @@ static void depth_and_count_are_bounded(void **state) {
     nc_buf_puts(&b, "0]");
     assert_int_equal(parse(b.data, b.len, &v, &err), -EPROTO);
     assert_non_null(strstr(err.msg, "too many values"));
+    assert_int_equal(nc_json_parse_large(b.data, b.len, NC_VALUE_MAX_NODES + 1, &v, &err), 0);
+    assert_int_equal(v->n, NC_VALUE_MAX_NODES + 1);
+    v = nc_value_free(v);
     nc_buf_done(&b);
 }
 

@@ -143,6 +143,17 @@ static const struct {
     {{.status = 503}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
     {{.outcome = NC_HTTP_TIMEOUT}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
     {{.outcome = NC_HTTP_TLS}, NC_ANSWER_AWAY, NC_ERR_AUTH, ""},
+    /* A success that is none of an API server's: nobody was asked to leave. */
+    {{.raw = ""}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
+    {{.raw = "<!DOCTYPE html><html>"}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
+    {{.answer = "['kind']"}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
+    {{.answer = "{'status':'Success'}"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
+    {{.answer = "{'kind':7}"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
+    {{.raw = "{\"kind\":\"\xff\"}"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
+    {{.answer = "{'metadata'"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
+    /* An object of the API, whatever it begins with. */
+    {{.raw = "{ \"apiVersion\" : \"v1\",\"kind\":\"Pod\"}"}, NC_ANSWER_ACCEPTED, 0, ""},
+    {{.answer = "{'metadata':{'name':'a'},'kind':'Pod'}"}, NC_ANSWER_ACCEPTED, 0, ""},
 };
 
 static void test_answers(void **state) {

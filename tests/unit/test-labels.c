@@ -118,6 +118,13 @@ static void test_label_lists(void **state) {
     assert_int_equal(nc_labels_parse("", (struct nc_mark){0}, &l, &n, &err), 0);
     assert_int_equal(n, 0);
     nc_labels_free(l, n);
+    /* kubelet looks at what is left at the end, and ends where a label has no key */
+    assert_int_equal(nc_labels_parse("a=b c,a=1", (struct nc_mark){0}, &l, &n, &err), 0);
+    assert_int_equal(n, 1);
+    assert_string_equal(l[0].value, "1");
+    nc_labels_free(l, n);
+    assert_true(nc_labels_parse("a=1, ,b=2", (struct nc_mark){0}, &l, &n, NULL) < 0);
+    assert_true(nc_labels_parse("=1", (struct nc_mark){0}, &l, &n, NULL) < 0);
     assert_true(nc_labels_parse("a=1,b c=2", (struct nc_mark){0}, &l, &n, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_non_null(strstr(err.msg, "'b c'"));
@@ -127,9 +134,18 @@ static void test_taint_lists(void **state) {
     struct nc_taint *t = NULL;
     size_t n = 0;
     struct nc_err err = NC_ERR_INIT;
-    static const char *const bad[] = {
-        "a",           "a=b", "a:", "a:Never", ":NoSchedule", "a=b c:NoSchedule", "a b:NoSchedule",
-        "a:noschedule"};
+    static const char *const bad[] = {"a",
+                                      "a=b",
+                                      "a:",
+                                      "a:Never",
+                                      ":NoSchedule",
+                                      "a=b c:NoSchedule",
+                                      "a b:NoSchedule",
+                                      "a:noschedule",
+                                      "a:NoSchedule=",
+                                      "a:NoSchedule=x",
+                                      "a=b:NoSchedule=",
+                                      "a:NoSchedule:"};
 
     (void)state;
     assert_int_equal(

@@ -341,6 +341,32 @@ static void test_many_pods(void **state) {
     LIFE_STORY(story);
 }
 
+/* What is asked for is the same, but asked once. */
+static void test_a_burst_of_pods(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "more pods a b c", "@evicting"},
+        {1040, "synced", "evict a; evict b; evict c @evicting"},
+        {1060, "more no a", "SAY DrainBlocked @evicting"},
+        {1060, "more yes b", "@evicting"},
+        {1060, "more yes c", "@evicting"},
+        {1060, "tick", "@evicting"},
+        {3500, "more lost b", "@evicting"},
+        {3500, "more lost c", "@evicting"},
+        {3500, "tick", "WRITE progress[Evicting]; evict a @evicting"},
+        {3510, "more yes a", "@evicting"},
+        {3510, "more lost a", "@evicting"},
+        {3510, "tick", "LOOK @volume-wait"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* Told of by a watch that was closed. */
 static void test_pods_that_nobody_waits_for(void **state) {
     static const struct life_row story[] = {
@@ -399,6 +425,7 @@ int main(void) {
         cmocka_unit_test(test_said_to_be_gone),
         cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
         cmocka_unit_test(test_many_pods),
+        cmocka_unit_test(test_a_burst_of_pods),
         cmocka_unit_test(test_pods_that_nobody_waits_for),
         cmocka_unit_test(test_last_moments_wait_for_the_list),
     };

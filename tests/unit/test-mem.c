@@ -165,13 +165,26 @@ static void overflow_in_calloc(void) {
     nc_calloc(SIZE_MAX / 2, 16);
 }
 
+static void make_text(const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    nc_vasprintf(format, ap);
+    va_end(ap);
+}
+
+/* Where nobody keeps to the limit (qemu's user mode) a text that cannot be made for another reason.
+ */
 static void no_memory_for_text(void) {
     const struct rlimit none = {0, 0};
     char *huge = nc_malloc(1 << 20);
+    const char *endless = "%99999999999d";
 
     memset(huge, 'x', 1 << 20);
     huge[(1 << 20) - 1] = '\0';
     setrlimit(RLIMIT_AS, &none);
+    if (malloc(64 << 20))
+        make_text(endless, 1);
     nc_asprintf("%s%s%s%s", huge, huge, huge, huge);
 }
 

@@ -47,6 +47,8 @@ static const struct {
     {"other headers only", "Subject: x\n\nbody", false, 0, false, false, "", NULL, "", "body", 2},
     {"YAML looks like a header, and is none", "apiVersion: v1\nspec:\n- x\n", false, 0, false, true,
      "", NULL, "", "", 3},
+    {"name of any printable characters", "X=(1): y\nContent-Type: a/b\n\nbody", false, 0, true,
+     false, "a/b", NULL, "", "body", 3},
     {"script", "#!/bin/sh\necho: x\n", false, 0, false, true, "", NULL, "", "", 1},
     {"empty", "", false, 0, false, true, "", NULL, "", "", 0},
     {"no empty line", "Content-Type: a/b\n", false, 0, true, true, "a/b", NULL, "", "", 1},
@@ -118,6 +120,9 @@ static const struct {
     {"cut inside a delimiter", "bb", "--bb\none\n--b", "", "cut off in part 1"},
     {"no delimiter", "b", "one\ntwo\n", "", "no line begins a part of boundary 'b'"},
     {"nothing", "b", "", "", "no line begins a part"},
+    {"no parts, after blank lines", "b", "\n \n--b--\n", "", NULL},
+    {"the first delimiter is damaged, the last is not", "b", "-b\none\n--b--\n", "",
+     "cut off or damaged: text stands before the closing line of boundary 'b'"},
 };
 
 static void parts(void **state) {
@@ -162,7 +167,7 @@ static const struct {
     {"base64", "aGVs\nbG8=\n", 0, "hello"},
     {"base64", "a!", -EINVAL, NULL},
     {"quoted-printable", "a=3Db=\nc \nd=C3=a4\n", 0, "a=bc\nd\xc3\xa4\n"},
-    {"quoted-printable", "a=\r\nb\r\nc", 0, "ab\nc"},
+    {"quoted-printable", "a=\r\nb\r\nc \r\n", 0, "ab\r\nc\r\n"},
     {"quoted-printable", "a=3", -EINVAL, NULL},
     {"quoted-printable", "a=zz", -EINVAL, NULL},
     {"x-uuencode", "a", -ENOTSUP, NULL},

@@ -261,7 +261,7 @@ static void test_everything_is_known(void **state) {
     nc_auto_value struct nc_value *node =
         parse("{\"status\":{\"allocatable\":{\"cpu\":\"1930m\",\"pods\":\"29\"},\"capacity\":{},"
               "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"KubeletReady\","
-              "\"message\":\"long\"},7]}}");
+              "\"message\":\"long\"},{\"type\":\"BootstrapComplete\",\"status\":\"False\"},7]}}");
 
     (void)state;
     plan.node_name = nc_strdup("n");

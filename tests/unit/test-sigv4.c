@@ -123,6 +123,20 @@ static void test_order_does_not_matter(void **state) {
         }
 }
 
+/* All services but S3 want the path encoded once more than it is sent. */
+static void test_path(void **state) {
+    struct nc_sigv4_request r = request_of(&sigv4_vectors[0]);
+    struct nc_buf canonical = NC_BUF_INIT;
+
+    (void)state;
+    r.method = "GET";
+    r.path = "/a%20b/(c)~/\xc3\xa9/";
+    assert_int_equal(
+        nc_sigv4_canonical_request(&r, &sigv4_vectors[0].credentials, 0, &canonical, NULL), 0);
+    assert_ptr_equal(strstr(canonical.data, "GET\n/a%2520b/%28c%29~/%C3%A9/\n"), canonical.data);
+    nc_buf_done(&canonical);
+}
+
 static void test_too_many_parameters(void **state) {
     const char *query[2 * 80 + 1];
     struct sigv4_vector v = sigv4_vectors[0];
@@ -189,6 +203,7 @@ int main(void) {
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_whole),
         cmocka_unit_test(test_order_does_not_matter),
+        cmocka_unit_test(test_path),
         cmocka_unit_test(test_too_many_parameters),
         cmocka_unit_test(test_hosts),
     };

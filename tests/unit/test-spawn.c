@@ -4,6 +4,7 @@
 #include "host-test.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -130,7 +131,9 @@ static void test_cannot_be_executed(void **state) {
         struct nc_err err = NC_ERR_INIT, same = NC_ERR_INIT;
         int pid = -7;
         assert_int_equal(nc_run_capture(argv, NULL, 1000000, 10, &out, &err), -cases[i].code);
-        assert_int_equal(nc_spawn(argv, NULL, log, &pid, &same), -cases[i].code);
+        assert_int_equal(
+            nc_spawn(&(struct nc_spawn_call){.argv = argv, .log_path = log}, &pid, &same),
+            -cases[i].code);
         assert_int_equal(pid, -7);
         assert_int_equal(err.class, NC_ERR_HOST);
         assert_string_equal(err.msg, same.msg);
@@ -144,7 +147,8 @@ static void spawn_and_wait(const char *script, const char *log, const char *cons
     struct nc_err err = NC_ERR_INIT;
     int pid = 0, status;
 
-    if (nc_spawn(argv, env, log, &pid, &err) < 0)
+    const struct nc_spawn_call call = {.argv = argv, .env = env, .log_path = log};
+    if (nc_spawn(&call, &pid, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(getsid(pid), pid);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -166,13 +170,75 @@ static void test_no_log(void **state) {
     static const char *const argv[] = {"/bin/true", NULL};
     nc_auto_free char *folder = nc_path_below(root, "/folder");
     nc_auto_free char *below = nc_path_below(root, "/file/log");
+    struct nc_spawn_call call = {.argv = argv, .log_path = folder};
     int pid;
 
     (void)state;
     put("/folder/x", "");
     put("/file", "");
-    assert_int_equal(nc_spawn(argv, NULL, folder, &pid, NULL), -EISDIR);
-    assert_int_equal(nc_spawn(argv, NULL, below, &pid, NULL), -ENOTDIR);
+    assert_int_equal(nc_spawn(&call, &pid, NULL), -EISDIR);
+    call.log_path = below;
+    assert_int_equal(nc_spawn(&call, &pid, NULL), -ENOTDIR);
+}
+
+static int told;
+
+static void on_forked(int pid, void *userdata) {
+    nc_auto_free char *path = nc_path_below(root, "/ran");
+
+    told = pid;
+    assert_ptr_equal(userdata, &told);
+    assert_int_equal(access(path, F_OK), -1); /* it is not the program yet */
+}
+
+static void test_told_before_it_runs(void **state) {
+    nc_auto_free char *log = nc_path_below(root, "/log");
+    nc_auto_free char *script = nc_asprintf("echo yes >%s/ran", root);
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    const struct nc_spawn_call call = {
+        .argv = argv, .log_path = log, .on_forked = on_forked, .userdata = &told};
+    int pid = 0, status = -1;
+
+    (void)state;
+    assert_int_equal(nc_spawn(&call, &pid, NULL), 0);
+    assert_int_equal(told, pid);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_file("/ran", "yes\n");
+}
+
+static void die_at_once(int pid, void *userdata) {
+    const int fd = *(const int *)userdata;
+
+    (void)!write(fd, &pid, sizeof(pid));
+    (void)kill(getpid(), SIGKILL);
+}
+
+/* Whoever is killed before it could write the number down has started nothing. */
+static void test_killed_before_it_was_told(void **state) {
+    nc_auto_free char *log = nc_path_below(root, "/log");
+    const char *const argv[] = {"/bin/true", NULL};
+    int ends[2], pid = 0, status;
+
+    (void)state;
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0); /* its child is ours to wait for */
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    const pid_t between = fork();
+    if (between == 0) {
+        const struct nc_spawn_call call = {
+            .argv = argv, .log_path = log, .on_forked = die_at_once, .userdata = &ends[1]};
+        (void)nc_spawn(&call, &pid, NULL);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    assert_int_equal(waitpid(between, &status, 0), between);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(read(ends[0], &pid, sizeof(pid)), sizeof(pid));
+    (void)close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 127); /* not /bin/true's */
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
 int main(void) {
@@ -186,6 +252,8 @@ int main(void) {
         host_test(test_cannot_be_executed),
         host_test(test_spawn),
         host_test(test_no_log),
+        host_test(test_told_before_it_runs),
+        host_test(test_killed_before_it_was_told),
     };
 
     return cmocka_run_group_tests_name("spawn", tests, NULL, NULL);

@@ -240,6 +240,30 @@ static void test_cursor_waits(void **state) {
                      30000000);
 }
 
+/* Something that has begun must come at a kilobyte in ten seconds; what is complete may pause. */
+static void test_pace(void **state) {
+    struct nc_watch_pace p = {0};
+    const uint64_t second = 1000000, start = 7 * second;
+    bool is_kept = true;
+    (void)state;
+
+    for (unsigned i = 0; i < 10; i++)
+        assert_true(nc_watch_pace_keep(&p, 1, true, start + i * second));
+    assert_false(nc_watch_pace_keep(&p, 1, true, start + 10 * second));
+
+    p = (struct nc_watch_pace){0};
+    for (unsigned i = 0; i < 100; i++)
+        is_kept = is_kept && nc_watch_pace_keep(&p, 103, true, start + i * second);
+    assert_true(is_kept);
+
+    p = (struct nc_watch_pace){0};
+    for (unsigned i = 0; i < 10; i++) /* events, each whole, minutes apart */
+        assert_true(nc_watch_pace_keep(&p, 90, false, start + i * 60 * second));
+    assert_true(nc_watch_pace_keep(&p, 1, true, start + 900 * second));
+    assert_true(nc_watch_pace_keep(&p, 1, false, start + 905 * second));
+    assert_true(nc_watch_pace_keep(&p, 1, true, start + 990 * second));
+}
+
 static void test_known(void **state) {
     struct nc_known k = {0};
     nc_auto_value struct nc_value *a1 = js("{'metadata':{'namespace':'n','name':'a','uid':'1'}}");
@@ -345,10 +369,15 @@ static void test_known_property(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_property), cmocka_unit_test(test_frames_caps),
-        cmocka_unit_test(test_lines),           cmocka_unit_test(test_cursor_requests),
-        cmocka_unit_test(test_cursor_versions), cmocka_unit_test(test_cursor_waits),
-        cmocka_unit_test(test_known),           cmocka_unit_test(test_known_uids),
+        cmocka_unit_test(test_frames_property),
+        cmocka_unit_test(test_frames_caps),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_cursor_requests),
+        cmocka_unit_test(test_cursor_versions),
+        cmocka_unit_test(test_cursor_waits),
+        cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_known_uids),
         cmocka_unit_test(test_known_property),
     };
 

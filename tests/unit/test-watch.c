@@ -49,6 +49,10 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
     note(userdata, line);
 }
 
+static void on_well(void *userdata) {
+    note(userdata, "well\n");
+}
+
 static void follow_with(struct nc_kube *k, const char *stop_at, const char *free_at,
                         struct nc_watch_options o, const char *trace) {
     struct heard h = {.stop_at = stop_at, .free_at = free_at};
@@ -59,6 +63,7 @@ static void follow_with(struct nc_kube *k, const char *stop_at, const char *free
     o.keep = keep;
     o.event = on_event;
     o.failed = on_failed;
+    o.well = on_well;
     o.userdata = &h;
     assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, &err), 0);
     assert_null(h.trace.data); /* nothing before the loop turns */
@@ -226,6 +231,19 @@ static void test_silence(void **state) {
            "scripted failure\nadded a\n");
 }
 
+/* A quiet stream after a failure: the owner is told that it stands, though nothing comes of it. One
+ * that has not begun to answer does not stand. */
+static void test_well_again(void **state) {
+    (void)state;
+    follow(SCRIPT(NULL, NULL, {.answer = LIST("10", "")}, {.status = 500}, {.stays_open = true}),
+           "well\n", "synced\nfailed 500 transient: watch: HTTP 500\nwell\n");
+    follow(SCRIPT(NULL, NULL, {.answer = LIST("10", "")}, {.status = 500},
+                  {.outcome = NC_HTTP_TIMEOUT}, {.stays_open = true}),
+           "well\n",
+           "synced\nfailed 500 transient: watch: HTTP 500\nfailed 0 transient: watch: scripted "
+           "failure\nwell\n");
+}
+
 /* A server that ends each stream at once is not hurried, and not complained about. */
 static void test_ends_at_once(void **state) {
     (void)state;
@@ -286,7 +304,7 @@ static const struct {
      0,
      "watch /api/v1/nodes: the list has no metadata.resourceVersion"},
     {{.raw = "<html>"}, {0}, 0, "list: HTTP 200: "},
-    {{.raw = ""}, {0}, 0, "watch /api/v1/nodes: the answer is no list: no items"},
+    {{.raw = ""}, {0}, 0, "list: HTTP 200: the answer is empty"},
     {{.answer = LIST("1", "")},
      {.answer = EVENT("ADDED", NODE("a", "1", "11"))},
      20,
@@ -422,6 +440,7 @@ int main(void) {
         cmocka_unit_test(test_list_again),
         cmocka_unit_test(test_life_between_failures),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_well_again),
         cmocka_unit_test(test_ends_at_once),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_token),

@@ -165,7 +165,8 @@ static char *say_request(struct world *w, struct machine *m, const struct nc_val
     return word("request", text_at(request, "id"), phase_of(w, m), deadline);
 }
 
-/* As the agent ranks them: spot, request, maintenance, recommendation. Owned. */
+/* As the agent ranks them: spot, request, deletion of its Node, maintenance, recommendation. Owned.
+ */
 static char *say(struct world *w, struct machine *m, const struct object *node) {
     const char *asked = annotation_of(node->v, REQUEST_KEY);
     nc_auto_value struct nc_value *request = NULL;
@@ -175,6 +176,10 @@ static char *say(struct world *w, struct machine *m, const struct object *node) 
         (void)nc_json_parse(asked, strlen(asked), &request, NULL);
     if (text_at(request, "id") && (!m->spot_usec || m->is_maintenance))
         return say_request(w, m, request);
+    if (text_at(node->v, "metadata.deletionTimestamp") && (!m->spot_usec || m->is_maintenance)) {
+        begin_drain(w, m, "deletion");
+        return word("deletion", "deletion", phase_of(w, m), NULL);
+    }
     if (m->spot_usec) {
         (void)snprintf(id, sizeof(id), "notice-%u", m->notices);
         nc_time_format(m->spot_usec, deadline);
