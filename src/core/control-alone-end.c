@@ -214,19 +214,10 @@ static bool write_last_moment(const struct alone_view *v, struct nc_control_acti
     return true;
 }
 
-static bool drop_finalizer(const struct alone_view *v, struct nc_control_action *ret) {
-    struct nc_value *patch = nc_control_patch(&v->claim->o, true);
-
-    nc_value_set(nc_alone_child(patch, "metadata"), "finalizers",
-                 nc_control_texts_without(&v->claim->more->finalizers, NC_FINALIZER));
-    ret->verb = NC_CONTROL_PATCH_CLAIM;
-    ret->body = patch;
-    return true;
-}
-
 static bool finish_without_node(const struct alone_view *v, struct nc_control_action *ret) {
     v->claim->more->state = "ending";
-    return terminate(v, ret) || drop_finalizer(v, ret);
+    return terminate(v, ret)
+           || nc_control_drop_finalizer(&v->claim->o, &v->claim->more->finalizers, ret);
 }
 
 /* The Node's own writes follow from what is written here, and from time. */

@@ -204,19 +204,15 @@ static bool patch_node(struct nc_value *patch, struct nc_control_action *ret) {
     return true;
 }
 
-static struct nc_value *drop_finalizer(const struct control_node *node) {
-    struct nc_value *patch = nc_control_patch(&node->o, true);
-
-    nc_value_set(nc_alone_child(patch, "metadata"), "finalizers",
-                 nc_control_texts_without(&node->more->finalizers, NC_FINALIZER));
-    return patch;
+static bool drop_finalizer(const struct control_node *node, struct nc_control_action *ret) {
+    return nc_control_drop_finalizer(&node->o, &node->more->finalizers, ret);
 }
 
 static bool end_node(const struct alone_view *v, struct nc_control_action *ret) {
     struct control_node *node = v->node;
 
     if (node->deletion_usec)
-        return node->more->has_our_finalizer && patch_node(drop_finalizer(node), ret);
+        return node->more->has_our_finalizer && drop_finalizer(node, ret);
     ret->verb = NC_CONTROL_DELETE_NODE;
     ret->body = nc_control_delete_options(&node->o);
     return true;
@@ -229,10 +225,6 @@ static bool is_claimed(const struct nc_control *c, const struct control_node *no
                && nc_control_find(c, &c->claims_by_provider, node->more->provider_id));
 }
 
-static bool has_drained(const struct control_word *w) {
-    return w && (w->phase == CONTROL_PHASE_DRAINED || w->phase == CONTROL_PHASE_FAILED);
-}
-
 /* Whose it is cannot be told, so nothing is done to it; but what somebody has deleted is not held
  * for ever: not once its agent has drained it, nor where its machine was not heard of for minutes.
  */
@@ -242,15 +234,15 @@ static bool let_go(const struct control_node *node, uint64_t now_usec,
 
     if (!node->deletion_usec || !node->more->has_our_finalizer)
         return false;
-    if (has_drained(node->word))
-        return patch_node(drop_finalizer(node), ret);
+    if (nc_control_is_last_word(node->word))
+        return drop_finalizer(node, ret);
     if (node->more->is_ready)
         return false;
     if (now_usec < over_usec) {
         *next_usec = over_usec;
         return false;
     }
-    return patch_node(drop_finalizer(node), ret);
+    return drop_finalizer(node, ret);
 }
 
 static bool claimless(const struct nc_control *c, struct control_node *node, uint64_t now_usec,
@@ -258,7 +250,7 @@ static bool claimless(const struct nc_control *c, struct control_node *node, uin
     if (is_claimed(c, node))
         return let_go(node, now_usec, ret, next_usec);
     if (node->deletion_usec && node->more->has_our_finalizer)
-        return patch_node(drop_finalizer(node), ret);
+        return drop_finalizer(node, ret);
     return patch_node(mark_node(node, NULL), ret);
 }
 

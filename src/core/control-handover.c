@@ -48,7 +48,7 @@ static bool may_let_go(const struct control_node *node, uint64_t now_usec, uint6
     if (is_held_by_karpenter(node->left))
         return true;
     if (w && w->phase != CONTROL_PHASE_NONE)
-        return w->phase == CONTROL_PHASE_DRAINED || w->phase == CONTROL_PHASE_FAILED;
+        return nc_control_is_last_word(w);
     if (now_usec >= over_usec)
         return true;
     *next_usec = over_usec;
@@ -63,9 +63,5 @@ bool nc_control_handover(struct control_object *o, uint64_t now_usec, struct nc_
     *next_usec = UINT64_MAX;
     if (!left || (node && !may_let_go(node, now_usec, next_usec)))
         return false;
-    ret->verb = node ? NC_CONTROL_PATCH_NODE : NC_CONTROL_PATCH_CLAIM;
-    ret->body = nc_control_patch(o, true);
-    nc_value_set(nc_value_get(ret->body, "metadata"), "finalizers",
-                 nc_control_texts_without(left, NC_FINALIZER));
-    return true;
+    return nc_control_drop_finalizer(o, left, ret);
 }

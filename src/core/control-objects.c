@@ -305,3 +305,13 @@ struct nc_value *nc_control_texts_without(const struct control_texts *t, const c
             nc_value_push(list, nc_value_new_string(one[0]));
     return list;
 }
+
+bool nc_control_drop_finalizer(const struct control_object *o,
+                               const struct control_texts *finalizers,
+                               struct nc_control_action *ret) {
+    ret->verb = o->kind == NC_CONTROL_NODE ? NC_CONTROL_PATCH_NODE : NC_CONTROL_PATCH_CLAIM;
+    ret->body = nc_control_patch(o, true);
+    nc_value_set(nc_value_get(ret->body, "metadata"), "finalizers",
+                 nc_control_texts_without(finalizers, NC_FINALIZER));
+    return true;
+}

@@ -129,6 +129,8 @@ struct control_word {
     char *blocked; /* their names, ", " between; NULL = none */
     char id[72];   /* "" = none; printable */
 };
+/* The drain is over, done or not: Drained or Failed. False where the node says nothing (NULL). */
+bool nc_control_is_last_word(const struct control_word *w);
 
 /* ---- Node */
 
@@ -333,6 +335,11 @@ bool nc_control_say(struct nc_control *c, struct control_object *o, const char *
 /* {"metadata":{"uid":…}} or, with_version, {"metadata":{"resourceVersion":…,"uid":…}}: how a patch
  * begins. The uid is a precondition: another object of this name refuses it. Owned. */
 struct nc_value *nc_control_patch(const struct control_object *o, bool with_version);
+/* The write that takes our finalizer off the object, which is seen with `finalizers`. Always true:
+ * as a hook has it that wants a write. */
+bool nc_control_drop_finalizer(const struct control_object *o,
+                               const struct control_texts *finalizers,
+                               struct nc_control_action *ret);
 /* {"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":…}}. Owned. */
 struct nc_value *nc_control_delete_options(const struct control_object *o);
 

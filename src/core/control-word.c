@@ -29,6 +29,10 @@ const char *nc_control_phase_name(enum control_phase p) {
     return phase_names[p];
 }
 
+bool nc_control_is_last_word(const struct control_word *w) {
+    return w && (w->phase == CONTROL_PHASE_DRAINED || w->phase == CONTROL_PHASE_FAILED);
+}
+
 static bool is_printable(const char *text, size_t max) {
     for (size_t i = 0; text[i]; i++)
         if (i >= max || text[i] < ' ' || text[i] > '~')
