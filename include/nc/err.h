@@ -48,6 +48,8 @@ void nc_err_wrap(struct nc_err *err, const char *format, ...) __attribute__((for
 /* Sets the remedy of an error that is already filled. */
 void nc_err_remedy(struct nc_err *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The one of EMFILE and ENFILE, wherever they are met. */
+#define NC_REMEDY_OPEN_FILES "raise the limit of open files (LimitNOFILE=, fs.file-max)"
 
 /* "transient", "config", …; the names that status.json and the metrics carry. */
 const char *nc_err_class_name(enum nc_err_class class);

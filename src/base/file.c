@@ -27,7 +27,7 @@ int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *pat
     else if (code == EACCES || code == EPERM)
         nc_err_remedy(err, "run as root, or allow access to %s", path);
     else if (code == EMFILE || code == ENFILE)
-        nc_err_remedy(err, "raise the limit of open files (LimitNOFILE=, fs.file-max)");
+        nc_err_remedy(err, NC_REMEDY_OPEN_FILES);
     else if (code == EIO)
         nc_err_remedy(err, "see in the kernel's log what is wrong with the disk of %s", path);
     else

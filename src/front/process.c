@@ -36,7 +36,7 @@ static const char *remedy_of(const struct nc_err *err) {
     switch (-err->code) {
     case EMFILE:
     case ENFILE:
-        return "raise the limit of open files (LimitNOFILE=, fs.file-max)";
+        return NC_REMEDY_OPEN_FILES;
     case ENOMEM:
     case ENOBUFS:
         return "give it more memory (MemoryMax=, the limit of the container)";

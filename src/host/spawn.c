@@ -108,7 +108,7 @@ static int sys_failed(struct nc_err *err, const char *what) {
     const int r = nc_err_set(err, NC_ERR_HOST, code, "%s: %s", what, strerror(code));
 
     if (code == EMFILE || code == ENFILE)
-        nc_err_remedy(err, "raise the limit of open files (LimitNOFILE=, fs.file-max)");
+        nc_err_remedy(err, NC_REMEDY_OPEN_FILES);
     else
         nc_err_remedy(err, "see what uses up processes (TasksMax=, kernel.pid_max) or memory here");
     return r;
