@@ -335,50 +335,38 @@ static void test_stream_deadlines(void **state) {
     world_done(&w);
 }
 
-/* Before the first byte less patience may be had than between two events. */
-static void test_stream_that_never_begins(void **state) {
-    struct world w = world_new(PLAY_HANG, 0);
+/* Patient for `idle_usec` between two events, for a fifth of a second before the first byte. */
+static void assert_silent(enum play play, const char *path, uint64_t idle_usec, const char *said) {
+    struct world w = world_new(play, 0);
     struct stream s = {.w = &w};
-    (void)state;
     world_start(&w);
 
-    nc_auto_free char *url = url_of(&w, "/silent");
-    struct nc_http_options o = {.name = "watch",
-                                .url = url,
-                                .idle_timeout_usec = 30 * SECOND,
-                                .head_timeout_usec = SECOND / 5,
-                                .on_data = on_stream,
-                                .on_done = on_stream_done,
-                                .userdata = &s};
+    nc_auto_free char *url = url_of(&w, path);
+    const struct nc_http_options o = {.name = "watch",
+                                      .url = url,
+                                      .idle_timeout_usec = idle_usec,
+                                      .head_timeout_usec = SECOND / 5,
+                                      .on_data = on_stream,
+                                      .on_done = on_stream_done,
+                                      .userdata = &s};
     assert_int_equal(nc_http_start(w.http, &o, &s.self, NULL), 0);
     world_turn_until(&w, &s.done, 1);
     assert_int_equal(s.result.outcome, NC_HTTP_TIMEOUT);
-    assert_non_null(strstr(s.result.message, "was silent for 200ms"));
+    assert_non_null(strstr(s.result.message, said));
     nc_buf_done(&s.data);
     world_done(&w);
 }
 
+/* Before the first byte less patience may be had than between two events. */
+static void test_stream_that_never_begins(void **state) {
+    (void)state;
+    assert_silent(PLAY_HANG, "/silent", 30 * SECOND, "was silent for 200ms");
+}
+
 /* Once it has begun, the other patience counts. */
 static void test_stream_that_began(void **state) {
-    struct world w = world_new(PLAY_STREAM, 0);
-    struct stream s = {.w = &w};
     (void)state;
-    world_start(&w);
-
-    nc_auto_free char *url = url_of(&w, "/open");
-    struct nc_http_options o = {.name = "watch",
-                                .url = url,
-                                .idle_timeout_usec = SECOND,
-                                .head_timeout_usec = SECOND / 5,
-                                .on_data = on_stream,
-                                .on_done = on_stream_done,
-                                .userdata = &s};
-    assert_int_equal(nc_http_start(w.http, &o, &s.self, NULL), 0);
-    world_turn_until(&w, &s.done, 1);
-    assert_int_equal(s.result.outcome, NC_HTTP_TIMEOUT);
-    assert_non_null(strstr(s.result.message, "was silent for 1s"));
-    nc_buf_done(&s.data);
-    world_done(&w);
+    assert_silent(PLAY_STREAM, "/open", SECOND, "was silent for 1s");
 }
 
 static void test_stream_refused_by_its_reader(void **state) {
