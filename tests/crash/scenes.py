@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integration"))
 
-from harness import World, mime, until  # noqa: E402
+from harness import World, is_alive, mime, until  # noqa: E402
 from running import CORDON_KEY, LABEL, STATE, DaemonWorld  # noqa: E402
 
 import endstate  # noqa: E402
@@ -161,13 +161,6 @@ class Bootstrap(Scene):
     def at_end(self, world: World) -> list[str]:
         alive = [pid for pid in world.kubelet_pids() if is_alive(pid)]
         return [] if len(alive) == 1 else [f"{len(alive)} kubelets run, of {len(world.kubelet_pids())} that were started"]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Update(Bootstrap):

@@ -299,6 +299,14 @@ def until(check: Callable[[], Any], within: float = 10) -> Any:
         time.sleep(0.01)
 
 
+def is_alive(pid: int) -> bool:
+    """Runs: a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class WorldTest(unittest.TestCase):
     """Adds assertions about what a bootstrap says of itself."""
 

@@ -9,17 +9,10 @@ import sys
 import unittest
 from pathlib import Path
 
-from harness import PATIENCE, STATUS, World, WorldTest, until
+from harness import PATIENCE, STATUS, World, WorldTest, is_alive, until
 
 PID_FILE = "run/nodeclaimd/kubelet.pid"
 MARK = "run/nodeclaimd/kubelet-restart"
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Processes(WorldTest):
