@@ -1,11 +1,13 @@
 """Time that jumps, for fakes in Python beside a program under fast-clock.so; and a server that answers IMDS quickly.
 
-Knows: the page that fast-clock.c shares. Gives: `Clock`, `Calendar`, `QuickServer`, `Samples`, `Table`.
+Knows: the page that fast-clock.c shares. Gives: `Clock`, `Calendar`, `QuickServer`, `Samples`, `Table`, and the options of both
+programs' runs.
 Must not: make time jump; the program does.
 """
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import mmap
 import os
@@ -22,6 +24,25 @@ PAGE = struct.Struct("=QQQ")
 DAY = 86400.0
 WARM_DAYS = 1.0
 MOST_KIB = 64
+
+
+def parser(about: str, program: str, days: int) -> argparse.ArgumentParser:
+    """The options that both runs have. `days`: how many there are, and have a thousand notices, unless said otherwise."""
+    args = argparse.ArgumentParser(description=about)
+    args.add_argument(f"--{program}", type=Path, required=True)
+    args.add_argument("--clock", type=Path, required=True)
+    args.add_argument("--days", type=float, default=days)
+    args.add_argument("--notices", type=int, default=0, help=f"1,000 in {days} days unless said otherwise")
+    args.add_argument("--preload", default="", help="libraries that must come before the clock, as a sanitizer's")
+    return args
+
+
+def parse(args: argparse.ArgumentParser) -> argparse.Namespace:
+    """With the notices that these days have, and with the clock in `preload`."""
+    opts = args.parse_args()
+    opts.notices = opts.notices or max(5, round(opts.days * 1000 / args.get_default("days")))
+    opts.preload = f"{opts.preload} {opts.clock.resolve()}".strip()
+    return opts
 
 
 class Clock:
@@ -316,6 +337,22 @@ class Table:
         self.passed += kept
         self.failed += not kept
         print(f"  {'kept  ' if kept else 'MISSED'}  {text}" + (f": {more}" if more and not kept else ""), flush=True)
+
+    def passage(self, calendar: Calendar, samples: Samples, days: float, lines: int) -> None:
+        """How the time has passed: the clock, what the process held, what has gone wrong."""
+        self.row("jumps of the clock", calendar.clock.jumps())
+        self.row("answers that never came", calendar.clock.gave_up())
+        self.holds(samples, days, lines)
+        for text in calendar.wrong[:5] + calendar.bugs[:5]:
+            print(f"  {text}")
+
+    def end(self, calendar: Calendar, log: str) -> int:
+        """The sum, with the end of the log where something was missed; the exit code."""
+        self.check("the fakes have no bug", not calendar.bugs)
+        print(f"{self.passed} passed, {self.failed} failed")
+        if self.failed:
+            print(log[-4000:])
+        return 1 if self.failed else 0
 
     def holds(self, samples: Samples, days: float, lines: int) -> None:
         """Memory, descriptors, threads and files, once all that happens has happened a few times."""
