@@ -185,14 +185,24 @@ static int sync_folder(const char *folder) {
     return fd < 0 || (fsync(fd) < 0 && errno != EINVAL) ? -errno : 0;
 }
 
-/* Locks what was opened and empties it. False where somebody else writes it, has just put it in its
- * place, or it is nothing to write to. */
+/* False where somebody else writes it, or nothing can be locked here: then nobody would take over
+ * what we have just made, and it goes. */
+static bool lock(int fd, const char *path, bool is_made) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return true;
+    if (is_made && errno != EWOULDBLOCK)
+        (void)unlink(path);
+    return false;
+}
+
+/* Empties what was locked. False where somebody else has just put it in its place, or it is nothing
+ * to write to. */
 static bool take_over(int fd, const char *path) {
     struct stat st, there;
 
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || lstat(path, &there) < 0
-        || st.st_dev != there.st_dev || st.st_ino != there.st_ino || !S_ISREG(st.st_mode)
-        || st.st_nlink != 1 || st.st_uid != geteuid())
+    if (fstat(fd, &st) < 0 || lstat(path, &there) < 0 || st.st_dev != there.st_dev
+        || st.st_ino != there.st_ino || !S_ISREG(st.st_mode) || st.st_nlink != 1
+        || st.st_uid != geteuid())
         return false;
     return st.st_size == 0 || (fchmod(fd, 0600) == 0 && ftruncate(fd, 0) == 0);
 }
@@ -200,10 +210,14 @@ static bool take_over(int fd, const char *path) {
 /* The temporary file has one name for each target, so that at most one is ever left by runs that
  * were killed. It is locked while it is written: whoever finds it locked takes another name. */
 static int open_temporary(const char *folder, const char *name, char **ret_path) {
+    const int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
     nc_auto_free char *path = nc_asprintf("%s/.%s.new", folder, name);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    int fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+    const bool is_made = fd >= 0;
 
-    if (fd >= 0 && !take_over(fd, path)) {
+    if (!is_made && errno == EEXIST)
+        fd = open(path, flags);
+    if (fd >= 0 && !(lock(fd, path, is_made) && take_over(fd, path))) {
         (void)close(fd);
         fd = -1;
     }

@@ -12,11 +12,21 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "nc/file.h"
 #include "nc/str.h"
+
+/* In the place of libc's: what locking says on a file system that cannot; 0 = as it is. */
+static int lock_code;
+
+int flock(int fd, int how) {
+    if (lock_code)
+        errno = lock_code;
+    return lock_code ? -1 : (int)syscall(SYS_flock, fd, how);
+}
 
 static char folder[] = "/tmp/nc-test-file.XXXXXX";
 
@@ -274,6 +284,34 @@ static void a_leftover_is_taken_over(void **state) {
     (void)close(fd);
 }
 
+/* Where nothing can be locked, nobody is kept from anything; what is left of a killed run is not
+ * touched, as it may be somebody's. */
+static void nothing_is_left_where_nothing_can_be_locked(void **state) {
+    nc_auto_free char *parent = below("unlocked");
+    nc_auto_free char *path = below("unlocked/file");
+    nc_auto_free char *temporary = below("unlocked/.file.new");
+    (void)state;
+
+    lock_code = ENOLCK;
+    assert_int_equal(nc_file_write(path, "one", 3, 0600, false, NULL), 0);
+    assert_content(path, "one");
+    assert_int_equal(count_entries(parent), 1);
+    lock_code = 0;
+    assert_int_equal(nc_file_write(temporary, "half", 4, 0600, false, NULL), 0);
+    lock_code = ENOLCK;
+    assert_int_equal(nc_file_write(path, "two", 3, 0600, false, NULL), 0);
+    lock_code = 0;
+    assert_content(path, "two");
+    assert_content(temporary, "half");
+    assert_int_equal(count_entries(parent), 2);
+}
+
+static int lock_as_ever(void **state) {
+    (void)state;
+    lock_code = 0;
+    return 0;
+}
+
 static void write_and_die(const char *path) {
     const struct rlimit limit = {1000, 1000};
     char data[5000] = {0};
@@ -366,6 +404,7 @@ int main(void) {
         cmocka_unit_test(a_path_without_a_folder_is_here),
         cmocka_unit_test(failures_leave_nothing),
         cmocka_unit_test(a_leftover_is_taken_over),
+        cmocka_unit_test_teardown(nothing_is_left_where_nothing_can_be_locked, lock_as_ever),
         cmocka_unit_test(killed_runs_leave_one_at_most),
         cmocka_unit_test(a_write_that_fails_half_way_changes_nothing),
         cmocka_unit_test(refusals_carry_a_remedy),
