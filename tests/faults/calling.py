@@ -2,7 +2,7 @@
 
 Knows: how the shim is told what is to fail (shim.c), and which places of the disk and the machine a path stands for.
 Gives: `shimmed`, `Call`, `read_log`, `place_of`, `FAULTS`, `words_of`, `left_over`.
-Must not: judge; the rows of test_calls.py do.
+Must not: judge; the rows of phase_calls*.py do.
 """
 
 from __future__ import annotations
