@@ -76,11 +76,12 @@ bool nc_pod_is_kept(const struct nc_pod *p, uint64_t now_usec);
 /* What an answer to an eviction or a deletion means. */
 enum nc_pod_answer_kind {
     NC_ANSWER_ACCEPTED = 1, /* 200, 201 */
-    NC_ANSWER_GONE,         /* 404; 409: another pod has the name */
+    NC_ANSWER_GONE,         /* 404; 409 that tells of the uid: another pod has the name */
     NC_ANSWER_BUDGET,       /* 429 with the cause DisruptionBudget */
     NC_ANSWER_BUDGETS,      /* 500 that says: more than one budget covers it; only its last moment
                                helps */
-    NC_ANSWER_BUSY,         /* 429 otherwise: the API server's own fairness */
+    NC_ANSWER_BUSY,         /* 429 otherwise: the API server's own fairness; 409 otherwise: too many
+                               evictions below one budget at once */
     NC_ANSWER_NAMESPACE,    /* 403 with the cause NamespaceTerminating */
     NC_ANSWER_REFUSED,      /* other 400, 403, 422: an authorizer, a policy or a webhook */
     NC_ANSWER_AWAY,         /* 401, 5xx, time-out, no connection */

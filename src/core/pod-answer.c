@@ -16,11 +16,19 @@
 #define BUDGET_WORDS "The disruption budget "
 #define BUDGETS_WORDS "more than one PodDisruptionBudget"
 
+/* Evictions below one budget all write its status. After 20 conflicts, 500 ms apart, the API server
+ * passes the last one on (EvictionsRetry, RetryOnConflict): a 409 that says nothing of the pod. */
+static bool is_other_uid(const char *message) {
+    return strstr(message, "the UID in the precondition") || strstr(message, "UID in precondition");
+}
+
 static enum nc_pod_answer_kind kind_of(int http, const char *cause, const char *message) {
     if (http >= 200 && http <= 299)
         return NC_ANSWER_ACCEPTED;
-    if (http == 404 || http == 409)
+    if (http == 404 || (http == 409 && is_other_uid(message)))
         return NC_ANSWER_GONE;
+    if (http == 409)
+        return NC_ANSWER_BUSY;
     if (http == 429)
         return nc_streq(cause, "DisruptionBudget") ? NC_ANSWER_BUDGET : NC_ANSWER_BUSY;
     if (http == 500 && message && strstr(message, BUDGETS_WORDS))

@@ -200,6 +200,28 @@ class Refusals(DaemonTest):
         self.assertEqual([s.status for s in world.evictions("web")], [404, 201])
         self.assertEqual(world.pods(), [])
 
+    def test_budget_that_others_write_too(self) -> None:
+        """Ten seconds of conflicts over a budget's status, and the API server gives up with a 409: the pod is still there."""
+        world = self.node_world()
+        world.pod("web")
+        text = json.dumps(
+            {
+                "kind": "Status",
+                "status": "Failure",
+                "reason": "Conflict",
+                "message": 'Operation cannot be fulfilled on poddisruptionbudgets.policy "web": the object has been modified; '
+                "please apply your changes to the latest version and try again",
+                "details": {"name": "web", "group": "policy", "kind": "poddisruptionbudgets"},
+                "code": 409,
+            }
+        )
+        world.api.server.fault("status", path="/eviction", count=2, status=409, body=text, content_type="application/json")
+        world.start()
+        world.imds.spot(120)
+        world.drained()
+        self.assertEqual([s.status for s in world.evictions("web")], [409, 409, 201])
+        self.assertEqual(world.metrics()["nodeclaimd_evictions_total"]['{answer="gone"}'], 0)
+
     def test_refused_by_a_policy(self) -> None:
         world = self.node_world()
         world.pod("web", grace=2)
