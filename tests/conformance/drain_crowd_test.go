@@ -4,14 +4,19 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"nodeclaimd.io/nodeclaimd/tests/conformance/harness"
 )
 
 const crowded = 60
 
-// An eviction may be held for seconds where others ask below the same budget; nothing is wrong with it.
+// An eviction may be held for seconds where others ask below the same budget; nothing is wrong with it. After 20 conflicts,
+// half a second apart, the API server passes the last one on.
 func TestFactEvictionsQueueForABudget(t *testing.T) {
 	b := newBareNode(t, "fact-queue")
 	w, err := cluster.WatchPods(b.ctx, b.name, takeSeconds(1))
@@ -28,21 +33,26 @@ func TestFactEvictionsQueueForABudget(t *testing.T) {
 			a, err := b.wire.Do(b.ctx, "POST", podPath(p)+"/eviction", "", eviction(p, string(p.UID), nil))
 			lock.Lock()
 			defer lock.Unlock()
-			if err == nil {
-				codes[a.Code]++
-				longest = max(longest, time.Since(began))
+			if err != nil {
+				return
+			}
+			codes[a.Code]++
+			longest = max(longest, time.Since(began))
+			if a.Code == 409 && time.Since(began) < 9*time.Second {
+				t.Errorf("a conflict after %s: %s", time.Since(began), a)
 			}
 		})
 	}
 	all.Wait()
 	t.Logf("%d evictions below one budget: %v, the longest %s", crowded, codes, longest)
-	if codes[201] != crowded {
+	if codes[201] == 0 || codes[201]+codes[409] != crowded {
 		t.Errorf("%v", codes)
 	}
 }
 
-// All pods of a budget that allows it leave, each with one eviction: none is given up while the API server holds it, which
-// would use the budget up for nothing.
+// All pods of a budget that allows it leave, each with one accepted eviction: none is given up while the API server holds it,
+// which would use the budget up for nothing. Where the API server itself gives up (a 409 of the budget after 20 conflicts, on a
+// busy machine), it is asked again.
 func TestDrainBelowOneBudget(t *testing.T) {
 	n := newPlainNode(t, 180)
 	w := n.follow(takeSeconds(0.5))
@@ -64,7 +74,11 @@ func TestDrainBelowOneBudget(t *testing.T) {
 	}
 	t.Logf("answers %v", codes)
 	for _, p := range pods {
-		if asked := n.about(p); len(asked) != 1 || asked[0].ResponseStatus.Code != 201 {
+		asked := n.about(p)
+		conflicts := slices.DeleteFunc(slices.Clone(asked), func(e harness.AuditEntry) bool { return e.ResponseStatus.Code == 201 })
+		if len(asked) != len(conflicts)+1 || slices.ContainsFunc(conflicts, func(e harness.AuditEntry) bool {
+			return e.ResponseStatus.Code != 409 || !strings.Contains(e.ResponseStatus.Message, "poddisruptionbudgets")
+		}) {
 			t.Errorf("%s: %v", p.Name, asked)
 		}
 	}

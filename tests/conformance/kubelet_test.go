@@ -6,7 +6,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -52,7 +51,9 @@ func TestFactKubeletKeepsTheFirstGrace(t *testing.T) {
 	ask(shortened, "DELETE", podPath(shortened), deletion(shortened, 10), 200)
 	ask(given, "POST", podPath(given)+"/eviction", eviction(given, string(given.UID), map[string]any{"gracePeriodSeconds": 4}), 201)
 	time.Sleep(time.Until(first.Add(2 * time.Second)))
+	asked := time.Now()
 	ask(shortened, "DELETE", podPath(shortened), deletion(shortened, 4), 200)
+	answered := time.Now()
 	second, err := getPod(n.ctx, shortened)
 	must(t, err)
 	waitGone(t, n.ctx, given)
@@ -61,16 +62,21 @@ func TestFactKubeletKeepsTheFirstGrace(t *testing.T) {
 	after := func(at time.Time) float64 { return at.Sub(first).Seconds() }
 	t.Logf("evicted with 4 of 60 s: killed after %.1f s; deleted with 10 s, then with 4: by the API %.1f s, killed after %.1f s",
 		after(w.Life(given.UID).Ended), after(second.DeletionTimestamp.Time), after(w.Life(shortened.UID).Ended))
+	if after(answered) > 4.5 {
+		t.Fatalf("the second request took until %.1f s: kubelet's choice cannot be told any more", after(answered))
+	}
+	// A busy machine kills late, never early: what would be true if it were otherwise lies outside of each row.
 	for _, c := range []struct {
-		what       string
-		have, want float64
+		what           string
+		have           float64
+		least, noLater float64
 	}{
-		{"evicted with 4 s of grace: killed", after(w.Life(given.UID).Ended), 4},
-		{"shortened to 4 s: deletionTimestamp", after(second.DeletionTimestamp.Time), 4},
-		{"shortened to 4 s: killed", after(w.Life(shortened.UID).Ended), 10},
+		{"evicted with 4 s of 60: killed", after(w.Life(given.UID).Ended), 3.5, 30},
+		{"shortened to 4 s: deletionTimestamp", after(second.DeletionTimestamp.Time), after(asked) + 3, after(answered) + 4.5},
+		{"shortened to 4 s: killed", after(w.Life(shortened.UID).Ended), 9, 30},
 	} {
-		if math.Abs(c.have-c.want) > 1.5 {
-			t.Errorf("%s after %.1f s, want about %.0f", c.what, c.have, c.want)
+		if c.have < c.least || c.have > c.noLater {
+			t.Errorf("%s after %.1f s, want %.1f to %.1f", c.what, c.have, c.least, c.noLater)
 		}
 	}
 }

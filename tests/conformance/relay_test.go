@@ -348,8 +348,13 @@ func (e *ending) checkRelay(t *testing.T, c *central) {
 	t.Logf("notice to DELETE %.0f ms: read after %.0f ms, word accepted after %.0f ms more, stamp after %.1f ms more, DELETE after %.1f ms more",
 		deleted.StageTimestamp.Sub(e.began).Seconds()*1000, e.heard().Sub(e.began).Seconds()*1000, said.StageTimestamp.Sub(e.heard()).Seconds()*1000,
 		stamped.StageTimestamp.Sub(said.StageTimestamp).Seconds()*1000, deleted.StageTimestamp.Sub(stamped.StageTimestamp).Seconds()*1000)
-	if late := deleted.StageTimestamp.Sub(e.heard()); late > time.Second {
-		t.Errorf("deleted %s after the node has read the notice", late)
+	// What the API server itself takes for the three writes is not ours: on a busy machine it takes long.
+	late := deleted.StageTimestamp.Sub(e.heard())
+	for _, x := range []harness.AuditEntry{said, stamped, deleted} {
+		late -= x.StageTimestamp.Sub(x.RequestReceivedTimestamp)
+	}
+	if late > time.Second {
+		t.Errorf("deleted %s after the node has read the notice, the API server's own time left out", late)
 	}
 	if others := append(c.writes("nodes", ""), c.requests(func(x harness.AuditEntry) bool {
 		return x.ObjectRef.Resource == "nodeclaims" && x.ObjectRef.Name != e.claim.Name && x.ObjectRef.Name != ""
