@@ -129,9 +129,10 @@ class Fault:
 class Connection(asyncio.Protocol):
     """One accepted connection: parses requests one after the other, answers in order."""
 
-    def __init__(self, server: "WireServer", number: int) -> None:
+    def __init__(self, server: "WireServer", number: int, turn: int) -> None:
         self.server = server
         self.number = number
+        self.turn = turn
         self.transport: Any = None
         self.buffer = bytearray()
         self.busy = False
@@ -141,6 +142,10 @@ class Connection(asyncio.Protocol):
     # asyncio's side
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
+        if self.turn != self.server.turn:
+            self.closed = True
+            self.transport.abort()
+            return
         self.server.connections.add(self)
 
     def connection_lost(self, exc: Optional[Exception]) -> None:
@@ -442,6 +447,7 @@ class WireServer:
         self.before_answer: list[Callable[[Request], bool]] = []
         self.connections: set[Connection] = set()
         self.accepted = 0
+        self.turn = 0  # counts how often everybody was sent away: who was accepted before, but not yet known, goes too
         self.loop = asyncio.new_event_loop()
         self._server: Optional[asyncio.AbstractServer] = None
         self._thread = threading.Thread(target=self._run, name=f"wire-{id(self):x}", daemon=True)
@@ -478,7 +484,7 @@ class WireServer:
     def listen(self) -> None:
         async def go() -> None:
             if self._server is None and self._held is not None:
-                self._server = await self.loop.create_server(self._accept, sock=self._held, ssl=self.tls, backlog=512)
+                self._server = await self.loop.create_server(self._accept(), sock=self._held, ssl=self.tls, backlog=512)
                 self._held = None
 
         self._call(go())
@@ -494,15 +500,10 @@ class WireServer:
 
         async def go() -> None:
             self.blunt = blunt
-            if self._server is not None:
-                self._server.close()
-                self._server = None
-                self._hold()
-            for conn in list(self.connections):
-                conn.transport.abort()
+            await self._send_away()
             if listening and self._held is not None:
                 held, self._held = self._held, None
-                self._server = await self.loop.create_server(self._accept, sock=held, ssl=tls, backlog=512)
+                self._server = await self.loop.create_server(self._accept(), sock=held, ssl=tls, backlog=512)
 
         self.loop.create_task(go())
 
@@ -515,15 +516,25 @@ class WireServer:
         """From now on connections are refused, and the open ones are gone."""
 
         async def go() -> None:
-            if self._server is not None:
-                self._server.close()
-                self._server = None
-                if not for_good:
-                    self._hold()
-            for conn in list(self.connections):
-                conn.transport.abort()
+            await self._send_away(for_good)
 
         self._call(go())
+
+    async def _send_away(self, for_good: bool = False) -> None:
+        """Nobody listens any more, and all connections end. Who is being let in is let in, and then sent away: asyncio leaves
+        him hanging where its server closes in between."""
+        self.turn += 1
+        if self._server is not None:
+            server, self._server = self._server, None
+            for sock in server.sockets:
+                self.loop.remove_reader(sock)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            server.close()
+            if not for_good:
+                self._hold()
+        for conn in list(self.connections):
+            conn.transport.abort()
 
     def stop(self) -> None:
         if self._thread.is_alive():
@@ -541,9 +552,14 @@ class WireServer:
     def __exit__(self, *unused: Any) -> None:
         self.stop()
 
-    def _accept(self) -> Connection:
-        self.accepted += 1
-        return Connection(self, self.accepted)
+    def _accept(self) -> Callable[[], Connection]:
+        turn = self.turn
+
+        def made() -> Connection:
+            self.accepted += 1
+            return Connection(self, self.accepted, turn)
+
+        return made
 
     def fault_for(self, req: Request) -> Optional[Fault]:
         return next((f for f in list(self.faults) if f.strikes(req)), None)

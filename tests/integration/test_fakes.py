@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.error
@@ -102,6 +103,31 @@ class ImdsTest(unittest.TestCase):
             self.token()
         self.imds.server.listen()
         self.assertEqual(self.token()[0], 200)
+
+    def test_sent_away_while_being_accepted(self) -> None:
+        """Who is let in at the moment in which the server goes is gone as well: at each of the loop's steps between the two."""
+        for steps in range(6):
+            with self.subTest(steps=steps), Imds.of("m5.large") as imds:
+                made = threading.Event()
+
+                def go(left: int) -> None:
+                    if left:
+                        imds.server.loop.call_soon(go, left - 1)
+                    else:
+                        imds.server.become(None, listening=False)
+
+                def begin() -> None:
+                    self.peer = socket.create_connection(("127.0.0.1", imds.server.port), timeout=5)
+                    go(steps)
+                    made.set()
+
+                imds.server.loop.call_soon_threadsafe(begin)
+                self.assertTrue(made.wait(5))
+                with self.peer:
+                    try:
+                        self.assertEqual(self.peer.recv(1), b"")
+                    except ConnectionError:
+                        pass
 
     def test_round_trips_and_connections(self) -> None:
         """Three requests side by side after a token are two round trips, on as many connections as were opened."""
