@@ -98,7 +98,11 @@ static enum meaning meaning_of(const char *code, int status) {
     for (size_t k = 0; k < NC_ARRAY_SIZE(codes); k++)
         if (nc_streq(code, codes[k].code))
             return codes[k].meaning;
-    return status >= 500 || status == 429 ? THROTTLED : 0;
+    if (status >= 500 || status == 429)
+        return THROTTLED;
+    if (!*code) /* somebody between EC2 and us */
+        return 0;
+    return status == 401 ? REJECTED : status == 403 ? DENIED : 0;
 }
 
 /* EC2's own words, quoted and cut: an UnauthorizedOperation carries a kilobyte of encoded nothing.
