@@ -24,6 +24,7 @@
 #define IDLE_TIMEOUT_USEC 150000000u
 #define TIMER_ACCURACY_USEC 10000u
 #define ALIVE_USEC 5000000u /* a stream that stood for so long is well, even if nothing came */
+#define QUIET_ENDS 2u       /* streams in a row that end at once before that is told */
 
 struct nc_watch {
     /* Settings. */
@@ -55,6 +56,7 @@ struct nc_watch {
     bool is_alive, is_overflow;       /* something came; a line that is too long */
     bool refuse_token, was_refreshed; /* the last one brought a 401; twice is a failure */
     bool was_failing;                 /* and nobody was told yet that it is well */
+    unsigned ends;                    /* streams in a row that ended at once */
 };
 
 static void go_on(struct nc_watch *w);
@@ -162,6 +164,20 @@ static void take_page(struct nc_watch *w, const struct nc_value *object) {
     go_on(w);
 }
 
+/* After a 401 the new token is only being made, says the error; a second one was not the token's
+ * age. */
+static void fail_list(struct nc_watch *w, const struct nc_kube_status *status,
+                      const struct nc_err *err) {
+    struct nc_err own = *err;
+
+    if (status->http == 401 && w->was_refreshed) {
+        nc_kube_refused(status, "list", &own);
+        nc_kube_advise(w->kube, status, &own);
+    }
+    w->was_refreshed = status->http == 401;
+    fail(w, status, &own);
+}
+
 static void on_list(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_watch *w = userdata;
@@ -169,9 +185,10 @@ static void on_list(void *userdata, const struct nc_value *object,
 
     w->list = NULL;
     if (err->class != NC_ERR_NONE) {
-        fail(w, status, err);
+        fail_list(w, status, err);
         return;
     }
+    w->was_refreshed = false;
     wrong = nc_watch_check_list(object);
     if (wrong)
         fail_protocol(w, wrong);
@@ -293,16 +310,31 @@ static int on_data(void *userdata, const char *data, size_t n) {
 }
 
 /* The server ends each watch after its time; one that ends at once, again and again, is no server
- * to be hurried. */
+ * to be hurried, and does not do its part. */
 static void end_cleanly(struct nc_watch *w) {
     const struct nc_kube_status none = {0};
+    struct nc_err err = NC_ERR_INIT;
 
     if (w->is_alive || nc_mono_usec() - w->started_usec >= ALIVE_USEC) {
-        w->cursor.failures = 0;
+        w->cursor.failures = w->ends = 0;
         go_on(w);
         return;
     }
-    again_after(w, nc_watch_cursor_failed(&w->cursor, &none));
+    if (++w->ends <= QUIET_ENDS) {
+        again_after(w, nc_watch_cursor_failed(&w->cursor, &none));
+        return;
+    }
+    nc_err_set(&err, NC_ERR_TRANSIENT, ENODATA,
+               "watch %s: the server ends it at once, again and again", w->path);
+    fail(w, &none, &err);
+}
+
+/* What came without a line's end, where nothing else did: an event, or an answer that is none.
+ * After events it is half of one, which comes again. False: do not go on. */
+static bool take_rest(struct nc_watch *w) {
+    if (w->is_alive || w->is_listing || w->thin.is_on)
+        return true;
+    return nc_frames_add(&w->frames, "\n", 1) < 0 || take_lines(w);
 }
 
 /* A list that is thinned out is complete; its items have been told. */
@@ -369,7 +401,7 @@ static void on_stream_done(void *userdata, const struct nc_http_result *result) 
         end_badly(w, result);
     else if (w->is_listing)
         end_list(w);
-    else
+    else if (take_rest(w))
         end_cleanly(w);
 }
 

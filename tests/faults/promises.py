@@ -53,6 +53,12 @@ BOOT: dict[tuple[str, str], str] = {
     **{("imds user-data", way): "C" for way in ("oversized", "huge-header")},
 }
 
+# Only where it lasts.
+LASTING: dict[tuple[str, str], str] = {
+    ("node watch", "410"): "W",  # listed anew each time, and the Node is in the list
+    ("node watch", "empty"): "T",  # an end is an answer; at once, again and again, it is a server that does not do its part
+}
+
 # Operations whose failure, of whatever kind, does not keep a node from joining.
 BEFORE_REGISTERED = ("claims search", "claim get")
 MAY = ("claims search", "claim get", "ec2 types", "node status", "node patch")
@@ -76,7 +82,7 @@ def found(table: dict[tuple[str, str], str], operation: str, way: str, meaning: 
 def lasting(operation: str, way: str, meaning: str, is_wide: bool) -> Promise:
     """`is_wide`: what must succeed does not get through either."""
     is_needed = operation not in MAY or (is_wide and operation in BEFORE_REGISTERED)
-    return Promise(found(BOOT, operation, way, meaning) or (MEANING[meaning] if is_needed else "W"))
+    return Promise(found({**BOOT, **LASTING}, operation, way, meaning) or (MEANING[meaning] if is_needed else "W"))
 
 
 # Where the fault passes, everything that can be asked again is: a boot ends well. What only a person can change is refused at

@@ -244,11 +244,26 @@ static void test_well_again(void **state) {
            "failure\nwell\n");
 }
 
-/* A server that ends each stream at once is not hurried, and not complained about. */
+/* A server that ends each stream at once is not hurried, and not complained about before the third
+ * time. */
 static void test_ends_at_once(void **state) {
     (void)state;
     follow(SCRIPT(NULL, NULL, {.answer = LIST("10", "")}, {.answer = ""}, {.answer = "\n"},
                   {.stays_open = true, .answer = EVENT("ADDED", NODE("a", "1", "11"))}),
+           "added a\n", "synced\nadded a\n");
+    follow(SCRIPT(NULL, NULL, {.answer = LIST("10", "")}, {.answer = ""}, {.answer = ""},
+                  {.answer = ""}, {.stays_open = true}),
+           "well\n",
+           "synced\nfailed 0 transient: watch /api/v1/nodes: the server ends it at once, again and "
+           "again\nwell\n");
+}
+
+/* The first line of a stream has no end: what it says is taken all the same. */
+static void test_ends_without_line_end(void **state) {
+    (void)state;
+    follow(SCRIPT(NULL, NULL, {.answer = LIST("10", "")},
+                  {.answer = "{'type':'ADDED','object':" NODE("a", "1", "11") "}"},
+                  {.stays_open = true}),
            "added a\n", "synced\nadded a\n");
 }
 
@@ -277,6 +292,24 @@ static int no_token(void *userdata, bool refuse, char **ret_token, struct nc_err
     if (++*calls % 2)
         return give_token(NULL, refuse, ret_token, err);
     return nc_err_set(err, NC_ERR_TRANSIENT, EIO, "no role credentials");
+}
+
+/* Made between two turns of the loop, so not at once. */
+static int later_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
+    if (!refuse)
+        return give_token(userdata, refuse, ret_token, err);
+    return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN, "a new one is being made");
+}
+
+/* A token that has become old is made anew; where that does not help, it is said what the server
+ * says. */
+static void test_list_refuses_tokens(void **state) {
+    (void)state;
+    follow(SCRIPT(later_token, NULL, {.status = 401}, {.status = 401}, {.answer = LIST("10", "")},
+                  {.stays_open = true}),
+           "synced\n",
+           "failed 401 transient: list: token: a new one is being made\n"
+           "failed 401 auth: list: HTTP 401\nsynced\n");
 }
 
 static void test_no_token(void **state) {
@@ -321,6 +354,7 @@ static const struct {
      {.answer = EVENT("ADDED", NODE("a", "1", "1 1"))},
      0,
      "watch /api/v1/nodes: an event whose resourceVersion cannot be one"},
+    {{.answer = LIST("1", "")}, {.raw = "<html>a page"}, 0, "watch: an event that is no JSON"},
     {{.answer = LIST("1", "")},
      {.status = 503, .raw = "overloaded"},
      0,
@@ -443,6 +477,8 @@ int main(void) {
         cmocka_unit_test(test_well_again),
         cmocka_unit_test(test_ends_at_once),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ends_without_line_end),
+        cmocka_unit_test(test_list_refuses_tokens),
         cmocka_unit_test(test_no_token),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_flood),
