@@ -1,11 +1,13 @@
 """A matrix of cells, each a row (what is done), a column (how it fails) and a phase (when), and how they are run and shown.
 
 Knows: processes, time, letters. Nothing of HTTP, system calls or the programs.
-Gives: `Phase`, `Cell`, `Outcome`, `Broken`, `run_all()`, `show()`.
+Gives: `Phase`, `Cell`, `Outcome`, `Broken`, `sample()`, `run_phase()`, `once_more()`, `show()`.
 Must not: know what is promised; the driver of a phase does.
 
 A driver is called in a process of its own pool with the cell, and returns a letter of LETTERS; or it raises `Broken` (or
-AssertionError) with the promise that was not kept. A cell that failed beside others is run once more alone; that counts.
+AssertionError) with the promise that was not kept. A cell that failed beside others is run once more when all have ended, by
+itself: time limits are about the program under test, not about what else a small machine does at that moment. Both outcomes are
+told; the second counts. Where more than MOST_AGAIN have failed it was not the machine, and none is run again.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import signal
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, Optional
+from typing import Callable, Optional
 
 LETTERS = {
     "R": "recovered: the fault passed and all ended well",
@@ -75,6 +77,7 @@ class Phase:
         return [Cell(self.name, r, c) for r in self.rows for c in self.columns if self.has(r, c)]
 
 
+MOST_AGAIN = 20
 CHECK = "every request of an undisturbed life is in the table"
 _phases: dict[str, Phase] = {}
 
@@ -102,35 +105,49 @@ def run_cell(cell: Cell) -> Outcome:
         return Outcome(cell, "X", time.monotonic() - start, traceback.format_exc())
 
 
-def all_cells(phases: Iterable[Phase]) -> list[Cell]:
-    """The checks first, then heavy before light."""
-    rows = []
-    for phase in phases:
-        if phase.check:
-            rows.append((1e9, Cell(phase.name, CHECK, "")))
-        rows += [(phase.weight(c.row, c.column), c) for c in phase.cells()]
-    return [cell for _, cell in sorted(rows, key=lambda pair: -pair[0])]
+def all_cells(phase: Phase) -> list[Cell]:
+    """The check first, then heavy before light."""
+    rows = sorted(phase.cells(), key=lambda c: -phase.weight(c.row, c.column))
+    return ([Cell(phase.name, CHECK, "")] if phase.check else []) + rows
 
 
-def run_all(phases: list[Phase], cells: list[Cell], jobs: int, tell: Callable[[Outcome], None]) -> dict[Cell, Outcome]:
-    """Forks `jobs` workers after everything that is shared was made."""
-    _phases.update({p.name: p for p in phases})
-    context = multiprocessing.get_context("fork")
+def sample(phase: Phase, cells: list[Cell], stride: int) -> list[Cell]:
+    """Each K-th of them: diagonals of the matrix, so that every row and every column has its share. The check is always one."""
+    row, column = {r: i for i, r in enumerate(phase.rows)}, {c: i for i, c in enumerate(phase.columns)}
+    return [c for c in cells if c.row == CHECK or (row[c.row] + column[c.column]) % stride == 0]
+
+
+def pool_of(jobs: int) -> concurrent.futures.ProcessPoolExecutor:
+    return concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), with_parent)
+
+
+def run_phase(phase: Phase, cells: list[Cell], jobs: int, tell: Callable[[Outcome], None]) -> dict[Cell, Outcome]:
+    """Forks `jobs` workers after everything that is shared was made. Tells what failed."""
+    _phases[phase.name] = phase
     done: dict[Cell, Outcome] = {}
-    with concurrent.futures.ProcessPoolExecutor(jobs, context, with_parent) as pool:
+    with pool_of(jobs) as pool:
         for future in concurrent.futures.as_completed([pool.submit(run_cell, c) for c in cells]):
             outcome = future.result()
             done[outcome.cell] = outcome
             if not outcome.is_good:
                 tell(outcome)
+    return done
+
+
+def once_more(done: dict[Cell, Outcome], tell: Callable[[Outcome], None]) -> int:
+    """What failed, with nothing beside it; that result replaces the first. How many were run."""
     again = [o.cell for o in done.values() if not o.is_good]
-    if again and len(cells) > 1:
-        with concurrent.futures.ProcessPoolExecutor(1, context, with_parent) as pool:
+    if len(again) > MOST_AGAIN:
+        print(f"{len(again)} cells failed, more than {MOST_AGAIN}: none is run once more", flush=True)
+        return 0
+    if len(done) > 1 and again:
+        with pool_of(1) as pool:
             for cell in again:
-                print(f"  {cell.name}: once more, by itself", flush=True)
+                print(f"{cell.name}: once more, by itself", flush=True)
                 done[cell] = pool.submit(run_cell, cell).result()
                 tell(done[cell])
-    return done
+        return len(again)
+    return 0
 
 
 def show(phase: Phase, done: dict[Cell, Outcome]) -> None:
