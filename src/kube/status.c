@@ -168,12 +168,15 @@ static bool is_object(const char *head) {
     } first[] = {{"\"kind\"", '"', 'A', 'Z'},
                  {"\"apiVersion\"", '"', 'a', 'z'},
                  {"\"metadata\"", '{', ' ', '~'}};
-    const char *at = *head == '{' ? head + 1 + strspn(head + 1, space) : "";
+    const char *at = head + 1;
 
+    if (*head != '{')
+        return false;
+    at += strspn(at, space);
     for (size_t i = 0; i < NC_ARRAY_SIZE(first); i++) {
-        const char *value = at + strlen(first[i].key);
         if (!nc_starts_with(at, first[i].key))
             continue;
+        const char *value = at + strlen(first[i].key);
         value += strspn(value, space);
         if (*value != ':')
             return false;
