@@ -88,6 +88,17 @@ static void note_way(struct nc_daemon *d, enum nc_drain_verb verb, const struct 
     }
 }
 
+/* Once nothing of it is under way: what nobody answered to is not asked again in this life. */
+static void note_clean_up(struct nc_daemon *d) {
+    if (!d->wants_clean_up || !d->is_left_listed)
+        return;
+    for (const struct nc_pod_request *q = d->pod_requests; q; q = q->next)
+        if (q->is_clean_up)
+            return;
+    d->wants_clean_up = false;
+    d->is_state_due = true;
+}
+
 static void on_asked(void *userdata, const struct nc_pod_asked *a) {
     struct nc_pod_request *q = userdata;
     struct nc_daemon *d = q->d;
@@ -99,6 +110,7 @@ static void on_asked(void *userdata, const struct nc_pod_asked *a) {
     if (!q->is_clean_up)
         post_answer(d, q->uid, q->verb, &a->answer);
     free_pod_request(q);
+    note_clean_up(d);
 }
 
 static int start_request(struct nc_daemon *d, const struct nc_drain_action *a, bool is_clean_up,
@@ -371,6 +383,7 @@ static void cancel_all(struct nc_daemon *d) {
 void nc_daemon_pods_close(struct nc_daemon *d) {
     d->pods_watch = nc_watch_free(d->pods_watch);
     d->failed_watch = nc_watch_free(d->failed_watch);
+    d->is_left_listed = false;
     cancel_all(d);
     nc_strv_done(&d->staying_claims);
     d->staying_claims = (struct nc_strv)NC_STRV_INIT;
@@ -407,15 +420,17 @@ static void on_left(void *userdata, enum nc_watch_event event, const struct nc_v
     if (event == NC_WATCH_ADDED) {
         clean_up(d, object);
     } else if (event == NC_WATCH_SYNCED) {
-        d->wants_clean_up = false;
+        d->is_left_listed = true;
         d->failed_watch = nc_watch_free(d->failed_watch);
+        note_clean_up(d);
     }
 }
 
 void nc_daemon_pods_clean_up(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (!d->wants_clean_up || !d->is_connected || d->failed_watch || d->is_foreign)
+    if (!d->wants_clean_up || d->is_left_listed || !d->is_connected || d->failed_watch
+        || d->is_foreign)
         return;
     if (watch(d, "%2Cstatus.phase%3DFailed", on_left, &d->failed_watch, &err) < 0)
         nc_daemon_api_failed(d, &err);

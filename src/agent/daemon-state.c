@@ -43,6 +43,11 @@ static bool is_same_boot(const struct nc_daemon *d, const struct nc_value *state
     return boot_id && d->boot_id && nc_streq(boot_id, d->boot_id);
 }
 
+/* Who was stopped before that was done has left it to us. */
+static bool is_cleaned_up(const struct nc_value *state) {
+    return !nc_value_get(state, "clean_up");
+}
+
 int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(d->app, NC_STATE_FILE);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -73,7 +78,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     }
     d->saved = nc_buf_steal(&text);
     d->has_saved_request = true; /* not known: the first write is synced */
-    return is_same_boot(d, state);
+    return is_same_boot(d, state) && is_cleaned_up(state);
 }
 
 static struct nc_value *state_of(const struct nc_daemon *d) {
@@ -84,6 +89,8 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
         nc_value_set_string(state, "boot_id", d->boot_id);
     if (d->node_name)
         nc_value_set_string(state, "node", d->node_name);
+    if (d->wants_clean_up)
+        nc_value_set_bool(state, "clean_up", true);
     nc_value_set(state, "life", nc_life_save(d->life));
     return state;
 }

@@ -104,7 +104,8 @@ struct nc_daemon {
     /* daemon-pods.c */
     struct nc_watch *pods_watch, *failed_watch;
     bool wants_pods;     /* the lifecycle asked for them: opened as soon as we are connected */
-    bool wants_clean_up; /* the machine was rebooted: pods that the shutdown left are looked for */
+    bool wants_clean_up; /* the machine was rebooted: pods that the shutdown left are removed */
+    bool is_left_listed; /* all of them were found: it is over with the last answer */
     struct nc_pod_request *pod_requests;
     struct nc_volume_request *volume_requests;
     struct nc_strv staying_claims;  /* "namespace/claim" asked for already */
@@ -242,9 +243,9 @@ void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a);
  * writes on change, at most ten times a second. */
 void nc_daemon_publish(struct nc_daemon *d);
 
-/* daemon-state.c. Loading returns 1 where the machine was not rebooted since, else 0; a file that
- * is broken, or another node's, is put aside and said. Saving writes only what differs from the
- * last time. */
+/* daemon-state.c. Loading returns 1 where the machine was not rebooted since, or has been cleaned
+ * up after it, else 0; a file that is broken, or another node's, is put aside and said. Saving
+ * writes only what differs from the last time. */
 int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err);
 void nc_daemon_state_save(struct nc_daemon *d);
 #define NC_STATE_PAUSE_USEC 100000u

@@ -109,6 +109,32 @@ class Restarts(DaemonTest):
         self.assertEqual({s.what for s in world.deletions()}, {"left-1", "left-2"})
         self.assertTrue(all(s.body["preconditions"]["uid"] for s in world.deletions()))
 
+    def test_killed_while_it_cleans_up_after_a_reboot(self) -> None:
+        """Whoever comes after it finishes that, and then it is no reboot any more."""
+        world = self.blocked()
+        world.stop()
+        world.set_boot_id("0c5d1d1c-6f0e-4a44-9c0a-000000000002")
+        left = {"reason": "Terminated", "message": "Pod was terminated in response to imminent node shutdown."}
+        world.pod("left", phase="Failed", status=left)
+        world.api.server.fault("silent", path="/pods/left", method="DELETE")
+        world.start()
+        world.must(lambda: world.deletions("left"), "the DELETE")
+        world.must(lambda: self.boot_of(world).endswith("2"), "its state")
+        world.kill()
+        world.api.server.heal()
+        world.start()
+        world.must(lambda: world.pods() == ["blocked"], "the clean-up")
+        world.must(lambda: "clean_up" not in json.loads((world.root / STATE).read_text()), "its state")
+        world.pod("left-later", phase="Failed", status=left)
+        world.kill()
+        tries = len(world.evictions("blocked"))
+        world.start()
+        world.must(lambda: len(world.evictions("blocked")) > tries, "the drain goes on")
+        self.assertEqual(world.pods(), ["blocked", "left-later"])
+
+    def boot_of(self, world: DaemonWorld) -> str:
+        return json.loads((world.root / STATE).read_text())["boot_id"]
+
     def test_restart_is_no_reboot(self) -> None:
         world = self.blocked()
         world.stop()

@@ -133,6 +133,23 @@ static void test_after_a_reboot_only_the_operator_is_remembered(void **state) {
     assert_true(is_active(w, NC_SOURCE_OPERATOR));
 }
 
+static void test_a_clean_up_is_not_over_before_its_end(void **state) {
+    struct world *w = *state;
+
+    w->d.wants_clean_up = true;
+    notice(w, NC_SOURCE_SPOT, 0);
+    nc_daemon_state_save(&w->d);
+    died(w);
+    born(w, "boot-1");
+    assert_int_equal(load(w), 0);
+    assert_true(is_active(w, NC_SOURCE_SPOT)); /* all else is as after a restart */
+    w->d.wants_clean_up = false;
+    nc_daemon_state_save(&w->d);
+    died(w);
+    born(w, "boot-1");
+    assert_int_equal(load(w), 1);
+}
+
 static void test_none_is_no_failure(void **state) {
     struct world *w = *state;
 
@@ -206,6 +223,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_comes_back_after_a_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_after_a_reboot_only_the_operator_is_remembered, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_a_clean_up_is_not_over_before_its_end, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_none_is_no_failure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_broken_ones_are_put_aside, set_up, tear_down),
