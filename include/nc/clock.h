@@ -1,6 +1,6 @@
 /*
- * The clocks, for the layers that have effects. The pure core is given the time and never includes
- * this.
+ * The clocks, for the layers that have effects, and one rule about clocks that are set. The pure
+ * core is given the time and never includes this.
  */
 #ifndef NC_CLOCK_H
 #define NC_CLOCK_H
@@ -11,5 +11,12 @@ uint64_t nc_now_usec(void);  /* since the epoch; it may be set while we run */
 uint64_t nc_mono_usec(void); /* CLOCK_MONOTONIC: for durations and deadlines */
 uint64_t nc_boot_usec(
     void); /* CLOCK_BOOTTIME: goes on while the machine is suspended, as a token's life does */
+
+/* The wall clock's time of a moment, for comparing with what was written since by that clock, which
+ * may have been set in between: what it said then (then_usec, the monotonic clock being at
+ * then_mono_usec), or what it would have said if it had been set before, whichever is earlier.
+ * Nothing that was written since has an earlier time. */
+uint64_t nc_clock_earliest(uint64_t then_usec, uint64_t then_mono_usec, uint64_t now_usec,
+                           uint64_t now_mono_usec);
 
 #endif

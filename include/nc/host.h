@@ -43,10 +43,14 @@ struct nc_units *nc_units_free(struct nc_units *u);
 int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err);
 int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block,
                    uint64_t timeout_usec, struct nc_err *err);
-/* ActiveState, SubState, Result, MainPID, NRestarts of a unit. Strings are owned. */
+/* ActiveState, SubState, Result, MainPID, NRestarts and ExecMainStartTimestamp of a unit. Strings
+ * are owned. */
 struct nc_unit_state {
     char *active, *sub, *result;
     unsigned main_pid, restarts;
+    /* The main process's start by the wall clock of then, and by the monotonic clock; 0 = there was
+     * none yet. */
+    uint64_t started_usec, started_mono_usec;
 };
 void nc_unit_state_done(struct nc_unit_state *s);
 int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *ret,

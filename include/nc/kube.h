@@ -167,6 +167,19 @@ int nc_event_update(struct nc_kube *k, const char *event_name, const struct nc_e
 bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason,
                       const char **ret_message); /* borrowed */
 const struct nc_value *nc_node_condition(const struct nc_value *node, const char *type);
+/* Has the kubelet that was started at since_usec reported the Node's status? Its Ready condition
+ * says so by lastHeartbeatTime, which kubelet writes by the same clock that since_usec is of, in
+ * whole seconds: within the second of the start it may still be the last one's word. 0: whoever
+ * reported.
+ *
+ * It rests on what kubelet does (as of 1.34, kubelet_node_status.go): of a Node that is there
+ * already a starting kubelet reconciles labels, one annotation, extended resources and huge pages,
+ * but no condition. Its first status comes right after and is always sent, changed or not, as the
+ * time of the last report is zero; every condition in it has a new heartbeat. Only later ones are
+ * held back until something changes or nodeStatusReportFrequency (5 min) is over. So the first is
+ * not missed, and nothing ever waits for the second. kube-controller-manager, which sets Ready to
+ * Unknown, leaves the heartbeat as it was. */
+bool nc_node_is_reported_since(const struct nc_value *node, uint64_t since_usec);
 bool nc_node_has_taint(const struct nc_value *node, const char *key,
                        const char *effect); /* effect NULL: any */
 bool nc_node_is_being_deleted(const struct nc_value *node);

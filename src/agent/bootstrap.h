@@ -25,6 +25,9 @@ struct nc_bootstrap {
     int kubelet_pid, kubelet_fd; /* start mode exec; 0 = there is none */
     unsigned kubelet_restarts;   /* start mode systemd: how often before we started it */
     struct nc_units *units;
+    /* The start of the kubelet that runs, by the wall clock of then and by the monotonic clock; 0 =
+     * nobody has told: somebody else starts it. */
+    uint64_t kubelet_start_usec, kubelet_start_mono_usec;
 
     struct nc_watch *watch;
     struct nc_value *node; /* as last seen; NULL = there is none */
@@ -76,6 +79,8 @@ int nc_apply_files(struct nc_bootstrap *b, struct nc_err *err);
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err);
 /* Is the kubelet that we started alive? 0 = yes or unknown; negative with its last lines quoted. */
 int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err);
+/* When it was started, for nc_node_is_reported_since; 0 where that is not known. */
+uint64_t nc_kubelet_since(const struct nc_bootstrap *b);
 /* " Its last lines: …", owned; "" where there are none. */
 char *nc_kubelet_last_words(struct nc_bootstrap *b);
 

@@ -259,6 +259,12 @@ static const struct nc_claim *claim_of(const struct nc_bootstrap *b) {
     return b->gather.config.has_claim_document ? &b->gather.config.claim : NULL;
 }
 
+/* Is what the Node's status says the word of the kubelet that runs now? After a restart the last
+ * one's Ready stands there until the new one has reported. */
+static bool is_reported(const struct nc_bootstrap *b) {
+    return nc_node_is_reported_since(b->node, nc_kubelet_since(b));
+}
+
 static void set_waiting(struct nc_bootstrap *b, const char *reason, const char *sentence) {
     free(b->report.waiting_reason);
     free(b->report.waiting);
@@ -266,9 +272,22 @@ static void set_waiting(struct nc_bootstrap *b, const char *reason, const char *
     b->report.waiting = nc_strdup(sentence);
 }
 
+static const char *remedy_of(const char *reason, bool has_reported) {
+    if (!has_reported)
+        return "read kubelet's log: it says why it cannot report, or is still starting";
+    if (nc_streq(reason, "NodeNotReady"))
+        return "read the Node's Ready condition and kubelet's log: most often the network plugin "
+               "is "
+               "missing";
+    if (nc_streq(reason, "NodeNotRegistered"))
+        return "look at Karpenter's log for this NodeClaim: it matches Nodes by providerID";
+    return "whoever owns what is named has to act";
+}
+
 /* Is there nothing left to wait for? Otherwise err says what. */
 static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
     const bool karpenter = b->gather.plan.belongs_to_claim;
+    const bool has_reported = is_reported(b);
     nc_auto_free char *sentence = NULL;
     const char *reason = "";
 
@@ -277,10 +296,15 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
                          b->gather.plan.node_name);
         return false;
     }
-    if (karpenter && nc_streq(nc_node_label(b->node, "karpenter.sh/initialized"), "true")
+    if (has_reported && karpenter
+        && nc_streq(nc_node_label(b->node, "karpenter.sh/initialized"), "true")
         && nc_node_is_ready(b->node, NULL, NULL)) /* the label is of the first boot, for good */
         return true;
-    if (karpenter && !nc_streq(nc_node_label(b->node, "karpenter.sh/registered"), "true")) {
+    if (!has_reported) {
+        reason = "NodeNotReady";
+        sentence = nc_strdup("Node status is not ready: kubelet has not reported since it was "
+                             "started, what the Node says is of before");
+    } else if (karpenter && !nc_streq(nc_node_label(b->node, "karpenter.sh/registered"), "true")) {
         reason = "NodeNotRegistered";
         sentence = nc_strdup("Karpenter has not registered the node yet");
     } else {
@@ -296,13 +320,7 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
     }
     set_waiting(b, reason, sentence);
     (void)nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT, "%s: %s", reason, sentence);
-    nc_err_remedy(err, "%s",
-                  nc_streq(reason, "NodeNotReady")
-                      ? "read the Node's Ready condition and kubelet's log: most often the network "
-                        "plugin is missing"
-                  : nc_streq(reason, "NodeNotRegistered")
-                      ? "look at Karpenter's log for this NodeClaim: it matches Nodes by providerID"
-                      : "whoever owns what is named has to act");
+    nc_err_remedy(err, "%s", remedy_of(reason, has_reported));
     return false;
 }
 
@@ -315,13 +333,15 @@ static void look_at_node(struct nc_bootstrap *b) {
 }
 
 /* A Node write that changes nothing but our own report is not worth waking everybody: only the
- * fixed reasons go there. */
+ * fixed reasons go there, and none for the moment that a kubelet takes that was started again. */
 static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
-    if (nc_phase_age(b, NC_PHASE_INITIALIZE) > NOT_YET_USEC)
+    const bool is_long = nc_phase_age(b, NC_PHASE_INITIALIZE) > NOT_YET_USEC;
+
+    if (is_long)
         say_waiting(b, NC_PHASE_INITIALIZE, obstacle(b) ? obstacle(b) : why);
     else
         nc_publish(b);
-    if (b->report.waiting_reason)
+    if (b->report.waiting_reason && (is_long || is_reported(b)))
         nc_publish_node(b, b->report.waiting_reason, b->report.waiting ? b->report.waiting : "",
                         false);
 }

@@ -27,6 +27,7 @@
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define ARGS_KEY "NODECLAIMD_KUBELET_ARGS="
 #define ENV_MAX_BYTES ((size_t)256 << 10)
+#define SECOND_USEC 1000000u
 #define END_USEC 20000000u /* kubelet ends within a second or two of its SIGTERM */
 #define END_LOOK_USEC 20000u
 
@@ -63,6 +64,16 @@ static void remember_process(int pid, void *userdata) {
                err.msg);
 }
 
+/* The kernel counts from the boot, suspended time and all; the two clocks go on from here. */
+static void take_start(struct nc_bootstrap *b, uint64_t ticks) {
+    const long hz = sysconf(_SC_CLK_TCK);
+    const uint64_t started = ticks * (SECOND_USEC / (uint64_t)(hz > 0 ? hz : 100));
+    const uint64_t age = nc_boot_usec() - started, mono = nc_mono_usec();
+
+    b->kubelet_start_usec = nc_now_usec() - age;
+    b->kubelet_start_mono_usec = mono > age ? mono - age : 0;
+}
+
 static bool has_ended(int fd) {
     struct pollfd p = {.fd = fd, .events = POLLIN};
 
@@ -95,6 +106,7 @@ static bool open_remembered(struct nc_bootstrap *b) {
     }
     b->kubelet_pid = (int)pid;
     b->kubelet_fd = fd;
+    take_start(b, ticks);
     return true;
 }
 
@@ -170,6 +182,7 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
     if (r < 0)
         return r;
     b->kubelet_fd = (int)syscall(SYS_pidfd_open, b->kubelet_pid, 0);
+    take_start(b, start_ticks(b->kubelet_pid));
     return 0;
 }
 

@@ -102,6 +102,13 @@ static void wrap_unit_error(struct nc_bootstrap *b, struct nc_err *err) {
     nc_err_remedy(err, "journalctl -u %s", b->gather.config.kubelet_unit);
 }
 
+/* systemd starts a unit that has ended again: what the process before it said is old from then on.
+ */
+static void take_unit(struct nc_bootstrap *b, const struct nc_unit_state *state) {
+    b->kubelet_start_usec = state->started_usec;
+    b->kubelet_start_mono_usec = state->started_mono_usec;
+}
+
 static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
     uint64_t delay_usec = 0;
@@ -126,10 +133,12 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     }
     r = nc_units_start(b->units, b->gather.config.kubelet_unit, nc_restart_is_due(b), false,
                        nc_app_timeout(b->app, UNIT_TIMEOUT_USEC), err);
-    if (r < 0)
+    if (r < 0) {
         wrap_unit_error(b, err);
-    else if (nc_units_state(b->units, b->gather.config.kubelet_unit, &state, NULL) >= 0)
+    } else if (nc_units_state(b->units, b->gather.config.kubelet_unit, &state, NULL) >= 0) {
         b->kubelet_restarts = state.restarts; /* what it did before is not this bootstrap's */
+        take_unit(b, &state);
+    }
     return r;
 }
 
@@ -140,6 +149,7 @@ static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (!b->units || nc_units_state(b->units, b->gather.config.kubelet_unit, &state, NULL) < 0)
         return 0;
+    take_unit(b, &state);
     if (!nc_streq(state.active, "failed") && state.restarts <= b->kubelet_restarts)
         return 0;
     words = nc_kubelet_last_words(b);
@@ -166,4 +176,11 @@ int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err) {
     if (b->start == NC_START_EXEC)
         return nc_check_process(b, err);
     return b->start == NC_START_SYSTEMD ? check_unit(b, err) : 0;
+}
+
+uint64_t nc_kubelet_since(const struct nc_bootstrap *b) {
+    if (b->kubelet_start_usec == 0)
+        return 0;
+    return nc_clock_earliest(b->kubelet_start_usec, b->kubelet_start_mono_usec, nc_now_usec(),
+                             nc_mono_usec());
 }

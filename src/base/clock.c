@@ -1,5 +1,6 @@
 /*
- * Reading a clock, in microseconds.
+ * Reading a clock, in microseconds, and what a time is worth that was read before the clock was
+ * set.
  */
 #include "nc/clock.h"
 
@@ -22,4 +23,12 @@ uint64_t nc_mono_usec(void) {
 
 uint64_t nc_boot_usec(void) {
     return read_usec(CLOCK_BOOTTIME);
+}
+
+uint64_t nc_clock_earliest(uint64_t then_usec, uint64_t then_mono_usec, uint64_t now_usec,
+                           uint64_t now_mono_usec) {
+    const uint64_t age = now_mono_usec > then_mono_usec ? now_mono_usec - then_mono_usec : 0;
+    const uint64_t by_todays_clock = now_usec > age ? now_usec - age : 0;
+
+    return then_usec < by_todays_clock ? then_usec : by_todays_clock;
 }

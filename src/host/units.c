@@ -245,6 +245,11 @@ int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *r
                                           NULL, 'u', &ret->main_pid);
         (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service", "NRestarts",
                                           NULL, 'u', &ret->restarts);
+        (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service",
+                                          "ExecMainStartTimestamp", NULL, 't', &ret->started_usec);
+        (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service",
+                                          "ExecMainStartTimestampMonotonic", NULL, 't',
+                                          &ret->started_mono_usec);
     } else {
         r = bus_failed(err, r, &e, unit);
     }

@@ -12,6 +12,7 @@
 #include "wire.h"
 
 #define MAX_CONDITION_MESSAGE 1024
+#define SECOND_USEC 1000000u
 
 char *nc_kube_node_path(const char *name, const char *subresource) {
     nc_auto_free char *escaped = nc_kube_escape(name);
@@ -53,6 +54,17 @@ bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason,
     if (ret_message)
         *ret_message = message ? message : "";
     return nc_streq(nc_value_get_string(ready, "status"), "True");
+}
+
+bool nc_node_is_reported_since(const struct nc_value *node, uint64_t since_usec) {
+    const char *heartbeat =
+        nc_value_get_string(nc_node_condition(node, "Ready"), "lastHeartbeatTime");
+    uint64_t reported_usec = 0;
+
+    if (since_usec == 0)
+        return true;
+    return heartbeat && nc_time_parse(heartbeat, &reported_usec) >= 0
+           && reported_usec >= since_usec - since_usec % SECOND_USEC;
 }
 
 bool nc_node_has_taint(const struct nc_value *node, const char *key, const char *effect) {

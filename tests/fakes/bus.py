@@ -26,9 +26,11 @@ NO_REPLY = 1
 
 @dataclass
 class Unit:
-    """`start` runs when the unit is started and returns its main process (0: none); `result` is how the job ends."""
+    """`start` runs when the unit is started and returns its main process (0: none), `stop` ends it before a restart;
+    `result` is how the job ends."""
 
     start: Callable[[], int] = lambda: 0
+    stop: Callable[[int], None] = lambda pid: None
     result: str = "done"
     answers: bool = True  # False: the job never ends
     active: str = "inactive"
@@ -37,6 +39,19 @@ class Unit:
     pid: int = 0
     restarts: int = 0
     starts: int = 0
+    started_usec: int = 0  # the main process, by the wall clock; 0: there was none
+    started_mono_usec: int = 0
+
+    def run(self, again: bool) -> None:
+        """One that runs is left alone, unless it is to be started again."""
+        if self.active == "active" and not again:
+            return
+        if self.active == "active":
+            self.stop(self.pid)
+        self.started_usec, self.started_mono_usec = time.time_ns() // 1000, time.monotonic_ns() // 1000
+        self.pid = self.start()
+        self.starts += 1
+        self.active, self.sub = "active", "running"
 
 
 @dataclass
@@ -209,20 +224,18 @@ class Bus:
             self._read_logind_configuration()
             return ("o", [f"{SYSTEMD_PATH}/job/1"]) if call.member != "KillUnit" else ("", [])
         if call.member in ("StartUnit", "RestartUnit"):
-            return "o", [self._start(sock, call.body[0])]
+            return "o", [self._start(sock, call.body[0], call.member == "RestartUnit")]
         raise Failure(f"{BUS}.Error.UnknownMethod", f"Unknown method {call.member}")
 
-    def _start(self, sock: socket.socket, name: str) -> str:
+    def _start(self, sock: socket.socket, name: str, again: bool) -> str:
         unit = self.unit(name)
         self._job += 1
         job = f"{SYSTEMD_PATH}/job/{self._job}"
         number = self._job
 
         def finish() -> None:
-            unit.starts += 1
             if unit.result == "done":
-                unit.pid = unit.start()
-                unit.active, unit.sub = "active", "running"
+                unit.run(again)
             else:
                 unit.active, unit.sub, unit.outcome = "failed", "failed", "exit-code"
             self._send(
@@ -266,6 +279,8 @@ class Bus:
             "LoadState": ("s", "loaded"),
             "MainPID": ("u", unit.pid),
             "NRestarts": ("u", unit.restarts),
+            "ExecMainStartTimestamp": ("t", unit.started_usec),
+            "ExecMainStartTimestampMonotonic": ("t", unit.started_mono_usec),
         }
 
     # --- logind

@@ -9,7 +9,7 @@ Options of its own come first and are given by a wrapper script, so that the pro
     --standin-root DIR       files named by flags lie below DIR
     --standin-agent PATH     what to execute where the kubeconfig says nodeclaimd
     --standin-capacity K=V,…  instead of this machine's capacity
-    --standin-mode normal|crash|silent|notready
+    --standin-mode normal|crash|silent|notready|stuck    stuck: registers, and reports no status of its own
     --standin-version v1.34.4
 """
 
@@ -38,6 +38,10 @@ import kubeletconf  # noqa: E402
 import pki  # noqa: E402
 import yamlread  # noqa: E402
 from kubeletconf import Refused  # noqa: E402
+
+
+SYNC_SEC = 10  # nodeStatusUpdateFrequency: how often kubelet looks at its own status
+REPORT_SEC = 300  # nodeStatusReportFrequency: how often it reports one that has not changed
 
 
 def say(level: str, text: str) -> None:
@@ -194,6 +198,7 @@ class Kubelet:
         self._files()
         self.name = self.flags.get("hostname-override", platform.node()).strip().lower()
         self.capacity = self._capacity()
+        self.reported = 0.0  # monotonic; 0: not yet
 
     def _files(self) -> None:
         x509 = (self.config.get("authentication") or {}).get("x509") or {}
@@ -224,7 +229,8 @@ class Kubelet:
         }
         return {k: show.get(k, lambda v: str(int(v)))(v) for k, v in resources.items()}
 
-    def status(self, ready: bool) -> dict[str, Any]:
+    def status(self, ready: bool, have: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+        """As kubelet reports it now; `have`: the Node as it is, for the time of the last change."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         reason = (
             ("KubeletReady", "kubelet is posting ready status")
@@ -234,6 +240,10 @@ class Kubelet:
         addresses = [{"type": "Hostname", "address": self.name}]
         if self.flags.get("node-ip"):
             addresses.insert(0, {"type": "InternalIP", "address": self.flags["node-ip"]})
+        conditions = ((have or {}).get("status") or {}).get("conditions") or []
+        before = next((c for c in conditions if c["type"] == "Ready"), {})
+        same = before.get("status") == ("True" if ready else "False")
+        boot = self.paths("/proc/sys/kernel/random/boot_id")
         return {
             "capacity": self._shown(self.capacity),
             "allocatable": self._shown(kubeletconf.reservation(self.config, self.capacity)),
@@ -242,6 +252,7 @@ class Kubelet:
                 "kubeletVersion": self.own.standin_version,
                 "operatingSystem": "linux",
                 "architecture": "amd64",
+                "bootID": (boot if boot.exists() else Path("/proc/sys/kernel/random/boot_id")).read_text().strip(),
             },
             "conditions": [
                 {
@@ -250,7 +261,7 @@ class Kubelet:
                     "reason": reason[0],
                     "message": reason[1],
                     "lastHeartbeatTime": now,
-                    "lastTransitionTime": now,
+                    "lastTransitionTime": before.get("lastTransitionTime", now) if same else now,
                 }
             ],
         }
@@ -364,13 +375,26 @@ class Kubelet:
         say("E", f'"Unable to register node with API server" err="{have.get("message", status)}" node="{self.name}"')
         return False
 
+    @staticmethod
+    def _news(status: dict[str, Any]) -> dict[str, Any]:
+        """What makes a status worth reporting: all of it but the heartbeats."""
+        conditions = [{**c, "lastHeartbeatTime": ""} for c in status.get("conditions") or [] if c["type"] == "Ready"]
+        rest = ("capacity", "allocatable", "addresses", "nodeInfo")
+        return {"conditions": conditions, **{k: status.get(k) for k in rest}}
+
     def post_status(self, api: Api, ready: bool) -> bool:
-        status, have = api.call(
-            "PATCH",
-            f"/api/v1/nodes/{self.name}/status",
-            {"status": self.status(ready)},
-            "application/strategic-merge-patch+json",
-        )
+        """The first report of a kubelet is always made; after it only changes, and one each REPORT_SEC."""
+        path = f"/api/v1/nodes/{self.name}"
+        status, have = api.call("GET", path)
+        if status == 200:
+            mine = self.status(ready, have)
+            is_due = not self.reported or time.monotonic() - self.reported >= REPORT_SEC
+            if not is_due and self._news(mine) == self._news(have.get("status") or {}):
+                return True
+            status, have = api.call(
+                "PATCH", f"{path}/status", {"status": mine}, "application/strategic-merge-patch+json"
+            )
+            self.reported = time.monotonic() if status == 200 else self.reported
         if status != 200:
             say("E", f'"Error updating node status, will retry" err="{have.get("message", status)}"')
         return status == 200
@@ -390,9 +414,12 @@ class Kubelet:
             in (201, 409)
         )
         ready = self.own.standin_mode != "notready"
+        if self.own.standin_mode == "stuck":
+            say("I", '"Waiting for the container runtime to answer"')
+            signal.pause()
         while True:
             done = self._attempt(lambda: self.post_status(api, ready))
-            time.sleep(10 if done else 0.5)
+            time.sleep(SYNC_SEC if done else 0.5)
 
     @staticmethod
     def _attempt(step: Any) -> bool:
@@ -408,7 +435,7 @@ def main() -> int:
     own.add_argument("--standin-root", type=Path)
     own.add_argument("--standin-agent")
     own.add_argument("--standin-capacity", default="")
-    own.add_argument("--standin-mode", default="normal", choices=("normal", "crash", "silent", "notready"))
+    own.add_argument("--standin-mode", default="normal", choices=("normal", "crash", "silent", "notready", "stuck"))
     own.add_argument("--standin-version", default="v1.34.4")
     opts, argv = own.parse_known_args()
     if argv == ["--version"]:

@@ -174,13 +174,7 @@ class World:
         for folder in (conf, self.root / "etc/eks", self.root / "dev", self.folder / "bin"):
             folder.mkdir(parents=True)
         (self.root / "etc/eks/kubelet-version.txt").write_text(VERSION + "\n")
-        kubelet = self.folder / "bin/kubelet"
-        kubelet.write_text(f"""#!/bin/sh
-echo $$ >>{self.folder}/kubelet.pid
-exec /usr/bin/python3 {FAKES}/kubelet.py --standin-root={self.root} --standin-agent={agent_path()} --standin-mode={self.mode} \\
-    --standin-version={VERSION} --standin-capacity={self.capacity} "$@"
-""")
-        kubelet.chmod(0o755)
+        kubelet = self.write_kubelet(self.mode)
         (conf / "10-test.yaml").write_text(f"""apiVersion: nodeclaimd.io/v1alpha1
 kind: AgentConfig
 spec:
@@ -188,6 +182,17 @@ spec:
     start: exec
     path: {kubelet}
 {self.config}""")
+
+    def write_kubelet(self, mode: str) -> Path:
+        """The kubelet that is started next; one that runs already goes on as it was."""
+        kubelet = self.folder / "bin/kubelet"
+        kubelet.write_text(f"""#!/bin/sh
+echo $$ >>{self.folder}/kubelet.pid
+exec /usr/bin/python3 {FAKES}/kubelet.py --standin-root={self.root} --standin-agent={agent_path()} --standin-mode={mode} \\
+    --standin-version={VERSION} --standin-capacity={self.capacity} "$@"
+""")
+        kubelet.chmod(0o755)
+        return kubelet
 
     # --- the program
     def environment(self, **more: str) -> dict[str, str]:

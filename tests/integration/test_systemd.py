@@ -16,7 +16,7 @@ class WithBus(World):
 
     def __init__(self, **more: object) -> None:
         super().__init__(**more)  # type: ignore[arg-type]
-        self.unit = Unit(start=self.start_kubelet)
+        self.unit = Unit(start=self.start_kubelet, stop=self.stop_unit)
 
     def __enter__(self) -> "WithBus":
         super().__enter__()
@@ -49,6 +49,12 @@ class WithBus(World):
         )
         self.procs.append(proc)
         return proc.pid
+
+    def stop_unit(self, pid: int) -> None:
+        """What systemd does before it starts a unit again: the old process has ended by then."""
+        proc = next(p for p in self.procs if p.pid == pid)
+        proc.terminate()
+        proc.wait(timeout=10)
 
     def environment(self, **more: str) -> dict[str, str]:
         bus = {"DBUS_SYSTEM_BUS_ADDRESS": self.bus.address} if hasattr(self, "bus") else {}

@@ -69,8 +69,7 @@ class Events(WorldTest):
         self.assertEqual((event["type"], event["reason"]), ("Warning", "BootstrapFailed"))
         self.assertIn("Karpenter", str(event["message"]))
         world.api.cluster.behave.karpenter = True
-        node = world.node()
-        world.api.cluster._changed(type("Change", (), {"resource": "nodes", "kind": "MODIFIED", "object": node})())
+        world.api.on_loop(lambda: world.api.cluster._reconcile(world.node_name))
         done = world.finish(proc)
         self.assertEqual(done.code, 0, done.err)
         self.assertEqual([e["reason"] for e in self.events(world)], ["BootstrapFailed", "BootstrapComplete"])

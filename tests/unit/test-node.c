@@ -47,6 +47,48 @@ static void test_readers(void **state) {
     assert_null(nc_node_label(node, "c"));
 }
 
+/* Ready is the word of the kubelet that runs only where its heartbeat is not older than its start.
+ */
+static void test_reported_since(void **state) {
+    static const struct {
+        const char *conditions;
+        uint64_t since_usec;
+        bool expected;
+    } rows[] = {
+        {"[{'type':'Ready','lastHeartbeatTime':'2023-11-14T22:13:20Z'}]", NOW, true},
+        {"[{'type':'Ready','lastHeartbeatTime':'2023-11-14T22:13:21Z'}]", NOW, true},
+        /* Written in whole seconds: as good as new within the second of the start. */
+        {"[{'type':'Ready','lastHeartbeatTime':'2023-11-14T22:13:20Z'}]", NOW + 999999, true},
+        {"[{'type':'Ready','lastHeartbeatTime':'2023-11-14T22:13:20Z'}]", NOW + 1000000, false},
+        /* The last kubelet's, Ready or not; and what kube-controller-manager made of it. */
+        {"[{'type':'Ready','status':'True','lastHeartbeatTime':'2023-11-14T22:13:19Z'}]", NOW,
+         false},
+        {"[{'type':'Ready','status':'Unknown','lastHeartbeatTime':'2023-11-14T22:08:20Z',"
+         "'lastTransitionTime':'2023-11-14T22:13:25Z'}]",
+         NOW, false},
+        /* Only Ready is kubelet's in every case: others write conditions too. */
+        {"[{'type':'NetworkUnavailable','lastHeartbeatTime':'2023-11-14T22:13:25Z'},"
+         "{'type':'Ready','lastHeartbeatTime':'2023-11-14T22:13:19Z'}]",
+         NOW, false},
+        {"[{'type':'Ready','lastTransitionTime':'2023-11-14T22:13:25Z'}]", NOW, false},
+        {"[{'type':'Ready','lastHeartbeatTime':null}]", NOW, false},
+        {"[{'type':'Ready','lastHeartbeatTime':'soon'}]", NOW, false},
+        {"[]", NOW, false},
+        /* A kubelet that somebody else starts: its start is not known. */
+        {"[{'type':'Ready','lastHeartbeatTime':'2003-11-14T22:13:19Z'}]", 0, true},
+        {"[]", 0, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *text = nc_asprintf("{'status':{'conditions':%s}}", rows[i].conditions);
+        nc_auto_value struct nc_value *node = js(text);
+        print_message("# row %zu\n", i);
+        assert_int_equal(nc_node_is_reported_since(node, rows[i].since_usec), rows[i].expected);
+    }
+    assert_false(nc_node_is_reported_since(NULL, NOW));
+}
+
 /* Nothing there, or of the wrong type: absent, never a crash. */
 static void test_readers_of_nonsense(void **state) {
     static const char *const nodes[] = {
@@ -212,11 +254,9 @@ static void test_long_message(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_readers),
-        cmocka_unit_test(test_readers_of_nonsense),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_patches),
+        cmocka_unit_test(test_paths),          cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_reported_since), cmocka_unit_test(test_readers_of_nonsense),
+        cmocka_unit_test(test_waiting),        cmocka_unit_test(test_patches),
         cmocka_unit_test(test_long_message),
     };
 

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "nc/clock.h"
+
 #define PATIENCE_USEC 20000000u
 
 /* Serves until its stdin ends. */
@@ -100,6 +102,7 @@ static void test_state(void **state) {
     struct nc_unit_state s = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_units *u;
+    uint64_t before_usec, before_mono_usec;
     struct bus b;
 
     (void)state;
@@ -108,6 +111,10 @@ static void test_state(void **state) {
     assert_int_equal(nc_units_state(u, "good.service", &s, &err), 0);
     assert_string_equal(s.active, "inactive");
     assert_int_equal(s.main_pid, 0);
+    assert_int_equal(s.started_usec, 0);
+    assert_int_equal(s.started_mono_usec, 0);
+    before_usec = nc_now_usec();
+    before_mono_usec = nc_mono_usec();
     assert_start(u, "good.service", 0, "", "");
     assert_int_equal(nc_units_state(u, "good.service", &s, &err), 0);
     assert_string_equal(s.active, "active");
@@ -115,6 +122,8 @@ static void test_state(void **state) {
     assert_string_equal(s.result, "success");
     assert_int_equal(s.main_pid, 4711);
     assert_int_equal(s.restarts, 0);
+    assert_in_range(s.started_usec, before_usec, nc_now_usec());
+    assert_in_range(s.started_mono_usec, before_mono_usec, nc_mono_usec());
     assert_int_equal(nc_units_state(u, "none.service", &s, &err), -ENOENT);
     nc_unit_state_done(&s);
     nc_units_free(u);
