@@ -130,6 +130,9 @@ struct nc_control_event {
     uint64_t now_usec;
     const struct nc_control_rules *rules;
     enum nc_control_who who;
+    /* of WHO: the API version in which NodeClaims are served, "karpenter.sh/v1beta1"; copied; NULL
+     * = karpenter.sh/v1 */
+    const char *claims_version;
     bool leads;
     enum nc_control_kind what;
     const struct nc_value *object; /* borrowed */

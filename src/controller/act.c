@@ -238,7 +238,9 @@ static struct nc_control_rules seeded(const struct nc_control_rules *from) {
 void nc_controller_begin(struct nc_controller *c) {
     const struct nc_control_rules with_seed = seeded(&c->settings->rules);
     struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &with_seed};
-    struct nc_control_event who = {.kind = NC_CONTROL_WHO, .who = c->who};
+    nc_auto_free char *version = nc_control_claims_version(c->paths[NC_CONTROL_CLAIM]);
+    struct nc_control_event who = {
+        .kind = NC_CONTROL_WHO, .who = c->who, .claims_version = version};
     struct nc_control_event lead = {.kind = NC_CONTROL_LEAD, .leads = c->leads};
 
     c->control = nc_control_new();

@@ -188,7 +188,8 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     if (is_anew) {
         begin_anew(c);
     } else if (is_other_who) {
-        struct nc_control_event e = {.kind = NC_CONTROL_WHO, .who = who};
+        nc_auto_free char *version = nc_control_claims_version(c->paths[NC_CONTROL_CLAIM]);
+        struct nc_control_event e = {.kind = NC_CONTROL_WHO, .who = who, .claims_version = version};
         nc_controller_post(c, &e);
     }
 }

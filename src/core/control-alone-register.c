@@ -85,8 +85,10 @@ const char *nc_alone_waits_for(const struct control_claim *claim, const struct c
 
 /* --- the Node's patch */
 
-static struct nc_value *owners(const struct control_claim *claim, const struct control_node *node) {
-    const char *text = node->more->owners;
+/* An owner of a version that is not served would be looked for in vain. */
+static struct nc_value *owners(const struct alone_view *v) {
+    const char *text = v->node->more->owners, *version = v->c->claims_version;
+    const struct control_claim *claim = v->claim;
     struct nc_value *list = NULL;
 
     if (text)
@@ -99,7 +101,7 @@ static struct nc_value *owners(const struct control_claim *claim, const struct c
         if (nc_streq(nc_value_get_string(list->items[i], "uid"), claim->o.uid))
             return list;
     struct nc_value *owner = nc_value_new(NC_VALUE_MAP);
-    nc_value_set_string(owner, "apiVersion", "karpenter.sh/v1");
+    nc_value_set_string(owner, "apiVersion", version ? version : "karpenter.sh/v1");
     nc_value_set_string(owner, "kind", "NodeClaim");
     nc_value_set_string(owner, "name", claim->o.name);
     nc_value_set_string(owner, "uid", claim->o.uid);
@@ -152,7 +154,7 @@ static struct nc_value *register_node(const struct alone_view *v) {
     if (!v->node->more->is_registered || !v->node->more->has_our_finalizer) {
         nc_value_set(metadata, "finalizers",
                      nc_alone_texts_with(&v->node->more->finalizers, NC_FINALIZER));
-        nc_value_set(metadata, "ownerReferences", owners(v->claim, v->node));
+        nc_value_set(metadata, "ownerReferences", owners(v));
     }
     nc_alone_merge_texts(nc_alone_child(metadata, "labels"), &v->claim->more->labels);
     nc_value_set_string(nc_alone_child(metadata, "labels"), ALONE_LABEL_REGISTERED, "true");

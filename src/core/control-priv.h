@@ -270,6 +270,7 @@ struct control_class {
 struct nc_control {
     struct nc_control_rules rules;
     enum nc_control_who who;
+    char *claims_version; /* NULL = karpenter.sh/v1 */
     bool leads;
     bool is_synced[_NC_CONTROL_KIND_MAX]; /* since this `who` */
     bool is_relay_synced[2];              /* Nodes, NodeClaims: ever */

@@ -119,6 +119,7 @@ struct nc_control *nc_control_free(struct nc_control *c) {
     nc_control_drop_all(c);
     free(c->flights);
     free(c->heap);
+    free(c->claims_version);
     free(c);
     return NULL;
 }
@@ -146,10 +147,12 @@ static void take_rules(struct nc_control *c, const struct nc_control_rules *rule
 }
 
 /* Without Karpenter more of each object is wanted: nothing is done alone until it was seen. */
-static void take_who(struct nc_control *c, enum nc_control_who who) {
-    if (who == c->who)
+static void take_who(struct nc_control *c, const struct nc_control_event *e) {
+    free(c->claims_version);
+    c->claims_version = e->claims_version ? nc_strdup(e->claims_version) : NULL;
+    if (e->who == c->who)
         return;
-    c->who = who;
+    c->who = e->who;
     memset(c->is_synced, 0, sizeof(c->is_synced));
     touch_all(c);
 }
@@ -201,7 +204,7 @@ static void take(struct nc_control *c, const struct nc_control_event *e) {
         take_rules(c, e->rules);
         break;
     case NC_CONTROL_WHO:
-        take_who(c, e->who);
+        take_who(c, e);
         break;
     case NC_CONTROL_LEAD:
         take_lead(c, e->leads);

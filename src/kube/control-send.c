@@ -121,8 +121,7 @@ static int put_action(const struct nc_control_action *a, const char *claims_path
     return 0;
 }
 
-/* "/apis/karpenter.sh/v1/nodeclaims" -> "karpenter.sh/v1". Owned. */
-static char *claims_version(const char *claims_path) {
+char *nc_control_claims_version(const char *claims_path) {
     const char *start = claims_path && nc_starts_with(claims_path, "/apis/")
                             ? claims_path + strlen("/apis/")
                             : "karpenter.sh/v1" CLAIMS_SUFFIX;
@@ -150,7 +149,7 @@ static const char *kind_of(enum nc_control_kind what) {
 /* `kubectl describe` finds the Events of a Node by its name as the uid, as kubelet writes them. */
 static struct nc_value *put_event(const struct nc_control_action *a, const char *claims_path,
                                   uint64_t now_usec, struct nc_kube_call *call) {
-    nc_auto_free char *version = claims_version(claims_path);
+    nc_auto_free char *version = nc_control_claims_version(claims_path);
     const bool is_node = a->what == NC_CONTROL_NODE;
     const struct nc_event e = {.kind = kind_of(a->what),
                                .api_version = is_node ? "v1" : version,

@@ -72,6 +72,18 @@ class Registration(AloneTest):
         self.assertQuiet(world, 1)
         self.assertEqual(len(world.accepted("node")), 2, world.story())
 
+    def test_the_owner_is_of_the_version_that_is_served(self) -> None:
+        """An owner of a version that the cluster does not have would be looked for in vain by its garbage collector."""
+        for version in ("v1", "v1beta1"):
+            with self.subTest(version):
+                world = self.alone_world(version=version)
+                world.pool()
+                world.fresh("n1")
+                world.start()
+                self.condition_is(world, "c-n1", "Registered", "True")
+                (owner,) = world.get("nodes", "n1")["metadata"]["ownerReferences"]
+                self.assertEqual((owner["apiVersion"], owner["name"]), (f"karpenter.sh/{version}", "c-n1"))
+
     def test_what_is_waited_for(self) -> None:
         rows: dict[str, tuple[dict[str, Any], str]] = {
             "startup": (

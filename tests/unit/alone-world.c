@@ -404,7 +404,9 @@ void world_restart(struct world *w) {
     nc_control_free(w->control);
     w->control = nc_control_new();
     step(w, &(struct nc_control_event){.kind = NC_CONTROL_RULES, .rules = &w->rules});
-    step(w, &(struct nc_control_event){.kind = NC_CONTROL_WHO, .who = NC_CONTROL_ALONE});
+    step(w, &(struct nc_control_event){.kind = NC_CONTROL_WHO,
+                                       .who = NC_CONTROL_ALONE,
+                                       .claims_version = w->claims_version});
     step(w, &(struct nc_control_event){.kind = NC_CONTROL_LEAD, .leads = true});
     for (size_t i = 0; i < w->n; i++)
         show(w, &w->objects[i]);

@@ -30,6 +30,7 @@ struct world_object {
 struct world {
     struct nc_control *control;
     struct nc_control_rules rules;
+    const char *claims_version; /* NULL = karpenter.sh/v1 */
     uint64_t now_usec, version;
     struct world_object objects[WORLD_OBJECTS];
     size_t n;

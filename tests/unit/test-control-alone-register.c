@@ -321,6 +321,36 @@ static void test_registered_again(void **state) {
     world_done(&w);
 }
 
+/* What the cluster serves NodeClaims as is what their Nodes' owner is called; one that is there
+ * already stays as it is. */
+static void test_owner_of_the_served_version(void **state) {
+    static const char *const served[] = {NULL, "karpenter.sh/v1", "karpenter.sh/v1beta1"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(served); i++) {
+        struct world w;
+        world_begin(&w);
+        w.claims_version = served[i];
+        world_restart(&w);
+        world_add_node(&w, "a");
+        world_add_claim(&w, "a", "");
+        world_settle(&w);
+        const struct nc_value *owners =
+            nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
+        assert_int_equal(owners->n, 2);
+        assert_string_equal(nc_value_get_string(owners->items[1], "apiVersion"),
+                            served[i] ? served[i] : "karpenter.sh/v1");
+        w.claims_version = "karpenter.sh/v9";
+        world_restart(&w);
+        world_settle(&w);
+        owners = nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
+        assert_int_equal(owners->n, 2);
+        assert_string_equal(nc_value_get_string(owners->items[1], "apiVersion"),
+                            served[i] ? served[i] : "karpenter.sh/v1");
+        world_done(&w);
+    }
+}
+
 static void test_not_registered(void **state) {
     struct world w;
 
@@ -361,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_node_is_lost),
         cmocka_unit_test(test_label_is_forged),
         cmocka_unit_test(test_registered_again),
+        cmocka_unit_test(test_owner_of_the_served_version),
         cmocka_unit_test(test_not_registered),
     };
 
