@@ -273,9 +273,11 @@ static void forget_refusal(struct record *e) {
     e->refusals = 0;
 }
 
-/* Additive increase, multiplicative decrease, as the server's own queues hope for. */
+/* Additive increase, multiplicative decrease, as the server's own queues hope for. No answer in time
+ * is the word of a server that cannot keep up: it goes on with what was given up, and the same
+ * again all at once would be given up again. */
 static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
-    if (kind == NC_ANSWER_BUSY) {
+    if (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_AWAY) {
         const unsigned limit = d->limit ? d->limit : d->max_asked;
         d->limit = limit > 2 ? limit / 2 : 1;
     } else if (kind == NC_ANSWER_ACCEPTED && d->limit && ++d->limit >= d->max_asked) {

@@ -51,8 +51,8 @@ func TestFactEvictionsQueueForABudget(t *testing.T) {
 }
 
 // All pods of a budget that allows it leave, each with one accepted eviction: none is given up while the API server holds it,
-// which would use the budget up for nothing. Where the API server itself gives up (a 409 of the budget after 20 conflicts, on a
-// busy machine), it is asked again.
+// which would use the budget up for nothing. A busy machine may need a second one, but only where the API server itself gave up (a
+// 409 of the budget after 20 conflicts), or had longer than its 20 tries take.
 func TestDrainBelowOneBudget(t *testing.T) {
 	n := newPlainNode(t, 180)
 	w := n.follow(takeSeconds(0.5))
@@ -75,11 +75,16 @@ func TestDrainBelowOneBudget(t *testing.T) {
 	t.Logf("answers %v", codes)
 	for _, p := range pods {
 		asked := n.about(p)
-		conflicts := slices.DeleteFunc(slices.Clone(asked), func(e harness.AuditEntry) bool { return e.ResponseStatus.Code == 201 })
-		if len(asked) != len(conflicts)+1 || slices.ContainsFunc(conflicts, func(e harness.AuditEntry) bool {
-			return e.ResponseStatus.Code != 409 || !strings.Contains(e.ResponseStatus.Message, "poddisruptionbudgets")
-		}) {
+		again := slices.DeleteFunc(slices.Clone(asked), func(e harness.AuditEntry) bool { return e.ResponseStatus.Code == 201 })
+		if len(asked) != len(again)+1 || slices.ContainsFunc(again, func(e harness.AuditEntry) bool { return !isOverdone(e) }) {
 			t.Errorf("%s: %v", p.Name, asked)
 		}
 	}
+}
+
+// isOverdone: the API server had all the time for this eviction that it gives itself.
+func isOverdone(e harness.AuditEntry) bool {
+	code := e.ResponseStatus.Code
+	return code == 409 && strings.Contains(e.ResponseStatus.Message, "poddisruptionbudgets") ||
+		code == 504 && e.StageTimestamp.Sub(e.RequestReceivedTimestamp) > 12*time.Second
 }

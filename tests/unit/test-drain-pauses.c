@@ -149,20 +149,22 @@ static void see_many(struct world *w, size_t n) {
     }
 }
 
-/* Answers what was asked last with one busy and the rest refused for long. */
+/* Answers what was asked last: so many times that there is too much to do, the rest with another kind. */
+static enum nc_pod_answer_kind too_much = NC_ANSWER_BUSY;
+
 static void answer_all(struct world *w, size_t n, size_t n_busy, enum nc_pod_answer_kind rest) {
     for (size_t i = 0; i < n; i++) {
-        const struct nc_pod_answer a = {.kind = i < n_busy ? NC_ANSWER_BUSY : rest,
+        const struct nc_pod_answer a = {.kind = i < n_busy ? too_much : rest,
                                         .retry_after_usec = 10 * SEC};
         nc_auto_free char *uid = nc_strdup(w->actions[i].pod->uid);
         answer(w, uid, &a, START);
     }
 }
 
-static void test_busy_halves_and_acceptance_grows(void **state) {
+static void halves_and_grows(enum nc_pod_answer_kind kind) {
     struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 16}};
 
-    (void)state;
+    too_much = kind;
     see_many(&w, 200);
     assert_int_equal(step(&w, START), 16);
     answer_all(&w, 16, 1, NC_ANSWER_REFUSED);
@@ -183,6 +185,18 @@ static void test_busy_halves_and_acceptance_grows(void **state) {
     w.rules.max_in_flight = 1000;
     assert_int_equal(step(&w, START), NC_DRAIN_MAX_IN_FLIGHT);
     nc_drain_free(w.drain);
+}
+
+static void test_busy_halves_and_acceptance_grows(void **state) {
+    (void)state;
+    halves_and_grows(NC_ANSWER_BUSY);
+}
+
+/* A server that cannot keep up answers too late, or not at all. */
+static void test_away_halves_too(void **state) {
+    (void)state;
+    halves_and_grows(NC_ANSWER_AWAY);
+    too_much = NC_ANSWER_BUSY;
 }
 
 /* What the rules allow counts where it is less than what the server bore. */
@@ -238,6 +252,7 @@ int main(void) {
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_busy_halves_and_acceptance_grows),
+        cmocka_unit_test(test_away_halves_too),
         cmocka_unit_test(test_smaller_budget),
         cmocka_unit_test(test_new_drain),
         cmocka_unit_test(test_last_moments_need_no_room),
