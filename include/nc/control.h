@@ -28,8 +28,9 @@
  *    four times: an ending without its time is better than none. Order `delete-first`: DELETE
  *    at once, STAMP once stamp_after_usec have passed since.
  *  - A word that is withdrawn before the DELETE ends the relay, and a stamp that we set is taken
- *    back: on a claim that lives on it would be the hard end of whatever deletes it later. After
- *    the DELETE nothing can end it.
+ *    back: on a claim that lives on it would be the hard end of whatever deletes it later. Which
+ *    stamp is ours the claim itself says (nodeclaimd.io/stamped, the same time, in the same write),
+ *    so the next leader takes it back too. After the DELETE nothing can end it.
  *  - We act only while we lead, and only once both lists (and, for what is done alone, those of
  *    this `who` and of the NodePools) are complete. What is on its way while leadership ends is
  *    forgotten: its answer changes nothing.
@@ -72,6 +73,7 @@
 #define NC_CONTROL_SHARE_PER_MINUTE 12u /* and then */
 
 #define NC_ANNOTATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
+#define NC_ANNOTATION_STAMPED "nodeclaimd.io/stamped" /* our stamp's time: it is ours */
 #define NC_FINALIZER                                                                               \
     "nodeclaimd.io/termination" /* ours; Karpenter's is karpenter.sh/termination                   \
                                  */

@@ -235,7 +235,7 @@ struct control_claim {
     uint64_t stamped_usec; /* the stamp that was accepted and is not seen yet; 0 = none */
     uint64_t deleted_usec; /* when a DELETE of ours was accepted: never another; 0 = not */
     uint64_t sent_t_usec; /* what the STAMP under way, or the last one, writes; 0 = none any more */
-    uint64_t our_stamp_usec; /* the last one that was accepted */
+    uint64_t our_stamp_usec; /* the last one that was accepted, or is recorded */
     uint8_t stamp_tries;     /* that failed in this relay */
     bool is_stamp_refused, was_said, was_refusal_said;
     struct control_claim_more *more;

@@ -174,6 +174,15 @@ static uint64_t stamp_of(struct nc_control *c, const struct nc_value *object) {
     return stamp_usec;
 }
 
+/* Is it ours, of whichever leader? Our record has the very time. */
+static bool is_our_stamp(const struct control_claim *claim, const struct nc_value *object) {
+    const struct nc_value *v = nc_control_at(object, "metadata.annotations", NC_ANNOTATION_STAMPED);
+    uint64_t recorded_usec = 0;
+
+    return claim->stamp_usec && nc_control_take_time(v, &recorded_usec) >= 0
+           && recorded_usec == claim->stamp_usec;
+}
+
 static void set_node_name(struct nc_control *c, struct control_claim *claim, const char *name) {
     if (name && nc_streq(claim->node_name, name))
         return;
@@ -223,6 +232,8 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     claim->created_usec = h->created_usec;
     claim->deletion_usec = h->deletion_usec;
     claim->stamp_usec = stamp_of(c, object);
+    if (is_our_stamp(claim, object))
+        claim->our_stamp_usec = claim->stamp_usec;
     claim->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     claim->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);

@@ -104,6 +104,7 @@ void nc_control_relay_action(const struct control_claim *claim, const struct con
     nc_time_format(r->t_usec, time);
     annotations = nc_value_new(NC_VALUE_MAP);
     nc_value_set_text(annotations, NC_ANNOTATION_TIMESTAMP, r->t_usec ? time : NULL);
+    nc_value_set_text(annotations, NC_ANNOTATION_STAMPED, r->t_usec ? time : NULL);
     ret->body = nc_control_patch(&claim->o, false);
     nc_value_set(nc_value_get(ret->body, "metadata"), "annotations", annotations);
 }

@@ -71,6 +71,7 @@ static const char *const keep_claim[] = {
     "metadata.finalizers",
     "metadata.labels.karpenter\\.sh/nodepool",
     "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp",
+    "metadata.annotations.nodeclaimd\\.io/stamped",
     "status.nodeName",
     NULL};
 static const char *const keep_claim_alone[] = {HEAD_PATHS,          "metadata.finalizers",

@@ -35,7 +35,7 @@ class Relay(ControlTest):
         stamped, deleted = world.accepted("stamp")[0], world.accepted("delete")[0]
         self.assertLess(deleted.sent - said, SLACK, world.story())
         self.assertEqual(deleted.body["preconditions"], {"uid": claim["metadata"]["uid"]})
-        self.assertEqual(stamped.body["metadata"]["annotations"], {TIME_KEY: stamp((deadline or 0) - 15)})
+        self.assertEqual(stamped.body["metadata"]["annotations"], dict.fromkeys((TIME_KEY, "nodeclaimd.io/stamped"), stamp((deadline or 0) - 15)))
         self.assertEqual({s.what for s in world.writes()}, {"c-n1"})
         for phase in ("Cordoned", "Evicting", "Drained"):  # what the node says from then on changes nothing
             world.say("n1", phase=phase, deadline=(deadline or 0) - time.time() + 0.5)

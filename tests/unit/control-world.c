@@ -31,6 +31,9 @@ static void render(struct world *w, const struct nc_control_action *a) {
     case NC_CONTROL_STAMP:
         assert_string_equal(nc_value_string(nc_value_path(a->body, "metadata.uid")), a->uid);
         assert_true(a->is_relay);
+        assert_true(nc_streq(nc_value_string(t),
+                             nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
+                                                 NC_ANNOTATION_STAMPED)));
         (void)nc_buf_printf(b, "%s %s\n", a->name,
                             t && t->type == NC_VALUE_NULL ? "(null)" : nc_value_string(t));
         break;

@@ -224,6 +224,81 @@ static void test_a_stamp_of_others_stays(void **state) {
     world_close(&w);
 }
 
+/* What the leader before us, who died between the stamp and the DELETE, has left on a claim. */
+static const char *left(const char *stamp, const char *record) {
+    static char text[256];
+
+    (void)snprintf(text, sizeof(text),
+                   ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"%s\","
+                   "\"nodeclaimd.io/stamped\":\"%s\"}",
+                   stamp, record);
+    return text;
+}
+
+static void begin_in_the_middle(struct world *w, const char *word) {
+    world_open_raw(w);
+    expect(world_who(w, NC_CONTROL_KARPENTER), "");
+    expect(world_lead(w, true), "");
+    expect(world_claim(w, "c1", "n1", left(T105, T105)), "");
+    expect(world_synced(w, NC_CONTROL_CLAIM), ""); /* its Node may still say so, or no more */
+    expect(world_node(w, "n1", word), "");
+}
+
+static void test_the_next_leader_ends_what_was_begun(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open_raw(&w); /* the clock that the word is made by */
+    const char *word = world_word(&w, "spot", 120);
+    world_close(&w);
+    begin_in_the_middle(&w, word);
+    expect(world_synced(&w, NC_CONTROL_NODE), "delete-claim c1\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), SAID);
+    expect(world_pass(&w, 3600 * WORLD_SEC), "");
+    world_close(&w);
+}
+
+/* The word was withdrawn while nobody led: the stamp would be the hard end of whatever deletes the
+ * claim later. */
+static void test_the_next_leader_takes_back_what_was_withdrawn(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_in_the_middle(&w, NULL);
+    expect(world_synced(&w, NC_CONTROL_NODE), "stamp c1 (null)\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_pass(&w, 3600 * WORLD_SEC), "");
+    world_close(&w);
+}
+
+/* One without our record, or of another time than it, is somebody else's; and so is none of ours
+ * on a claim that is deleted. */
+static void test_the_next_leader_leaves_what_is_not_ours(void **state) {
+    static const struct {
+        const char *stamp, *record, *more;
+    } rows[] = {
+        {T105, "2026-11-22T02:01:44Z", ""},
+        {T105, "soon", ""},
+        {T105, "", ""},
+        {"soon", "soon", ""},
+        {T105, T105, ",\"deletionTimestamp\":\"2026-11-22T02:00:00Z\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct world w;
+        nc_auto_free char *more =
+            nc_asprintf("%s%s", left(rows[i].stamp, rows[i].record), rows[i].more);
+        print_message("# row %zu\n", i);
+        world_open(&w);
+        expect(world_node(&w, "n1", NULL), "");
+        expect(world_claim(&w, "c1", "n1", more), "");
+        expect(world_pass(&w, 3600 * WORLD_SEC), "");
+        world_close(&w);
+    }
+}
+
 static void test_refused_stamp(void **state) {
     struct world w;
 
@@ -462,6 +537,9 @@ int main(void) {
         cmocka_unit_test(test_never_a_second_delete),
         cmocka_unit_test(test_another_of_the_same_name),
         cmocka_unit_test(test_withdrawn_before_delete),
+        cmocka_unit_test(test_the_next_leader_ends_what_was_begun),
+        cmocka_unit_test(test_the_next_leader_takes_back_what_was_withdrawn),
+        cmocka_unit_test(test_the_next_leader_leaves_what_is_not_ours),
         cmocka_unit_test(test_a_stamp_of_others_stays),
         cmocka_unit_test(test_refused_stamp),
         cmocka_unit_test(test_refused_delete),

@@ -83,7 +83,10 @@ static bool is_taken_back(const struct world *w, const struct shown *s,
 
     (void)w;
     return a->verb == NC_CONTROL_STAMP && stamp && stamp->type == NC_VALUE_NULL && !deadline
-           && !is_deleting(s->v) && !s->is_deleted && stamp_of(s->v) == s->our_stamp_usec;
+           && !is_deleting(s->v) && !s->is_deleted
+           && (stamp_of(s->v) == s->our_stamp_usec
+               || nc_streq(annotation_of(s->v, NC_ANNOTATION_TIMESTAMP),
+                           annotation_of(s->v, NC_ANNOTATION_STAMPED)));
 }
 
 void judge_relay(struct world *w, struct view *v, struct shown *s,
