@@ -29,8 +29,8 @@ int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_ins
                          struct nc_err *err);
 
 /* TerminateInstances of one instance, asynchronous. That there is none such (any more) is a
- * success, with is_unknown. One try; `done` is called once unless this fails or it is cancelled. The handle is the
- * caller's, and must stay where it is until then. */
+ * success, with is_unknown. One try; `done` is called once unless this fails or it is cancelled.
+ * The handle is the caller's, and must stay where it is until then. */
 struct nc_ec2_end {
     char instance_id[64];
     void (*done)(struct nc_ec2_end *end, const struct nc_err *err); /* NC_ERR_NONE: it ends */

@@ -277,8 +277,7 @@ static const char *remedy_of(const char *reason, bool has_reported) {
         return "read kubelet's log: it says why it cannot report, or is still starting";
     if (nc_streq(reason, "NodeNotReady"))
         return "read the Node's Ready condition and kubelet's log: most often the network plugin "
-               "is "
-               "missing";
+               "is missing";
     if (nc_streq(reason, "NodeNotRegistered"))
         return "look at Karpenter's log for this NodeClaim: it matches Nodes by providerID";
     return "whoever owns what is named has to act";

@@ -273,8 +273,8 @@ static void forget_refusal(struct record *e) {
     e->refusals = 0;
 }
 
-/* Additive increase, multiplicative decrease, as the server's own queues hope for. No answer in time
- * is the word of a server that cannot keep up: it goes on with what was given up, and the same
+/* Additive increase, multiplicative decrease, as the server's own queues hope for. No answer in
+ * time is the word of a server that cannot keep up: it goes on with what was given up, and the same
  * again all at once would be given up again. */
 static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
     if (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_AWAY) {

@@ -144,10 +144,8 @@ struct world {
     bool minds_versions;                   /* what is older than what is known is not believed */
     unsigned whole_version, watch_version; /* of what was seen last */
     unsigned life_number, tick_number, watch_number;
-    uint64_t armed_usec;
-    bool is_unsettled;
-        /* it was told that more follows: a tick is owed to it */ /* of the timer; UINT64_MAX = not
-                                                                     armed */
+    uint64_t armed_usec; /* of the timer; UINT64_MAX = not armed */
+    bool is_unsettled;   /* it was told that more follows: a tick is owed to it */
     bool is_looking, is_look_wanted;
     uint64_t node_stream_usec, pod_stream_usec;
     bool is_listed;

@@ -16,6 +16,7 @@ struct world {
     struct nc_drain *drain;
     struct nc_drain_rules rules;
     struct nc_drain_action actions[200];
+    enum nc_pod_answer_kind too_much; /* what answer_all says first */
 };
 
 static void see(struct world *w, const char *uid) {
@@ -149,12 +150,10 @@ static void see_many(struct world *w, size_t n) {
     }
 }
 
-/* Answers what was asked last: so many times that there is too much to do, the rest with another kind. */
-static enum nc_pod_answer_kind too_much = NC_ANSWER_BUSY;
-
+/* Answers what was asked last: so many times that there is too much to do, then another kind. */
 static void answer_all(struct world *w, size_t n, size_t n_busy, enum nc_pod_answer_kind rest) {
     for (size_t i = 0; i < n; i++) {
-        const struct nc_pod_answer a = {.kind = i < n_busy ? too_much : rest,
+        const struct nc_pod_answer a = {.kind = i < n_busy ? w->too_much : rest,
                                         .retry_after_usec = 10 * SEC};
         nc_auto_free char *uid = nc_strdup(w->actions[i].pod->uid);
         answer(w, uid, &a, START);
@@ -162,9 +161,10 @@ static void answer_all(struct world *w, size_t n, size_t n_busy, enum nc_pod_ans
 }
 
 static void halves_and_grows(enum nc_pod_answer_kind kind) {
-    struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 16}};
+    struct world w = {.drain = nc_drain_new(),
+                      .rules = {.may_evict = true, .max_in_flight = 16},
+                      .too_much = kind};
 
-    too_much = kind;
     see_many(&w, 200);
     assert_int_equal(step(&w, START), 16);
     answer_all(&w, 16, 1, NC_ANSWER_REFUSED);
@@ -196,12 +196,13 @@ static void test_busy_halves_and_acceptance_grows(void **state) {
 static void test_away_halves_too(void **state) {
     (void)state;
     halves_and_grows(NC_ANSWER_AWAY);
-    too_much = NC_ANSWER_BUSY;
 }
 
 /* What the rules allow counts where it is less than what the server bore. */
 static void test_smaller_budget(void **state) {
-    struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 16}};
+    struct world w = {.drain = nc_drain_new(),
+                      .rules = {.may_evict = true, .max_in_flight = 16},
+                      .too_much = NC_ANSWER_BUSY};
 
     (void)state;
     see_many(&w, 100);
@@ -218,7 +219,9 @@ static void test_smaller_budget(void **state) {
 
 /* A new drain does not hold an old one's haste against the server. */
 static void test_new_drain(void **state) {
-    struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 16}};
+    struct world w = {.drain = nc_drain_new(),
+                      .rules = {.may_evict = true, .max_in_flight = 16},
+                      .too_much = NC_ANSWER_BUSY};
 
     (void)state;
     see_many(&w, 100);
