@@ -104,6 +104,8 @@ struct nc_watch_options {
                                    is at most 32 MiB, with it of any size */
     bool tells_once;            /* an object that was told with the same resourceVersion before is
                                    not told again by a later list, or by one that started over */
+    bool is_urgent;             /* somebody waits for it under a deadline: no pause is longer than
+                                   5 s, and where the stream keeps failing it is listed again */
     uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s
                                    (bookmarks come about every 60 s) */
     nc_watch_fn event;

@@ -342,6 +342,7 @@ static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct
         .selector = selector,
         .keep = nc_pod_paths,
         .max_object_bytes = POD_MAX_BYTES,
+        .is_urgent = told == on_pod, /* a drain waits for them */
         .event = told,
         .failed = on_failed,
         .well = nc_daemon_watch_well,

@@ -10,8 +10,8 @@
  * that fails in passing is asked for again where it stopped; a token that has expired starts the
  * list over, and where that happens again the list takes too long for the server's memory (five
  * minutes) and is asked for as a whole, as client-go's pager does. Waits double from 0.2 s to 30 s
- * (5 min where we are refused) and are jittered from a seed, so that a fleet does not come back in
- * step and a test knows what to expect.
+ * (5 min where we are refused, 5 s where somebody waits under a deadline) and are jittered from a
+ * seed, so that a fleet does not come back in step and a test knows what to expect.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,6 +27,8 @@
 #define FIRST_WAIT_USEC 200000u
 #define MAX_WAIT_USEC 30000000u
 #define MAX_WAIT_REFUSED_USEC 300000000u
+#define MAX_WAIT_URGENT_USEC 5000000u
+#define URGENT_TRIES 2 /* of a stream; then it is listed again */
 #define MIN_STREAM_SEC                                                                             \
     300 /* the API server ends a watch after so long, plus up to STREAM_JITTER_SEC */
 #define STREAM_JITTER_SEC 120
@@ -122,14 +124,16 @@ static void fail_list(struct nc_watch_cursor *c, const struct nc_kube_status *st
 
 uint64_t nc_watch_cursor_failed(struct nc_watch_cursor *c, const struct nc_kube_status *status) {
     const bool is_refused = status->http == 401 || status->http == 403 || status->http == 404;
-    const uint64_t max_usec = is_refused ? MAX_WAIT_REFUSED_USEC : MAX_WAIT_USEC;
+    const uint64_t max_usec = c->is_urgent ? MAX_WAIT_URGENT_USEC
+                              : is_refused ? MAX_WAIT_REFUSED_USEC
+                                           : MAX_WAIT_USEC;
     uint64_t wait;
 
     if (c->failures < 1000)
         c->failures++;
     if (!c->is_listed)
         fail_list(c, status);
-    if (nc_watch_is_gone(status))
+    if (nc_watch_is_gone(status) || (c->is_urgent && c->failures % URGENT_TRIES == 0))
         c->is_listed = false;
     wait = wait_usec(c, max_usec);
     if (status->retry_after_usec > wait)

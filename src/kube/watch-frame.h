@@ -73,6 +73,7 @@ struct nc_watch_cursor {
     bool is_whole;     /* the next list is asked for in one piece */
     unsigned expired;  /* continue tokens, since a list or a stream last went well */
     unsigned failures; /* in a row, without a sign of life between them */
+    bool is_urgent;    /* as nc_watch_options has it */
     uint64_t random;   /* state of the jitter: set to a seed */
 };
 void nc_watch_cursor_done(struct nc_watch_cursor *c);

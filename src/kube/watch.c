@@ -488,6 +488,7 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     w->selector = nc_strdup(o->selector ? o->selector : "");
     w->metadata_only = o->metadata_only;
     w->tells_once = o->tells_once;
+    w->cursor.is_urgent = o->is_urgent;
     w->idle_timeout_usec = o->idle_timeout_usec ? o->idle_timeout_usec : IDLE_TIMEOUT_USEC;
     w->tell = o->event;
     w->failed = o->failed;

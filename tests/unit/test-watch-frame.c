@@ -240,6 +240,23 @@ static void test_cursor_waits(void **state) {
                      30000000);
 }
 
+/* Where somebody waits for it: pauses stay short whoever refuses it, and a stream that keeps
+ * failing is listed in between. */
+static void test_cursor_urgent(void **state) {
+    static const int codes[] = {0, 401, 403, 404, 429, 500};
+
+    (void)state;
+    for (size_t k = 0; k < NC_ARRAY_SIZE(codes); k++) {
+        const struct nc_kube_status status = {.http = codes[k], .retry_after_usec = 60000000};
+        struct nc_watch_cursor c = {.is_urgent = true, .is_listed = true};
+        for (unsigned i = 1; i < 20; i++) {
+            assert_in_range(nc_watch_cursor_failed(&c, &status), 1, 5000000);
+            assert_int_equal(c.is_listed, i % 2 == 1);
+            c.is_listed = true;
+        }
+    }
+}
+
 /* Something that has begun must come at a kilobyte in ten seconds; what is complete may pause. */
 static void test_pace(void **state) {
     struct nc_watch_pace p = {0};
@@ -369,15 +386,11 @@ static void test_known_property(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frames_property),
-        cmocka_unit_test(test_frames_caps),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_cursor_requests),
-        cmocka_unit_test(test_cursor_versions),
-        cmocka_unit_test(test_cursor_waits),
-        cmocka_unit_test(test_pace),
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_known_uids),
+        cmocka_unit_test(test_frames_property), cmocka_unit_test(test_frames_caps),
+        cmocka_unit_test(test_lines),           cmocka_unit_test(test_cursor_requests),
+        cmocka_unit_test(test_cursor_versions), cmocka_unit_test(test_cursor_waits),
+        cmocka_unit_test(test_cursor_urgent),   cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_known),           cmocka_unit_test(test_known_uids),
         cmocka_unit_test(test_known_property),
     };
 

@@ -163,6 +163,16 @@ static void test_gone(void **state) {
            "deleted a\nsynced\n", "added a\nsynced\ndeleted a\nsynced\n");
 }
 
+/* Somebody waits for it: what a stream that fails does not say, a list says. */
+static void test_urgent(void **state) {
+    (void)state;
+    follow_with(SCRIPT(NULL, NULL, {.answer = LIST("10", NODE("a", "1", "5"))}, {.status = 403},
+                       {.status = 403}, {.answer = LIST("30", "")}, {.stays_open = true}),
+                "deleted a\nsynced\n", NULL, (struct nc_watch_options){.is_urgent = true},
+                "added a\nsynced\nfailed 403 auth: watch: HTTP 403\nfailed 403 auth: watch: HTTP "
+                "403\ndeleted a\nsynced\n");
+}
+
 /* A list that the cache cannot serve is asked for strictly; pages are followed. */
 static void test_list_again(void **state) {
     (void)state;
@@ -471,6 +481,7 @@ int main(void) {
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_urgent),
         cmocka_unit_test(test_list_again),
         cmocka_unit_test(test_life_between_failures),
         cmocka_unit_test(test_silence),
