@@ -111,6 +111,44 @@ class Instances(ControlTest):
         self.end_machine(world, "n1")
         self.gone(world, "n1")
 
+    def test_one_broken_connection(self) -> None:
+        """It is said, and no more than a pause: the next attempt succeeds, with the same credentials. The Node goes only then,
+        and nobody is sent to look at the role; of the API server nothing is counted."""
+        for kind in ("reset", "close", "half"):
+            with self.subTest(kind=kind):
+                world = self.ec2_world()
+                agent = ToyAgent(world)
+                machine = self.machine(world, "n1")
+                fault = self.ec2.server.fault(kind, count=1)
+                self.begin(world)
+                world.remove("nodeclaims", "c-n1")
+                world.must(lambda: self.calls(machine), "the next attempt", 20)
+                self.end_machine(world, "n1")
+                self.gone(world, "n1")
+                self.assertEqual([e["status"] for e in self.ec2.server.log.snapshot()], [0, 200])
+                self.assertEqual((fault.hits, self.ec2.states[machine], len(agent.drains["n1"])), (1, "shutting-down", 1))
+                self.assertLessEqual(self.calls(machine)[0]["recv"], world.accepted("delete-node", "n1")[0].at)
+                self.assertEqual(len(self.imds.server.log.snapshot()), 3, "a token, the role's name, its credentials")
+                self.assertEqual(world.log().count("warning: ec2: TerminateInstances: "), 1, world.log())
+                self.assertNotIn("allow ec2:", world.log())
+                self.assertEqual(world.metric("api_failures_total"), 0)
+
+    def test_a_kept_connection_that_broke(self) -> None:
+        """It is opened anew, and nobody has to know."""
+        world = self.ec2_world()
+        ToyAgent(world)
+        machines = {name: self.machine(world, name) for name in ("n1", "n2")}
+        self.begin(world)
+        for name, machine in machines.items():
+            world.remove("nodeclaims", f"c-{name}")
+            world.must(lambda: self.calls(machine), f"the end of {machine}", 20)
+            self.end_machine(world, name)
+            self.gone(world, name)
+            if name == "n1":
+                self.ec2.server.fault("reset", count=1)
+        self.assertEqual([e["status"] for e in self.ec2.server.log.snapshot()], [200, 0, 200])
+        self.assertNotIn("warning", world.log())
+
     def test_killed_between_the_call_and_its_answer(self) -> None:
         world = self.ec2_world()
         agent = ToyAgent(world)
