@@ -28,7 +28,8 @@
  *    NAMESPACE 5 s; REFUSED 1 s, then 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter,
  * by the seed and the uid, but for a Retry-After. DELETE is tried again after 0.2 s doubling to 1
  * s, whatever the answer.
- *  - GONE is believed until the pod is seen again; then it counts as new, after a second.
+ *  - GONE is believed until the pod is seen again; then it counts as new, after a second. Not of a
+ *    mark: the DELETE that follows it says so.
  *  - A pod that appears after all were listed was bound a moment ago: the API server's admission
  *    may not know of it yet, and would refuse. It is left alone for half a second.
  */

@@ -335,7 +335,7 @@ static void take_answer(struct nc_drain *d, struct record *e, enum nc_drain_verb
         e->is_deleting = false;
         break;
     }
-    if (a->kind == NC_ANSWER_GONE)
+    if (a->kind == NC_ANSWER_GONE && verb != NC_DRAIN_MARK)
         nc_drain_believe_gone(d, e, now_usec);
     else if (verb == NC_DRAIN_EVICT)
         eviction_answered(d, e, a, seed, now_usec);

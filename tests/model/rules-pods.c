@@ -203,7 +203,8 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
         break;
     }
     p->is_unsure |= e->verb != NC_DRAIN_MARK && e->answer->kind == NC_ANSWER_AWAY;
-    if (e->answer->kind == NC_ANSWER_GONE && p->was_known && !p->is_gone) {
+    if (e->answer->kind == NC_ANSWER_GONE && e->verb != NC_DRAIN_MARK && p->was_known
+        && !p->is_gone) {
         p->is_gone = true;
         r->any_moved_usec = e->now_usec;
     }

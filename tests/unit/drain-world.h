@@ -215,7 +215,7 @@ static void world_answer(struct world *w, size_t i) {
     nc_drain_answer(w->drain, uid, verb, &a, w->rules.seed, w->now_usec);
     if (verb == NC_DRAIN_DELETE)
         p->deletion_answer = w->now_usec;
-    if (a.kind == NC_ANSWER_GONE)
+    if (a.kind == NC_ANSWER_GONE && verb != NC_DRAIN_MARK)
         p->is_believed_gone = true;
     else if (verb == NC_DRAIN_EVICT)
         p->pause_usec = w->now_usec + least_usec[a.kind];

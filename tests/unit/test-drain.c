@@ -314,12 +314,16 @@ static void test_gone(void **state) {
          "0: evict a\n1:\nnext 2\nsum total=1 remaining=1 progress=0\n1.999999:\n2: evict a#2\n"},
         {"seen again, its refusals are forgotten",
          "rules t=40\nsee a\nat 0\nanswer evict a budget budget=x\nat 9\nanswer mark a "
-         "gone\nsee a\nlines\nat 9.5\nat 10",
+         "accepted\nanswer evict a gone\nsee a\nlines\nat 9.5\nat 10",
          "0: evict a\n9: mark a, evict a#2\na last=10\n9.5:\n10: mark a#2\n"},
         {"the same for a deletion",
          "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a gone\nat 2\nsee "
          "a\nat 2.5\nat 3",
          "0: mark a\n0: delete a 30\n2:\n2.5:\n3: mark a#2\n"},
+        {"of a mark it is not believed: the deletion says it",
+         "rules t=30\nsee a\nat 0\nanswer mark a gone\nlines\nat 0\nanswer delete a "
+         "gone\nlines\nsum",
+         "0: mark a\na last=0\n0: delete a 30\n\nsum total=1 progress=0\n"},
         {"a pod that left before its answer came counts as evicted",
          "see a\nat 0\ngone a\nlines\nanswer evict a accepted\nsum",
          "0: evict a\n\nsum total=1 evicted=1 progress=0\n"},
@@ -379,9 +383,9 @@ static void test_counts(void **state) {
         {"what has ended before a new drain begins is no part of it",
          "see a\nat 0\nsee a ended\nrestart\nsum", "0: evict a\nsum terminal=1\n"},
         {"nor is who was evicted and is said to be gone",
-         "rules t=40\nsee a\nat 0\nanswer evict a accepted\nat 9\nanswer mark a "
-         "gone\nsum\nrestart\nsum",
-         "0: evict a\n9: mark a\nsum total=1 evicted=1 progress=9\nsum\n"},
+         "rules t=40\nsee a\nat 0\nanswer evict a accepted\nat 9\nanswer mark a accepted\nat 10\n"
+         "answer delete a gone\nsum\nrestart\nsum",
+         "0: evict a\n9: mark a\n10: delete a 30\nsum total=1 evicted=1 progress=10\nsum\n"},
         {"a new drain forgets refusals and pauses, but not what is under way",
          "rules max=1\nsee a\nsee b\nat 0\nanswer evict a budgets\nat 1\nrestart\nlines\nat "
          "1.5\nanswer evict b accepted\nat 2",
