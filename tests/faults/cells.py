@@ -24,6 +24,7 @@ from typing import Callable, Optional
 LETTERS = {
     "R": "recovered: the fault passed and all ended well",
     "W": "went on without it, and said so where somebody would miss it",
+    "L": "late: could not be done before the fault went; said so, lost nothing, did it then",
     "T": "transient: tried until the deadline, then exit code 1",
     "C": "config: refused, exit code 3",
     "A": "auth: refused, exit code 4",

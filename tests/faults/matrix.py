@@ -28,6 +28,7 @@ for folder in (HERE, HERE.parent / "integration", HERE.parent / "fakes"):
 MODULES = {
     "phase_bootstrap": ("bootstrap", "bootstrap-lasting"),
     "phase_daemon": ("run", "drain"),
+    "phase_outage": ("drain-lasting",),
     "phase_controller": ("controller", "controller-alone"),
     "phase_calls": ("bootstrap, calls",),
     "phase_calls_run": ("drain, calls",),

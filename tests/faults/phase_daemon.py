@@ -44,8 +44,10 @@ NOTICE_SEC, SHORT_NOTICE_SEC = 120.0, 7.0
 class Node(DaemonWorld):
     """A node with two pods, Karpenter's claim of it, and things of others that nobody must touch."""
 
+    margin = "1s"
+
     def __init__(self, is_forced: bool = False) -> None:
-        super().__init__(token=True, config="  signal: self\n")
+        super().__init__(token=True, config="  signal: self\n", margin=self.margin)
         self.is_forced = is_forced
         self.api.claims_readable = self.api.claims_deletable = self.api.claims_guarded = True
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-EXIT_CODES = {"T": 1, "C": 3, "A": 4, "P": 5, "H": 6, "W": 0, "R": 0}
+EXIT_CODES = {"T": 1, "C": 3, "A": 4, "P": 5, "H": 6, "W": 0, "R": 0, "L": 0}
 CLASS_NAMES = {"T": "transient", "C": "config", "A": "auth", "P": "protocol", "H": "host"}
 
 # The letter of each meaning, where the operation must succeed.
@@ -99,3 +99,17 @@ DRAIN: dict[tuple[str, str], str] = {(row, code): "W" for row in ("node status",
 
 def draining(operation: str, way: str, meaning: str) -> Promise:
     return Promise(found(DRAIN, operation, way, meaning) or "R")
+
+
+# Where it never goes: who is not known cannot be asked to leave, and what is not heard does not happen. All else has another way: a
+# write that fails holds the next step up for a moment only, a pod that is not evicted is deleted at its last moment.
+LATE = ("pods list", "pod delete")
+CARRIED_OUT = {("pod delete", way) for way in ("reset-midway", "truncated")}  # only the answer is lost
+# Not faults: the notice is withdrawn; the pod is gone, and a server that lists it all the same contradicts itself.
+ANSWERS = {("imds spot", "404"), ("pod delete", "404")}
+
+
+def draining_without(operation: str, way: str, is_wide: bool) -> Promise:
+    is_deaf = is_wide and not operation.startswith("imds")
+    is_late = operation in LATE and (operation, way) not in CARRIED_OUT
+    return Promise("L" if is_late or is_deaf else "W")
