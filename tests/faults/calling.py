@@ -21,12 +21,12 @@ sys.path.insert(0, str(HERE.parent / "integration"))
 # What each kind of call may say in real life. `short`: half of it was done.
 FULL = ("ENOSPC", "EDQUOT")
 FAULTS = {
-    "open": (*FULL, "EROFS", "EACCES", "EIO", "EMFILE", "ENFILE"),
-    "look": ("EACCES", "EIO", "EMFILE"),
+    "open": (*FULL, "EROFS", "EACCES", "EIO", "EMFILE", "ENFILE", "ENOMEM"),
+    "look": ("EACCES", "EIO", "EMFILE", "ENOMEM"),
     "write": (*FULL, "EIO", "EINTR", "short"),
     "fsync": (*FULL, "EIO"),
-    "rename": (*FULL, "EROFS", "EACCES", "EIO"),
-    "mkdir": (*FULL, "EROFS", "EACCES"),
+    "rename": (*FULL, "EROFS", "EACCES", "EIO", "ENOMEM"),
+    "mkdir": (*FULL, "EROFS", "EACCES", "ENOMEM"),
     "chmod": ("EROFS", "EPERM", "EIO"),
     "unlink": ("EROFS", "EACCES", "EIO"),
     "close": (*FULL, "EIO"),

@@ -18,14 +18,14 @@ from harness import until
 WITHIN_SEC = 40
 ASKER = "127.9.8.7"  # whoever asks the listener in these cells comes from here
 LOOKS = {
-    "look at kubeconfig": ("open", "/kubeconfig$", ("EACCES", "EIO", "EMFILE")),
+    "look at kubeconfig": ("open", "/kubeconfig$", ("EACCES", "EIO", "EMFILE", "ENOMEM")),
     "read kubeconfig": ("read", "/kubeconfig$", ("EIO", "EINTR", "short")),
 }
 NETWORK = {
     "connect the API server": ("connect", "PEER", ("ENETUNREACH", "ECONNREFUSED", "EADDRNOTAVAIL")),
-    "send the API server": ("send", "PEER", ("EPIPE", "ECONNRESET", "ENOBUFS", "EINTR", "short")),
-    "read the API server": ("read", "PEER", ("ECONNRESET", "ETIMEDOUT", "EINTR", "short")),
-    "socket network": ("socket", "network", ("EMFILE", "ENFILE", "ENOBUFS")),
+    "send the API server": ("send", "PEER", ("EPIPE", "ECONNRESET", "ENOBUFS", "ENOMEM", "EINTR", "short")),
+    "read the API server": ("read", "PEER", ("ECONNRESET", "ETIMEDOUT", "ENOMEM", "EINTR", "short")),
+    "socket network": ("socket", "network", ("EMFILE", "ENFILE", "ENOBUFS", "ENOMEM")),
     "poll": ("poll", "", ("EINTR",)),
     "read the loop": ("read", "anon_inode", ("EINTR", "EAGAIN")),
 }
@@ -36,7 +36,7 @@ LISTENER = {
     "send the listener": ("send", "LISTENER", ("EINTR", "short", "EPIPE")),
     "read the listener": ("read", "LISTENER", ("EINTR", "short", "ECONNRESET")),
 }
-LOOP = {"epoll_create1": ("epoll_create1", "", ("EMFILE", "ENOMEM")), "timerfd_create": ("timerfd_create", "", ("EMFILE",))}
+LOOP = {"epoll_create1": ("epoll_create1", "", ("EMFILE", "ENOMEM")), "timerfd_create": ("timerfd_create", "", ("EMFILE", "ENOMEM"))}
 TABLE = {**LOOKS, **NETWORK, **LISTENER, **LOOP}
 COLUMNS = tuple(dict.fromkeys(fault for _, _, faults in TABLE.values() for fault in faults))
 

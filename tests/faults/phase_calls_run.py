@@ -46,14 +46,14 @@ WRITES = {
     "inotify_add_watch": ("inotify_add_watch", ""),
 }
 WRITE_FAULTS = {
-    "open": ("ENOSPC", "EROFS", "EACCES", "EIO", "EMFILE"),
+    "open": ("ENOSPC", "EROFS", "EACCES", "EIO", "EMFILE", "ENOMEM"),
     "write": ("ENOSPC", "EDQUOT", "EIO", "EINTR", "short"),
     "rename": ("ENOSPC", "EROFS", "EIO"),
     "chmod": ("EPERM", "EROFS"),
     "flock": ("ENOLCK",),
     "mkdir": ("ENOSPC", "EROFS", "EACCES"),
-    "inotify_init1": ("EMFILE", "ENFILE"),
-    "inotify_add_watch": ("ENOSPC",),
+    "inotify_init1": ("EMFILE", "ENFILE", "ENOMEM"),
+    "inotify_add_watch": ("ENOSPC", "ENOMEM"),
 }
 # What is read at the start: it fails the first times, and is tried again.
 READS = {
@@ -70,15 +70,15 @@ READS = {
     "look at the kernel's files": ("open", "/boot_id$"),
     "read the kernel's files": ("read", "/boot_id$"),
 }
-READ_FAULTS = {"open": ("EACCES", "EIO", "EMFILE"), "read": ("EIO", "EINTR", "short")}
+READ_FAULTS = {"open": ("EACCES", "EIO", "EMFILE", "ENOMEM"), "read": ("EIO", "EINTR", "short")}
 # IMDS and the API server; for some calls, then the network is well again.
 NETWORK = {f"{call} {peer}": (call, peer) for peer in ("IMDS", "the API server") for call in ("connect", "send", "read")}
 NETWORK["socket network"] = ("socket", "network")
 NETWORK_FAULTS = {
     "connect": ("ENETUNREACH", "ECONNREFUSED", "EADDRNOTAVAIL"),
-    "send": ("EPIPE", "ECONNRESET", "ENOBUFS", "EINTR", "short"),
-    "read": ("ECONNRESET", "ETIMEDOUT", "EINTR", "short"),
-    "socket": ("EMFILE", "ENFILE", "ENOBUFS"),
+    "send": ("EPIPE", "ECONNRESET", "ENOBUFS", "ENOMEM", "EINTR", "short"),
+    "read": ("ECONNRESET", "ETIMEDOUT", "ENOMEM", "EINTR", "short"),
+    "socket": ("EMFILE", "ENFILE", "ENOBUFS", "ENOMEM"),
 }
 # Sockets of this machine.
 LOCAL = {
@@ -92,7 +92,7 @@ LOCAL_FAULTS = {
     "connect": ("ECONNREFUSED", "EACCES", "EAGAIN"),
     "send": ("EPIPE", "ECONNREFUSED", "EAGAIN", "EINTR"),
     "read": ("ECONNRESET", "EINTR"),
-    "socket": ("EMFILE", "ENFILE"),
+    "socket": ("EMFILE", "ENFILE", "ENOMEM"),
 }
 LOOP = {"poll": ("poll", ""), "read the loop": ("read", "anon_inode")}
 LOOP_FAULTS = {"poll": ("EINTR",), "read": ("EINTR", "EAGAIN")}
