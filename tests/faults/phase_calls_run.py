@@ -94,8 +94,8 @@ LOCAL_FAULTS = {
     "read": ("ECONNRESET", "EINTR"),
     "socket": ("EMFILE", "ENFILE", "ENOMEM"),
 }
-LOOP = {"poll": ("poll", ""), "read the loop": ("read", "anon_inode")}
-LOOP_FAULTS = {"poll": ("EINTR",), "read": ("EINTR", "EAGAIN")}
+LOOP = {"poll": ("poll", ""), "read the loop": ("read", "anon_inode"), "epoll_ctl": ("epoll_ctl", "")}
+LOOP_FAULTS = {"poll": ("EINTR",), "read": ("EINTR", "EAGAIN"), "epoll_ctl": ("ENOMEM", "ENOSPC")}
 # Not by a failed call: whoever is at the other end is gone, does not read, or goes in the middle.
 PEERS = {"the bus": ("gone", "silent", "leaves"), "the journal": ("gone", "refuses", "silent", "leaves"),
          "the service manager": ("gone", "silent")}
@@ -135,6 +135,8 @@ def rule_of(world: DaemonWorld, row: str, fault: str) -> str:
             often = "1-100" if fault in INVISIBLE else "1+"
         elif rows is READS:
             often = "1-2"
+        elif call == "epoll_ctl":
+            often = "30-33"  # once all is set up
         elif fault in INVISIBLE or rows is LOOP:
             often = "1-60"
         else:
