@@ -114,8 +114,8 @@ def all_cells(phase: Phase) -> list[Cell]:
 
 def sample(phase: Phase, cells: list[Cell], stride: int) -> list[Cell]:
     """Each K-th of them: diagonals of the matrix, so that every row and every column has its share. The check is always one."""
-    row, column = {r: i for i, r in enumerate(phase.rows)}, {c: i for i, c in enumerate(phase.columns)}
-    return [c for c in cells if c.row == CHECK or (row[c.row] + column[c.column]) % stride == 0]
+    at, row = {c: i for i, c in enumerate(phase.cells())}, {r: i for i, r in enumerate(phase.rows)}
+    return [c for c in cells if c.row == CHECK or (at[c] + row[c.row]) % stride == 0]
 
 
 def pool_of(jobs: int) -> concurrent.futures.ProcessPoolExecutor:
