@@ -104,6 +104,11 @@ void nc_http_request_pause(struct nc_http_req *r);
 void nc_http_suspect_connection(struct nc_http_req *r);
 void nc_http_request_finish(struct nc_http_req *r, CURLcode code); /* queues it for its turn */
 
+/* http-memory.c */
+/* libcurl counts: the second and later calls cost nothing, and a one-shot program needs no
+ * clean-up. False: it does not start. */
+bool nc_http_start_libcurl(void);
+
 /* http-result.c */
 void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret);
 

@@ -398,9 +398,7 @@ int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http *
     struct nc_http *h;
     int r;
 
-    /* libcurl counts: the second and later calls cost nothing, and a one-shot program needs no
-     * cleanup. */
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+    if (!nc_http_start_libcurl())
         return nc_err_set(err, NC_ERR_HOST, ENOMEM, "libcurl does not start");
     ignore_sigpipe();
     h = nc_calloc(1, sizeof(*h));
