@@ -262,7 +262,7 @@ class Order(DaemonTest):
         names = [f"web-{i:02}" for i in range(40)]
         for name in names:
             world.pod(name)
-            world.api.kubelet.stops_after[name] = 5.0 * PATIENCE
+            world.api.kubelet.stops_after[name] = 12.0 * PATIENCE
         world.start()
         world.imds.spot(120)
         world.must(lambda: len(world.evictions(accepted=True)) == 40, "all evictions")
