@@ -6,8 +6,9 @@
 An undisturbed run of a scene gives its calls and its end. Then, for each call, the run is killed there by SIGKILL, what is on
 disk is looked at, the program is started again in the same world, and its end is compared with the undisturbed one.
 
-How it is counted: the world before call k+1 is the world after call k, so of the files' calls each is killed at before it is
-made, and the last one after it too; requests are killed at before the server has seen one and after it was carried out.
+How it is counted: the world before call k+1 is the world after call k, so of the calls that a scene counts (those about files;
+of the controller, which writes none, each byte for the network) each is killed at before it is made, and the last one after it
+too; requests are killed at before the server has seen one and after it was carried out.
 
 A case that fails is run once more when all have ended, by itself. Both outcomes are printed; the second counts.
 The last line is "N passed, N failed".
@@ -23,6 +24,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -34,12 +36,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import endstate  # noqa: E402
 import powercut  # noqa: E402
 from calls import Call, read_log  # noqa: E402
-from scenes import SCENES, Scene  # noqa: E402
+import scenes  # noqa: E402
+import scenes_controller  # noqa: E402
+from scenes import Scene  # noqa: E402
+
+SCENES = [*scenes.SCENES, *scenes_controller.SCENES]
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Where one process dies. `what`: file, request. `then`: what happens before the next start: "", or a kind of power cut."""
+    """Where one process dies. `what`: call, request. `then`: what happens before the next start: "", or a kind of power cut."""
 
     what: str
     number: int
@@ -82,6 +88,8 @@ class Player:
         self.out = Outcome()
         self.given = kills
         self.requests = 0
+        self.lock = threading.Lock()  # each server has a thread of its own
+        self.is_first_boot = True
         self.armed: Optional[Kill] = None
         self.died_at_request = False
 
@@ -100,17 +108,21 @@ class Player:
 
     # --- requests
     def _watch_requests(self) -> None:
-        server = self.world.api.server
-        server.before_request.append(lambda req: self._look(req, True))
-        server.before_answer.append(lambda req: self._look(req, False))
+        for server in self.scene.servers(self.world):
+            server.before_request.append(lambda req: self._look(req, True))
+            server.before_answer.append(lambda req: self._look(req, False))
 
     def _look(self, req: Any, before: bool) -> bool:
         """True: the request is not carried out, or not answered."""
+        with self.lock:
+            return self._look_at(req, before)
+
+    def _look_at(self, req: Any, before: bool) -> bool:
         if req.method == "GET" or not req.headers.get("user-agent", "").endswith(self.scene.agent()):
             return False
         if before:
             self.requests += 1
-            if not self.out.deaths:
+            if not self.out.deaths and self.is_first_boot:
                 self.out.requests = self.requests
         kill = self.armed
         if not kill or kill.what != "request" or self.died_at_request:
@@ -125,7 +137,7 @@ class Player:
         self.armed = self.kills.pop(0) if self.kills else None
         self.requests, self.died_at_request = 0, False
         env = {}
-        if not self.out.deaths or self.armed:
+        if (not self.out.deaths and self.is_first_boot) or self.armed:
             self.log.unlink(missing_ok=True)
             env = {
                 "LD_PRELOAD": str(self.shim),
@@ -133,7 +145,7 @@ class Player:
                 "NC_SHIM_COUNT": self.scene.counts,
                 "NC_SHIM_ONLY": self.scene.only,
             }
-        if self.armed and self.armed.what == "file":
+        if self.armed and self.armed.what == "call":
             env["NC_SHIM_KILL"] = f"{self.armed.number}:{'before' if self.armed.before else 'after'}"
         old = os.umask(self.scene.umask)
         self.proc = self.scene.spawn(self.world, env)
@@ -151,6 +163,9 @@ class Player:
                 self.out.code = self.scene.end(self.world, self.proc)
                 break
             self.scene.poke(self.world)
+            if self.scene.goes_down(self.world):
+                self._reboot()
+                continue
             if self.scene.is_over(self.world):
                 self.out.code = self.scene.end(self.world, self.proc)
                 if self.out.code == -signal.SIGKILL and self.armed:
@@ -165,6 +180,13 @@ class Player:
             time.sleep(0.02)
         self._over()
 
+    def _reboot(self) -> None:
+        self.proc.kill()
+        self.proc.wait()
+        self.is_first_boot = False
+        self.scene.reboot(self.world)
+        self._spawn()
+
     def _said(self) -> str:
         log = getattr(self.world, "log", None)
         if log:
@@ -177,7 +199,7 @@ class Player:
         kill = self.armed
         assert kill
         self.out.deaths += 1
-        if kill.what == "file" and not any(c.how in ("before", "after") for c in read_log(self.log)[-1:]):
+        if kill.what == "call" and not any(c.how in ("before", "after") for c in read_log(self.log)[-1:]):
             self.out.wrong.append("killed by somebody else")
         if self.reference:
             self.out.wrong += self.scene.at_death(self.world, self.reference.before, self.reference.state["files"])
@@ -216,15 +238,15 @@ def cases_of(scene: type[Scene], ref: Outcome, stride: int, seed: int) -> list[C
     out = []
     for i, call in enumerate(calls):
         if i % stride == 0:
-            out.append(Case(name, (Kill("file", call.number),), str(call)))
+            out.append(Case(name, (Kill("call", call.number),), str(call)))
     if calls:
-        out.append(Case(name, (Kill("file", calls[-1].number, before=False),), str(calls[-1])))
+        out.append(Case(name, (Kill("call", calls[-1].number, before=False),), str(calls[-1])))
     for number in range(1, ref.requests + 1):
         out += [Case(name, (Kill("request", number, before),)) for before in (True, False)]
     rng = random.Random(seed)
     for _ in range(max(2, len(calls) // (10 * stride))):
         first, second = rng.choice(calls), rng.choice(calls)
-        out.append(Case(name, (Kill("file", first.number), Kill("file", second.number)), "twice"))
+        out.append(Case(name, (Kill("call", first.number), Kill("call", second.number)), "twice"))
     if scene.cuts:
         out += cuts_of(name, ref, max(1, stride // scene.stride))  # few are left once equal ones are told
     return out
@@ -242,10 +264,10 @@ def cuts_of(name: str, ref: Outcome, stride: int) -> list[Case]:
         for how in powercut.KINDS:
             left = powercut.signature(ref.raw_before, ref.calls[:i], how, call.number)
             if left not in seen and n % stride == 0:
-                out.append(Case(name, (Kill("file", call.number, then=how),), str(call)))
+                out.append(Case(name, (Kill("call", call.number, then=how),), str(call)))
             seen.add(left)
     last = [c for c in ref.calls if c.number and not c.failed][-1]
-    return out + [Case(name, (Kill("file", last.number, False, how),), "at the end") for how in powercut.KINDS]
+    return out + [Case(name, (Kill("call", last.number, False, how),), "at the end") for how in powercut.KINDS]
 
 
 def kind_of(case: Case) -> str:

@@ -24,7 +24,7 @@ import endstate  # noqa: E402
 
 GATE = "etc/nodeclaimd/kubelet.env"  # kubelet's unit starts where this file is: nothing may be missing then
 BY_HAND = ("etc/eks", "etc/nodeclaimd/conf.d", "etc/kubernetes/pki/node", "proc", "dev", "var/log")
-FIRST_BOOT, NEXT_BOOT = (f"0c5d1d1c-6f0e-4a44-9c0a-00000000000{n}" for n in (1, 2))
+BOOT = "0c5d1d1c-6f0e-4a44-9c0a-00000000000{}\n"
 
 
 class Scene:
@@ -50,6 +50,10 @@ class Scene:
     def poke(self, world: World) -> None:
         """Now and then: what happens around the program, by what is seen of it."""
 
+    def goes_down(self, world: World) -> bool:
+        """True once where the machine reboots in the middle of it, without a word to the program."""
+        return False
+
     def is_over(self, world: World) -> bool:
         """For a program that does not end by itself."""
         return False
@@ -57,6 +61,10 @@ class Scene:
     def end(self, world: World, proc: "subprocess.Popen[bytes]") -> int:
         """Its exit code."""
         return proc.wait(20)
+
+    def servers(self, world: Any) -> list[Any]:
+        """Where its requests are killed at."""
+        return [world.api.server]
 
     def agent(self) -> str:
         """How its requests are told from others': the end of its User-Agent."""
@@ -84,7 +92,7 @@ class Scene:
         world.stop_kubelet()
         path = world.root / "proc/sys/kernel/random/boot_id"
         if path.exists():
-            path.write_text(NEXT_BOOT + "\n")
+            path.write_text(BOOT.format(int(path.read_text()[-2:]) + 1))
 
 
 def whole_files(world: World, before: dict[str, Any], final: dict[str, Any]) -> list[str]:
@@ -133,7 +141,7 @@ class Bootstrap(Scene):
     def prepare(self, world: World) -> None:
         path = world.root / "proc/sys/kernel/random/boot_id"
         path.parent.mkdir(parents=True)
-        path.write_text(FIRST_BOOT + "\n")
+        path.write_text(BOOT.format(1))
 
     def spawn(self, world: World, env: dict[str, str]) -> "subprocess.Popen[bytes]":
         return world.spawn("bootstrap", "--timeout", "40s", **env)
@@ -185,6 +193,16 @@ class Update(Bootstrap):
         return world.kubelet_pids()[len(self.first) :]
 
 
+def other_events(want: dict[str, Any], have: dict[str, Any], deaths: int) -> list[str]:
+    wrong = []
+    for event, count in have["events"].items():
+        if " DrainFailed on " in event:
+            continue  # the notice's time was over before the restart on a slow machine; what then became of the pods counts
+        if count > want["events"].get(event, 0) + deaths or event not in want["events"]:
+            wrong.append(f"events: {count} {event}, {want['events'].get(event, 0)} undisturbed")
+    return wrong
+
+
 class Daemon(Scene):
     counts, only = "files", "/root/"  # its log is a file too, elsewhere
     is_daemon = True
@@ -212,12 +230,7 @@ class Daemon(Scene):
         """Events are sent and forgotten: a death may cost each once, or have it told once more, but adds no other.
         After a cut another boot tells of itself: what it says of its own doing is its own, what the cluster sees is not; and
         a state.json that the cut has emptied is put aside."""
-        wrong = []
-        for event, count in have["events"].items():
-            if " DrainFailed on " in event:
-                continue  # the notice's time was over before the restart on a slow machine; what then became of the pods counts
-            if count > want["events"].get(event, 0) + deaths or event not in want["events"]:
-                wrong.append(f"events: {count} {event}, {want['events'].get(event, 0)} undisturbed")
+        wrong = other_events(want, have, deaths)
         want, have = ({k: v for k, v in s.items() if k != "events"} for s in (want, have))
         if is_cut:
             want, have = (
@@ -323,6 +336,15 @@ class Operator(Daemon):
         return super().at_end(world) + self.broken
 
 
+def is_calm(world: DaemonWorld) -> bool:
+    return world.condition("InterruptionPending")[0] == "False" and world.drain().get("phase") == "idle"
+
+
+def not_taken_back(world: DaemonWorld) -> list[str]:
+    meta = world.node()["metadata"]
+    return ["what is ours was not taken back"] if LABEL in meta["labels"] or CORDON_KEY in meta["annotations"] else []
+
+
 class Withdrawn(Daemon):
     name = "withdrawn"
     about = "a spot notice that is taken back while a budget still holds a pod: what is ours is undone"
@@ -343,21 +365,113 @@ class Withdrawn(Daemon):
 
     def is_over(self, world: World) -> bool:
         assert isinstance(world, DaemonWorld)
-        return (
-            self.is_back
-            and not world.is_cordoned()
-            and world.condition("InterruptionPending")[0] == "False"
-            and world.drain().get("phase") == "idle"
-            and self.speaks(world)
-        )
+        return self.is_back and not world.is_cordoned() and is_calm(world) and self.speaks(world)
 
     def at_end(self, world: World) -> list[str]:
         assert isinstance(world, DaemonWorld)
-        wrong = super().at_end(world)
-        meta = world.node()["metadata"]
-        if LABEL in meta["labels"] or CORDON_KEY in meta["annotations"]:
-            wrong.append("what is ours was not taken back")
-        return wrong
+        return super().at_end(world) + not_taken_back(world)
 
 
-SCENES: list[type[Scene]] = [Bootstrap, Update, Drain, Withdrawn, Operator]
+class Reboot(Daemon):
+    name = "reboot"
+    about = "the machine reboots in the middle of a drain, and the notice is gone with it: what is ours is undone"
+
+    def prepare(self, world: World) -> None:
+        assert isinstance(world, DaemonWorld)
+        begin_held_drain(world)
+        self.is_down = False
+
+    def goes_down(self, world: World) -> bool:
+        assert isinstance(world, DaemonWorld)
+        if self.is_down or not is_held(world) or not self.speaks(world) or world.drain().get("phase") != "evicting":
+            return False
+        if "DrainBlocked" not in world.events() and len(world.procs) == 1:
+            return False  # a death may have cost it
+        self.is_down = True
+        world.imds.spot(None)
+        return True
+
+    def is_over(self, world: World) -> bool:
+        assert isinstance(world, DaemonWorld)
+        return self.is_down and not world.is_cordoned() and is_calm(world) and self.speaks(world)
+
+    def at_end(self, world: World) -> list[str]:
+        assert isinstance(world, DaemonWorld)
+        return super().at_end(world) + not_taken_back(world)
+
+
+def begin_held_drain(world: DaemonWorld) -> None:
+    world.pod("web", grace=2)
+    world.pod("held", grace=2)
+    world.budget("never", "held")
+    world.imds.spot(600)
+
+
+def is_held(world: DaemonWorld) -> bool:
+    return world.is_cordoned() and bool(world.evictions("held")) and "web" not in world.pods()
+
+
+class Rebooted(Daemon):
+    name = "rebooted"
+    about = "the first start after such a reboot: what is ours is undone once, and pods that the shutdown left are removed"
+    LEFT = {"reason": "Terminated", "message": "Pod was terminated in response to imminent node shutdown."}
+
+    def prepare(self, world: World) -> None:
+        assert isinstance(world, DaemonWorld)
+        begin_held_drain(world)
+        world.start()
+        world.must(lambda: is_held(world), "the drain")
+        world.stop()
+        world.imds.spot(None)
+        for name, owner in (("left-1", "ReplicaSet"), ("left-2", "ReplicaSet"), ("left-job", "Job"), ("left-bare", "")):
+            world.pod(name, phase="Failed", status=self.LEFT, owner=owner)
+        self.reboot(world)
+
+    def is_over(self, world: World) -> bool:
+        assert isinstance(world, DaemonWorld)
+        is_done = self.is_let_go(world) and is_calm(world) and len(world.pods()) == 3 and self.speaks(world)
+        return is_done and self.is_settled(world)
+
+    def is_settled(self, world: DaemonWorld) -> bool:
+        """Nothing is left to do, and that is on disk."""
+        saved = json.loads((world.root / STATE).read_text() or "{}")
+        return "clean_up" not in saved and bool(saved.get("life", {}).get("node", {}).get("uid"))
+
+    def is_let_go(self, world: DaemonWorld) -> bool:
+        return not world.is_cordoned()
+
+    def at_end(self, world: World) -> list[str]:
+        assert isinstance(world, DaemonWorld)
+        accepted = [s.what for s in world.steps("delete") if s.status == 200]
+        wrong = [] if sorted(accepted) == ["left-1", "left-2"] else [f"deleted: {accepted}"]
+        return super().at_end(world) + wrong + self.whose(world)
+
+    def whose(self, world: DaemonWorld) -> list[str]:
+        return not_taken_back(world)
+
+
+class RebootedForeign(Rebooted):
+    name = "rebooted-foreign"
+    about = "the same where a person had cordoned the node before the drain: that cordon stays"
+
+    def prepare(self, world: World) -> None:
+        assert isinstance(world, DaemonWorld)
+
+        def cordon(node: dict[str, Any]) -> None:
+            node["spec"]["unschedulable"] = True
+            node["metadata"]["labels"][LABEL] = "karpenter"
+
+        world.change_node(cordon)
+        super().prepare(world)
+
+    def is_let_go(self, world: DaemonWorld) -> bool:
+        return True
+
+    def whose(self, world: DaemonWorld) -> list[str]:
+        node = world.node()
+        is_theirs = node["spec"].get("unschedulable") is True and node["metadata"]["labels"].get(LABEL) == "karpenter"
+        wrong = [] if is_theirs else ["a person's cordon or label was taken away"]
+        return wrong + [f"ours: {s.body}" for s in world.steps("cordon", "release") if "spec" in s.body]
+
+
+SCENES: list[type[Scene]] = [Bootstrap, Update, Drain, Withdrawn, Operator, Reboot, Rebooted, RebootedForeign]
