@@ -35,9 +35,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import endstate  # noqa: E402
 import powercut  # noqa: E402
-from calls import Call, read_log  # noqa: E402
 import scenes  # noqa: E402
 import scenes_controller  # noqa: E402
+from calls import Call, read_log  # noqa: E402
 from scenes import Scene  # noqa: E402
 
 SCENES = [*scenes.SCENES, *scenes_controller.SCENES]
@@ -280,7 +280,7 @@ def kind_of(case: Case) -> str:
 class Sweep:
     def __init__(self, opts: argparse.Namespace) -> None:
         self.opts = opts
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.listed = 0
         context = multiprocessing.get_context("fork")
         self.pool = concurrent.futures.ProcessPoolExecutor(opts.jobs, mp_context=context)
 
@@ -298,6 +298,8 @@ class Sweep:
         if self.opts.case:
             cases = [c for c in cases if self.opts.case in str(c)]
         if self.opts.list:
+            self.listed += len(cases)
+            print(f"== {scene.name}: {scene.about}; {len(cases)} cases")
             for case in cases:
                 print(f"  {case}")
             return
@@ -362,7 +364,10 @@ def main() -> int:
     for scene in wanted:
         sweep.scene(scene)
     sweep.pool.shutdown()
-    print(f"{sweep.passed} passed, {sweep.failed} failed")
+    if opts.list:
+        print(f"{sweep.listed} cases, scenes: {len(wanted)}")
+    else:
+        print(f"{sweep.passed} passed, {sweep.failed} failed")
     return 1 if sweep.failed or (not sweep.passed and not opts.list) else 0
 
 
