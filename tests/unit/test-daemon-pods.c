@@ -437,11 +437,29 @@ static void test_clean_up(void **state) {
     expect("DELETE:left");
     show(w, 1, NC_WATCH_SYNCED, "", "", "");
     assert_false(script.watches[1].is_open);
-    assert_false(w->d.wants_clean_up);
-    answer(0, NC_ANSWER_ACCEPTED);
-    expect(""); /* the lifecycle knows nothing of it */
     nc_daemon_pods_clean_up(&w->d);
     assert_false(script.watches[1].is_open);
+    assert_true(w->d.wants_clean_up); /* who dies now has not done it */
+    answer(0, NC_ANSWER_ACCEPTED);
+    expect(""); /* the lifecycle knows nothing of it */
+    assert_false(w->d.wants_clean_up);
+    assert_true(w->d.is_state_due);
+    nc_daemon_pods_clean_up(&w->d);
+    assert_false(script.watches[1].is_open);
+}
+
+static void test_clean_up_begins_again_on_another_connection(void **state) {
+    struct world *w = *state;
+
+    w->d.wants_clean_up = true;
+    nc_daemon_pods_clean_up(&w->d);
+    show(w, 1, NC_WATCH_ADDED, "left", OWNED("apps/v1", "ReplicaSet"), LEFT);
+    show(w, 1, NC_WATCH_SYNCED, "", "", "");
+    expect("DELETE:left");
+    nc_daemon_pods_close(&w->d);
+    assert_true(w->d.wants_clean_up);
+    nc_daemon_pods_clean_up(&w->d);
+    assert_true(script.watches[1].is_open);
 }
 
 int main(void) {
@@ -456,6 +474,7 @@ int main(void) {
         TEST(test_volumes_of_pods_that_stay),
         TEST(test_volumes_that_cannot_be_looked_up),
         TEST(test_clean_up),
+        TEST(test_clean_up_begins_again_on_another_connection),
     };
 
     return cmocka_run_group_tests_name("daemon-pods", tests, NULL, NULL);
