@@ -41,6 +41,7 @@ from kubeletconf import Refused  # noqa: E402
 
 
 SYNC_SEC = 10  # nodeStatusUpdateFrequency: how often kubelet looks at its own status
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # the machine's, as bootstrap reads it: --root is for files that are written
 REPORT_SEC = 300  # nodeStatusReportFrequency: how often it reports one that has not changed
 
 
@@ -243,7 +244,6 @@ class Kubelet:
         conditions = ((have or {}).get("status") or {}).get("conditions") or []
         before = next((c for c in conditions if c["type"] == "Ready"), {})
         same = before.get("status") == ("True" if ready else "False")
-        boot = self.paths("/proc/sys/kernel/random/boot_id")
         return {
             "capacity": self._shown(self.capacity),
             "allocatable": self._shown(kubeletconf.reservation(self.config, self.capacity)),
@@ -252,7 +252,7 @@ class Kubelet:
                 "kubeletVersion": self.own.standin_version,
                 "operatingSystem": "linux",
                 "architecture": "amd64",
-                "bootID": (boot if boot.exists() else Path("/proc/sys/kernel/random/boot_id")).read_text().strip(),
+                "bootID": BOOT_ID.read_text().strip(),
             },
             "conditions": [
                 {
