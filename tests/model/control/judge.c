@@ -233,8 +233,10 @@ static void judge_turn(struct world *w, struct shown *s, const struct nc_control
     if (!a->is_relay && w->now_usec < s->settled_usec)
         judge_break(w, "settle", "%s %s before anything of the last write was shown",
                     nc_control_verb_name(a->verb), a->name);
-    if (a->is_relay != s->was_relay || a->verb != s->verb)
+    if (a->is_relay != s->was_relay || a->verb != s->verb) {
         s->failures = 0;
+        s->pause_usec = 0; /* it was of the verb that failed */
+    }
     s->verb = a->verb;
     s->was_relay = a->is_relay;
     take_share(w, s);
