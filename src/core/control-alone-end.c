@@ -114,6 +114,15 @@ static const char *waits_for(const struct alone_view *v, const struct alone_cond
     return "Draining";
 }
 
+static bool is_terminating(const struct alone_view *v) {
+    return nc_alone_is(v->claim, CONTROL_COND_TERMINATING);
+}
+
+static void set_terminating(struct alone_conditions *cs) {
+    nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_TERMINATING, CONTROL_TRUE,
+                                               "InstanceTerminating", ""});
+}
+
 static bool drain(const struct alone_view *v, struct nc_control_action *ret, uint64_t *next_usec) {
     const uint64_t deadline = nc_alone_deadline(v);
     const bool is_word = is_heard(v) && v->node->word->phase == CONTROL_PHASE_DRAINED;
@@ -124,8 +133,9 @@ static bool drain(const struct alone_view *v, struct nc_control_action *ret, uin
         set_drained(&cs, NULL);
     } else if (deadline && v->now_usec >= deadline) {
         set_drained(&cs, "The last moment has passed");
-    } else if (nc_alone_is(v->claim, CONTROL_COND_TERMINATING)) {
+    } else if (is_terminating(v) || v->claim->more->is_end_accepted) {
         set_drained(&cs, "Its instance was ended before the Node had come");
+        set_terminating(&cs); /* who leads after us knows it from here alone */
     } else if (is_abandoned(v, next_usec)) {
         set_drained(&cs, "The Node is being deleted, and its machine has not been heard of");
     } else {
@@ -141,10 +151,6 @@ static bool drain(const struct alone_view *v, struct nc_control_action *ret, uin
 
 /* --- the instance */
 
-static bool is_terminating(const struct alone_view *v) {
-    return nc_alone_is(v->claim, CONTROL_COND_TERMINATING);
-}
-
 static bool end_instance(const struct alone_view *v, struct nc_control_action *ret) {
     ret->verb = NC_CONTROL_END_INSTANCE;
     ret->provider_id = nc_strdup(v->claim->more->provider_id);
@@ -155,8 +161,7 @@ static bool say_terminating(const struct alone_view *v, struct nc_control_action
     struct alone_conditions cs;
 
     nc_alone_conditions(v, &cs);
-    nc_alone_set(&cs, &(struct alone_condition){CONTROL_COND_TERMINATING, CONTROL_TRUE,
-                                                "InstanceTerminating", ""});
+    set_terminating(&cs);
     return nc_alone_write_status(v, &cs, NULL, ret);
 }
 
