@@ -23,7 +23,9 @@
 #define PID_FILE NC_RUN_DIR "/kubelet.pid"
 #define PID_FILE_MAX_BYTES 128u
 #define STAT_MAX_BYTES 4096u
-#define START_TIME_FIELD 22 /* of /proc/PID/stat, the command's name being the second: proc(5) */
+#define FLAGS_FIELD 9 /* of /proc/PID/stat, the command's name being the second: proc(5) */
+#define START_TIME_FIELD 22
+#define FLAG_EXITING 0x4u /* PF_EXITING, include/linux/sched.h */
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define ARGS_KEY "NODECLAIMD_KUBELET_ARGS="
 #define ENV_MAX_BYTES ((size_t)256 << 10)
@@ -31,20 +33,31 @@
 #define END_USEC 20000000u /* kubelet ends within a second or two of its SIGTERM */
 #define END_LOOK_USEC 20000u
 
-/* When a process started, in ticks since the boot; 0 where there is none of this number. */
-static uint64_t start_ticks(int pid) {
+/* A number of /proc/PID/stat; 0 where there is no such process. */
+static uint64_t read_stat(int pid, int wanted) {
     nc_auto_free char *path = nc_asprintf("/proc/%d/stat", pid);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    uint64_t ticks = 0;
+    uint64_t value = 0;
     char *rest, *word;
 
     if (nc_file_read(path, STAT_MAX_BYTES, &text, NULL) < 0)
         return 0;
     rest = strrchr(text.data, ')'); /* a name may have blanks and parentheses */
     for (int field = 2; rest && (word = strsep(&rest, " \n")); field++)
-        if (field == START_TIME_FIELD)
-            return nc_parse_u64(word, &ticks) < 0 ? 0 : ticks;
+        if (field == wanted)
+            return nc_parse_u64(word, &value) < 0 ? 0 : value;
     return 0;
+}
+
+/* When a process started, in ticks since the boot; 0 where there is none of this number. */
+static uint64_t start_ticks(int pid) {
+    return read_stat(pid, START_TIME_FIELD);
+}
+
+/* Killed, or at its end: what is left of it is no kubelet any more, though its descriptor does not
+ * say so until the last of its threads is gone. */
+static bool is_exiting(int pid) {
+    return read_stat(pid, FLAGS_FIELD) & FLAG_EXITING;
 }
 
 static const char *boot_id(const struct nc_bootstrap *b) {
@@ -164,7 +177,7 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
     int r;
 
     if (open_remembered(b)) {
-        if (!nc_restart_is_due(b))
+        if (!nc_restart_is_due(b) && !is_exiting(b->kubelet_pid))
             return 0; /* an earlier run started it from the same files */
         r = end_process(b, err);
         if (r < 0)

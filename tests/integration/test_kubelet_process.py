@@ -100,6 +100,28 @@ class Processes(WorldTest):
         self.assertFailure(world, done, 6, "start", "host", str(first), "does not end")
         self.assertEqual(len(world.kubelet_pids()), 1, "no second kubelet beside it")
 
+    def test_a_kubelet_that_is_ending_is_not_taken_over(self) -> None:
+        """Killed a moment ago: its first thread has ended, others have not. It is no kubelet any more, and is waited for."""
+        world = self.world()
+        self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
+        world.stop_kubelet()
+        before = world.kubelet_pids()
+        code = (
+            "import ctypes, os, threading, time\n"
+            "threading.Thread(target=lambda: (time.sleep(2), os._exit(0))).start()\n"
+            "ctypes.CDLL(None).syscall({'x86_64': 60}.get(os.uname().machine, 93), 0)"
+        )
+        proc = subprocess.Popen([sys.executable, "-c", code])
+        world.procs.append(proc)
+        stat = Path(f"/proc/{proc.pid}/stat")
+        self.assertTrue(until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"))
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        (world.root / PID_FILE).write_text(f"{proc.pid} {self.start_ticks(proc.pid)} {boot}\n")
+        done = world.bootstrap("--timeout", "30s")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIsNotNone(proc.poll(), "it has ended before the new one was started")
+        self.assertEqual(len(world.kubelet_pids()), len(before) + 1)
+
     def test_an_adopted_kubelet_that_dies_is_noticed(self) -> None:
         world = self.world(mode="silent")
         proc = world.spawn("bootstrap", "--timeout", "60s")
