@@ -78,9 +78,8 @@
 
 #define NC_ALONE_HEARD_USEC (60ull * 1000000)
 #define NC_ALONE_AGAIN_USEC (30ull * 1000000)
-#define NC_ALONE_LOST_USEC                                                                         \
-    (180ull * 1000000) /* longer than a watch may be silent: kube/watch.c                          \
-                        */
+/* Longer than a watch may be silent (kube/watch.c). */
+#define NC_ALONE_LOST_USEC (180ull * 1000000)
 #define NC_ALONE_ENDING_USEC (300ull * 1000000)
 #define NC_ALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
 

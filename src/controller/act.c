@@ -235,17 +235,21 @@ static struct nc_control_rules seeded(const struct nc_control_rules *from) {
     return r;
 }
 
+void nc_controller_post_who(struct nc_controller *c) {
+    nc_auto_free char *version = nc_control_claims_version(c->paths[NC_CONTROL_CLAIM]);
+    struct nc_control_event e = {.kind = NC_CONTROL_WHO, .who = c->who, .claims_version = version};
+
+    nc_controller_post(c, &e);
+}
+
 void nc_controller_begin(struct nc_controller *c) {
     const struct nc_control_rules with_seed = seeded(&c->settings->rules);
     struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &with_seed};
-    nc_auto_free char *version = nc_control_claims_version(c->paths[NC_CONTROL_CLAIM]);
-    struct nc_control_event who = {
-        .kind = NC_CONTROL_WHO, .who = c->who, .claims_version = version};
     struct nc_control_event lead = {.kind = NC_CONTROL_LEAD, .leads = c->leads};
 
     c->control = nc_control_new();
     nc_controller_post(c, &rules);
-    nc_controller_post(c, &who);
+    nc_controller_post_who(c);
     nc_controller_post(c, &lead);
 }
 

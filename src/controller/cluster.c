@@ -185,13 +185,10 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     c->who = who;
     if (is_other_who || is_anew)
         say_who(c, f);
-    if (is_anew) {
+    if (is_anew)
         begin_anew(c);
-    } else if (is_other_who) {
-        nc_auto_free char *version = nc_control_claims_version(c->paths[NC_CONTROL_CLAIM]);
-        struct nc_control_event e = {.kind = NC_CONTROL_WHO, .who = who, .claims_version = version};
-        nc_controller_post(c, &e);
-    }
+    else if (is_other_who)
+        nc_controller_post_who(c);
 }
 
 static void on_look_failed(void *userdata, const struct nc_err *err) {

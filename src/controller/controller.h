@@ -83,6 +83,8 @@ void nc_controller_notice_lead(struct nc_controller *c);
 
 /* act.c. e->now_usec is filled in here. */
 void nc_controller_post(struct nc_controller *c, struct nc_control_event *e);
+/* Who is here, and in which version NodeClaims are served. */
+void nc_controller_post_who(struct nc_controller *c);
 /* A new, empty step, which is told what stays: rules, who, whether we lead. */
 void nc_controller_begin(struct nc_controller *c);
 void nc_controller_end(struct nc_controller *c);
