@@ -23,11 +23,11 @@
  *    counted from that acceptance (and is never more than the pod's own).
  *  - An eviction that was accepted is never asked again; nor is one for a pod that is
  *    terminating.
- *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s,
- *    and the number of questions under way is halved (it grows by one with each acceptance);
+ *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s;
  *    NAMESPACE 5 s; REFUSED 1 s, then 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter,
- * by the seed and the uid, but for a Retry-After. DELETE is tried again after 0.2 s doubling to 1
- * s, whatever the answer.
+ *    by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number of
+ *    questions under way (it grows by one with each acceptance). DELETE is tried again after 0.2 s
+ *    doubling to 1 s, whatever the answer.
  *  - GONE is believed until the pod is seen again; then it counts as new, after a second. Not of a
  *    mark: the DELETE that follows it says so.
  *  - A pod that appears after all were listed was bound a moment ago: the API server's admission

@@ -18,7 +18,7 @@ import multiprocessing
 import signal
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Callable, Optional
 
 LETTERS = {

@@ -9,7 +9,6 @@ the class that is promised, in time, having said so while it tried; it changed n
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from typing import Any, Optional

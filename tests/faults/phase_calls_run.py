@@ -11,13 +11,12 @@ drained, none is complained about more than once, and what could not be written 
 from __future__ import annotations
 
 import socket
-import subprocess
 import threading
 from pathlib import Path
 from typing import Optional
 
 import cells
-from calling import INVISIBLE, library, left_over, place_of, read_log, shimmed, words_of
+from calling import INVISIBLE, library, left_over, read_log, shimmed, words_of
 from harness import until
 from bus import Bus
 from running import STATE, DaemonWorld

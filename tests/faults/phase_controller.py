@@ -11,7 +11,6 @@ Lease, it is counted and said that something failed, and a redirect is never fol
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from typing import Any, Callable, Optional
@@ -19,8 +18,8 @@ from typing import Any, Callable, Optional
 import promises_controller as promises
 import staging
 from cells import Broken, Cell, Phase
-from controlling import LEASE, OURS, ControlTest, ControlWorld, ToyAgent, epoch, instance_id
-from harness import PATIENCE, instances
+from controlling import LEASE, ControlTest, ControlWorld, ToyAgent, epoch, instance_id
+from harness import instances
 from operations import operation
 from ways import WAYS, Span, Strike, Way
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Optional
+from typing import Any
 
 import promises
 import staging

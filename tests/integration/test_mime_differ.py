@@ -27,7 +27,6 @@ SEED = int(os.environ.get("MIME_SEED", 1))
 CHUNK = 5000
 MOST_SAID = 10
 OURS = ("application/node.eks.aws", "application/vnd.nodeclaimd+yaml")
-MAX_RAW = 16384  # more is refused before it is looked at
 
 
 def program() -> Path:
