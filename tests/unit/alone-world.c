@@ -342,8 +342,9 @@ static void carry_out_all(struct world *w) {
     }
 }
 
-/* What the agents have to say by now. */
+/* What the agents have to say by now, and when they have more. */
 static void let_agents_say(struct world *w) {
+    w->agents_next_usec = UINT64_MAX;
     for (size_t i = 0; w->has_agent && i < w->n; i++) {
         struct world_object *o = &w->objects[i];
         const struct nc_value *annotations = nc_value_path(o->v, "metadata.annotations");
@@ -359,6 +360,8 @@ static void let_agents_say(struct world *w) {
             nc_value_set_time(child(o->v, "metadata"), "drainSince", w->now_usec);
         (void)nc_time_parse(nc_value_string(nc_value_path(o->v, "metadata.drainSince")), &since);
         const bool is_done = w->now_usec >= since + w->drain_usec;
+        if (!is_done && since + w->drain_usec < w->agents_next_usec)
+            w->agents_next_usec = since + w->drain_usec;
         if (!is_new && (!is_done || strstr(status, "Drained")))
             continue;
         nc_auto_free char *word = nc_asprintf(
@@ -380,18 +383,19 @@ void world_settle(struct world *w) {
     fail_msg("it does not come to rest");
 }
 
-/* From one moment at which something is wanted to the next, but at least each second: agents have
- * clocks of their own. */
+/* From one moment at which something is wanted to the next: a timer that the step does not ask for
+ * does not come. */
 void world_advance(struct world *w, uint64_t usec) {
     const uint64_t end = w->now_usec + usec;
 
     world_settle(w);
     while (w->now_usec < end) {
-        const uint64_t next = nc_control_next(w->control, w->now_usec);
-        uint64_t to = next > w->now_usec ? next : w->now_usec + 1000;
-        if (to > w->now_usec + WORLD_SEC)
-            to = w->now_usec + WORLD_SEC;
-        w->now_usec = to < end ? to : end;
+        uint64_t next = nc_control_next(w->control, w->now_usec);
+        if (next <= w->now_usec)
+            next = w->now_usec + 1000;
+        if (next > w->agents_next_usec)
+            next = w->agents_next_usec;
+        w->now_usec = next < end ? next : end;
         world_settle(w);
     }
 }

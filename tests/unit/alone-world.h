@@ -50,6 +50,7 @@ struct world {
     bool is_whole;                       /* objects are shown as they are, not thinned out */
     bool has_agent;                      /* nodes drain when they are asked to, */
     uint64_t drain_usec;                 /* in so long */
+    uint64_t agents_next_usec;           /* when one of them has something to say */
     bool has_kubelet;                    /* a node whose instance was ended is not Ready any more */
     enum nc_control_answer ec2;          /* the answer of END_INSTANCE */
     enum nc_control_verb holds;          /* writes of this kind wait; 0 = none do */
