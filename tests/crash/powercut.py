@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-from calls import Call
+from shimlog import Call
 
 KINDS = ("least", "names", "mixed", "kept")
 TOPS = ("etc/", "var/lib/")

@@ -31,14 +31,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+HERE = Path(__file__).resolve().parent
+for folder in (HERE, HERE.parent / "faults", HERE.parent / "integration"):
+    sys.path.insert(0, str(folder))
 
 import endstate  # noqa: E402
 import powercut  # noqa: E402
 import scenes  # noqa: E402
 import scenes_controller  # noqa: E402
-from calls import Call, read_log  # noqa: E402
 from scenes import Scene  # noqa: E402
+from shimlog import Call, read_log  # noqa: E402
 
 SCENES = [*scenes.SCENES, *scenes_controller.SCENES]
 
@@ -212,7 +214,7 @@ class Player:
         self._spawn()
 
     def _over(self) -> None:
-        self.out.calls = read_log(self.log) if self.log.exists() and not self.out.deaths else []
+        self.out.calls = [] if self.out.deaths else read_log(self.log)
         self.out.state = self.scene.state(self.world)
         self.out.wrong += self.scene.at_end(self.world)
         if self.reference:
@@ -232,13 +234,15 @@ def play(case: Case, shim: Path, reference: Optional[Outcome]) -> Outcome:
 
 
 # --- which cases there are
+def is_target(call: Call) -> bool:
+    """Whether it is killed at this one."""
+    return call.number > 0 and not call.failed
+
+
 def cases_of(scene: type[Scene], ref: Outcome, stride: int, seed: int) -> list[Case]:
     name = scene.name
-    calls = [c for c in ref.calls if c.number and not c.failed]
-    out = []
-    for i, call in enumerate(calls):
-        if i % stride == 0:
-            out.append(Case(name, (Kill("call", call.number),), str(call)))
+    calls = [c for c in ref.calls if is_target(c)]
+    out = [Case(name, (Kill("call", call.number),), str(call)) for call in calls[::stride]]
     if calls:
         out.append(Case(name, (Kill("call", calls[-1].number, before=False),), str(calls[-1])))
     for number in range(1, ref.requests + 1):
@@ -258,7 +262,7 @@ def cuts_of(name: str, ref: Outcome, stride: int) -> list[Case]:
     for i, call in enumerate(ref.calls):
         if call.kind == "requests":
             seen.clear()
-        if not call.number or call.failed or not powercut.is_on_disk(call):
+        if not is_target(call) or not powercut.is_on_disk(call):
             continue
         n += 1
         for how in powercut.KINDS:
@@ -266,7 +270,7 @@ def cuts_of(name: str, ref: Outcome, stride: int) -> list[Case]:
             if left not in seen and n % stride == 0:
                 out.append(Case(name, (Kill("call", call.number, then=how),), str(call)))
             seen.add(left)
-    last = [c for c in ref.calls if c.number and not c.failed][-1]
+    last = [c for c in ref.calls if is_target(c)][-1]
     return out + [Case(name, (Kill("call", last.number, False, how),), "at the end") for how in powercut.KINDS]
 
 
@@ -323,7 +327,7 @@ class Sweep:
         for case, out in sorted(again, key=lambda row: str(row[0])):
             self.once_more(case, out, ref, tally)
         kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(tally.items()))
-        calls = sum(1 for c in ref.calls if c.number and not c.failed)
+        calls = sum(map(is_target, ref.calls))
         print(
             f"   {calls} calls, {ref.requests} requests; passed: {kinds}; {late} ended before their kill; "
             f"{time.monotonic() - start:.0f} s",

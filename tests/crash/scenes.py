@@ -11,16 +11,12 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any, Optional
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "integration"))
+from harness import World, is_alive, mime, until
+from running import CORDON_KEY, LABEL, STATE, DaemonWorld
 
-from harness import World, is_alive, mime, until  # noqa: E402
-from running import CORDON_KEY, LABEL, STATE, DaemonWorld  # noqa: E402
-
-import endstate  # noqa: E402
+import endstate
 
 GATE = "etc/nodeclaimd/kubelet.env"  # kubelet's unit starts where this file is: nothing may be missing then
 BY_HAND = ("etc/eks", "etc/nodeclaimd/conf.d", "etc/kubernetes/pki/node", "proc", "dev", "var/log")

@@ -16,9 +16,9 @@ from typing import Any, Optional
 
 from scenes import Daemon, other_events
 
-from calls import read_log
 from controlling import OURS, ControlTest, ControlWorld, Step, ToyAgent, instance_id
 from harness import Imds, instances
+from shimlog import read_log
 
 import endstate
 from ec2 import Ec2
@@ -104,8 +104,7 @@ class Controller(Daemon):
             ControlTest().judge(world)
         except AssertionError as exc:
             wrong.append(str(exc))
-        log = world.folder / "calls.log"
-        written = [str(c) for c in read_log(log) if c.kind == "files"] if log.exists() else []
+        written = [str(c) for c in read_log(world.folder / "calls.log") if c.kind == "files"]
         return wrong + [f"it writes files: {written}"] * bool(written)
 
 

@@ -1,7 +1,7 @@
 """Calls that fail: the programs below the shim, and what a failed call may come to.
 
 Knows: how the shim is told what is to fail (shim.c), and which places of the disk and the machine a path stands for.
-Gives: `shimmed`, `Call`, `read_log`, `place_of`, `FAULTS`, `words_of`, `left_over`.
+Gives: `shimmed`, `library`, `place_of`, `faults_for`, `FAULTS`, `INVISIBLE`, `REMEDIES`, `words_of`, `left_over`.
 Must not: judge; the rows of phase_calls*.py do.
 """
 
@@ -10,13 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import re
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterable, Optional
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "integration"))
+from shimlog import Call
 
 # What each kind of call may say in real life. `short`: half of it was done.
 FULL = ("ENOSPC", "EDQUOT")
@@ -71,28 +68,8 @@ def place_of(what: str) -> str:
     return next((name for name, pattern in PLACES if re.search(pattern, what)), "elsewhere")
 
 
-@dataclass(frozen=True)
-class Call:
-    kind: str  # the shim's class
-    name: str
-    what: str
-    result: str
-    how: str
-
-    @property
-    def place(self) -> str:
-        return place_of(self.what)
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        return FAULTS.get("look" if (self.name, self.kind) == ("open", "look") else self.name, ())
-
-
-def read_log(path: Path) -> list[Call]:
-    if not path.exists():
-        return []
-    rows = [line.split("\t") for line in path.read_text(errors="replace").splitlines()]
-    return [Call(row[2], row[3], row[4], row[6], row[7]) for row in rows if len(row) == 8]
+def faults_for(call: Call) -> tuple[str, ...]:
+    return FAULTS.get("look" if (call.name, call.kind) == ("open", "look") else call.name, ())
 
 
 def library() -> Path:

@@ -14,13 +14,14 @@ import multiprocessing.util
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
 import cells
-from calling import FAULTS, INVISIBLE, REMEDIES, Call, left_over, library, place_of, read_log, shimmed, words_of
+from calling import FAULTS, INVISIBLE, REMEDIES, faults_for, left_over, library, place_of, shimmed, words_of
 from harness import Result, World
+from shimlog import Call, read_log
 
 ESSENTIAL = ("kubelet's drop-in", "kubelet's config", "the cluster's CA", "kubelet.env", "logind's drop-in", "kubeconfig")
 # Nothing of these may stop a bootstrap.
@@ -99,7 +100,7 @@ class Bench:
         done = self.run(starts, everything=True)
         assert done.code == 0, done.err
         root = str(self.world.root)
-        return [Call(c.kind, c.name, c.what.replace(root, ""), c.result, c.how) for c in read_log(self.log)]
+        return [replace(c, what=c.what.replace(root, "")) for c in read_log(self.log)]
 
     # --- judging
     def judge(self, cell: Fault) -> tuple[Optional[str], int]:
@@ -206,7 +207,7 @@ def faults_of(bench: Bench) -> list[Fault]:
         written = {c.what for c in calls if c.name == "write" and c.kind == "files"}
         for call in calls:
             looks = call.kind in ("look", "wait")
-            if not call.faults or (call.kind == "wait" and call.name not in ("close", "flock", "pipe2")):
+            if call.kind == "wait" and call.name not in ("close", "flock", "pipe2"):
                 continue
             place = place_of(call.what)
             if call.what.startswith("/tmp") or (place == "folders" and looks and call.name != "open"):
@@ -215,7 +216,7 @@ def faults_of(bench: Bench) -> list[Fault]:
                 continue
             if starts and not (place in STARTING or call.name in ("fork", "pipe2")):
                 continue
-            for fault in call.faults:
+            for fault in faults_for(call):
                 row = (call.name + ("?" if looks else ""), place, fault)
                 if place == "folders":  # each of them
                     row += (key_of(call),)

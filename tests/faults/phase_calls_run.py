@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Optional
 
 import cells
-from calling import INVISIBLE, library, left_over, read_log, shimmed, words_of
+from calling import INVISIBLE, library, left_over, shimmed, words_of
 from harness import until
 from bus import Bus
 from running import STATE, DaemonWorld
+from shimlog import read_log
 
 DRAINED_SEC = 40  # late pods are waited for five seconds; a poll that failed is repeated after a few
 RECOVERED_SEC = 20

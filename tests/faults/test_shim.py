@@ -15,8 +15,9 @@ HERE = Path(__file__).resolve().parent
 for folder in (HERE, HERE.parent / "integration", HERE.parent / "fakes"):
     sys.path.insert(0, str(folder))
 
-from calling import read_log, shimmed
+from calling import shimmed
 from harness import World
+from shimlog import read_log
 
 # As strace calls them, by the shim's name.
 NAMES = {

@@ -1,6 +1,6 @@
-"""The shim's log: the calls of one process that changed the world.
+"""The shim's log: the calls of one process, those that changed the world or all.
 
-Knows: the fields of a line (tests/faults/shim.c).
+Knows: the fields of a line (shim.c).
 Gives: `Call`, `read_log`.
 """
 
@@ -33,6 +33,9 @@ class Call:
 
 
 def read_log(path: Path) -> list[Call]:
+    """[] where there is none: nothing was called yet."""
+    if not path.exists():
+        return []
     out = []
     for line in path.read_text(errors="replace").splitlines():
         parts = line.split("\t")
