@@ -1,6 +1,6 @@
 """The controller's runs that are killed, each of whose deaths another replica takes over from.
 
-Knows: `ControlWorld` of the integration tests, the fakes of EC2 and IMDS.
+Knows: `CloudWorld` of the integration tests.
 Gives: `SCENES`.
 Must not: know who kills, or when.
 
@@ -16,36 +16,22 @@ from typing import Any, Optional
 
 from scenes import Daemon, other_events
 
-from controlling import OURS, ControlTest, ControlWorld, Step, ToyAgent, instance_id
-from harness import Imds, instances
+from controlling import OURS, ControlTest, Step, ToyAgent
 from shimlog import read_log
+from terminating import INST, CloudWorld
 
 import endstate
-from ec2 import Ec2
 
-INST = instances.PROFILES["m5.large"]
 MARGIN = 15
 
 
-class ReplicaWorld(ControlWorld):
-    """Its replicas are called replica-1, replica-2, ...; EC2 and IMDS are there. `root`: a disk that nobody writes to."""
+class ReplicaWorld(CloudWorld):
+    """Its replicas are called replica-1, replica-2, ... `root`: a disk that nobody writes to."""
 
     def __init__(self, mode: str) -> None:
         super().__init__(mode=mode, elects=True)
         self.root = self.folder / "root"
         self.root.mkdir()
-        self.ec2, self.imds = Ec2(INST), Imds.of("m5.large")
-
-    def __enter__(self) -> "ReplicaWorld":
-        self.ec2.server.start()
-        self.imds.server.start()
-        super().__enter__()
-        return self
-
-    def __exit__(self, *unused: object) -> None:
-        super().__exit__(*unused)
-        self.imds.server.stop()
-        self.ec2.server.stop()
 
     @property
     def identity(self) -> str:
@@ -156,7 +142,7 @@ class Alone(Controller):
     stride = 2
 
     def arguments(self, world: Any) -> tuple[str, ...]:
-        return ("--terminate", "--region", INST.region, "--ec2-endpoint", world.ec2.url, "--imds", world.imds.url)
+        return (*world.options(), "--region", INST.region)
 
     def servers(self, world: Any) -> list[Any]:
         return [world.api.server, world.ec2.server]
@@ -166,22 +152,16 @@ class Alone(Controller):
         self.toy = ToyAgent(world)
         world.ours("n1", spec={"expireAfter": "1h"}, creationTimestamp="2026-01-01T00:00:00Z")
         world.ours("n2")
-        self.machine, self.other = (instance_id(f"c-{name}") for name in ("n1", "n2"))
-        for machine in (self.machine, self.other):
-            world.ec2.states[machine] = "running"
+        self.machine, self.other = world.machine("n1"), world.machine("n2")
         self.is_off = False
 
     def poke(self, world: Any) -> None:
-        """What EC2 does with a machine in its own time: kubelet falls silent."""
         if not self.is_off and world.ec2.states[self.machine] != "running" and world.get("nodes", "n1"):
-            world.change("nodes", "n1", lambda n: n["status"]["conditions"][0].update(status="Unknown"))
+            world.fall_silent("n1")
             self.is_off = True
 
     def is_over(self, world: Any) -> bool:
         return world.is_gone("n1") and [row["node"] for row in world.report().get("nodes", [])] == ["n2"]
-
-    def is_drained(self, step: Step) -> bool:
-        return any(c["type"] == "Drained" and c["status"] == "True" for c in step.body["status"]["conditions"])
 
     def at_death(self, world: Any, before: dict[str, Any], final: dict[str, Any]) -> list[str]:
         claim = world.get("nodeclaims", "c-n1")
@@ -192,11 +172,10 @@ class Alone(Controller):
         wrong = not_once("DELETE of the claim", world.accepted("delete")) + not_once("of the Node", world.accepted("delete-node"))
         if {name: len(ids) for name, ids in self.toy.drains.items()} != {"n1": 1}:
             wrong.append(f"drains: {self.toy.drains}")
-        ends = [e for e in world.ec2.server.log.snapshot() if e.get("action") == "TerminateInstances"]
+        ends = world.ends()
         if not 1 <= len(ends) <= len(world.procs) or any(e["instances"] != [self.machine] for e in ends):
             wrong.append(f"TerminateInstances: {ends}")
-        drained = [s for s in world.accepted("status", "c-n1") if self.is_drained(s)]
-        if not drained or ends[0]["recv"] < drained[0].at:
+        if ends and ends[0]["recv"] < world.drained_at("c-n1"):
             wrong.append("ended before it was Drained")
         if (world.ec2.states[self.machine], world.ec2.states[self.other]) != ("shutting-down", "running"):
             wrong.append(f"machines: {world.ec2.states}")

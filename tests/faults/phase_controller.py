@@ -18,17 +18,14 @@ from typing import Any, Callable, Optional
 import promises_controller as promises
 import staging
 from cells import Broken, Cell, Phase
-from controlling import LEASE, ControlTest, ControlWorld, ToyAgent, epoch, instance_id
-from harness import instances
+from controlling import LEASE, ControlTest, ToyAgent, epoch, instance_id
 from operations import operation
+from terminating import CloudWorld
 from ways import WAYS, Span, Strike, Way
 
-from ec2 import Ec2
-from imds import Imds
 from rbac import CONTROLLER_NAMESPACE
 from wire import Request
 
-INST = instances.PROFILES["m5.large"]
 AGENT = "nodeclaim-controller"
 KARPENTER_LEASE = ("karpenter-pod_1", "karpenter-leader-election", "kube-system")
 SHARED = ("lease get", "lease create", "lease put", "karpenter look", "versions", "claims list", "claim watch", "node list", "node watch")
@@ -45,30 +42,22 @@ AT_ONCE_SEC = 12.0  # once nothing fails any more; a pause may be left of what f
 MARGIN = 15
 
 
-class FaultWorld(ControlWorld):
-    """One Karpenter of a Lease, or none; EC2 and IMDS are there."""
+class FaultWorld(CloudWorld):
+    """One Karpenter of a Lease, or none."""
 
     def __init__(self, alone: bool) -> None:
         super().__init__(mode="auto", elects=True)
         self.alone = alone
         self.refused_is_wanted = True
-        self.ec2, self.imds = Ec2(INST), Imds.of("m5.large")
         self.wrong: list[str] = []
         self.identity = "a"
 
     def __enter__(self) -> "FaultWorld":
-        self.ec2.server.start()
-        self.imds.server.start()
         super().__enter__()
         if not self.alone:
             self.lease(*KARPENTER_LEASE, duration=3600)
         self.api.server.before_request.append(self._watch_leadership)
         return self
-
-    def __exit__(self, *unused: object) -> None:
-        super().__exit__(*unused)
-        self.imds.server.stop()
-        self.ec2.server.stop()
 
     def servers(self) -> dict[str, Any]:
         return {"imds": self.imds.server, "api": self.api.server, "ec2": self.ec2.server}
@@ -85,36 +74,16 @@ class FaultWorld(ControlWorld):
         return False
 
     def begin(self) -> None:
-        args = ["--identity", self.identity]
-        if self.alone:
-            args += ["--terminate", "--ec2-endpoint", self.ec2.url, "--imds", self.imds.url]
-        self.start(*args, ready=False)
-
-    def machine(self, name: str) -> str:
-        made = instance_id(f"c-{name}")
-        self.ec2.states[made] = "running"
-        return made
-
-    def ends(self, machine: str) -> list[dict[str, Any]]:
-        """TerminateInstances that were carried out."""
-        rows = [e for e in self.ec2.server.log.snapshot() if e.get("action") == "TerminateInstances" and e["status"] == 200]
-        return [e for e in rows if machine in e.get("instances", [])]
-
-    def drained_at(self, claim: str) -> float:
-        """When a write that said Drained of it was first carried out."""
-        for s in self.accepted("status", claim):
-            if any(c["type"] == "Drained" and c["status"] == "True" for c in s.body.get("status", {}).get("conditions", [])):
-                return s.at
-        return float("inf")
+        self.start("--identity", self.identity, *(self.options() if self.alone else ()), ready=False)
 
     def switches_off(self, name: str, machine: str) -> Callable[[], None]:
-        """What EC2 does with a machine in its own time: kubelet falls silent. Gives what ends the wait."""
+        """The Node's kubelet falls silent once its machine is ended. Gives what ends the wait."""
         over = threading.Event()
 
         def go() -> None:
             while not over.wait(0.05):
                 if self.ec2.states[machine] != "running" and self.get("nodes", name):
-                    self.change("nodes", name, lambda n: n["status"]["conditions"][0].update(status="Unknown"))
+                    self.fall_silent(name)
                     return
 
         thread = threading.Thread(target=go, daemon=True)
@@ -270,7 +239,7 @@ def drive_alone(cell: Cell) -> str:
         fault = Fault(cell, world, canary)
         agent = alone(world, fault)
         machine = instance_id("c-n1")
-        ends = world.ends(machine)
+        ends = [e for e in world.ends(machine) if e["status"] == 200]
         need(len(agent.drains.get("n1", [])) == 1 and "n2" not in agent.drains, f"drains {agent.drains}", world)
         again = world.log().count("not leading any more")  # who leads anew asks at once
         need(1 <= len(ends) <= 1 + lost(fault, "ec2 end") + again, f"TerminateInstances {len(ends)} times", world)
