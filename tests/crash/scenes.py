@@ -341,61 +341,6 @@ def not_taken_back(world: DaemonWorld) -> list[str]:
     return ["what is ours was not taken back"] if LABEL in meta["labels"] or CORDON_KEY in meta["annotations"] else []
 
 
-class Withdrawn(Daemon):
-    name = "withdrawn"
-    about = "a spot notice that is taken back while a budget still holds a pod: what is ours is undone"
-
-    def prepare(self, world: World) -> None:
-        assert isinstance(world, DaemonWorld)
-        world.pod("web", grace=2)
-        world.pod("held", grace=2)
-        world.budget("never", "held")
-        world.imds.spot(600)
-        self.is_back = False
-
-    def poke(self, world: World) -> None:
-        assert isinstance(world, DaemonWorld)
-        if not self.is_back and world.is_cordoned() and world.evictions("held") and "web" not in world.pods():
-            world.imds.spot(None)
-            self.is_back = True
-
-    def is_over(self, world: World) -> bool:
-        assert isinstance(world, DaemonWorld)
-        return self.is_back and not world.is_cordoned() and is_calm(world) and self.speaks(world)
-
-    def at_end(self, world: World) -> list[str]:
-        assert isinstance(world, DaemonWorld)
-        return super().at_end(world) + not_taken_back(world)
-
-
-class Reboot(Daemon):
-    name = "reboot"
-    about = "the machine reboots in the middle of a drain, and the notice is gone with it: what is ours is undone"
-
-    def prepare(self, world: World) -> None:
-        assert isinstance(world, DaemonWorld)
-        begin_held_drain(world)
-        self.is_down = False
-
-    def goes_down(self, world: World) -> bool:
-        assert isinstance(world, DaemonWorld)
-        if self.is_down or not is_held(world) or not self.speaks(world) or world.drain().get("phase") != "evicting":
-            return False
-        if "DrainBlocked" not in world.events() and len(world.procs) == 1:
-            return False  # a death may have cost it
-        self.is_down = True
-        world.imds.spot(None)
-        return True
-
-    def is_over(self, world: World) -> bool:
-        assert isinstance(world, DaemonWorld)
-        return self.is_down and not world.is_cordoned() and is_calm(world) and self.speaks(world)
-
-    def at_end(self, world: World) -> list[str]:
-        assert isinstance(world, DaemonWorld)
-        return super().at_end(world) + not_taken_back(world)
-
-
 def begin_held_drain(world: DaemonWorld) -> None:
     world.pod("web", grace=2)
     world.pod("held", grace=2)
@@ -405,6 +350,51 @@ def begin_held_drain(world: DaemonWorld) -> None:
 
 def is_held(world: DaemonWorld) -> bool:
     return world.is_cordoned() and bool(world.evictions("held")) and "web" not in world.pods()
+
+
+class Undone(Daemon):
+    """The notice goes while a budget still holds a pod; when, is each scene's own."""
+
+    def prepare(self, world: World) -> None:
+        assert isinstance(world, DaemonWorld)
+        begin_held_drain(world)
+        self.is_gone = False  # the notice
+
+    def withdraw(self, world: DaemonWorld) -> None:
+        world.imds.spot(None)
+        self.is_gone = True
+
+    def is_over(self, world: World) -> bool:
+        assert isinstance(world, DaemonWorld)
+        return self.is_gone and not world.is_cordoned() and is_calm(world) and self.speaks(world)
+
+    def at_end(self, world: World) -> list[str]:
+        assert isinstance(world, DaemonWorld)
+        return super().at_end(world) + not_taken_back(world)
+
+
+class Withdrawn(Undone):
+    name = "withdrawn"
+    about = "a spot notice that is taken back while a budget still holds a pod: what is ours is undone"
+
+    def poke(self, world: World) -> None:
+        assert isinstance(world, DaemonWorld)
+        if not self.is_gone and is_held(world):
+            self.withdraw(world)
+
+
+class Reboot(Undone):
+    name = "reboot"
+    about = "the machine reboots in the middle of a drain, and the notice is gone with it: what is ours is undone"
+
+    def goes_down(self, world: World) -> bool:
+        assert isinstance(world, DaemonWorld)
+        if self.is_gone or not is_held(world) or not self.speaks(world) or world.drain().get("phase") != "evicting":
+            return False
+        if "DrainBlocked" not in world.events() and len(world.procs) == 1:
+            return False  # a death may have cost it
+        self.withdraw(world)
+        return True
 
 
 class Rebooted(Daemon):
