@@ -218,16 +218,12 @@ def deadline_of(row: str) -> float:
     return DEADLINES_SEC.get(row, DEADLINES_SEC[operation(row).server])
 
 
-def has(row: str, column: str) -> bool:
-    return staging.way(column).needs != "tls" or operation(row).server == "api"
-
-
 def weight(row: str, column: str) -> float:
     return deadline_of(row) if staging.way(column).is_slow else 1.0
 
 
 COLUMNS = tuple(w.name for w in WAYS)
 PHASES = [
-    Phase("bootstrap", ROWS, COLUMNS, drive_passing, has, check, weight),
-    Phase("bootstrap-lasting", ROWS, COLUMNS, drive_lasting, has, None, weight),
+    Phase("bootstrap", ROWS, COLUMNS, drive_passing, staging.fits, check, weight),
+    Phase("bootstrap-lasting", ROWS, COLUMNS, drive_lasting, staging.fits, None, weight),
 ]

@@ -112,7 +112,7 @@ def knock(world: ControlWorld, lasts: Path, is_short: bool) -> None:
             raise cells.Broken("no answer after the fault")
 
 
-def refused(world: ControlWorld, row: str, fault: str) -> str:
+def refused(world: ControlWorld, fault: str) -> str:
     """It cannot start: says why, and what to do; the next one starts."""
     code = world.proc.wait(WITHIN_SEC)
     text = world.log()
@@ -137,7 +137,7 @@ def drive(cell: cells.Cell) -> str:
         if proc.poll() is not None:
             if cell.row in NETWORK or cell.column in INVISIBLE:
                 raise cells.Broken(f"ended with exit code {proc.returncode}\n{world.log()[-3000:]}")
-            return refused(world, cell.row, cell.column)
+            return refused(world, cell.column)
         relay(world, "n1")
         if cell.row == "accept":
             knock(world, lasts, cell.column in ("EMFILE", "ENFILE", "ENOMEM"))

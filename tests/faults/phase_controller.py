@@ -21,7 +21,7 @@ from cells import Broken, Cell, Phase
 from controlling import LEASE, ControlTest, ToyAgent, epoch, instance_id
 from operations import operation
 from terminating import CloudWorld
-from ways import WAYS, Span, Strike, Way
+from ways import WAYS, Span, Strike
 
 from rbac import CONTROLLER_NAMESPACE
 from wire import Request
@@ -267,10 +267,7 @@ def check_of(is_alone: bool, rows: tuple[str, ...], apart: tuple[str, ...]) -> C
 
 
 def has(row: str, column: str) -> bool:
-    how: Way = staging.way(column)
-    if how.needs == "tls" and operation(row).server != "api":
-        return False
-    return (row, column) not in promises.NOT_HERE
+    return staging.fits(row, column) and (row, column) not in promises.NOT_HERE
 
 
 def has_alone(row: str, column: str) -> bool:

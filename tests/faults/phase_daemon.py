@@ -234,16 +234,12 @@ def drive_drain(cell: Cell) -> str:
         return promise.letter
 
 
-def has(row: str, column: str) -> bool:
-    return staging.way(column).needs != "tls" or operation(row).server == "api"
-
-
 def weight(row: str, column: str) -> float:
     return (5.0 if row in FORCED else 2.5) + (4.0 if staging.way(column).is_slow else 0.0)
 
 
 COLUMNS = tuple(w.name for w in WAYS)
 PHASES = [
-    Phase("run", RUN_ROWS, COLUMNS, drive_run, has, check_run, weight),
-    Phase("drain", DRAIN_ROWS, COLUMNS, drive_drain, has, check_drain, weight),
+    Phase("run", RUN_ROWS, COLUMNS, drive_run, staging.fits, check_run, weight),
+    Phase("drain", DRAIN_ROWS, COLUMNS, drive_drain, staging.fits, check_drain, weight),
 ]

@@ -83,7 +83,7 @@ def rest(world: Outage) -> None:
     world.need(not again, f"asked again: {again}")
 
 
-def is_said(world: Outage, row: str) -> bool:
+def is_said(world: Outage) -> bool:
     return bool(world.errors() or world.complaints() or world.drain().get("blocked"))
 
 
@@ -93,7 +93,7 @@ def drive(cell: Cell) -> str:
         how, strike, deadline = strike_with_notice(cell, world, canary)
         promise = promises.draining_without(cell.row, how.name, how.is_wide)
         (in_time if promise.letter == "W" else too_late)(world, deadline)
-        world.need(cell.row in UNSAID or is_said(world, cell.row), "nothing is said of it")
+        world.need(cell.row in UNSAID or is_said(world), "nothing is said of it")
         if promise.letter == "W":
             world.phase_is("drained", *(["volume-wait"] if cell.row in UNSURE else []))
         canary.check()
@@ -107,7 +107,7 @@ def drive(cell: Cell) -> str:
 
 
 def has(row: str, column: str) -> bool:
-    if not phase_daemon.has(row, column) or (row, column) in promises.ANSWERS:
+    if not staging.fits(row, column) or (row, column) in promises.ANSWERS:
         return False
     return not staging.way(column).is_wide or row in WIDE_ROWS
 

@@ -1,7 +1,8 @@
 """What is promised for a fault, by its meaning and by what the operation is good for. Written down from the design (§10: error
 classes; §5, §7, §8), not from the program.
 
-Gives: `Promise`, `lasting()`: how a bootstrap ends where the fault never goes away.
+Gives: `Promise`; `passing()`, `lasting()`: how a bootstrap ends where the fault goes away, and where it never does;
+`draining()`, `draining_without()`: the same of a drain; `ANSWERS`: what is no fault of a drain.
 
 A peer that is away or slow, or says 429 or 5xx: transient, tried until the deadline. 401, 403, a certificate that is not to be
 trusted: auth. What is not the answer to the question (HTML, a redirect, another status): protocol. Where the operation is no

@@ -1,6 +1,6 @@
 """What the drivers of all phases share: certificates that are no good, a place where nobody must come, naming of requests.
 
-Gives: `prepare()`, `stage_of()`, `strike()`, `Canary`, `check_named()`.
+Gives: `prepare()`, `Canary`, `way()`, `fits()`, `strike()`, `names_in()`, `check_rows()`.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ def way(name: str) -> Way:
     return next(w for w in WAYS if w.name == name)
 
 
+def fits(row: str, column: str) -> bool:
+    """Only the API server has a certificate that may be no good."""
+    return way(column).needs != "tls" or operation(row).server == "api"
+
+
 def stage_of(server: WireServer, kind: str, canary: Canary) -> Stage:
     return Stage(server, DIALECTS[kind], canary.server.url, BAD)
 
@@ -91,6 +96,3 @@ def check_rows(found: Iterable[str], rows: Iterable[str], apart: Iterable[str] =
     idle = sorted(set(rows) - set(found))
     if missing or idle:
         raise Broken(f"operations without a row: {missing}; rows of nothing that happens: {idle}")
-
-
-__all__ = ["Operation", "operation", "prepare", "way"]
