@@ -196,8 +196,7 @@ class NoLog:
 
 class QuickServer:
     """Serves an `Imds` in place of its own server: one thread a connection, nothing remembered. `tick` is called before each
-    answer, so that what it does happens at that moment of the program's time; what it returns, if anything, is the answer
-    ("drop": there is none, the connection is gone)."""
+    answer, so that what it does happens at that moment of the program's time; what it returns, if anything, is the answer."""
 
     def __init__(self, imds: Any, clock: Clock, make_request: Callable[..., Any]) -> None:
         self.imds, self.clock, self.make_request = imds, clock, make_request
@@ -267,8 +266,6 @@ class QuickServer:
             method, path, headers = known[data]
             data = b""
             answer = self.tick(method, path)
-            if answer == "drop":
-                return
             if answer is None:
                 answer = self.imds.handle(self.make_request(method, path, headers, b"", None, 0.0))
             self.requests[path] = self.requests.get(path, 0) + 1

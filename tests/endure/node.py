@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 import time as true_time
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -234,8 +235,6 @@ def main() -> int:
     args.add_argument("--certificate", action="store_true", help="the node speaks with a client certificate, not a token")
     opts = parse(args)
     os.environ["NODECLAIMD"] = str(opts.agent.resolve())
-    import tempfile
-
     began = true_time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nodeclaimd-clock-") as folder:
         clock = Clock(Path(folder) / "page")
