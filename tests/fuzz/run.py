@@ -220,14 +220,15 @@ def tool(name):
 def minimise(r, max_files):
     """Of the grown corpora what reaches something that the committed ones do not: so many of each, small ones and large ones."""
     def one(h):
-        thin = r.folder("thin", h.name)
-        for name in os.listdir(thin):
-            os.unlink(os.path.join(thin, name))
-        code, text, _ = r.call(h, 900, "-merge=1", thin, r.seeds(h), r.folder("corpus", h.name))
+        thin = os.path.join(r.folder("thin"), h.name)
+        shutil.rmtree(thin, ignore_errors=True)
+        shutil.copytree(r.seeds(h), thin)
+        code, text, _ = r.call(h, 900, "-merge=1", thin, r.folder("corpus", h.name))
         if code != 0:
             say(text[-2000:])
             return verdict(h, code, "cannot be merged")
-        by_size = sorted(os.listdir(thin), key=lambda n: (os.path.getsize(os.path.join(thin, n)), n))
+        new = set(os.listdir(thin)) - set(os.listdir(r.seeds(h)))
+        by_size = sorted(new, key=lambda n: (os.path.getsize(os.path.join(thin, n)), n))
         kept = by_size[::-(-len(by_size) // max_files) or 1]
         for name in kept:
             with open(os.path.join(thin, name), "rb") as f, open(os.path.join(r.seeds(h), name[:12]), "wb") as to:
@@ -244,7 +245,6 @@ def main():
     a.add_argument("--slice", type=int, default=60)
     a.add_argument("--ci", type=int, nargs="?", const=300, metavar="SECONDS")
     a.add_argument("--coverage", action="store_true")
-    a.add_argument("--replay", action="store_true")
     a.add_argument("--executions", type=int, nargs=2, metavar=("PARSERS", "STEPS"))
     a.add_argument("--minimise", type=int, metavar="FILES")
     o = a.parse_args()
@@ -257,7 +257,7 @@ def main():
         return end(coverage(r))
     if o.ci:
         return end(for_ci(r, o.ci))
-    return end(replay(r) if o.replay else for_seconds(r, o.seconds or 60))
+    return end(for_seconds(r, o.seconds or 60))
 
 
 if __name__ == "__main__":
