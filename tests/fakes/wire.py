@@ -482,12 +482,12 @@ class WireServer:
         return self
 
     def listen(self) -> None:
-        async def go() -> None:
-            if self._server is None and self._held is not None:
-                self._server = await self.loop.create_server(self._accept(), sock=self._held, ssl=self.tls, backlog=512)
-                self._held = None
+        self._call(self._open(self.tls))
 
-        self._call(go())
+    async def _open(self, tls: Optional[ssl.SSLContext]) -> None:
+        if self._held is not None:  # else somebody listens already
+            held, self._held = self._held, None
+            self._server = await self.loop.create_server(self._accept(), sock=held, ssl=tls, backlog=512)
 
     def listen_later(self, after_sec: float) -> None:
         """Connections are refused until then."""
@@ -501,9 +501,8 @@ class WireServer:
         async def go() -> None:
             self.blunt = blunt
             await self._send_away()
-            if listening and self._held is not None:
-                held, self._held = self._held, None
-                self._server = await self.loop.create_server(self._accept(), sock=held, ssl=tls, backlog=512)
+            if listening:
+                await self._open(tls)
 
         self.loop.create_task(go())
 
@@ -514,11 +513,7 @@ class WireServer:
 
     def refuse(self, for_good: bool = False) -> None:
         """From now on connections are refused, and the open ones are gone."""
-
-        async def go() -> None:
-            await self._send_away(for_good)
-
-        self._call(go())
+        self._call(self._send_away(for_good))
 
     async def _send_away(self, for_good: bool = False) -> None:
         """Nobody listens any more, and all connections end. Who is being let in is let in, and then sent away: asyncio leaves

@@ -15,15 +15,14 @@ SILENT = "kubelet has not reported since it was started"
 
 
 class Again(WorldTest):
-    def ready(self, world: World) -> dict[str, Any]:
-        return next(c for c in world.node()["status"]["conditions"] if c["type"] == "Ready")
+    def ready(self, node: dict[str, Any]) -> dict[str, Any]:
+        return next(c for c in node["status"]["conditions"] if c["type"] == "Ready")
 
     def says(self, world: World, seconds_ago: float, status: str = "True") -> None:
         """Ready with a heartbeat of then, as a kubelet of then has left it."""
         node = world.node()
-        ready = next(c for c in node["status"]["conditions"] if c["type"] == "Ready")
-        ready["lastHeartbeatTime"] = time.strftime(HEARTBEAT, time.gmtime(time.time() - seconds_ago))
-        ready["status"] = status
+        then = time.strftime(HEARTBEAT, time.gmtime(time.time() - seconds_ago))
+        self.ready(node).update(lastHeartbeatTime=then, status=status)
         world.api.on_loop(lambda: world.api.store.replace(world.api.resource("nodes"), node))
 
     def joined(self, world: World, mode: str) -> None:
@@ -48,7 +47,7 @@ class Again(WorldTest):
                 for _ in ("it is started", "it is found running"):
                     done = world.bootstrap("--timeout", "4s")
                     self.assertFailure(world, done, 1, "initialize", "transient", "NodeNotReady", SILENT)
-                self.assertEqual(self.ready(world)["status"], "True", "nothing but the heartbeat's age tells")
+                self.assertEqual(self.ready(world.node())["status"], "True", "nothing but the heartbeat's age tells")
                 self.assertIn("kubelet's log", world.phase("initialize")["error"]["remedy"])
                 self.assertEqual(world.node()["metadata"].get("annotations"), written, "four seconds are ordinary")
 
@@ -78,10 +77,10 @@ class Again(WorldTest):
         for name, world in self.worlds():
             with self.subTest(name):
                 self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
-                before = self.ready(world)["lastHeartbeatTime"]
+                before = self.ready(world.node())["lastHeartbeatTime"]
                 done = world.bootstrap("--timeout", "30s")
                 self.assertEqual(done.code, 0, done.err)
-                self.assertEqual(self.ready(world)["lastHeartbeatTime"], before, "the same kubelet, and no news")
+                self.assertEqual(self.ready(world.node())["lastHeartbeatTime"], before, "the same kubelet, and no news")
 
     def test_a_unit_that_systemd_started_again(self) -> None:
         """The last process's word is the last process's, whoever started the next one."""
