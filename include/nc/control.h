@@ -21,9 +21,10 @@
  *    the claim. STAMP (karpenter.sh/nodeclaim-termination-timestamp = deadline - margin, rounded
  *    down to the second, in UTC) where the claim has none or a later one (one that cannot be read
  *    is none); then DELETE with the claim's uid where it is not being deleted. Never a second
- *    DELETE of the same uid once one was accepted. A word of another source, or without a
- *    deadline, is not relayed. The deadline is an absolute time: a node that lies, or whose clock
- *    is wrong, ends its own claim too early or too late, within these bounds, and nobody else's.
+ *    DELETE of the same uid once one was accepted. A word of another source, without a
+ *    deadline, or with policy "report" (the node itself does nothing about it, or not yet) is not
+ *    relayed. The deadline is an absolute time: a node that lies, or whose clock is wrong, ends its
+ *    own claim too early or too late, within these bounds, and nobody else's.
  *  - Order `both`: STAMP first, DELETE once that is answered; also where it is refused, or failed
  *    four times: an ending without its time is better than none. Order `delete-first`: DELETE
  *    at once, STAMP once stamp_after_usec have passed since.

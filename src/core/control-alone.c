@@ -122,12 +122,12 @@ bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t 
 /* --- a Node */
 
 static bool is_draining(const struct control_word *w) {
-    if (!w)
+    if (!w || w->is_report)
         return false;
     switch (w->phase) {
     case CONTROL_PHASE_DETECTED:
     case CONTROL_PHASE_CORDONED:
-        return w->deadline_usec > 0; /* only what is going to drain has one */
+        return w->deadline_usec > 0;
     case CONTROL_PHASE_EVICTING:
     case CONTROL_PHASE_FORCING:
     case CONTROL_PHASE_VOLUMES:

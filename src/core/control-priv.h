@@ -123,6 +123,7 @@ const char *nc_control_phase_name(enum control_phase p); /* "Detected", … */
 struct control_word {
     int source; /* enum nc_source; -1: "" or one of a later release */
     enum control_phase phase;
+    bool is_report;           /* nothing is done about it, or not yet: so not by us either */
     uint64_t deadline_usec;   /* 0 = none */
     int64_t total, remaining; /* -1 = not known */
     unsigned n_blocked;

@@ -73,8 +73,8 @@ static const char *owner_of(const struct nc_value *object) {
 /* ---- Node */
 
 static bool is_same_ending(const struct control_word *a, const struct control_word *b) {
-    return a && b && a->source == b->source && a->deadline_usec == b->deadline_usec
-           && nc_streq(a->id, b->id);
+    return a && b && a->source == b->source && a->is_report == b->is_report
+           && a->deadline_usec == b->deadline_usec && nc_streq(a->id, b->id);
 }
 
 /* What cannot be read is no word; it is counted and told once, not at each sight of it. */

@@ -99,6 +99,7 @@ static bool read_word(const struct nc_value *v, struct control_word *w) {
     bool ok = v->type == NC_VALUE_MAP;
     const char *source = text_at(v, "source", SHORT_MAX, &ok);
     const char *phase = text_at(v, "phase", SHORT_MAX, &ok);
+    const char *policy = text_at(v, "policy", SHORT_MAX, &ok);
     const char *deadline = text_at(v, "deadline", SHORT_MAX, &ok);
     const char *id = text_at(v, "id", sizeof(w->id) - 1, &ok);
 
@@ -106,6 +107,7 @@ static bool read_word(const struct nc_value *v, struct control_word *w) {
         return false;
     w->source = source_of(source);
     w->phase = phase_of(phase);
+    w->is_report = nc_streq(policy, "report");
     w->total = count_at(v, "total", &ok);
     w->remaining = count_at(v, "remaining", &ok);
     if (id)

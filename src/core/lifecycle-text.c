@@ -111,6 +111,8 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     nc_value_set_string(v, "id", has_leading ? l->sources[l->force.leading].notice.id : "");
     nc_value_set_string(v, "source",
                         has_leading ? nc_source_name((enum nc_source)l->force.leading) : "");
+    if (l->force.policy == NC_POLICY_REPORT)
+        nc_value_set_string(v, "policy", policy_names[NC_POLICY_REPORT]);
     nc_value_set_string(v, "phase",
                         kind == NC_WRITE_CORDON && l->phase == NC_LIFE_CORDONING
                             ? "Cordoned"

@@ -165,6 +165,8 @@ class WhatIsRelayed(ControlTest):
         rows: dict[str, tuple[bool, dict[str, Any]]] = {
             "spot": (True, {}),
             "maintenance": (True, {"source": "maintenance", "deadline": 3000}),
+            "maintenance-to-come": (False, {"source": "maintenance", "deadline": 3000, "policy": "report"}),
+            "only-reported": (False, {"policy": "report"}),
             "passed": (True, {"deadline": -300}),
             "evicting": (True, {"phase": "Evicting"}),
             "rebalance": (False, {"source": "rebalance"}),

@@ -233,9 +233,11 @@ class Weaker(DaemonTest):
         world.must(lambda: world.condition("InterruptionPending") == ("True", "RebalanceRecommended"), "the condition")
         world.phase_is("reported")
         self.assertEqual((world.is_cordoned(), world.steps("cordon", "evict")), (False, []))
+        self.assertEqual(world.annotation()["policy"], "report")
         world.imds.spot(120)  # two notices at once: the stronger one rules
         world.must(lambda: not world.pods(), "the drain")
         self.assertEqual(world.condition("InterruptionPending")[1], "SpotInterruption")
+        self.assertNotIn("policy", world.annotation())
         world.imds.spot(None)
         world.must(lambda: not world.is_cordoned(), "back to what rebalance asks for")
         world.must(lambda: world.condition("InterruptionPending") == ("True", "RebalanceRecommended"), "the condition")
@@ -275,6 +277,7 @@ class Weaker(DaemonTest):
         world.must(lambda: world.condition("InterruptionPending") == ("True", "ScheduledMaintenance"), "the condition")
         world.phase_is("reported")
         self.assertIn("instance-event-3", world.annotation()["id"])
+        self.assertEqual(world.annotation()["policy"], "report")  # so that the controller does nothing either
         self.assertEqual(world.steps("cordon", "evict"), [])
 
     def test_maintenance_that_begins_soon(self) -> None:

@@ -14,6 +14,11 @@ static void test_taint(void **state) {
         bool is_tainted;
     } rows[] = {
         {"{'id':'x','source':'spot','phase':'Detected','deadline':'2026-01-01T02:00:00Z'}", true},
+        {"{'id':'x','source':'maintenance','policy':'report','phase':'Detected',"
+         "'deadline':'2026-01-01T02:00:00Z'}",
+         false},
+        {"{'id':'x','source':'maintenance','phase':'Detected','deadline':'2026-01-01T02:00:00Z'}",
+         true},
         {"{'id':'x','source':'rebalance','phase':'Detected','deadline':null}", false},
         {"{'id':'x','source':'operator','phase':'Cordoned'}", false},
         {"{'id':'x','source':'operator','phase':'Evicting'}", true},

@@ -57,6 +57,10 @@ static void test_words_that_are_read(void **state) {
         {"{\"source\":\"spot\",\"phase\":\"Cordoned\",\"blocked\":[\"1\",\"2\",\"3\",\"4\",\"5\","
          "\"6\"]}",
          "Cordoned spot - - 1, 2, 3, 4, 5"},
+        {"{\"source\":\"spot\",\"policy\":\"report\",\"phase\":\"Detected\"}",
+         "Detected spot - - -"},
+        {"{\"source\":\"spot\",\"policy\":\"of a later release\",\"phase\":\"Detected\"}",
+         "Detected spot - - -"},
     };
 
     (void)state;
@@ -90,6 +94,7 @@ static void test_words_that_are_refused(void **state) {
         "{\"source\":\"spot\",\"source\":\"spot\",\"phase\":\"Detected\"}",
         "{\"source\":\"123456789 123456789 123456789 123\",\"phase\":\"Detected\"}",
         "{\"source\":\"sp\\u0007t\",\"phase\":\"Detected\"}",
+        SPOT ",\"policy\":1}",
         SPOT ",\"deadline\":1795312920}",
         SPOT ",\"deadline\":\"\"}",
         SPOT ",\"deadline\":\"soon\"}",

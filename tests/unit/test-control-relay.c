@@ -92,6 +92,25 @@ static void test_no_deadline_no_relay(void **state) {
     world_close(&w);
 }
 
+/* Maintenance is told as soon as it is known and acted on shortly before; and who set `report`
+ * wants nothing to happen. */
+static void test_what_is_only_reported(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1",
+                      "{\"source\":\"maintenance\",\"policy\":\"report\",\"phase\":\"Detected\","
+                      "\"deadline\":\"" T105 "\"}"),
+           "");
+    const char *got = world_node(&w, "n1",
+                                 "{\"source\":\"maintenance\",\"phase\":\"Cordoned\","
+                                 "\"deadline\":\"" T105 "\"}");
+    assert_true(nc_starts_with(got, "stamp c1 "));
+    world_close(&w);
+}
+
 static void test_far_deadline_in_its_time(void **state) {
     struct world w;
 
@@ -530,6 +549,7 @@ int main(void) {
         cmocka_unit_test(test_delete_first),
         cmocka_unit_test(test_which_words),
         cmocka_unit_test(test_no_deadline_no_relay),
+        cmocka_unit_test(test_what_is_only_reported),
         cmocka_unit_test(test_far_deadline_in_its_time),
         cmocka_unit_test(test_rounds_down),
         cmocka_unit_test(test_stamp_that_is_there),

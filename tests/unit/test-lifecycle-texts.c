@@ -46,6 +46,26 @@ static void test_annotation_before_the_pods_are_known(void **state) {
     life_world_done(&w);
 }
 
+/* Whoever reads it does nothing either, until the time has come. */
+static void test_annotation_of_what_is_only_reported(void **state) {
+    static const char *const events[] = {"begin", "notice maintenance +3600 begin+2700", "ok",
+                                         NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    assert_string_equal(w.last_status, "{\"id\":\"maintenance-1\",\"source\":\"maintenance\","
+                                       "\"policy\":\"report\",\"phase\":\"Detected\","
+                                       "\"deadline\":\"2026-01-02T04:04:05Z\",\"total\":null,"
+                                       "\"remaining\":null,\"blocked\":[],"
+                                       "\"updated\":\"2026-01-02T03:04:05Z\"}");
+    (void)life_do(&w, 2701000, "tick");
+    (void)life_do(&w, 2701010, "node");
+    assert_non_null(strstr(w.last_status, "\"phase\":\"Cordoned\""));
+    assert_null(strstr(w.last_status, "policy"));
+    life_world_done(&w);
+}
+
 /* Names of any length: at most five, and never more than a KiB (life-world.c). */
 static void test_annotation_is_short(void **state) {
     static const char *const events[] = {"begin", "notice request drain", "ok", "ok", NULL};
@@ -273,6 +293,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
+        cmocka_unit_test(test_annotation_of_what_is_only_reported),
         cmocka_unit_test(test_annotation_is_short),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_view),

@@ -144,6 +144,13 @@ static const char *phase_of(const struct world *w, const struct machine *m) {
                                          : "Drained";
 }
 
+/* What it will do nothing about before acts_usec. Owned. */
+static char *word_of_report(const struct machine *m, const char *deadline) {
+    return nc_asprintf("{\"id\":\"notice-%u\",\"source\":\"%s\",\"policy\":\"report\","
+                       "\"phase\":\"Detected\",\"deadline\":\"%s\"}",
+                       m->notices, m->is_maintenance ? "maintenance" : "spot", deadline);
+}
+
 static char *word(const char *source, const char *id, const char *phase, const char *deadline) {
     return nc_asprintf("{\"id\":\"%s\",\"source\":\"%s\",\"phase\":\"%s\",\"deadline\":%s%s%s,"
                        "\"total\":3,\"remaining\":null,\"blocked\":[]}",
@@ -165,24 +172,29 @@ static char *say_request(struct world *w, struct machine *m, const struct nc_val
     return word("request", text_at(request, "id"), phase_of(w, m), deadline);
 }
 
-/* As the agent ranks them: spot, request, deletion of its Node, maintenance, recommendation. Owned.
+/* As the agent ranks them, what is only reported last: spot, request, deletion of its Node,
+ * maintenance, recommendation. Owned.
  */
 static char *say(struct world *w, struct machine *m, const struct object *node) {
     const char *asked = annotation_of(node->v, REQUEST_KEY);
     nc_auto_value struct nc_value *request = NULL;
+    const bool is_acting = w->now_usec >= m->acts_usec;
+    const bool is_spot = m->spot_usec && !m->is_maintenance && is_acting;
     char deadline[32], id[64];
 
     if (asked)
         (void)nc_json_parse(asked, strlen(asked), &request, NULL);
-    if (text_at(request, "id") && (!m->spot_usec || m->is_maintenance))
+    if (text_at(request, "id") && !is_spot)
         return say_request(w, m, request);
-    if (text_at(node->v, "metadata.deletionTimestamp") && (!m->spot_usec || m->is_maintenance)) {
+    if (text_at(node->v, "metadata.deletionTimestamp") && !is_spot) {
         begin_drain(w, m, "deletion");
         return word("deletion", "deletion", phase_of(w, m), NULL);
     }
     if (m->spot_usec) {
         (void)snprintf(id, sizeof(id), "notice-%u", m->notices);
         nc_time_format(m->spot_usec, deadline);
+        if (!is_acting)
+            return word_of_report(m, deadline);
         begin_drain(w, m, id);
         return word(m->is_maintenance ? "maintenance" : "spot", id, phase_of(w, m), deadline);
     }
@@ -229,6 +241,9 @@ static void notice(struct world *w, const struct due *due) {
     m->is_maintenance = due->b == 1;
     ahead = due->b == 1 ? world_between(w, 5, 3000) : due->b == 4 ? 7200u : 120u;
     m->spot_usec = (w->now_usec / SEC + ahead) * SEC;
+    m->acts_usec = m->is_maintenance     ? m->spot_usec - 900 * SEC
+                   : world_chance(w, 12) ? UINT64_MAX
+                                         : 0;
 }
 
 static void hostile(struct world *w, unsigned i) {

@@ -289,6 +289,15 @@ static void judge_end_of_node(struct world *w, const struct shown *claim,
         judge_break(w, "drained-first", "%s %s before its instance ends", NAME, a->name);
 }
 
+static bool has_disrupted(const struct nc_value *node) {
+    const struct nc_value *list = nc_value_path(node, "spec.taints");
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "key"), "karpenter.sh/disrupted"))
+            return true;
+    return false;
+}
+
 static void judge_node(struct world *w, struct view *v, const struct shown *node,
                        const struct nc_control_action *a) {
     const struct shown *claim = claim_of(w, v, node);
@@ -301,6 +310,9 @@ static void judge_node(struct world *w, struct view *v, const struct shown *node
         judge_end_of_node(w, claim, a);
     if (drops(node, a) && !is_deleting(node->v))
         judge_break(w, "finalizer", "%s loses it while it lives", a->name);
+    if (only_reports(node->v) && has_disrupted(a->body) && !has_disrupted(node->v)
+        && !(claim && (is_deleting(claim->v) || claim->is_deleted)))
+        judge_break(w, "taints", "%s gets one for what it only reports", a->name);
     judge_request(w, v, node, a);
 }
 

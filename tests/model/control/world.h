@@ -85,6 +85,7 @@ struct machine {
     unsigned claim;                                          /* object */
     char node[32], provider[48];
     uint64_t spot_usec; /* deadline of what is announced; 0 = nothing is */
+    uint64_t acts_usec; /* until then it only reports that */
     bool is_maintenance, is_rebalanced;
     unsigned notices;
     uint64_t drain_usec; /* since when it drains */
