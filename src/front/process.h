@@ -38,10 +38,10 @@ void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* WatchdogSec= of our unit, usec; 0 = none. */
 uint64_t nc_notify_watchdog_usec(void);
 
-/* Gives memory back that only the start has needed: free heap, and code that is mapped from files
- * (it comes back from the page cache where it is used again). For a program that is about to be
- * idle for long. How many bytes of code were unmapped from this process; 0 where /proc is not
- * there. */
+/* Gives memory back that only the start has needed: free heap, and the pages of code and
+ * constants that are mapped from files (they come back from the page cache where they are used
+ * again). For a program that is about to be idle for long. How many bytes were unmapped from this
+ * process; 0 where /proc is not there. */
 size_t nc_memory_give_back(void);
 
 #endif
