@@ -17,6 +17,7 @@
 #define TICK_MOST_USEC (60ull * 1000000) /* the clock may be set meanwhile */
 #define SAY_BURST 100u
 #define SAY_EVERY_USEC 100000u /* and then ten a second */
+#define SAY_MOST 8u /* under way at once: a request takes more memory than what it says */
 #define LATE_USEC 10000000u
 #define LATE_MAX 2 /* looks in a row: a clock that was set is no step that is stuck */
 
@@ -25,12 +26,14 @@ struct nc_act {
     struct nc_controller *controller;
     struct nc_act *next, **at;
     struct nc_kube_req *req;
+    bool is_say;
 };
 
 static void forget(struct nc_act *a) {
     *a->at = a->next;
     if (a->next)
         a->next->at = a->at;
+    a->controller->n_says -= a->is_say;
     free(a);
 }
 
@@ -55,15 +58,7 @@ static void note_failure(struct nc_controller *c, enum nc_control_verb verb,
                nc_control_verb_name(verb), err->msg);
 }
 
-static void on_sent(void *userdata, const struct nc_control_sent *s) {
-    struct nc_act *a = userdata;
-    struct nc_controller *c = a->controller;
-
-    forget(a);
-    note_failure(c, s->verb, s->answer, &s->err);
-    if (s->id)
-        post_answer(c, s->id, s->answer, s->retry_after_usec, s->object);
-}
+static void on_sent(void *userdata, const struct nc_control_sent *s);
 
 /* --- one action */
 
@@ -76,7 +71,9 @@ static void send_call(struct nc_controller *c, const struct nc_control_action *a
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    *act = (struct nc_act){.controller = c, .next = c->acts, .at = &c->acts};
+    *act = (struct nc_act){
+        .controller = c, .next = c->acts, .at = &c->acts, .is_say = a->verb == NC_CONTROL_SAY};
+    c->n_says += act->is_say;
     if (c->acts)
         c->acts->at = &act->next;
     c->acts = act;
@@ -105,7 +102,32 @@ static bool may_say(struct nc_controller *c) {
     return true;
 }
 
-static void say(struct nc_controller *c, const struct nc_control_action *a) {
+/* What waits, as there is room. One that cannot be sent is lost: the log has it. */
+static void say_waiting(struct nc_controller *c) {
+    while (c->says.n > 0 && c->n_says < SAY_MOST) {
+        struct nc_control_actions first = {.v = nc_calloc(1, sizeof(*first.v)), .n = 1};
+
+        first.v[0] = c->says.v[0];
+        c->says.n--;
+        memmove(c->says.v, c->says.v + 1, c->says.n * sizeof(*c->says.v));
+        send_call(c, first.v);
+        nc_control_actions_done(&first);
+    }
+}
+
+static void on_sent(void *userdata, const struct nc_control_sent *s) {
+    struct nc_act *a = userdata;
+    struct nc_controller *c = a->controller;
+
+    forget(a);
+    note_failure(c, s->verb, s->answer, &s->err);
+    if (s->id)
+        post_answer(c, s->id, s->answer, s->retry_after_usec, s->object);
+    say_waiting(c);
+}
+
+/* Takes it over. */
+static void say(struct nc_controller *c, struct nc_control_action *a) {
     const bool is_node = a->what == NC_CONTROL_NODE;
 
     nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO,
@@ -113,12 +135,14 @@ static void say(struct nc_controller *c, const struct nc_control_action *a) {
                                    .node = is_node ? a->name : NULL,
                                    .nodeclaim = a->what == NC_CONTROL_CLAIM ? a->name : NULL},
            "%s %s: %s", nc_control_kind_name(a->what), a->name, a->message);
-    if (!may_say(c)) {
+    if (c->says.n >= SAY_BURST || !may_say(c)) {
         c->events_held++;
         return;
     }
     c->events_sent++;
-    send_call(c, a);
+    *nc_append(&c->says.v, &c->says.n) = *a;
+    *a = (struct nc_control_action){0};
+    say_waiting(c);
 }
 
 static void on_ended(void *userdata, uint64_t id, enum nc_control_answer answer,
@@ -149,7 +173,7 @@ static void end_instance(struct nc_controller *c, const struct nc_control_action
     refuse(c, a->id, NC_CONTROL_REFUSED);
 }
 
-static void carry_out(struct nc_controller *c, const struct nc_control_action *a) {
+static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
     switch (a->verb) {
     case NC_CONTROL_SAY:
         say(c, a);
@@ -259,6 +283,7 @@ void nc_controller_drop_acts(struct nc_controller *c) {
         nc_kube_cancel(c->acts->req);
         forget(c->acts);
     }
+    nc_control_actions_done(&c->says);
     if (c->instances)
         nc_instances_drop(c->instances);
 }

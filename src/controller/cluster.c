@@ -160,6 +160,7 @@ static void begin_anew(struct nc_controller *c) {
     nc_controller_end(c);
     nc_controller_begin(c);
     open_watches(c);
+    (void)nc_memory_give_back(); /* of the start; the lists are coming */
 }
 
 static void say_who(const struct nc_controller *c, const struct nc_karpenter_found *f) {

@@ -63,6 +63,8 @@ struct nc_controller {
     size_t n_refused;
     struct nc_instances *instances; /* NULL: they are not ended by us */
     uint64_t say_share_usec;        /* the share of Events as one moment */
+    struct nc_control_actions says; /* Events that wait for those under way */
+    unsigned n_says;                /* these */
 
     /* publish.c: what is told */
     struct nc_listener *listener;

@@ -41,6 +41,27 @@ class Relay(ControlTest):
             world.say("n1", phase=phase, deadline=(deadline or 0) - time.time() + 0.5)
         self.assertQuiet(world, 1.5)
 
+    def test_events_wait_for_each_other_and_nothing_for_them(self) -> None:
+        """Eight are under way at once, the others come after them; no relay waits."""
+        world = self.control_world()
+        names = [f"n{i}" for i in range(20)]
+        for name in names:
+            world.pair(name)
+        held = world.api.server.fault("hold", path="/events", method="POST")
+        world.start()
+        for name in names:
+            world.say(name)
+        for name in names:
+            world.relayed(f"c-{name}")
+        world.must(lambda: held.hits >= 8, "eight Events")
+        said = world.metric("events_sent_total")
+        self.assertGreaterEqual(said, len(names), world.story())
+        self.assertEqual(held.hits, 8, world.story())
+        world.api.server.release(held)
+        world.must(lambda: len(world.steps("event")) == said, f"{said} Events")
+        self.assertEqual({s.body["involvedObject"]["name"] for s in world.steps("event")}, {f"c-{name}" for name in names})
+        self.assertEqual(world.metric("events_held_total"), 0, world.story())
+
     def test_margin_is_a_setting(self) -> None:
         world = self.control_world()
         world.pair("n1")
