@@ -20,17 +20,20 @@ uint64_t nc_alone_expiry(const struct control_claim *claim) {
 }
 
 static bool differs(const char *hash, const char *version, const char *of, const char *of_version) {
-    return hash && of && version && nc_streq(version, of_version) && !nc_streq(hash, of);
+    return *hash && of && *version && nc_streq(version, of_version) && !nc_streq(hash, of);
 }
 
 const char *nc_alone_drift(const struct control_claim *claim) {
     const struct control_claim_more *m = claim->more;
     const struct control_pool *p = claim->pool;
     const struct control_class *k = claim->class;
+    const char *t[4];
 
-    if (p && p->is_there && differs(m->pool_hash, m->pool_hash_version, p->hash, p->hash_version))
+    if (!nc_control_texts_next(&m->hashes, NULL, NC_ARRAY_SIZE(t), t))
+        return NULL;
+    if (p && p->is_there && differs(t[0], t[1], p->hash, p->hash_version))
         return "NodePoolDrifted";
-    if (k && k->is_there && differs(m->class_hash, m->class_hash_version, k->hash, k->hash_version))
+    if (k && k->is_there && differs(t[2], t[3], k->hash, k->hash_version))
         return "NodeClassDrifted";
     return NULL;
 }

@@ -16,7 +16,7 @@ bool nc_alone_is_registered(const struct control_node *node) {
 static char *startup_taint(const struct control_claim *claim, const struct control_node *node) {
     const char *at = NULL, *t[3];
 
-    while ((at = nc_control_texts_next(&claim->more->startup_taints, at, 3, t)))
+    while ((at = nc_control_texts_next(&nc_control_early(claim)->startup_taints, at, 3, t)))
         if (nc_alone_has_taint(&node->more->taints, 4, t[0], t[2]))
             return nc_asprintf("StartupTaint \"%s%s%s:%s\" still exists", t[0], *t[1] ? "=" : "",
                                t[1], t[2]);
@@ -62,7 +62,7 @@ static char *missing_resource(const struct control_claim *claim, const struct co
 
     if (node->more->is_initialized)
         return NULL;
-    while ((at = nc_control_texts_next(&claim->more->requests, at, 2, t)))
+    while ((at = nc_control_texts_next(&nc_control_early(claim)->requests, at, 2, t)))
         if (!is_zero(t[1]) && is_zero(nc_control_texts_get(&node->more->allocatable, 2, t[0])))
             return nc_asprintf("Resource \"%s\" was requested but not registered", t[0]);
     return NULL;
@@ -132,8 +132,8 @@ static struct nc_value *registered_taints(const struct control_claim *claim,
         if (!nc_streq(t[0], CONTROL_TAINT_UNREGISTERED) || !nc_streq(t[2], "NoExecute"))
             nc_alone_push_taint(list, t);
     if (!node->more->do_not_sync_taints && !nc_alone_is(claim, CONTROL_COND_REGISTERED)) {
-        add_taints(list, &claim->more->taints, have);
-        add_taints(list, &claim->more->startup_taints, have);
+        add_taints(list, &nc_control_early(claim)->taints, have);
+        add_taints(list, &nc_control_early(claim)->startup_taints, have);
     }
     return list;
 }
@@ -142,7 +142,7 @@ static struct nc_value *registered_taints(const struct control_claim *claim,
 static void sync_annotations(const struct control_claim *claim, struct nc_value *metadata) {
     const char *at = NULL, *two[2];
 
-    while ((at = nc_control_texts_next(&claim->more->annotations, at, 2, two)))
+    while ((at = nc_control_texts_next(&nc_control_early(claim)->annotations, at, 2, two)))
         if (!nc_starts_with(two[0], "nodeclaimd.io/"))
             nc_value_set_string(nc_alone_child(metadata, "annotations"), two[0], two[1]);
 }
@@ -156,7 +156,7 @@ static struct nc_value *register_node(const struct alone_view *v) {
                      nc_alone_texts_with(&v->node->more->finalizers, NC_FINALIZER));
         nc_value_set(metadata, "ownerReferences", owners(v));
     }
-    nc_alone_merge_texts(nc_alone_child(metadata, "labels"), &v->claim->more->labels);
+    nc_alone_merge_texts(nc_alone_child(metadata, "labels"), &nc_control_early(v->claim)->labels);
     nc_value_set_string(nc_alone_child(metadata, "labels"), ALONE_LABEL_REGISTERED, "true");
     sync_annotations(v->claim, metadata);
     nc_value_set(nc_alone_child(patch, "spec"), "taints", registered_taints(v->claim, v->node));

@@ -13,7 +13,7 @@
 
 struct control_texts *nc_control_left_free(struct control_texts *left) {
     if (left)
-        free(left->data);
+        nc_control_texts_done(left);
     free(left);
     return NULL;
 }

@@ -51,11 +51,6 @@ struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind
     return o;
 }
 
-static void free_texts(struct control_texts *t) {
-    free(t->data);
-    *t = (struct control_texts){0};
-}
-
 struct control_word *nc_control_word_free(struct control_word *w) {
     if (w)
         free(w->blocked);
@@ -69,30 +64,40 @@ struct control_node_more *nc_control_node_more_free(struct control_node_more *m)
     free(m->provider_id);
     free(m->drain_request);
     free(m->owners);
-    free_texts(&m->taints);
-    free_texts(&m->finalizers);
-    free_texts(&m->allocatable);
+    nc_control_texts_done(&m->taints);
+    nc_control_texts_done(&m->finalizers);
+    nc_control_texts_done(&m->allocatable);
     free(m);
     return NULL;
+}
+
+static void free_early(struct control_claim_early *e) {
+    if (!e)
+        return;
+    nc_control_texts_done(&e->labels);
+    nc_control_texts_done(&e->annotations);
+    nc_control_texts_done(&e->requests);
+    nc_control_texts_done(&e->taints);
+    nc_control_texts_done(&e->startup_taints);
+    free(e);
 }
 
 struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m) {
     if (!m)
         return NULL;
-    char *owned[] = {m->provider_id, m->pool_hash,          m->pool_hash_version,
-                     m->class_hash,  m->class_hash_version, m->conditions,
-                     m->class_group, m->class_kind,         m->class_name};
-    struct control_texts *texts[] = {&m->finalizers, &m->labels, &m->annotations,
-                                     &m->requests,   &m->taints, &m->startup_taints};
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
-        free(owned[i]);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
-        free_texts(texts[i]);
-    for (size_t i = 0; i < _CONTROL_COND_MAX; i++)
-        free(m->reasons[i]);
+    free(m->provider_id);
+    free(m->conditions);
+    nc_control_texts_done(&m->hashes);
+    nc_control_texts_done(&m->finalizers);
+    free_early(m->early);
     free(m);
     return NULL;
+}
+
+const struct control_claim_early *nc_control_early(const struct control_claim *claim) {
+    static const struct control_claim_early none = {0};
+
+    return claim->more->early ? claim->more->early : &none;
 }
 
 /* An entry that only claims named goes with the last of them. */
@@ -266,44 +271,6 @@ void nc_control_drop_all(struct nc_control *c) {
     free(c->claims_by_node.slots);
     free(c->nodes_by_provider.slots);
     free(c->claims_by_provider.slots);
-}
-
-const char *nc_control_texts_next(const struct control_texts *t, const char *at, size_t width,
-                                  const char **ret) {
-    const char *p = at;
-
-    if (t->n == 0)
-        return NULL;
-    if (!p)
-        p = t->data;
-    else
-        for (size_t i = 0; i < width; i++)
-            p += strlen(p) + 1;
-    if ((size_t)(p - t->data) >= t->bytes)
-        return NULL;
-    for (size_t i = 0; i < width; i++) {
-        ret[i] = i ? ret[i - 1] + strlen(ret[i - 1]) + 1 : p;
-    }
-    return p;
-}
-
-const char *nc_control_texts_get(const struct control_texts *t, size_t width, const char *key) {
-    const char *group[CONTROL_TEXTS_WIDTH] = {NULL};
-
-    for (const char *at = NULL; width > 1 && (at = nc_control_texts_next(t, at, width, group));)
-        if (nc_streq(group[0], key))
-            return group[1];
-    return NULL;
-}
-
-struct nc_value *nc_control_texts_without(const struct control_texts *t, const char *text) {
-    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
-    const char *at = NULL, *one[1];
-
-    while ((at = nc_control_texts_next(t, at, 1, one)))
-        if (!nc_streq(one[0], text))
-            nc_value_push(list, nc_value_new_string(one[0]));
-    return list;
 }
 
 bool nc_control_drop_finalizer(const struct control_object *o,

@@ -53,9 +53,13 @@ struct control_table {
  */
 #define CONTROL_TEXTS_WIDTH 4 /* at most */
 struct control_texts {
-    char *data; /* NULL where there are none */
-    uint32_t n, bytes;
+    const char *data; /* NULL where there are none */
+    uint32_t bytes;
+    uint16_t n;     /* CONTROL_LIST_MAX at most */
+    bool is_shared; /* nobody's: what nearly every object has */
 };
+void nc_control_texts_set(struct control_texts *t, const char *data, size_t bytes, size_t n);
+void nc_control_texts_done(struct control_texts *t);
 /* Walks: `at` is NULL first; NULL at the end. `width` texts are put into ret. */
 const char *nc_control_texts_next(const struct control_texts *t, const char *at, size_t width,
                                   const char **ret);
@@ -93,14 +97,14 @@ struct control_queue {
 
 struct control_object {
     enum nc_control_kind kind;
-    char *name;  /* uid stands behind it, in the same piece of memory */
-    char *uid;   /* "" = not known */
-    uint64_t rv; /* resourceVersion: a number, as Kubernetes promises */
+    uint32_t wake_at; /* in the heap, from 1; 0 = not there */
+    char *name;       /* uid stands behind it, in the same piece of memory */
+    char *uid;        /* "" = not known */
+    uint64_t rv;      /* resourceVersion: a number, as Kubernetes promises */
     struct control_link by_name;
     struct control_hook hooks[_CONTROL_HOOK_MAX]; /* is dirty; waits for a place */
     struct control_queue *waits_in;
     uint64_t wake_usec; /* look again; UINT64_MAX = never */
-    size_t wake_at;     /* in the heap, from 1; 0 = not there */
     struct control_write write;
 };
 
@@ -144,10 +148,10 @@ struct control_node_more { /* only where who == ALONE */
     bool is_drained;                    /* condition Drained is True: what the agent says */
     bool has_our_finalizer, has_karpenter_finalizer;
     bool do_not_disrupt, do_not_sync_taints;
-    size_t n_volumes;            /* status.volumesAttached */
-    char *drain_request;         /* as it stands there; NULL = none */
     bool has_our_taint;          /* annotation nodeclaimd.io/disrupted: karpenter.sh/disrupted is
                                     ours to remove */
+    uint16_t n_volumes;          /* status.volumesAttached */
+    char *drain_request;         /* as it stands there; NULL = none */
     struct control_texts taints; /* 4 each: key, value, effect, timeAdded ("" = none): they are
                                     written back as they were */
     struct control_texts finalizers; /* 1 each */
@@ -189,33 +193,34 @@ enum control_condition {
 const char *nc_control_condition_name(enum control_condition k); /* "Launched", … */
 enum control_truth { CONTROL_ABSENT = 0, CONTROL_FALSE, CONTROL_UNKNOWN, CONTROL_TRUE };
 
+struct control_claim_early {                            /* only while it is not Initialized */
+    struct control_texts labels, annotations, requests; /* 2 each */
+    struct control_texts taints, startup_taints;        /* 3 each */
+};
+
 struct control_claim_more { /* only where who == ALONE */
     struct control_claim *claim;
     char *provider_id; /* NULL = none */
     struct control_link by_provider;
     uint64_t expire_after_usec; /* UINT64_MAX = never; v1beta1: the pool's counts where … */
-    bool has_no_expiry;         /* … it has no expireAfter at all */
     uint64_t grace_usec;        /* terminationGracePeriod; UINT64_MAX = none */
+    bool has_no_expiry;         /* … it has no expireAfter at all */
     bool do_not_disrupt;
-    char *pool_hash, *pool_hash_version, *class_hash, *class_hash_version; /* NULL = none */
-    uint8_t truths[_CONTROL_COND_MAX];                                     /* control_truth */
-    char *reasons[_CONTROL_COND_MAX]; /* of those that are not True; NULL = none */
-    struct control_texts finalizers;  /* 1 each */
-    bool is_foreign;  /* of another controller: NodeClass of group eks.amazonaws.com,
-                         or a label app.kubernetes.io/managed-by that is not
-                         nodeclaimd */
+    bool is_foreign;      /* of another controller: NodeClass of group eks.amazonaws.com, or a label
+                             app.kubernetes.io/managed-by that is not nodeclaimd */
+    bool is_end_accepted; /* of control-alone.c: END_INSTANCE was accepted */
+    uint8_t truths[_CONTROL_COND_MAX]; /* control_truth */
+    struct control_texts hashes;       /* one group of 4: nodepool-hash, its version,
+                                          ec2nodeclass-hash, its version; "" = none */
+    struct control_texts finalizers;   /* 1 each */
     char *conditions; /* status.conditions, always, as nc_control_terse has it; NULL = none */
-    /* Only while it is not Initialized: */
-    struct control_texts labels, annotations, requests; /* 2 each */
-    struct control_texts taints, startup_taints;        /* 3 each */
-    char *class_group, *class_kind, *class_name;        /* only while it is read */
+    struct control_claim_early *early; /* NULL: is Initialized */
 
     /* Of control-alone.c, and left alone by the readers: */
     int disrupt;           /* enum nc_budget_reason + 1 that nc_alone_pool chose; 0 = none */
-    bool is_end_accepted;  /* END_INSTANCE was accepted */
+    unsigned scratch;      /* yours */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
     uint64_t scratch_usec; /* yours */
-    unsigned scratch;
     const char *state; /* static: what the report says where the relay says nothing; NULL = "" */
 };
 
@@ -223,13 +228,11 @@ struct control_claim {
     struct control_object o;
     uint64_t created_usec, deletion_usec; /* 0 = not */
     uint64_t stamp_usec;                  /* the timestamp; 0 = none, or garbage */
-    bool has_our_finalizer, has_karpenter_finalizer;
-    char *node_name; /* status.nodeName; NULL = not registered */
+    char *node_name;                      /* status.nodeName; NULL = not registered */
     struct control_link by_node;
     struct control_pool *pool; /* NULL = has no such label */
     struct control_claim *pool_next, **pool_at;
-    bool counts_as_node, counts_as_out; /* in its pool's numbers */
-    struct control_class *class;        /* NULL where it is no EC2NodeClass, or beside Karpenter */
+    struct control_class *class; /* NULL where it is no EC2NodeClass, or beside Karpenter */
     struct control_claim *class_next, **class_at;
     /* The relay; belongs to this uid. */
     uint64_t relay_usec;   /* the word is known since; 0 = there is none to relay */
@@ -239,6 +242,8 @@ struct control_claim {
     uint64_t our_stamp_usec; /* the last one that was accepted, or is recorded */
     uint8_t stamp_tries;     /* that failed in this relay */
     bool is_stamp_refused, was_said, was_refusal_said;
+    bool has_our_finalizer, has_karpenter_finalizer; /* not of the relay */
+    bool counts_as_node, counts_as_out;              /* in its pool's numbers */
     struct control_claim_more *more;
     struct control_texts *left; /* as a Node's */
 };
@@ -321,6 +326,8 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
 /* How many Nodes have this providerID, counted up to 2 (alone only), and the first of them. */
 unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
                                struct control_node **ret_first);
+/* Alone only; empty lists once it is Initialized. */
+const struct control_claim_early *nc_control_early(const struct control_claim *claim);
 /* Claims of a pool: pool->claims, then claim->pool_next; pool->n_claims. Of a class alike. */
 
 /* ---- for the alone half */

@@ -12,8 +12,7 @@
 #define CONDITIONS_MAX ((size_t)64)
 #define CONDITIONS_BYTES ((size_t)16384)
 #define OWNERS_BYTES ((size_t)4096)
-#define REASON_MAX ((size_t)128)
-#define VOLUMES_MAX ((size_t)4096)
+#define VOLUMES_MAX ((size_t)4096) /* fits into n_volumes */
 
 static const char *const condition_names[_CONTROL_COND_MAX] = {
     [CONTROL_COND_LAUNCHED] = "Launched",       [CONTROL_COND_REGISTERED] = "Registered",
@@ -36,8 +35,7 @@ static const struct nc_value *annotation(const struct nc_value *object, const ch
 
 /* Calls f for each condition: 0, or negative where the list is none. */
 static int each_condition(const struct nc_value *object, void *userdata,
-                          void (*f)(void *userdata, const char *type, const char *status,
-                                    const char *reason)) {
+                          void (*f)(void *userdata, const char *type, const char *status)) {
     const struct nc_value *list = nc_control_at(object, "status.conditions", NULL);
 
     if (!list)
@@ -47,21 +45,18 @@ static int each_condition(const struct nc_value *object, void *userdata,
     for (size_t i = 0; i < list->n; i++) {
         const char *type = nc_value_get_string(list->items[i], "type");
         const char *status = nc_value_get_string(list->items[i], "status");
-        const char *reason = nc_value_get_string(list->items[i], "reason");
         if (!type || !status)
             return -EBADMSG;
-        f(userdata, type, status, reason ? reason : "");
+        f(userdata, type, status);
     }
     return 0;
 }
 
 /* ---- Node */
 
-static void take_node_condition(void *userdata, const char *type, const char *status,
-                                const char *reason) {
+static void take_node_condition(void *userdata, const char *type, const char *status) {
     struct control_node_more *m = userdata;
 
-    (void)reason;
     if (nc_streq(type, "Ready"))
         m->is_ready = nc_streq(status, "True");
     if (nc_streq(type, "Drained"))
@@ -82,7 +77,7 @@ static int take_volumes(const struct nc_value *object, struct control_node_more 
 
     if (list && (list->type != NC_VALUE_LIST || list->n > VOLUMES_MAX))
         return -EBADMSG;
-    m->n_volumes = list ? list->n : 0;
+    m->n_volumes = list ? (uint16_t)list->n : 0;
     return 0;
 }
 
@@ -132,21 +127,14 @@ int nc_control_read_node_more(const struct nc_value *object, struct control_node
 
 /* ---- NodeClaim */
 
-static void take_claim_condition(void *userdata, const char *type, const char *status,
-                                 const char *reason) {
+static void take_claim_condition(void *userdata, const char *type, const char *status) {
     struct control_claim_more *m = userdata;
 
-    for (size_t i = 0; i < _CONTROL_COND_MAX; i++) {
-        if (!nc_streq(type, condition_names[i]))
-            continue;
-        m->truths[i] = nc_streq(status, "True")    ? CONTROL_TRUE
-                       : nc_streq(status, "False") ? CONTROL_FALSE
-                                                   : CONTROL_UNKNOWN;
-        free(m->reasons[i]);
-        m->reasons[i] = m->truths[i] == CONTROL_TRUE || !reason[0]
-                            ? NULL
-                            : nc_strndup(reason, strnlen(reason, REASON_MAX));
-    }
+    for (size_t i = 0; i < _CONTROL_COND_MAX; i++)
+        if (nc_streq(type, condition_names[i]))
+            m->truths[i] = nc_streq(status, "True")    ? CONTROL_TRUE
+                           : nc_streq(status, "False") ? CONTROL_FALSE
+                                                       : CONTROL_UNKNOWN;
 }
 
 /* "Never" is UINT64_MAX; absent leaves *ret alone. */
@@ -174,61 +162,60 @@ static int take_times(const struct nc_value *object, struct control_claim_more *
 }
 
 static int take_hashes(const struct nc_value *object, struct control_claim_more *m) {
-    const struct {
-        const char *key;
-        char **at;
-    } rows[] = {
-        {"karpenter.sh/nodepool-hash", &m->pool_hash},
-        {"karpenter.sh/nodepool-hash-version", &m->pool_hash_version},
-        {"karpenter.k8s.aws/ec2nodeclass-hash", &m->class_hash},
-        {"karpenter.k8s.aws/ec2nodeclass-hash-version", &m->class_hash_version},
+    const struct nc_value *const hashes[] = {
+        annotation(object, "karpenter.sh/nodepool-hash"),
+        annotation(object, "karpenter.sh/nodepool-hash-version"),
+        annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash"),
+        annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash-version"),
     };
-    int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(rows); i++)
-        r = nc_control_take_word(annotation(object, rows[i].key), CONTROL_HASH_MAX, rows[i].at);
-    return r;
+    return nc_control_take_words(hashes, NC_ARRAY_SIZE(hashes), CONTROL_HASH_MAX, &m->hashes);
 }
 
 /* v1: group, kind, name. v1beta1: apiVersion and kind may be left out and mean EC2NodeClass. */
-static int take_class(const struct nc_value *object, struct control_claim_more *m) {
+static int take_class(const struct nc_value *object, struct control_class_ref *ret) {
     const struct nc_value *ref = nc_control_at(object, "spec.nodeClassRef", NULL);
     nc_auto_free char *api = NULL;
-    int r =
-        nc_control_take_word(nc_control_at(ref, "name", NULL), CONTROL_NAME_MAX, &m->class_name);
+    int r = nc_control_take_word(nc_control_at(ref, "name", NULL), CONTROL_NAME_MAX, &ret->name);
 
     if (r >= 0)
-        r = nc_control_take_word(nc_control_at(ref, "kind", NULL), CONTROL_NAME_MAX,
-                                 &m->class_kind);
+        r = nc_control_take_word(nc_control_at(ref, "kind", NULL), CONTROL_NAME_MAX, &ret->kind);
     if (r >= 0)
-        r = nc_control_take_word(nc_control_at(ref, "group", NULL), CONTROL_NAME_MAX,
-                                 &m->class_group);
+        r = nc_control_take_word(nc_control_at(ref, "group", NULL), CONTROL_NAME_MAX, &ret->group);
     if (r >= 0)
         r = nc_control_take_word(nc_control_at(ref, "apiVersion", NULL), CONTROL_NAME_MAX, &api);
-    if (r < 0 || !m->class_name)
+    if (r < 0 || !ret->name)
         return r;
-    if (!m->class_group)
-        m->class_group = api ? nc_strndup(api, strcspn(api, "/")) : nc_strdup("karpenter.k8s.aws");
-    if (!m->class_kind)
-        m->class_kind = nc_strdup("EC2NodeClass");
+    if (!ret->group)
+        ret->group = api ? nc_strndup(api, strcspn(api, "/")) : nc_strdup("karpenter.k8s.aws");
+    if (!ret->kind)
+        ret->kind = nc_strdup("EC2NodeClass");
     return 0;
+}
+
+void nc_control_class_ref_done(struct control_class_ref *r) {
+    free(r->group);
+    free(r->kind);
+    free(r->name);
+    *r = (struct control_class_ref){0};
 }
 
 static int take_plain_taints(const struct nc_value *v, struct control_texts *ret) {
     return nc_control_take_taints(v, false, ret);
 }
 
-static int take_uninitialized(const struct nc_value *object, struct control_claim_more *m) {
+static int take_early(const struct nc_value *object, struct control_claim_more *m) {
+    struct control_claim_early *e = m->early = nc_calloc(1, sizeof(*e));
     const struct {
         const char *path;
         struct control_texts *at;
         int (*take)(const struct nc_value *v, struct control_texts *ret);
     } rows[] = {
-        {"metadata.labels", &m->labels, nc_control_take_map},
-        {"metadata.annotations", &m->annotations, nc_control_take_map},
-        {"spec.resources.requests", &m->requests, nc_control_take_map},
-        {"spec.taints", &m->taints, take_plain_taints},
-        {"spec.startupTaints", &m->startup_taints, take_plain_taints},
+        {"metadata.labels", &e->labels, nc_control_take_map},
+        {"metadata.annotations", &e->annotations, nc_control_take_map},
+        {"spec.resources.requests", &e->requests, nc_control_take_map},
+        {"spec.taints", &e->taints, take_plain_taints},
+        {"spec.startupTaints", &e->startup_taints, take_plain_taints},
     };
     int r = 0;
 
@@ -238,11 +225,11 @@ static int take_uninitialized(const struct nc_value *object, struct control_clai
 }
 
 /* Somebody else's, whatever Karpenter's Lease says: EKS Auto Mode's, or one that is marked so. */
-static bool is_foreign(const struct nc_value *object, const struct control_claim_more *m) {
+static bool is_foreign(const struct nc_value *object, const struct control_class_ref *class) {
     const struct nc_value *by =
         nc_control_at(object, "metadata.labels", "app.kubernetes.io/managed-by");
 
-    return nc_streq(m->class_group, "eks.amazonaws.com")
+    return nc_streq(class->group, "eks.amazonaws.com")
            || (by && !nc_streq(nc_value_string(by), "nodeclaimd"));
 }
 
@@ -254,7 +241,8 @@ static int take_conditions(const struct nc_value *object, struct control_claim_m
     return r >= 0 && text ? nc_control_terse(text, &m->conditions) : r;
 }
 
-int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *m) {
+int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *m,
+                               struct control_class_ref *ret_class) {
     int r = nc_control_take_word(nc_control_at(object, "status.providerID", NULL),
                                  CONTROL_PROVIDER_MAX, &m->provider_id);
 
@@ -264,7 +252,7 @@ int nc_control_read_claim_more(const struct nc_value *object, struct control_cla
     if (r >= 0)
         r = take_hashes(object, m);
     if (r >= 0)
-        r = take_class(object, m);
+        r = take_class(object, ret_class);
     if (r >= 0)
         r = nc_control_take_list(nc_control_at(object, "metadata.finalizers", NULL),
                                  &m->finalizers);
@@ -272,10 +260,9 @@ int nc_control_read_claim_more(const struct nc_value *object, struct control_cla
         r = each_condition(object, m, take_claim_condition);
     if (r >= 0)
         r = take_conditions(object, m);
-    m->is_foreign = is_foreign(object, m);
-    return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE
-               ? take_uninitialized(object, m)
-               : r;
+    m->is_foreign = is_foreign(object, ret_class);
+    return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE ? take_early(object, m)
+                                                                         : r;
 }
 
 /* ---- NodePool, EC2NodeClass */

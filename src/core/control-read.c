@@ -192,27 +192,16 @@ static void set_node_name(struct nc_control *c, struct control_claim *claim, con
         nc_control_link(c, &c->claims_by_node, &claim->by_node, claim->node_name);
 }
 
-static const char *class_of(const struct control_claim_more *m) {
-    return m && nc_streq(m->class_group, "karpenter.k8s.aws")
-                   && nc_streq(m->class_kind, "EC2NodeClass")
-               ? m->class_name
-               : NULL;
-}
-
-/* It is claim->class from here on. */
-static void forget_class(struct control_claim_more *m) {
-    if (!m)
-        return;
-    free(m->class_group);
-    free(m->class_kind);
-    free(m->class_name);
-    m->class_group = m->class_kind = m->class_name = NULL;
+static const char *class_of(const struct control_class_ref *r) {
+    return nc_streq(r->group, "karpenter.k8s.aws") && nc_streq(r->kind, "EC2NodeClass") ? r->name
+                                                                                        : NULL;
 }
 
 static int read_claim(struct nc_control *c, struct control_claim *claim,
                       const struct nc_value *object, const struct head *h) {
     const struct nc_value *finalizers = nc_control_at(object, "metadata.finalizers", NULL);
     const struct nc_value *node = nc_control_at(object, "status.nodeName", NULL);
+    nc_cleanup(nc_control_class_ref_done) struct control_class_ref class = {0};
     struct control_claim_more *more = NULL;
     struct control_texts *left = NULL;
 
@@ -222,7 +211,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
         return -EBADMSG;
     if (c->who == NC_CONTROL_ALONE) {
         more = nc_calloc(1, sizeof(*more));
-        if (nc_control_read_claim_more(object, more) < 0) {
+        if (nc_control_read_claim_more(object, more, &class) < 0) {
             nc_control_claim_more_free(more);
             return -EBADMSG;
         }
@@ -238,8 +227,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     claim->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
     nc_control_set_pool(c, claim, pool_of(object));
-    nc_control_set_class(c, claim, class_of(more));
-    forget_class(more);
+    nc_control_set_class(c, claim, class_of(&class));
     set_claim_more(c, claim, more);
     return 0;
 }

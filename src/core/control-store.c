@@ -139,7 +139,7 @@ void nc_control_touch(struct nc_control *c, struct control_object *o) {
 
 static void set_place(struct nc_control *c, size_t at, struct control_object *o) {
     c->heap[at - 1] = o;
-    o->wake_at = at;
+    o->wake_at = (uint32_t)at;
 }
 
 static void sift_up(struct nc_control *c, size_t at, struct control_object *o) {

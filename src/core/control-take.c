@@ -41,18 +41,26 @@ static int add(struct nc_buf *b, const char *text) {
 }
 
 static int finish(struct nc_buf *b, size_t n, int r, struct control_texts *ret) {
-    const size_t bytes = b->len;
-
-    if (r < 0 || n == 0) {
-        nc_buf_done(b);
-        return r;
-    }
-    ret->data = nc_malloc(bytes); /* without the room that it grew by */
-    memcpy(ret->data, b->data, bytes);
-    ret->bytes = (uint32_t)bytes;
-    ret->n = (uint32_t)n;
+    if (r >= 0 && n > 0)
+        nc_control_texts_set(ret, b->data, b->len, n);
     nc_buf_done(b);
-    return 0;
+    return r;
+}
+
+int nc_control_take_words(const struct nc_value *const *v, size_t n, size_t max,
+                          struct control_texts *ret) {
+    struct nc_buf b = NC_BUF_INIT_MAX(CONTROL_LIST_BYTES);
+    size_t n_there = 0;
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        nc_auto_free char *word = NULL;
+        r = nc_control_take_word(v[i], max, &word);
+        if (r >= 0)
+            r = add(&b, word ? word : "");
+        n_there += word != NULL;
+    }
+    return finish(&b, n_there > 0, r, ret);
 }
 
 int nc_control_take_map(const struct nc_value *v, struct control_texts *ret) {

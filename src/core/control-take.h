@@ -13,6 +13,9 @@ const struct nc_value *nc_control_at(const struct nc_value *object, const char *
 int nc_control_take_time(const struct nc_value *v, uint64_t *ret);
 /* Printable ASCII without spaces; "" is nothing. */
 int nc_control_take_word(const struct nc_value *v, size_t max, char **ret);
+/* All of them, "" for what is absent; nothing where all are. */
+int nc_control_take_words(const struct nc_value *const *v, size_t n, size_t max,
+                          struct control_texts *ret);
 int nc_control_take_map(const struct nc_value *v, struct control_texts *ret);  /* 2 each */
 int nc_control_take_list(const struct nc_value *v, struct control_texts *ret); /* 1 each */
 /* 3 each; with_time 4: timeAdded too */
@@ -26,7 +29,12 @@ struct control_word *nc_control_word_read(const char *text);
 
 /* control-read-alone.c */
 int nc_control_read_node_more(const struct nc_value *object, struct control_node_more *ret);
-int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *ret);
+struct control_class_ref { /* NULL = none */
+    char *group, *kind, *name;
+};
+void nc_control_class_ref_done(struct control_class_ref *r);
+int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *ret,
+                               struct control_class_ref *ret_class);
 int nc_control_read_pool(const struct nc_value *object, struct control_pool *ret);
 int nc_control_read_class(const struct nc_value *object, struct control_class *ret);
 
