@@ -182,18 +182,20 @@ static int take_part(struct walk *w, const struct nc_mime_header *h, const char 
         push(w, name, type, body, n, line);
         return 0;
     }
-    r = nc_mime_transfer_decode(h->encoding, body, n, &plain);
+    /* A multipart is read as it stands, whatever its header says: RFC 2045 6.4 lets it have no
+     * encoding that changes anything, and neither Go nor Python undoes one. */
+    r = nc_mime_transfer_decode(h->encoding, body, is_multipart ? 0 : n, &plain);
     if (r < 0)
         return transfer_failed(w, h->encoding, r);
-    if (plain.len != n || (n > 0 && memcmp(plain.data, body, n) != 0))
-        line = 1;
-    body = plain.data ? plain.data : "";
-    n = plain.len;
     if (is_multipart) {
         if (!h->boundary || !h->boundary[0] || strlen(h->boundary) > NC_MIME_MAX_BOUNDARY)
             return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "%s without a usable boundary", type);
         return take_multipart(w, h->boundary, body, n, line, depth == 0 ? "" : label, depth);
     }
+    if (plain.len != n || (n > 0 && memcmp(plain.data, body, n) != 0))
+        line = 1;
+    body = plain.data ? plain.data : "";
+    n = plain.len;
     r = peel(w, &body, &n, &decoded, &inflated);
     if (r < 0)
         return r;

@@ -194,6 +194,14 @@ def filled(parts: Parts) -> Parts:
     return [(kind, data) for kind, data in parts if kind != "text/plain" or data.strip()]
 
 
+def typed(parts: Parts) -> Parts:
+    return [(kind, data) for kind, data in parts if kind != "text/plain"]
+
+
+def joined(parts: Parts) -> Parts:
+    return [(kind, re.sub(rb"=[ \t]+\r?\n", b"", data)) for kind, data in parts]
+
+
 def trimmed(parts: Parts) -> Parts:
     return [(kind, re.sub(rb"[ \t]+(?=\r?\n|$)", b"", data)) for kind, data in filled(parts)]
 
@@ -211,6 +219,8 @@ REFUSED = {
 WANTED: dict[str, Callable[[bytes, Parts, Parts, list[str]], bool]] = {
     # Go ends the list there, email reads one more part, of nothing; and of two delimiters with nothing between them it sees one.
     "a part of nothing": lambda text, we, they, defects: filled(we) == filled(they),
+    # The second of those may be the closing one: then what is behind the end is that part to email.
+    "the end is not seen": lambda text, we, they, defects: "CloseBoundaryNotFoundDefect" in defects and typed(we) == typed(they),
     # Lines end with LF or CRLF, nothing else; email also takes a CR alone for the end of a line.
     "a CR without its LF": lambda text, we, they, defects: has_lone_return(text),
     # Scripts that write user data leave blank lines before it.
@@ -219,8 +229,9 @@ WANTED: dict[str, Callable[[bytes, Parts, Parts, list[str]], bool]] = {
     "no MIME": lambda text, we, they, defects: we == [("", text)] and ([kind for kind, _ in they] == ["text/plain"] or has_other_line(text)),
     # email takes the mark with all that follows it, or none, and then finds no part.
     "a damaged boundary parameter": lambda text, we, they, defects: "StartBoundaryNotFoundDefect" in defects or "NoBoundaryInMultipartDefect" in defects,
-    # RFC 2045: it has been added on the way and must go; Python's decoder keeps it on a line that has nothing else.
-    "white space before a quoted-printable line's end": lambda text, we, they, defects: b"quoted-" in text.lower() and trimmed(we) == trimmed(they),
+    # RFC 2045: it has been added on the way and must go; Python's decoder keeps it on a line that has nothing else, and behind a soft line break.
+    "white space before a quoted-printable line's end": lambda text, we, they, defects: b"quoted-" in text.lower()
+    and trimmed(we) in (trimmed(they), trimmed(joined(they))),
     # RFC 2046 has no boundary that ends so; email cuts it.
     "white space at the end of a boundary": lambda text, we, they, defects: re.search(rb'(?i)boundary="[^"]*[ \t]"', text) is not None,
     # email does not know "base64 ".
