@@ -41,7 +41,7 @@ uint64_t nc_notify_watchdog_usec(void);
 /* Gives memory back that only the start has needed: free heap, and the pages of code and
  * constants that are mapped from files (they come back from the page cache where they are used
  * again). For a program that is about to be idle for long. How many bytes were unmapped from this
- * process; 0 where /proc is not there. */
+ * process. */
 size_t nc_memory_give_back(void);
 
 #endif
