@@ -144,18 +144,19 @@ static const char *phase_of(const struct world *w, const struct machine *m) {
                                          : "Drained";
 }
 
-/* What it will do nothing about before acts_usec. Owned. */
-static char *word_of_report(const struct machine *m, const char *deadline) {
-    return nc_asprintf("{\"id\":\"notice-%u\",\"source\":\"%s\",\"policy\":\"report\","
-                       "\"phase\":\"Detected\",\"deadline\":\"%s\"}",
-                       m->notices, m->is_maintenance ? "maintenance" : "spot", deadline);
+#define REPORTS "\"policy\":\"report\","
+
+/* more: REPORTS, or "". Owned. */
+static char *word_with(const char *more, const char *source, const char *id, const char *phase,
+                       const char *deadline) {
+    return nc_asprintf("{\"id\":\"%s\",\"source\":\"%s\",%s\"phase\":\"%s\",\"deadline\":%s%s%s,"
+                       "\"total\":3,\"remaining\":null,\"blocked\":[]}",
+                       id, source, more, phase, deadline ? "\"" : "", deadline ? deadline : "null",
+                       deadline ? "\"" : "");
 }
 
 static char *word(const char *source, const char *id, const char *phase, const char *deadline) {
-    return nc_asprintf("{\"id\":\"%s\",\"source\":\"%s\",\"phase\":\"%s\",\"deadline\":%s%s%s,"
-                       "\"total\":3,\"remaining\":null,\"blocked\":[]}",
-                       id, source, phase, deadline ? "\"" : "", deadline ? deadline : "null",
-                       deadline ? "\"" : "");
+    return word_with("", source, id, phase, deadline);
 }
 
 /* What is asked of it on the Node; the deadline is the earliest of all. Owned. */
@@ -180,6 +181,7 @@ static char *say(struct world *w, struct machine *m, const struct object *node) 
     nc_auto_value struct nc_value *request = NULL;
     const bool is_acting = w->now_usec >= m->acts_usec;
     const bool is_spot = m->spot_usec && !m->is_maintenance && is_acting;
+    const char *source = m->is_maintenance ? "maintenance" : "spot";
     char deadline[32], id[64];
 
     if (asked)
@@ -194,9 +196,9 @@ static char *say(struct world *w, struct machine *m, const struct object *node) 
         (void)snprintf(id, sizeof(id), "notice-%u", m->notices);
         nc_time_format(m->spot_usec, deadline);
         if (!is_acting)
-            return word_of_report(m, deadline);
+            return word_with(REPORTS, source, id, "Detected", deadline);
         begin_drain(w, m, id);
-        return word(m->is_maintenance ? "maintenance" : "spot", id, phase_of(w, m), deadline);
+        return word(source, id, phase_of(w, m), deadline);
     }
     m->drain_id[0] = '\0';
     if (m->is_rebalanced)

@@ -44,30 +44,28 @@ const char *condition_of(const struct nc_value *v, const char *type) {
     return NULL;
 }
 
+bool only_reports(const struct nc_value *node) {
+    const char *text = annotation_of(node, STATUS_KEY);
+
+    return text && strstr(text, "\"policy\":\"report\"");
+}
+
 uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
     const char *text = annotation_of(node, STATUS_KEY);
     nc_auto_value struct nc_value *word = NULL;
     uint64_t deadline = 0;
 
-    if (!text || !strstr(text, "deadline") || strstr(text, "\"deadline\":null")
-        || nc_json_parse(text, strlen(text), &word, NULL) < 0)
+    if (!text || only_reports(node) || !strstr(text, "deadline")
+        || strstr(text, "\"deadline\":null") || nc_json_parse(text, strlen(text), &word, NULL) < 0)
         return 0;
     const char *source = text_at(word, "source");
     if (!nc_streq(source, "spot") && !nc_streq(source, "maintenance"))
-        return 0;
-    if (nc_streq(text_at(word, "policy"), "report"))
         return 0;
     if (nc_time_parse(text_at(word, "deadline"), &deadline) < 0)
         return 0;
     if (deadline > now_usec + 3600 * SEC || deadline + 600 * SEC < now_usec)
         return 0;
     return deadline;
-}
-
-bool only_reports(const struct nc_value *node) {
-    const char *text = annotation_of(node, STATUS_KEY);
-
-    return text && strstr(text, "\"policy\":\"report\"");
 }
 
 bool is_foreign(const struct nc_value *claim) {
