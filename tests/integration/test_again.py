@@ -20,10 +20,15 @@ class Again(WorldTest):
 
     def says(self, world: World, seconds_ago: float, status: str = "True") -> None:
         """Ready with a heartbeat of then, as a kubelet of then has left it."""
-        node = world.node()
         then = time.strftime(HEARTBEAT, time.gmtime(time.time() - seconds_ago))
-        self.ready(node).update(lastHeartbeatTime=then, status=status)
-        world.api.on_loop(lambda: world.api.store.replace(world.api.resource("nodes"), node))
+        nodes = world.api.resource("nodes")
+
+        def go() -> None:  # nobody else writes between the two
+            node = world.api.store.get(nodes, world.node_name)
+            self.ready(node).update(lastHeartbeatTime=then, status=status)
+            world.api.store.replace(nodes, node)
+
+        world.api.on_loop(go)
 
     def joined(self, world: World, mode: str) -> None:
         """A node that was bootstrapped once; its next kubelet has other files and does as `mode` says."""
