@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Iterator, Union
+from typing import Iterator, Optional, Union
 
 KERNEL, WHOLE = 128, 8192  # KiB
 UNKNOWN = 0
@@ -27,12 +27,11 @@ class Failed(Exception):
     """A command did, and what it said."""
 
 
-def run(*command: Union[str, Path]) -> str:
+def run(*command: Union[str, Path], **more: str) -> str:
     words = [str(c) for c in command]
+    env = {**os.environ, "LC_ALL": "C", **more}
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, env={**os.environ, "LC_ALL": "C"}
-        )
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, env=env)
     except (OSError, subprocess.SubprocessError) as exc:
         raise Failed(str(exc)) from exc
     if done.returncode != 0:
@@ -81,6 +80,9 @@ class LoopDisk:
                 raise
 
 
+Disk = Union[LoopDisk, Folder]
+
+
 @contextlib.contextmanager
 def loop_disk(folder: Path) -> Iterator[LoopDisk]:
     image, at = folder / "image", folder / "disk"
@@ -96,10 +98,10 @@ def loop_disk(folder: Path) -> Iterator[LoopDisk]:
 
 
 @contextlib.contextmanager
-def disk(folder: Path) -> Iterator[Union[LoopDisk, Folder]]:
+def disk(folder: Path) -> Iterator[Disk]:
     with contextlib.ExitStack() as stack:
         made = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="cold-", dir=folder)))
-        found: Union[LoopDisk, Folder]
+        found: Disk
         try:
             found = stack.enter_context(loop_disk(made))
             with found.cold(KERNEL):
@@ -111,20 +113,29 @@ def disk(folder: Path) -> Iterator[Union[LoopDisk, Folder]]:
         yield found
 
 
-def place(program: Path, at: Path, stripped: bool) -> list[str]:
-    """Copies a program with its libraries; how that copy is started."""
-    folder = at / program.name
+def mapped(listed: str) -> list[Path]:
+    """The files of "NAME => FILE (ADDRESS)" and "FILE (ADDRESS)"; what the kernel maps by itself has none."""
+    files = [line.split("=>")[-1].split()[0] for line in listed.splitlines()]
+    return [Path(f) for f in files if "/" in f]
+
+
+def place(program: Path, folder: Path, stripped: bool, libraries: Optional[Path] = None) -> list[str]:
+    """Copies a program with its libraries, those in the folder `libraries` before the machine's; how that copy is started."""
     folder.mkdir()
     copy = folder / program.name
     shutil.copy(program, copy)
     if stripped:
         run("strip", copy)
     try:
-        listed = run("ldd", program)
+        listed = run("ldd", program, **({"LD_LIBRARY_PATH": str(libraries)} if libraries else {}))
     except Failed:
         return [str(copy)]  # static
-    libraries = [Path(w) for line in listed.splitlines() for w in line.split() if w.startswith("/")]
-    for path in libraries:
+    needed = mapped(listed)
+    for path in needed:
         shutil.copy(path.resolve(), folder / path.name)
-    loader = next(p.name for p in libraries if p.name.startswith("ld-linux"))
-    return [str(folder / loader), "--library-path", str(folder), str(copy)]
+    loader = next(p.name for p in needed if p.name.startswith("ld-linux"))
+    command = [str(folder / loader), "--library-path", str(folder)]
+    for path in mapped(run(*command, "--list", copy)):
+        if path.parent != folder:
+            raise Failed(f"{copy} would take {path}, which may be cached")
+    return [*command, str(copy)]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from harness import PATIENCE, SHARED, Behaviour, until
+from harness import PATIENCE, SHARED, Behaviour, environment, until
 from promtext import parse_metrics
 from unittest import TestCase
 
@@ -314,8 +314,7 @@ class ControlWorld:
         return [str(controller_path()), "run", *fixed, "--metrics-address", address, "--log-level", "debug", *args]
 
     def environment(self, **more: str) -> dict[str, str]:
-        keep = ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE", "GCOV_PREFIX")
-        return {**{k: v for k, v in os.environ.items() if k in keep}, "LC_ALL": "C", **more}
+        return environment(**more)
 
     def start(self, *args: str, ready: bool = True, **env: str) -> "subprocess.Popen[bytes]":
         """Several may run at once: each has a loopback address of its own for its listener."""

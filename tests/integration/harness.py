@@ -41,6 +41,12 @@ SHARED = Path(tempfile.mkdtemp(prefix="nodeclaimd-pki-"))  # one CA for all worl
 atexit.register(shutil.rmtree, SHARED, ignore_errors=True)
 # A program under a sanitizer or valgrind is slower: what is said to happen "within a second" gets so many times longer.
 PATIENCE = float(os.environ.get("NC_PATIENCE", "1"))
+# What a program under test gets of our own environment: how it was built, and with which libraries it is to run.
+PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE", "GCOV_PREFIX")
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**{k: v for k, v in os.environ.items() if k in PASSED_ON}, "LC_ALL": "C", **more}
 
 
 def agent_path() -> Path:
@@ -196,12 +202,7 @@ exec /usr/bin/python3 {FAKES}/kubelet.py --standin-root={self.root} --standin-ag
 
     # --- the program
     def environment(self, **more: str) -> dict[str, str]:
-        keep = {
-            k: v
-            for k, v in os.environ.items()
-            if k in ("PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LLVM_PROFILE_FILE", "GCOV_PREFIX")
-        }
-        return {**keep, "LC_ALL": "C", **more}
+        return environment(**more)
 
     def command(self, *args: str) -> list[str]:
         return [str(agent_path()), args[0], "--imds", self.imds.url, "--root", str(self.root), *args[1:]]
