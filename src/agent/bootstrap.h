@@ -62,8 +62,8 @@ void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p);
 void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message,
                      bool complete);
 
-/* preflight.c: the step of phase `preflight`: who are we there, how late is the clock, which
- * NodeClaim is ours. */
+/* preflight.c: the step of phase `preflight`: who are we there, how late is the clock, is our name
+ * free, which NodeClaim is ours. */
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err);
 /* Before anything is written: where an earlier bootstrap left the same way to the API server, the
  * NodeClaim is read and planned with now, so that a second run with the same input changes nothing.
@@ -85,6 +85,9 @@ uint64_t nc_kubelet_since(const struct nc_bootstrap *b);
 char *nc_kubelet_last_words(struct nc_bootstrap *b);
 
 /* node.c: the Node appears; the Node is initialized. */
+/* Negative where the Node of our name is another instance's, by its providerID. */
+int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
+                          struct nc_err *err);
 int nc_step_register(struct nc_bootstrap *b, struct nc_err *err);
 int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err);
 

@@ -145,20 +145,24 @@ static bool is_of_earlier_boot(const struct nc_bootstrap *b) {
     return theirs && *theirs && ours && *ours && !nc_streq(theirs, ours);
 }
 
-static bool is_registered(const struct nc_bootstrap *b, struct nc_err *err) {
-    const char *provider_id = nc_value_string(nc_value_path(b->node, "spec.providerID"));
+int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *node,
+                          struct nc_err *err) {
+    const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
+    int r;
 
-    if (!b->node)
-        return false;
-    if (provider_id && !nc_streq(provider_id, b->gather.plan.provider_id)) {
-        (void)nc_err_set(
-            err, NC_ERR_PROTOCOL, EEXIST,
-            "a Node of this name has providerID %.80s, not %s: it belongs to another instance",
-            provider_id, b->gather.plan.provider_id);
-        nc_err_remedy(err, "delete the stale Node %s", b->gather.plan.node_name);
-        return false;
-    }
-    return !nc_node_is_being_deleted(b->node) && !is_of_earlier_boot(b);
+    if (!provider_id || nc_streq(provider_id, b->gather.plan.provider_id))
+        return 0;
+    r = nc_err_set(err, NC_ERR_PROTOCOL, EEXIST,
+                   "a Node of this name has providerID %.80s, not %s: it belongs to another "
+                   "instance",
+                   provider_id, b->gather.plan.provider_id);
+    nc_err_remedy(err, "delete the stale Node %s", b->gather.plan.node_name);
+    return r;
+}
+
+static bool is_registered(const struct nc_bootstrap *b, struct nc_err *err) {
+    return b->node && nc_check_node_is_ours(b, b->node, err) >= 0
+           && !nc_node_is_being_deleted(b->node) && !is_of_earlier_boot(b);
 }
 
 static void not_registered(struct nc_bootstrap *b, struct nc_err *err) {

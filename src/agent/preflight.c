@@ -1,6 +1,6 @@
 /*
  * Before kubelet starts: prove that the API server can be reached with this CA, that it knows us,
- * and under which name.
+ * under which name, and that no other instance's Node has this name.
  *
  * A token for the wrong name makes a node that registers as one and may modify another: it is found
  * here, in words, not in kubelet's log afterwards.
@@ -105,6 +105,30 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
                   "map the node role to %s, or choose the node name that the mapping gives "
                   "(spec.node.name; InstanceIdNodeName)",
                   expected);
+    return r;
+}
+
+/* kubelet registers once in its life. One that is started while another instance's Node stands
+ * under our name takes it over, keeps it Ready, so that no controller deletes it, and is not heard
+ * of again once somebody does. A Node that cannot be read is in nobody's way: kubelet will say. */
+static int check_name_is_free(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *path = nc_kube_node_path(b->gather.plan.node_name, NULL);
+    nc_auto_value struct nc_value *node = NULL;
+    const struct nc_kube_call call = {.what = "get node",
+                                      .method = "GET",
+                                      .path = path,
+                                      .timeout_usec = nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC)};
+    struct nc_err own = NC_ERR_INIT;
+    int r;
+
+    if (b->connection.is_bootstrap) /* a bootstrap token reads no Node */
+        return 0;
+    r = nc_kube_perform(b->connection.kube, &call, &node, NULL, &own);
+    if (r >= 0)
+        return nc_check_node_is_ours(b, node, err);
+    if (own.class != NC_ERR_TRANSIENT)
+        return 0;
+    *err = own;
     return r;
 }
 
@@ -220,6 +244,8 @@ int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
             return r;
     }
     r = check_identity(b, err);
+    if (r >= 0)
+        r = check_name_is_free(b, err);
     if (r >= 0)
         r = look_for_claim(b, err);
     return r > 0 ? nc_apply_files(b, err) : r;

@@ -61,8 +61,10 @@ LASTING: dict[tuple[str, str], str] = {
 }
 
 # Operations whose failure, of whatever kind, does not keep a node from joining.
-BEFORE_REGISTERED = ("claims search", "claim get")
+BEFORE_REGISTERED = ("claims search", "claim get", "node get")
 MAY = ("claims search", "claim get", "ec2 types", "node status", "node patch")
+# Whether another instance's Node has our name: waited for while the peer is away, and no more than that.
+ONLY_WAITED_FOR = ("node get",)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def found(table: dict[tuple[str, str], str], operation: str, way: str, meaning: 
 
 def lasting(operation: str, way: str, meaning: str, is_wide: bool) -> Promise:
     """`is_wide`: what must succeed does not get through either."""
-    is_needed = operation not in MAY or (is_wide and operation in BEFORE_REGISTERED)
+    may = operation in MAY or (operation in ONLY_WAITED_FOR and MEANING[meaning] != "T")
+    is_needed = not may or (is_wide and operation in BEFORE_REGISTERED)
     return Promise(found({**BOOT, **LASTING}, operation, way, meaning) or (MEANING[meaning] if is_needed else "W"))
 
 
