@@ -209,9 +209,10 @@ struct nc_control_counts {
 };
 void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
 
-/* Every node: {node, claim, pool, phase, source, deadline, remaining, blocked, claimDeletion,
- * state}, by name; `state` is a word for what we do about it: "", relaying, relayed, disrupting,
- * draining, WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
+/* Every node: {node, claim, pool, phase, source, policy, deadline, remaining, blocked,
+ * claimDeletion, state}, by name; `policy` is "report" where the word only reports, else null;
+ * `state` is a word for what we do about it: "", relaying, relayed, disrupting, draining,
+ * WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
  * characters). */

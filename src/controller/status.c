@@ -16,7 +16,7 @@
 #define ASK_USEC 5000000u
 #define MAX_LINE 240
 #define MAX_BYTES ((size_t)64 << 20)
-#define MAX_VALUES 1500000u /* 100,000 Nodes with ten fields each, and what counts itself */
+#define MAX_VALUES 1500000u /* 100,000 Nodes with eleven fields each, and what counts itself */
 
 /* Where it listens everywhere, it is asked here. Owned. */
 static char *url_of(const struct nc_settings *s) {

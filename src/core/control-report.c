@@ -106,6 +106,7 @@ static struct nc_value *row(const struct nc_control *c, const struct control_nod
     nc_value_set_text(v, "pool", claim && claim->pool ? claim->pool->o.name : node->pool);
     nc_value_set_text(v, "phase", w ? nc_control_phase_name(w->phase) : NULL);
     nc_value_set_text(v, "source", has_source ? nc_source_name((enum nc_source)w->source) : NULL);
+    nc_value_set_text(v, "policy", w && w->is_report ? "report" : NULL);
     nc_value_set_time(v, "deadline", w ? w->deadline_usec : 0);
     nc_value_set(v, "remaining",
                  w && w->remaining >= 0 ? nc_value_new_int(w->remaining)
@@ -133,9 +134,10 @@ static const struct {
     const char *key, *title;
     size_t width; /* bytes at most; 0: the last one, to the end of the line */
 } columns[] = {
-    {"node", "NODE", 45},         {"claim", "CLAIM", 40},   {"pool", "POOL", 20},
-    {"state", "STATE", 24},       {"phase", "PHASE", 12},   {"source", "SOURCE", 12},
-    {"deadline", "DEADLINE", 20}, {"remaining", "LEFT", 7}, {"blocked", "BLOCKED", 0},
+    {"node", "NODE", 45},      {"claim", "CLAIM", 40},       {"pool", "POOL", 20},
+    {"state", "STATE", 24},    {"phase", "PHASE", 12},       {"source", "SOURCE", 12},
+    {"policy", "POLICY", 12},  {"deadline", "DEADLINE", 20}, {"remaining", "LEFT", 7},
+    {"blocked", "BLOCKED", 0},
 };
 
 #define BLOCKED_BYTES ((size_t)400)

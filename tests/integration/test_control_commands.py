@@ -18,15 +18,16 @@ KARPENTER_LEASE = "karpenter-leader-election"
 class Telling(ControlTest):
     def test_status(self) -> None:
         world = self.control_world()
-        for name in ("calm", "spot"):
+        for name in ("calm", "spot", "told"):
             world.pair(name)
         world.node("lonely")
         world.start()
+        world.say("told", policy="report", phase="Detected")
         deadline = world.say("spot", phase="Evicting", remaining=2, blocked=["shop/db-0"]) or 0
         world.relayed("c-spot")
         world.must(lambda: world.status()["spot"]["claimDeletion"], "its claim's end")
         rows = world.status()
-        self.assertEqual(set(rows), {"calm", "spot", "lonely"})
+        self.assertEqual(set(rows), {"calm", "spot", "told", "lonely"})
         spot = rows["spot"]
         self.assertEqual(
             {k: spot[k] for k in ("claim", "pool", "phase", "source", "deadline", "remaining", "blocked", "state")},
@@ -35,11 +36,13 @@ class Telling(ControlTest):
         )
         self.assertIn("shop/db-0", json.dumps(spot["blocked"]))
         self.assertEqual((rows["lonely"]["claim"], rows["calm"]["phase"] or ""), (None, ""))
+        self.assertEqual([rows[name]["policy"] for name in ("told", "spot", "calm")], ["report", None, None])
         code, text, err = world.run("status", "--metrics-address", world.addresses[world.proc.pid])
         self.assertEqual(code, 0, err)
         line = next(line for line in text.splitlines() if line.startswith("spot "))
         for word in ("c-spot", "Evicting", "shop/db-0"):
             self.assertIn(word, line)
+        self.assertRegex(text, r"\ntold .* Detected .* report ")
 
     def test_status_of_fifty_thousand_nodes(self) -> None:
         """The table of a large cluster, from an answer as the controller gives it."""

@@ -38,12 +38,40 @@ static void test_every_node_by_name(void **state) {
     expect(world_node(&w, "n1", NULL), "");
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
     expect(world_claim(&w, "c9", "n9", ""), ""); /* has no Node */
-    expect_report(&w, "[{\"node\":\"n1\",\"claim\":\"c1\",\"pool\":\"p1\",\"phase\":null,"
-                      "\"source\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
-                      "\"claimDeletion\":\"2026-11-22T01:00:00Z\",\"state\":\"draining\"},"
-                      "{\"node\":\"n2\",\"claim\":null,\"pool\":null,\"phase\":null,"
-                      "\"source\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
-                      "\"claimDeletion\":null,\"state\":\"\"}]");
+    expect_report(
+        &w, "[{\"node\":\"n1\",\"claim\":\"c1\",\"pool\":\"p1\",\"phase\":null,"
+            "\"source\":null,\"policy\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
+            "\"claimDeletion\":\"2026-11-22T01:00:00Z\",\"state\":\"draining\"},"
+            "{\"node\":\"n2\",\"claim\":null,\"pool\":null,\"phase\":null,"
+            "\"source\":null,\"policy\":null,\"deadline\":null,\"remaining\":null,\"blocked\":null,"
+            "\"claimDeletion\":null,\"state\":\"\"}]");
+    world_close(&w);
+}
+
+static void expect_policy(struct world *w, const char *wanted) {
+    nc_auto_value struct nc_value *list = nc_control_report(w->c, w->now_usec);
+    const char *policy = nc_value_get_string(list->items[0], "policy");
+
+    expect(policy ? policy : "", wanted);
+}
+
+/* Nothing is done about such a word: who looks must see why. */
+static void test_word_that_only_reports(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    expect(world_claim(&w, "c1", "n1", ""), "");
+    expect(world_node(&w, "n1",
+                      "{\"source\":\"maintenance\",\"phase\":\"Detected\",\"policy\":\"report\","
+                      "\"deadline\":\"2026-11-22T01:30:00Z\"}"),
+           "");
+    expect_policy(&w, "report");
+    expect(state_of(&w, "n1"), "");
+    expect(world_node(&w, "n1",
+                      "{\"source\":\"request\",\"phase\":\"Evicting\",\"policy\":\"drain\"}"),
+           "");
+    expect_policy(&w, "");
     world_close(&w);
 }
 
@@ -191,12 +219,14 @@ static void test_text(void **state) {
     expect_text("[]", "no nodes\n");
     expect_text(
         "[{\"node\":\"ip-1\",\"claim\":\"c1\",\"pool\":null,\"state\":\"relayed\","
-        "\"phase\":\"Evicting\",\"source\":\"spot\",\"deadline\":\"2026-11-22T02:02:00Z\","
-        "\"remaining\":7,\"blocked\":\"a/b, c/d\"},{\"node\":\"ip-22\",\"state\":\"\"}]",
-        "NODE   CLAIM  POOL  STATE    PHASE     SOURCE  DEADLINE              LEFT  BLOCKED\n"
-        "ip-1   c1     -     relayed  Evicting  spot    2026-11-22T02:02:00Z  7     a/b, "
+        "\"phase\":\"Evicting\",\"source\":\"spot\",\"policy\":null,"
+        "\"deadline\":\"2026-11-22T02:02:00Z\",\"remaining\":7,\"blocked\":\"a/b, c/d\"},"
+        "{\"node\":\"ip-22\",\"state\":\"\",\"policy\":\"report\"}]",
+        "NODE   CLAIM  POOL  STATE    PHASE     SOURCE  POLICY  DEADLINE              LEFT  "
+        "BLOCKED\n"
+        "ip-1   c1     -     relayed  Evicting  spot    -       2026-11-22T02:02:00Z  7     a/b, "
         "c/d\n"
-        "ip-22  -      -     -        -         -       -                     -     -\n");
+        "ip-22  -      -     -        -         -       report  -                     -     -\n");
 }
 
 /* Whatever was read back: bounded, and nothing that a terminal would obey. */
@@ -221,6 +251,7 @@ static void test_hostile_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_node_by_name),
+        cmocka_unit_test(test_word_that_only_reports),
         cmocka_unit_test(test_states_of_a_relay),
         cmocka_unit_test(test_two_nodes_of_one_machine),
         cmocka_unit_test(test_counts),
