@@ -64,8 +64,9 @@
  *    accepted, and again every NC_ALONE_AGAIN_USEC until the Node is not Ready, is being deleted by
  *    somebody, is gone, EC2 knows no such instance, or NC_ALONE_ENDING_USEC have passed: nothing is
  *    forgotten of a machine that may still write. Then DELETE of the Node, our finalizer off the
- *    Node, and once the Node is gone, off the claim. A claim without a Node: END_INSTANCE where
- *    there is a providerID and rules.terminates, then the finalizer off.
+ *    Node, and once the Node is gone, off the claim. A claim without a Node: where there is a
+ *    providerID and rules.terminates, Drained True, and then END_INSTANCE, so that a Node which
+ *    comes with that moment is not waited for, whoever leads; then the finalizer off.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
  *    is taken off. Where there are claims and it cannot be told which is its own (another Node says
  *    that it is the same machine): once its word is Drained or Failed, or it has not been Ready for

@@ -114,15 +114,6 @@ static const char *waits_for(const struct alone_view *v, const struct alone_cond
     return "Draining";
 }
 
-static bool is_terminating(const struct alone_view *v) {
-    return nc_alone_is(v->claim, CONTROL_COND_TERMINATING);
-}
-
-static void set_terminating(struct alone_conditions *cs) {
-    nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_TERMINATING, CONTROL_TRUE,
-                                               "InstanceTerminating", ""});
-}
-
 static bool drain(const struct alone_view *v, struct nc_control_action *ret, uint64_t *next_usec) {
     const uint64_t deadline = nc_alone_deadline(v);
     const bool is_word = is_heard(v) && v->node->word->phase == CONTROL_PHASE_DRAINED;
@@ -133,9 +124,6 @@ static bool drain(const struct alone_view *v, struct nc_control_action *ret, uin
         set_drained(&cs, NULL);
     } else if (deadline && v->now_usec >= deadline) {
         set_drained(&cs, "The last moment has passed");
-    } else if (is_terminating(v) || v->claim->more->is_end_accepted) {
-        set_drained(&cs, "Its instance was ended before the Node had come");
-        set_terminating(&cs); /* who leads after us knows it from here alone */
     } else if (is_abandoned(v, next_usec)) {
         set_drained(&cs, "The Node is being deleted, and its machine has not been heard of");
     } else {
@@ -161,8 +149,13 @@ static bool say_terminating(const struct alone_view *v, struct nc_control_action
     struct alone_conditions cs;
 
     nc_alone_conditions(v, &cs);
-    set_terminating(&cs);
+    nc_alone_set(&cs, &(struct alone_condition){CONTROL_COND_TERMINATING, CONTROL_TRUE,
+                                                "InstanceTerminating", ""});
     return nc_alone_write_status(v, &cs, NULL, ret);
+}
+
+static bool is_terminating(const struct alone_view *v) {
+    return nc_alone_is(v->claim, CONTROL_COND_TERMINATING);
 }
 
 static bool has_instance(const struct alone_view *v) {
@@ -219,9 +212,22 @@ static bool write_last_moment(const struct alone_view *v, struct nc_control_acti
     return true;
 }
 
+/* Written before the instance is ended: a Node may come with that moment, and whoever leads then
+ * must not wait for the word of an agent that is gone. */
+static bool say_nothing_drains(const struct alone_view *v, struct nc_control_action *ret) {
+    struct alone_conditions cs;
+
+    if (!has_instance(v) || nc_alone_is(v->claim, CONTROL_COND_DRAINED))
+        return false;
+    nc_alone_conditions(v, &cs);
+    nc_alone_set(&cs, &(struct alone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE, "Drained",
+                                                "There is no Node"});
+    return nc_alone_write_status(v, &cs, NULL, ret);
+}
+
 static bool finish_without_node(const struct alone_view *v, struct nc_control_action *ret) {
     v->claim->more->state = "ending";
-    return terminate(v, ret)
+    return say_nothing_drains(v, ret) || terminate(v, ret)
            || nc_control_drop_finalizer(&v->claim->o, &v->claim->more->finalizers, ret);
 }
 
