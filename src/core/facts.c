@@ -226,7 +226,8 @@ int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *b
     case NC_IMDS_LOCAL_IPV4:
         return take_text(&f->local_ipv4, item, body, n, nc_shape_ipv4, "an IPv4 address", err);
     case NC_IMDS_LOCAL_HOSTNAME:
-        return take_text(&f->local_hostname, item, body, n, nc_shape_domain, "a host name", err);
+        return take_text(&f->local_hostname, item, body, n, nc_shape_instance_hostname,
+                         "a host name", err);
     case NC_IMDS_AZ_ID:
         return take_text(&f->az_id, item, body, n, nc_shape_zone_id,
                          "an availability zone id such as usw2-az1", err);

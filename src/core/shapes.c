@@ -168,6 +168,17 @@ bool nc_shape_domain(const char *s) {
     return s && is_domain(s, strlen(s));
 }
 
+bool nc_shape_instance_hostname(const char *s) {
+    size_t label = s ? strcspn(s, ".") : 0;
+
+    if (label == 0 || label > 63 || !is_domain(s, label))
+        return false;
+    for (const char *p = s + label; *p; p++)
+        if (*p <= ' ' || *p > '~' || (p[0] == '.' && p[1] == '.'))
+            return false;
+    return true;
+}
+
 bool nc_shape_node_name(const char *s) {
     if (!nc_shape_domain(s))
         return false;

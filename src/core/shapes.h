@@ -25,6 +25,9 @@ bool nc_shape_cidr(
     const char *s); /* address/length, IPv4 or IPv6; host bits may be set, as nodeadm takes them */
 bool nc_shape_domain(const char *s); /* dot-separated labels of letters, digits and inner dashes, at
                                         most 253 bytes; any case */
+bool nc_shape_instance_hostname(
+    const char *s); /* EC2's own label, and behind its dot what somebody typed into the VPC's DHCP
+                       options: any visible characters */
 bool nc_shape_node_name(
     const char *s); /* RFC 1123 subdomain, as Kubernetes demands of object names */
 bool nc_shape_role_name(const char *s); /* IAM: letters, digits and +=,.@_-, at most 64 */
