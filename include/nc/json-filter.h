@@ -4,8 +4,9 @@
  * A list of two thousand pods of a megabyte each must not be held in memory, not even one of them:
  * bytes go in as the network brings them, complete items come out as small JSON texts. Syntax is
  * checked as strictly as a reader that skips can (brackets, strings, literals, depth); what is kept
- * is parsed again by nc_json_parse. One thing is mended instead of refused: \u0000 in a string,
- * which others may write into their objects, comes out as \ufffd.
+ * is parsed again by nc_json_parse. What others may write into their objects is mended instead of
+ * refused: \u0000 in a string comes out as \ufffd, an integer beyond 2^53 as 2^53 (below, as
+ * -2^53).
  */
 #ifndef NC_JSON_FILTER_H
 #define NC_JSON_FILTER_H
@@ -26,7 +27,9 @@ struct nc_json_filter_options {
      * each element. What is on the way to a path stays, if only as {} or []; a string or number
      * there goes. NULL-terminated; NULL: everything. */
     const char *const *keep;
-    size_t max_item_bytes; /* of what is kept; more is NC_ERR_PROTOCOL */
+    size_t max_item_bytes;  /* of what is kept; more is NC_ERR_PROTOCOL */
+    size_t max_value_bytes; /* of what a path keeps, and of an array on the way to one: null stands
+                               for more. 0: no limit of its own */
     nc_json_item_fn item;
     void *userdata;
 };

@@ -102,6 +102,8 @@ struct nc_watch_options {
                                    not be named; copied. NULL = everything */
     size_t max_object_bytes;    /* 0 = 4 MiB; with `keep`, of what is kept of one. Without it a list
                                    is at most 32 MiB, with it of any size */
+    size_t max_value_bytes;     /* with `keep`: null stands for what is larger of one path
+                                   (nc/json-filter.h), so that no object is too large; 0 = none */
     bool tells_once;            /* an object that was told with the same resourceVersion before is
                                    not told again by a later list, or by one that started over */
     bool is_urgent;             /* somebody waits for it under a deadline: no pause is longer than

@@ -46,8 +46,12 @@ struct nc_pod {
 void nc_pod_done(struct nc_pod *p);
 
 /* The members of a Pod object that nc_pod_read looks at, as NULL-terminated dotted paths: what a
- * list may be filtered down to while it streams in. */
+ * list may be filtered down to while it streams in. Whoever writes a pod may fill it up to the
+ * megabytes that the API server takes; where the value of one path is larger than any that is used
+ * in earnest, it counts as unset, and a pod is never too large. */
 extern const char *const nc_pod_paths[];
+#define NC_POD_MAX_BYTES ((size_t)256 << 10) /* of all that is kept of one pod */
+#define NC_POD_VALUE_MAX_BYTES ((size_t)12 << 10)
 
 /* An object of a list or a watch. What is missing or of the wrong type counts as unset; garbage in
  * do-not-disrupt counts as absent, as with Karpenter. Negative grace counts as 0. NC_ERR_PROTOCOL

@@ -15,7 +15,6 @@
 
 #define TIMEOUT_USEC 10000000u
 #define LIST_TIMEOUT_USEC 300000000u
-#define POD_MAX_BYTES ((size_t)256 << 10)
 #define DEFAULT_MARGIN_USEC 15000000u
 
 struct plan {
@@ -98,7 +97,8 @@ static int list_pods(struct plan *p, struct nc_err *err) {
     const struct nc_watch_options o = {.path = "/api/v1/pods",
                                        .selector = selector,
                                        .keep = nc_pod_paths,
-                                       .max_object_bytes = POD_MAX_BYTES,
+                                       .max_object_bytes = NC_POD_MAX_BYTES,
+                                       .max_value_bytes = NC_POD_VALUE_MAX_BYTES,
                                        .event = on_pod,
                                        .failed = on_failed,
                                        .userdata = p};

@@ -14,7 +14,6 @@
 #include "log.h"
 #include "nc/str.h"
 
-#define POD_MAX_BYTES ((size_t)256 << 10) /* of what is kept of one pod */
 #define VOLUMES_MAX 256
 #define VOLUME_TIMEOUT_USEC 5000000u
 #define LINES_MAX NC_DRAIN_MAX_PODS
@@ -341,7 +340,8 @@ static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct
         .path = "/api/v1/pods",
         .selector = selector,
         .keep = nc_pod_paths,
-        .max_object_bytes = POD_MAX_BYTES,
+        .max_object_bytes = NC_POD_MAX_BYTES,
+        .max_value_bytes = NC_POD_VALUE_MAX_BYTES,
         .is_urgent = told == on_pod, /* a drain waits for them */
         .event = told,
         .failed = on_failed,

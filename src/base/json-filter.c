@@ -19,6 +19,7 @@
 #include "nc/value.h"
 
 #define REST_MAX_BYTES ((size_t)64 << 10)
+#define MOST_DIGITS "9007199254740992" /* 2^53, as far as nc_json_parse reads integers */
 
 /* What becomes of a value. */
 enum mode {
@@ -63,6 +64,9 @@ struct nc_json_filter {
     struct nc_json_token token;
     bool is_kept; /* the token that is being read is */
     struct nc_json_skip skip;
+    size_t max_value_bytes;
+    size_t value_start, value_depth; /* in item, of the value that is weighed */
+    bool is_weighed, is_left_out;    /* such a value is being read; it was too large */
 
     struct nc_buf item, rest;
     struct nc_buf *out;
@@ -85,6 +89,14 @@ static int fail_token(struct nc_json_filter *f, const char *what) {
 }
 
 static int put(struct nc_json_filter *f, const char *data, size_t n) {
+    if (f->is_left_out)
+        return 0;
+    if (f->is_weighed && f->item.len - f->value_start + n > f->max_value_bytes) {
+        f->is_left_out = true;
+        f->item.len = f->value_start;
+        data = "null";
+        n = strlen(data);
+    }
     if (nc_buf_add(f->out, data, n) == 0)
         return 0;
     return fail_token(f, f->out == &f->rest ? "the list is too large without its items"
@@ -137,6 +149,16 @@ static int put_lead(struct nc_json_filter *f) {
     return r;
 }
 
+/* What a path names, or an array on the way to it: others may make each as large as they like. */
+static void weigh(struct nc_json_filter *f, char c, enum mode mode) {
+    if (f->max_value_bytes == 0 || f->is_weighed || f->depth == 0 || top(f)->mode != THIN
+        || (mode != WHOLE && c != '['))
+        return;
+    f->is_weighed = true;
+    f->value_start = f->item.len;
+    f->value_depth = f->depth;
+}
+
 static int push(struct nc_json_filter *f, char c, enum mode mode, const struct nc_json_path *node) {
     if (f->depth == NC_VALUE_MAX_DEPTH)
         return fail(f, "nested too deep");
@@ -171,33 +193,67 @@ static int open_bracket(struct nc_json_filter *f, char c, enum mode mode,
         r = fail(f, "a list must be an object");
     else if (mode == ITEMS && c != '[')
         r = fail(f, "items must be an array");
-    if (r == 0 && (mode == WHOLE || mode == THIN))
+    if (r == 0 && (mode == WHOLE || mode == THIN)) {
         r = put_lead(f);
+        weigh(f, c, mode);
+    }
     if (r == 0 && mode != ITEMS)
         r = put(f, &c, 1);
     return r < 0 ? r : push(f, c, mode, node);
 }
 
 static void after_value(struct nc_json_filter *f) {
+    if (f->is_weighed && f->depth == f->value_depth)
+        f->is_weighed = f->is_left_out = false;
     f->expect = f->depth > 0 ? COMMA_OR_END : f->is_stream ? VALUE : NOTHING;
 }
 
-/* A NUL that is escaped becomes the replacement character, in place: anybody who may write one text
- * of one object (an annotation) would otherwise make the whole list unreadable for us. */
-static void replace_nul(struct nc_buf *b) {
-    for (size_t i = 0; i + 1 < b->len; i++) {
+/* In a string, at its first byte: a NUL that is escaped becomes the replacement character, in
+ * place. Returns where the string ends. */
+static size_t mend_string(struct nc_buf *b, size_t i) {
+    for (; i < b->len && b->data[i] != '"'; i++) {
         if (b->data[i] != '\\')
             continue;
         i++; /* what is escaped begins no escape of its own */
-        if (b->data[i] == 'u' && b->len - i > 4 && memcmp(b->data + i + 1, "0000", 4) == 0)
+        if (b->len - i > 4 && memcmp(b->data + i, "u0000", 5) == 0)
             memcpy(b->data + i + 1, "fffd", 4);
+    }
+    return i;
+}
+
+/* At a number's first digit: an integer that is too large becomes the largest. Returns where the
+ * number ends. */
+static size_t mend_number(struct nc_buf *b, size_t i) {
+    const size_t most = strlen(MOST_DIGITS);
+    const size_t digits = strspn(b->data + i, "0123456789");
+    const size_t rest = i + digits;
+
+    if (strchr(".eE", b->data[rest]) && b->data[rest])
+        return rest + strspn(b->data + rest, ".eE+-0123456789");
+    if (digits < most || (digits == most && memcmp(b->data + i, MOST_DIGITS, most) <= 0))
+        return rest;
+    memcpy(b->data + i, MOST_DIGITS, most);
+    memmove(b->data + i + most, b->data + rest, b->len - rest + 1);
+    b->len -= digits - most;
+    return i + most;
+}
+
+/* Valid JSON that nc_json_parse refuses: anybody who may write one text or number of one object (an
+ * annotation, a grace period) would otherwise make the whole list unreadable for us. */
+static void mend(struct nc_buf *b) {
+    for (size_t i = 0; i < b->len;) {
+        const char c = b->data[i];
+        if (c == '"')
+            i = mend_string(b, i + 1) + 1;
+        else
+            i = c >= '0' && c <= '9' ? mend_number(b, i) : i + 1;
     }
 }
 
 static int give_item(struct nc_json_filter *f) {
     int r;
 
-    replace_nul(&f->item);
+    mend(&f->item);
     r = f->give(f->userdata, f->item.data, f->item.len);
     f->item_depth = 0;
     f->out = &f->rest;
@@ -245,8 +301,10 @@ static int begin_value(struct nc_json_filter *f, char c) {
     r = check_scalar(f, c, mode);
     f->is_kept = mode == WHOLE;
     f->expect = IN_VALUE;
-    if (r == 0 && f->is_kept)
+    if (r == 0 && f->is_kept) {
         r = put_lead(f);
+        weigh(f, c, mode);
+    }
     return r == 0 && f->is_kept ? put(f, &c, 1) : r;
 }
 
@@ -407,7 +465,7 @@ int nc_json_filter_end(struct nc_json_filter *f, const char **ret_rest, size_t *
         fail(f, "the text ends too early");
     if (f->failure.class != NC_ERR_NONE)
         return fail_again(f, err);
-    replace_nul(&f->rest);
+    mend(&f->rest);
     if (ret_rest)
         *ret_rest = f->rest.data ? f->rest.data : "";
     if (ret_n)
@@ -427,6 +485,7 @@ static int new_filter(const struct nc_json_filter_options *o, bool is_stream,
     f->userdata = o->userdata;
     f->is_stream = is_stream;
     f->item.max = o->max_item_bytes;
+    f->max_value_bytes = o->max_value_bytes;
     f->rest.max = REST_MAX_BYTES;
     f->out = &f->rest;
     *ret = f;

@@ -35,7 +35,9 @@ const char *const nc_pod_paths[] = {
     "spec.priorityClassName",
     "spec.terminationGracePeriodSeconds",
     "spec.tolerations",
-    "spec.volumes",
+    "spec.volumes.name",
+    "spec.volumes.persistentVolumeClaim.claimName",
+    "spec.volumes.ephemeral.volumeClaimTemplate.metadata.name", /* that it is there is enough */
     "status.phase",
     "status.reason",
     "status.message",

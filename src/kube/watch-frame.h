@@ -29,13 +29,14 @@ int nc_frames_next(struct nc_frames *f, const char **ret_line, size_t *ret_n);
 struct nc_watch_thin {
     bool is_on; /* false: keep was NULL */
     struct nc_strv of_item, of_event;
-    size_t max_object_bytes; /* of what is kept */
+    size_t max_object_bytes, max_value_bytes; /* of what is kept */
     struct nc_frames *to;
     struct nc_json_filter *filter; /* of the request under way */
     struct nc_err failure;         /* why nc_watch_thin_add refused; class 0 = it did not */
 };
-/* `keep` is copied, `to` is borrowed. */
-void nc_watch_thin_init(struct nc_watch_thin *t, const char *const *keep, size_t max_object_bytes,
+/* What o->keep names is copied; `to` is borrowed, and an object is at most as large as its lines.
+ */
+void nc_watch_thin_init(struct nc_watch_thin *t, const struct nc_watch_options *o,
                         struct nc_frames *to);
 /* A request begins: its answer is a list, or events. */
 int nc_watch_thin_begin(struct nc_watch_thin *t, bool is_list, struct nc_err *err);

@@ -17,11 +17,14 @@ static const char *const metadata[] = {"metadata.namespace", "metadata.name", "m
 /* metav1.Status, of an ERROR event: an object of the watched kind has few of these. */
 static const char *const status[] = {"kind", "apiVersion", "code", "reason", "message", "details"};
 
-void nc_watch_thin_init(struct nc_watch_thin *t, const char *const *keep, size_t max_object_bytes,
+void nc_watch_thin_init(struct nc_watch_thin *t, const struct nc_watch_options *o,
                         struct nc_frames *to) {
+    const char *const *keep = o->keep;
+
     memset(t, 0, sizeof(*t));
     t->is_on = keep != NULL;
-    t->max_object_bytes = max_object_bytes;
+    t->max_object_bytes = to->max_line_bytes;
+    t->max_value_bytes = o->max_value_bytes;
     t->to = to;
     if (!keep)
         return;
@@ -49,6 +52,7 @@ int nc_watch_thin_begin(struct nc_watch_thin *t, bool is_list, struct nc_err *er
     const struct nc_strv *keep = is_list ? &t->of_item : &t->of_event;
     const struct nc_json_filter_options o = {.keep = (const char *const *)keep->v,
                                              .max_item_bytes = t->max_object_bytes,
+                                             .max_value_bytes = t->max_value_bytes,
                                              .item = put_line,
                                              .userdata = t};
 

@@ -496,7 +496,7 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     w->userdata = o->userdata;
     w->cursor.random = nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, w->path), w->selector);
     nc_frames_init(&w->frames, o->max_object_bytes ? o->max_object_bytes : DEFAULT_OBJECT_BYTES);
-    nc_watch_thin_init(&w->thin, o->keep, w->frames.max_line_bytes, &w->frames);
+    nc_watch_thin_init(&w->thin, o, &w->frames);
     r = sd_event_add_defer(event, &w->lines, on_lines, w);
     if (r >= 0)
         r = sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);

@@ -10,6 +10,7 @@
 #include "nc/value.h"
 
 #define MAX_ITEM 4096
+#define MAX_VALUE 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -38,8 +39,11 @@ static int take(void *userdata, const char *text, size_t n) {
 /* Everything in chunks: 0, or what the filter said. */
 static int feed(const char *text, size_t n, size_t chunk, bool is_stream, struct taken *t,
                 struct nc_err *err) {
-    const struct nc_json_filter_options o = {
-        .keep = keep, .max_item_bytes = MAX_ITEM, .item = take, .userdata = t};
+    const struct nc_json_filter_options o = {.keep = keep,
+                                             .max_item_bytes = MAX_ITEM,
+                                             .max_value_bytes = MAX_VALUE,
+                                             .item = take,
+                                             .userdata = t};
     struct nc_json_filter *f;
     const char *rest = "";
     size_t rest_n = 0;

@@ -21,7 +21,7 @@ class LastMoments(DaemonTest):
     def test_every_grace(self) -> None:
         """None of these may leave by eviction: each is deleted at T less its grace, with the time that is left."""
         world = self.node_world()
-        graces = {"zero": 0, "two": 2, "five": 5, "half-minute": 30, "two-minutes": 119, "hour": 3600, "unset": None}
+        graces = {"zero": 0, "two": 2, "five": 5, "half-minute": 30, "two-minutes": 119, "hour": 3600, "unset": None, "forever": 2**63 - 1}
         for name, grace in graces.items():
             world.pod(name, grace=grace)
             world.api.kubelet.stops_after[name] = math.inf

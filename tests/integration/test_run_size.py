@@ -34,6 +34,24 @@ class Size(DaemonTest):
         if PATIENCE == 1:
             self.assertLess(world.memory_kib(), LIMIT_KIB, f"{before} KiB before")
 
+    def test_pods_that_were_filled_up(self) -> None:
+        """What the API server takes of whoever writes a pod: none is too large to be asked to leave, nor are those beside it."""
+        world = self.node_world()
+        volumes = [{"name": f"v-{i}", "csi": {"driver": "d", "volumeAttributes": {"a": "x" * 3000}}} for i in range(200)]
+        claims = [{"name": f"v-{i}", "persistentVolumeClaim": {"claimName": f"c-{i}"}} for i in range(8000)]
+        key = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+        world.pod("volumes", spec={"volumes": volumes})
+        world.pod("claims", spec={"volumes": claims})
+        world.pod("tolerations", spec={"tolerations": [{"key": f"k-{i}", "operator": "Exists"} for i in range(20_000)]})
+        world.pod("seconds", spec={"tolerations": [{**key, "tolerationSeconds": 2**63 - 1}]})
+        world.pod("annotation", annotations={"karpenter.sh/do-not-disrupt": "\"" * 260_000})
+        world.pod("web")
+        world.start()
+        world.imds.spot(600)
+        world.must(lambda: not world.pods(), "all of them", 30)
+        self.assertEvictedOnce(world, "volumes", "claims", "tolerations", "seconds", "annotation", "web")
+        world.must(lambda: world.annotation().get("phase") == "Drained", "the end", 30)
+
     def test_hundreds_of_pods_leave(self) -> None:
         world = self.node_world()
         for i in range(LEAVING):

@@ -102,6 +102,15 @@ static const struct {
     {"{'items':[{'status':{'phase':'a\\u0000b\\\\u0000\\\\\\u0000','x':'\\u0000'},'x':'\\u0000',"
      "'status\\u0000':{'phase':1}}],'y':'\\u0000'}",
      "{'status':{'phase':'a\\ufffdb\\\\u0000\\\\\\ufffd'}}\n", "{'y':'\\ufffd'}"},
+    /* So is an integer beyond 2^53, and nothing else that has many digits. */
+    {"{'items':[{'a.b':[9007199254740992,9007199254740993,-9223372036854775808,12345678901234567890"
+     ",9007199254740991,0.90071992547409931,12345678901234567890.5,90071992547409931e-2,"
+     "'12345678901234567890','\\\\12345678901234567890'],'12345678901234567890':1}],"
+     "'x':12345678901234567890}",
+     "{'a.b':[9007199254740992,9007199254740992,-9007199254740992,9007199254740992,"
+     "9007199254740991,0.90071992547409931,12345678901234567890.5,90071992547409931e-2,"
+     "'12345678901234567890','\\\\12345678901234567890']}\n",
+     "{'x':9007199254740992}"},
     /* A scalar on the way to a path goes. */
     {"{'items':[{'metadata':'x','spec':[],'status':{'phase':{'a':[]}}},{'metadata':null,'spec':5}]"
      "}",
@@ -234,6 +243,45 @@ static void test_refused(void **state) {
     }
 }
 
+/* What is too large of one path does not make the item too large. */
+static void test_large_values(void **state) {
+    static const struct {
+        const char *in, *out;
+    } rows[] = {
+        {"{'status':{'phase':'0123456789'},'a.b':[12345678]}",
+         "{'status':{'phase':null},'a.b':[12345678]}\n"},
+        {"{'a.b':[123456789],'metadata':{'name':'12345678','x':1},'':-1234567890}",
+         "{'a.b':null,'metadata':{'name':'12345678'},'':null}\n"},
+        {"{'a.b':{'x':['y',{'z':'\\\"]}'}]},'':5}", "{'a.b':null,'':5}\n"},
+        {"{'spec':{'volumes':[{},{'x':'long enough'},{}]}}", "{'spec':{'volumes':[{},{},{}]}}\n"},
+        {"{'spec':{'volumes':[{},{},{},{}]},'':1}", "{'spec':{'volumes':null},'':1}\n"},
+        {"{'spec':{'volumes':[{'persistentVolumeClaim':{'claimName':1}}]}}{'':''}",
+         "{'spec':{'volumes':null}}\n{'':''}\n"},
+        {"{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'123456789'}}}",
+         "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':null}}}\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *in = unquote(rows[i].in), *out = unquote(rows[i].out);
+        print_message("# row %zu\n", i);
+        for (size_t chunk = 1; chunk <= strlen(in); chunk++) {
+            struct taken t = {.out = NC_BUF_INIT};
+            const struct nc_json_filter_options o = {.keep = pod_paths,
+                                                     .max_item_bytes = 80,
+                                                     .max_value_bytes = 10,
+                                                     .item = take,
+                                                     .userdata = &t};
+            nc_auto_free char *rest = NULL;
+            struct nc_err err = NC_ERR_INIT;
+            if (run(&o, true, in, strlen(in), chunk, &rest, &err) < 0)
+                fail_msg("%s", err.msg);
+            assert_string_equal(t.out.data, out);
+            nc_buf_done(&t.out);
+        }
+    }
+}
+
 static void test_limits(void **state) {
     struct taken t = {.out = NC_BUF_INIT};
     struct nc_json_filter_options o = {
@@ -303,7 +351,27 @@ static void want_done(struct want *w) {
 }
 
 /* NULL: nothing of it is wanted. */
-static struct nc_value *thin(const struct nc_value *v, const struct want *w) {
+static struct nc_value *thin(const struct nc_value *v, const struct want *w, size_t max_bytes);
+
+/* The value of a member: a limit counts for what is kept whole, and for an array with all in it. */
+static struct nc_value *thin_member(const struct nc_value *v, const struct want *w,
+                                    size_t max_bytes) {
+    const bool is_limited = max_bytes > 0 && (w->is_whole || v->type == NC_VALUE_LIST);
+    struct nc_value *kept = thin(v, w, is_limited ? 0 : max_bytes);
+    struct nc_buf text = NC_BUF_INIT;
+
+    if (!kept || !is_limited)
+        return kept;
+    nc_json_write(&text, kept, 0);
+    if (text.len > max_bytes) {
+        nc_value_free(kept);
+        kept = nc_value_new(NC_VALUE_NULL);
+    }
+    nc_buf_done(&text);
+    return kept;
+}
+
+static struct nc_value *thin(const struct nc_value *v, const struct want *w, size_t max_bytes) {
     struct nc_value *out;
 
     if (w->is_whole)
@@ -313,14 +381,14 @@ static struct nc_value *thin(const struct nc_value *v, const struct want *w) {
     out = nc_value_new(v->type);
     for (size_t i = 0; i < v->n; i++) {
         if (v->type == NC_VALUE_LIST) {
-            struct nc_value *kept = thin(v->items[i], w);
+            struct nc_value *kept = thin(v->items[i], w, max_bytes);
             if (kept)
                 nc_value_push(out, kept);
             continue;
         }
         for (size_t j = 0; j < w->n; j++) {
             struct nc_value *kept = strcmp(w->below[j].key, v->members[i].key) == 0
-                                        ? thin(v->members[i].value, &w->below[j])
+                                        ? thin_member(v->members[i].value, &w->below[j], max_bytes)
                                         : NULL;
             if (kept)
                 nc_value_set(out, v->members[i].key, kept);
@@ -425,6 +493,7 @@ static void round_of(uint64_t *rng) {
     const struct nc_json_filter_options o = {.keep =
                                                  paths.n ? (const char *const *)paths.v : nothing,
                                              .max_item_bytes = 1 << 20,
+                                             .max_value_bytes = prng_below(rng, 40),
                                              .item = take,
                                              .userdata = &t};
     if (run(&o, false, text.data, text.len, 1 + prng_below(rng, 40), &rest, &err) < 0)
@@ -432,7 +501,7 @@ static void round_of(uint64_t *rng) {
     assert_int_equal(t.n, items->n);
     const char *line = t.out.data;
     for (size_t i = 0; i < items->n; i++) {
-        nc_auto_value struct nc_value *wanted = thin(items->items[i], &want);
+        nc_auto_value struct nc_value *wanted = thin(items->items[i], &want, o.max_value_bytes);
         const char *end = strchr(line, '\n');
         check_equal(line, (size_t)(end - line), wanted);
         line = end + 1;
@@ -463,9 +532,9 @@ static void test_against_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),         cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_against_model),
+        cmocka_unit_test(test_lists),   cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_large_values),
+        cmocka_unit_test(test_limits),  cmocka_unit_test(test_against_model),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

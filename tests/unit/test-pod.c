@@ -294,18 +294,29 @@ static char *next_key(const char **path) {
     return nc_buf_steal(&key);
 }
 
+static struct nc_value *like(const struct nc_value *v) {
+    return nc_value_new(v->type == NC_VALUE_LIST ? NC_VALUE_LIST : NC_VALUE_MAP);
+}
+
+/* Through an array a path goes into each element. */
 static void copy_path(struct nc_value *to, const struct nc_value *from, const char *path) {
-    while (from) {
+    while (from && from->type == NC_VALUE_MAP) {
         nc_auto_free char *key = next_key(&path);
         from = nc_value_get(from, key);
+        if (!from)
+            return;
         if (!*path) {
-            if (from)
-                nc_value_set(to, key, nc_value_copy(from));
+            nc_value_set(to, key, nc_value_copy(from));
             return;
         }
         if (!nc_value_get(to, key))
-            nc_value_set(to, key, nc_value_new(NC_VALUE_MAP));
+            nc_value_set(to, key, like(from));
         to = nc_value_get(to, key);
+    }
+    for (size_t i = 0; from && from->type == NC_VALUE_LIST && i < from->n; i++) {
+        if (i == to->n)
+            nc_value_push(to, like(from->items[i]));
+        copy_path(to->items[i], from->items[i], path);
     }
 }
 
