@@ -206,6 +206,12 @@ int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value *
                   size_t *ret_n, struct nc_err *err) {
     struct reader r = {.source = source, .err = err};
 
+    /* libyaml would count a byte order mark as a column: the line behind it, and no other, would be
+     * indented by one. */
+    if (n >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) {
+        data += 3;
+        n -= 3;
+    }
     if (!yaml_parser_initialize(&r.parser))
         return nc_err_set(err, NC_ERR_HOST, ENOMEM, "YAML: out of memory");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);

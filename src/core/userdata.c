@@ -278,8 +278,20 @@ static const struct {
     {"<powershell>", "a PowerShell script"},
 };
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* editors of Windows begin a file with it; YAML may */
+
+static const char *after_mark(const char *text) {
+    return nc_starts_with(text, BYTE_ORDER_MARK) ? text + strlen(BYTE_ORDER_MARK) : text;
+}
+
+static const char *first_word(const struct nc_userdata_part *p) {
+    const char *text = after_mark(p->data);
+
+    return text + strspn(text, " \t\r\n");
+}
+
 static const char *foreign_start(const struct nc_userdata_part *p) {
-    const char *s = p->data + strspn(p->data, " \t\r\n");
+    const char *s = first_word(p);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(foreign_starts); i++)
         if (nc_starts_with(s, foreign_starts[i].start))
@@ -309,9 +321,9 @@ int nc_userdata_part_is_ours(const struct nc_userdata_part *p) {
     if (!nc_is_text(p->data, p->n) || foreign_start(p))
         return 0;
     /* One line of JSON has its keys in any order. */
-    if (p->data[strspn(p->data, " \t\r\n")] == '{')
+    if (*first_word(p) == '{')
         return strstr(p->data, "\"apiVersion\"") != NULL;
-    return has_key(p->data, "apiVersion");
+    return has_key(after_mark(p->data), "apiVersion");
 }
 
 char *nc_userdata_describe(const struct nc_userdata_part *p) {

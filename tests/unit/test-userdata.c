@@ -290,6 +290,12 @@ static const struct {
     {"", " {\"kind\": \"NodeConfig\", \"apiVersion\": \"x\"}", true, NULL},
     {"", "{\"kind\": \"NodeConfig\"}", false, "text without an apiVersion"},
     {"", "kind: NodeConfig\nspec:\n  x: apiVersion\n", false, "text without an apiVersion"},
+    {"",
+     "\xef\xbb\xbf"
+     "apiVersion: x\n",
+     true, NULL},
+    {"", "\xef\xbb\xbf{\"kind\": \"NodeConfig\", \"apiVersion\": \"x\"}", true, NULL},
+    {"", "\xef\xbb\xbf#!/bin/sh\napiVersion: x\n", false, "a shell script"},
     {"", "#!/bin/sh\napiVersion: x\n", false, "a shell script"},
     {"", "#cloud-config\napiVersion: x\n", false, "a cloud-config"},
     {"", "[settings.kubernetes]\n", false, "settings of Bottlerocket"},

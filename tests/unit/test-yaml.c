@@ -227,6 +227,9 @@ static void documents_in_a_stream(void **state) {
         {"\xef\xbb\xbf"
          "a: 1\n",
          1, "{\"a\":1}"},
+        {"\xef\xbb\xbf"
+         "a: 1\nb: 2\n",
+         1, "{\"a\":1,\"b\":2}"},
         {"a: 1\r\nb: 2\r\n", 1, "{\"a\":1,\"b\":2}"},
         {"a:\n- 1\n- b: 2\n  c: [x, w]\n- - z\n", 1,
          "{\"a\":[1,{\"b\":2,\"c\":[\"x\",\"w\"]},[\"z\"]]}"},
