@@ -158,8 +158,8 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_WITHDRAWN,
     NC_LIFE_SAYS_CORDONED,
     NC_LIFE_SAYS_DRAINING,
-    NC_LIFE_SAYS_BLOCKED, /* a pod is blocked: names it and its budget; at most one a budget in 30 s
-                           */
+    NC_LIFE_SAYS_BLOCKED, /* a pod is blocked: names it and its budget; in 30 s at most one a
+                             budget, and 16 in all */
     NC_LIFE_SAYS_FORCING,
     NC_LIFE_SAYS_DRAINED,
     NC_LIFE_SAYS_FAILED, /* T has passed and pods are left */

@@ -137,7 +137,8 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
     await_pods(l, &rules);
 }
 
-/* Was this budget named lately? Notes it if not; an unused place, or the oldest, is taken. */
+/* Was this budget named lately? Notes it if not; an unused place, or the oldest, is taken. Where
+ * all are of late, nothing is known of this budget, and it waits until one is not. */
 static bool was_said(struct nc_life *l, const char *key) {
     struct nc_life_budget *place = &l->budgets[0];
 
@@ -150,8 +151,7 @@ static bool was_said(struct nc_life *l, const char *key) {
         if (place->key && (!b->key || b->said_usec < place->said_usec))
             place = b;
     }
-    if (nc_streq(place->key, key)
-        && l->now_usec < nc_life_later(place->said_usec, BLOCKED_SAID_USEC))
+    if (place->key && l->now_usec < nc_life_later(place->said_usec, BLOCKED_SAID_USEC))
         return true;
     free(place->key);
     *place = (struct nc_life_budget){.key = nc_strdup(key), .said_usec = l->now_usec};

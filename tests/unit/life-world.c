@@ -245,15 +245,21 @@ static void do_away(struct life_world *w, char *rest) {
     end_write(w, NC_WRITE_AWAY, (uint64_t)(strtod(rest, NULL) * 1e6));
 }
 
-static void answer(struct life_world *w, const char *name, enum nc_pod_answer_kind kind) {
-    struct nc_pod_answer a = {.kind = kind, .budget = "web", .message = "'needs 3'"};
+static void answer_of(struct life_world *w, const char *name, enum nc_pod_answer_kind kind,
+                      const char *budget) {
+    struct nc_pod_answer a = {.kind = kind, .message = "'needs 3'"};
     struct nc_life_event e = {
         .kind = NC_LIFE_POD_ANSWER, .uid = name, .answer = &a, .verb = NC_DRAIN_EVICT};
 
     for (size_t i = 0; i < w->n_asked; i++)
         if (nc_streq(w->asked[i].name, name))
             e.verb = w->asked[i].verb;
+    (void)snprintf(a.budget, sizeof(a.budget), "%s", budget);
     life_step(w, &e);
+}
+
+static void answer(struct life_world *w, const char *name, enum nc_pod_answer_kind kind) {
+    answer_of(w, name, kind, "web");
 }
 
 static void do_yes(struct life_world *w, char *rest) {
@@ -261,7 +267,11 @@ static void do_yes(struct life_world *w, char *rest) {
 }
 
 static void do_no(struct life_world *w, char *rest) {
-    answer(w, rest, NC_ANSWER_BUDGET);
+    char *budget = strchr(rest, ' ');
+
+    if (budget)
+        *budget++ = '\0';
+    answer_of(w, rest, NC_ANSWER_BUDGET, budget ? budget : "web");
 }
 
 static void do_away_pod(struct life_world *w, char *rest) {

@@ -12,8 +12,8 @@
  *   gone            the Node is gone
  *   pods NAME:GRACE …   each is seen;   leaving NAME:GRACE   it is terminating;   lost NAME   it is
  * gone synced          the list is complete ok | okay-unseen | refused | away [SECONDS]   the write
- * under way ended yes NAME | no NAME | again NAME | gone-pod NAME   the answer to what was asked of
- * a pod rules KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=
+ * under way ended yes NAME | no NAME [BUDGET] | again NAME | gone-pod NAME   the answer to what was
+ * asked of a pod rules KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=
  *   claim FLAGS     our NodeClaim is known: uid=X deleting time
  *   probed FLAGS    what PROBE heard: trusted, but for open (no guard) closed (no role) unread
  * foreign (another's) gone away nostamp; deleting time: as the claim is self ok | denied |

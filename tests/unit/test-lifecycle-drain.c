@@ -367,6 +367,39 @@ static void test_a_burst_of_pods(void **state) {
     LIFE_STORY(story);
 }
 
+/* On a node where each pod has a budget of its own, each is named at most once in thirty seconds.
+ */
+static void test_many_budgets(void **state) {
+    enum { PODS = 40, SECONDS = 120 };
+    static const char *const before[] = {"begin", "notice request drain", "ok", "ok"};
+    unsigned said_ms[PODS] = {0}, n = 0;
+    struct life_world w;
+    char event[64];
+
+    (void)state;
+    life_world_init(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(before); i++)
+        (void)life_do(&w, 1000, before[i]);
+    for (unsigned p = 0; p < PODS; p++) {
+        (void)snprintf(event, sizeof(event), "more pods p%u", p);
+        (void)life_do(&w, 1000, event);
+    }
+    (void)life_do(&w, 1000, "synced");
+    for (unsigned at_ms = 2000; at_ms < SECONDS * 1000; at_ms += 1000) {
+        for (unsigned p = 0; p < PODS; p++) {
+            (void)snprintf(event, sizeof(event), "more no p%u budget-%u", p, p);
+            if (!strstr(life_do(&w, at_ms, event), "DrainBlocked"))
+                continue;
+            assert_true(!said_ms[p] || at_ms >= said_ms[p] + 30000);
+            said_ms[p] = at_ms;
+            n++;
+        }
+        (void)life_do(&w, at_ms, "tick");
+    }
+    assert_int_equal(n, 16 * SECONDS / 30);
+    life_world_done(&w);
+}
+
 /* Told of by a watch that was closed. */
 static void test_pods_that_nobody_waits_for(void **state) {
     static const struct life_row story[] = {
@@ -426,6 +459,7 @@ int main(void) {
         cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
         cmocka_unit_test(test_many_pods),
         cmocka_unit_test(test_a_burst_of_pods),
+        cmocka_unit_test(test_many_budgets),
         cmocka_unit_test(test_pods_that_nobody_waits_for),
         cmocka_unit_test(test_last_moments_wait_for_the_list),
     };
