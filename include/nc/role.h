@@ -23,7 +23,8 @@ int nc_role_new(sd_event *event, struct nc_http *http, const struct nc_role_opti
                 struct nc_role **ret, struct nc_err *err);
 struct nc_role *nc_role_free(struct nc_role *r);
 
-/* Those that are good for five more minutes; NULL where they must be fetched. Borrowed. */
+/* Those that are good for five more minutes, or were fetched within the last minute; NULL where
+ * they must be fetched. Borrowed. */
 const struct nc_credentials *nc_role_current(const struct nc_role *r, uint64_t now_usec);
 
 /* Fetches them; `done` is called once, from the loop (err->class is NC_ERR_NONE where

@@ -13,6 +13,7 @@
 #include "nc/str.h"
 
 #define MARGIN_USEC (5ull * 60 * 1000000)
+#define AGAIN_USEC (60ull * 1000000)
 #define TIMEOUT_USEC 10000000u
 #define IMDS_USEC 2000000u
 #define MAX_TOKEN ((size_t)32 << 10)
@@ -26,6 +27,7 @@ struct nc_role {
     char *token_file, *arn, *session, *uri, *uri_token_file, *sts, *imds_endpoint;
     struct nc_imds *imds;
     struct nc_credentials current;
+    uint64_t fetched_usec; /* by the clock that nobody sets */
 
     nc_role_fn done;
     void *userdata;
@@ -80,12 +82,22 @@ struct nc_role *nc_role_free(struct nc_role *r) {
     return NULL;
 }
 
+static bool needs_others(const struct nc_credentials *c, uint64_t now_usec) {
+    return c->expiration_usec && now_usec + MARGIN_USEC >= c->expiration_usec;
+}
+
+/* Nobody has newer ones, whatever is said of their end: where IAM is away, IMDS goes on giving out
+ * keys that have ended, and AWS goes on taking them. */
+static bool was_just_fetched(const struct nc_role *r) {
+    return nc_mono_usec() - r->fetched_usec < AGAIN_USEC;
+}
+
 const struct nc_credentials *nc_role_current(const struct nc_role *r, uint64_t now_usec) {
     const struct nc_credentials *c = &r->current;
 
     if (r->fixed.access_key_id && r->fixed.secret_access_key)
         return &r->fixed;
-    if (!c->access_key_id || (c->expiration_usec && now_usec + MARGIN_USEC >= c->expiration_usec))
+    if (!c->access_key_id || (needs_others(c, now_usec) && !was_just_fetched(r)))
         return NULL;
     return c;
 }
@@ -97,6 +109,7 @@ static void finish(struct nc_role *r, struct nc_credentials *c, const struct nc_
     if (c) {
         nc_credentials_done(&r->current);
         r->current = *c;
+        r->fetched_usec = nc_mono_usec();
     }
     r->done(r->userdata, err ? err : &none);
 }

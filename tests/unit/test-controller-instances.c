@@ -30,9 +30,9 @@
     "<Credentials><AccessKeyId>ASIASTS</AccessKeyId><SecretAccessKey>sss</SecretAccessKey>"        \
     "<SessionToken>ttt</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></Credentials>"  \
     "</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
-#define IMDS_KEYS                                                                                  \
+#define KEYS                                                                                       \
     "{\"Code\":\"Success\",\"AccessKeyId\":\"ASIAIMDS\",\"SecretAccessKey\":\"sss\",\"Token\":"    \
-    "\"ttt\",\"Expiration\":\"2099-01-01T00:00:00Z\"}"
+    "\"ttt\",\"Expiration\":\"%s\"}"
 
 struct world {
     sd_event *event;
@@ -44,6 +44,7 @@ struct world {
     char sent[512], head[4096]; /* to EC2, the last one */
     char sts[1024];
     atomic_uint orders, keys;
+    char keys_end[32], keys_head[1024]; /* of IMDS and of a container's endpoint */
     unsigned answers;
     enum nc_control_answer answer;
     uint64_t id;
@@ -51,15 +52,22 @@ struct world {
     char token[64];
 };
 
+static bool give_keys(struct world *w, struct loopback_conn *c, const struct loopback_request *r) {
+    nc_auto_free char *keys = nc_asprintf(KEYS, w->keys_end);
+
+    atomic_fetch_add(&w->keys, 1);
+    (void)snprintf(w->keys_head, sizeof(w->keys_head), "%s", r->head);
+    return loopback_answer(c, 200, "", nc_ends_with(r->path, "/") ? "node-role" : keys);
+}
+
 static bool serve(void *userdata, struct loopback_conn *c, const struct loopback_request *r) {
     struct world *w = userdata;
 
     if (nc_streq(r->path, "/latest/api/token"))
         return loopback_answer(c, 200, "X-Aws-Ec2-Metadata-Token-Ttl-Seconds: 60\r\n", "T");
-    if (nc_starts_with(r->path, "/latest/meta-data/iam/security-credentials/")) {
-        atomic_fetch_add(&w->keys, 1);
-        return loopback_answer(c, 200, "", nc_ends_with(r->path, "/") ? "node-role" : IMDS_KEYS);
-    }
+    if (nc_starts_with(r->path, "/latest/meta-data/iam/security-credentials/")
+        || nc_streq(r->path, "/v1/credentials"))
+        return give_keys(w, c, r);
     if (strstr(r->body, "AssumeRole")) {
         atomic_fetch_add(&w->keys, 1);
         (void)snprintf(w->sts, sizeof(w->sts), "%s", r->body);
@@ -102,6 +110,7 @@ static int set_up(void **state) {
     forget_environment();
     w->status = 200;
     w->body = ENDED;
+    strcpy(w->keys_end, "2099-01-01T00:00:00Z");
     w->server = loopback_start(NULL, serve, w);
     w->settings.ec2_endpoint = w->settings.sts_endpoint = w->settings.imds =
         loopback_url(w->server);
@@ -255,6 +264,25 @@ static void test_crowd_with_the_instance_role(void **state) {
     assert_non_null(strstr(w->head, "\r\nX-Amz-Security-Token: ttt\r\n"));
 }
 
+/* Where IAM is away, IMDS goes on giving out keys that have ended, and AWS goes on taking them:
+ * there are no others, so these are used, and asked for anew a minute later. */
+static void test_keys_that_have_ended(void **state) {
+    static const uint64_t ago_usec = 3600u * 1000000ull, left_usec = 60u * 1000000ull;
+    const uint64_t ends[] = {nc_now_usec() - ago_usec, nc_now_usec() + left_usec};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(ends); i++) {
+        nc_time_format(ends[i], w->keys_end);
+        atomic_store(&w->keys, 0);
+        assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL),
+                         0);
+        assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
+        assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
+        assert_int_equal(atomic_load(&w->keys), 2); /* which role, and its keys */
+        w->instances = nc_instances_free(w->instances);
+    }
+}
+
 static void write_token(struct world *w) {
     int fd;
 
@@ -278,6 +306,21 @@ static void test_web_identity(void **state) {
                                 "WebIdentityToken=a.b%2Fc");
     assert_non_null(strstr(w->head, "Credential=ASIASTS/"));
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
+    assert_int_equal(atomic_load(&w->keys), 1);
+}
+
+/* As EKS Pod Identity has it. */
+static void test_container(void **state) {
+    struct world *w = *state;
+    nc_auto_free char *uri = nc_asprintf("%s/v1/credentials", w->settings.imds);
+
+    write_token(w);
+    (void)setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri, 1);
+    (void)setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", w->token, 1);
+    assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL), 0);
+    assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
+    assert_non_null(strstr(w->keys_head, "\r\nAuthorization: a.b/c\r\n"));
+    assert_non_null(strstr(w->head, "Credential=ASIAIMDS/"));
     assert_int_equal(atomic_load(&w->keys), 1);
 }
 
@@ -339,6 +382,8 @@ int main(void) {
         world_test(test_what_answers_mean),
         world_test(test_web_identity),
         world_test(test_crowd_with_the_instance_role),
+        world_test(test_keys_that_have_ended),
+        world_test(test_container),
         world_test(test_no_keys),
         cmocka_unit_test(test_sts_refuses),
         cmocka_unit_test(test_container_uris),
