@@ -7,6 +7,8 @@
  */
 #include "render-kubeconfig.h"
 
+#include "nc/str.h"
+
 #include "fileset-priv.h"
 
 #define KUBECONFIG "/var/lib/kubelet/kubeconfig"
@@ -53,11 +55,19 @@ static void push_env(struct nc_value *env, const char *name, const char *value) 
     nc_value_push(env, entry);
 }
 
+/* Where STS is not in the region's own domain; NULL where it is. Owned. */
+static char *sts_endpoint(const struct nc_facts *f, const struct nc_config *c) {
+    if (c->sts_endpoint)
+        return nc_strdup(c->sts_endpoint);
+    return c->domain && f->region ? nc_asprintf("https://sts.%s.%s", f->region, c->domain) : NULL;
+}
+
 static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_config *c,
                                   const struct nc_render_options *o) {
     struct nc_value *user = nc_value_new(NC_VALUE_MAP);
     struct nc_value *exec = nc_value_new(NC_VALUE_MAP);
     struct nc_value *args = nc_value_new(NC_VALUE_LIST);
+    nc_auto_free char *sts = sts_endpoint(f, c);
 
     push(args, "token");
     push(args, "--cluster");
@@ -66,9 +76,9 @@ static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_conf
         push(args, "--region");
         push(args, f->region);
     }
-    if (c->sts_endpoint) {
+    if (sts) {
         push(args, "--sts-endpoint");
-        push(args, c->sts_endpoint);
+        push(args, sts);
     }
     nc_value_set_string(exec, "apiVersion", "client.authentication.k8s.io/v1beta1");
     nc_value_set_string(exec, "command", o->program);

@@ -141,6 +141,31 @@ static void test_eks_elsewhere(void **state) {
     rendered_done(&r);
 }
 
+/* Where the region does not say which domain AWS has, STS is in the one that is written. */
+static void test_eks_in_a_domain(void **state) {
+    struct rendered r = {0}, both = {0};
+
+    (void)state;
+    render_with(&r, "", "  aws:\n    domain: amazonaws.example\n", &plain);
+    assert_user(&r, KUBECONFIG,
+                "{'exec': {'apiVersion': 'client.authentication.k8s.io/v1beta1',"
+                " 'command': '/usr/sbin/nodeclaimd',"
+                " 'args': ['token', '--cluster', 'my-cluster', '--region', 'us-west-2',"
+                " '--sts-endpoint', 'https://sts.us-west-2.amazonaws.example'],"
+                " 'interactiveMode': 'Never'}}");
+    rendered_done(&r);
+    render_with(&both, "",
+                "  aws:\n    domain: amazonaws.example\n    stsEndpoint: https://sts.example.com\n",
+                &plain);
+    assert_user(&both, KUBECONFIG,
+                "{'exec': {'apiVersion': 'client.authentication.k8s.io/v1beta1',"
+                " 'command': '/usr/sbin/nodeclaimd',"
+                " 'args': ['token', '--cluster', 'my-cluster', '--region', 'us-west-2',"
+                " '--sts-endpoint', 'https://sts.example.com'],"
+                " 'interactiveMode': 'Never'}}");
+    rendered_done(&both);
+}
+
 static void test_client_certificate(void **state) {
     struct rendered r = {0};
 
@@ -326,6 +351,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eks),
         cmocka_unit_test(test_eks_elsewhere),
+        cmocka_unit_test(test_eks_in_a_domain),
         cmocka_unit_test(test_client_certificate),
         cmocka_unit_test(test_bootstrap_token),
         cmocka_unit_test(test_own_kubeconfig),
