@@ -13,13 +13,13 @@
  *   pods NAME:GRACE …   each is seen;   leaving NAME:GRACE   it is terminating;   lost NAME   it is
  * gone synced          the list is complete ok | okay-unseen | refused | away [SECONDS]   the write
  * under way ended yes NAME | no NAME [BUDGET] | again NAME | gone-pod NAME   the answer to what was
- * asked of a pod rules KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=, margin=, linger=
- *   claim FLAGS     our NodeClaim is known: uid=X deleting time
- *   probed FLAGS    what PROBE heard: trusted, but for open (no guard) closed (no role) unread
- * foreign (another's) gone away nostamp; deleting time: as the claim is self ok | denied |
- * forbidden | missing | away   STAMP or DELETE ended; the claim is as they say rules self=on
- *   restart | crash | reboot   state kept and loaded | lost | loaded as of another boot; then START
- * FLAGS: uid=X deleting cordoned record status label label-ours taint pending drained volumes=N
+ * asked of a pod rules KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=, margin=,
+ * linger= claim FLAGS     our NodeClaim is known: uid=X deleting time probed FLAGS    what PROBE
+ * heard: trusted, but for open (no guard) closed (no role) unread foreign (another's) gone away
+ * nostamp; deleting time: as the claim is self ok | denied | forbidden | missing | away   STAMP or
+ * DELETE ended; the claim is as they say rules self=on restart | crash | reboot   state kept and
+ * loaded | lost | loaded as of another boot; then START FLAGS: uid=X deleting cordoned record
+ * status label label-ours taint pending drained volumes=N
  *
  * What is asked for is one text, "; " between the actions, and the phase at the end:
  *   "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"
