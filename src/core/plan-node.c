@@ -57,18 +57,30 @@ static int plan_name(struct nc_planner *s) {
     return r;
 }
 
+/* What a flag or the user's map says is what kubelet registers with, so it is the node's. */
+static const char *given_provider_id(const struct nc_planner *s, char **ret_from) {
+    const char *flag = flag_value(s, "provider-id", ret_from);
+    const struct nc_value *own = nc_value_get(s->config->kubelet, "providerID");
+    const char *text = nc_value_string(own);
+
+    if (flag || !text || !*text)
+        return flag;
+    *ret_from = nc_origin_mark(s->docs, own->mark);
+    return text;
+}
+
 int nc_plan_identity(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
-    nc_auto_free char *flag_from = NULL;
-    const char *flag = flag_value(s, "provider-id", &flag_from);
+    nc_auto_free char *given_from = NULL;
+    const char *given = given_provider_id(s, &given_from);
     char from[96] = "";
     int r = plan_name(s);
 
     if (r < 0)
         return r;
-    if (flag) {
-        p->provider_id = nc_strdup(flag);
-        nc_origin_put(p, "providerID", flag, flag_from);
+    if (given) {
+        p->provider_id = nc_strdup(given);
+        nc_origin_put(p, "providerID", given, given_from);
         return 0;
     }
     r = nc_provider_id_decide(s->facts, s->config, &p->provider_id, from, sizeof(from), s->err);

@@ -696,8 +696,13 @@ static void test_overrides(void **state) {
 
     (void)state;
     x->has_config = true;
+    x->config.kubelet =
+        fixture_json("{'providerID': 'aws:///x/i-2', 'kubeReserved': {'cpu': '1'}}");
+    fixture_plan(x);
+    assert_string_equal(x->plan.provider_id, "aws:///x/i-2");
+    assert_string_equal(value_of(&x->plan, "providerID"), "aws:///x/i-2");
+    assert_string_equal(value_of(&x->plan, "kubelet.providerID"), "aws:///x/i-2");
     nc_strv_add(&x->config.kubelet_flags, "--provider-id=aws:///x/i-1");
-    x->config.kubelet = fixture_json("{'kubeReserved': {'cpu': '1'}}");
     nc_value_set_string(x->config.kubelet, "resolvConf", "");
     {
         struct nc_buf text = NC_BUF_INIT; /* longer than an origin shows, cut between characters */
