@@ -66,7 +66,9 @@
  *    forgotten of a machine that may still write. Then DELETE of the Node, our finalizer off the
  *    Node, and once the Node is gone, off the claim. A claim without a Node: where there is a
  *    providerID and rules.terminates, Drained True, and then END_INSTANCE, so that a Node which
- *    comes with that moment is not waited for, whoever leads; then the finalizer off.
+ *    comes with that moment is not waited for, whoever leads; then the finalizer off. That EC2
+ *    knows no such instance is not believed of one without a Node whose claim is younger than
+ *    NC_ALONE_LAUNCHED_USEC: it may say so for minutes after a launch, and would forget it.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
  *    is taken off. Where there are claims and it cannot be told which is its own (another Node says
  *    that it is the same machine): once its word is Drained or Failed, or it has not been Ready for
@@ -82,6 +84,7 @@
 /* Longer than a watch may be silent (kube/watch.c). */
 #define NC_ALONE_LOST_USEC (180ull * 1000000)
 #define NC_ALONE_ENDING_USEC (300ull * 1000000)
+#define NC_ALONE_LAUNCHED_USEC (300ull * 1000000)
 #define NC_ALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
 
 #endif

@@ -301,6 +301,13 @@ static void ended(struct nc_control *c, struct control_claim *claim, bool is_the
         nc_control_touch(c, &v.node->o);
 }
 
+/* What was launched a moment ago EC2 may not know yet. */
+static bool is_surely_unknown(struct nc_control *c, struct control_claim *claim,
+                              uint64_t now_usec) {
+    return nc_alone_look(c, claim, now_usec).node
+           || now_usec >= claim->created_usec + NC_ALONE_LAUNCHED_USEC;
+}
+
 void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
                        enum nc_control_answer answer, uint64_t now_usec) {
     struct control_claim *claim = o->kind == NC_CONTROL_CLAIM ? nc_control_as_claim(o) : NULL;
@@ -310,6 +317,8 @@ void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_c
         return;
     if (verb == NC_CONTROL_DELETE_CLAIM && is_done)
         deleted(c, claim);
-    else if (verb == NC_CONTROL_END_INSTANCE && (is_done || answer == NC_CONTROL_MISSING))
+    else if (verb == NC_CONTROL_END_INSTANCE
+             && (is_done
+                 || (answer == NC_CONTROL_MISSING && is_surely_unknown(c, claim, now_usec))))
         ended(c, claim, is_done, now_usec);
 }

@@ -80,6 +80,39 @@ static void test_no_such_instance(void **state) {
     world_done(&w);
 }
 
+/* EC2 may say so of an instance that was launched a moment ago. */
+static void test_instance_is_not_known_yet(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    w.ec2 = NC_CONTROL_MISSING;
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 20 * WORLD_SEC);
+    assert_true(world_has_finalizer(&w, CLAIM, "a"));
+    assert_in_range(w.asked[NC_CONTROL_END_INSTANCE], 3, 10);
+    w.ec2 = NC_CONTROL_DONE;
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+static void test_instance_never_was(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    w.ec2 = NC_CONTROL_MISSING;
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, NC_ALONE_LAUNCHED_USEC + 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
 static void test_instance_cannot_be_ended(void **state) {
     struct world w;
 
@@ -274,6 +307,8 @@ int main(void) {
         cmocka_unit_test(test_instance_is_not_heard_to_end),
         cmocka_unit_test(test_ec2_is_slow),
         cmocka_unit_test(test_no_such_instance),
+        cmocka_unit_test(test_instance_is_not_known_yet),
+        cmocka_unit_test(test_instance_never_was),
         cmocka_unit_test(test_instance_cannot_be_ended),
         cmocka_unit_test(test_does_not_terminate),
         cmocka_unit_test(test_never_a_node),
