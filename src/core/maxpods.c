@@ -119,6 +119,31 @@ static bool pods_of_claim(const struct nc_config *c, int64_t *ret) {
     return true;
 }
 
+/* Nobody knows the type. What Karpenter wrote for kubelet is what it planned with, unless somebody
+ * chose another number: of the two the smaller leaves the pods the room that they were promised. */
+static void guess(const struct nc_facts *f, const struct nc_config *c, struct nc_max_pods *m,
+                  struct nc_strv *warnings) {
+    const struct nc_value *given = nc_value_get(c->kubelet, "maxPods");
+    const char *type = f->instance_type ? f->instance_type : "(unknown)";
+
+    m->base = m->reserved = PODS_WHERE_UNKNOWN;
+    snprintf(m->from, sizeof(m->from), "unknown instance type %.64s",
+             f->instance_type ? f->instance_type : "");
+    if (!given || given->type != NC_VALUE_INT || given->integer < 1) {
+        nc_strv_addf(warnings,
+                     "instance type %s is not in the table: maxPods %d is a guess (set maxPods, or "
+                     "allow ec2:DescribeInstanceTypes)",
+                     type, PODS_WHERE_UNKNOWN);
+        return;
+    }
+    if (given->integer < m->reserved)
+        m->reserved = given->integer;
+    nc_strv_addf(warnings,
+                 "instance type %s is not in the table: memory is reserved for %lld pods, by "
+                 "kubelet's maxPods (allow ec2:DescribeInstanceTypes to have it exact)",
+                 type, (long long)m->reserved);
+}
+
 int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c,
                        const struct nc_instance_type *type, struct nc_max_pods *ret,
                        struct nc_strv *warnings, struct nc_err *err) {
@@ -141,13 +166,7 @@ int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c,
         m.base = pods_by_mode(f, c, &f->described_type, &m, warnings);
         snprintf(m.from + strlen(m.from), sizeof(m.from) - strlen(m.from), " as EC2 describes it");
     } else {
-        m.base = PODS_WHERE_UNKNOWN;
-        snprintf(m.from, sizeof(m.from), "unknown instance type %.64s",
-                 f->instance_type ? f->instance_type : "");
-        nc_strv_addf(warnings,
-                     "instance type %s is not in the table: maxPods %d is a guess (set maxPods, or "
-                     "allow ec2:DescribeInstanceTypes)",
-                     f->instance_type ? f->instance_type : "(unknown)", PODS_WHERE_UNKNOWN);
+        guess(f, c, &m, warnings);
     }
     if (m.reserved < 0)
         m.reserved = m.base;

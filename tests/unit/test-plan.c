@@ -554,6 +554,31 @@ static void test_unknown_type(void **state) {
     fixture_free(x);
 }
 
+/* A type that is newer than the image: what Karpenter wrote is what it planned with, and more than
+ * the guess is not reserved. */
+static void test_unknown_type_of_karpenter(void **state) {
+    static const struct {
+        int pods;
+        int64_t memory_mib;
+    } rows[] = {{29, 574}, {110, 1465}, {250, 1465}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *kubelet = nc_asprintf("    config: {maxPods: %d}\n", rows[i].pods);
+        nc_auto_free char *text = node_config(kubelet);
+
+        fixture_type(x, "x9.big", 2);
+        fixture_document(x, text);
+        fixture_plan(x);
+        assert_int_equal(x->plan.max_pods, rows[i].pods);
+        assert_int_equal(x->plan.kube_reserved.memory_bytes, rows[i].memory_mib * MI);
+        assert_false(warns(&x->plan, "maxPods 110 is a guess"));
+        assert_true(warns(&x->plan, "x9.big is not in the table"));
+        fixture_free(x);
+    }
+}
+
 static void test_network(void **state) {
     struct fixture *x = fixture_new();
 
@@ -800,10 +825,11 @@ int main(void) {
         cmocka_unit_test(test_flags),           cmocka_unit_test(test_our_flags),
         cmocka_unit_test(test_claim),           cmocka_unit_test(test_belongs),
         cmocka_unit_test(test_names),           cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_network),
-        cmocka_unit_test(test_other_clusters),  cmocka_unit_test(test_user_map),
-        cmocka_unit_test(test_missing_facts),   cmocka_unit_test(test_small_host),
-        cmocka_unit_test(test_history),         cmocka_unit_test(test_overrides),
+        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_unknown_type_of_karpenter),
+        cmocka_unit_test(test_network),         cmocka_unit_test(test_other_clusters),
+        cmocka_unit_test(test_user_map),        cmocka_unit_test(test_missing_facts),
+        cmocka_unit_test(test_small_host),      cmocka_unit_test(test_history),
+        cmocka_unit_test(test_overrides),
     };
 
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
