@@ -32,7 +32,11 @@ struct nc_posted {
     char *uid;
 };
 
+/* EC2's clock, carried on by the time that the machine is up. Our own clock may be set at any
+ * moment, and until IMDS answered again every deadline would seem to have come, or to be far. */
 uint64_t nc_daemon_now(const struct nc_daemon *d) {
+    if (d->boot_usec)
+        return d->boot_usec + nc_boot_usec();
     return (uint64_t)((int64_t)nc_now_usec() + d->counters.skew_usec);
 }
 
@@ -49,8 +53,10 @@ void nc_daemon_read_skew(struct nc_daemon *d) {
     if (!d->imds)
         return;
     nc_imds_get_stats(d->imds, &stats);
-    if (stats.has_skew)
-        d->counters.skew_usec = stats.skew_usec;
+    if (!stats.has_skew)
+        return;
+    d->counters.skew_usec = stats.skew_usec;
+    d->boot_usec = stats.boot_usec;
 }
 
 /* A small step backwards is our own doubt about the difference, not the clock. */

@@ -69,6 +69,7 @@ struct nc_daemon {
     sd_event_source *timer; /* nc_life_next */
     uint64_t timer_usec;    /* monotonic: what it is set to; UINT64_MAX = off */
     uint64_t now_usec;      /* of the last event */
+    uint64_t boot_usec;     /* EC2's time when CLOCK_BOOTTIME was 0; 0 = IMDS has not said yet */
     bool is_stepping;       /* a post inside of a post is queued */
     sd_event_source *after; /* what the pods of this turn ask for is asked after it */
     bool is_after;          /* this step is that */

@@ -90,6 +90,7 @@ static void take_skew(struct nc_imds *i, const struct nc_http_result *result) {
     i->stats.skew_usec = i->skew_min_usec <= 0 && i->skew_max_usec >= 0
                              ? 0
                              : i->skew_min_usec + (i->skew_max_usec - i->skew_min_usec) / 2;
+    i->stats.boot_usec = (uint64_t)((int64_t)nc_now_usec() + i->stats.skew_usec) - nc_boot_usec();
 }
 
 static void count(struct nc_imds *i, const struct nc_http_result *result) {

@@ -30,6 +30,8 @@ static struct {
     const enum nc_life_action_kind *asks; /* what the next step asks for */
     size_t n_asks;
     bool answers_at_once; /* a question is answered before its asker returns */
+    int64_t set_by_usec;  /* the machine's clock */
+    struct nc_imds_stats stats;
 } script;
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -101,6 +103,20 @@ struct nc_life *nc_life_free(struct nc_life *l) {
 void nc_life_actions_done(struct nc_life_actions *a) {
     free(a->v);
     *a = (struct nc_life_actions){0};
+}
+
+/* --- the clocks */
+
+uint64_t __real_nc_now_usec(void);
+uint64_t __wrap_nc_now_usec(void);
+uint64_t __wrap_nc_now_usec(void) {
+    return (uint64_t)((int64_t)__real_nc_now_usec() + script.set_by_usec);
+}
+
+void __wrap_nc_imds_get_stats(const struct nc_imds *i, struct nc_imds_stats *ret);
+void __wrap_nc_imds_get_stats(const struct nc_imds *i, struct nc_imds_stats *ret) {
+    (void)i;
+    *ret = script.stats;
 }
 
 /* --- those who carry out */
@@ -396,6 +412,28 @@ static void test_time_does_not_run_back(void **state) {
     assert_int_equal(script.steps, 2);
 }
 
+/* EC2's time stays what it is though the machine's clock is set; the next answer of IMDS says by
+ * how much that is off now. */
+static void test_a_clock_that_is_set(void **state) {
+    static const int64_t by_sec[] = {3600, -7200, 0};
+    const uint64_t ahead_usec = 600 * SECOND;
+    struct world *w = *state;
+
+    w->d.imds = (struct nc_imds *)w; /* nobody looks into it */
+    script.stats = (struct nc_imds_stats){.has_skew = true,
+                                          .skew_usec = (int64_t)ahead_usec,
+                                          .boot_usec = nc_now_usec() + ahead_usec - nc_boot_usec()};
+    post(w, NC_LIFE_TICK);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(by_sec); i++) {
+        const uint64_t before_usec = script.last_usec;
+        script.set_by_usec = by_sec[i] * (int64_t)SECOND;
+        post(w, NC_LIFE_TICK); /* nc_life_step asserts that time does not run back */
+        assert_in_range(script.last_usec - before_usec, 0, 10 * SECOND);
+        assert_in_range(nc_daemon_now(&w->d) - script.last_usec, 0, 10 * SECOND);
+    }
+    assert_int_equal(w->d.counters.skew_usec, ahead_usec);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_actions_in_order, set_up, tear_down),
@@ -412,6 +450,7 @@ int main(void) {
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_pods_of_one_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_time_does_not_run_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_clock_that_is_set, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("daemon", tests, NULL, NULL);

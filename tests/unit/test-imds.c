@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "loopback.h"
+#include "nc/clock.h"
 #include "nc/imds.h"
 #include "nc/str.h"
 
@@ -633,6 +634,9 @@ static void test_skew(void **state) {
         if (stats.skew_usec < cases[k].low_sec * 1000000
             || stats.skew_usec > cases[k].high_sec * 1000000)
             fail_msg("case %zu: %lld us", k, (long long)stats.skew_usec);
+        assert_in_range(stats.boot_usec + nc_boot_usec(),
+                        nc_now_usec() + (uint64_t)stats.skew_usec - SECOND,
+                        nc_now_usec() + (uint64_t)stats.skew_usec + SECOND);
         tear_down(&fresh);
     }
 }
