@@ -297,6 +297,10 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
     if (!b->node) {
         (void)nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "the Node %s is gone again",
                          b->gather.plan.node_name);
+        nc_err_remedy(err,
+                      "kubelet registers only once: unless this node is to go, "
+                      "systemctl restart %s",
+                      b->gather.config.kubelet_unit);
         return false;
     }
     if (has_reported && karpenter

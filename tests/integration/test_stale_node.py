@@ -1,4 +1,4 @@
-"""A Node of our name that another instance left behind: EC2 gives its address, and so its name, to the next one.
+"""A Node of our name that another instance left behind: EC2 gives its address, and so its name, to the next one. And our own, gone.
 
 kubelet registers once in its life: one that was started while that Node stood would take it over, keep it Ready, so that nobody
 deletes it, and never register again once somebody did.
@@ -62,6 +62,18 @@ class StaleNode(WorldTest):
                 self.assertEqual(world.phase("preflight")["outcome"], "succeeded", world.status())
                 proc.terminate()
                 world.finish(proc)
+
+    def test_ours_is_deleted_before_it_is_ready(self) -> None:
+        world = self.world(mode="notready", claim=False)
+        proc = world.spawn("bootstrap", "--timeout", "60s")
+        self.assertTrue(until(world.node), world.status())
+        self.assertTrue(until(lambda: world.phase("initialize").get("attempts")), world.status())
+        self.deleted(world)
+        self.assertTrue(until(lambda: "is gone again" in str(world.phase("initialize"))), world.status())
+        error = self.assertError(world, "initialize", "transient", world.node_name)
+        self.assertIn("systemctl restart kubelet.service", error["remedy"], "no other kubelet registers it")
+        proc.terminate()
+        world.finish(proc)
 
 
 if __name__ == "__main__":
