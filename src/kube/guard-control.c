@@ -52,15 +52,10 @@ static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
                                            "/apis/*",
                                            "/apis/*/*",
                                            "/api/v1/nodes",
-                                           "/api/v1/nodes/*",
                                            "/apis/karpenter.sh/*/nodeclaims",
-                                           "/apis/karpenter.sh/*/nodeclaims/*",
                                            "/apis/karpenter.sh/*/nodepools",
-                                           "/apis/karpenter.sh/*/nodepools/*",
                                            "/apis/*/*/ec2nodeclasses",
-                                           "/apis/*/*/ec2nodeclasses/*",
                                            "/apis/*/*/nodeclasses",
-                                           "/apis/*/*/nodeclasses/*",
                                            COORDINATION "/leases",
                                            COORDINATION "/namespaces/*/leases/*",
                                            NULL};
@@ -244,7 +239,6 @@ int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
         {"POST", COORDINATION "/namespaces/*/leases", check_lease},
         {"PUT", COORDINATION "/namespaces/*/leases/*", check_lease},
         {"POST", "/api/v1/namespaces/default/events", check_event},
-        {"PATCH", "/api/v1/namespaces/default/events/*", check_event},
         {"POST", "/apis/authentication.k8s.io/*/selfsubjectreviews", nc_guard_review},
     };
     const int r = nc_guard_form(c, methods, err);

@@ -66,7 +66,7 @@ class ControlTest(WithApi):
         self.api.karpenter_version = "v1beta1"
         self.expect(self.control("GET", CLAIMS), 404, "the server could not find the requested resource")
         self.claim()
-        got = self.expect(self.control("GET", "/apis/karpenter.sh/v1beta1/nodeclaims/c"), 200)
+        got = self.expect(self.admin("GET", "/apis/karpenter.sh/v1beta1/nodeclaims/c"), 200)
         self.assertEqual(got["apiVersion"], "karpenter.sh/v1beta1")
         self.assertEqual(
             [v["version"] for v in self.expect(self.control("GET", "/apis/karpenter.sh"), 200)["versions"]], ["v1beta1"]
@@ -123,7 +123,7 @@ class ControlTest(WithApi):
 
     def test_metadata_alone(self) -> None:
         self.claim("c", annotations={"a": "b"})
-        got = self.expect(self.control("GET", f"{CLAIMS}/c", accept=PARTIAL), 200)
+        got = self.expect(self.admin("GET", f"{CLAIMS}/c", accept=PARTIAL), 200)
         self.assertEqual((got["kind"], got["metadata"]["annotations"], set(got)), (
             "PartialObjectMetadata", {"a": "b"}, {"kind", "apiVersion", "metadata"}))
         got = self.expect(self.control("GET", CLAIMS, accept=PARTIAL_LIST), 200)
@@ -168,9 +168,9 @@ class ControlTest(WithApi):
         more = {"metadata": {"finalizers": ["karpenter.sh/termination", "a/b"]}}
         self.expect(self.control("PATCH", f"{CLAIMS}/c", more, MERGE), 422, "no new finalizers can be added")
         self.expect(self.control("PATCH", f"{CLAIMS}/c", {"metadata": {"deletionTimestamp": None}}, MERGE), 200)
-        self.assertIn("deletionTimestamp", self.expect(self.control("GET", f"{CLAIMS}/c"), 200)["metadata"])
+        self.assertIn("deletionTimestamp", self.expect(self.admin("GET", f"{CLAIMS}/c"), 200)["metadata"])
         self.expect(self.control("PATCH", f"{CLAIMS}/c", {"metadata": {"finalizers": None}}, MERGE), 200)
-        self.expect(self.control("GET", f"{CLAIMS}/c"), 404, 'nodeclaims.karpenter.sh \\"c\\" not found')
+        self.expect(self.admin("GET", f"{CLAIMS}/c"), 404, 'nodeclaims.karpenter.sh \\"c\\" not found')
         uid = self.claim("d")["metadata"]["uid"]
         self.assertEqual(
             self.expect(self.control("DELETE", f"{CLAIMS}/d"), 200),
@@ -192,7 +192,7 @@ class ControlTest(WithApi):
         self.expect(self.control("PATCH", path, lock, MERGE), 409, "the object has been modified")
         self.expect(self.control("PATCH", path, {"spec": {"expireAfter": "1h"}}, MERGE), 422, "spec is immutable")
         self.expect(self.control("PATCH", path, {"status": {"nodeName": "n"}}, MERGE), 200)
-        self.assertEqual(self.expect(self.control("GET", path), 200)["status"], {})
+        self.assertEqual(self.expect(self.admin("GET", path), 200)["status"], {})
         version = got["metadata"]["resourceVersion"]
         ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": TIME}
         status = {"metadata": {"resourceVersion": version}, "status": {"conditions": [ready], "nodeName": "n"}}

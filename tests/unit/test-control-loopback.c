@@ -73,7 +73,7 @@ static struct nc_value *look(const char *path) {
     struct nc_value *object = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_kube_perform(kube, &call, &object, NULL, &err) < 0)
+    if (nc_kube_perform(world.kube, &call, &object, NULL, &err) < 0)
         fail_msg("%s", err.msg);
     return object;
 }
