@@ -362,7 +362,7 @@ void nc_daemon_pods_open(struct nc_daemon *d) {
         nc_daemon_api_failed(d, &err);
 }
 
-static void cancel_all(struct nc_daemon *d) {
+static void cancel_questions(struct nc_daemon *d) {
     struct nc_pod_request *all = d->pod_requests;
 
     d->pod_requests = NULL;
@@ -374,22 +374,28 @@ static void cancel_all(struct nc_daemon *d) {
             post_away(d, q->uid, q->verb, "the connection to the API server was given up");
         free_pod_request(q);
     }
+}
+
+/* A question that is under way is answered: given up, an eviction may have used its budget up all
+ * the same. */
+void nc_daemon_pods_unwatch(struct nc_daemon *d) {
+    d->pods_watch = nc_watch_free(d->pods_watch);
     while (d->volume_requests) {
         struct nc_volume_request *q = d->volume_requests;
         d->volume_requests = q->next;
         free_volume_request(q);
     }
-}
-
-void nc_daemon_pods_close(struct nc_daemon *d) {
-    d->pods_watch = nc_watch_free(d->pods_watch);
-    d->failed_watch = nc_watch_free(d->failed_watch);
-    d->is_left_listed = false;
-    cancel_all(d);
     nc_strv_done(&d->staying_claims);
     d->staying_claims = (struct nc_strv)NC_STRV_INIT;
     nc_strv_done(&d->staying_volumes);
     d->staying_volumes = (struct nc_strv)NC_STRV_INIT;
+}
+
+void nc_daemon_pods_close(struct nc_daemon *d) {
+    nc_daemon_pods_unwatch(d);
+    d->failed_watch = nc_watch_free(d->failed_watch);
+    d->is_left_listed = false;
+    cancel_questions(d);
 }
 
 /* --- what a shutdown left */

@@ -146,7 +146,7 @@ static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
         break;
     case NC_ACT_PODS_CLOSE:
         d->wants_pods = false;
-        nc_daemon_pods_close(d);
+        nc_daemon_pods_unwatch(d);
         break;
     case NC_ACT_LOOK:
         nc_daemon_node_look(d);

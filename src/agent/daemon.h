@@ -206,8 +206,10 @@ void nc_daemon_self_claim(struct nc_daemon *d);
 void nc_daemon_self_close(struct nc_daemon *d);
 void nc_daemon_self_done(struct nc_daemon *d);
 
-/* daemon-pods.c. What is under way is cancelled by _close, and answered AWAY. */
+/* daemon-pods.c. _unwatch ends what _open began, and lets questions go on; what is under way is
+ * cancelled by _close, and answered AWAY. */
 void nc_daemon_pods_open(struct nc_daemon *d);
+void nc_daemon_pods_unwatch(struct nc_daemon *d);
 void nc_daemon_pods_close(struct nc_daemon *d);
 void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a);
 /* Has a question been under way for longer than twice its time limit? */

@@ -123,6 +123,19 @@ class Storms(DaemonTest):
         world.api.server.release(held)
         world.phase_is("drained")
 
+    def test_cordon_that_is_late(self) -> None:
+        """Once it is made the pods are listed again. An eviction that is under way is waited for all the same: given up and
+        asked for again it would take from its budget twice."""
+        world = self.node_world()
+        world.api.server.fault("delay", path=r"/nodes/[^/?]+(\?|$)", method="PATCH", count=1, delay_sec=4.5)
+        world.api.server.fault("status", path="web-1/eviction", count=1, status=504, delay_sec=5.0)
+        self.drained(world)
+        tries = [s.at for s in world.evictions("web-1")]
+        lists = [s.at for s in world.steps("list") if s.what == "/api/v1/pods"]
+        self.assertTrue(tries[0] < lists[-1] < tries[0] + 5.0, "listed meanwhile")
+        self.assertEqual(len(tries), 2)
+        self.assertGreaterEqual(tries[1] - tries[0], 4.9)
+
     def test_away_in_the_middle(self) -> None:
         world = self.node_world()
         for name in PODS:

@@ -331,6 +331,18 @@ static void test_what_cannot_be_sent_is_away(void **state) {
     assert_null(w->d.pod_requests);
 }
 
+static void test_questions_outlast_the_watch(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_pods_open(&w->d);
+    ask(w, NC_DRAIN_EVICT, "a");
+    nc_daemon_pods_unwatch(&w->d);
+    assert_false(script.watches[0].is_open);
+    nc_daemon_pods_open(&w->d);
+    answer(0, NC_ANSWER_ACCEPTED);
+    expect("EVICT:a accepted:uid-a");
+}
+
 static void test_closing_answers_what_is_under_way(void **state) {
     struct world *w = *state;
 
@@ -469,6 +481,7 @@ int main(void) {
         TEST(test_wanted_without_a_connection),
         TEST(test_each_question_is_answered_once),
         TEST(test_what_cannot_be_sent_is_away),
+        TEST(test_questions_outlast_the_watch),
         TEST(test_closing_answers_what_is_under_way),
         TEST(test_stuck),
         TEST(test_volumes_of_pods_that_stay),

@@ -149,7 +149,7 @@ void nc_daemon_pods_open(struct nc_daemon *d) {
     say("[open]");
 }
 
-void nc_daemon_pods_close(struct nc_daemon *d) {
+void nc_daemon_pods_unwatch(struct nc_daemon *d) {
     (void)d;
     say("[close]");
 }
