@@ -143,14 +143,12 @@ struct control_node_more { /* only where who == ALONE */
     struct control_node *node;
     char *provider_id; /* NULL = none */
     struct control_link by_provider;
-    bool is_ready, is_unschedulable;
+    bool is_ready;
     bool is_registered, is_initialized; /* its labels: what a node may have forged */
-    bool is_drained;                    /* condition Drained is True: what the agent says */
     bool has_our_finalizer, has_karpenter_finalizer;
     bool do_not_disrupt, do_not_sync_taints;
     bool has_our_taint;          /* annotation nodeclaimd.io/disrupted: karpenter.sh/disrupted is
                                     ours to remove */
-    uint16_t n_volumes;          /* status.volumesAttached */
     char *drain_request;         /* as it stands there; NULL = none */
     struct control_texts taints; /* 4 each: key, value, effect, timeAdded ("" = none): they are
                                     written back as they were */
@@ -254,7 +252,6 @@ struct control_pool {
     struct control_object o;
     bool is_there;        /* the object was seen */
     bool are_budgets_bad; /* or it is being deleted: nothing may be disrupted */
-    bool is_static;       /* spec.replicas is set */
     struct nc_budgets budgets;
     uint64_t expire_after_usec; /* v1beta1: spec.disruption.expireAfter; UINT64_MAX = never */
     char *hash, *hash_version;  /* NULL = none */

@@ -12,7 +12,6 @@
 #define CONDITIONS_MAX ((size_t)64)
 #define CONDITIONS_BYTES ((size_t)16384)
 #define OWNERS_BYTES ((size_t)4096)
-#define VOLUMES_MAX ((size_t)4096) /* fits into n_volumes */
 
 static const char *const condition_names[_CONTROL_COND_MAX] = {
     [CONTROL_COND_LAUNCHED] = "Launched",       [CONTROL_COND_REGISTERED] = "Registered",
@@ -59,8 +58,6 @@ static void take_node_condition(void *userdata, const char *type, const char *st
 
     if (nc_streq(type, "Ready"))
         m->is_ready = nc_streq(status, "True");
-    if (nc_streq(type, "Drained"))
-        m->is_drained = nc_streq(status, "True");
 }
 
 /* Any text: nothing of it is believed, it is only compared with what is wanted. Of one that is too
@@ -70,15 +67,6 @@ static void take_request(const struct nc_value *object, struct control_node_more
 
     if (text)
         m->drain_request = nc_strndup(text, strnlen(text, CONTROL_WORD_MAX));
-}
-
-static int take_volumes(const struct nc_value *object, struct control_node_more *m) {
-    const struct nc_value *list = nc_control_at(object, "status.volumesAttached", NULL);
-
-    if (list && (list->type != NC_VALUE_LIST || list->n > VOLUMES_MAX))
-        return -EBADMSG;
-    m->n_volumes = list ? (uint16_t)list->n : 0;
-    return 0;
 }
 
 static int take_unregistered(const struct nc_value *object, struct control_node_more *m) {
@@ -94,7 +82,6 @@ static int take_unregistered(const struct nc_value *object, struct control_node_
 
 int nc_control_read_node_more(const struct nc_value *object, struct control_node_more *m) {
     const struct nc_value *finalizers = nc_control_at(object, "metadata.finalizers", NULL);
-    const struct nc_value *unschedulable = nc_control_at(object, "spec.unschedulable", NULL);
     int r = nc_control_take_word(nc_control_at(object, "spec.providerID", NULL),
                                  CONTROL_PROVIDER_MAX, &m->provider_id);
 
@@ -104,16 +91,12 @@ int nc_control_read_node_more(const struct nc_value *object, struct control_node
     m->do_not_disrupt = nc_control_is_true(annotation(object, "karpenter.sh/do-not-disrupt"));
     m->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     m->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
-    m->is_unschedulable =
-        unschedulable && unschedulable->type == NC_VALUE_BOOL && unschedulable->boolean;
     m->has_our_taint = annotation(object, NC_ALONE_TAINTED) != NULL;
     take_request(object, m);
     if (r >= 0)
         r = nc_control_take_taints(nc_control_at(object, "spec.taints", NULL), true, &m->taints);
     if (r >= 0)
         r = nc_control_take_list(finalizers, &m->finalizers);
-    if (r >= 0)
-        r = take_volumes(object, m);
     if (r >= 0)
         r = each_condition(object, m, take_node_condition);
     if (r >= 0)
@@ -299,7 +282,6 @@ int nc_control_read_pool(const struct nc_value *object, struct control_pool *p) 
                          || nc_control_at(object, "metadata.deletionTimestamp", NULL);
     nc_budgets_done(&p->budgets);
     p->budgets = budgets;
-    p->is_static = nc_control_at(object, "spec.replicas", NULL) != NULL;
     p->expire_after_usec = expiry_usec;
     return 0;
 }

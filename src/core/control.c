@@ -60,11 +60,9 @@ static const char *const keep_node_alone[] = {HEAD_PATHS,
                                               "metadata.finalizers",
                                               "spec.providerID",
                                               "spec.taints",
-                                              "spec.unschedulable",
                                               "status.allocatable",
                                               "status.conditions.type",
                                               "status.conditions.status",
-                                              "status.volumesAttached.name",
                                               NULL};
 static const char *const keep_claim[] = {
     HEAD_PATHS,
@@ -81,12 +79,9 @@ static const char *const keep_claim_alone[] = {HEAD_PATHS,          "metadata.fi
                                                "spec.taints",       "spec.startupTaints",
                                                "status.nodeName",   "status.providerID",
                                                "status.conditions", NULL};
-static const char *const keep_pool[] = {HEAD_PATHS,
-                                        "metadata.annotations.karpenter\\.sh/nodepool-hash",
-                                        "metadata.annotations.karpenter\\.sh/nodepool-hash-version",
-                                        "spec.disruption",
-                                        "spec.replicas",
-                                        NULL};
+static const char *const keep_pool[] = {
+    HEAD_PATHS, "metadata.annotations.karpenter\\.sh/nodepool-hash",
+    "metadata.annotations.karpenter\\.sh/nodepool-hash-version", "spec.disruption", NULL};
 static const char *const keep_class[] = {
     HEAD_PATHS, "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash",
     "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash-version", NULL};

@@ -224,7 +224,7 @@ static void test_objects_that_are_refused(void **state) {
                           "\"providerID\":\"a b\"}}"},
         {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"spec\":{\"taints\":7}}"},
         {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"status\":{"
-                          "\"volumesAttached\":{}}}"},
+                          "\"conditions\":{}}}"},
         {NC_CONTROL_POOL, "{\"metadata\":{\"name\":\"p1\",\"uid\":\"u\",\"annotations\":{"
                           "\"karpenter.sh/nodepool-hash\":\"a b\"}}}"},
         {NC_CONTROL_CLASS, "{\"metadata\":{\"name\":\"\",\"uid\":\"u\"}}"},
