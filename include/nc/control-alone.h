@@ -6,9 +6,9 @@
  * the words that the tests use:
  *
  *  - Whose. A claim or Node with the finalizer karpenter.sh/termination is never touched. A claim
- * of another API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode), or
- *    with another label app.kubernetes.io/managed-by than nodeclaimd is of another controller: it
- *    is left alone, and so is its Node.
+ *    of another API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode),
+ *    or with another label app.kubernetes.io/managed-by than nodeclaimd is of another controller:
+ *    it is left alone, and so is its Node. The relay (nc/control.h) is for all of them.
  *  - Finalizer. NC_FINALIZER on every claim that is not being deleted, before anything else is
  *    written about it.
  *  - Its Node. Once status.nodeName is set, the Node of that name, where its providerID is the
