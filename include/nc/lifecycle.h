@@ -146,8 +146,9 @@ void nc_node_write_done(struct nc_node_write *w);
 enum nc_life_action_kind {
     NC_ACT_WRITE = 1, /* one Node write: `write` */
     NC_ACT_POD,       /* `pod`: evict, mark or delete */
-    NC_ACT_PODS_OPEN, /* list and watch the pods of this node */
-    NC_ACT_PODS_CLOSE, /* end that; questions under way are answered all the same */
+    NC_ACT_PODS_OPEN, /* list and watch the pods of this node, until CLOSE: questions that are under
+                         way then are answered all the same */
+    NC_ACT_PODS_CLOSE,
     NC_ACT_LOOK,     /* GET our own Node: the answer is a NODE event with is_whole */
     NC_ACT_ANNOUNCE, /* say it: `reason`, `message`, `is_warning`, `milestone` */
     NC_ACT_LET_GO,   /* the shutdown may go on: give the inhibitor back */
