@@ -19,6 +19,7 @@
 #define REQUEST_TIMEOUT_USEC 2000000u
 #define CLAIM_TIMEOUT_USEC 1500000u
 #define SKEW_WORTH_SAYING_SEC 60
+#define SKEW_THAT_STS_REFUSES_SEC (5 * 60) /* ahead; behind it takes three times that */
 
 /* The sysctls that kubelet insists on with protectKernelDefaults: k8s.io/kubernetes pkg/util/sysctl
  * and pkg/kubelet/cm. */
@@ -70,12 +71,14 @@ static const char *kubeconfig_path(const struct nc_bootstrap *b) {
     return NC_KUBECONFIG;
 }
 
-static void note_skew(struct nc_bootstrap *b, const struct nc_kube_status *status) {
-    int64_t seconds;
-
+/* The seconds that the API server's clock is ahead of ours; 0 where it is not known. */
+static int64_t skew_of(const struct nc_kube_status *status) {
     if (status->date_usec == 0 || status->received_usec == 0)
-        return;
-    seconds = ((int64_t)status->date_usec - (int64_t)status->received_usec) / 1000000;
+        return 0;
+    return ((int64_t)status->date_usec - (int64_t)status->received_usec) / 1000000;
+}
+
+static void note_skew(struct nc_bootstrap *b, int64_t seconds) {
     if (llabs(seconds) >= SKEW_WORTH_SAYING_SEC) {
         nc_auto_free char *text = nc_asprintf(
             "the clock differs from the API server's by %lld s: tokens are signed with the time",
@@ -85,6 +88,19 @@ static void note_skew(struct nc_bootstrap *b, const struct nc_kube_status *statu
     }
 }
 
+/* A token of another time is refused like one of a role that nobody has mapped. */
+static void blame_clock(const struct nc_bootstrap *b, const struct nc_kube_status *status,
+                        struct nc_err *err) {
+    const int64_t seconds = skew_of(status);
+
+    if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS
+        && llabs(seconds) >= SKEW_THAT_STS_REFUSES_SEC)
+        nc_err_remedy(err,
+                      "set the clock, tokens are signed with the time: it differs from the API "
+                      "server's by %lld s; then look at the role's mapping",
+                      (long long)seconds);
+}
+
 static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_identity_done) struct nc_identity who = {0};
     nc_auto_free char *expected = nc_asprintf("system:node:%s", b->gather.plan.node_name);
@@ -92,9 +108,11 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     int r = nc_kube_whoami(b->connection.kube, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &who,
                            &status, err);
 
-    note_skew(b, &status);
-    if (r < 0)
+    note_skew(b, skew_of(&status));
+    if (r < 0) {
+        blame_clock(b, &status, err);
         return r;
+    }
     b->is_connected = true;
     if (b->connection.is_bootstrap || nc_streq(who.username, expected))
         return 0;

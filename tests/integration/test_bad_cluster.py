@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -62,6 +63,18 @@ class BadCluster(WorldTest):
         world.api.auth.users.clear()
         world.api.auth.keys.clear()
         self.fails(world, 4, "auth", "401")
+
+    def test_401_of_a_clock_that_is_off(self) -> None:
+        """The role is mapped; the token is signed with a time that STS takes no more, or not yet."""
+        for ahead in (3600.0, -3600.0):
+            with self.subTest(ahead):
+                world = self.world()
+                world.api.clock_ahead_sec = ahead
+                world.api.auth.clock = world.api.now
+                phase = self.fails(world, 4, "auth", "401", seconds=2)
+                remedy = world.phase(phase)["error"]["remedy"]
+                self.assertRegex(remedy, "^set the clock")
+                self.assertAlmostEqual(float(re.findall(r"by (-?[0-9]+) s", remedy)[0]), ahead, delta=3 * PATIENCE)
 
     def test_token_for_another_cluster(self) -> None:
         world = self.world(cluster="test-cluster")
