@@ -239,16 +239,19 @@ static void put_blocked(const struct nc_value *drain, struct nc_buf *out) {
 /* One line of progress: "evicting, 7 of 12 pods left, 1 blocked: default/x by pdb-y". */
 static void put_progress(const struct nc_value *drain, struct nc_buf *out) {
     const char *phase = nc_value_get_string(drain, "phase");
-    const int64_t total = count_of(drain, "pods.total"), blocked = count_of(drain, "pods.blocked");
+    const int64_t total = count_of(drain, "pods.total"), kept = count_of(drain, "pods.kept");
+    const int64_t blocked = count_of(drain, "pods.blocked");
 
     (void)nc_buf_puts(out, phase ? phase : "unknown");
     if (total > 0)
         (void)nc_buf_printf(out, ", %" PRId64 " of %" PRId64 " pods left",
                             count_of(drain, "pods.remaining"), total);
-    if (blocked > 0) {
+    if (kept > 0)
+        (void)nc_buf_printf(out, ", %" PRId64 " kept by do-not-disrupt", kept);
+    if (blocked > 0)
         (void)nc_buf_printf(out, ", %" PRId64 " blocked", blocked);
+    if (kept > 0 || blocked > 0)
         put_blocked(drain, out);
-    }
 }
 
 struct following {

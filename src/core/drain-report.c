@@ -11,6 +11,7 @@
 #include "drain-words.h"
 
 #define MAX_BLOCKED 20
+#define KEPT "kept by do-not-disrupt"
 
 const char *nc_policy_word(enum nc_policy p) {
     static const char *const words[] = {[NC_POLICY_IGNORE] = "ignore",
@@ -86,7 +87,7 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
 
     nc_value_set_string(v, "pod", name);
     nc_value_set_text(v, "budget", line->budget);
-    nc_value_set_text(v, "message", line->message);
+    nc_value_set_text(v, "message", line->is_kept ? KEPT : line->message);
     nc_value_set_time(v, "last_moment", line->last_moment_usec);
     return v;
 }
@@ -99,7 +100,7 @@ static struct nc_value *new_blocked(const struct nc_drain *d, const struct nc_dr
     const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
 
     for (size_t i = 0; i < n && list->n < MAX_BLOCKED; i++)
-        if (lines[i].is_blocked)
+        if (lines[i].is_blocked || lines[i].is_kept)
             nc_value_push(list, new_blocked_pod(&lines[i]));
     return list;
 }
@@ -118,8 +119,9 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     nc_value_set(v, "cordon", new_cordon(view));
     nc_value_set(v, "pods", nc_drain_counts(&view->drain));
     nc_value_set(v, "blocked",
-                 view->drain.blocked ? new_blocked(d, &view->drain_rules, now_usec)
-                                     : nc_value_new(NC_VALUE_LIST));
+                 view->drain.blocked + view->drain.kept > 0
+                     ? new_blocked(d, &view->drain_rules, now_usec)
+                     : nc_value_new(NC_VALUE_LIST));
     nc_value_set_time(v, "drained", view->drained_usec);
     nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));
     return v;

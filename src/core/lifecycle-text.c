@@ -82,15 +82,16 @@ static void set_count(struct nc_value *v, const char *key, bool is_known, size_t
     nc_value_set(v, key, is_known ? nc_value_new_int((int64_t)n) : nc_value_new(NC_VALUE_NULL));
 }
 
+/* Who holds the drain up, be it by a budget or by do-not-disrupt. */
 static struct nc_value *blocked(const struct nc_life *l, const struct nc_drain_summary *s) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     size_t n = 0, bytes = 0;
 
-    if (s->blocked == 0)
+    if (s->blocked + s->kept == 0)
         return list;
     nc_auto_free struct nc_drain_line *v = nc_life_lines(l, &n);
     for (size_t i = 0; i < n && list->n < BLOCKED_MAX; i++) {
-        if (!v[i].is_blocked)
+        if (!v[i].is_blocked && !v[i].is_kept)
             continue;
         nc_auto_free char *name = nc_asprintf("%s/%s", v[i].pod->namespace, v[i].pod->name);
         bytes += strlen(name) + 3;

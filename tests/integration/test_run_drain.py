@@ -73,6 +73,10 @@ class LastMoments(DaemonTest):
         t = self.drained_by(world, 10)
         world.must(lambda: world.pods() == ["kept", "kept-an-hour"], "the others")
         world.must(lambda: world.drain()["pods"]["kept"] == 2, "their mention")
+        names = ["default/kept", "default/kept-an-hour"]
+        world.must(lambda: world.annotation().get("blocked") == names, "their names")
+        self.assertEqual([b["pod"] for b in world.drain()["blocked"]], names)
+        self.assertEqual({b["message"] for b in world.drain()["blocked"]}, {"kept by do-not-disrupt"})
         world.must(lambda: not world.pods(), "the end")
         self.assertEvictedOnce(world, "was-kept", "garbage")
         self.assertEqual(world.evictions("kept") + world.evictions("kept-an-hour"), [])

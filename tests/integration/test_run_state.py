@@ -211,6 +211,14 @@ class Operator(DaemonTest):
         world.must(lambda: not world.pods(), "the deletion at its last moment")
         self.assertEqual(len(world.deletions("blocked")), 1)
 
+    def test_who_holds_it_up_is_named(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("kept", grace=2, annotations={"karpenter.sh/do-not-disrupt": "true"})
+        world.start()
+        done = world.run("drain", "--deadline", "8s", "--wait", within=30)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("evicting, 1 of 1 pods left, 1 kept by do-not-disrupt: default/kept\n", done.out)
+
     def test_dry_run(self) -> None:
         world = self.node_world()
         world.pod("web", grace=45)

@@ -112,6 +112,25 @@ static void test_report_of_a_drain(void **state) {
     nc_drain_free(d);
 }
 
+/* Nobody refuses it, for nobody asks; it holds the drain up all the same. */
+static void test_kept_is_named(void **state) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    struct nc_life_view view = {.notices = notices, .leading = -1};
+    struct nc_pod pod = new_pod("kept", NC_TIER_PLAIN);
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    pod.never_disrupt = true;
+    see(d, pod);
+    nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+    assert_int_equal(nc_value_path(v, "pods.blocked")->integer, 0);
+    assert_json(nc_value_get(v, "blocked"),
+                "[{\"pod\":\"web/kept\",\"budget\":null,\"message\":\"kept by do-not-disrupt\","
+                "\"last_moment\":null}]");
+    nc_drain_free(d);
+}
+
 static void test_at_most_twenty_blocked(void **state) {
     const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
     struct nc_life_view view = {.notices = notices, .leading = -1};
@@ -299,6 +318,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_report_of_nothing),
         cmocka_unit_test(test_report_of_a_drain),
+        cmocka_unit_test(test_kept_is_named),
         cmocka_unit_test(test_at_most_twenty_blocked),
         cmocka_unit_test(test_report_of_a_lifecycle),
         cmocka_unit_test(test_plan_with_a_deadline),
