@@ -87,7 +87,7 @@ void nc_alone_count(struct nc_control *c, struct control_claim *claim) {
     if (!claim->pool || !claim->more)
         return;
     const struct alone_view v = nc_alone_look(c, claim, c->now_usec);
-    claim->counts_as_node = has_registered_node(&v);
+    claim->counts_as_node = v.node && nc_alone_is(claim, CONTROL_COND_INITIALIZED);
     claim->counts_as_out = is_out(&v);
     claim->pool->n_nodes += claim->counts_as_node;
     claim->pool->n_out += claim->counts_as_out;
@@ -100,8 +100,9 @@ static bool may_disrupt(const struct control_pool *pool) {
 static bool has_room(const struct alone_view *v, unsigned n_out, enum nc_budget_reason why) {
     const struct control_pool *pool = v->claim->pool;
     const unsigned others = n_out - v->claim->counts_as_out;
+    const unsigned n_nodes = pool->n_nodes + !v->claim->counts_as_node;
 
-    return others < nc_budgets_allowed(&pool->budgets, why, pool->n_nodes, v->now_usec);
+    return others < nc_budgets_allowed(&pool->budgets, why, n_nodes, v->now_usec);
 }
 
 bool nc_alone_has_room(const struct alone_view *v, enum nc_budget_reason why) {

@@ -369,7 +369,7 @@ bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now
  */
 void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                    uint64_t *next_usec);
-/* Brings the numbers of its pool up to date: with a registered Node, on its way out. Called for
+/* Brings the numbers of its pool up to date: with an initialized Node, on its way out. Called for
  * each claim that was touched before anybody is asked, and with each write that is sent: walking
  * the claims for each of them would be quadratic work. */
 void nc_alone_count(struct nc_control *c, struct control_claim *claim);

@@ -378,7 +378,7 @@ static void test_expiry_of_pool(void **state) {
     world_done(&w);
 }
 
-/* A percentage is of the claims with a registered Node. */
+/* A percentage is of the claims with an initialized Node. */
 static void test_percentage(void **state) {
     struct world w;
 
@@ -392,6 +392,46 @@ static void test_percentage(void **state) {
     w.has_agent = false;
     world_advance(&w, 3700 * WORLD_SEC);
     assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* Registered and Ready; its startup taint stays. */
+static void add_starting(struct world *w, const char *name, const char *more_spec) {
+    world_add_claim(w, name, more_spec);
+    world_add_node(w, name);
+    world_settle(w);
+    world_set_ready(w, name, "True");
+    world_settle(w);
+    assert_string_equal(world_condition(w, name, "Initialized"), "Unknown StartupTaintsExist");
+}
+
+/* Nodes that do not work yet make no room for others to go. */
+static void test_percentage_of_those_that_work(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'50%'}]}}}");
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    world_add_pair(&w, "b", "'expireAfter':'1h'");
+    add_starting(&w, "c", "");
+    add_starting(&w, "d", "");
+    w.has_agent = false;
+    world_advance(&w, 3700 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* One that never worked goes all the same, once it is expired. */
+static void test_percentage_of_none(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'10%'}]}}}");
+    add_starting(&w, "a", "'expireAfter':'1h'");
+    world_advance(&w, 3700 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
     world_done(&w);
 }
 
@@ -433,6 +473,8 @@ int main(void) {
         cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_expiry_of_pool),
         cmocka_unit_test(test_percentage),
+        cmocka_unit_test(test_percentage_of_those_that_work),
+        cmocka_unit_test(test_percentage_of_none),
         cmocka_unit_test(test_reasons),
     };
 

@@ -242,7 +242,8 @@ static void end_expired(struct world *w, const struct object *o) {
     for (unsigned i = 0; i < w->n_objects; i++)
         if (w->objects[i].v && w->objects[i].kind == NC_CONTROL_CLAIM
             && nc_streq(label_of(w->objects[i].v, POOL_KEY), name)) {
-            n += nc_streq(condition_of(w->objects[i].v, "Registered"), "True");
+            n += &w->objects[i] == o
+                 || nc_streq(condition_of(w->objects[i].v, "Initialized"), "True");
             out += is_out(w, &w->objects[i]);
         }
     for (uint64_t back = 0; back <= 120 * SEC; back += 10 * SEC)
