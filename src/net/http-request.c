@@ -129,18 +129,25 @@ static size_t take_part(struct nc_http_req *r, const char *data, size_t n) {
     return is_unwanted(r) ? 0 : n;
 }
 
-/* An HTTP/2 peer may answer before it has read our body (a limit, an expired token). libcurl 7.88
- * then never looks at the end of the answer, as it still waits to send: known by its length, the
- * answer counts as complete, and the stream is dropped. */
-static bool is_answered_early(struct nc_http_req *r) {
-    curl_off_t sent = 0;
+/* An HTTP/2 peer may answer before it has read our body (a limit, an expired token). Known by its
+ * length, such an answer counts as complete, whatever libcurl says of the stream after it: libcurl
+ * 8.14 ends it itself and takes its own reset for an error. */
+static bool is_all_there(const struct nc_http_req *r) {
     long version = 0;
 
     if (r->sent_body_n == 0 || r->come != r->length)
         return false;
     (void)curl_easy_getinfo(r->easy, CURLINFO_HTTP_VERSION, &version);
+    return version == CURL_HTTP_VERSION_2_0;
+}
+
+/* libcurl 7.88 never looks at the end of an answer as long as it waits to send: such a stream is
+ * dropped. */
+static bool is_sending(const struct nc_http_req *r) {
+    curl_off_t sent = 0;
+
     (void)curl_easy_getinfo(r->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-    return version == CURL_HTTP_VERSION_2_0 && (size_t)sent < r->sent_body_n;
+    return (size_t)sent < r->sent_body_n;
 }
 
 static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
@@ -155,8 +162,8 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
     r->turn_bytes += n;
     taken = take_part(r, data, n);
     r->come += taken;
-    r->is_complete = taken == n && is_answered_early(r);
-    return r->is_complete ? 0 : taken;
+    r->is_complete = taken == n && is_all_there(r);
+    return r->is_complete && is_sending(r) ? 0 : taken;
 }
 
 /* The value of "Name: value\r\n" as a string in `value` if it is this header and fits. */
@@ -215,8 +222,8 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
         if (nc_parse_u64(value, &number) == 0)
             r->token_ttl_sec = number;
     }
-    r->is_complete = n == 2 && line[0] == '\r' && is_answered_early(r);
-    return r->is_complete ? 0 : n;
+    r->is_complete = n == 2 && line[0] == '\r' && is_all_there(r);
+    return r->is_complete && is_sending(r) ? 0 : n;
 }
 
 /* Sockets that no program executed later inherits; and why there is none, which libcurl does not

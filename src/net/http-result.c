@@ -13,6 +13,9 @@
 #include "nc/clock.h"
 #include "nc/str.h"
 
+/* CURLE_TOO_LARGE, which headers before libcurl 8.6 do not have, while the library may be newer. */
+#define CODE_TOO_LARGE 100
+
 static bool says(const struct nc_http_req *r, const char *part) {
     return strstr(r->error, part) != NULL;
 }
@@ -83,9 +86,10 @@ static enum nc_http_outcome outcome_of(const struct nc_http_req *r, int os_errno
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
         return is_refusal_of_certificate(r) ? NC_HTTP_TLS : NC_HTTP_BROKEN;
-    case CURLE_OUT_OF_MEMORY: /* libcurl's own cap of a header line */
+    case CURLE_OUT_OF_MEMORY: /* libcurl's own cap of a header line, in 7.88 */
         return r->header_bytes ? NC_HTTP_TOO_LARGE : NC_HTTP_LOCAL;
     case CURLE_FILESIZE_EXCEEDED:
+    case CODE_TOO_LARGE:
         return NC_HTTP_TOO_LARGE;
     default:
         return NC_HTTP_BROKEN;

@@ -269,6 +269,34 @@ static void test_http2_multiplexing(void **state) {
     stop(w);
 }
 
+/* Every second answer is larger than what its request takes: those fail, and nothing else on their
+ * connection does. */
+static void test_http2_too_large(void **state) {
+    struct world *w = *state;
+    struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+    struct counter c = {0};
+
+    server.http2 = true;
+    start(w, &server);
+    nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/", loopback_port(w->l));
+    struct nc_http_options o = {.name = "test",
+                                .url = url,
+                                .tls = &good,
+                                .timeout_usec = 30 * SECOND,
+                                .on_done = count_done,
+                                .userdata = &c};
+    for (int k = 0; k < 100; k++) {
+        o.max_body_bytes = k % 2 ? strlen("fine") : strlen("fine") - 1;
+        assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
+    }
+    while (c.done < 100)
+        assert_true(sd_event_run(w->event, 10 * SECOND) > 0);
+    assert_int_equal(c.answered, 50);
+    assert_int_equal(loopback_connections(w->l), 1);
+    stop(w);
+}
+
 struct early {
     unsigned done, refused;
     bool has_body;
@@ -429,6 +457,7 @@ int main(void) {
         cmocka_unit_test(test_old_tls_is_refused),
         cmocka_unit_test(test_plain_server),
         cmocka_unit_test(test_http2_multiplexing),
+        cmocka_unit_test(test_http2_too_large),
         cmocka_unit_test(test_http2_answered_early),
         cmocka_unit_test(test_http2_silent_connection),
         cmocka_unit_test(test_proxy),
