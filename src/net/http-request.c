@@ -129,25 +129,23 @@ static size_t take_part(struct nc_http_req *r, const char *data, size_t n) {
     return is_unwanted(r) ? 0 : n;
 }
 
-/* An HTTP/2 peer may answer before it has read our body (a limit, an expired token). Known by its
- * length, such an answer counts as complete, whatever libcurl says of the stream after it: libcurl
- * 8.14 ends it itself and takes its own reset for an error. */
-static bool is_all_there(const struct nc_http_req *r) {
-    long version = 0;
+/* An HTTP/2 peer may refuse before it has read our body (a limit, an expired token). What libcurl
+ * makes of that depends on its version: 7.88 waits until the body is sent; 8.14 resets the stream
+ * and takes that for an error of the peer's, or waits for what does not come any more. So a refusal
+ * that is all there by its length ends the request here. */
+static bool is_refused(const struct nc_http_req *r) {
+    long version = 0, status = 0;
 
     if (r->sent_body_n == 0 || r->come != r->length)
         return false;
     (void)curl_easy_getinfo(r->easy, CURLINFO_HTTP_VERSION, &version);
-    return version == CURL_HTTP_VERSION_2_0;
+    (void)curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
+    return version == CURL_HTTP_VERSION_2_0 && (status < 200 || status > 299);
 }
 
-/* libcurl 7.88 never looks at the end of an answer as long as it waits to send: such a stream is
- * dropped. */
-static bool is_sending(const struct nc_http_req *r) {
-    curl_off_t sent = 0;
-
-    (void)curl_easy_getinfo(r->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-    return (size_t)sent < r->sent_body_n;
+static void finish_refused(struct nc_http_req *r) {
+    r->is_refused = true;
+    nc_http_request_finish(r, CURLE_OK);
 }
 
 static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
@@ -155,6 +153,8 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
     size_t taken;
 
     n *= size;
+    if (r->is_refused)
+        return n;
     if (r->on_data && r->turn_bytes >= TURN_MAX_BYTES && !is_unwanted(r)) {
         nc_http_request_pause(r);
         return CURL_WRITEFUNC_PAUSE;
@@ -162,8 +162,9 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
     r->turn_bytes += n;
     taken = take_part(r, data, n);
     r->come += taken;
-    r->is_complete = taken == n && is_all_there(r);
-    return r->is_complete && is_sending(r) ? 0 : taken;
+    if (taken == n && is_refused(r))
+        finish_refused(r);
+    return taken;
 }
 
 /* The value of "Name: value\r\n" as a string in `value` if it is this header and fits. */
@@ -192,6 +193,8 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
     uint64_t number;
 
     n *= size;
+    if (r->is_refused)
+        return n;
     if (is_unwanted(r))
         return 0;
     r->header_bytes += n;
@@ -222,8 +225,9 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
         if (nc_parse_u64(value, &number) == 0)
             r->token_ttl_sec = number;
     }
-    r->is_complete = n == 2 && line[0] == '\r' && is_all_there(r);
-    return r->is_complete && is_sending(r) ? 0 : n;
+    if (n == 2 && line[0] == '\r' && is_refused(r))
+        finish_refused(r);
+    return n;
 }
 
 /* Sockets that no program executed later inherits; and why there is none, which libcurl does not

@@ -68,7 +68,7 @@ void nc_http_request_finish(struct nc_http_req *r, CURLcode code) {
     struct nc_http *h = r->h;
 
     r->state = REQUEST_FINISHED;
-    r->code = r->is_complete ? CURLE_OK : code;
+    r->code = code;
     r->next_finished = NULL;
     *h->finished_tail = r;
     h->finished_tail = &r->next_finished;

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         }
         taken += length;
         at += length;
-        if (r.header_bytes != taken || r.abort != ABORT_NONE || r.is_complete)
+        if (r.header_bytes != taken || r.abort != ABORT_NONE || r.is_refused)
             abort();
         if (r.retry_after_usec > MAX_RETRY_AFTER_SEC * UINT64_C(1000000)
             || r.date_usec % 1000000 != 0)
