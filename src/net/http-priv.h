@@ -82,7 +82,7 @@ struct nc_http_req {
     uint64_t length, come; /* what Content-Length says (UINT64_MAX: nothing); of it is there */
     uint64_t retry_after_usec, date_usec, received_usec, token_ttl_sec;
     enum request_abort abort;
-    bool is_refused; /* and was ended here; what libcurl still brings is not looked at */
+    bool is_refused;  /* and was ended here; what libcurl still brings is not looked at */
     int socket_errno; /* why no socket could be made; 0 = it could */
     CURLcode code;
     char error[CURL_ERROR_SIZE];
