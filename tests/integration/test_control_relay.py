@@ -384,6 +384,20 @@ class HostileWords(ControlTest):
         self.assertFalse([c for c in world.log() if ord(c) < 32 and c not in "\n\t"], "control characters in the log")
         self.assertGreater(world.metric("unreadable_words_total"), 5, world.ask("/metrics"))
 
+    def test_members_that_are_read(self) -> None:
+        """A megabyte in what is read of a Node (six, once it is escaped) leaves the list of all Nodes readable."""
+        world = self.control_world()
+        world.pair("big")
+        world.pair("good")
+
+        def edit(node: dict[str, Any]) -> None:
+            owner = {"apiVersion": "v1", "kind": "ConfigMap", "uid": "u", "name": "\x01" * 1_000_000}
+            node["metadata"]["ownerReferences"].append(owner)
+
+        world.change("nodes", "big", edit)
+        world.start()
+        self.assertRelayed(world, "c-good", world.say("good"))
+
     def test_other_annotations_and_labels(self) -> None:
         """Megabytes that a node may write beside its word."""
         world = self.control_world()
