@@ -15,8 +15,9 @@
 
 #define NODES "/api/v1/nodes"
 /* A node may fill its Node's conditions and allocatable: that is its own harm. All that is kept of
- * one object (nc_control_keep) then fits into the 4 MiB of a watch. */
-#define VALUE_MAX_BYTES ((size_t)128 << 10)
+ * one Node (nc_control_keep) then fits into the 4 MiB of a watch. What is large of a claim or a
+ * pool somebody meant, and it fits by itself. */
+#define NODE_VALUE_MAX_BYTES ((size_t)128 << 10)
 
 static const char *name_of_who(enum nc_control_who who) {
     return who == NC_CONTROL_KARPENTER ? "Karpenter runs here"
@@ -94,7 +95,7 @@ static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
     const struct nc_watch_options o = {
         .path = c->paths[kind],
         .keep = nc_control_keep(kind, c->who),
-        .max_value_bytes = VALUE_MAX_BYTES,
+        .max_value_bytes = kind == NC_CONTROL_NODE ? NODE_VALUE_MAX_BYTES : 0,
         .metadata_only = kind == NC_CONTROL_NODE && c->who != NC_CONTROL_ALONE,
         .tells_once = true,
         .event = callbacks[kind],

@@ -73,15 +73,17 @@ static int take_unregistered(const struct nc_value *object, struct control_node_
     int r = 0;
 
     if (!m->is_registered || !m->has_our_finalizer)
-        r = nc_control_take_json(nc_control_at(object, "metadata.ownerReferences", NULL),
-                                 OWNERS_BYTES, &m->owners);
+        r = nc_control_take_json_list(nc_value_path(object, "metadata.ownerReferences"),
+                                      OWNERS_BYTES, &m->owners);
     if (r >= 0 && !m->is_initialized)
         r = nc_control_take_map(nc_control_at(object, "status.allocatable", NULL), &m->allocatable);
     return r;
 }
 
+/* null stands where the watch has left out what was too large. A list that is written back must
+ * have been seen: a taint that somebody set there is not the node's to take off. */
 int nc_control_read_node_more(const struct nc_value *object, struct control_node_more *m) {
-    const struct nc_value *finalizers = nc_control_at(object, "metadata.finalizers", NULL);
+    const struct nc_value *finalizers = nc_value_path(object, "metadata.finalizers");
     int r = nc_control_take_word(nc_control_at(object, "spec.providerID", NULL),
                                  CONTROL_PROVIDER_MAX, &m->provider_id);
 
@@ -94,7 +96,7 @@ int nc_control_read_node_more(const struct nc_value *object, struct control_node
     m->has_our_taint = annotation(object, NC_ALONE_TAINTED) != NULL;
     take_request(object, m);
     if (r >= 0)
-        r = nc_control_take_taints(nc_control_at(object, "spec.taints", NULL), true, &m->taints);
+        r = nc_control_take_taints(nc_value_path(object, "spec.taints"), true, &m->taints);
     if (r >= 0)
         r = nc_control_take_list(finalizers, &m->finalizers);
     if (r >= 0)
@@ -218,8 +220,8 @@ static bool is_foreign(const struct nc_value *object, const struct control_class
 
 static int take_conditions(const struct nc_value *object, struct control_claim_more *m) {
     nc_auto_free char *text = NULL;
-    const int r = nc_control_take_json(nc_control_at(object, "status.conditions", NULL),
-                                       CONDITIONS_BYTES, &text);
+    const int r = nc_control_take_json_list(nc_control_at(object, "status.conditions", NULL),
+                                            CONDITIONS_BYTES, &text);
 
     return r >= 0 && text ? nc_control_terse(text, &m->conditions) : r;
 }

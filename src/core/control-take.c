@@ -121,11 +121,13 @@ int nc_control_take_taints(const struct nc_value *v, bool with_time, struct cont
     return finish(&b, v->n, r, ret);
 }
 
-int nc_control_take_json(const struct nc_value *v, size_t max, char **ret) {
+int nc_control_take_json_list(const struct nc_value *v, size_t max, char **ret) {
     struct nc_buf b = NC_BUF_INIT_MAX(CONTROL_LIST_BYTES);
 
     if (!v)
         return 0;
+    if (v->type != NC_VALUE_LIST)
+        return -EBADMSG;
     nc_json_write(&b, v, 0);
     if (b.len == 0 || b.len > max) {
         nc_buf_done(&b);

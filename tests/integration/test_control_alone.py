@@ -241,6 +241,7 @@ class Voluntary(AloneTest):
         keep = "karpenter.sh/do-not-disrupt"
         world.annotate("nodes", "node", keep, "true")
         world.annotate("nodeclaims", "c-claim", keep, "true")
+        world.annotate("nodeclaims", "c-claim", "team/notes", "x" * 200_000)  # all of them may have 256 KiB
         world.start()
         world.must(lambda: world.accepted("delete", "c-calm"), "the one without it")
         self.assertQuiet(world, 1, "c-node", "c-claim", "node", "claim")
@@ -421,6 +422,21 @@ class Ending(AloneTest):
         world.must(lambda: world.taints("n1") == [DISRUPTED, "theirs"], "the taint beside theirs")
         world.unsay("n1")
         world.must(lambda: world.taints("n1") == ["theirs"], "theirs alone")
+
+    def test_taints_that_are_too_many_to_be_read(self) -> None:
+        """A node registers with what it likes, and must not take off what somebody sets then: not through us either."""
+        world = self.alone_world()
+        world.pool()
+        many = [{"key": f"own.example/{i:0200}", "effect": "NoSchedule"} for i in range(1000)]
+        for name in ("n1", "n2"):
+            world.ours(name)
+        world.change("nodes", "n1", lambda n: n["spec"].update(taints=[*many, {"key": "theirs", "effect": "NoExecute"}]))
+        world.start()
+        for name in ("n1", "n2"):
+            world.say(name, source="autoscaling", deadline=600)
+        world.must(lambda: world.taints("n2") == [DISRUPTED], "the taint of the other one")
+        self.assertQuiet(world, 1, "n1")
+        self.assertIn("theirs", world.taints("n1"))
 
     def test_a_foreign_finalizer_keeps_it(self) -> None:
         world = self.alone_world()

@@ -225,6 +225,13 @@ static void test_objects_that_are_refused(void **state) {
         {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"spec\":{\"taints\":7}}"},
         {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"status\":{"
                           "\"conditions\":{}}}"},
+        /* What the watch has left out, as it is too large: a list that is written back must have
+         * been seen. */
+        {NC_CONTROL_NODE, "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"finalizers\":null}}"},
+        {NC_CONTROL_NODE,
+         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"ownerReferences\":null}}"},
+        {NC_CONTROL_NODE,
+         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\"},\"spec\":{\"taints\":null}}"},
         {NC_CONTROL_POOL, "{\"metadata\":{\"name\":\"p1\",\"uid\":\"u\",\"annotations\":{"
                           "\"karpenter.sh/nodepool-hash\":\"a b\"}}}"},
         {NC_CONTROL_CLASS, "{\"metadata\":{\"name\":\"\",\"uid\":\"u\"}}"},
