@@ -136,15 +136,17 @@ static int check_name_is_free(struct nc_bootstrap *b, struct nc_err *err) {
                                       .method = "GET",
                                       .path = path,
                                       .timeout_usec = nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC)};
+    struct nc_kube_status status = {0};
     struct nc_err own = NC_ERR_INIT;
     int r;
 
     if (b->connection.is_bootstrap) /* a bootstrap token reads no Node */
         return 0;
-    r = nc_kube_perform(b->connection.kube, &call, &node, NULL, &own);
+    r = nc_kube_perform(b->connection.kube, &call, &node, &status, &own);
     if (r >= 0)
         return nc_check_node_is_ours(b, node, err);
-    if (own.class != NC_ERR_TRANSIENT)
+    /* No answer, or a certificate that the one before did not show: it is asked again. */
+    if (own.class != NC_ERR_TRANSIENT && (own.class != NC_ERR_AUTH || status.http != 0))
         return 0;
     *err = own;
     return r;
