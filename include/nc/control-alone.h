@@ -38,8 +38,9 @@
  * point is the DELETE of the claim with its uid. It is sent where fewer of the pool's claims than
  * its budgets allow for that reason are on their way out: being deleted, a DELETE of it under way,
  * or registered with a Node that is not Ready (the candidate itself counts once). The budgets'
- * number of nodes is the pool's claims with an initialized Node, and the candidate: one that does
- * not work yet makes no room for others to go. Both count until the claim is gone.
+ * number of nodes is the pool's claims with an initialized Node, those on their way out, and the
+ * candidate: one that does not work yet makes no room for others to go, and none takes a place that
+ * it does not count for. Both count until the claim is gone.
  *    Expired goes first, then Drifted, then Rebalance, among equals the eldest.
  *    karpenter.sh/do-not-disrupt=true on the Node or the claim keeps all of this away. No NodePool,
  * or budgets that cannot be read: nothing voluntary. A drifted claim that is initialized has the

@@ -87,8 +87,9 @@ void nc_alone_count(struct nc_control *c, struct control_claim *claim) {
     if (!claim->pool || !claim->more)
         return;
     const struct alone_view v = nc_alone_look(c, claim, c->now_usec);
-    claim->counts_as_node = v.node && nc_alone_is(claim, CONTROL_COND_INITIALIZED);
     claim->counts_as_out = is_out(&v);
+    claim->counts_as_node =
+        claim->counts_as_out || (v.node && nc_alone_is(claim, CONTROL_COND_INITIALIZED));
     claim->pool->n_nodes += claim->counts_as_node;
     claim->pool->n_out += claim->counts_as_out;
 }

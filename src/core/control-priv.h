@@ -369,9 +369,9 @@ bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now
  */
 void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
                    uint64_t *next_usec);
-/* Brings the numbers of its pool up to date: with an initialized Node, on its way out. Called for
- * each claim that was touched before anybody is asked, and with each write that is sent: walking
- * the claims for each of them would be quadratic work. */
+/* Brings the numbers of its pool up to date: how many count, how many are on their way out. Called
+ * for each claim that was touched before anybody is asked, and with each write that is sent:
+ * walking the claims for each of them would be quadratic work. */
 void nc_alone_count(struct nc_control *c, struct control_claim *claim);
 void nc_alone_uncount(struct control_claim *claim); /* it leaves its pool */
 /* A write of the alone half ended. */

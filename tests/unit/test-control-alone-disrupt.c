@@ -378,7 +378,7 @@ static void test_expiry_of_pool(void **state) {
     world_done(&w);
 }
 
-/* A percentage is of the claims with an initialized Node. */
+/* A percentage is of the claims with an initialized Node and of those on their way out. */
 static void test_percentage(void **state) {
     struct world w;
 
@@ -435,6 +435,26 @@ static void test_percentage_of_none(void **state) {
     world_done(&w);
 }
 
+/* Nodes that never worked and are not Ready are on their way out: of all there are, all may be. */
+static void test_percentage_of_all(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'100%'}]}}}");
+    world_add_pair(&w, "a", "'expireAfter':'1h'");
+    for (int i = 0; i < 3; i++) {
+        char name[] = "dead-0";
+        name[sizeof(name) - 2] = (char)('0' + i);
+        world_add_claim(&w, name, "");
+        world_add_node(&w, name);
+    }
+    world_advance(&w, 3700 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
 /* Why a node has to go is said to it. */
 static void test_reasons(void **state) {
     struct world w;
@@ -475,6 +495,7 @@ int main(void) {
         cmocka_unit_test(test_percentage),
         cmocka_unit_test(test_percentage_of_those_that_work),
         cmocka_unit_test(test_percentage_of_none),
+        cmocka_unit_test(test_percentage_of_all),
         cmocka_unit_test(test_reasons),
     };
 

@@ -242,7 +242,7 @@ static void end_expired(struct world *w, const struct object *o) {
     for (unsigned i = 0; i < w->n_objects; i++)
         if (w->objects[i].v && w->objects[i].kind == NC_CONTROL_CLAIM
             && nc_streq(label_of(w->objects[i].v, POOL_KEY), name)) {
-            n += &w->objects[i] == o
+            n += &w->objects[i] == o || is_out(w, &w->objects[i])
                  || nc_streq(condition_of(w->objects[i].v, "Initialized"), "True");
             out += is_out(w, &w->objects[i]);
         }

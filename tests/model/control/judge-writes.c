@@ -202,7 +202,7 @@ static void judge_budgets(struct world *w, struct view *v, const struct shown *c
         const struct shown *s = &v->shown[i];
         if (!s->v || s->kind != NC_CONTROL_CLAIM || !nc_streq(label_of(s->v, POOL_KEY), name))
             continue;
-        n += s == claim || nc_streq(condition_of(s->v, "Initialized"), "True");
+        n += s == claim || is_out(w, v, s) || nc_streq(condition_of(s->v, "Initialized"), "True");
         out += s != claim && is_out(w, v, s);
     }
     for (int r = 0; r < (int)_NC_BUDGET_REASON_MAX; r++)
