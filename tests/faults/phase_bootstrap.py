@@ -71,7 +71,7 @@ class BootWorld(World):
     def plain(self) -> dict[str, bytes]:
         """What is on disk, without what differs from world to world."""
         found = {p: b for p, b in self.tree().items() if "/pki/kubelet" not in p and "conf.d/10-test" not in p}
-        ours = [(str(s.port).encode(), b"PORT") for s in self.servers().values()]
+        ours = [(f":{s.port}".encode(), b":PORT") for s in self.servers().values()]  # five digits alone may stand for anything
         for old, new in (*ours, (str(self.folder).encode(), b"FOLDER")):
             found = {p: b.replace(old, new) for p, b in found.items()}
         return found
