@@ -352,7 +352,7 @@ class Ending(AloneTest):
         world.ours("n1")
         world.start()
         world.remove("nodeclaims", "c-n1")
-        world.must(lambda: world.request("n1"), "the request")
+        world.must(lambda: world.request("n1") and world.accepted("status", "c-n1"), "the request, and the claim's word")
         self.assertQuiet(world, 1.5)
         self.assertEqual(world.steps("delete-node"), [])
         self.assertIn(world.status()["n1"]["state"], ("draining", "WaitingForAgent"))
