@@ -56,9 +56,9 @@ struct nc_imds_stats {
     unsigned requests, tokens, connections, failures;
     int64_t skew_usec;
     bool has_skew;
-    uint64_t
-        boot_usec; /* when, by the server's clock, CLOCK_BOOTTIME was 0, as the last answer with
-                      a Date shows it: our own clock may be set before the next. 0 = none */
+    /* When, by the server's clock, CLOCK_BOOTTIME was 0, as the last answer with a Date shows it:
+     * our own clock may be set before the next. 0 = none. */
+    uint64_t boot_usec;
 };
 void nc_imds_get_stats(const struct nc_imds *i, struct nc_imds_stats *ret);
 

@@ -17,6 +17,9 @@ bool nc_starts_with(const char *s, const char *prefix);
 bool nc_ends_with(const char *s, const char *suffix);
 bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characters but \t \n \r */
 
+/* Of UTF-8: editors of Windows begin a file with it, and YAML may begin so. */
+#define NC_BYTE_ORDER_MARK "\xef\xbb\xbf"
+
 /* Decimal digits only. Return 0, -EINVAL, or -ERANGE; *ret is written only on success. */
 int nc_parse_u64(const char *s, uint64_t *ret);
 int nc_parse_i64(const char *s, int64_t *ret); /* one leading '-' allowed */

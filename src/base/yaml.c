@@ -204,13 +204,14 @@ static int read_stream(struct reader *r) {
 
 int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret,
                   size_t *ret_n, struct nc_err *err) {
+    const size_t mark = strlen(NC_BYTE_ORDER_MARK);
     struct reader r = {.source = source, .err = err};
 
     /* libyaml would count a byte order mark as a column: the line behind it, and no other, would be
      * indented by one. */
-    if (n >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) {
-        data += 3;
-        n -= 3;
+    if (n >= mark && memcmp(data, NC_BYTE_ORDER_MARK, mark) == 0) {
+        data += mark;
+        n -= mark;
     }
     if (!yaml_parser_initialize(&r.parser))
         return nc_err_set(err, NC_ERR_HOST, ENOMEM, "YAML: out of memory");

@@ -278,10 +278,8 @@ static const struct {
     {"<powershell>", "a PowerShell script"},
 };
 
-#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* editors of Windows begin a file with it; YAML may */
-
 static const char *after_mark(const char *text) {
-    return nc_starts_with(text, BYTE_ORDER_MARK) ? text + strlen(BYTE_ORDER_MARK) : text;
+    return nc_starts_with(text, NC_BYTE_ORDER_MARK) ? text + strlen(NC_BYTE_ORDER_MARK) : text;
 }
 
 static const char *first_word(const struct nc_userdata_part *p) {

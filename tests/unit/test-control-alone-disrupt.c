@@ -378,20 +378,32 @@ static void test_expiry_of_pool(void **state) {
     world_done(&w);
 }
 
+static void begin_with_budget(struct world *w, const char *nodes) {
+    nc_auto_free char *budgets =
+        nc_asprintf("{'spec':{'disruption':{'budgets':[{'nodes':'%s'}]}}}", nodes);
+
+    world_begin(w);
+    world_patch(w, POOL, "pool", budgets);
+}
+
+/* Two that work have expired, and nobody drains them: so many DELETEs are under way. */
+static unsigned two_expire(struct world *w) {
+    world_add_pair(w, "a", "'expireAfter':'1h'");
+    world_add_pair(w, "b", "'expireAfter':'1h'");
+    w->has_agent = false;
+    world_advance(w, 3700 * WORLD_SEC);
+    return w->asked[NC_CONTROL_DELETE_CLAIM];
+}
+
 /* A percentage is of the claims with an initialized Node and of those on their way out. */
 static void test_percentage(void **state) {
     struct world w;
 
     (void)state;
-    world_begin(&w);
-    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'50%'}]}}}");
-    world_add_pair(&w, "a", "'expireAfter':'1h'");
-    world_add_pair(&w, "b", "'expireAfter':'1h'");
+    begin_with_budget(&w, "50%");
     world_add_claim(&w, "c", "");
     world_add_claim(&w, "d", "");
-    w.has_agent = false;
-    world_advance(&w, 3700 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(two_expire(&w), 1);
     world_done(&w);
 }
 
@@ -410,15 +422,10 @@ static void test_percentage_of_those_that_work(void **state) {
     struct world w;
 
     (void)state;
-    world_begin(&w);
-    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'50%'}]}}}");
-    world_add_pair(&w, "a", "'expireAfter':'1h'");
-    world_add_pair(&w, "b", "'expireAfter':'1h'");
+    begin_with_budget(&w, "50%");
     add_starting(&w, "c", "");
     add_starting(&w, "d", "");
-    w.has_agent = false;
-    world_advance(&w, 3700 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(two_expire(&w), 1);
     world_done(&w);
 }
 
@@ -427,8 +434,7 @@ static void test_percentage_of_none(void **state) {
     struct world w;
 
     (void)state;
-    world_begin(&w);
-    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'10%'}]}}}");
+    begin_with_budget(&w, "10%");
     add_starting(&w, "a", "'expireAfter':'1h'");
     world_advance(&w, 3700 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
@@ -440,12 +446,10 @@ static void test_percentage_of_all(void **state) {
     struct world w;
 
     (void)state;
-    world_begin(&w);
-    world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'100%'}]}}}");
+    begin_with_budget(&w, "100%");
     world_add_pair(&w, "a", "'expireAfter':'1h'");
     for (int i = 0; i < 3; i++) {
-        char name[] = "dead-0";
-        name[sizeof(name) - 2] = (char)('0' + i);
+        nc_auto_free char *name = nc_asprintf("dead-%d", i);
         world_add_claim(&w, name, "");
         world_add_node(&w, name);
     }

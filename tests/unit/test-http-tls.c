@@ -240,6 +240,14 @@ static void count_done(void *userdata, const struct nc_http_result *result) {
                    && nc_streq(result->body, "fine");
 }
 
+/* How many of a hundred requests on one connection were answered. */
+static unsigned await_hundred(struct world *w, const struct counter *c) {
+    while (c->done < 100)
+        assert_true(sd_event_run(w->event, 10 * SECOND) > 0);
+    assert_int_equal(loopback_connections(w->l), 1);
+    return c->answered;
+}
+
 /* A hundred requests before the first answer: one connection, as many streams. */
 static void test_http2_multiplexing(void **state) {
     struct world *w = *state;
@@ -262,10 +270,7 @@ static void test_http2_multiplexing(void **state) {
                                       .userdata = &c};
     for (int k = 0; k < 100; k++)
         assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
-    while (c.done < 100)
-        assert_true(sd_event_run(w->event, 10 * SECOND) > 0);
-    assert_int_equal(c.answered, 100);
-    assert_int_equal(loopback_connections(w->l), 1);
+    assert_int_equal(await_hundred(w, &c), 100);
     stop(w);
 }
 
@@ -290,10 +295,7 @@ static void test_http2_too_large(void **state) {
         o.max_body_bytes = k % 2 ? strlen("fine") : strlen("fine") - 1;
         assert_int_equal(nc_http_start(w->http, &o, NULL, NULL), 0);
     }
-    while (c.done < 100)
-        assert_true(sd_event_run(w->event, 10 * SECOND) > 0);
-    assert_int_equal(c.answered, 50);
-    assert_int_equal(loopback_connections(w->l), 1);
+    assert_int_equal(await_hundred(w, &c), 50);
     stop(w);
 }
 
