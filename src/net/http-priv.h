@@ -109,6 +109,12 @@ void nc_http_request_finish(struct nc_http_req *r, CURLcode code); /* queues it 
  * clean-up. False: it does not start. */
 bool nc_http_start_libcurl(void);
 
+/* http-names.c */
+/* Refuses, in the handshake, a peer whose certificate has no subjectAltName. Negative where this
+ * libcurl cannot do that: it then uses another library for TLS. */
+int nc_http_names_check(struct nc_http_req *r, struct nc_err *err);
+bool nc_http_names_are_missing(const char *error); /* of libcurl, for that reason */
+
 /* http-result.c */
 void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret);
 

@@ -480,6 +480,8 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
                 : nc_err_set(err, NC_ERR_HOST, ENOMEM, "%s: libcurl gives no handle", o->name);
     if (k == 0)
         k = set_headers(r, o, err);
+    if (k == 0 && https)
+        k = nc_http_names_check(r, err);
     if (k < 0) {
         nc_http_request_free(r);
         return k;

@@ -195,7 +195,10 @@ static void say(struct nc_http_req *r, const struct nc_http_result *result, int 
         say_timeout(r, has_answer, to, size);
         return;
     case NC_HTTP_TLS:
-        snprintf(to, size, "TLS with %s failed: %s", r->peer, detail(r));
+        snprintf(to, size, "TLS with %s failed: %s", r->peer,
+                 nc_http_names_are_missing(r->error)
+                     ? "its certificate has no subjectAltName, and a common name does not count"
+                     : detail(r));
         return;
     case NC_HTTP_BROKEN:
         say_broken(r, result->nonsense, to, size);

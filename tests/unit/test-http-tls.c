@@ -140,6 +140,31 @@ static void test_names(void **state) {
     stop(w);
 }
 
+/* Whom the CA has signed a name for as a common name only, it has not made a host. */
+static void test_common_name(void **state) {
+    struct world *w = *state;
+    struct loopback_identity bare = loopback_identity_new("127.0.0.1", NULL);
+    struct loopback_identity named = loopback_identity_new("api.example.test", NULL);
+    const struct loopback_tls servers[] = {
+        {.cert_pem = bare.cert_pem, .key_pem = bare.key_pem},
+        {.cert_pem = named.cert_pem, .key_pem = named.key_pem, .http2 = true},
+    };
+    const struct nc_http_tls trusted[] = {
+        {.ca_pem = bare.cert_pem},
+        {.ca_pem = named.cert_pem, .server_name = "api.example.test"},
+    };
+
+    for (size_t i = 0; i < 2; i++) {
+        start(w, &servers[i]);
+        expect(w, &trusted[i], NC_HTTP_TLS,
+               "failed: its certificate has no subjectAltName, and a common name does not count");
+        assert_int_equal(loopback_requests(w->l), 0);
+        stop(w);
+    }
+    loopback_identity_done(&bare);
+    loopback_identity_done(&named);
+}
+
 static char *temporary(const char *text) {
     char *path = nc_strdup("/tmp/nc-test-http-XXXXXX");
     const int fd = mkstemp(path);
@@ -458,6 +483,7 @@ int main(void) {
         cmocka_unit_test(test_client_certificate),
         cmocka_unit_test(test_old_tls_is_refused),
         cmocka_unit_test(test_plain_server),
+        cmocka_unit_test(test_common_name),
         cmocka_unit_test(test_http2_multiplexing),
         cmocka_unit_test(test_http2_too_large),
         cmocka_unit_test(test_http2_answered_early),
