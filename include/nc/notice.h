@@ -73,5 +73,10 @@ int nc_notice_read_target_state(const char *data, size_t n, struct nc_notice *re
  * OPERATOR. */
 int nc_notice_read_request(const char *data, size_t n, enum nc_source source, struct nc_notice *ret,
                            struct nc_err *err);
+/* A request that was not known before and whose deadline passed more than NC_REQUEST_LATE_USEC ago
+ * would delete every pod at once; mostly its deadline was written in another time zone. Returns 0,
+ * or NC_ERR_PROTOCOL (-ETIME) in words for whoever asked. */
+int nc_notice_check_deadline(const struct nc_notice *n, uint64_t now_usec, struct nc_err *err);
+#define NC_REQUEST_LATE_USEC (60ull * 1000000)
 
 #endif

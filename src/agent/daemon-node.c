@@ -4,9 +4,12 @@
  *
  * Gives NODE and NODE_GONE, and the source that is read off the metadata: REQUEST (annotation
  * drain-request; its deletion is daemon-claim.c's). A Node of our name whose providerID is another
- * instance's is not ours: it counts as none. A request that cannot be read lifts none that is in
- * force: only its removal or another good one does.
+ * instance's is not ours: it counts as none. A request that cannot be read, or whose deadline had
+ * passed before it was seen, lifts none that is in force: only its removal or another good one
+ * does.
  */
+#include <string.h>
+
 #include "daemon.h"
 
 #include "log.h"
@@ -57,6 +60,31 @@ static void keep_request(struct nc_daemon *d, const struct nc_err *err) {
     }
 }
 
+/* The request of our NodeClaim's end, by the id that the controller gives it. */
+static bool is_controllers(const struct nc_daemon *d, const struct nc_notice *n) {
+    return d->owner_uid && nc_starts_with(n->id, "claim-")
+           && nc_streq(n->id + strlen("claim-"), d->owner_uid);
+}
+
+static bool is_in_force(const struct nc_daemon *d, const struct nc_notice *n) {
+    struct nc_life_view view;
+
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    return view.is_active[n->source] && nc_streq(view.notices[n->source].id, n->id)
+           && view.notices[n->source].deadline_usec == n->deadline_usec;
+}
+
+/* What was in force before a restart goes on; and a claim's time may rightly end while its node
+ * hears nothing. */
+static int read_request(const struct nc_daemon *d, const char *text, struct nc_notice *ret,
+                        struct nc_err *err) {
+    const int r = nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, ret, err);
+
+    if (r < 0 || is_controllers(d, ret) || is_in_force(d, ret))
+        return r;
+    return nc_notice_check_deadline(ret, nc_daemon_now(d), err);
+}
+
 static void take_request(struct nc_daemon *d, const struct nc_value *metadata) {
     const char *text =
         nc_value_get_string(nc_value_get(metadata, "annotations"), NC_ANNOTATION_REQUEST);
@@ -72,7 +100,7 @@ static void take_request(struct nc_daemon *d, const struct nc_value *metadata) {
     if (nc_streq(d->request, text))
         return;
     nc_daemon_set(&d->request, text);
-    if (nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, &notice, &err) < 0)
+    if (read_request(d, text, &notice, &err) < 0)
         keep_request(d, &err);
     else {
         nc_daemon_set(&d->request_refused, NULL);

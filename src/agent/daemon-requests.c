@@ -30,6 +30,16 @@ static void keep(struct nc_daemon *d) {
     d->is_status_due = true;
 }
 
+static void refuse(struct nc_daemon *d, const char *path, const struct nc_err *err) {
+    nc_auto_free char *message = nc_asprintf("%s: %s; taken as none", path, err->msg);
+    const struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
+                                     .reason = "DrainRequestRefused",
+                                     .is_warning = true,
+                                     .message = message};
+
+    nc_daemon_say(d, &a);
+}
+
 static void take_drain(struct nc_daemon *d, const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_notice notice;
@@ -41,8 +51,10 @@ static void take_drain(struct nc_daemon *d, const char *path) {
     if (r == 0)
         r = nc_notice_read_request(text.data ? text.data : "", text.len, NC_SOURCE_OPERATOR,
                                    &notice, &err);
+    if (r > 0)
+        r = nc_notice_check_deadline(&notice, nc_daemon_now(d), &err);
     if (r < 0)
-        nc_log(NC_LOG_WARNING, NULL, "%s: %s, ignoring this request", path, err.msg);
+        refuse(d, path, &err);
     else
         nc_daemon_post_notice(d, &notice);
     keep(d);

@@ -342,3 +342,18 @@ int nc_notice_read_request(const char *data, size_t n, enum nc_source source, st
     *ret = notice;
     return 1;
 }
+
+int nc_notice_check_deadline(const struct nc_notice *n, uint64_t now_usec, struct nc_err *err) {
+    char deadline[32], now[32];
+
+    if (!n->deadline_usec || now_usec < n->deadline_usec
+        || now_usec - n->deadline_usec <= NC_REQUEST_LATE_USEC)
+        return 0;
+    nc_time_format(n->deadline_usec, deadline);
+    nc_time_format(now_usec, now);
+    return nc_err_set(err, NC_ERR_PROTOCOL, ETIME,
+                      "drain request %s: deadline %s had passed more than a minute before the "
+                      "request was seen (it is %s): every pod would be deleted at once; write a "
+                      "deadline that is still ahead, in UTC or with its time zone",
+                      n->id, deadline, now);
+}

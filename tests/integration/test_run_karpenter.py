@@ -246,6 +246,23 @@ class Requests(DaemonTest):
         world.must(lambda: world.said_of_itself().get("request_refused"), "the refusal")
         self.assertEqual((world.annotation()["id"], world.is_cordoned()), ("r-10", True), "the one before stays in force")
 
+    def test_deadline_that_had_passed(self) -> None:
+        """Written in another time zone, a deadline is hours past: no pod is deleted for that, and whoever asked is told. One that
+        was taken in time stays in force over a restart."""
+        world = self.node_world(profile="m5.large")
+        world.pod("web", grace=30)
+        world.budget("never", "web")
+        world.start()
+        self.ask(world, {"id": "r-13", "mode": "deadline", "deadline": stamp(time.time() - 7200)})
+        world.must(lambda: world.said_of_itself().get("request_refused"), "the refusal")
+        self.assertIn("had passed more than a minute before", world.said_of_itself()["request_refused"])
+        world.must(lambda: "DrainRequestRefused" in world.events(), "the Event")
+        self.assertEqual((world.annotation(), world.is_cordoned(), world.pods()), ({}, False, ["web"]))
+        self.assertEqual(world.deletions() + world.evictions(), [])
+        self.ask(world, {"id": "r-13", "mode": "deadline", "deadline": stamp(time.time() + 90)})
+        world.must(lambda: world.evictions("web"), "an attempt")
+        self.assertIsNone(world.said_of_itself()["request_refused"])
+
     def test_deadline_is_the_machines(self) -> None:
         """`deadline` is when the machine goes: pods are gone a margin earlier, and drain-status says it as it was asked."""
         world = self.node_world(profile="m5.large", margin="5s")

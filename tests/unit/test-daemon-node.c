@@ -132,6 +132,7 @@ void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
 }
 
 static bool is_busy;
+static uint64_t now_usec;
 
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
     (void)d;
@@ -140,7 +141,7 @@ bool nc_daemon_is_busy(const struct nc_daemon *d) {
 
 uint64_t nc_daemon_now(const struct nc_daemon *d) {
     (void)d;
-    return 0;
+    return now_usec;
 }
 
 void nc_daemon_set(char **to, const char *text) {
@@ -222,6 +223,7 @@ static int set_up(void **state) {
 
     memset(&script, 0, sizeof(script));
     is_busy = false;
+    now_usec = 0;
     assert_int_equal(nc_log_set_level("error"), 0);
     assert_int_equal(sd_event_new(&w->app.event), 0);
     w->d = (struct nc_daemon){.app = &w->app, .is_connected = true};
@@ -439,6 +441,55 @@ static void test_requests(void **state) {
     assert_null(w->d.request_refused);
 }
 
+#define REQUEST_UNTIL(id, until)                                                                   \
+    ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"{\\\"id\\\":\\\"" id                       \
+    "\\\",\\\"mode\\\":\\\"deadline\\\",\\\"deadline\\\":\\\"" until "\\\"}\"}"
+
+/* A deadline in another time zone is hours past: nobody is to be deleted for that. */
+static void test_a_request_whose_deadline_has_passed(void **state) {
+    static const char two_hours[] = REQUEST_UNTIL("r1", "2026-01-02T01:04:05Z");
+    static const char a_minute[] = REQUEST_UNTIL("r2", "2026-01-02T03:03:05Z");
+    static const char longer[] = REQUEST_UNTIL("r3", "2026-01-02T03:03:04Z");
+    static const char ahead[] = REQUEST_UNTIL("r4", "2026-01-02T03:05:05Z");
+    static const char again[] = REQUEST_UNTIL("r4", "2026-01-02T01:05:05Z");
+    struct world *w = *state;
+
+    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &now_usec), 0);
+    meet(w);
+    watch(w, NC_WATCH_MODIFIED, "u1", 11, two_hours);
+    expect("NODE say:DrainRequestRefused -request -deletion");
+    assert_non_null(strstr(w->d.request_refused, "deadline 2026-01-02T01:04:05Z had passed"));
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, a_minute); /* what was under way may be so late */
+    expect("NODE +request:r2 -deletion");
+    assert_null(w->d.request_refused);
+    watch(w, NC_WATCH_MODIFIED, "u1", 13, longer); /* the one before stays */
+    expect("NODE +request:r2 -deletion");
+    assert_non_null(w->d.request_refused);
+    watch(w, NC_WATCH_MODIFIED, "u1", 14, ahead);
+    expect("NODE +request:r4 -deletion");
+    watch(w, NC_WATCH_MODIFIED, "u1", 15, again); /* of the same id, but another deadline */
+    expect("NODE +request:r4 -deletion");
+    assert_non_null(w->d.request_refused);
+}
+
+/* What a process before us had accepted stays in force however late it is. */
+static void test_a_request_in_force_stays_so(void **state) {
+    static const char late[] = REQUEST_UNTIL("r1", "2026-01-02T01:04:05Z");
+    struct world *w = *state;
+
+    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &now_usec), 0);
+    script.is_active[NC_SOURCE_REQUEST] = true;
+    (void)strcpy(script.notices[NC_SOURCE_REQUEST].id, "r1");
+    assert_int_equal(nc_time_parse("2026-01-02T01:04:05Z",
+                                   &script.notices[NC_SOURCE_REQUEST].deadline_usec),
+                     0);
+    watch(w, NC_WATCH_ADDED, "u1", 10, late);
+    wait_for_look(w, 1);
+    look(w, "u1", 10, late, OURS);
+    expect("NODE(whole) +request:r1 -deletion");
+    assert_null(w->d.request_refused);
+}
+
 static void test_deletion(void **state) {
     struct world *w = *state;
 
@@ -468,6 +519,19 @@ static void claim(struct world *w, const char *uid, const char *more) {
     nc_auto_value struct nc_value *v = node(uid, 20, more, "");
 
     script.claim.event(&w->d, NC_WATCH_MODIFIED, v);
+}
+
+/* The time of a claim's end may rightly pass while its node hears nothing. */
+static void test_the_controllers_request_may_be_late(void **state) {
+    struct world *w = *state;
+
+    meet_owned(w);
+    assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &now_usec), 0);
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, OWNER REQUEST_UNTIL("claim-c1", "2026-01-02T01:04:05Z"));
+    expect("NODE +request:claim-c1");
+    watch(w, NC_WATCH_MODIFIED, "u1", 13, OWNER REQUEST_UNTIL("claim-c2", "2026-01-02T01:04:05Z"));
+    expect("NODE say:DrainRequestRefused +request:claim-c1");
+    assert_non_null(w->d.request_refused);
 }
 
 static void test_claim_deleted_with_its_time(void **state) {
@@ -577,6 +641,9 @@ int main(void) {
         TEST(test_a_look_that_fails_is_repeated),
         TEST(test_a_look_that_is_late_is_repeated),
         TEST(test_requests),
+        TEST(test_a_request_whose_deadline_has_passed),
+        TEST(test_a_request_in_force_stays_so),
+        TEST(test_the_controllers_request_may_be_late),
         TEST(test_deletion),
         TEST(test_claim_deleted_with_its_time),
         TEST(test_claim_whose_time_is_none),
