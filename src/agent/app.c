@@ -45,6 +45,10 @@ char *nc_app_path(const struct nc_app *app, const char *path) {
     return nc_path_below(app->opts.root, path);
 }
 
+char *nc_app_path_or(const struct nc_app *app, const char *named, const char *path) {
+    return named ? nc_strdup(named) : nc_app_path(app, path);
+}
+
 int nc_app_fail(const struct nc_app *app, const struct nc_err *err) {
     return nc_process_fail(app->opts.command, err);
 }

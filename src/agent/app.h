@@ -75,6 +75,8 @@ uint64_t nc_app_left(const struct nc_app *app, uint64_t most);
 uint64_t nc_app_timeout(const struct nc_app *app, uint64_t most);
 
 char *nc_app_path(const struct nc_app *app, const char *path); /* below --root; owned */
+/* The same for what an option may name: what it names (`named` not NULL) is that path itself. */
+char *nc_app_path_or(const struct nc_app *app, const char *named, const char *path);
 
 /* Says an error on stderr as "nodeclaimd COMMAND: message" with its remedy, and gives the exit code
  * of its class. */

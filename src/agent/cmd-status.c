@@ -51,7 +51,7 @@ static int draw_timeline(const struct nc_app *app) {
     if (nc_status_file_read(app, &text, &status, &err) < 0)
         return nc_app_fail(app, &err);
     nc_timeline_svg(status, &out);
-    if (nc_file_write(app->opts.svg, out.data, out.len, 0644, false, &err) < 0)
+    if (nc_output_write(app->opts.svg, out.data, out.len, &err) < 0)
         return nc_app_fail(app, &err);
     return 0;
 }

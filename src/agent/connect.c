@@ -252,8 +252,14 @@ static int read_ca(struct nc_connection *c, struct nc_err *err) {
     return 0;
 }
 
+char *nc_connect_path(const struct nc_app *app, const char *path) {
+    const char *named = app->opts.kubeconfig;
+
+    return nc_app_path_or(app, nc_streq(path, named) ? named : NULL, path);
+}
+
 bool nc_connect_is_signed(const struct nc_app *app, const char *path) {
-    nc_auto_free char *below = nc_app_path(app, path);
+    nc_auto_free char *below = nc_connect_path(app, path);
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = {0};
     nc_auto_free char *cert = NULL;
@@ -287,7 +293,7 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
 int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds, struct nc_connection *c,
                struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *below = nc_app_path(app, path);
+    nc_auto_free char *below = nc_connect_path(app, path);
     int r;
 
     nc_connection_done(c);

@@ -28,8 +28,11 @@ struct nc_connection {
     bool is_bootstrap; /* the bootstrap token's identity, not the node's */
 };
 
-/* Reads the kubeconfig (a path below the root) and opens a handle; no request is made yet. imds may
- * be NULL. NC_ERR_CONFIG, NC_ERR_HOST. */
+/* Where the kubeconfig of that path is: what --kubeconfig names is that path, others are below the
+ * root. Owned. */
+char *nc_connect_path(const struct nc_app *app, const char *path);
+/* Reads the kubeconfig (nc_connect_path) and opens a handle; no request is made yet. imds may be
+ * NULL. NC_ERR_CONFIG, NC_ERR_HOST. */
 int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
                struct nc_connection *ret, struct nc_err *err);
 /* Is there a kubeconfig with which a request can be made? With a bootstrap token kubelet writes its

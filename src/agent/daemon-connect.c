@@ -80,7 +80,7 @@ static bool is_same(const struct nc_file_mark *a, const struct nc_file_mark *b) 
 }
 
 static void mark_files(struct nc_daemon *d) {
-    nc_auto_free char *path = nc_app_path(d->app, kubeconfig_path(d));
+    nc_auto_free char *path = nc_connect_path(d->app, kubeconfig_path(d));
 
     d->files[0] = mark_of(path);
     d->files[1] = mark_of(d->connection.cert_file);
@@ -89,7 +89,7 @@ static void mark_files(struct nc_daemon *d) {
 
 /* A certificate that is just being replaced is not there for a moment: that is no change yet. */
 static bool files_changed(const struct nc_daemon *d) {
-    nc_auto_free char *path = nc_app_path(d->app, kubeconfig_path(d));
+    nc_auto_free char *path = nc_connect_path(d->app, kubeconfig_path(d));
     const struct nc_file_mark now[] = {mark_of(path), mark_of(d->connection.cert_file)};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(now); i++)
@@ -162,7 +162,7 @@ static void open_watches(struct nc_daemon *d) {
 
 /* Kubelet writes the kubeconfig before its certificate is signed. */
 static bool is_there(const struct nc_daemon *d) {
-    nc_auto_free char *path = nc_app_path(d->app, kubeconfig_path(d));
+    nc_auto_free char *path = nc_connect_path(d->app, kubeconfig_path(d));
 
     return access(path, R_OK) == 0 && nc_connect_is_signed(d->app, kubeconfig_path(d));
 }

@@ -253,18 +253,6 @@ static int add_folder(struct nc_gather *g, const char *path, const char *name, s
     return r;
 }
 
-/* A file source is looked for below --root first, then as it is: a document that a person hands in
- * need not be inside the root. The default folder is the root's own or none. */
-static char *find_source(const struct nc_app *app, const char *path, bool is_default,
-                         struct stat *st) {
-    char *below = nc_app_path(app, path);
-
-    if (stat(below, st) == 0)
-        return below;
-    free(below);
-    return !is_default && stat(path, st) == 0 ? nc_strdup(path) : NULL;
-}
-
 static int add_source(struct nc_gather *g, const char *source, bool is_default,
                       struct nc_err *err) {
     const struct nc_imds_answer *user_data = &g->answers[NC_IMDS_USER_DATA];
@@ -282,11 +270,15 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                           "--source %s: use imds://user-data or file:///PATH", quoted);
     }
-    nc_auto_free char *path = find_source(g->app, source + strlen("file://"), is_default, &st);
-    if (!path && is_default)
-        return 0;
-    if (!path) {
-        r = nc_err_set(err, NC_ERR_CONFIG, ENOENT, "--source %s: no such file or folder", source);
+    /* What a person names is that path; the default folder is the root's own or none. */
+    const char *named = source + strlen("file://");
+    nc_auto_free char *path = is_default ? nc_app_path(g->app, named) : nc_strdup(named);
+    if (stat(path, &st) < 0) {
+        const int code = errno;
+        if (is_default && code == ENOENT)
+            return 0;
+        r = nc_err_set(err, code == ENOENT ? NC_ERR_CONFIG : NC_ERR_HOST, code, "--source %s: %s",
+                       source, strerror(code));
         nc_err_remedy(err, "name a file, or a folder of *.yaml, *.yml and *.json files");
         return r;
     }

@@ -173,7 +173,7 @@ static int read_args(struct nc_bootstrap *b, struct nc_strv *args, struct nc_str
 int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_strv_done) struct nc_strv argv = NC_STRV_INIT;
     nc_cleanup(nc_strv_done) struct nc_strv env = NC_STRV_INIT;
-    nc_auto_free char *log = nc_app_path(b->app, nc_kubelet_log(b));
+    nc_auto_free char *log = nc_kubelet_log(b);
     int r;
 
     if (open_remembered(b)) {
@@ -200,12 +200,13 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 int nc_check_process(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *words = NULL;
+    nc_auto_free char *words = NULL, *log = NULL;
     int status = 0, r;
 
     if (b->kubelet_fd <= 0 || !has_ended(b->kubelet_fd))
         return 0;
     words = nc_kubelet_last_words(b);
+    log = nc_kubelet_log(b);
     if (waitpid(b->kubelet_pid, &status, WNOHANG) != b->kubelet_pid)
         r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet has ended%s", words);
     else if (WIFSIGNALED(status))
@@ -214,7 +215,7 @@ int nc_check_process(struct nc_bootstrap *b, struct nc_err *err) {
     else
         r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet ended with exit code %d%s",
                        WEXITSTATUS(status), words);
-    nc_err_remedy(err, "read %s", nc_kubelet_log(b));
+    nc_err_remedy(err, "read %s", log);
     forget_process(b);
     return r;
 }

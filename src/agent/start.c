@@ -19,14 +19,14 @@
 #define LAST_LINES 3
 #define WORDS_USEC 3000000u /* a journal is not opened again before */
 
-const char *nc_kubelet_log(const struct nc_bootstrap *b) {
-    return b->app->opts.kubelet_log ? b->app->opts.kubelet_log : DEFAULT_LOG;
+char *nc_kubelet_log(const struct nc_bootstrap *b) {
+    return nc_app_path_or(b->app, b->app->opts.kubelet_log, DEFAULT_LOG);
 }
 
 static char *read_last_words(const struct nc_bootstrap *b) {
     nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *path = nc_app_path(b->app, nc_kubelet_log(b));
+    nc_auto_free char *path = nc_kubelet_log(b);
     const int r = b->start == NC_START_SYSTEMD
                       ? nc_journal_tail(b->gather.config.kubelet_unit, LAST_LINES, &lines, NULL)
                       : nc_file_tail(path, LAST_LINES, &lines, NULL);

@@ -6,8 +6,8 @@
 
 #include "bootstrap.h"
 
-/* Where kubelet's output goes as a process, below the root. */
-const char *nc_kubelet_log(const struct nc_bootstrap *b);
+/* Where kubelet's output goes as a process: --kubelet-log, or the default below the root. Owned. */
+char *nc_kubelet_log(const struct nc_bootstrap *b);
 
 /* Have the files changed since kubelet was started, be it in this run or in one that came to no
  * end? */

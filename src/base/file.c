@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "nc/str.h"
+
 #define READ_CHUNK_BYTES 16384
 
 int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *path) {
@@ -30,8 +32,10 @@ int nc_file_fail(struct nc_err *err, int code, const char *verb, const char *pat
         nc_err_remedy(err, NC_REMEDY_OPEN_FILES);
     else if (code == EIO)
         nc_err_remedy(err, "see in the kernel's log what is wrong with the disk of %s", path);
+    else if (code == ENOENT)
+        nc_err_remedy(err, "check the path, and that its folder is there");
     else
-        nc_err_remedy(err, "look at %s: a plain file is expected there", path);
+        nc_err_remedy(err, "a regular file is expected there");
     return r;
 }
 
@@ -270,4 +274,18 @@ int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, boo
         return r;
     r = write_new(path, folder, data, n, mode, durable);
     return r < 0 ? nc_file_fail(err, -r, "write", path) : 0;
+}
+
+int nc_output_write(const char *path, const void *data, size_t n, struct nc_err *err) {
+    const bool is_stdout = nc_streq(path, "-");
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY;
+    const int fd = is_stdout ? STDOUT_FILENO : open(path, flags, 0666);
+    int r;
+
+    if (fd < 0)
+        return nc_file_fail(err, errno, "write", path);
+    r = nc_write_all(fd, data, n);
+    if (!is_stdout && close(fd) < 0 && r == 0)
+        r = -errno;
+    return r < 0 ? nc_file_fail(err, -r, "write", is_stdout ? "standard output" : path) : 0;
 }

@@ -262,6 +262,22 @@ class Render(WorldTest):
         self.assertIn("maxPods = 29", done.out)
 
 
+    def test_a_source_is_the_path_that_was_named(self) -> None:
+        """And no file of the root that has the same path."""
+        world = self.world()
+        named = world.folder / "named.yaml"
+        shadow = world.root / str(named)[1:]
+        shadow.parent.mkdir(parents=True)
+        named.write_text(AGENT_CONFIG + "  maxPods: {mode: explicit, value: 17}\n")
+        shadow.write_text(AGENT_CONFIG + "  maxPods: {mode: explicit, value: 7}\n")
+        done = world.run("explain", "--source", "imds://user-data", "--source", named.as_uri(), "maxPods")
+        self.assertIn("overrode 17 ", done.out + done.err)
+        named.unlink()
+        done = world.run("explain", "--source", "imds://user-data", "--source", named.as_uri(), "maxPods")
+        self.assertEqual(done.code, 3)
+        self.assertIn("No such file", done.err)
+
+
 class Preflight(WorldTest):
     def prepared(self, **more: object) -> World:
         world = self.world(**more)

@@ -90,7 +90,7 @@ class OtherKubeconfig(WorldTest):
         return {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "env": [{"name": "W", "value": "x"}]}}
 
     def preflight(self, world: World) -> "tuple[int, str]":
-        done = world.run("preflight", "--kubeconfig", f"/{OTHER}", "--node-name", world.node_name)
+        done = world.run("preflight", "--kubeconfig", str(world.root / OTHER), "--node-name", world.node_name)
         return done.code, done.out
 
     def test_plugin(self) -> None:

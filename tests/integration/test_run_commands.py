@@ -8,10 +8,13 @@ Must not: look at what the daemon asks of the API server; the tests beside this 
 
 from __future__ import annotations
 
+import os
+import stat
+import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from running import DaemonTest
+from running import DaemonTest, DaemonWorld
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -81,7 +84,30 @@ class Commands(DaemonTest):
         words = [t.text for t in tree.iter(f"{SVG}text")]
         for word in ("drain", "evicting", "notice", "cordon", "deadline"):
             self.assertIn(word, words)
-        self.assertEqual(world.run("timeline", "--svg", "/proc/none.svg").code, 6)
+        self.svg_goes_where_it_is_named(world)
+
+    def svg_goes_where_it_is_named(self, world: DaemonWorld) -> None:
+        """As `>` of a shell: nothing but a regular file is ever replaced, and no folder is made."""
+        folder = world.folder
+        done = world.run("timeline", "--svg", "-")
+        self.assertEqual((done.code, done.out[:5]), (0, "<svg "), done.err)
+        os.mkfifo(folder / "fifo")
+        with subprocess.Popen(["cat", str(folder / "fifo")], stdout=subprocess.PIPE) as reader:
+            code = world.run("timeline", "--svg", str(folder / "fifo"), within=20).code
+            self.assertTrue(stat.S_ISFIFO((folder / "fifo").lstat().st_mode))
+            assert reader.stdout
+            self.assertEqual((code, reader.stdout.read()[:5]), (0, b"<svg "))
+        (folder / "link").symlink_to("target.svg")
+        self.assertEqual(world.run("timeline", "--svg", str(folder / "link")).code, 0)
+        self.assertTrue((folder / "link").is_symlink())
+        self.assertIn("</svg>", (folder / "target.svg").read_text())
+        done = world.run("timeline", "--svg", "/dev/stdout")
+        self.assertEqual((done.code, done.out[:5]), (0, "<svg "), done.err)
+        self.assertEqual(world.run("timeline", "--svg", "/dev/full").code, 6)
+        done = world.run("timeline", "--svg", str(folder / "no/such/drain.svg"))
+        self.assertEqual(done.code, 6)
+        self.assertIn("no/such/drain.svg: No such file or directory", done.err)
+        self.assertFalse((folder / "no").exists())
 
 
 if __name__ == "__main__":

@@ -244,7 +244,7 @@ class Bootstrap(SecretsTest):
             with self.subTest(user=list(user)):
                 world = self.world(claim=False)
                 write_kubeconfig(world, OTHER, user)
-                done = world.run("preflight", "--kubeconfig", f"/{OTHER}", "--node-name", world.node_name)
+                done = world.run("preflight", "--kubeconfig", str(world.root / OTHER), "--node-name", world.node_name)
                 self.assertNotEqual(done.code, 0)
                 self.nothing_secret(world, done)
                 self.assertNotIn(key[40:80], done.out + done.err)

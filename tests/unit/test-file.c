@@ -379,6 +379,28 @@ static void a_write_that_fails_half_way_changes_nothing(void **state) {
 
 /* /sys is no place for new files, whoever asks; the remedies say what to do about the usual
  * refusals. */
+/* What `>` of a shell would do: nothing is replaced, nothing is made beside it. */
+static void what_a_person_named_stays_what_it_is(void **state) {
+    nc_auto_free char *link = below("out-link");
+    nc_auto_free char *target = below("out-target");
+    nc_auto_free char *deep = below("out-folder/file");
+    nc_auto_free char *made = below("out-folder");
+    struct nc_err err = NC_ERR_INIT;
+    (void)state;
+
+    assert_int_equal(nc_file_write(target, "longer than before", 18, 0600, false, NULL), 0);
+    assert_int_equal(symlink("out-target", link), 0);
+    assert_int_equal(nc_output_write(link, "new", 3, &err), 0);
+    assert_true(S_ISLNK(mode_of(link)));
+    assert_int_equal(mode_of(target) & 07777, 0600);
+    assert_content(target, "new");
+    assert_int_equal(nc_output_write("/dev/full", "new", 3, &err), -ENOSPC);
+    assert_true(S_ISCHR(mode_of("/dev/full")));
+    assert_int_equal(nc_output_write(deep, "new", 3, &err), -ENOENT);
+    assert_non_null(strstr(err.remedy, "folder"));
+    assert_int_equal(access(made, F_OK), -1);
+}
+
 static void refusals_carry_a_remedy(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;
@@ -387,7 +409,8 @@ static void refusals_carry_a_remedy(void **state) {
     assert_true(r == -EACCES || r == -EPERM || r == -EROFS);
     assert_non_null(strstr(err.remedy, "/sys/nc-test-file"));
     assert_int_equal(nc_file_write("/dev/full/x", "x", 1, 0644, false, &err), -ENOTDIR);
-    assert_non_null(strstr(err.remedy, "/dev/full"));
+    assert_non_null(strstr(err.msg, "/dev/full"));
+    assert_string_equal(err.remedy, "a regular file is expected there"); /* which, is said once */
 }
 
 int main(void) {
@@ -407,6 +430,7 @@ int main(void) {
         cmocka_unit_test_teardown(nothing_is_left_where_nothing_can_be_locked, lock_as_ever),
         cmocka_unit_test(killed_runs_leave_one_at_most),
         cmocka_unit_test(a_write_that_fails_half_way_changes_nothing),
+        cmocka_unit_test(what_a_person_named_stays_what_it_is),
         cmocka_unit_test(refusals_carry_a_remedy),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
