@@ -55,6 +55,10 @@
  *    deleted: off a claim at once; off a Node that Karpenter's finalizer holds too at once, off
  *    another one once its word is Drained or Failed, or five minutes after the deletion where it
  *    says nothing. Without that a claim that Karpenter has ended would never go.
+ *  - Who is believed. A `who` that was only found out must be borne out by NodeClaims, which no
+ *    node and no right in a namespace can write: nothing is handed over where no NodeClaim has
+ *    Karpenter's finalizer, and nothing is done alone where one has that another controller's mark
+ *    does not explain. Until then there is the relay alone.
  */
 #ifndef NC_CONTROL_H
 #define NC_CONTROL_H
@@ -133,6 +137,7 @@ struct nc_control_event {
     uint64_t now_usec;
     const struct nc_control_rules *rules;
     enum nc_control_who who;
+    bool is_guess; /* of WHO: it was found out, not set */
     /* of WHO: the API version in which NodeClaims are served, "karpenter.sh/v1beta1"; copied; NULL
      * = karpenter.sh/v1 */
     const char *claims_version;
@@ -191,6 +196,9 @@ void nc_control_step(struct nc_control *c, const struct nc_control_event *e,
 uint64_t nc_control_next(const struct nc_control *c, uint64_t now_usec);
 
 /* ---- for people and programs */
+
+/* Why nothing but the relay is done although it was found out who is here; NULL where it is. */
+const char *nc_control_doubts(const struct nc_control *c);
 
 /* What is counted; a reader of metrics may subtract. */
 struct nc_control_counts {

@@ -71,11 +71,13 @@ struct nc_leader *nc_leader_free(struct nc_leader *l); /* without release; NULL 
 /* ---- who else is there */
 
 #define NC_KARPENTER_LOOK_USEC (30ull * 1000000)
+#define NC_KARPENTER_NAMESPACES "kube-system", "karpenter" /* where it is usually installed */
+#define NC_KARPENTER_NAMESPACES_MAX 8
 
 struct nc_karpenter_found {
-    /* KARPENTER where a Lease karpenter-leader-election of any namespace is held and alive; ALONE
-     * where there is none, or where it has not moved for so long that nobody can hold it; UNKNOWN
-     * until one of both is sure. */
+    /* KARPENTER where the Lease karpenter-leader-election of one of the namespaces is held and
+     * alive; ALONE where there is none, or where it has not moved for so long that nobody can hold
+     * it; UNKNOWN until one of both is sure. */
     enum nc_control_who who;
     const char *holder; /* of that Lease; "" = none */
     /* Where the kinds are served, "/apis/karpenter.sh/v1/nodeclaims"; NULL = they are not
@@ -83,6 +85,9 @@ struct nc_karpenter_found {
     const char *claims_path, *pools_path, *classes_path;
 };
 struct nc_karpenter_options {
+    /* Where its Lease may be, NULL at the end; NULL = NC_KARPENTER_NAMESPACES. Copied, the first
+     * NC_KARPENTER_NAMESPACES_MAX. */
+    const char *const *namespaces;
     uint64_t look_usec; /* between two looks; 0 = NC_KARPENTER_LOOK_USEC */
     /* After the first look that says whether there are claims, and whenever something is different
      * from then on. Must not free the handle; the strings are valid until the next call. */

@@ -261,7 +261,10 @@ static struct nc_control_rules seeded(const struct nc_control_rules *from) {
 
 void nc_controller_post_who(struct nc_controller *c) {
     nc_auto_free char *version = nc_control_claims_version(c->paths[NC_CONTROL_CLAIM]);
-    struct nc_control_event e = {.kind = NC_CONTROL_WHO, .who = c->who, .claims_version = version};
+    struct nc_control_event e = {.kind = NC_CONTROL_WHO,
+                                 .who = c->who,
+                                 .is_guess = c->settings->who == NC_CONTROL_WHO_UNKNOWN,
+                                 .claims_version = version};
 
     nc_controller_post(c, &e);
 }

@@ -256,8 +256,10 @@ static int open_leader(struct nc_controller *c, struct nc_err *err) {
 /* --- all of it */
 
 int nc_controller_open(struct nc_controller *c, struct nc_err *err) {
-    const struct nc_karpenter_options o = {
-        .changed = on_found, .failed = on_look_failed, .userdata = c};
+    const struct nc_karpenter_options o = {.namespaces = c->settings->karpenter_namespaces,
+                                           .changed = on_found,
+                                           .failed = on_look_failed,
+                                           .userdata = c};
     int r;
 
     nc_controller_begin(c);

@@ -71,6 +71,7 @@ struct nc_controller {
     struct nc_failure failed[_NC_TROUBLE_MAX];
     uint64_t failures, events_sent, events_held, led, relists, reconnects;
     char *status_line;
+    const char *doubts; /* as last said; NULL = none */
     unsigned tells;
 };
 

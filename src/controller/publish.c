@@ -87,7 +87,10 @@ static struct nc_value *about_us(const struct nc_controller *c) {
     nc_value_set_bool(map, "leads", c->leads);
     nc_value_set_text(map, "holder", c->leader ? nc_leader_holder(c->leader) : NULL);
     nc_value_set_time(map, "started", c->started_usec);
-    nc_value_set_text(map, "waitsFor", nc_controller_waits_for(c));
+    nc_value_set_text(map, "waitsFor",
+                      nc_controller_waits_for(c) ? nc_controller_waits_for(c)
+                      : c->control               ? nc_control_doubts(c->control)
+                                                 : NULL);
     nc_value_set_text(map, "trouble", trouble ? trouble->msg : NULL);
     return map;
 }
@@ -223,12 +226,25 @@ static bool is_counting(struct nc_controller *c) {
     return manager && *manager && c->tells++ % COUNT_TELLS == 0;
 }
 
+static const char *doubts(const struct nc_controller *c) {
+    return c->control && nc_controller_is_synced(c) ? nc_control_doubts(c->control) : NULL;
+}
+
+static void say_doubts(struct nc_controller *c) {
+    const char *now = doubts(c);
+
+    if (now && now != c->doubts)
+        nc_log(NC_LOG_WARNING, NULL, "%s", now);
+    c->doubts = now;
+}
+
 void nc_controller_tell(struct nc_controller *c) {
     struct nc_control_counts n = {0};
     const char *waits_for = nc_controller_waits_for(c);
     nc_auto_free char *line = NULL;
 
     forget_failures(c);
+    say_doubts(c);
     if (!waits_for && !is_counting(c))
         return;
     if (c->control && !waits_for)

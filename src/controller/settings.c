@@ -30,6 +30,7 @@ static const struct command {
 enum option_id {
     OPT_KUBECONFIG = NC_FLAG_FIRST,
     OPT_MODE,
+    OPT_KARPENTER_NAMESPACE,
     OPT_ORDER,
     OPT_MARGIN,
     OPT_STAMP_AFTER,
@@ -60,6 +61,8 @@ static const struct nc_flag flags[] = {
      "default: the pod's own ServiceAccount, else $KUBECONFIG; ~/.kube is not looked at"},
     {"mode", "auto|karpenter|alone", OPT_MODE, TAKES_RUN,
      "is Karpenter here? auto looks for its Lease"},
+    {"karpenter-namespace", "NAME", OPT_KARPENTER_NAMESPACE, TAKES_RUN,
+     "where its Lease is; may be given several times; kube-system and karpenter"},
     {"order", "both|delete-first", OPT_ORDER, TAKES_RUN,
      "of a relay: the deadline, then DELETE; or DELETE at once and the deadline later"},
     {"margin", "DURATION", OPT_MARGIN, TAKES_RUN,
@@ -179,6 +182,17 @@ static const char *take_url(const char **to, const char *value) {
                : "an endpoint is https://HOST[:PORT], not";
 }
 
+static const char *add_namespace(struct nc_settings *s, const char *value) {
+    size_t n = 0;
+
+    while (s->karpenter_namespaces[n])
+        n++;
+    if (n == NC_KARPENTER_NAMESPACES_MAX)
+        return "--karpenter-namespace is given at most 8 times, so not for";
+    return take_name(&s->karpenter_namespaces[n], value, false,
+                     "--karpenter-namespace is the name of a namespace, not");
+}
+
 static const char *take_identity(struct nc_settings *s, const char *value) {
     const size_t n = strlen(value);
 
@@ -233,6 +247,8 @@ static const char *take(void *userdata, int id, const char *value) {
         return NULL;
     case OPT_MODE:
         return take_mode(s, value);
+    case OPT_KARPENTER_NAMESPACE:
+        return add_namespace(s, value);
     case OPT_ORDER:
         return take_order(s, value);
     case OPT_MARGIN:

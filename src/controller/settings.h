@@ -9,6 +9,7 @@
 
 #include "nc/control.h"
 #include "nc/err.h"
+#include "nc/kube-control.h"
 
 #define NC_CONTROLLER "nodeclaim-controller"
 #define NC_METRICS_ADDRESS "127.0.0.1:8080"
@@ -19,6 +20,7 @@ struct nc_settings {
     const char *command;
     const char *kubeconfig;  /* NULL: in a pod the pod's, else $KUBECONFIG */
     enum nc_control_who who; /* UNKNOWN: to be found out */
+    const char *karpenter_namespaces[NC_KARPENTER_NAMESPACES_MAX + 1]; /* none: the usual ones */
     struct nc_control_rules rules;
     const char *lease_namespace; /* NULL: the pod's, else NC_LEASE_NAMESPACE */
     const char *lease_name;

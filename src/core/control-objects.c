@@ -177,6 +177,18 @@ static void done_node(struct nc_control *c, struct control_node *n) {
     free(n->pool);
 }
 
+/* With the first one, and without the last one, all others may be something else. */
+void nc_control_count_karpenter(struct nc_control *c, struct control_claim *claim, bool counts) {
+    const bool were_any = c->n_karpenter_claims > 0;
+
+    if (counts == claim->counts_as_karpenter)
+        return;
+    claim->counts_as_karpenter = counts;
+    c->n_karpenter_claims += counts ? 1 : (size_t)-1;
+    if (c->is_guess && were_any != (c->n_karpenter_claims > 0))
+        nc_control_touch_all(c);
+}
+
 static void done_claim(struct nc_control *c, struct control_claim *claim) {
     nc_control_set_pool(c, claim, NULL);
     nc_control_set_class(c, claim, NULL);
@@ -185,6 +197,7 @@ static void done_claim(struct nc_control *c, struct control_claim *claim) {
         nc_control_unlink(&c->claims_by_provider, &claim->more->by_provider);
     claim->more = nc_control_claim_more_free(claim->more);
     claim->left = nc_control_left_free(claim->left);
+    nc_control_count_karpenter(c, claim, false);
     free(claim->node_name);
 }
 

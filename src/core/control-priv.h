@@ -242,6 +242,7 @@ struct control_claim {
     bool is_stamp_refused, was_said, was_refusal_said;
     bool has_our_finalizer, has_karpenter_finalizer; /* not of the relay */
     bool counts_as_node, counts_as_out;              /* in its pool's numbers */
+    bool counts_as_karpenter;                        /* in n_karpenter_claims */
     struct control_claim_more *more;
     struct control_texts *left; /* as a Node's */
 };
@@ -273,6 +274,7 @@ struct control_class {
 struct nc_control {
     struct nc_control_rules rules;
     enum nc_control_who who;
+    bool is_guess;
     char *claims_version; /* NULL = karpenter.sh/v1 */
     bool leads;
     bool is_synced[_NC_CONTROL_KIND_MAX]; /* since this `who` */
@@ -284,6 +286,7 @@ struct nc_control {
     struct control_table claims_by_node, nodes_by_provider, claims_by_provider;
     uint64_t led_usec; /* when leading began or ended last */
     size_t n_pools_there, n_classes_there;
+    size_t n_karpenter_claims; /* with Karpenter's finalizer, without another controller's mark */
 
     struct control_queue dirty, relays, others, ends; /* the latter wait for a place; ends:
                                                          END_INSTANCE, which EC2 is slow at */
@@ -332,6 +335,8 @@ const struct control_claim_early *nc_control_early(const struct control_claim *c
 static inline bool nc_control_is_deleting(const struct control_claim *claim) {
     return claim->deletion_usec > 0 || claim->deleted_usec > 0;
 }
+/* Look at all of them again. */
+void nc_control_touch_all(struct nc_control *c);
 /* Look at it again in this step (or the next one). */
 void nc_control_touch(struct nc_control *c, struct control_object *o);
 /* A SAY, within the object's share and only where we lead. The reason is static; false where the
@@ -414,6 +419,7 @@ struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind
                                       const char *name, const char *uid);
 void nc_control_set_uid(struct nc_control *c, struct control_object *o, const char *uid);
 void nc_control_drop(struct nc_control *c, struct control_object *o);
+void nc_control_count_karpenter(struct nc_control *c, struct control_claim *claim, bool counts);
 void nc_control_gone(struct nc_control *c, struct control_object *o);
 void nc_control_drop_all(struct nc_control *c);
 void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name);

@@ -34,8 +34,23 @@ bool nc_control_may_act(const struct nc_control *c) {
 }
 
 bool nc_control_may_alone(const struct nc_control *c) {
-    return nc_control_may_act(c) && c->who == NC_CONTROL_ALONE && c->is_synced[NC_CONTROL_NODE]
-           && c->is_synced[NC_CONTROL_CLAIM] && c->is_synced[NC_CONTROL_POOL];
+    return nc_control_may_act(c) && c->who == NC_CONTROL_ALONE && !nc_control_doubts(c)
+           && c->is_synced[NC_CONTROL_NODE] && c->is_synced[NC_CONTROL_CLAIM]
+           && c->is_synced[NC_CONTROL_POOL];
+}
+
+const char *nc_control_doubts(const struct nc_control *c) {
+    if (!c->is_guess || c->who == NC_CONTROL_WHO_UNKNOWN)
+        return NULL;
+    if (c->who == NC_CONTROL_KARPENTER)
+        return c->n_karpenter_claims > 0
+                   ? NULL
+                   : "Karpenter's Lease is held, and no NodeClaim has its finalizer: nothing is "
+                     "handed over; set --mode";
+    return c->n_karpenter_claims == 0
+               ? NULL
+               : "NodeClaims have Karpenter's finalizer, and its Lease was not found: nothing but "
+                 "the relay is done; set --karpenter-namespace or --mode";
 }
 
 struct nc_value *nc_control_patch(const struct control_object *o, bool with_version) {
@@ -144,7 +159,8 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
         w.next_usec = o->write.settle_usec;
     if (o->kind == NC_CONTROL_CLAIM)
         want_relay(c, nc_control_as_claim(o), now_usec, &w);
-    if (!w.is_relay && (c->who == NC_CONTROL_KARPENTER || nc_control_may_alone(c)))
+    if (!w.is_relay
+        && ((c->who == NC_CONTROL_KARPENTER && !nc_control_doubts(c)) || nc_control_may_alone(c)))
         want_other(c, o, now_usec, &w);
     return w;
 }

@@ -120,7 +120,7 @@ struct nc_control *nc_control_free(struct nc_control *c) {
     return NULL;
 }
 
-static void touch_all(struct nc_control *c) {
+void nc_control_touch_all(struct nc_control *c) {
     for (size_t k = 0; c->leads && k < _NC_CONTROL_KIND_MAX; k++)
         for (size_t i = 0; i < c->names[k].room; i++)
             for (struct control_link *l = c->names[k].slots[i]; l; l = l->next)
@@ -139,18 +139,23 @@ static void take_rules(struct nc_control *c, const struct nc_control_rules *rule
     c->rules = *rules;
     if (n == 0) /* later it would lose what is linked */
         c->hash_seed = (uint32_t)(rules->seed ^ (rules->seed >> 32));
-    touch_all(c);
+    nc_control_touch_all(c);
 }
 
 /* Without Karpenter more of each object is wanted: nothing is done alone until it was seen. */
 static void take_who(struct nc_control *c, const struct nc_control_event *e) {
     free(c->claims_version);
     c->claims_version = e->claims_version ? nc_strdup(e->claims_version) : NULL;
-    if (e->who == c->who)
+    if (e->who == c->who && e->is_guess == c->is_guess)
         return;
+    c->is_guess = e->is_guess;
+    if (e->who == c->who) {
+        nc_control_touch_all(c);
+        return;
+    }
     c->who = e->who;
     memset(c->is_synced, 0, sizeof(c->is_synced));
-    touch_all(c);
+    nc_control_touch_all(c);
 }
 
 static void take_lead(struct nc_control *c, bool leads) {
@@ -159,7 +164,7 @@ static void take_lead(struct nc_control *c, bool leads) {
     c->leads = leads;
     c->led_usec = c->now_usec;
     if (leads)
-        touch_all(c);
+        nc_control_touch_all(c);
     else
         nc_control_forget_flights(c);
 }
@@ -171,7 +176,7 @@ static void take_synced(struct nc_control *c, enum nc_control_kind k) {
     if (k == NC_CONTROL_NODE || k == NC_CONTROL_CLAIM)
         c->is_relay_synced[k] = true;
     if (is_new)
-        touch_all(c);
+        nc_control_touch_all(c);
 }
 
 static void take_seen(struct nc_control *c, const struct nc_control_event *e) {
@@ -228,7 +233,7 @@ void nc_control_step(struct nc_control *c, const struct nc_control_event *e,
     if (e->what >= _NC_CONTROL_KIND_MAX)
         return;
     if (e->now_usec + CLOCK_BACK_USEC < c->now_usec)
-        touch_all(c); /* moments that were noted are too far away now */
+        nc_control_touch_all(c); /* moments that were noted are too far away now */
     c->now_usec = e->now_usec;
     c->out = out;
     take(c, e);

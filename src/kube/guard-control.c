@@ -56,7 +56,6 @@ static int check_read(const struct nc_kube_call *c, struct nc_err *err) {
                                            "/apis/karpenter.sh/*/nodepools",
                                            "/apis/*/*/ec2nodeclasses",
                                            "/apis/*/*/nodeclasses",
-                                           COORDINATION "/leases",
                                            COORDINATION "/namespaces/*/leases/*",
                                            NULL};
 

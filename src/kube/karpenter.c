@@ -1,10 +1,11 @@
 /*
  * Who else is there, and what is served: one look after the other.
  *
- * A look asks one question at a time: the Leases that Karpenter's replicas compete for, then which
- * versions of its kinds the API server has. What a question that failed would have said stays as it
- * was; only "not found" takes something away. Leases are read from the API server's cache: what is
- * some seconds old is good enough, and ten thousand Leases of nodes stay out of etcd's way.
+ * A look asks one question at a time: the Lease that Karpenter's replicas compete for, by its name
+ * in each namespace that Karpenter may be in, then which versions of its kinds the API server has.
+ * No other namespace is looked at: whoever may write Leases in one of his own says nothing about the
+ * cluster. What a question that failed would have said stays as it was; only "not found" takes
+ * something away.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,11 +17,10 @@
 #include "karpenter.h"
 #include "wire.h"
 
-#define LEASES                                                                                     \
-    "/apis/coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3D" NC_KARPENTER_LEASE        \
-    "&resourceVersion=0"
+#define LEASE_FORMAT                                                                               \
+    "/apis/coordination.k8s.io/v1/namespaces/%s/leases/" NC_KARPENTER_LEASE "?resourceVersion=0"
 #define TIMEOUT_USEC 10000000u
-#define MAX_BYTES ((size_t)1 << 20)
+#define MAX_BYTES ((size_t)2 << 20) /* more than an object can have in etcd */
 #define TIMER_ACCURACY_USEC 50000u
 #define SOON 6 /* what is not known yet is looked for so much earlier */
 
@@ -41,6 +41,8 @@ static const struct version {
 
 struct nc_karpenter {
     struct nc_kube *kube;
+    char *namespaces[NC_KARPENTER_NAMESPACES_MAX];
+    size_t n_namespaces;
     uint64_t look_usec;
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);
     void (*failed)(void *userdata, const struct nc_err *err);
@@ -49,9 +51,11 @@ struct nc_karpenter {
     struct nc_kube_req *req;
 
     /* The look under way. */
-    size_t at; /* 0 = the Leases, then versions[at - 1] */
+    size_t at;               /* namespaces[at], then versions[at - n_namespaces] */
+    struct nc_value *leases; /* {"items": those that are there} */
     char *path[_PART_MAX];
     bool is_unsure[_PART_MAX]; /* a question about it failed */
+    bool is_unsure_of_leases;
     bool was_answered, has_failed;
 
     /* What is known. */
@@ -63,6 +67,11 @@ struct nc_karpenter {
 };
 
 static void ask(struct nc_karpenter *p);
+
+/* The row that is being asked about; NULL while it is a Lease. */
+static const struct version *row(const struct nc_karpenter *p) {
+    return p->at < p->n_namespaces ? NULL : &versions[p->at - p->n_namespaces];
+}
 
 static void tell(struct nc_karpenter *p) {
     const struct nc_karpenter_found f = {.who = p->who,
@@ -118,8 +127,9 @@ static void take_version(struct nc_karpenter *p, const struct version *v,
 /* A version that may be there and could not be asked about: an older one is no answer. */
 static void take_failure(struct nc_karpenter *p, const struct nc_err *err) {
     p->has_failed = true;
-    for (size_t i = 0; i < _PART_MAX; i++)
-        if (p->at > 0 && versions[p->at - 1].resource[i] && !p->path[i])
+    p->is_unsure_of_leases = p->is_unsure_of_leases || !row(p);
+    for (size_t i = 0; row(p) && i < _PART_MAX; i++)
+        if (row(p)->resource[i] && !p->path[i])
             p->is_unsure[i] = true;
     if (p->failed)
         p->failed(p->userdata, err);
@@ -129,7 +139,7 @@ static void on_answer(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_karpenter *p = userdata;
     const bool is_good = err->class == NC_ERR_NONE && object;
-    const bool is_absent = status->http == 404 && p->at > 0;
+    const bool is_absent = status->http == 404;
     struct nc_err bare = NC_ERR_INIT;
 
     p->req = NULL;
@@ -139,11 +149,13 @@ static void on_answer(void *userdata, const struct nc_value *object,
         take_failure(p, &bare);
     } else if (!is_good && !is_absent)
         take_failure(p, err);
-    else if (p->at == 0)
-        p->who = nc_karpenter_judge(&p->seen, object, nc_now_usec(), nc_mono_usec());
+    else if (is_good && !row(p))
+        nc_value_push(nc_value_get(p->leases, "items"), nc_value_copy(object));
     else if (is_good)
-        take_version(p, &versions[p->at - 1], object);
+        take_version(p, row(p), object);
     p->at++;
+    if (p->at == p->n_namespaces && !p->is_unsure_of_leases)
+        p->who = nc_karpenter_judge(&p->seen, p->leases, nc_now_usec(), nc_mono_usec());
     ask(p);
 }
 
@@ -159,16 +171,17 @@ static void ask(struct nc_karpenter *p) {
         .method = "GET", .timeout_usec = TIMEOUT_USEC, .max_bytes = MAX_BYTES};
     struct nc_err err = NC_ERR_INIT;
 
-    while (p->at > 0 && p->at <= NC_ARRAY_SIZE(versions) && !is_wanted(p, &versions[p->at - 1]))
+    const size_t end = p->n_namespaces + NC_ARRAY_SIZE(versions);
+    while (p->at >= p->n_namespaces && p->at < end && !is_wanted(p, row(p)))
         p->at++;
-    if (p->at > NC_ARRAY_SIZE(versions)) {
+    if (p->at >= end) {
         end_look(p);
         return;
     }
-    if (p->at > 0)
-        path = nc_asprintf("/apis/%s", versions[p->at - 1].group_version);
-    call.what = p->at > 0 ? "look for Karpenter's kinds" : "look for Karpenter";
-    call.path = p->at > 0 ? path : LEASES;
+    path = row(p) ? nc_asprintf("/apis/%s", row(p)->group_version)
+                  : nc_asprintf(LEASE_FORMAT, p->namespaces[p->at]);
+    call.what = row(p) ? "look for Karpenter's kinds" : "look for Karpenter";
+    call.path = path;
     if (nc_kube_start(p->kube, &call, on_answer, p, &p->req, &err) == 0)
         return;
     for (size_t i = 0; i < _PART_MAX; i++) /* nothing can be asked now */
@@ -183,12 +196,23 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     (void)source;
     (void)usec;
     p->at = 0;
-    p->was_answered = p->has_failed = false;
+    p->was_answered = p->has_failed = p->is_unsure_of_leases = false;
+    nc_value_free(p->leases);
+    p->leases = nc_value_new(NC_VALUE_MAP);
+    nc_value_set(p->leases, "items", nc_value_new(NC_VALUE_LIST));
     memset(p->is_unsure, 0, sizeof(p->is_unsure));
     for (size_t i = 0; i < _PART_MAX; i++)
         free(nc_steal(&p->path[i]));
     ask(p);
     return 0;
+}
+
+static void take_namespaces(struct nc_karpenter *p, const char *const *names) {
+    static const char *const usual[] = {NC_KARPENTER_NAMESPACES, NULL};
+
+    for (const char *const *n = names && *names ? names : usual;
+         *n && p->n_namespaces < NC_KARPENTER_NAMESPACES_MAX; n++)
+        p->namespaces[p->n_namespaces++] = nc_strdup(*n);
 }
 
 int nc_karpenter_look(struct nc_kube *k, sd_event *event, const struct nc_karpenter_options *o,
@@ -197,6 +221,7 @@ int nc_karpenter_look(struct nc_kube *k, sd_event *event, const struct nc_karpen
     int r;
 
     p->kube = k;
+    take_namespaces(p, o->namespaces);
     p->look_usec = o->look_usec ? o->look_usec : NC_KARPENTER_LOOK_USEC;
     p->changed = o->changed;
     p->failed = o->failed;
@@ -220,6 +245,9 @@ struct nc_karpenter *nc_karpenter_free(struct nc_karpenter *p) {
         free(p->path[i]);
         free(p->known[i]);
     }
+    for (size_t i = 0; i < p->n_namespaces; i++)
+        free(p->namespaces[i]);
+    nc_value_free(p->leases);
     free(p->told);
     free(p);
     return NULL;

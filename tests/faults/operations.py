@@ -61,7 +61,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("ec2 types", "ec2", "POST", "/", "DescribeInstanceTypes"),
     Operation("ec2 instances", "ec2", "POST", "/", "DescribeInstances"),
     Operation("ec2 end", "ec2", "POST", "/", "TerminateInstances"),
-    Operation("karpenter look", "api", "GET", LEASES + r"s\?.*"),
+    Operation("karpenter look", "api", "GET", "/apis/coordination[.]k8s[.]io/v1/namespaces/[^/]+/leases/karpenter-leader-election.*"),
     Operation("versions", "api", "GET", "/apis/(karpenter[.]|eks[.])[^/]+/[^/?]+"),
     Operation("lease get", "api", "GET", LEASE),
     Operation("lease create", "api", "POST", LEASE_FOLDER),

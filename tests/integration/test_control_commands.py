@@ -203,6 +203,46 @@ class WhoElse(ControlTest):
         self.who(world, "alone", 30)
         world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
 
+    def test_a_lease_of_a_tenant(self) -> None:
+        """Whoever may write Leases in a namespace of his own says nothing about the cluster, whatever stands in them."""
+        world = self.control_world(mode="auto")
+        world.pool()
+        agent = ToyAgent(world)
+        world.fresh("n1")
+        world.ours("n2")
+        world.lease("evil", KARPENTER_LEASE, "team-a")
+        world.lease("e" * 1200000, KARPENTER_LEASE, "team-b")
+        world.start(ready=False)
+        self.who(world, "alone", 30)
+        world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
+        world.remove("nodeclaims", "c-n2")
+        world.must(lambda: world.is_gone("n2"), "its end")
+        self.assertEqual(len(agent.drains["n2"]), 1)
+        looks = {s.entry["path"].partition("?")[0] for s in world.steps("lease") if KARPENTER_LEASE in s.entry["path"]}
+        base = "/apis/coordination.k8s.io/v1/namespaces"
+        self.assertEqual(looks, {f"{base}/{name}/leases/{KARPENTER_LEASE}" for name in ("kube-system", "karpenter")})
+
+    def test_karpenter_in_another_namespace(self) -> None:
+        world = self.control_world(mode="auto")
+        world.lease("karpenter-pod_1", KARPENTER_LEASE, "platform", duration=600)
+        world.pair("n1")
+        world.start("--karpenter-namespace", "kube-system", "--karpenter-namespace", "platform", ready=False)
+        self.who(world, "karpenter", 30)
+
+    def test_karpenter_where_nobody_looks(self) -> None:
+        """Its Lease is in a namespace that was not named; its NodeClaims show that it is there: nothing is done but relayed."""
+        world = self.control_world(mode="auto")
+        world.pool()
+        world.lease("karpenter-pod_1", KARPENTER_LEASE, "platform", duration=600)
+        world.pair("n1")
+        world.fresh("n2")
+        world.start(ready=False)
+        self.who(world, "alone", 30)
+        world.must(lambda: "--karpenter-namespace" in world.log(), "that it says so", 30)
+        self.assertQuiet(world, 1)
+        self.assertRelayed(world, "c-n1", world.say("n1"))
+        self.assertEqual({s.kind for s in world.writes()}, {"stamp", "delete"}, world.story())
+
     def test_no_crds(self) -> None:
         """A cluster in which nobody has installed NodeClaims yet: it says so, and begins once they are there."""
         world = self.control_world(mode="karpenter", version="")

@@ -138,8 +138,70 @@ static void test_when_karpenter_is_found(void **state) {
     }
 }
 
+static const char *guess(struct world *w, enum nc_control_who who) {
+    return world_event(
+        w, (struct nc_control_event){.kind = NC_CONTROL_WHO, .who = who, .is_guess = true});
+}
+
+/* "other" is a NodeClaim of Karpenter's. */
+static const char *other(struct world *w) {
+    return world_see(w, NC_CONTROL_CLAIM,
+                     "{\"metadata\":{\"name\":\"other\",\"uid\":\"uid-other\",\"finalizers\":["
+                     THEIRS "]}}");
+}
+
+/* A Lease says that Karpenter runs. As long as no NodeClaim bears that out nothing is handed over. */
+static void test_a_guess_is_borne_out(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    assert_string_equal(guess(&w, NC_CONTROL_KARPENTER), "");
+    assert_string_equal(see(&w, NC_CONTROL_CLAIM, OURS, DELETED), "");
+    assert_string_equal(world_pass(&w, 600 * WORLD_SEC), "");
+    assert_non_null(nc_control_doubts(w.c));
+    assert_string_equal(other(&w), "patch-claim x\n");
+    assert_null(nc_control_doubts(w.c));
+    assert_string_equal(world_gone(&w, NC_CONTROL_CLAIM, "other", ""), "");
+    assert_non_null(nc_control_doubts(w.c));
+    world_close(&w);
+    world_open(&w); /* who was told so needs nothing else */
+    assert_string_equal(see(&w, NC_CONTROL_CLAIM, OURS, DELETED), "patch-claim x\n");
+    world_close(&w);
+}
+
+/* No Lease was found, and a NodeClaim says otherwise: its Karpenter may be where nobody looked. */
+static void test_a_guess_that_claims_contradict(void **state) {
+    static const char auto_mode[] =
+        "{\"metadata\":{\"name\":\"auto\",\"uid\":\"uid-auto\",\"finalizers\":[" THEIRS
+        "]},\"spec\":{\"nodeClassRef\":{\"group\":\"eks.amazonaws.com\",\"name\":\"d\"}}}";
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    assert_string_equal(guess(&w, NC_CONTROL_ALONE), "");
+    assert_string_equal(other(&w), "");
+    for (size_t k = 0; k < 3; k++)
+        assert_string_equal(world_synced(&w, (enum nc_control_kind)k), "");
+    assert_string_equal(see(&w, NC_CONTROL_CLAIM, "", ""), "");
+    assert_non_null(nc_control_doubts(w.c));
+    assert_string_equal(world_gone(&w, NC_CONTROL_CLAIM, "other", ""), "patch-claim x\n");
+    assert_null(nc_control_doubts(w.c));
+    assert_string_equal(world_see(&w, NC_CONTROL_CLAIM, auto_mode), ""); /* explained */
+    assert_null(nc_control_doubts(w.c));
+    assert_string_equal(other(&w), "");
+    assert_non_null(nc_control_doubts(w.c));
+    assert_string_equal(
+        world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_WHO, .who = NC_CONTROL_ALONE}),
+        "");
+    assert_null(nc_control_doubts(w.c)); /* somebody has said so */
+    world_close(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_guess_is_borne_out),
+        cmocka_unit_test(test_a_guess_that_claims_contradict),
         cmocka_unit_test(test_what_is_let_go),
         cmocka_unit_test(test_node_that_karpenter_does_not_hold),
         cmocka_unit_test(test_node_that_says_nothing),

@@ -132,9 +132,9 @@ static void test_holder(void **state) {
 /* ---- looks */
 
 #define API "https://api.test:6443/apis/"
-#define LEASES_URL                                                                                 \
-    API "coordination.k8s.io/v1/leases?fieldSelector=metadata.name%3Dkarpenter-leader-election&"   \
-        "resourceVersion=0"
+#define LEASE_URL(namespace)                                                                       \
+    API "coordination.k8s.io/v1/namespaces/" namespace                                             \
+        "/leases/karpenter-leader-election?resourceVersion=0"
 #define SERVES(...) "{'kind':'APIResourceList','resources':[" __VA_ARGS__ "]}"
 #define KARPENTER SERVES("{'name':'nodeclaims'},{'name':'nodeclaims/status'},{'name':'nodepools'}")
 #define CLASSES SERVES("{'name':'ec2nodeclasses'}")
@@ -162,12 +162,18 @@ static void on_failed(void *userdata, const struct nc_err *err) {
     h->failed++;
 }
 
+static const char *const one[] = {"kube-system", NULL}, *const two[] = {"a", "b", NULL};
+static const char *const *namespaces = one;
+
 /* Until all of the script was asked and the last answer was heard. */
 static void follow(struct nc_kube *k, size_t requests, uint64_t look_usec, unsigned failed,
                    const char *trace) {
     struct heard h = {0};
-    const struct nc_karpenter_options o = {
-        .look_usec = look_usec, .changed = on_changed, .failed = on_failed, .userdata = &h};
+    const struct nc_karpenter_options o = {.namespaces = namespaces,
+                                           .look_usec = look_usec,
+                                           .changed = on_changed,
+                                           .failed = on_failed,
+                                           .userdata = &h};
     const uint64_t until = nc_mono_usec() + 10 * SEC;
     struct nc_karpenter *p;
 
@@ -189,10 +195,10 @@ static void follow(struct nc_kube *k, size_t requests, uint64_t look_usec, unsig
 
 static void test_all_there(void **state) {
     (void)state;
-    follow(SCRIPT_CONTROLLER({.method = "GET", .url = LEASES_URL, .answer = NONE},
+    follow(SCRIPT_CONTROLLER({.method = "GET", .url = LEASE_URL("kube-system"), ABSENT},
                              {.method = "GET", .url = API "karpenter.sh/v1", .answer = KARPENTER},
                              {.url = API "karpenter.k8s.aws/v1", .answer = CLASSES},
-                             {.url = LEASES_URL, .answer = NONE}, {.answer = KARPENTER},
+                             {.url = LEASE_URL("kube-system"), ABSENT}, {.answer = KARPENTER},
                              {.answer = CLASSES}, END),
            7, 10000, 0, /* told once, not with every look */
            "alone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
@@ -201,7 +207,7 @@ static void test_all_there(void **state) {
 
 static void test_older_versions(void **state) {
     (void)state;
-    follow(SCRIPT_CONTROLLER({.answer = NONE}, {.url = API "karpenter.sh/v1", ABSENT},
+    follow(SCRIPT_CONTROLLER({ABSENT}, {.url = API "karpenter.sh/v1", ABSENT},
                              {.url = API "karpenter.sh/v1beta1", .answer = KARPENTER},
                              {.url = API "karpenter.k8s.aws/v1", .answer = SERVES("{'name':'x'}")},
                              {.url = API "karpenter.k8s.aws/v1beta1", .answer = CLASSES}, END),
@@ -213,8 +219,8 @@ static void test_older_versions(void **state) {
 /* The kinds are not there; at a later look they are. */
 static void test_installed_later(void **state) {
     (void)state;
-    follow(SCRIPT_CONTROLLER({.answer = NONE}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT},
-                             {.url = API "eks.amazonaws.com/v1", ABSENT}, {.answer = NONE},
+    follow(SCRIPT_CONTROLLER({ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT},
+                             {.url = API "eks.amazonaws.com/v1", ABSENT}, {ABSENT},
                              {.answer = KARPENTER}, {ABSENT}, {ABSENT},
                              {.answer = SERVES("{'name':'nodeclasses'}")}, END),
            12, 10000, 0,
@@ -227,10 +233,10 @@ static void test_installed_later(void **state) {
  * not answer. Only "not found" takes something away. */
 static void test_failures(void **state) {
     (void)state;
-    follow(SCRIPT_CONTROLLER({.answer = NONE}, {.status = 503}, {.answer = CLASSES}, /* not told */
-                             {.answer = NONE}, {.answer = KARPENTER}, {.answer = CLASSES},
+    follow(SCRIPT_CONTROLLER({ABSENT}, {.status = 503}, {.answer = CLASSES}, /* not told */
+                             {ABSENT}, {.answer = KARPENTER}, {.answer = CLASSES},
                              {.status = 500}, {.status = 503}, {.outcome = NC_HTTP_TIMEOUT},
-                             {.answer = NONE}, {ABSENT}, {ABSENT}, {.answer = CLASSES}, END),
+                             {ABSENT}, {ABSENT}, {ABSENT}, {.answer = CLASSES}, END),
            14, 10000, 4,
            "alone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
            "/apis/karpenter.k8s.aws/v1/ec2nodeclasses\n"
@@ -244,19 +250,41 @@ static void test_refused(void **state) {
            10000, 1,
            "unknown  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
            "/apis/karpenter.k8s.aws/v1/ec2nodeclasses\n");
-    /* And 404 for the Leases is no answer either: every API server has them. */
-    follow(SCRIPT_CONTROLLER({ABSENT}, {.answer = KARPENTER}, {.answer = CLASSES}, END), 4, 10000,
-           1,
+    /* Of two namespaces one is not enough: Karpenter may be in the other. */
+    namespaces = two;
+    follow(SCRIPT_CONTROLLER({ABSENT}, {.status = 403}, {.answer = KARPENTER}, {.answer = CLASSES},
+                             END),
+           5, 10000, 1,
            "unknown  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
            "/apis/karpenter.k8s.aws/v1/ec2nodeclasses\n");
+    namespaces = one;
+}
+
+/* By name, in these namespaces and in no other; without any in the usual two. */
+static void test_namespaces(void **state) {
+    (void)state;
+    namespaces = two;
+    follow(SCRIPT_CONTROLLER({.url = LEASE_URL("a"), ABSENT},
+                             {.url = LEASE_URL("b"), .answer = LEASE("b", "k-1", "2999-01-01T00:00:00Z")},
+                             {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT},
+                             {.url = LEASE_URL("a"), ABSENT},
+                             {.url = LEASE_URL("b"), .answer = LEASE("b", "k-1", "2999-01-01T00:00:01Z")},
+                             {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, END),
+           15, 10000, 0, "unknown k-1 - - -\nkarpenter k-1 - - -\n");
+    namespaces = NULL;
+    follow(SCRIPT_CONTROLLER({.url = LEASE_URL("kube-system"), ABSENT},
+                             {.url = LEASE_URL("karpenter"), ABSENT}, {ABSENT}, {ABSENT}, {ABSENT},
+                             {ABSENT}, {ABSENT}, END),
+           8, 1000000, 0, "alone  - - -\n");
+    namespaces = one;
 }
 
 /* A Lease whose times say nothing moves between two looks; the second comes soon. */
 static void test_alive(void **state) {
     (void)state;
-    follow(SCRIPT_CONTROLLER({.answer = LEASES(LEASE("k", "k-1", OLD))}, {ABSENT}, {ABSENT},
+    follow(SCRIPT_CONTROLLER({.answer = LEASE("k", "k-1", OLD)}, {ABSENT}, {ABSENT},
                              {ABSENT}, {ABSENT}, {ABSENT},
-                             {.answer = LEASES(LEASE("k", "k-1", "2023-11-14T22:00:02Z"))},
+                             {.answer = LEASE("k", "k-1", "2023-11-14T22:00:02Z")},
                              {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, END),
            13, 600000, 0, "unknown k-1 - - -\nkarpenter k-1 - - -\n");
 }
@@ -267,6 +295,7 @@ int main(void) {
         cmocka_unit_test(test_all_there),       cmocka_unit_test(test_older_versions),
         cmocka_unit_test(test_installed_later), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_refused),         cmocka_unit_test(test_alive),
+        cmocka_unit_test(test_namespaces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
