@@ -1,6 +1,11 @@
 /*
- * logind on the event loop: a delay inhibitor that is held from the start, and the signal that says
- * a shutdown is being prepared.
+ * logind on the event loop: a delay inhibitor that is held from the start, and whether a shutdown
+ * is being prepared.
+ *
+ * D-Bus is no authority: every local user may send us a signal, and libsystemd does not check the
+ * sender of one that is addressed to us. PrepareForShutdown is a hint; what counts is the property
+ * PreparingForShutdown, asked of the owner of logind's name. The bus sees to it that only root owns
+ * that name, and that nobody else answers the call.
  *
  * Every call is asynchronous. The bus, logind, or both may be missing at first, go away, and come
  * back: each failure arms one timer, and that timer tries again whatever is missing. What the
@@ -14,10 +19,12 @@
 
 #include "nc/backoff.h"
 #include "nc/clock.h"
+#include "nc/hint.h"
 #include "nc/login.h"
 #include "nc/mem.h"
 #include "nc/str.h"
 
+#define BUS "org.freedesktop.DBus"
 #define LOGIND "org.freedesktop.login1"
 #define LOGIND_PATH "/org/freedesktop/login1"
 #define MANAGER LOGIND ".Manager"
@@ -44,9 +51,9 @@ struct nc_login {
 
     int fd;          /* the inhibitor; -1 = not held */
     bool has_let_go; /* and shall not take it again before the shutdown is cancelled */
-    bool is_coming, is_told;
-    uint64_t coming_usec; /* CLOCK_MONOTONIC: when the window began */
-    uint64_t delay_usec;  /* InhibitDelayMaxUSec as last read; 0 = never */
+    struct nc_hint shutdown; /* CLOCK_MONOTONIC; since_usec: when the window began */
+    bool is_told;
+    uint64_t delay_usec; /* InhibitDelayMaxUSec as last read; 0 = never */
 };
 
 static void try_again(struct nc_login *l) {
@@ -109,10 +116,11 @@ static void take(struct nc_login *l) {
 
 static void tell(struct nc_login *l) {
     const uint64_t window = l->delay_usec ? l->delay_usec : DEFAULT_WINDOW_USEC;
-    const uint64_t gone = nc_mono_usec() - l->coming_usec;
+    const uint64_t gone = nc_mono_usec() - l->shutdown.since_usec;
+    const bool is_coming = l->shutdown.is_true;
 
     l->is_told = true;
-    l->told(l->userdata, l->is_coming, l->is_coming && window > gone ? window - gone : 0);
+    l->told(l->userdata, is_coming, is_coming && window > gone ? window - gone : 0);
 }
 
 static int on_window(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -124,7 +132,7 @@ static int on_window(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     if (!sd_bus_message_is_method_error(m, NULL) && sd_bus_message_read(m, "v", "t", &usec) >= 0
         && usec > 0)
         l->delay_usec = usec;
-    if (l->is_coming && !l->is_told)
+    if (l->shutdown.is_true && !l->is_told)
         tell(l);
     return 0;
 }
@@ -144,15 +152,9 @@ static int ask_property(struct nc_login *l, const char *name, uint64_t timeout_u
 }
 
 /* How long the window is may have been changed since it was last read: it is asked for again. */
-static void hear(struct nc_login *l, bool is_coming) {
-    if (is_coming == l->is_coming && l->is_told)
-        return;
-    if (is_coming && l->is_coming) /* its window is being asked for */
-        return;
-    l->is_coming = is_coming;
+static void handle_change(struct nc_login *l) {
     l->is_told = false;
-    l->coming_usec = nc_mono_usec();
-    if (!is_coming) {
+    if (!l->shutdown.is_true) {
         l->has_let_go = false;
         if (l->fd < 0)
             take(l);
@@ -163,15 +165,7 @@ static void hear(struct nc_login *l, bool is_coming) {
     }
 }
 
-/* PrepareForShutdown, and PrepareForShutdownWithMetadata of systemd 255, which repeats it. */
-static int on_prepare(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-    int is_coming;
-
-    (void)error;
-    if (sd_bus_message_read(m, "b", &is_coming) >= 0)
-        hear(userdata, is_coming);
-    return 0;
-}
+static void read_preparing(struct nc_login *l);
 
 static int on_preparing(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     struct nc_login *l = userdata;
@@ -181,16 +175,39 @@ static int on_preparing(sd_bus_message *m, void *userdata, sd_bus_error *error) 
     drop_slot(&l->preparing);
     if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "v", "b", &is_coming) < 0)
         try_again(l);
-    else
-        hear(l, is_coming);
+    else if (nc_hint_read(&l->shutdown, is_coming))
+        handle_change(l);
+    if (nc_hint_ended(&l->shutdown))
+        read_preparing(l);
+    return 0;
+}
+
+static void read_preparing(struct nc_login *l) {
+    if (ask_property(l, "PreparingForShutdown", CALL_TIMEOUT_USEC, on_preparing, &l->preparing)
+        >= 0)
+        return;
+    (void)nc_hint_ended(&l->shutdown);
+    try_again(l);
+}
+
+/* PrepareForShutdown, or PrepareForShutdownWithMetadata of systemd 255, which repeats it: whatever
+ * it says, from whomever. */
+static int on_prepare(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+    struct nc_login *l = userdata;
+
+    (void)m;
+    (void)error;
+    if (!l->is_lost && nc_hint_arrived(&l->shutdown, nc_mono_usec()))
+        read_preparing(l);
     return 0;
 }
 
 /* Everything that a logind which was just found is asked. */
 static void greet(struct nc_login *l) {
     take(l);
-    if (ask_property(l, "PreparingForShutdown", CALL_TIMEOUT_USEC, on_preparing, &l->preparing) < 0)
-        try_again(l);
+    l->shutdown.is_reading = l->shutdown.is_hinted = false; /* the one before does not answer */
+    (void)nc_hint_arrived(&l->shutdown, nc_mono_usec());
+    read_preparing(l);
     if (!l->window)
         (void)ask_property(l, "InhibitDelayMaxUSec", CALL_TIMEOUT_USEC, on_window, &l->window);
 }
@@ -201,7 +218,10 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     const char *name, *old, *owner;
 
     (void)error;
-    if (sd_bus_message_read(m, "sss", &name, &old, &owner) >= 0 && nc_streq(name, LOGIND) && *owner)
+    /* The bus alone has a sender without a number: it writes everybody else's. */
+    if (nc_streq(sd_bus_message_get_sender(m), BUS)
+        && sd_bus_message_read(m, "sss", &name, &old, &owner) >= 0 && nc_streq(name, LOGIND)
+        && *owner)
         greet(userdata);
     return 0;
 }

@@ -4,6 +4,9 @@
  *
  * Every call blocks until its answer or its timeout: for one-shot programs only. The long wait, for
  * a job, ends at once when the caller has a SIGTERM or SIGINT pending.
+ *
+ * JobRemoved is a hint, as every signal is: any local user may send us one. Whether our job has
+ * ended, and how the start went, is read from the unit's properties.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,8 +33,8 @@
 struct nc_units {
     sd_bus *bus;
     sd_bus_slot *removed;
-    char *job;    /* object path of the job that is waited for */
-    char *result; /* its result, once it is removed */
+    char *job;      /* object path of the job that is waited for */
+    bool is_hinted; /* somebody says that it was removed */
 };
 
 static int bus_failed(struct nc_err *err, int r, const sd_bus_error *e, const char *what) {
@@ -53,23 +56,18 @@ struct nc_units *nc_units_free(struct nc_units *u) {
     sd_bus_slot_unref(u->removed);
     sd_bus_flush_close_unref(u->bus);
     free(u->job);
-    free(u->result);
     free(u);
     return NULL;
 }
 
 static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     struct nc_units *u = userdata;
-    const char *path, *unit, *result;
+    const char *path;
     uint32_t id;
 
     (void)error;
-    if (sd_bus_message_read(m, "uoss", &id, &path, &unit, &result) < 0)
-        return 0;
-    if (u->job && nc_streq(path, u->job)) {
-        free(u->result);
-        u->result = nc_strdup(result);
-    }
+    if (sd_bus_message_read(m, "uo", &id, &path) >= 0 && nc_streq(path, u->job))
+        u->is_hinted = true;
     return 0;
 }
 
@@ -109,6 +107,72 @@ int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *er
     return r < 0 ? r : 0;
 }
 
+/* The unit's object, loaded where it is not. */
+static int find_unit(struct nc_units *u, const char *unit, char **ret, struct nc_err *err) {
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    sd_bus_message *answer = NULL;
+    const char *path = NULL;
+    int r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER, "LoadUnit", &e, &answer, "s",
+                               unit);
+
+    if (r >= 0)
+        r = sd_bus_message_read(answer, "o", &path);
+    if (r >= 0)
+        *ret = nc_strdup(path);
+    else
+        r = bus_failed(err, r, &e, unit);
+    sd_bus_message_unref(answer);
+    sd_bus_error_free(&e);
+    return r < 0 ? r : 0;
+}
+
+void nc_unit_state_done(struct nc_unit_state *s) {
+    free(s->active);
+    free(s->sub);
+    free(s->result);
+    *s = (struct nc_unit_state){0};
+}
+
+static char *get_text(struct nc_units *u, const char *path, const char *interface,
+                      const char *name) {
+    char *text = NULL, *own;
+
+    if (sd_bus_get_property_string(u->bus, SYSTEMD, path, interface, name, NULL, &text) < 0)
+        return nc_strdup("unknown");
+    own = nc_strdup(text);
+    free(text);
+    return own;
+}
+
+static uint64_t get_usec(struct nc_units *u, const char *path, const char *interface,
+                         const char *name) {
+    uint64_t usec = 0;
+
+    (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, interface, name, NULL, 't', &usec);
+    return usec;
+}
+
+int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *ret,
+                   struct nc_err *err) {
+    nc_auto_free char *path = NULL;
+    const int r = find_unit(u, unit, &path, err);
+
+    if (r < 0)
+        return r;
+    nc_unit_state_done(ret);
+    ret->active = get_text(u, path, SYSTEMD ".Unit", "ActiveState");
+    ret->sub = get_text(u, path, SYSTEMD ".Unit", "SubState");
+    ret->result = get_text(u, path, SYSTEMD ".Service", "Result");
+    (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service", "MainPID", NULL,
+                                      'u', &ret->main_pid);
+    (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service", "NRestarts", NULL,
+                                      'u', &ret->restarts);
+    ret->started_usec = get_usec(u, path, SYSTEMD ".Service", "ExecMainStartTimestamp");
+    ret->started_mono_usec =
+        get_usec(u, path, SYSTEMD ".Service", "ExecMainStartTimestampMonotonic");
+    return 0;
+}
+
 /* Waits for the bus; -EINTR where a signal that ends the program is pending. The caller has it
  * blocked, so it stays for the caller's own loop: it is only looked at here. */
 static int wait_for_bus(struct nc_units *u, int signals, uint64_t usec) {
@@ -133,65 +197,115 @@ static int job_overdue(const char *unit, struct nc_err *err) {
     return r;
 }
 
+/* Whether the unit has another job than ours, or none. */
+static int job_has_ended(struct nc_units *u, const char *path, struct nc_err *err) {
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    sd_bus_message *answer = NULL;
+    const char *job = NULL;
+    uint32_t id;
+    int r = sd_bus_get_property(u->bus, SYSTEMD, path, SYSTEMD ".Unit", "Job", &e, &answer, "(uo)");
+
+    if (r >= 0)
+        r = sd_bus_message_read(answer, "(uo)", &id, &job);
+    r = r < 0 ? bus_failed(err, r, &e, path) : !nc_streq(job, u->job);
+    sd_bus_message_unref(answer);
+    sd_bus_error_free(&e);
+    return r;
+}
+
 /* Signals are dispatched by sd_bus_process only, and queued before: the end of a job that comes
- * before the answer which names the job is not lost. */
-static int wait_for_job(struct nc_units *u, int signals, const char *unit, uint64_t timeout_usec,
-                        struct nc_err *err) {
+ * before the answer which names the job is not lost. However many arrive, deadline and SIGTERM are
+ * looked at after each. */
+static int wait_for_job(struct nc_units *u, int signals, const char *unit, const char *path,
+                        uint64_t timeout_usec, struct nc_err *err) {
     const uint64_t deadline = nc_mono_usec() + timeout_usec;
 
-    while (!u->result) {
+    for (;;) {
         int r = sd_bus_process(u->bus, NULL);
         const uint64_t now = nc_mono_usec();
-        if (r > 0)
-            continue;
-        if (r >= 0 && now >= deadline)
-            return job_overdue(unit, err);
+        if (r >= 0 && (u->is_hinted || now >= deadline)) {
+            const int ended = job_has_ended(u, path, err);
+            u->is_hinted = false;
+            if (ended != 0)
+                return ended < 0 ? ended : 0;
+            if (now >= deadline)
+                return job_overdue(unit, err);
+        }
         if (r >= 0)
-            r = wait_for_bus(u, signals, deadline - now);
+            r = wait_for_bus(u, signals, r > 0 ? 0 : deadline - now);
         if (r == -EINTR)
             return nc_err_set(err, NC_ERR_TRANSIENT, EINTR,
                               "%s: interrupted by a signal while its start job ran", unit);
         if (r < 0)
             return bus_failed(err, r, NULL, "systemd over D-Bus");
     }
-    return 0;
 }
 
-static int judge_job(const struct nc_units *u, const char *unit, struct nc_err *err) {
-    if (nc_streq(u->result, "done") || nc_streq(u->result, "skipped"))
+/* A condition of the unit did not hold when it was tested for this job: there is nothing to start.
+ */
+static bool was_skipped(struct nc_units *u, const char *path, uint64_t begun_usec) {
+    int held = 1;
+
+    return sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Unit", "ConditionResult",
+                                       NULL, 'b', &held)
+               >= 0
+           && !held
+           && get_usec(u, path, SYSTEMD ".Unit", "ConditionTimestampMonotonic") >= begun_usec;
+}
+
+/* What the job has left. A unit that is inactive was skipped, or has run and ended well. */
+static int judge_unit(struct nc_units *u, const char *unit, const char *path, uint64_t begun_usec,
+                      struct nc_err *err) {
+    nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
+    int r = nc_units_state(u, unit, &s, err);
+
+    if (r < 0)
+        return r;
+    if (nc_streq(s.active, "active") || nc_streq(s.active, "reloading")
+        || nc_streq(s.active, "refreshing"))
         return 0;
-    const int r =
-        nc_err_set(err, NC_ERR_HOST, EIO, "%s: its start job ended as %s", unit, u->result);
+    if (nc_streq(s.active, "inactive")
+        && (was_skipped(u, path, begun_usec)
+            || (nc_streq(s.result, "success") && s.started_mono_usec >= begun_usec)))
+        return 0;
+    r = nc_err_set(err, NC_ERR_HOST, EIO,
+                   "%s: its start job has ended and it is %s (%s), result %s", unit, s.active,
+                   s.sub, s.result);
     nc_err_remedy(err, "journalctl -u %s", unit);
     return r;
 }
 
-static int follow_job(struct nc_units *u, const char *unit, uint64_t timeout_usec,
-                      struct nc_err *err) {
+static int follow_job(struct nc_units *u, const char *unit, uint64_t begun_usec,
+                      uint64_t timeout_usec, struct nc_err *err) {
+    nc_auto_free char *path = NULL;
     sigset_t set;
     int signals, r;
 
+    r = find_unit(u, unit, &path, err);
+    if (r < 0)
+        return r;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0)
         return nc_err_set(err, NC_ERR_HOST, errno, "signalfd: %s", strerror(errno));
-    r = wait_for_job(u, signals, unit, timeout_usec, err);
+    r = wait_for_job(u, signals, unit, path, timeout_usec, err);
     (void)close(signals);
-    return r < 0 ? r : judge_job(u, unit, err);
+    return r < 0 ? r : judge_unit(u, unit, path, begun_usec, err);
 }
 
 int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block,
                    uint64_t timeout_usec, struct nc_err *err) {
     sd_bus_error e = SD_BUS_ERROR_NULL;
     sd_bus_message *answer = NULL;
+    const uint64_t begun_usec = nc_mono_usec();
     const char *job = NULL;
     int r;
 
     free(u->job);
-    free(u->result);
-    u->job = u->result = NULL;
+    u->job = NULL;
+    u->is_hinted = false;
     r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER,
                            restart ? "RestartUnit" : "StartUnit", &e, &answer, "ss", unit,
                            "replace");
@@ -205,57 +319,7 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_b
     sd_bus_error_free(&e);
     if (r < 0 || no_block)
         return r < 0 ? r : 0;
-    return follow_job(u, unit, timeout_usec, err);
-}
-
-void nc_unit_state_done(struct nc_unit_state *s) {
-    free(s->active);
-    free(s->sub);
-    free(s->result);
-    *s = (struct nc_unit_state){0};
-}
-
-static char *get_text(struct nc_units *u, const char *path, const char *interface,
-                      const char *name) {
-    char *text = NULL, *own;
-
-    if (sd_bus_get_property_string(u->bus, SYSTEMD, path, interface, name, NULL, &text) < 0)
-        return nc_strdup("unknown");
-    own = nc_strdup(text);
-    free(text);
-    return own;
-}
-
-int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *ret,
-                   struct nc_err *err) {
-    sd_bus_error e = SD_BUS_ERROR_NULL;
-    sd_bus_message *answer = NULL;
-    const char *path = NULL;
-    int r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER, "LoadUnit", &e, &answer, "s",
-                               unit);
-
-    if (r >= 0)
-        r = sd_bus_message_read(answer, "o", &path);
-    if (r >= 0) {
-        nc_unit_state_done(ret);
-        ret->active = get_text(u, path, SYSTEMD ".Unit", "ActiveState");
-        ret->sub = get_text(u, path, SYSTEMD ".Unit", "SubState");
-        ret->result = get_text(u, path, SYSTEMD ".Service", "Result");
-        (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service", "MainPID",
-                                          NULL, 'u', &ret->main_pid);
-        (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service", "NRestarts",
-                                          NULL, 'u', &ret->restarts);
-        (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service",
-                                          "ExecMainStartTimestamp", NULL, 't', &ret->started_usec);
-        (void)sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Service",
-                                          "ExecMainStartTimestampMonotonic", NULL, 't',
-                                          &ret->started_mono_usec);
-    } else {
-        r = bus_failed(err, r, &e, unit);
-    }
-    sd_bus_message_unref(answer);
-    sd_bus_error_free(&e);
-    return r < 0 ? r : 0;
+    return follow_job(u, unit, begun_usec, timeout_usec, err);
 }
 
 static int read_delay(struct nc_units *u, uint64_t *ret) {

@@ -41,6 +41,9 @@ class Unit:
     starts: int = 0
     started_usec: int = 0  # the main process, by the wall clock; 0: there was none
     started_mono_usec: int = 0
+    job: tuple[int, str] = (0, "/")  # its number and path, while there is one
+    condition_held: bool = False
+    condition_mono_usec: int = 0  # when it was tested; 0: never
 
     def run(self, again: bool) -> None:
         """One that runs is left alone, unless it is to be started again."""
@@ -109,7 +112,10 @@ class Bus:
         self.inhibit_usec = 5_000_000
         self.inhibitors: list[Inhibitor] = []
         self.preparing = False
+        self.has_strangers = False  # who claim of each job that it has ended
         self.refuses_inhibitors = False
+        self.refuses_reads = False  # of properties
+        self.reads: list[str] = []  # the properties that were asked for, in order
         self._serial = 100
         self._job = 0
         self._lock = threading.Lock()
@@ -232,12 +238,15 @@ class Bus:
         self._job += 1
         job = f"{SYSTEMD_PATH}/job/{self._job}"
         number = self._job
+        unit.job = number, job
 
         def finish() -> None:
+            unit.condition_held, unit.condition_mono_usec = unit.result != "skipped", time.monotonic_ns() // 1000
             if unit.result == "done":
                 unit.run(again)
-            else:
+            elif unit.result != "skipped":
                 unit.active, unit.sub, unit.outcome = "failed", "failed", "exit-code"
+            unit.job = 0, "/"
             self._send(
                 sock,
                 Message(
@@ -254,11 +263,19 @@ class Bus:
                 ),
             )
 
+        if self.has_strangers:
+            for result in ("done", "failed", "skipped"):
+                self.forge(
+                    "JobRemoved", "uoss", number, job, name, result, interface=f"{SYSTEMD}.Manager", path=SYSTEMD_PATH
+                )
         if unit.answers:
             threading.Timer(0.02, finish).start()
         return job
 
     def _properties(self, call: Message) -> tuple[str, list[Any]]:
+        self.reads.append(str(call.body[-1]))
+        if self.refuses_reads:
+            raise Failure(f"{BUS}.Error.AccessDenied", "Rejected send message")
         have = self._logind_properties() if call.destination == LOGIN else self._unit_properties(call.path)
         if call.member == "GetAll":
             return "a{sv}", [have]
@@ -277,6 +294,9 @@ class Bus:
             "SubState": ("s", unit.sub),
             "Result": ("s", unit.outcome),
             "LoadState": ("s", "loaded"),
+            "Job": ("(uo)", unit.job),
+            "ConditionResult": ("b", int(unit.condition_held)),
+            "ConditionTimestampMonotonic": ("t", unit.condition_mono_usec),
             "MainPID": ("u", unit.pid),
             "NRestarts": ("u", unit.restarts),
             "ExecMainStartTimestamp": ("t", unit.started_usec),
@@ -319,6 +339,20 @@ class Bus:
         }
         for sock in list(self._clients):
             self._send(sock, Message(SIGNAL, 0, fields, [int(coming)]))
+
+    def forge(self, member: str, signature: str, *body: Any, interface: str = "", path: str = "") -> None:
+        """A signal that any local user may send to a connection's own name: the bus writes its sender, and nothing else
+        of it."""
+        fields = {
+            "path": path or "/org/freedesktop/login1",
+            "interface": interface or f"{LOGIN}.Manager",
+            "member": member,
+            "sender": ":1.66",
+            "destination": ":1.7",
+            "signature": signature,
+        }
+        for sock in list(self._clients):
+            self._send(sock, Message(SIGNAL, 0, {k: v for k, v in fields.items() if v}, list(body)))
 
     def restart_logind(self) -> None:
         """It comes back under another unique name; what was inhibited stays, as its files in /run do."""

@@ -36,6 +36,22 @@ static const char server[] =
     "        if word == 'restart': bus.restart_logind()\n"
     "        if word == 'refuse': bus.refuses_inhibitors = True\n"
     "        if word == 'allow': bus.refuses_inhibitors = False\n"
+    "        if word == 'unreadable': bus.refuses_reads = True\n"
+    "        if word == 'readable': bus.refuses_reads = False\n"
+    "        if word == 'reads': answer = len(bus.reads)\n"
+    "        if word == 'forge':\n"
+    "            for said in (1, 0, 1):\n"
+    "                bus.forge('PrepareForShutdown', 'b', said)\n"
+    "                bus.forge('PrepareForShutdownWithMetadata', 'ba{sv}', said, {})\n"
+    "        if word == 'malformed':\n"
+    "            bus.forge('PrepareForShutdown', '')\n"
+    "            bus.forge('PrepareForShutdown', 's', 'true')\n"
+    "        if word == 'usurp':\n"
+    "            bus.forge('NameOwnerChanged', 'sss', 'org.freedesktop.login1', ':1.1', ':1.66',\n"
+    "                      interface='org.freedesktop.DBus', path='/org/freedesktop/DBus')\n"
+    "        if word == 'disconnect':\n"
+    "            bus.forge('Disconnected', '', interface='org.freedesktop.DBus.Local',\n"
+    "                      path='/org/freedesktop/DBus/Local')\n"
     "        if word == 'window': bus.inhibit_usec = int(line.split()[1])\n"
     "        print(answer, flush=True)\n";
 
@@ -232,6 +248,76 @@ static void test_refused_at_first(void **state) {
     stop_server(&w);
 }
 
+/* Every local user may send us any signal. Each is followed by a read, and that alone counts. */
+static void test_forged(void **state) {
+    struct world w = {0};
+    int reads;
+
+    (void)state;
+    start_server(&w, NULL);
+    open_login(&w);
+    turn_until(&w, nc_login_holds(w.login) && w.told == 1);
+    reads = ask_server(&w, "reads");
+    ask_server(&w, "forge");
+    turn_until(&w, ask_server(&w, "reads") > reads);
+    ask_server(&w, "malformed");
+    ask_server(&w, "prepare"); /* a real one, behind them all */
+    turn_until(&w, w.told > 1);
+    assert_int_equal(w.told, 2);
+    assert_true(w.is_coming);
+    reads = ask_server(&w, "reads");
+    ask_server(&w, "forge"); /* does not take it back */
+    turn_until(&w, ask_server(&w, "reads") > reads);
+    ask_server(&w, "cancel");
+    turn_until(&w, w.told > 2);
+    assert_int_equal(w.told, 3);
+    assert_false(w.is_coming);
+    assert_int_equal(ask_server(&w, "held"), 1);
+    close_login(&w);
+    stop_server(&w);
+}
+
+/* What cannot be read is neither a shutdown nor none. */
+static void test_unreadable(void **state) {
+    struct world w = {0};
+    int reads;
+
+    (void)state;
+    start_server(&w, NULL);
+    open_login(&w);
+    turn_until(&w, nc_login_holds(w.login) && w.told == 1);
+    ask_server(&w, "unreadable");
+    reads = ask_server(&w, "reads");
+    ask_server(&w, "prepare");
+    turn_until(&w, ask_server(&w, "reads") > reads + 1); /* and once more, by itself */
+    assert_int_equal(w.told, 1);
+    ask_server(&w, "readable");
+    turn_until(&w, w.told > 1);
+    assert_true(w.is_coming);
+    close_login(&w);
+    stop_server(&w);
+}
+
+/* Only the bus says who owns a name, and only libsystemd that the connection has ended. */
+static void test_forged_owner(void **state) {
+    struct world w = {0};
+    int reads;
+
+    (void)state;
+    start_server(&w, NULL);
+    open_login(&w);
+    turn_until(&w, nc_login_holds(w.login) && w.told == 1);
+    ask_server(&w, "usurp");
+    ask_server(&w, "disconnect");
+    reads = ask_server(&w, "reads");
+    ask_server(&w, "forge"); /* behind them: it is read because of this */
+    turn_until(&w, ask_server(&w, "reads") > reads);
+    assert_int_equal(ask_server(&w, "taken"), 1);
+    assert_int_equal(ask_server(&w, "held"), 1);
+    close_login(&w);
+    stop_server(&w);
+}
+
 /* What the service manager was told: one datagram. */
 static void test_notify(void **state) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -262,6 +348,9 @@ int main(void) {
         host_test(test_bus_comes_and_goes),
         host_test(test_logind_is_restarted),
         host_test(test_refused_at_first),
+        host_test(test_forged),
+        host_test(test_unreadable),
+        host_test(test_forged_owner),
         host_test(test_notify),
     };
 

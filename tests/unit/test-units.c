@@ -19,6 +19,7 @@ static const char server[] =
     "from pathlib import Path\n"
     "from bus import Bus, Unit\n"
     "with Bus(Path(sys.argv[2]), Path(sys.argv[2])) as bus:\n"
+    "    bus.has_strangers = len(sys.argv) > 3\n"
     "    bus.units.update({'good.service': Unit(start=lambda: 4711), 'bad.service':\n"
     "        Unit(result='failed'), 'slow.service': Unit(answers=False), 'skipped.service':\n"
     "        Unit(result='skipped'), 'last.service': Unit(start=lambda: os._exit(0))})\n"
@@ -26,6 +27,7 @@ static const char server[] =
     "    sys.stdin.read()\n";
 
 struct bus {
+    bool has_strangers;
     pid_t pid;
     int in; /* the server's stdin */
 };
@@ -42,7 +44,8 @@ static void start_bus(struct bus *b) {
     if (b->pid == 0) {
         (void)dup2(in[0], STDIN_FILENO);
         (void)dup2(out[1], STDOUT_FILENO);
-        (void)execl("/usr/bin/python3", "python3", "-B", "-c", server, source, root, (char *)NULL);
+        (void)execl("/usr/bin/python3", "python3", "-B", "-c", server, source, root,
+                    b->has_strangers ? "strangers" : NULL, (char *)NULL);
         _exit(127);
     }
     (void)close(in[0]);
@@ -80,7 +83,7 @@ static void assert_start(struct nc_units *u, const char *unit, int code, const c
 static void test_start(void **state) {
     struct nc_err err = NC_ERR_INIT;
     struct nc_units *u;
-    struct bus b;
+    struct bus b = {0};
 
     (void)state;
     start_bus(&b);
@@ -88,7 +91,8 @@ static void test_start(void **state) {
     assert_int_equal(nc_units_reload(u, PATIENCE_USEC, &err), 0);
     assert_start(u, "good.service", 0, "", "");
     assert_start(u, "skipped.service", 0, "", "");
-    assert_start(u, "bad.service", EIO, "ended as failed", "journalctl -u bad.service");
+    assert_start(u, "bad.service", EIO, "has ended and it is failed (failed), result exit-code",
+                 "journalctl -u bad.service");
     assert_start(u, "none.service", ENOENT, "not found", "install none.service");
     assert_int_equal(nc_units_start(u, "good.service", true, false, PATIENCE_USEC, &err), 0);
     assert_int_equal(nc_units_start(u, "slow.service", false, true, PATIENCE_USEC, &err), 0);
@@ -98,12 +102,29 @@ static void test_start(void **state) {
     stop_bus(&b);
 }
 
+/* Any local user may claim that a job has ended, and how. */
+static void test_forged_end(void **state) {
+    struct bus b = {.has_strangers = true};
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    assert_start(u, "bad.service", EIO, "has ended and it is failed", "journalctl -u bad.service");
+    assert_start(u, "good.service", 0, "", "");
+    assert_start(u, "skipped.service", 0, "", "");
+    assert_int_equal(nc_units_start(u, "slow.service", false, false, 50000, &err), -ETIMEDOUT);
+    nc_units_free(u);
+    stop_bus(&b);
+}
+
 static void test_state(void **state) {
     struct nc_unit_state s = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_units *u;
     uint64_t before_usec, before_mono_usec;
-    struct bus b;
+    struct bus b = {0};
 
     (void)state;
     start_bus(&b);
@@ -134,7 +155,7 @@ static void test_logind(void **state) {
     struct nc_err err = NC_ERR_INIT;
     struct nc_units *u;
     uint64_t delay = 0;
-    struct bus b;
+    struct bus b = {0};
 
     (void)state;
     start_bus(&b);
@@ -158,7 +179,7 @@ static void test_signal_ends_the_wait(void **state) {
     struct nc_err err = NC_ERR_INIT;
     struct nc_units *u;
     sigset_t set, old;
-    struct bus b;
+    struct bus b = {0};
 
     (void)state;
     start_bus(&b);
@@ -182,7 +203,7 @@ static void test_bus_goes_away(void **state) {
     struct nc_err err = NC_ERR_INIT;
     struct nc_units *u;
     uint64_t delay;
-    struct bus b;
+    struct bus b = {0};
 
     (void)state;
     start_bus(&b);
@@ -214,6 +235,7 @@ int main(void) {
         host_test(test_start),         host_test(test_state),
         host_test(test_logind),        host_test(test_signal_ends_the_wait),
         host_test(test_bus_goes_away), host_test(test_no_bus),
+        host_test(test_forged_end),
     };
 
     return cmocka_run_group_tests_name("units", tests, NULL, NULL);
