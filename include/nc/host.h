@@ -61,6 +61,12 @@ int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *r
 int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay_usec,
                      struct nc_err *err);
 
+/* The InhibitDelayMaxUSec in force, on a connection of its own. */
+int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err);
+/* Whether that is less than our own drop-in below `root` asks for; NC_ERR_HOST then says how much,
+ * and where to look. False where there is no drop-in of ours. */
+bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *err);
+
 /* The last lines of a unit's journal in this boot, oldest first, at most n lines and 2 KiB;
  * -ENODATA where there are none. */
 int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc_err *err);

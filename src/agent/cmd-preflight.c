@@ -329,6 +329,21 @@ static void check_host(struct preflight *p) {
     nc_plan_done(&plan);
 }
 
+/* Only where our drop-in asks for a time. */
+static void check_logind(struct preflight *p) {
+    struct nc_err err = NC_ERR_INIT;
+    uint64_t usec = 0;
+
+    if (!nc_logind_is_short(p->app->opts.root, 0, &err))
+        return;
+    if (nc_logind_delay(&usec, &err) < 0)
+        say(p, "logind", "skipped", err.msg, "");
+    else if (nc_logind_is_short(p->app->opts.root, usec, &err))
+        say(p, "logind", "warning", err.msg, err.remedy);
+    else
+        ok(p, "logind", "waits %.1f s at a shutdown", (double)usec / 1e6);
+}
+
 int nc_command_preflight(struct nc_app *app) {
     struct preflight p = {.app = app, .lines = nc_value_new(NC_VALUE_LIST)};
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -338,6 +353,7 @@ int nc_command_preflight(struct nc_app *app) {
         return nc_app_fail(app, &err);
     (void)check_imds(&p);
     check_host(&p);
+    check_logind(&p);
     check_cluster(&p);
     check_clock(&p);
     if (app->opts.json) {

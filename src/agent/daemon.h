@@ -115,6 +115,7 @@ struct nc_daemon {
     /* daemon-imds.c, daemon-login.c, daemon-requests.c */
     struct nc_daemon_imds *polls;
     struct nc_login *login;
+    char *short_delay; /* logind waits for less than our drop-in asks for; NULL = it does not */
     struct nc_daemon_requests *requests; /* NULL = its folder cannot be watched */
     bool requests_failed;                /* said once */
     uint64_t requests_after_usec;        /* monotonic: it is tried again */

@@ -125,11 +125,8 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     }
     if (b->gather.plan.logind_delay_usec > 0) {
         r = nc_logind_reload(b->units, b->gather.plan.logind_delay_usec, &delay_usec, &ignored);
-        if (r < 0 || delay_usec < b->gather.plan.logind_delay_usec)
-            nc_log(NC_LOG_WARNING, NULL,
-                   "logind's InhibitDelayMaxSec is not in force yet (%s), kubelet will ask logind "
-                   "itself",
-                   r < 0 ? ignored.msg : "it answered with less");
+        if (r < 0 || nc_logind_is_short(b->app->opts.root, delay_usec, &ignored))
+            nc_log(NC_LOG_WARNING, NULL, "%s; %s", ignored.msg, ignored.remedy);
     }
     r = nc_units_start(b->units, b->gather.config.kubelet_unit, nc_restart_is_due(b), false,
                        nc_app_timeout(b->app, UNIT_TIMEOUT_USEC), err);

@@ -17,6 +17,7 @@
 #include "reserve.h"
 
 #define LOGIND_DEFAULT_USEC ((uint64_t)5 * 1000000)
+#define DRAIN_USEC ((uint64_t)150 * 1000000) /* what kubelet 1.34 is given too */
 
 void nc_plan_done(struct nc_plan *p) {
     free(p->node_name);
@@ -174,10 +175,13 @@ static uint64_t shutdown_usec(const struct nc_value *kubelet) {
     return usec;
 }
 
+/* What kubelet's own graceful shutdown needs; where it has none, what a drain is given. */
 static void plan_logind(struct nc_planner *s) {
     uint64_t wanted = shutdown_usec(s->plan.kubelet_effective);
     uint64_t there = s->facts->logind_inhibit_delay_usec;
 
+    if (wanted == 0 && s->config->shutdown == NC_POLICY_DRAIN)
+        wanted = DRAIN_USEC;
     s->plan.logind_delay_usec = wanted > (there ? there : LOGIND_DEFAULT_USEC) ? wanted : 0;
 }
 

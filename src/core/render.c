@@ -13,7 +13,9 @@
 #define KUBELET_DROPIN "/etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf"
 #define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
 #define CREDENTIAL_PROVIDER "/etc/kubernetes/image-credential-provider.json"
-#define LOGIND_CONF "/etc/systemd/logind.conf.d/50-nodeclaimd.conf"
+/* Named so that it is read last: Debian's unattended-upgrades has a file of its own. */
+#define LOGIND_CONF "/etc/systemd/logind.conf.d/zz-nodeclaimd.conf"
+#define OLD_LOGIND_CONF "/etc/systemd/logind.conf.d/50-nodeclaimd.conf"
 
 /* The registries that the ECR provider answers for: nodeadm's list
  * (nodeadm/internal/kubelet/image-credential-provider.go). */
@@ -86,8 +88,8 @@ static void add_logind(const struct nc_plan *p, struct nc_fileset *s) {
 
     /* Whole seconds, rounded up: kubelet compares and would raise it itself otherwise. */
     (void)nc_buf_printf(&text,
-                        "# Written by nodeclaimd: kubelet's graceful shutdown needs this much "
-                        "time.\n[Login]\nInhibitDelayMaxSec=%llu\n",
+                        "# Written by nodeclaimd: the pods get this much time at a shutdown.\n"
+                        "[Login]\nInhibitDelayMaxSec=%llu\n",
                         (unsigned long long)((p->logind_delay_usec + 999999) / 1000000));
     nc_fileset_add(s, LOGIND_CONF, 0644, &text);
 }
@@ -112,6 +114,7 @@ int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct 
         add_logind(p, &s);
     else
         nc_fileset_add_absent(&s, LOGIND_CONF);
+    nc_fileset_add_absent(&s, OLD_LOGIND_CONF);
     *ret = s;
     s = (struct nc_fileset)NC_FILESET_INIT;
     return 0;

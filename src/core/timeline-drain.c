@@ -37,6 +37,7 @@ bool nc_drain_last(const struct nc_value *status, size_t *ret_from, size_t *ret_
 static void put_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     const struct nc_value *connected = nc_value_get(daemon, "connected");
     const char *error = nc_words_text(daemon, "api_error", NULL);
+    const char *delay = nc_words_text(daemon, "inhibit_delay", NULL);
     const bool is_connected = connected && connected->type == NC_VALUE_BOOL && connected->boolean;
 
     if (!daemon || daemon->type != NC_VALUE_MAP)
@@ -50,6 +51,8 @@ static void put_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     (void)nc_buf_putc(out, '\n');
     if (error)
         nc_words_line(out, "", error);
+    if (delay)
+        nc_words_line(out, "", delay);
 }
 
 static void put_polls(struct nc_buf *out, const struct nc_value *polls) {

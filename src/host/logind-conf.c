@@ -8,13 +8,16 @@
 #include "logind-conf.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "nc/file.h"
+#include "nc/host.h"
 #include "nc/str.h"
 
-#define OWN_DROPIN "50-nodeclaimd.conf"
+#define OWN_DROPIN "zz-nodeclaimd.conf"
+#define OLD_DROPIN "50-nodeclaimd.conf" /* ours, of versions before */
 #define KEY "InhibitDelayMaxSec"
 #define CONF_MAX_BYTES 65536
 #define MAX_DROPINS 1024
@@ -123,7 +126,7 @@ static void add_folder(const char *root, const char *path, struct dropin **all, 
 
     while (dir && *n < MAX_DROPINS && (e = readdir(dir))) {
         if (!nc_ends_with(e->d_name, ".conf") || nc_streq(e->d_name, OWN_DROPIN)
-            || has_name(*all, *n, e->d_name))
+            || nc_streq(e->d_name, OLD_DROPIN) || has_name(*all, *n, e->d_name))
             continue;
         *nc_append(all, n) = (struct dropin){.name = nc_strdup(e->d_name),
                                              .path = nc_asprintf("%s/%s", folder, e->d_name)};
@@ -134,6 +137,21 @@ static void add_folder(const char *root, const char *path, struct dropin **all, 
 
 static int by_name(const void *a, const void *b) {
     return strcmp(((const struct dropin *)a)->name, ((const struct dropin *)b)->name);
+}
+
+bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *err) {
+    nc_auto_free char *path = nc_path_below(root, "/etc/systemd/logind.conf.d/" OWN_DROPIN);
+    uint64_t wanted_usec = 0;
+
+    read_conf(path, &wanted_usec);
+    if (delay_usec >= wanted_usec)
+        return false;
+    (void)nc_err_set(err, NC_ERR_HOST, ETIME,
+                     "InhibitDelayMaxSec: logind waits %.1f s at a shutdown, %.1f s are needed",
+                     (double)delay_usec / 1e6, (double)wanted_usec / 1e6);
+    nc_err_remedy(err, "systemd-analyze cat-config systemd/logind.conf shows which file has the "
+                       "last word; then systemctl kill -s HUP systemd-logind");
+    return true;
 }
 
 uint64_t nc_logind_configured_delay(const char *root) {

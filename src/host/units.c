@@ -322,9 +322,25 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_b
     return follow_job(u, unit, begun_usec, timeout_usec, err);
 }
 
-static int read_delay(struct nc_units *u, uint64_t *ret) {
-    return sd_bus_get_property_trivial(u->bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager",
-                                       "InhibitDelayMaxUSec", NULL, 't', ret);
+static int read_delay(sd_bus *bus, sd_bus_error *e, uint64_t *ret) {
+    return sd_bus_get_property_trivial(bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager",
+                                       "InhibitDelayMaxUSec", e, 't', ret);
+}
+
+int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err) {
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    sd_bus *bus = NULL;
+    int r = sd_bus_open_system(&bus);
+
+    if (r >= 0)
+        r = sd_bus_set_method_call_timeout(bus, CALL_TIMEOUT_USEC);
+    if (r >= 0)
+        r = read_delay(bus, &e, ret_usec);
+    if (r < 0)
+        r = bus_failed(err, r, &e, "logind");
+    sd_bus_error_free(&e);
+    sd_bus_flush_close_unref(bus);
+    return r < 0 ? r : 0;
 }
 
 /* logind reads its files again on SIGHUP. It does so after the call has returned: the property is
@@ -334,14 +350,14 @@ int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay
     const uint64_t deadline = nc_mono_usec() + LOGIND_WAIT_USEC;
     const struct timespec pause = {.tv_nsec = LOGIND_LOOK_USEC * 1000};
     sd_bus_error e = SD_BUS_ERROR_NULL;
-    int r = read_delay(u, ret_delay_usec);
+    int r = read_delay(u->bus, NULL, ret_delay_usec);
 
     if (r >= 0 && *ret_delay_usec < want_usec)
         r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER, "KillUnit", &e, NULL, "ssi",
                                "systemd-logind.service", "main", SIGHUP);
     while (r >= 0 && *ret_delay_usec < want_usec && nc_mono_usec() < deadline) {
         (void)nanosleep(&pause, NULL);
-        r = read_delay(u, ret_delay_usec);
+        r = read_delay(u->bus, NULL, ret_delay_usec);
     }
     if (r < 0)
         r = bus_failed(err, r, &e, "logind");

@@ -40,7 +40,7 @@ WRITTEN = (
     "etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf",
     "etc/kubernetes/pki/ca.crt",
     "etc/nodeclaimd/kubelet.env",
-    "etc/systemd/logind.conf.d/50-nodeclaimd.conf",
+    "etc/systemd/logind.conf.d/zz-nodeclaimd.conf",
     "var/lib/kubelet/kubeconfig",
 )
 CERTIFICATE = re.compile(r"certificateAuthority: (\S+)")

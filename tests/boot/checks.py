@@ -328,7 +328,7 @@ def check_kubelet(report: Report, boot: Boot, seen: Evidence) -> None:
     )
     report.check(
         "it is our setting, written before kubelet could write its own",
-        seen.file("etc/systemd/logind.conf.d/50-nodeclaimd.conf") is not None
+        seen.file("etc/systemd/logind.conf.d/zz-nodeclaimd.conf") is not None
         and seen.file("etc/systemd/logind.conf.d/99-kubelet.conf") is None,
     )
     report.check(

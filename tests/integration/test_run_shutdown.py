@@ -92,6 +92,20 @@ class Shutdown(DaemonTest):
         world.must(lambda: any(i is not first for i in bus.held()), "another one")
         self.assertIsNone(world.daemon.poll())
 
+    def test_less_time_than_is_needed(self) -> None:
+        world, bus = self.bus_world()
+        conf = world.root / "etc/systemd/logind.conf.d/zz-nodeclaimd.conf"
+        conf.parent.mkdir(parents=True)
+        conf.write_text("[Login]\nInhibitDelayMaxSec=150\n")
+        world.start()
+        said = "InhibitDelayMaxSec: logind waits 5.0 s at a shutdown, 150.0 s are needed"
+        world.must(lambda: world.said_of_itself().get("inhibit_delay") == said, "its mention")
+        self.assertIn(said, world.run("status").out)
+        self.assertEqual(world.log().count(said), 1)
+        bus.inhibit_usec = 150_000_000
+        bus.restart_logind()
+        world.must(lambda: world.said_of_itself().get("inhibit_delay") is None, "that it is enough now")
+
     def test_policy(self) -> None:
         world = self.node_world(profile="m5.large", bus=True, config="  interruption: {shutdown: report}\n")
         assert world.bus

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import unittest
+from pathlib import Path
 
 from harness import PATIENCE, World, WorldTest
 
@@ -86,6 +87,30 @@ class Systemd(WorldTest):
         logind = [i for i, c in enumerate(world.bus.calls) if "logind" in c]
         self.assertTrue(logind and logind[0] < start, world.bus.calls)
         self.assertGreaterEqual(world.bus.inhibit_usec, 150_000_000, "kubelet of 1.34 wants 2m30s")
+
+    def logind_conf(self, world: WithBus, name: str, seconds: int) -> Path:
+        path = world.root / "etc/systemd/logind.conf.d" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"[Login]\nInhibitDelayMaxSec={seconds}\n")
+        return path
+
+    def test_the_last_word_on_the_time_of_a_shutdown(self) -> None:
+        """unattended-upgrades of Debian and Ubuntu has a file of its own; so had versions before."""
+        world = self.with_bus()
+        self.logind_conf(world, "unattended-upgrades-logind-maxdelay.conf", 30)
+        old = self.logind_conf(world, "50-nodeclaimd.conf", 150)
+        self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
+        self.assertEqual(world.bus.inhibit_usec, 150_000_000)
+        self.assertFalse(old.exists())
+        self.assertRegex(world.run("preflight").out, r"(?m)^logind +ok +waits 150\.0 s")
+
+    def test_somebody_else_has_the_last_word(self) -> None:
+        world = self.with_bus()
+        self.logind_conf(world, "zzz.conf", 7)
+        done = world.bootstrap("--timeout", "30s")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("logind waits 7.0 s at a shutdown, 150.0 s are needed", done.err)
+        self.assertRegex(world.run("preflight").out, r"(?m)^logind +warning +.*waits 7\.0 s.*\n +remedy: .*cat-config")
 
     def failure(self, world: WithBus, code: int, *words: str, seconds: float = 4) -> None:
         done = world.bootstrap("--timeout", f"{seconds:g}s")

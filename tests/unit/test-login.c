@@ -62,7 +62,7 @@ struct world {
     struct nc_login *login;
     unsigned told; /* how often */
     bool is_coming;
-    uint64_t window_usec;
+    uint64_t window_usec, delay_usec;
 };
 
 static void start_server(struct world *w, const char *preparing) {
@@ -114,11 +114,17 @@ static void on_told(void *userdata, bool is_coming, uint64_t window_usec) {
     w->window_usec = window_usec;
 }
 
+static void on_delay(void *userdata, uint64_t delay_usec) {
+    struct world *w = userdata;
+
+    w->delay_usec = delay_usec;
+}
+
 static void open_login(struct world *w) {
     struct nc_err err = NC_ERR_INIT;
 
     assert_true(sd_event_new(&w->event) >= 0);
-    if (nc_login_new(w->event, on_told, w, &w->login, &err) < 0)
+    if (nc_login_new(w->event, on_told, on_delay, w, &w->login, &err) < 0)
         fail_msg("%s", err.msg);
 }
 
@@ -144,7 +150,8 @@ static void test_held_from_the_start(void **state) {
     (void)state;
     start_server(&w, NULL);
     open_login(&w);
-    turn_until(&w, nc_login_holds(w.login) && w.told > 0);
+    turn_until(&w, nc_login_holds(w.login) && w.told > 0 && w.delay_usec > 0);
+    assert_int_equal(w.delay_usec, WINDOW_USEC);
     assert_int_equal(w.told, 1); /* that no shutdown is coming */
     assert_false(w.is_coming);
     assert_int_equal(ask_server(&w, "held"), 1);
@@ -165,6 +172,7 @@ static void test_shutdown(void **state) {
     turn_until(&w, w.told == 2);
     assert_true(w.is_coming);
     assert_in_range(w.window_usec, 145000000, 150000000);
+    assert_int_equal(w.delay_usec, 150000000);
     ask_server(&w, "prepare"); /* said twice, told once */
     assert_int_equal(ask_server(&w, "held"), 1);
     nc_login_let_go(w.login);

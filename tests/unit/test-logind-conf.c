@@ -85,10 +85,27 @@ static void test_order(void **state) {
     assert_seconds(5);
     conf("/etc/systemd/logind.conf.d/50-nodeclaimd.conf", 6); /* ours does not count */
     assert_seconds(5);
+    conf("/etc/systemd/logind.conf.d/zz-nodeclaimd.conf", 6);
+    assert_seconds(5);
     conf("/etc/systemd/logind.conf.d/99-x.txt", 7);
     assert_seconds(5);
     conf("/usr/local/lib/systemd/logind.conf.d/99-kubelet.conf", 8);
     assert_seconds(8);
+}
+
+static void test_in_force(void **state) {
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_false(nc_logind_is_short(root, 0, &err)); /* we ask for nothing */
+    conf("/etc/systemd/logind.conf.d/50-nodeclaimd.conf", 150);
+    assert_false(nc_logind_is_short(root, 0, &err));
+    conf("/etc/systemd/logind.conf.d/zz-nodeclaimd.conf", 150);
+    assert_false(nc_logind_is_short(root, 150 * SECOND, &err));
+    assert_true(nc_logind_is_short(root, 30 * SECOND, &err));
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_non_null(strstr(err.msg, "waits 30.0 s at a shutdown, 150.0 s are needed"));
+    assert_non_null(strstr(err.remedy, "cat-config systemd/logind.conf"));
 }
 
 int main(void) {
@@ -97,6 +114,7 @@ int main(void) {
         host_test(test_not_values),
         host_test(test_lines),
         host_test(test_order),
+        host_test(test_in_force),
     };
 
     return cmocka_run_group_tests_name("logind-conf", tests, NULL, NULL);

@@ -149,7 +149,9 @@ static void test_shutdown(void **state) {
         const char *whole, *critical; /* effective, NULL = absent */
         uint64_t there, delay;
     } rows[] = {
-        {33, "", "", NULL, NULL, 0, 0},
+        {33, "", "", NULL, NULL, 0, 150000000}, /* kubelet has no time of its own: the drain's */
+        {33, "", "", NULL, NULL, 30000000, 150000000},
+        {33, "", "", NULL, NULL, 150000000, 0},
         {34, "", "", "2m30s", "30s", 0, 150000000},
         {34, "", "", "2m30s", "30s", 150000000, 0},
         {34, "", "", "2m30s", "30s", 149999999, 150000000},
@@ -189,6 +191,35 @@ static void test_shutdown(void **state) {
             fail_msg("row %zu: %s %s %llu", i, nc_value_get_string(k, "shutdownGracePeriod"),
                      nc_value_get_string(k, "shutdownGracePeriodCriticalPods"),
                      (unsigned long long)x->plan.logind_delay_usec);
+        fixture_free(x);
+    }
+}
+
+/* Where nothing is drained at a shutdown, only kubelet's own grace period needs time. */
+static void test_shutdown_policy(void **state) {
+    static const struct {
+        const char *version, *policy;
+        uint64_t delay;
+    } rows[] = {
+        {"v1.33.0", "drain", 150000000},
+        {"v1.33.0", "cordon", 0},
+        {"v1.33.0", "report", 0},
+        {"v1.34.0", "report", 150000000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *node = node_config("");
+        nc_auto_free char *agent =
+            nc_asprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\n"
+                        "spec: {interruption: {shutdown: %s}}\n",
+                        rows[i].policy);
+        fixture_set(&x->facts.kubelet_version, rows[i].version);
+        fixture_document(x, node);
+        fixture_document(x, agent);
+        fixture_plan(x);
+        assert_int_equal(x->plan.logind_delay_usec, rows[i].delay);
         fixture_free(x);
     }
 }
@@ -253,7 +284,8 @@ static void test_early_aks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),     cmocka_unit_test(test_flag_rules),
-        cmocka_unit_test(test_shutdown),  cmocka_unit_test(test_reservation),
+        cmocka_unit_test(test_shutdown),
+        cmocka_unit_test(test_shutdown_policy),  cmocka_unit_test(test_reservation),
         cmocka_unit_test(test_early_aks),
     };
 

@@ -131,7 +131,7 @@ static void test_versions(void **state) {
         assert_int_equal(nc_value_get(gates, "MutableCSINodeAllocatableCount") != NULL,
                          minor >= 34);
         assert_int_equal(nc_value_get(p->kubelet_base, "shutdownGracePeriod") != NULL, minor >= 34);
-        assert_int_equal(p->logind_delay_usec, minor >= 34 ? 150000000 : 0);
+        assert_int_equal(p->logind_delay_usec, 150000000);
         assert_int_equal(p->dropin_env_alpha, minor < 30);
         assert_int_equal(has_flag(p, "--node-labels=nvidia.com/gpu.present=true"), minor >= 35);
         assert_true(has_flag(p, "--config-dir=/etc/kubernetes/kubelet/config.json.d"));

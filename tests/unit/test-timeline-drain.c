@@ -62,10 +62,12 @@ static void test_status(void **state) {
                 "since 2024-01-01T00:10:00Z\n"
                 "blocked      a/b, budget pdb, last moment 2024-01-01T00:11:15Z, says no\n");
     assert_text(
-        "{'daemon': {'connected': false, 'api_error': 'refused'}}", nc_status_text,
+        "{'daemon': {'connected': false, 'api_error': 'refused', 'inhibit_delay': 'too short'}}",
+        nc_status_text,
         "node         -\n"
         "daemon       not connected to the API server, shutdown inhibitor unknown, since -\n"
-        "             refused\n");
+        "             refused\n"
+        "             too short\n");
 }
 
 static void test_timeline(void **state) {

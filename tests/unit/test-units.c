@@ -162,10 +162,13 @@ static void test_logind(void **state) {
     u = connect_units();
     assert_int_equal(nc_logind_reload(u, 5000000, &delay, &err), 0); /* it has that already */
     assert_int_equal(delay, 5000000);
-    put("/etc/systemd/logind.conf.d/50-nodeclaimd.conf", "[Login]\nInhibitDelayMaxSec=150\n");
+    put("/etc/systemd/logind.conf.d/zz-nodeclaimd.conf", "[Login]\nInhibitDelayMaxSec=150\n");
     assert_int_equal(nc_logind_reload(u, 5000000, &delay, &err), 0);
     assert_int_equal(delay, 5000000); /* not asked to read: it was enough */
     assert_int_equal(nc_logind_reload(u, 150000000, &delay, &err), 0);
+    assert_int_equal(delay, 150000000);
+    delay = 0;
+    assert_int_equal(nc_logind_delay(&delay, &err), 0);
     assert_int_equal(delay, 150000000);
     assert_int_equal(nc_logind_reload(u, 151000000, &delay, &err), 0); /* less, and no error */
     assert_int_equal(delay, 150000000);
@@ -219,6 +222,7 @@ static void test_bus_goes_away(void **state) {
 }
 
 static void test_no_bus(void **state) {
+    uint64_t delay;
     struct nc_units *u = NULL;
     struct nc_err err = NC_ERR_INIT;
 
@@ -226,6 +230,7 @@ static void test_no_bus(void **state) {
     assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/none/bus", 1), 0);
     assert_true(nc_units_new(&u, &err) < 0);
     assert_null(u);
+    assert_true(nc_logind_delay(&delay, &err) < 0);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_null(nc_units_free(NULL));
 }
