@@ -14,15 +14,16 @@ from typing import Any, Iterable, Optional
 
 
 class Log:
-    """The requests, in memory and as JSON lines in a file when one is given."""
+    """The requests, in memory and as JSON lines in a file when one is given. Whoever holds `lock` while a request is carried out
+    shows it only when it is done, with its status."""
 
     def __init__(self, path: Optional[Path] = None) -> None:
         self.entries: list[dict[str, Any]] = []
         self._file = open(path, "a", encoding="utf-8", buffering=1) if path else None
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
 
     def add(self, entry: dict[str, Any]) -> None:
-        with self._lock:
+        with self.lock:
             entry["seq"] = len(self.entries)
             self.entries.append(entry)
 
@@ -32,11 +33,11 @@ class Log:
             self._file.write(json.dumps(entry, sort_keys=True) + "\n")
 
     def snapshot(self) -> list[dict[str, Any]]:
-        with self._lock:
+        with self.lock:
             return list(self.entries)
 
     def clear(self) -> None:
-        with self._lock:
+        with self.lock:
             self.entries.clear()
 
     def close(self) -> None:

@@ -174,7 +174,8 @@ class Connection(asyncio.Protocol):
             req = self._parse()
             if req is None:
                 return
-            self._serve(req)
+            with self.server.log.lock:  # who sees it in the log sees what it did, too
+                self._serve(req)
 
     def _parse(self) -> Optional[Request]:
         end = self.buffer.find(b"\r\n\r\n")

@@ -19,7 +19,7 @@ class Storms(DaemonTest):
         world.start()
         world.imds.spot(in_sec)
         world.must(lambda: world.steps("cordon") and not world.pods(), "the end of all pods", within)
-        self.assertTrue(world.is_cordoned())
+        world.must(world.is_cordoned, "the cordon")
 
     def test_429_without_retry_after(self) -> None:
         world = self.node_world()

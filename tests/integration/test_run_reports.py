@@ -12,6 +12,9 @@ from pathlib import Path
 from running import PATIENCE, DaemonTest, DaemonWorld, parse_metrics
 
 
+EVENTS = {"SpotInterruption", "NodeCordoned", "DrainStarted", "DrainBlocked", "DrainForced", "NodeDrained"}
+
+
 class Reports(DaemonTest):
     def drained(self) -> DaemonWorld:
         """One drain with everything in it: evicted, blocked, deleted, left alone."""
@@ -37,7 +40,7 @@ class Reports(DaemonTest):
         def asked() -> float:
             return world.metrics()[polls]['{source="spot"}']
 
-        time.sleep(0.5)  # what was to be said of the start
+        world.must(lambda: time.time() - files[0].stat().st_mtime > 2.0, "the end of what is said of the start")
         before, count = [f.stat().st_ino for f in files], asked()
         world.must(lambda: asked() > count + 30, "a minute's counters", 75)
         after = [f.stat().st_ino for f in files]
@@ -49,9 +52,10 @@ class Reports(DaemonTest):
         during = world.status()
         shown = world.run("status")
         self.assertEqual(shown.code, 0, shown.err)
-        while_blocked = parse_metrics((world.root / "run/nodeclaimd/metrics.prom").read_text())
+        world.must(lambda: world.metrics()["nodeclaimd_drain_pods_blocked"][""] == 1, "the blocked pod in the metrics")
+        while_blocked = world.metrics()
         world.phase_is("drained")
-        world.must(lambda: "NodeDrained" in world.events(), "the last Event")
+        world.must(lambda: EVENTS <= set(world.events()), f"all of {EVENTS}")
         world.must(lambda: world.condition("Drained")[0] == "True", "the last write")
         with self.subTest("status.json"):
             self.status_during(world, during["drain"])
@@ -123,14 +127,7 @@ class Reports(DaemonTest):
 
     def events_said(self, world: DaemonWorld) -> None:
         reasons = world.events()
-        for reason in (
-            "SpotInterruption",
-            "NodeCordoned",
-            "DrainStarted",
-            "DrainBlocked",
-            "DrainForced",
-            "NodeDrained",
-        ):
+        for reason in EVENTS:
             self.assertEqual(reasons.count(reason), 1, reasons)
         for event in world.api.objects("events"):
             about = event["involvedObject"]

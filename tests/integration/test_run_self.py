@@ -190,7 +190,7 @@ class NotUsed(SelfTest):
         plain = self.node_world()
         plain.api.claims_readable = plain.api.claims_deletable = True
         plain.start()
-        self.assertEqual(self.state(plain), ("off", None))
+        plain.must(lambda: self.state(plain) == ("off", None), "that it is off")
         self.assertEqual(self.writes(plain, dry=True), [])
 
 

@@ -161,7 +161,7 @@ class Restarts(DaemonTest):
         world.daemon.send_signal(signal.SIGHUP)
         world.must(world.is_cordoned, "the cordon")
         self.assertEqual(world.evictions(), [])
-        self.assertTrue(any(line.startswith("RELOADING=1") for line in world.heard()))
+        world.must(lambda: any(line.startswith("RELOADING=1") for line in world.heard()), "RELOADING=1")
         conf.write_text("kind: [broken\n")
         world.daemon.send_signal(signal.SIGHUP)
         world.must(lambda: "20-more.yaml" in world.log(), "the complaint")
