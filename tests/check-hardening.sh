@@ -1,6 +1,6 @@
 #!/bin/sh
 # Both programs as they were linked: position independent, full RELRO, no executable stack, stack protector, and nothing linked that is not
-# in ARCHITECTURE.md. TAP over readelf.
+# in ARCHITECTURE.md; made with the flags of configure.ac, and without a trace of where. TAP over readelf.
 set -u
 n=0
 bad=0
@@ -25,8 +25,22 @@ for name in nodeclaimd nodeclaim-controller; do
     is "no executable stack" "$(echo "$segments" | grep GNU_STACK | grep -q 'RWE' && echo no || echo yes)"
     is "no segment both writable and executable" "$(echo "$segments" | grep LOAD | grep -q 'RWE' && echo no || echo yes)"
     is "stack protector" "$(echo "$symbols" | grep -q __stack_chk_fail && echo yes || echo no)"
-    if [ "$sanitized" = no ] && ! echo "$symbols" | grep -q __gcov; then
+    plain=no
+    [ "$sanitized" = yes ] || LC_ALL=C readelf -sW "$program" | grep -q __gcov || plain=yes
+    if [ "$plain" = yes ]; then
         is "fortified calls" "$(echo "$symbols" | grep -qE '__[a-z]+_chk' && echo yes || echo no)"
+        is "no path of the machine that built it" "$(grep -qaF "$NC_SRCDIR/" "$program" && echo no || echo yes)"
+    fi
+    # GCC notes in the debug information how it was called; it has this flag, and level 3 of fortification, since 12.
+    producers=$(LC_ALL=C readelf --debug-dump=info --dwarf-depth=1 -W "$program" 2>/dev/null | sed -n 's/.*DW_AT_producer.*: \(GNU C[0-9]* [0-9].*\)/\1/p')
+    version=$(echo "$producers" | sed -n '1s/^GNU C[0-9]* \([0-9]*\).*/\1/p')
+    if [ "${version:-0}" -ge 12 ]; then
+        without=$(echo "$producers" | grep -cv -e -ftrivial-auto-var-init=zero)
+        is "variables begin as zero" "$(if [ "$without" = 0 ]; then echo yes; else echo no; fi)" "$without files were compiled without -ftrivial-auto-var-init=zero"
+        if [ "$plain" = yes ]; then # a copy into what was just allocated: only level 3 knows its size
+            copies=$(find "${NC_BUILDDIR:-.}/src/net" -name '*http-memory.o' -exec readelf -rW {} +)
+            is "fortified at level 3" "$(echo "$copies" | grep -q __memcpy_chk && echo yes || echo no)"
+        fi
     fi
     is "no RPATH or RUNPATH" "$(echo "$dynamic" | grep -qE 'RPATH|RUNPATH' && echo no || echo yes)"
     foreign=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
