@@ -49,6 +49,21 @@ def environment(**more: str) -> dict[str, str]:
     return {**{k: v for k, v in os.environ.items() if k in PASSED_ON}, "LC_ALL": "C", **more}
 
 
+CAPABILITIES = {"CAP_SYS_PTRACE": (19, "what a program has in its memory and which files are open"), "CAP_SYS_ADMIN": (21, "mounts")}
+
+
+def lacks(capability: str) -> str:
+    """Why something cannot be tried by this process; "" where it can."""
+    number, what = CAPABILITIES[capability]
+    line = next(s for s in Path("/proc/self/status").read_text().splitlines() if s.startswith("CapEff:"))
+    return "" if int(line.split()[1], 16) >> number & 1 else f"{capability} is missing ({what})"
+
+
+def needs(capability: str) -> Callable[[Any], Any]:
+    """Of a test, or a class of them: where this process lacks the capability it is not run, and that is said."""
+    return unittest.skipIf(lacks(capability), lacks(capability))
+
+
 def agent_path() -> Path:
     given = os.environ.get("NODECLAIMD")
     if not given:

@@ -7,7 +7,7 @@ A program that failed beside others is run once more when all have ended, by its
 test, not about what else a small machine does at that moment. Both outcomes are printed; the second counts. Nothing is run a
 third time.
 
-The last line is "N passed, N failed".
+What is not run, and why, is said by "not run: REASON"; what failed in the end by "failed: TEST". The last line is "N passed, N failed".
 """
 
 from __future__ import annotations
@@ -50,11 +50,20 @@ def run_program(path: Path, env: dict[str, str]) -> tuple[int, int, str, float]:
 
 
 def show(path: Path, good: int, bad: int, text: str, seconds: float) -> None:
-    for reason in re.findall(r"skipped '(.*)'", text):
-        print(f"  {path.stem}: skipped: {reason}")
+    """Of a program that failed, what failed; of one that did not come to its end, the last that it said."""
     print(f"  {path.stem:24} {good:3} passed, {bad} failed, {seconds:.1f} s", flush=True)
     if bad:
-        print(text, flush=True)
+        begin = text.find("\n" + "=" * 70 + "\n")
+        print(text[begin + 1 :] if begin >= 0 else text[-8000:], flush=True)
+
+
+def not_run(path: Path, text: str) -> list[str]:
+    return [f"  {path.stem}: not run: {reason}" for _, reason in re.findall(r"\.\.\. skipped (['\"])(.*)\1", text)]
+
+
+def failures(path: Path, text: str) -> list[str]:
+    named = re.findall(r"^(?:FAIL|ERROR): \S+ \((?:__main__\.)?([^)]*)\)", text, re.M)
+    return [f"failed: {path.stem}.{name}" for name in dict.fromkeys(named)] or [f"failed: {path.stem}"]
 
 
 def main() -> int:
@@ -76,6 +85,7 @@ def main() -> int:
     programs.sort(key=lambda p: not p.name.startswith(("test_run_", "test_control_")))  # those that take longest first
     passed = failed = 0
     again: list[Path] = []
+    last: list[str] = []
     jobs = opts.jobs or (7 if opts.patience < 2 else 4)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda p: (p, *run_program(p, env)), programs)
@@ -85,11 +95,15 @@ def main() -> int:
                 again.append(path)
                 continue
             passed, failed = passed + good, failed + bad
+            last += not_run(path, text) + (failures(path, text) if bad else [])
     for path in again:
         print(f"  {path.stem}: once more, by itself")
         good, bad, text, seconds = run_program(path, env)
         show(path, good, bad, text, seconds)
         passed, failed = passed + good, failed + bad
+        last += not_run(path, text) + (failures(path, text) if bad else [])
+    for line in last:
+        print(line)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

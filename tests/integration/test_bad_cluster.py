@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from harness import PATIENCE, Authority, Behaviour, World, WorldTest, mime, until
+from harness import PATIENCE, Authority, Behaviour, World, WorldTest, mime, needs, until
 
 NODE_CONFIG = "application/node.eks.aws"
 SLACK_SEC = 0.7 * PATIENCE + 0.3
@@ -21,10 +21,10 @@ LISTING = "find $d -type f -printf '%P %s\\n' | sort"
 
 class BadCluster(WorldTest):
     def fails(self, world: World, code: int, kind: str, *words: str, seconds: float = 4) -> str:
-        """The phase that failed. The cause was in status.json within a second of its first appearance."""
+        """The phase that failed. The cause was in status.json long before the end."""
         start = time.monotonic()
         proc = world.spawn("bootstrap", "--timeout", f"{seconds:g}s")
-        soon = until(lambda: [p for p in world.status().get("phases", []) if p.get("error")] or None, 2.0)
+        soon = until(lambda: [p for p in world.status().get("phases", []) if p.get("error")] or None, seconds / 2)
         self.assertTrue(soon, json.dumps(world.status()))
         done = world.finish(proc, within=seconds + 20, start=start)
         self.assertLessEqual(done.seconds, seconds + SLACK_SEC)
@@ -102,7 +102,7 @@ class BadCluster(WorldTest):
 
     def test_kubelet_that_dies(self) -> None:
         world = self.world(mode="crash")
-        failed = self.fails(world, 6, "host", "containerd.sock")
+        failed = self.fails(world, 6, "host", "containerd.sock", seconds=10)
         self.assertIn(failed, ("start", "register"))
 
     def test_kubelet_that_never_registers(self) -> None:
@@ -169,6 +169,7 @@ class BadCluster(WorldTest):
         self.assertEqual(done.code, 0, done.err)
 
 
+@needs("CAP_SYS_ADMIN")
 class BadDisk(WorldTest):
     """Below a mount of its own: in a mount namespace of the program alone where / is a mount, else (in a chroot) for as long
     as the program runs."""
@@ -189,7 +190,7 @@ class BadDisk(WorldTest):
             timeout=60,
         )
         if b"mount: " in done.stderr:
-            self.skipTest("no permission to mount here: " + done.stderr.decode().splitlines()[0])
+            self.skipTest("mounts are forbidden here: " + done.stderr.decode().splitlines()[0])
         return done
 
     def unchanged(self, world: World) -> None:

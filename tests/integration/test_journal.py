@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import World, WorldTest
+from harness import World, WorldTest, needs
 
 # Runs the command with a /run of its own, and prints the datagrams that came to the journal's socket as JSON.
 RECEIVER = """
@@ -35,6 +35,7 @@ print(json.dumps({"code": done.returncode, "rows": rows, "stderr": (done.stderr 
 """
 
 
+@needs("CAP_SYS_ADMIN")
 class Journal(WorldTest):
     def logged(self, world: World, how: str, *args: str) -> "tuple[list[dict[str, str]], str]":
         done = subprocess.run(

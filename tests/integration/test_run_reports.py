@@ -9,6 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
+from harness import needs
 from running import PATIENCE, DaemonTest, DaemonWorld, parse_metrics
 
 
@@ -170,6 +171,7 @@ class Reports(DaemonTest):
         self.assertIn("nodeclaimd_bootstrap_outcome", got)
         self.assertIn("nodeclaimd_phase", got)
 
+    @needs("CAP_SYS_PTRACE")
     def test_an_idle_daemon(self) -> None:
         """No socket is listened on, nothing is written to the Node, and what it holds is small."""
         world = self.node_world()

@@ -235,8 +235,8 @@ static void test_folder_where_the_new_file_goes(void **state) {
     assert_int_equal(mode_of("/etc/a/one.nodeclaimd-new"), 0);
 }
 
-/* In a child with a small file system of its own at root; false where that is not permitted. */
-static bool in_namespace(void (*body)(void)) {
+/* In a child with a small file system of its own at root; where that is not permitted the test is not run. */
+static void in_namespace(void (*body)(void)) {
     int status;
     const pid_t pid = fork();
 
@@ -250,12 +250,11 @@ static bool in_namespace(void (*body)(void)) {
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-        print_message("# no namespace for a file system of one's own: not tested here\n");
-        return false;
+        print_message("# not run: CAP_SYS_ADMIN is missing (mounts)\n");
+        skip();
     }
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    return true;
 }
 
 static void require(bool condition) {
@@ -308,12 +307,12 @@ static void read_only(void) {
 
 static void test_no_space(void **state) {
     (void)state;
-    (void)in_namespace(no_space);
+    in_namespace(no_space);
 }
 
 static void test_read_only(void **state) {
     (void)state;
-    (void)in_namespace(read_only);
+    in_namespace(read_only);
 }
 
 static void test_nothing(void **state) {

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# What ./dev makes of the programs that it runs: the last line counts, the lines before it name what failed and what was not run. TAP.
+set -u
+source "${NC_SRCDIR:-.}/dev"
+BUILD=$(mktemp -d)
+trap 'rm -rf "$BUILD"' EXIT
+n=0
+bad=0
+is() {
+    n=$((n + 1))
+    if [ "$2" = "$3" ]; then
+        echo "ok $n - $1"
+    else
+        bad=1
+        echo "not ok $n - $1"
+        printf '# got:    %s\n# wanted: %s\n' "$2" "$3"
+    fi
+}
+
+ends() { # ends OUTPUT CODE TITLE: a program that says OUTPUT
+    printf '%s\n' "$1" >"$BUILD/said"
+    run_counted "$3" 10 sh -c "cat '$BUILD/said'; exit $2"
+}
+
+shown=$(ends $'1..2\nok 1 - a\nnot ok 2 - b: why\n1 passed, 1 failed' 1 golden)
+is "what passed is not shown, what failed is" "$shown" $'== golden\nnot ok 2 - b: why\n   1 passed, 1 failed\n   golden: exit code 1'
+
+{
+    ends $'1..2\nok 1 - a\nnot ok 2 - b: why\n1 passed, 1 failed' 1 golden
+    ends $'  test_x: not run: CAP_SYS_ADMIN is missing (mounts)\nfailed: test_x.C.test_b\n7 passed, 1 failed' 1 integration
+    ends $'  test_y: not run: CAP_SYS_ADMIN is missing (mounts)\n  test_y: not run: no network\n2 passed, 0 failed' 0 more
+    ends $'  MISSED  a limit\n4 passed, 1 failed' 1 cost
+    ends 'Segmentation fault' 139 crash
+    ends 'not run: is a word, too' 0 silent
+} >/dev/null
+is "the last lines" "$(finish)" "failed: golden: b: why
+failed: integration: test_x.C.test_b
+failed: cost: a limit
+failed: crash: exit code 139
+2 not run: CAP_SYS_ADMIN is missing (mounts)
+1 not run: is a word, too
+1 not run: no network
+15 passed, 4 failed"
+finish >/dev/null
+is "its exit code" $? 1
+
+passed=0 failed=0 failures=() not_run=()
+finish >/dev/null
+is "nothing that passed is no success" $? 1
+ends '3 passed, 0 failed' 0 good >/dev/null
+is "all passed" "$(finish)" "3 passed, 0 failed"
+echo "1..$n"
+exit "$bad"
