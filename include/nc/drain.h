@@ -8,8 +8,9 @@
  *  - Excluded pods (nc/pod.h) are never touched, in no way.
  *  - Graceful: a pod is evicted where its tier's turn has come (every eligible pod of the tiers
  *    before it is gone), it is not terminating, not kept by do-not-disrupt, its last refusal's
- *    pause is over, and fewer than max_in_flight questions are under way. With T: only before
- *    its last moment.
+ *    pause is over, and fewer than max_in_flight evictions are under way. With T: only before
+ *    its last moment. Where there is not room for all, the next is of the namespace that has the
+ *    fewest evictions under way in this tier, and there the one that has been due for longest.
  *  - Last moment: T - grace of the pod. From then on, whatever its tier, budget or annotation,
  *    and however many questions are under way: first a MARK (condition DisruptionTarget, so that
  *    Jobs count it as a disruption) one second ahead of it, or at once where that is over; then
@@ -24,10 +25,10 @@
  *  - An eviction that was accepted is never asked again; nor is one for a pod that is
  *    terminating.
  *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s;
- *    NAMESPACE 5 s; REFUSED 1 s, then 30 s; AWAY 0.5 s doubling to 5 s. Each minus up to a quarter,
- *    by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number of
- *    questions under way (it grows by one with each acceptance). DELETE is tried again after 0.2 s
- *    doubling to 1 s, whatever the answer.
+ *    NAMESPACE 5 s; REFUSED 1 s, then 30 s; FAILED and AWAY 0.5 s doubling to 5 s. Each minus up to
+ *    a quarter, by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number
+ *    of evictions under way, down to 8 (it grows by one with each acceptance). DELETE is tried again
+ *    after 0.2 s doubling to 1 s, whatever the answer.
  *  - GONE is believed until the pod is seen again; then it counts as new, after a second. Not of a
  *    mark: the DELETE that follows it says so.
  *  - A pod that appears after all were listed was bound a moment ago: the API server's admission

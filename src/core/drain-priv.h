@@ -43,8 +43,8 @@ struct nc_drain {
     struct record **by_order; /* sorted by tier, namespace, name, uid */
     size_t n, room;
     size_t n_gone;      /* of them is_gone */
-    size_t under_way;   /* questions without an answer, also about pods that are gone by now */
-    unsigned limit;     /* of questions, after the server was busy; 0 = what the rules allow */
+    size_t under_way;   /* evictions without an answer, also of pods that are gone by now */
+    unsigned limit;     /* of them, after the server was busy; 0 = what the rules allow */
     unsigned max_asked; /* max_in_flight of the last step */
     bool has_taint;     /* of the last step */
     bool is_listed;     /* all pods were seen: who is new was bound just now */

@@ -9,6 +9,7 @@
 #include "nc/drain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "nc/backoff.h"
 #include "nc/mem.h"
@@ -19,6 +20,7 @@
 #define MARK_PATIENCE_USEC NC_SEC_USEC
 #define LATE_ENOUGH_USEC NC_SEC_USEC /* an end this much after T is not worth a deletion */
 #define MAX_RETRY_AFTER_USEC (10 * NC_SEC_USEC)
+#define MIN_LIMIT 8u /* of evictions in flight, however busy the server is */
 
 struct due {
     enum nc_drain_verb verb;
@@ -122,9 +124,9 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
                                   const struct nc_drain_rules *r, uint64_t now_usec) {
     struct nc_drain_action a = {.verb = verb, .pod = &e->pod};
 
-    d->under_way++;
     switch (verb) {
     case NC_DRAIN_EVICT:
+        d->under_way++;
         e->is_evicting = true;
         e->evict_usec = later(now_usec, 1);
         a.attempt = ++e->evictions;
@@ -163,25 +165,72 @@ static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint6
     return is_due;
 }
 
+/* Of one tier's pods of one namespace, which stand side by side. */
+struct group {
+    size_t end;          /* behind the last */
+    size_t under_way;    /* their evictions without an answer */
+    struct record *next; /* whose eviction has been due for longest; NULL = of none it is */
+    uint64_t due_usec;
+};
+
+static struct group next_of_group(const struct nc_drain *d, size_t begin,
+                                  const struct nc_drain_rules *r, enum nc_tier tier,
+                                  uint64_t now_usec) {
+    const struct nc_pod *first = &d->by_order[begin]->pod;
+    struct group g = {.end = begin};
+
+    for (; g.end < d->n; g.end++) {
+        struct record *e = d->by_order[g.end];
+        struct due due;
+        if (e->pod.tier != first->tier || strcmp(e->pod.namespace, first->namespace) != 0)
+            break;
+        g.under_way += e->is_evicting;
+        if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+            continue;
+        due = due_gently(e, r, tier, now_usec);
+        if (due.usec <= now_usec && (!g.next || due.usec < g.due_usec)) {
+            g.next = e;
+            g.due_usec = due.usec;
+        }
+    }
+    return g;
+}
+
+/* Where there is not room for all: whose namespace has the fewest evictions in flight, for one
+ * whose webhook hangs must not hold up the others; among equals who waits longest. */
+static struct record *next_to_evict(const struct nc_drain *d, const struct nc_drain_rules *r,
+                                    enum nc_tier tier, uint64_t now_usec) {
+    struct group best = {.next = NULL}, g;
+
+    for (size_t i = 0; i < d->n; i = g.end) {
+        g = next_of_group(d, i, r, tier, now_usec);
+        if (g.next
+            && (!best.next || g.under_way < best.under_way
+                || (g.under_way == best.under_way && g.due_usec < best.due_usec)))
+            best = g;
+    }
+    return best.next;
+}
+
 size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                      struct nc_drain_action *ret, size_t room) {
-    static const enum nc_drain_verb verbs[] = {NC_DRAIN_DELETE, NC_DRAIN_MARK, NC_DRAIN_EVICT};
+    static const enum nc_drain_verb verbs[] = {NC_DRAIN_DELETE, NC_DRAIN_MARK};
     const enum nc_tier tier = current_tier(d, r, now_usec);
+    struct record *next;
     size_t n = 0;
 
     for (size_t v = begin_step(d, r, now_usec) ? 0 : 2; v < NC_ARRAY_SIZE(verbs); v++)
         for (size_t i = 0; i < d->n && n < room; i++) {
             struct record *e = d->by_order[i];
             struct due due;
-            if (verbs[v] == NC_DRAIN_EVICT && (!r->may_evict || !may_ask(d, r)))
-                break;
             if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
                 continue;
-            due = verbs[v] == NC_DRAIN_EVICT ? due_gently(e, r, tier, now_usec)
-                                             : due_by_force(e, r, now_usec);
+            due = due_by_force(e, r, now_usec);
             if (due.verb == verbs[v] && due.usec <= now_usec)
                 ret[n++] = ask(d, e, due.verb, r, now_usec);
         }
+    while (n < room && may_ask(d, r) && (next = next_to_evict(d, r, tier, now_usec)))
+        ret[n++] = ask(d, next, NC_DRAIN_EVICT, r, now_usec);
     return n;
 }
 
@@ -241,6 +290,7 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, uint64_t 
     case NC_ANSWER_NAMESPACE:
         usec = 5 * NC_SEC_USEC;
         break;
+    case NC_ANSWER_FAILED:
     case NC_ANSWER_AWAY:
         return nc_backoff_pause(&away, n, seed);
     case NC_ANSWER_REFUSED:
@@ -275,11 +325,12 @@ static void forget_refusal(struct record *e) {
 
 /* Additive increase, multiplicative decrease, as the server's own queues hope for. No answer in
  * time is the word of a server that cannot keep up: it goes on with what was given up, and the same
- * again all at once would be given up again. */
+ * again all at once would be given up again. Or of a webhook that hangs for longer than an eviction
+ * is waited for, and that is no matter of the other pods: hence the floor. */
 static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
     if (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_AWAY) {
         const unsigned limit = d->limit ? d->limit : d->max_asked;
-        d->limit = limit > 2 ? limit / 2 : 1;
+        d->limit = limit > 2 * MIN_LIMIT ? limit / 2 : MIN_LIMIT;
     } else if (kind == NC_ANSWER_ACCEPTED && d->limit && ++d->limit >= d->max_asked) {
         d->limit = 0;
     }
@@ -349,7 +400,7 @@ void nc_drain_answer(struct nc_drain *d, const char *uid, enum nc_drain_verb ver
                      const struct nc_pod_answer *a, uint64_t seed, uint64_t now_usec) {
     struct record *e = nc_drain_find(d, uid);
 
-    if (d->under_way > 0)
+    if (verb == NC_DRAIN_EVICT && d->under_way > 0)
         d->under_way--;
     adapt_limit(d, a->kind);
     if (e)

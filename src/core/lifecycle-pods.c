@@ -159,7 +159,8 @@ static bool was_said(struct nc_life *l, const char *key) {
 }
 
 static bool is_blocking(enum nc_pod_answer_kind kind) {
-    return kind == NC_ANSWER_BUDGET || kind == NC_ANSWER_BUDGETS || kind == NC_ANSWER_REFUSED;
+    return kind == NC_ANSWER_BUDGET || kind == NC_ANSWER_BUDGETS || kind == NC_ANSWER_REFUSED
+           || kind == NC_ANSWER_FAILED;
 }
 
 void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,

@@ -31,8 +31,8 @@ static enum nc_pod_answer_kind kind_of(int http, const char *cause, const char *
         return NC_ANSWER_BUSY;
     if (http == 429)
         return nc_streq(cause, "DisruptionBudget") ? NC_ANSWER_BUDGET : NC_ANSWER_BUSY;
-    if (http == 500 && message && strstr(message, BUDGETS_WORDS))
-        return NC_ANSWER_BUDGETS;
+    if (http == 500)
+        return strstr(message, BUDGETS_WORDS) ? NC_ANSWER_BUDGETS : NC_ANSWER_FAILED;
     if (http == 403 && nc_streq(cause, "NamespaceTerminating"))
         return NC_ANSWER_NAMESPACE;
     if (http >= 400 && http <= 499 && http != 401 && http != 408)
@@ -111,7 +111,8 @@ const char *nc_pod_answer_name(enum nc_pod_answer_kind k) {
         [NC_ANSWER_ACCEPTED] = "accepted", [NC_ANSWER_GONE] = "gone",
         [NC_ANSWER_BUDGET] = "budget",     [NC_ANSWER_BUDGETS] = "budgets",
         [NC_ANSWER_BUSY] = "busy",         [NC_ANSWER_NAMESPACE] = "namespace",
-        [NC_ANSWER_REFUSED] = "refused",   [NC_ANSWER_AWAY] = "away",
+        [NC_ANSWER_REFUSED] = "refused",   [NC_ANSWER_FAILED] = "failed",
+        [NC_ANSWER_AWAY] = "away",
     };
 
     return (unsigned)k < _NC_ANSWER_MAX && names[k] ? names[k] : "unknown";

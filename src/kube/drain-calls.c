@@ -138,6 +138,7 @@ static enum nc_err_class class_of(enum nc_pod_answer_kind kind, const struct nc_
         return NC_ERR_NONE;
     case NC_ANSWER_BUSY:
     case NC_ANSWER_REFUSED:
+    case NC_ANSWER_FAILED:
     case NC_ANSWER_AWAY:
     case _NC_ANSWER_MAX:
         break;

@@ -245,6 +245,34 @@ class Refusals(DaemonTest):
 
 
 class Order(DaemonTest):
+    def test_a_webhook_that_hangs_holds_up_no_other_namespace(self) -> None:
+        world = self.node_world()
+        for i in range(8):
+            world.pod(f"a{i}", namespace="aaa")
+        names = [f"z{i}" for i in range(10)]
+        for name in names:
+            world.pod(name, namespace="zzz")
+        budget = world.budget("never", *names, namespace="zzz")
+        said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}
+        said["message"] = 'Internal error occurred: failed calling webhook "a.example.com": context deadline exceeded'
+        world.api.server.fault(
+            "status",
+            path="/namespaces/aaa/pods/.*/eviction",
+            status=500,
+            body=json.dumps(said),
+            content_type="application/json",
+            delay_sec=4.0,
+        )
+        world.start()
+        world.imds.spot(120)
+        hooked = [f"a{i}" for i in range(8)]
+        world.must(lambda: all(len(world.evictions(n)) >= 2 for n in hooked), "two tries of each", within=30)
+        world.must(lambda: "webhook" in str(world.drain()["blocked"]), "why they do not leave")
+        world.api.on_loop(lambda: setattr(budget, "allowed", len(names)))
+        world.must(lambda: world.pods() == hooked, "the end of the others", within=12)
+        self.assertEvictedOnce(world, *names)
+        self.assertEqual([s.what for s in world.deletions()], [])
+
     def test_tiers(self) -> None:
         world = self.node_world()
         world.pod("plain", grace=10)

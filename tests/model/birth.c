@@ -54,6 +54,7 @@ unsigned world_bear_pod(struct world *w, bool is_daemon) {
         p->keep_until_usec = w->now_usec + world_random(w, 90 * SEC);
     p->is_job = world_chance(w, 10);
     p->is_namespace_going = world_chance(w, 4);
+    p->has_dead_webhook = world_chance(w, 8);
     p->grace_sec = pick(w, graces, NC_ARRAY_SIZE(graces));
     for (unsigned b = 0; b < w->n_budgets; b++)
         if (world_chance(w, 30))

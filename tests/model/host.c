@@ -186,7 +186,7 @@ static void see_node(struct world *w, const struct nc_node_view *v, unsigned ver
  */
 
 static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
-    struct nc_pod pod = {.namespace = nc_strdup("default"),
+    struct nc_pod pod = {.namespace = nc_strdup(p->has_dead_webhook ? "hooked" : "default"),
                          .name = nc_asprintf("pod-%02u", i),
                          .uid = nc_asprintf("uid-%02u", i),
                          .tier = p->tier,

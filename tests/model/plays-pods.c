@@ -74,6 +74,7 @@ static void break_late_eviction(void) {
 static void break_pause(void) {
     scene_spot();
     scene_evict(0);
+    scene_evict(1);
     scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_BUDGETS);
     scene_wait_sec(20);
     scene_evict(0);
@@ -84,6 +85,24 @@ static void break_in_flight(void) {
     scene_evict(0);
     scene_evict(1);
     scene_evict(2);
+}
+/* Pod 2 waits from the beginning; pod 0 has been asked, and may be asked again after a pause. */
+static void break_turn_of(const char *namespace) {
+    scene_spot();
+    scene_evict(0);
+    scene_evict(1);
+    scene_add_pod(2, (struct nc_pod){.namespace = (char *)namespace});
+    rules_watch(&scene_judge, scene_now);
+    scene_wait_sec(1);
+    scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_BUDGET);
+    scene_wait_sec(2);
+    scene_evict(0);
+}
+static void break_turn(void) {
+    break_turn_of(NULL);
+}
+static void break_turn_of_namespace(void) {
+    break_turn_of("other");
 }
 static void break_patience(void) {
     scene_set(NC_DRAIN_AUTO, NC_SOURCE_DELETION, 0);
@@ -247,6 +266,8 @@ const struct scene_play plays_of_pods[] = {
     {"late-eviction", break_late_eviction},
     {"pause", break_pause},
     {"in-flight", break_in_flight},
+    {"turn", break_turn},
+    {"turn", break_turn_of_namespace},
     {"patience", break_patience},
     {"cordon-first", break_cordon_first},
     {"signal-first", break_signal_first},

@@ -5,6 +5,8 @@
  */
 #include "rules.h"
 
+#include <stdio.h>
+
 #define STUCK_USEC (60 * SEC)
 #define MARK_AHEAD_USEC SEC
 #define WRITE_PATIENCE_USEC (3 * SEC)
@@ -80,6 +82,7 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     }
     p->is_known = p->was_known = p->is_shown = true;
     p->is_gone = false;
+    snprintf(p->namespace, sizeof(p->namespace), "%s", pod->namespace ? pod->namespace : "");
     p->tier = pod->tier;
     p->is_daemon = pod->is_daemon;
     p->is_mirror = pod->is_mirror;
@@ -137,6 +140,7 @@ static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, 
         return busy < 10 * SEC ? busy : 10 * SEC;
     case NC_ANSWER_NAMESPACE:
         return 5 * SEC;
+    case NC_ANSWER_FAILED:
     case NC_ANSWER_AWAY:
         return at_most ? 5 * SEC : SEC / 2;
     case NC_ANSWER_ACCEPTED:
@@ -263,7 +267,43 @@ void rules_close_pods(struct rules *r, uint64_t now_usec) {
 /* --- what it asks ------------------------------------------------------------------------------
  */
 
+static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
+           && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
+           && now_usec >= p->ask_by_usec && rules_may_evict(r, now_usec, false);
+}
+
+static unsigned evicts_of(const struct rules *r, const struct rules_pod *p) {
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
+        if (r->pods[i].tier == p->tier && strcmp(r->pods[i].namespace, p->namespace) == 0)
+            n += r->pods[i].evicts_out;
+    return n;
+}
+
+/* Whose turn was it before p's, within its tier: whose namespace has fewer evictions out, or who of
+ * its own waits for longer than p can. */
+static bool is_before(const struct rules *r, const struct rules_pod *q, const struct rules_pod *p,
+                      uint64_t now_usec) {
+    const bool is_other = strcmp(q->namespace, p->namespace) != 0;
+    const uint64_t than_usec = is_other ? now_usec : p->ask_after_usec;
+
+    if (q == p || !q->is_known || q->is_gone || q->tier != p->tier || q->evicts_out
+        || !q->evictable_usec || q->evictable_usec >= than_usec || q->since_usec >= than_usec
+        || !rules_is_eligible(r, q, now_usec) || !is_evictable(r, q, now_usec))
+        return false;
+    return !is_other || evicts_of(r, q) < evicts_of(r, p);
+}
+
+static void judge_order(struct rules *r, const struct rules_pod *p, unsigned i, uint64_t now_usec) {
+    for (unsigned j = 0; j < MODEL_MAX_PODS && now_usec > r->blurred_usec; j++)
+        if (is_before(r, &r->pods[j], p, now_usec))
+            rules_break(r, "turn", "pod %u is evicted, and it was the turn of pod %u", i, j);
+}
+
 static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64_t now_usec) {
+    judge_order(r, p, i, now_usec);
     if (p->deletion_usec)
         rules_break(r, "terminating", "pod %u is terminating and is evicted", i);
     if (p->is_accepted)
@@ -431,12 +471,6 @@ static void watch_ending(struct rules *r, struct rules_pod *p, unsigned i, uint6
     if (!p->deletes_out && now_usec > p->blurred_usec && now_usec > since + OVERDUE_USEC)
         rules_break(r, "overdue", "pod %u has its last moment since %llu ms and is not deleted", i,
                     (unsigned long long)(now_usec - since) / 1000);
-}
-
-static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
-    return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
-           && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
-           && now_usec >= p->ask_by_usec && rules_may_evict(r, now_usec, false);
 }
 
 static void watch_evictable(struct rules *r, struct rules_pod *p, unsigned i, uint64_t ready_usec,

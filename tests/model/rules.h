@@ -22,6 +22,7 @@ struct rules_pod {
     bool is_shown;          /* by the list that is read now, or after it */
     bool was_known;         /* shown at some time, and not shown to be gone since */
     enum nc_tier tier;
+    char namespace[16];
     bool is_daemon, is_mirror, is_terminal, tolerates, is_bound_to_stay;
     uint64_t keep_until_usec, grace_sec, deletion_usec, deletion_grace_sec;
     bool is_eligible;    /* when it was looked at last */

@@ -216,6 +216,8 @@ enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod) {
         return NC_ANSWER_GONE;
     if (p->deletion_usec)
         return NC_ANSWER_ACCEPTED;
+    if (p->has_dead_webhook)
+        return NC_ANSWER_FAILED;
     if (p->is_namespace_going)
         return NC_ANSWER_NAMESPACE;
     if (p->budgets & (p->budgets - 1))
@@ -316,6 +318,8 @@ void world_arrive(struct world *w, struct thing_due *due) {
         q->answer.kind = NC_ANSWER_GONE;
     } else {
         serve(w, q);
+        if (q->kind == REQUEST_POD && q->answer.kind == NC_ANSWER_FAILED)
+            at += 10 * SEC; /* as long as the API server waits for a webhook */
         if (world_chance(w, w->lost_percent))
             at = deadline;
     }

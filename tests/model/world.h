@@ -57,6 +57,7 @@ struct world_pod {
     bool exists;
     enum nc_tier tier;
     bool is_daemon, is_mirror, is_terminal, tolerates, never_disrupt, is_job, is_namespace_going;
+    bool has_dead_webhook; /* its namespace has: evictions hang, and fail then */
     uint64_t keep_until_usec, grace_sec, deletion_usec, deletion_grace_sec;
     unsigned budgets; /* bits */
     enum { ENDS_EARLY, ENDS_IN_TIME, ENDS_NEVER } ends;

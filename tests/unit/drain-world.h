@@ -44,7 +44,7 @@ struct world {
     struct nc_drain *drain;
     struct nc_drain_rules rules;
     uint64_t now_usec;
-    size_t under_way;
+    size_t under_way; /* evictions */
     struct world_pod pods[WORLD_PODS];
 };
 
@@ -116,7 +116,7 @@ static void world_check(struct world *w, const struct nc_drain_action *a) {
     if (a->verb == NC_DRAIN_MARK)
         p->mark_usec = w->now_usec;
     p->is_asked[a->verb] = true;
-    w->under_way++;
+    w->under_way += a->verb == NC_DRAIN_EVICT;
 }
 
 /* Nobody is forgotten: past its last moment a pod is being asked, or its pause is running. */
@@ -201,7 +201,8 @@ static void world_gone(struct world *w, size_t i) {
 static void world_answer(struct world *w, size_t i) {
     static const uint64_t least_usec[_NC_ANSWER_MAX] = {
         [NC_ANSWER_BUDGET] = 750000,     [NC_ANSWER_BUDGETS] = 22500000, [NC_ANSWER_BUSY] = 750000,
-        [NC_ANSWER_NAMESPACE] = 3750000, [NC_ANSWER_REFUSED] = 750000,   [NC_ANSWER_AWAY] = 375000};
+        [NC_ANSWER_NAMESPACE] = 3750000, [NC_ANSWER_REFUSED] = 750000,   [NC_ANSWER_AWAY] = 375000,
+        [NC_ANSWER_FAILED] = 375000};
     const enum nc_drain_verb verb = (enum nc_drain_verb)(1 + choose(w, NC_DRAIN_DELETE));
     const struct nc_pod_answer a = {
         .kind = (enum nc_pod_answer_kind)(1 + choose(w, _NC_ANSWER_MAX - 1))};
@@ -211,7 +212,7 @@ static void world_answer(struct world *w, size_t i) {
     if (!p->is_asked[verb])
         return;
     p->is_asked[verb] = false;
-    w->under_way--;
+    w->under_way -= verb == NC_DRAIN_EVICT;
     nc_drain_answer(w->drain, uid, verb, &a, w->rules.seed, w->now_usec);
     if (verb == NC_DRAIN_DELETE)
         p->deletion_answer = w->now_usec;

@@ -101,6 +101,10 @@ static const struct {
       {.kind = NC_ANSWER_AWAY}},
      {SEC / 2, SEC, 2 * SEC, 4 * SEC, 5 * SEC, 5 * SEC},
      false},
+    {"a webhook that does not answer",
+     {{.kind = NC_ANSWER_FAILED}, {.kind = NC_ANSWER_FAILED}, {.kind = NC_ANSWER_FAILED}},
+     {SEC / 2, SEC, 2 * SEC},
+     false},
     {"another kind begins anew",
      {{.kind = NC_ANSWER_BUDGET},
       {.kind = NC_ANSWER_BUDGET},
@@ -162,26 +166,26 @@ static void answer_all(struct world *w, size_t n, size_t n_busy, enum nc_pod_ans
 
 static void halves_and_grows(enum nc_pod_answer_kind kind) {
     struct world w = {.drain = nc_drain_new(),
-                      .rules = {.may_evict = true, .max_in_flight = 16},
+                      .rules = {.may_evict = true, .max_in_flight = 64},
                       .too_much = kind};
 
-    see_many(&w, 200);
+    see_many(&w, 420);
+    assert_int_equal(step(&w, START), 64);
+    answer_all(&w, 64, 1, NC_ANSWER_REFUSED);
+    assert_int_equal(step(&w, START), 32);
+    answer_all(&w, 32, 1, NC_ANSWER_REFUSED);
     assert_int_equal(step(&w, START), 16);
-    answer_all(&w, 16, 1, NC_ANSWER_REFUSED);
+    answer_all(&w, 16, 2, NC_ANSWER_REFUSED);
+    assert_int_equal(step(&w, START), 8); /* never fewer */
+    answer_all(&w, 8, 8, NC_ANSWER_REFUSED);
     assert_int_equal(step(&w, START), 8);
-    answer_all(&w, 8, 2, NC_ANSWER_REFUSED);
-    assert_int_equal(step(&w, START), 2);
-    answer_all(&w, 2, 2, NC_ANSWER_REFUSED);
-    assert_int_equal(step(&w, START), 1); /* never none */
-    answer_all(&w, 1, 1, NC_ANSWER_REFUSED);
-    assert_int_equal(step(&w, START), 1);
-    for (size_t n = 1; n < 16; n *= 2) { /* one more with each */
+    for (size_t n = 8; n < 64; n *= 2) { /* one more with each */
         answer_all(&w, n, 0, NC_ANSWER_ACCEPTED);
         assert_int_equal(step(&w, START), 2 * n);
     }
-    answer_all(&w, 16, 0, NC_ANSWER_ACCEPTED);
-    assert_int_equal(step(&w, START), 16); /* and never more than is allowed */
-    answer_all(&w, 16, 0, NC_ANSWER_REFUSED);
+    answer_all(&w, 64, 0, NC_ANSWER_ACCEPTED);
+    assert_int_equal(step(&w, START), 64); /* and never more than is allowed */
+    answer_all(&w, 64, 0, NC_ANSWER_REFUSED);
     w.rules.max_in_flight = 1000;
     assert_int_equal(step(&w, START), NC_DRAIN_MAX_IN_FLIGHT);
     nc_drain_free(w.drain);
@@ -196,6 +200,20 @@ static void test_busy_halves_and_acceptance_grows(void **state) {
 static void test_away_halves_too(void **state) {
     (void)state;
     halves_and_grows(NC_ANSWER_AWAY);
+}
+
+/* A webhook that does not answer is no word of the server's load. */
+static void test_an_answered_failure_halves_nothing(void **state) {
+    struct world w = {.drain = nc_drain_new(),
+                      .rules = {.may_evict = true, .max_in_flight = 16},
+                      .too_much = NC_ANSWER_FAILED};
+
+    (void)state;
+    see_many(&w, 64);
+    assert_int_equal(step(&w, START), 16);
+    answer_all(&w, 16, 16, NC_ANSWER_REFUSED);
+    assert_int_equal(step(&w, START), 16);
+    nc_drain_free(w.drain);
 }
 
 /* What the rules allow counts where it is less than what the server bore. */
@@ -256,6 +274,7 @@ int main(void) {
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_busy_halves_and_acceptance_grows),
         cmocka_unit_test(test_away_halves_too),
+        cmocka_unit_test(test_an_answered_failure_halves_nothing),
         cmocka_unit_test(test_smaller_budget),
         cmocka_unit_test(test_new_drain),
         cmocka_unit_test(test_last_moments_need_no_room),

@@ -73,7 +73,17 @@ static void test_graceful(void **state) {
         {"one that is annotated after a refusal is kept",
          "see a\nat 0\nanswer evict a budget\nsee a never\nat 9\nsum",
          "0: evict a\n9:\nsum total=1 remaining=1 kept=1\n"},
-        {"at most max_in_flight questions are under way",
+        {"where there is not room for all, who waits longest is asked first",
+         "rules max=1\nsee a\nsee b\nsee c\nat 0\nanswer evict a budget\nat 0\nanswer evict b "
+         "failed\nat 0.9\nat 2\nanswer evict c budget\nat 2\nanswer evict b budget\nat 2",
+         "0: evict a\n0: evict b\n0.9: evict c\n2:\n2: evict b#2\n2: evict a#2\n"},
+        {"one namespace whose evictions hang does not hold up another",
+         "rules max=3\nsee a ns=a\nsee b ns=a\nsee c ns=a\nsee z ns=z\nat 0\nanswer evict z "
+         "budget\nat 0\nanswer evict a failed\nat 5\nanswer evict b failed\nat 10",
+         "0: evict a, evict z, evict b\n0: evict c\n5: evict z#2\n10: evict a#2\n"},
+        {"last moments take no room from evictions",
+         "rules t=30 max=1\nsee a\nsee b grace=5\nat 0", "0: mark a, evict b\n"},
+        {"at most max_in_flight evictions are under way",
          "rules max=2\nsee a\nsee b\nsee c\nat 0\nnext\nanswer evict b accepted\nat 1\nnext",
          "0: evict a, evict b\nnext never\n1: evict c\nnext never\n"},
         {"a budget of none is one", "rules max=0\nsee a\nsee b\nat 0", "0: evict a\n"},
@@ -374,7 +384,7 @@ static void test_counts(void **state) {
         {"a busy or absent server blocks no pod; what blocked it stays known",
          "see a\nsee b\nat 0\nanswer evict a busy\nanswer evict b budget budget=x\nlines\nat "
          "1\nanswer evict b away\nlines",
-         "0: evict a, evict b\na, b blocked [x] 'budget'\n1: evict a#2, evict b#2\na, b blocked "
+         "0: evict a, evict b\na, b blocked [x] 'budget'\n1: evict b#2, evict a#2\na, b blocked "
          "[x] "
          "'budget'\n"},
         {"what blocked a pod that leaves is forgotten",

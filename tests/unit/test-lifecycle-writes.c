@@ -173,11 +173,11 @@ static void test_blocked_once_in_thirty_seconds(void **state) {
         {1040, "synced", "evict a; evict b @evicting"},
         {1050, "no a", "SAY DrainBlocked @evicting"},
         {1060, "no b", "@evicting"},
-        {2060, "tick", "WRITE progress[Evicting]; evict a; evict b @evicting"},
+        {2060, "tick", "WRITE progress[Evicting]; evict b; evict a @evicting"},
         {2070, "ok", "@evicting"},
         {2080, "no a", "@evicting"},
         {2090, "refused-pod b", "SAY DrainBlocked @evicting"},
-        {32000, "tick", "evict a; evict b @evicting"},
+        {32000, "tick", "evict b; evict a @evicting"},
         {32010, "no a", "SAY DrainBlocked @evicting"},
     };
 

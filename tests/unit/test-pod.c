@@ -381,7 +381,8 @@ static void test_names(void **state) {
     static const char *const excluded[] = {"eligible",   "terminal",  "mirror",
                                            "tolerating", "daemonset", "stuck"};
     static const char *const answers[] = {"unknown", "accepted",  "gone",    "budget", "budgets",
-                                          "busy",    "namespace", "refused", "away"};
+                                          "busy",    "namespace", "refused", "failed",
+                                          "away"};
 
     (void)state;
     for (size_t i = 0; i < _NC_POD_EXCLUDED_MAX; i++)
