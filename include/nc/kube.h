@@ -39,6 +39,11 @@ int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc
 struct nc_kube *
 nc_kube_free(struct nc_kube *k); /* cancels what is under way; its watches must be freed before */
 
+/* The API server's time when CLOCK_BOOTTIME was 0, by the Date of its answers; 0 = none has come.
+ * To about a second, and late by as much as the best of the last answers was: what is derived from
+ * it must not mind some seconds. */
+uint64_t nc_kube_boot_usec(const struct nc_kube *k);
+
 /* A refusal in the API's own words. */
 struct nc_kube_status {
     int http;          /* 0 = no answer */

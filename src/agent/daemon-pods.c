@@ -19,6 +19,7 @@
 #define LINES_MAX NC_DRAIN_MAX_PODS
 #define CLEAN_UP_GRACE_SEC 1 /* a pod that has ended goes at once, whatever is asked */
 #define CLEAN_UP_MAX 500     /* at one boot */
+#define CLOCKS_AGREE_USEC 10000000u
 
 struct nc_pod_request {
     struct nc_daemon *d;
@@ -284,6 +285,23 @@ void nc_daemon_pods_find_staying(struct nc_daemon *d) {
 
 /* --- the watch */
 
+/* When a pod's grace ends is counted on the API server's clock, what a drain waits for on EC2's.
+ * Where the two disagree, a pod that has just begun to end would seem to be stuck, or to end too
+ * late. What both keep to, and what an answer may be late by, is left alone. */
+static uint64_t by_ec2s_clock(struct nc_daemon *d, uint64_t usec) {
+    const uint64_t told = nc_kube_boot_usec(d->connection.kube);
+    const uint64_t theirs = told ? told : d->api_boot_usec;
+    const uint64_t ours = nc_daemon_now(d) - nc_boot_usec();
+    const uint64_t apart = theirs > ours ? theirs - ours : ours - theirs;
+
+    d->api_boot_usec = theirs;
+    if (!usec || !theirs || apart <= CLOCKS_AGREE_USEC)
+        return usec;
+    if (theirs < ours)
+        return usec < UINT64_MAX - apart ? usec + apart : UINT64_MAX;
+    return usec > apart ? usec - apart : 1;
+}
+
 static void take_pod(struct nc_daemon *d, const struct nc_value *object) {
     struct nc_pod pod = {0};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
@@ -293,6 +311,7 @@ static void take_pod(struct nc_daemon *d, const struct nc_value *object) {
         nc_daemon_api_failed(d, &err);
         return;
     }
+    pod.deletion_usec = by_ec2s_clock(d, pod.deletion_usec);
     nc_daemon_post(d, &e);
 }
 

@@ -111,6 +111,7 @@ struct nc_daemon {
     struct nc_volume_request *volume_requests;
     struct nc_strv staying_claims;  /* "namespace/claim" asked for already */
     struct nc_strv staying_volumes; /* as in volumesAttached */
+    uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last connection that knew it */
 
     /* daemon-imds.c, daemon-login.c, daemon-requests.c */
     struct nc_daemon_imds *polls;

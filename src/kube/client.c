@@ -13,6 +13,9 @@
 
 #include "wire.h"
 
+#define DATE_USEC 1000000u                  /* a Date has whole seconds */
+#define CLOCK_USEC (10ull * 60 * 1000000) /* then another answer counts, be it late */
+
 struct nc_kube_req {
     struct nc_kube *kube;
     struct nc_kube_req *next, *prev;
@@ -81,6 +84,28 @@ static int check_limits(const struct nc_kube_call *c, struct nc_err *err) {
                : nc_err_set(err, NC_ERR_BUG, EINVAL, "%s: a request needs a time limit", c->what);
 }
 
+/* An answer that comes late makes the server's clock seem slow, and none makes it seem fast: the
+ * fastest of the last minutes is the best. */
+static void read_clock(struct nc_kube *k, const struct nc_http_result *r) {
+    const uint64_t boot_usec = nc_boot_usec(), now_usec = nc_now_usec();
+    uint64_t age_usec, seen_usec;
+
+    if (!r->date_usec || !r->received_usec)
+        return;
+    age_usec = now_usec > r->received_usec ? now_usec - r->received_usec : 0;
+    if (age_usec > boot_usec || r->date_usec < boot_usec) /* our clock was set, or its is not */
+        return;
+    seen_usec = r->date_usec + DATE_USEC / 2 - (boot_usec - age_usec);
+    if (seen_usec > k->boot_usec || boot_usec > k->dated_usec + CLOCK_USEC) {
+        k->boot_usec = seen_usec;
+        k->dated_usec = boot_usec;
+    }
+}
+
+uint64_t nc_kube_boot_usec(const struct nc_kube *k) {
+    return k->boot_usec;
+}
+
 /* Sends once. Returns what nc_kube_judge returns. */
 static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint64_t started_usec,
                         bool refuse, struct nc_value **ret_object,
@@ -95,6 +120,7 @@ static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint
     o.timeout_usec = nc_kube_time_left(started_usec, m->timeout_usec);
     r = nc_http_perform(k->http, &o, &answer, err);
     nc_kube_headers_done(&headers);
+    read_clock(k, &answer.result);
     if (r == 0)
         r = nc_kube_judge(&answer.result, m->what, ret_object, ret_status, err);
     if (r < 0)
@@ -190,6 +216,7 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
                 : nc_kube_judge(result, q->message.what, &object, &status, &err);
 
     q->http = NULL;
+    read_clock(q->kube, result);
     nc_kube_advise(q->kube, &status, &err);
     if (r < 0 && status.http == 401 && q->kube->token && !q->is_second) {
         q->is_second = true;

@@ -100,6 +100,25 @@ class LastMoments(DaemonTest):
         self.assertGreaterEqual(world.deletions("long")[0].grace, 10, "counted from the first request")
         self.assertNotIn(1, world.api.kubelet.graces["long"], "killed at once")
 
+    def test_clocks_that_disagree(self) -> None:
+        """EC2's clock and the API server's are 95 s apart: a pod that ends within its grace is neither taken for stuck, as Drained
+        would then be said while it runs, nor hurried, whoever asked it to go."""
+        for ahead in (95.0, -95.0):
+            with self.subTest(f"EC2's clock is {ahead} s ahead"):
+                world = self.node_world()
+                world.imds.clock_ahead_sec = ahead
+                for name in ("web-1", "web-2", "left-before"):
+                    world.pod(name, grace=25)
+                    world.api.kubelet.stops_after[name] = 9
+                world.api.on_loop(lambda: world.api.pods.delete("default", "left-before", {}))
+                world.start()
+                world.imds.spot(60)
+                world.must(lambda: len(world.evictions(accepted=True)) == 2, "the evictions")
+                world.must(lambda: world.annotation().get("phase") == "Drained" or not world.pods(), "the end", within=30)
+                self.assertEqual((world.pods(), world.deletions()), ([], []), world.story())
+                world.drained()
+                self.assertEqual({n: g for n, g in world.api.kubelet.graces.items() if g != [25]}, {})
+
     def test_a_pod_that_never_dies(self) -> None:
         world = self.node_world()
         world.pod("stuck", grace=2)

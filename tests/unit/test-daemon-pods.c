@@ -40,6 +40,9 @@ static struct {
     bool refuses; /* nothing can be sent: there is no token */
     struct nc_drain *drain;
     struct nc_buf trace;
+    bool is_dated;
+    int64_t ahead_usec; /* the API server's clock, of EC2's */
+    uint64_t deletion_usec; /* of the last pod that was posted */
 } script;
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -154,6 +157,11 @@ uint64_t nc_daemon_now(const struct nc_daemon *d) {
     return 1767323045000000;
 }
 
+uint64_t nc_kube_boot_usec(const struct nc_kube *k) {
+    (void)k;
+    return script.is_dated ? nc_daemon_now(NULL) - nc_boot_usec() + (uint64_t)script.ahead_usec : 0;
+}
+
 void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
     (void)d;
     (void)err;
@@ -176,6 +184,7 @@ void nc_daemon_node_look(struct nc_daemon *d) {
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
     (void)d;
     if (e->kind == NC_LIFE_POD) {
+        script.deletion_usec = e->pod->deletion_usec;
         say("POD:%s", e->pod->uid);
         nc_pod_done(e->pod);
     } else if (e->kind == NC_LIFE_POD_GONE) {
@@ -291,6 +300,35 @@ static void test_watch(void **state) {
     script.watches[0].o.failed(&w->d, &away, &err);
     expect("POD:uid-a SYNCED POD:uid-a GONE:uid-a failed failed");
     assert_int_equal(w->d.counters.watch_restarts, 1);
+}
+
+static int64_t moved(struct world *w, int64_t ahead_usec) {
+    static const char ends[] = ",\"deletionTimestamp\":\"2026-01-02T03:04:35Z\"";
+
+    script.ahead_usec = ahead_usec;
+    show(w, 0, NC_WATCH_ADDED, "a", ends, "");
+    return (int64_t)script.deletion_usec - 1767323075000000;
+}
+
+/* The API server's clock is not EC2's: the end of a grace period is counted on EC2's, but for what
+ * an answer may be late by. */
+static void test_clocks_that_disagree(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_pods_open(&w->d);
+    assert_int_equal(moved(w, 95000000), 0); /* nothing is known of it yet */
+    script.is_dated = true;
+    assert_in_range(moved(w, 95000000) + 95500000, 0, 1000000);
+    assert_in_range(moved(w, -95000000) - 94500000, 0, 1000000);
+    assert_int_equal(moved(w, 9000000), 0);
+    assert_int_equal(moved(w, -9000000), 0);
+    script.ahead_usec = -95000000;
+    show(w, 0, NC_WATCH_ADDED, "b", "", ""); /* it does not end */
+    assert_int_equal(script.deletion_usec, 0);
+    assert_in_range(moved(w, -95000000) - 94500000, 0, 1000000);
+    script.is_dated = false; /* a new connection has not heard of it yet */
+    assert_in_range(moved(w, 0) - 94500000, 0, 1000000);
+    nc_buf_clear(&script.trace);
 }
 
 /* Wanted while there is no connection: opened with it, by who connects. */
@@ -478,6 +516,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_watch),
+        TEST(test_clocks_that_disagree),
         TEST(test_wanted_without_a_connection),
         TEST(test_each_question_is_answered_once),
         TEST(test_what_cannot_be_sent_is_away),
