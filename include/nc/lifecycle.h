@@ -40,8 +40,11 @@
  *    (and once more where a pod was only said to be gone in answer to a question), and the volumes
  *    are detached or T has passed. A pod that is bound later is drained too: the
  *    phase goes back.
- *  - Without a Node (before registration, or deleted under us) notices are kept and announced, and
- *    acted on once a Node is seen.
+ *  - Without a Node before registration, or where another machine's Node has our name, notices are
+ *    kept and announced, and acted on once a Node is seen.
+ *  - A Node that is deleted under us takes its pods along to nobody: a drain goes on without it
+ *    (pods are still listed, evicted and deleted by the same times), nothing is written, and there
+ *    is no cordon and no volume to wait for. What became of it is announced all the same.
  *  - signal: self has its own rules (nc/self-signal.h). Nothing else waits for it.
  */
 #ifndef NC_LIFECYCLE_H
@@ -167,6 +170,7 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_RELEASED,
     NC_LIFE_SAYS_HANDED,       /* signal: self: Karpenter was told */
     NC_LIFE_SAYS_SELF_REFUSED, /* signal: self is not used: says why */
+    NC_LIFE_SAYS_ORPHANED,     /* the Node was deleted in the middle of a drain, which goes on */
     _NC_LIFE_SAYS_MAX
 };
 struct nc_life_action {
@@ -193,7 +197,8 @@ enum nc_life_event_kind {
     NC_LIFE_CLEARED,   /* `source` was asked and announces nothing; posting it again changes nothing
                         */
     NC_LIFE_NODE,      /* `node` */
-    NC_LIFE_NODE_GONE,
+    NC_LIFE_NODE_GONE, /* it was deleted or is not there; `is_anothers`: our name belongs, or may
+                          belong, to another machine, and so do the pods that are bound to it */
     NC_LIFE_POD,         /* `pod`, taken over */
     NC_LIFE_POD_GONE,    /* `uid` */
     NC_LIFE_PODS_SYNCED, /* the list of pods is complete */
@@ -217,6 +222,7 @@ struct nc_life_event {
     const struct nc_notice *notice;
     enum nc_source source;
     const struct nc_node_view *node;
+    bool is_anothers;
     struct nc_pod *pod;
     const char *uid;
     enum nc_drain_verb verb;
@@ -259,6 +265,7 @@ struct nc_life_view {
     uint64_t deadline_usec; /* of the machine, 0 = none */
     uint64_t t_usec;        /* the last moment of all, 0 = none */
     bool is_ours;           /* the cordon */
+    bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     uint64_t cordoned_usec, drained_usec;
     enum nc_self_state self;
     const char *self_why; /* static; "" = nothing is wrong with it */

@@ -122,8 +122,8 @@ static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
     nc_daemon_judge_deletion(d);
 }
 
-static void post_gone(struct nc_daemon *d) {
-    struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE};
+static void post_gone(struct nc_daemon *d, bool is_anothers) {
+    struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE, .is_anothers = is_anothers};
 
     nc_daemon_post(d, &e);
 }
@@ -155,7 +155,17 @@ static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
                d->node_name, quoted, d->provider_id);
     d->is_foreign = d->is_node_known = true;
     d->is_status_due = true;
-    post_gone(d);
+    post_gone(d, true);
+}
+
+/* Our Node was deleted, its pods are drained all the same, and now there is another of its name:
+ * until it is known whose it is, the pods that are bound to it may be another machine's. */
+static void hold_orphans(struct nc_daemon *d) {
+    struct nc_life_view view;
+
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    if (view.is_orphaned)
+        post_gone(d, true);
 }
 
 static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
@@ -188,8 +198,10 @@ static void take_metadata(struct nc_daemon *d, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
     const char *version = nc_value_get_string(metadata, "resourceVersion");
 
-    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid))
+    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid)) {
         forget_node(d);
+        hold_orphans(d);
+    }
     if (is_outdated(version, d->node_version))
         return;
     nc_node_view_take(&d->view, object, &d->staying_volumes);
@@ -208,7 +220,7 @@ static void take_absence(struct nc_daemon *d) {
     struct nc_life_view view;
 
     forget_node(d);
-    post_gone(d);
+    post_gone(d, false);
     nc_life_look(d->life, nc_daemon_now(d), &view);
     if (!view.is_active[NC_SOURCE_REQUEST])
         nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);

@@ -142,6 +142,8 @@ static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
     if (view.leading >= 0)
         (void)nc_buf_printf(out, "%s notice: ", nc_source_name((enum nc_source)view.leading));
     (void)nc_buf_puts(out, nc_life_phase_name(view.phase));
+    if (view.is_orphaned)
+        (void)nc_buf_puts(out, ", the Node was deleted");
     put_pods(d, &view, now, out);
     put_time_left(&view, now, out);
 }

@@ -117,6 +117,7 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     nc_value_set_time(v, "last_moment", view->t_usec);
     nc_value_set(v, "sources", new_sources(view));
     nc_value_set(v, "cordon", new_cordon(view));
+    nc_value_set_bool(v, "node_deleted", view->is_orphaned);
     nc_value_set(v, "pods", nc_drain_counts(&view->drain));
     nc_value_set(v, "blocked",
                  view->drain.blocked + view->drain.kept > 0

@@ -67,6 +67,8 @@ static bool is_observing(struct nc_life *l, const struct nc_drain_summary *s) {
 }
 
 static bool are_volumes_off(struct nc_life *l) {
+    if (l->orphaned_usec) /* where they are attached stood in the Node */
+        return true;
     if (l->node.is_whole && l->node.n_volumes == 0 && l->whole_usec >= l->empty_usec)
         return true;
     return l->force.t_usec && nc_life_has_come(l, l->force.t_usec);
@@ -74,9 +76,11 @@ static bool are_volumes_off(struct nc_life *l) {
 
 /* No eligible pod is left: what else is waited for? */
 static bool is_drained(struct nc_life *l) {
-    const uint64_t cordoned_usec = l->cordoned_usec;
+    const bool is_shut = l->is_cordon_settled || l->orphaned_usec; /* nothing is bound to no Node */
+    const uint64_t cordoned_usec =
+        l->is_cordon_settled ? l->cordoned_usec : l->orphaned_usec;
 
-    if (!l->is_cordon_settled || l->synced_usec < cordoned_usec)
+    if (!is_shut || l->synced_usec < cordoned_usec)
         return false;
     if (l->phase == NC_LIFE_DRAINED)
         return true;
@@ -108,6 +112,8 @@ enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
         return nc_life_wants_undo(l) || l->under_way ? NC_LIFE_RELEASING : NC_LIFE_IDLE;
     if (l->is_resuming && l->phase != NC_LIFE_IDLE && l->phase != NC_LIFE_RELEASING)
         return l->phase;
+    if (l->orphaned_usec && l->force.policy == NC_POLICY_DRAIN)
+        return pod_phase(l);
     if (!l->node.exists)
         return l->phase == NC_LIFE_DRAINED && l->force.policy == NC_POLICY_DRAIN
                    ? NC_LIFE_DRAINED
@@ -127,7 +133,7 @@ bool nc_life_is_failed(struct nc_life *l) {
     const uint64_t known_usec = l->is_synced ? l->synced_usec : l->raised_usec;
     const uint64_t from_usec = l->force.t_usec > known_usec ? l->force.t_usec : known_usec;
 
-    if (l->force.policy != NC_POLICY_DRAIN || !l->node.exists || l->is_resuming || !l->force.t_usec
+    if (l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l) || l->is_resuming || !l->force.t_usec
         || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
         return false;
     return nc_life_has_come(
@@ -157,12 +163,13 @@ static bool is_shutdown_served(struct nc_life *l) {
         break;
     }
     return l->phase == NC_LIFE_DRAINED
-           && (l->is_drained_settled || l->node.is_drained_true
+           && (l->orphaned_usec || l->is_drained_settled || l->node.is_drained_true
                || nc_life_has_come(l, nc_life_later(l->drained_usec, NC_LIFE_WRITE_PATIENCE_USEC)));
 }
 
 void nc_life_let_go(struct nc_life *l, struct nc_life_actions *out) {
-    const bool is_node_gone = l->is_node_seen && !l->node.exists;
+    const bool is_draining = nc_life_has_machine(l) && l->force.policy == NC_POLICY_DRAIN;
+    const bool is_node_gone = l->is_node_seen && !l->node.exists && !is_draining;
 
     if (!l->sources[NC_SOURCE_SHUTDOWN].is_active || l->has_let_go)
         return;

@@ -70,12 +70,13 @@ static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
 /* A pod may have been bound between the list and the cordon. And who was said to be gone in answer
  * to a question may be there all the same: the API server knew nothing of it yet. */
 static bool needs_list(const struct nc_life *l) {
-    return (l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
+    return (!l->is_cordon_settled && l->synced_usec < l->orphaned_usec)
+           || (l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
            || (l->empty_usec && l->believed_usec && l->synced_usec <= l->believed_usec);
 }
 
 void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
-    if (!nc_life_has_pods(l->phase) || !l->node.exists || l->is_resuming) {
+    if (!nc_life_has_pods(l->phase) || !nc_life_has_machine(l) || l->is_resuming) {
         nc_life_close_pods(l, out);
     } else if (!l->is_open) {
         open_pods(l, out);

@@ -88,6 +88,7 @@ struct nc_life {
 
     struct nc_node_view node; /* its uid stays known when the Node is gone */
     bool is_node_seen;        /* or heard to be gone */
+    uint64_t orphaned_usec;   /* when our Node was deleted under us; 0 = it was not */
     uint64_t whole_usec;      /* when the lower half was seen last */
     uint64_t look_usec;       /* when it was asked for last; 0 = never */
 
@@ -130,6 +131,10 @@ uint64_t nc_life_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
 struct nc_life_action *nc_life_act(struct nc_life_actions *out, enum nc_life_action_kind kind);
 void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out);
 bool nc_life_has_pods(enum nc_life_phase p); /* a phase in which the pods are watched */
+/* Are there pods of ours? Without a Node only those of one that was deleted under us. */
+static inline bool nc_life_has_machine(const struct nc_life *l) {
+    return l->node.exists || l->orphaned_usec;
+}
 
 /* lifecycle-sources.c */
 bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b);

@@ -146,7 +146,8 @@ static void weigh_sources(struct nc_life *l, struct nc_life_force *f) {
 
 static void forget_drain(struct nc_life *l) {
     static const enum nc_life_milestone of_drain[] = {NC_LIFE_SAYS_DRAINING, NC_LIFE_SAYS_FORCING,
-                                                      NC_LIFE_SAYS_DRAINED, NC_LIFE_SAYS_FAILED};
+                                                      NC_LIFE_SAYS_DRAINED, NC_LIFE_SAYS_FAILED,
+                                                      NC_LIFE_SAYS_ORPHANED};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
         l->says[of_drain[i]] = false;

@@ -148,7 +148,7 @@ void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
     a->message = message;
     a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_BLOCKED
                     || m == NC_LIFE_SAYS_FORCING || m == NC_LIFE_SAYS_FAILED
-                    || m == NC_LIFE_SAYS_SELF_REFUSED;
+                    || m == NC_LIFE_SAYS_SELF_REFUSED || m == NC_LIFE_SAYS_ORPHANED;
 }
 
 void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message,
@@ -156,7 +156,7 @@ void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message
     static const char *const reasons[_NC_LIFE_SAYS_MAX] = {
         [NC_LIFE_SAYS_CORDONED] = "NodeCordoned", [NC_LIFE_SAYS_DRAINING] = "DrainStarted",
         [NC_LIFE_SAYS_FORCING] = "DrainForced",   [NC_LIFE_SAYS_DRAINED] = "NodeDrained",
-        [NC_LIFE_SAYS_FAILED] = "DrainFailed",
+        [NC_LIFE_SAYS_FAILED] = "DrainFailed",    [NC_LIFE_SAYS_ORPHANED] = "NodeDeletedInDrain",
     };
 
     if (l->says[m]) {
@@ -197,6 +197,12 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
     if (!nc_life_has_pods(l->phase) && !l->is_failed)
         return;
     nc_life_summarize(l, &s);
+    if (l->orphaned_usec && l->phase != NC_LIFE_DRAINED)
+        nc_life_say_once(l, NC_LIFE_SAYS_ORPHANED,
+                         nc_strdup("The Node was deleted while it is drained: its pods are still "
+                                   "asked to leave, and what becomes of them is said in Events and "
+                                   "on this machine only"),
+                         out);
     if (l->phase == NC_LIFE_EVICTING)
         nc_life_say_once(l, NC_LIFE_SAYS_DRAINING, nc_strdup("Pods are asked to leave"), out);
     if (s.is_forcing)

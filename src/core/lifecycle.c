@@ -75,7 +75,7 @@ static void take_cleared(struct nc_life *l, const struct nc_life_event *e,
 /* What was written to a Node that is no more was not written to the one of the same name. */
 void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     l->node = (struct nc_node_view){0};
-    l->whole_usec = l->look_usec = 0;
+    l->orphaned_usec = l->whole_usec = l->look_usec = 0;
     l->is_under_way_void = l->under_way != NC_WRITE_NONE;
     memset(l->tries, 0, sizeof(l->tries));
     free(nc_steal(&l->status));
@@ -119,13 +119,16 @@ static void take_node(struct nc_life *l, const struct nc_life_event *e,
         verify(l, &v);
     v.exists = true;
     l->node = v;
+    l->orphaned_usec = 0;
     l->is_node_seen = true;
 }
 
 static void lose_node(struct nc_life *l, const struct nc_life_event *e,
                       struct nc_life_actions *out) {
-    (void)e;
-    (void)out;
+    if (e->is_anothers)
+        nc_life_void_node(l, out);
+    else if (l->node.uid[0] && !l->orphaned_usec)
+        l->orphaned_usec = e->now_usec;
     l->node.exists = false;
     l->is_node_seen = true;
     l->is_resuming = false;
@@ -258,7 +261,8 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
 
 /* The clock was set back: what counts from a moment now counts from the new now. */
 static void set_back(struct nc_life *l, uint64_t by_usec) {
-    uint64_t *const moments[] = {&l->quiet_usec,   &l->raised_usec,      &l->whole_usec,
+    uint64_t *const moments[] = {&l->orphaned_usec,
+                                 &l->quiet_usec,   &l->raised_usec,      &l->whole_usec,
                                  &l->look_usec,    &l->status_usec,      &l->cordoned_usec,
                                  &l->drained_usec, &l->synced_usec,      &l->believed_usec,
                                  &l->empty_usec,   &l->self.judged_usec, &l->self.next_usec};
@@ -345,6 +349,7 @@ void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_vie
         .deadline_usec = l->force.deadline_usec,
         .t_usec = l->force.t_usec,
         .is_ours = l->node.exists && l->node.has_cordon_record,
+        .is_orphaned = l->orphaned_usec != 0,
         .cordoned_usec = l->cordoned_usec,
         .drained_usec = l->drained_usec,
     };

@@ -6,7 +6,7 @@ import time
 import unittest
 from typing import Any
 
-from running import PATIENCE, SLACK, DaemonTest, DaemonWorld, epoch
+from running import PATIENCE, POD_RESOURCE, SLACK, DaemonTest, DaemonWorld, epoch
 
 BUSY = "Too many requests, please try again later.\n"
 PODS = ("web-1", "web-2", "web-3")
@@ -272,6 +272,56 @@ class Identity(DaemonTest):
 
 
 class Gone(DaemonTest):
+    def test_pods_of_a_node_that_was_deleted(self) -> None:
+        """The API server lists, evicts and deletes a node's pods without its Node: each goes by the same times, and what becomes
+        of them is said in Events and in status.json. A restart in the middle changes nothing."""
+        for restarts in (False, True):
+            with self.subTest(restarts=restarts):
+                world = self.node_world()
+                world.pod("web-1", grace=2)
+                world.pod("never-dies", grace=2)
+                budget = world.budget("held", "web-1", "never-dies")
+                world.api.kubelet.stuck.add("never-dies")
+                world.start()
+                world.imds.spot(14)
+                world.must(lambda: len(world.evictions()) >= 2, "both were asked")
+                world.delete_node()
+                world.must(lambda: world.drain().get("node_deleted"), "status.json says it")
+                if restarts:
+                    world.kill()
+                    world.start(ready=False)
+                tries = len(world.evictions())
+                world.must(lambda: len(world.evictions()) > tries, "the next attempt")
+                self.assertGreater(budget.asked, 2)
+                world.must(lambda: world.pods() == ["never-dies"], "the last moment of the other one")
+                self.assertEqual(len(world.deletions("web-1")), 1)
+                world.must(lambda: "DrainFailed" in world.events(), "the failure", within=20)
+                self.assertEqual(world.drain()["pods"]["remaining"], 1)
+                self.assertIn("NodeDeletedInDrain", world.events())
+                self.assertEqual(world.node(), {})
+                world.api.kubelet.stuck.clear()
+                world.api.on_loop(lambda: world.api.pods.remove(world.api.store.get(POD_RESOURCE, "never-dies", "default")))
+                world.phase_is("drained")
+                world.must(lambda: "NodeDrained" in world.events(), "the end")
+
+    def test_another_machine_takes_the_name(self) -> None:
+        """The pods that are bound to it then are another machine's."""
+        world = self.node_world()
+        world.pod("web-1", grace=2)
+        world.budget("held", "web-1")
+        world.start()
+        world.imds.spot(14)
+        world.must(lambda: world.evictions(), "an eviction")
+        world.delete_node()
+        world.must(lambda: world.drain().get("node_deleted"), "status.json says it")
+        node = {"metadata": {"name": world.node_name}, "spec": {"providerID": "aws:///us-west-2a/i-0aaaaaaaaaaaaaaaa"}, "status": {}}
+        world.api.put("nodes", node)
+        world.must(lambda: "another instance" in world.log(), "the complaint")
+        tries = len(world.evictions())
+        end = time.monotonic() + 15
+        world.must(lambda: time.monotonic() > end, "the deadline", within=20)
+        self.assertEqual((world.pods(), len(world.evictions()), world.deletions()), (["web-1"], tries, []))
+
     def test_node_is_deleted_under_us(self) -> None:
         world = self.node_world()
         world.pod("web-1")

@@ -171,7 +171,7 @@ static void break_mode(void) {
 }
 static void break_no_node(void) {
     scene_spot();
-    scene_post((struct nc_life_event){.kind = NC_LIFE_NODE_GONE});
+    scene_post((struct nc_life_event){.kind = NC_LIFE_NODE_GONE, .is_anothers = true});
     scene_evict(0);
 }
 static void break_no_deadline(void) {

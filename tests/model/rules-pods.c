@@ -324,7 +324,7 @@ static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64
         rules_break(r, "in-flight", "%u evictions are under way", r->evicts_out);
     if (!rules_may_evict(r, now_usec, true))
         rules_break(r, "patience", "somebody else drains, and pod %u is evicted", i);
-    if (!(r->memory.is_signalled && r->memory.is_cordoned) && !r->has_waited)
+    if (!(r->memory.is_signalled && r->memory.is_cordoned) && !r->has_waited && !r->is_orphan)
         rules_break(r, r->memory.is_signalled ? "cordon-first" : "signal-first",
                     "pod %u is evicted too early", i);
     r->memory.took_over = r->took_over_now = true;
@@ -410,8 +410,8 @@ void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t 
         rules_break(r, "mode", "pod %u is touched and the mode forbids it", i);
     if (r->in_force != NC_POLICY_DRAIN)
         rules_break(r, "policy", "pod %u is touched and nothing asks for a drain", i);
-    if (!r->has_node)
-        rules_break(r, "no-node", "pod %u is touched and the Node was not seen", i);
+    if (!r->has_node && !r->is_orphan)
+        rules_break(r, "no-node", "pod %u is touched and there is no Node of ours", i);
     switch (a->verb) {
     case NC_DRAIN_EVICT:
         judge_evict(r, p, i, now_usec);
@@ -443,7 +443,8 @@ static uint64_t ready_since(const struct rules *r, uint64_t now_usec) {
     uint64_t waited = r->drain_usec > r->t_since_usec ? r->drain_usec : r->t_since_usec;
     uint64_t since = 0;
 
-    if (r->in_force != NC_POLICY_DRAIN || !r->has_node || !r->is_open || !r->is_synced)
+    if (r->in_force != NC_POLICY_DRAIN || !(r->has_node || r->is_orphan) || !r->is_open
+        || !r->is_synced)
         return 0;
     waited += 2 * WRITE_PATIENCE_USEC + SEC / 2;
     if (r->memory.is_signalled && r->memory.is_cordoned)

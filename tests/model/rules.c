@@ -192,6 +192,7 @@ static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t no
     old = r->node;
     r->node = *v;
     r->has_node = v->exists;
+    r->is_orphan = false;
     if (v->is_whole) {
         r->has_whole = true;
         r->whole_usec = now_usec;
@@ -253,6 +254,7 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
         break;
     case NC_LIFE_NODE_GONE: /* should the same come back, it is as it was */
         r->has_node = false;
+        r->is_orphan = r->node_uid[0] && !e->is_anothers;
         break;
     case NC_LIFE_WRITTEN:
         take_written(r, e);
@@ -281,8 +283,8 @@ static void judge_let_go(struct rules *r, uint64_t now_usec) {
     if (r->has_let_go)
         rules_break(r, "let-go-twice", "the inhibitor is given back twice");
     for (unsigned i = 0; is_draining && now_usec < r->t_usec && i < MODEL_MAX_PODS; i++)
-        if (r->is_synced && r->has_node && r->pods[i].is_known && !r->pods[i].is_gone
-            && rules_is_eligible(r, &r->pods[i], now_usec))
+        if (r->is_synced && (r->has_node || r->is_orphan) && r->pods[i].is_known
+            && !r->pods[i].is_gone && rules_is_eligible(r, &r->pods[i], now_usec))
             rules_break(r, "let-go-early", "pod %u is still there and T is not reached", i);
     r->has_let_go = true;
 }

@@ -74,6 +74,7 @@ struct rules {
     struct nc_node_view node; /* the lower half as of the last whole one */
     char node_uid[64];        /* of the last one */
     bool has_node, has_whole;
+    bool is_orphan; /* our Node was deleted: its pods are there all the same */
     uint64_t whole_usec, detached_usec; /* when it came; when it had no volumes */
 
     enum nc_node_write_kind write; /* under way; NC_WRITE_NONE = none */

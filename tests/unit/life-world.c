@@ -142,6 +142,13 @@ static void do_gone(struct life_world *w, char *rest) {
     step_kind(w, NC_LIFE_NODE_GONE);
 }
 
+static void do_taken(struct life_world *w, char *rest) {
+    struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE, .is_anothers = true};
+
+    (void)rest;
+    life_step(w, &e);
+}
+
 static void show_pod(struct life_world *w, char *word, bool is_leaving) {
     struct nc_pod pod = {0};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
@@ -483,6 +490,7 @@ static const struct {
     {"meta", do_meta},
     {"set", set_flags},
     {"gone", do_gone},
+    {"taken", do_taken},
     {"pods", do_pods},
     {"leaving", do_leaving},
     {"lost", do_lost},

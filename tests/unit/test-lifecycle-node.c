@@ -18,6 +18,55 @@ static void test_notice_before_the_node(void **state) {
     LIFE_STORY(story);
 }
 
+/* The pods of a Node that is deleted are still there, and so is their time. */
+static void test_node_gone_in_a_drain(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30 b:30", "@evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {2000, "gone", "SAY NodeDeletedInDrain @evicting"},
+        {2010, "yes a", "@evicting"},
+        {2020, "no b", "SAY DrainBlocked @evicting"},
+        {2500, "lost a", "@evicting"},
+        {3020, "tick", "evict b @evicting"},
+        {3030, "no b", "@evicting"},
+        {73990, "tick", "evict b @evicting"},
+        {73995, "no b", "SAY DrainBlocked @evicting"},
+        {74000, "tick", "mark b @evicting"},
+        {74010, "yes b", "@evicting"},
+        {75000, "tick", "SAY DrainForced; delete b 30 @evicting"},
+        {75010, "yes b", "@evicting"},
+        {80000, "lost b", "SAY NodeDrained @drained"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What is bound to another machine's Node is none of ours. */
+static void test_the_name_is_anothers(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2000, "gone", "SAY NodeDeletedInDrain @evicting"},
+        {2500, "taken", "CLOSE @signalling"},
+        {60000, "tick", "@signalling"},
+        {91000, "tick", "@signalling"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* Everything that was written went with the old Node. */
 static void test_node_gone_and_back_as_another(void **state) {
     static const struct life_row story[] = {
@@ -28,9 +77,9 @@ static void test_node_gone_and_back_as_another(void **state) {
         {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
         {1030, "pods a:30", "@evicting"},
         {1040, "synced", "evict a @evicting"},
-        {2000, "gone", "CLOSE @signalling"},
-        {2010, "yes a", "@signalling"},
-        {3000, "node uid=u2", "WRITE signal[Detected pending] @signalling"},
+        {2000, "gone", "SAY NodeDeletedInDrain @evicting"},
+        {2010, "yes a", "@evicting"},
+        {3000, "node uid=u2", "CLOSE; WRITE signal[Detected pending] @signalling"},
         {3010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {3020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
         {3030, "pods b:30", "@evicting"},
@@ -66,8 +115,8 @@ static void test_node_gone_when_drained(void **state) {
         {1040, "node", "@volume-wait"},
         {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
         {6030, "ok", "@drained"},
-        {7000, "gone", "CLOSE @drained"},
-        {7010, "clear deletion", "SAY InterruptionWithdrawn @idle"},
+        {7000, "gone", "@drained"},
+        {7010, "clear deletion", "SAY InterruptionWithdrawn; CLOSE @idle"},
     };
 
     (void)state;
@@ -301,6 +350,8 @@ static void test_node_replaced_while_pods_are_watched(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notice_before_the_node),
+        cmocka_unit_test(test_node_gone_in_a_drain),
+        cmocka_unit_test(test_the_name_is_anothers),
         cmocka_unit_test(test_node_gone_and_back_as_another),
         cmocka_unit_test(test_node_replaced_during_a_write),
         cmocka_unit_test(test_node_gone_when_drained),

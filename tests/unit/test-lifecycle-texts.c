@@ -145,7 +145,11 @@ static void test_view(void **state) {
     assert_int_equal(v.drain.remaining, 1);
     assert_true(v.drain_rules.may_evict);
     assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 1);
-    (void)life_do(&w, 100, "gone");
+    (void)life_do(&w, 100, "gone"); /* its pods are not */
+    nc_life_look(w.life, w.now_usec, &v);
+    assert_int_equal(v.drain.remaining, 1);
+    assert_true(v.is_orphaned && !v.is_ours);
+    (void)life_do(&w, 110, "taken");
     assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 0);
     nc_life_look(w.life, w.now_usec, &v);
     assert_int_equal(v.drain.remaining, 0);
