@@ -114,7 +114,7 @@ class Deletion(KarpenterTest):
         world.imds.spot(120)
         world.must(lambda: world.evictions(), "our own evictions", 4)
         world.must(lambda: not world.pods(), "all pods")
-        self.assertEqual(world.condition("InterruptionPending")[1], "SpotInterruption")
+        world.must(lambda: world.condition("InterruptionPending")[1] == "SpotInterruption", "the stronger source")
 
     def test_withdrawn_on_a_node_that_is_being_deleted(self) -> None:
         world = self.karpenter_world()
