@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What ./dev makes of the programs that it runs: the last line counts, the lines before it name what failed and what was not run. TAP.
+# What ./dev and tests/integration/run.py make of the programs that they run: the last line counts, the lines before it name what failed
+# and what was not run. TAP.
 set -u
 source "${NC_SRCDIR:-.}/dev"
 BUILD=$(mktemp -d)
@@ -49,5 +50,35 @@ finish >/dev/null
 is "nothing that passed is no success" $? 1
 ends '3 passed, 0 failed' 0 good >/dev/null
 is "all passed" "$(finish)" "3 passed, 0 failed"
+
+# One program that fails twice, and one beside it.
+cp tests/integration/run.py "$BUILD/run.py"
+cat >"$BUILD/test_bad.py" <<'PY'
+import unittest
+
+
+class Bad(unittest.TestCase):
+    def test_good(self):
+        pass
+
+    def test_bad(self):
+        for what in ("first", "second"):
+            with self.subTest(what):
+                self.fail(what)
+
+    @unittest.skip("CAP_SYS_ADMIN is missing (mounts)")
+    def test_mounts(self):
+        pass
+
+
+unittest.main()
+PY
+sed -e s/Bad/Fine/ -e '/self.fail/s/fail/assertTrue/' "$BUILD/test_bad.py" >"$BUILD/test_fine.py"
+"$PYTHON" "$BUILD/run.py" --agent /bin/true >"$BUILD/said"
+is "a file that failed shows what failed, each time" "$(grep -c "^FAIL: test_bad" "$BUILD/said") $(grep -c test_good "$BUILD/said")" "4 0"
+is "its last lines" "$(tail -n 4 "$BUILD/said")" "  test_fine: not run: CAP_SYS_ADMIN is missing (mounts)
+  test_bad: not run: CAP_SYS_ADMIN is missing (mounts)
+failed: test_bad.Bad.test_bad
+2 passed, 2 failed"
 echo "1..$n"
 exit "$bad"
