@@ -29,7 +29,7 @@ for name in nodeclaimd nodeclaim-controller; do
     [ "$sanitized" = yes ] || LC_ALL=C readelf -sW "$program" | grep -q __gcov || plain=yes
     if [ "$plain" = yes ]; then
         is "fortified calls" "$(echo "$symbols" | grep -qE '__[a-z]+_chk' && echo yes || echo no)"
-        is "no path of the machine that built it" "$(grep -qaF "$NC_SRCDIR/" "$program" && echo no || echo yes)"
+        is "no path of the machine that built it" "$(grep -qaE "(^|[^.])$NC_SRCDIR/" "$program" && echo no || echo yes)"
     fi
     # GCC notes in the debug information how it was called; it has this flag, and level 3 of fortification, since 12.
     producers=$(LC_ALL=C readelf --debug-dump=info --dwarf-depth=1 -W "$program" 2>/dev/null | sed -n 's/.*DW_AT_producer.*: \(GNU C[0-9]* [0-9].*\)/\1/p')

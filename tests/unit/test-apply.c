@@ -235,26 +235,25 @@ static void test_folder_where_the_new_file_goes(void **state) {
     assert_int_equal(mode_of("/etc/a/one.nodeclaimd-new"), 0);
 }
 
-/* In a child with a small file system of its own at root; where that is not permitted the test is not run. */
-static void in_namespace(void (*body)(void)) {
-    int status;
+/* A small file system of this process alone at root; needs CAP_SYS_ADMIN. */
+static bool mounts_at_root(void) {
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0
+        && mount("tmpfs", root, "tmpfs", 0, "size=64k") == 0;
+}
+
+/* In a child with that; a body that returns has succeeded. */
+static int in_namespace(void (*body)(void)) {
+    int status = -1;
     const pid_t pid = fork();
 
     if (pid == 0) {
-        if (unshare(CLONE_NEWNS) < 0
-            || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) < 0
-            || mount("tmpfs", root, "tmpfs", 0, "size=64k") < 0)
+        if (!mounts_at_root())
             _exit(77);
         body();
         _exit(0);
     }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
-        print_message("# not run: CAP_SYS_ADMIN is missing (mounts)\n");
-        skip();
-    }
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    (void)waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 static void require(bool condition) {
@@ -305,14 +304,14 @@ static void read_only(void) {
     nc_fileset_done(&s);
 }
 
-static void test_no_space(void **state) {
+static void test_mount_no_space(void **state) {
     (void)state;
-    in_namespace(no_space);
+    assert_int_equal(in_namespace(no_space), 0);
 }
 
-static void test_read_only(void **state) {
+static void test_mount_read_only(void **state) {
     (void)state;
-    in_namespace(read_only);
+    assert_int_equal(in_namespace(read_only), 0);
 }
 
 static void test_nothing(void **state) {
@@ -320,6 +319,22 @@ static void test_nothing(void **state) {
 
     (void)state;
     assert_apply(&s, 0, 0, 0);
+}
+
+static void nothing(void) {
+}
+
+/* cmocka's skip() is a failure in TAP: what cannot be run is left out, and said. */
+static void leave_out_mounts(void) {
+    void *state = NULL;
+
+    (void)make_root(&state);
+    if (in_namespace(nothing) == 77) {
+        print_message("# not run: CAP_SYS_ADMIN is missing (mounts)\n"
+                      "# not run: CAP_SYS_ADMIN is missing (mounts)\n");
+        cmocka_set_skip_filter("test_mount_*");
+    }
+    (void)remove_root(&state);
 }
 
 int main(void) {
@@ -334,10 +349,11 @@ int main(void) {
         host_test(test_folder_in_place),
         host_test(test_file_in_the_way),
         host_test(test_folder_where_the_new_file_goes),
-        host_test(test_no_space),
-        host_test(test_read_only),
+        host_test(test_mount_no_space),
+        host_test(test_mount_read_only),
         host_test(test_nothing),
     };
 
+    leave_out_mounts();
     return cmocka_run_group_tests_name("apply", tests, NULL, NULL);
 }
