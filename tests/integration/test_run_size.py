@@ -27,7 +27,7 @@ class Size(DaemonTest):
         world.start()
         before = world.memory_kib()
         world.imds.spot(600)
-        world.must(lambda: len(world.evictions(accepted=True)) == 10, "the evictions", 120)
+        world.must(lambda: len(world.evictions(accepted=True)) == 10, "the evictions", 300)
         world.must(lambda: len(world.pods()) == PODS - 10, "their end", 30)
         self.assertEvictedOnce(world, *names)
         world.must(lambda: world.drain()["pods"]["excluded"]["tolerating"] == PODS - 10, "all of them seen")

@@ -77,7 +77,7 @@ class Events(WorldTest):
 
     def test_a_refusal_that_is_retried(self) -> None:
         world = self.world(node_name="i-0123456789abcdef0")
-        done = world.bootstrap("--timeout", "12s")
+        done = world.bootstrap("--timeout", "18s")
         self.assertEqual(done.code, 4, done.err)
         (event,) = self.events(world)
         self.assertGreaterEqual(event["count"], 2, "told after ten seconds, and again at the end")
