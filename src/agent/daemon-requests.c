@@ -40,12 +40,27 @@ static void refuse(struct nc_daemon *d, const char *path, const struct nc_err *e
     nc_daemon_say(d, &a);
 }
 
+/* What another user may have written is not root's word, though root put it there. */
+static int check_owner(const char *path, struct nc_err *err) {
+    struct stat st;
+
+    if (lstat(path, &st) < 0)
+        return nc_file_fail(err, errno, "read", path);
+    if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
+        return 0;
+    return nc_err_set(err, NC_ERR_CONFIG, EPERM,
+                      "only root may have written it: uid %u, mode %04o, and a plain file is wanted",
+                      (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+}
+
 static void take_drain(struct nc_daemon *d, const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_notice notice;
     struct nc_err err = NC_ERR_INIT;
-    int r = nc_file_read(path, REQUEST_MAX_BYTES, &text, &err);
+    int r = check_owner(path, &err);
 
+    if (r == 0)
+        r = nc_file_read(path, REQUEST_MAX_BYTES, &text, &err);
     if (r == -ENOENT)
         return;
     if (r == 0)
@@ -62,7 +77,12 @@ static void take_drain(struct nc_daemon *d, const char *path) {
 }
 
 static void take_undrain(struct nc_daemon *d, const char *path) {
-    nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
+    struct nc_err err = NC_ERR_INIT;
+
+    if (check_owner(path, &err) == 0)
+        nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
+    else
+        refuse(d, path, &err);
     keep(d);
     (void)unlink(path);
 }
@@ -71,7 +91,7 @@ static void take_undrain(struct nc_daemon *d, const char *path) {
 static uint64_t written_nsec(const char *path) {
     struct stat st;
 
-    if (stat(path, &st) < 0)
+    if (lstat(path, &st) < 0)
         return 0;
     return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
 }

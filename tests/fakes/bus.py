@@ -186,7 +186,7 @@ class Bus:
 
     def _answer(self, sock: socket.socket, call: Message) -> None:
         sender = BUS if call.destination == BUS else ":1.1"
-        fields: dict[str, Any] = {"reply_serial": call.serial, "sender": sender, "destination": ":1.7"}
+        fields: dict[str, Any] = {"reply_serial": call.serial, "sender": sender, "destination": call.sender or ":1.7"}
         try:
             if (call.destination, call.member) == (LOGIN, "Inhibit"):
                 self._inhibit(sock, call, fields)

@@ -17,7 +17,7 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from harness import PATIENCE, Behaviour, World, WorldTest, mime, until
 from promtext import parse_metrics
@@ -111,7 +111,7 @@ class DaemonWorld(World):
         config: str = "",
         margin: str = "1s",
         drain: str = "",
-        bus: bool = False,
+        bus: "Union[bool, type[Bus]]" = False,
         token: bool = False,
         node: bool = True,
         **more: Any,
@@ -129,7 +129,8 @@ class DaemonWorld(World):
     def __enter__(self) -> "DaemonWorld":
         super().__enter__()
         if self.wants_bus:
-            self.bus = Bus(self.folder, self.root).__enter__()
+            kind = Bus if self.wants_bus is True else self.wants_bus
+            self.bus = kind(self.folder, self.root).__enter__()
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(str(self.folder / "notify"))
         threading.Thread(target=self._listen, daemon=True).start()

@@ -15,6 +15,8 @@ from bus import Bus, Unit  # found by harness
 class WithBus(World):
     """A world whose kubelet is a unit."""
 
+    kind = Bus
+
     def __init__(self, **more: object) -> None:
         super().__init__(**more)  # type: ignore[arg-type]
         self.unit = Unit(start=self.start_kubelet, stop=self.stop_unit)
@@ -23,7 +25,7 @@ class WithBus(World):
         super().__enter__()
         conf = self.root / "etc/nodeclaimd/conf.d/10-test.yaml"
         conf.write_text(conf.read_text().replace("start: exec", "start: systemd"))
-        self.bus = Bus(self.folder, self.root)
+        self.bus = self.kind(self.folder, self.root)
         self.bus.__enter__()
         self.bus.units["kubelet.service"] = self.unit
         return self
