@@ -253,7 +253,8 @@ static bool was_skipped(struct nc_units *u, const char *path, uint64_t begun_use
            && get_usec(u, path, SYSTEMD ".Unit", "ConditionTimestampMonotonic") >= begun_usec;
 }
 
-/* What the job has left. A unit that is inactive was skipped, or has run and ended well. */
+/* What the job has left. A unit whose process was started has been started, though it may have ended
+ * since and systemd starts it again: what becomes of it is for whoever looks at it next. */
 static int judge_unit(struct nc_units *u, const char *unit, const char *path, uint64_t begun_usec,
                       struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
@@ -264,9 +265,8 @@ static int judge_unit(struct nc_units *u, const char *unit, const char *path, ui
     if (nc_streq(s.active, "active") || nc_streq(s.active, "reloading")
         || nc_streq(s.active, "refreshing"))
         return 0;
-    if (nc_streq(s.active, "inactive")
-        && (was_skipped(u, path, begun_usec)
-            || (nc_streq(s.result, "success") && s.started_mono_usec >= begun_usec)))
+    if (!nc_streq(s.active, "failed")
+        && (s.started_mono_usec >= begun_usec || was_skipped(u, path, begun_usec)))
         return 0;
     r = nc_err_set(err, NC_ERR_HOST, EIO,
                    "%s: its start job has ended and it is %s (%s), result %s", unit, s.active,

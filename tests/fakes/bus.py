@@ -33,6 +33,7 @@ class Unit:
     stop: Callable[[int], None] = lambda pid: None
     result: str = "done"
     answers: bool = True  # False: the job never ends
+    crashes: bool = False  # its process ends as soon as it is started, and systemd waits to start it again
     active: str = "inactive"
     sub: str = "dead"
     outcome: str = "success"
@@ -55,6 +56,8 @@ class Unit:
         self.pid = self.start()
         self.starts += 1
         self.active, self.sub = "active", "running"
+        if self.crashes:
+            self.active, self.sub, self.outcome = "activating", "auto-restart", "exit-code"
 
 
 @dataclass

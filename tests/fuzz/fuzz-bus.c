@@ -1,10 +1,10 @@
 /*
- * What comes over the system bus to the daemon: answers of logind, signals of logind, of the bus and
- * of strangers, and bytes that are no message at all. The harness is the bus; the input says what
- * happens on it, one byte each, some with bytes of their own.
+ * What comes over the system bus to the daemon: answers of logind, signals of logind, of the bus
+ * and of strangers, and bytes that are no message at all. The harness is the bus; the input says
+ * what happens on it, one byte each, some with bytes of their own.
  *
- * Whatever arrives, a shutdown begins and ends only where logind's property said so, and one read of
- * it is in flight at a time.
+ * Whatever arrives, a shutdown begins and ends only where logind's property said so, and one read
+ * of it is in flight at a time.
  */
 #include <stdint.h>
 #include <stdio.h>

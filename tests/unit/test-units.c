@@ -22,7 +22,8 @@ static const char server[] =
     "    bus.has_strangers = len(sys.argv) > 3\n"
     "    bus.units.update({'good.service': Unit(start=lambda: 4711), 'bad.service':\n"
     "        Unit(result='failed'), 'slow.service': Unit(answers=False), 'skipped.service':\n"
-    "        Unit(result='skipped'), 'last.service': Unit(start=lambda: os._exit(0))})\n"
+    "        Unit(result='skipped'), 'crash.service': Unit(crashes=True),\n"
+    "        'last.service': Unit(start=lambda: os._exit(0))})\n"
     "    print('ready', flush=True)\n"
     "    sys.stdin.read()\n";
 
@@ -91,6 +92,7 @@ static void test_start(void **state) {
     assert_int_equal(nc_units_reload(u, PATIENCE_USEC, &err), 0);
     assert_start(u, "good.service", 0, "", "");
     assert_start(u, "skipped.service", 0, "", "");
+    assert_start(u, "crash.service", 0, "", ""); /* as Type=simple has it: the process was there */
     assert_start(u, "bad.service", EIO, "has ended and it is failed (failed), result exit-code",
                  "journalctl -u bad.service");
     assert_start(u, "none.service", ENOENT, "not found", "install none.service");
