@@ -49,7 +49,11 @@ def environment(**more: str) -> dict[str, str]:
     return {**{k: v for k, v in os.environ.items() if k in PASSED_ON}, "LC_ALL": "C", **more}
 
 
-CAPABILITIES = {"CAP_SYS_PTRACE": (19, "what a program has in its memory and which files are open"), "CAP_SYS_ADMIN": (21, "mounts")}
+CAPABILITIES = {
+    "CAP_SETUID": (7, "programs of another user"),
+    "CAP_SYS_PTRACE": (19, "what a program has in its memory and which files are open"),
+    "CAP_SYS_ADMIN": (21, "mounts"),
+}
 
 
 def lacks(capability: str) -> str:

@@ -7,6 +7,7 @@ import os
 import unittest
 from typing import Any
 
+from harness import needs
 from running import DaemonTest, DaemonWorld
 from test_systemd import WithBus
 
@@ -15,6 +16,7 @@ from realbus import NOBODY, RealBus
 FLOOD = "while True: prepare(0); prepare(1)"
 
 
+@needs("CAP_SETUID")
 class Strangers(DaemonTest):
     def bus_world(self, **more: Any) -> tuple[DaemonWorld, RealBus]:
         world = self.node_world(profile="m5.large", bus=RealBus, **more)
@@ -107,6 +109,7 @@ class OfAUnit(WithBus):
     kind = RealBus
 
 
+@needs("CAP_SETUID")
 class Units(DaemonTest):
     def test_a_start_that_has_not_ended(self) -> None:
         world = OfAUnit()
