@@ -5,16 +5,17 @@
  * that was killed between two writes is followed by one that goes on where it ended. The rules, in
  * the words that the tests use:
  *
- *  - Whose. A claim or Node with the finalizer karpenter.sh/termination is never touched. A claim
- *    of another API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode),
+ *  - Whose. A claim with the finalizer karpenter.sh/termination is never touched, nor is its Node.
+ *    What stands on a Node says nothing about that (whoever has the node's credential may have put
+ *    it there): one of our claim is ours, and goes with that finalizer, too. A claim of another API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode),
  *    or with another label app.kubernetes.io/managed-by than nodeclaimd is of another controller:
  *    it is left alone, and so is its Node. The relay (nc/control.h) is for all of them.
  *  - Finalizer. NC_FINALIZER on every claim that is not being deleted, before anything else is
  *    written about it.
  *  - Its Node. Once status.nodeName is set, the Node of that name, where its providerID is the
  *    claim's (an address, and so a name, may come again with another machine); until then the one
- *    Node with the claim's status.providerID. No such Node: Registered Unknown, NodeNotFound; two:
- *    False, MultipleNodesFound, and neither is touched.
+ *    that nc/control.h says. No such Node: Registered Unknown, NodeNotFound; by identity ADMISSION
+ *    two: False, MultipleNodesFound, and neither is touched.
  *  - Registration. ONE patch of the Node, with its resourceVersion: our finalizer, an
  * ownerReference to the claim (blockOwnerDeletion), the claim's labels and annotations, its taints
  * and startupTaints (where the Node does not have the label karpenter.sh/do-not-sync-taints=true,
@@ -61,7 +62,10 @@
  *    there is no deadline: Unknown, WaitingForAgent. VolumesDetached is True with the word Drained;
  *    False, TerminationGracePeriodElapsed, where it was the deadline that ended the wait. A Node
  * that was deleted (the cloud's controller does so where a machine is gone) and is not Ready for
- *    NC_ALONE_ENDING_USEC has nobody who could say the word: the wait ends as by a deadline.
+ *    NC_ALONE_ENDING_USEC has nobody who could say the word: the wait ends as by a deadline. So it
+ *    does where no agent says such a word, and there is no last moment, for rules.ceiling_usec since
+ *    the deletion. An agent that speaks is waited for: budgets are there to be kept, and who wants
+ *    an end in any case sets terminationGracePeriod.
  *  - End, after Drained: where rules.terminates, END_INSTANCE, InstanceTerminating True once it was
  *    accepted, and again every NC_ALONE_AGAIN_USEC until the Node is not Ready, is being deleted by
  *    somebody, is gone, EC2 knows no such instance, or NC_ALONE_ENDING_USEC have passed: nothing is

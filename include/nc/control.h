@@ -10,9 +10,15 @@
  *  - Who belongs to whom. A Node and a NodeClaim belong together where the claim's status.nodeName
  *    names the Node (whoever registers it sets that; no node can write it). A Node that has an
  *    owner of kind NodeClaim belongs to no other claim than that one; of several claims that name
- *    a Node without such an owner none does. Before registration, and only where we register: where
- *    exactly one Node has the claim's status.providerID in its spec.providerID. Two such Nodes are
- *    an answer of their own (Registered False, MultipleNodesFound); nothing is done to either.
+ *    a Node without such an owner none does. Before registration, and only where we register: the
+ *    Node that has the claim's status.providerID in its spec.providerID, and the name that this
+ *    instance has by rules.identity. A node chooses its providerID; its name it cannot choose (the
+ *    API server takes it from its credential). So by identity EC2 the Node is called as the instance
+ *    (its id) or as EC2 says (its private DNS name: DESCRIBE_INSTANCE, asked once there is a Node
+ *    with that providerID); what other Nodes say of themselves changes nothing for the claim. By
+ *    identity ADMISSION the providerID itself counts, where exactly one Node has it: an admission
+ *    policy ties it to who asks. Two such Nodes are then an answer of their own (Registered False,
+ *    MultipleNodesFound); nothing is done to either.
  *  - Words. What a Node says is its annotation nodeclaimd.io/drain-status, read strictly and
  *    capped; what cannot be read is no word, is counted, and told once (SAY WordUnreadable). A word
  *    concerns the node that says it and its own claim, nothing else.
@@ -90,6 +96,12 @@ enum nc_control_who {
     NC_CONTROL_ALONE,
 };
 
+/* What says whose Node it is, before it is registered. */
+enum nc_control_identity {
+    NC_CONTROL_IDENTITY_ADMISSION = 0,
+    NC_CONTROL_IDENTITY_EC2,
+};
+
 struct nc_control_rules {
     uint64_t margin_usec;        /* 15 s: design §9 */
     enum nc_control_order order; /* both */
@@ -97,7 +109,9 @@ struct nc_control_rules {
     unsigned max_in_flight;      /* 64; at least 4 */
     bool terminates;             /* alone: instances are ended through EC2 */
     bool rebalances;             /* alone: a rebalance recommendation is a reason to disrupt */
-    uint64_t seed;               /* of pauses */
+    enum nc_control_identity identity;
+    uint64_t ceiling_usec; /* alone: an end without a time, and no agent answers; 0 = none */
+    uint64_t seed;         /* of pauses */
 };
 
 enum nc_control_kind {
@@ -144,7 +158,7 @@ struct nc_control_event {
     bool leads;
     enum nc_control_kind what;
     const struct nc_value *object; /* borrowed */
-    const char *name, *uid;
+    const char *name, *uid; /* of an ANSWER to DESCRIBE_INSTANCE, name: the private DNS name */
     uint64_t id;
     enum nc_control_answer answer;
     uint64_t retry_after_usec;
@@ -158,6 +172,7 @@ enum nc_control_verb {
     NC_CONTROL_PATCH_NODE,   /* PATCH nodes/NAME: taints, labels, finalizers, drain-request */
     NC_CONTROL_DELETE_NODE,  /* DELETE nodes/NAME, precondition uid */
     NC_CONTROL_END_INSTANCE, /* EC2 TerminateInstances: `provider_id` */
+    NC_CONTROL_DESCRIBE_INSTANCE, /* EC2 DescribeInstances: `provider_id` */
     NC_CONTROL_SAY,          /* an Event on the object, and a line of the log */
     _NC_CONTROL_VERB_MAX
 };

@@ -1,8 +1,8 @@
 /*
  * The two questions that EC2 itself must answer, and only where configuration asks for them: the
- * private DNS name of this instance (custom DHCP domains) and what an instance type is that the
- * table does not know. And the one order that the controller gives where it is alone: to end an
- * instance.
+ * private DNS name of an instance (custom DHCP domains; the controller: whose Node is it?) and what
+ * an instance type is that the table does not know. And the one order that the controller gives
+ * where it is alone: to end an instance.
  */
 #ifndef NC_EC2_H
 #define NC_EC2_H
@@ -28,18 +28,23 @@ int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, cha
 int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_instance_type *ret,
                          struct nc_err *err);
 
-/* TerminateInstances of one instance, asynchronous. That there is none such (any more) is a
- * success, with is_unknown. One try; `done` is called once unless this fails or it is cancelled.
- * The handle is the caller's, and must stay where it is until then. */
-struct nc_ec2_end {
+/* About one instance, asynchronous. That there is none such (any more, or yet) is a success, with
+ * is_unknown. One try; `done` is called once unless this fails or it is cancelled. The handle is
+ * the caller's, and must stay where it is until then. */
+struct nc_ec2_call {
     char instance_id[64];
-    void (*done)(struct nc_ec2_end *end, const struct nc_err *err); /* NC_ERR_NONE: it ends */
+    void (*done)(struct nc_ec2_call *call, const struct nc_err *err); /* NC_ERR_NONE: it ends */
     void *userdata;
     bool is_unknown;
+    const char *private_dns_name; /* of DescribeInstances, during `done`; NULL = none */
     struct nc_http_req *req;
 };
-int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_end *end,
+/* TerminateInstances. */
+int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
                      struct nc_err *err);
-void nc_ec2_end_cancel(struct nc_ec2_end *end);
+/* DescribeInstances: the name. */
+int nc_ec2_describe_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
+                          struct nc_err *err);
+void nc_ec2_call_cancel(struct nc_ec2_call *call);
 
 #endif

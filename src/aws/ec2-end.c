@@ -1,49 +1,79 @@
 /*
- * TerminateInstances. Idempotent as EC2 has it: one that is ending, ended or forgotten is a
- * success.
+ * What the controller asks of EC2 about an instance. TerminateInstances is idempotent as EC2 has
+ * it: one that is ending, ended or forgotten is a success.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "ec2-priv.h"
 
-static const char action[] = "TerminateInstances";
+static const char terminate[] = "TerminateInstances", describe[] = "DescribeInstances";
 
-static void on_done(void *userdata, const struct nc_http_result *result) {
-    struct nc_ec2_end *end = userdata;
-    struct nc_err err = NC_ERR_INIT;
+/* 200: the rest is its reader's. Negative: err is set, or it is unknown. */
+static int take_status(struct nc_ec2_call *call, const struct nc_http_result *result,
+                       const char *action, struct nc_err *err) {
+    nc_auto_free char *name = nc_asprintf("ec2: %s", action);
 
-    end->req = NULL;
+    call->req = NULL;
     if (result->outcome != NC_HTTP_ANSWERED)
-        (void)nc_http_error(result, "ec2: TerminateInstances", &err);
-    else if (result->status == 200) {
-        if (nc_ec2_read_end(result->body, result->n, end->instance_id, &err) < 0)
-            nc_err_wrap(&err, "ec2: %s", action);
-    } else {
-        end->is_unknown = nc_ec2_says(result, "InvalidInstanceID.NotFound");
-        if (!end->is_unknown)
-            (void)nc_ec2_refused(result, action, &err);
-    }
-    end->done(end, &err);
+        return nc_http_error(result, name, err);
+    if (result->status == 200)
+        return 0;
+    call->is_unknown = nc_ec2_says(result, "InvalidInstanceID.NotFound");
+    return call->is_unknown ? -ENOENT : nc_ec2_refused(result, action, err);
 }
 
-int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_end *end,
-                     struct nc_err *err) {
+static void on_ended(void *userdata, const struct nc_http_result *result) {
+    struct nc_ec2_call *call = userdata;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (take_status(call, result, terminate, &err) >= 0
+        && nc_ec2_read_end(result->body, result->n, call->instance_id, &err) < 0)
+        nc_err_wrap(&err, "ec2: %s", terminate);
+    call->done(call, &err);
+}
+
+static void on_described(void *userdata, const struct nc_http_result *result) {
+    struct nc_ec2_call *call = userdata;
+    struct nc_err err = NC_ERR_INIT;
+    nc_auto_free char *name = NULL;
+
+    if (take_status(call, result, describe, &err) >= 0
+        && nc_ec2_read_instance(result->body, result->n, call->instance_id, &name, &err) < 0)
+        nc_err_wrap(&err, "ec2: %s", describe);
+    call->private_dns_name = name;
+    call->done(call, &err);
+}
+
+static int start(const struct nc_ec2 *e, const char *action, const char *instance_id,
+                 void (*on_done)(void *userdata, const struct nc_http_result *result),
+                 struct nc_ec2_call *call, struct nc_err *err) {
     nc_cleanup(nc_ec2_request_done) struct nc_ec2_request q = {0};
     int r;
 
     if (!nc_ec2_is_plain(instance_id))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "ec2: %s: not an instance id", action);
-    end->is_unknown = false;
-    (void)snprintf(end->instance_id, sizeof(end->instance_id), "%s", instance_id);
+    call->is_unknown = false;
+    call->private_dns_name = NULL;
+    (void)snprintf(call->instance_id, sizeof(call->instance_id), "%s", instance_id);
     r = nc_ec2_request_make(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &q, err);
     if (r < 0)
         return r;
     q.options.on_done = on_done;
-    q.options.userdata = end;
-    return nc_http_start(e->http, &q.options, &end->req, err);
+    q.options.userdata = call;
+    return nc_http_start(e->http, &q.options, &call->req, err);
 }
 
-void nc_ec2_end_cancel(struct nc_ec2_end *end) {
-    end->req = nc_http_cancel(end->req);
+int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
+                     struct nc_err *err) {
+    return start(e, terminate, instance_id, on_ended, call, err);
+}
+
+int nc_ec2_describe_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
+                          struct nc_err *err) {
+    return start(e, describe, instance_id, on_described, call, err);
+}
+
+void nc_ec2_call_cancel(struct nc_ec2_call *call) {
+    call->req = nc_http_cancel(call->req);
 }

@@ -38,12 +38,14 @@ static void forget(struct nc_act *a) {
 }
 
 static void post_answer(struct nc_controller *c, uint64_t id, enum nc_control_answer answer,
-                        uint64_t retry_after_usec, const struct nc_value *object) {
+                        uint64_t retry_after_usec, const struct nc_value *object,
+                        const char *name) {
     struct nc_control_event e = {.kind = NC_CONTROL_ANSWER,
                                  .id = id,
                                  .answer = answer,
                                  .retry_after_usec = retry_after_usec,
-                                 .object = object};
+                                 .object = object,
+                                 .name = name};
 
     nc_controller_post(c, &e);
 }
@@ -122,7 +124,7 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
     forget(a);
     note_failure(c, s->verb, s->answer, &s->err);
     if (s->id)
-        post_answer(c, s->id, s->answer, s->retry_after_usec, s->object);
+        post_answer(c, s->id, s->answer, s->retry_after_usec, s->object, NULL);
     say_waiting(c);
 }
 
@@ -145,27 +147,29 @@ static void say(struct nc_controller *c, struct nc_control_action *a) {
     say_waiting(c);
 }
 
-static void on_ended(void *userdata, uint64_t id, enum nc_control_answer answer,
-                     const struct nc_err *err) {
+static void on_ec2(void *userdata, uint64_t id, enum nc_control_answer answer, const char *name,
+                   const struct nc_err *err) {
     struct nc_controller *c = userdata;
 
     if (err->class != NC_ERR_NONE)
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s%s%s",
                err->msg, *err->remedy ? ": " : "", err->remedy);
-    post_answer(c, id, answer, 0, NULL);
+    post_answer(c, id, answer, 0, NULL, name);
 }
 
-static void end_instance(struct nc_controller *c, const struct nc_control_action *a) {
+static void ask_ec2(struct nc_controller *c, const struct nc_control_action *a) {
+    const bool is_end = a->verb == NC_CONTROL_END_INSTANCE;
     struct nc_err err = NC_ERR_INIT;
-    int r = -ENOTSUP;
+    int r = 0;
 
-    if (c->settings->rules.terminates && !c->instances)
-        r = nc_instances_new(c->event, c->settings, on_ended, c, &c->instances, &err);
+    if (is_end && !c->settings->rules.terminates)
+        r = nc_err_set(&err, NC_ERR_BUG, ENOTSUP, "instances are not ours to end");
     else if (!c->instances)
-        (void)nc_err_set(&err, NC_ERR_BUG, ENOTSUP, "instances are not ours to end");
-    if (c->instances)
-        r = nc_instances_end(c->instances, a->id, a->provider_id, &err);
+        r = nc_instances_new(c->event, c->settings, on_ec2, c, &c->instances, &err);
+    if (r >= 0)
+        r = is_end ? nc_instances_end(c->instances, a->id, a->provider_id, &err)
+                   : nc_instances_describe(c->instances, a->id, a->provider_id, &err);
     if (r >= 0)
         return;
     nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.nodeclaim = a->name}, "%s%s%s", err.msg,
@@ -179,7 +183,8 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
         say(c, a);
         return;
     case NC_CONTROL_END_INSTANCE:
-        end_instance(c, a);
+    case NC_CONTROL_DESCRIBE_INSTANCE:
+        ask_ec2(c, a);
         return;
     case NC_CONTROL_STAMP:
     case NC_CONTROL_DELETE_CLAIM:

@@ -1,5 +1,5 @@
 /*
- * TerminateInstances, one instance a request, a few at once; credentials first, once for all that
+ * TerminateInstances and DescribeInstances, one instance a request, a few at once; credentials first, once for all that
  * wait.
  *
  * What fails is answered, not tried again: when to ask again is the step's to say.
@@ -24,8 +24,8 @@ struct order {
     struct order *next;
     uint64_t id;
     char instance[64], region[64];
-    bool is_sent;
-    struct nc_ec2_end end;
+    bool is_sent, is_question;
+    struct nc_ec2_call call;
 };
 
 struct nc_instances {
@@ -71,18 +71,19 @@ static enum nc_control_answer answer_of(const struct nc_err *err) {
 /* May be the last thing that happens to `i`. */
 static void answer(struct nc_instances *i, struct order *o, const struct nc_err *err) {
     const uint64_t id = o->id;
-    const bool is_unknown = err->class == NC_ERR_NONE && o->end.is_unknown;
+    const bool is_unknown = err->class == NC_ERR_NONE && o->call.is_unknown;
+    const char *name = o->call.private_dns_name; /* not the order's */
 
     forget(i, o);
-    i->done(i->userdata, id, is_unknown ? NC_CONTROL_MISSING : answer_of(err), err);
+    i->done(i->userdata, id, is_unknown ? NC_CONTROL_MISSING : answer_of(err), name, err);
 }
 
 static void wake(struct nc_instances *i) {
     (void)sd_event_source_set_enabled(i->defer, i->n > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-static void on_ended(struct nc_ec2_end *end, const struct nc_err *err) {
-    struct order *o = end->userdata;
+static void on_answer(struct nc_ec2_call *call, const struct nc_err *err) {
+    struct order *o = call->userdata;
 
     wake(o->all);
     answer(o->all, o, err);
@@ -101,9 +102,10 @@ static int send_order(struct nc_instances *i, struct order *o, struct nc_err *er
                              .time_usec = now,
                              .timeout_usec = CALL_USEC};
 
-    o->end.done = on_ended;
-    o->end.userdata = o;
-    return nc_ec2_end_start(&e, o->instance, &o->end, err);
+    o->call.done = on_answer;
+    o->call.userdata = o;
+    return o->is_question ? nc_ec2_describe_start(&e, o->instance, &o->call, err)
+                          : nc_ec2_end_start(&e, o->instance, &o->call, err);
 }
 
 /* All that wait fail alike where there are no credentials. Their answers may ask for new orders:
@@ -188,13 +190,13 @@ static int read_provider_id(const char *text, struct order *o) {
 static int check_region(const struct nc_instances *i, const struct order *o, struct nc_err *err) {
     if (!i->settings->region || nc_streq(i->settings->region, o->region))
         return 0;
-    nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not ended", o->instance,
-               o->region, i->settings->region);
+    nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not %s", o->instance,
+               o->region, i->settings->region, o->is_question ? "asked for" : "ended");
     nc_err_remedy(err, "correct or leave out --region (AWS_REGION)");
     return -EINVAL;
 }
 
-int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
+static int add_order(struct nc_instances *i, uint64_t id, const char *provider_id, bool is_question,
                      struct nc_err *err) {
     struct order *o = nc_calloc(1, sizeof(*o));
     struct order **at = &i->orders;
@@ -202,9 +204,9 @@ int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_i
         nc_quote(provider_id ? provider_id : "", provider_id ? strlen(provider_id) : 0);
     int r = 0;
 
+    o->is_question = is_question;
     if (i->n >= MAX_WAITING)
-        r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "too many instances wait for their end: %s",
-                       quoted);
+        r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "too many instances wait for EC2: %s", quoted);
     else if (read_provider_id(provider_id, o) < 0)
         r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "%s is no provider ID of EC2", quoted);
     else
@@ -221,6 +223,16 @@ int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_i
     i->n++;
     wake(i);
     return 0;
+}
+
+int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
+                     struct nc_err *err) {
+    return add_order(i, id, provider_id, false, err);
+}
+
+int nc_instances_describe(struct nc_instances *i, uint64_t id, const char *provider_id,
+                          struct nc_err *err) {
+    return add_order(i, id, provider_id, true, err);
 }
 
 int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
@@ -261,7 +273,7 @@ int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_
 
 void nc_instances_drop(struct nc_instances *i) {
     while (i->orders) {
-        nc_ec2_end_cancel(&i->orders->end);
+        nc_ec2_call_cancel(&i->orders->call);
         forget(i, i->orders);
     }
 }

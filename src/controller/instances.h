@@ -1,5 +1,6 @@
 /*
- * Ending instances through EC2, where nobody else does: asked by provider ID, answered once each.
+ * Instances at EC2, where nobody else deals with them: ended, or asked for their name, by provider
+ * ID, answered once each.
  *
  * Credentials come from where AWS' own programs look: the environment, a web identity token, IMDS.
  * Asynchronous; bounded in number and rate.
@@ -14,9 +15,10 @@
 
 struct nc_instances;
 
-/* How the action `id` ended; DONE too where there is no such instance any more. */
+/* How the action `id` ended; MISSING where there is no such instance (any more, or yet). `name`:
+ * the private DNS name, where that was asked for. */
 typedef void (*nc_instances_fn)(void *userdata, uint64_t id, enum nc_control_answer answer,
-                                const struct nc_err *err);
+                                const char *name, const struct nc_err *err);
 int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
                      void *userdata, struct nc_instances **ret, struct nc_err *err);
 struct nc_instances *nc_instances_free(struct nc_instances *i);
@@ -24,5 +26,7 @@ void nc_instances_drop(struct nc_instances *i); /* all orders, without an answer
 /* Never answers before it returns. Negative where it is no provider ID of EC2. */
 int nc_instances_end(struct nc_instances *i, uint64_t id, const char *provider_id,
                      struct nc_err *err);
+int nc_instances_describe(struct nc_instances *i, uint64_t id, const char *provider_id,
+                          struct nc_err *err);
 
 #endif

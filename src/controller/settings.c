@@ -44,6 +44,8 @@ enum option_id {
     OPT_MAX_IN_FLIGHT,
     OPT_REBALANCE,
     OPT_TERMINATE,
+    OPT_NODE_IDENTITY,
+    OPT_ENDING_CEILING,
     OPT_REGION,
     OPT_EC2_ENDPOINT,
     OPT_STS_ENDPOINT,
@@ -74,6 +76,10 @@ static const struct nc_flag flags[] = {
      "alone: is a rebalance recommendation a reason to replace a node? ignore"},
     {"terminate", NULL, OPT_TERMINATE, TAKES_RUN,
      "alone: ends instances through EC2, once they are drained or their time is over"},
+    {"node-identity", "ec2|admission", OPT_NODE_IDENTITY, TAKES_RUN,
+     "alone: which Node is a NodeClaim's says EC2, or an admission policy sees to it; ec2"},
+    {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, TAKES_RUN,
+     "alone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
     {"region", "REGION", OPT_REGION, TAKES_RUN,
      "of EC2; default $AWS_REGION, else that of the instance's zone"},
     {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, TAKES_RUN, "instead of the region's own"},
@@ -148,6 +154,14 @@ static const char *take_rebalance(struct nc_settings *s, const char *value) {
     s->rules.rebalances = nc_streq(value, "drain");
     return s->rules.rebalances || nc_streq(value, "ignore") ? NULL
                                                             : "--rebalance is ignore or drain, not";
+}
+
+static const char *take_node_identity(struct nc_settings *s, const char *value) {
+    const bool is_ec2 = nc_streq(value, "ec2");
+
+    s->rules.identity = is_ec2 ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION;
+    return is_ec2 || nc_streq(value, "admission") ? NULL
+                                                  : "--node-identity is ec2 or admission, not";
 }
 
 static const char *take_address(struct nc_settings *s, const char *value) {
@@ -272,6 +286,11 @@ static const char *take(void *userdata, int id, const char *value) {
     case OPT_TERMINATE:
         s->rules.terminates = true;
         return NULL;
+    case OPT_NODE_IDENTITY:
+        return take_node_identity(s, value);
+    case OPT_ENDING_CEILING:
+        return take_duration(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
+                             "--ending-ceiling is a duration of at most 8760h, not");
     case OPT_REGION:
     case OPT_EC2_ENDPOINT:
     case OPT_STS_ENDPOINT:
@@ -321,7 +340,9 @@ static void set_defaults(struct nc_settings *s) {
         .rules = {.margin_usec = 15000000,
                   .order = NC_CONTROL_BOTH,
                   .stamp_after_usec = 5000000,
-                  .max_in_flight = 64},
+                  .max_in_flight = 64,
+                  .identity = NC_CONTROL_IDENTITY_EC2,
+                  .ceiling_usec = NC_ENDING_CEILING_USEC},
         .lease_name = NC_CONTROLLER,
         .lease_duration_usec = NC_LEASE_DURATION_USEC,
         .renew_usec = NC_LEASE_RENEW_USEC,

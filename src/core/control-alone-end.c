@@ -90,6 +90,18 @@ static bool is_abandoned(const struct alone_view *v, uint64_t *next_usec) {
     return v->now_usec >= over_usec;
 }
 
+/* No agent has answered, and there is no last moment: who runs the machine must not be able to keep
+ * it for ever by saying nothing. */
+static bool is_beyond_ceiling(const struct alone_view *v, uint64_t *next_usec) {
+    const uint64_t over_usec = sum(v->claim->deletion_usec, v->c->rules.ceiling_usec);
+
+    if (!v->c->rules.ceiling_usec || nc_alone_deadline(v) || is_heard(v))
+        return false;
+    if (v->now_usec < over_usec)
+        sooner(next_usec, over_usec);
+    return v->now_usec >= over_usec;
+}
+
 /* `late`: why nobody said the word; NULL where somebody did. */
 static void set_drained(struct alone_conditions *cs, const char *late) {
     nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE, "Drained",
@@ -126,6 +138,8 @@ static bool drain(const struct alone_view *v, struct nc_control_action *ret, uin
         set_drained(&cs, "The last moment has passed");
     } else if (is_abandoned(v, next_usec)) {
         set_drained(&cs, "The Node is being deleted, and its machine has not been heard of");
+    } else if (is_beyond_ceiling(v, next_usec)) {
+        set_drained(&cs, "No agent has answered for as long as is waited for one");
     } else {
         const char *reason = waits_for(v, &cs, next_usec);
         nc_alone_set(&cs,

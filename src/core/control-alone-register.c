@@ -184,7 +184,9 @@ struct nc_value *nc_alone_registration(const struct alone_view *v) {
 static const char *set_registered(const struct alone_view *v, struct alone_conditions *cs) {
     struct control_node *first = NULL;
     struct alone_condition want = {.which = CONTROL_COND_REGISTERED, .truth = CONTROL_UNKNOWN};
-    const unsigned n = nc_control_nodes_with(v->c, v->claim->more->provider_id, &first);
+    const unsigned n = v->c->rules.identity == NC_CONTROL_IDENTITY_ADMISSION
+                           ? nc_control_nodes_with(v->c, v->claim->more->provider_id, &first)
+                           : v->node != NULL;
 
     if (v->node && nc_alone_is_registered(v->node)) {
         want.truth = CONTROL_TRUE;

@@ -24,8 +24,7 @@ struct alone_view nc_alone_look(struct nc_control *c, struct control_claim *clai
 }
 
 bool nc_alone_is_foreign(const struct alone_view *v) {
-    return v->claim->more->is_foreign || v->claim->has_karpenter_finalizer
-           || (v->node && v->node->more->has_karpenter_finalizer);
+    return v->claim->more->is_foreign || v->claim->has_karpenter_finalizer;
 }
 
 static bool has_registered(const struct control_claim *claim) {
@@ -84,6 +83,20 @@ static bool delete_claim(const struct alone_view *v, struct nc_control_action *r
     return true;
 }
 
+/* Somebody says to be its machine: whose is that name? */
+static bool ask_for_name(const struct alone_view *v, struct nc_control_action *ret) {
+    const struct control_claim_more *m = v->claim->more;
+    struct control_node *first = NULL;
+
+    if (v->c->rules.identity != NC_CONTROL_IDENTITY_EC2 || v->claim->node_name || v->node
+        || m->dns_name || !m->provider_id
+        || nc_control_nodes_with(v->c, m->provider_id, &first) == 0)
+        return false;
+    ret->verb = NC_CONTROL_DESCRIBE_INSTANCE;
+    ret->provider_id = nc_strdup(m->provider_id);
+    return true;
+}
+
 static bool live(const struct alone_view *v, struct nc_control_action *ret, uint64_t *next_usec) {
     enum nc_budget_reason why;
 
@@ -97,7 +110,7 @@ static bool live(const struct alone_view *v, struct nc_control_action *ret, uint
     if (has_lost_node(v, next_usec))
         return delete_claim(v, ret);
     if (!v->claim->more->disrupt || !nc_alone_wants_out(v, &why) || !nc_alone_has_room(v, why))
-        return false;
+        return ask_for_name(v, ret);
     v->claim->more->state = "disrupting";
     return delete_claim(v, ret);
 }
@@ -208,11 +221,29 @@ static bool drop_finalizer(const struct control_node *node, struct nc_control_ac
     return nc_control_drop_finalizer(&node->o, &node->more->finalizers, ret);
 }
 
+/* Ours, and what stands there as Karpenter's: its claim says that it is not. */
+static bool drop_both_finalizers(const struct control_node *node, struct nc_control_action *ret) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    const char *at = NULL, *one[1];
+
+    if (!node->more->has_our_finalizer && !node->more->has_karpenter_finalizer) {
+        nc_value_free(list);
+        return false;
+    }
+    while ((at = nc_control_texts_next(&node->more->finalizers, at, 1, one)))
+        if (!nc_streq(one[0], NC_FINALIZER) && !nc_streq(one[0], CONTROL_FINALIZER_KARPENTER))
+            nc_value_push(list, nc_value_new_string(one[0]));
+    ret->verb = NC_CONTROL_PATCH_NODE;
+    ret->body = nc_control_patch(&node->o, true);
+    nc_value_set(nc_value_get(ret->body, "metadata"), "finalizers", list);
+    return true;
+}
+
 static bool end_node(const struct alone_view *v, struct nc_control_action *ret) {
     struct control_node *node = v->node;
 
     if (node->deletion_usec)
-        return node->more->has_our_finalizer && drop_finalizer(node, ret);
+        return drop_both_finalizers(node, ret);
     ret->verb = NC_CONTROL_DELETE_NODE;
     ret->body = nc_control_delete_options(&node->o);
     return true;
@@ -247,6 +278,8 @@ static bool let_go(const struct control_node *node, uint64_t now_usec,
 
 static bool claimless(const struct nc_control *c, struct control_node *node, uint64_t now_usec,
                       struct nc_control_action *ret, uint64_t *next_usec) {
+    if (node->more->has_karpenter_finalizer)
+        return false;
     if (is_claimed(c, node))
         return let_go(node, now_usec, ret, next_usec);
     if (node->deletion_usec && node->more->has_our_finalizer)
@@ -257,7 +290,7 @@ static bool claimless(const struct nc_control *c, struct control_node *node, uin
 bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
                    struct nc_control_action *ret, uint64_t *next_usec) {
     *next_usec = UINT64_MAX;
-    if (!node->more || node->more->has_karpenter_finalizer)
+    if (!node->more)
         return false;
     struct control_claim *claim = nc_control_claim_of(c, node);
     if (!claim || !claim->more)

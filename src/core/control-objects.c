@@ -86,6 +86,7 @@ struct control_claim_more *nc_control_claim_more_free(struct control_claim_more 
     if (!m)
         return NULL;
     free(m->provider_id);
+    free(m->dns_name);
     free(m->conditions);
     nc_control_texts_done(&m->hashes);
     nc_control_texts_done(&m->finalizers);

@@ -199,6 +199,7 @@ struct control_claim_early {                            /* only while it is not 
 struct control_claim_more { /* only where who == ALONE */
     struct control_claim *claim;
     char *provider_id; /* NULL = none */
+    char *dns_name;    /* EC2's, of that instance; NULL = not known */
     struct control_link by_provider;
     uint64_t expire_after_usec; /* UINT64_MAX = never; v1beta1: the pool's counts where … */
     uint64_t grace_usec;        /* terminationGracePeriod; UINT64_MAX = none */
@@ -288,8 +289,8 @@ struct nc_control {
     size_t n_pools_there, n_classes_there;
     size_t n_karpenter_claims; /* with Karpenter's finalizer, without another controller's mark */
 
-    struct control_queue dirty, relays, others, ends; /* the latter wait for a place; ends:
-                                                         END_INSTANCE, which EC2 is slow at */
+    struct control_queue dirty, relays, others, ends; /* the latter wait for a place; ends: what
+                                                         EC2 is asked, which is slow */
     struct control_object **heap;                     /* by wake_usec */
     size_t n_heap, heap_room;
 
@@ -317,8 +318,8 @@ struct control_class *nc_control_class(const struct nc_control *c, const char *n
 
 /* The Node that belongs to a claim and the other way round, by the rule of nc/control.h: by
  * status.nodeName (and where the Node has an owner of kind NodeClaim, that must be this claim;
- * where it has none, no other claim may name the Node); before that, alone, by providerID where
- * exactly one Node and one claim have it. */
+ * where it has none, no other claim may name the Node); before that, alone, by providerID and
+ * rules.identity. */
 struct control_node *nc_control_node_of(const struct nc_control *c,
                                         const struct control_claim *claim);
 struct control_claim *nc_control_claim_of(const struct nc_control *c,
@@ -326,6 +327,8 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
 /* How many Nodes have this providerID, counted up to 2 (alone only), and the first of them. */
 unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
                                struct control_node **ret_first);
+/* What EC2 says that the claim's instance is called. */
+void nc_control_set_dns_name(struct control_claim *claim, const char *name);
 /* Alone only; empty lists once it is Initialized. */
 const struct control_claim_early *nc_control_early(const struct control_claim *claim);
 /* Claims of a pool: pool->claims, then claim->pool_next; pool->n_claims. Of a class alike. */

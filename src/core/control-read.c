@@ -151,6 +151,8 @@ static void set_claim_more(struct nc_control *c, struct control_claim *claim,
         more->scratch_usec = old->scratch_usec;
         more->scratch = old->scratch;
         more->state = old->state;
+        if (nc_streq(more->provider_id, old->provider_id))
+            more->dns_name = nc_steal(&old->dns_name);
     }
     if (old)
         nc_control_unlink(&c->claims_by_provider, &old->by_provider);
@@ -181,6 +183,16 @@ static bool is_our_stamp(const struct control_claim *claim, const struct nc_valu
 
     return claim->stamp_usec && nc_control_take_time(v, &recorded_usec) >= 0
            && recorded_usec == claim->stamp_usec;
+}
+
+void nc_control_set_dns_name(struct control_claim *claim, const char *name) {
+    if (!claim->more || !name)
+        return;
+    free(claim->more->dns_name);
+    claim->more->dns_name = nc_strdup(name);
+    for (char *p = claim->more->dns_name; *p; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p - 'A' + 'a');
 }
 
 static void set_node_name(struct nc_control *c, struct control_claim *claim, const char *name) {

@@ -267,9 +267,26 @@ static bool is_another_machine(const struct control_node *node, const struct con
            && !nc_streq(node->more->provider_id, claim->more->provider_id);
 }
 
+/* Before it is registered: the Node of this providerID that cannot be another machine's. */
+static struct control_node *bound_node(const struct nc_control *c,
+                                       const struct control_claim *claim) {
+    const struct control_claim_more *m = claim->more;
+    const char *slash = strrchr(m->provider_id, '/');
+    const char *const names[] = {slash ? slash + 1 : NULL, m->dns_name};
+    struct control_node *node = NULL;
+
+    if (c->rules.identity == NC_CONTROL_IDENTITY_ADMISSION)
+        return nc_control_nodes_with(c, m->provider_id, &node) == 1 ? node : NULL;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
+        node = nc_control_node(c, names[i]);
+        if (node && node->more && nc_streq(node->more->provider_id, m->provider_id))
+            return node;
+    }
+    return NULL;
+}
+
 struct control_claim *nc_control_claim_of(const struct nc_control *c,
                                           const struct control_node *node) {
-    struct control_node *first = NULL;
     bool is_named = false;
     struct control_claim *claim = naming(c, node, &is_named);
 
@@ -277,10 +294,8 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
         return NULL;
     if (is_named || c->who != NC_CONTROL_ALONE || !node->more || !node->more->provider_id)
         return claim;
-    if (nc_control_nodes_with(c, node->more->provider_id, &first) != 1)
-        return NULL;
     claim = claim_of_provider(c, node->more->provider_id);
-    return claim && !claim->node_name ? claim : NULL;
+    return claim && !claim->node_name && bound_node(c, claim) == node ? claim : NULL;
 }
 
 struct control_node *nc_control_node_of(const struct nc_control *c,
@@ -289,9 +304,8 @@ struct control_node *nc_control_node_of(const struct nc_control *c,
 
     if (claim->node_name)
         node = nc_control_node(c, claim->node_name);
-    else if (c->who == NC_CONTROL_ALONE && claim->more && claim->more->provider_id
-             && nc_control_nodes_with(c, claim->more->provider_id, &node) != 1)
-        return NULL;
+    else if (c->who == NC_CONTROL_ALONE && claim->more && claim->more->provider_id)
+        node = bound_node(c, claim);
     return node && nc_control_claim_of(c, node) == claim ? node : NULL;
 }
 
@@ -307,9 +321,12 @@ static void touch_claim(struct nc_control *c, struct control_claim *claim) {
 static void touch_provider(struct nc_control *c, const char *provider_id) {
     struct control_claim *claim = claim_of_provider(c, provider_id);
     struct control_link *l = nc_control_find(c, &c->nodes_by_provider, provider_id);
+    struct control_node *node = claim && claim->more ? bound_node(c, claim) : NULL;
 
     for (unsigned n = 0; l && n < 2; n++, l = nc_control_same(l))
         nc_control_touch(c, &of_node_provider(l)->o);
+    if (node)
+        nc_control_touch(c, &node->o);
     if (claim)
         touch_claim(c, claim);
 }

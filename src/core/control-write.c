@@ -211,6 +211,11 @@ static void join_queue(struct nc_control *c, struct control_queue *q, struct con
     o->waits_in = q;
 }
 
+/* EC2 is slow: it has places of its own. */
+static bool is_for_ec2(enum nc_control_verb verb) {
+    return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE;
+}
+
 static void fly(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
                 bool is_relay) {
     if (c->n_flights == c->flights_room) {
@@ -221,7 +226,7 @@ static void fly(struct nc_control *c, struct control_object *o, enum nc_control_
     c->flights[c->n_flights++] =
         (struct control_flight){.id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay};
     c->n_relay_flights += is_relay;
-    c->n_end_flights += verb == NC_CONTROL_END_INSTANCE;
+    c->n_end_flights += is_for_ec2(verb);
     if (o->write.verb != verb || o->write.is_relay != is_relay)
         o->write.attempts = 0;
     o->write.id = c->last_id;
@@ -257,9 +262,7 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
 }
 
 static struct control_queue *queue_of(struct nc_control *c, const struct want *w) {
-    return w->is_relay                                 ? &c->relays
-           : w->action.verb == NC_CONTROL_END_INSTANCE ? &c->ends
-                                                       : &c->others;
+    return w->is_relay ? &c->relays : is_for_ec2(w->action.verb) ? &c->ends : &c->others;
 }
 
 /* The first of a queue is asked once more. */
@@ -415,7 +418,8 @@ static void accepted(struct control_object *o, const struct nc_control_event *e)
     o->write.settle_rv = version_of(e->object, o);
     /* The watch may have been faster than the answer; and none shows what EC2 was asked for: that
      * is known from its answer. */
-    o->write.settle_usec = o->rv >= o->write.settle_rv || o->write.verb == NC_CONTROL_END_INSTANCE
+    o->write.settle_usec = o->rv >= o->write.settle_rv
+                                   || is_for_ec2((enum nc_control_verb)o->write.verb)
                                ? 0
                                : e->now_usec + NC_CONTROL_SETTLE_USEC;
 }
@@ -445,11 +449,13 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
     f = c->flights[i];
     c->flights[i] = c->flights[--c->n_flights];
     c->n_relay_flights -= f.is_relay;
-    c->n_end_flights -= f.verb == NC_CONTROL_END_INSTANCE;
+    c->n_end_flights -= is_for_ec2(f.verb);
     c->counts.answered[f.verb][e->answer]++;
     if (!f.object)
         return;
     f.object->write.id = 0;
+    if (f.verb == NC_CONTROL_DESCRIBE_INSTANCE && e->answer == NC_CONTROL_DONE)
+        nc_control_set_dns_name(nc_control_as_claim(f.object), e->name);
     if (e->answer == NC_CONTROL_DONE)
         accepted(f.object, e);
     else

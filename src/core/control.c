@@ -33,6 +33,7 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         [NC_CONTROL_PATCH_NODE] = "patch-node",
         [NC_CONTROL_DELETE_NODE] = "delete-node",
         [NC_CONTROL_END_INSTANCE] = "end-instance",
+        [NC_CONTROL_DESCRIBE_INSTANCE] = "describe-instance",
         [NC_CONTROL_SAY] = "say",
     };
 

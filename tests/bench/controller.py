@@ -111,7 +111,7 @@ class Bench:
         self.proc: Optional["subprocess.Popen[bytes]"] = None
 
     def start(self, stream: Stream) -> "subprocess.Popen[bytes]":
-        command = [str(self.opts.controller.resolve()), "run", "--kubeconfig", str(stream.kubeconfig()), "--mode", self.opts.mode]
+        command = [str(self.opts.controller.resolve()), "run", "--kubeconfig", str(stream.kubeconfig()), "--mode", self.opts.mode, "--node-identity", "admission"]
         command += ["--no-leader-election", "--metrics-address", "off", "--log-level", "warning"]
         with open(self.folder / "controller.log", "ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={"LC_ALL": "C"})

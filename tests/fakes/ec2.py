@@ -49,6 +49,7 @@ class Ec2:
             "zz9.plural": (4, 16384, 4, 15),
         }
         self.states: dict[str, str] = {inst.id: "running"}
+        self.names: dict[str, str] = {}  # private DNS names of other instances than ours
         self.is_protected: set[str] = set()
         self.keys = {inst.access_key: sigv4.Key(inst.access_key, inst.secret_key, inst.session_token)}
         self.server = WireServer(self.handle, log=Log())
@@ -137,13 +138,15 @@ class Ec2:
         )
 
     def _instances(self, given: dict[str, str]) -> Response:
-        if given.get("InstanceId.1") != self.inst.id:
+        asked = given.get("InstanceId.1", "")
+        name = self.names.get(asked) or (self.inst.private_dns if asked == self.inst.id else None)
+        if name is None:
             return failure(
                 400, "InvalidInstanceID.NotFound", f"The instance ID '{given.get('InstanceId.1')}' does not exist"
             )
         return xml(
             200,
             f"""<DescribeInstancesResponse xmlns="{NS}"><requestId>r</requestId><reservationSet><item><instancesSet><item>
-  <instanceId>{self.inst.id}</instanceId><privateDnsName>{self.inst.private_dns}</privateDnsName>
+  <instanceId>{asked}</instanceId><privateDnsName>{name}</privateDnsName>
   <privateIpAddress>{self.inst.ip}</privateIpAddress></item></instancesSet></item></reservationSet></DescribeInstancesResponse>""",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from controlling import SLACK, ControlTest, ToyAgent, epoch
+from controlling import KARPENTER, SLACK, UNREGISTERED, ControlTest, ToyAgent, epoch
 from terminating import INST, CloudWorld
 
 
@@ -72,6 +72,41 @@ class Instances(ControlTest):
         world.remove("nodeclaims", "c-n1")
         self.gone(world, "n1")
         self.assertEqual(world.ec2.states[machine], "shutting-down")
+
+    def test_a_node_that_says_it_is_anothers_machine(self) -> None:
+        """Its claim is booting. What that Node says changes nothing for it: it is registered with the Node of the name that
+        EC2 has for the instance."""
+        world = self.cloud_world()
+        unregistered = [{"key": UNREGISTERED, "effect": "NoExecute"}]
+        world.claim("c-n2", finalizers=[])
+        machine = world.machine("n2")
+        world.ec2.names[machine] = "n2"
+        world.node("evil", instance="c-n2", taints=unregistered)
+        world.say("evil")
+        self.begin(world, "--node-identity", "ec2")
+        world.must(lambda: [e for e in world.ec2.server.log.snapshot() if e.get("action") == "DescribeInstances"], "the question")
+        world.must(lambda: world.condition("c-n2", "Registered")[1] == "NodeNotFound", "its state")
+        world.remove("nodes", "evil")
+        self.assertQuiet(world, 1, "c-n2")
+        world.node("evil", instance="c-n2", taints=unregistered)
+        world.node("n2", instance="c-n2", taints=unregistered)
+        world.must(lambda: world.condition("c-n2", "Initialized")[0] == "True", "its life")
+        self.assertEqual(world.get("nodeclaims", "c-n2")["status"]["nodeName"], "n2")
+        self.assertEqual(world.get("nodes", "evil")["metadata"].get("ownerReferences") or [], [])
+        self.assertEqual((world.ec2.states[machine], world.accepted("delete"), world.ends()), ("running", [], []), world.story())
+
+    def test_a_node_that_says_it_is_karpenters(self) -> None:
+        """It was created with Karpenter's finalizer, and its agent is silent: it goes all the same."""
+        world = self.cloud_world()
+        world.claim("c-n1", finalizers=[])
+        world.node("n1", instance="c-n1", finalizers=[KARPENTER], taints=[{"key": UNREGISTERED, "effect": "NoExecute"}])
+        machine = world.machine("n1")
+        self.begin(world, "--ending-ceiling", "2s")
+        world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
+        world.remove("nodeclaims", "c-n1")
+        world.must(lambda: world.ends(machine), "TerminateInstances")
+        world.fall_silent("n1")
+        self.gone(world, "n1")
 
     def test_refused_then_granted(self) -> None:
         """Without the permission nothing is forgotten: the Node and its claim stay, and it is said why."""

@@ -114,7 +114,8 @@ static void check(struct world *w, const struct nc_control_action *a) {
 
     if (!world_get(w, a->what, a->name) || is_stale(w, a))
         return;
-    must(a->is_relay || !is_karpenters(w, a->what, a->name));
+    must(a->is_relay || !is_karpenters(w, CLAIM, a->name));
+    must(has_claim || !is_karpenters(w, a->what, a->name));
     if (a->verb == NC_CONTROL_DELETE_CLAIM)
         check_delete_claim(w, a);
     if (a->verb == NC_CONTROL_END_INSTANCE) {

@@ -265,6 +265,8 @@ static enum nc_control_answer carry_out(struct world *w, const struct nc_control
             stop_kubelet(w, a->provider_id);
         return w->ec2;
     }
+    if (a->verb == NC_CONTROL_DESCRIBE_INSTANCE)
+        return w->dns_name ? NC_CONTROL_DONE : NC_CONTROL_REFUSED;
     if (!o)
         return NC_CONTROL_MISSING;
     assert_non_null(a->body);
@@ -299,7 +301,11 @@ static void answer(struct world *w, const struct nc_control_action *a) {
     const struct world_object *o = said == NC_CONTROL_DONE ? find(w, a->what, a->name) : NULL;
     nc_auto_value struct nc_value *object = o ? thin(w, o) : NULL;
     step(w, &(struct nc_control_event){
-                .kind = NC_CONTROL_ANSWER, .id = a->id, .answer = said, .object = object});
+                .kind = NC_CONTROL_ANSWER,
+                .id = a->id,
+                .answer = said,
+                .object = a->verb == NC_CONTROL_DESCRIBE_INSTANCE ? NULL : object,
+                .name = w->dns_name});
     tell_deferred(w);
 }
 

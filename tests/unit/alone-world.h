@@ -53,6 +53,7 @@ struct world {
     uint64_t agents_next_usec;           /* when one of them has something to say */
     bool has_kubelet;                    /* a node whose instance was ended is not Ready any more */
     enum nc_control_answer ec2;          /* the answer of END_INSTANCE */
+    const char *dns_name;                /* … of DESCRIBE_INSTANCE; NULL: it is refused */
     enum nc_control_verb holds;          /* writes of this kind wait; 0 = none do */
     unsigned away[_NC_CONTROL_VERB_MAX]; /* so many are not answered */
     void (*check)(struct world *w);      /* after each write */

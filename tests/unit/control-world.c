@@ -51,6 +51,7 @@ static void render(struct world *w, const struct nc_control_action *a) {
     case NC_CONTROL_STATUS_CLAIM:
     case NC_CONTROL_PATCH_NODE:
     case NC_CONTROL_END_INSTANCE:
+    case NC_CONTROL_DESCRIBE_INSTANCE:
     case _NC_CONTROL_VERB_MAX:
         (void)nc_buf_printf(b, "%s\n", a->name);
         break;

@@ -142,6 +142,36 @@ static void test_no_agent(void **state) {
     world_done(&w);
 }
 
+/* Who says nothing does not keep the machine for ever; who says that it drains is waited for. */
+static void test_ceiling(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.rules.ceiling_usec = 3600 * WORLD_SEC;
+    world_restart(&w);
+    w.has_agent = false;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 3590 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAgent");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    w.has_kubelet = false;
+    world_advance(&w, 20 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "VolumesDetached"),
+                        "False TerminationGracePeriodElapsed");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    world_done(&w);
+
+    world_begin_pair(&w, "");
+    w.rules.ceiling_usec = 3600 * WORLD_SEC;
+    world_restart(&w);
+    w.drain_usec = 7200 * WORLD_SEC;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 7100 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    world_done(&w);
+}
+
 /* Its Node is held by somebody else's finalizer: waiting for that is no reason to look again and
  * again. */
 static void test_node_held_by_another(void **state) {
@@ -248,6 +278,7 @@ static void test_agent_takes_long(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ceiling),
         cmocka_unit_test(test_last_moment),       cmocka_unit_test(test_last_moment_of_others),
         cmocka_unit_test(test_request_of_others), cmocka_unit_test(test_words),
         cmocka_unit_test(test_no_agent),          cmocka_unit_test(test_node_held_by_another),

@@ -30,13 +30,83 @@ static void test_karpenters(void **state) {
     assert_string_equal(world_trace(&w), "");
     world_done(&w);
 
-    world_begin(&w); /* its Node alone is enough */
+}
+
+/* A Node that was created with Karpenter's finalizer: its claim is ours all the same, and ends. */
+static void test_a_node_that_says_karpenters(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
     world_add_claim(&w, "a", "");
-    world_say(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
     world_advance(&w, 60 * WORLD_SEC);
-    assert_string_equal(world_trace(&w), "");
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_delete(&w, CLAIM, "a");
+    w.has_kubelet = false;
+    world_advance(&w, 600 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE] > 0, true);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_null(world_get(&w, NODE, "a"));
+    world_done(&w);
+}
+
+/* A claim "b" of the instance i-1, and a Node "a" that says it is this machine. */
+static void begin_with_a_liar(struct world *w, const char *dns_name) {
+    world_begin(w);
+    w->rules.identity = NC_CONTROL_IDENTITY_EC2;
+    w->dns_name = dns_name;
+    world_restart(w);
+    world_add_claim(w, "b", "");
+    world_patch(w, CLAIM, "b", "{'status':{'providerID':'aws:///z/i-1'}}");
+    world_add_node(w, "a");
+    world_patch(w, NODE, "a", "{'spec':{'providerID':'aws:///z/i-1'}}");
+    world_advance(w, 60 * WORLD_SEC);
+}
+
+/* It says whose it is, and is not believed: EC2 is. */
+static void test_a_node_that_says_it_is_anothers(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_with_a_liar(&w, "B");
+    nc_auto_free char *version = nc_strdup(world_text(&w, CLAIM, "b", "metadata.resourceVersion"));
+    assert_string_equal(world_condition(&w, "b", "Registered"), "Unknown NodeNotFound");
+    assert_int_equal(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 1);
+    world_say(&w, "a", "{'id':'x','source':'spot','phase':'Detected','deadline':"
+                       "'2026-01-01T00:03:00Z'}");
+    world_set_ready(&w, "a", "True");
+    world_advance(&w, 60 * WORLD_SEC);
+    world_delete(&w, NODE, "a");
+    world_advance(&w, 600 * WORLD_SEC);
+    assert_string_equal(world_text(&w, CLAIM, "b", "metadata.resourceVersion"), version);
+    assert_false(world_is_deleting(&w, CLAIM, "b"));
+    world_add_node(&w, "a"); /* once more, beside the one that it is */
+    world_patch(&w, NODE, "a", "{'spec':{'providerID':'aws:///z/i-1'}}");
+    world_add_node(&w, "b");
+    world_patch(&w, NODE, "b", "{'spec':{'providerID':'aws:///z/i-1'}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "b", "Registered"), "True Registered");
+    assert_string_equal(world_text(&w, CLAIM, "b", "status.nodeName"), "b");
+    assert_string_equal(world_meta(&w, NODE, "a", "labels", "karpenter.sh/registered"), "");
+    assert_int_equal(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 1);
+    world_done(&w);
+}
+
+/* As long as EC2 does not say it, nobody's Node is registered; who is called as the instance is it.
+ */
+static void test_whose_node_is_not_known(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_with_a_liar(&w, NULL);
+    assert_string_equal(world_condition(&w, "b", "Registered"), "Unknown NodeNotFound");
+    assert_in_range(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 2, 12);
+    world_add_node(&w, "i-1");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "b", "Registered"), "True Registered");
+    assert_string_equal(world_text(&w, CLAIM, "b", "status.nodeName"), "i-1");
     world_done(&w);
 }
 
@@ -379,6 +449,9 @@ static void test_not_registered(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_karpenters),
+        cmocka_unit_test(test_a_node_that_says_karpenters),
+        cmocka_unit_test(test_a_node_that_says_it_is_anothers),
+        cmocka_unit_test(test_whose_node_is_not_known),
         cmocka_unit_test(test_other_controllers),
         cmocka_unit_test(test_two_nodes),
         cmocka_unit_test(test_two_nodes_one_goes),

@@ -49,7 +49,7 @@ struct world {
     enum nc_control_answer answer;
     uint64_t id;
     struct nc_err err;
-    char token[64];
+    char token[64], name[64];
 };
 
 static bool give_keys(struct world *w, struct loopback_conn *c, const struct loopback_request *r) {
@@ -80,11 +80,12 @@ static bool serve(void *userdata, struct loopback_conn *c, const struct loopback
 }
 
 static void on_done(void *userdata, uint64_t id, enum nc_control_answer answer,
-                    const struct nc_err *err) {
+                    const char *name, const struct nc_err *err) {
     struct world *w = userdata;
 
     w->answers++;
     w->id = id;
+    (void)snprintf(w->name, sizeof(w->name), "%s", name ? name : "");
     w->answer = answer;
     w->err = *err;
 }
@@ -176,6 +177,26 @@ static void test_regions(void **state) {
         assert_int_equal(end(w, rows[i][0]), NC_CONTROL_DONE);
         assert_non_null(strstr(w->head, rows[i][1]));
     }
+}
+
+static void test_describes(void **state) {
+    struct world *w = *state;
+    const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
+
+    open_with_keys(w);
+    w->body = "<DescribeInstancesResponse><reservationSet><item><instancesSet><item><instanceId>" ID
+              "</instanceId><privateDnsName>ip-10-0-0-1.ec2.internal</privateDnsName></item>"
+              "</instancesSet></item></reservationSet></DescribeInstancesResponse>";
+    assert_int_equal(nc_instances_describe(w->instances, 9, PROVIDER, NULL), 0);
+    while (w->answers == 0 && nc_mono_usec() < until)
+        assert_true(sd_event_run(w->event, 100000) >= 0);
+    assert_string_equal(w->sent, "Action=DescribeInstances&InstanceId.1=" ID "&Version=2016-11-15");
+    assert_int_equal(w->answer, NC_CONTROL_DONE);
+    assert_int_equal(w->id, 9);
+    assert_string_equal(w->name, "ip-10-0-0-1.ec2.internal");
+    w->body = ENDED;
+    assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
+    assert_string_equal(w->name, "");
 }
 
 /* Another region would say that it knows no such instance, and a claim would be let go whose
@@ -376,6 +397,7 @@ static void test_container_uris(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         world_test(test_ends),
+        world_test(test_describes),
         world_test(test_regions),
         world_test(test_another_region),
         world_test(test_no_instance),

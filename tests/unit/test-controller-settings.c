@@ -9,7 +9,7 @@
 #include "process.h"
 #include "settings.h"
 
-#define MAX_WORDS 8
+#define MAX_WORDS 16
 
 static int read_line(const char *line, struct nc_settings *ret, int *ret_code) {
     static char text[512]; /* settings borrow from it */
@@ -73,6 +73,16 @@ static void test_all_options(void **state) {
     assert_string_equal(s.kubeconfig, "/k");
     assert_int_equal(s.rules.max_in_flight, 128);
     assert_true(s.rules.rebalances && s.rules.terminates);
+    assert_int_equal(s.rules.identity, NC_CONTROL_IDENTITY_EC2); /* nobody has to ask for it */
+    assert_int_equal(s.rules.ceiling_usec, NC_ENDING_CEILING_USEC);
+    assert_int_equal(read_line("run --node-identity admission --ending-ceiling 0s "
+                               "--karpenter-namespace a --karpenter-namespace b-1",
+                               &s, &code),
+                     0);
+    assert_int_equal(s.rules.identity, NC_CONTROL_IDENTITY_ADMISSION);
+    assert_int_equal(s.rules.ceiling_usec, 0);
+    assert_string_equal(s.karpenter_namespaces[1], "b-1");
+    assert_null(s.karpenter_namespaces[2]);
     assert_int_equal(read_line("run --lease-duration 4s --renew-deadline 2s --retry-period 500ms "
                                "--no-leader-election",
                                &s, &code),

@@ -207,7 +207,7 @@ static void end_alive(struct world *w, const struct object *o) {
         return;
     if (!has_finalizer(o->v, NC_FINALIZER))
         judge_break(w, "registered", "%s has no finalizer", o->name);
-    if (!node || is_deleting(node->v) || has_finalizer(node->v, KARPENTER_FINALIZER))
+    if (!node || is_deleting(node->v))
         return;
     if (!nc_streq(condition_of(o->v, "Registered"), "True"))
         judge_break(w, "registered", "%s, which has %s, is not", o->name, node->name);

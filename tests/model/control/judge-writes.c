@@ -302,7 +302,7 @@ static void judge_node(struct world *w, struct view *v, const struct shown *node
                        const struct nc_control_action *a) {
     const struct shown *claim = claim_of(w, v, node);
 
-    if (has_finalizer(node->v, KARPENTER_FINALIZER) || (claim && is_foreign(claim->v)))
+    if (claim ? is_foreign(claim->v) : has_finalizer(node->v, KARPENTER_FINALIZER))
         judge_break(w, "foreign", "%s %s: it is another one's", NAME, a->name);
     if (a->verb == NC_CONTROL_DELETE_NODE && !claim)
         judge_break(w, "drained-first", "%s, which belongs to no claim, is deleted", a->name);

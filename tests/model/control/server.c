@@ -213,6 +213,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
     case NC_CONTROL_DELETE_NODE:
         return delete (w, o, a->body);
     case NC_CONTROL_END_INSTANCE:
+    case NC_CONTROL_DESCRIBE_INSTANCE:
     case NC_CONTROL_SAY:
     case _NC_CONTROL_VERB_MAX:
         break;
