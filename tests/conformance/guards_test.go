@@ -26,6 +26,7 @@ const (
 	stampAnnotation   = "karpenter.sh/nodeclaim-termination-timestamp"
 	ownNodePolicy     = "nodeclaimd-own-node"
 	ownClaimPolicy    = "nodeclaimd-own-claim"
+	ownInstancePolicy = "nodeclaimd-own-instance"
 	jsonPatch         = "application/json-patch+json"
 	applyPatch        = "application/apply-patch+yaml"
 )
@@ -40,6 +41,10 @@ const restriction = "restriction"
 
 func patchNode(what, as, body, denied string) guardCase {
 	return guardCase{what, as, "PATCH", "/api/v1/nodes/" + as, harness.MergePatch, body, denied}
+}
+
+func createNode(what, metadata, denied string) guardCase {
+	return guardCase{what, "guard-c", "POST", "/api/v1/nodes", "", `{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "guard-c", ` + metadata + `}}`, denied}
 }
 
 func patchNodeStatus(what, as, body, denied string) guardCase {
@@ -72,6 +77,17 @@ var guardCases = []guardCase{
 		`{"metadata": {"annotations": {"nodeclaimd.io/drain-status": "{}"}}, "status": {"conditions": [{"type": "InterruptionPending", "status": "True", "reason": "SpotInterruption"}]}}`, ""),
 	{"registration with Karpenter's labels", "guard-c", "POST", "/api/v1/nodes", "",
 		`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "guard-c", "labels": {"karpenter.sh/nodepool": "default"}}}`, ""},
+
+	createNode("registration as one that is registered", `"labels": {"karpenter.sh/registered": "true"}`, ownNodePolicy),
+	createNode("registration as one that is initialized", `"labels": {"karpenter.sh/initialized": "true"}`, ownNodePolicy),
+	createNode("registration with Karpenter's finalizer", `"finalizers": ["karpenter.sh/termination"]`, ownNodePolicy),
+	createNode("registration with our finalizer", `"finalizers": ["nodeclaimd.io/termination"]`, ownNodePolicy),
+	createNode("registration with an annotation of Karpenter", `"annotations": {"karpenter.sh/do-not-disrupt": "true"}`, ownNodePolicy),
+	createNode("registration with an owner",
+		`"ownerReferences": [{"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "guard-b", "uid": "x"}]`, ownNodePolicy),
+	createNode("registration with an annotation of nobody", `"annotations": {"example.com/rack": "7"}`, ""),
+	{"registration as a machine, without a session", "guard-c", "POST", "/api/v1/nodes", "",
+		`{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "guard-c"}, "spec": {"providerID": "aws:///us-west-2a/i-0123456789abcdef0"}}`, ownInstancePolicy},
 
 	patchNode("finalizer added", "guard-a", `{"metadata": {"finalizers": ["karpenter.sh/termination", "example.com/mine"]}}`, ownNodePolicy),
 	patchNode("finalizer removed", "guard-a", `{"metadata": {"finalizers": null}}`, ownNodePolicy),
