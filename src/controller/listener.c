@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nc/clock.h"
+
 #define MAX_REQUEST 4096
 #define MAX_DISCARDED 65536u
 #define REST_USEC 250000u
@@ -23,7 +25,8 @@ struct peer {
     sd_event_source *io, *timer;
     int fd;
     enum stage stage;
-    bool is_local;
+    union nc_address from;
+    uint64_t since_usec; /* monotonic */
     char in[MAX_REQUEST];
     size_t n_in;
     struct nc_buf out;
@@ -116,7 +119,7 @@ static int read_some(struct peer *p) {
     if (r < 0)
         a.status = -r;
     else
-        p->listener->answer(p->listener->userdata, path, p->is_local, &a);
+        p->listener->answer(p->listener->userdata, path, nc_address_is_loopback(&p->from), &a);
     return reply(p, &a, is_head);
 }
 
@@ -174,21 +177,72 @@ static int on_late(sd_event_source *source, uint64_t usec, void *userdata) {
     return 0;
 }
 
-static void make_room(struct nc_listener *l) {
-    struct peer *p = l->peers;
-
-    if (l->n_peers < NC_LISTENER_MAX)
-        return;
-    while (p->next)
-        p = p->next;
-    drop(p);
+/* From the same host: a port says nothing, and of IPv6 nobody has less than a /64. */
+static bool is_same_host(const union nc_address *a, const union nc_address *b) {
+    if (a->any.sa_family != b->any.sa_family)
+        return false;
+    if (a->any.sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr))
+        return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 8) == 0;
+    if (a->any.sa_family == AF_INET6)
+        return memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 16) == 0;
+    return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
 }
 
-static void welcome(struct nc_listener *l, int fd, bool is_local) {
-    struct peer *p = nc_calloc(1, sizeof(*p));
+static unsigned held_by(const struct nc_listener *l, const union nc_address *from) {
+    unsigned n = 0;
 
-    make_room(l);
-    *p = (struct peer){.listener = l, .fd = fd, .is_local = is_local, .next = l->peers};
+    for (const struct peer *p = l->peers; p; p = p->next)
+        n += is_same_host(&p->from, from);
+    return n;
+}
+
+/* It has had its time to ask, or has its answer. */
+static bool may_go(const struct peer *p) {
+    return p->stage == CLOSING
+           || (p->stage == READING
+               && nc_mono_usec() - p->since_usec >= NC_LISTENER_GRACE_USEC);
+}
+
+/* Of this host; NULL: of the one that holds most. The oldest is the last one. */
+static struct peer *who_goes(const struct nc_listener *l, const union nc_address *from) {
+    struct peer *found = NULL;
+    unsigned most = 0;
+
+    for (struct peer *p = l->peers; p; p = p->next) {
+        const unsigned n = from ? is_same_host(&p->from, from) : held_by(l, &p->from);
+        if (n > 0 && n >= most && may_go(p)) {
+            found = p;
+            most = n;
+        }
+    }
+    return found;
+}
+
+static bool make_room(struct nc_listener *l, const union nc_address *from) {
+    const bool is_share_used = held_by(l, from) >= NC_LISTENER_SHARE;
+    struct peer *p = NULL;
+
+    if (!is_share_used && l->n_peers < NC_LISTENER_MAX)
+        return true;
+    p = who_goes(l, is_share_used ? from : NULL);
+    if (p)
+        drop(p);
+    return p != NULL;
+}
+
+static void welcome(struct nc_listener *l, int fd, const union nc_address *from) {
+    struct peer *p = NULL;
+
+    if (!make_room(l, from)) {
+        (void)close(fd);
+        return;
+    }
+    p = nc_calloc(1, sizeof(*p));
+    *p = (struct peer){.listener = l,
+                       .fd = fd,
+                       .from = *from,
+                       .since_usec = nc_mono_usec(),
+                       .next = l->peers};
     l->peers = p;
     l->n_peers++;
     if (sd_event_add_io(l->event, &p->io, fd, EPOLLIN, on_peer, p) < 0
@@ -223,7 +277,7 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
     (void)source;
     (void)revents;
     if (peer >= 0)
-        welcome(userdata, peer, nc_address_is_loopback(&from));
+        welcome(userdata, peer, &from);
     else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
         return rest(userdata);
     return 0; /* it may have gone again */

@@ -180,17 +180,23 @@ static int tear_down(void **state) {
 
 /* `segment`: at most so many bytes are sent to it at once, and the peer's socket is as small; 0 =
  * as it comes. */
-static int connect_with(const struct world *w, int segment) {
+static int connect_from(const struct world *w, const char *address, int segment) {
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(address)};
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)nc_listener_port(w->listener)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
     if (segment)
         assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof(segment)), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
     return fd;
+}
+
+static int connect_with(const struct world *w, int segment) {
+    return connect_from(w, "127.0.0.1", segment);
 }
 
 static int connect_to(const struct world *w) {
@@ -272,6 +278,56 @@ static void test_large(void **state) {
 }
 
 /* Twice as many as there are places say nothing; who asks is answered, and the oldest are gone. */
+static void wait_for(struct world *w, uint64_t usec) {
+    const uint64_t until = nc_mono_usec() + usec;
+
+    while (nc_mono_usec() < until)
+        assert_true(sd_event_run(w->event, 1000) >= 0);
+}
+
+/* One that asks a little after it has come is answered, whoever comes meanwhile; and others have
+ * their places. */
+static void test_a_probe_in_a_crowd(void **state) {
+    struct world *w = *state;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT, other = NC_BUF_INIT;
+    int fds[3 * NC_LISTENER_MAX];
+    const int probe = connect_from(w, "127.0.0.2", 0);
+
+    wait_for(w, 1000);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++) {
+        nc_auto_free char *address = nc_asprintf("127.0.1.%zu", 1 + i / 3);
+        fds[i] = connect_from(w, address, 0);
+        assert_true(sd_event_run(w->event, 100000) >= 0);
+    }
+    say(probe, "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(hear(w, probe, &text));
+    assert_true(nc_starts_with(text.data, "HTTP/1.1 200 OK\r\n"));
+    (void)close(probe);
+    wait_for(w, NC_LISTENER_GRACE_USEC);
+    expect(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "xxx");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++)
+        (void)close(fds[i]);
+}
+
+/* More connections of one address than its share take no place of anybody else's. */
+static void test_share(void **state) {
+    struct world *w = *state;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    int fds[NC_LISTENER_SHARE + 1];
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++) {
+        fds[i] = connect_from(w, "127.0.0.3", 0);
+        assert_true(sd_event_run(w->event, 100000) >= 0);
+    }
+    (void)hear(w, fds[NC_LISTENER_SHARE], &text); /* the newest: the others have had no time yet */
+    assert_int_equal(text.len, 0);
+    say(fds[0], "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(hear(w, fds[0], &text));
+    assert_true(text.len > 0);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++)
+        (void)close(fds[i]);
+}
+
 static void test_crowd(void **state) {
     struct world *w = *state;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -281,6 +337,7 @@ static void test_crowd(void **state) {
         fds[i] = connect_to(w);
         assert_true(sd_event_run(w->event, 100000) >= 0);
     }
+    wait_for(w, NC_LISTENER_GRACE_USEC);
     expect(w, "GET /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "xxx");
     (void)hear(w, fds[0], &text);
     assert_int_equal(text.len, 0);
@@ -326,6 +383,8 @@ int main(void) {
         world_test(test_answers),
         world_test(test_large),
         world_test(test_crowd),
+        world_test(test_a_probe_in_a_crowd),
+        world_test(test_share),
         world_test(test_slow),
         world_test(test_taken),
     };

@@ -269,6 +269,19 @@ static bool is_false(const struct nc_value *map, const char *path) {
     return v && v->type == NC_VALUE_BOOL && !v->boolean;
 }
 
+/* Who has taken a node over that is managed has no token of the controller. */
+static void check_keeps_away(const struct nc_value *pod) {
+    const struct nc_value *terms =
+        nc_value_path(pod, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+                           "nodeSelectorTerms");
+
+    assert_true(terms && terms->n == 1); /* terms are alternatives */
+    const struct nc_value *must = nc_value_get(terms->items[0], "matchExpressions");
+    assert_true(must && must->n == 1);
+    assert_string_equal(nc_value_get_string(must->items[0], "key"), "karpenter.sh/nodepool");
+    assert_string_equal(nc_value_get_string(must->items[0], "operator"), "DoesNotExist");
+}
+
 static void test_pod_has_no_powers(void **state) {
     nc_cleanup(manifests_done) struct manifests m = {0};
     const struct nc_value *pod, *container;
@@ -286,6 +299,7 @@ static void test_pod_has_no_powers(void **state) {
     assert_true(lists(nc_value_path(container, "securityContext.capabilities"), "drop", "ALL"));
     assert_null(nc_value_get(pod, "volumes"));
     assert_null(nc_value_get(pod, "hostNetwork"));
+    check_keeps_away(pod);
     assert_string_equal(nc_value_get_string(pod, "serviceAccountName"), NC_CONTROLLER);
     assert_string_equal(nc_value_string(nc_value_path(container, "resources.limits.memory")),
                         "128Mi");
@@ -313,6 +327,45 @@ static void test_options_are_taken(void **state) {
     assert_int_equal(s.who, NC_CONTROL_KARPENTER); /* nothing is left to be found out */
 }
 
+/* The policy selects the pods of the Deployment, and opens what it scrapes and nothing else. */
+static void test_network_policy(void **state) {
+    nc_cleanup(manifests_done) struct manifests deployment = {0}, policy = {0};
+    const struct nc_value *labels, *spec, *rules;
+
+    (void)state;
+    read_manifests("deployment.yaml", &deployment);
+    read_manifests("network-policy.yaml", &policy);
+    labels = nc_value_path(find(&deployment, "Deployment", NC_CONTROLLER),
+                           "spec.template.metadata.labels");
+    spec = nc_value_get(find(&policy, "NetworkPolicy", NC_CONTROLLER), "spec");
+    assert_true(nc_value_equal(nc_value_path(spec, "podSelector.matchLabels"), labels));
+    assert_true(lists(spec, "policyTypes", "Ingress"));
+    rules = nc_value_get(spec, "ingress");
+    assert_int_equal(rules->n, 1);
+    assert_int_equal(nc_value_get(rules->items[0], "from")->n, 1);
+    assert_string_equal(
+        nc_value_get_string(nc_value_get(rules->items[0], "ports")->items[0], "port"), "metrics");
+}
+
+/* What the program asks of EC2; an end only of what has the cluster's tag. */
+static void test_iam_policy(void **state) {
+    nc_cleanup(manifests_done) struct manifests m = {0};
+    const struct nc_value *statements;
+
+    (void)state;
+    read_manifests("iam-policy.json", &m);
+    statements = nc_value_get(m.v[0], "Statement");
+    assert_int_equal(statements->n, 2);
+    assert_string_equal(nc_value_get_string(statements->items[0], "Action"),
+                        "ec2:DescribeInstances");
+    assert_string_equal(nc_value_get_string(statements->items[1], "Action"),
+                        "ec2:TerminateInstances");
+    assert_string_equal(
+        nc_value_get_string(nc_value_path(statements->items[1], "Condition.StringEquals"),
+                            "aws:ResourceTag/kubernetes.io/cluster/CLUSTER_NAME"),
+        "owned");
+}
+
 static void test_the_rest_parses(void **state) {
     static const char *const names[] = {"kustomization.yaml", "optional/node-claims-role.yaml",
                                         "optional/node-guards.yaml",
@@ -331,6 +384,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rbac_is_what_is_asked), cmocka_unit_test(test_rbac_is_no_more),
         cmocka_unit_test(test_pod_has_no_powers),     cmocka_unit_test(test_options_are_taken),
+        cmocka_unit_test(test_network_policy),        cmocka_unit_test(test_iam_policy),
         cmocka_unit_test(test_the_rest_parses),
     };
 
