@@ -75,6 +75,8 @@
  *    comes with that moment is not waited for, whoever leads; then the finalizer off. That EC2
  *    knows no such instance is not believed of one without a Node whose claim is younger than
  *    NC_ALONE_LAUNCHED_USEC: it may say so for minutes after a launch, and would forget it.
+ *    By identity EC2 a Node that says to be its machine is asked for before that, for at most
+ *    NC_ALONE_ENDING_USEC.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
  *    is taken off. Where there are claims and it cannot be told which is its own (another Node says
  *    that it is the same machine): once its word is Drained or Failed, or it has not been Ready for

@@ -258,6 +258,18 @@ static bool wait_for_instance(const struct alone_view *v, struct nc_control_acti
     return false;
 }
 
+/* A Node may be there that is not known to be its own yet. An EC2 that does not say so is no reason
+ * to wait for ever. */
+static bool may_ask(const struct alone_view *v, uint64_t *next_usec) {
+    const uint64_t since_usec =
+        v->c->led_usec > v->claim->deletion_usec ? v->c->led_usec : v->claim->deletion_usec;
+    const uint64_t over_usec = sum(since_usec, NC_ALONE_ENDING_USEC);
+
+    if (v->now_usec < over_usec)
+        sooner(next_usec, over_usec);
+    return v->now_usec < over_usec;
+}
+
 bool nc_alone_finish(const struct alone_view *v, struct nc_control_action *ret,
                      uint64_t *next_usec) {
     if (!v->claim->has_our_finalizer)
@@ -269,6 +281,8 @@ bool nc_alone_finish(const struct alone_view *v, struct nc_control_action *ret,
         v->claim->more->state = "draining";
         return false;
     }
+    if (!v->node && may_ask(v, next_usec) && nc_alone_ask_for_name(v, ret))
+        return true;
     if (!v->node)
         return finish_without_node(v, ret);
     if (!nc_alone_is(v->claim, CONTROL_COND_DRAINED))

@@ -84,7 +84,7 @@ static bool delete_claim(const struct alone_view *v, struct nc_control_action *r
 }
 
 /* Somebody says to be its machine: whose is that name? */
-static bool ask_for_name(const struct alone_view *v, struct nc_control_action *ret) {
+bool nc_alone_ask_for_name(const struct alone_view *v, struct nc_control_action *ret) {
     const struct control_claim_more *m = v->claim->more;
     struct control_node *first = NULL;
 
@@ -110,7 +110,7 @@ static bool live(const struct alone_view *v, struct nc_control_action *ret, uint
     if (has_lost_node(v, next_usec))
         return delete_claim(v, ret);
     if (!v->claim->more->disrupt || !nc_alone_wants_out(v, &why) || !nc_alone_has_room(v, why))
-        return ask_for_name(v, ret);
+        return nc_alone_ask_for_name(v, ret);
     v->claim->more->state = "disrupting";
     return delete_claim(v, ret);
 }

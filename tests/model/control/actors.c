@@ -112,6 +112,14 @@ static void over(struct world *w, unsigned i) {
                   "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
 }
 
+const char *actors_name_of(const struct world *w, const char *provider_id) {
+    for (unsigned i = 0; i < w->n_machines; i++)
+        if (w->machines[i].is_there && w->machines[i].claim != UINT32_MAX
+            && nc_streq(w->machines[i].provider, provider_id))
+            return w->machines[i].node;
+    return NULL;
+}
+
 bool actors_has_instance(const struct world *w, const char *provider_id) {
     for (unsigned i = 0; i < w->n_machines; i++)
         if (w->machines[i].is_there && !w->machines[i].is_over

@@ -187,10 +187,13 @@ static void end_deleted(struct world *w, const struct object *o) {
 }
 
 static const struct object *only_node_with(const struct world *w, const char *provider) {
+    const char *name = actors_name_of(w, provider);
     const struct object *found = NULL;
 
     for (unsigned i = 0; i < w->n_objects; i++)
         if (w->objects[i].v && w->objects[i].kind == NC_CONTROL_NODE
+            && (w->rules.identity == NC_CONTROL_IDENTITY_ADMISSION
+                || nc_streq(w->objects[i].name, name))
             && nc_streq(text_at(w->objects[i].v, "spec.providerID"), provider)) {
             if (found)
                 return NULL;

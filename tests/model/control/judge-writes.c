@@ -29,10 +29,17 @@ static unsigned claims_with(struct view *v, const char *path, const char *text) 
     return n;
 }
 
-static struct shown *by_provider(struct view *v, const struct shown *claim) {
+/* Where EC2 says it, what other Nodes say of themselves is nothing. */
+static struct shown *by_provider(struct world *w, struct view *v, const struct shown *claim) {
     const char *provider = text_at(claim->v, "status.providerID");
     struct shown *found = NULL;
+    const char *name = NULL;
 
+    if (provider && w->rules.identity == NC_CONTROL_IDENTITY_EC2) {
+        name = actors_name_of(w, provider);
+        found = name ? judge_find(v, NC_CONTROL_NODE, name) : NULL;
+        return found && nc_streq(text_at(found->v, "spec.providerID"), provider) ? found : NULL;
+    }
     if (!provider || claims_with(v, "status.providerID", provider) != 1)
         return NULL;
     for (unsigned i = 0; i < v->n_shown; i++)
@@ -49,9 +56,8 @@ struct shown *judge_node_of(struct world *w, struct view *v, const struct shown 
     const char *name = text_at(claim->v, "status.nodeName");
     struct shown *node = name ? judge_find(v, NC_CONTROL_NODE, name) : NULL;
 
-    (void)w;
     if (!name)
-        return v->who == NC_CONTROL_ALONE ? by_provider(v, claim) : NULL;
+        return v->who == NC_CONTROL_ALONE ? by_provider(w, v, claim) : NULL;
     if (!node)
         return NULL;
     if (owner_of(node->v))
@@ -308,12 +314,32 @@ static void judge_node(struct world *w, struct view *v, const struct shown *node
         judge_break(w, "drained-first", "%s, which belongs to no claim, is deleted", a->name);
     if (a->verb == NC_CONTROL_DELETE_NODE || drops(node, a))
         judge_end_of_node(w, claim, a);
+    if (!claim && w->rules.identity == NC_CONTROL_IDENTITY_EC2
+        && label_of(a->body, "karpenter.sh/registered"))
+        judge_break(w, "liar", "%s is registered, and is nobody's machine", a->name);
     if (drops(node, a) && !is_deleting(node->v))
         judge_break(w, "finalizer", "%s loses it while it lives", a->name);
     if (only_reports(node->v) && has_disrupted(a->body) && !has_disrupted(node->v)
         && !(claim && (is_deleting(claim->v) || claim->is_deleted)))
         judge_break(w, "taints", "%s gets one for what it only reports", a->name);
     judge_request(w, v, node, a);
+}
+
+/* No write to a claim follows from what another machine's node says of itself. */
+static void judge_liars(struct world *w, const struct shown *claim,
+                        const struct nc_control_action *a) {
+    const char *provider = text_at(claim->v, "status.providerID");
+    const char *name = text_at(a->body, "status.nodeName");
+    const struct nc_value *list = nc_value_path(a->body, "status.conditions");
+
+    if (w->rules.identity != NC_CONTROL_IDENTITY_EC2 || a->verb != NC_CONTROL_STATUS_CLAIM)
+        return;
+    if (name && !nc_streq(name, actors_name_of(w, provider)))
+        judge_break(w, "liar", "%s is registered as %s, which is another machine", claim->name,
+                    name);
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "reason"), "MultipleNodesFound"))
+            judge_break(w, "liar", "%s: two Nodes say that they are its machine", claim->name);
 }
 
 static void judge_claim(struct world *w, struct view *v, const struct shown *claim,
@@ -326,6 +352,7 @@ static void judge_claim(struct world *w, struct view *v, const struct shown *cla
         judge_delete_claim(w, v, claim);
     if (drops(claim, a) && (!is_deleting(claim->v) || node))
         judge_break(w, "finalizer", "%s loses it, and its Node is there", a->name);
+    judge_liars(w, claim, a);
     if (drops(claim, a))
         w->judge->finalized++;
     if (a->verb != NC_CONTROL_END_INSTANCE)
@@ -337,8 +364,23 @@ static void judge_claim(struct world *w, struct view *v, const struct shown *cla
         judge_break(w, "instance", "%s is ended before it is drained", a->name);
 }
 
+static bool has_karpenters(const struct view *v) {
+    for (unsigned i = 0; i < v->n_shown; i++)
+        if (v->shown[i].v && v->shown[i].kind == NC_CONTROL_CLAIM
+            && has_finalizer(v->shown[i].v, KARPENTER_FINALIZER))
+            return true;
+    return false;
+}
+
+/* Beside a Karpenter that was only found out a finalizer is handed over where NodeClaims bear that
+ * out: no right in a namespace makes it fall. */
 void judge_alone(struct world *w, struct view *v, struct shown *s,
                  const struct nc_control_action *a) {
+    if (v->who == NC_CONTROL_KARPENTER && drops(s, a) && is_deleting(s->v)) {
+        if (!has_karpenters(v))
+            judge_break(w, "handover", "%s: no NodeClaim shows that Karpenter runs", a->name);
+        return;
+    }
     if (v->who != NC_CONTROL_ALONE) {
         judge_break(w, "karpenter", "%s %s beside Karpenter", NAME, a->name);
         return;

@@ -110,11 +110,15 @@ static void take_lead(struct view *v, bool leads) {
 
 /* --- answers */
 
+static bool is_of_ec2(enum nc_control_verb verb) {
+    return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE;
+}
+
 static void take_done(struct world *w, struct shown *s, const struct flight *f) {
     s->failures = 0;
     s->pause_usec = 0;
     s->settled_usec =
-        s->rv > s->sent_rv || f->verb == NC_CONTROL_END_INSTANCE ? 0 : w->now_usec + SETTLE_USEC;
+        s->rv > s->sent_rv || is_of_ec2(f->verb) ? 0 : w->now_usec + SETTLE_USEC;
     if (f->verb == NC_CONTROL_DELETE_CLAIM) {
         s->is_deleted = true;
         w->judge->relays += f->is_relay;
@@ -249,7 +253,7 @@ static void judge_body(struct world *w, const struct shown *s, const struct nc_c
 
     if (!nc_streq(a->uid, s->uid))
         judge_break(w, "uid", "%s %s: for another one", nc_control_verb_name(a->verb), a->name);
-    if (a->verb == NC_CONTROL_END_INSTANCE)
+    if (is_of_ec2(a->verb))
         return;
     if (!nc_streq(text_at(a->body, is_delete ? "preconditions.uid" : "metadata.uid"), s->uid))
         judge_break(w, "uid", "%s %s: without its uid", nc_control_verb_name(a->verb), a->name);

@@ -238,13 +238,16 @@ void process_changed(struct world *w, enum nc_control_kind k) {
 
 static void start(struct world *w, unsigned p) {
     struct process *proc = &w->procs[p];
-    struct nc_control_event e = {.kind = NC_CONTROL_RULES, .rules = &w->rules};
+    struct nc_control_rules rules = w->rules;
+    struct nc_control_event e = {.kind = NC_CONTROL_RULES, .rules = &rules};
 
     if (proc->c)
         return;
     *proc = (struct process){.c = nc_control_new(), .life = proc->life + 1, .ticks = proc->ticks};
     judge_started(w, p);
     world_tell(w, "%u: starts", p);
+    if (w->sabotage == SABOTAGE_BELIEVES_NODES)
+        rules.identity = NC_CONTROL_IDENTITY_ADMISSION;
     process_post(w, p, &e);
     relist(w, p, NC_CONTROL_NODE, world_below(w, SEC));
     relist(w, p, NC_CONTROL_CLAIM, world_below(w, SEC));
@@ -256,6 +259,20 @@ static void tell_who(struct world *w, const struct due *due) {
 
     if (!proc->c || due->b != proc->life)
         return;
+    if (w->is_alone && !proc->is_told_who && !proc->was_fooled && !w->is_quiet
+        && world_chance(w, 30)) {
+        proc->was_fooled = true;
+        world_tell(w, "%u: is told that Karpenter runs", due->a);
+        process_post(w, due->a,
+                     &(struct nc_control_event){.kind = NC_CONTROL_WHO,
+                                                .who = NC_CONTROL_KARPENTER,
+                                                .is_guess =
+                                                    w->sabotage != SABOTAGE_BELIEVES_LEASES});
+        for (unsigned k = 0; k < 2; k++)
+            relist(w, due->a, k, world_below(w, SEC));
+        world_post(w, world_between(w, 5 * SEC, 300 * SEC), THING_WHO, due->a, proc->life, NULL);
+        return;
+    }
     proc->is_told_who = true;
     world_tell(w, "%u: is told who", due->a);
     process_post(w, due->a,
@@ -333,6 +350,7 @@ static void answer(struct world *w, const struct due *due) {
                      &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
                                                 .id = r->action.id,
                                                 .answer = r->answer,
+                                                .name = actors_name_of(w, r->action.provider_id),
                                                 .retry_after_usec = r->retry_after_usec});
     action_done(&r->action);
     free(r);

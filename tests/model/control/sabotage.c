@@ -44,6 +44,8 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_WRITES_NOBODY] = "target",
     [SABOTAGE_DROPS_LABELS] = "labels",
     [SABOTAGE_CHANGES_SPEC] = "spec",
+    [SABOTAGE_BELIEVES_NODES] = "liar",
+    [SABOTAGE_BELIEVES_LEASES] = "handover",
 };
 
 const char *sabotage_rule(enum sabotage s) {

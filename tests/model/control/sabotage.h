@@ -41,6 +41,8 @@ enum sabotage {
     SABOTAGE_WRITES_NOBODY,
     SABOTAGE_DROPS_LABELS,
     SABOTAGE_CHANGES_SPEC,
+    SABOTAGE_BELIEVES_NODES,
+    SABOTAGE_BELIEVES_LEASES,
     _SABOTAGE_MAX
 };
 const char *sabotage_rule(enum sabotage s); /* the rule that it breaks */

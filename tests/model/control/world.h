@@ -116,6 +116,7 @@ struct process {
     struct nc_control *c; /* NULL = does not run */
     unsigned life;        /* counted up with each start */
     bool leads, is_told_who;
+    bool was_fooled; /* it was told that Karpenter runs, by what anybody can write */
     unsigned ticks, spins;
     uint64_t spin_usec;
     struct watch watches[KINDS];
@@ -199,6 +200,8 @@ void action_done(struct nc_control_action *a);
 /* actors.c */
 void actors_happen(struct world *w, const struct due *due);
 void actors_instance_ended(struct world *w, const char *provider_id);
+/* What EC2 calls it: the Node of the machine that was launched for a claim; NULL = there is none. */
+const char *actors_name_of(const struct world *w, const char *provider_id);
 bool actors_has_instance(const struct world *w, const char *provider_id);
 
 /* thin.c: an object as a watch that keeps these paths has it. Owned. */
