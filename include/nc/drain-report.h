@@ -19,6 +19,9 @@
 struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history);
 
+/* "ignore", "report", "cordon", "drain"; NULL for anything else. */
+const char *nc_policy_word(enum nc_policy p);
+
 /* `drain --dry-run`: what would be done and when, one line a pod in the order of the drain: tier,
  * namespace/name, what (evict, keep, leave alone: reason), when its last moment is, with how much
  * grace it would then be deleted. JSON with the same content where `json`. */
@@ -35,7 +38,23 @@ struct nc_histogram {
 };
 void nc_histogram_add(struct nc_histogram *h, uint64_t usec);
 
+/* How the daemon stands with the API server. */
+enum nc_api_state {
+    NC_API_CONNECTING = 0, /* the first answer has not come yet */
+    NC_API_CONNECTED,      /* it answered the last time */
+    NC_API_NO_KUBECONFIG,
+    NC_API_BAD_KUBECONFIG, /* it cannot be read or makes no sense */
+    NC_API_NO_CERTIFICATE, /* the kubeconfig names one that is not there (yet) */
+    NC_API_UNREACHABLE,
+    NC_API_REFUSED, /* it knows us and says no, or shows a certificate that is not trusted */
+    NC_API_FAILING, /* whatever else */
+    _NC_API_STATE_MAX
+};
+/* "connecting", "connected", "no-kubeconfig", …: status.json's api_state, and the metric's label. */
+const char *nc_api_state_name(enum nc_api_state s);
+
 struct nc_counters {
+    enum nc_api_state api_state;
     uint64_t started_usec;
     uint64_t imds_polls[_NC_SOURCE_MAX]; /* answered, by the source that was asked for */
     uint64_t imds_errors[_NC_ERR_CLASS_MAX];

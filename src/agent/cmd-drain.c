@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "daemon-edges.h"
+#include "daemon-lock.h"
 #include "nc/file.h"
 #include "nc/str.h"
 #include "status-file.h"
@@ -119,21 +119,6 @@ static int no_daemon(struct nc_err *err, const char *why) {
     return r;
 }
 
-/* Its process, as it last wrote it down; 0 = unknown. */
-static pid_t pid_of(const struct nc_value *status) {
-    const struct nc_value *pid = nc_value_path(status, "daemon.pid");
-
-    return pid && pid->type == NC_VALUE_INT && pid->integer > 0 && pid->integer < INT32_MAX
-               ? (pid_t)pid->integer
-               : 0;
-}
-
-static bool is_running(const struct nc_value *status) {
-    const pid_t pid = pid_of(status);
-
-    return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
-}
-
 /* NULL where it cannot be read: it is being written for the first time, or never will be. */
 static struct nc_value *look(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -177,8 +162,9 @@ static int put_request(const struct nc_app *app, const char *path, const struct 
     return r < 0 ? r : 0;
 }
 
-static int interrupted(const struct nc_app *app, struct nc_err *err) {
-    return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by signal %d", app->signal);
+static int interrupted(const struct nc_app *app, const char *then, struct nc_err *err) {
+    return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by SIG%s: %s",
+                      sigabbrev_np(app->signal), then);
 }
 
 static int await_answer(struct nc_app *app, const char *path, const char *id, struct nc_err *err) {
@@ -195,7 +181,8 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
         r = nc_app_pause(app, LOOK_USEC);
     }
     if (unlink(path) == 0)
-        return r < 0 ? interrupted(app, err) : no_daemon(err, "nobody took the request in 5 s");
+        return r < 0 ? interrupted(app, "the request is withdrawn, nobody had taken it", err)
+                     : no_daemon(err, "nobody took the request in 5 s");
     nc_err_set(err, NC_ERR_HOST, ETIMEDOUT,
                "the daemon took the request, but does not say that it acts on it");
     nc_err_remedy(err, "journalctl -u nodeclaimd");
@@ -210,7 +197,7 @@ static int ask(struct nc_app *app, const char *name, const struct nc_value *requ
     nc_auto_value struct nc_value *status = look(app);
     int r = nc_app_loop(app, err);
 
-    if (r == 0 && pid_of(status) > 0 && !is_running(status))
+    if (r == 0 && nc_value_path(status, "daemon") && nc_daemon_pid(app) == 0)
         r = no_daemon(err, "its process is gone");
     if (r == 0)
         r = put_request(app, path, request, err);
@@ -234,6 +221,18 @@ static void put_blocked(const struct nc_value *drain, struct nc_buf *out) {
         (void)nc_buf_printf(out, "%s%s%s%s", i ? ", " : ": ", pod ? pod : "?",
                             budget && *budget ? " by " : "", budget ? budget : "");
     }
+}
+
+/* What keeps the daemon from going on, beside pods. */
+static void put_hindrance(const struct nc_app *app, const struct nc_value *status,
+                          struct nc_buf *out) {
+    const char *error = nc_value_string(nc_value_path(status, "daemon.api_error"));
+    const char *state = nc_value_string(nc_value_path(status, "daemon.api_state"));
+
+    if (nc_daemon_pid(app) == 0)
+        (void)nc_buf_puts(out, "; the daemon is not running");
+    else if (error)
+        (void)nc_buf_printf(out, "; API server %s: %s", state ? state : "failing", error);
 }
 
 /* One line of progress: "evicting, 7 of 12 pods left, 1 blocked: default/x by pdb-y". */
@@ -261,10 +260,11 @@ struct following {
     uint64_t seen_usec; /* monotonic: the daemon ran */
 };
 
-static void say_progress(struct following *f, const struct nc_value *drain) {
+static void say_progress(struct following *f, const struct nc_value *status) {
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
 
-    put_progress(drain, &line);
+    put_progress(nc_value_get(status, "drain"), &line);
+    put_hindrance(f->app, status, &line);
     if (nc_streq(line.data, f->last.data))
         return;
     nc_buf_clear(&f->last);
@@ -325,18 +325,22 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
     f->seen_usec = nc_mono_usec();
     while (r == 0) {
         nc_auto_value struct nc_value *status = look(f->app);
-        if (is_running(status))
+        if (nc_daemon_pid(f->app) != 0)
             f->seen_usec = nc_mono_usec();
         else if (nc_mono_usec() - f->seen_usec > AWAY_USEC)
             return no_daemon(err, "it has been gone for a minute");
         if (status) {
-            say_progress(f, nc_value_get(status, "drain"));
+            say_progress(f, status);
             r = judge(f, status, err);
         }
         if (r > 0)
             *ret = nc_steal(&status);
         if (r == 0 && nc_app_pause(f->app, FOLLOW_USEC) < 0)
-            r = interrupted(f->app, err);
+            r = interrupted(f->app,
+                            f->id ? "the request stays, and the daemon goes on with it; "
+                                    "`nodeclaimd undrain` takes it back"
+                                  : "the request is taken back all the same",
+                            err);
     }
     return r < 0 ? r : 0;
 }
@@ -355,6 +359,16 @@ static void print_answer(const struct nc_value *request, const struct nc_value *
     (void)printf("%s\n", text.data);
 }
 
+/* Accepted is not begun. */
+static void warn_of_hindrance(const struct nc_app *app) {
+    nc_auto_value struct nc_value *status = look(app);
+    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+
+    put_hindrance(app, status, &line);
+    if (line.len > 0)
+        (void)fprintf(stderr, "nodeclaimd %s: the request waits%s\n", app->opts.command, line.data);
+}
+
 static int run(struct nc_app *app, const char *name, const struct nc_value *request) {
     struct following f = {.app = app, .id = nc_value_get_string(request, "id")};
     nc_auto_value struct nc_value *status = NULL;
@@ -363,6 +377,8 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
 
     if (r == 0 && !app->opts.json)
         (void)printf("%s\n", f.id ? f.id : "the request is taken back");
+    if (r == 0 && !app->opts.wait)
+        warn_of_hindrance(app);
     if (r == 0 && app->opts.wait)
         r = follow(&f, &status, &err);
     nc_buf_done(&f.last);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "daemon-lock.h"
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
@@ -21,43 +22,83 @@ static int print_metrics(const struct nc_app *app) {
     return 0;
 }
 
-static int print_status(const struct nc_app *app,
-                        void (*format)(const struct nc_value *status, struct nc_buf *out)) {
+/* The file is what the daemon last wrote; whether it still lives, its lock says. False where it
+ * was there and is not any more. */
+static bool mark_running(const struct nc_app *app, struct nc_value *status) {
+    struct nc_value *daemon = nc_value_get(status, "daemon");
+    const pid_t pid = nc_daemon_pid(app);
+
+    if (!daemon || daemon->type != NC_VALUE_MAP || (pid < 0 && pid != -ESRCH))
+        return true;
+    nc_value_set_bool(daemon, "running", pid != 0);
+    if (pid != 0)
+        return true;
+    nc_value_set_bool(daemon, "ready", false);
+    nc_value_set_bool(daemon, "connected", false);
+    return false;
+}
+
+/* The exit code of the phase that a bootstrap failed in. */
+static int code_of_bootstrap(const struct nc_value *status) {
+    const struct nc_value *phases = nc_value_get(status, "phases");
+    const char *class = NULL;
+
+    if (!nc_streq(nc_value_get_string(status, "outcome"), "failed"))
+        return 0;
+    for (size_t i = 0; phases && phases->type == NC_VALUE_LIST && i < phases->n; i++)
+        if (nc_streq(nc_value_get_string(phases->items[i], "outcome"), "failed"))
+            class = nc_value_get_string(nc_value_get(phases->items[i], "error"), "class");
+    for (enum nc_err_class c = NC_ERR_NONE + 1; c < _NC_ERR_CLASS_MAX; c++)
+        if (nc_streq(class, nc_err_class_name(c)))
+            return nc_err_exit_code(c);
+    return nc_err_exit_code(NC_ERR_TRANSIENT);
+}
+
+static int not_running(const struct nc_app *app) {
+    struct nc_err err = NC_ERR_INIT;
+
+    nc_err_set(&err, NC_ERR_HOST, ESRCH, "the daemon is not running");
+    nc_err_remedy(&err, "systemctl start nodeclaimd; journalctl -u nodeclaimd");
+    return nc_app_fail(app, &err);
+}
+
+static int print_status(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
+    bool is_running;
 
     if (nc_status_file_read(app, &text, &status, &err) < 0)
         return nc_app_fail(app, &err);
-    if (format)
-        format(status, &out);
-    (void)fwrite(format ? out.data : text.data, 1, format ? out.len : text.len, stdout);
-    return 0;
+    is_running = mark_running(app, status);
+    if (app->opts.json) {
+        nc_json_write(&out, status, 2);
+        (void)nc_buf_putc(&out, '\n');
+    } else {
+        nc_status_text(status, &out);
+    }
+    (void)fwrite(out.data, 1, out.len, stdout);
+    (void)fflush(stdout);
+    return is_running ? code_of_bootstrap(status) : not_running(app);
 }
 
 int nc_command_status(struct nc_app *app) {
-    if (app->opts.metrics)
-        return print_metrics(app);
-    return print_status(app, app->opts.json ? NULL : nc_status_text);
+    return app->opts.metrics ? print_metrics(app) : print_status(app);
 }
 
-static int draw_timeline(const struct nc_app *app) {
+int nc_command_timeline(struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
+    int r = nc_status_file_read(app, &text, &status, &err);
 
-    if (nc_status_file_read(app, &text, &status, &err) < 0)
+    if (r < 0)
         return nc_app_fail(app, &err);
-    nc_timeline_svg(status, &out);
-    if (nc_output_write(app->opts.svg, out.data, out.len, &err) < 0)
-        return nc_app_fail(app, &err);
-    return 0;
-}
-
-int nc_command_timeline(struct nc_app *app) {
-    return app->opts.svg ? draw_timeline(app) : print_status(app, nc_timeline_text);
+    (app->opts.svg ? nc_timeline_svg : nc_timeline_text)(status, &out);
+    r = nc_output_write(app->opts.svg ? app->opts.svg : "-", out.data, out.len, &err);
+    return r < 0 ? nc_app_fail(app, &err) : 0;
 }
 
 int nc_command_version(struct nc_app *app) {

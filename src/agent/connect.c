@@ -258,17 +258,37 @@ char *nc_connect_path(const struct nc_app *app, const char *path) {
     return nc_app_path_or(app, nc_streq(path, named) ? named : NULL, path);
 }
 
-bool nc_connect_is_signed(const struct nc_app *app, const char *path) {
+static enum nc_credentials_found no_file(struct nc_err *err, const char *path) {
+    nc_err_set(err, NC_ERR_HOST, ENOENT, "there is no kubeconfig %s yet", path);
+    nc_err_remedy(err, "the bootstrap writes it: journalctl -u nodeclaimd-bootstrap; --kubeconfig "
+                       "and spec.cluster.auth name another one");
+    return NC_CREDENTIALS_NO_FILE;
+}
+
+static enum nc_credentials_found unsigned_yet(struct nc_err *err, const char *path,
+                                              const char *cert) {
+    nc_err_set(err, NC_ERR_HOST, ENOENT, "%s names the client certificate %s, which is not there",
+               path, cert);
+    nc_err_remedy(err, "kubelet writes it when it is signed: kubectl get csr; journalctl -u kubelet");
+    return NC_CREDENTIALS_UNSIGNED;
+}
+
+enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char *path,
+                                          struct nc_err *err) {
     nc_auto_free char *below = nc_connect_path(app, path);
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = {0};
     nc_auto_free char *cert = NULL;
+    const int r = nc_file_read(below, KUBECONFIG_MAX_BYTES, &text, err);
 
-    if (nc_file_read(below, KUBECONFIG_MAX_BYTES, &text, NULL) < 0
-        || nc_kubeconfig_parse(text.data, text.len, &k, NULL) < 0)
-        return false;
+    if (r < 0)
+        return r == -ENOENT ? no_file(err, below) : NC_CREDENTIALS_BAD_FILE;
+    if (nc_kubeconfig_parse(text.data, text.len, &k, err) < 0) {
+        nc_err_wrap(err, "%s", below);
+        return NC_CREDENTIALS_BAD_FILE;
+    }
     cert = k.cert_file ? nc_app_path(app, k.cert_file) : NULL;
-    return !cert || access(cert, R_OK) == 0;
+    return !cert || access(cert, R_OK) == 0 ? NC_CREDENTIALS_THERE : unsigned_yet(err, below, cert);
 }
 
 static int open_handles(struct nc_connection *c, struct nc_err *err) {
@@ -302,12 +322,13 @@ int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds, struc
     r = nc_app_loop(app, err);
     if (r >= 0)
         r = nc_file_read(below, KUBECONFIG_MAX_BYTES, &text, err);
-    if (r >= 0)
-        r = nc_kubeconfig_parse(text.data, text.len, &c->kubeconfig, err);
+    if (r < 0)
+        return r;
+    r = nc_kubeconfig_parse(text.data, text.len, &c->kubeconfig, err);
     if (r >= 0)
         r = read_ca(c, err);
     if (r < 0) {
-        nc_err_wrap(err, "%s", path);
+        nc_err_wrap(err, "%s", below);
         return r;
     }
     if (c->kubeconfig.cert_file) {

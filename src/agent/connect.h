@@ -36,8 +36,15 @@ char *nc_connect_path(const struct nc_app *app, const char *path);
 int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
                struct nc_connection *ret, struct nc_err *err);
 /* Is there a kubeconfig with which a request can be made? With a bootstrap token kubelet writes its
- * own, and the certificate that it names is signed later. */
-bool nc_connect_is_signed(const struct nc_app *app, const char *path);
+ * own, and the certificate that it names is signed later. err says what is missing. */
+enum nc_credentials_found {
+    NC_CREDENTIALS_THERE,
+    NC_CREDENTIALS_NO_FILE,
+    NC_CREDENTIALS_BAD_FILE,
+    NC_CREDENTIALS_UNSIGNED,
+};
+enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char *path,
+                                          struct nc_err *err);
 void nc_connection_done(struct nc_connection *c);
 
 /* Makes a new token where the old one ends soon, or where one was missed. Turns the loop, so it is

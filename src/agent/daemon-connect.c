@@ -29,6 +29,7 @@
 void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
     const bool is_new = d->api_error.class != err->class || d->api_error.code != err->code;
 
+    d->has_answered = err->code >= 200; /* an HTTP status: see nc/err.h */
     if (err->class < _NC_ERR_CLASS_MAX)
         d->counters.api_errors[err->class]++;
     if (is_new)
@@ -44,6 +45,8 @@ void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
 
 void nc_daemon_api_well(struct nc_daemon *d) {
     d->refusals = 0;
+    d->is_status_due |= !d->has_answered;
+    d->has_answered = true;
     if (d->api_error.class == NC_ERR_NONE)
         return;
     nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
@@ -54,6 +57,19 @@ void nc_daemon_api_well(struct nc_daemon *d) {
 
 void nc_daemon_watch_well(void *userdata) {
     nc_daemon_api_well(userdata);
+}
+
+enum nc_api_state nc_daemon_api_state(const struct nc_daemon *d, const struct nc_err **ret_err) {
+    const struct nc_err *err = d->api_error.class ? &d->api_error : &d->pods_error;
+
+    *ret_err = err->class ? err : NULL;
+    if (d->waits != NC_API_CONNECTING)
+        return d->waits;
+    if (err->class == NC_ERR_NONE)
+        return d->is_connected && d->has_answered ? NC_API_CONNECTED : NC_API_CONNECTING;
+    return err->class == NC_ERR_AUTH        ? NC_API_REFUSED
+           : err->class == NC_ERR_TRANSIENT ? NC_API_UNREACHABLE
+                                            : NC_API_FAILING;
 }
 
 static const char *kubeconfig_path(const struct nc_daemon *d) {
@@ -99,7 +115,7 @@ static bool files_changed(const struct nc_daemon *d) {
 }
 
 void nc_daemon_disconnect(struct nc_daemon *d) {
-    d->is_connected = false;
+    d->is_connected = d->has_answered = false;
     d->is_status_due = true;
     nc_daemon_node_close(d);
     nc_daemon_pods_close(d);
@@ -160,20 +176,47 @@ static void open_watches(struct nc_daemon *d) {
            d->node_name, d->connection.kubeconfig.server);
 }
 
-/* Kubelet writes the kubeconfig before its certificate is signed. */
-static bool is_there(const struct nc_daemon *d) {
-    nc_auto_free char *path = nc_connect_path(d->app, kubeconfig_path(d));
+/* What a connection needs and is not there: bootstrap writes the kubeconfig, kubelet its
+ * certificate when that is signed. Usual while a node boots, so it is no warning; but it is said. */
+static void wait_for(struct nc_daemon *d, enum nc_api_state what, const struct nc_err *err) {
+    if (d->waits != what) {
+        nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
+               "waiting for a connection to the API server: %s%s%s", err->msg,
+               *err->remedy ? "; " : "", err->remedy);
+        d->is_status_due = true;
+    }
+    d->waits = what;
+    d->api_error = *err;
+    d->waited_for_kubeconfig = true;
+    d->connect_after_usec = nc_mono_usec() + LOOK_USEC;
+}
 
-    return access(path, R_OK) == 0 && nc_connect_is_signed(d->app, kubeconfig_path(d));
+static enum nc_api_state look_for_credentials(const struct nc_daemon *d, struct nc_err *err) {
+    switch (nc_connect_check(d->app, kubeconfig_path(d), err)) {
+    case NC_CREDENTIALS_THERE:
+        return NC_API_CONNECTING;
+    case NC_CREDENTIALS_NO_FILE:
+        return NC_API_NO_KUBECONFIG;
+    case NC_CREDENTIALS_UNSIGNED:
+        return NC_API_NO_CERTIFICATE;
+    case NC_CREDENTIALS_BAD_FILE:
+        break;
+    }
+    return NC_API_BAD_KUBECONFIG;
 }
 
 static void try_to_connect(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
+    const enum nc_api_state missing = look_for_credentials(d, &err);
 
-    if (!is_there(d)) {
-        d->waited_for_kubeconfig = true;
-        d->connect_after_usec = nc_mono_usec() + LOOK_USEC;
+    if (missing != NC_API_CONNECTING) {
+        wait_for(d, missing, &err);
         return;
+    }
+    if (d->waits != NC_API_CONNECTING) {
+        d->waits = NC_API_CONNECTING;
+        d->api_error = (struct nc_err)NC_ERR_INIT;
+        d->is_status_due = true;
     }
     if (d->waited_for_kubeconfig) { /* who wrote it knew more: documents, the host's name */
         d->waited_for_kubeconfig = d->is_gathered = false;

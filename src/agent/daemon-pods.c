@@ -323,10 +323,17 @@ static void take_absence(struct nc_daemon *d, const struct nc_value *object) {
         nc_daemon_post(d, &e);
 }
 
+/* A list or an event came: whatever else is refused, the pods are shown. */
+static void pods_are_well(struct nc_daemon *d) {
+    d->is_status_due |= d->pods_error.class != NC_ERR_NONE;
+    d->pods_error = (struct nc_err)NC_ERR_INIT;
+}
+
 static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_life_event synced = {.kind = NC_LIFE_PODS_SYNCED};
     struct nc_daemon *d = userdata;
 
+    pods_are_well(d);
     nc_daemon_api_well(d);
     switch (event) {
     case NC_WATCH_ADDED:
@@ -348,7 +355,15 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
 
     (void)status;
     d->counters.watch_restarts++;
+    d->pods_error = *err;
     nc_daemon_api_failed(d, err);
+}
+
+static void on_well(void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    pods_are_well(d);
+    nc_daemon_api_well(d);
 }
 
 static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct nc_watch **ret,
@@ -364,7 +379,7 @@ static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct
         .is_urgent = told == on_pod, /* a drain waits for them */
         .event = told,
         .failed = on_failed,
-        .well = nc_daemon_watch_well,
+        .well = on_well,
         .userdata = d,
     };
 
@@ -398,6 +413,7 @@ static void cancel_questions(struct nc_daemon *d) {
 /* A question that is under way is answered: given up, an eviction may have used its budget up all
  * the same. */
 void nc_daemon_pods_unwatch(struct nc_daemon *d) {
+    d->pods_error = (struct nc_err)NC_ERR_INIT;
     d->pods_watch = nc_watch_free(d->pods_watch);
     while (d->volume_requests) {
         struct nc_volume_request *q = d->volume_requests;
@@ -443,6 +459,7 @@ static void clean_up(struct nc_daemon *d, const struct nc_value *object) {
 static void on_left(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_daemon *d = userdata;
 
+    pods_are_well(d);
     if (event == NC_WATCH_ADDED) {
         clean_up(d, object);
     } else if (event == NC_WATCH_SYNCED) {

@@ -52,17 +52,32 @@ static struct nc_value *self_tree(const struct nc_daemon *d) {
     return map;
 }
 
+/* What an ending leads to, by its source. What is asked for says so itself, up to drain_mode. */
+static struct nc_value *policies_tree(const struct nc_daemon *d) {
+    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+
+    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
+        if (s != NC_SOURCE_REQUEST && s != NC_SOURCE_OPERATOR)
+            nc_value_set_text(map, nc_source_name(s), nc_policy_word(d->rules.policy[s]));
+    nc_value_set_string(map, "from", d->gather.has_config ? "configuration" : "built-in");
+    return map;
+}
+
 static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    const struct nc_err *err;
+    const enum nc_api_state state = nc_daemon_api_state(d, &err);
 
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_int(map, "pid", getpid());
     nc_value_set_time(map, "started", d->counters.started_usec);
     nc_value_set_bool(map, "ready", d->is_ready);
-    nc_value_set_bool(map, "connected", d->is_connected);
+    nc_value_set_bool(map, "connected", d->is_connected && d->has_answered);
+    nc_value_set_string(map, "api_state", nc_api_state_name(state));
     nc_value_set_text(map, "node", d->node_name);
-    nc_value_set_text(map, "api_error",
-                      d->api_error.class == NC_ERR_NONE ? NULL : d->api_error.msg);
+    nc_value_set_text(map, "api_error", err ? err->msg : NULL);
+    nc_value_set_text(map, "api_remedy", err && *err->remedy ? err->remedy : NULL);
+    nc_value_set(map, "policies", policies_tree(d));
     nc_value_set(map, "imds", polls_tree(d));
     nc_value_set_text(map, "request_refused", d->request_refused);
     nc_value_set(map, "signal_self", self_tree(d));
@@ -119,10 +134,14 @@ static void put_time_left(const struct nc_life_view *view, uint64_t now_usec, st
 static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
     struct nc_poll_view poll;
 
-    if (d->is_connected && d->node_name)
+    const struct nc_err *err;
+    const enum nc_api_state state = nc_daemon_api_state(d, &err);
+
+    if (state == NC_API_CONNECTED && d->node_name)
         (void)nc_buf_printf(out, "no notice; watching node %s", d->node_name);
     else
-        (void)nc_buf_puts(out, "no notice; not connected to the API server yet");
+        (void)nc_buf_printf(out, "no notice; API server: %s%s%s", nc_api_state_name(state),
+                            err ? ": " : "", err ? err->msg : "");
     for (enum nc_source s = NC_SOURCE_REBALANCE; s < _NC_SOURCE_MAX; s++)
         if (nc_daemon_imds_look(d, s, &poll) && *poll.error) {
             (void)nc_buf_printf(out, "; IMDS fails: %s", poll.error);
@@ -150,11 +169,18 @@ static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
 
 /* --- when */
 
+static void put_metrics(struct nc_daemon *d, struct nc_buf *out) {
+    const struct nc_err *err;
+
+    d->counters.api_state = nc_daemon_api_state(d, &err);
+    nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), out);
+}
+
 static void write_counters(struct nc_daemon *d) {
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
-    nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), &metrics);
+    put_metrics(d, &metrics);
     if (nc_status_files_write(d->app, NC_STATUS_DAEMON, NULL, &metrics, &err) < 0)
         d->is_status_due = true; /* the whole is tried soon, and says what is wrong */
 }
@@ -166,7 +192,7 @@ static void write_files(struct nc_daemon *d) {
     int r;
 
     d->is_inhibitor_shown = nc_login_holds(d->login);
-    nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), &metrics);
+    put_metrics(d, &metrics);
     r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
     d->is_status_due = r == -EAGAIN;
     if (r < 0 && r != -EAGAIN) {

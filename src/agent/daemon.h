@@ -43,8 +43,12 @@ struct nc_daemon {
     char *provider_id; /* of this instance; NULL until it is known */
     struct nc_connection connection;
     bool is_connected; /* connection.kube may be used */
+    bool has_answered; /* the API server, whatever it said, the last time that it was asked */
     struct nc_err
         api_error; /* the last failure of the way to the API; class NONE while it is well */
+    struct nc_err pods_error; /* the same of the list and watch of pods: others' success is none */
+    enum nc_api_state waits;  /* for what a connection needs; NC_API_CONNECTING = for nothing */
+    int lock_fd;              /* held while the daemon lives: daemon-lock.h */
     bool is_ready; /* READY=1 was said */
     bool is_stopping;
 
@@ -182,6 +186,8 @@ uint64_t nc_daemon_connect_next(const struct nc_daemon *d);
  * 401 that comes back asks for a new connection. */
 void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err);
 void nc_daemon_api_well(struct nc_daemon *d);
+/* How it stands; *ret_err is the reason, NULL where there is none. */
+enum nc_api_state nc_daemon_api_state(const struct nc_daemon *d, const struct nc_err **ret_err);
 void nc_daemon_watch_well(void *daemon); /* the same, for watches */
 
 /* daemon-node.c. Opens the watch of our Node (and of our NodeClaim where its name is known); posts

@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "commands.h"
+#include "daemon-lock.h"
 #include "daemon.h"
 #include "log.h"
 #include "nc/backoff.h"
@@ -213,11 +215,30 @@ static void open_sources(struct nc_daemon *d) {
     open_requests(d);
 }
 
-static int set_up(struct nc_daemon *d, struct nc_err *err) {
-    int r = open_loop(d, err);
+/* Two would write the same Node and take each other's requests. */
+static int be_alone(struct nc_daemon *d, struct nc_err *err) {
+    struct nc_err own = NC_ERR_INIT;
+    const int r = nc_daemon_lock(d->app, &d->lock_fd, &own);
 
+    if (r == -EEXIST) {
+        *err = own;
+        return r;
+    }
+    if (r < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without: `nodeclaimd status` may say that the "
+               "daemon does not run", own.msg);
+    return 0;
+}
+
+static int set_up(struct nc_daemon *d, struct nc_err *err) {
+    int r = be_alone(d, err);
+
+    if (r >= 0)
+        r = open_loop(d, err);
     if (r < 0)
         return r;
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.milestone = NC_MILESTONE_DAEMON_STARTED},
+           "the daemon starts, version " NC_VERSION);
     d->started_mono_usec = nc_mono_usec();
     d->counters.started_usec = nc_now_usec();
     d->boot_id = read_boot_id(d->app);
@@ -257,6 +278,8 @@ static void daemon_done(struct nc_daemon *d) {
     nc_daemon_login_close(d);
     nc_daemon_imds_close(d);
     nc_imds_free(d->imds);
+    if (d->lock_fd >= 0)
+        (void)close(d->lock_fd);
     sd_event_source_disable_unref(d->watchdog);
     nc_gather_done(&d->gather);
     free(d->boot_id);
@@ -266,12 +289,11 @@ static void daemon_done(struct nc_daemon *d) {
 }
 
 int nc_command_run(struct nc_app *app) {
-    nc_cleanup(daemon_done) struct nc_daemon d = {.app = app, .timer_usec = UINT64_MAX};
+    nc_cleanup(daemon_done) struct nc_daemon d = {
+        .app = app, .timer_usec = UINT64_MAX, .lock_fd = -1};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.milestone = NC_MILESTONE_DAEMON_STARTED},
-           "the daemon starts, version " NC_VERSION);
     r = set_up(&d, &err);
     if (r >= 0)
         r = begin(&d, &err);

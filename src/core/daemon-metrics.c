@@ -236,6 +236,17 @@ static void add_imds(struct nc_buf *out, const struct nc_counters *c) {
                   &c->imds_latency);
 }
 
+const char *nc_api_state_name(enum nc_api_state s) {
+    static const char *const names[_NC_API_STATE_MAX] = {
+        [NC_API_CONNECTING] = "connecting",         [NC_API_CONNECTED] = "connected",
+        [NC_API_NO_KUBECONFIG] = "no-kubeconfig",   [NC_API_BAD_KUBECONFIG] = "bad-kubeconfig",
+        [NC_API_NO_CERTIFICATE] = "no-certificate", [NC_API_UNREACHABLE] = "unreachable",
+        [NC_API_REFUSED] = "refused",               [NC_API_FAILING] = "failing",
+    };
+
+    return (unsigned)s < _NC_API_STATE_MAX ? names[s] : NULL;
+}
+
 static void add_api(struct nc_buf *out, const struct nc_counters *c) {
     static const char *const writes[_NC_WRITE_MAX] = {
         [NC_WRITE_NONE] = "none",       [NC_WRITE_SIGNAL] = "signal",
@@ -244,6 +255,9 @@ static void add_api(struct nc_buf *out, const struct nc_counters *c) {
         [NC_WRITE_RELEASE] = "release", [NC_WRITE_CALM] = "calm",
     };
 
+    begin(out, "api_state", GAUGE, "How the way to the API server is: 1 for what holds.");
+    for (enum nc_api_state s = 0; s < _NC_API_STATE_MAX; s++)
+        add_count(out, "api_state", "state", nc_api_state_name(s), s == c->api_state);
     begin(out, "api_requests_total", COUNTER, "Requests to the API server, without watches.");
     add_count(out, "api_requests_total", NULL, NULL, c->api_requests);
     add_errors(out, "api_errors_total", "Requests to the API server that failed, by class.",

@@ -7,7 +7,6 @@
 #include "nc/drain-report.h"
 #include "nc/str.h"
 
-const char *nc_policy_word(enum nc_policy p); /* NULL where it is none */
 
 /* {total, remaining, leaving, kept, blocked, evicted, deleted, excluded: {reason: n}}. Owned. */
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s);

@@ -34,16 +34,53 @@ bool nc_drain_last(const struct nc_value *status, size_t *ret_from, size_t *ret_
 
 /* --- status */
 
+/* 1, 0; -1 where it is not known. */
+static int truth_of(const struct nc_value *map, const char *key) {
+    const struct nc_value *v = nc_value_get(map, key);
+
+    return v && v->type == NC_VALUE_BOOL ? v->boolean : -1;
+}
+
+static void put_policies(struct nc_buf *out, const struct nc_value *policies) {
+    const size_t n = policies && policies->type == NC_VALUE_MAP
+                         ? nc_words_at_most(policies->n, MAX_SOURCES)
+                         : 0;
+
+    if (n == 0)
+        return;
+    nc_words_title(out, "policies");
+    for (size_t i = 0; i < n; i++) {
+        (void)nc_buf_puts(out, i ? ", " : "");
+        nc_words_put(out, policies->members[i].key);
+        (void)nc_buf_putc(out, ' ');
+        nc_words_put(out, nc_words_text(policies, policies->members[i].key, "unknown"));
+    }
+    (void)nc_buf_putc(out, '\n');
+}
+
 static void put_daemon(struct nc_buf *out, const struct nc_value *daemon) {
-    const struct nc_value *connected = nc_value_get(daemon, "connected");
     const char *error = nc_words_text(daemon, "api_error", NULL);
     const char *delay = nc_words_text(daemon, "inhibit_delay", NULL);
-    const bool is_connected = connected && connected->type == NC_VALUE_BOOL && connected->boolean;
+    const char *remedy = nc_words_text(daemon, "api_remedy", NULL);
+    const char *state = nc_words_text(daemon, "api_state", NULL);
 
     if (!daemon || daemon->type != NC_VALUE_MAP)
         return;
     nc_words_title(out, "daemon");
-    (void)nc_buf_puts(out, is_connected ? "connected" : "not connected to the API server");
+    if (truth_of(daemon, "running") == 0) {
+        (void)nc_buf_puts(out, "not running; what follows is what it last wrote\n");
+        return;
+    }
+    if (truth_of(daemon, "connected") == 1) {
+        (void)nc_buf_puts(out, "connected");
+    } else {
+        (void)nc_buf_puts(out, "not connected to the API server");
+        if (state) {
+            (void)nc_buf_puts(out, " (");
+            nc_words_put(out, state);
+            (void)nc_buf_putc(out, ')');
+        }
+    }
     (void)nc_buf_puts(out, ", shutdown inhibitor ");
     nc_words_put(out, nc_words_text(daemon, "inhibitor", "unknown"));
     (void)nc_buf_puts(out, ", since ");
@@ -51,6 +88,11 @@ static void put_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     (void)nc_buf_putc(out, '\n');
     if (error)
         nc_words_line(out, "", error);
+    if (error && remedy) {
+        (void)nc_buf_puts(out, NC_WORDS_INDENT "remedy: ");
+        nc_words_put(out, remedy);
+        (void)nc_buf_putc(out, '\n');
+    }
     if (delay)
         nc_words_line(out, "", delay);
 }
@@ -142,6 +184,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
 
     put_daemon(out, daemon);
     put_polls(out, nc_value_get(daemon, "imds"));
+    put_policies(out, nc_value_get(daemon, "policies"));
     if (!drain || drain->type != NC_VALUE_MAP)
         return;
     nc_words_title(out, "drain");

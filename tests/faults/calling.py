@@ -46,6 +46,7 @@ PLACES = (
     ("status.json", r"/run/nodeclaimd/\.?status\.json"),
     ("metrics.prom", r"/run/nodeclaimd/\.?metrics\.prom"),
     ("state.json", r"/var/lib/nodeclaimd/\.?state\.json"),
+    ("the daemon's lock", r"/run/nodeclaimd/\.daemon"),
     ("the status' lock", r"/run/nodeclaimd/\.lock"),
     ("the restart's mark", r"/run/nodeclaimd/\.?kubelet-restart"),
     ("kubelet.pid", r"/run/nodeclaimd/\.?kubelet\.pid"),

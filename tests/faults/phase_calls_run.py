@@ -37,6 +37,7 @@ WRITES = {
     **{f"chmod {name}": ("chmod", text) for name, text in FILES.items()},
     "open the status' lock": ("open", "/run/nodeclaimd/.lock$"),
     "flock the status' lock": ("flock", "/run/nodeclaimd/.lock$"),
+    "open the daemon's lock": ("open", "/run/nodeclaimd/.daemon$"),
     "open the console": ("open", "/dev/console$"),
     "write the console": ("write", "/dev/console$"),
     "mkdir folders": ("mkdir", ""),

@@ -358,6 +358,7 @@ class WorldTest(unittest.TestCase):
         self.assertEqual(result.code, code, result.err)
         self.assertError(world, phase, kind, *words)
         self.assertEqual(world.status()["outcome"], "failed")
+        self.assertEqual(world.run("status").code, code, "status says whether it went well")
         line = world.console_record()
         self.assertEqual(
             (line.get("outcome"), line.get("phase"), line.get("class")), ("failed", phase, kind), world.console()

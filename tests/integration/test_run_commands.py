@@ -8,13 +8,16 @@ Must not: look at what the daemon asks of the API server; the tests beside this 
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import socket
 import stat
 import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from running import DaemonTest, DaemonWorld
+from running import KUBECONFIG, DaemonTest, DaemonWorld
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -58,6 +61,106 @@ class Commands(DaemonTest):
         self.assertEqual(done.code, 1)
         self.assertIn("taken back", done.err)
 
+    def test_a_daemon_that_was_killed(self) -> None:
+        """What it left behind says that all is well: the lock that it held does not."""
+        world = self.node_world(profile="m5.large")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        done = world.run("status")
+        self.assertEqual((done.code, done.err), (0, ""), done.out)
+        self.assertIs(json.loads(world.run("status", "-o", "json").out)["daemon"]["running"], True)
+        world.kill()
+        done = world.run("status")
+        self.assertEqual(done.code, 6, done.out)
+        self.assertRegex(done.out, r"(?m)^daemon +not running")
+        self.assertIn("not running", done.err)
+        done = world.run("status", "-o", "json")
+        said = json.loads(done.out)["daemon"]
+        self.assertEqual((done.code, said["running"], said["ready"], said["connected"]), (6, False, False, False))
+        done = world.run("drain", within=30)
+        self.assertEqual(done.code, 6)
+        self.assertIn("its process is gone", done.err)
+
+    def test_a_second_daemon(self) -> None:
+        """Two would write the same Node and take each other's requests."""
+        world = self.node_world(profile="m5.large")
+        first = world.start()
+        done = world.run("run", within=20)
+        self.assertEqual(done.code, 6, done.out)
+        self.assertIn(f"runs already, process {first.pid}", done.err)
+        self.assertIs(first.poll(), None)
+        world.kill()
+        world.said.clear()
+        world.start()
+
+    def waits(self, world: DaemonWorld, state: str, *words: str) -> None:
+        """In status.json, in the metric, in the log, and for people."""
+        world.must(lambda: world.said_of_itself().get("api_state") == state, f"api_state {state}")
+        said = world.said_of_itself()
+        for word in words:
+            self.assertIn(word, said["api_error"])
+            self.assertIn(word, world.run("status").out)
+            self.assertIn(word, world.log())
+        world.must(lambda: world.metrics()["nodeclaimd_api_state"].get(f'{{state="{state}"}}') == 1, "the metric")
+        self.assertEqual(sum(world.metrics()["nodeclaimd_api_state"].values()), 1)
+
+    def test_what_a_connection_waits_for(self) -> None:
+        """None of these waits is silent, and none of them is called connected."""
+        world = self.node_world(profile="m5.large")
+        world.pod("web", grace=1)
+        path = world.root / KUBECONFIG
+        good = path.read_text()
+        path.unlink()
+        world.wants_node = False
+        world.start()
+        self.waits(world, "no-kubeconfig", str(path))
+        self.assertIs(world.said_of_itself()["connected"], False)
+        path.write_text("current-context: [")
+        self.waits(world, "bad-kubeconfig", str(path))
+        path.write_text(good.replace("node.crt", "later.crt"))
+        self.waits(world, "no-certificate", "later.crt")
+        waiting = world.spawn("drain", "--wait")
+        assert waiting.stdout
+        for line in waiting.stdout:
+            if b"later.crt" in line:
+                break
+        else:
+            self.fail("drain --wait does not say what it waits for" + world.story())
+        waiting.send_signal(signal.SIGINT)
+        done = world.finish(waiting, 20)
+        self.assertEqual(done.code, 1)
+        self.assertIn("the request stays", done.err)
+        self.assertIn("undrain", done.err)
+        self.assertEqual([s["source"] for s in world.drain()["sources"]], ["operator"])
+        with socket.socket() as deaf:  # it takes connections and never answers
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen(16)
+            path.write_text(good.replace(world.api.url, f"https://127.0.0.1:{deaf.getsockname()[1]}"))
+            world.must(lambda: world.said_of_itself().get("api_state") not in ("no-certificate", None), "another wait")
+            self.assertIs(world.said_of_itself()["connected"], False)
+            self.waits(world, "unreachable")
+            self.assertIs(world.said_of_itself()["connected"], False)
+        path.write_text(good)
+        world.drained(within=120)
+        self.waits(world, "connected")
+        self.assertEqual((world.said_of_itself()["connected"], world.said_of_itself()["api_error"]), (True, None))
+
+    def test_a_list_that_is_refused(self) -> None:
+        world = self.node_world(profile="m5.large")
+        world.pod("web", grace=1)
+        refusal = world.api.server.fault("status", path="/api/v1/pods[?]", status=403)
+        world.start()
+        waiting = world.spawn("drain", "--wait")
+        assert waiting.stdout
+        for line in waiting.stdout:
+            if b"403" in line and b"refused" in line:
+                break
+        else:
+            self.fail("drain --wait does not say what it waits for" + world.story())
+        self.waits(world, "refused", "403")
+        refusal.count = 0
+        self.assertEqual(world.finish(waiting, 120).code, 0)
+
     def test_what_people_read(self) -> None:
         world = self.node_world()
         world.pod("web", grace=1)
@@ -68,6 +171,7 @@ class Commands(DaemonTest):
         self.assertIn(f"node         {world.node_name}\n", idle)
         self.assertRegex(idle, r"daemon +connected, ")
         self.assertRegex(idle, r"imds .*spot ok")
+        self.assertRegex(idle, r"(?m)^policies +rebalance report, .*spot drain")
         world.imds.spot(30)
         world.phase_is("drained")
         shown = world.run("status").out

@@ -310,7 +310,11 @@ static void test_no_kubeconfig(void **state) {
     assert_int_equal(w->err.class, NC_ERR_HOST);
     assert_non_null(strstr(w->err.msg, "/none"));
     assert_null(w->connection.kube);
+    assert_int_equal(nc_connect_check(&w->app, "/none", &w->err), NC_CREDENTIALS_NO_FILE);
+    assert_non_null(strstr(w->err.msg, "there is no kubeconfig /tmp/"));
     write_file(w, "kubeconfig", "apiVersion: v1\n", 0600);
+    assert_int_equal(nc_connect_check(&w->app, "/kubeconfig", &w->err), NC_CREDENTIALS_BAD_FILE);
+    assert_non_null(strstr(w->err.msg, "/kubeconfig: "));
     assert_true(nc_connect(&w->app, "/kubeconfig", NULL, &w->connection, &w->err) < 0);
     assert_int_equal(w->err.class, NC_ERR_CONFIG);
 }

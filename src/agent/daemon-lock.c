@@ -1,0 +1,63 @@
+/*
+ * Does the daemon run? A lock that its process holds for as long as it lives: neither a file that
+ * was left behind nor a process number that is somebody else's by now says so.
+ *
+ * A record lock: whoever asks takes nothing, learns the process, and a child does not inherit it.
+ */
+#include "daemon-lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "nc/file.h"
+
+#define LOCK_FILE NC_RUN_DIR "/.daemon"
+#define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK)
+
+static struct flock whole_file(void) {
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
+}
+
+static int refuse(pid_t pid, struct nc_err *err) {
+    const int r = nc_err_set(err, NC_ERR_HOST, EEXIST, "the daemon runs already, process %d", pid);
+
+    nc_err_remedy(err, "`nodeclaimd status` shows it; systemctl stop nodeclaimd ends it");
+    return r;
+}
+
+int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
+    nc_auto_free char *folder = nc_app_path(app, NC_RUN_DIR);
+    nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
+    const struct flock lock = whole_file();
+    int fd = nc_mkdir_p(folder, err), code;
+
+    if (fd < 0)
+        return fd;
+    fd = open(path, O_RDWR | O_CREAT | FLAGS, 0644);
+    if (fd < 0)
+        return nc_file_fail(err, errno, "open", path);
+    if (fcntl(fd, F_SETLK, &lock) == 0) {
+        *ret_fd = fd;
+        return 0;
+    }
+    code = errno;
+    (void)close(fd);
+    return code == EAGAIN || code == EACCES ? refuse(nc_daemon_pid(app), err)
+                                            : nc_file_fail(err, code, "lock", path);
+}
+
+pid_t nc_daemon_pid(const struct nc_app *app) {
+    nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
+    struct flock lock = whole_file();
+    const int fd = open(path, O_RDONLY | FLAGS);
+    int r;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    r = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : 0;
+    (void)close(fd);
+    if (r < 0 || lock.l_type == F_UNLCK)
+        return r;
+    return lock.l_pid > 0 ? lock.l_pid : -ESRCH; /* of another pid namespace */
+}
