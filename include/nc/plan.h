@@ -86,6 +86,11 @@ int nc_plan_make(const struct nc_facts *f, const struct nc_config *c,
                  const struct nc_documents *docs, const char *types, size_t n_types,
                  struct nc_plan *ret, struct nc_err *err);
 
+/* Adds what the daemon does at each announced ending, and where that comes from, to p->origins: for
+ * `explain`, which shows it beside the plan. */
+void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
+                         const struct nc_config *c);
+
 /* The part of a plan that says who the node is: node_name, provider_id and warnings alone are
  * filled, by the same rules. Needs neither kubelet nor the instance's type. */
 int nc_plan_identify(const struct nc_facts *f, const struct nc_config *c,

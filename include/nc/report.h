@@ -64,6 +64,8 @@ struct nc_report {
 void nc_report_done(struct nc_report *r);
 
 const char *nc_phase_name(enum nc_phase p);     /* "imds", … */
+/* "PHASE: " before a message, or "" where the message begins so by itself. */
+const char *nc_phase_prefix(enum nc_phase p, const char *message);
 const char *nc_outcome_name(enum nc_outcome o); /* "pending", … */
 
 void nc_report_start(struct nc_report *r, uint64_t now_usec, uint64_t deadline_usec);

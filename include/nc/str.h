@@ -27,6 +27,8 @@ int nc_parse_i64(const char *s, int64_t *ret); /* one leading '-' allowed */
 /* A printable, bounded, single-quoted form of hostile text for messages: control characters and
  * quotes escaped, at most 80 characters of it and "…" where it was cut. Owned by the caller. */
 char *nc_quote(const char *data, size_t n);
+/* The same with at most so many characters of it. */
+char *nc_quote_most(const char *data, size_t n, size_t most);
 
 /* Cuts leading and trailing white space in place, returns s. */
 char *nc_trim(char *s);

@@ -61,7 +61,7 @@ static void log_failure(const struct nc_bootstrap *b, enum nc_phase p, const str
         .node = b->report.node,
     };
 
-    nc_log(NC_LOG_WARNING, &fields, "%s: %s%s", nc_phase_name(p), err->msg, then);
+    nc_log(NC_LOG_WARNING, &fields, "%s%s%s", nc_phase_prefix(p, err->msg), err->msg, then);
 }
 
 static void fill_remedy(struct nc_err *err, enum nc_phase p) {
@@ -218,6 +218,7 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
         r = nc_config_check_authority(&b->gather.documents, c, err);
     if (r < 0)
         return r;
+    add_warnings(b, &b->gather.ignored);
     add_warnings(b, &c->warnings);
     if (c->has_claim_document)
         nc_report_take_claim(&b->report, &c->claim, "document");

@@ -89,8 +89,8 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
         return;
     fill_involved(b, &e);
     message = is_complete ? nc_strdup("the node is initialized after all")
-                          : nc_asprintf("%s: %s. %s", nc_phase_name(p), entry->error.msg,
-                                        entry->error.remedy);
+                          : nc_asprintf("%s%s. %s", nc_phase_prefix(p, entry->error.msg),
+                                        entry->error.msg, entry->error.remedy);
     e.message = message;
     e.count = is_complete ? 1 : ++b->event_count;
     if (b->event_name && !is_complete)

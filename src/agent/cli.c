@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "log.h"
+#include "nc/facts.h"
 #include "nc/http.h"
 #include "nc/str.h"
 #include "options.h"
@@ -195,6 +196,10 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
         return nc_duration_parse(value, &o->timeout_usec) < 0 || o->timeout_usec == 0
                    ? "--timeout is a duration such as 90s or 15m, not"
                    : NULL;
+    case OPT_KUBELET_VERSION:
+        return nc_kubelet_version_parse(value, NULL, NULL) < 0
+                   ? "--kubelet-version is MAJOR.MINOR.PATCH such as v1.34.4, not"
+                   : NULL;
     case OPT_OUTPUT:
         o->json = nc_streq(value, "json");
         return o->json || nc_streq(value, "text") ? NULL : "--output is text or json, not";
@@ -222,10 +227,22 @@ static const char *judge_option(struct nc_options *o, int id, const char *value)
     return NULL;
 }
 
+static const char *refuse_empty(int id) {
+    static char text[64];
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(flags); i++)
+        if (flags[i].id == id)
+            (void)snprintf(text, sizeof(text), "--%s has an empty value, %s is needed",
+                           flags[i].name, flags[i].argument);
+    return text;
+}
+
 static const char *take_option(void *userdata, int id, const char *value) {
     struct nc_app *app = userdata;
     const char **text = text_of(&app->opts, id);
 
+    if (text && !*value && id != OPT_ROOT && id != OPT_IMDS)
+        return refuse_empty(id);
     if (text)
         *text = value;
     return judge_option(&app->opts, id, value);

@@ -7,9 +7,11 @@
 
 #include "commands.h"
 #include "gather.h"
+#include "nc/file.h"
 #include "nc/str.h"
 
 #define NEWEST_KUBELET "v1.36.0"
+#define MAX_BYTES ((size_t)1 << 20)
 
 /* What is a warning otherwise. */
 static void be_strict(struct nc_documents *d) {
@@ -42,11 +44,94 @@ static void print_json(const struct nc_documents *d, const struct nc_err *whole)
     (void)printf("%s\n", text.data);
 }
 
-static void print_text(const struct nc_documents *d, const struct nc_config *c) {
+/* --- what is no document, but has some in it */
+
+/* A file that a cloud-config writes into our folder. */
+static int add_written(struct nc_gather *g, const char *source, const struct nc_value *file,
+                       size_t *ret_found, struct nc_err *err) {
+    const char *path = nc_value_get_string(file, "path");
+    const struct nc_value *content = nc_value_get(file, "content");
+    const char *text = nc_value_string(content);
+    nc_auto_free char *name = NULL;
+
+    if (!path || !text || !nc_starts_with(path, NC_CONF_DIR "/") || nc_value_get(file, "encoding"))
+        return 0;
+    ++*ret_found;
+    name = nc_asprintf("%s %s", source, path);
+    return nc_documents_add(&g->documents, name, text, strlen(text), content->mark.line + 1, err);
+}
+
+static int add_cloud_config(struct nc_gather *g, const char *source, const struct nc_buf *data,
+                            struct nc_err *err) {
+    struct nc_value **trees = NULL;
+    size_t n = 0, found = 0;
+    int r = nc_yaml_parse(data->data, data->len, 0, &trees, &n, err);
+
+    if (r < 0) {
+        nc_err_wrap(err, "%s: cloud-config", source);
+        return r;
+    }
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        const struct nc_value *files = nc_value_get(trees[i], "write_files");
+        for (size_t k = 0; r >= 0 && files && files->type == NC_VALUE_LIST && k < files->n; k++)
+            r = add_written(g, source, files->items[k], &found, err);
+    }
+    nc_values_free(trees, n);
+    if (r >= 0 && found == 0)
+        (void)fprintf(stderr, "%s is a cloud-config that writes no document into " NC_CONF_DIR
+                              ": cloud-init reads it, nodeclaimd does not\n",
+                      source);
+    return r < 0 ? r : 0;
+}
+
+/* What cloud-init runs or reads, told by its first line. 1: it is none of that. */
+static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_err *err) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
+
+    if (strstr(path, "://") || nc_file_read(path, MAX_BYTES, &data, NULL) < 0)
+        return 1;
+    if (nc_starts_with(data.data, "#cloud-config"))
+        return add_cloud_config(g, path, &data, err);
+    if (!nc_starts_with(data.data, "#!"))
+        return 1;
+    (void)fprintf(stderr, "%s is a script: cloud-init runs it, nodeclaimd does not read it; check "
+                          "the documents that it writes by themselves\n",
+                  path);
+    return 0;
+}
+
+/* --- a drop-in by itself */
+
+/* Nothing is said of the cluster: a drop-in for conf.d. */
+static bool names_cluster(const struct nc_documents *d) {
+    for (size_t i = 0; i < d->n_docs; i++)
+        if (nc_value_path(d->docs[i].tree, "spec.cluster"))
+            return true;
+    return false;
+}
+
+/* Documents that say nothing of the cluster are read beside others that do: here, beside this. */
+static int add_any_cluster(struct nc_documents *d, struct nc_err *err) {
+    static const char text[] = "apiVersion: node.eks.aws/v1alpha1\n"
+                               "kind: NodeConfig\n"
+                               "spec:\n"
+                               "  cluster:\n"
+                               "    name: any\n"
+                               "    apiServerEndpoint: https://192.0.2.1\n"
+                               "    certificateAuthority: YW55\n"
+                               "    cidr: 10.100.0.0/16\n";
+
+    return nc_documents_add(d, "any cluster", text, strlen(text), 1, err);
+}
+
+static void print_text(const struct nc_documents *d, const struct nc_strv *ignored,
+                       const struct nc_config *c) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     nc_documents_print(d, &text);
     (void)fputs(text.data ? text.data : "", stdout);
+    for (size_t i = 0; i < ignored->n; i++)
+        (void)printf("note: %s\n", ignored->v[i]);
     for (size_t i = 0; i < c->warnings.n; i++)
         (void)printf("note: %s\n", c->warnings.v[i]);
 }
@@ -81,17 +166,32 @@ int nc_command_check(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {.app = app};
     struct nc_documents *d = &g.documents;
     struct nc_err err = NC_ERR_INIT;
+    size_t n_docs, n_foreign = 0;
+    bool is_drop_in;
     int r = 0;
 
     if (app->opts.n_args == 0) {
         (void)fprintf(stderr, "nodeclaimd check: name the files to check\n");
         return NC_EXIT_USAGE;
     }
-    for (int i = 0; r >= 0 && i < app->opts.n_args; i++)
-        r = nc_gather_add(&g, app->opts.args[i], &err);
+    for (int i = 0; r >= 0 && i < app->opts.n_args; i++) {
+        r = add_for_cloud_init(&g, app->opts.args[i], &err);
+        n_foreign += r == 0;
+        if (r > 0)
+            r = nc_gather_add(&g, app->opts.args[i], &err);
+    }
+    n_docs = d->n_docs;
+    if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(d) == 0) {
+        if (app->opts.json)
+            print_json(d, &err);
+        return 0; /* it was said what they are */
+    }
+    is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(d);
+    if (is_drop_in)
+        r = add_any_cluster(d, &err);
     if (r >= 0)
         r = nc_config_build(d, &g.config, &err);
-    if (r >= 0)
+    if (r >= 0 && !is_drop_in)
         r = nc_config_check_authority(d, &g.config, &err);
     if (r >= 0)
         r = try_plan(&g, &err);
@@ -100,13 +200,14 @@ int nc_command_check(struct nc_app *app) {
     if (app->opts.json)
         print_json(d, &err);
     else
-        print_text(d, &g.config);
+        print_text(d, &g.ignored, &g.config);
     if (nc_documents_errors(d) > 0) /* printed with its place already */
         return nc_err_exit_code(NC_ERR_CONFIG);
     if (r < 0)
         return nc_app_fail(app, &err);
     if (!app->opts.json)
-        (void)printf("%zu document%s: a bootstrap would accept %s\n", d->n_docs,
-                     d->n_docs == 1 ? "" : "s", d->n_docs == 1 ? "it" : "them");
+        (void)printf("%zu document%s: a bootstrap would accept %s%s\n", n_docs,
+                     n_docs == 1 ? "" : "s", n_docs == 1 ? "it" : "them",
+                     is_drop_in ? " beside a document that names the cluster" : "");
     return 0;
 }

@@ -21,7 +21,8 @@ static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *er
 
 static void print_warnings(const struct nc_gather *g) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    const struct nc_strv *lists[] = {&g->config.warnings, &g->warnings, &g->plan.warnings};
+    const struct nc_strv *lists[] = {&g->ignored, &g->config.warnings, &g->warnings,
+                                     &g->plan.warnings};
 
     struct nc_err err = NC_ERR_INIT;
 
@@ -132,6 +133,7 @@ int nc_command_explain(struct nc_app *app) {
 
     if (gather_all(&g, app, &err) < 0)
         return nc_app_fail(app, &err);
+    nc_explain_policies(&g.plan, &g.documents, &g.config);
     print_warnings(&g);
     if ((app->opts.json ? explain_json(app, &g.plan) : explain_text(app, &g.plan)) > 0)
         return 0;

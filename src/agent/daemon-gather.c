@@ -170,6 +170,8 @@ int nc_daemon_gather(struct nc_daemon *d, struct nc_err *err) {
     if (r < 0)
         return r;
     r = take_config(d, &g, err);
+    for (size_t i = 0; r >= 0 && i < g.ignored.n; i++)
+        nc_log(NC_LOG_WARNING, NULL, "%s", g.ignored.v[i]);
     keep_facts(d, &g.facts);
     make_rules(d);
     d->is_status_due = true;

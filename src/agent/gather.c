@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "ask-ec2.h"
 #include "log.h"
@@ -20,6 +21,8 @@
 #define DOCUMENT_MAX_BYTES ((size_t)1 << 20)
 #define TYPES_MAX_BYTES ((size_t)1 << 20)
 #define MAX_FILES_PER_FOLDER 256
+#define MAX_IGNORED 16 /* are named */
+#define STRAY_FILE "/etc/nodeclaimd/nodeclaimd.yaml"
 #define KUBELET "/usr/bin/kubelet" /* where no configuration names another */
 
 static const char *const default_sources[] = {"imds://user-data", "file://" NC_CONF_DIR "/"};
@@ -37,6 +40,7 @@ void nc_gather_done(struct nc_gather *g) {
     nc_facts_done(&g->facts);
     nc_buf_done(&g->types);
     nc_strv_done(&g->warnings);
+    nc_strv_done(&g->ignored);
 }
 
 int nc_gather_open(struct nc_gather *g, struct nc_app *app, struct nc_err *err) {
@@ -190,12 +194,13 @@ int nc_gather_imds(struct nc_gather *g, struct nc_err *err) {
 /* --- documents */
 
 /* User data that somebody saved: `Content-Type:` or `MIME-Version:` at its head, gzip, or base64 of
- * one of them. */
+ * one of them; a script or a cloud-config. */
 static bool looks_like_user_data(const struct nc_buf *text) {
     return nc_is_gzip(text->data, text->len) || strncasecmp(text->data, "MIME-Version:", 13) == 0
            || strncasecmp(text->data, "Content-Type:", 13) == 0
            || strncmp(text->data, "TUlNRS", 6) == 0 /* MIME- */
-           || strncmp(text->data, "H4sI", 4) == 0;
+           || strncmp(text->data, "H4sI", 4) == 0
+           || strncmp(text->data, "#!", 2) == 0 || strncmp(text->data, "#cloud-", 7) == 0;
 }
 
 static int add_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
@@ -218,39 +223,62 @@ static int add_file(struct nc_gather *g, const char *path, const char *name, str
     return add_text(&g->documents, name, &data, err);
 }
 
-static int is_document(const struct dirent *e) {
-    return e->d_name[0] != '.'
-           && (nc_ends_with(e->d_name, ".yaml") || nc_ends_with(e->d_name, ".yml")
-               || nc_ends_with(e->d_name, ".json"));
+static bool is_document(const char *name) {
+    return nc_ends_with(name, ".yaml") || nc_ends_with(name, ".yml") || nc_ends_with(name, ".json");
+}
+
+static int is_shown(const struct dirent *e) {
+    return e->d_name[0] != '.' && (e->d_type != DT_DIR || is_document(e->d_name));
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+static int add_entry(struct nc_gather *g, const char *path, const char *name, const char *entry,
+                     struct nc_err *err) {
+    nc_auto_free char *file = nc_asprintf("%s/%s", path, entry);
+    nc_auto_free char *file_name =
+        nc_asprintf("%s%s%s", name, nc_ends_with(name, "/") ? "" : "/", entry);
+
+    if (is_document(entry))
+        return add_file(g, file, file_name, err);
+    if (g->ignored.n < MAX_IGNORED)
+        nc_strv_addf(&g->ignored, "%s is ignored: only *.yaml, *.yml and *.json are read",
+                     file_name);
+    return 0;
+}
+
 static int add_folder(struct nc_gather *g, const char *path, const char *name, struct nc_err *err) {
     struct dirent **entries = NULL;
-    const int n = scandir(path, &entries, is_document, by_name);
-    int r = 0;
+    const int n = scandir(path, &entries, is_shown, by_name);
+    int documents = 0, r = 0;
 
     if (n < 0)
         return nc_err_set(err, NC_ERR_HOST, errno, "configuration source %s: %s", path,
                           strerror(errno));
-    if (n > MAX_FILES_PER_FOLDER)
+    for (int i = 0; i < n; i++)
+        documents += is_document(entries[i]->d_name);
+    if (documents > MAX_FILES_PER_FOLDER)
         r = nc_err_set(err, NC_ERR_CONFIG, E2BIG,
-                       "configuration source %s: %d documents, at most %d are read", path, n,
-                       MAX_FILES_PER_FOLDER);
+                       "configuration source %s: %d documents, at most %d are read", path,
+                       documents, MAX_FILES_PER_FOLDER);
     for (int i = 0; i < n; i++) {
-        if (r == 0) {
-            nc_auto_free char *file = nc_asprintf("%s/%s", path, entries[i]->d_name);
-            nc_auto_free char *file_name =
-                nc_asprintf("%s%s%s", name, nc_ends_with(name, "/") ? "" : "/", entries[i]->d_name);
-            r = add_file(g, file, file_name, err);
-        }
+        if (r == 0)
+            r = add_entry(g, path, name, entries[i]->d_name, err);
         free(entries[i]);
     }
     free(entries);
     return r;
+}
+
+/* Where people look for it first, and where nothing is read. */
+static void note_stray(struct nc_gather *g) {
+    nc_auto_free char *path = nc_app_path(g->app, STRAY_FILE);
+
+    if (access(path, F_OK) == 0)
+        nc_strv_addf(&g->ignored, "%s is ignored: documents are read from " NC_CONF_DIR "/*.yaml",
+                     path);
 }
 
 static int add_source(struct nc_gather *g, const char *source, bool is_default,
@@ -273,6 +301,8 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
     /* What a person names is that path; the default folder is the root's own or none. */
     const char *named = source + strlen("file://");
     nc_auto_free char *path = is_default ? nc_app_path(g->app, named) : nc_strdup(named);
+    if (is_default)
+        note_stray(g);
     if (stat(path, &st) < 0) {
         const int code = errno;
         if (is_default && code == ENOENT)
@@ -314,6 +344,8 @@ int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err) {
 
 int nc_gather_documents(struct nc_gather *g, struct nc_err *err) {
     nc_documents_done(&g->documents);
+    nc_strv_done(&g->ignored);
+    g->ignored = (struct nc_strv)NC_STRV_INIT;
     for (size_t i = 0; i < n_sources(g->app); i++) {
         const int r = add_source(g, source_at(g->app, i), g->app->opts.sources.n == 0, err);
         if (r < 0)

@@ -30,6 +30,7 @@ struct nc_gather {
     struct nc_plan plan;
     struct nc_fileset files;
     struct nc_strv warnings; /* of the steps themselves */
+    struct nc_strv ignored;  /* files beside the documents that are none, and why */
     bool has_config, has_plan;
     bool name_only; /* EC2 is asked for the node's name alone, if at all */
 };

@@ -35,9 +35,11 @@ static char *read_last_words(const struct nc_bootstrap *b) {
         return nc_strdup("");
     (void)nc_buf_puts(&text, "; its last lines: ");
     for (size_t i = 0; i < lines.n; i++) {
-        /* The end of a line says what went wrong; klog's head says when. */
+        /* klog's head says when; the error is what it names so, else the end of the line. */
         const size_t n = strlen(lines.v[i]);
-        nc_auto_free char *quoted = nc_quote(lines.v[i] + (n > 78 ? n - 78 : 0), n > 78 ? 78 : n);
+        const char *error = strstr(lines.v[i], "err=\"");
+        const char *from = error ? error : lines.v[i] + (n > 78 ? n - 78 : 0);
+        nc_auto_free char *quoted = nc_quote_most(from, strlen(from), error ? 200 : 80);
         (void)nc_buf_printf(&text, "%s%s", i ? " | " : "", quoted);
     }
     return nc_buf_steal(&text);

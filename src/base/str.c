@@ -131,11 +131,15 @@ static void quote_char(struct nc_buf *b, const char *s, size_t length, uint32_t 
 }
 
 char *nc_quote(const char *data, size_t n) {
+    return nc_quote_most(data, n, QUOTE_MAX_CHARACTERS);
+}
+
+char *nc_quote_most(const char *data, size_t n, size_t most) {
     struct nc_buf b = NC_BUF_INIT;
     size_t i = 0;
 
     nc_buf_putc(&b, '\'');
-    for (size_t characters = 0; i < n && characters < QUOTE_MAX_CHARACTERS; characters++) {
+    for (size_t characters = 0; i < n && characters < most; characters++) {
         uint32_t c;
         const size_t length = nc_utf8_next(data + i, n - i, &c);
         if (length)

@@ -210,3 +210,41 @@ void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
         }
     }
 }
+
+/* --- policies */
+
+static void add_policy(struct nc_plan *p, const struct nc_documents *docs, const char *field,
+                       const struct nc_value *v) {
+    nc_auto_free char *text = v->type == NC_VALUE_BOOL ? nc_strdup("off") : value_text(v);
+    nc_auto_free char *from = nc_origin_mark(docs, v->mark);
+    nc_cleanup(nc_buf_done) struct nc_buf history = NC_BUF_INIT;
+
+    for (const struct nc_value *old = v->overrode; old; old = old->overrode) {
+        nc_auto_free char *older = nc_origin_mark(docs, old->mark);
+        append_history(&history, old, older);
+    }
+    nc_origin_add(p, field, text, *from ? from : "the configuration",
+                  history.data ? history.data : "");
+}
+
+void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
+                         const struct nc_config *c) {
+    static const struct {
+        const char *field, *otherwise;
+    } rows[] = {
+        {"interruption.spot", "drain"},        {"interruption.rebalance", "report"},
+        {"interruption.maintenance", "drain"}, {"interruption.autoscaling", "drain"},
+        {"interruption.shutdown", "drain"},    {"drain.mode", "auto"},
+        {"drain.margin", "15s"},               {"drain.linger", "0s"},
+        {"signal", "none"},
+    };
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *path = nc_asprintf("spec.%s", rows[i].field);
+        const struct nc_value *v = nc_value_path(c->tree, path);
+        if (v && v->type != NC_VALUE_NULL)
+            add_policy(p, docs, rows[i].field, v);
+        else
+            nc_origin_add(p, rows[i].field, rows[i].otherwise, "built-in default", "");
+    }
+}

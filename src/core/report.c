@@ -18,6 +18,19 @@ const char *nc_phase_name(enum nc_phase p) {
     return (unsigned)p < _NC_PHASE_MAX ? phase_names[p] : "unknown";
 }
 
+const char *nc_phase_prefix(enum nc_phase p, const char *message) {
+    static const char *const prefixes[] = {
+        [NC_PHASE_IMDS] = "imds: ",           [NC_PHASE_USERDATA] = "userdata: ",
+        [NC_PHASE_CONFIG] = "config: ",       [NC_PHASE_PLAN] = "plan: ",
+        [NC_PHASE_RENDER] = "render: ",       [NC_PHASE_APPLY] = "apply: ",
+        [NC_PHASE_PREFLIGHT] = "preflight: ", [NC_PHASE_START] = "start: ",
+        [NC_PHASE_REGISTER] = "register: ",   [NC_PHASE_INITIALIZE] = "initialize: ",
+    };
+    const char *prefix = (unsigned)p < _NC_PHASE_MAX ? prefixes[p] : "";
+
+    return nc_starts_with(message, prefix) ? "" : prefix;
+}
+
 const char *nc_outcome_name(enum nc_outcome o) {
     switch (o) {
     case NC_PENDING:

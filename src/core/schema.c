@@ -112,10 +112,18 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
         text = nc_value_scalar_text(v, buffer);
     if (!text && v->type == NC_VALUE_BOOL && !v->boolean && f->allowed && is_in(f->allowed, "off"))
         text = "off"; /* what YAML makes of the bare word */
-    if (text)
+    if (text) {
         check_text(w, f, v, text);
-    else if (v->type == NC_VALUE_MAP || v->type == NC_VALUE_LIST || v->type == NC_VALUE_NULL)
+        return;
+    }
+    /* Quotes help only where what is in them is taken. */
+    text = nc_value_scalar_text(v, buffer);
+    if (!text || v->type == NC_VALUE_NULL)
         wrong(w, f, v, "a string");
+    else if (f->allowed && !is_in(f->allowed, text))
+        check_text(w, f, v, text);
+    else if (f->check && !f->check(text))
+        wrong(w, f, v, f->wanted);
     else
         wrong(w, f, v, "a string (put it in quotes)");
 }

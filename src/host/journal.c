@@ -14,16 +14,49 @@
 #define TAIL_BYTES 8192
 #define LINE_MAX_BYTES 512
 #define TOTAL_MAX_BYTES 2048
+#define WINDOW_LINES 200 /* so far back the cause is looked for */
 
-/* False where all lines together would have too many bytes. */
-static bool add_line(struct nc_strv *ret, const char *text, size_t n, size_t *total) {
+/* Lines as they are read: newest first. */
+struct tail {
+    struct nc_strv *ret;
+    unsigned n, seen;
+    size_t total;
+    bool is_full, has_cause;
+};
+
+static bool has_word(const char *text, size_t n, const char *word) {
+    return memmem(text, n, word, strlen(word)) != NULL;
+}
+
+/* Does this line say what went wrong? klog's errors and fatal ones ("E1123 05:12:09.5 …"), structured
+ * errors, what Go programs print before they end. Not what systemd says of the end itself. */
+static bool says_why(const char *text, size_t n) {
+    const bool is_klog = n > 6 && (text[0] == 'E' || text[0] == 'F') && text[5] == ' '
+                         && strspn(text + 1, "0123456789") == 4;
+
+    return is_klog || has_word(text, n, "err=\"") || has_word(text, n, "rror: ")
+           || has_word(text, n, "panic: ");
+}
+
+/* The newest n lines, and in the place of the oldest of them the newest that says why, where none of
+ * them does: a unit that is started again and again covers its error up. False: that is all. */
+static bool take_line(struct tail *t, const char *text, size_t n) {
     if (n > LINE_MAX_BYTES)
         n = LINE_MAX_BYTES;
-    if (*total + n > TOTAL_MAX_BYTES)
-        return false;
-    *total += n;
-    nc_strv_take(ret, nc_strndup(text, n));
-    return true;
+    nc_auto_free char *line = nc_strndup(text, n);
+    const bool is_cause = says_why(line, strlen(line));
+
+    t->is_full |= t->ret->n >= t->n || t->total + n > TOTAL_MAX_BYTES;
+    if (!t->is_full) {
+        t->total += n;
+        nc_strv_take(t->ret, nc_steal(&line));
+        t->has_cause |= is_cause;
+    } else if (is_cause && !t->has_cause && t->ret->n > 0) {
+        free(t->ret->v[t->ret->n - 1]);
+        t->ret->v[t->ret->n - 1] = nc_steal(&line);
+        t->has_cause = true;
+    }
+    return !(t->has_cause && t->is_full) && ++t->seen < WINDOW_LINES;
 }
 
 /* Entries come newest first. */
@@ -62,21 +95,21 @@ static int filter(sd_journal *j, const char *unit) {
 
 int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc_err *err) {
     sd_journal *j = NULL;
-    size_t total = 0;
+    struct tail t = {.ret = ret, .n = n};
+    bool wants_more = n > 0;
     int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
 
     if (r >= 0)
         r = filter(j, unit);
     if (r >= 0)
         r = sd_journal_seek_tail(j);
-    while (r >= 0 && ret->n < n && (r = sd_journal_previous(j)) > 0) {
+    while (r >= 0 && wants_more && (r = sd_journal_previous(j)) > 0) {
         const void *data;
         size_t length;
         if (sd_journal_get_data(j, "MESSAGE", &data, &length) < 0 || length <= strlen("MESSAGE="))
             continue;
-        if (!add_line(ret, (const char *)data + strlen("MESSAGE="), length - strlen("MESSAGE="),
-                      &total))
-            break;
+        wants_more = take_line(&t, (const char *)data + strlen("MESSAGE="),
+                               length - strlen("MESSAGE="));
     }
     sd_journal_close(j);
     if (r < 0)
@@ -90,17 +123,18 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
 /* The last whole lines of a text, newest first. */
 static void last_lines(const char *text, size_t length, unsigned n, struct nc_strv *ret) {
     const char *end = text + length;
-    size_t total = 0;
+    struct tail t = {.ret = ret, .n = n};
+    bool wants_more = n > 0;
 
-    while (end > text && ret->n < n) {
+    while (end > text && wants_more) {
         const char *start;
         while (end > text && (end[-1] == '\n' || end[-1] == '\0'))
             end--;
         start = end;
         while (start > text && start[-1] != '\n')
             start--;
-        if (end > start && !add_line(ret, start, (size_t)(end - start), &total))
-            return;
+        if (end > start)
+            wants_more = take_line(&t, start, (size_t)(end - start));
         end = start;
     }
 }

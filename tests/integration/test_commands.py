@@ -117,6 +117,38 @@ class Check(WorldTest):
         self.assertRegex(self.lines(done.out)[0], r": error: ")
         self.assertNotIn("would accept", done.out)
 
+    def test_a_drop_in_by_itself(self) -> None:
+        """Both examples of nodeclaimd.yaml(5): the cluster is said by another document."""
+        page = (SOURCE / "man/nodeclaimd.yaml.5").read_text().split(".Sh EXAMPLES")[1]
+        examples = re.findall(r"\.Bd -literal\n(.*?)\.Ed", page, re.S)
+        self.assertEqual(len(examples), 2)
+        for text in examples:
+            self.good.write_text(text)
+            done = self.w.run("check", str(self.good))
+            self.assertEqual((done.code, done.err), (0, ""), done.out)
+            self.assertIn("would accept it beside a document that names the cluster", done.out)
+        self.good.write_text(AGENT_CONFIG + "  kubelet: {config: {imageGCHighThresholdPercent: 70}}\n")
+        self.assertEqual(self.w.run("check", str(self.good)).code, 3, "the rules of a plan hold for it, too")
+
+    def test_what_cloud_init_reads(self) -> None:
+        """Each example of userdata/ is checked, or it is said in one line what it is."""
+        for path in sorted((SOURCE / "userdata").iterdir()):
+            if path.suffix not in (".mime", ".yaml", ".sh"):
+                continue
+            done = self.w.run("check", str(path))
+            self.assertEqual(done.code, 0, (path, done.out, done.err))
+            said = "is a script: cloud-init runs it" if path.suffix == ".sh" else "would accept"
+            self.assertEqual(len((done.out + done.err).splitlines()), 1)
+            self.assertIn(said, done.out + done.err)
+        text = (SOURCE / "userdata/cloud-config.yaml").read_text()
+        (line,) = [n for n, one in enumerate(text.splitlines(), 1) if "policy: actual" in one]
+        self.good.write_text(text.replace("policy: actual", "policy: perhaps"))
+        done = self.w.run("check", str(self.good))
+        self.assertEqual(done.code, 3)
+        self.assertRegex(done.out, rf"{self.good} /etc/nodeclaimd/conf.d/10-cluster.yaml:{line}:\d+: error: spec.reservation.policy")
+        self.good.write_text("#cloud-config\nwrite_files: [\n")
+        self.assertEqual(self.w.run("check", str(self.good)).code, 3)
+
     def test_json(self) -> None:
         done = self.w.run("check", "-o", "json", "--strict", str(self.typo))
         self.assertEqual(done.code, 3)
@@ -181,6 +213,28 @@ class Explain(WorldTest):
             self.assertEqual(entry["value"], "29")
         self.assertGreater(len(json.loads(world.run("explain", "-o", "json").out)), 10)
 
+    def test_policies(self) -> None:
+        """What an announced ending leads to, set or built-in."""
+        world = self.world(config="  interruption:\n    rebalance: cordon\n")
+        done = world.run("explain", "interruption")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertRegex(done.out, r"(?m)^interruption.spot = drain\n    from built-in default$")
+        self.assertRegex(done.out, r"(?m)^interruption.rebalance = cordon\n    from .*10-test.yaml line \d+$")
+        self.assertIn("drain.mode = auto", world.run("explain", "drain.mode").out)
+
+    def test_what_is_ignored_is_named(self) -> None:
+        world = self.world()
+        conf = world.root / "etc/nodeclaimd/conf.d"
+        (conf / "20-more.conf").write_text(AGENT_CONFIG)
+        (conf.parent / "nodeclaimd.yaml").write_text(AGENT_CONFIG)
+        done = world.run("explain", "maxPods")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertRegex(done.err, r"conf.d/20-more.conf is ignored: only \*.yaml")
+        self.assertRegex(done.err, r"etc/nodeclaimd/nodeclaimd.yaml is ignored: .*conf.d")
+        self.assertIn("20-more.conf is ignored", world.run("check", str(conf)).out)
+        self.assertEqual(world.bootstrap("--skip", "start").code, 0)
+        self.assertIn("20-more.conf is ignored", world.run("status").out)
+
     def test_unknown_field(self) -> None:
         world = self.world()
         for args in (("Pods",), ("",), ("nonsense",), ("-o", "json", "nonsense")):
@@ -198,6 +252,18 @@ class Explain(WorldTest):
 
 
 class Render(WorldTest):
+    def test_values_of_no_use(self) -> None:
+        """A value of an option is a matter of usage, and is named."""
+        world = self.world()
+        for args, word in (
+            (("render", "--out", str(world.folder / "x"), "--kubelet-version", "1.34"), "not 1.34"),
+            (("render", "--out", ""), "empty value"),
+            (("timeline", "--svg", ""), "empty value"),
+        ):
+            done = world.run(*args)
+            self.assertEqual(done.code, 2, done.err)
+            self.assertIn(word, done.err)
+
     def test_facts_are_saved_where_a_step_fails(self) -> None:
         """A plan that cannot be made is what a bug report is about."""
         world = self.world()

@@ -67,6 +67,21 @@ static void test_half_a_line(void **state) {
     assert_string_equal(lines.v[0], "last");
 }
 
+/* kubelet says why it ends, and what comes after it covers that up. */
+static void test_the_cause_is_kept(void **state) {
+    (void)state;
+    assert_tail("I1123 05:12:08.1 1 a.go:1] starting\n"
+                "E1123 05:12:09.5 1 run.go:72] \"command failed\" err=\"no swap\"\n"
+                "Main process exited\nFailed with result 'exit-code'.\nScheduled restart job\n",
+                3,
+                "<E1123 05:12:09.5 1 run.go:72] \"command failed\" err=\"no swap\"><Failed with result "
+                "'exit-code'.><Scheduled restart job>");
+    assert_tail("Error: unknown flag\none\ntwo\nthree\n", 2, "<Error: unknown flag><three>");
+    assert_tail("panic: first\npanic: last\none\ntwo\n", 2, "<panic: last><two>"); /* the newest */
+    assert_tail("E1123 old\none\nE1123 05:12:09.5 new\n", 2, "<one><E1123 05:12:09.5 new>");
+    assert_tail("E11x3 none\nno error here\none\ntwo\n", 2, "<one><two>");
+}
+
 static void test_no_file(void **state) {
     nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
     nc_auto_free char *path = nc_path_below(root, "/none");
@@ -93,6 +108,7 @@ int main(void) {
         host_test(test_lines),
         host_test(test_long_lines),
         host_test(test_half_a_line),
+        host_test(test_the_cause_is_kept),
         host_test(test_no_file),
         host_test(test_unit_that_said_nothing),
     };

@@ -240,8 +240,9 @@ static const struct row agent_config_rows[] = {
      "string 'evict'\n"},
     {"a bare off is the word, where that is one", "spec: {drain: {mode: off}}", ""},
     {"but no word else", "spec: {drain: {mode: on}, interruption: {spot: off}}",
-     "d:3:22: error: spec.drain.mode: must be a string (put it in quotes), not true\n"
-     "d:3:48: error: spec.interruption.spot: must be a string (put it in quotes), not false\n"},
+     "d:3:22: error: spec.drain.mode: must be auto, always, observe or off, not true\n"
+     "d:3:48: error: spec.interruption.spot: must be ignore, report, cordon or drain, not "
+     "false\n"},
     {"a secret stays one", "spec: {cluster: {auth: {bootstrapToken: my-secret}}}",
      "d:3:41: error: spec.cluster.auth.bootstrapToken: must be a bootstrap token: six characters, "
      "a dot, sixteen characters, all of "
