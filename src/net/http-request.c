@@ -153,6 +153,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
     size_t taken;
 
     n *= size;
+    r->h->received += n;
     if (r->is_refused)
         return n;
     if (r->on_data && r->turn_bytes >= TURN_MAX_BYTES && !is_unwanted(r)) {
@@ -193,6 +194,7 @@ static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
     uint64_t number;
 
     n *= size;
+    r->h->received += n;
     if (r->is_refused)
         return n;
     if (is_unwanted(r))

@@ -27,6 +27,10 @@
 /* A request that was given less time says nothing about its connection. */
 #define SUSPECT_USEC 1000000u
 #define SUSPECT_SLACK_USEC 50000u /* the kernel counts in ticks */
+/* libcurl before 8.1 may keep what it has read of several HTTP/2 streams to itself, and waits for a
+ * socket that has nothing more to say: it is called for that socket all the same, after so long. */
+#define NUDGED_BEFORE 0x080100
+#define NUDGE_USEC 100000u
 
 struct http_socket {
     struct nc_http *h;
@@ -97,6 +101,7 @@ static void destroy(struct nc_http *h) {
     }
     sd_event_source_disable_unref(h->timer);
     sd_event_source_disable_unref(h->again);
+    sd_event_source_disable_unref(h->nudge);
     sd_event_source_disable_unref(h->turn);
     sd_event_unref(h->event);
     free(h);
@@ -127,6 +132,18 @@ static void collect_finished(struct nc_http *h) {
     }
 }
 
+/* Not set again with each packet: when it comes it looks how long nothing has come. */
+static void arm_nudge(struct nc_http *h) {
+    if (!h->nudge)
+        return;
+    h->active_usec = nc_mono_usec();
+    if (h->is_nudge_armed || !h->requests)
+        return;
+    h->is_nudge_armed = true;
+    (void)sd_event_source_set_time(h->nudge, h->active_usec + NUDGE_USEC);
+    (void)sd_event_source_set_enabled(h->nudge, SD_EVENT_ONESHOT);
+}
+
 /* libcurl has worked: does what could not be done while it was on the stack. False: the handle is
  * gone. */
 static bool after_curl(struct nc_http *h) {
@@ -142,6 +159,7 @@ static bool after_curl(struct nc_http *h) {
         else if (r->state == REQUEST_WAITING)
             submit(r);
     }
+    arm_nudge(h);
     return true;
 }
 
@@ -238,6 +256,59 @@ static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *userdata,
     if (!s)
         return watch_socket(h, fd, events);
     return sd_event_source_set_io_events(s->source, events) < 0 ? -1 : 0;
+}
+
+static struct http_socket *find_socket(const struct nc_http *h, curl_socket_t fd) {
+    struct http_socket *s = h->sockets;
+
+    while (s && sd_event_source_get_io_fd(s->source) != fd)
+        s = s->next;
+    return s;
+}
+
+/* What is called may close any of them, and end the handle: then false. */
+static bool nudge_sockets(struct nc_http *h) {
+    nc_auto_free curl_socket_t *fds = NULL;
+    size_t n = 0;
+
+    for (const struct http_socket *s = h->sockets; s; s = s->next)
+        n++;
+    fds = nc_calloc(n, sizeof(*fds));
+    n = 0;
+    for (const struct http_socket *s = h->sockets; s; s = s->next)
+        fds[n++] = sd_event_source_get_io_fd(s->source);
+    for (size_t i = 0; i < n; i++)
+        if (find_socket(h, fds[i]) && !call_curl(h, fds[i], CURL_CSELECT_IN))
+            return false;
+    return true;
+}
+
+/* A stream may be silent for minutes: it is nudged once after what came. */
+static bool has_waiting(const struct nc_http *h) {
+    const struct nc_http_req *r = h->requests;
+
+    while (r && (r->state != REQUEST_RUNNING || r->timeout_usec == 0))
+        r = r->next;
+    return r;
+}
+
+static int on_nudge(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_http *h = userdata;
+    uint64_t at = h->active_usec + NUDGE_USEC;
+    const size_t before = h->received;
+
+    (void)usec;
+    if (nc_mono_usec() >= at) {
+        if (!nudge_sockets(h))
+            return 0;
+        at = nc_mono_usec() + NUDGE_USEC;
+        h->is_nudge_armed = has_waiting(h) || h->received != before;
+        if (!h->is_nudge_armed)
+            return 0;
+    }
+    (void)sd_event_source_set_time(source, at);
+    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+    return 0;
 }
 
 /* The descriptor of the connection that a request uses: libcurl tells it by its local port only. */
@@ -349,6 +420,8 @@ static int set_up_sources(struct nc_http *h) {
 
     if (r >= 0)
         r = add_timer(h, on_again, "http-again", &h->again);
+    if (r >= 0 && curl_version_info(CURLVERSION_NOW)->version_num < NUDGED_BEFORE)
+        r = add_timer(h, on_nudge, "http-nudge", &h->nudge);
     if (r >= 0)
         r = sd_event_add_defer(h->event, &h->turn, on_turn, h);
     if (r >= 0)

@@ -214,19 +214,58 @@ static bool send_frame(struct loopback_conn *c, int type, int flags, uint32_t st
     return loopback_send(c, head, sizeof(head)) && loopback_send(c, data, n);
 }
 
-bool loopback_http2_answer(struct loopback_conn *c, int status, const char *body) {
-    /* Literals without indexing: name 8 (":status"), a value of three characters; name 15 + 13
-     * ("content-length"). */
-    char headers[40] = {0x08, 0x03};
-    const int digits = snprintf(headers + 8, sizeof(headers) - 8, "%zu", strlen(body));
+static void add_frame(struct nc_buf *to, int type, int flags, uint32_t stream, const char *data,
+                      size_t n) {
+    const char head[9] = {(char)(n >> 16),      (char)(n >> 8),      (char)n,
+                          (char)type,           (char)flags,         (char)(stream >> 24),
+                          (char)(stream >> 16), (char)(stream >> 8), (char)stream};
+
+    (void)nc_buf_add(to, head, sizeof(head));
+    (void)nc_buf_add(to, data, n);
+}
+
+/* Literals without indexing: name 8 (":status"), a value of three characters; name 15 + 13
+ * ("content-length"), for LOOPBACK_NO_LENGTH none. */
+static size_t make_head(char to[static 40], int status, size_t length) {
     char number[4];
+    int digits;
 
     snprintf(number, sizeof(number), "%03d", status);
-    memcpy(headers + 2, number, 3);
-    memcpy(headers + 5, "\x0f\x0d", 2);
-    headers[7] = (char)digits;
-    return send_frame(c, FRAME_HEADERS, FLAG_END_HEADERS, c->stream, headers, (size_t)(8 + digits))
+    memcpy(to, "\x08\x03", 2);
+    memcpy(to + 2, number, 3);
+    if (length == LOOPBACK_NO_LENGTH)
+        return 5;
+    memcpy(to + 5, "\x0f\x0d", 2);
+    digits = snprintf(to + 8, 32, "%zu", length);
+    to[7] = (char)digits;
+    return (size_t)(8 + digits);
+}
+
+bool loopback_http2_answer(struct loopback_conn *c, int status, const char *body) {
+    char headers[40];
+    const size_t n = make_head(headers, status, strlen(body));
+
+    return send_frame(c, FRAME_HEADERS, FLAG_END_HEADERS, c->stream, headers, n)
            && send_frame(c, FRAME_DATA, FLAG_END_STREAM, c->stream, body, strlen(body));
+}
+
+unsigned loopback_stream(const struct loopback_conn *c) {
+    return c->stream;
+}
+
+bool loopback_parts(struct loopback_conn *c, const struct loopback_part *parts, size_t n) {
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct loopback_part *p = &parts[i];
+        char head[40];
+        if (p->status)
+            add_frame(&out, FRAME_HEADERS, FLAG_END_HEADERS | (p->is_end ? FLAG_END_STREAM : 0),
+                      p->stream, head, make_head(head, p->status, p->n));
+        else
+            add_frame(&out, FRAME_DATA, p->is_end ? FLAG_END_STREAM : 0, p->stream, p->data, p->n);
+    }
+    return loopback_send(c, out.data, out.len);
 }
 
 static bool read_exactly(struct loopback_conn *c, char *to, size_t n) {

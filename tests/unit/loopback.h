@@ -50,6 +50,18 @@ unsigned loopback_open(struct loopback *l);        /* open now */
 bool loopback_send(struct loopback_conn *c, const char *data, size_t n);
 bool loopback_puts(struct loopback_conn *c, const char *text);
 bool loopback_answer(struct loopback_conn *c, int status, const char *headers, const char *body);
+/* HTTP/2: the stream that is being answered; and parts of answers, of any stream, that leave in one
+ * write. */
+#define LOOPBACK_NO_LENGTH ((size_t)-1)
+unsigned loopback_stream(const struct loopback_conn *c);
+struct loopback_part {
+    unsigned stream;
+    int status; /* of a head, whose n is the length that it says; 0: data */
+    const char *data;
+    size_t n;
+    bool is_end;
+};
+bool loopback_parts(struct loopback_conn *c, const struct loopback_part *parts, size_t n);
 void loopback_hang(struct loopback_conn *c);  /* until the client or the test goes away */
 void loopback_reset(struct loopback_conn *c); /* the close that follows sends a RST */
 

@@ -375,6 +375,89 @@ static void test_http2_answered_early(void **state) {
     }
 }
 
+struct interleaved {
+    unsigned list; /* the stream of the last list */
+    char data[16384];
+    unsigned done, answered;
+    size_t got;
+};
+
+/* The answer to the list and the refusal of the write come in one packet, one inside of the other.
+ */
+static bool answer_interleaved(void *userdata, struct loopback_conn *c,
+                               const struct loopback_request *r) {
+    struct interleaved *s = userdata;
+    const unsigned stream = loopback_stream(c);
+    const struct loopback_part parts[] = {
+        {.stream = stream, .status = 429, .n = strlen("slow down")},
+        {.stream = s->list, .status = 200, .n = LOOPBACK_NO_LENGTH},
+        {.stream = s->list, .data = s->data, .n = sizeof(s->data)},
+        {.stream = s->list, .data = s->data, .n = sizeof(s->data)},
+        {.stream = s->list, .data = "", .is_end = true},
+        {.stream = stream, .data = "slow down", .n = strlen("slow down"), .is_end = true},
+    };
+
+    if (r->number % 2 == 0) {
+        s->list = stream;
+        return true;
+    }
+    return loopback_parts(c, parts, sizeof(parts) / sizeof(*parts));
+}
+
+static int count_data(void *userdata, const char *data, size_t n) {
+    struct interleaved *s = userdata;
+
+    (void)data;
+    s->got += n;
+    return 0;
+}
+
+static void count_interleaved(void *userdata, const struct nc_http_result *result) {
+    struct interleaved *s = userdata;
+
+    s->done++;
+    s->answered += result->outcome == NC_HTTP_ANSWERED;
+}
+
+/* libcurl 7.88 keeps the rest of one in thirty of these to itself, and waits for a socket that has
+ * nothing more to say. */
+static void test_http2_interleaved(void **state) {
+    struct world *w = *state;
+    struct loopback_tls server = plain_tls(w);
+    const struct nc_http_tls good = {.ca_pem = w->ca.cert_pem};
+    struct interleaved s = {0};
+
+    server.http2 = true;
+    start_with(w, &server, answer_interleaved, &s);
+    nc_auto_free char *url = nc_asprintf("https://127.0.0.1:%u/", loopback_port(w->l));
+    const struct nc_http_options list = {.name = "list",
+                                         .url = url,
+                                         .tls = &good,
+                                         .timeout_usec = 10 * SECOND,
+                                         .on_data = count_data,
+                                         .on_done = count_interleaved,
+                                         .userdata = &s};
+    const struct nc_http_options post = {.name = "post",
+                                         .method = "POST",
+                                         .url = url,
+                                         .body = "{}",
+                                         .body_n = 2,
+                                         .tls = &good,
+                                         .timeout_usec = 10 * SECOND,
+                                         .max_body_bytes = 1000,
+                                         .on_done = count_interleaved,
+                                         .userdata = &s};
+    for (unsigned round = 1; round <= 200; round++) {
+        assert_int_equal(nc_http_start(w->http, &list, NULL, NULL), 0);
+        assert_int_equal(nc_http_start(w->http, &post, NULL, NULL), 0);
+        while (s.done < 2 * round)
+            assert_true(sd_event_run(w->event, 20 * SECOND) > 0);
+        assert_int_equal(s.answered, 2 * round);
+        assert_int_equal(s.got, 2 * sizeof(s.data) * round);
+    }
+    stop(w);
+}
+
 static bool hang_on_first(void *userdata, struct loopback_conn *c,
                           const struct loopback_request *r) {
     (void)userdata;
@@ -487,6 +570,7 @@ int main(void) {
         cmocka_unit_test(test_http2_multiplexing),
         cmocka_unit_test(test_http2_too_large),
         cmocka_unit_test(test_http2_answered_early),
+        cmocka_unit_test(test_http2_interleaved),
         cmocka_unit_test(test_http2_silent_connection),
         cmocka_unit_test(test_proxy),
     };
