@@ -112,8 +112,9 @@ struct nc_watch_options {
     bool tells_once;            /* an object that was told with the same resourceVersion before is
                                    not told again by a later list, or by one that started over */
     bool is_urgent;             /* somebody waits for it under a deadline: no pause is longer than
-                                   5 s, and where the stream keeps failing it is listed again */
-    uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 150 s
+                                   5 s, where the stream keeps failing it is listed again, and a
+                                   first list (with `keep`) that is silent for 5 s is given up */
+    uint64_t idle_timeout_usec; /* a stream that is silent for so long is opened again; 0 = 75 s
                                    (bookmarks come about every 60 s) */
     nc_watch_fn event;
     nc_watch_failed_fn failed;    /* may be NULL */

@@ -21,7 +21,8 @@
 #define HEAD_TIMEOUT_USEC 10000000u       /* an answer begins at once, however long it then is */
 #define THIN_LIST_TIMEOUT_USEC 300000000u /* gigabytes may come; silence is limited */
 #define CONNECT_TIMEOUT_USEC 10000000u
-#define IDLE_TIMEOUT_USEC 150000000u
+#define URGENT_TIMEOUT_USEC 5000000u /* the first of a list that is waited for; then twice as long */
+#define IDLE_TIMEOUT_USEC 75000000u  /* the API server sends a bookmark each minute */
 #define TIMER_ACCURACY_USEC 10000u
 #define ALIVE_USEC 5000000u /* a stream that stood for so long is well, even if nothing came */
 #define QUIET_ENDS 2u       /* streams in a row that end at once before that is told */
@@ -405,11 +406,25 @@ static void on_stream_done(void *userdata, const struct nc_http_result *result) 
         end_cleanly(w);
 }
 
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* How long whoever waits for the list can afford to be patient. */
+static uint64_t patience_of(const struct nc_watch *w) {
+    const unsigned doubled = w->cursor.failures < 3 ? w->cursor.failures : 3;
+
+    return w->cursor.is_urgent ? (uint64_t)URGENT_TIMEOUT_USEC << doubled : UINT64_MAX;
+}
+
 static void set_limits(const struct nc_watch *w, struct nc_http_options *o) {
+    const uint64_t patience = patience_of(w);
+
     o->timeout_usec = w->is_listing ? THIN_LIST_TIMEOUT_USEC : 0;
-    o->connect_timeout_usec = CONNECT_TIMEOUT_USEC;
-    o->idle_timeout_usec = w->is_listing ? LIST_TIMEOUT_USEC : w->idle_timeout_usec;
-    o->head_timeout_usec = HEAD_TIMEOUT_USEC;
+    o->connect_timeout_usec = least(CONNECT_TIMEOUT_USEC, patience);
+    o->idle_timeout_usec =
+        w->is_listing ? least(LIST_TIMEOUT_USEC, patience) : w->idle_timeout_usec;
+    o->head_timeout_usec = least(HEAD_TIMEOUT_USEC, patience);
 }
 
 /* A watch, or a list that is thinned out. */

@@ -30,6 +30,7 @@ static struct nc_http transport;
 static sd_event *loop;
 unsigned script_cancelled;
 uint64_t script_last_timeout_usec;
+uint64_t script_idle_usec[SCRIPT_MAX];
 size_t script_last_max_bytes;
 char script_last_url[4096];
 char script_last_body[4096];
@@ -157,6 +158,8 @@ static struct script_step take(const struct nc_http_options *o) {
 
     if (script_at == script_n)
         fail_msg("a request too many: %s %s", o->method, o->url);
+    if (script_at < SCRIPT_MAX)
+        script_idle_usec[script_at] = o->idle_timeout_usec;
     step = script[script_at++];
     assert_true(o->max_body_bytes > 0);
     assert_true(o->timeout_usec > 0

@@ -62,6 +62,9 @@ void script_end(struct nc_kube *k);
 /* How many requests were cancelled, and how many headers of the last one. */
 extern unsigned script_cancelled;
 extern uint64_t script_last_timeout_usec;
+/* Of each request how long it may be silent. */
+#define SCRIPT_MAX 64
+extern uint64_t script_idle_usec[SCRIPT_MAX];
 extern size_t script_last_max_bytes;
 extern char script_last_url[4096];
 extern char script_last_body[4096];

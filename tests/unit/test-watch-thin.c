@@ -48,22 +48,26 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
     note(userdata, line);
 }
 
-static void follow_max(struct nc_kube *k, const char *stop_at, size_t max, const char *trace) {
+static void follow_with(struct nc_kube *k, const char *stop_at, struct nc_watch_options o,
+                        const char *trace) {
     struct heard h = {.stop_at = stop_at};
-    const struct nc_watch_options o = {.path = "/api/v1/nodes",
-                                       .selector = "fieldSelector=x",
-                                       .keep = keep,
-                                       .max_object_bytes = max,
-                                       .event = on_event,
-                                       .failed = on_failed,
-                                       .userdata = &h};
 
+    o.path = "/api/v1/nodes";
+    o.selector = "fieldSelector=x";
+    o.keep = keep;
+    o.event = on_event;
+    o.failed = on_failed;
+    o.userdata = &h;
     assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, NULL), 0);
     script_run();
     nc_watch_free(h.watch);
     assert_string_equal(h.trace.data, trace);
     nc_buf_done(&h.trace);
     script_end(k);
+}
+
+static void follow_max(struct nc_kube *k, const char *stop_at, size_t max, const char *trace) {
+    follow_with(k, stop_at, (struct nc_watch_options){.max_object_bytes = max}, trace);
 }
 
 static void follow(struct nc_kube *k, const char *stop_at, const char *trace) {
@@ -258,11 +262,34 @@ static void test_large(void **state) {
     nc_buf_done(&event);
 }
 
+/* A list that a drain waits for is given up early where it is silent, the first time; a watch is not
+ * waited for longer than the bookmarks, which come each minute, allow. */
+static void test_patience(void **state) {
+    static const uint64_t second = 1000000;
+    const struct nc_watch_options urgent = {.is_urgent = true};
+
+    (void)state;
+    follow_with(SCRIPT(NULL, NULL, {.outcome = NC_HTTP_TIMEOUT}, {.outcome = NC_HTTP_TIMEOUT},
+                       {.answer = LIST("10", "")}, {.stays_open = true}),
+                "synced \n", urgent,
+                "failed 0 transient: list: scripted failure\n"
+                "failed 0 transient: list: scripted failure\nsynced \n");
+    assert_int_equal(script_idle_usec[0], 5 * second);
+    assert_int_equal(script_idle_usec[1], 10 * second);
+    assert_int_equal(script_idle_usec[2], 20 * second);
+    follow(SCRIPT(NULL, NULL, {.answer = LIST("10", "")},
+                  {.stays_open = true, .answer = EVENT("ADDED", THIN("a", "11"))}),
+           "}}\n", "synced \nadded " THIN("a", "11") "\n");
+    assert_int_equal(script_idle_usec[0], 30 * second);
+    assert_int_equal(script_idle_usec[1], 75 * second);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members),     cmocka_unit_test(test_error_event),
         cmocka_unit_test(test_broken_list), cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_patience),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
