@@ -18,6 +18,7 @@
 #define RETRY_USEC 5000000u      /* after a kubeconfig that is of no use, or an answer of no use */
 #define RECONNECT_USEC 10000000u /* not more often, whatever the server says */
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
+#define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
 #define RENEW_RETRY_USEC 5000000u
 #define RENEW_EARLY_USEC (4ull * 60 * 1000000)
 #define WHOAMI_TIMEOUT_USEC 3000000u
@@ -95,12 +96,21 @@ static bool is_same(const struct nc_file_mark *a, const struct nc_file_mark *b) 
     return a->device == b->device && a->inode == b->inode && a->mtime_nsec == b->mtime_nsec;
 }
 
-static void mark_files(struct nc_daemon *d) {
+/* Before the kubeconfig is read: what is changed meanwhile is a change. */
+static void mark_kubeconfig(struct nc_daemon *d) {
     nc_auto_free char *path = nc_connect_path(d->app, kubeconfig_path(d));
 
     d->files[0] = mark_of(path);
-    d->files[1] = mark_of(d->connection.cert_file);
     d->files_after_usec = nc_mono_usec() + FILES_USEC;
+}
+
+static uint64_t files_due(const struct nc_daemon *d) {
+    const uint64_t earlier = FILES_USEC - FILES_SOON_USEC;
+    const bool is_urgent =
+        !d->is_connected || d->api_error.class != NC_ERR_NONE || nc_daemon_is_busy(d);
+
+    return is_urgent && d->files_after_usec > earlier ? d->files_after_usec - earlier
+                                                      : d->files_after_usec;
 }
 
 /* A certificate that is just being replaced is not there for a moment: that is no change yet. */
@@ -109,7 +119,7 @@ static bool files_changed(const struct nc_daemon *d) {
     const struct nc_file_mark now[] = {mark_of(path), mark_of(d->connection.cert_file)};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(now); i++)
-        if (now[i].inode != 0 && !is_same(&now[i], &d->files[i]))
+        if (d->files[i].inode != 0 && now[i].inode != 0 && !is_same(&now[i], &d->files[i]))
             return true;
     return false;
 }
@@ -150,9 +160,10 @@ static int open_connection(struct nc_daemon *d, struct nc_err *err) {
     int r;
 
     nc_daemon_imds_stand_in(d, true);
+    mark_kubeconfig(d);
     r = nc_connect(d->app, kubeconfig_path(d), d->imds, &d->connection, err);
+    d->files[1] = mark_of(d->connection.cert_file);
     if (r >= 0) {
-        mark_files(d);
         d->connection.wants_token = d->connection.kubeconfig.exec_command != NULL;
         r = nc_connection_renew(&d->connection, err);
     }
@@ -267,10 +278,8 @@ static void renew_token(struct nc_daemon *d, uint64_t now) {
         nc_daemon_api_failed(d, &err);
 }
 
-static bool must_reconnect(struct nc_daemon *d, uint64_t now) {
-    if (d->wants_reconnect && now >= d->connect_after_usec)
-        return true;
-    if (now < d->files_after_usec)
+static bool were_replaced(struct nc_daemon *d, uint64_t now) {
+    if (now < files_due(d))
         return false;
     d->files_after_usec = now + FILES_USEC;
     if (!files_changed(d))
@@ -282,8 +291,12 @@ static bool must_reconnect(struct nc_daemon *d, uint64_t now) {
 void nc_daemon_keep_connected(struct nc_daemon *d) {
     const uint64_t now = nc_mono_usec();
 
-    if (d->is_connected && must_reconnect(d, now)) {
+    if (d->is_connected && d->wants_reconnect && now >= d->connect_after_usec) {
         nc_daemon_disconnect(d);
+        d->connect_after_usec = 0;
+    } else if (were_replaced(d, now)) {
+        if (d->is_connected)
+            nc_daemon_disconnect(d);
         d->connect_after_usec = 0;
     }
     if (!d->is_connected && now >= d->connect_after_usec)
@@ -299,8 +312,8 @@ uint64_t nc_daemon_connect_next(const struct nc_daemon *d) {
     uint64_t at;
 
     if (!d->is_connected)
-        return d->connect_after_usec;
-    at = nc_daemon_sooner(d->files_after_usec, token_due(d, nc_mono_usec()));
+        return nc_daemon_sooner(d->connect_after_usec, files_due(d));
+    at = nc_daemon_sooner(files_due(d), token_due(d, nc_mono_usec()));
     if (d->wants_reconnect)
         at = nc_daemon_sooner(at, d->connect_after_usec);
     if (d->owner_name && !d->claim_watch && d->gather.config.claim_lookup)

@@ -15,8 +15,9 @@
 #include "log.h"
 #include "nc/str.h"
 
-#define WRITE_TIMEOUT_USEC 5000000u
-#define LOOK_TIMEOUT_USEC 5000000u
+#define TIMEOUT_USEC 5000000u
+#define FROZEN_USEC 1500000u /* the first of several tries: another connection may be answered */
+#define PROMPT_USEC 500000u  /* an answer that shows a server in good health */
 #define LOOK_EVERY_USEC 1000000u
 #define LOOK_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define LOOK_REFUSED_USEC 10000000u
@@ -24,6 +25,24 @@
 #define SAY_REFUSED_EVERY_USEC 10000000u
 
 static void look_in(struct nc_daemon *d, uint64_t wait_usec);
+
+/* --- how long to wait */
+
+/* Before the first eviction little time is left and nothing is lost with a connection whose other
+ * end is silent; after it an eviction that is cut off may have used a budget up. */
+static uint64_t timeout_of(const struct nc_daemon *d) {
+    const uint64_t patient_usec = TIMEOUT_USEC, soon_usec = (uint64_t)FROZEN_USEC
+                                                                  << d->unanswered;
+
+    return d->pod_requests || soon_usec > patient_usec ? patient_usec : soon_usec;
+}
+
+static void note_answer(struct nc_daemon *d, bool is_answered, uint64_t duration_usec) {
+    if (!is_answered)
+        d->unanswered += d->unanswered < 2;
+    else if (duration_usec < PROMPT_USEC)
+        d->unanswered = 0;
+}
 
 /* --- what the metadata announces */
 
@@ -274,6 +293,7 @@ static void on_looked(void *userdata, const struct nc_value *object,
 
     d->look = NULL;
     nc_histogram_add(&d->counters.api_latency, nc_mono_usec() - d->look_usec);
+    note_answer(d, status->http != 0, nc_mono_usec() - d->look_usec);
     if (err->class == NC_ERR_NONE && object) {
         nc_daemon_api_well(d);
         d->is_look_wanted = is_overtaken(d, object);
@@ -295,7 +315,7 @@ static void on_looked(void *userdata, const struct nc_value *object,
 static void start_look(struct nc_daemon *d) {
     nc_auto_free char *path = nc_kube_node_path(d->node_name, NULL);
     const struct nc_kube_call call = {
-        .what = "get node", .method = "GET", .path = path, .timeout_usec = LOOK_TIMEOUT_USEC};
+        .what = "get node", .method = "GET", .path = path, .timeout_usec = timeout_of(d)};
     struct nc_err err = NC_ERR_INIT;
 
     d->is_look_wanted = false;
@@ -362,6 +382,7 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
 
     d->write = NULL;
     nc_histogram_add(&d->counters.api_latency, w->duration_usec);
+    note_answer(d, w->outcome != NC_WRITE_AWAY, w->duration_usec);
     if (w->outcome == NC_WRITTEN)
         nc_daemon_api_well(d);
     else
@@ -382,7 +403,7 @@ void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
     }
     d->write_usec = nc_mono_usec();
     d->counters.api_requests++;
-    if (nc_node_send(d->connection.kube, d->node_name, w, nc_daemon_now(d), WRITE_TIMEOUT_USEC,
+    if (nc_node_send(d->connection.kube, d->node_name, w, nc_daemon_now(d), timeout_of(d),
                      on_written, d, &d->write, &err)
         < 0) {
         nc_daemon_api_failed(d, &err);
@@ -391,8 +412,8 @@ void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
 }
 
 bool nc_daemon_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
-    return (d->write && mono_usec > d->write_usec + 2 * WRITE_TIMEOUT_USEC)
-           || (d->look && mono_usec > d->look_usec + 2 * LOOK_TIMEOUT_USEC);
+    return (d->write && mono_usec > d->write_usec + 2 * TIMEOUT_USEC)
+           || (d->look && mono_usec > d->look_usec + 2 * TIMEOUT_USEC);
 }
 
 int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err) {

@@ -85,6 +85,7 @@ struct nc_daemon {
     struct nc_node_view view;
     struct nc_kube_req *write, *look;
     uint64_t write_usec, look_usec; /* monotonic: begun */
+    unsigned unanswered;            /* of those in a row, at most 2: how patient the next is */
     enum nc_node_write_kind write_kind;
     sd_event_source *look_timer;
     bool is_node_synced;   /* the watch has shown what there is */

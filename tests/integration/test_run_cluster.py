@@ -6,7 +6,9 @@ import time
 import unittest
 from typing import Any
 
-from running import PATIENCE, POD_RESOURCE, SLACK, DaemonTest, DaemonWorld, epoch
+from running import KUBECONFIG, PATIENCE, POD_RESOURCE, SLACK, DaemonTest, DaemonWorld, epoch
+
+from wire import Fault
 
 BUSY = "Too many requests, please try again later.\n"
 PODS = ("web-1", "web-2", "web-3")
@@ -99,6 +101,20 @@ class Storms(DaemonTest):
         for name in PODS:
             self.assertTrue(t - 3.1 <= world.deletions(name)[0].at <= t - 3 + SLACK, world.story())
 
+    def test_connection_that_is_frozen(self) -> None:
+        """The API server is well, but nobody answers on the connection that is open: another one is tried in time."""
+        world = self.node_world()
+        world.pod("a")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("imds", {}).get("spot", {}).get("state") == "ok", "the polls")
+        frozen = Fault("silent", r"/api/v1/nodes/", method="PATCH", count=1)
+        world.api.server.faults.append(frozen)
+        world.imds.spot(120)
+        world.must(world.is_cordoned, "the cordon")
+        self.assertEqual(frozen.hits, 1)
+        self.assertLess(world.steps("cordon")[0].at - frozen.first, 4.0 * PATIENCE)
+        world.drained()
+
     def test_answer_that_is_lost(self) -> None:
         """The eviction was accepted, its answer never came: the watch says so, or asking again does no harm. libcurl itself
         asks once more where a connection that it had used before ends without a byte."""
@@ -127,7 +143,9 @@ class Storms(DaemonTest):
         """Once it is made the pods are listed again. An eviction that is under way is waited for all the same: given up and
         asked for again it would take from its budget twice."""
         world = self.node_world()
-        world.api.server.fault("delay", path=r"/nodes/[^/?]+(\?|$)", method="PATCH", count=1, delay_sec=4.5)
+        cordon = {"path": r"/nodes/[^/?]+(\?|$)", "method": "PATCH", "count": 1}
+        world.api.server.fault("silent", **cordon)
+        world.api.server.fault("delay", delay_sec=2.5, **cordon)
         world.api.server.fault("status", path="web-1/eviction", count=1, status=504, delay_sec=5.0)
         self.drained(world)
         tries = [s.at for s in world.evictions("web-1")]
@@ -255,6 +273,22 @@ class Identity(DaemonTest):
         world.must(lambda: "spot" in str(world.drain().get("sources")), "the notice")
         world.write_kubeconfig()
         world.must(lambda: not world.pods(), "the end of all pods", 20)
+
+    def test_kubeconfig_that_is_corrected_under_a_notice(self) -> None:
+        world = self.node_world()
+        world.pod("a")
+        path = world.root / KUBECONFIG
+        good = path.read_text()
+        path.write_text(good.replace(world.api.url, "https://127.0.0.1:1"))
+        world.start(ready=False)
+        world.imds.spot(120)
+        world.must(lambda: world.said_of_itself().get("imds", {}).get("spot", {}).get("state") == "ok", "the notice")
+        end = time.monotonic() + 8
+        world.must(lambda: time.monotonic() > end, "failures that have long pauses")
+        path.write_text(good)
+        corrected = time.monotonic()
+        world.must(world.is_cordoned, "the cordon", 40)
+        self.assertLess(time.monotonic() - corrected, 5.0 * PATIENCE)
 
     def test_name_that_is_known_late(self) -> None:
         """The daemon is up before cloud-init has named the host: what it took for its name then is nobody's."""
