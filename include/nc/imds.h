@@ -20,6 +20,19 @@ int nc_imds_new(sd_event *event, const char *endpoint, struct nc_imds **ret, str
 struct nc_imds *nc_imds_free(struct nc_imds *i); /* wipes the token */
 const char *nc_imds_endpoint(const struct nc_imds *i);
 
+/* How fast the service answers, as far as this handle has seen it. */
+struct nc_imds_pace {
+    unsigned timeouts;  /* in a row; of what was asked side by side one */
+    uint64_t last_usec; /* how long the last answer took */
+};
+/* The time limit for the next request whose usual one is given: twice as long after each time-out
+ * in a row, and never less than twice what the last answer took; at most 8 s, or the usual one. So
+ * a service that takes seconds is understood, and a dead one is still named after the usual time.
+ */
+uint64_t nc_imds_timeout(const struct nc_imds *i, uint64_t usual_usec);
+/* A handle that begins where another is. */
+void nc_imds_set_pace(struct nc_imds *i, const struct nc_imds *as);
+
 /* One answer: status 200 with a body, 404 (absent: status only), or an error that ended the try. */
 struct nc_imds_answer {
     int status; /* 200 or 404; 0 = failed, see err */

@@ -45,7 +45,8 @@ int nc_gather_credentials(struct nc_imds *imds, struct nc_credentials *c, struct
         return nc_err_set(err, NC_ERR_CONFIG, ENOTSUP,
                           "role credentials are needed, and recorded facts hold none");
     nc_credentials_done(c);
-    r = nc_imds_fetch(imds, 1u << NC_IMDS_ROLE, args, CREDENTIALS_TIMEOUT_USEC, answers, err);
+    r = nc_imds_fetch(imds, 1u << NC_IMDS_ROLE, args,
+                      nc_imds_timeout(imds, CREDENTIALS_TIMEOUT_USEC), answers, err);
     if (r >= 0 && answers[NC_IMDS_ROLE].status != 200)
         r = role_error(&answers[NC_IMDS_ROLE], err);
     if (r >= 0) {
@@ -57,8 +58,8 @@ int nc_gather_credentials(struct nc_imds *imds, struct nc_credentials *c, struct
     }
     if (r >= 0) {
         args[NC_IMDS_CREDENTIALS] = role;
-        r = nc_imds_fetch(imds, 1u << NC_IMDS_CREDENTIALS, args, CREDENTIALS_TIMEOUT_USEC, answers,
-                          err);
+        r = nc_imds_fetch(imds, 1u << NC_IMDS_CREDENTIALS, args,
+                          nc_imds_timeout(imds, CREDENTIALS_TIMEOUT_USEC), answers, err);
     }
     if (r >= 0 && answers[NC_IMDS_CREDENTIALS].status != 200)
         r = role_error(&answers[NC_IMDS_CREDENTIALS], err);

@@ -22,6 +22,7 @@
 
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define TIMEOUT_USEC 3000000u
+#define IMDS_TIMEOUT_USEC 8000000u /* it may be slow: that is no reason to stop here */
 #define SKEW_FAILS_SEC 240 /* signatures are refused beyond five minutes */
 
 struct preflight {
@@ -80,7 +81,7 @@ static int check_imds(struct preflight *p) {
     int r = nc_imds_new(p->app->event, p->app->opts.imds, &p->imds, &err);
 
     if (r >= 0)
-        r = nc_imds_fetch(p->imds, items, NULL, TIMEOUT_USEC, answers, &err);
+        r = nc_imds_fetch(p->imds, items, NULL, IMDS_TIMEOUT_USEC, answers, &err);
     for (enum nc_imds_item i = NC_IMDS_IDENTITY; r >= 0 && i < _NC_IMDS_ITEM_MAX; i++)
         if ((items & (1u << i)) && answers[i].status == 200)
             r = nc_facts_take_imds(&p->facts, i, answers[i].body.data, answers[i].body.len, &err);

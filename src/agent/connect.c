@@ -17,6 +17,7 @@
 #define CA_MAX_BYTES ((size_t)1 << 20)
 #define TOKEN_MAX_BYTES ((size_t)16 << 10)
 #define EXEC_TIMEOUT_USEC 10000000u
+#define IMDS_TIMEOUT_USEC 1000000u
 #define TOKEN_MARGIN_USEC 60000000u
 #define RENEW_EARLY_USEC (4ull * 60 * 1000000)
 /* Two carry all of a drain, but where the API server ends a connection in the middle of it, libcurl
@@ -42,7 +43,7 @@ static char *host_of(const char *url) {
 static int ask_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_err *err) {
     const unsigned items = 1u << NC_IMDS_IDENTITY | 1u << NC_IMDS_DOMAIN;
     struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
-    int r = nc_imds_fetch(imds, items, NULL, 1000000, answers, err);
+    int r = nc_imds_fetch(imds, items, NULL, nc_imds_timeout(imds, IMDS_TIMEOUT_USEC), answers, err);
 
     if (r >= 0 && answers[NC_IMDS_IDENTITY].status == 200)
         r = nc_facts_take_imds(facts, NC_IMDS_IDENTITY, answers[NC_IMDS_IDENTITY].body.data,

@@ -21,4 +21,10 @@ struct nc_poll_view {
 /* False where this source is no poll. */
 bool nc_daemon_imds_look(const struct nc_daemon *d, enum nc_source s, struct nc_poll_view *ret);
 
+/* Whether what EC2 announces is not received: a poll has failed for at least so long. -EAGAIN where
+ * that is not known yet: one fails, but not for so long, or was not answered yet. `message` says it
+ * for people. */
+int nc_daemon_imds_is_failing(const struct nc_daemon *d, uint64_t for_usec, bool *ret,
+                              struct nc_buf *message);
+
 #endif

@@ -165,6 +165,8 @@ int nc_daemon_gather(struct nc_daemon *d, struct nc_err *err) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
     int r = nc_gather_open(&g, d->app, err);
 
+    if (r >= 0 && g.imds && d->imds)
+        nc_imds_set_pace(g.imds, d->imds);
     if (r >= 0)
         r = nc_gather_imds(&g, err);
     if (r < 0)

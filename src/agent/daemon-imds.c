@@ -7,6 +7,7 @@
  * news". One question at a time uses the one connection that is kept alive, but the spot notice
  * never waits for another question.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "daemon-edges.h"
@@ -37,6 +38,7 @@ struct poll {
     bool is_quiet;       /* the last one was a CLEARED, and was posted */
     bool is_absent;      /* the last one was a 404 */
     uint64_t asked_usec; /* CLOCK_MONOTONIC */
+    uint64_t failing_usec; /* CLOCK_MONOTONIC: since when */
     unsigned failures;   /* in a row */
     struct nc_err error; /* class NONE while it is well */
 };
@@ -74,7 +76,7 @@ static const struct poll_kind {
     const char *path;
     size_t max_bytes;
     uint64_t every_usec, absent_usec; /* the second: while the answer is 404 */
-    uint64_t timeout_usec;
+    uint64_t timeout_usec; /* longer after time-outs: nc_imds_timeout */
     struct nc_backoff again;
     bool is_of_spot; /* asked on spot instances only */
     reader_fn read;
@@ -169,7 +171,8 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
                "%s; %s notices are not heard meanwhile", err->msg, nc_source_name(p->kind->source));
         d->is_status_due = true;
     }
-    p->failures++;
+    if (p->failures++ == 0)
+        p->failing_usec = nc_mono_usec();
     p->error = *err;
 }
 
@@ -223,18 +226,19 @@ static void take_stats(struct nc_daemon *d, const struct poll *p) {
 
 static void ask(struct poll *p) {
     const struct poll_kind *k = p->kind;
+    const uint64_t timeout_usec = nc_imds_timeout(p->all->d->imds, k->timeout_usec);
     struct nc_err err = NC_ERR_INIT;
 
     p->is_postponed = false;
     p->asked_usec = nc_mono_usec();
-    if (nc_imds_poll(p->all->d->imds, k->path, k->max_bytes, k->timeout_usec, on_answer, p, &err)
+    if (nc_imds_poll(p->all->d->imds, k->path, k->max_bytes, timeout_usec, on_answer, p, &err)
         < 0) {
         fail_poll(p, &err);
         arm(p);
         return;
     }
     p->is_under_way = true;
-    p->due_usec = p->asked_usec + k->timeout_usec + LATE_USEC;
+    p->due_usec = p->asked_usec + timeout_usec + LATE_USEC;
 }
 
 static bool is_busy(const struct nc_daemon_imds *all) {
@@ -327,7 +331,9 @@ static void ask_life_cycle(struct nc_daemon_imds *all) {
     struct nc_imds_answer failed = {0};
 
     all->life_due_usec = UINT64_MAX;
-    if (nc_imds_get(all->d->imds, q->path, q->max, 5 * SECOND, on_life_cycle, all, &failed.err) < 0)
+    if (nc_imds_get(all->d->imds, q->path, q->max, nc_imds_timeout(all->d->imds, 5 * SECOND),
+                    on_life_cycle, all, &failed.err)
+        < 0)
         on_life_cycle(all, &failed);
 }
 
@@ -413,6 +419,34 @@ void nc_daemon_imds_close(struct nc_daemon *d) {
     sd_event_source_disable_unref(all->stand_in);
     free(all);
     d->polls = NULL;
+}
+
+int nc_daemon_imds_is_failing(const struct nc_daemon *d, uint64_t for_usec, bool *ret,
+                              struct nc_buf *message) {
+    const uint64_t now = nc_mono_usec();
+    const struct nc_err *first = NULL;
+    bool is_known = d->polls != NULL;
+
+    for (size_t i = 0; d->polls && i < N_POLLS; i++) {
+        const struct poll *p = &d->polls->polls[i];
+        const bool is_long = p->failures > 0 && now - p->failing_usec >= for_usec;
+        if (p->is_off || (p->is_heard && p->failures == 0))
+            continue;
+        if (!is_long) {
+            is_known = false;
+            continue;
+        }
+        nc_buf_printf(message, "%s%s", first ? ", " : "", nc_source_name(p->kind->source));
+        first = first ? first : &p->error;
+    }
+    if (!first && !is_known)
+        return -EAGAIN;
+    *ret = first != NULL;
+    if (first)
+        nc_buf_printf(message, " notices of EC2 are not received: %s", first->msg);
+    else
+        nc_buf_puts(message, "notices of EC2 are received");
+    return 0;
 }
 
 bool nc_daemon_imds_look(const struct nc_daemon *d, enum nc_source s, struct nc_poll_view *ret) {

@@ -134,6 +134,7 @@ static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
     struct nc_node_view view = d->view;
     struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &view};
 
+    nc_daemon_imds_condition_metadata(d, metadata);
     view.is_whole &= nc_streq(d->node_version, nc_value_get_string(metadata, "resourceVersion"));
     nc_daemon_post(d, &e);
     nc_daemon_claim_take(d, metadata);
@@ -202,6 +203,7 @@ static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
     }
     d->is_node_known = true;
     d->is_foreign = false;
+    nc_daemon_imds_condition_node(d, node);
     post_node(d, metadata);
 }
 
@@ -444,6 +446,7 @@ void nc_daemon_node_close(struct nc_daemon *d) {
     d->write = nc_kube_cancel(d->write);
     d->look_timer = sd_event_source_disable_unref(d->look_timer);
     nc_daemon_self_close(d);
+    nc_daemon_imds_condition_close(d);
     if (was_writing)
         post_written(d, NC_WRITE_AWAY, 0);
 }

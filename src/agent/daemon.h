@@ -127,6 +127,12 @@ struct nc_daemon {
     uint64_t requests_after_usec;        /* monotonic: it is tried again */
     struct nc_daemon_self *self;
 
+    /* daemon-imds-condition.c */
+    struct nc_kube_req *condition_write;
+    bool is_condition_true, is_writing_true; /* on the Node as it was read last; in the write */
+    bool is_registered;                /* by Karpenter */
+    uint64_t condition_after_usec;          /* monotonic: not written before */
+
     /* daemon-say.c, daemon-status.c, daemon-state.c */
     struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */
     bool is_status_due, is_state_due;
@@ -237,6 +243,14 @@ void nc_daemon_imds_turn(struct nc_daemon *d);
 uint64_t nc_daemon_imds_next(const struct nc_daemon *d);
 /* Around whatever turns the loop by itself between two turns: notices are heard all the same. */
 void nc_daemon_imds_stand_in(struct nc_daemon *d, bool is_waiting);
+
+/* daemon-imds-condition.c: the Node condition that notices are not received. What the whole Node, and what its
+ * metadata say; whether to write, between two turns. */
+#define NC_CONDITION_NOTICES "InterruptionNoticesUnavailable"
+void nc_daemon_imds_condition_node(struct nc_daemon *d, const struct nc_value *node);
+void nc_daemon_imds_condition_metadata(struct nc_daemon *d, const struct nc_value *metadata);
+void nc_daemon_imds_condition_turn(struct nc_daemon *d);
+void nc_daemon_imds_condition_close(struct nc_daemon *d);
 
 /* daemon-login.c: SHUTDOWN, and LET_GO. */
 int nc_daemon_login_open(struct nc_daemon *d, struct nc_err *err);

@@ -120,8 +120,9 @@ static int ask(struct nc_gather *g, unsigned items, const char *const args[_NC_I
     if (missing == 0)
         return 0;
     if (g->imds)
-        return nc_imds_fetch(g->imds, missing, args, nc_app_timeout(g->app, IMDS_TIMEOUT_USEC),
-                             g->answers, err);
+        return nc_imds_fetch(
+            g->imds, missing, args,
+            nc_app_timeout(g->app, nc_imds_timeout(g->imds, IMDS_TIMEOUT_USEC)), g->answers, err);
     for (unsigned i = 0; i < _NC_IMDS_ITEM_MAX; i++)
         if (missing & (1u << i)) {
             const int r =

@@ -121,6 +121,7 @@ static void do_what_is_due(struct nc_daemon *d) {
     gather_again(d);
     nc_daemon_imds_turn(d);
     nc_daemon_keep_connected(d);
+    nc_daemon_imds_condition_turn(d);
     if (!d->requests && nc_mono_usec() >= d->requests_after_usec)
         open_requests(d);
     if (d->is_state_due && nc_mono_usec() >= save_after(d))

@@ -22,6 +22,9 @@ struct nc_imds {
     unsigned generation;              /* of the token, to see whether a 401 was about this one */
     struct nc_http_req *token_request;
 
+    struct nc_imds_pace pace;
+    uint64_t paced_usec; /* CLOCK_MONOTONIC: when a time-out was counted last */
+
     struct imds_get *gets; /* asked and not yet answered, in order */
     struct nc_imds_stats stats;
     int64_t skew_min_usec, skew_max_usec;

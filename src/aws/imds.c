@@ -25,6 +25,9 @@
 /* So long polls go the general way after one that the plain way could not take. */
 #define PLAIN_PAUSE_USEC (60ull * 1000000)
 
+/* Nobody waits longer for one answer, however slow the service is. */
+#define SLOWEST_USEC 8000000u
+
 struct imds_get {
     struct nc_imds *i;
     struct imds_get *next;
@@ -93,7 +96,35 @@ static void take_skew(struct nc_imds *i, const struct nc_http_result *result) {
     i->stats.boot_usec = (uint64_t)((int64_t)nc_now_usec() + i->stats.skew_usec) - nc_boot_usec();
 }
 
+/* What was sent before the last time-out was counted is of the same row. */
+static void note_pace(struct nc_imds *i, const struct nc_http_result *result) {
+    const uint64_t now = nc_mono_usec();
+
+    if (result->outcome == NC_HTTP_ANSWERED) {
+        i->pace = (struct nc_imds_pace){.last_usec = result->duration_usec};
+    } else if (result->outcome == NC_HTTP_TIMEOUT && now - result->duration_usec >= i->paced_usec) {
+        i->pace.timeouts++;
+        i->paced_usec = now;
+    }
+}
+
+uint64_t nc_imds_timeout(const struct nc_imds *i, uint64_t usual_usec) {
+    const uint64_t most_usec = usual_usec > SLOWEST_USEC ? usual_usec : SLOWEST_USEC;
+    uint64_t usec = usual_usec;
+
+    for (unsigned k = 0; k < i->pace.timeouts && usec < most_usec; k++)
+        usec *= 2;
+    if (usec < 2 * i->pace.last_usec)
+        usec = 2 * i->pace.last_usec;
+    return usec < most_usec ? usec : most_usec;
+}
+
+void nc_imds_set_pace(struct nc_imds *i, const struct nc_imds *as) {
+    i->pace = as->pace;
+}
+
 static void count(struct nc_imds *i, const struct nc_http_result *result) {
+    note_pace(i, result);
     i->stats.connections += result->new_connection;
     if (result->outcome != NC_HTTP_ANSWERED || (result->status != 200 && result->status != 404))
         i->stats.failures++;

@@ -106,19 +106,22 @@ uint64_t nc_kube_boot_usec(const struct nc_kube *k) {
     return k->boot_usec;
 }
 
-/* Sends once. Returns what nc_kube_judge returns. */
-static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint64_t started_usec,
+/* Sends once. Returns what nc_kube_judge returns. What a token takes to be made (IMDS may be slow)
+ * is not the API server's time. */
+static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint64_t *left_usec,
                         bool refuse, struct nc_value **ret_object,
                         struct nc_kube_status *ret_status, struct nc_err *err) {
     struct nc_strv headers = NC_STRV_INIT;
     struct nc_http_options o;
     struct nc_http_answer answer = {0};
     int r = nc_kube_message_options(k, m, refuse, &headers, &o, err);
+    const uint64_t started_usec = nc_mono_usec();
 
     if (r < 0)
         return r;
-    o.timeout_usec = nc_kube_time_left(started_usec, m->timeout_usec);
+    o.timeout_usec = *left_usec;
     r = nc_http_perform(k->http, &o, &answer, err);
+    *left_usec = nc_kube_time_left(started_usec, *left_usec);
     nc_kube_headers_done(&headers);
     read_clock(k, &answer.result);
     if (r == 0)
@@ -131,7 +134,7 @@ static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint
 
 int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object,
                     struct nc_kube_status *ret_status, struct nc_err *err) {
-    const uint64_t started_usec = nc_mono_usec();
+    uint64_t left_usec = c->timeout_usec;
     struct nc_kube_message m;
     struct nc_kube_status status = {0};
     int r = check_limits(c, err);
@@ -139,9 +142,9 @@ int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_v
     if (r == 0)
         r = nc_kube_message_init(k, c, &m, err);
     if (r == 0) {
-        r = perform_once(k, &m, started_usec, false, ret_object, &status, err);
+        r = perform_once(k, &m, &left_usec, false, ret_object, &status, err);
         if (r < 0 && status.http == 401 && k->token)
-            r = perform_once(k, &m, started_usec, true, ret_object, &status, err);
+            r = perform_once(k, &m, &left_usec, true, ret_object, &status, err);
         nc_kube_message_done(&m);
     }
     if (ret_status)

@@ -22,7 +22,7 @@
 #define UNKNOWN "nothing is written there:"
 
 static const char *const own_conditions[] = {"BootstrapComplete", "InterruptionPending", "Drained",
-                                             NULL};
+                                             "InterruptionNoticesUnavailable", NULL};
 static const char *const condition_fields[] = {
     "type", "status", "reason", "message", "lastHeartbeatTime", "lastTransitionTime", NULL};
 

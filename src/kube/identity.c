@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nc/clock.h"
 #include "nc/kube.h"
 #include "nc/str.h"
 
@@ -59,14 +58,12 @@ static int review(struct nc_kube *k, const char *version, uint64_t timeout_usec,
 
 int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity *ret,
                    struct nc_kube_status *ret_status, struct nc_err *err) {
-    const uint64_t started_usec = nc_mono_usec();
     struct nc_kube_status status = {0};
     struct nc_err first = NC_ERR_INIT;
     int r = review(k, "v1", timeout_usec, ret, &status, &first);
 
     if (r < 0 && status.http == 404) /* before 1.28 */
-        r = review(k, "v1beta1", nc_kube_time_left(started_usec, timeout_usec), ret, &status,
-                   &first);
+        r = review(k, "v1beta1", timeout_usec, ret, &status, &first);
     if (r < 0 && err)
         *err = first;
     if (ret_status)

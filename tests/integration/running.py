@@ -29,6 +29,7 @@ from store import RESOURCES
 from wire import Request
 
 NODES = next(r for r in RESOURCES if r.plural == "nodes")
+NOTICES = "InterruptionNoticesUnavailable"
 KUBECONFIG = "var/lib/kubelet/kubeconfig"
 STATE = "var/lib/nodeclaimd/state.json"
 LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -91,6 +92,8 @@ def patch_kind(path: str, body: dict[str, Any]) -> str:
             return "drained"
         if kinds.get("InterruptionPending") == "True":
             return "signal"
+        if NOTICES in kinds:
+            return "notices"
         return "undrained" if set(kinds) == {"Drained"} else "calm"
     if body.get("spec", {}).get("unschedulable") is True:
         return "cordon"
@@ -439,7 +442,7 @@ class DaemonTest(WorldTest):
         self.assertLessEqual(set(body.get("spec", {})), {"unschedulable"}, where)
         self.assertLessEqual(set(body.get("status", {})), {"conditions"}, where)
         kinds = {c["type"] for c in body.get("status", {}).get("conditions", [])}
-        self.assertLessEqual(kinds, {"InterruptionPending", "Drained"}, where)
+        self.assertLessEqual(kinds, {"InterruptionPending", NOTICES, "Drained"}, where)
 
     def assertOrder(self, world: DaemonWorld, *kinds: str) -> None:
         """The first of each kind was answered before the first of the next one was sent."""

@@ -17,6 +17,7 @@ from harness import CLUSTER, PATIENCE, SOURCE, VERSION, World, WorldTest, agent_
 
 import instances  # found by harness
 from ec2 import Ec2
+from wire import Fault
 
 COMMANDS = ("bootstrap", "render", "check", "explain", "preflight", "status", "timeline", "token", "version")
 AGENT_CONFIG = "apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n"
@@ -375,6 +376,13 @@ class Preflight(WorldTest):
         text = world.run("preflight").out
         for line in text.splitlines()[:-1]:
             self.assertRegex(line, r"^(\S+ +(ok|failed|warning|skipped) +\S|\s+remedy: )")
+
+    def test_slow_metadata_service(self) -> None:
+        """What a token takes to be made is not the API server's time."""
+        world = self.prepared()
+        world.imds.server.faults.append(Fault("delay", delay_sec=3.0))
+        code, lines = self.outcomes(world)
+        self.assertEqual(code, 0, lines)
 
     def test_nothing_there(self) -> None:
         world = World()

@@ -6,7 +6,7 @@ import signal
 import time
 import unittest
 
-from running import LABEL, PATIENCE, SLACK, STATUS_KEY, DaemonTest, DaemonWorld
+from running import LABEL, NOTICES, PATIENCE, SLACK, STATUS_KEY, DaemonTest, DaemonWorld
 
 from wire import Fault
 
@@ -145,6 +145,31 @@ class BadImds(DaemonTest):
                 world.must(lambda: self.state(world) == "failing", "failing")
                 world.imds.server.heal()
                 world.must(lambda: self.state(world) == "ok", "ok")
+
+    def test_slow_service(self) -> None:
+        """Each answer takes three seconds, the token's too: what this instance is, who the node is to the API server, the
+        configuration and the notice come all the same."""
+        world = self.node_world(token=True)
+        world.pod("web")
+        world.imds.server.faults.append(Fault("delay", delay_sec=3.0))
+        world.imds.spot(300)
+        world.start(ready=False)
+        world.must(world.is_cordoned, "the cordon", 75)
+        world.must(lambda: "facts and configuration are known" in world.log(), "the configuration", 60)
+        self.assertEqual(self.state(world), "ok")
+
+    def test_dead_service_shows_on_the_node(self) -> None:
+        """An interruption would come without a notice: who looks at the cluster sees it, and sees it end."""
+        world = self.node_world()
+        world.start()
+        world.must(lambda: self.state(world) == "ok", "ok")
+        world.imds.server.refuse()
+        world.must(lambda: world.condition(NOTICES) == ("True", "MetadataServiceUnavailable"), "the condition", 60)
+        world.kill()
+        world.start(ready=False)
+        world.imds.server.listen()
+        world.must(lambda: world.condition(NOTICES) == ("False", "MetadataServiceAvailable"), "its end", 60)
+        self.assertEqual(len(world.steps("notices")), 2)
 
     def test_silent_and_refused(self) -> None:
         world = self.node_world()

@@ -134,6 +134,20 @@ void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
 static bool is_busy;
 static uint64_t now_usec;
 
+void nc_daemon_imds_condition_node(struct nc_daemon *d, const struct nc_value *node) {
+    (void)d;
+    (void)node;
+}
+
+void nc_daemon_imds_condition_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
+    (void)d;
+    (void)metadata;
+}
+
+void nc_daemon_imds_condition_close(struct nc_daemon *d) {
+    (void)d;
+}
+
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
     (void)d;
     return is_busy;

@@ -498,6 +498,37 @@ static void poll_until(struct world *w, struct asked *a, unsigned n) {
     turn_until(w, &a->done, n);
 }
 
+/* Twice as patient after each time-out, and with who answers late; of what was asked side by side
+ * one counts. */
+static void test_pace(void **state) {
+    struct world *w = *state;
+    struct asked a = {0};
+
+    assert_int_equal(nc_imds_timeout(w->imds, SECOND), SECOND);
+    ask(w, "/latest/meta-data/mac", on_asked, &a);
+    turn_until(w, &a.done, 1);
+    w->script.get = FAULT_SILENT;
+    atomic_store(&w->script.faults_left, 3);
+    for (unsigned k = 0; k < 2; k++)
+        assert_int_equal(
+            nc_imds_get(w->imds, "/latest/meta-data/mac", 64, SECOND / 5, on_asked, &a, &w->err), 0);
+    turn_until(w, &a.done, 3);
+    assert_int_equal(a.failed, 2);
+    assert_int_equal(nc_imds_timeout(w->imds, SECOND), 2 * SECOND);
+    if (nc_imds_poll(w->imds, "/latest/meta-data/mac", 64, SECOND / 5, on_asked, &a, &w->err) < 0)
+        fail_msg("%s", w->err.msg);
+    while (a.done < 4) {
+        assert_true(sd_event_run(w->event, SECOND / 20) >= 0);
+        nc_imds_expire(w->imds);
+    }
+    assert_int_equal(nc_imds_timeout(w->imds, SECOND), 4 * SECOND);
+    assert_int_equal(nc_imds_timeout(w->imds, 3 * SECOND), 8 * SECOND);
+    assert_int_equal(nc_imds_timeout(w->imds, 9 * SECOND), 9 * SECOND);
+    ask(w, "/latest/meta-data/mac", on_asked, &a);
+    turn_until(w, &a.done, 5);
+    assert_int_equal(nc_imds_timeout(w->imds, 5 * SECOND), 5 * SECOND);
+}
+
 /* One connection for polls; a new token after a 401; what is cut off is asked again by the general
  * client, which is also the one that answers for a minute after that. */
 static void test_poll(void **state) {
@@ -701,6 +732,7 @@ int main(void) {
         FRESH(test_a_second_401_is_an_error),
         FRESH(test_renewal_at_half_life),
         FRESH(test_get),
+        FRESH(test_pace),
         FRESH(test_poll),
         cmocka_unit_test(test_free_in_callback),
         FRESH(test_ask_in_callback),

@@ -143,6 +143,9 @@ static const struct {
      "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{}'}},"
      "'status':{'conditions':[{'type':'InterruptionPending','status':'True'}]}}",
      NC_KUBE_PATCH_STRATEGIC, NULL},
+    {"PATCH", "/api/v1/nodes/a/status",
+     "{'status':{'conditions':[{'type':'InterruptionNoticesUnavailable','status':'True'}]}}",
+     NC_KUBE_PATCH_STRATEGIC, NULL},
     {"PATCH", "/api/v1/nodes/a/status", "{'metadata':{'annotations':{'a/b':'c'}}}",
      NC_KUBE_PATCH_STRATEGIC, "annotation that is not ours"},
     {"PATCH", "/api/v1/nodes/a", "{'spec':{'unschedulable':null}}", NC_KUBE_PATCH_MERGE, NULL},
