@@ -6,17 +6,21 @@
  * The rules, in the words that the tests use (T is the moment by which every pod must be gone, that
  * is deadline - margin; without a deadline there is no T):
  *  - Excluded pods (nc/pod.h) are never touched, in no way.
- *  - Graceful: a pod is evicted where its tier's turn has come (every eligible pod of the tiers
- *    before it is gone), it is not terminating, not kept by do-not-disrupt, its last refusal's
+ *  - Graceful: a pod is evicted where its tier's turn has come, it is not terminating, not kept by do-not-disrupt, its last refusal's
  *    pause is over, and fewer than max_in_flight evictions are under way. With T: only before
  *    its last moment. Where there is not room for all, the next is of the namespace that has the
  *    fewest evictions under way in this tier, and there the one that has been due for longest.
- *  - Last moment: T - grace of the pod. From then on, whatever its tier, budget or annotation,
- *    and however many questions are under way: first a MARK (condition DisruptionTarget, so that
- *    Jobs count it as a disruption) one second ahead of it, or at once where that is over; then
+ *  - Turn: without T a pod holds up the tiers behind its own for as long as it is eligible. With T
+ *    it does not while it is kept, once it was refused (BUSY and AWAY are no refusals of the pod),
+ *    nor beyond 10 s after it was asked first, or its deletion was: nobody's budget is broken
+ *    because somebody else's holds.
+ *  - Last moment: T - grace of the pod. One second ahead of it, or at once where that is over,
+ *    whatever its tier, budget or annotation, and however many questions are under way: where no
+ *    EVICT was asked in this drain, that first, with the grace that DELETE would have; then a MARK
+ *    (condition DisruptionTarget, so that Jobs count it as a disruption); and at the moment
  *    DELETE with grace = the time that is left until T, rounded up to seconds, never less than 1
- *    and never more than the pod's own (1 where that is 0). DELETE waits for the mark's answer,
- *    but not beyond one second.
+ *    and never more than the pod's own (1 where that is 0). MARK waits for the first EVICT, and
+ *    DELETE for the mark's answer, but neither beyond one second.
  *  - A pod that is terminating already and would end after T (by more than a second) is
  *    shortened: the API server counts a second DELETE's grace from the first request, so what is
  *    sent is (now - (deletion_usec - deletion_grace)) + the time left, in whole seconds, rounded
@@ -24,9 +28,9 @@
  *    counted from that acceptance (and is never more than the pod's own).
  *  - An eviction that was accepted is never asked again; nor is one for a pod that is
  *    terminating.
- *  - Refusals: BUDGET 1, 2, 3, 5, 5 … s; BUDGETS 30 s; BUSY Retry-After (at most 10 s) or 1 s;
- *    NAMESPACE 5 s; REFUSED 1 s, then 30 s; FAILED and AWAY 0.5 s doubling to 5 s. Each minus up to
- *    a quarter, by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number
+ *  - Refusals: BUDGET 1, 2, 3, 5 s, without T on to 10, 20, 30 s; BUDGETS 30 s; BUSY Retry-After (at
+ *    most 10 s) or 1 s; NAMESPACE 5 s, without T on to 10, 20, 30 s; REFUSED 1, 5, 10 s, without T
+ *    on to 30 s; FAILED and AWAY 0.5 s doubling to 5 s, without T to 30 s. Each minus up to a quarter, by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number
  *    of evictions under way, down to 8 (it grows by one with each acceptance). DELETE is tried again
  *    after 0.2 s doubling to 1 s, whatever the answer.
  *  - GONE is believed until the pod is seen again; then it counts as new, after a second. Not of a
@@ -73,7 +77,7 @@ enum nc_drain_verb { NC_DRAIN_EVICT = 1, NC_DRAIN_MARK, NC_DRAIN_DELETE };
 struct nc_drain_action {
     enum nc_drain_verb verb;
     const struct nc_pod *pod; /* borrowed until the next call that changes the drain */
-    uint64_t grace_sec;       /* of DELETE */
+    uint64_t grace_sec;       /* of DELETE; of EVICT where less is left than the pod's own, else 0 */
     unsigned attempt;         /* from 1, of this verb for this pod */
 };
 /* What is due now, at most `room` of them; each counts as under way until it is answered. Returns

@@ -160,6 +160,7 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     free(e->refusal);
     *e = (struct record){.pod = was.pod,
                          .new_usec = nc_sum_usec(now_usec, NC_SEC_USEC),
+                         .asked_usec = was.asked_usec,
                          .evict_usec = was.evict_usec,
                          .delete_sent_usec = was.delete_sent_usec,
                          .evictions = was.evictions,
@@ -248,7 +249,9 @@ void nc_drain_restart(struct nc_drain *d) {
         struct record *e = d->by_uid[i];
         free(e->refusal);
         e->refusal = NULL;
-        e->ask_usec = e->delete_usec = 0;
+        e->ask_usec[0] = e->ask_usec[1] = e->delete_usec = 0;
+        if (!nc_drain_is_leaving(e))
+            e->asked_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
         e->was_eligible = e->is_forced = false;

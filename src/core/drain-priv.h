@@ -20,7 +20,9 @@ struct refusal {
 struct record {
     struct nc_pod pod;
     struct refusal *refusal;               /* owned; NULL where it was not refused the last time */
-    uint64_t ask_usec;                     /* no eviction before: the pause after a refusal */
+    uint64_t ask_usec[2];                  /* no eviction before: the pause after a refusal;
+                                              without a deadline, with one */
+    uint64_t asked_usec;                   /* when an eviction was asked for first; 0 = never */
     uint64_t new_usec;                     /* not asked in any way before: the API server may not
                                               know of it yet */
     uint64_t evict_usec, delete_sent_usec; /* when either was asked for last */

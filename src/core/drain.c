@@ -18,6 +18,8 @@
 
 #define MARK_AHEAD_USEC NC_SEC_USEC
 #define MARK_PATIENCE_USEC NC_SEC_USEC
+#define EVICT_PATIENCE_USEC NC_SEC_USEC
+#define TURN_USEC (10 * NC_SEC_USEC) /* so long a pod holds up the tiers behind it, under T */
 #define LATE_ENOUGH_USEC NC_SEC_USEC /* an end this much after T is not worth a deletion */
 #define MAX_RETRY_AFTER_USEC (10 * NC_SEC_USEC)
 #define MIN_LIMIT 8u /* of evictions in flight, however busy the server is */
@@ -47,21 +49,32 @@ static struct due due_shortening(const struct record *e, uint64_t t_usec, uint64
     return (struct due){NC_DRAIN_DELETE, later(e->delete_usec, e->new_usec)};
 }
 
-/* What the last moment asks for. A mark serves the moment that it was made for: where T has moved
+/* The first eviction is waited for; where it was accepted, the watch shows what came of it. */
+static uint64_t first_eviction_waits(const struct record *e) {
+    const bool is_waited_for = e->evictions == 1 && (e->is_evicting || e->evicted_usec);
+
+    return is_waited_for ? nc_sum_usec(e->evict_usec, EVICT_PATIENCE_USEC) : 0;
+}
+
+/* What the last moment asks for. Nobody is deleted who was not asked to leave: a budget that allows
+ * it, and whoever watches evictions, hears of it all the same. A mark serves the moment that it was made for: where T has moved
  * away since, it is made again. */
 static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
                                uint64_t now_usec) {
     const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
     const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
     const bool is_marked = e->deleted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
-    uint64_t usec = later(last_usec, later(e->delete_usec, e->new_usec));
+    const uint64_t waits_usec = later(e->new_usec, first_eviction_waits(e));
+    uint64_t usec = later(last_usec, later(e->delete_usec, waits_usec));
 
     if (!r->t_usec)
         return never;
     if (e->pod.deletion_usec)
         return due_shortening(e, r->t_usec, now_usec);
+    if (!e->evictions && !e->is_evicting && !e->is_deleting && !nc_drain_is_leaving(e))
+        return (struct due){NC_DRAIN_EVICT, later(mark_usec, e->new_usec)};
     if (!is_marked && !e->is_marking)
-        return (struct due){NC_DRAIN_MARK, later(mark_usec, e->new_usec)};
+        return (struct due){NC_DRAIN_MARK, later(mark_usec, waits_usec)};
     if (e->is_deleting)
         return never;
     if (e->is_marking)
@@ -71,9 +84,9 @@ static struct due due_by_force(const struct record *e, const struct nc_drain_rul
 
 static struct due due_gently(const struct record *e, const struct nc_drain_rules *r,
                              enum nc_tier tier, uint64_t now_usec) {
-    uint64_t usec = later(e->ask_usec, e->new_usec);
+    uint64_t usec = later(e->ask_usec[r->t_usec != 0], e->new_usec);
 
-    if (!r->may_evict || e->pod.tier != tier || nc_drain_is_leaving(e) || e->is_evicting
+    if (!r->may_evict || e->pod.tier > tier || nc_drain_is_leaving(e) || e->is_evicting
         || e->is_deleting || e->pod.never_disrupt)
         return never;
     if (nc_pod_is_kept(&e->pod, now_usec))
@@ -83,11 +96,29 @@ static struct due due_gently(const struct record *e, const struct nc_drain_rules
     return (struct due){NC_DRAIN_EVICT, usec};
 }
 
-/* Whose turn it is: the first tier that has an eligible pod. */
+/* Until when a pod that is there holds up the tiers behind its own. Under a deadline a budget of
+ * theirs counts as much as its own. */
+static uint64_t holds_until(const struct record *e, const struct nc_drain_rules *r,
+                            uint64_t now_usec) {
+    const struct nc_pod *p = &e->pod;
+    uint64_t asked_usec = e->asked_usec;
+
+    if (!r->t_usec)
+        return UINT64_MAX;
+    if (!nc_drain_is_leaving(e) && (e->refusal || nc_pod_is_kept(p, now_usec)))
+        return 0;
+    if (!asked_usec && p->deletion_usec)
+        asked_usec =
+            later(nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec)), 1);
+    return asked_usec ? nc_sum_usec(asked_usec, TURN_USEC) : UINT64_MAX;
+}
+
+/* Whose turn it is: up to the first tier that has a pod which holds up the others. */
 static enum nc_tier current_tier(const struct nc_drain *d, const struct nc_drain_rules *r,
                                  uint64_t now_usec) {
     for (size_t i = 0; i < d->n; i++)
-        if (nc_drain_is_eligible(d->by_order[i], r->has_disrupted_taint, now_usec))
+        if (nc_drain_is_eligible(d->by_order[i], r->has_disrupted_taint, now_usec)
+            && now_usec < holds_until(d->by_order[i], r, now_usec))
             return d->by_order[i]->pod.tier;
     return _NC_TIER_MAX;
 }
@@ -129,7 +160,13 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
         d->under_way++;
         e->is_evicting = true;
         e->evict_usec = later(now_usec, 1);
+        if (!e->asked_usec)
+            e->asked_usec = e->evict_usec;
         a.attempt = ++e->evictions;
+        if (r->t_usec)
+            a.grace_sec = nc_drain_grace(&e->pod, 0, r->t_usec, now_usec);
+        if (a.grace_sec >= e->pod.grace_sec)
+            a.grace_sec = 0;
         break;
     case NC_DRAIN_MARK:
         e->is_marking = true;
@@ -214,12 +251,12 @@ static struct record *next_to_evict(const struct nc_drain *d, const struct nc_dr
 
 size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                      struct nc_drain_action *ret, size_t room) {
-    static const enum nc_drain_verb verbs[] = {NC_DRAIN_DELETE, NC_DRAIN_MARK};
+    static const enum nc_drain_verb verbs[] = {NC_DRAIN_DELETE, NC_DRAIN_MARK, NC_DRAIN_EVICT};
     const enum nc_tier tier = current_tier(d, r, now_usec);
     struct record *next;
     size_t n = 0;
 
-    for (size_t v = begin_step(d, r, now_usec) ? 0 : 2; v < NC_ARRAY_SIZE(verbs); v++)
+    for (size_t v = begin_step(d, r, now_usec) ? 0 : NC_ARRAY_SIZE(verbs); v < NC_ARRAY_SIZE(verbs); v++)
         for (size_t i = 0; i < d->n && n < room; i++) {
             struct record *e = d->by_order[i];
             struct due due;
@@ -266,44 +303,37 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
         nearest(&next, due_by_force(e, r, now_usec).usec);
         if (may_ask(d, r))
             nearest(&next, due_gently(e, r, tier, now_usec).usec);
+        if (e->pod.tier == tier && d->by_order[d->n - 1]->pod.tier > tier
+            && holds_until(e, r, now_usec) > now_usec)
+            nearest(&next, holds_until(e, r, now_usec));
         nearest_change(e, r, now_usec, &next);
     }
     return next;
 }
 
-/* The pause after the n-th refusal of its kind in a row. What a server asks for is not cut. */
-static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, uint64_t seed) {
-    static const uint64_t budget_sec[] = {1, 2, 3, 5};
-    static const struct nc_backoff away = {NC_SEC_USEC / 2, 5 * NC_SEC_USEC};
-    uint64_t usec = 30 * NC_SEC_USEC;
+/* The pause after the n-th refusal of its kind in a row. What a server asks for is not cut. Without
+ * a deadline nothing is lost by asking rarely, and a drain may be blocked for days. */
+static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_deadline,
+                            uint64_t seed) {
+    static const struct {
+        unsigned n, n_with_deadline;
+        uint64_t sec[7];
+    } pauses[_NC_ANSWER_MAX] = {
+        [NC_ANSWER_BUDGET] = {7, 4, {1, 2, 3, 5, 10, 20, 30}},
+        [NC_ANSWER_BUDGETS] = {1, 1, {30}},
+        [NC_ANSWER_BUSY] = {1, 1, {1}},
+        [NC_ANSWER_NAMESPACE] = {4, 1, {5, 10, 20, 30}},
+        [NC_ANSWER_REFUSED] = {4, 3, {1, 5, 10, 30}},
+    };
+    const unsigned most = has_deadline ? pauses[a->kind].n_with_deadline : pauses[a->kind].n;
+    struct nc_backoff b = {NC_SEC_USEC / 2, (has_deadline ? 5 : 30) * NC_SEC_USEC};
 
-    switch (a->kind) {
-    case NC_ANSWER_BUDGET:
-        usec = budget_sec[n < NC_ARRAY_SIZE(budget_sec) ? n - 1 : 3] * NC_SEC_USEC;
-        break;
-    case NC_ANSWER_BUSY:
-        if (a->retry_after_usec)
-            return a->retry_after_usec < MAX_RETRY_AFTER_USEC ? a->retry_after_usec
-                                                              : MAX_RETRY_AFTER_USEC;
-        usec = NC_SEC_USEC;
-        break;
-    case NC_ANSWER_NAMESPACE:
-        usec = 5 * NC_SEC_USEC;
-        break;
-    case NC_ANSWER_FAILED:
-    case NC_ANSWER_AWAY:
-        return nc_backoff_pause(&away, n, seed);
-    case NC_ANSWER_REFUSED:
-        if (n == 1)
-            usec = NC_SEC_USEC;
-        break;
-    case NC_ANSWER_ACCEPTED:
-    case NC_ANSWER_GONE:
-    case NC_ANSWER_BUDGETS:
-    case _NC_ANSWER_MAX:
-        break;
-    }
-    return nc_backoff_pause(&(struct nc_backoff){usec, usec}, n, seed);
+    if (a->kind == NC_ANSWER_BUSY && a->retry_after_usec)
+        return a->retry_after_usec < MAX_RETRY_AFTER_USEC ? a->retry_after_usec
+                                                          : MAX_RETRY_AFTER_USEC;
+    if (most) /* FAILED and AWAY have no steps of their own */
+        b.first_usec = b.max_usec = pauses[a->kind].sec[(n < most ? n : most) - 1] * NC_SEC_USEC;
+    return nc_backoff_pause(&b, n, seed);
 }
 
 /* A server that is busy, or not there, says nothing of the pod: what did stays what blocks it. */
@@ -349,8 +379,9 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     }
     e->refusals = e->refused == a->kind ? e->refusals + 1 : 1;
     e->refused = a->kind;
-    e->ask_usec =
-        nc_sum_usec(now_usec, pause_after(a, e->refusals, seed + nc_backoff_seed(e->pod.uid)));
+    for (size_t i = 0; i < NC_ARRAY_SIZE(e->ask_usec); i++)
+        e->ask_usec[i] = nc_sum_usec(
+            now_usec, pause_after(a, e->refusals, i, seed + nc_backoff_seed(e->pod.uid)));
     note_refusal(e, a);
 }
 

@@ -56,7 +56,7 @@ static struct nc_value *delete_options(const struct nc_pod *p, uint64_t grace_se
     return options;
 }
 
-static struct nc_value *eviction_body(const struct nc_pod *p) {
+static struct nc_value *eviction_body(const struct nc_pod *p, uint64_t grace_sec) {
     struct nc_value *body = nc_value_new(NC_VALUE_MAP);
     struct nc_value *metadata = map_with_string("name", p->name);
 
@@ -64,7 +64,7 @@ static struct nc_value *eviction_body(const struct nc_pod *p) {
     nc_value_set_string(body, "apiVersion", "policy/v1");
     nc_value_set_string(body, "kind", "Eviction");
     nc_value_set(body, "metadata", metadata);
-    nc_value_set(body, "deleteOptions", delete_options(p, 0));
+    nc_value_set(body, "deleteOptions", delete_options(p, grace_sec));
     return body;
 }
 
@@ -107,7 +107,7 @@ static void put_question(const struct nc_drain_action *a, uint64_t now_usec,
         call->what = "evict pod";
         call->method = "POST";
         subresource = "/eviction";
-        *ret_body = eviction_body(a->pod);
+        *ret_body = eviction_body(a->pod, a->grace_sec);
         break;
     case NC_DRAIN_MARK:
         call->what = "mark pod";

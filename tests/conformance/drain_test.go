@@ -29,7 +29,8 @@ const (
 	evicted   fate = iota // it may leave: asked to, once, and leaves by itself
 	outwaited             // it may leave, but does not mind SIGTERM: kubelet kills it when its grace is over
 	deleted               // it may not leave: deleted when no more than its grace is left
-	cut                   // its grace reaches past the end: deleted at once with what is left
+	ahead                 // do-not-disrupt keeps it, no budget does: evicted a second ahead of its last moment
+	cut                   // its grace reaches past the end: evicted at once with what is left
 	untouched             // it is none of the drain's business
 )
 
@@ -42,7 +43,7 @@ type doomed struct {
 }
 
 func (f fate) String() string {
-	return [...]string{"evicted", "outwaited", "deleted", "cut", "untouched"}[f]
+	return [...]string{"evicted", "outwaited", "deleted", "ahead", "cut", "untouched"}[f]
 }
 
 // drainMargin is the time between the end of the last pod's grace and the machine's end.
@@ -148,14 +149,14 @@ func (n *node) population(w *harness.PodWatch) map[string]*doomed {
 	add("held-20", deleted, 20, labelled("app", "held-20"))
 	add("held-10", deleted, 10, labelled("app", "held-10"), running("--takes=3s"))
 	add("twice", deleted, 8, labelled("app", "twice"))
-	add("kept", deleted, 12, annotated(doNotDisrupt, "true"))
-	add("critical", deleted, 7, critical)
+	add("kept", ahead, 12, annotated(doNotDisrupt, "true"))
+	add("critical", evicted, 7, critical)
 	add("daemon", untouched, 5, ownedBy("apps/v1", "DaemonSet", "daemon"))
 	add("tolerant", untouched, 5, tolerating(disruptedTaint))
 	makeNamespace(n.t, n.ctx, "drain-ending")
 	all["ending"] = &doomed{Pod: makePod(n.t, n.ctx, "drain-ending", "ending", n.name, grace(9)), fate: deleted, grace: 9}
 	all["job-free"] = &doomed{Pod: n.makeJob("job-free", grace(20), running("--exit=3")), fate: evicted, grace: 20}
-	all["job-held"] = &doomed{Pod: n.makeJob("job-held", grace(11), running("--exit=3"), annotated(doNotDisrupt, "true")), fate: deleted, grace: 11}
+	all["job-held"] = &doomed{Pod: n.makeJob("job-held", grace(11), running("--exit=3"), annotated(doNotDisrupt, "true")), fate: ahead, grace: 11}
 	var pods []*corev1.Pod
 	for _, d := range all {
 		pods = append(pods, d.Pod)
@@ -267,11 +268,18 @@ func (n *node) checkFate(t *testing.T, d *doomed, life harness.PodLife, end time
 			t.Errorf("deleted %.2f s after its last moment", late)
 		}
 		n.checkGrace(t, deletions[0], end, d.grace)
-	case cut:
-		if len(accepted(deletions)) == 0 || len(evictions) > 0 {
+	case ahead:
+		if len(accepted(evictions)) != 1 || len(evictions) != 1 || len(deletions) > 0 {
 			t.Fatalf("evictions %v, deletions %v", evictions, deletions)
 		}
-		n.checkGrace(t, deletions[0], end, d.grace)
+		if math.Abs(late+1) > 1.5 {
+			t.Errorf("evicted %.2f s after its last moment", late)
+		}
+	case cut:
+		if len(accepted(evictions)) != 1 || len(deletions) > 0 {
+			t.Fatalf("evictions %v, deletions %v", evictions, deletions)
+		}
+		n.checkGrace(t, evictions[0], end, d.grace)
 	}
 	if len(deletions) > 0 && (len(marks) == 0 || marks[0].RequestReceivedTimestamp.After(deletions[0].RequestReceivedTimestamp)) {
 		t.Errorf("deleted without a mark: %v, %v", marks, deletions)
@@ -296,10 +304,10 @@ func firstOf(values ...any) any {
 	return nil
 }
 
-// checkGrace: a DELETE gives the time that is left, in whole seconds, and never more than the pod's own.
+// checkGrace: a DELETE, or an eviction so late, gives the time that is left, in whole seconds, and never more than the pod's own.
 func (n *node) checkGrace(t *testing.T, e harness.AuditEntry, end time.Time, own int64) {
 	t.Helper()
-	given, _ := body(e, "gracePeriodSeconds").(float64)
+	given, _ := firstOf(body(e, "gracePeriodSeconds"), body(e, "deleteOptions", "gracePeriodSeconds")).(float64)
 	left := end.Sub(e.RequestReceivedTimestamp).Seconds()
 	if given < 1 || given > float64(own) || math.Abs(given-math.Min(left, float64(own))) > 1.5 {
 		t.Errorf("grace %.0f with %.2f s left: %s", given, left, e)

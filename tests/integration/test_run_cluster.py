@@ -173,6 +173,7 @@ class Storms(DaemonTest):
         world = self.node_world()
         for name in PODS:
             world.pod(name, grace=3)
+        world.budget("never", *PODS)
         world.start()
         world.api.server.refuse()
         world.imds.spot(5)

@@ -88,6 +88,7 @@ class Spot(DaemonTest):
     def test_time_in_the_past(self) -> None:
         world = self.node_world()
         world.pod("late", grace=30)
+        world.budget("never", "late")
         world.imds.spot(-60)
         world.start()
         world.must(lambda: not world.pods(), "the deletion")

@@ -131,7 +131,7 @@ static void be_a_person(struct world *w, unsigned what) {
         world_tell(w, "somebody evicts everything");
         for (unsigned i = 0; i < w->n_pods; i++)
             if (w->pods[i].exists && !w->pods[i].is_mirror)
-                (void)world_evict(w, i);
+                (void)world_evict(w, i, 0);
     } else { /* a candidate for disruption, or no longer one */
         world_tell(w, n->has_taint ? "the taint is taken away" : "the Node is tainted");
         n->has_taint = !n->has_taint;
@@ -162,7 +162,7 @@ static void be_karpenter(struct world *w) {
     for (unsigned i = 0; i < w->n_pods; i++)
         if (world_is_left(w, &w->pods[i]) && w->pods[i].tier == tier && !w->pods[i].never_disrupt
             && w->now_usec >= w->pods[i].keep_until_usec && world_chance(w, 50))
-            (void)world_evict(w, i);
+            (void)world_evict(w, i, 0);
     if (w->now_usec < w->end_usec)
         world_plan(w, w->now_usec + world_between(w, SEC / 2, 4 * SEC), THING_KARPENTER, 0, 0);
 }

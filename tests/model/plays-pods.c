@@ -69,7 +69,12 @@ static void break_twice_asked(void) {
 static void break_late_eviction(void) {
     scene_spot();
     scene_add_pod(2, (struct nc_pod){.grace_sec = 105});
-    scene_evict(2);
+    scene_gone(0);
+    scene_gone(1);
+    scene_evict(2); /* once it must be asked */
+    scene_answer(NC_DRAIN_EVICT, 2, NC_ANSWER_BUDGET);
+    scene_wait_sec(2);
+    scene_ask(NC_DRAIN_EVICT, 2, 103);
 }
 static void break_pause(void) {
     scene_spot();
@@ -189,13 +194,21 @@ static void break_early_mark(void) {
     scene_wait_sec(73);
     scene_marked(0);
 }
+static void break_untried(void) {
+    scene_spot();
+    scene_wait_sec(75);
+    scene_marked(0);
+    scene_ask(NC_DRAIN_DELETE, 0, 30);
+}
 static void break_unmarked(void) {
     scene_spot();
+    scene_evict(0);
     scene_wait_sec(75);
     scene_ask(NC_DRAIN_DELETE, 0, 30);
 }
 static void break_mark_waits(void) {
     scene_spot();
+    scene_evict(0);
     scene_wait_sec(75);
     scene_ask(NC_DRAIN_MARK, 0, 0);
     scene_ask(NC_DRAIN_DELETE, 0, 30);
@@ -281,6 +294,7 @@ const struct scene_play plays_of_pods[] = {
     {"no-deadline", break_no_deadline},
     {"early-deletion", break_early_deletion},
     {"early-mark", break_early_mark},
+    {"untried", break_untried},
     {"unmarked", break_unmarked},
     {"mark-waits", break_mark_waits},
     {"grace", break_grace_zero},

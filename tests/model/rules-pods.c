@@ -12,8 +12,10 @@
 #define WRITE_PATIENCE_USEC (3 * SEC)
 #define OVERDUE_USEC (SEC + SEC / 5) /* a mark is waited for one second; and some slack */
 #define FRESH_USEC (SEC / 2)         /* a pod that was bound just now is left alone */
+#define ASKED_USEC (SEC / 5)         /* what is due is asked by then */
 #define IDLE_USEC (SEC / 2)
 #define QUESTION_USEC (16 * SEC) /* no answer takes longer */
+#define TURN_USEC (10 * SEC)     /* nobody holds up the tiers behind for longer */
 
 unsigned rules_pod_number(const char *uid) {
     unsigned n = 0;
@@ -37,11 +39,26 @@ static bool is_kept(const struct rules_pod *p, uint64_t now_usec) {
     return p->is_bound_to_stay || now_usec < p->keep_until_usec;
 }
 
+/* Does it hold up the tiers behind its own? */
+static bool holds_up(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    const bool is_leaving = p->deletion_usec || p->is_accepted || p->is_deleted;
+    uint64_t asked = p->first_usec;
+
+    if (!r->t_usec)
+        return true;
+    if (!is_leaving && (p->is_refused || is_kept(p, now_usec)))
+        return false;
+    if (!asked && p->deletion_usec)
+        asked = p->deletion_usec - p->deletion_grace_sec * SEC;
+    return !asked || now_usec < asked + TURN_USEC;
+}
+
 static bool is_turn(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
         const struct rules_pod *q = &r->pods[i];
 
-        if (q->is_known && !q->is_gone && q->tier < p->tier && rules_is_eligible(r, q, now_usec))
+        if (q->is_known && !q->is_gone && q->tier < p->tier && rules_is_eligible(r, q, now_usec)
+            && holds_up(r, q, now_usec))
             return false;
     }
     return true;
@@ -73,8 +90,8 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     if (p->is_gone || !p->was_known) { /* what a closed watch had shown is remembered */
         if (p->is_gone)
             p->since_usec = now_usec + SEC;
-        p->is_accepted = p->is_deleted = p->is_unsure = false;
-        p->ask_after_usec = 0;
+        p->is_accepted = p->is_deleted = p->is_unsure = p->is_refused = false;
+        p->ask_after_usec[0] = p->ask_after_usec[1] = 0;
         p->refusal = 0;
         p->budget_row = 0;
         p->evictable_usec = p->ending_usec = 0;
@@ -118,31 +135,39 @@ static void take_gone(struct rules *r, const char *uid, uint64_t now_usec) {
 /* A new drain begins. */
 void rules_forget_refusals(struct rules *r) {
     for (unsigned i = 0; i < MODEL_MAX_PODS; i++) {
-        r->pods[i].ask_after_usec = 0; /* it may be waited for all the same */
+        r->pods[i].ask_after_usec[0] = 0; /* it may be waited for all the same */
+        r->pods[i].ask_after_usec[1] = 0;
+        r->pods[i].evictions = 0;
+        r->pods[i].first_usec = 0;
+        r->pods[i].is_refused = false;
         r->pods[i].budget_row = 0;
         r->pods[i].refusal = 0;
     }
 }
 
 /* The pause after a refusal: in microseconds; a quarter of it may be taken off. */
-static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, bool at_most) {
-    static const uint64_t rows[] = {1, 2, 3, 5};
-    uint64_t busy = a->retry_after_usec ? a->retry_after_usec : SEC;
+static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, bool at_most,
+                            bool has_deadline) {
+    static const uint64_t rows[] = {1, 2, 3, 5, 10, 20, 30};
+    const unsigned last = has_deadline ? 3 : 6;
+    const uint64_t busy = a->retry_after_usec ? a->retry_after_usec : SEC;
 
     switch (a->kind) {
     case NC_ANSWER_BUDGET:
-        return at_most ? 5 * SEC : rows[p->budget_row < 3 ? p->budget_row : 3] * SEC;
+        return rows[at_most || p->budget_row > last ? last : p->budget_row] * SEC;
     case NC_ANSWER_BUDGETS:
         return 30 * SEC;
     case NC_ANSWER_REFUSED: /* the first may only mean that the pod is not known yet */
-        return at_most || p->refusal == NC_ANSWER_REFUSED ? 30 * SEC : SEC;
+        if (at_most)
+            return (has_deadline ? 10 : 30) * SEC;
+        return p->refusal == NC_ANSWER_REFUSED ? 5 * SEC : SEC;
     case NC_ANSWER_BUSY:
         return busy < 10 * SEC ? busy : 10 * SEC;
     case NC_ANSWER_NAMESPACE:
-        return 5 * SEC;
+        return (at_most && !has_deadline ? 30 : 5) * SEC;
     case NC_ANSWER_FAILED:
     case NC_ANSWER_AWAY:
-        return at_most ? 5 * SEC : SEC / 2;
+        return !at_most ? SEC / 2 : (has_deadline ? 5 : 30) * SEC;
     case NC_ANSWER_ACCEPTED:
     case NC_ANSWER_GONE:
     case _NC_ANSWER_MAX:
@@ -156,15 +181,25 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a && a < b ? a : b;
 }
 
+static void note_refusal(struct rules_pod *p, const struct nc_pod_answer *a) {
+    if (a->kind != NC_ANSWER_BUSY && a->kind != NC_ANSWER_AWAY)
+        p->is_refused = a->kind != NC_ANSWER_ACCEPTED;
+}
+
 static void take_evicted(struct rules *r, struct rules_pod *p, const struct nc_pod_answer *a,
                          uint64_t now_usec) {
     if (a->kind == NC_ANSWER_ACCEPTED) {
+        if (!p->deletion_usec && !p->is_accepted && !p->is_deleted)
+            r->moved_usec = now_usec;
+        r->any_moved_usec = now_usec;
         p->is_accepted = true;
         p->leaving_usec = earlier(p->leaving_usec, p->evict_usec);
-        r->moved_usec = r->any_moved_usec = now_usec;
     }
-    p->ask_after_usec = now_usec + pause_after(p, a, false) * 3 / 4;
-    p->ask_by_usec = now_usec + pause_after(p, a, true);
+    for (unsigned i = 0; i < 2; i++) {
+        p->ask_after_usec[i] = now_usec + pause_after(p, a, false, i) * 3 / 4;
+        p->ask_by_usec[i] = now_usec + pause_after(p, a, true, i);
+    }
+    note_refusal(p, a);
     /* the steps of a budget's pauses count where nothing else was answered in between */
     p->budget_row = a->kind == NC_ANSWER_BUDGET && (!p->refusal || p->refusal == NC_ANSWER_BUDGET)
                         ? p->budget_row + 1
@@ -199,6 +234,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
     case NC_DRAIN_DELETE:
         less(&p->deletes_out);
         p->delete_answer_usec = e->now_usec;
+        note_refusal(p, e->answer);
         if (e->answer->kind == NC_ANSWER_ACCEPTED) {
             p->is_deleted = true;
             r->any_moved_usec = e->now_usec;
@@ -251,8 +287,10 @@ void rules_open_pods(struct rules *r, uint64_t now_usec) {
         r->pods[i].was_known &= r->closed_usec == now_usec;
         r->pods[i].is_known = r->pods[i].was_known;
     }
-    if (r->closed_usec != now_usec)
+    if (r->closed_usec != now_usec) {
         blur_questions(r);
+        rules_forget_refusals(r);
+    }
     r->is_open = true;
     r->is_synced = false;
 }
@@ -270,7 +308,7 @@ void rules_close_pods(struct rules *r, uint64_t now_usec) {
 static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
            && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
-           && now_usec >= p->ask_by_usec && rules_may_evict(r, now_usec, false);
+           && now_usec >= p->ask_by_usec[r->t_usec != 0] && rules_may_evict(r, now_usec, false);
 }
 
 static unsigned evicts_of(const struct rules *r, const struct rules_pod *p) {
@@ -287,9 +325,9 @@ static unsigned evicts_of(const struct rules *r, const struct rules_pod *p) {
 static bool is_before(const struct rules *r, const struct rules_pod *q, const struct rules_pod *p,
                       uint64_t now_usec) {
     const bool is_other = strcmp(q->namespace, p->namespace) != 0;
-    const uint64_t than_usec = is_other ? now_usec : p->ask_after_usec;
+    const uint64_t than_usec = is_other ? now_usec : p->ask_after_usec[r->t_usec != 0];
 
-    if (q == p || !q->is_known || q->is_gone || q->tier != p->tier || q->evicts_out
+    if (q == p || !q->is_known || q->is_gone || q->tier != p->tier || q->evicts_out || q->deletes_out
         || !q->evictable_usec || q->evictable_usec >= than_usec || q->since_usec >= than_usec
         || !rules_is_eligible(r, q, now_usec) || !is_evictable(r, q, now_usec))
         return false;
@@ -302,14 +340,18 @@ static void judge_order(struct rules *r, const struct rules_pod *p, unsigned i, 
             rules_break(r, "turn", "pod %u is evicted, and it was the turn of pod %u", i, j);
 }
 
-static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64_t now_usec) {
+static uint64_t seconds_up(uint64_t usec) {
+    return (usec + SEC - 1) / SEC;
+}
+
+/* Nobody is deleted who was not asked to leave: whatever else holds. */
+static bool is_last_try(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    return r->t_usec && !p->evictions && now_usec + MARK_AHEAD_USEC >= last_moment(r, p);
+}
+
+static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
+                         uint64_t now_usec) {
     judge_order(r, p, i, now_usec);
-    if (p->deletion_usec)
-        rules_break(r, "terminating", "pod %u is terminating and is evicted", i);
-    if (p->is_accepted)
-        rules_break(r, "twice", "pod %u is evicted again after an acceptance", i);
-    if (p->evicts_out && now_usec > p->blurred_usec)
-        rules_break(r, "twice-asked", "pod %u is evicted while an eviction is under way", i);
     if (is_kept(p, now_usec))
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
     if (!r->is_synced)
@@ -318,16 +360,34 @@ static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64
         rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
         rules_break(r, "late-eviction", "pod %u is evicted after its last moment", i);
-    if (now_usec < p->ask_after_usec)
+    if (now_usec < p->ask_after_usec[r->t_usec != 0])
         rules_break(r, "pause", "pod %u is asked again too early", i);
     if (r->evicts_out >= r->config.max_in_flight && now_usec > r->blurred_usec)
         rules_break(r, "in-flight", "%u evictions are under way", r->evicts_out);
     if (!rules_may_evict(r, now_usec, true))
         rules_break(r, "patience", "somebody else drains, and pod %u is evicted", i);
+    r->memory.took_over = r->took_over_now = true;
+}
+
+static void judge_evict(struct rules *r, struct rules_pod *p, unsigned i, uint64_t grace_sec,
+                        uint64_t now_usec) {
+    const uint64_t left = r->t_usec > now_usec ? seconds_up(r->t_usec - now_usec) : 1;
+
+    if (p->deletion_usec)
+        rules_break(r, "terminating", "pod %u is terminating and is evicted", i);
+    if (p->is_accepted)
+        rules_break(r, "twice", "pod %u is evicted again after an acceptance", i);
+    if (p->evicts_out && now_usec > p->blurred_usec)
+        rules_break(r, "twice-asked", "pod %u is evicted while an eviction is under way", i);
+    if (grace_sec != (r->t_usec && left < p->grace_sec ? left : 0))
+        rules_break(r, "grace", "pod %u is evicted with %llu s", i, (unsigned long long)grace_sec);
+    if (!is_last_try(r, p, now_usec))
+        judge_gentle(r, p, i, now_usec);
     if (!(r->memory.is_signalled && r->memory.is_cordoned) && !r->has_waited && !r->is_orphan)
         rules_break(r, r->memory.is_signalled ? "cordon-first" : "signal-first",
                     "pod %u is evicted too early", i);
-    r->memory.took_over = r->took_over_now = true;
+    if (!p->evictions++)
+        p->first_usec = now_usec;
     p->evicts_out++;
     p->evict_usec = now_usec;
     r->evicts_out++;
@@ -345,10 +405,6 @@ static void judge_mark(struct rules *r, struct rules_pod *p, unsigned i, uint64_
         rules_break(r, "twice-asked", "pod %u is marked while a mark is under way", i);
     p->mark_usec = now_usec;
     p->marks_out++;
-}
-
-static uint64_t seconds_up(uint64_t usec) {
-    return (usec + SEC - 1) / SEC;
 }
 
 /* With how much grace a pod is to be deleted: the time left; of one that is terminating counted
@@ -382,6 +438,8 @@ static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint6
         rules_break(r, "early-deletion", "pod %u is deleted before its last moment", i);
     else if (!is_right_grace(r, p, grace_sec, now_usec))
         rules_break(r, "grace", "pod %u is given %llu s", i, (unsigned long long)grace_sec);
+    if (!p->deletion_usec && !p->evict_usec && !p->is_deleted)
+        rules_break(r, "untried", "pod %u is deleted and was never asked to leave", i);
     if (!p->deletion_usec && !p->mark_usec)
         rules_break(r, "unmarked", "pod %u is deleted without a mark", i);
     if (p->marks_out && !p->deletion_usec && now_usec < p->mark_usec + SEC)
@@ -414,7 +472,7 @@ void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t 
         rules_break(r, "no-node", "pod %u is touched and there is no Node of ours", i);
     switch (a->verb) {
     case NC_DRAIN_EVICT:
-        judge_evict(r, p, i, now_usec);
+        judge_evict(r, p, i, a->grace_sec, now_usec);
         break;
     case NC_DRAIN_MARK:
         judge_mark(r, p, i, now_usec);
@@ -469,6 +527,8 @@ static void watch_ending(struct rules *r, struct rules_pod *p, unsigned i, uint6
     since = since > p->since_usec ? since : p->since_usec;
     if (p->delete_answer_usec > since)
         since = p->delete_answer_usec;
+    if (p->evictions == 1 && p->evict_usec <= since + ASKED_USEC && p->evict_usec + SEC > since)
+        since = p->evict_usec + SEC; /* the first eviction is waited for */
     if (!p->deletes_out && now_usec > p->blurred_usec && now_usec > since + OVERDUE_USEC)
         rules_break(r, "overdue", "pod %u has its last moment since %llu ms and is not deleted", i,
                     (unsigned long long)(now_usec - since) / 1000);

@@ -36,7 +36,11 @@ struct rules_pod {
     uint64_t evict_usec, mark_usec, delete_usec, delete_answer_usec;
     bool is_unsure;  /* an answer got lost: it may be terminating, nobody knows since when */
     bool is_deleted; /* a deletion was accepted, and the answer came */
-    uint64_t ask_after_usec, ask_by_usec; /* the pause after a refusal: at least, at most */
+    uint64_t ask_after_usec[2], ask_by_usec[2]; /* the pause after a refusal: at least, at most;
+                                                   without a deadline, with one */
+    unsigned evictions;    /* asked in this drain */
+    uint64_t first_usec;   /* when the first of them was */
+    bool is_refused;       /* by whoever speaks of the pod, not by a busy or absent server */
     unsigned budget_row;                  /* refusals by a budget, one after the other */
     uint64_t blurred_usec; /* until then an answer may be for a question of an earlier watch */
     enum nc_pod_answer_kind refusal;

@@ -208,7 +208,7 @@ static void shorten_pod(struct world *w, const struct request *q) {
     plan_end(w, q->pod);
 }
 
-enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod) {
+enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod, uint64_t grace_sec) {
     struct world_pod *p = &w->pods[pod];
     struct world_budget *budget = NULL;
 
@@ -229,7 +229,7 @@ enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod) {
         return NC_ANSWER_BUDGET;
     if (budget)
         budget->allowed--;
-    delete_pod(w, pod, p->grace_sec);
+    delete_pod(w, pod, grace_sec ? grace_sec : p->grace_sec);
     return NC_ANSWER_ACCEPTED;
 }
 
@@ -242,7 +242,7 @@ static enum nc_pod_answer_kind ask_pod(struct world *w, const struct request *q)
         return NC_ANSWER_BUSY;
     switch (q->verb) {
     case NC_DRAIN_EVICT:
-        return w->refuses_evictions ? NC_ANSWER_REFUSED : world_evict(w, q->pod);
+        return w->refuses_evictions ? NC_ANSWER_REFUSED : world_evict(w, q->pod, q->grace_sec);
     case NC_DRAIN_MARK:
         return w->refuses_marks ? NC_ANSWER_REFUSED : NC_ANSWER_ACCEPTED;
     case NC_DRAIN_DELETE:

@@ -189,7 +189,8 @@ void world_pod_changed(struct world *w, unsigned pod);
 void world_list(struct world *w);
 uint64_t world_latency(struct world *w);
 uint64_t world_away_until(const struct world *w, uint64_t at_usec); /* 0 = it is there */
-enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod);
+/* grace_sec 0: the pod's own. */
+enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod, uint64_t grace_sec);
 void world_remove_pod(struct world *w, unsigned pod);
 bool world_is_left(const struct world *w, const struct world_pod *p);
 

@@ -7,6 +7,7 @@
  * clock; whatever is due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the
  * last question of this kind; budget=NAME too next                             "next S" or "next
  * never" sum                              the counts that are not 0 lines what nc_drain_lines says
+ *   tried                              each pod was asked to leave, and nobody answered
  *   restart
  *   listed                             all pods were seen
  */
@@ -104,7 +105,7 @@ static void script_step(struct script *s) {
                                 actions[i].pod->name);
             if (actions[i].attempt > 1)
                 (void)nc_buf_printf(&s->trace, "#%u", actions[i].attempt);
-            if (actions[i].verb == NC_DRAIN_DELETE)
+            if (actions[i].verb == NC_DRAIN_DELETE || actions[i].grace_sec)
                 (void)nc_buf_printf(&s->trace, " %" PRIu64, actions[i].grace_sec);
             comma = ",";
         }
@@ -204,6 +205,20 @@ static void script_rules(struct script *s, char *const *words) {
     s->rules.max_in_flight = (unsigned)script_number(words, "max", 100);
 }
 
+/* Each pod was asked to leave before, and nobody answered: as if every last moment had come. */
+static void script_tried(struct script *s) {
+    const struct nc_pod_answer away = {.kind = NC_ANSWER_AWAY};
+    const struct nc_drain_rules rules = {.t_usec = s->now_usec, .max_in_flight = 100};
+    struct nc_drain_action actions[16];
+    const size_t n = nc_drain_step(s->drain, &rules, s->now_usec, actions, 16);
+
+    for (size_t i = 0; i < n; i++) {
+        nc_auto_free char *uid = nc_strdup(actions[i].pod->uid);
+        assert_int_equal(actions[i].verb, NC_DRAIN_EVICT);
+        nc_drain_answer(s->drain, uid, NC_DRAIN_EVICT, &away, s->rules.seed, s->now_usec);
+    }
+}
+
 static void script_command(struct script *s, char *const *words) {
     if (strcmp(words[0], "rules") == 0) {
         script_rules(s, words + 1);
@@ -218,6 +233,8 @@ static void script_command(struct script *s, char *const *words) {
         script_step(s);
     } else if (strcmp(words[0], "answer") == 0) {
         script_answer(s, words + 1);
+    } else if (strcmp(words[0], "tried") == 0) {
+        script_tried(s);
     } else if (strcmp(words[0], "next") == 0) {
         script_next(s);
     } else if (strcmp(words[0], "sum") == 0) {

@@ -35,6 +35,9 @@ struct world_pod {
     bool is_asked[NC_DRAIN_DELETE + 1];
     uint64_t new_usec;                   /* seen again after it was said to be gone */
     uint64_t pause_usec;                 /* no eviction before */
+    unsigned tries;                      /* evictions that were asked */
+    bool is_refused;                     /* the last of them, not by a busy or absent server */
+    uint64_t first_usec, evict_usec;     /* the first of them, the last */
     uint64_t mark_usec, deletion_answer; /* sent; answered */
 };
 
@@ -64,15 +67,42 @@ static bool world_is_eligible(const struct world *w, const struct world_pod *p) 
                   == NC_POD_ELIGIBLE;
 }
 
-static void world_check_evict(struct world *w, const struct world_pod *p) {
-    must(w->rules.may_evict);
+/* Does it hold up the tiers behind its own? */
+static bool world_holds(const struct world *w, const struct world_pod *p) {
+    const bool is_leaving = p->seen.deletion_usec || p->is_accepted || p->is_deleted;
+    const uint64_t grace = p->seen.deletion_grace_sec * WORLD_SEC;
+    const uint64_t asked = p->first_usec || !p->seen.deletion_usec ? p->first_usec
+                           : p->seen.deletion_usec > grace ? p->seen.deletion_usec - grace
+                                                           : 1;
+
+    if (!w->rules.t_usec)
+        return true;
+    if (!is_leaving && (p->is_refused || nc_pod_is_kept(&p->seen, w->now_usec)))
+        return false;
+    return !asked || w->now_usec < asked + 10 * WORLD_SEC;
+}
+
+/* Nobody is deleted who was not asked to leave. */
+static bool world_is_last_try(const struct world *w, const struct world_pod *p) {
+    return w->rules.t_usec && !p->tries && w->now_usec + WORLD_SEC >= world_last(w, p);
+}
+
+static void world_check_evict(struct world *w, const struct world_pod *p, uint64_t grace_sec) {
+    const uint64_t t = w->rules.t_usec, left = t > w->now_usec ? t - w->now_usec : 0;
+    const uint64_t sec = left ? (left + WORLD_SEC - 1) / WORLD_SEC : 1;
+
     must(!p->seen.deletion_usec && !p->is_accepted);
+    must(grace_sec == (t && sec < p->seen.grace_sec ? sec : 0));
+    if (world_is_last_try(w, p))
+        return;
+    must(w->rules.may_evict);
     must(!nc_pod_is_kept(&p->seen, w->now_usec));
     must(!w->rules.t_usec || w->now_usec < world_last(w, p));
     must(w->under_way < (w->rules.max_in_flight ? w->rules.max_in_flight : 1));
     must(w->now_usec >= p->pause_usec);
     for (size_t i = 0; i < WORLD_PODS; i++)
-        must(!world_is_eligible(w, &w->pods[i]) || w->pods[i].seen.tier >= p->seen.tier);
+        must(!world_is_eligible(w, &w->pods[i]) || w->pods[i].seen.tier >= p->seen.tier
+             || !world_holds(w, &w->pods[i]));
 }
 
 static uint64_t world_ceil_sec(uint64_t usec) {
@@ -91,6 +121,7 @@ static void world_check_delete(struct world *w, const struct world_pod *p, uint6
         return;
     }
     must(now >= world_last(w, p));
+    must(p->tries || p->is_deleted);
     must(p->mark_usec || p->is_deleted);
     must(!p->is_asked[NC_DRAIN_MARK] || now >= p->mark_usec + WORLD_SEC);
     must(grace_sec <= (p->seen.grace_sec ? p->seen.grace_sec : 1));
@@ -107,7 +138,7 @@ static void world_check(struct world *w, const struct nc_drain_action *a) {
     must(a->attempt >= 1);
     must(w->now_usec >= p->new_usec);
     if (a->verb == NC_DRAIN_EVICT)
-        world_check_evict(w, p);
+        world_check_evict(w, p, a->grace_sec);
     else if (a->verb == NC_DRAIN_DELETE)
         world_check_delete(w, p, a->grace_sec);
     else
@@ -115,6 +146,10 @@ static void world_check(struct world *w, const struct nc_drain_action *a) {
              && w->now_usec + WORLD_SEC >= world_last(w, p));
     if (a->verb == NC_DRAIN_MARK)
         p->mark_usec = w->now_usec;
+    if (a->verb == NC_DRAIN_EVICT) {
+        p->evict_usec = w->now_usec;
+        p->first_usec = p->tries++ ? p->first_usec : w->now_usec;
+    }
     p->is_asked[a->verb] = true;
     w->under_way += a->verb == NC_DRAIN_EVICT;
 }
@@ -124,7 +159,9 @@ static void world_check_forced(struct world *w, const struct world_pod *p) {
     if (!w->rules.t_usec || !world_is_eligible(w, p) || p->seen.deletion_usec
         || w->now_usec < world_last(w, p) || w->now_usec < p->new_usec)
         return;
-    must(p->is_asked[NC_DRAIN_MARK] || p->is_asked[NC_DRAIN_DELETE]
+    must((p->tries == 1 && (p->is_asked[NC_DRAIN_EVICT] || p->is_accepted)
+          && w->now_usec < p->evict_usec + WORLD_SEC)
+         || p->is_asked[NC_DRAIN_MARK] || p->is_asked[NC_DRAIN_DELETE]
          || (p->deletion_answer && w->now_usec < p->deletion_answer + WORLD_SEC));
 }
 
@@ -172,6 +209,9 @@ static void world_see(struct world *w, size_t i) {
     if (p->is_believed_gone)
         *p =
             (struct world_pod){.new_usec = w->now_usec + WORLD_SEC,
+                               .tries = p->tries,
+                               .first_usec = p->first_usec,
+                               .evict_usec = p->evict_usec,
                                .mark_usec = p->is_asked[NC_DRAIN_MARK] ? p->mark_usec : 0,
                                .is_asked = {false, p->is_asked[1], p->is_asked[2], p->is_asked[3]}};
     p->seen = pod;
@@ -216,6 +256,8 @@ static void world_answer(struct world *w, size_t i) {
     nc_drain_answer(w->drain, uid, verb, &a, w->rules.seed, w->now_usec);
     if (verb == NC_DRAIN_DELETE)
         p->deletion_answer = w->now_usec;
+    if (verb != NC_DRAIN_MARK && a.kind != NC_ANSWER_BUSY && a.kind != NC_ANSWER_AWAY)
+        p->is_refused = a.kind != NC_ANSWER_ACCEPTED;
     if (a.kind == NC_ANSWER_GONE && verb != NC_DRAIN_MARK)
         p->is_believed_gone = true;
     else if (verb == NC_DRAIN_EVICT)

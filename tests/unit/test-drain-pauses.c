@@ -38,10 +38,13 @@ static void answer(struct world *w, const char *uid, const struct nc_pod_answer 
 }
 
 /* The pauses after each answer in turn, for one pod alone. */
-static void measure(uint64_t seed, const char *uid, const struct nc_pod_answer *answers, size_t n,
-                    uint64_t *ret_usec) {
+static void measure(bool has_deadline, uint64_t seed, const char *uid,
+                    const struct nc_pod_answer *answers, size_t n, uint64_t *ret_usec) {
     struct world w = {.drain = nc_drain_new(),
-                      .rules = {.may_evict = true, .max_in_flight = 10, .seed = seed}};
+                      .rules = {.t_usec = has_deadline ? START + 100000 * SEC : 0,
+                                .may_evict = true,
+                                .max_in_flight = 10,
+                                .seed = seed}};
     uint64_t now_usec = START;
 
     see(&w, uid);
@@ -56,80 +59,105 @@ static void measure(uint64_t seed, const char *uid, const struct nc_pod_answer *
     nc_drain_free(w.drain);
 }
 
-#define ROW_ANSWERS 6
+#define ROW_ANSWERS 9
+
+#define K(kind) {NC_ANSWER_##kind, 0, "", ""}
 
 static const struct {
     const char *name;
     struct nc_pod_answer answers[ROW_ANSWERS];
-    uint64_t full_usec[ROW_ANSWERS];
+    double full_sec[ROW_ANSWERS]; /* without a deadline */
+    double with_sec[ROW_ANSWERS]; /* with one; nothing = the same */
     bool is_exact;
 } rows[] = {
     {"a budget",
-     {{.kind = NC_ANSWER_BUDGET},
-      {.kind = NC_ANSWER_BUDGET},
-      {.kind = NC_ANSWER_BUDGET, .retry_after_usec = 20 * SEC},
-      {.kind = NC_ANSWER_BUDGET},
-      {.kind = NC_ANSWER_BUDGET},
-      {.kind = NC_ANSWER_BUDGET}},
-     {1 * SEC, 2 * SEC, 3 * SEC, 5 * SEC, 5 * SEC, 5 * SEC},
+     {K(BUDGET), K(BUDGET), K(BUDGET), K(BUDGET), K(BUDGET), K(BUDGET), K(BUDGET), K(BUDGET)},
+     {1, 2, 3, 5, 10, 20, 30, 30},
+     {1, 2, 3, 5, 5, 5, 5, 5},
      false},
-    {"more than one budget",
-     {{.kind = NC_ANSWER_BUDGETS}, {.kind = NC_ANSWER_BUDGETS}},
-     {30 * SEC, 30 * SEC},
+    {"a budget, whatever the server says of when",
+     {{.kind = NC_ANSWER_BUDGET, .retry_after_usec = 20 * SEC}},
+     {1},
+     {0},
      false},
-    {"a busy server that says nothing",
-     {{.kind = NC_ANSWER_BUSY}, {.kind = NC_ANSWER_BUSY}},
-     {SEC, SEC},
-     false},
+    {"more than one budget", {K(BUDGETS), K(BUDGETS)}, {30, 30}, {0}, false},
+    {"a busy server that says nothing", {K(BUSY), K(BUSY)}, {1, 1}, {0}, false},
     {"a busy server that says when, up to ten seconds",
      {{.kind = NC_ANSWER_BUSY, .retry_after_usec = 2 * SEC},
       {.kind = NC_ANSWER_BUSY, .retry_after_usec = 10 * SEC},
       {.kind = NC_ANSWER_BUSY, .retry_after_usec = 3600 * SEC}},
-     {2 * SEC, 10 * SEC, 10 * SEC},
+     {2, 10, 10},
+     {0},
      true},
-    {"a namespace that terminates", {{.kind = NC_ANSWER_NAMESPACE}}, {5 * SEC}, false},
+    {"a namespace that terminates",
+     {K(NAMESPACE), K(NAMESPACE), K(NAMESPACE), K(NAMESPACE), K(NAMESPACE)},
+     {5, 10, 20, 30, 30},
+     {5, 5, 5, 5, 5},
+     false},
     {"refused",
-     {{.kind = NC_ANSWER_REFUSED}, {.kind = NC_ANSWER_REFUSED}},
-     {1 * SEC, 30 * SEC},
+     {K(REFUSED), K(REFUSED), K(REFUSED), K(REFUSED), K(REFUSED)},
+     {1, 5, 10, 30, 30},
+     {1, 5, 10, 10, 10},
      false},
     {"away",
-     {{.kind = NC_ANSWER_AWAY},
-      {.kind = NC_ANSWER_AWAY},
-      {.kind = NC_ANSWER_AWAY},
-      {.kind = NC_ANSWER_AWAY},
-      {.kind = NC_ANSWER_AWAY},
-      {.kind = NC_ANSWER_AWAY}},
-     {SEC / 2, SEC, 2 * SEC, 4 * SEC, 5 * SEC, 5 * SEC},
+     {K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY)},
+     {0.5, 1, 2, 4, 8, 16, 30, 30},
+     {0.5, 1, 2, 4, 5, 5, 5, 5},
      false},
     {"a webhook that does not answer",
-     {{.kind = NC_ANSWER_FAILED}, {.kind = NC_ANSWER_FAILED}, {.kind = NC_ANSWER_FAILED}},
-     {SEC / 2, SEC, 2 * SEC},
+     {K(FAILED), K(FAILED), K(FAILED), K(FAILED), K(FAILED), K(FAILED), K(FAILED), K(FAILED)},
+     {0.5, 1, 2, 4, 8, 16, 30, 30},
+     {0.5, 1, 2, 4, 5, 5, 5, 5},
      false},
     {"another kind begins anew",
-     {{.kind = NC_ANSWER_BUDGET},
-      {.kind = NC_ANSWER_BUDGET},
-      {.kind = NC_ANSWER_AWAY},
-      {.kind = NC_ANSWER_BUDGET}},
-     {1 * SEC, 2 * SEC, SEC / 2, 1 * SEC},
+     {K(BUDGET), K(BUDGET), K(AWAY), K(BUDGET)},
+     {1, 2, 0.5, 1},
+     {0},
      false},
 };
+
+static void check_row(size_t r, bool has_deadline, uint64_t seed) {
+    const double *full_sec =
+        has_deadline && rows[r].with_sec[0] > 0 ? rows[r].with_sec : rows[r].full_sec;
+    uint64_t usec[ROW_ANSWERS];
+    size_t n = 0;
+
+    while (n < ROW_ANSWERS && rows[r].answers[n].kind)
+        n++;
+    measure(has_deadline, seed, "uid", rows[r].answers, n, usec);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t full = (uint64_t)(full_sec[i] * (double)SEC);
+        if (usec[i] > full || usec[i] < (rows[r].is_exact ? full : full - full / 4))
+            fail_msg("%s, %s a deadline, seed %d: pause %zu is %d us", rows[r].name,
+                     has_deadline ? "with" : "without", (int)seed, i, (int)usec[i]);
+    }
+}
 
 static void test_pauses(void **state) {
     (void)state;
     for (size_t r = 0; r < NC_ARRAY_SIZE(rows); r++)
-        for (uint64_t seed = 0; seed < 50; seed++) {
-            uint64_t usec[ROW_ANSWERS];
-            size_t n = 0;
-            while (n < ROW_ANSWERS && rows[r].answers[n].kind)
-                n++;
-            measure(seed, "uid", rows[r].answers, n, usec);
-            for (size_t i = 0; i < n; i++) {
-                const uint64_t full = rows[r].full_usec[i];
-                if (usec[i] > full || usec[i] < (rows[r].is_exact ? full : full - full / 4))
-                    fail_msg("%s, seed %d: pause %zu is %d us", rows[r].name, (int)seed, i,
-                             (int)usec[i]);
-            }
-        }
+        for (uint64_t seed = 0; seed < 100; seed++)
+            check_row(r, seed % 2, seed / 2);
+}
+
+/* A deadline that comes counts at once: no pause of before is waited for beyond what it allows. */
+static void test_a_deadline_shortens_a_pause(void **state) {
+    const struct nc_pod_answer refused = {.kind = NC_ANSWER_REFUSED};
+    struct world w = {.drain = nc_drain_new(), .rules = {.may_evict = true, .max_in_flight = 1}};
+    uint64_t now_usec = START;
+
+    (void)state;
+    see(&w, "a");
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(step(&w, now_usec), 1);
+        answer(&w, "a", &refused, now_usec);
+        if (i < 3)
+            now_usec = nc_drain_next(w.drain, &w.rules, now_usec);
+    }
+    assert_true(nc_drain_next(w.drain, &w.rules, now_usec) >= now_usec + 22 * SEC);
+    w.rules.t_usec = now_usec + 1000 * SEC;
+    assert_true(nc_drain_next(w.drain, &w.rules, now_usec) <= now_usec + 10 * SEC);
+    nc_drain_free(w.drain);
 }
 
 /* The same seed and uid wait as long; others do not. */
@@ -138,10 +166,10 @@ static void test_spread(void **state) {
     uint64_t one, again, other_seed, other_uid;
 
     (void)state;
-    measure(1, "uid-1", &a, 1, &one);
-    measure(1, "uid-1", &a, 1, &again);
-    measure(2, "uid-1", &a, 1, &other_seed);
-    measure(1, "uid-2", &a, 1, &other_uid);
+    measure(false, 1, "uid-1", &a, 1, &one);
+    measure(false, 1, "uid-1", &a, 1, &again);
+    measure(false, 2, "uid-1", &a, 1, &other_seed);
+    measure(false, 1, "uid-2", &a, 1, &other_uid);
     assert_int_equal(one, again);
     assert_true(one != other_seed);
     assert_true(one != other_uid);
@@ -259,11 +287,14 @@ static void test_last_moments_need_no_room(void **state) {
     see_many(&w, 150);
     assert_int_equal(step(&w, START), 150);
     for (size_t i = 0; i < 150; i++)
-        assert_int_equal(w.actions[i].verb, NC_DRAIN_MARK);
+        assert_int_equal(w.actions[i].verb, NC_DRAIN_EVICT);
     assert_int_equal(step(&w, START + SEC), 150);
+    for (size_t i = 0; i < 150; i++)
+        assert_int_equal(w.actions[i].verb, NC_DRAIN_MARK);
+    assert_int_equal(step(&w, START + 2 * SEC), 150);
     for (size_t i = 0; i < 150; i++) {
         assert_int_equal(w.actions[i].verb, NC_DRAIN_DELETE);
-        assert_int_equal(w.actions[i].grace_sec, 9);
+        assert_int_equal(w.actions[i].grace_sec, 8);
     }
     nc_drain_free(w.drain);
 }
@@ -271,6 +302,7 @@ static void test_last_moments_need_no_room(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_a_deadline_shortens_a_pause),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_busy_halves_and_acceptance_grows),
         cmocka_unit_test(test_away_halves_too),

@@ -18,8 +18,9 @@ static void test_excluded(void **state) {
          "0:\n40:\nnext never\n"},
         {"a DaemonSet's pod goes where the disrupted taint stands",
          "rules taint\nsee d daemon tier=1\nat 0", "0: evict d\n"},
-        {"and is deleted at its last moment there", "rules t=20 taint\nsee d daemon tier=1\nat 0",
-         "0: mark d\n"},
+        {"and is deleted at its last moment there",
+         "rules t=20 taint\nsee d daemon tier=1\nat 0\nanswer evict d refused\nat 0",
+         "0: evict d 20\n0: mark d\n"},
         {"a tolerating pod stays also where the taint stands",
          "rules t=20 taint\nsee d daemon tolerates tier=1\nat 0", "0:\n"},
         {"a pod that ends by itself is no concern any more",
@@ -48,6 +49,27 @@ static void test_tiers(void **state) {
          "see a del=10/30\nsee b tier=2\nat 0\nnext\nat 70\nat 70.000001",
          "0:\nnext 70.000001\n70:\n70.000001: evict b\n"},
         {"nor does one that is excluded", "see a tolerates\nsee b tier=2\nat 0", "0: evict b\n"},
+        {"under a deadline a blocked pod does not hold up the tiers behind it",
+         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a budget\nat 0.1",
+         "0: evict a\n0.1: evict b\n"},
+        {"nor does a kept one there", "rules t=100\nsee a never\nsee b tier=2\nat 0",
+         "0: evict b\n"},
+        {"nor one that leaves, for longer than ten seconds",
+         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a accepted\nsee a del=30/30\nat "
+         "9.999999\nnext\nat 10",
+         "0: evict a\n9.999999:\nnext 10\n10: evict b\n"},
+        {"nor one that somebody else has deleted, from then on",
+         "rules t=100\nsee a del=95/100\nsee b tier=2\nat 0\nat 4.999999\nat 5",
+         "0:\n4.999999:\n5: evict b\n"},
+        {"nor one whose eviction hangs",
+         "rules t=100\nsee a\nsee b tier=2\nat 0\nat 9.999999\nnext\nat 10",
+         "0: evict a\n9.999999:\nnext 10\n10: evict b\n"},
+        {"but a server that is busy or away says nothing of the pod",
+         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a busy\nat 0.1\nat 1\nanswer evict a "
+         "away\nat 1.1",
+         "0: evict a\n0.1:\n1: evict a#2\n1.1:\n"},
+        {"without one each holds it up", "see a\nsee b tier=2\nat 0\nanswer evict a budget\nat 0.1",
+         "0: evict a\n0.1:\n"},
         {"a pod of an earlier tier that comes late has its turn first",
          "see b tier=2\nsee c tier=2\nrules max=1\nat 0\nsee a\nanswer evict b accepted\nat 1",
          "0: evict b\n1: evict a\n"},
@@ -82,7 +104,8 @@ static void test_graceful(void **state) {
          "budget\nat 0\nanswer evict a failed\nat 5\nanswer evict b failed\nat 10",
          "0: evict a, evict z, evict b\n0: evict c\n5: evict z#2\n10: evict a#2\n"},
         {"last moments take no room from evictions",
-         "rules t=30 max=1\nsee a\nsee b grace=5\nat 0", "0: mark a, evict b\n"},
+         "rules t=30 max=1\nsee a\ntried\nsee b grace=5\nat 0",
+         "0: mark a, evict b\n"},
         {"at most max_in_flight evictions are under way",
          "rules max=2\nsee a\nsee b\nsee c\nat 0\nnext\nanswer evict b accepted\nat 1\nnext",
          "0: evict a, evict b\nnext never\n1: evict c\nnext never\n"},
@@ -95,11 +118,12 @@ static void test_graceful(void **state) {
          "rules watch\nsee a\nat 0\nnext\nrules\nnext\nat 1",
          "0:\nnext never\nnext now\n1: evict a\n"},
         {"with T only before the last moment",
-         "rules t=100\nsee a\nat 69.999999\nanswer mark a accepted\nanswer evict a "
+         "rules t=100\nsee a\ntried\nat 69.999999\nanswer mark a accepted\nanswer evict a "
          "budget\nrules t=130\nat 71",
-         "69.999999: mark a, evict a\n71: evict a#2\n"},
+         "69.999999: mark a, evict a#2\n71: evict a#3\n"},
         {"an eviction is not asked at the last moment",
-         "rules t=100\nsee a never\nat 0\nsee a\nat 70", "0:\n70: mark a\n"},
+         "rules t=100\nsee a never\ntried\nat 0\nsee a\nat 70",
+         "0:\n70: mark a\n"},
         {"an accepted eviction is never asked again, whatever the watch shows",
          "see a\nat 0\nanswer evict a accepted\nat 1\nsee a\nat 100\nsum\nsee a del=130/30\nat "
          "101\nrestart\nsee a\nat 200",
@@ -119,8 +143,9 @@ static void test_fresh(void **state) {
          "listed\nat 0\nsee a\nat 0\nnext\nat 0.499999\nat 0.5",
          "0:\n0:\nnext 0.5\n0.499999:\n0.5: evict a\n"},
         {"also at its last moment",
-         "listed\nrules t=20\nat 0\nsee a\nat 0\nat 0.5\nanswer mark a accepted\nat 0.5",
-         "0:\n0:\n0.5: mark a\n0.5: delete a 20\n"},
+         "listed\nrules t=20\nat 0\nsee a\nat 0\nat 0.5\nanswer evict a refused\nat 0.5\n"
+         "answer mark a accepted\nat 0.5",
+         "0:\n0:\n0.5: evict a 20\n0.5: mark a\n0.5: delete a 20\n"},
         {"a new drain lists anew", "listed\nrestart\nat 0\nsee a\nat 0", "0:\n0: evict a\n"},
     };
 
@@ -132,15 +157,15 @@ static void test_fresh(void **state) {
 static void test_deletions_are_counted(void **state) {
     static const struct script_row rows[] = {
         {"the watch is first",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30\nanswer delete "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30\nanswer delete "
          "a accepted\nsum",
          "0: mark a\n0: delete a 30\nsum total=1 remaining=1 leaving=1 deleted=1 progress=0\n"},
         {"and the pod has ended by then",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30 ended\nanswer "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30 ended\nanswer "
          "delete a accepted\nsum",
          "0: mark a\n0: delete a 30\nsum total=1 deleted=1 terminal=1 progress=0\n"},
         {"and the pod is gone by then",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\ngone a\nsum\nanswer delete a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\ngone a\nsum\nanswer delete a "
          "accepted\nsum",
          "0: mark a\n0: delete a 30\nsum total=1 deleted=1 progress=0\nsum total=1 deleted=1 "
          "progress=0\n"},
@@ -157,31 +182,49 @@ static void test_deletions_are_counted(void **state) {
 static void test_last_moment(void **state) {
     static const struct script_row rows[] = {
         {"a mark one second ahead, then the deletion at the moment",
-         "rules t=100\nsee a never\nat 0\nnext\nat 68.999999\nat 69\nanswer mark a "
+         "rules t=100\nsee a never\ntried\nat 0\nnext\nat 68.999999\nat 69\nanswer mark a "
          "accepted\nnext\nat 69.999999\nat 70\nsum",
          "0:\nnext 69\n68.999999:\n69: mark a\nnext 70\n69.999999:\n70: delete a 30\nsum total=1 "
          "remaining=1 forcing\n"},
         {"the deletion waits for the mark, but not beyond a second",
-         "rules t=100\nsee a never\nat 69.5\nnext\nat 70\nnext\nat 70.499999\nat 70.5",
+         "rules t=100\nsee a never\ntried\nat 69.5\nnext\nat 70\nnext\nat 70.499999\nat 70.5",
          "69.5: mark a\nnext 70\n70:\nnext 70.5\n70.499999:\n70.5: delete a 30\n"},
+        {"nobody is deleted who was not asked to leave",
+         "rules t=100\nsee a never\nat 68.999999\nat 69\nanswer evict a accepted\nsee a "
+         "del=99/30\nat 70",
+         "68.999999:\n69: evict a\n70:\n"},
+        {"a first eviction that hangs is waited for one second, and so is the mark",
+         "rules t=100\nsee a never\nat 69\nat 69.999999\nat 70\nat 70.999999\nat 71",
+         "69: evict a\n69.999999:\n70: mark a\n70.999999:\n71: delete a 29\n"},
+        {"an accepted one has a second to show itself",
+         "rules t=100\nsee a never\nat 69\nanswer evict a accepted\nat 69.999999\nat 70",
+         "69: evict a\n69.999999:\n70: mark a\n"},
+        {"late, with no more than is left",
+         "rules t=100\nsee a never grace=60\nat 90\nanswer evict a budget\nat 90\nanswer mark a "
+         "accepted\nat 90",
+         "90: evict a 10\n90: mark a\n90: delete a 10\n"},
+        {"in whatever tier, and where others drain",
+         "rules t=30 watch max=1\nsee a tier=2\nsee b\nat 0", "0: evict b, evict a\n"},
+        {"a new drain asks once more",
+         "rules t=30\nsee a\nat 0\nanswer evict a budget\nrestart\nat 0", "0: evict a\n0: evict a\n"},
         {"a mark that is refused holds nothing up",
-         "rules t=100\nsee a never\nat 69\nanswer mark a refused\nat 70\nsum",
+         "rules t=100\nsee a never\ntried\nat 69\nanswer mark a refused\nat 70\nsum",
          "69: mark a\n70: delete a 30\nsum total=1 remaining=1 forcing\n"},
         {"late: both at once, with what is left, rounded up",
-         "rules t=100\nsee a never grace=3600\nat 89.9\nanswer mark a accepted\nat 89.9\n",
+         "rules t=100\nsee a never grace=3600\ntried\nat 89.9\nanswer mark a accepted\nat 89.9\n",
          "89.9: mark a\n89.9: delete a 11\n"},
-        {"after T one second", "rules t=100\nsee a never\nat 120\nanswer mark a accepted\nat 120",
+        {"after T one second", "rules t=100\nsee a never\ntried\nat 120\nanswer mark a accepted\nat 120",
          "120: mark a\n120: delete a 1\n"},
-        {"T long past", "rules t=-500\nsee a never\nat 0\nanswer mark a away\nat 0",
+        {"T long past", "rules t=-500\nsee a never\ntried\nat 0\nanswer mark a away\nat 0",
          "0: mark a\n0: delete a 1\n"},
         {"grace 0 goes at T, with 1",
-         "rules t=100\nsee a never grace=0\nat 98\nat 99\nanswer mark a accepted\nat 99.9\nat 100",
+         "rules t=100\nsee a never grace=0\ntried\nat 98\nat 99\nanswer mark a accepted\nat 99.9\nat 100",
          "98:\n99: mark a\n99.9:\n100: delete a 1\n"},
         {"never more than the pod's own",
-         "rules t=100\nsee a never grace=5\nat 94\nanswer mark a accepted\nat 95",
+         "rules t=100\nsee a never grace=5\ntried\nat 94\nanswer mark a accepted\nat 95",
          "94: mark a\n95: delete a 5\n"},
         {"whatever its tier, budget, annotation, and also where others drain",
-         "rules t=30 watch\nsee a never\nsee b tier=2\nsee c keep=500 tier=3\nat 0\nanswer mark a "
+         "rules t=30 watch\nsee a never\nsee b tier=2\nsee c keep=500 tier=3\ntried\nat 0\nanswer mark a "
          "accepted\nanswer mark b accepted\nanswer mark c accepted\nat 0",
          "0: mark a, mark b, mark c\n0: delete a 30, delete b 30, delete c 30\n"},
         {"whatever the pause after a refusal and however many are under way",
@@ -194,7 +237,7 @@ static void test_last_moment(void **state) {
          "0: evict a\n9: mark a\n10: delete a 30\n10.1:\nsum total=1 remaining=1 leaving=1 "
          "progress=10\n"},
         {"a grace beyond all time is over at once",
-         "rules t=100\nsee a grace=18446744073709551615\nat 0\nlines",
+         "rules t=100\nsee a grace=18446744073709551615\ntried\nat 0\nlines",
          "0: mark a\na last=-999999.999999\n"},
     };
 
@@ -205,33 +248,33 @@ static void test_last_moment(void **state) {
 /* T appears, moves and vanishes. */
 static void test_moving_deadline(void **state) {
     static const struct script_row rows[] = {
-        {"appears", "see a never\nat 0\nnext\nrules t=100\nnext\nat 69",
+        {"appears", "see a never\ntried\nat 0\nnext\nrules t=100\nnext\nat 69",
          "0:\nnext never\nnext 69\n69: mark a\n"},
         {"moves ahead: at once, with what is left",
-         "rules t=100\nsee a never\nat 0\nrules t=20\nat 1\nanswer mark a accepted\nat 1",
+         "rules t=100\nsee a never\ntried\nat 0\nrules t=20\nat 1\nanswer mark a accepted\nat 1",
          "0:\n1: mark a\n1: delete a 19\n"},
         {"moves away after the mark: marked again later, evicted meanwhile",
-         "rules t=100\nsee a\nrules t=100 watch\nat 69\nanswer mark a accepted\nrules t=200\nat "
-         "69.5\nanswer evict a budget\nat 169\nanswer mark a accepted\nat 170",
-         "69: mark a\n69.5: evict a\n169: mark a#2, evict a#2\n170: delete a 30\n"},
+         "rules t=100\nsee a\nrules t=100 watch\ntried\nat 69\nanswer mark a accepted\nrules "
+         "t=200\nat 69.5\nanswer evict a budget\nat 169\nanswer mark a accepted\nat 170",
+         "69: mark a\n69.5: evict a#2\n169: mark a#2, evict a#3\n170: delete a 30\n"},
         {"moves a little ahead after the mark: no second one",
-         "rules t=100\nsee a never\nat 69\nanswer mark a accepted\nrules t=99\nat 69.1",
+         "rules t=100\nsee a never\ntried\nat 69\nanswer mark a accepted\nrules t=99\nat 69.1",
          "69: mark a\n69.1: delete a 30\n"},
         {"moves away after the deletion was accepted: no second mark, and what is asked again "
          "changes nothing",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
          "accepted\nrules t=100\nat 69.5\nat 70",
          "0: mark a\n0: delete a 30\n69.5:\n70: delete a#2 30\n"},
         {"vanishes after the mark",
-         "rules t=100\nsee a never\nat 69\nanswer mark a accepted\nrules\nat "
+         "rules t=100\nsee a never\ntried\nat 69\nanswer mark a accepted\nrules\nat "
          "70\nnext",
          "69: mark a\n70:\nnext never\n"},
         {"vanishes while a deletion is under way: no eviction beside it, one after it failed",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nrules\nat 1\nanswer delete a "
-         "away\nat 2",
-         "0: mark a\n0: delete a 30\n1:\n2: evict a\n"},
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nrules\nat 1\nanswer "
+         "delete a away\nat 2",
+         "0: mark a\n0: delete a 30\n1:\n2: evict a#2\n"},
         {"vanishes after the deletion was accepted: nothing more",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
          "accepted\nrules\nat 1\nnext\nsum",
          "0: mark a\n0: delete a 30\n1:\nnext never\nsum total=1 remaining=1 leaving=1 deleted=1 "
          "progress=0\n"},
@@ -271,13 +314,13 @@ static void test_shortening(void **state) {
          "mark a accepted\nat 20",
          "10: evict a\n20: mark a\n20: delete a 40\n"},
         {"and so does an accepted deletion: what is asked again changes nothing",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nat "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nat "
          "0.2\nanswer delete a accepted\nat 1.5\nanswer delete a accepted\nat 3\nanswer delete a "
          "accepted\nsee a del=30/30\nat 9",
          "0: mark a\n0: delete a 30\n0.2: delete a#2 30\n1.5: delete a#3 30\n3: delete a#4 "
          "30\n9:\n"},
         {"from when it was asked, however late the answer comes",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nat 5\nanswer delete a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nat 5\nanswer delete a "
          "accepted\nat 5.2",
          "0: mark a\n0: delete a 30\n5:\n5.2: delete a#2 30\n"},
         {"an eviction likewise",
@@ -294,17 +337,17 @@ static void test_shortening(void **state) {
 static void test_deletion_again(void **state) {
     static const struct script_row rows[] = {
         {"the pauses",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a refused\nnext\nat "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a refused\nnext\nat "
          "0.2\nanswer delete a away\nnext\nat 0.6\nanswer delete a busy\nnext\nat 1.4\nanswer "
          "delete a refused\nnext\nat 2.4\nanswer delete a namespace\nnext\nlines",
          "0: mark a\n0: delete a 30\nnext 0.2\n0.2: delete a#2 30\nnext 0.6\n0.6: delete a#3 "
          "30\nnext 1.4\n1.4: delete a#4 29\nnext 2.4\n2.4: delete a#5 28\nnext 3.4\na last=0 "
          "blocked [] 'namespace'\n"},
         {"no second one beside the first",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nat 5\nnext",
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nat 5\nnext",
          "0: mark a\n0: delete a 30\n5:\nnext never\n"},
         {"one that a finalizer holds is left alone once it is stuck",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nsee a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nsee a "
          "del=30/30\nat 1\nnext\nat 90.000001\nsum",
          "0: mark a\n0: delete a 30\n1:\nnext 90.000001\n90.000001:\nsum total=1 deleted=1 stuck=1 "
          "progress=0\n"},
@@ -327,11 +370,11 @@ static void test_gone(void **state) {
          "accepted\nanswer evict a gone\nsee a\nlines\nat 9.5\nat 10",
          "0: evict a\n9: mark a, evict a#2\na last=10\n9.5:\n10: mark a#2\n"},
         {"the same for a deletion",
-         "rules t=30\nsee a\nat 0\nanswer mark a accepted\nat 0\nanswer delete a gone\nat 2\nsee "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a gone\nat 2\nsee "
          "a\nat 2.5\nat 3",
          "0: mark a\n0: delete a 30\n2:\n2.5:\n3: mark a#2\n"},
         {"of a mark it is not believed: the deletion says it",
-         "rules t=30\nsee a\nat 0\nanswer mark a gone\nlines\nat 0\nanswer delete a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a gone\nlines\nat 0\nanswer delete a "
          "gone\nlines\nsum",
          "0: mark a\na last=0\n0: delete a 30\n\nsum total=1 progress=0\n"},
         {"a pod that left before its answer came counts as evicted",
@@ -352,7 +395,7 @@ static void test_gone(void **state) {
          "x\nsum",
          "0: evict a\nsum total=1 progress=0\n"},
         {"a mark under way is waited for by the pod that came back, not beyond a second",
-         "rules t=30\nsee a\nat 0\ngone a\nsee a\nat 0.5\nat 1",
+         "rules t=30\nsee a\ntried\nat 0\ngone a\nsee a\nat 0.5\nat 1",
          "0: mark a\n0.5:\n1: delete a 29\n"},
     };
 
@@ -366,12 +409,13 @@ static void test_counts(void **state) {
          "rules t=100\nsee a\nsee b\nsee c never\nsee d mirror\nsum\nat 0\nanswer evict a "
          "accepted\nanswer evict b budget budget=web\nsum\nlines\nat 5\nsee a del=30/30\nat "
          "30\ngone "
-         "a\nsum\nat 69\nanswer mark b accepted\nanswer mark c accepted\nat 70\nanswer delete b "
+         "a\nsum\nat 69\nanswer evict c budget\nat 69\nanswer mark b accepted\nanswer mark c "
+         "accepted\nat 70\nanswer delete b "
          "accepted\nanswer delete c accepted\nsum\ngone b\ngone c\nsum\nrestart\nsum",
          "sum total=3 remaining=3 kept=1 mirror=1\n0: evict a, evict b\nsum total=3 remaining=3 "
          "leaving=1 kept=1 blocked=1 mirror=1 progress=0\na last=70 leaving, b last=70 blocked "
          "[web] 'budget', c last=70 kept, d mirror\n5: evict b#2\n30:\nsum total=3 remaining=2 "
-         "kept=1 blocked=1 evicted=1 mirror=1 progress=30\n69: mark b, mark c\n70: delete b 30, "
+         "kept=1 blocked=1 evicted=1 mirror=1 progress=30\n69: mark b, evict c\n69: mark c\n70: delete b 30, "
          "delete c 30\nsum total=3 remaining=2 leaving=2 evicted=1 deleted=2 mirror=1 "
          "progress=70\nsum total=3 evicted=1 deleted=2 mirror=1 progress=70\nsum mirror=1\n"},
         {"a pod that was terminating when it was seen first began to leave when it was asked to",

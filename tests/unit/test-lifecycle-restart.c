@@ -298,7 +298,8 @@ static void test_mode_auto_keeps_last_moments(void **state) {
         {1030, "pods a:30", "@observing"},
         {1040, "synced", "@observing"},
         {1040, "next", "2010 @observing"},
-        {3000, "tick", "WRITE progress[Cordoned]; mark a @observing"},
+        {3000, "tick", "WRITE progress[Cordoned]; evict a @observing"},
+        {3005, "again a", "mark a @observing"},
         {3010, "yes a", "@observing"},
         {4000, "tick", "SAY DrainForced; delete a 30 @observing"},
     };

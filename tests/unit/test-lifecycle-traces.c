@@ -124,7 +124,8 @@ static void test_deadline_in_the_past(void **state) {
          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
-        {1030, "pods a:30", "SAY DrainForced; mark a @evicting"},
+        {1030, "pods a:30", "SAY DrainForced; evict a @evicting"},
+        {1030, "again a", "mark a @evicting"},
         {1030, "yes a", "delete a 1 @evicting"},
         {1040, "synced", "@evicting"},
         {1050, "yes a", "@evicting"},
@@ -285,7 +286,8 @@ static void test_margin_that_is_longer_than_the_time(void **state) {
          "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
         {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
         {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
-        {1030, "pods a:30", "SAY DrainForced; mark a @evicting"},
+        {1030, "pods a:30", "SAY DrainForced; evict a @evicting"},
+        {1035, "again a", "mark a @evicting"},
         {1040, "yes a", "delete a 1 @evicting"},
     };
 
