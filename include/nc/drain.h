@@ -64,12 +64,31 @@ struct nc_drain_rules {
 #define NC_DRAIN_MAX_IN_FLIGHT 100 /* streams that a kube-apiserver lets one connection have */
 
 /* A pod as a list or a watch shows it; taken over (also where it is known: it then replaces what
- * was known of it). At most NC_DRAIN_MAX_PODS are kept; beyond that -E2BIG and the pod is dropped.
- */
+ * was known of it). At most NC_DRAIN_MAX_PODS are kept; beyond that -E2BIG and one is dropped: an
+ * excluded pod first, then one that kubelet has not started, so that whoever may only create pods
+ * cannot crowd out those that run. Where one that is not excluded was dropped, the list is
+ * incomplete until a later one that was read to its end has shown every pod. */
 #define NC_DRAIN_MAX_PODS 4096
 int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec);
-/* All pods that there are were seen: one that is new from now on was bound just now. */
+/* There is a pod of which nothing else is known, for it could not be read. */
+void nc_drain_miss(struct nc_drain *d);
+/* A list begins, which will show every pod. */
+void nc_drain_begin_list(struct nc_drain *d);
+/* All pods that there are were shown: one that is new from now on was bound just now. */
 void nc_drain_listed(struct nc_drain *d);
+/* For tests: another number in place of NC_DRAIN_MAX_PODS. */
+void nc_drain_set_max(struct nc_drain *d, size_t max_pods);
+
+/* Why not every pod of the node is known. */
+enum nc_list_gap {
+    NC_LIST_COMPLETE = 0,
+    NC_LIST_TOO_MANY,   /* more than NC_DRAIN_MAX_PODS */
+    NC_LIST_UNREADABLE, /* one that is none */
+    _NC_LIST_GAP_MAX
+};
+const char *nc_list_gap_name(enum nc_list_gap g); /* "", "TooManyPods", "UnreadablePod" */
+enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_rules *r);
+bool nc_drain_has_room(const struct nc_drain *d); /* for one more pod */
 /* It is no longer there. */
 void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec);
 
@@ -105,6 +124,7 @@ struct nc_drain_summary {
     size_t evicted;                        /* how many left by an eviction that was accepted */
     uint64_t last_progress_usec;           /* a pod began to leave, or left; 0 = never */
     bool is_forcing; /* the last moment of a pod that is not leaving has come */
+    enum nc_list_gap gap; /* where it is set, there are more pods than are counted here */
 };
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         struct nc_drain_summary *ret);

@@ -45,6 +45,10 @@
  *  - A Node that is deleted under us takes its pods along to nobody: a drain goes on without it
  *    (pods are still listed, evicted and deleted by the same times), nothing is written, and there
  *    is no cordon and no volume to wait for. What became of it is announced all the same.
+ *  - Drained is a statement about every pod of the node. While the list is incomplete (more pods
+ *    than are kept, or one that cannot be read) it is not said: what is known is evicted; then, or
+ *    every 5 s with a deadline and every 30 s without one, all are listed again, until a list is
+ *    complete.
  *  - signal: self has its own rules (nc/self-signal.h). Nothing else waits for it.
  */
 #ifndef NC_LIFECYCLE_H
@@ -112,6 +116,7 @@ struct nc_life_rules {
     unsigned max_in_flight;
     uint64_t seed;     /* of the instance id */
     bool signals_self; /* signal: self */
+    size_t max_pods;   /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */
 };
 void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret);
 
@@ -162,6 +167,7 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_WITHDRAWN,
     NC_LIFE_SAYS_CORDONED,
     NC_LIFE_SAYS_DRAINING,
+    NC_LIFE_SAYS_INCOMPLETE, /* not every pod of the node is known; once a drain */
     NC_LIFE_SAYS_BLOCKED, /* a pod is blocked: names it and its budget; in 30 s at most one a
                              budget, and 16 in all */
     NC_LIFE_SAYS_FORCING,
@@ -200,6 +206,7 @@ enum nc_life_event_kind {
     NC_LIFE_NODE_GONE, /* it was deleted or is not there; `is_anothers`: our name belongs, or may
                           belong, to another machine, and so do the pods that are bound to it */
     NC_LIFE_POD,         /* `pod`, taken over */
+    NC_LIFE_POD_UNREADABLE, /* a list or the watch shows a pod that is none */
     NC_LIFE_POD_GONE,    /* `uid` */
     NC_LIFE_PODS_SYNCED, /* the list of pods is complete */
     NC_LIFE_WRITTEN,     /* the write under way ended: `outcome` (and a NODE event before it, where

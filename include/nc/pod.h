@@ -31,6 +31,7 @@ struct nc_pod {
     bool is_daemon;        /* owned by a DaemonSet, its controller or not: as Karpenter asks */
     bool is_mirror;        /* owned by the Node, or annotated kubernetes.io/config.mirror */
     bool is_terminal;      /* phase Succeeded or Failed */
+    bool has_started;      /* kubelet has taken it up: status.startTime, which only kubelet sets */
     bool is_shutdown_left; /* Failed, and its status says that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
     bool has_controller;
@@ -52,6 +53,10 @@ void nc_pod_done(struct nc_pod *p);
 extern const char *const nc_pod_paths[];
 #define NC_POD_MAX_BYTES ((size_t)256 << 10) /* of all that is kept of one pod */
 #define NC_POD_VALUE_MAX_BYTES ((size_t)12 << 10)
+
+/* The pods of one node that a drain may have to move: what follows spec.nodeName=NAME in a field
+ * selector, encoded. A pod that ends is DELETED in a watch with it. */
+#define NC_POD_UNFINISHED "%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
 
 /* An object of a list or a watch. What is missing or of the wrong type counts as unset; garbage in
  * do-not-disrupt counts as absent, as with Karpenter. Negative grace counts as 0. NC_ERR_PROTOCOL

@@ -93,7 +93,8 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
 }
 
 static int list_pods(struct plan *p, struct nc_err *err) {
-    nc_auto_free char *selector = nc_asprintf("fieldSelector=spec.nodeName%%3D%s", p->node);
+    nc_auto_free char *selector =
+        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", p->node, NC_POD_UNFINISHED);
     const struct nc_watch_options o = {.path = "/api/v1/pods",
                                        .selector = selector,
                                        .keep = nc_pod_paths,

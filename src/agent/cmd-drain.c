@@ -240,11 +240,14 @@ static void put_progress(const struct nc_value *drain, struct nc_buf *out) {
     const char *phase = nc_value_get_string(drain, "phase");
     const int64_t total = count_of(drain, "pods.total"), kept = count_of(drain, "pods.kept");
     const int64_t blocked = count_of(drain, "pods.blocked");
+    const char *incomplete = nc_value_get_string(drain, "incomplete");
 
     (void)nc_buf_puts(out, phase ? phase : "unknown");
     if (total > 0)
         (void)nc_buf_printf(out, ", %" PRId64 " of %" PRId64 " pods left",
                             count_of(drain, "pods.remaining"), total);
+    if (incomplete && *incomplete)
+        (void)nc_buf_printf(out, ", the list of pods is incomplete: %s", incomplete);
     if (kept > 0)
         (void)nc_buf_printf(out, ", %" PRId64 " kept by do-not-disrupt", kept);
     if (blocked > 0)

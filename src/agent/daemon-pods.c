@@ -2,7 +2,8 @@
  * The pods of our Node: watched while the lifecycle wants them, asked one question at a time each,
  * and the volumes of those that stay.
  *
- * Of each pod only what a drain looks at is kept (nc_pod_paths). A question that is under way knows
+ * Pods that have ended are not even listed. Of each only what a drain looks at is kept
+ * (nc_pod_paths). A question that is under way knows
  * its pod by uid alone; it is answered exactly once, AWAY where it is cut off. Volumes and what a
  * shutdown left are best effort: a refusal there is no failure of a drain.
  */
@@ -309,7 +310,7 @@ static void take_pod(struct nc_daemon *d, const struct nc_value *object) {
 
     if (nc_pod_read(object, &pod, &err) < 0) {
         nc_daemon_api_failed(d, &err);
-        return;
+        e.kind = NC_LIFE_POD_UNREADABLE;
     }
     pod.deletion_usec = by_ec2s_clock(d, pod.deletion_usec);
     nc_daemon_post(d, &e);
@@ -392,7 +393,7 @@ void nc_daemon_pods_open(struct nc_daemon *d) {
     d->wants_pods = true;
     if (!d->is_connected || d->pods_watch)
         return;
-    if (watch(d, "", on_pod, &d->pods_watch, &err) < 0)
+    if (watch(d, NC_POD_UNFINISHED, on_pod, &d->pods_watch, &err) < 0)
         nc_daemon_api_failed(d, &err);
 }
 

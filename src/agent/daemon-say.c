@@ -22,6 +22,8 @@ static enum nc_milestone milestone_of(enum nc_life_milestone m) {
         return NC_MILESTONE_CORDONED;
     case NC_LIFE_SAYS_DRAINING:
         return NC_MILESTONE_DRAINING;
+    case NC_LIFE_SAYS_INCOMPLETE:
+        return NC_MILESTONE_INCOMPLETE;
     case NC_LIFE_SAYS_BLOCKED:
         return NC_MILESTONE_BLOCKED;
     case NC_LIFE_SAYS_FORCING:

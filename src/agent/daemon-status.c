@@ -115,6 +115,9 @@ static void put_pods(const struct nc_daemon *d, const struct nc_life_view *view,
                      struct nc_buf *out) {
     const char *budget = view->drain.blocked ? first_budget(d, view, now_usec) : NULL;
 
+    if (view->drain.gap != NC_LIST_COMPLETE)
+        (void)nc_buf_printf(out, ", the list of pods is incomplete: %s",
+                            nc_list_gap_name(view->drain.gap));
     if (view->drain.total == 0)
         return;
     (void)nc_buf_printf(out, ", %zu of %zu pods left", view->drain.remaining, view->drain.total);

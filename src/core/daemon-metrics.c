@@ -169,6 +169,9 @@ static void add_pods(struct nc_buf *out, const struct nc_drain_summary *s, uint6
     begin(out, "drain_pods_excluded", GAUGE, "Pods that are left alone, by reason.");
     for (enum nc_pod_excluded e = NC_POD_ELIGIBLE + 1; e < _NC_POD_EXCLUDED_MAX; e++)
         add_count(out, "drain_pods_excluded", "reason", nc_pod_excluded_name(e), s->excluded[e]);
+    begin(out, "drain_list_incomplete", GAUGE, "Is there a pod that the drain does not know?");
+    for (enum nc_list_gap g = NC_LIST_TOO_MANY; g < _NC_LIST_GAP_MAX; g++)
+        add_count(out, "drain_list_incomplete", "reason", nc_list_gap_name(g), s->gap == g);
     begin(out, "drain_progress_age_seconds", GAUGE, "How long ago a pod began to leave, or left.");
     if (s->last_progress_usec)
         add_distance(out, "drain_progress_age_seconds", NULL, NULL,

@@ -17,7 +17,14 @@
 #define BOUND_USEC (NC_SEC_USEC / 2)
 
 struct nc_drain *nc_drain_new(void) {
-    return nc_calloc(1, sizeof(struct nc_drain));
+    struct nc_drain *d = nc_calloc(1, sizeof(*d));
+
+    d->max = NC_DRAIN_MAX_PODS;
+    return d;
+}
+
+void nc_drain_set_max(struct nc_drain *d, size_t max_pods) {
+    d->max = max_pods;
 }
 
 static void free_record(struct record *e) {
@@ -214,6 +221,56 @@ static void purge(struct nc_drain *d) {
             nc_drain_remove(d, d->by_uid[i - 1]);
 }
 
+static bool is_asked_to_go(const struct record *e) {
+    return e->is_evicting || e->is_marking || e->is_deleting || nc_drain_is_leaving(e);
+}
+
+/* Who gives up its place for this pod? One that no drain moves; else, for a pod that kubelet has
+ * started, one that it has not: whoever may create pods cannot pretend that. Once one of the others
+ * found no place, no further one will. */
+static struct record *find_place(const struct nc_drain *d, const struct nc_pod *p) {
+    struct record *found = NULL;
+
+    if (!p->has_started && d->next_gap == NC_LIST_TOO_MANY)
+        return NULL;
+    for (size_t i = d->n; i > 0; i--) {
+        struct record *e = d->by_order[i - 1];
+        if (is_asked_to_go(e))
+            continue;
+        if (nc_pod_excluded(&e->pod, d->has_taint, 0) != NC_POD_ELIGIBLE)
+            return e;
+        if (p->has_started && !e->pod.has_started && !found)
+            found = e;
+    }
+    return found;
+}
+
+/* A pod is not kept. What no drain moves is not missed. */
+static void note_dropped(struct nc_drain *d, const struct nc_pod *p) {
+    const enum nc_pod_excluded x = nc_pod_excluded(p, d->has_taint, 0);
+
+    if (x == NC_POD_ELIGIBLE)
+        d->gap = d->next_gap = NC_LIST_TOO_MANY;
+    else if (x == NC_POD_DAEMON)
+        d->has_dropped_daemon = true;
+}
+
+/* False where all places are taken by pods that are not to be dropped for this one. */
+static bool make_room(struct nc_drain *d, const struct nc_pod *p) {
+    struct record *e;
+
+    purge(d);
+    if (d->n < d->max)
+        return true;
+    e = nc_pod_excluded(p, d->has_taint, 0) == NC_POD_ELIGIBLE ? find_place(d, p) : NULL;
+    if (!e)
+        return false;
+    note_dropped(d, &e->pod);
+    e->was_eligible = false; /* it has not left */
+    nc_drain_remove(d, e);
+    return true;
+}
+
 int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
     struct record *e = nc_drain_find(d, pod->uid);
 
@@ -222,9 +279,8 @@ int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
         *pod = (struct nc_pod){0};
         return 0;
     }
-    if (d->n >= NC_DRAIN_MAX_PODS)
-        purge(d);
-    if (d->n >= NC_DRAIN_MAX_PODS) {
+    if (d->n >= d->max && !make_room(d, pod)) {
+        note_dropped(d, pod);
         nc_pod_done(pod);
         return -E2BIG;
     }
@@ -238,8 +294,40 @@ int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
     return 0;
 }
 
+void nc_drain_miss(struct nc_drain *d) {
+    if (d->gap == NC_LIST_COMPLETE)
+        d->gap = NC_LIST_UNREADABLE;
+    if (d->next_gap == NC_LIST_COMPLETE)
+        d->next_gap = NC_LIST_UNREADABLE;
+}
+
+/* What is missing stays missing until the list has come to its end. */
+void nc_drain_begin_list(struct nc_drain *d) {
+    d->next_gap = NC_LIST_COMPLETE;
+    d->has_dropped_daemon = false;
+}
+
 void nc_drain_listed(struct nc_drain *d) {
     d->is_listed = true;
+    d->gap = d->next_gap;
+}
+
+const char *nc_list_gap_name(enum nc_list_gap g) {
+    static const char *const names[] = {[NC_LIST_COMPLETE] = "",
+                                        [NC_LIST_TOO_MANY] = "TooManyPods",
+                                        [NC_LIST_UNREADABLE] = "UnreadablePod"};
+
+    return (unsigned)g < NC_ARRAY_SIZE(names) ? names[g] : "";
+}
+
+enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_rules *r) {
+    return d->gap == NC_LIST_COMPLETE && d->has_dropped_daemon && r->has_disrupted_taint
+               ? NC_LIST_TOO_MANY
+               : d->gap;
+}
+
+bool nc_drain_has_room(const struct nc_drain *d) {
+    return d->n - d->n_gone < d->max;
 }
 
 /* What was accepted stays known: an eviction is not asked for twice. */
@@ -257,7 +345,8 @@ void nc_drain_restart(struct nc_drain *d) {
         e->was_eligible = e->is_forced = false;
     }
     d->limit = 0;
-    d->is_listed = false;
+    d->is_listed = d->has_dropped_daemon = false;
+    d->gap = d->next_gap = NC_LIST_COMPLETE;
     d->n_left = d->n_evicted = d->n_deleted = 0;
     d->progress_usec = 0;
 }

@@ -119,6 +119,9 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     nc_value_set(v, "cordon", new_cordon(view));
     nc_value_set_bool(v, "node_deleted", view->is_orphaned);
     nc_value_set(v, "pods", nc_drain_counts(&view->drain));
+    nc_value_set_text(v, "incomplete",
+                      view->drain.gap == NC_LIST_COMPLETE ? NULL
+                                                          : nc_list_gap_name(view->drain.gap));
     nc_value_set(v, "blocked",
                  view->drain.blocked + view->drain.kept > 0
                      ? new_blocked(d, &view->drain_rules, now_usec)

@@ -98,7 +98,7 @@ static enum nc_life_phase pod_phase(struct nc_life *l) {
     const bool observes = is_observing(l, &s);
     if (!l->is_synced && l->held_phase != NC_LIFE_IDLE)
         return l->held_phase;
-    if (!l->is_synced || s.remaining > 0) {
+    if (!l->is_synced || s.gap != NC_LIST_COMPLETE || s.remaining > 0) {
         l->empty_usec = 0;
         return observes ? NC_LIFE_OBSERVING : NC_LIFE_EVICTING;
     }

@@ -9,6 +9,9 @@
 
 #define BLOCKED_SAID_USEC (30 * NC_LIFE_SECOND_USEC)
 #define STALLED_USEC (NC_LIFE_SECOND_USEC / 10)
+#define RELIST_USEC NC_LIFE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
+#define RELIST_PRESSED_USEC (5 * NC_LIFE_SECOND_USEC) /* there is a deadline, */
+#define RELIST_CALM_USEC (30 * NC_LIFE_SECOND_USEC)   /* or there is none */
 #define ASKED_AT_ONCE ((size_t)64)
 
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
@@ -62,17 +65,32 @@ static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
     nc_strv_done(&l->unseen);
     for (size_t i = 0; i < n; i++)
         nc_strv_add(&l->unseen, v[i].pod->uid);
+    nc_drain_begin_list(l->drain);
     l->is_open = true;
     l->is_synced = false;
     (void)nc_life_act(out, NC_ACT_PODS_OPEN);
 }
 
+/* Not every pod is known: once those that are have gone, or some of them, the others are listed. */
+static bool needs_rest(struct nc_life *l) {
+    uint64_t pause_usec = l->force.t_usec ? RELIST_PRESSED_USEC : RELIST_CALM_USEC;
+    struct nc_drain_summary s;
+
+    nc_life_summarize(l, &s);
+    if (s.gap == NC_LIST_COMPLETE || (s.gap == NC_LIST_TOO_MANY && !nc_drain_has_room(l->drain)))
+        return false;
+    if (s.gap == NC_LIST_TOO_MANY && s.remaining == 0)
+        pause_usec = RELIST_USEC;
+    return nc_life_has_come(l, nc_life_later(l->synced_usec, pause_usec));
+}
+
 /* A pod may have been bound between the list and the cordon. And who was said to be gone in answer
  * to a question may be there all the same: the API server knew nothing of it yet. */
-static bool needs_list(const struct nc_life *l) {
+static bool needs_list(struct nc_life *l) {
     return (!l->is_cordon_settled && l->synced_usec < l->orphaned_usec)
            || (l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
-           || (l->empty_usec && l->believed_usec && l->synced_usec <= l->believed_usec);
+           || (l->empty_usec && l->believed_usec && l->synced_usec <= l->believed_usec)
+           || needs_rest(l);
 }
 
 void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
@@ -95,7 +113,7 @@ void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod) {
     for (size_t i = 0; i < l->unseen.n; i++)
         if (nc_streq(l->unseen.v[i], pod->uid))
             l->unseen.v[i][0] = '\0';
-    (void)nc_drain_see(l->drain, pod, l->now_usec); /* a pod beyond the limit is not kept */
+    (void)nc_drain_see(l->drain, pod, l->now_usec); /* the drain knows that one was dropped */
 }
 
 void nc_life_synced(struct nc_life *l) {
@@ -126,10 +144,12 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
     struct nc_drain_rules rules;
     size_t n = ASKED_AT_ONCE;
 
-    if (!l->is_open || l->unseen.n) /* who is not listed again yet may be gone */
+    nc_life_drain_rules(l, &rules);
+    /* Who is not listed again yet may be gone. But where there are too many, lists are long and
+     * many: a last moment does not wait for those. */
+    if (!l->is_open || (l->unseen.n && nc_drain_gap(l->drain, &rules) == NC_LIST_COMPLETE))
         return;
     l->is_counted = false;
-    nc_life_drain_rules(l, &rules);
     while (n == ASKED_AT_ONCE) {
         n = nc_drain_step(l->drain, &rules, l->now_usec, due, ASKED_AT_ONCE);
         for (size_t i = 0; i < n; i++)

@@ -109,6 +109,7 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     struct nc_buf b = NC_BUF_INIT;
 
     nc_life_summarize(l, &s);
+    const bool is_known = l->is_synced || s.gap != NC_LIST_COMPLETE;
     nc_value_set_string(v, "id", has_leading ? l->sources[l->force.leading].notice.id : "");
     nc_value_set_string(v, "source",
                         has_leading ? nc_source_name((enum nc_source)l->force.leading) : "");
@@ -119,10 +120,12 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
                             ? "Cordoned"
                             : nc_life_status_phase(l, &s));
     nc_value_set_time(v, "deadline", l->force.deadline_usec);
-    set_count(v, "total", l->is_synced, s.total);
+    set_count(v, "total", is_known, s.total);
     /* Drained is what was found, also by the process before us: none is left. */
-    set_count(v, "remaining", l->is_synced || l->phase == NC_LIFE_DRAINED, s.remaining);
+    set_count(v, "remaining", is_known || l->phase == NC_LIFE_DRAINED, s.remaining);
     nc_value_set(v, "blocked", blocked(l, &s));
+    if (s.gap != NC_LIST_COMPLETE)
+        nc_value_set_string(v, "incomplete", nc_list_gap_name(s.gap));
     if (is_stamped)
         nc_value_set_time(v, "updated", l->now_usec);
     nc_json_write(&b, v, 0);
@@ -146,7 +149,8 @@ void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
     a->milestone = m;
     a->reason = reason;
     a->message = message;
-    a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_BLOCKED
+    a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_INCOMPLETE
+                    || m == NC_LIFE_SAYS_BLOCKED
                     || m == NC_LIFE_SAYS_FORCING || m == NC_LIFE_SAYS_FAILED
                     || m == NC_LIFE_SAYS_SELF_REFUSED || m == NC_LIFE_SAYS_ORPHANED;
 }
@@ -155,6 +159,7 @@ void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message
                       struct nc_life_actions *out) {
     static const char *const reasons[_NC_LIFE_SAYS_MAX] = {
         [NC_LIFE_SAYS_CORDONED] = "NodeCordoned", [NC_LIFE_SAYS_DRAINING] = "DrainStarted",
+        [NC_LIFE_SAYS_INCOMPLETE] = "PodListIncomplete",
         [NC_LIFE_SAYS_FORCING] = "DrainForced",   [NC_LIFE_SAYS_DRAINED] = "NodeDrained",
         [NC_LIFE_SAYS_FAILED] = "DrainFailed",    [NC_LIFE_SAYS_ORPHANED] = "NodeDeletedInDrain",
     };
@@ -190,6 +195,17 @@ static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {
     }
 }
 
+/* What is missing of the list, and what follows from that. */
+static char *gap_text(const struct nc_life *l, enum nc_list_gap gap) {
+    if (gap == NC_LIST_UNREADABLE)
+        return nc_strdup("A pod of this node cannot be read: the node is not drained before a list "
+                         "of its pods is read completely");
+    return nc_asprintf("More pods are bound to this node than the %zu that are handled at a time: "
+                       "those are evicted, then the others are listed; the node is not drained "
+                       "before a list shows every pod",
+                       l->rules.max_pods ? l->rules.max_pods : (size_t)NC_DRAIN_MAX_PODS);
+}
+
 void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
     struct nc_drain_summary s;
 
@@ -205,6 +221,8 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
                          out);
     if (l->phase == NC_LIFE_EVICTING)
         nc_life_say_once(l, NC_LIFE_SAYS_DRAINING, nc_strdup("Pods are asked to leave"), out);
+    if (s.gap != NC_LIST_COMPLETE)
+        nc_life_say_once(l, NC_LIFE_SAYS_INCOMPLETE, gap_text(l, s.gap), out);
     if (s.is_forcing)
         nc_life_say_once(l, NC_LIFE_SAYS_FORCING,
                          nc_strdup("The last moment of a pod has come: it is deleted with the time "
@@ -218,7 +236,11 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
                          out);
     if (l->is_failed && l->is_synced)
         nc_life_say_once(l, NC_LIFE_SAYS_FAILED,
-                         nc_asprintf("The time is over and %zu pods are left", s.remaining), out);
+                         nc_asprintf("The time is over and %zu pods are left%s", s.remaining,
+                                     s.gap == NC_LIST_COMPLETE
+                                         ? ""
+                                         : ", besides those that the list of pods did not show"),
+                         out);
     else if (l->is_failed)
         nc_life_say_once(l, NC_LIFE_SAYS_FAILED,
                          nc_strdup("The time is over and the pods were not even listed"), out);

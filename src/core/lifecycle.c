@@ -139,6 +139,14 @@ static void see_pod(struct nc_life *l, const struct nc_life_event *e, struct nc_
     nc_life_see_pod(l, e->pod);
 }
 
+static void see_unreadable(struct nc_life *l, const struct nc_life_event *e,
+                           struct nc_life_actions *out) {
+    (void)e;
+    (void)out;
+    if (l->is_open)
+        nc_drain_miss(l->drain);
+}
+
 static void lose_pod(struct nc_life *l, const struct nc_life_event *e,
                      struct nc_life_actions *out) {
     (void)out;
@@ -207,7 +215,8 @@ static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_lif
     {                                                                                              \
         [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
         [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
-        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod, [NC_LIFE_POD_GONE] = no_pods,   \
+        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod,                                  \
+        [NC_LIFE_POD_UNREADABLE] = no_pods, [NC_LIFE_POD_GONE] = no_pods,                          \
         [NC_LIFE_PODS_SYNCED] = no_pods, [NC_LIFE_WRITTEN] = take_written,                         \
         [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_CLAIM] = take_claim,                          \
         [NC_LIFE_SELF] = take_self, [NC_LIFE_TICK] = tick,                                         \
@@ -216,7 +225,8 @@ static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_lif
     {                                                                                              \
         [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
         [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
-        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = see_pod, [NC_LIFE_POD_GONE] = lose_pod,   \
+        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = see_pod,                                   \
+        [NC_LIFE_POD_UNREADABLE] = see_unreadable, [NC_LIFE_POD_GONE] = lose_pod,                  \
         [NC_LIFE_PODS_SYNCED] = take_synced, [NC_LIFE_WRITTEN] = take_written,                     \
         [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_CLAIM] = take_claim,                          \
         [NC_LIFE_SELF] = take_self, [NC_LIFE_TICK] = tick,                                         \
@@ -301,6 +311,8 @@ struct nc_life *nc_life_new(const struct nc_life_rules *rules) {
     l->rules = *rules;
     l->drain = nc_drain_new();
     l->no_drain = nc_drain_new();
+    if (rules->max_pods)
+        nc_drain_set_max(l->drain, rules->max_pods);
     l->next_usec = UINT64_MAX;
     l->force.policy = NC_POLICY_IGNORE;
     l->force.leading = -1;

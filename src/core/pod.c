@@ -194,6 +194,7 @@ static void read_status(const struct nc_value *status, struct nc_pod *p) {
     const bool is_failed = nc_streq(phase, "Failed");
 
     p->is_terminal = is_failed || nc_streq(phase, "Succeeded");
+    p->has_started = read_time(status, "startTime") != 0;
     p->is_shutdown_left = is_failed && is_shutdown_status(status);
 }
 

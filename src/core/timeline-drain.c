@@ -191,6 +191,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     nc_words_put(out, nc_words_text(drain, "phase", "unknown"));
     put_more(out, drain, "since", "since");
     put_counts(out, drain);
+    put_more(out, drain, "incomplete", "the list of pods is incomplete:");
     put_more(out, drain, "last_moment", "last moment");
     if (ours && ours->type == NC_VALUE_BOOL && ours->boolean)
         (void)nc_buf_puts(out, ", cordoned by us");

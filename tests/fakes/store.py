@@ -84,6 +84,7 @@ class Change:
     kind: str  # ADDED, MODIFIED, DELETED
     resource: Resource
     object: Object
+    before: Optional[Object] = None  # as it was; None: it is new
 
 
 Key = tuple[Resource, str, str]
@@ -145,12 +146,13 @@ class Store:
 
     def _commit(self, kind: str, key: Key, obj: Object) -> Object:
         self.version += 1
+        before = self.objects.get(key)
         obj["metadata"]["resourceVersion"] = str(self.version)
         if kind == "DELETED":
             self.objects.pop(key, None)
         else:
             self.objects[key] = obj
-        change = Change(self.version, kind, key[0], copy.deepcopy(obj))
+        change = Change(self.version, kind, key[0], copy.deepcopy(obj), before)
         self.history.append(change)
         for call in list(self.watchers):
             call(change)

@@ -36,15 +36,12 @@ class Watch:
         self.bookmark_sec = BOOKMARK_SEC
         self.open_ones: list[Watch] = []  # this one is in it while it runs
         self._backlog: list[Change] = []
-        self._resumed = False
-        self._shown: set[str] = set()
         self._timers: list[asyncio.TimerHandle] = []
         self._chunk: Chunk = lambda data: None
 
     def resume(self, version: str) -> None:
         """From this version on; without one, what is there now comes first. Raises the 410 of a version long gone."""
-        self._resumed = version not in ("", "0")
-        if not self._resumed:
+        if version in ("", "0"):
             have = self.store.list(self.resource, self.namespace, self.fields, self.labels)
             self._backlog = [Change(self.store.version, "ADDED", self.resource, obj) for obj in have]
         elif not version.isdigit():
@@ -71,14 +68,14 @@ class Watch:
         meta = change.object["metadata"]
         if change.resource != self.resource or (self.namespace and meta.get("namespace") != self.namespace):
             return
-        fits = matches(self.resource, change.object, self.fields, self.labels)
-        known = meta["uid"] in self._shown or self._resumed
-        if fits and change.kind != "DELETED":
-            self._shown.add(meta["uid"])
-            self._send(change.kind if known else "ADDED", self.shape(change.object))
-        elif meta["uid"] in self._shown or (fits and known):
-            self._shown.discard(meta["uid"])
-            self._send("DELETED", self.shape(change.object))
+        fits = change.kind != "DELETED" and matches(self.resource, change.object, self.fields, self.labels)
+        before = change.before and matches(self.resource, change.before, self.fields, self.labels)
+        if fits:
+            self._send("MODIFIED" if before else "ADDED", self.shape(change.object))
+        elif before:  # as it was when it was last selected, with the version of what ended that
+            version = {"resourceVersion": meta["resourceVersion"]}
+            gone = {**change.before, "metadata": {**change.before["metadata"], **version}}
+            self._send("DELETED", self.shape(gone))
 
     def _bookmark(self) -> None:
         meta = {"resourceVersion": str(self.store.version), "creationTimestamp": None}

@@ -230,6 +230,29 @@ class PodsTest(WithApi):
         )
         self.assertEqual((got["kind"], len(got["items"])), ("PartialObjectMetadataList", 30))
 
+    def test_a_selector_that_an_object_leaves(self) -> None:
+        """As the real watch cache has it: DELETED, with the object as it was, also for a watch that goes on from a version."""
+        self.pod("a")
+        self.pod("ended", phase="Failed")
+        selector = f"fieldSelector=spec.nodeName={NODE},status.phase!=Succeeded,status.phase!=Failed"
+        got = self.expect(self.node("GET", f"/api/v1/pods?{selector}"), 200)
+        self.assertEqual([p["metadata"]["name"] for p in got["items"]], ["a"])
+        conn = http.client.HTTPSConnection("127.0.0.1", self.api.server.port, context=self.node.context, timeout=5)
+        version = got["metadata"]["resourceVersion"]
+        conn.request("GET", f"/api/v1/pods?watch=1&{selector}&resourceVersion={version}")
+        answer = conn.getresponse()
+        for phase in ("Succeeded", "Running"):
+            status = [{"op": "replace", "path": "/status/phase", "value": phase}]
+            self.expect(self.admin("PATCH", f"{PODS}/a/status", status, "application/json-patch+json"), 200)
+        seen = [json.loads(answer.readline()) for _ in range(2)]
+        self.assertEqual([(e["type"], e["object"]["status"]["phase"]) for e in seen], [("DELETED", "Running"), ("ADDED", "Running")])
+        self.assertGreater(int(seen[0]["object"]["metadata"]["resourceVersion"]), int(version))
+        self.pod("ended-too", phase="Failed")
+        self.pod("b")
+        event = json.loads(answer.readline())
+        self.assertEqual((event["type"], event["object"]["metadata"]["name"]), ("ADDED", "b"))
+        conn.close()
+
     def test_watch_that_expires(self) -> None:
         conn = http.client.HTTPSConnection("127.0.0.1", self.api.server.port, context=self.node.context, timeout=5)
         conn.request("GET", f"/api/v1/pods?watch=1&fieldSelector=spec.nodeName={NODE}")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
-from running import PATIENCE, DaemonTest
+from running import PATIENCE, DaemonTest, DaemonWorld
+
+from pods import PODS as PODS_RESOURCE
 
 PODS, LEAVING = 2000, 300
+CROWD = 4100  # more than are kept at a time
 PADDING = 1_000_000 if PATIENCE == 1 else 100_000
 # Resident at the peak, libraries included: one such pod would show. The fake speaks HTTP/1.1 only, so that evictions side
 # by side take a connection each.
@@ -50,6 +54,61 @@ class Size(DaemonTest):
         world.imds.spot(600)
         world.must(lambda: not world.pods(), "all of them", 30)
         self.assertEvictedOnce(world, "volumes", "claims", "tolerations", "seconds", "annotation", "web")
+        world.must(lambda: world.annotation().get("phase") == "Drained", "the end", 30)
+
+    def crowd(self, world: DaemonWorld, **more: Any) -> None:
+        """What a tenant can do who may create pods and no more: bind them here by spec.nodeName."""
+        for i in range(CROWD):
+            world.pod(f"crowd-{i:04}", namespace="aaa", **more)
+
+    def test_pods_that_have_ended_crowd_out_nobody(self) -> None:
+        world = self.node_world()
+        self.crowd(world, phase="Failed")
+        world.pod("web", namespace="zzz")
+        world.start()
+        world.imds.spot(600)
+        world.must(lambda: world.annotation().get("phase") == "Drained", "the end", 60)
+        self.assertEvictedOnce(world, "web")
+        self.assertNotIn("web", world.pods())
+        self.assertEqual(world.drain()["pods"]["excluded"]["terminal"], 0, "they are not even listed")
+
+    def test_not_drained_before_every_pod_was_seen(self) -> None:
+        world = self.node_world()
+        stay = {"karpenter.sh/do-not-disrupt": "true"}
+        self.crowd(world, phase="Pending", annotations=stay, status={"startTime": None})
+        names = ["web-0", "web-1", "web-2"]
+        for name in names:
+            world.pod(name, namespace="zzz")
+        waiting = ["wait-0", "wait-1"]
+        for name in waiting:
+            world.pod(name, namespace="zzz", phase="Pending", annotations=stay, status={"startTime": None})
+        budget = world.budget("web", *names, namespace="zzz", allowed=0)
+        world.start()
+        world.imds.spot(600)
+        for name in names:  # kubelet has started them: they are not crowded out
+            world.must(lambda: world.evictions(name), f"an eviction of {name}", 60)
+        world.must(lambda: world.annotation().get("incomplete") == "TooManyPods", "what is said of it")
+        self.assertEqual(world.annotation()["phase"], "Evicting")
+        self.assertIn("PodListIncomplete", world.events())
+        world.must(lambda: world.drain()["incomplete"] == "TooManyPods", "status.json")
+        world.must(
+            lambda: world.metrics()["nodeclaimd_drain_list_incomplete"]['{reason="TooManyPods"}'] == 1, "the metric"
+        )
+        world.must(lambda: any("the list of pods is incomplete: TooManyPods" in s for s in world.heard()), "STATUS=")
+        budget.allowed = 3
+        world.must(lambda: not set(names) & set(world.pods()), "their end", 30)
+
+        def remove(namespace: str, names: list[str]) -> None:
+            for name in names:
+                world.api.store.delete(PODS_RESOURCE, name, namespace)
+
+        # The crowd goes, and nothing that is known is left: but there are two more.
+        world.api.on_loop(lambda: remove("aaa", [f"crowd-{i:04}" for i in range(CROWD)]))
+        world.must(lambda: world.annotation().get("remaining") == 2 and "incomplete" not in world.annotation(), "the rest", 30)
+        self.assertEqual(world.annotation()["blocked"], ["zzz/wait-0", "zzz/wait-1"])
+        self.assertNotEqual(world.condition("Drained")[0], "True")
+        self.assertNotIn("NodeDrained", world.events())
+        world.api.on_loop(lambda: remove("zzz", waiting))
         world.must(lambda: world.annotation().get("phase") == "Drained", "the end", 30)
 
     def test_hundreds_of_pods_leave(self) -> None:

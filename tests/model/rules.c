@@ -260,6 +260,7 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
         take_written(r, e);
         break;
     case NC_LIFE_POD:
+    case NC_LIFE_POD_UNREADABLE:
     case NC_LIFE_POD_GONE:
     case NC_LIFE_PODS_SYNCED:
     case NC_LIFE_POD_ANSWER:

@@ -149,8 +149,10 @@ static void do_taken(struct life_world *w, char *rest) {
     life_step(w, &e);
 }
 
-static void show_pod(struct life_world *w, char *word, bool is_leaving) {
-    struct nc_pod pod = {0};
+enum shown { AS_IT_IS, LEAVING, STARTED };
+
+static void show_pod(struct life_world *w, char *word, enum shown how) {
+    struct nc_pod pod = {.has_started = how == STARTED};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
     char *colon = strchr(word, ':');
 
@@ -163,7 +165,7 @@ static void show_pod(struct life_world *w, char *word, bool is_leaving) {
     pod.name = nc_strdup(word);
     pod.uid = nc_strdup(word);
     pod.has_controller = true;
-    if (is_leaving) {
+    if (how == LEAVING) {
         pod.deletion_usec = w->now_usec + pod.grace_sec * 1000000;
         pod.deletion_grace_sec = pod.grace_sec;
     }
@@ -174,14 +176,23 @@ static void do_pods(struct life_world *w, char *rest) {
     char *save = NULL;
 
     for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
-        show_pod(w, word, false);
+        show_pod(w, word, AS_IT_IS);
 }
 
 static void do_leaving(struct life_world *w, char *rest) {
     char *save = NULL;
 
     for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
-        show_pod(w, word, true);
+        show_pod(w, word, LEAVING);
+}
+
+static void do_started(struct life_world *w, char *rest) {
+    show_pod(w, rest, STARTED);
+}
+
+static void do_unreadable(struct life_world *w, char *rest) {
+    (void)rest;
+    step_kind(w, NC_LIFE_POD_UNREADABLE);
 }
 
 static void do_lost(struct life_world *w, char *rest) {
@@ -439,6 +450,11 @@ static void do_reboot(struct life_world *w, char *rest) {
     revive(w, true, false);
 }
 
+static void do_limit(struct life_world *w, char *rest) {
+    w->rules.max_pods = strtoul(rest, NULL, 10);
+    revive(w, false, false);
+}
+
 static void do_crash(struct life_world *w, char *rest) {
     (void)rest;
     revive(w, false, false);
@@ -494,6 +510,9 @@ static const struct {
     {"pods", do_pods},
     {"leaving", do_leaving},
     {"lost", do_lost},
+    {"started", do_started},
+    {"unreadable", do_unreadable},
+    {"limit", do_limit},
     {"synced", do_synced},
     {"ok", do_ok},
     {"okay-unseen", do_okay_unseen},

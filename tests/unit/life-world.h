@@ -11,7 +11,9 @@
  *   set FLAGS       the server's Node changes; nobody is told
  *   gone            the Node is gone
  *   pods NAME:GRACE …   each is seen;   leaving NAME:GRACE   it is terminating;   lost NAME   it is
- * gone synced          the list is complete ok | okay-unseen | refused | away [SECONDS]   the write
+ * gone; started NAME   it is seen, and kubelet has started it; unreadable   one is seen that is none;
+ * limit N   so many pods are kept (before begin)
+ * synced          the list is complete ok | okay-unseen | refused | away [SECONDS]   the write
  * under way ended yes NAME | no NAME [BUDGET] | again NAME | gone-pod NAME   the answer to what was
  * asked of a pod rules KEY=VALUE …   spot=, rebalance=, shutdown=, maintenance=, mode=, margin=,
  * linger= claim FLAGS     our NodeClaim is known: uid=X deleting time probed FLAGS    what PROBE

@@ -60,7 +60,8 @@ static void write_text(struct nc_buf *b) {
                   .blocked = 1,
                   .excluded = {[NC_POD_STUCK] = 4},
                   .last_progress_usec = NOW - SEC,
-                  .is_forcing = true}};
+                  .is_forcing = true,
+                  .gap = NC_LIST_UNREADABLE}};
     struct nc_counters c;
 
     notices[NC_SOURCE_SPOT].deadline_usec = NOW + 100 * SEC;
@@ -95,6 +96,8 @@ static void test_samples(void **state) {
         "nodeclaimd_drain_pods_blocked 1",
         "nodeclaimd_drain_forcing 1",
         "nodeclaimd_drain_pods_excluded{reason=\"stuck\"} 4",
+        "nodeclaimd_drain_list_incomplete{reason=\"TooManyPods\"} 0",
+        "nodeclaimd_drain_list_incomplete{reason=\"UnreadablePod\"} 1",
         "nodeclaimd_drain_progress_age_seconds 1",
         "nodeclaimd_evictions_total{answer=\"budget\"} 11",
         "nodeclaimd_deletions_total{answer=\"accepted\"} 12",

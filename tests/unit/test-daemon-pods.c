@@ -63,13 +63,17 @@ static void expect(const char *trace) {
 
 int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_options *o,
                  struct nc_watch **ret, struct nc_err *err) {
-    struct nc_watch *w = &script.watches[strstr(o->selector, "phase") ? 1 : 0];
+    struct nc_watch *w = &script.watches[strstr(o->selector, "phase%3DFailed") ? 1 : 0];
 
     (void)k;
     (void)event;
     (void)err;
     assert_string_equal(o->path, "/api/v1/pods");
-    assert_true(nc_starts_with(o->selector, "fieldSelector=spec.nodeName%3Dnode-1"));
+    assert_string_equal(o->selector, w == &script.watches[0]
+                                         ? "fieldSelector=spec.nodeName%3Dnode-1%2Cstatus.phase%21"
+                                           "%3DSucceeded%2Cstatus.phase%21%3DFailed"
+                                         : "fieldSelector=spec.nodeName%3Dnode-1%2Cstatus.phase%3D"
+                                           "Failed");
     assert_ptr_equal(o->keep, nc_pod_paths);
     assert_false(w->is_open);
     w->o = *o;
@@ -189,6 +193,8 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
         nc_pod_done(e->pod);
     } else if (e->kind == NC_LIFE_POD_GONE) {
         say("GONE:%s", e->uid);
+    } else if (e->kind == NC_LIFE_POD_UNREADABLE) {
+        say("UNREADABLE");
     } else if (e->kind == NC_LIFE_PODS_SYNCED) {
         say("SYNCED");
     } else if (e->kind == NC_LIFE_POD_ANSWER) {
@@ -298,7 +304,7 @@ static void test_watch(void **state) {
     show(w, 0, NC_WATCH_DELETED, "a", "", "");
     script.watches[0].o.event(&w->d, NC_WATCH_ADDED, nameless);
     script.watches[0].o.failed(&w->d, &away, &err);
-    expect("POD:uid-a SYNCED POD:uid-a GONE:uid-a failed failed");
+    expect("POD:uid-a SYNCED POD:uid-a GONE:uid-a failed UNREADABLE failed");
     assert_int_equal(w->d.counters.watch_restarts, 1);
 }
 

@@ -121,6 +121,123 @@ static void test_limit(void **state) {
     nc_drain_free(d);
 }
 
+static enum nc_list_gap gap_after(struct nc_drain *d, struct nc_pod pod, bool has_taint) {
+    const struct nc_drain_rules rules = {.has_disrupted_taint = has_taint};
+
+    (void)nc_drain_see(d, &pod, NOW);
+    return nc_drain_gap(d, &rules);
+}
+
+static bool is_kept(const struct nc_drain *d, const char *uid) {
+    const struct nc_drain_rules rules = {0};
+    struct nc_drain_line lines[4];
+    const size_t n = nc_drain_lines(d, &rules, NOW, lines, NC_ARRAY_SIZE(lines));
+
+    for (size_t i = 0; i < n; i++)
+        if (nc_streq(lines[i].pod->uid, uid))
+            return true;
+    return false;
+}
+
+/* What no drain moves neither takes a place from what it does, nor is missed. */
+static void test_excluded_pods_take_no_place(void **state) {
+    static const bool sides[] = {false, true};
+    struct nc_pod daemon, ended;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(sides); i++) {
+        struct nc_drain *d = nc_drain_new();
+        nc_drain_set_max(d, 2);
+        daemon = new_pod("daemon");
+        daemon.is_daemon = daemon.has_started = true;
+        ended = new_pod("ended");
+        ended.is_terminal = true;
+        if (sides[i]) {
+            assert_int_equal(gap_after(d, daemon, false), NC_LIST_COMPLETE);
+            assert_int_equal(gap_after(d, ended, false), NC_LIST_COMPLETE);
+        }
+        assert_int_equal(gap_after(d, new_pod("a"), false), NC_LIST_COMPLETE);
+        assert_int_equal(gap_after(d, new_pod("b"), false), NC_LIST_COMPLETE);
+        if (!sides[i]) {
+            assert_int_equal(gap_after(d, daemon, false), NC_LIST_COMPLETE);
+            assert_int_equal(gap_after(d, ended, false), NC_LIST_COMPLETE);
+        }
+        assert_true(is_kept(d, "a") && is_kept(d, "b"));
+        assert_int_equal(nc_drain_count(d), 2);
+        /* Karpenter's taint comes: now it would have to go as well. */
+        assert_int_equal(gap_after(d, new_pod("a"), true), NC_LIST_TOO_MANY);
+        nc_drain_begin_list(d);
+        nc_drain_listed(d);
+        assert_int_equal(gap_after(d, new_pod("a"), true), NC_LIST_COMPLETE);
+        nc_drain_free(d);
+    }
+}
+
+/* Whoever may create pods fills the table, but cannot crowd out those that kubelet has started; nor
+ * is a pod forgotten about which a question is under way. */
+static void test_a_flood(void **state) {
+    const struct nc_drain_rules rules = {.may_evict = true, .max_in_flight = 1};
+    struct nc_drain_action action;
+    struct nc_drain *d = nc_drain_new();
+    struct nc_drain_summary sum;
+    struct nc_pod started = new_pod("x");
+
+    (void)state;
+    nc_drain_set_max(d, 3);
+    for (size_t i = 0; i < 3; i++) {
+        const char *uids[] = {"a", "b", "c"};
+        assert_int_equal(gap_after(d, new_pod(uids[i]), false), NC_LIST_COMPLETE);
+    }
+    assert_int_equal(nc_drain_step(d, &rules, NOW, &action, 1), 1);
+    assert_string_equal(action.pod->uid, "a");
+    assert_int_equal(gap_after(d, new_pod("d"), false), NC_LIST_TOO_MANY);
+    started.has_started = true;
+    (void)gap_after(d, started, false);
+    started = new_pod("y");
+    started.has_started = true;
+    (void)gap_after(d, started, false);
+    assert_true(is_kept(d, "a") && is_kept(d, "x") && is_kept(d, "y"));
+    started = new_pod("z");
+    started.has_started = true;
+    assert_int_equal(nc_drain_see(d, &started, NOW), -E2BIG);
+    nc_drain_summarize(d, &rules, NOW, &sum);
+    assert_int_equal(sum.total, 3); /* what was dropped has not left */
+    assert_int_equal(sum.gap, NC_LIST_TOO_MANY);
+    assert_false(nc_drain_has_room(d));
+    nc_drain_free(d);
+}
+
+/* What is missing stays missing until a list was complete; an unreadable pod likewise. */
+static void test_gap_until_a_complete_list(void **state) {
+    const struct nc_drain_rules rules = {0};
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    nc_drain_set_max(d, 1);
+    (void)gap_after(d, new_pod("a"), false);
+    assert_int_equal(gap_after(d, new_pod("b"), false), NC_LIST_TOO_MANY);
+    nc_drain_listed(d);
+    assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_TOO_MANY);
+    nc_drain_gone(d, "a", NOW);
+    assert_true(nc_drain_has_room(d));
+    assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_TOO_MANY);
+    nc_drain_begin_list(d);
+    assert_int_equal(gap_after(d, new_pod("b"), false), NC_LIST_TOO_MANY);
+    nc_drain_listed(d);
+    assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_COMPLETE);
+    nc_drain_miss(d);
+    nc_drain_listed(d);
+    assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_UNREADABLE);
+    assert_string_equal(nc_list_gap_name(NC_LIST_UNREADABLE), "UnreadablePod");
+    nc_drain_begin_list(d);
+    nc_drain_listed(d);
+    assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_COMPLETE);
+    assert_int_equal(gap_after(d, new_pod("c"), false), NC_LIST_TOO_MANY);
+    nc_drain_restart(d);
+    assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_COMPLETE);
+    nc_drain_free(d);
+}
+
 static size_t used_bytes(void) {
     const struct mallinfo2 m = mallinfo2();
 
@@ -152,6 +269,9 @@ int main(void) {
         cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_lines_are_in_order),
         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_excluded_pods_take_no_place),
+        cmocka_unit_test(test_a_flood),
+        cmocka_unit_test(test_gap_until_a_complete_list),
         cmocka_unit_test(test_memory),
     };
 

@@ -52,7 +52,7 @@ static void test_report_of_nothing(void **state) {
                    "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"node_deleted\":false,"
                    "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
                    "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
-                   "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},"
+                   "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
                    "\"blocked\":[],\"drained\":null,\"history\":[]}");
     nc_drain_free(d);
 }
@@ -102,7 +102,7 @@ static void test_report_of_a_drain(void **state) {
         "\"node_deleted\":false,"
            "\"pods\":{\"total\":2,\"remaining\":2,\"leaving\":0,\"kept\":0,\"blocked\":1,"
            "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
-           "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},"
+           "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
            "\"blocked\":[{\"pod\":\"web/b\",\"budget\":\"web\",\"message\":\"'full'\","
            "\"last_moment\":\"2026-01-01T00:01:15Z\"}],"
            "\"drained\":\"2026-01-01T00:00:00Z\",\"history\":[\"as given\"]}");

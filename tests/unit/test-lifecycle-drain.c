@@ -440,6 +440,146 @@ static void test_last_moments_wait_for_the_list(void **state) {
     LIFE_STORY(story);
 }
 
+#define CORDONED_WITH_LIMIT                                                                        \
+    {0, "limit 2", "@idle"}, {0, "begin", "@idle"},                                                \
+        {1000, "notice spot +121",                                                                 \
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},                      \
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"}, {                   \
+        1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"                           \
+    }
+
+/* Those that found no place are listed once the others are gone; until then nothing is drained. */
+static void test_more_pods_than_are_kept(void **state) {
+    static const struct life_row story[] = {
+        CORDONED_WITH_LIMIT,
+        {1030, "pods a", "@evicting"},
+        {1030, "pods b", "@evicting"},
+        {1030, "pods c", "SAY PodListIncomplete @evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "yes a", "@evicting"},
+        {1060, "yes b", "@evicting"},
+        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+        {2030, "ok", "@evicting"},
+        {3000, "lost a", "@evicting"},
+        {3010, "lost b", "CLOSE; OPEN @evicting"},
+        {3020, "tick", "WRITE progress[Evicting] @evicting"},
+        {3030, "ok", "@evicting"},
+        {3040, "pods c", "@evicting"},
+        {3050, "synced", "@evicting"},
+        {3540, "tick", "evict c @evicting"},
+        {3550, "yes c", "@evicting"},
+        {4020, "tick", "WRITE progress[Evicting] @evicting"},
+        {4030, "ok", "@evicting"},
+        {4040, "lost c", "LOOK @volume-wait"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Nor is it listed again and again while nothing else would be shown. */
+static void test_more_pods_than_are_kept_and_none_leaves(void **state) {
+    static const struct life_row story[] = {
+        CORDONED_WITH_LIMIT,
+        {1030, "pods a:5", "@evicting"},
+        {1030, "pods b:5", "@evicting"},
+        {1030, "pods c:5", "SAY PodListIncomplete @evicting"},
+        {1040, "synced", "evict a; evict b @evicting"},
+        {1050, "no a", "SAY DrainBlocked @evicting"},
+        {1050, "no b", "@evicting"},
+        {1700, "pods d:5", "@evicting"},
+        {2050, "lost a", "WRITE progress[Evicting]; evict b @evicting"},
+        {2060, "ok", "@evicting"},
+        {2070, "yes b", "@evicting"},
+        {6039, "tick", "WRITE progress[Evicting] @evicting"},
+        {6040, "tick", "CLOSE; OPEN @evicting"},
+        {6041, "ok", "@evicting"},
+        /* a last moment waits for no list */
+        {101000, "tick", "mark b @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What kubelet runs is not crowded out by pods that were only created. */
+static void test_started_pods_are_kept_first(void **state) {
+    static const struct life_row story[] = {
+        CORDONED_WITH_LIMIT,
+        {1030, "pods a", "@evicting"},
+        {1030, "pods b", "@evicting"},
+        {1030, "pods c", "SAY PodListIncomplete @evicting"},
+        {1030, "started z", "@evicting"},
+        {1030, "started y", "@evicting"},
+        {1040, "synced", "evict y; evict z @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_an_unreadable_pod(void **state) {
+    static const struct life_row story[] = {
+        CORDONED_WITH_LIMIT,
+        {1030, "unreadable", "SAY PodListIncomplete @evicting"},
+        {1040, "synced", "@evicting"},
+        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+        {2030, "ok", "@evicting"},
+        {6039, "tick", "@evicting"},
+        {6040, "tick", "CLOSE; OPEN @evicting"},
+        {6050, "unreadable", "@evicting"},
+        {6060, "synced", "@evicting"},
+        {11060, "tick", "CLOSE; OPEN @evicting"},
+        {11070, "synced", "LOOK; WRITE progress[VolumeWait] @volume-wait"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* What was Drained is not any more once there is a pod that is not known. */
+static void test_an_unreadable_pod_comes_late(void **state) {
+    static const struct life_row story[] = {
+        CORDONED_WITH_LIMIT,
+        {1040, "synced", "LOOK @volume-wait"},
+        {1050, "node", NULL},
+        {6020, "tick", NULL},
+        {6030, "ok", NULL},
+        {7100, "tick", NULL},
+        {7110, "written", "@drained"},
+        {8000, "unreadable", "SAY PodListIncomplete; WRITE undrained[Evicting !drained]; CLOSE; "
+                             "OPEN @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+static void test_incomplete_is_said(void **state) {
+    struct life_world w;
+    static const struct life_row story[] = {
+        CORDONED_WITH_LIMIT,
+        {1030, "pods a", NULL},
+        {1030, "pods b", NULL},
+        {1030, "pods c", NULL},
+        {1040, "synced", NULL},
+        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+    };
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_non_null(strstr(w.last_status, "\"incomplete\":\"TooManyPods\""));
+    assert_non_null(strstr(w.last_message, "2 that are handled at a time"));
+    (void)life_do(&w, 2030, "ok");
+    (void)life_do(&w, 115000, "tick");
+    (void)life_do(&w, 115100, "written");
+    (void)life_do(&w, 119000, "tick"); /* T was 106 s */
+    assert_string_equal(w.last_message, "The time is over and 2 pods are left, besides those that "
+                                        "the list of pods did not show");
+    life_world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
@@ -462,6 +602,12 @@ int main(void) {
         cmocka_unit_test(test_many_budgets),
         cmocka_unit_test(test_pods_that_nobody_waits_for),
         cmocka_unit_test(test_last_moments_wait_for_the_list),
+        cmocka_unit_test(test_more_pods_than_are_kept),
+        cmocka_unit_test(test_more_pods_than_are_kept_and_none_leaves),
+        cmocka_unit_test(test_started_pods_are_kept_first),
+        cmocka_unit_test(test_an_unreadable_pod),
+        cmocka_unit_test(test_an_unreadable_pod_comes_late),
+        cmocka_unit_test(test_incomplete_is_said),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
