@@ -88,7 +88,8 @@ enum nc_list_gap {
 };
 const char *nc_list_gap_name(enum nc_list_gap g); /* "", "TooManyPods", "UnreadablePod" */
 enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_rules *r);
-bool nc_drain_has_room(const struct nc_drain *d); /* for one more pod */
+/* For one more pod that is not excluded, where so many remain? */
+bool nc_drain_has_room(const struct nc_drain *d, size_t remaining);
 /* It is no longer there. */
 void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec);
 

@@ -221,33 +221,34 @@ static void purge(struct nc_drain *d) {
             nc_drain_remove(d, d->by_uid[i - 1]);
 }
 
-static bool is_asked_to_go(const struct record *e) {
-    return e->is_evicting || e->is_marking || e->is_deleting || nc_drain_is_leaving(e);
+static bool is_asked(const struct record *e) {
+    return e->is_evicting || e->is_marking || e->is_deleting;
 }
 
 /* Who gives up its place for this pod? One that no drain moves; else, for a pod that kubelet has
  * started, one that it has not: whoever may create pods cannot pretend that. Once one of the others
  * found no place, no further one will. */
-static struct record *find_place(const struct nc_drain *d, const struct nc_pod *p) {
+static struct record *find_place(const struct nc_drain *d, const struct nc_pod *p,
+                                 uint64_t now_usec) {
     struct record *found = NULL;
 
     if (!p->has_started && d->next_gap == NC_LIST_TOO_MANY)
         return NULL;
     for (size_t i = d->n; i > 0; i--) {
         struct record *e = d->by_order[i - 1];
-        if (is_asked_to_go(e))
+        if (is_asked(e))
             continue;
-        if (nc_pod_excluded(&e->pod, d->has_taint, 0) != NC_POD_ELIGIBLE)
+        if (nc_pod_excluded(&e->pod, d->has_taint, now_usec) != NC_POD_ELIGIBLE)
             return e;
-        if (p->has_started && !e->pod.has_started && !found)
+        if (p->has_started && !e->pod.has_started && !nc_drain_is_leaving(e) && !found)
             found = e;
     }
     return found;
 }
 
 /* A pod is not kept. What no drain moves is not missed. */
-static void note_dropped(struct nc_drain *d, const struct nc_pod *p) {
-    const enum nc_pod_excluded x = nc_pod_excluded(p, d->has_taint, 0);
+static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t now_usec) {
+    const enum nc_pod_excluded x = nc_pod_excluded(p, d->has_taint, now_usec);
 
     if (x == NC_POD_ELIGIBLE)
         d->gap = d->next_gap = NC_LIST_TOO_MANY;
@@ -256,16 +257,17 @@ static void note_dropped(struct nc_drain *d, const struct nc_pod *p) {
 }
 
 /* False where all places are taken by pods that are not to be dropped for this one. */
-static bool make_room(struct nc_drain *d, const struct nc_pod *p) {
-    struct record *e;
+static bool make_room(struct nc_drain *d, const struct nc_pod *p, uint64_t now_usec) {
+    struct record *e = NULL;
 
     purge(d);
     if (d->n < d->max)
         return true;
-    e = nc_pod_excluded(p, d->has_taint, 0) == NC_POD_ELIGIBLE ? find_place(d, p) : NULL;
+    if (nc_pod_excluded(p, d->has_taint, now_usec) == NC_POD_ELIGIBLE)
+        e = find_place(d, p, now_usec);
     if (!e)
         return false;
-    note_dropped(d, &e->pod);
+    note_dropped(d, &e->pod, now_usec);
     e->was_eligible = false; /* it has not left */
     nc_drain_remove(d, e);
     return true;
@@ -279,8 +281,8 @@ int nc_drain_see(struct nc_drain *d, struct nc_pod *pod, uint64_t now_usec) {
         *pod = (struct nc_pod){0};
         return 0;
     }
-    if (d->n >= d->max && !make_room(d, pod)) {
-        note_dropped(d, pod);
+    if (d->n >= d->max && !make_room(d, pod, now_usec)) {
+        note_dropped(d, pod, now_usec);
         nc_pod_done(pod);
         return -E2BIG;
     }
@@ -326,8 +328,8 @@ enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_ru
                : d->gap;
 }
 
-bool nc_drain_has_room(const struct nc_drain *d) {
-    return d->n - d->n_gone < d->max;
+bool nc_drain_has_room(const struct nc_drain *d, size_t remaining) {
+    return remaining < d->max;
 }
 
 /* What was accepted stays known: an eviction is not asked for twice. */

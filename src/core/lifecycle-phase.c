@@ -130,14 +130,19 @@ enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
 }
 
 bool nc_life_is_failed(struct nc_life *l) {
-    const uint64_t known_usec = l->is_synced ? l->synced_usec : l->raised_usec;
+    struct nc_drain_summary s;
+
+    nc_life_summarize(l, &s);
+    /* one that is incomplete is read again and again, and would put it off for ever */
+    const bool is_listed = l->is_synced && s.gap == NC_LIST_COMPLETE;
+    const uint64_t known_usec = is_listed ? l->synced_usec : l->raised_usec;
     const uint64_t from_usec = l->force.t_usec > known_usec ? l->force.t_usec : known_usec;
 
     if (l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l) || l->is_resuming || !l->force.t_usec
         || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
         return false;
     return nc_life_has_come(
-        l, nc_life_later(from_usec, l->is_synced ? FAILED_USEC : FAILED_UNLISTED_USEC));
+        l, nc_life_later(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC));
 }
 
 /* A shutdown that asks for no drain waits for its writes, but not for long. */

@@ -77,7 +77,8 @@ static bool needs_rest(struct nc_life *l) {
     struct nc_drain_summary s;
 
     nc_life_summarize(l, &s);
-    if (s.gap == NC_LIST_COMPLETE || (s.gap == NC_LIST_TOO_MANY && !nc_drain_has_room(l->drain)))
+    if (s.gap == NC_LIST_COMPLETE
+        || (s.gap == NC_LIST_TOO_MANY && !nc_drain_has_room(l->drain, s.remaining)))
         return false;
     if (s.gap == NC_LIST_TOO_MANY && s.remaining == 0)
         pause_usec = RELIST_USEC;
@@ -146,8 +147,11 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
 
     nc_life_drain_rules(l, &rules);
     /* Who is not listed again yet may be gone. But where there are too many, lists are long and
-     * many: a last moment does not wait for those. */
-    if (!l->is_open || (l->unseen.n && nc_drain_gap(l->drain, &rules) == NC_LIST_COMPLETE))
+     * many: a last moment does not wait for those of the same drain. */
+    if (!l->is_open
+        || (l->unseen.n
+            && (l->held_phase == NC_LIFE_IDLE
+                || nc_drain_gap(l->drain, &rules) == NC_LIST_COMPLETE)))
         return;
     l->is_counted = false;
     while (n == ASKED_AT_ONCE) {

@@ -43,7 +43,10 @@ unsigned world_bear_pod(struct world *w, bool is_daemon) {
 
     if (w->n_pods == MODEL_MAX_PODS)
         return MODEL_MAX_PODS;
-    *p = (struct world_pod){.exists = true, .is_daemon = is_daemon};
+    *p = (struct world_pod){.exists = true, .is_daemon = is_daemon, .bound_usec = w->now_usec};
+    p->has_started = world_chance(w, 70);
+    if (world_chance(w, 2))
+        p->unreadable_until_usec = w->now_usec + world_random(w, 150 * SEC);
     p->tier = is_critical ? (is_daemon ? NC_TIER_CRITICAL_DAEMON : NC_TIER_CRITICAL)
                           : (is_daemon ? NC_TIER_PLAIN_DAEMON : NC_TIER_PLAIN);
     p->is_mirror = !is_daemon && world_chance(w, 6);
@@ -194,6 +197,7 @@ void world_populate(struct world *w) {
         w->budgets[b] = (struct world_budget){.allowed = (int)world_random(w, 3),
                                               .is_never = world_chance(w, 25)};
     (void)world_random_rules(w);
+    w->config.max_pods = world_chance(w, 12) ? (size_t)world_between(w, 2, 5) : 0;
     populate_pods(w);
     populate_sources(w);
     populate_faults(w);

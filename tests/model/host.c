@@ -34,7 +34,7 @@ static void keep_state(struct world *w) {
 }
 
 static bool is_news(enum nc_life_event_kind kind) {
-    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_GONE && kind != NC_LIFE_POD_ANSWER;
+    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_UNREADABLE && kind != NC_LIFE_POD_GONE && kind != NC_LIFE_POD_ANSWER;
 }
 
 void host_post(struct world *w, struct nc_life_event *e) {
@@ -195,6 +195,7 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
                          .is_terminal = p->is_terminal,
                          .is_job = p->is_job,
                          .has_controller = true,
+                         .has_started = p->has_started,
                          .tolerates_disrupted = p->tolerates,
                          .never_disrupt = p->never_disrupt,
                          .keep_until_usec = p->keep_until_usec,
@@ -209,16 +210,18 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
                p->keep_until_usec > w->now_usec ? ", kept" : "",
                p->deletion_usec ? (double)(int64_t)(p->deletion_usec - w->now_usec) / 1e6 : 0.0,
                (unsigned long long)p->deletion_grace_sec);
-    if (!w->life || w->rules.broken[0])
+    if (!w->life || w->rules.broken[0] || w->now_usec < p->unreadable_until_usec)
         nc_pod_done(&pod);
-    else
+    if (w->now_usec < p->unreadable_until_usec)
+        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_UNREADABLE});
+    else if (pod.uid)
         host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD, .pod = &pod});
 }
 
 static void see_pod(struct world *w, const struct thing_due *due) {
     char uid[16];
 
-    if (due->b == MODEL_MAX_PODS) { /* an informer has caught up */
+    if (due->b == WORLD_CAUGHT_UP) { /* an informer has caught up */
         if (w->pods[due->a].exists && w->life)
             world_pod_changed(w, due->a);
         return;

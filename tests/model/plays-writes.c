@@ -131,6 +131,15 @@ static void break_drained_with_pods(void) {
     scene_evict(1);
     scene_send_write(scene_a_write(NC_WRITE_DRAINED));
 }
+static void break_drained_with_a_pod_unseen(void) {
+    const uint64_t bound_usec = SCENE_BEGIN_USEC - SEC;
+
+    scene_spot();
+    scene_gone(0);
+    scene_gone(1);
+    scene_wait_sec(6);
+    rules_left(&scene_judge, 2, bound_usec);
+}
 static void break_drained_unsettled(void) {
     scene_spot();
     scene_gone(0);
@@ -316,6 +325,7 @@ const struct scene_play plays_of_writes[] = {
     {"undone-active", break_undone_active},
     {"undone-unheard", break_undone_unheard},
     {"drained-early", break_drained_with_pods},
+    {"drained-unseen", break_drained_with_a_pod_unseen},
     {"drained-early", break_drained_unsettled},
     {"drained-early", break_drained_with_volumes},
     {"progress-rate", break_progress_rate},

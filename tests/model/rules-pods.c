@@ -73,6 +73,14 @@ static uint64_t last_moment(const struct rules *r, const struct rules_pod *p) {
 /* --- what the daemon is shown ------------------------------------------------------------------
  */
 
+static void note_crowd(struct rules *r) {
+    size_t n = 0;
+
+    for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
+        n += r->pods[i].is_known || r->pods[i].was_known;
+    r->is_crowded |= r->config.max_pods && n > r->config.max_pods;
+}
+
 static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_usec) {
     unsigned i = rules_pod_number(pod->uid);
     struct rules_pod *p = &r->pods[i];
@@ -99,6 +107,7 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     }
     p->is_known = p->was_known = p->is_shown = true;
     p->is_gone = false;
+    note_crowd(r);
     snprintf(p->namespace, sizeof(p->namespace), "%s", pod->namespace ? pod->namespace : "");
     p->tier = pod->tier;
     p->is_daemon = pod->is_daemon;
@@ -115,7 +124,8 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
         if (rules_is_eligible(r, p, now_usec))
             r->moved_usec = now_usec;
     }
-    if (old.is_known && !old.is_terminal && p->is_terminal)
+    if ((old.is_known && !old.is_terminal && p->is_terminal)
+        || (!old.is_known && p->deletion_usec)) /* it began to leave while nobody could read it */
         r->any_moved_usec = now_usec;
     if (old.is_known && old.deletion_usec != p->deletion_usec)
         p->since_usec = now_usec;
@@ -265,7 +275,7 @@ void rules_take_pod_event(struct rules *r, const struct nc_life_event *e) {
         take_gone(r, e->uid, e->now_usec);
     else if (e->kind == NC_LIFE_POD_ANSWER)
         take_answer(r, e);
-    else if (r->is_open)
+    else if (e->kind == NC_LIFE_PODS_SYNCED && r->is_open)
         take_synced(r, e->now_usec);
 }
 
@@ -293,6 +303,7 @@ void rules_open_pods(struct rules *r, uint64_t now_usec) {
     }
     r->is_open = true;
     r->is_synced = false;
+    r->opened_usec = now_usec;
 }
 
 void rules_close_pods(struct rules *r, uint64_t now_usec) {
@@ -335,7 +346,7 @@ static bool is_before(const struct rules *r, const struct rules_pod *q, const st
 }
 
 static void judge_order(struct rules *r, const struct rules_pod *p, unsigned i, uint64_t now_usec) {
-    for (unsigned j = 0; j < MODEL_MAX_PODS && now_usec > r->blurred_usec; j++)
+    for (unsigned j = 0; j < MODEL_MAX_PODS && now_usec > r->blurred_usec && !r->is_crowded; j++)
         if (is_before(r, &r->pods[j], p, now_usec))
             rules_break(r, "turn", "pod %u is evicted, and it was the turn of pod %u", i, j);
 }
@@ -356,15 +367,15 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
     if (!r->is_synced)
         rules_break(r, "unlisted", "pod %u is evicted before all pods are listed", i);
-    if (!is_turn(r, p, now_usec))
+    if (!r->is_crowded && !is_turn(r, p, now_usec))
         rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
         rules_break(r, "late-eviction", "pod %u is evicted after its last moment", i);
-    if (now_usec < p->ask_after_usec[r->t_usec != 0])
+    if (!r->is_crowded && now_usec < p->ask_after_usec[r->t_usec != 0])
         rules_break(r, "pause", "pod %u is asked again too early", i);
     if (r->evicts_out >= r->config.max_in_flight && now_usec > r->blurred_usec)
         rules_break(r, "in-flight", "%u evictions are under way", r->evicts_out);
-    if (!rules_may_evict(r, now_usec, true))
+    if (!r->is_crowded && !rules_may_evict(r, now_usec, true))
         rules_break(r, "patience", "somebody else drains, and pod %u is evicted", i);
     r->memory.took_over = r->took_over_now = true;
 }
@@ -446,7 +457,7 @@ static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint6
         rules_break(r, "mark-waits", "pod %u is deleted while its mark is under way", i);
     if (p->deletes_out && now_usec > p->blurred_usec)
         rules_break(r, "twice-asked", "pod %u is deleted while a deletion is under way", i);
-    if (p->delete_answer_usec && now_usec < p->delete_answer_usec + SEC / 10)
+    if (!r->is_crowded && p->delete_answer_usec && now_usec < p->delete_answer_usec + SEC / 10)
         rules_break(r, "pause", "pod %u is deleted again at once", i);
     p->delete_usec = now_usec;
     p->deletes_out++;
@@ -573,7 +584,7 @@ void rules_watch_pods(struct rules *r, uint64_t now_usec) {
         if (!p->is_eligible && p->since_usec < now_usec)
             p->since_usec = now_usec;
         p->is_eligible = true;
-        if (!ready) {
+        if (!ready || r->is_crowded) {
             p->evictable_usec = 0;
             continue;
         }

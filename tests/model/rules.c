@@ -412,6 +412,12 @@ void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t be
                     (unsigned long long)(after_usec - t) / 1000);
 }
 
+void rules_left(struct rules *r, unsigned pod, uint64_t bound_usec) {
+    if (bound_usec < r->opened_usec)
+        rules_break(r, "drained-unseen", "Drained is written and pod %u was there all the time",
+                    pod);
+}
+
 void rules_end(struct rules *r, const struct rules_end *e) {
     rules_watch(r, e->now_usec);
     if (!e->is_node || e->may_be_silent)

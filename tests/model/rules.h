@@ -91,7 +91,8 @@ struct rules {
     uint64_t cordon_wanted_usec, looked_usec;
 
     bool is_open, is_synced, was_synced, is_reloaded;
-    uint64_t synced_usec, closed_usec;
+    uint64_t synced_usec, closed_usec, opened_usec;
+    bool is_crowded; /* more pods were shown than are kept: nobody can tell which of them are */
     struct rules_pod pods[MODEL_MAX_PODS];
     unsigned evicts_out;
     uint64_t blurred_usec;
@@ -129,6 +130,9 @@ bool rules_is_known_to_end(const struct rules_pod *p);
 /* What the API server made of a deletion of a pod that was terminating until `before_usec`. */
 void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t before_usec,
                      uint64_t after_usec, uint64_t now_usec);
+
+/* While Drained is written this pod is there in truth, neither excluded nor terminating, bound when. */
+void rules_left(struct rules *r, unsigned pod, uint64_t bound_usec);
 
 /* How a world ended after all had been quiet for long. */
 struct rules_end {

@@ -283,7 +283,7 @@ static bool misses(struct world *w, const struct request *q) {
         || !world_chance(w, w->missing_percent))
         return false;
     due = world_plan(w, q->sent_usec + q->timeout_usec + world_between(w, SEC, 4 * SEC),
-                     THING_POD_SEEN, q->pod, MODEL_MAX_PODS);
+                     THING_POD_SEEN, q->pod, WORLD_CAUGHT_UP);
     due->life = 0;
     return true;
 }

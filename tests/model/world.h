@@ -15,6 +15,7 @@
 
 #define MSEC 1000ull
 #define WORLD_MAX_BUDGETS 3
+#define WORLD_CAUGHT_UP UINT32_MAX /* in place of the number of a watch */
 #define WORLD_MAX_OUTAGES 3
 
 enum thing {
@@ -54,7 +55,9 @@ struct thing_due {
 };
 
 struct world_pod {
-    bool exists;
+    bool exists, has_started;
+    uint64_t bound_usec;
+    uint64_t unreadable_until_usec; /* until then no list and no watch shows what it is */
     enum nc_tier tier;
     bool is_daemon, is_mirror, is_terminal, tolerates, never_disrupt, is_job, is_namespace_going;
     bool has_dead_webhook; /* its namespace has: evictions hang, and fail then */

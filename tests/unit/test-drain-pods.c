@@ -203,7 +203,26 @@ static void test_a_flood(void **state) {
     nc_drain_summarize(d, &rules, NOW, &sum);
     assert_int_equal(sum.total, 3); /* what was dropped has not left */
     assert_int_equal(sum.gap, NC_LIST_TOO_MANY);
-    assert_false(nc_drain_has_room(d));
+    assert_false(nc_drain_has_room(d, sum.remaining));
+    nc_drain_free(d);
+}
+
+/* Excluded pods that are terminating, or stuck, hold no place either: else nothing would ever be
+ * listed again. */
+static void test_terminating_pods_that_are_excluded(void **state) {
+    struct nc_drain *d = nc_drain_new();
+    struct nc_pod mirror = new_pod("mirror"), stuck = new_pod("stuck");
+
+    (void)state;
+    nc_drain_set_max(d, 2);
+    mirror.is_mirror = true;
+    mirror.deletion_usec = NOW;
+    stuck.deletion_usec = NOW - 61000000;
+    assert_int_equal(gap_after(d, mirror, false), NC_LIST_COMPLETE);
+    assert_int_equal(gap_after(d, stuck, false), NC_LIST_COMPLETE);
+    assert_int_equal(gap_after(d, new_pod("a"), false), NC_LIST_COMPLETE);
+    assert_int_equal(gap_after(d, new_pod("b"), false), NC_LIST_COMPLETE);
+    assert_true(is_kept(d, "a") && is_kept(d, "b"));
     nc_drain_free(d);
 }
 
@@ -219,7 +238,7 @@ static void test_gap_until_a_complete_list(void **state) {
     nc_drain_listed(d);
     assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_TOO_MANY);
     nc_drain_gone(d, "a", NOW);
-    assert_true(nc_drain_has_room(d));
+    assert_true(nc_drain_has_room(d, 0));
     assert_int_equal(nc_drain_gap(d, &rules), NC_LIST_TOO_MANY);
     nc_drain_begin_list(d);
     assert_int_equal(gap_after(d, new_pod("b"), false), NC_LIST_TOO_MANY);
@@ -271,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_excluded_pods_take_no_place),
         cmocka_unit_test(test_a_flood),
+        cmocka_unit_test(test_terminating_pods_that_are_excluded),
         cmocka_unit_test(test_gap_until_a_complete_list),
         cmocka_unit_test(test_memory),
     };
