@@ -16,6 +16,15 @@
 void nc_node_view_take(struct nc_node_view *v, const struct nc_value *object,
                        const struct nc_strv *stay);
 
+/* Where the PersistentVolumeClaim of a pod is asked for; NULL where a name is none. Owned. */
+char *nc_volume_claim_path(const char *namespace, const char *name);
+/* Where the PersistentVolume is asked for that the claim names; NULL where it names none. Owned. */
+char *nc_volume_claim_read(const struct nc_value *claim);
+/* The volume's name as in volumesAttached; NULL where it is of no CSI driver, or bound to another
+ * claim than `claim` ("namespace/name"): any claim may name any volume. Owned. */
+char *nc_volume_read(const struct nc_value *volume, const char *claim);
+#define NC_VOLUME_MAX_BYTES ((size_t)256 << 10) /* of either object */
+
 /* The patch of a write: *ret_subresource is NULL or "status", *ret_kind merge or strategic. Owned.
  * Conditions carry now_usec as both times. */
 struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_usec,

@@ -176,7 +176,11 @@ static void free_volume_request(struct nc_volume_request *q) {
 static int get(struct nc_volume_request *q, const char *what, const char *path,
                nc_kube_done_fn done) {
     const struct nc_kube_call call = {
-        .what = what, .method = "GET", .path = path, .timeout_usec = VOLUME_TIMEOUT_USEC};
+        .what = what,
+        .method = "GET",
+        .path = path,
+        .timeout_usec = VOLUME_TIMEOUT_USEC,
+        .max_bytes = NC_VOLUME_MAX_BYTES};
     struct nc_err err = NC_ERR_INIT;
     const int r = nc_kube_start(q->d->connection.kube, &call, done, q, &q->req, &err);
 
@@ -208,51 +212,38 @@ static void give_up(struct nc_volume_request *q, const struct nc_kube_status *st
 static void on_volume(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_volume_request *q = userdata;
-    const struct nc_value *csi = nc_value_path(object, "spec.csi");
-    const char *driver = nc_value_get_string(csi, "driver");
-    const char *handle = nc_value_get_string(csi, "volumeHandle");
+    nc_auto_free char *name = nc_volume_read(object, q->claim);
     struct nc_daemon *d = q->d;
 
     q->req = NULL;
-    if (driver && handle && d->staying_volumes.n < VOLUMES_MAX) {
-        nc_strv_addf(&d->staying_volumes, "kubernetes.io/csi/%s^%s", driver, handle);
+    if (name && d->staying_volumes.n < VOLUMES_MAX) {
+        nc_strv_add(&d->staying_volumes, name);
         nc_daemon_node_look(d);
     }
     give_up(q, status, err);
 }
 
-/* A name of the API, as far as it goes into a path. */
-static bool is_name(const char *s) {
-    return s && *s && strlen(s) <= 253
-           && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(s);
-}
-
 static void on_claim(void *userdata, const struct nc_value *object,
                      const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_volume_request *q = userdata;
-    const char *volume = nc_value_string(nc_value_path(object, "spec.volumeName"));
-    nc_auto_free char *path = NULL;
+    nc_auto_free char *path = nc_volume_claim_read(object);
 
     q->req = NULL;
-    if (is_name(volume)) {
-        path = nc_asprintf("/api/v1/persistentvolumes/%s", volume);
-        if (get(q, "get volume", path, on_volume) >= 0)
-            return;
-    }
+    if (path && get(q, "get volume", path, on_volume) >= 0)
+        return;
     give_up(q, status, err);
 }
 
 static void ask_volume(struct nc_daemon *d, const char *namespace, const char *name) {
     nc_auto_free char *claim = nc_asprintf("%s/%s", namespace, name);
-    nc_auto_free char *path = NULL;
+    nc_auto_free char *path = nc_volume_claim_path(namespace, name);
     struct nc_volume_request *q;
 
-    if (!is_name(namespace) || !is_name(name) || d->staying_claims.n >= VOLUMES_MAX
+    if (!path || d->staying_claims.n >= VOLUMES_MAX
         || nc_strv_contains(&d->staying_claims, claim))
         return;
     q = nc_calloc(1, sizeof(*q));
     *q = (struct nc_volume_request){.d = d, .claim = nc_steal(&claim)};
-    path = nc_asprintf("/api/v1/namespaces/%s/persistentvolumeclaims/%s", namespace, name);
     if (get(q, "get volume claim", path, on_claim) < 0) {
         free_volume_request(q);
         return;

@@ -4,7 +4,8 @@
  *
  * Metadata alone leaves what it cannot know as it was; but for a Node that was made anew under the
  * same name, of which nothing that was known before is true. A Node is another program's writing:
- * whatever has the wrong type reads as absent. Pure.
+ * whatever has the wrong type reads as absent. And which of its volumes are those of pods that stay.
+ * Pure.
  */
 #include <string.h>
 
@@ -85,4 +86,48 @@ void nc_node_view_take(struct nc_node_view *v, const struct nc_value *object,
     take_metadata(v, metadata);
     if (nc_value_get(object, "spec") || nc_value_get(object, "status"))
         take_rest(v, object, stay);
+}
+
+/* --- the volumes of pods that stay */
+
+#define DRIVER_MAX_BYTES 63
+#define HANDLE_MAX_BYTES 1024 /* CSI allows 128 */
+
+/* A name of the API, as far as it goes into a path. */
+static bool is_name(const char *s) {
+    return s && *s && strlen(s) <= 253
+           && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(s) && !nc_streq(s, ".")
+           && !nc_streq(s, "..");
+}
+
+char *nc_volume_claim_path(const char *namespace, const char *name) {
+    return is_name(namespace) && is_name(name)
+               ? nc_asprintf("/api/v1/namespaces/%s/persistentvolumeclaims/%s", namespace, name)
+               : NULL;
+}
+
+char *nc_volume_claim_read(const struct nc_value *claim) {
+    const char *name = nc_value_string(nc_value_path(claim, "spec.volumeName"));
+
+    return is_name(name) ? nc_asprintf("/api/v1/persistentvolumes/%s", name) : NULL;
+}
+
+static bool is_bound_to(const struct nc_value *volume, const char *claim) {
+    const struct nc_value *ref = nc_value_path(volume, "spec.claimRef");
+    const char *namespace = nc_value_get_string(ref, "namespace");
+    const char *name = nc_value_get_string(ref, "name");
+    nc_auto_free char *bound = namespace && name ? nc_asprintf("%s/%s", namespace, name) : NULL;
+
+    return bound && nc_streq(bound, claim);
+}
+
+char *nc_volume_read(const struct nc_value *volume, const char *claim) {
+    const struct nc_value *csi = nc_value_path(volume, "spec.csi");
+    const char *driver = nc_value_get_string(csi, "driver");
+    const char *handle = nc_value_get_string(csi, "volumeHandle");
+
+    if (!driver || !*driver || strlen(driver) > DRIVER_MAX_BYTES || !handle || !*handle
+        || strlen(handle) > HANDLE_MAX_BYTES || !is_bound_to(volume, claim))
+        return NULL;
+    return nc_asprintf("kubernetes.io/csi/%s^%s", driver, handle);
 }

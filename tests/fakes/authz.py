@@ -317,6 +317,11 @@ def admit_pod_change(who: Identity, resource: Resource, pod: Object, what: str) 
     raise problem
 
 
+def _claim_of(volume: Object) -> tuple[str, str]:
+    ref = volume["spec"].get("claimRef") or {}
+    return ref.get("namespace", ""), ref.get("name", "")
+
+
 def related(who: Identity, ask: Ask, objects: list[Object]) -> None:
     """The node authorizer's graph: a pod, claim or volume may be read by the node that runs (or mounts) it."""
     if who.node is None:
@@ -331,10 +336,10 @@ def related(who: Identity, ask: Ask, objects: list[Object]) -> None:
     known = {
         "pods": {(p["metadata"]["namespace"], p["metadata"]["name"]) for p in pods},
         "persistentvolumeclaims": claims,
-        "persistentvolumes": {
-            ("", o["spec"].get("volumeName", ""))
+        "persistentvolumes": {  # by what the volume says it is bound to: any claim may name any volume
+            ("", o["metadata"]["name"])
             for o in objects
-            if o["kind"] == "PersistentVolumeClaim" and (o["metadata"]["namespace"], o["metadata"]["name"]) in claims
+            if o["kind"] == "PersistentVolume" and _claim_of(o) in claims
         },
     }.get(ask.resource.plural)
     if known is not None and (ask.namespace, ask.name) not in known:

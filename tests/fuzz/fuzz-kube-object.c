@@ -38,6 +38,22 @@ static void check_view(const struct nc_value *object) {
         abort();
 }
 
+/* As a claim and as its volume: a path is of one more segment, a name is short and of one claim. */
+static void check_volume(const struct nc_value *object) {
+    static const char root[] = "/api/v1/persistentvolumes/";
+    nc_auto_free char *path = nc_volume_claim_read(object);
+    nc_auto_free char *name = nc_volume_read(object, "a/b");
+    nc_auto_free char *other = nc_volume_read(object, "a/c");
+
+    if (path
+        && (!nc_starts_with(path, root) || strlen(path) > sizeof(root) + 253
+            || strpbrk(path + strlen(root), "/%?# ") || nc_streq(path + strlen(root), "..")))
+        abort();
+    if ((name && (!nc_starts_with(name, "kubernetes.io/csi/") || strlen(name) > 2048))
+        || (name && other))
+        abort();
+}
+
 static void read_node(const struct nc_value *object) {
     nc_auto_free char *sentence = NULL;
     const char *reason = NULL;
@@ -49,6 +65,7 @@ static void read_node(const struct nc_value *object) {
         abort();
     check_ready(object);
     check_view(object);
+    check_volume(object);
     (void)nc_node_is_being_deleted(object);
     (void)nc_node_has_taint(object, "karpenter.sh/disrupted", "NoSchedule");
     (void)nc_node_label(object, "karpenter.sh/nodepool");

@@ -175,6 +175,10 @@ static void pod(struct world *w, uint8_t with) {
     p.uid = nc_asprintf("%d", with % PODS);
     if (with & 128)
         p.deletion_usec = w->now_usec + (with >> 4) * 1000000ull;
+    if (with % PODS == 3 && with & 4) {
+        nc_pod_done(&p);
+        e.kind = NC_LIFE_POD_UNREADABLE;
+    }
     step(w, &e);
 }
 
@@ -317,7 +321,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct world w = {
         .now_usec = 1767323045000000,
         .node = {.uid = "u1"},
-        .rules = {.mode = NC_DRAIN_AUTO, .margin_usec = 15000000, .max_in_flight = 3}};
+        .rules = {.mode = NC_DRAIN_AUTO, .margin_usec = 15000000, .max_in_flight = 3, .max_pods = 4}};
 
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         w.rules.policy[s] = NC_POLICY_DRAIN;

@@ -186,13 +186,16 @@ class PodsTest(WithApi):
     def test_volumes(self) -> None:
         claim = {"metadata": {"name": "data"}, "spec": {"volumeName": "pv-1"}}
         self.api.put("persistentvolumeclaims", claim, "default")
-        self.api.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": {}})
+        ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
+        self.api.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": {"claimRef": ref}})
+        self.api.put("persistentvolumes", {"metadata": {"name": "pv-2"}, "spec": {"claimRef": {**ref, "name": "others"}}})
         path = "/api/v1/namespaces/default/persistentvolumeclaims/data"
         self.expect(self.node("GET", path), 403, "no relationship found")
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
         self.api.put("pods", {"metadata": {"name": "p"}, "spec": {"nodeName": NODE, "volumes": volumes}}, "default")
         self.assertEqual(self.expect(self.node("GET", path), 200)["spec"]["volumeName"], "pv-1")
         self.expect(self.node("GET", "/api/v1/persistentvolumes/pv-1"), 200)
+        self.expect(self.node("GET", "/api/v1/persistentvolumes/pv-2"), 403, "no relationship found")
         self.expect(self.node("GET", "/api/v1/persistentvolumes"), 403)
 
     def test_toy_kubelet(self) -> None:

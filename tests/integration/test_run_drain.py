@@ -382,7 +382,8 @@ class Order(DaemonTest):
             "persistentvolumeclaims", {"metadata": {"name": "data"}, "spec": {"volumeName": "pv-1"}}, "default"
         )
         csi = {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"}
-        world.api.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": {"csi": csi}})
+        ref = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data"}
+        world.api.put("persistentvolumes", {"metadata": {"name": "pv-1"}, "spec": {"csi": csi, "claimRef": ref}})
         claims = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
         world.pod("agent", owner="DaemonSet", spec={"volumes": claims})
         attached = [{"name": "kubernetes.io/csi/ebs.csi.aws.com^vol-1", "devicePath": "x"}]

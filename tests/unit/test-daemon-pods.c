@@ -440,10 +440,27 @@ static void test_volumes_of_pods_that_stay(void **state) {
                         "/api/v1/namespaces/default/persistentvolumeclaims/data-2");
     got(0, 200, "{\"spec\":{\"volumeName\":\"pv-2\"}}");
     expect("GET:pv-2");
-    got(1, 200, "{\"spec\":{\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-2\"}}}");
+    got(1, 200,
+        "{\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data-2\"},"
+        "\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-2\"}}}");
     expect("look");
     assert_int_equal(w->d.staying_volumes.n, 1);
     assert_string_equal(w->d.staying_volumes.v[0], "kubernetes.io/csi/ebs.csi.aws.com^vol-2");
+    assert_null(w->d.volume_requests);
+}
+
+/* Any claim may name any volume: only that is believed which names the claim, too. */
+static void test_volume_of_another_claim(void **state) {
+    struct world *w = *state;
+
+    put("stays", CLAIM("data-2") TOLERATES "}");
+    nc_daemon_pods_find_staying(&w->d);
+    got(0, 200, "{\"spec\":{\"volumeName\":\"pv-9\"}}");
+    got(1, 200,
+        "{\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data-9\"},"
+        "\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-9\"}}}");
+    expect("GET:data-2 GET:pv-9");
+    assert_int_equal(w->d.staying_volumes.n, 0);
     assert_null(w->d.volume_requests);
 }
 
@@ -530,6 +547,7 @@ int main(void) {
         TEST(test_closing_answers_what_is_under_way),
         TEST(test_stuck),
         TEST(test_volumes_of_pods_that_stay),
+        TEST(test_volume_of_another_claim),
         TEST(test_volumes_that_cannot_be_looked_up),
         TEST(test_clean_up),
         TEST(test_clean_up_begins_again_on_another_connection),
