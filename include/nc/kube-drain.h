@@ -64,7 +64,9 @@ int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_
 uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt);
 
 /* Fire and forget, for the daemon: `done` (may be NULL) hears only whether it went well
- * (err->class is NC_ERR_NONE then; an Event that exists already went well). */
+ * (err->class is NC_ERR_NONE then; an Event that exists already went well). With a count from 2 the
+ * one of the same first_usec is patched: count, message, lastTimestamp; made anew where it is gone.
+ */
 typedef void (*nc_event_sent_fn)(void *userdata, const struct nc_err *err);
 int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
                   nc_event_sent_fn done, void *userdata, struct nc_err *err);

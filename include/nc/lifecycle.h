@@ -169,7 +169,8 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_DRAINING,
     NC_LIFE_SAYS_INCOMPLETE, /* not every pod of the node is known; once a drain */
     NC_LIFE_SAYS_BLOCKED, /* a pod is blocked: names it and its budget; in 30 s at most one a
-                             budget, and 16 in all */
+                             budget, and 16 in all; without a deadline in 30 s, 60 s, 2, 4, 8 and
+                             then 10 minutes */
     NC_LIFE_SAYS_FORCING,
     NC_LIFE_SAYS_DRAINED,
     NC_LIFE_SAYS_FAILED, /* T has passed and pods are left */
@@ -189,6 +190,8 @@ struct nc_life_action {
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
     char *message; /* owned */
+    char *series;  /* what is said again and again is one Event that is counted: which; owned, NULL =
+                      it is none of these */
 };
 struct nc_life_actions {
     struct nc_life_action *v;

@@ -55,7 +55,8 @@ static void say_refusal(struct nc_daemon *d, const struct nc_err *err, bool has_
     const struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
                                      .reason = "DrainRequestRefused",
                                      .is_warning = true,
-                                     .message = message};
+                                     .message = message,
+                                     .series = (char *)NC_ANNOTATION_REQUEST};
     const uint64_t now = nc_mono_usec();
 
     nc_daemon_set(&d->request_refused, err->msg);

@@ -11,6 +11,7 @@
 #include "nc/str.h"
 
 #define EVENT_TIMEOUT_USEC 5000000u
+#define SERIES_USEC (30ull * 60 * 1000000)
 
 static enum nc_milestone milestone_of(enum nc_life_milestone m) {
     switch (m) {
@@ -99,6 +100,34 @@ static void send_event(struct nc_daemon *d, struct nc_event *e) {
         on_event_sent(d, &err);
 }
 
+/* The one that it is a part of; the oldest makes room. One that was not said for long is over, for
+ * an API server forgets its Event after an hour. */
+static const struct nc_series *count_series(struct nc_daemon *d, const char *key, uint64_t now) {
+    struct nc_series *s = &d->series[0];
+
+    for (size_t i = 0; i < NC_SERIES; i++) {
+        struct nc_series *one = &d->series[i];
+        if (nc_streq(one->key, key)) {
+            s = one;
+            break;
+        }
+        if (one->last_usec < s->last_usec)
+            s = one;
+    }
+    if (!nc_streq(s->key, key) || now < s->first_usec || now > s->last_usec + SERIES_USEC) {
+        free(s->key);
+        *s = (struct nc_series){.key = nc_strdup(key), .first_usec = now};
+    }
+    s->last_usec = now;
+    s->count++;
+    return s;
+}
+
+void nc_daemon_say_done(struct nc_daemon *d) {
+    for (size_t i = 0; i < NC_SERIES; i++)
+        free(nc_steal(&d->series[i].key));
+}
+
 static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
     const uint64_t now = nc_now_usec();
     struct nc_event e = {.kind = "Node",
@@ -116,6 +145,11 @@ static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
     if (!d->is_connected || !d->node_name || d->is_foreign
         || (d->gather.has_config && !d->gather.config.report_events))
         return;
+    if (a->series) {
+        const struct nc_series *s = count_series(d, a->series, now);
+        e.first_usec = s->first_usec;
+        e.count = s->count;
+    }
     send_event(d, &e);
     if (!d->owner_name || !d->owner_uid)
         return;

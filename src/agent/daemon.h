@@ -30,6 +30,14 @@ struct nc_file_mark {
     uint64_t device, inode, mtime_nsec;
 };
 
+/* An Event that is counted. */
+#define NC_SERIES 17 /* as many budgets as the lifecycle names at once, and refused requests */
+struct nc_series {
+    char *key;
+    uint64_t first_usec, last_usec;
+    unsigned count;
+};
+
 struct nc_daemon {
     struct nc_app *app;
     struct nc_gather gather; /* configuration, facts, plan; has_config says whether it is there */
@@ -134,6 +142,7 @@ struct nc_daemon {
     uint64_t condition_after_usec;          /* monotonic: not written before */
 
     /* daemon-say.c, daemon-status.c, daemon-state.c */
+    struct nc_series series[NC_SERIES]; /* Events that are said again and again */
     struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */
     bool is_status_due, is_state_due;
     bool is_inhibitor_shown; /* as it was last written: nobody is told when it is held again */
@@ -264,6 +273,7 @@ void nc_daemon_requests_close(struct nc_daemon *d);
 
 /* daemon-say.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
 void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a);
+void nc_daemon_say_done(struct nc_daemon *d);
 
 /* daemon-status.c: status.json's `drain` and `daemon`, metrics.prom, STATUS=. Called between turns;
  * writes on change, at most ten times a second. */

@@ -275,6 +275,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_daemon_done(d);
     nc_daemon_disconnect(d);
     nc_daemon_node_done(d);
+    nc_daemon_say_done(d);
     nc_daemon_requests_close(d);
     nc_daemon_login_close(d);
     nc_daemon_imds_close(d);

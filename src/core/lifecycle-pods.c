@@ -8,6 +8,7 @@
 #include "nc/str.h"
 
 #define BLOCKED_SAID_USEC (30 * NC_LIFE_SECOND_USEC)
+#define BLOCKED_SAID_MAX_USEC (600 * NC_LIFE_SECOND_USEC)
 #define STALLED_USEC (NC_LIFE_SECOND_USEC / 10)
 #define RELIST_USEC NC_LIFE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
 #define RELIST_PRESSED_USEC (5 * NC_LIFE_SECOND_USEC) /* there is a deadline, */
@@ -162,6 +163,15 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
     await_pods(l, &rules);
 }
 
+/* Without a deadline nothing but a person helps, who is not told each half minute for days. */
+static uint64_t said_pause(const struct nc_life *l, const struct nc_life_budget *b) {
+    uint64_t usec = BLOCKED_SAID_USEC;
+
+    for (unsigned i = 1; !l->force.t_usec && i < b->times && usec < BLOCKED_SAID_MAX_USEC; i++)
+        usec *= 2;
+    return usec < BLOCKED_SAID_MAX_USEC ? usec : BLOCKED_SAID_MAX_USEC;
+}
+
 /* Was this budget named lately? Notes it if not; an unused place, or the oldest, is taken. Where
  * all are of late, nothing is known of this budget, and it waits until one is not. */
 static bool was_said(struct nc_life *l, const char *key) {
@@ -176,10 +186,15 @@ static bool was_said(struct nc_life *l, const char *key) {
         if (place->key && (!b->key || b->said_usec < place->said_usec))
             place = b;
     }
-    if (place->key && l->now_usec < nc_life_later(place->said_usec, BLOCKED_SAID_USEC))
+    const bool is_known = nc_streq(place->key, key);
+    if (place->key
+        && l->now_usec < nc_life_later(place->said_usec,
+                                       is_known ? said_pause(l, place) : BLOCKED_SAID_USEC))
         return true;
+    const unsigned times = is_known ? place->times : 0;
     free(place->key);
-    *place = (struct nc_life_budget){.key = nc_strdup(key), .said_usec = l->now_usec};
+    *place = (struct nc_life_budget){
+        .key = nc_strdup(key), .said_usec = l->now_usec, .times = times + 1};
     return false;
 }
 
@@ -209,4 +224,5 @@ void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,
                 nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,
                             e->answer->message[0] ? ": " : "", e->answer->message),
                 out);
+    out->v[out->n - 1].series = nc_steal(&key);
 }

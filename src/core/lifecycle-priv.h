@@ -51,6 +51,7 @@ struct nc_life_try {
 struct nc_life_budget {
     char *key;
     uint64_t said_usec;
+    unsigned times;
 };
 
 /* signal: self (nc/self-signal.h). */

@@ -346,6 +346,7 @@ void nc_life_actions_done(struct nc_life_actions *a) {
     for (size_t i = 0; i < a->n; i++) {
         nc_node_write_done(&a->v[i].write);
         free(a->v[i].message);
+        free(a->v[i].series);
     }
     free(a->v);
     *a = (struct nc_life_actions){0};

@@ -121,45 +121,106 @@ int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeou
 }
 
 struct sent {
+    struct nc_kube *kube;
+    struct nc_value *body; /* of a patch: the whole Event, should it be gone; owned */
+    uint64_t timeout_usec;
     nc_event_sent_fn done;
     void *userdata;
 };
 
+static void free_sent(void *userdata) {
+    struct sent *s = userdata;
+
+    nc_value_free(s->body);
+    free(s);
+}
+
+static void on_sent(void *userdata, const struct nc_value *object,
+                    const struct nc_kube_status *status, const struct nc_err *err);
+
+/* Takes s over. */
+static int start_create(struct sent *s, const struct nc_value *body, struct nc_err *err) {
+    const struct nc_kube_call call = {.what = "create event",
+                                      .method = "POST",
+                                      .path = NC_KUBE_EVENTS,
+                                      .body = body,
+                                      .timeout_usec = s->timeout_usec,
+                                      .drops_answer = true};
+    const int r = nc_kube_start_owned(s->kube, &call, on_sent, s, free_sent, NULL, err);
+
+    if (r < 0)
+        free_sent(s);
+    return r;
+}
+
 static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
     static const struct nc_err none = NC_ERR_INIT;
-    nc_auto_free struct sent *s = userdata;
+    struct sent *s = userdata;
+    const nc_event_sent_fn done = s->done;
+    void *const owner = s->userdata;
+    struct nc_err failure = NC_ERR_INIT;
 
     (void)object;
-    if (s->done)
-        s->done(s->userdata, nc_event_exists(status) ? &none : err);
+    if (s->body && status->http == 404) { /* an Event lives for an hour */
+        nc_auto_value struct nc_value *body = nc_steal(&s->body);
+        if (start_create(s, body, &failure) < 0 && done)
+            done(owner, &failure);
+        return;
+    }
+    free_sent(s);
+    if (done)
+        done(owner, nc_event_exists(status) ? &none : err);
+}
+
+/* What changes of an Event that is said again. */
+static struct nc_value *again(const struct nc_event *e) {
+    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+
+    set_message(body, e->message);
+    set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);
+    nc_value_set_int(body, "count", e->count ? (int64_t)e->count : 1);
+    return body;
+}
+
+static int start_patch(struct sent *s, const struct nc_event *e, const char *name,
+                       struct nc_err *err) {
+    nc_auto_free char *escaped = nc_kube_escape(name);
+    nc_auto_free char *path = nc_asprintf("%s/%s", NC_KUBE_EVENTS, escaped);
+    nc_auto_value struct nc_value *body = again(e);
+    const struct nc_kube_call call = {.what = "update event",
+                                      .method = "PATCH",
+                                      .path = path,
+                                      .body = body,
+                                      .patch = NC_KUBE_PATCH_MERGE,
+                                      .timeout_usec = s->timeout_usec,
+                                      .drops_answer = true};
+    const int r = nc_kube_start_owned(s->kube, &call, on_sent, s, free_sent, NULL, err);
+
+    if (r < 0)
+        free_sent(s);
+    return r;
 }
 
 int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
                   nc_event_sent_fn done, void *userdata, struct nc_err *err) {
     nc_auto_free char *name = nc_event_name(e);
     nc_auto_value struct nc_value *body = nc_event_body(e, name);
-    const struct nc_kube_call call = {.what = "create event",
-                                      .method = "POST",
-                                      .path = NC_KUBE_EVENTS,
-                                      .body = body,
-                                      .timeout_usec = timeout_usec,
-                                      .drops_answer = true};
     struct sent *s = nc_calloc(1, sizeof(*s));
-    int r;
 
-    *s = (struct sent){.done = done, .userdata = userdata};
-    r = nc_kube_start_owned(k, &call, on_sent, s, free, NULL, err);
-    if (r < 0)
-        free(s);
-    return r;
+    *s = (struct sent){
+        .kube = k, .timeout_usec = timeout_usec, .done = done, .userdata = userdata};
+    if (e->count < 2)
+        return start_create(s, body, err);
+    s->body = nc_steal(&body);
+    return start_patch(s, e, name, err);
 }
 
 int nc_event_update(struct nc_kube *k, const char *created_name, const struct nc_event *e,
                     uint64_t timeout_usec, struct nc_err *err) {
     nc_auto_free char *escaped = nc_kube_escape(created_name);
     nc_auto_free char *path = nc_asprintf("%s/%s", NC_KUBE_EVENTS, escaped);
-    nc_auto_value struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+    nc_auto_value struct nc_value *body = again(e);
     const struct nc_kube_call call = {.what = "update event",
                                       .method = "PATCH",
                                       .path = path,
@@ -168,8 +229,5 @@ int nc_event_update(struct nc_kube *k, const char *created_name, const struct nc
                                       .timeout_usec = timeout_usec,
                                       .max_bytes = MAX_ANSWER};
 
-    set_message(body, e->message);
-    set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);
-    nc_value_set_int(body, "count", e->count ? (int64_t)e->count : 1);
     return nc_kube_perform(k, &call, NULL, NULL, err);
 }

@@ -167,6 +167,25 @@ class Refusals(DaemonTest):
         world.must(lambda: not world.pods(), "the second one")
         self.assertEvictedOnce(world, "web-1", "web-2")
 
+    def test_a_budget_that_blocks_for_long(self) -> None:
+        """Who waits for a person says so in one Event that is counted, not in a new one each time."""
+        world = self.node_world()
+        world.pod("web-1", grace=2)
+        world.pod("web-2", grace=2)
+        world.budget("never", "web-1", "web-2")
+        world.start()
+        request = '{"id":"r-1","mode":"graceful"}'
+        world.change_node(lambda n: n["metadata"]["annotations"].update({"nodeclaimd.io/drain-request": request}))
+
+        def said() -> list[tuple[str, int]]:
+            found = [e for e in world.api.objects("events") if e["reason"] == "DrainBlocked"]
+            return [(e["involvedObject"]["kind"], e["count"]) for e in found]
+
+        world.must(lambda: said() == [("Node", 2)], "the second time", within=45)
+        event = next(e for e in world.api.objects("events") if e["reason"] == "DrainBlocked")
+        self.assertNotEqual(event["firstTimestamp"], event["lastTimestamp"])
+        self.assertEqual(world.pods(), ["web-1", "web-2"])
+
     def test_two_budgets(self) -> None:
         """Nobody can evict such a pod; it goes at its last moment."""
         world = self.node_world()

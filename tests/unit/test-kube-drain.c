@@ -287,6 +287,25 @@ static void test_event(void **state) {
         assert_int_equal(s.class, event_answers[i].class);
         script_end(k);
     }
+    /* Said again, it is counted; and made anew where it is forgotten. */
+    struct nc_event twice = event;
+    twice.count = 2;
+    k = SCRIPT(NULL, NULL, {.method = "PATCH"});
+    assert_int_equal(nc_event_send(k, &twice, 1000000, on_sent, &s, NULL), 0);
+    script_run();
+    assert_int_equal(s.class, NC_ERR_NONE);
+    assert_non_null(strstr(script_last_body, "\"count\":2"));
+    assert_null(strstr(script_last_body, "involvedObject"));
+    script_end(k);
+    k = SCRIPT(NULL, NULL,
+               {.method = "PATCH", .status = 404, .answer = STATUS("NotFound", "x", "")},
+               {.method = "POST"});
+    assert_int_equal(nc_event_send(k, &twice, 1000000, on_sent, &s, NULL), 0);
+    script_run();
+    assert_non_null(strstr(script_last_body, "\"count\":2"));
+    assert_int_equal(s.class, NC_ERR_NONE);
+    script_end(k);
+    s.n -= 2;
     /* Nobody listens; and the handle goes before the answer comes. */
     k = SCRIPT(NULL, NULL, {.status = 500}, {.stays_open = true});
     assert_int_equal(nc_event_send(k, &event, 1000000, NULL, NULL, NULL), 0);

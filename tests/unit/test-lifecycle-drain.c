@@ -400,6 +400,30 @@ static void test_many_budgets(void **state) {
     life_world_done(&w);
 }
 
+/* Without a deadline only a person helps: he is told less and less often. */
+static void test_what_blocks_for_long_is_said_seldom(void **state) {
+    static const char *const before[] = {"begin", "notice request drain", "ok", "ok", "more pods p",
+                                         "synced"};
+    static const unsigned gaps_sec[] = {30, 60, 120, 240, 480, 600, 600, 600};
+    unsigned said_ms = 0;
+    size_t n = 0;
+    struct life_world w;
+
+    (void)state;
+    life_world_init(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(before); i++)
+        (void)life_do(&w, 1000, before[i]);
+    for (unsigned at_ms = 2000; n < NC_ARRAY_SIZE(gaps_sec); at_ms += 1000) {
+        if (strstr(life_do(&w, at_ms, "more no p"), "DrainBlocked")) {
+            if (said_ms)
+                assert_int_equal(at_ms - said_ms, gaps_sec[n++] * 1000);
+            said_ms = at_ms;
+        }
+        (void)life_do(&w, at_ms, "tick");
+    }
+    life_world_done(&w);
+}
+
 /* Told of by a watch that was closed. */
 static void test_pods_that_nobody_waits_for(void **state) {
     static const struct life_row story[] = {
@@ -598,6 +622,7 @@ int main(void) {
         cmocka_unit_test(test_time_is_over_and_pods_are_left),
         cmocka_unit_test(test_pods_never_listed),
         cmocka_unit_test(test_said_to_be_gone),
+        cmocka_unit_test(test_what_blocks_for_long_is_said_seldom),
         cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
         cmocka_unit_test(test_many_pods),
         cmocka_unit_test(test_a_burst_of_pods),
