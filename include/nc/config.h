@@ -198,6 +198,7 @@ struct nc_config {
     uint64_t shutdown_usec, shutdown_critical_usec;
 
     enum nc_policy spot, rebalance, maintenance, autoscaling, shutdown;
+    uint64_t autoscaling_deadline_usec; /* after the target state was seen; 0 = none */
     enum nc_drain_mode drain_mode;
     uint64_t drain_margin_usec, drain_linger_usec;
     bool signal_self;

@@ -24,6 +24,8 @@
  *    in any case (the write is then still tried).
  *  - One Node write at a time. PROGRESS at most one a second, and only where its content changed.
  *    No write at all while nothing is active and nothing is to be undone.
+ *  - Our cordon that somebody lifts while a deadline runs is made once more, and once only: a node
+ *    that is about to end would be given new pods.
  *  - The cordon is ours only where we made it: it is recorded on the Node itself (annotation
  *    nodeclaimd.io/cordon) in the same patch; where the Node was unschedulable before and has no
  *    such annotation it is foreign and is never lifted. The load-balancer label likewise: only our
@@ -112,6 +114,7 @@ struct nc_life_rules {
     enum nc_policy policy[_NC_SOURCE_MAX]; /* REQUEST and OPERATOR: the notice's own counts instead;
                                               DELETION: drain */
     enum nc_drain_mode mode;
+    uint64_t autoscaling_usec; /* a deadline so much after its NOTICE, which has none; 0 = none */
     uint64_t margin_usec, linger_usec;
     unsigned max_in_flight;
     uint64_t seed;     /* of the instance id */
@@ -177,6 +180,7 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_RELEASED,
     NC_LIFE_SAYS_HANDED,       /* signal: self: Karpenter was told */
     NC_LIFE_SAYS_SELF_REFUSED, /* signal: self is not used: says why */
+    NC_LIFE_SAYS_RECORDONED,   /* our cordon was lifted under a deadline, and made once more */
     NC_LIFE_SAYS_ORPHANED,     /* the Node was deleted in the middle of a drain, which goes on */
     _NC_LIFE_SAYS_MAX
 };
@@ -274,7 +278,7 @@ struct nc_life_view {
     enum nc_policy policy;  /* in force */
     uint64_t deadline_usec; /* of the machine, 0 = none */
     uint64_t t_usec;        /* the last moment of all, 0 = none */
-    bool is_ours;           /* the cordon */
+    bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     uint64_t cordoned_usec, drained_usec;
     enum nc_self_state self;

@@ -52,6 +52,7 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
         .rebalance = c->rebalance,
         .maintenance = c->maintenance,
         .autoscaling = c->autoscaling,
+        .autoscaling_deadline_usec = c->autoscaling_deadline_usec,
         .shutdown = c->shutdown,
         .drain_mode = c->drain_mode,
         .drain_margin_usec = c->drain_margin_usec,

@@ -20,6 +20,7 @@ static enum nc_milestone milestone_of(enum nc_life_milestone m) {
     case NC_LIFE_SAYS_WITHDRAWN:
         return NC_MILESTONE_WITHDRAWN;
     case NC_LIFE_SAYS_CORDONED:
+    case NC_LIFE_SAYS_RECORDONED:
         return NC_MILESTONE_CORDONED;
     case NC_LIFE_SAYS_DRAINING:
         return NC_MILESTONE_DRAINING;

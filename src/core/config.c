@@ -308,6 +308,7 @@ static void take_policies(struct nc_config *c) {
         (enum nc_policy)pick(c, "spec.interruption.maintenance", answers, NC_POLICY_DRAIN);
     c->autoscaling =
         (enum nc_policy)pick(c, "spec.interruption.autoscaling", answers, NC_POLICY_DRAIN);
+    c->autoscaling_deadline_usec = duration_at(c, "spec.interruption.autoscalingDeadline", 0);
     c->shutdown = (enum nc_policy)pick(c, "spec.interruption.shutdown", answers, NC_POLICY_DRAIN);
     c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", drains, NC_DRAIN_AUTO);
     c->drain_margin_usec = duration_at(c, "spec.drain.margin", 15 * SECOND);

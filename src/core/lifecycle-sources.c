@@ -24,6 +24,7 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
                 [NC_SOURCE_SHUTDOWN] = c->shutdown,
             },
         .mode = c->drain_mode,
+        .autoscaling_usec = c->autoscaling_deadline_usec,
         .margin_usec = c->drain_margin_usec,
         .linger_usec = c->drain_linger_usec,
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
@@ -39,9 +40,22 @@ bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) 
            && a->begin_usec == b->begin_usec;
 }
 
-void nc_life_hear(struct nc_life *l, const struct nc_notice *n) {
-    struct nc_life_source *s = &l->sources[n->source];
-    const bool is_same_ending = s->is_active && strcmp(s->notice.id, n->id) == 0;
+/* EC2 does not say how long a lifecycle hook waits: people do. */
+static struct nc_notice with_deadline(const struct nc_life *l, const struct nc_notice *n,
+                                      uint64_t noticed_usec) {
+    struct nc_notice with = *n;
+
+    if (n->source == NC_SOURCE_AUTOSCALING && !n->deadline_usec && l->rules.autoscaling_usec)
+        with.deadline_usec = nc_life_later(noticed_usec, l->rules.autoscaling_usec);
+    return with;
+}
+
+void nc_life_hear(struct nc_life *l, const struct nc_notice *heard) {
+    struct nc_life_source *s = &l->sources[heard->source];
+    const bool is_same_ending = s->is_active && strcmp(s->notice.id, heard->id) == 0;
+    const struct nc_notice with =
+        with_deadline(l, heard, is_same_ending ? s->noticed_usec : l->now_usec);
+    const struct nc_notice *n = &with;
 
     s->is_heard = true;
     if (s->is_active && nc_life_notice_equal(&s->notice, n))
@@ -160,7 +174,7 @@ static void forget_drain(struct nc_life *l) {
 static void forget_cordon(struct nc_life *l) {
     l->is_cordon_settled = l->is_cordon_refused = l->is_foreign = false;
     l->cordoned_usec = 0;
-    l->says[NC_LIFE_SAYS_CORDONED] = false;
+    l->says[NC_LIFE_SAYS_CORDONED] = l->says[NC_LIFE_SAYS_RECORDONED] = false;
 }
 
 void nc_life_weigh(struct nc_life *l) {

@@ -62,9 +62,17 @@ static bool is_foreign_lifted(const struct nc_life *l) {
            && !l->node.has_cordon_record;
 }
 
+/* Under a deadline a node that takes pods again takes them to their end. Whoever lifts the cordon
+ * twice means it. */
+static bool is_lifted(const struct nc_life *l) {
+    return l->force.t_usec && l->is_cordon_settled && !l->is_cordon_refused && !l->is_foreign
+           && !l->says[NC_LIFE_SAYS_RECORDONED] && l->node.is_whole && !l->node.is_unschedulable
+           && l->whole_usec >= l->cordoned_usec;
+}
+
 static bool needs_cordon(struct nc_life *l) {
     return l->force.policy >= NC_POLICY_CORDON
-           && (is_foreign_lifted(l) || (!l->is_cordon_settled && nc_life_may_cordon(l)));
+           && (is_foreign_lifted(l) || is_lifted(l) || (!l->is_cordon_settled && nc_life_may_cordon(l)));
 }
 
 static bool wants_cordon(struct nc_life *l) {
@@ -308,9 +316,15 @@ static void settle_cordon(struct nc_life *l, bool is_done) {
     l->is_foreign = is_done && !l->under_way_parts.sets_cordon;
 }
 
-static void say_done(struct nc_life *l, const struct nc_node_write *w,
+static void say_done(struct nc_life *l, const struct nc_node_write *w, bool is_again,
                      struct nc_life_actions *out) {
-    if (w->kind == NC_WRITE_CORDON)
+    if (is_again)
+        nc_life_say(NC_LIFE_SAYS_RECORDONED, "NodeCordoned",
+                    nc_strdup("The cordon was lifted while the node has a deadline: it was set once "
+                              "more, so that no new pod is bound to its end; lifted again it stays "
+                              "lifted"),
+                    out);
+    else if (w->kind == NC_WRITE_CORDON)
         nc_life_say_once(l, NC_LIFE_SAYS_CORDONED,
                          nc_strdup(w->sets_cordon ? "The node takes no new pods"
                                                   : "The node takes no new pods: somebody else had "
@@ -324,6 +338,8 @@ static void say_done(struct nc_life *l, const struct nc_node_write *w,
 /* Written, or refused for good: what waits for it may go on. */
 static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions *out) {
     const struct nc_node_write *w = &l->under_way_parts;
+    const bool is_again =
+        w->kind == NC_WRITE_CORDON && l->is_cordon_settled && !l->is_foreign;
 
     if (w->kind == NC_WRITE_SIGNAL) {
         l->signalled = l->under_way_signal;
@@ -333,6 +349,8 @@ static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions
         l->is_release_lost = false;
     if (w->kind == NC_WRITE_CORDON)
         settle_cordon(l, is_done);
+    if (is_again)
+        l->says[NC_LIFE_SAYS_RECORDONED] = true;
     if (w->kind == NC_WRITE_DRAINED)
         l->is_drained_settled = l->phase == NC_LIFE_DRAINED;
     if (w->sets_status) {
@@ -340,7 +358,7 @@ static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions
         l->status = nc_steal(&l->under_way_status);
     }
     if (is_done)
-        say_done(l, w, out);
+        say_done(l, w, is_again, out);
 }
 
 static uint64_t pause_of(struct nc_life *l, const struct nc_life_event *e,

@@ -361,7 +361,8 @@ void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_vie
         .policy = l->force.policy,
         .deadline_usec = l->force.deadline_usec,
         .t_usec = l->force.t_usec,
-        .is_ours = l->node.exists && l->node.has_cordon_record,
+        .is_ours = l->node.exists && l->node.has_cordon_record
+                   && (!l->node.is_whole || l->node.is_unschedulable),
         .is_orphaned = l->orphaned_usec != 0,
         .cordoned_usec = l->cordoned_usec,
         .drained_usec = l->drained_usec,

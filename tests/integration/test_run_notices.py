@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import time
 import unittest
+from typing import Any
 
-from running import LABEL, NOTICES, PATIENCE, SLACK, STATUS_KEY, DaemonTest, DaemonWorld
+from running import LABEL, NOTICES, PATIENCE, SLACK, STATUS_KEY, DaemonTest, DaemonWorld, epoch
 
 from wire import Fault
 
@@ -333,6 +334,48 @@ class Weaker(DaemonTest):
         self.assertEqual(len(world.steps("signal")), 1)
         world.must(lambda: "AutoScalingTermination" in world.events(), "the Event")
         self.assertEqual(world.events().count("AutoScalingTermination"), 1)
+
+    def test_auto_scaling_with_a_deadline(self) -> None:
+        """EC2 does not say how long a lifecycle hook waits. Where people do, a pod that a budget holds goes in time; the deadline
+        counts from when the state was first seen, over a restart too."""
+        world = self.node_world(profile="m5.large", config="  interruption: {autoscalingDeadline: 14s}\n")
+        world.pod("web", grace=2)
+        world.budget("never", "web")
+        world.imds.target_state("Terminated")
+        world.start()
+        world.must(lambda: world.evictions("web"), "an attempt")
+        until = world.annotation()["deadline"]
+        self.assertTrue(4 <= epoch(until) - time.time() <= 15, until)
+        world.kill()
+        world.start(ready=False)
+        world.must(lambda: world.deletions("web"), "the last moment", within=20)
+        world.drained()
+        self.assertEqual(world.annotation()["deadline"], until)
+        self.assertEqual([s.grace for s in world.deletions("web") if s.grace not in (1, 2)], [])
+
+    def test_uncordoned_under_a_deadline(self) -> None:
+        """A node that is about to end takes pods again, and to their end: it is cordoned once more, and whoever did it is told."""
+        world = self.node_world()
+        world.pod("held")
+        world.budget("never", "held")
+        world.start()
+        world.imds.spot(90)
+        world.must(lambda: world.drain().get("cordon", {}).get("ours"), "the cordon, ours")
+
+        def uncordon(node: dict[str, Any]) -> None:
+            node["spec"]["unschedulable"] = False
+
+        world.change_node(uncordon)
+        world.must(lambda: len(world.steps("cordon")) == 2 and world.is_cordoned(), "the second cordon")
+        world.must(lambda: world.events().count("NodeCordoned") == 2, "its Event")
+        said = [e for e in world.api.objects("events") if e["reason"] == "NodeCordoned"]
+        self.assertEqual([e["type"] for e in said if "was lifted" in e["message"]], ["Warning"])
+        world.must(lambda: world.drain()["cordon"]["ours"], "ours again")
+        world.change_node(uncordon)
+        world.must(lambda: not world.drain()["cordon"]["ours"], "status.json does not call it ours")
+        tries = len(world.evictions())
+        world.must(lambda: len(world.evictions()) > tries, "the drain goes on", within=40)
+        self.assertEqual((len(world.steps("cordon")), world.is_cordoned()), (2, False), "whoever does it twice means it")
 
 
 class Early(DaemonTest):

@@ -56,6 +56,7 @@ static void defaults(void **state) {
     assert_int_equal(c.rebalance, NC_POLICY_REPORT);
     assert_int_equal(c.maintenance, NC_POLICY_DRAIN);
     assert_int_equal(c.autoscaling, NC_POLICY_DRAIN);
+    assert_int_equal(c.autoscaling_deadline_usec, 0);
     assert_int_equal(c.shutdown, NC_POLICY_DRAIN);
     assert_int_equal(c.drain_mode, NC_DRAIN_AUTO);
     assert_int_equal(c.drain_margin_usec, 15000000);
@@ -86,7 +87,8 @@ static void everything(void **state) {
                 "1Gi}}, kubelet: {start: exec, unit: "
                 "k.service, path: /k}, shutdown: {gracePeriod: 1m, gracePeriodCriticalPods: 10s}, "
                 "interruption: {spot: cordon, "
-                "rebalance: drain, maintenance: ignore, autoscaling: report, shutdown: ignore}, "
+                "rebalance: drain, maintenance: ignore, autoscaling: report, "
+                "autoscalingDeadline: 30m, shutdown: ignore}, "
                 "drain: {mode: 'off', margin: 5s, "
                 "linger: 2s}, signal: self, report: {console: false, events: false, node: false}, "
                 "aws: {ec2: never, ec2Endpoint: "
@@ -120,6 +122,7 @@ static void everything(void **state) {
     assert_int_equal(c.rebalance, NC_POLICY_DRAIN);
     assert_int_equal(c.maintenance, NC_POLICY_IGNORE);
     assert_int_equal(c.autoscaling, NC_POLICY_REPORT);
+    assert_int_equal(c.autoscaling_deadline_usec, 1800000000);
     assert_int_equal(c.shutdown, NC_POLICY_IGNORE);
     assert_int_equal(c.drain_mode, NC_DRAIN_OFF);
     assert_int_equal(c.drain_margin_usec, 5000000);

@@ -123,6 +123,47 @@ static void test_node_gone_when_drained(void **state) {
     LIFE_STORY(story);
 }
 
+/* Whoever uncordons a node that is about to end is told, and may do it again. */
+static void test_our_cordon_is_lifted(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {2000, "node -cordoned", "WRITE cordon[Evicting cordon record] @evicting"},
+        {2010, "away", "@evicting"},
+        {2400, "tick", "WRITE cordon[Evicting cordon record] @evicting"},
+        {2410, "ok", "SAY NodeCordoned; CLOSE; OPEN @evicting"},
+        {2420, "pods a:30 b:30", "@evicting"},
+        {2430, "synced", "@evicting"},
+        {2920, "tick", "evict b @evicting"},
+        {6000, "node -cordoned", "WRITE progress[Evicting] @evicting"},
+        {7000, "yes b", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* Nothing is lost where it has no deadline. */
+static void test_our_cordon_is_lifted_without_a_deadline(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "synced", "evict a @evicting"},
+        {3000, "node -cordoned", "WRITE progress[Evicting] @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 /* Somebody else had cordoned: it is not claimed and never lifted. */
 static void test_foreign_cordon(void **state) {
     static const struct life_row story[] = {
@@ -355,6 +396,8 @@ int main(void) {
         cmocka_unit_test(test_node_gone_and_back_as_another),
         cmocka_unit_test(test_node_replaced_during_a_write),
         cmocka_unit_test(test_node_gone_when_drained),
+        cmocka_unit_test(test_our_cordon_is_lifted),
+        cmocka_unit_test(test_our_cordon_is_lifted_without_a_deadline),
         cmocka_unit_test(test_foreign_cordon),
         cmocka_unit_test(test_foreign_cordon_lifted),
         cmocka_unit_test(test_cordon_seen_only_when_it_counts),

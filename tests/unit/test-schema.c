@@ -225,7 +225,7 @@ static const struct row agent_config_rows[] = {
      "k.service, path: /k, config: {}, flags: "
      "[]}, shutdown: {gracePeriod: 2m30s, gracePeriodCriticalPods: 30s}, interruption: {spot: "
      "drain, rebalance: cordon, "
-     "maintenance: ignore, autoscaling: report, shutdown: drain}, drain: {mode: observe, margin: "
+     "maintenance: ignore, autoscaling: report, autoscalingDeadline: 1h, shutdown: drain}, drain: {mode: observe, margin: "
      "15s, linger: 0s}, signal: self, "
      "report: {console: true, events: false, node: true}, aws: {ec2: never, ec2Endpoint: "
      "'http://127.0.0.1:5000', stsEndpoint: "
