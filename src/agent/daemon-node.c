@@ -4,7 +4,8 @@
  *
  * Gives NODE and NODE_GONE, and the source that is read off the metadata: REQUEST (annotation
  * drain-request; its deletion is daemon-claim.c's). A Node of our name whose providerID is another
- * instance's is not ours: it counts as none. A request that cannot be read, or whose deadline had
+ * instance's is not ours: it counts as none, and so does one that says no providerID while another
+ * machine's kubelet reports it. A request that cannot be read, or whose deadline had
  * passed before it was seen, lifts none that is in force: only its removal or another good one
  * does.
  */
@@ -151,14 +152,24 @@ static void post_gone(struct nc_daemon *d, bool is_anothers) {
 
 static void forget_node(struct nc_daemon *d) {
     d->view = (struct nc_node_view){0};
-    d->is_node_known = d->is_foreign = false;
+    d->is_node_known = d->is_foreign = d->is_doubted = false;
     nc_daemon_set(&d->node_version, NULL);
     nc_daemon_set(&d->watch_version, NULL);
     nc_daemon_set(&d->request_refused, NULL);
     nc_daemon_set(&d->request, NULL); /* what another Node says is read anew */
 }
 
-/* A cloud controller may set the providerID later: without one it is the name that counts. */
+/* A cloud controller may set the providerID later. Until then whose kubelet reports it counts, where
+ * that can be told: a Node that was made anew by another machine is not to be cordoned for us. Ours
+ * of before a reboot waits for kubelet, as its pods do. */
+static bool is_doubtful(const struct nc_daemon *d, const struct nc_value *node) {
+    const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
+    const char *boot_id = nc_value_string(nc_value_path(node, "status.nodeInfo.bootID"));
+
+    return (!provider_id || !*provider_id) && boot_id && *boot_id && d->boot_id
+           && !nc_streq(boot_id, d->boot_id);
+}
+
 static bool is_anothers(const struct nc_daemon *d, const struct nc_value *node) {
     const char *theirs = nc_value_string(nc_value_path(node, "spec.providerID"));
 
@@ -177,6 +188,18 @@ static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
     d->is_foreign = d->is_node_known = true;
     d->is_status_due = true;
     post_gone(d, true);
+}
+
+static void doubt_node(struct nc_daemon *d) {
+    if (!d->is_doubted)
+        nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.node = d->node_name},
+               "the Node %s has no providerID and another boot's id than ours: it may belong to "
+               "another machine, nothing is written to it until it says whose it is",
+               d->node_name);
+    d->is_node_known = false;
+    d->is_doubted = d->is_status_due = d->is_look_wanted = true;
+    post_gone(d, true);
+    look_in(d, LOOK_REFUSED_USEC);
 }
 
 /* Our Node was deleted, its pods are drained all the same, and now there is another of its name:
@@ -202,6 +225,11 @@ static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
         refuse_node(d, node);
         return;
     }
+    if (is_doubtful(d, node)) {
+        doubt_node(d);
+        return;
+    }
+    d->is_doubted = false;
     d->is_node_known = true;
     d->is_foreign = false;
     nc_daemon_imds_condition_node(d, node);

@@ -100,6 +100,7 @@ struct nc_daemon {
     bool is_node_listed;   /* and our Node was there */
     bool is_node_known;    /* a whole object was seen of this uid: it is ours, or it is foreign */
     bool is_foreign;       /* the Node of our name belongs to another instance */
+    bool is_doubted;       /* it does not say whose it is, and another machine may have made it */
     bool is_look_wanted;   /* by the lifecycle: not only because something changed */
     char *node_version;    /* resourceVersion of the last whole object */
     char *watch_version;   /* … and as the watch last had it */

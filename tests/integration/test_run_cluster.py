@@ -349,13 +349,17 @@ class Gone(DaemonTest):
         world.must(lambda: world.evictions(), "an eviction")
         world.delete_node()
         world.must(lambda: world.drain().get("node_deleted"), "status.json says it")
-        node = {"metadata": {"name": world.node_name}, "spec": {"providerID": "aws:///us-west-2a/i-0aaaaaaaaaaaaaaaa"}, "status": {}}
-        world.api.put("nodes", node)
+        another = {"nodeInfo": {"bootID": "0c5d1d1c-6f0e-4a44-9c0a-00000000ffff"}}
+        world.api.put("nodes", {"metadata": {"name": world.node_name}, "spec": {}, "status": another})
+        world.must(lambda: "may belong to another machine" in world.log(), "the doubt")
+        world.change_node(lambda n: n["spec"].update(providerID="aws:///us-west-2a/i-0aaaaaaaaaaaaaaaa"))
         world.must(lambda: "another instance" in world.log(), "the complaint")
         tries = len(world.evictions())
         end = time.monotonic() + 15
         world.must(lambda: time.monotonic() > end, "the deadline", within=20)
         self.assertEqual((world.pods(), len(world.evictions()), world.deletions()), (["web-1"], tries, []))
+        self.assertFalse(world.is_cordoned())
+        self.assertEqual(world.annotation(), {})
 
     def test_node_is_deleted_under_us(self) -> None:
         world = self.node_world()

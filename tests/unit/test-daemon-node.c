@@ -324,6 +324,42 @@ static void test_first_sight(void **state) {
     expect("");
 }
 
+static void look_of_boot(struct world *w, const char *uid, unsigned version, const char *boot_id,
+                         const char *provider_id) {
+    const struct nc_kube_status ok = {.http = 200};
+    const struct nc_err none = NC_ERR_INIT;
+    nc_auto_free char *rest =
+        nc_asprintf(",\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"%s\"}}", provider_id,
+                    boot_id);
+    nc_auto_value struct nc_value *v = node(uid, version, "", rest);
+
+    script.looked(&w->d, v, &ok, &none);
+}
+
+/* Made anew without a providerID: it is ours where our own kubelet reports it. */
+static void test_whose_it_is_without_a_provider_id(void **state) {
+    struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
+    struct world *w = *state;
+
+    w->d.boot_id = nc_strdup("boot-1");
+    meet(w);
+    watch(w, NC_WATCH_DELETED, "u1", 11, "");
+    expect("GONE -request -deletion");
+    watch(w, NC_WATCH_ADDED, "u2", 20, "");
+    wait_for_look(w, 2);
+    look_of_boot(w, "u2", 20, "boot-2", "");
+    expect("GONE");
+    assert_true(w->d.is_doubted && !w->d.is_node_known && !w->d.is_foreign);
+    watch(w, NC_WATCH_MODIFIED, "u2", 21, ""); /* what becomes of it is looked at */
+    wait_for_look(w, 3);
+    look_of_boot(w, "u2", 21, "boot-1", "");
+    expect("NODE(whole) -request -deletion");
+    assert_false(w->d.is_doubted);
+    nc_daemon_node_write(&w->d, &write);
+    assert_int_equal(script.writes, 1);
+    free(nc_steal(&w->d.boot_id));
+}
+
 static void test_none_there(void **state) {
     struct world *w = *state;
 
@@ -647,6 +683,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_first_sight),
+        TEST(test_whose_it_is_without_a_provider_id),
         TEST(test_none_there),
         TEST(test_another_instances),
         TEST(test_metadata_alone),
