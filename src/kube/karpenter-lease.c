@@ -24,6 +24,15 @@
 #define MAX_DURATION_SEC 600
 #define MAX_LEASES 100
 
+bool nc_karpenter_serves(const struct nc_value *list, const char *resource) {
+    const struct nc_value *v = nc_value_get(list, "resources");
+
+    for (size_t i = 0; v && v->type == NC_VALUE_LIST && i < v->n; i++)
+        if (nc_streq(nc_value_get_string(v->items[i], "name"), resource))
+            return true;
+    return false;
+}
+
 static uint64_t add(uint64_t sum, const struct nc_value *map, const char *key) {
     char buf[32];
     const char *text = nc_value_scalar_text(nc_value_get(map, key), buf);

@@ -108,19 +108,10 @@ static void end_look(struct nc_karpenter *p) {
         tell(p);
 }
 
-static bool serves(const struct nc_value *list, const char *resource) {
-    const struct nc_value *v = nc_value_get(list, "resources");
-
-    for (size_t i = 0; v && v->type == NC_VALUE_LIST && i < v->n; i++)
-        if (nc_streq(nc_value_get_string(v->items[i], "name"), resource))
-            return true;
-    return false;
-}
-
 static void take_version(struct nc_karpenter *p, const struct version *v,
                          const struct nc_value *list) {
     for (size_t i = 0; i < _PART_MAX; i++)
-        if (v->resource[i] && serves(list, v->resource[i]) && !p->path[i])
+        if (v->resource[i] && nc_karpenter_serves(list, v->resource[i]) && !p->path[i])
             p->path[i] = nc_asprintf("/apis/%s/%s", v->group_version, v->resource[i]);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Does Karpenter run? What its Leases say, look by look.
+ * Does Karpenter run, and what is served? What its Leases say, look by look, and discovery lists.
  */
 #ifndef NC_KUBE_KARPENTER_H
 #define NC_KUBE_KARPENTER_H
@@ -21,5 +21,8 @@ struct nc_karpenter_seen {
 /* Takes a LeaseList and says who there is. Hostile. */
 enum nc_control_who nc_karpenter_judge(struct nc_karpenter_seen *s, const struct nc_value *leases,
                                        uint64_t now_usec, uint64_t mono_usec);
+
+/* Does an APIResourceList name the resource? Hostile. */
+bool nc_karpenter_serves(const struct nc_value *list, const char *resource);
 
 #endif

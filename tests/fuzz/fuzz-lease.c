@@ -2,7 +2,7 @@
  * Leadership: lines of JSON are what the API server answers, one question after the other. The
  * first byte of a line says how much time passes, what the status is, and whether the answer comes.
  * We lead only where an answer named us as the holder, and never longer than a renewal lasts.
- * The whole text is also read as the Leases of Karpenter.
+ * The whole text is also read as the Leases of Karpenter, and as a discovery list.
  */
 #include <stdint.h>
 
@@ -58,6 +58,22 @@ static void look_for_karpenter(const char *data, size_t n) {
     }
 }
 
+/* What is served stands there, as the name of a resource: nothing else makes it so. */
+static void look_for_kinds(const char *data, size_t n) {
+    static const char *const kinds[] = {"nodeclaims", "nodepools", "ec2nodeclasses", "nodeclasses"};
+    nc_auto_value struct nc_value *list = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (nc_json_parse(data, n, &list, NULL) < 0)
+        return;
+    nc_json_write(&text, list, 0);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(kinds); i++) {
+        nc_auto_free char *name = nc_asprintf("\"name\":\"%s\"", kinds[i]);
+        if (nc_karpenter_serves(list, kinds[i]))
+            must(strstr(text.data, "\"resources\":[") && strstr(text.data, name));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const struct nc_lease_rules rules = {ME, NC_LEASE_DURATION_USEC, NC_LEASE_RENEW_USEC,
                                          NC_LEASE_RETRY_USEC};
@@ -77,5 +93,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         at = stop + 1;
     }
     look_for_karpenter((const char *)data, n);
+    look_for_kinds((const char *)data, n);
     return 0;
 }
