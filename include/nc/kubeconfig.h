@@ -32,4 +32,14 @@ void nc_kubeconfig_done(struct nc_kubeconfig *k); /* wipes secrets */
  * (insecure-skip-tls-verify is refused). */
 int nc_kubeconfig_parse(const char *data, size_t n, struct nc_kubeconfig *ret, struct nc_err *err);
 
+/* What a credential plugin (`exec` of a user) prints. */
+struct nc_exec_credential {
+    char *token;         /* printable, without a space; secret */
+    uint64_t until_usec; /* 0 = it does not say */
+};
+/* NC_ERR_AUTH, or PROTOCOL where it is no JSON: then nothing is kept, and no message quotes it. */
+int nc_exec_credential_parse(const char *data, size_t n, struct nc_exec_credential *ret,
+                             struct nc_err *err);
+void nc_exec_credential_done(struct nc_exec_credential *c); /* wipes */
+
 #endif

@@ -99,33 +99,13 @@ static int own_token(struct nc_connection *c, const char *cluster, char **ret_to
                          option_of(args, "--sts-endpoint"), ret_token, ret_until_usec, err);
 }
 
-/* An ExecCredential as a plugin prints it. */
-static int read_credential(const struct nc_buf *text, char **ret_token, uint64_t *ret_until_usec,
-                           struct nc_err *err) {
-    nc_auto_value struct nc_value *tree = NULL;
-    const char *token, *until;
-    const int r = nc_json_parse(text->data ? text->data : "", text->len, &tree, err);
-
-    if (r < 0)
-        return r;
-    token = nc_value_string(nc_value_path(tree, "status.token"));
-    if (!token)
-        return nc_err_set(err, NC_ERR_AUTH, EPROTO, "no status.token in what it printed");
-    *ret_until_usec = nc_now_usec() + SHORT_LIFE_USEC;
-    until = nc_value_string(nc_value_path(tree, "status.expirationTimestamp"));
-    if (until)
-        (void)nc_time_parse(until, ret_until_usec);
-    *ret_token = nc_strdup(token);
-    explicit_bzero(nc_value_get(nc_value_get(tree, "status"), "token")->text, strlen(token));
-    return 0;
-}
-
 /* Runs somebody else's credential plugin and reads the ExecCredential that it prints. */
 static int foreign_token(struct nc_connection *c, char **ret_token, uint64_t *ret_until_usec,
                          struct nc_err *err) {
     const struct nc_kubeconfig *k = &c->kubeconfig;
     nc_cleanup(nc_buf_done_secret) struct nc_buf out = NC_BUF_INIT_MAX(TOKEN_MAX_BYTES);
     nc_auto_free const char **argv = nc_calloc(k->exec_args.n + 2, sizeof(*argv));
+    struct nc_exec_credential credential = {0};
     int r;
 
     argv[0] = k->exec_command;
@@ -134,10 +114,15 @@ static int foreign_token(struct nc_connection *c, char **ret_token, uint64_t *re
     r = nc_run_capture(argv, (const char *const *)k->exec_env.v,
                        nc_app_timeout(c->app, EXEC_TIMEOUT_USEC), TOKEN_MAX_BYTES, &out, err);
     if (r >= 0)
-        r = read_credential(&out, ret_token, ret_until_usec, err);
-    if (r < 0)
+        r = nc_exec_credential_parse(out.data ? out.data : "", out.len, &credential, err);
+    if (r < 0) {
         nc_err_wrap(err, "exec credential %s", k->exec_command);
-    return r;
+        return r;
+    }
+    *ret_token = credential.token;
+    *ret_until_usec =
+        credential.until_usec ? credential.until_usec : nc_now_usec() + SHORT_LIFE_USEC;
+    return 0;
 }
 
 static bool is_own_program(const struct nc_kubeconfig *k) {
@@ -161,6 +146,13 @@ static int read_token_file(struct nc_connection *c, char **ret_token, uint64_t *
     return 0;
 }
 
+/* A token that is good for minutes only is kept for half of them. */
+static uint64_t renew_of(uint64_t until_usec) {
+    const uint64_t now = nc_now_usec(), life = until_usec > now ? until_usec - now : 0;
+
+    return now + (life > 2 * RENEW_EARLY_USEC ? life - RENEW_EARLY_USEC : life / 2);
+}
+
 static int new_token(struct nc_connection *c, struct nc_err *err) {
     const struct nc_kubeconfig *k = &c->kubeconfig;
     uint64_t until_usec = 0;
@@ -178,13 +170,13 @@ static int new_token(struct nc_connection *c, struct nc_err *err) {
     nc_secret_free(c->token);
     c->token = token;
     c->token_until_usec = until_usec;
+    c->token_renew_usec = renew_of(until_usec);
     c->wants_token = false;
     return 0;
 }
 
 int nc_connection_renew(struct nc_connection *c, struct nc_err *err) {
-    const bool is_due =
-        c->wants_token || (c->token && nc_now_usec() + RENEW_EARLY_USEC > c->token_until_usec);
+    const bool is_due = c->wants_token || (c->token && nc_now_usec() >= c->token_renew_usec);
 
     if (!c->kubeconfig.exec_command || !is_due)
         return 0;

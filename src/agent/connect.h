@@ -22,7 +22,7 @@ struct nc_connection {
     struct nc_imds *own_imds;
     struct nc_credentials credentials;
     char *token;
-    uint64_t token_until_usec;
+    uint64_t token_until_usec, token_renew_usec; /* it ends; the next one is made */
     bool wants_token;  /* somebody needed a new one inside of the loop: nc_connection_renew makes it
                         */
     bool is_bootstrap; /* the bootstrap token's identity, not the node's */

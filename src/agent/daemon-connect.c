@@ -20,7 +20,7 @@
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
 #define FILES_SOON_USEC 2000000u /* somebody may be mending them, and something waits for it */
 #define RENEW_RETRY_USEC 5000000u
-#define RENEW_EARLY_USEC (4ull * 60 * 1000000)
+#define RENEW_PAUSE_USEC 10000000u /* whatever a plugin says of how long its token is good */
 #define WHOAMI_TIMEOUT_USEC 3000000u
 #define NODE_USER "system:node:"
 #define REFUSALS_MAX 3 /* 401s in a row: the token was made anew already */
@@ -255,8 +255,8 @@ static uint64_t token_due(const struct nc_daemon *d, uint64_t mono_usec) {
 
     if (!c->kubeconfig.exec_command)
         return UINT64_MAX;
-    if (!c->wants_token && now + RENEW_EARLY_USEC < c->token_until_usec)
-        due += c->token_until_usec - now - RENEW_EARLY_USEC;
+    if (!c->wants_token && now < c->token_renew_usec)
+        due += c->token_renew_usec - now;
     return due > d->renew_after_usec ? due : d->renew_after_usec;
 }
 
@@ -269,11 +269,9 @@ static void renew_token(struct nc_daemon *d, uint64_t now) {
     nc_daemon_imds_stand_in(d, true);
     r = nc_connection_renew(&d->connection, &err);
     nc_daemon_imds_stand_in(d, false);
-    if (r >= 0) {
-        d->renew_after_usec = 0;
+    d->renew_after_usec = nc_mono_usec() + (r >= 0 ? RENEW_PAUSE_USEC : RENEW_RETRY_USEC);
+    if (r >= 0)
         return;
-    }
-    d->renew_after_usec = nc_mono_usec() + RENEW_RETRY_USEC;
     if (d->connection.wants_token && !d->app->signal) /* while the old one is good it is no news */
         nc_daemon_api_failed(d, &err);
 }

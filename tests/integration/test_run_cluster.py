@@ -8,6 +8,7 @@ from typing import Any
 
 from running import KUBECONFIG, PATIENCE, POD_RESOURCE, SLACK, DaemonTest, DaemonWorld, epoch
 
+import authz  # found by running
 from wire import Fault
 
 BUSY = "Too many requests, please try again later.\n"
@@ -290,6 +291,23 @@ class Identity(DaemonTest):
         corrected = time.monotonic()
         world.must(world.is_cordoned, "the cordon", 40)
         self.assertLess(time.monotonic() - corrected, 5.0 * PATIENCE)
+
+    def test_plugin_that_does_not_say_how_long_its_token_is_good(self) -> None:
+        """It is not run again and again: nor where it says that its token has ended already."""
+        for status in ('{"token": "plain"}', '{"token": "plain", "expirationTimestamp": "2020-01-01T00:00:00Z"}'):
+            with self.subTest(status):
+                world = self.node_world()
+                world.api.auth.tokens["plain"] = authz.Identity(f"system:node:{world.node_name}", ("system:nodes",))
+                ran, plugin = world.folder / "ran", world.folder / "plugin"
+                plugin.write_text(f"#!/bin/sh\necho >>{ran}\necho '{{\"status\": {status}}}'\n")
+                plugin.chmod(0o755)
+                api = "client.authentication.k8s.io/v1"
+                world.write_kubeconfig({"exec": {"apiVersion": api, "command": str(plugin), "interactiveMode": "Never"}})
+                world.start(ready=False)
+                world.must(ran.exists, "the plugin")
+                end = time.monotonic() + 5
+                world.must(lambda: time.monotonic() > end, "five seconds")
+                self.assertLessEqual(len(ran.read_text().splitlines()), 2)
 
     def test_name_that_is_known_late(self) -> None:
         """The daemon is up before cloud-init has named the host: what it took for its name then is nobody's."""

@@ -219,12 +219,51 @@ static void test_wrong(void **state) {
     }
 }
 
+/* What a plugin prints: a token that can stand in a header, or nothing; and never a secret in what
+ * is said about it. */
+static void test_exec_credential(void **state) {
+    static const struct {
+        const char *text, *says; /* NULL: it is taken */
+    } rows[] = {
+        {"{'status':{'token':'k8s.S3CRET'}}", NULL},
+        {"{'kind':'ExecCredential','status':{'token':'a','expirationTimestamp':null}}", NULL},
+        {"{'status':{'token':'a','expirationTimestamp':'2026-01-02T03:04:05Z'}}", NULL},
+        {"S3CRET", "JSON"},
+        {"{'kind':'Status','status':{'token':'S3CRET'}}", "of another kind"},
+        {"{'status':{}}", "no status.token"},
+        {"{'status':{'token':7}}", "no status.token"},
+        {"{'status':{'token':''}}", "is empty"},
+        {"{'status':{'token':'S3CRET\\r\\nX-Remote-User: root'}}", "no token has"},
+        {"{'status':{'clientCertificateData':'S3CRET'}}", "a client certificate"},
+        {"{'status':{'token':'S3CRET','expirationTimestamp':'soon'}}", "is not a time"},
+        {"{'status':{'token':'S3CRET','expirationTimestamp':1}}", "is not a time"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *text = nc_strdup(rows[i].text);
+        struct nc_exec_credential c;
+        struct nc_err err = NC_ERR_INIT;
+        print_message("# row %zu\n", i);
+        for (char *p = text; *p; p++)
+            *p = *p == '\'' ? '"' : *p;
+        const int r = nc_exec_credential_parse(text, strlen(text), &c, &err);
+        assert_int_equal(r < 0, rows[i].says != NULL);
+        assert_int_equal(c.token == NULL, r < 0);
+        if (r < 0 && (!strstr(err.msg, rows[i].says) || strstr(err.msg, "S3CRET")))
+            fail_msg("%s", err.msg);
+        assert_int_equal(c.until_usec, i == 2 ? 1767323045000000 : 0);
+        nc_exec_credential_done(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eks),
         cmocka_unit_test(test_users),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_exec_credential),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
