@@ -3,7 +3,8 @@
 
 Everything around the program is a fake on loopback: EC2's metadata service, the API server with the node authorizer's rules,
 and a stand-in for kubelet that really reads the rendered files and really executes the token command. The program is the real
-one. Prints what a person wants to see, and exits with the bootstrap's exit code.
+one. Prints what a person wants to see, says what is a stand-in, and exits with the bootstrap's exit code. With --dir it leaves
+the node's files and a drawing of its life there.
 
     demo.py --agent PATH [--dir DIR] [--user-data FILE]
 """
@@ -16,7 +17,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 NOTICE_AHEAD_SEC = 14  # two minutes in real life
 CONFIG = """\
@@ -24,6 +25,17 @@ CONFIG = """\
     margin: 3s
 """
 PODS = ("web-1", "web-2", "web-3", "queue-1", "database-0", "node-agent")
+MEMORY_KIB = 3941016  # of a c5a.large, as Linux counts its 4 GiB
+MACHINE = {  # what the host says of itself where it is one, prepared as an EKS image is
+    "proc/meminfo": f"MemTotal:        {MEMORY_KIB} kB\n",
+    "sys/devices/system/cpu/online": "0-1\n",
+    "proc/sys/vm/overcommit_memory": "1\n",
+    "proc/sys/vm/panic_on_oom": "0\n",
+    "proc/sys/kernel/panic": "10\n",
+    "proc/sys/kernel/panic_on_oops": "1\n",
+    "proc/sys/kernel/keys/root_maxkeys": "1000000\n",
+    "proc/sys/kernel/keys/root_maxbytes": "25000000\n",
+}
 
 
 def substitute(text: str, endpoint: str, ca: str) -> str:
@@ -52,7 +64,7 @@ def describe(node: dict) -> str:  # type: ignore[type-arg]
     )
 
 
-def end(world: Any) -> int:
+def end(world: Any, picture: Optional[Path]) -> int:
     """Pods on the node, the notice, what the daemon does about it."""
     for name in PODS[:4]:
         world.pod(name, grace=2)
@@ -63,11 +75,15 @@ def end(world: Any) -> int:
     show("what a drain would do now (nodeclaimd drain --dry-run --deadline 2m)", world.run("drain", "--dry-run", "--deadline", "2m").out)
     world.imds.spot(NOTICE_AHEAD_SEC)
     print(f"\nEC2 takes this spot instance back in {NOTICE_AHEAD_SEC} s; pod database-0 is held by a budget that never allows.")
-    world.must(world.is_cordoned, "the cordon")
-    show("a moment later (nodeclaimd status)", world.run("status").out)
+    world.must(lambda: world.drain().get("blocked"), "the pod that is blocked")
+    show("while the budget holds it (nodeclaimd status)", world.run("status").out)
     world.phase_is("drained", within=NOTICE_AHEAD_SEC + 20)
     world.must(lambda: world.condition("Drained")[0] == "True", "the condition Drained")
     show("boot and drain (nodeclaimd timeline)", world.run("timeline").out)
+    if picture:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        done = world.run("timeline", "--svg", str(picture))
+        print(f"\nThe same as a picture (nodeclaimd timeline --svg FILE): {picture}" if done.code == 0 else done.err)
     events = [e for e in world.api.objects("events") if e["involvedObject"]["kind"] == "Node"]
     show("the Events of the Node (and the same of its NodeClaim)", "\n".join(f"{e['reason']:18}{e['message']}" for e in events))
     code, _ = world.stop()
@@ -99,16 +115,27 @@ def main() -> int:
 
     source = opts.user_data or SOURCE / "userdata/karpenter-al2023.mime"
     text = source.read_text(encoding="utf-8")
-    world = DemoWorld(profile="c5a.large-spot", cluster=cluster_name(text), config=CONFIG)
+    capacity = f"cpu=2,memory={MEMORY_KIB}Ki"
+    world = DemoWorld(profile="c5a.large-spot", cluster=cluster_name(text), config=CONFIG, capacity=capacity)
     world.set_user_data(substitute(text, world.api.url, world.api.ca.base64).encode())
+    if opts.dir:
+        shutil.rmtree(opts.dir, ignore_errors=True)
     with world:
+        for name, content in MACHINE.items():
+            path = world.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        print(
+            "EC2's metadata service, the API server, Karpenter and kubelet are stand-ins on this machine; nodeclaimd is the real\n"
+            "program, and nothing outside of a temporary folder is touched.\n"
+        )
         print(
             f"A bare {world.inst.type} in {world.inst.az}, with {source.relative_to(SOURCE) if source.is_relative_to(SOURCE) else source} "
             "as its user data:"
         )
         done = world.bootstrap("--timeout", "60s")
-        show("timeline (nodeclaimd timeline)", world.run("timeline").out)
         if done.code != 0:
+            show("timeline (nodeclaimd timeline)", world.run("timeline").out)
             show("it failed", done.err + world.console() + world.kubelet_log())
         else:
             show("the Node, as the API server has it", describe(world.node()))
@@ -123,14 +150,17 @@ def main() -> int:
         )
         if done.code == 0:
             print(f"\nReady: {world.node_name} joined {world.api.auth.cluster} in {done.seconds:.2f} s.")
-            done.code = end(world)
+            done.code = end(world, opts.dir / "timeline.svg" if opts.dir else None)
             print("\nDrained: every pod that may leave has left, before the deadline.")
         else:
             print(f"\nNot ready: exit code {done.code}.")
         if opts.dir:
-            shutil.rmtree(opts.dir, ignore_errors=True)
             shutil.copytree(world.root, opts.dir / "root", symlinks=True)
             print(f"The node's files are kept in {opts.dir / 'root'}.")
+        print(
+            "\nNext: `nodeclaimd check FILE` for user data of your own (examples: userdata/), `nodeclaimd render --help` for the files\n"
+            "that a node would get from it; docs/operations.md for an image, a role and a cluster."
+        )
     return done.code
 
 

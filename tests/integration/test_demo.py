@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+"""The demonstration, as somebody sees it who has never seen the program.
+
+Knows: the words that must be in its output.
+Gives: unittest cases.
+Must not: test the program; the other files do.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from harness import PATIENCE, agent_path
+
+HERE = Path(__file__).resolve().parent
+
+
+class Demo(unittest.TestCase):
+    def test_what_it_shows(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Path(folder) / "demo"
+            done = subprocess.run(
+                [sys.executable, str(HERE / "demo.py"), "--agent", str(agent_path()), "--dir", str(kept)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=120 * PATIENCE,
+            )
+            text = done.stdout.decode()
+            self.assertEqual(done.returncode, 0, text)
+            self.assertEqual(ElementTree.parse(kept / "timeline.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
+            self.assertTrue((kept / "root/var/lib/kubelet/kubeconfig").exists())
+        self.assertLess(text.index("are stand-ins"), text.index("A bare c5a.large"), "first of all what is real")
+        memory = re.search(r"allocatable .*memory (\d+)Ki", text)
+        assert memory
+        self.assertLess(int(memory[1]), 4 << 20, "a c5a.large has 4 GiB")
+        self.assertNotIn("sysctl", text, "warnings of a kubelet that would not start, beside one that runs")
+        status = text[text.index("(nodeclaimd status)") : text.index("(nodeclaimd timeline)")]
+        self.assertRegex(status, r"blocked +default/database-0, budget database")
+        self.assertEqual(text.count("bootstrap of "), 1, "one time line")
+        self.assertIn("timeline.svg", text)
+        self.assertRegex(text.strip().split("\n\n")[-1], r"^Next: `nodeclaimd check ")
+
+
+if __name__ == "__main__":
+    unittest.main()
