@@ -84,7 +84,7 @@ static bool is_drained(struct nc_life *l) {
         return false;
     if (l->phase == NC_LIFE_DRAINED)
         return true;
-    if (l->believed_usec && l->synced_usec <= l->believed_usec)
+    if (l->believed_usec && l->opened_usec < l->believed_usec)
         return false;
     return nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_SETTLE_USEC))
            && nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))

@@ -69,6 +69,7 @@ static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
     nc_drain_begin_list(l->drain);
     l->is_open = true;
     l->is_synced = false;
+    l->opened_usec = l->now_usec;
     (void)nc_life_act(out, NC_ACT_PODS_OPEN);
 }
 
@@ -91,7 +92,7 @@ static bool needs_rest(struct nc_life *l) {
 static bool needs_list(struct nc_life *l) {
     return (!l->is_cordon_settled && l->synced_usec < l->orphaned_usec)
            || (l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
-           || (l->empty_usec && l->believed_usec && l->synced_usec <= l->believed_usec)
+           || (l->empty_usec && l->believed_usec && l->opened_usec < l->believed_usec)
            || needs_rest(l);
 }
 
@@ -99,6 +100,7 @@ void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
     if (!nc_life_has_pods(l->phase) || !nc_life_has_machine(l) || l->is_resuming) {
         nc_life_close_pods(l, out);
     } else if (!l->is_open) {
+        nc_drain_restart(l->drain); /* what was answered since the last one ended is of that */
         open_pods(l, out);
     } else if (l->is_synced && needs_list(l)) {
         l->held_phase = l->phase;

@@ -271,11 +271,11 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
 
 /* The clock was set back: what counts from a moment now counts from the new now. */
 static void set_back(struct nc_life *l, uint64_t by_usec) {
-    uint64_t *const moments[] = {&l->orphaned_usec,
-                                 &l->quiet_usec,   &l->raised_usec,      &l->whole_usec,
-                                 &l->look_usec,    &l->status_usec,      &l->cordoned_usec,
-                                 &l->drained_usec, &l->synced_usec,      &l->believed_usec,
-                                 &l->empty_usec,   &l->self.judged_usec, &l->self.next_usec};
+    uint64_t *const moments[] = {
+        &l->orphaned_usec, &l->quiet_usec,  &l->raised_usec,   &l->whole_usec,
+        &l->look_usec,     &l->status_usec, &l->cordoned_usec, &l->drained_usec,
+        &l->opened_usec,   &l->synced_usec, &l->believed_usec, &l->empty_usec,
+        &l->self.judged_usec, &l->self.next_usec};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
         *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;

@@ -285,6 +285,24 @@ static void test_said_to_be_gone(void **state) {
     LIFE_STORY(story);
 }
 
+/* A list that was asked for before the answer does not say that the pod is gone. */
+static void test_said_to_be_gone_while_listed(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "pods a:30", "@evicting"},
+        {1040, "gone-pod a", "@evicting"}, /* of a question before a restart, as it were */
+        {1050, "synced", "LOOK; CLOSE; OPEN @volume-wait"},
+        {1060, "pods a:30", "@volume-wait"},
+        {1070, "synced", "@evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
 static void test_withdrawn_while_a_question_is_under_way(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -623,6 +641,7 @@ int main(void) {
         cmocka_unit_test(test_pods_never_listed),
         cmocka_unit_test(test_said_to_be_gone),
         cmocka_unit_test(test_what_blocks_for_long_is_said_seldom),
+        cmocka_unit_test(test_said_to_be_gone_while_listed),
         cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
         cmocka_unit_test(test_many_pods),
         cmocka_unit_test(test_a_burst_of_pods),
