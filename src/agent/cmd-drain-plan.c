@@ -93,8 +93,8 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
 }
 
 static int list_pods(struct plan *p, struct nc_err *err) {
-    nc_auto_free char *selector =
-        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", p->node, NC_POD_UNFINISHED);
+    /* also those that have ended: they are shown, and take no place */
+    nc_auto_free char *selector = nc_asprintf("fieldSelector=spec.nodeName%%3D%s", p->node);
     const struct nc_watch_options o = {.path = "/api/v1/pods",
                                        .selector = selector,
                                        .keep = nc_pod_paths,
@@ -179,7 +179,9 @@ int nc_drain_plan(struct nc_app *app, const struct nc_value *request) {
     nc_drain_plan_text(p.drain, &p.rules, p.now_usec, app->opts.json, &text);
     (void)fwrite(text.data, 1, text.len, stdout);
     if (p.unread > 0)
-        (void)fprintf(stderr, "nodeclaimd drain: %zu pods could not be read and are not shown\n",
+        (void)fprintf(stderr,
+                      "nodeclaimd drain: %zu pods could not be read, or are too many, and are not "
+                      "shown\n",
                       p.unread);
     return 0;
 }
