@@ -353,9 +353,6 @@ class Connection(asyncio.Protocol):
             rows = [{"name": n, "singularName": "", "namespaced": False, "kind": k, "verbs": ["list", "watch"]}
                     for n, k in (("nodeclaims", "NodeClaim"), ("nodepools", "NodePool"))]
             self.answer(200, {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "karpenter.sh/v1", "resources": rows})
-        elif parts.path.endswith("/leases") and method == "GET":
-            self.answer(200, {"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1", "metadata": {"resourceVersion": "1"},
-                              "items": []})
         elif kind is None and method in ("POST", "PATCH"):
             self.answer(201, body.decode())  # an Event
         elif kind is None:
