@@ -114,7 +114,7 @@ func (c *central) standsBy(since time.Time, times int) {
 	c.t.Helper()
 	c.until("the controller looks at the Lease", func() error {
 		looks := c.requests(func(e harness.AuditEntry) bool {
-			return e.ObjectRef.Resource == "leases" && e.Verb == "get" && e.RequestReceivedTimestamp.After(since)
+			return e.ObjectRef.Resource == "leases" && e.ObjectRef.Name == leaseName && e.Verb == "get" && e.RequestReceivedTimestamp.After(since)
 		})
 		if len(looks) < times {
 			return fmt.Errorf("%d times", len(looks))
@@ -162,7 +162,7 @@ func TestLeaderElection(t *testing.T) {
 	c.start(args...)
 	c.until("the controller looks at the Lease", func() error {
 		if len(c.requests(func(e harness.AuditEntry) bool {
-			return e.ObjectRef.Resource == "leases" && e.StageTimestamp.After(since)
+			return e.ObjectRef.Resource == "leases" && e.ObjectRef.Name == leaseName && e.StageTimestamp.After(since)
 		})) == 0 {
 			return errors.New("not yet")
 		}
