@@ -197,7 +197,7 @@ static int ask(struct nc_app *app, const char *name, const struct nc_value *requ
     nc_auto_value struct nc_value *status = look(app);
     int r = nc_app_loop(app, err);
 
-    if (r == 0 && nc_value_path(status, "daemon") && nc_daemon_pid(app) == 0)
+    if (r == 0 && nc_daemon_is_gone(app, status))
         r = no_daemon(err, "its process is gone");
     if (r == 0)
         r = put_request(app, path, request, err);
@@ -229,7 +229,7 @@ static void put_hindrance(const struct nc_app *app, const struct nc_value *statu
     const char *error = nc_value_string(nc_value_path(status, "daemon.api_error"));
     const char *state = nc_value_string(nc_value_path(status, "daemon.api_state"));
 
-    if (nc_daemon_pid(app) == 0)
+    if (nc_daemon_is_gone(app, status))
         (void)nc_buf_puts(out, "; the daemon is not running");
     else if (error)
         (void)nc_buf_printf(out, "; API server %s: %s", state ? state : "failing", error);
@@ -328,7 +328,7 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
     f->seen_usec = nc_mono_usec();
     while (r == 0) {
         nc_auto_value struct nc_value *status = look(f->app);
-        if (nc_daemon_pid(f->app) != 0)
+        if (status && !nc_daemon_is_gone(f->app, status))
             f->seen_usec = nc_mono_usec();
         else if (nc_mono_usec() - f->seen_usec > AWAY_USEC)
             return no_daemon(err, "it has been gone for a minute");

@@ -26,12 +26,13 @@ static int print_metrics(const struct nc_app *app) {
  * was there and is not any more. */
 static bool mark_running(const struct nc_app *app, struct nc_value *status) {
     struct nc_value *daemon = nc_value_get(status, "daemon");
-    const pid_t pid = nc_daemon_pid(app);
+    bool is_gone;
 
-    if (!daemon || daemon->type != NC_VALUE_MAP || (pid < 0 && pid != -ESRCH))
+    if (!daemon || daemon->type != NC_VALUE_MAP)
         return true;
-    nc_value_set_bool(daemon, "running", pid != 0);
-    if (pid != 0)
+    is_gone = nc_daemon_is_gone(app, status);
+    nc_value_set_bool(daemon, "running", !is_gone);
+    if (!is_gone)
         return true;
     nc_value_set_bool(daemon, "ready", false);
     nc_value_set_bool(daemon, "connected", false);

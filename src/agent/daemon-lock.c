@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "nc/file.h"
@@ -54,10 +55,20 @@ pid_t nc_daemon_pid(const struct nc_app *app) {
     int r;
 
     if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
+        return -errno;
     r = fcntl(fd, F_GETLK, &lock) < 0 ? -errno : 0;
     (void)close(fd);
     if (r < 0 || lock.l_type == F_UNLCK)
         return r;
     return lock.l_pid > 0 ? lock.l_pid : -ESRCH; /* of another pid namespace */
+}
+
+bool nc_daemon_is_gone(const struct nc_app *app, const struct nc_value *status) {
+    const struct nc_value *v = nc_value_path(status, "daemon.pid");
+    const pid_t pid = nc_daemon_pid(app);
+
+    if (pid != -ENOENT)
+        return pid == 0;
+    return v && v->type == NC_VALUE_INT && v->integer > 0 && v->integer < INT32_MAX
+           && kill((pid_t)v->integer, 0) < 0 && errno == ESRCH;
 }

@@ -81,6 +81,19 @@ class Commands(DaemonTest):
         self.assertEqual(done.code, 6)
         self.assertIn("its process is gone", done.err)
 
+    def test_a_daemon_without_its_lock(self) -> None:
+        """It could make none (a full disk), or is of an older version: no lock does not mean that there is no daemon."""
+        world = self.node_world(profile="m5.large")
+        world.start()
+        world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+        (world.root / "run/nodeclaimd/.daemon").unlink()
+        done = world.run("status")
+        self.assertEqual((done.code, done.err), (0, ""), done.out)
+        done = world.run("drain", "--wait", within=60)
+        self.assertEqual(done.code, 0, done.err + world.story())
+        world.kill()
+        self.assertEqual(world.run("status").code, 6)
+
     def test_a_second_daemon(self) -> None:
         """Two would write the same Node and take each other's requests."""
         world = self.node_world(profile="m5.large")
