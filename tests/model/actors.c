@@ -73,6 +73,11 @@ static void change_source(struct world *w, enum nc_source s, unsigned turn) {
                    : 0.0);
     if (s == NC_SOURCE_SHUTDOWN && source->is_on)
         plan_end_of_machine(w, source->notice.deadline_usec);
+    if (s == NC_SOURCE_SHUTDOWN) {
+        rules_shutdown(&w->rules, source->is_on, w->now_usec);
+        world_plan(w, w->now_usec + world_random(w, 5 * MSEC), THING_HINT, 0, 0);
+        return;
+    }
     if (s == NC_SOURCE_REQUEST)
         world_node_changed(w);
     else
@@ -236,6 +241,8 @@ void world_act(struct world *w, const struct thing_due *due) {
     case THING_ANSWERED:
     case THING_KILL:
     case THING_START:
+    case THING_HINT:
+    case THING_PROPERTY:
     case THING_SELF:
         break;
     }

@@ -131,6 +131,19 @@ static void populate_sources(struct world *w) {
         plan_source(w, drawn[world_random(w, NC_ARRAY_SIZE(drawn))]);
 }
 
+/* Users of the machine who say that it shuts down, or that it does not: one by one, or a flood. */
+static void populate_strangers(struct world *w) {
+    if (!world_chance(w, 25))
+        return;
+    for (unsigned n = 1 + (unsigned)world_random(w, 12); n > 0; n--) {
+        uint64_t at = w->now_usec + world_random(w, 150 * SEC);
+        for (unsigned i = world_chance(w, 30) ? 100 : 1; i > 0; i--) {
+            world_plan(w, at, THING_HINT, 0, 0);
+            at += world_random(w, SEC / 10);
+        }
+    }
+}
+
 static void populate_faults(struct world *w) {
     bool is_bad = world_chance(w, 50);
 
@@ -209,4 +222,5 @@ void world_populate(struct world *w) {
     for (uint64_t at = w->now_usec; at < w->end_usec; at += 2 * SEC)
         world_plan(w, at + SEC, THING_HEARTBEAT, 0, 0);
     world_plan(w, w->now_usec, THING_START, 0, 0);
+    populate_strangers(w);
 }

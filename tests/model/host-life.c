@@ -33,6 +33,7 @@ void host_start(struct world *w, bool is_same_boot) {
     w->life_number++;
     w->life = nc_life_new(&w->config);
     w->armed_usec = UINT64_MAX;
+    w->shutdown = (struct nc_hint){0};
     w->is_looking = w->is_look_wanted = w->is_listed = w->is_node_known = false;
     memset(&w->view, 0, sizeof(w->view));
     w->node_stream_usec = w->pod_stream_usec = 0;
@@ -75,6 +76,8 @@ void host_kill(struct world *w, bool is_reboot, uint64_t away_usec) {
     world_tell(w, is_reboot ? "the machine goes down" : "the daemon is killed");
     choose_state(w);
     w->life = nc_life_free(w->life);
+    if (is_reboot && w->sources[NC_SOURCE_SHUTDOWN].is_on)
+        rules_shutdown(&w->rules, false, w->now_usec);
     w->sources[NC_SOURCE_SHUTDOWN].is_on &= !is_reboot;
     for (unsigned i = 0; is_reboot && i < w->n_pods; i++)
         if (w->pods[i].exists && w->pods[i].deletion_usec)

@@ -306,7 +306,9 @@ static void take_answer(struct world *w, const struct request *q) {
 static void poll(struct world *w, enum nc_source s) {
     if (s == NC_SOURCE_DELETION || s == NC_SOURCE_REQUEST)
         return;
-    if (w->sources[s].is_on)
+    if (s == NC_SOURCE_SHUTDOWN)
+        host_greet_logind(w);
+    else if (w->sources[s].is_on)
         post_notice(w, &w->sources[s].notice);
     else
         post_cleared(w, s);
@@ -339,6 +341,12 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
         break;
     case THING_POLL:
         poll(w, (enum nc_source)due->a);
+        break;
+    case THING_HINT:
+        host_hint(w);
+        break;
+    case THING_PROPERTY:
+        host_property(w, due->a, due->b);
         break;
     case THING_NODE_SEEN:
         see_node(w, due->data, due->a);

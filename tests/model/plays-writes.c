@@ -248,6 +248,25 @@ static void break_let_go_idle(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_act((struct nc_life_action){.kind = NC_ACT_LET_GO});
 }
+static void break_stranger_begins(void) {
+    struct nc_notice n = {.source = NC_SOURCE_SHUTDOWN, .policy = NC_POLICY_DRAIN};
+
+    scene_begin(NC_DRAIN_AUTO);
+    scene_post((struct nc_life_event){
+        .kind = NC_LIFE_NOTICE, .notice = &n, .source = NC_SOURCE_SHUTDOWN});
+}
+static void break_stranger_ends(void) {
+    scene_begin(NC_DRAIN_AUTO);
+    scene_hear(NC_SOURCE_SHUTDOWN, 60);
+    scene_wait_sec(5);
+    scene_post((struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = NC_SOURCE_SHUTDOWN});
+}
+static void break_stranger_delays(void) {
+    scene_begin(NC_DRAIN_AUTO);
+    rules_shutdown(&scene_judge, true, scene_now);
+    scene_wait_sec(20);
+    rules_watch(&scene_judge, scene_now);
+}
 static void break_busy_loop(void) {
     scene_begin(NC_DRAIN_AUTO);
     rules_stepped(&scene_judge,
@@ -341,6 +360,9 @@ const struct scene_play plays_of_writes[] = {
     {"let-go-twice", break_let_go_twice},
     {"let-go-early", break_let_go_early},
     {"let-go-idle", break_let_go_idle},
+    {"stranger-begins", break_stranger_begins},
+    {"stranger-ends", break_stranger_ends},
+    {"stranger-delays", break_stranger_delays},
     {"busy-loop", break_busy_loop},
     {"busy-ticks", break_busy_ticks},
     {"looks", break_looks},

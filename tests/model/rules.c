@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 #define WRITE_PATIENCE_USEC (3 * SEC)
+#define BUS_USEC (3 * SEC)           /* what was read may be so old */
+#define BUS_PATIENCE_USEC (15 * SEC) /* from the start, or from the shutdown, until it is heard */
 
 void rules_break(struct rules *r, const char *rule, const char *format, ...) {
     va_list ap;
@@ -32,6 +34,8 @@ void rules_restart(struct rules *r, const struct rules_memory *memory,
     rules_init(&fresh, config);
     memcpy(fresh.broken, r->broken, sizeof(r->broken));
     memcpy(fresh.story, r->story, sizeof(r->story));
+    fresh.is_shutdown = r->is_shutdown;
+    fresh.shutdown_usec = r->shutdown_usec;
     if (memory)
         fresh.memory = *memory;
     fresh.started_usec = now_usec;
@@ -157,10 +161,27 @@ bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly) {
     return now_usec >= since + NC_LIFE_PATIENCE_USEC;
 }
 
+void rules_shutdown(struct rules *r, bool is_on, uint64_t now_usec) {
+    r->is_shutdown = is_on;
+    r->shutdown_usec = now_usec;
+}
+
+/* What the daemon heard of a shutdown was so a moment ago: no local user other than root begins or
+ * ends one. */
+static void judge_shutdown(struct rules *r, bool is_heard, uint64_t now_usec) {
+    if (is_heard == r->is_shutdown || is_heard == r->memory.is_active[NC_SOURCE_SHUTDOWN]
+        || now_usec < r->shutdown_usec + BUS_USEC)
+        return;
+    rules_break(r, is_heard ? "stranger-begins" : "stranger-ends",
+                "the daemon heard that a shutdown %s", is_heard ? "begins" : "is called off");
+}
+
 static void take_notice(struct rules *r, const struct nc_notice *n, uint64_t now_usec) {
     struct rules_memory *m = &r->memory;
 
     r->is_heard[n->source] = true;
+    if (n->source == NC_SOURCE_SHUTDOWN)
+        judge_shutdown(r, true, now_usec);
     if (!m->is_active[n->source] || strcmp(m->notices[n->source].id, n->id) != 0) {
         m->noticed_usec[n->source] = now_usec;
         if (n->source == NC_SOURCE_SHUTDOWN)
@@ -170,8 +191,10 @@ static void take_notice(struct rules *r, const struct nc_notice *n, uint64_t now
     m->notices[n->source] = *n;
 }
 
-static void take_cleared(struct rules *r, enum nc_source s) {
+static void take_cleared(struct rules *r, enum nc_source s, uint64_t now_usec) {
     r->is_heard[s] = true;
+    if (s == NC_SOURCE_SHUTDOWN)
+        judge_shutdown(r, false, now_usec);
     r->memory.is_active[s] = false;
     if (s == NC_SOURCE_SHUTDOWN)
         r->must_let_go = false;
@@ -247,7 +270,7 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
         take_notice(r, e->notice, e->now_usec);
         break;
     case NC_LIFE_CLEARED:
-        take_cleared(r, e->source);
+        take_cleared(r, e->source, e->now_usec);
         break;
     case NC_LIFE_NODE:
         take_node(r, e->node, e->now_usec);
@@ -371,6 +394,15 @@ static void watch_let_go(struct rules *r, uint64_t now_usec) {
         rules_break(r, "let-go-late", "T is over and the shutdown is still held up");
 }
 
+/* Nor does any stranger delay one. */
+static void watch_shutdown(struct rules *r, uint64_t now_usec) {
+    uint64_t since = r->shutdown_usec > r->started_usec ? r->shutdown_usec : r->started_usec;
+
+    if (r->is_shutdown && !r->memory.is_active[NC_SOURCE_SHUTDOWN]
+        && now_usec > since + BUS_PATIENCE_USEC)
+        rules_break(r, "stranger-delays", "a shutdown is prepared and the daemon has not heard");
+}
+
 /* Before the cordon the Node may be looked at, to tell whose cordon is there. */
 static void watch_writes(struct rules *r, uint64_t now_usec) {
     uint64_t since = r->signal_asked_usec;
@@ -388,6 +420,7 @@ static void watch_writes(struct rules *r, uint64_t now_usec) {
 
 void rules_watch(struct rules *r, uint64_t now_usec) {
     rules_refresh(r, now_usec);
+    watch_shutdown(r, now_usec);
     watch_let_go(r, now_usec);
     watch_writes(r, now_usec);
     rules_watch_pods(r, now_usec);

@@ -110,12 +110,18 @@ struct rules {
     unsigned ticks, looks;
     uint64_t tick_second_usec, look_second_usec, blocked_usec[8];
     struct rules_self self;
+
+    bool is_shutdown; /* in truth: root has asked logind for one */
+    uint64_t shutdown_usec;
 };
 
 void rules_init(struct rules *r, const struct nc_life_rules *config);
 /* The daemon starts again, remembering this. */
 void rules_restart(struct rules *r, const struct rules_memory *memory,
                    const struct nc_life_rules *config, uint64_t now_usec);
+
+/* A shutdown is being prepared, or is not any more: whatever anybody says on the bus. */
+void rules_shutdown(struct rules *r, bool is_on, uint64_t now_usec);
 
 /* Before the event is stepped; then each action of it; then what is wanted next. */
 void rules_event(struct rules *r, const struct nc_life_event *e);

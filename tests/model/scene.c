@@ -42,10 +42,14 @@ void scene_hear(enum nc_source s, uint64_t in_sec) {
                           .policy = NC_POLICY_DRAIN,
                           .deadline_usec = in_sec ? scene_now + in_sec * SEC : 0};
 
+    if (s == NC_SOURCE_SHUTDOWN)
+        rules_shutdown(&scene_judge, true, scene_now);
     scene_post((struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = &n, .source = s});
 }
 
 void scene_clear(enum nc_source s) {
+    if (s == NC_SOURCE_SHUTDOWN)
+        rules_shutdown(&scene_judge, false, scene_now);
     scene_post((struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = s});
 }
 

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "nc/hint.h"
 #include "nc/lifecycle.h"
 #include "rules.h"
 
@@ -43,6 +44,8 @@ enum thing {
     THING_START,
     THING_NODE_GONE,
     THING_NODE_BACK,
+    THING_HINT,     /* a signal on the bus, of logind or of a stranger */
+    THING_PROPERTY, /* logind is asked, or answers; a = which read, b = 2 or the value */
     THING_SELF, /* a request of signal: self reaches the server; a = act */
 };
 
@@ -144,6 +147,8 @@ struct world {
     struct nc_life *life;
     struct nc_life_rules config;
     struct nc_node_view view; /* what the daemon holds of its Node */
+    struct nc_hint shutdown; /* what the daemon holds of logind's property */
+    unsigned property_number, property_failures;
     bool is_node_known, waits_for_whole;
     bool minds_versions;                   /* what is older than what is known is not believed */
     unsigned whole_version, watch_version; /* of what was seen last */
@@ -199,6 +204,11 @@ bool world_is_left(const struct world *w, const struct world_pod *p);
 
 /* actors.c */
 void world_act(struct world *w, const struct thing_due *due);
+
+/* bus.c */
+void host_hint(struct world *w);
+void host_greet_logind(struct world *w);
+void host_property(struct world *w, unsigned number, unsigned value);
 
 /* host.c, host-send.c, host-life.c: the daemon's process */
 void host_happen(struct world *w, struct thing_due *due);
