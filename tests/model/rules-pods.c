@@ -355,9 +355,10 @@ static uint64_t seconds_up(uint64_t usec) {
     return (usec + SEC - 1) / SEC;
 }
 
-/* Nobody is deleted who was not asked to leave: whatever else holds. */
+/* Nobody is deleted who was not asked to leave: whatever else holds. Where pods are more than are
+ * kept, who was said to be gone is forgotten for the others, and is asked anew if it is shown again. */
 static bool is_last_try(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
-    return r->t_usec && !p->evictions && now_usec + MARK_AHEAD_USEC >= last_moment(r, p);
+    return r->t_usec && (!p->evictions || r->is_crowded) && now_usec + MARK_AHEAD_USEC >= last_moment(r, p);
 }
 
 static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
