@@ -6,6 +6,10 @@
  * The rules, in the words that the tests use (T is the moment by which every pod must be gone, that
  * is deadline - margin; without a deadline there is no T):
  *  - Excluded pods (nc/pod.h) are never touched, in no way.
+ *  - A pod that tolerates the disrupted taint and is no DaemonSet's is one like the others, but
+ *    where Karpenter drains: there it is excluded without T, and with T not evicted before its last
+ *    moment. Without T, one that was bound late is left alone for 30 s: its controller may put it
+ *    back on a cordoned node again and again.
  *  - Graceful: a pod is evicted where its tier's turn has come, it is not terminating, not kept by do-not-disrupt, its last refusal's
  *    pause is over, and fewer than max_in_flight evictions are under way. With T: only before
  *    its last moment. Where there is not room for all, the next is of the namespace that has the
@@ -58,6 +62,7 @@ struct nc_drain_rules {
     bool may_evict;  /* false: somebody else drains and is only watched; last moments are kept all
                         the same */
     bool has_disrupted_taint;
+    bool leaves_tolerating; /* Karpenter drains, and leaves who tolerates its taint alone */
     unsigned max_in_flight; /* client budget, at least 1 */
     uint64_t seed;
 };

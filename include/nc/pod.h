@@ -69,13 +69,15 @@ enum nc_pod_excluded {
     NC_POD_ELIGIBLE = 0,
     NC_POD_TERMINAL,  /* it has ended by itself */
     NC_POD_MIRROR,    /* kubelet's own */
-    NC_POD_TOLERATES, /* it tolerates karpenter.sh/disrupted: it stays to the end */
+    NC_POD_TOLERATES, /* it tolerates karpenter.sh/disrupted, and is a DaemonSet's or left to
+                         Karpenter: it stays to the end */
     NC_POD_DAEMON,    /* a DaemonSet would put it back: only where the disrupted taint stands */
     NC_POD_STUCK,     /* terminating, and 60 s past its end */
     _NC_POD_EXCLUDED_MAX
 };
+/* leaves_tolerating: Karpenter drains, and lets pods stay that tolerate its taint. */
 enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, bool has_disrupted_taint,
-                                     uint64_t now_usec);
+                                     bool leaves_tolerating, uint64_t now_usec);
 const char *
 nc_pod_excluded_name(enum nc_pod_excluded e); /* "eligible", "terminal", "daemonset", … */
 

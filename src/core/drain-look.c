@@ -17,7 +17,7 @@ static void fill_line(const struct record *e, const struct nc_drain_rules *r, ui
     const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
 
     *ret = (struct nc_drain_line){.pod = &e->pod, .budget = "", .message = ""};
-    ret->excluded = nc_pod_excluded(&e->pod, r->has_disrupted_taint, now_usec);
+    ret->excluded = nc_drain_excluded(e, r, now_usec);
     if (ret->excluded != NC_POD_ELIGIBLE)
         return;
     ret->last_moment_usec = shown_moment(&e->pod, r->t_usec);

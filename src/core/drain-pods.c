@@ -109,7 +109,8 @@ static void add(struct nc_drain *d, struct record *e) {
 }
 
 bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e) {
-    const enum nc_pod_excluded x = nc_pod_excluded(&e->pod, d->has_taint, 0);
+    const enum nc_pod_excluded x =
+        nc_pod_excluded(&e->pod, d->has_taint, d->leaves_tolerating, 0);
 
     return x == NC_POD_ELIGIBLE || x == NC_POD_STUCK;
 }
@@ -225,6 +226,11 @@ static bool is_asked(const struct record *e) {
     return e->is_evicting || e->is_marking || e->is_deleting;
 }
 
+static enum nc_pod_excluded excluded_now(const struct nc_drain *d, const struct nc_pod *p,
+                                         uint64_t now_usec) {
+    return nc_pod_excluded(p, d->has_taint, d->leaves_tolerating, now_usec);
+}
+
 /* Who gives up its place for this pod? One that no drain moves; else, for a pod that kubelet has
  * started, one that it has not: whoever may create pods cannot pretend that. Once one of the others
  * found no place, no further one will. */
@@ -238,7 +244,7 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
         struct record *e = d->by_order[i - 1];
         if (is_asked(e))
             continue;
-        if (nc_pod_excluded(&e->pod, d->has_taint, now_usec) != NC_POD_ELIGIBLE)
+        if (excluded_now(d, &e->pod, now_usec) != NC_POD_ELIGIBLE)
             return e;
         if (p->has_started && !e->pod.has_started && !nc_drain_is_leaving(e) && !found)
             found = e;
@@ -248,12 +254,14 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
 
 /* A pod is not kept. What no drain moves is not missed. */
 static void note_dropped(struct nc_drain *d, const struct nc_pod *p, uint64_t now_usec) {
-    const enum nc_pod_excluded x = nc_pod_excluded(p, d->has_taint, now_usec);
+    const enum nc_pod_excluded x = excluded_now(d, p, now_usec);
 
     if (x == NC_POD_ELIGIBLE)
         d->gap = d->next_gap = NC_LIST_TOO_MANY;
     else if (x == NC_POD_DAEMON)
         d->has_dropped_daemon = true;
+    else if (x == NC_POD_TOLERATES && !p->is_daemon)
+        d->has_dropped_tolerating = true;
 }
 
 /* False where all places are taken by pods that are not to be dropped for this one. */
@@ -263,7 +271,7 @@ static bool make_room(struct nc_drain *d, const struct nc_pod *p, uint64_t now_u
     purge(d);
     if (d->n < d->max)
         return true;
-    if (nc_pod_excluded(p, d->has_taint, now_usec) == NC_POD_ELIGIBLE)
+    if (excluded_now(d, p, now_usec) == NC_POD_ELIGIBLE)
         e = find_place(d, p, now_usec);
     if (!e)
         return false;
@@ -306,7 +314,7 @@ void nc_drain_miss(struct nc_drain *d) {
 /* What is missing stays missing until the list has come to its end. */
 void nc_drain_begin_list(struct nc_drain *d) {
     d->next_gap = NC_LIST_COMPLETE;
-    d->has_dropped_daemon = false;
+    d->has_dropped_daemon = d->has_dropped_tolerating = false;
 }
 
 void nc_drain_listed(struct nc_drain *d) {
@@ -323,9 +331,10 @@ const char *nc_list_gap_name(enum nc_list_gap g) {
 }
 
 enum nc_list_gap nc_drain_gap(const struct nc_drain *d, const struct nc_drain_rules *r) {
-    return d->gap == NC_LIST_COMPLETE && d->has_dropped_daemon && r->has_disrupted_taint
-               ? NC_LIST_TOO_MANY
-               : d->gap;
+    const bool is_missed = (d->has_dropped_daemon && r->has_disrupted_taint)
+                           || (d->has_dropped_tolerating && !nc_drain_leaves_tolerating(r));
+
+    return d->gap == NC_LIST_COMPLETE && is_missed ? NC_LIST_TOO_MANY : d->gap;
 }
 
 bool nc_drain_has_room(const struct nc_drain *d, size_t remaining) {
@@ -347,7 +356,7 @@ void nc_drain_restart(struct nc_drain *d) {
         e->was_eligible = e->is_forced = false;
     }
     d->limit = 0;
-    d->is_listed = d->has_dropped_daemon = false;
+    d->is_listed = d->has_dropped_daemon = d->has_dropped_tolerating = false;
     d->gap = d->next_gap = NC_LIST_COMPLETE;
     d->n_left = d->n_evicted = d->n_deleted = 0;
     d->progress_usec = 0;

@@ -49,10 +49,12 @@ struct nc_drain {
     unsigned limit;     /* of them, after the server was busy; 0 = what the rules allow */
     unsigned max_asked; /* max_in_flight of the last step */
     bool has_taint;     /* of the last step */
+    bool leaves_tolerating; /* likewise */
     bool is_listed;     /* all pods were seen: who is new was bound just now */
     enum nc_list_gap gap, next_gap; /* of the last complete list and since; of the one that is read
                                        now */
     bool has_dropped_daemon;        /* excluded, unless the disrupted taint stands */
+    bool has_dropped_tolerating;    /* excluded, as long as only Karpenter drains */
     size_t n_left, n_evicted, n_deleted; /* pods that are no longer in the table; deletions */
     uint64_t progress_usec;
 };
@@ -91,8 +93,18 @@ static inline uint64_t nc_sec_to_usec(uint64_t sec) {
 static inline bool nc_drain_is_leaving(const struct record *e) {
     return e->pod.deletion_usec || e->evicted_usec || e->deleted_usec;
 }
-static inline bool nc_drain_is_eligible(const struct record *e, bool has_taint, uint64_t now_usec) {
-    return !e->is_gone && nc_pod_excluded(&e->pod, has_taint, now_usec) == NC_POD_ELIGIBLE;
+/* Under a deadline nobody's pods are left to die with the machine. */
+static inline bool nc_drain_leaves_tolerating(const struct nc_drain_rules *r) {
+    return r->leaves_tolerating && !r->t_usec;
+}
+static inline enum nc_pod_excluded
+nc_drain_excluded(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec) {
+    return nc_pod_excluded(&e->pod, r->has_disrupted_taint, nc_drain_leaves_tolerating(r),
+                           now_usec);
+}
+static inline bool nc_drain_is_eligible(const struct record *e, const struct nc_drain_rules *r,
+                                        uint64_t now_usec) {
+    return !e->is_gone && nc_drain_excluded(e, r, now_usec) == NC_POD_ELIGIBLE;
 }
 
 #endif

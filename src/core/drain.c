@@ -22,6 +22,8 @@
 #define TURN_USEC (10 * NC_SEC_USEC) /* so long a pod holds up the tiers behind it, under T */
 #define LATE_ENOUGH_USEC NC_SEC_USEC /* an end this much after T is not worth a deletion */
 #define MAX_RETRY_AFTER_USEC (10 * NC_SEC_USEC)
+/* What tolerates every taint may be put back here, cordon or not: it is not chased around. */
+#define REPLACED_USEC (30 * NC_SEC_USEC)
 #define MIN_LIMIT 8u /* of evictions in flight, however busy the server is */
 
 struct due {
@@ -82,13 +84,20 @@ static struct due due_by_force(const struct record *e, const struct nc_drain_rul
     return (struct due){NC_DRAIN_DELETE, usec};
 }
 
+/* Karpenter does not evict it: it is not asked before its last moment. */
+static bool is_left_to_others(const struct nc_pod *p, const struct nc_drain_rules *r) {
+    return p->tolerates_disrupted && r->leaves_tolerating;
+}
+
 static struct due due_gently(const struct record *e, const struct nc_drain_rules *r,
                              enum nc_tier tier, uint64_t now_usec) {
     uint64_t usec = later(e->ask_usec[r->t_usec != 0], e->new_usec);
 
     if (!r->may_evict || e->pod.tier > tier || nc_drain_is_leaving(e) || e->is_evicting
-        || e->is_deleting || e->pod.never_disrupt)
+        || e->is_deleting || e->pod.never_disrupt || is_left_to_others(&e->pod, r))
         return never;
+    if (e->pod.tolerates_disrupted && e->new_usec && !r->t_usec)
+        usec = later(usec, nc_sum_usec(e->new_usec, REPLACED_USEC));
     if (nc_pod_is_kept(&e->pod, now_usec))
         usec = later(usec, e->pod.keep_until_usec);
     if (now_usec >= nc_drain_last_moment(&e->pod, r->t_usec))
@@ -105,7 +114,8 @@ static uint64_t holds_until(const struct record *e, const struct nc_drain_rules 
 
     if (!r->t_usec)
         return UINT64_MAX;
-    if (!nc_drain_is_leaving(e) && (e->refusal || nc_pod_is_kept(p, now_usec)))
+    if (!nc_drain_is_leaving(e)
+        && (e->refusal || nc_pod_is_kept(p, now_usec) || is_left_to_others(p, r)))
         return 0;
     if (!asked_usec && p->deletion_usec)
         asked_usec =
@@ -117,7 +127,7 @@ static uint64_t holds_until(const struct record *e, const struct nc_drain_rules 
 static enum nc_tier current_tier(const struct nc_drain *d, const struct nc_drain_rules *r,
                                  uint64_t now_usec) {
     for (size_t i = 0; i < d->n; i++)
-        if (nc_drain_is_eligible(d->by_order[i], r->has_disrupted_taint, now_usec)
+        if (nc_drain_is_eligible(d->by_order[i], r, now_usec)
             && now_usec < holds_until(d->by_order[i], r, now_usec))
             return d->by_order[i]->pod.tier;
     return _NC_TIER_MAX;
@@ -192,9 +202,10 @@ static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint6
 
     d->max_asked = max_asked(r);
     d->has_taint = r->has_disrupted_taint;
+    d->leaves_tolerating = nc_drain_leaves_tolerating(r);
     for (size_t i = 0; i < d->n; i++) {
         struct record *e = d->by_order[i];
-        if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+        if (!nc_drain_is_eligible(e, r, now_usec))
             continue;
         e->was_eligible = true;
         is_due = is_due || due_by_force(e, r, now_usec).usec <= now_usec;
@@ -222,7 +233,7 @@ static struct group next_of_group(const struct nc_drain *d, size_t begin,
         if (e->pod.tier != first->tier || strcmp(e->pod.namespace, first->namespace) != 0)
             break;
         g.under_way += e->is_evicting;
-        if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+        if (!nc_drain_is_eligible(e, r, now_usec))
             continue;
         due = due_gently(e, r, tier, now_usec);
         if (due.usec <= now_usec && (!g.next || due.usec < g.due_usec)) {
@@ -260,7 +271,7 @@ size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_
         for (size_t i = 0; i < d->n && n < room; i++) {
             struct record *e = d->by_order[i];
             struct due due;
-            if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+            if (!nc_drain_is_eligible(e, r, now_usec))
                 continue;
             due = due_by_force(e, r, now_usec);
             if (due.verb == verbs[v] && due.usec <= now_usec)
@@ -298,7 +309,7 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
 
     for (size_t i = 0; i < d->n; i++) {
         const struct record *e = d->by_order[i];
-        if (!nc_drain_is_eligible(e, r->has_disrupted_taint, now_usec))
+        if (!nc_drain_is_eligible(e, r, now_usec))
             continue;
         nearest(&next, due_by_force(e, r, now_usec).usec);
         if (may_ask(d, r))

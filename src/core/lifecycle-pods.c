@@ -20,6 +20,7 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
         .t_usec = l->force.t_usec,
         .may_evict = l->is_synced && l->has_taken_over, /* tiers need to know every pod */
         .has_disrupted_taint = l->node.has_disrupted_taint,
+        .leaves_tolerating = l->force.is_only_deletion, /* nobody else asks for a drain */
         .max_in_flight = l->rules.max_in_flight ? l->rules.max_in_flight : 1,
         .seed = l->rules.seed,
     };

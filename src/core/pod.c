@@ -242,12 +242,12 @@ uint64_t nc_pod_stuck_usec(const struct nc_pod *p) {
 }
 
 enum nc_pod_excluded nc_pod_excluded(const struct nc_pod *p, bool has_disrupted_taint,
-                                     uint64_t now_usec) {
+                                     bool leaves_tolerating, uint64_t now_usec) {
     if (p->is_terminal)
         return NC_POD_TERMINAL;
     if (p->is_mirror)
         return NC_POD_MIRROR;
-    if (p->tolerates_disrupted)
+    if (p->tolerates_disrupted && (p->is_daemon || leaves_tolerating))
         return NC_POD_TOLERATES;
     if (p->is_daemon && !has_disrupted_taint)
         return NC_POD_DAEMON;

@@ -152,7 +152,8 @@ func (n *node) population(w *harness.PodWatch) map[string]*doomed {
 	add("kept", ahead, 12, annotated(doNotDisrupt, "true"))
 	add("critical", evicted, 7, critical)
 	add("daemon", untouched, 5, ownedBy("apps/v1", "DaemonSet", "daemon"))
-	add("tolerant", untouched, 5, tolerating(disruptedTaint))
+	add("tolerant", evicted, 5, tolerating(disruptedTaint))
+	add("tolerant-daemon", untouched, 5, tolerating(disruptedTaint), ownedBy("apps/v1", "DaemonSet", "daemon"))
 	makeNamespace(n.t, n.ctx, "drain-ending")
 	all["ending"] = &doomed{Pod: makePod(n.t, n.ctx, "drain-ending", "ending", n.name, grace(9)), fate: deleted, grace: 9}
 	all["job-free"] = &doomed{Pod: n.makeJob("job-free", grace(20), running("--exit=3")), fate: evicted, grace: 20}

@@ -23,8 +23,8 @@ static void check_pod(const struct nc_pod *p) {
         || (p->is_shutdown_left && !p->is_terminal) || (p->is_job && !p->has_controller)
         || p->is_daemon != (p->tier == NC_TIER_PLAIN_DAEMON || p->tier == NC_TIER_CRITICAL_DAEMON))
         abort();
-    for (int taint = 0; taint < 2; taint++)
-        if ((unsigned)nc_pod_excluded(p, taint != 0, p->keep_until_usec) >= _NC_POD_EXCLUDED_MAX)
+    for (int i = 0; i < 4; i++)
+        if ((unsigned)nc_pod_excluded(p, i % 2, i / 2, p->keep_until_usec) >= _NC_POD_EXCLUDED_MAX)
             abort();
     if (nc_pod_is_kept(p, UINT64_MAX) != p->never_disrupt)
         abort();

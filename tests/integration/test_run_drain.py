@@ -352,6 +352,24 @@ class Order(DaemonTest):
         first, second = world.evictions()[:2]
         self.assertGreaterEqual(second.at - first.at, 0.95)
 
+    def test_a_pod_that_tolerates_everything(self) -> None:
+        """It is evicted like any other, by a request without a deadline too; while it stands nothing is drained."""
+        world = self.node_world(profile="m5.large")
+        every = {"tolerations": [{"operator": "Exists"}]}
+        world.pod("shipper", grace=2, spec=every)
+        world.pod("agent", owner="DaemonSet", spec=every)
+        budget = world.budget("never", "shipper")
+        world.start()
+        done = world.run("drain")
+        self.assertEqual(done.code, 0, done.err)
+        world.must(lambda: world.annotation().get("blocked") == ["default/shipper"], "its mention")
+        self.assertNotEqual(world.condition("Drained")[0], "True")
+        self.assertEqual(world.drain()["pods"]["excluded"]["tolerating"], 1)
+        world.api.on_loop(lambda: setattr(budget, "allowed", 1))
+        world.must(lambda: world.pods() == ["agent"], "its end", within=20)
+        world.drained()
+        self.assertEqual(world.deletions(), [])
+
     def test_a_tier_goes_at_once(self) -> None:
         world = self.node_world()
         names = [f"web-{i:02}" for i in range(40)]

@@ -23,7 +23,7 @@ class Size(DaemonTest):
         world = self.node_world()
         stays = {"tolerations": [{"operator": "Exists"}]}
         for i in range(PODS - 10):
-            world.pod(f"stays-{i:04}", spec=stays)
+            world.pod(f"stays-{i:04}", owner="DaemonSet", spec=stays)
         names = [f"web-{i}" for i in range(10)]
         for name in names:
             world.pod(name)

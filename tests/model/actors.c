@@ -162,10 +162,10 @@ static void be_karpenter(struct world *w) {
     if (!w->karpenter_evicts)
         return;
     for (unsigned i = 0; i < w->n_pods; i++)
-        if (world_is_left(w, &w->pods[i]) && w->pods[i].tier < tier)
+        if (world_is_left(w, &w->pods[i], true) && w->pods[i].tier < tier)
             tier = w->pods[i].tier;
     for (unsigned i = 0; i < w->n_pods; i++)
-        if (world_is_left(w, &w->pods[i]) && w->pods[i].tier == tier && !w->pods[i].never_disrupt
+        if (world_is_left(w, &w->pods[i], true) && w->pods[i].tier == tier && !w->pods[i].never_disrupt
             && w->now_usec >= w->pods[i].keep_until_usec && world_chance(w, 50))
             (void)world_evict(w, i, 0);
     if (w->now_usec < w->end_usec)

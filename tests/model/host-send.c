@@ -28,7 +28,8 @@ static void send_write(struct world *w, const struct nc_node_write *p) {
     struct request *q = send(w, world_between(w, 2, 10) * SEC);
 
     for (unsigned i = 0; p->kind == NC_WRITE_DRAINED && i < w->n_pods; i++)
-        if (world_is_left(w, &w->pods[i]) && !w->pods[i].is_daemon && !w->pods[i].deletion_usec)
+        if (world_is_left(w, &w->pods[i], true) && !w->pods[i].is_daemon
+            && !w->pods[i].deletion_usec)
             rules_left(&w->rules, i, w->pods[i].bound_usec);
     q->kind = REQUEST_WRITE;
     q->write = *p;

@@ -39,9 +39,11 @@ static void judge_end(struct world *w) {
         return;
     for (unsigned i = 0; i < w->n_pods; i++) {
         const struct world_pod *p = &w->pods[i];
+        const bool leaves =
+            rules_is_karpenters(&w->rules, w->now_usec) && !w->rules.t_usec;
 
-        end.n_left += world_is_left(w, p);
-        if (world_is_left(w, p))
+        end.n_left += world_is_left(w, p, leaves);
+        if (world_is_left(w, p, leaves))
             world_tell(w, "pod %u is left", i);
         if (p->exists && p->deletion_usec && w->now_usec < p->deletion_usec + 100 * SEC)
             end.is_steady = false;

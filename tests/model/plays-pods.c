@@ -17,9 +17,24 @@ static void break_mirror(void) {
 }
 static void break_tolerates(void) {
     scene_spot();
-    scene_add_pod(2, (struct nc_pod){.tolerates_disrupted = true});
+    scene_add_pod(2, (struct nc_pod){.tolerates_disrupted = true,
+                                     .is_daemon = true,
+                                     .tier = NC_TIER_PLAIN_DAEMON});
     scene_wait_sec(100);
     scene_ask(NC_DRAIN_DELETE, 2, 5);
+}
+static void break_left_to_karpenter(void) {
+    scene_set(NC_DRAIN_ALWAYS, NC_SOURCE_DELETION, 0);
+    scene_add_pod(2, (struct nc_pod){.tolerates_disrupted = true});
+    scene_evict(2);
+}
+static void break_left_until_its_last_moment(void) {
+    scene_set(NC_DRAIN_ALWAYS, NC_SOURCE_DELETION, 120);
+    scene_evict(0);
+    scene_evict(1);
+    scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_BUDGET);
+    scene_add_pod(2, (struct nc_pod){.tolerates_disrupted = true});
+    scene_evict(2);
 }
 static void break_daemon(void) {
     scene_spot();
@@ -268,6 +283,8 @@ const struct scene_play plays_of_pods[] = {
     {"excluded", break_terminal},
     {"excluded", break_mirror},
     {"excluded", break_tolerates},
+    {"excluded", break_left_to_karpenter},
+    {"tolerates", break_left_until_its_last_moment},
     {"excluded", break_daemon},
     {"excluded", break_stuck},
     {"kept", break_kept},

@@ -27,10 +27,21 @@ unsigned rules_pod_number(const char *uid) {
     return n < MODEL_MAX_PODS ? n : MODEL_MAX_PODS;
 }
 
+/* Nothing asks for a drain but the deletion of the Node: Karpenter drains, or nobody does. */
+bool rules_is_karpenters(const struct rules *r, uint64_t now_usec) {
+    for (int s = 0; s < _NC_SOURCE_MAX; s++)
+        if (s != NC_SOURCE_DELETION
+            && rules_policy(r, (enum nc_source)s, now_usec) == NC_POLICY_DRAIN)
+            return false;
+    return true;
+}
+
 bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     bool has_taint = r->has_whole && r->node.has_disrupted_taint;
 
-    if (p->is_terminal || p->is_mirror || p->tolerates || (p->is_daemon && !has_taint))
+    if (p->is_terminal || p->is_mirror || (p->is_daemon && (p->tolerates || !has_taint)))
+        return false;
+    if (p->tolerates && rules_is_karpenters(r, now_usec) && !r->t_usec)
         return false;
     return !p->deletion_usec || now_usec <= p->deletion_usec + STUCK_USEC;
 }
@@ -46,7 +57,9 @@ static bool holds_up(const struct rules *r, const struct rules_pod *p, uint64_t 
 
     if (!r->t_usec)
         return true;
-    if (!is_leaving && (p->is_refused || is_kept(p, now_usec)))
+    if (!is_leaving
+        && (p->is_refused || is_kept(p, now_usec)
+            || (p->tolerates && rules_is_karpenters(r, now_usec))))
         return false;
     if (!asked && p->deletion_usec)
         asked = p->deletion_usec - p->deletion_grace_sec * SEC;
@@ -98,7 +111,8 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     if (p->is_gone || !p->was_known) { /* what a closed watch had shown is remembered */
         if (p->is_gone)
             p->since_usec = now_usec + SEC;
-        p->is_accepted = p->is_deleted = p->is_unsure = p->is_refused = false;
+        p->is_accepted = p->is_deleted = p->is_unsure = false;
+        p->is_refused = false;
         p->ask_after_usec[0] = p->ask_after_usec[1] = 0;
         p->refusal = 0;
         p->budget_row = 0;
@@ -317,6 +331,9 @@ void rules_close_pods(struct rules *r, uint64_t now_usec) {
  */
 
 static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
+    if (p->tolerates /* what came back is left alone for a while */
+        && (rules_is_karpenters(r, now_usec) || (!r->t_usec && now_usec < p->since_usec + 31 * SEC)))
+        return false;
     return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
            && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
            && now_usec >= p->ask_by_usec[r->t_usec != 0] && rules_may_evict(r, now_usec, false);
@@ -364,6 +381,8 @@ static bool is_last_try(const struct rules *r, const struct rules_pod *p, uint64
 static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
                          uint64_t now_usec) {
     judge_order(r, p, i, now_usec);
+    if (p->tolerates && rules_is_karpenters(r, now_usec))
+        rules_break(r, "tolerates", "pod %u is left to Karpenter and is evicted", i);
     if (is_kept(p, now_usec))
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
     if (!r->is_synced)

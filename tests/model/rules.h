@@ -156,6 +156,8 @@ void rules_end(struct rules *r, const struct rules_end *e);
 /* How far a source goes now: 0 = nothing. */
 enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t now_usec);
 size_t rules_remaining(const struct rules *r, uint64_t now_usec);
+/* Only Karpenter asks for a drain: it leaves pods that tolerate its taint. */
+bool rules_is_karpenters(const struct rules *r, uint64_t now_usec);
 bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec);
 
 void rules_break(struct rules *r, const char *rule, const char *format, ...)

@@ -200,7 +200,7 @@ uint64_t world_away_until(const struct world *w, uint64_t at_usec); /* 0 = it is
 /* grace_sec 0: the pod's own. */
 enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod, uint64_t grace_sec);
 void world_remove_pod(struct world *w, unsigned pod);
-bool world_is_left(const struct world *w, const struct world_pod *p);
+bool world_is_left(const struct world *w, const struct world_pod *p, bool leaves_tolerating);
 
 /* actors.c */
 void world_act(struct world *w, const struct thing_due *due);

@@ -1,7 +1,7 @@
 /*
  * A drain told as a script, and what it did as a trace: one command a line, times in seconds.
  *
- *   rules t=100 max=2 watch taint    what is in force from now on (nothing given: no deadline)
+ *   rules t=100 max=2 watch taint karpenter   what is in force from now on (nothing given: no deadline)
  *   see NAME tier=1 grace=30 …       a pod; never, keep=S, del=END/GRACE, daemon, mirror, ended,
  * tolerates gone NAME                        the watch says so at S                             the
  * clock; whatever is due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the
@@ -202,6 +202,7 @@ static void script_rules(struct script *s, char *const *words) {
     s->rules.t_usec = t ? script_time(t) : 0;
     s->rules.may_evict = script_word(words, "watch") == NULL;
     s->rules.has_disrupted_taint = script_word(words, "taint") != NULL;
+    s->rules.leaves_tolerating = script_word(words, "karpenter") != NULL;
     s->rules.max_in_flight = (unsigned)script_number(words, "max", 100);
 }
 

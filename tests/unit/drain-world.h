@@ -63,7 +63,8 @@ static uint64_t world_last(const struct world *w, const struct world_pod *p) {
 
 static bool world_is_eligible(const struct world *w, const struct world_pod *p) {
     return p->is_there && !p->is_believed_gone
-           && nc_pod_excluded(&p->seen, w->rules.has_disrupted_taint, w->now_usec)
+           && nc_pod_excluded(&p->seen, w->rules.has_disrupted_taint,
+                               w->rules.leaves_tolerating && !w->rules.t_usec, w->now_usec)
                   == NC_POD_ELIGIBLE;
 }
 
@@ -77,7 +78,9 @@ static bool world_holds(const struct world *w, const struct world_pod *p) {
 
     if (!w->rules.t_usec)
         return true;
-    if (!is_leaving && (p->is_refused || nc_pod_is_kept(&p->seen, w->now_usec)))
+    if (!is_leaving
+        && (p->is_refused || nc_pod_is_kept(&p->seen, w->now_usec)
+            || (p->seen.tolerates_disrupted && w->rules.leaves_tolerating)))
         return false;
     return !asked || w->now_usec < asked + 10 * WORLD_SEC;
 }
@@ -97,6 +100,7 @@ static void world_check_evict(struct world *w, const struct world_pod *p, uint64
         return;
     must(w->rules.may_evict);
     must(!nc_pod_is_kept(&p->seen, w->now_usec));
+    must(!p->seen.tolerates_disrupted || !w->rules.leaves_tolerating);
     must(!w->rules.t_usec || w->now_usec < world_last(w, p));
     must(w->under_way < (w->rules.max_in_flight ? w->rules.max_in_flight : 1));
     must(w->now_usec >= p->pause_usec);
@@ -271,6 +275,7 @@ static void world_rules(struct world *w) {
     w->rules.t_usec = choose(w, 3) == 0 ? 0 : w->now_usec + choose(w, 255) * WORLD_SEC / 2;
     w->rules.may_evict = choose(w, 4) != 0;
     w->rules.has_disrupted_taint = choose(w, 2) != 0;
+    w->rules.leaves_tolerating = choose(w, 2) != 0;
     w->rules.max_in_flight = choose(w, 6);
     w->rules.seed = choose(w, 4);
 }

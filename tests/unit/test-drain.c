@@ -9,11 +9,11 @@
 static void test_excluded(void **state) {
     static const struct script_row rows[] = {
         {"each reason, without a deadline",
-         "see a ended\nsee b mirror\nsee c tolerates\nsee d daemon tier=1\nsee e del=-61/30\nat "
+         "rules karpenter\nsee a ended\nsee b mirror\nsee c tolerates\nsee d daemon tier=1\nsee e del=-61/30\nat "
          "0\nnext\nsum",
          "0:\nnext never\nsum terminal=1 mirror=1 tolerating=1 daemonset=1 stuck=1 progress=-91\n"},
         {"each reason, at the last moment and after it",
-         "rules t=30\nsee a ended\nsee b mirror\nsee c tolerates\nsee d daemon tier=1\nsee e "
+         "rules t=30 karpenter\nsee a ended\nsee b mirror\nsee d daemon tier=1\nsee e "
          "del=-61/30\nat 0\nat 40\nnext",
          "0:\n40:\nnext never\n"},
         {"a DaemonSet's pod goes where the disrupted taint stands",
@@ -21,7 +21,18 @@ static void test_excluded(void **state) {
         {"and is deleted at its last moment there",
          "rules t=20 taint\nsee d daemon tier=1\nat 0\nanswer evict d refused\nat 0",
          "0: evict d 20\n0: mark d\n"},
-        {"a tolerating pod stays also where the taint stands",
+        {"who tolerates the taint is evicted where no Karpenter drains, after 30 s if it came back",
+         "see a tolerates\nlisted\nat 0\nanswer evict a accepted\ngone a\nat 1\nsee b tolerates\nat "
+         "31\nat 31.5\nsum",
+         "0: evict a\n1:\n31:\n31.5: evict b\nsum total=2 remaining=1 evicted=1 progress=0\n"},
+        {"under a deadline at once",
+         "rules t=100\nlisted\nat 0\nsee b tolerates\nat 0.5", "0:\n0.5: evict b\n"},
+        {"where Karpenter does, not before its last moment, and it is waited for",
+         "rules t=100 karpenter\nsee a tolerates\nsee b tier=2\nat 0\nat 68\nsum\nat 69\nanswer evict a "
+         "refused\nat 69\nanswer mark a accepted\nat 70",
+         "0: evict b\n68:\nsum total=2 remaining=2\n69: mark b, evict a\n69: mark a\n70: delete a 30, "
+         "delete b 30\n"},
+        {"a tolerating pod of a DaemonSet stays also where the taint stands",
          "rules t=20 taint\nsee d daemon tolerates tier=1\nat 0", "0:\n"},
         {"a pod that ends by itself is no concern any more",
          "see a\nsee b tier=2\nat 0\nanswer evict a budget\nsee a ended\nat 1\nsum",
@@ -48,7 +59,7 @@ static void test_tiers(void **state) {
         {"a stuck pod does not any more, from a moment on that is foretold",
          "see a del=10/30\nsee b tier=2\nat 0\nnext\nat 70\nat 70.000001",
          "0:\nnext 70.000001\n70:\n70.000001: evict b\n"},
-        {"nor does one that is excluded", "see a tolerates\nsee b tier=2\nat 0", "0: evict b\n"},
+        {"nor does one that is excluded", "see a mirror\nsee b tier=2\nat 0", "0: evict b\n"},
         {"under a deadline a blocked pod does not hold up the tiers behind it",
          "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a budget\nat 0.1",
          "0: evict a\n0.1: evict b\n"},
@@ -423,7 +434,7 @@ static void test_counts(void **state) {
          "20:\nsum total=1 remaining=1 leaving=1 progress=10\nsum total=2 remaining=2 leaving=2 "
          "progress=10\n"},
         {"pods that are no concern do not count as progress",
-         "see a daemon\nsee b tolerates\nat 0\nsee a daemon del=30/30\ngone a\ngone b\nsum",
+         "rules karpenter\nsee a daemon\nsee b tolerates\nat 0\nsee a daemon del=30/30\ngone a\ngone b\nsum",
          "0:\nsum\n"},
         {"a busy or absent server blocks no pod; what blocked it stays known",
          "see a\nsee b\nat 0\nanswer evict a busy\nanswer evict b budget budget=x\nlines\nat "

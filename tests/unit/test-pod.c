@@ -347,22 +347,26 @@ static void test_excluded(void **state) {
         bool has_taint;
         uint64_t now_usec;
         enum nc_pod_excluded expected;
+        bool leaves_tolerating;
     } cases[] = {
-        {"plain", {0}, false, 1, NC_POD_ELIGIBLE},
-        {"terminal", {.is_terminal = true, .is_mirror = true}, false, 1, NC_POD_TERMINAL},
-        {"mirror", {.is_mirror = true, .tolerates_disrupted = true}, true, 1, NC_POD_MIRROR},
-        {"tolerating", {.tolerates_disrupted = true, .is_daemon = true}, true, 1, NC_POD_TOLERATES},
-        {"daemonset", {.is_daemon = true}, false, 1, NC_POD_DAEMON},
-        {"daemonset, taint", {.is_daemon = true}, true, 1, NC_POD_ELIGIBLE},
-        {"terminating", {.deletion_usec = end}, false, end + 60000000, NC_POD_ELIGIBLE},
-        {"stuck", {.deletion_usec = end}, false, end + 60000001, NC_POD_STUCK},
-        {"terminating for ever", {.deletion_usec = UINT64_MAX}, false, end, NC_POD_ELIGIBLE},
-        {"not terminating", {.deletion_usec = 0}, false, UINT64_MAX, NC_POD_ELIGIBLE},
+        {"plain", {0}, false, 1, NC_POD_ELIGIBLE, false},
+        {"terminal", {.is_terminal = true, .is_mirror = true}, false, 1, NC_POD_TERMINAL, false},
+        {"mirror", {.is_mirror = true, .tolerates_disrupted = true}, true, 1, NC_POD_MIRROR, false},
+        {"tolerating", {.tolerates_disrupted = true, .is_daemon = true}, true, 1, NC_POD_TOLERATES, false},
+        {"tolerating, of no DaemonSet", {.tolerates_disrupted = true}, true, 1, NC_POD_ELIGIBLE, false},
+        {"left to Karpenter", {.tolerates_disrupted = true}, false, 1, NC_POD_TOLERATES, true},
+        {"daemonset", {.is_daemon = true}, false, 1, NC_POD_DAEMON, false},
+        {"daemonset, taint", {.is_daemon = true}, true, 1, NC_POD_ELIGIBLE, false},
+        {"terminating", {.deletion_usec = end}, false, end + 60000000, NC_POD_ELIGIBLE, false},
+        {"stuck", {.deletion_usec = end}, false, end + 60000001, NC_POD_STUCK, false},
+        {"terminating for ever", {.deletion_usec = UINT64_MAX}, false, end, NC_POD_ELIGIBLE, false},
+        {"not terminating", {.deletion_usec = 0}, false, UINT64_MAX, NC_POD_ELIGIBLE, false},
     };
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(cases); i++)
-        if (nc_pod_excluded(&cases[i].pod, cases[i].has_taint, cases[i].now_usec)
+        if (nc_pod_excluded(&cases[i].pod, cases[i].has_taint, cases[i].leaves_tolerating,
+                            cases[i].now_usec)
             != cases[i].expected)
             fail_msg("%s", cases[i].name);
 }
