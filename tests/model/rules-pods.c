@@ -50,14 +50,17 @@ static bool is_kept(const struct rules_pod *p, uint64_t now_usec) {
     return p->is_bound_to_stay || now_usec < p->keep_until_usec;
 }
 
+static bool is_leaving(const struct rules_pod *p) {
+    return p->deletion_usec || p->is_accepted || p->is_deleted;
+}
+
 /* Does it hold up the tiers behind its own? */
 static bool holds_up(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
-    const bool is_leaving = p->deletion_usec || p->is_accepted || p->is_deleted;
     uint64_t asked = p->first_usec;
 
     if (!r->t_usec)
         return true;
-    if (!is_leaving
+    if (!is_leaving(p)
         && (p->is_refused || is_kept(p, now_usec)
             || (p->tolerates && rules_is_karpenters(r, now_usec))))
         return false;
@@ -162,7 +165,8 @@ void rules_forget_refusals(struct rules *r) {
         r->pods[i].ask_after_usec[0] = 0; /* it may be waited for all the same */
         r->pods[i].ask_after_usec[1] = 0;
         r->pods[i].evictions = 0;
-        r->pods[i].first_usec = 0;
+        if (!is_leaving(&r->pods[i]))
+            r->pods[i].first_usec = 0;
         r->pods[i].is_refused = false;
         r->pods[i].budget_row = 0;
         r->pods[i].refusal = 0;

@@ -207,11 +207,11 @@ static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t no
         memset(&r->node, 0, sizeof(r->node));
         r->has_whole = false;
         r->self = (struct rules_self){0};
-        if (r->node_uid[0])
+        if (r->memory.node_uid[0] && strcmp(r->memory.node_uid, v->uid) != 0)
             r->memory.is_signalled = r->memory.is_cordoned = false;
         r->status_text[0] = '\0';
     }
-    snprintf(r->node_uid, sizeof(r->node_uid), "%s", v->uid);
+    snprintf(r->memory.node_uid, sizeof(r->memory.node_uid), "%s", v->uid);
     old = r->node;
     r->node = *v;
     r->has_node = v->exists;
@@ -277,7 +277,7 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
         break;
     case NC_LIFE_NODE_GONE: /* should the same come back, it is as it was */
         r->has_node = false;
-        r->is_orphan = r->node_uid[0] && !e->is_anothers;
+        r->is_orphan = r->memory.node_uid[0] && !e->is_anothers;
         break;
     case NC_LIFE_WRITTEN:
         take_written(r, e);

@@ -56,6 +56,7 @@ struct rules_memory {
     bool took_over;
     bool was_drained; /* said so in this drain: volumes that come later are not waited for */
     bool is_signalled, is_cordoned; /* written, refused for good, or seen on the Node */
+    char node_uid[64];              /* of the Node that was seen last */
 };
 
 /* Our NodeClaim, as the daemon may know it. */
@@ -76,7 +77,6 @@ struct rules {
     uint64_t started_usec;
 
     struct nc_node_view node; /* the lower half as of the last whole one */
-    char node_uid[64];        /* of the last one */
     bool has_node, has_whole;
     bool is_orphan; /* our Node was deleted: its pods are there all the same */
     uint64_t whole_usec, detached_usec; /* when it came; when it had no volumes */
