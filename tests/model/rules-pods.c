@@ -93,7 +93,7 @@ static void note_crowd(struct rules *r) {
     size_t n = 0;
 
     for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
-        n += r->pods[i].is_known || r->pods[i].was_known;
+        n += r->pods[i].is_held;
     r->is_crowded |= r->config.max_pods && n > r->config.max_pods;
 }
 
@@ -122,7 +122,7 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
         p->evictable_usec = p->ending_usec = 0;
         p->delete_answer_usec = p->leaving_usec = 0;
     }
-    p->is_known = p->was_known = p->is_shown = true;
+    p->is_known = p->was_known = p->is_shown = p->is_held = true;
     p->is_gone = false;
     note_crowd(r);
     snprintf(p->namespace, sizeof(p->namespace), "%s", pod->namespace ? pod->namespace : "");
@@ -156,7 +156,7 @@ static void take_gone(struct rules *r, const char *uid, uint64_t now_usec) {
     r->any_moved_usec = now_usec;
     if (rules_is_eligible(r, &r->pods[i], now_usec) && !r->pods[i].is_gone)
         r->moved_usec = now_usec;
-    r->pods[i].is_known = r->pods[i].was_known = false;
+    r->pods[i].is_known = r->pods[i].was_known = r->pods[i].is_held = false;
 }
 
 /* A new drain begins. */
@@ -281,7 +281,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
 static void take_synced(struct rules *r, uint64_t now_usec) {
     for (unsigned i = 0; i < MODEL_MAX_PODS; i++)
         if (!r->pods[i].is_shown)
-            r->pods[i].is_known = r->pods[i].was_known = false;
+            r->pods[i].is_known = r->pods[i].was_known = r->pods[i].is_held = false;
     r->is_synced = r->was_synced = true;
     r->synced_usec = now_usec;
 }

@@ -21,6 +21,7 @@ struct rules_pod {
     bool is_known, is_gone; /* gone: an answer said so, and it was not shown again since */
     bool is_shown;          /* by the list that is read now, or after it */
     bool was_known;         /* shown at some time, and not shown to be gone since */
+    bool is_held;           /* the same, until a whole list of a later drain does not show it */
     enum nc_tier tier;
     char namespace[16];
     bool is_daemon, is_mirror, is_terminal, tolerates, is_bound_to_stay;
