@@ -19,4 +19,11 @@ uint64_t nc_boot_usec(
 uint64_t nc_clock_earliest(uint64_t then_usec, uint64_t then_mono_usec, uint64_t now_usec,
                            uint64_t now_mono_usec);
 
+/* The time by another's clock, which showed boot_usec when CLOCK_BOOTTIME was 0 (0 = nobody has
+ * told): for comparing with what is written by that clock. Where the two agree to some seconds, it
+ * is ours: an answer has its date in whole seconds, and comes late. Where they do not, ours was
+ * set, or is wrong. */
+#define NC_CLOCKS_AGREE_USEC 10000000u
+uint64_t nc_clock_told(uint64_t boot_usec);
+
 #endif

@@ -20,7 +20,6 @@
 #define LINES_MAX NC_DRAIN_MAX_PODS
 #define CLEAN_UP_GRACE_SEC 1 /* a pod that has ended goes at once, whatever is asked */
 #define CLEAN_UP_MAX 500     /* at one boot */
-#define CLOCKS_AGREE_USEC 10000000u
 
 struct nc_pod_request {
     struct nc_daemon *d;
@@ -287,7 +286,7 @@ static uint64_t by_ec2s_clock(struct nc_daemon *d, uint64_t usec) {
     const uint64_t apart = theirs > ours ? theirs - ours : ours - theirs;
 
     d->api_boot_usec = theirs;
-    if (!usec || !theirs || apart <= CLOCKS_AGREE_USEC)
+    if (!usec || !theirs || apart <= NC_CLOCKS_AGREE_USEC)
         return usec;
     if (theirs < ours)
         return usec < UINT64_MAX - apart ? usec + apart : UINT64_MAX;

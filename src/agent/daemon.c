@@ -32,12 +32,13 @@ struct nc_posted {
     char *uid;
 };
 
-/* EC2's clock, carried on by the time that the machine is up. Our own clock may be set at any
- * moment, and until IMDS answered again every deadline would seem to have come, or to be far. */
+/* EC2's clock, carried on by the time that the machine is up; the API server's, by which requests
+ * and pods are dated, where IMDS says nothing. Our own clock may be set at any moment, and every
+ * deadline would seem to have come, or to be far. */
 uint64_t nc_daemon_now(const struct nc_daemon *d) {
     if (d->boot_usec)
         return d->boot_usec + nc_boot_usec();
-    return (uint64_t)((int64_t)nc_now_usec() + d->counters.skew_usec);
+    return (uint64_t)((int64_t)nc_clock_told(d->api_boot_usec) + d->counters.skew_usec);
 }
 
 void nc_daemon_set(char **to, const char *text) {
@@ -48,8 +49,11 @@ void nc_daemon_set(char **to, const char *text) {
 }
 
 void nc_daemon_read_skew(struct nc_daemon *d) {
+    const uint64_t told = d->connection.kube ? nc_kube_boot_usec(d->connection.kube) : 0;
     struct nc_imds_stats stats;
 
+    if (told)
+        d->api_boot_usec = told;
     if (!d->imds)
         return;
     nc_imds_get_stats(d->imds, &stats);

@@ -82,7 +82,7 @@ static void send_call(struct nc_controller *c, const struct nc_control_action *a
     r = nc_control_send(c->way.kube,
                         c->paths[NC_CONTROL_CLAIM] ? c->paths[NC_CONTROL_CLAIM]
                                                    : "/apis/karpenter.sh/v1/nodeclaims",
-                        a, nc_now_usec(), CALL_USEC, on_sent, act, &act->req, &err);
+                        a, nc_controller_now(c), CALL_USEC, on_sent, act, &act->req, &err);
     if (r >= 0)
         return;
     forget(act);
@@ -202,6 +202,19 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
 
 /* --- the step */
 
+/* Deletions, deadlines and conditions are dated by the API server and by EC2, which agree. By a
+ * clock of our own that is set an hour on, whatever is to end would be ended at once; by one that
+ * is set back, no notice would be due. */
+static uint64_t told_boot_usec(const struct nc_controller *c) {
+    const uint64_t told = c->way.kube ? nc_kube_boot_usec(c->way.kube) : 0;
+
+    return told ? told : c->api_boot_usec;
+}
+
+uint64_t nc_controller_now(const struct nc_controller *c) {
+    return nc_clock_told(told_boot_usec(c));
+}
+
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_control_event e = {.kind = NC_CONTROL_TICK};
 
@@ -212,7 +225,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static void arm(struct nc_controller *c) {
-    const uint64_t now = nc_now_usec(), next = nc_control_next(c->control, now);
+    const uint64_t now = nc_controller_now(c), next = nc_control_next(c->control, now);
     const uint64_t in = next <= now ? 0 : next - now < TICK_MOST_USEC ? next - now : TICK_MOST_USEC;
 
     if (next == UINT64_MAX) {
@@ -232,7 +245,8 @@ static void arm(struct nc_controller *c) {
 static void step_once(struct nc_controller *c, struct nc_control_event *e) {
     struct nc_control_actions actions = {0};
 
-    e->now_usec = nc_now_usec();
+    c->api_boot_usec = told_boot_usec(c);
+    e->now_usec = nc_controller_now(c);
     nc_control_step(c->control, e, &actions);
     for (size_t i = 0; i < actions.n; i++)
         carry_out(c, &actions.v[i]);
@@ -307,7 +321,7 @@ void nc_controller_end(struct nc_controller *c) {
 }
 
 bool nc_controller_is_late(struct nc_controller *c) {
-    const uint64_t now = nc_now_usec();
+    const uint64_t now = nc_controller_now(c);
     const uint64_t next = c->control ? nc_control_next(c->control, now) : UINT64_MAX;
 
     if (next == UINT64_MAX || next >= now || now - next < LATE_USEC) {

@@ -63,6 +63,7 @@ struct nc_controller {
     size_t n_refused;
     struct nc_instances *instances; /* NULL: they are not ended by us */
     uint64_t say_share_usec;        /* the share of Events as one moment */
+    uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last way that knew it */
     struct nc_control_actions says; /* Events that wait for those under way */
     unsigned n_says;                /* these */
 
@@ -86,6 +87,8 @@ void nc_controller_notice_lead(struct nc_controller *c);
 
 /* act.c. e->now_usec is filled in here. */
 void nc_controller_post(struct nc_controller *c, struct nc_control_event *e);
+/* The step's time: the API server's, where ours is another one. */
+uint64_t nc_controller_now(const struct nc_controller *c);
 /* Who is here, and in which version NodeClaims are served. */
 void nc_controller_post_who(struct nc_controller *c);
 /* A new, empty step, which is told what stays: rules, who, whether we lead. */

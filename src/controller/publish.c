@@ -101,7 +101,7 @@ static struct nc_value *about_counts(const struct nc_controller *c) {
 
     if (!c->control)
         return map;
-    nc_control_count(c->control, nc_now_usec(), &n);
+    nc_control_count(c->control, nc_controller_now(c), &n);
     nc_value_set_int(map, "nodes", (int64_t)n.objects[NC_CONTROL_NODE]);
     nc_value_set_int(map, "nodeClaims", (int64_t)n.objects[NC_CONTROL_CLAIM]);
     nc_value_set_int(map, "nodePools", (int64_t)n.objects[NC_CONTROL_POOL]);
@@ -120,7 +120,7 @@ static void write_status(const struct nc_controller *c, struct nc_buf *out) {
     nc_value_set(map, "controller", about_us(c));
     nc_value_set(map, "counts", about_counts(c));
     nc_value_set(map, "nodes",
-                 c->control ? nc_control_report(c->control, nc_now_usec())
+                 c->control ? nc_control_report(c->control, nc_controller_now(c))
                             : nc_value_new(NC_VALUE_LIST));
     nc_json_write(out, map, 0);
     (void)nc_buf_putc(out, '\n');
@@ -155,7 +155,7 @@ static double cpu_seconds(void) {
 
 static void write_metrics(const struct nc_controller *c, struct nc_buf *out) {
     if (c->control)
-        nc_control_metrics(c->control, nc_now_usec(), out);
+        nc_control_metrics(c->control, nc_controller_now(c), out);
     add(out, PREFIX "build_info", "gauge", "The version that runs.", "{version=\"" NC_VERSION "\"}",
         1);
     add(out, PREFIX "synced", "gauge", "Are all lists complete?", "", nc_controller_is_synced(c));
@@ -248,7 +248,7 @@ void nc_controller_tell(struct nc_controller *c) {
     if (!waits_for && !is_counting(c))
         return;
     if (c->control && !waits_for)
-        nc_control_count(c->control, nc_now_usec(), &n);
+        nc_control_count(c->control, nc_controller_now(c), &n);
     line = waits_for ? nc_strdup(waits_for)
                      : nc_asprintf("%s, %s: %zu nodes, %zu claims, %zu relays, %zu drains",
                                    c->leads ? "leads" : "stands by",

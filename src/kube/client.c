@@ -86,14 +86,16 @@ static int check_limits(const struct nc_kube_call *c, struct nc_err *err) {
 
 /* An answer that comes late makes the server's clock seem slow, and none makes it seem fast: the
  * fastest of the last minutes is the best. */
-static void read_clock(struct nc_kube *k, const struct nc_http_result *r) {
+void nc_kube_note_clock(struct nc_kube *k, const struct nc_http_result *r) {
     const uint64_t boot_usec = nc_boot_usec(), now_usec = nc_now_usec();
     uint64_t age_usec, seen_usec;
 
     if (!r->date_usec || !r->received_usec)
         return;
     age_usec = now_usec > r->received_usec ? now_usec - r->received_usec : 0;
-    if (age_usec > boot_usec || r->date_usec < boot_usec) /* our clock was set, or its is not */
+    if (age_usec > r->duration_usec + DATE_USEC) /* our clock was set meanwhile */
+        return;
+    if (age_usec > boot_usec || r->date_usec < boot_usec) /* its clock is not set */
         return;
     seen_usec = r->date_usec + DATE_USEC / 2 - (boot_usec - age_usec);
     if (seen_usec > k->boot_usec || boot_usec > k->dated_usec + CLOCK_USEC) {
@@ -123,7 +125,7 @@ static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint
     r = nc_http_perform(k->http, &o, &answer, err);
     *left_usec = nc_kube_time_left(started_usec, *left_usec);
     nc_kube_headers_done(&headers);
-    read_clock(k, &answer.result);
+    nc_kube_note_clock(k, &answer.result);
     if (r == 0)
         r = nc_kube_judge(&answer.result, m->what, ret_object, ret_status, err);
     if (r < 0)
@@ -219,7 +221,7 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
                 : nc_kube_judge(result, q->message.what, &object, &status, &err);
 
     q->http = NULL;
-    read_clock(q->kube, result);
+    nc_kube_note_clock(q->kube, result);
     nc_kube_advise(q->kube, &status, &err);
     if (r < 0 && status.http == 401 && q->kube->token && !q->is_second) {
         q->is_second = true;

@@ -394,6 +394,8 @@ static void on_stream_done(void *userdata, const struct nc_http_result *result) 
 
     w->stream = NULL;
     (void)sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
+    if (w->is_listing) /* a watch was answered long ago */
+        nc_kube_note_clock(w->kube, result);
     if (!take_lines(w))
         return;
     if (w->is_overflow)

@@ -63,6 +63,8 @@ int nc_kube_judge_head(const struct nc_http_result *r, const char *what, const c
                        struct nc_kube_status *ret_status, struct nc_err *err);
 /* The error of a success without an object, where one was asked for. Always negative. */
 int nc_kube_bare(const char *what, const struct nc_kube_status *s, struct nc_err *err);
+/* What the server's clock shows (nc_kube_boot_usec). */
+void nc_kube_note_clock(struct nc_kube *k, const struct nc_http_result *r);
 /* Puts the controller's remedies in the place of a node's, where the handle is one's. */
 void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, struct nc_err *err);
 /* The error of a refusal that `s` describes, in the same words. Always negative. */

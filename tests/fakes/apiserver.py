@@ -125,7 +125,7 @@ class ApiServer:
             },
             clock=time.time,
         )
-        self.store = Store()
+        self.store = Store(self.now)
         self.pages = Pages(self.store)
         self.rules: dict[str, tuple[Rule, ...]] = {CONTROLLER_USER: CONTROLLER}
         self.karpenter_version = "v1"  # of the CRDs, or v1beta1; "" = there are none

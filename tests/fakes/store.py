@@ -90,8 +90,8 @@ class Change:
 Key = tuple[Resource, str, str]
 
 
-def now_rfc3339() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+def now_rfc3339(now: Optional[float] = None) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
 
 
 def field_value(obj: Object, path: str) -> str:
@@ -137,7 +137,10 @@ def matches(resource: Resource, obj: Object, fields: str, labels: str) -> bool:
 
 
 class Store:
-    def __init__(self) -> None:
+    """`clock` is the API server's own clock."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
         self.version = 1000
         self.oldest = 1000  # watches from before are told 410
         self.objects: dict[Key, Object] = {}
@@ -173,7 +176,7 @@ class Store:
         if key in self.objects:
             raise Problem(409, "AlreadyExists", f'{resource.qualified} "{meta["name"]}" already exists')
         meta["uid"] = str(uuid.uuid4())
-        meta["creationTimestamp"] = meta.get("creationTimestamp") or now_rfc3339()
+        meta["creationTimestamp"] = meta.get("creationTimestamp") or now_rfc3339(self.clock())
         if resource.is_custom:
             meta["generation"] = 1
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
@@ -221,7 +224,7 @@ class Store:
             return self._commit("DELETED", key, obj)
         if meta.get("deletionTimestamp"):
             return obj
-        meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"] = now_rfc3339(), 0
+        meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"] = now_rfc3339(self.clock()), 0
         if "generation" in meta:
             meta["generation"] += 1
         return self._commit("MODIFIED", key, obj)

@@ -346,6 +346,19 @@ class Ending(AloneTest):
         self.assertGreaterEqual(world.accepted("delete-node")[0].entry["time"], end)
         self.assertLess(world.accepted("delete-node")[0].entry["time"], end + 4 + SLACK)
 
+    def test_a_clock_of_its_own_that_is_set_on(self) -> None:
+        """Half an hour of grace is over where an hour has gone by: not where somebody has set the controller's clock."""
+        world = self.alone_world()
+        world.api.clock_ahead_sec = -3600.0
+        world.pool()
+        world.ours("n1", spec={"terminationGracePeriod": "30m"})
+        world.start()
+        world.remove("nodeclaims", "c-n1")
+        ask = world.must(lambda: world.request("n1"), "the request")
+        self.assertAlmostEqual(epoch(ask["deadline"]), world.api.now() + 1815, delta=10)
+        self.assertQuiet(world, 1.5, "n1")
+        self.assertEqual(world.steps("delete-node"), [])
+
     def test_no_agent_and_no_deadline(self) -> None:
         world = self.alone_world()
         world.pool()

@@ -232,6 +232,16 @@ class WhatIsRelayed(ControlTest):
                 world.start()
                 self.assertRelayed(world, "c-n1", world.say("n1"))
 
+    def test_a_clock_of_its_own_that_is_off(self) -> None:
+        """A controller whose clock was set an hour on, or back, hears notices as before: the API server's clock counts."""
+        for ahead in (-3600.0, 3600.0):
+            with self.subTest(ahead):
+                world = self.control_world()
+                world.api.clock_ahead_sec = ahead
+                world.pair("n1")
+                world.start()
+                self.assertRelayed(world, "c-n1", world.say("n1", deadline=ahead + 120))
+
     def test_v1beta1(self) -> None:
         world = self.control_world(version="v1beta1")
         world.pair("n1")

@@ -276,6 +276,28 @@ class Requests(DaemonTest):
         left = epoch(until) - time.time()
         self.assertTrue(5 - SLACK <= left <= 7.1, left)
 
+    def test_a_clock_of_its_own_that_is_off(self) -> None:
+        """Where IMDS says nothing the API server's clock counts: requests and the ends of pods are dated by it. By ours, set an
+        hour on, a pod that ends would be stuck, and the node Drained."""
+        for ahead in (-3600.0, 3600.0):
+            with self.subTest(ahead):
+                world = self.node_world(profile="m5.large")
+                world.imds.server.refuse()
+                world.api.clock_ahead_sec = ahead
+                world.pod("ends", grace=25)
+                world.pod("blocked", grace=2)
+                world.budget("never", "blocked")
+                world.api.kubelet.stops_after["ends"] = 8
+                world.start(ready=False)
+                world.must(lambda: world.steps("watch"), "a watch of the Node")
+                until = world.api.now() + 30
+                self.ask(world, {"id": "r-14", "mode": "deadline", "deadline": stamp(until)})
+                world.must(lambda: world.evictions("ends", accepted=True), "the eviction")
+                world.must(lambda: not world.pods(), "the last moment", 30)
+                left = until - world.api.now()
+                self.assertTrue(15 - SLACK <= left <= 18.1, f"{left}: the margin is the built-in one")
+                self.assertEqual(world.api.kubelet.ended["ends"], "stopped")
+
     def test_deleted_node_without_karpenter(self) -> None:
         """A finalizer of somebody else; nobody drains."""
         world = self.node_world(profile="m5.large")
