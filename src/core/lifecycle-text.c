@@ -207,6 +207,18 @@ static char *gap_text(const struct nc_life *l, enum nc_list_gap gap) {
                        l->rules.max_pods ? l->rules.max_pods : (size_t)NC_DRAIN_MAX_PODS);
 }
 
+/* What does not end (kubelet has stopped, a disk hangs) is not waited for, but counted. */
+static char *drained_text(const struct nc_drain_summary *s) {
+    nc_auto_free char *but =
+        s->excluded[NC_POD_STUCK] == 0
+            ? nc_strdup("")
+            : nc_asprintf(", besides %zu that should have ended more than a minute ago",
+                          s->excluded[NC_POD_STUCK]);
+
+    return nc_asprintf("No pod is left%s; evicted: %zu, deleted at their last moment: %zu", but,
+                       s->evicted, s->deleted);
+}
+
 void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
     struct nc_drain_summary s;
 
@@ -230,11 +242,7 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
                                    "that is left"),
                          out);
     if (l->phase == NC_LIFE_DRAINED)
-        nc_life_say_once(l, NC_LIFE_SAYS_DRAINED,
-                         nc_asprintf("No pod is left; evicted: %zu, deleted at their last moment: "
-                                     "%zu",
-                                     s.evicted, s.deleted),
-                         out);
+        nc_life_say_once(l, NC_LIFE_SAYS_DRAINED, drained_text(&s), out);
     if (l->is_failed && l->is_synced)
         nc_life_say_once(l, NC_LIFE_SAYS_FAILED,
                          nc_asprintf("The time is over and %zu pods are left%s", s.remaining,

@@ -123,6 +123,25 @@ static void test_messages(void **state) {
     }
 }
 
+/* Where kubelet has stopped, no pod ends: it is left behind as Karpenter does it, but not hidden. */
+static void test_drained_beside_a_pod_that_does_not_end(void **state) {
+    static const char *const events[] = {"begin", "notice request drain", "ok", "ok", "leaving a:0",
+                                         "synced", NULL};
+    struct life_world w;
+
+    (void)state;
+    begin(&w, events);
+    (void)life_do(&w, 59000, "tick");
+    assert_string_equal(w.last_message, "Pods are asked to leave");
+    (void)life_do(&w, 62000, "tick"); /* the volumes are looked at */
+    (void)life_do(&w, 62010, "node");
+    (void)life_do(&w, 68000, "tick");
+    assert_string_equal(w.last_message,
+                        "No pod is left, besides 1 that should have ended more than a minute ago; "
+                        "evicted: 0, deleted at their last moment: 0");
+    life_world_done(&w);
+}
+
 static void test_view(void **state) {
     static const char *const events[] = {"begin", "notice spot +120", "notice rebalance", "ok",
                                          "ok",    "pods a:30",        "synced",           NULL};
@@ -300,6 +319,7 @@ int main(void) {
         cmocka_unit_test(test_annotation_of_what_is_only_reported),
         cmocka_unit_test(test_annotation_is_short),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_drained_beside_a_pod_that_does_not_end),
         cmocka_unit_test(test_view),
         cmocka_unit_test(test_derived_deadline),
         cmocka_unit_test(test_rules_from),
