@@ -429,12 +429,16 @@ class Ending(AloneTest):
         world = self.alone_world()
         world.pool()
         world.ours("n1")
-        world.change("nodes", "n1", lambda n: n["spec"].update(taints=[{"key": "theirs", "effect": "NoExecute"}]))
+        theirs = [{"key": "DeletionCandidateOfClusterAutoscaler", "value": "1795417625", "effect": "PreferNoSchedule"},
+                  {"key": "ToBeDeletedByClusterAutoscaler", "value": "1795417625", "effect": "NoSchedule"},
+                  {"key": "theirs", "effect": "NoExecute", "timeAdded": "2026-11-01T00:00:00Z"}]
+        world.change("nodes", "n1", lambda n: n["spec"].update(taints=theirs))
         world.start()
         world.say("n1", source="autoscaling", deadline=600)
-        world.must(lambda: world.taints("n1") == [DISRUPTED, "theirs"], "the taint beside theirs")
+        ours = [{"key": DISRUPTED, "effect": "NoSchedule"}]
+        world.must(lambda: world.get("nodes", "n1")["spec"]["taints"] == theirs + ours, "the taint beside theirs, which are whole")
         world.unsay("n1")
-        world.must(lambda: world.taints("n1") == ["theirs"], "theirs alone")
+        world.must(lambda: world.get("nodes", "n1")["spec"]["taints"] == theirs, "theirs alone")
 
     def test_taints_that_are_too_many_to_be_read(self) -> None:
         """A node registers with what it likes, and must not take off what somebody sets then: not through us either."""

@@ -276,6 +276,29 @@ class Requests(DaemonTest):
         left = epoch(until) - time.time()
         self.assertTrue(5 - SLACK <= left <= 7.1, left)
 
+    def test_two_at_once(self) -> None:
+        """The earlier of two counts while both ask; with its withdrawal the later one is in force again, whole. A request that takes
+        another one's place on the Node puts the time off, too."""
+        world = self.node_world(profile="m5.large")
+        world.pod("blocked", grace=2)
+        world.budget("never", "blocked")
+        world.start()
+        begin = time.time()
+        near, far = stamp(begin + 9), stamp(begin + 18)
+        self.ask(world, {"id": "r-15", "mode": "deadline", "deadline": near})
+        world.must(lambda: world.annotation().get("deadline") == near, "the first")
+        self.ask(world, {"id": "r-16", "mode": "deadline", "deadline": far})
+        world.must(lambda: world.annotation().get("deadline") == far, "the one in its place")
+        done = world.run("drain", "--deadline", "8s")
+        self.assertEqual(done.code, 0, done.err)
+        world.must(lambda: world.annotation().get("source") == "operator", "the earlier one")
+        self.assertLess(epoch(world.annotation()["deadline"]), epoch(far))
+        self.assertEqual(world.run("undrain").code, 0)
+        world.must(lambda: (world.annotation().get("id"), world.annotation().get("deadline")) == ("r-16", far), "the later one")
+        world.must(lambda: not world.pods(), "the last moment", 20)
+        self.assertGreaterEqual(world.deletions("blocked")[0].entry["time"], epoch(far) - 3.1)
+        self.assertEqual(world.steps("release", "calm"), [], "the node was given no pods in between")
+
     def test_a_clock_of_its_own_that_is_off(self) -> None:
         """Where IMDS says nothing the API server's clock counts: requests and the ends of pods are dated by it. By ours, set an
         hour on, a pod that ends would be stuck, and the node Drained."""
