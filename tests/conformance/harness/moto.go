@@ -225,17 +225,30 @@ func (m *Moto) Terminate(ctx context.Context, id string) error {
 	return err
 }
 
+// instance is what moto says of one.
+type instance struct {
+	State string `xml:"reservationSet>item>instancesSet>item>instanceState>name"`
+	Name  string `xml:"reservationSet>item>instancesSet>item>privateDnsName"`
+}
+
+func (m *Moto) describe(ctx context.Context, id string) (found instance, err error) {
+	_, answer, err := m.Call(ctx, m.admin, "ec2", ec2Version, "DescribeInstances", "InstanceId.1", id)
+	if err == nil {
+		err = xml.Unmarshal(answer, &found)
+	}
+	return found, err
+}
+
 // State is "running" and so on.
 func (m *Moto) State(ctx context.Context, id string) (string, error) {
-	_, answer, err := m.Call(ctx, m.admin, "ec2", ec2Version, "DescribeInstances", "InstanceId.1", id)
-	if err != nil {
-		return "", err
-	}
-	var found struct {
-		State string `xml:"reservationSet>item>instancesSet>item>instanceState>name"`
-	}
-	err = xml.Unmarshal(answer, &found)
+	found, err := m.describe(ctx, id)
 	return found.State, err
+}
+
+// Name is the private DNS name of an instance.
+func (m *Moto) Name(ctx context.Context, id string) (string, error) {
+	found, err := m.describe(ctx, id)
+	return found.Name, err
 }
 
 func policy(actions string) string {
