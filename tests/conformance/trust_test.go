@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -81,13 +82,23 @@ func (e *ender) joins(name, providerID string, annotations map[string]string) {
 		Spec:       corev1.NodeSpec{ProviderID: providerID, Taints: []corev1.Taint{{Key: harness.TaintUnregistered, Effect: corev1.TaintEffectNoExecute}}}})
 	must(e.t, err)
 	must(e.t, codeIs(a, 201))
-	e.t.Cleanup(func() { leave(context.Background(), name) })
+	e.t.Cleanup(func() {
+		after, stop := harness.Within(10 * time.Second)
+		defer stop()
+		_ = leave(after, name)
+	})
 }
 
-// leave takes a Node away as an administrator does: no node may delete its own.
-func leave(ctx context.Context, name string) {
-	_ = cluster.PatchNode(ctx, name, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+// leave takes a Node away as an administrator does: no node may delete its own. What is being deleted gets no new finalizer.
+func leave(ctx context.Context, name string) error {
 	cluster.Forget(ctx, name)
+	_ = cluster.PatchNode(ctx, name, map[string]any{"metadata": map[string]any{"finalizers": nil}})
+	return harness.Poll(ctx, name+" is gone", nil, func() error {
+		if _, err := cluster.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); !isNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
 }
 
 // No write to a claim follows from what another one's node says: once its Node is gone it makes that anew, as the machine of a claim
@@ -109,7 +120,7 @@ func TestNodeThatSaysItIsAnother(t *testing.T) {
 	booting.is(e.central, "Registered", "Unknown", "NodeNotFound")
 
 	before := len(e.writes("nodeclaims", "trust-victim"))
-	leave(ctx, liar)
+	must(t, leave(ctx, liar))
 	e.joins(liar, victim.ProviderID(), map[string]string{drainAnnotation: word(time.Now().Add(20 * time.Second))})
 	e.joins(honest, third.ProviderID(), nil) // what the controller sees of it, it sees after the lie
 	e.registered("trust-honest")
