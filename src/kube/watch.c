@@ -383,9 +383,15 @@ static void end_badly(struct nc_watch *w, const struct nc_http_result *result) {
         go_on(w);
         return;
     }
-    if (result->outcome == NC_HTTP_TIMEOUT && !w->is_listing
-        && result->received_usec > 0) /* silent, but it had been open for long */
+    if (result->outcome == NC_HTTP_TIMEOUT && !w->is_listing && result->received_usec > 0) {
+        /* It was open, and silent for long: bookmarks come where the version moves only. Whether
+         * the server is there shows in the answer to the next one. */
         w->is_alive = true;
+        if (!w->was_failing) {
+            end_cleanly(w);
+            return;
+        }
+    }
     fail(w, &status, &err);
 }
 
