@@ -450,7 +450,7 @@ static void clean_up(struct nc_daemon *d, const struct nc_value *object) {
 static void on_left(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_daemon *d = userdata;
 
-    pods_are_well(d);
+    on_well(d); /* the watch ends with its list: nobody else says so */
     if (event == NC_WATCH_ADDED) {
         clean_up(d, object);
     } else if (event == NC_WATCH_SYNCED) {
