@@ -321,7 +321,7 @@ class Identity(DaemonTest):
         world.imds.spot(120)
         world.write_kubeconfig()
         world.must(lambda: not world.pods(), "the end of all pods", 20)
-        self.assertEqual(world.said_of_itself()["node"], world.node_name)
+        world.must(lambda: world.said_of_itself()["node"] == world.node_name, "the name in status.json")
 
 
 class Gone(DaemonTest):
