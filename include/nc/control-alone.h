@@ -7,9 +7,10 @@
  *
  *  - Whose. A claim with the finalizer karpenter.sh/termination is never touched, nor is its Node.
  *    What stands on a Node says nothing about that (whoever has the node's credential may have put
- *    it there): one of our claim is ours, and goes with that finalizer, too. A claim of another API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode),
- *    or with another label app.kubernetes.io/managed-by than nodeclaimd is of another controller:
- *    it is left alone, and so is its Node. The relay (nc/control.h) is for all of them.
+ *    it there): one of our claim is ours, and goes with that finalizer, too. A claim of another API
+ * group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode), or with another
+ * label app.kubernetes.io/managed-by than nodeclaimd is of another controller: it is left alone,
+ * and so is its Node. The relay (nc/control.h) is for all of them.
  *  - Finalizer. NC_FINALIZER on every claim that is not being deleted, before anything else is
  *    written about it.
  *  - Its Node. Once status.nodeName is set, the Node of that name, where its providerID is the
@@ -63,9 +64,9 @@
  *    False, TerminationGracePeriodElapsed, where it was the deadline that ended the wait. A Node
  * that was deleted (the cloud's controller does so where a machine is gone) and is not Ready for
  *    NC_ALONE_ENDING_USEC has nobody who could say the word: the wait ends as by a deadline. So it
- *    does where no agent says such a word, and there is no last moment, for rules.ceiling_usec since
- *    the deletion. An agent that speaks is waited for: budgets are there to be kept, and who wants
- *    an end in any case sets terminationGracePeriod.
+ *    does where no agent says such a word, and there is no last moment, for rules.ceiling_usec
+ * since the deletion. An agent that speaks is waited for: budgets are there to be kept, and who
+ * wants an end in any case sets terminationGracePeriod.
  *  - End, after Drained: where rules.terminates, END_INSTANCE, InstanceTerminating True once it was
  *    accepted, and again every NC_ALONE_AGAIN_USEC until the Node is not Ready, is being deleted by
  *    somebody, is gone, EC2 knows no such instance, or NC_ALONE_ENDING_USEC have passed: nothing is

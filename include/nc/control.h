@@ -13,9 +13,9 @@
  *    a Node without such an owner none does. Before registration, and only where we register: the
  *    Node that has the claim's status.providerID in its spec.providerID, and the name that this
  *    instance has by rules.identity. A node chooses its providerID; its name it cannot choose (the
- *    API server takes it from its credential). So by identity EC2 the Node is called as the instance
- *    (its id) or as EC2 says (its private DNS name: DESCRIBE_INSTANCE, asked once there is a Node
- *    with that providerID); what other Nodes say of themselves changes nothing for the claim. By
+ *    API server takes it from its credential). So by identity EC2 the Node is called as the
+ * instance (its id) or as EC2 says (its private DNS name: DESCRIBE_INSTANCE, asked once there is a
+ * Node with that providerID); what other Nodes say of themselves changes nothing for the claim. By
  *    identity ADMISSION the providerID itself counts, where exactly one Node has it: an admission
  *    policy ties it to who asks. Two such Nodes are then an answer of their own (Registered False,
  *    MultipleNodesFound); nothing is done to either.
@@ -165,15 +165,15 @@ struct nc_control_event {
 };
 
 enum nc_control_verb {
-    NC_CONTROL_STAMP = 1,    /* PATCH nodeclaims/NAME: the timestamp; null takes it back */
-    NC_CONTROL_DELETE_CLAIM, /* DELETE nodeclaims/NAME, precondition uid */
-    NC_CONTROL_PATCH_CLAIM,  /* PATCH nodeclaims/NAME: finalizers, annotations */
-    NC_CONTROL_STATUS_CLAIM, /* PATCH nodeclaims/NAME/status: conditions, nodeName */
-    NC_CONTROL_PATCH_NODE,   /* PATCH nodes/NAME: taints, labels, finalizers, drain-request */
-    NC_CONTROL_DELETE_NODE,  /* DELETE nodes/NAME, precondition uid */
-    NC_CONTROL_END_INSTANCE, /* EC2 TerminateInstances: `provider_id` */
+    NC_CONTROL_STAMP = 1,         /* PATCH nodeclaims/NAME: the timestamp; null takes it back */
+    NC_CONTROL_DELETE_CLAIM,      /* DELETE nodeclaims/NAME, precondition uid */
+    NC_CONTROL_PATCH_CLAIM,       /* PATCH nodeclaims/NAME: finalizers, annotations */
+    NC_CONTROL_STATUS_CLAIM,      /* PATCH nodeclaims/NAME/status: conditions, nodeName */
+    NC_CONTROL_PATCH_NODE,        /* PATCH nodes/NAME: taints, labels, finalizers, drain-request */
+    NC_CONTROL_DELETE_NODE,       /* DELETE nodes/NAME, precondition uid */
+    NC_CONTROL_END_INSTANCE,      /* EC2 TerminateInstances: `provider_id` */
     NC_CONTROL_DESCRIBE_INSTANCE, /* EC2 DescribeInstances: `provider_id` */
-    NC_CONTROL_SAY,          /* an Event on the object, and a line of the log */
+    NC_CONTROL_SAY,               /* an Event on the object, and a line of the log */
     _NC_CONTROL_VERB_MAX
 };
 const char *nc_control_verb_name(enum nc_control_verb v); /* "stamp", "delete-claim", … */

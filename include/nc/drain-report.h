@@ -50,7 +50,8 @@ enum nc_api_state {
     NC_API_FAILING, /* whatever else */
     _NC_API_STATE_MAX
 };
-/* "connecting", "connected", "no-kubeconfig", …: status.json's api_state, and the metric's label. */
+/* "connecting", "connected", "no-kubeconfig", …: status.json's api_state, and the metric's label.
+ */
 const char *nc_api_state_name(enum nc_api_state s);
 
 struct nc_counters {

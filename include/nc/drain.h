@@ -10,10 +10,11 @@
  *    where Karpenter drains: there it is excluded without T, and with T not evicted before its last
  *    moment. Without T, one that was bound late is left alone for 30 s: its controller may put it
  *    back on a cordoned node again and again.
- *  - Graceful: a pod is evicted where its tier's turn has come, it is not terminating, not kept by do-not-disrupt, its last refusal's
- *    pause is over, and fewer than max_in_flight evictions are under way. With T: only before
- *    its last moment. Where there is not room for all, the next is of the namespace that has the
- *    fewest evictions under way in this tier, and there the one that has been due for longest.
+ *  - Graceful: a pod is evicted where its tier's turn has come, it is not terminating, not kept by
+ * do-not-disrupt, its last refusal's pause is over, and fewer than max_in_flight evictions are
+ * under way. With T: only before its last moment. Where there is not room for all, the next is of
+ * the namespace that has the fewest evictions under way in this tier, and there the one that has
+ * been due for longest.
  *  - Turn: without T a pod holds up the tiers behind its own for as long as it is eligible. With T
  *    it does not while it is kept, once it was refused (BUSY and AWAY are no refusals of the pod),
  *    nor beyond 10 s after it was asked first, or its deletion was: nobody's budget is broken
@@ -32,10 +33,11 @@
  *    counted from that acceptance (and is never more than the pod's own).
  *  - An eviction that was accepted is never asked again; nor is one for a pod that is
  *    terminating.
- *  - Refusals: BUDGET 1, 2, 3, 5 s, without T on to 10, 20, 30 s; BUDGETS 30 s; BUSY Retry-After (at
- *    most 10 s) or 1 s; NAMESPACE 5 s, without T on to 10, 20, 30 s; REFUSED 1, 5, 10 s, without T
- *    on to 30 s; FAILED and AWAY 0.5 s doubling to 5 s, without T to 30 s. Each minus up to a quarter, by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number
- *    of evictions under way, down to 8 (it grows by one with each acceptance). DELETE is tried again
+ *  - Refusals: BUDGET 1, 2, 3, 5 s, without T on to 10, 20, 30 s; BUDGETS 30 s; BUSY Retry-After
+ * (at most 10 s) or 1 s; NAMESPACE 5 s, without T on to 10, 20, 30 s; REFUSED 1, 5, 10 s, without T
+ *    on to 30 s; FAILED and AWAY 0.5 s doubling to 5 s, without T to 30 s. Each minus up to a
+ * quarter, by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number of
+ * evictions under way, down to 8 (it grows by one with each acceptance). DELETE is tried again
  *    after 0.2 s doubling to 1 s, whatever the answer.
  *  - GONE is believed until the pod is seen again; then it counts as new, after a second. Not of a
  *    mark: the DELETE that follows it says so.
@@ -102,8 +104,8 @@ enum nc_drain_verb { NC_DRAIN_EVICT = 1, NC_DRAIN_MARK, NC_DRAIN_DELETE };
 struct nc_drain_action {
     enum nc_drain_verb verb;
     const struct nc_pod *pod; /* borrowed until the next call that changes the drain */
-    uint64_t grace_sec;       /* of DELETE; of EVICT where less is left than the pod's own, else 0 */
-    unsigned attempt;         /* from 1, of this verb for this pod */
+    uint64_t grace_sec; /* of DELETE; of EVICT where less is left than the pod's own, else 0 */
+    unsigned attempt;   /* from 1, of this verb for this pod */
 };
 /* What is due now, at most `room` of them; each counts as under way until it is answered. Returns
  * how many; where it is `room`, call again. */
@@ -129,7 +131,7 @@ struct nc_drain_summary {
     size_t deleted;                        /* how many were deleted at their last moment so far */
     size_t evicted;                        /* how many left by an eviction that was accepted */
     uint64_t last_progress_usec;           /* a pod began to leave, or left; 0 = never */
-    bool is_forcing; /* the last moment of a pod that is not leaving has come */
+    bool is_forcing;      /* the last moment of a pod that is not leaving has come */
     enum nc_list_gap gap; /* where it is set, there are more pods than are counted here */
 };
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,

@@ -30,8 +30,9 @@ int nc_mkdir_p(const char *path, struct nc_err *err);
 int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable,
                   struct nc_err *err);
 
-/* Writes to the path that a person named, as `>` of a shell does: through an open descriptor, so that
- * a device, a pipe or a symbolic link stays what it is. "-" is standard output. No folder is made. */
+/* Writes to the path that a person named, as `>` of a shell does: through an open descriptor, so
+ * that a device, a pipe or a symbolic link stays what it is. "-" is standard output. No folder is
+ * made. */
 int nc_output_write(const char *path, const void *data, size_t n, struct nc_err *err);
 
 /* Writes all n bytes, whatever signals and short writes come between. 0 or a negative errno. */

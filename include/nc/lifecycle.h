@@ -171,9 +171,9 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_CORDONED,
     NC_LIFE_SAYS_DRAINING,
     NC_LIFE_SAYS_INCOMPLETE, /* not every pod of the node is known; once a drain */
-    NC_LIFE_SAYS_BLOCKED, /* a pod is blocked: names it and its budget; in 30 s at most one a
-                             budget, and 16 in all; without a deadline in 30 s, 60 s, 2, 4, 8 and
-                             then 10 minutes */
+    NC_LIFE_SAYS_BLOCKED,    /* a pod is blocked: names it and its budget; in 30 s at most one a
+                                budget, and 16 in all; without a deadline in 30 s, 60 s, 2, 4, 8 and
+                                then 10 minutes */
     NC_LIFE_SAYS_FORCING,
     NC_LIFE_SAYS_DRAINED,
     NC_LIFE_SAYS_FAILED, /* T has passed and pods are left */
@@ -194,8 +194,8 @@ struct nc_life_action {
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
     char *message; /* owned */
-    char *series;  /* what is said again and again is one Event that is counted: which; owned, NULL =
-                      it is none of these */
+    char *series; /* what is said again and again is one Event that is counted: which; owned, NULL =
+                     it is none of these */
 };
 struct nc_life_actions {
     struct nc_life_action *v;
@@ -212,16 +212,16 @@ enum nc_life_event_kind {
     NC_LIFE_NODE,      /* `node` */
     NC_LIFE_NODE_GONE, /* it was deleted or is not there; `is_anothers`: our name belongs, or may
                           belong, to another machine, and so do the pods that are bound to it */
-    NC_LIFE_POD,         /* `pod`, taken over */
+    NC_LIFE_POD,       /* `pod`, taken over */
     NC_LIFE_POD_UNREADABLE, /* a list or the watch shows a pod that is none */
-    NC_LIFE_POD_GONE,    /* `uid` */
-    NC_LIFE_PODS_SYNCED, /* the list of pods is complete */
-    NC_LIFE_WRITTEN,     /* the write under way ended: `outcome` (and a NODE event before it, where
-                            the answer brought the Node) */
-    NC_LIFE_POD_ANSWER,  /* `uid`, `verb`, `answer` */
-    NC_LIFE_CLAIM,       /* `claim`: our NodeClaim, as far as it is known */
-    NC_LIFE_SELF,        /* what NC_ACT_SELF asked for ended: `self` */
-    NC_LIFE_TICK,        /* nc_life_next() has come */
+    NC_LIFE_POD_GONE,       /* `uid` */
+    NC_LIFE_PODS_SYNCED,    /* the list of pods is complete */
+    NC_LIFE_WRITTEN,    /* the write under way ended: `outcome` (and a NODE event before it, where
+                           the answer brought the Node) */
+    NC_LIFE_POD_ANSWER, /* `uid`, `verb`, `answer` */
+    NC_LIFE_CLAIM,      /* `claim`: our NodeClaim, as far as it is known */
+    NC_LIFE_SELF,       /* what NC_ACT_SELF asked for ended: `self` */
+    NC_LIFE_TICK,       /* nc_life_next() has come */
     _NC_LIFE_EVENT_MAX
 };
 enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_AWAY, NC_WRITE_REFUSED };

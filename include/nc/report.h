@@ -63,7 +63,7 @@ struct nc_report {
     { 0 }
 void nc_report_done(struct nc_report *r);
 
-const char *nc_phase_name(enum nc_phase p);     /* "imds", … */
+const char *nc_phase_name(enum nc_phase p); /* "imds", … */
 /* "PHASE: " before a message, or "" where the message begins so by itself. */
 const char *nc_phase_prefix(enum nc_phase p, const char *message);
 const char *nc_outcome_name(enum nc_outcome o); /* "pending", … */

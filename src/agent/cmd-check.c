@@ -78,8 +78,9 @@ static int add_cloud_config(struct nc_gather *g, const char *source, const struc
     }
     nc_values_free(trees, n);
     if (r >= 0 && found == 0)
-        (void)fprintf(stderr, "%s is a cloud-config that writes no document into " NC_CONF_DIR
-                              ": cloud-init reads it, nodeclaimd does not\n",
+        (void)fprintf(stderr,
+                      "%s is a cloud-config that writes no document into " NC_CONF_DIR
+                      ": cloud-init reads it, nodeclaimd does not\n",
                       source);
     return r < 0 ? r : 0;
 }
@@ -94,8 +95,9 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_e
         return add_cloud_config(g, path, &data, err);
     if (!nc_starts_with(data.data, "#!"))
         return 1;
-    (void)fprintf(stderr, "%s is a script: cloud-init runs it, nodeclaimd does not read it; check "
-                          "the documents that it writes by themselves\n",
+    (void)fprintf(stderr,
+                  "%s is a script: cloud-init runs it, nodeclaimd does not read it; check "
+                  "the documents that it writes by themselves\n",
                   path);
     return 0;
 }

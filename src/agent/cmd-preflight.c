@@ -23,7 +23,7 @@
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define TIMEOUT_USEC 3000000u
 #define IMDS_TIMEOUT_USEC 8000000u /* it may be slow: that is no reason to stop here */
-#define SKEW_FAILS_SEC 240 /* signatures are refused beyond five minutes */
+#define SKEW_FAILS_SEC 240         /* signatures are refused beyond five minutes */
 
 struct preflight {
     struct nc_app *app;

@@ -43,7 +43,8 @@ static char *host_of(const char *url) {
 static int ask_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_err *err) {
     const unsigned items = 1u << NC_IMDS_IDENTITY | 1u << NC_IMDS_DOMAIN;
     struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
-    int r = nc_imds_fetch(imds, items, NULL, nc_imds_timeout(imds, IMDS_TIMEOUT_USEC), answers, err);
+    int r =
+        nc_imds_fetch(imds, items, NULL, nc_imds_timeout(imds, IMDS_TIMEOUT_USEC), answers, err);
 
     if (r >= 0 && answers[NC_IMDS_IDENTITY].status == 200)
         r = nc_facts_take_imds(facts, NC_IMDS_IDENTITY, answers[NC_IMDS_IDENTITY].body.data,
@@ -262,12 +263,13 @@ static enum nc_credentials_found unsigned_yet(struct nc_err *err, const char *pa
                                               const char *cert) {
     nc_err_set(err, NC_ERR_HOST, ENOENT, "%s names the client certificate %s, which is not there",
                path, cert);
-    nc_err_remedy(err, "kubelet writes it when it is signed: kubectl get csr; journalctl -u kubelet");
+    nc_err_remedy(err,
+                  "kubelet writes it when it is signed: kubectl get csr; journalctl -u kubelet");
     return NC_CREDENTIALS_UNSIGNED;
 }
 
 enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char *path,
-                                          struct nc_err *err) {
+                                           struct nc_err *err) {
     nc_auto_free char *below = nc_connect_path(app, path);
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = {0};

@@ -44,7 +44,7 @@ enum nc_credentials_found {
     NC_CREDENTIALS_UNSIGNED,
 };
 enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char *path,
-                                          struct nc_err *err);
+                                           struct nc_err *err);
 void nc_connection_done(struct nc_connection *c);
 
 /* Makes a new token where the old one ends soon, or where one was missed. Turns the loop, so it is

@@ -188,7 +188,8 @@ static void open_watches(struct nc_daemon *d) {
 }
 
 /* What a connection needs and is not there: bootstrap writes the kubeconfig, kubelet its
- * certificate when that is signed. Usual while a node boots, so it is no warning; but it is said. */
+ * certificate when that is signed. Usual while a node boots, so it is no warning; but it is said.
+ */
 static void wait_for(struct nc_daemon *d, enum nc_api_state what, const struct nc_err *err) {
     if (d->waits != what) {
         nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},

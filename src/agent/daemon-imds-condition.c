@@ -1,10 +1,10 @@
 /*
- * The Node condition that says that notices of EC2 cannot be received: who looks at the cluster sees
- * it there, before the instance is gone without a word.
+ * The Node condition that says that notices of EC2 cannot be received: who looks at the cluster
+ * sees it there, before the instance is gone without a word.
  *
- * Written on change only, and beside the lifecycle's writes: it is best effort, and decides nothing.
- * What stands on the Node is read whenever the whole Node is, so that a restart takes back what an
- * earlier life has said.
+ * Written on change only, and beside the lifecycle's writes: it is best effort, and decides
+ * nothing. What stands on the Node is read whenever the whole Node is, so that a restart takes back
+ * what an earlier life has said.
  */
 #include "daemon-edges.h"
 #include "log.h"
@@ -23,8 +23,8 @@ void nc_daemon_imds_condition_node(struct nc_daemon *d, const struct nc_value *n
 }
 
 void nc_daemon_imds_condition_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
-    d->is_registered = nc_streq(
-        nc_value_get_string(nc_value_get(metadata, "labels"), REGISTERED), "true");
+    d->is_registered =
+        nc_streq(nc_value_get_string(nc_value_get(metadata, "labels"), REGISTERED), "true");
 }
 
 static void on_written(void *userdata, const struct nc_value *object,

@@ -33,14 +33,14 @@ struct poll {
     bool is_off;
     bool is_on_grid; /* it was asked before */
     bool is_under_way;
-    bool is_postponed;   /* due, but another one is under way */
-    bool is_heard;       /* there was an answer that could be read */
-    bool is_quiet;       /* the last one was a CLEARED, and was posted */
-    bool is_absent;      /* the last one was a 404 */
-    uint64_t asked_usec; /* CLOCK_MONOTONIC */
+    bool is_postponed;     /* due, but another one is under way */
+    bool is_heard;         /* there was an answer that could be read */
+    bool is_quiet;         /* the last one was a CLEARED, and was posted */
+    bool is_absent;        /* the last one was a 404 */
+    uint64_t asked_usec;   /* CLOCK_MONOTONIC */
     uint64_t failing_usec; /* CLOCK_MONOTONIC: since when */
-    unsigned failures;   /* in a row */
-    struct nc_err error; /* class NONE while it is well */
+    unsigned failures;     /* in a row */
+    struct nc_err error;   /* class NONE while it is well */
 };
 
 typedef int (*reader_fn)(const struct nc_daemon *d, const struct nc_buf *body,
@@ -76,7 +76,7 @@ static const struct poll_kind {
     const char *path;
     size_t max_bytes;
     uint64_t every_usec, absent_usec; /* the second: while the answer is 404 */
-    uint64_t timeout_usec; /* longer after time-outs: nc_imds_timeout */
+    uint64_t timeout_usec;            /* longer after time-outs: nc_imds_timeout */
     struct nc_backoff again;
     bool is_of_spot; /* asked on spot instances only */
     reader_fn read;

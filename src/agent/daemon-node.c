@@ -32,8 +32,7 @@ static void look_in(struct nc_daemon *d, uint64_t wait_usec);
 /* Before the first eviction little time is left and nothing is lost with a connection whose other
  * end is silent; after it an eviction that is cut off may have used a budget up. */
 static uint64_t timeout_of(const struct nc_daemon *d) {
-    const uint64_t patient_usec = TIMEOUT_USEC, soon_usec = (uint64_t)FROZEN_USEC
-                                                                  << d->unanswered;
+    const uint64_t patient_usec = TIMEOUT_USEC, soon_usec = (uint64_t)FROZEN_USEC << d->unanswered;
 
     return d->pod_requests || soon_usec > patient_usec ? patient_usec : soon_usec;
 }
@@ -159,9 +158,9 @@ static void forget_node(struct nc_daemon *d) {
     nc_daemon_set(&d->request, NULL); /* what another Node says is read anew */
 }
 
-/* A cloud controller may set the providerID later. Until then whose kubelet reports it counts, where
- * that can be told: a Node that was made anew by another machine is not to be cordoned for us. Ours
- * of before a reboot waits for kubelet, as its pods do. */
+/* A cloud controller may set the providerID later. Until then whose kubelet reports it counts,
+ * where that can be told: a Node that was made anew by another machine is not to be cordoned for
+ * us. Ours of before a reboot waits for kubelet, as its pods do. */
 static bool is_doubtful(const struct nc_daemon *d, const struct nc_value *node) {
     const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
     const char *boot_id = nc_value_string(nc_value_path(node, "status.nodeInfo.bootID"));

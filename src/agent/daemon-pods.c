@@ -174,12 +174,11 @@ static void free_volume_request(struct nc_volume_request *q) {
 
 static int get(struct nc_volume_request *q, const char *what, const char *path,
                nc_kube_done_fn done) {
-    const struct nc_kube_call call = {
-        .what = what,
-        .method = "GET",
-        .path = path,
-        .timeout_usec = VOLUME_TIMEOUT_USEC,
-        .max_bytes = NC_VOLUME_MAX_BYTES};
+    const struct nc_kube_call call = {.what = what,
+                                      .method = "GET",
+                                      .path = path,
+                                      .timeout_usec = VOLUME_TIMEOUT_USEC,
+                                      .max_bytes = NC_VOLUME_MAX_BYTES};
     struct nc_err err = NC_ERR_INIT;
     const int r = nc_kube_start(q->d->connection.kube, &call, done, q, &q->req, &err);
 
@@ -238,8 +237,7 @@ static void ask_volume(struct nc_daemon *d, const char *namespace, const char *n
     nc_auto_free char *path = nc_volume_claim_path(namespace, name);
     struct nc_volume_request *q;
 
-    if (!path || d->staying_claims.n >= VOLUMES_MAX
-        || nc_strv_contains(&d->staying_claims, claim))
+    if (!path || d->staying_claims.n >= VOLUMES_MAX || nc_strv_contains(&d->staying_claims, claim))
         return;
     q = nc_calloc(1, sizeof(*q));
     *q = (struct nc_volume_request){.d = d, .claim = nc_steal(&claim)};

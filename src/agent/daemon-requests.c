@@ -48,9 +48,10 @@ static int check_owner(const char *path, struct nc_err *err) {
         return nc_file_fail(err, errno, "read", path);
     if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 022) == 0)
         return 0;
-    return nc_err_set(err, NC_ERR_CONFIG, EPERM,
-                      "only root may have written it: uid %u, mode %04o, and a plain file is wanted",
-                      (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
+    return nc_err_set(
+        err, NC_ERR_CONFIG, EPERM,
+        "only root may have written it: uid %u, mode %04o, and a plain file is wanted",
+        (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
 }
 
 static void take_drain(struct nc_daemon *d, const char *path) {

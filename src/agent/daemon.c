@@ -189,7 +189,8 @@ static void add_history(struct nc_daemon *d, const struct nc_life_view *view) {
 }
 
 static bool is_of_pods(enum nc_life_event_kind kind) {
-    return kind == NC_LIFE_POD || kind == NC_LIFE_POD_UNREADABLE || kind == NC_LIFE_POD_GONE || kind == NC_LIFE_POD_ANSWER;
+    return kind == NC_LIFE_POD || kind == NC_LIFE_POD_UNREADABLE || kind == NC_LIFE_POD_GONE
+           || kind == NC_LIFE_POD_ANSWER;
 }
 
 /* Whatever a step may have changed that is worth keeping: not one of two hundred pods. */

@@ -57,7 +57,7 @@ struct nc_daemon {
     struct nc_err pods_error; /* the same of the list and watch of pods: others' success is none */
     enum nc_api_state waits;  /* for what a connection needs; NC_API_CONNECTING = for nothing */
     int lock_fd;              /* held while the daemon lives: daemon-lock.h */
-    bool is_ready; /* READY=1 was said */
+    bool is_ready;            /* READY=1 was said */
     bool is_stopping;
 
     /* daemon-watchdog.c */
@@ -139,8 +139,8 @@ struct nc_daemon {
     /* daemon-imds-condition.c */
     struct nc_kube_req *condition_write;
     bool is_condition_true, is_writing_true; /* on the Node as it was read last; in the write */
-    bool is_registered;                /* by Karpenter */
-    uint64_t condition_after_usec;          /* monotonic: not written before */
+    bool is_registered;                      /* by Karpenter */
+    uint64_t condition_after_usec;           /* monotonic: not written before */
 
     /* daemon-say.c, daemon-status.c, daemon-state.c */
     struct nc_series series[NC_SERIES]; /* Events that are said again and again */
@@ -254,8 +254,8 @@ uint64_t nc_daemon_imds_next(const struct nc_daemon *d);
 /* Around whatever turns the loop by itself between two turns: notices are heard all the same. */
 void nc_daemon_imds_stand_in(struct nc_daemon *d, bool is_waiting);
 
-/* daemon-imds-condition.c: the Node condition that notices are not received. What the whole Node, and what its
- * metadata say; whether to write, between two turns. */
+/* daemon-imds-condition.c: the Node condition that notices are not received. What the whole Node,
+ * and what its metadata say; whether to write, between two turns. */
 #define NC_CONDITION_NOTICES "InterruptionNoticesUnavailable"
 void nc_daemon_imds_condition_node(struct nc_daemon *d, const struct nc_value *node);
 void nc_daemon_imds_condition_metadata(struct nc_daemon *d, const struct nc_value *metadata);

@@ -120,9 +120,9 @@ static int ask(struct nc_gather *g, unsigned items, const char *const args[_NC_I
     if (missing == 0)
         return 0;
     if (g->imds)
-        return nc_imds_fetch(
-            g->imds, missing, args,
-            nc_app_timeout(g->app, nc_imds_timeout(g->imds, IMDS_TIMEOUT_USEC)), g->answers, err);
+        return nc_imds_fetch(g->imds, missing, args,
+                             nc_app_timeout(g->app, nc_imds_timeout(g->imds, IMDS_TIMEOUT_USEC)),
+                             g->answers, err);
     for (unsigned i = 0; i < _NC_IMDS_ITEM_MAX; i++)
         if (missing & (1u << i)) {
             const int r =
@@ -200,8 +200,8 @@ static bool looks_like_user_data(const struct nc_buf *text) {
     return nc_is_gzip(text->data, text->len) || strncasecmp(text->data, "MIME-Version:", 13) == 0
            || strncasecmp(text->data, "Content-Type:", 13) == 0
            || strncmp(text->data, "TUlNRS", 6) == 0 /* MIME- */
-           || strncmp(text->data, "H4sI", 4) == 0
-           || strncmp(text->data, "#!", 2) == 0 || strncmp(text->data, "#cloud-", 7) == 0;
+           || strncmp(text->data, "H4sI", 4) == 0 || strncmp(text->data, "#!", 2) == 0
+           || strncmp(text->data, "#cloud-", 7) == 0;
 }
 
 static int add_text(struct nc_documents *d, const char *name, const struct nc_buf *text,

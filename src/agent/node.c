@@ -84,7 +84,8 @@ static int wait_for_news(struct nc_bootstrap *b) {
 
 /* Once the certificate is signed we are the node, not the bootstrap token. */
 static int become_node(struct nc_bootstrap *b, struct nc_err *err) {
-    if (!b->connection.is_bootstrap || nc_connect_check(b->app, NC_KUBECONFIG, NULL) != NC_CREDENTIALS_THERE)
+    if (!b->connection.is_bootstrap
+        || nc_connect_check(b->app, NC_KUBECONFIG, NULL) != NC_CREDENTIALS_THERE)
         return 0;
     b->watch = nc_watch_free(b->watch);
     return nc_connect(b->app, NC_KUBECONFIG, b->gather.imds, &b->connection, err);

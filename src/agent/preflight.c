@@ -66,8 +66,8 @@ static const char *kubeconfig_path(const struct nc_bootstrap *b) {
         return b->app->opts.kubeconfig;
     if (c->auth == NC_AUTH_KUBECONFIG)
         return c->kubeconfig;
-    if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN && 
-        nc_connect_check(b->app, NC_KUBECONFIG, NULL) != NC_CREDENTIALS_THERE)
+    if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN
+        && nc_connect_check(b->app, NC_KUBECONFIG, NULL) != NC_CREDENTIALS_THERE)
         return NC_BOOTSTRAP_KUBECONFIG;
     return NC_KUBECONFIG;
 }

@@ -226,8 +226,10 @@ static int be_alone(struct nc_daemon *d, struct nc_err *err) {
         return r;
     }
     if (r < 0)
-        nc_log(NC_LOG_WARNING, NULL, "%s, going on without: `nodeclaimd status` may say that the "
-               "daemon does not run", own.msg);
+        nc_log(NC_LOG_WARNING, NULL,
+               "%s, going on without: `nodeclaimd status` may say that the "
+               "daemon does not run",
+               own.msg);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * TerminateInstances and DescribeInstances, one instance a request, a few at once; credentials first, once for all that
- * wait.
+ * TerminateInstances and DescribeInstances, one instance a request, a few at once; credentials
+ * first, once for all that wait.
  *
  * What fails is answered, not tried again: when to ask again is the step's to say.
  */

@@ -199,8 +199,7 @@ static unsigned held_by(const struct nc_listener *l, const union nc_address *fro
 /* It has had its time to ask, or has its answer. */
 static bool may_go(const struct peer *p) {
     return p->stage == CLOSING
-           || (p->stage == READING
-               && nc_mono_usec() - p->since_usec >= NC_LISTENER_GRACE_USEC);
+           || (p->stage == READING && nc_mono_usec() - p->since_usec >= NC_LISTENER_GRACE_USEC);
 }
 
 /* Of this host; NULL: of the one that holds most. The oldest is the last one. */
@@ -238,11 +237,8 @@ static void welcome(struct nc_listener *l, int fd, const union nc_address *from)
         return;
     }
     p = nc_calloc(1, sizeof(*p));
-    *p = (struct peer){.listener = l,
-                       .fd = fd,
-                       .from = *from,
-                       .since_usec = nc_mono_usec(),
-                       .next = l->peers};
+    *p = (struct peer){
+        .listener = l, .fd = fd, .from = *from, .since_usec = nc_mono_usec(), .next = l->peers};
     l->peers = p;
     l->n_peers++;
     if (sd_event_add_io(l->event, &p->io, fd, EPOLLIN, on_peer, p) < 0

@@ -26,7 +26,8 @@ struct alone_view nc_alone_look(struct nc_control *c, struct control_claim *clai
 bool nc_alone_is_foreign(const struct alone_view *v);
 /* There is no Node of its name and machine, but not for so long that it must be gone. */
 bool nc_alone_may_come_back(const struct alone_view *v, uint64_t *next_usec);
-/* Somebody says to be the claim's machine, and EC2 was not asked for its name yet: that question. */
+/* Somebody says to be the claim's machine, and EC2 was not asked for its name yet: that question.
+ */
 bool nc_alone_ask_for_name(const struct alone_view *v, struct nc_control_action *ret);
 static inline bool nc_alone_is(const struct control_claim *claim, enum control_condition k) {
     return claim->more->truths[k] == CONTROL_TRUE;

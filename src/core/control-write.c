@@ -418,10 +418,10 @@ static void accepted(struct control_object *o, const struct nc_control_event *e)
     o->write.settle_rv = version_of(e->object, o);
     /* The watch may have been faster than the answer; and none shows what EC2 was asked for: that
      * is known from its answer. */
-    o->write.settle_usec = o->rv >= o->write.settle_rv
-                                   || is_for_ec2((enum nc_control_verb)o->write.verb)
-                               ? 0
-                               : e->now_usec + NC_CONTROL_SETTLE_USEC;
+    o->write.settle_usec =
+        o->rv >= o->write.settle_rv || is_for_ec2((enum nc_control_verb)o->write.verb)
+            ? 0
+            : e->now_usec + NC_CONTROL_SETTLE_USEC;
 }
 
 static void failed(struct nc_control *c, struct control_object *o,

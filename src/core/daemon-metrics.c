@@ -241,10 +241,14 @@ static void add_imds(struct nc_buf *out, const struct nc_counters *c) {
 
 const char *nc_api_state_name(enum nc_api_state s) {
     static const char *const names[_NC_API_STATE_MAX] = {
-        [NC_API_CONNECTING] = "connecting",         [NC_API_CONNECTED] = "connected",
-        [NC_API_NO_KUBECONFIG] = "no-kubeconfig",   [NC_API_BAD_KUBECONFIG] = "bad-kubeconfig",
-        [NC_API_NO_CERTIFICATE] = "no-certificate", [NC_API_UNREACHABLE] = "unreachable",
-        [NC_API_REFUSED] = "refused",               [NC_API_FAILING] = "failing",
+        [NC_API_CONNECTING] = "connecting",
+        [NC_API_CONNECTED] = "connected",
+        [NC_API_NO_KUBECONFIG] = "no-kubeconfig",
+        [NC_API_BAD_KUBECONFIG] = "bad-kubeconfig",
+        [NC_API_NO_CERTIFICATE] = "no-certificate",
+        [NC_API_UNREACHABLE] = "unreachable",
+        [NC_API_REFUSED] = "refused",
+        [NC_API_FAILING] = "failing",
     };
 
     return (unsigned)s < _NC_API_STATE_MAX ? names[s] : NULL;

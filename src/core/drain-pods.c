@@ -109,8 +109,7 @@ static void add(struct nc_drain *d, struct record *e) {
 }
 
 bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e) {
-    const enum nc_pod_excluded x =
-        nc_pod_excluded(&e->pod, d->has_taint, d->leaves_tolerating, 0);
+    const enum nc_pod_excluded x = nc_pod_excluded(&e->pod, d->has_taint, d->leaves_tolerating, 0);
 
     return x == NC_POD_ELIGIBLE || x == NC_POD_STUCK;
 }

@@ -44,13 +44,13 @@ struct nc_drain {
     struct record **by_uid;   /* sorted by uid */
     struct record **by_order; /* sorted by tier, namespace, name, uid */
     size_t n, room, max;
-    size_t n_gone;      /* of them is_gone */
-    size_t under_way;   /* evictions without an answer, also of pods that are gone by now */
-    unsigned limit;     /* of them, after the server was busy; 0 = what the rules allow */
-    unsigned max_asked; /* max_in_flight of the last step */
-    bool has_taint;     /* of the last step */
+    size_t n_gone;          /* of them is_gone */
+    size_t under_way;       /* evictions without an answer, also of pods that are gone by now */
+    unsigned limit;         /* of them, after the server was busy; 0 = what the rules allow */
+    unsigned max_asked;     /* max_in_flight of the last step */
+    bool has_taint;         /* of the last step */
     bool leaves_tolerating; /* likewise */
-    bool is_listed;     /* all pods were seen: who is new was bound just now */
+    bool is_listed;         /* all pods were seen: who is new was bound just now */
     enum nc_list_gap gap, next_gap; /* of the last complete list and since; of the one that is read
                                        now */
     bool has_dropped_daemon;        /* excluded, unless the disrupted taint stands */

@@ -7,7 +7,6 @@
 #include "nc/drain-report.h"
 #include "nc/str.h"
 
-
 /* {total, remaining, leaving, kept, blocked, evicted, deleted, excluded: {reason: n}}. Owned. */
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s);
 

@@ -59,8 +59,8 @@ static uint64_t first_eviction_waits(const struct record *e) {
 }
 
 /* What the last moment asks for. Nobody is deleted who was not asked to leave: a budget that allows
- * it, and whoever watches evictions, hears of it all the same. A mark serves the moment that it was made for: where T has moved
- * away since, it is made again. */
+ * it, and whoever watches evictions, hears of it all the same. A mark serves the moment that it was
+ * made for: where T has moved away since, it is made again. */
 static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
                                uint64_t now_usec) {
     const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
@@ -267,7 +267,8 @@ size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_
     struct record *next;
     size_t n = 0;
 
-    for (size_t v = begin_step(d, r, now_usec) ? 0 : NC_ARRAY_SIZE(verbs); v < NC_ARRAY_SIZE(verbs); v++)
+    for (size_t v = begin_step(d, r, now_usec) ? 0 : NC_ARRAY_SIZE(verbs); v < NC_ARRAY_SIZE(verbs);
+         v++)
         for (size_t i = 0; i < d->n && n < room; i++) {
             struct record *e = d->by_order[i];
             struct due due;

@@ -77,8 +77,7 @@ static bool are_volumes_off(struct nc_life *l) {
 /* No eligible pod is left: what else is waited for? */
 static bool is_drained(struct nc_life *l) {
     const bool is_shut = l->is_cordon_settled || l->orphaned_usec; /* nothing is bound to no Node */
-    const uint64_t cordoned_usec =
-        l->is_cordon_settled ? l->cordoned_usec : l->orphaned_usec;
+    const uint64_t cordoned_usec = l->is_cordon_settled ? l->cordoned_usec : l->orphaned_usec;
 
     if (!is_shut || l->synced_usec < cordoned_usec)
         return false;
@@ -138,8 +137,8 @@ bool nc_life_is_failed(struct nc_life *l) {
     const uint64_t known_usec = is_listed ? l->synced_usec : l->raised_usec;
     const uint64_t from_usec = l->force.t_usec > known_usec ? l->force.t_usec : known_usec;
 
-    if (l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l) || l->is_resuming || !l->force.t_usec
-        || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
+    if (l->force.policy != NC_POLICY_DRAIN || !nc_life_has_machine(l) || l->is_resuming
+        || !l->force.t_usec || l->phase == NC_LIFE_DRAINED || l->phase == NC_LIFE_VOLUME_WAIT)
         return false;
     return nc_life_has_come(
         l, nc_life_later(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC));

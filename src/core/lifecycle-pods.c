@@ -10,7 +10,8 @@
 #define BLOCKED_SAID_USEC (30 * NC_LIFE_SECOND_USEC)
 #define BLOCKED_SAID_MAX_USEC (600 * NC_LIFE_SECOND_USEC)
 #define STALLED_USEC (NC_LIFE_SECOND_USEC / 10)
-#define RELIST_USEC NC_LIFE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
+#define RELIST_USEC                                                                                \
+    NC_LIFE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
 #define RELIST_PRESSED_USEC (5 * NC_LIFE_SECOND_USEC) /* there is a deadline, */
 #define RELIST_CALM_USEC (30 * NC_LIFE_SECOND_USEC)   /* or there is none */
 #define ASKED_AT_ONCE ((size_t)64)

@@ -116,7 +116,7 @@ struct nc_life {
     struct nc_drain *drain;
     struct nc_drain *no_drain; /* what is shown while the pods are not watched */
     bool is_open, is_synced;   /* the pods */
-    uint64_t opened_usec; /* when the list was asked for that is read now, or was read last */
+    uint64_t opened_usec;      /* when the list was asked for that is read now, or was read last */
     uint64_t synced_usec;
     uint64_t believed_usec; /* when a pod was last said to be gone in an answer; 0 = never */
     struct nc_strv unseen;  /* uids that were known before the pods were listed again */

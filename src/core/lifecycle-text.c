@@ -150,19 +150,18 @@ void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
     a->reason = reason;
     a->message = message;
     a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_INCOMPLETE
-                    || m == NC_LIFE_SAYS_BLOCKED
-                    || m == NC_LIFE_SAYS_FORCING || m == NC_LIFE_SAYS_FAILED
-                    || m == NC_LIFE_SAYS_SELF_REFUSED || m == NC_LIFE_SAYS_ORPHANED
-                    || m == NC_LIFE_SAYS_RECORDONED;
+                    || m == NC_LIFE_SAYS_BLOCKED || m == NC_LIFE_SAYS_FORCING
+                    || m == NC_LIFE_SAYS_FAILED || m == NC_LIFE_SAYS_SELF_REFUSED
+                    || m == NC_LIFE_SAYS_ORPHANED || m == NC_LIFE_SAYS_RECORDONED;
 }
 
 void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message,
                       struct nc_life_actions *out) {
     static const char *const reasons[_NC_LIFE_SAYS_MAX] = {
-        [NC_LIFE_SAYS_CORDONED] = "NodeCordoned", [NC_LIFE_SAYS_DRAINING] = "DrainStarted",
-        [NC_LIFE_SAYS_INCOMPLETE] = "PodListIncomplete",
-        [NC_LIFE_SAYS_FORCING] = "DrainForced",   [NC_LIFE_SAYS_DRAINED] = "NodeDrained",
-        [NC_LIFE_SAYS_FAILED] = "DrainFailed",    [NC_LIFE_SAYS_ORPHANED] = "NodeDeletedInDrain",
+        [NC_LIFE_SAYS_CORDONED] = "NodeCordoned",        [NC_LIFE_SAYS_DRAINING] = "DrainStarted",
+        [NC_LIFE_SAYS_INCOMPLETE] = "PodListIncomplete", [NC_LIFE_SAYS_FORCING] = "DrainForced",
+        [NC_LIFE_SAYS_DRAINED] = "NodeDrained",          [NC_LIFE_SAYS_FAILED] = "DrainFailed",
+        [NC_LIFE_SAYS_ORPHANED] = "NodeDeletedInDrain",
     };
 
     if (l->says[m]) {

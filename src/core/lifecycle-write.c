@@ -72,7 +72,8 @@ static bool is_lifted(const struct nc_life *l) {
 
 static bool needs_cordon(struct nc_life *l) {
     return l->force.policy >= NC_POLICY_CORDON
-           && (is_foreign_lifted(l) || is_lifted(l) || (!l->is_cordon_settled && nc_life_may_cordon(l)));
+           && (is_foreign_lifted(l) || is_lifted(l)
+               || (!l->is_cordon_settled && nc_life_may_cordon(l)));
 }
 
 static bool wants_cordon(struct nc_life *l) {
@@ -319,11 +320,12 @@ static void settle_cordon(struct nc_life *l, bool is_done) {
 static void say_done(struct nc_life *l, const struct nc_node_write *w, bool is_again,
                      struct nc_life_actions *out) {
     if (is_again)
-        nc_life_say(NC_LIFE_SAYS_RECORDONED, "NodeCordoned",
-                    nc_strdup("The cordon was lifted while the node has a deadline: it was set once "
-                              "more, so that no new pod is bound to its end; lifted again it stays "
-                              "lifted"),
-                    out);
+        nc_life_say(
+            NC_LIFE_SAYS_RECORDONED, "NodeCordoned",
+            nc_strdup("The cordon was lifted while the node has a deadline: it was set once "
+                      "more, so that no new pod is bound to its end; lifted again it stays "
+                      "lifted"),
+            out);
     else if (w->kind == NC_WRITE_CORDON)
         nc_life_say_once(l, NC_LIFE_SAYS_CORDONED,
                          nc_strdup(w->sets_cordon ? "The node takes no new pods"
@@ -338,8 +340,7 @@ static void say_done(struct nc_life *l, const struct nc_node_write *w, bool is_a
 /* Written, or refused for good: what waits for it may go on. */
 static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions *out) {
     const struct nc_node_write *w = &l->under_way_parts;
-    const bool is_again =
-        w->kind == NC_WRITE_CORDON && l->is_cordon_settled && !l->is_foreign;
+    const bool is_again = w->kind == NC_WRITE_CORDON && l->is_cordon_settled && !l->is_foreign;
 
     if (w->kind == NC_WRITE_SIGNAL) {
         l->signalled = l->under_way_signal;

@@ -215,7 +215,7 @@ static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_lif
     {                                                                                              \
         [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
         [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
-        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod,                                  \
+        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod,                                 \
         [NC_LIFE_POD_UNREADABLE] = no_pods, [NC_LIFE_POD_GONE] = no_pods,                          \
         [NC_LIFE_PODS_SYNCED] = no_pods, [NC_LIFE_WRITTEN] = take_written,                         \
         [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_CLAIM] = take_claim,                          \
@@ -225,7 +225,7 @@ static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_lif
     {                                                                                              \
         [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
         [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
-        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = see_pod,                                   \
+        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = see_pod,                                  \
         [NC_LIFE_POD_UNREADABLE] = see_unreadable, [NC_LIFE_POD_GONE] = lose_pod,                  \
         [NC_LIFE_PODS_SYNCED] = take_synced, [NC_LIFE_WRITTEN] = take_written,                     \
         [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_CLAIM] = take_claim,                          \
@@ -271,11 +271,11 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
 
 /* The clock was set back: what counts from a moment now counts from the new now. */
 static void set_back(struct nc_life *l, uint64_t by_usec) {
-    uint64_t *const moments[] = {
-        &l->orphaned_usec, &l->quiet_usec,  &l->raised_usec,   &l->whole_usec,
-        &l->look_usec,     &l->status_usec, &l->cordoned_usec, &l->drained_usec,
-        &l->opened_usec,   &l->synced_usec, &l->believed_usec, &l->empty_usec,
-        &l->self.judged_usec, &l->self.next_usec};
+    uint64_t *const moments[] = {&l->orphaned_usec,    &l->quiet_usec,    &l->raised_usec,
+                                 &l->whole_usec,       &l->look_usec,     &l->status_usec,
+                                 &l->cordoned_usec,    &l->drained_usec,  &l->opened_usec,
+                                 &l->synced_usec,      &l->believed_usec, &l->empty_usec,
+                                 &l->self.judged_usec, &l->self.next_usec};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
         *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;

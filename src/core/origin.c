@@ -232,10 +232,14 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
     static const struct {
         const char *field, *otherwise;
     } rows[] = {
-        {"interruption.spot", "drain"},        {"interruption.rebalance", "report"},
-        {"interruption.maintenance", "drain"}, {"interruption.autoscaling", "drain"},
-        {"interruption.shutdown", "drain"},    {"drain.mode", "auto"},
-        {"drain.margin", "15s"},               {"drain.linger", "0s"},
+        {"interruption.spot", "drain"},
+        {"interruption.rebalance", "report"},
+        {"interruption.maintenance", "drain"},
+        {"interruption.autoscaling", "drain"},
+        {"interruption.shutdown", "drain"},
+        {"drain.mode", "auto"},
+        {"drain.margin", "15s"},
+        {"drain.linger", "0s"},
         {"signal", "none"},
     };
 

@@ -212,10 +212,12 @@ static const struct nc_field shutdown_fields[] = {F("gracePeriod", DURATION),
                                                   F("gracePeriodCriticalPods", DURATION)};
 static const struct nc_schema shutdown_schema =
     NC_SCHEMA("AgentConfig's spec.shutdown", shutdown_fields);
-static const struct nc_field interruption_fields[] = {
-    ONE_OF("spot", answers), ONE_OF("rebalance", answers), ONE_OF("maintenance", answers),
-    ONE_OF("autoscaling", answers), F("autoscalingDeadline", DURATION),
-    ONE_OF("shutdown", answers)};
+static const struct nc_field interruption_fields[] = {ONE_OF("spot", answers),
+                                                      ONE_OF("rebalance", answers),
+                                                      ONE_OF("maintenance", answers),
+                                                      ONE_OF("autoscaling", answers),
+                                                      F("autoscalingDeadline", DURATION),
+                                                      ONE_OF("shutdown", answers)};
 static const struct nc_schema interruption =
     NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
 static const struct nc_field drain_fields[] = {ONE_OF("mode", drain_modes), F("margin", DURATION),

@@ -42,9 +42,8 @@ static int truth_of(const struct nc_value *map, const char *key) {
 }
 
 static void put_policies(struct nc_buf *out, const struct nc_value *policies) {
-    const size_t n = policies && policies->type == NC_VALUE_MAP
-                         ? nc_words_at_most(policies->n, MAX_SOURCES)
-                         : 0;
+    const size_t n =
+        policies && policies->type == NC_VALUE_MAP ? nc_words_at_most(policies->n, MAX_SOURCES) : 0;
 
     if (n == 0)
         return;

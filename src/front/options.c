@@ -27,8 +27,8 @@ void nc_options_print(const struct nc_command_line *line) {
 }
 
 int nc_options_wrong(const char *command, const char *what, const char *value) {
-    (void)fprintf(stderr, "%s %s: %s%s%s\n", nc_program(), command, what, value && *value ? " " : "",
-                  value ? value : "");
+    (void)fprintf(stderr, "%s %s: %s%s%s\n", nc_program(), command, what,
+                  value && *value ? " " : "", value ? value : "");
     (void)fprintf(stderr, "try: %s %s --help\n", nc_program(), command);
     return NC_EXIT_USAGE;
 }

@@ -28,8 +28,9 @@ static bool has_word(const char *text, size_t n, const char *word) {
     return memmem(text, n, word, strlen(word)) != NULL;
 }
 
-/* Does this line say what went wrong? klog's errors and fatal ones ("E1123 05:12:09.5 …"), structured
- * errors, what Go programs print before they end. Not what systemd says of the end itself. */
+/* Does this line say what went wrong? klog's errors and fatal ones ("E1123 05:12:09.5 …"),
+ * structured errors, what Go programs print before they end. Not what systemd says of the end
+ * itself. */
 static bool says_why(const char *text, size_t n) {
     const bool is_klog = n > 6 && (text[0] == 'E' || text[0] == 'F') && text[5] == ' '
                          && strspn(text + 1, "0123456789") == 4;
@@ -38,8 +39,8 @@ static bool says_why(const char *text, size_t n) {
            || has_word(text, n, "panic: ");
 }
 
-/* The newest n lines, and in the place of the oldest of them the newest that says why, where none of
- * them does: a unit that is started again and again covers its error up. False: that is all. */
+/* The newest n lines, and in the place of the oldest of them the newest that says why, where none
+ * of them does: a unit that is started again and again covers its error up. False: that is all. */
 static bool take_line(struct tail *t, const char *text, size_t n) {
     if (n > LINE_MAX_BYTES)
         n = LINE_MAX_BYTES;
@@ -108,8 +109,8 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
         size_t length;
         if (sd_journal_get_data(j, "MESSAGE", &data, &length) < 0 || length <= strlen("MESSAGE="))
             continue;
-        wants_more = take_line(&t, (const char *)data + strlen("MESSAGE="),
-                               length - strlen("MESSAGE="));
+        wants_more =
+            take_line(&t, (const char *)data + strlen("MESSAGE="), length - strlen("MESSAGE="));
     }
     sd_journal_close(j);
     if (r < 0)

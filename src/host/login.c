@@ -50,8 +50,8 @@ struct nc_login {
     sd_event_source *retry;
     unsigned failures; /* in a row */
 
-    int fd;          /* the inhibitor; -1 = not held */
-    bool has_let_go; /* and shall not take it again before the shutdown is cancelled */
+    int fd;                  /* the inhibitor; -1 = not held */
+    bool has_let_go;         /* and shall not take it again before the shutdown is cancelled */
     struct nc_hint shutdown; /* CLOCK_MONOTONIC; since_usec: when the window began */
     bool is_told;
     uint64_t delay_usec; /* InhibitDelayMaxUSec as last read; 0 = never */

@@ -253,8 +253,8 @@ static bool was_skipped(struct nc_units *u, const char *path, uint64_t begun_use
            && get_usec(u, path, SYSTEMD ".Unit", "ConditionTimestampMonotonic") >= begun_usec;
 }
 
-/* What the job has left. A unit whose process was started has been started, though it may have ended
- * since and systemd starts it again: what becomes of it is for whoever looks at it next. */
+/* What the job has left. A unit whose process was started has been started, though it may have
+ * ended since and systemd starts it again: what becomes of it is for whoever looks at it next. */
 static int judge_unit(struct nc_units *u, const char *unit, const char *path, uint64_t begun_usec,
                       struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};

@@ -13,7 +13,7 @@
 
 #include "wire.h"
 
-#define DATE_USEC 1000000u                  /* a Date has whole seconds */
+#define DATE_USEC 1000000u                /* a Date has whole seconds */
 #define CLOCK_USEC (10ull * 60 * 1000000) /* then another answer counts, be it late */
 
 struct nc_kube_req {

@@ -208,8 +208,7 @@ int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_
     nc_auto_value struct nc_value *body = nc_event_body(e, name);
     struct sent *s = nc_calloc(1, sizeof(*s));
 
-    *s = (struct sent){
-        .kube = k, .timeout_usec = timeout_usec, .done = done, .userdata = userdata};
+    *s = (struct sent){.kube = k, .timeout_usec = timeout_usec, .done = done, .userdata = userdata};
     if (e->count < 2)
         return start_create(s, body, err);
     s->body = nc_steal(&body);

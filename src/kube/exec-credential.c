@@ -44,8 +44,7 @@ static int read_status(const struct nc_value *tree, struct nc_exec_credential *r
     if (!is_token(token))
         return refuse(err, "status.token is empty, or has a character that no token has");
     if (until && until->type != NC_VALUE_NULL
-        && (!nc_value_string(until)
-            || nc_time_parse(nc_value_string(until), &ret->until_usec) < 0))
+        && (!nc_value_string(until) || nc_time_parse(nc_value_string(until), &ret->until_usec) < 0))
         return refuse(err, "status.expirationTimestamp is not a time such as 2026-01-02T03:04:05Z");
     ret->token = nc_strdup(token);
     return 0;

@@ -3,8 +3,8 @@
  *
  * A look asks one question at a time: the Lease that Karpenter's replicas compete for, by its name
  * in each namespace that Karpenter may be in, then which versions of its kinds the API server has.
- * No other namespace is looked at: whoever may write Leases in one of his own says nothing about the
- * cluster. What a question that failed would have said stays as it was; only "not found" takes
+ * No other namespace is looked at: whoever may write Leases in one of his own says nothing about
+ * the cluster. What a question that failed would have said stays as it was; only "not found" takes
  * something away.
  */
 #include <errno.h>

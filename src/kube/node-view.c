@@ -4,8 +4,8 @@
  *
  * Metadata alone leaves what it cannot know as it was; but for a Node that was made anew under the
  * same name, of which nothing that was known before is true. A Node is another program's writing:
- * whatever has the wrong type reads as absent. And which of its volumes are those of pods that stay.
- * Pure.
+ * whatever has the wrong type reads as absent. And which of its volumes are those of pods that
+ * stay. Pure.
  */
 #include <string.h>
 

@@ -21,8 +21,9 @@
 #define HEAD_TIMEOUT_USEC 10000000u       /* an answer begins at once, however long it then is */
 #define THIN_LIST_TIMEOUT_USEC 300000000u /* gigabytes may come; silence is limited */
 #define CONNECT_TIMEOUT_USEC 10000000u
-#define URGENT_TIMEOUT_USEC 5000000u /* the first of a list that is waited for; then twice as long */
-#define IDLE_TIMEOUT_USEC 75000000u  /* the API server sends a bookmark each minute */
+#define URGENT_TIMEOUT_USEC                                                                        \
+    5000000u                        /* the first of a list that is waited for; then twice as long */
+#define IDLE_TIMEOUT_USEC 75000000u /* the API server sends a bookmark each minute */
 #define TIMER_ACCURACY_USEC 10000u
 #define ALIVE_USEC 5000000u /* a stream that stood for so long is well, even if nothing came */
 #define QUIET_ENDS 2u       /* streams in a row that end at once before that is told */

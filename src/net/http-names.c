@@ -42,9 +42,10 @@ static CURLcode prepare(CURL *easy, void *ssl_ctx, void *userdata) {
 int nc_http_names_check(struct nc_http_req *r, struct nc_err *err) {
     if (curl_easy_setopt(r->easy, CURLOPT_SSL_CTX_FUNCTION, prepare) == CURLE_OK)
         return 0;
-    return nc_err_set(err, NC_ERR_HOST, ENOTSUP,
-                      "%s: libcurl does TLS with %s here: it must be one that is built with OpenSSL",
-                      r->name, curl_version_info(CURLVERSION_NOW)->ssl_version);
+    return nc_err_set(
+        err, NC_ERR_HOST, ENOTSUP,
+        "%s: libcurl does TLS with %s here: it must be one that is built with OpenSSL", r->name,
+        curl_version_info(CURLVERSION_NOW)->ssl_version);
 }
 
 bool nc_http_names_are_missing(const char *error) {

@@ -27,9 +27,9 @@ struct nc_http {
     sd_event_source *again; /* when paused streams go on: in the next loop turn */
     sd_event_source *nudge; /* libcurl is called though nothing came; NULL = need not be */
     bool is_nudge_armed;
-    uint64_t active_usec; /* CLOCK_MONOTONIC: libcurl was called last */
-    size_t received;      /* bytes of answers, of all requests; may wrap */
-    sd_event_source *turn;  /* defer: one finished request a loop turn */
+    uint64_t active_usec;  /* CLOCK_MONOTONIC: libcurl was called last */
+    size_t received;       /* bytes of answers, of all requests; may wrap */
+    sd_event_source *turn; /* defer: one finished request a loop turn */
     struct http_socket *sockets;
     struct nc_http_req *requests;
     struct nc_http_req *finished, **finished_tail;

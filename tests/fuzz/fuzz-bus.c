@@ -194,8 +194,8 @@ static void answer(struct world *w, const char *message, size_t n) {
     } else if (names(message, n, "InhibitDelayMaxUSec")) {
         answer_property(w, serial, true);
     } else {
-        send_message(w, &(struct message){
-                            .type = RETURN, .reply_serial = serial, .sender = ":1.1"});
+        send_message(w,
+                     &(struct message){.type = RETURN, .reply_serial = serial, .sender = ":1.1"});
     }
 }
 
@@ -339,8 +339,8 @@ static int open_bus(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     char text[sizeof(address.sun_path) + 32];
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const int n = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "fuzz-bus-%d",
-                           (int)getpid());
+    const int n =
+        snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "fuzz-bus-%d", (int)getpid());
 
     (void)snprintf(text, sizeof(text), "unix:abstract=%s", address.sun_path + 1);
     must(setenv("DBUS_SYSTEM_BUS_ADDRESS", text, 1) == 0);

@@ -321,7 +321,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct world w = {
         .now_usec = 1767323045000000,
         .node = {.uid = "u1"},
-        .rules = {.mode = NC_DRAIN_AUTO, .margin_usec = 15000000, .max_in_flight = 3, .max_pods = 4}};
+        .rules = {
+            .mode = NC_DRAIN_AUTO, .margin_usec = 15000000, .max_in_flight = 3, .max_pods = 4}};
 
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
         w.rules.policy[s] = NC_POLICY_DRAIN;

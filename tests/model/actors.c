@@ -165,8 +165,9 @@ static void be_karpenter(struct world *w) {
         if (world_is_left(w, &w->pods[i], true) && w->pods[i].tier < tier)
             tier = w->pods[i].tier;
     for (unsigned i = 0; i < w->n_pods; i++)
-        if (world_is_left(w, &w->pods[i], true) && w->pods[i].tier == tier && !w->pods[i].never_disrupt
-            && w->now_usec >= w->pods[i].keep_until_usec && world_chance(w, 50))
+        if (world_is_left(w, &w->pods[i], true) && w->pods[i].tier == tier
+            && !w->pods[i].never_disrupt && w->now_usec >= w->pods[i].keep_until_usec
+            && world_chance(w, 50))
             (void)world_evict(w, i, 0);
     if (w->now_usec < w->end_usec)
         world_plan(w, w->now_usec + world_between(w, SEC / 2, 4 * SEC), THING_KARPENTER, 0, 0);

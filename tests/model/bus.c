@@ -37,8 +37,8 @@ static void take_value(struct world *w, bool is_coming) {
                                              .notice = &w->sources[NC_SOURCE_SHUTDOWN].notice,
                                              .source = NC_SOURCE_SHUTDOWN});
     else
-        host_post(w, &(struct nc_life_event){.kind = NC_LIFE_CLEARED,
-                                             .source = NC_SOURCE_SHUTDOWN});
+        host_post(w,
+                  &(struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = NC_SOURCE_SHUTDOWN});
 }
 
 /* b: 2 = logind is asked, else its answer arrives. */

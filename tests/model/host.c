@@ -34,7 +34,8 @@ static void keep_state(struct world *w) {
 }
 
 static bool is_news(enum nc_life_event_kind kind) {
-    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_UNREADABLE && kind != NC_LIFE_POD_GONE && kind != NC_LIFE_POD_ANSWER;
+    return kind != NC_LIFE_POD && kind != NC_LIFE_POD_UNREADABLE && kind != NC_LIFE_POD_GONE
+           && kind != NC_LIFE_POD_ANSWER;
 }
 
 void host_post(struct world *w, struct nc_life_event *e) {

@@ -39,8 +39,7 @@ static void judge_end(struct world *w) {
         return;
     for (unsigned i = 0; i < w->n_pods; i++) {
         const struct world_pod *p = &w->pods[i];
-        const bool leaves =
-            rules_is_karpenters(&w->rules, w->now_usec) && !w->rules.t_usec;
+        const bool leaves = rules_is_karpenters(&w->rules, w->now_usec) && !w->rules.t_usec;
 
         end.n_left += world_is_left(w, p, leaves);
         if (world_is_left(w, p, leaves))

@@ -252,8 +252,8 @@ static void break_stranger_begins(void) {
     struct nc_notice n = {.source = NC_SOURCE_SHUTDOWN, .policy = NC_POLICY_DRAIN};
 
     scene_begin(NC_DRAIN_AUTO);
-    scene_post((struct nc_life_event){
-        .kind = NC_LIFE_NOTICE, .notice = &n, .source = NC_SOURCE_SHUTDOWN});
+    scene_post(
+        (struct nc_life_event){.kind = NC_LIFE_NOTICE, .notice = &n, .source = NC_SOURCE_SHUTDOWN});
 }
 static void break_stranger_ends(void) {
     scene_begin(NC_DRAIN_AUTO);

@@ -336,7 +336,8 @@ void rules_close_pods(struct rules *r, uint64_t now_usec) {
 
 static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
     if (p->tolerates /* what came back is left alone for a while */
-        && (rules_is_karpenters(r, now_usec) || (!r->t_usec && now_usec < p->since_usec + 31 * SEC)))
+        && (rules_is_karpenters(r, now_usec)
+            || (!r->t_usec && now_usec < p->since_usec + 31 * SEC)))
         return false;
     return !p->deletion_usec && !p->is_accepted && !p->is_deleted && !is_kept(p, now_usec)
            && is_turn(r, p, now_usec) && (!r->t_usec || now_usec < last_moment(r, p))
@@ -359,9 +360,10 @@ static bool is_before(const struct rules *r, const struct rules_pod *q, const st
     const bool is_other = strcmp(q->namespace, p->namespace) != 0;
     const uint64_t than_usec = is_other ? now_usec : p->ask_after_usec[r->t_usec != 0];
 
-    if (q == p || !q->is_known || q->is_gone || q->tier != p->tier || q->evicts_out || q->deletes_out
-        || !q->evictable_usec || q->evictable_usec >= than_usec || q->since_usec >= than_usec
-        || !rules_is_eligible(r, q, now_usec) || !is_evictable(r, q, now_usec))
+    if (q == p || !q->is_known || q->is_gone || q->tier != p->tier || q->evicts_out
+        || q->deletes_out || !q->evictable_usec || q->evictable_usec >= than_usec
+        || q->since_usec >= than_usec || !rules_is_eligible(r, q, now_usec)
+        || !is_evictable(r, q, now_usec))
         return false;
     return !is_other || evicts_of(r, q) < evicts_of(r, p);
 }
@@ -377,9 +379,11 @@ static uint64_t seconds_up(uint64_t usec) {
 }
 
 /* Nobody is deleted who was not asked to leave: whatever else holds. Where pods are more than are
- * kept, who was said to be gone is forgotten for the others, and is asked anew if it is shown again. */
+ * kept, who was said to be gone is forgotten for the others, and is asked anew if it is shown
+ * again. */
 static bool is_last_try(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
-    return r->t_usec && (!p->evictions || r->is_crowded) && now_usec + MARK_AHEAD_USEC >= last_moment(r, p);
+    return r->t_usec && (!p->evictions || r->is_crowded)
+           && now_usec + MARK_AHEAD_USEC >= last_moment(r, p);
 }
 
 static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,

@@ -39,10 +39,10 @@ struct rules_pod {
     bool is_deleted; /* a deletion was accepted, and the answer came */
     uint64_t ask_after_usec[2], ask_by_usec[2]; /* the pause after a refusal: at least, at most;
                                                    without a deadline, with one */
-    unsigned evictions;    /* asked in this drain */
-    uint64_t first_usec;   /* when the first of them was */
+    unsigned evictions;                         /* asked in this drain */
+    uint64_t first_usec;                        /* when the first of them was */
     bool is_refused;       /* by whoever speaks of the pod, not by a busy or absent server */
-    unsigned budget_row;                  /* refusals by a budget, one after the other */
+    unsigned budget_row;   /* refusals by a budget, one after the other */
     uint64_t blurred_usec; /* until then an answer may be for a question of an earlier watch */
     enum nc_pod_answer_kind refusal;
     uint64_t evictable_usec; /* since when it should be asked; 0 = it should not */
@@ -79,7 +79,7 @@ struct rules {
 
     struct nc_node_view node; /* the lower half as of the last whole one */
     bool has_node, has_whole;
-    bool is_orphan; /* our Node was deleted: its pods are there all the same */
+    bool is_orphan;                     /* our Node was deleted: its pods are there all the same */
     uint64_t whole_usec, detached_usec; /* when it came; when it had no volumes */
 
     enum nc_node_write_kind write; /* under way; NC_WRITE_NONE = none */
@@ -138,7 +138,8 @@ bool rules_is_known_to_end(const struct rules_pod *p);
 void rules_shortened(struct rules *r, unsigned pod, uint64_t t_usec, uint64_t before_usec,
                      uint64_t after_usec, uint64_t now_usec);
 
-/* While Drained is written this pod is there in truth, neither excluded nor terminating, bound when. */
+/* While Drained is written this pod is there in truth, neither excluded nor terminating, bound
+ * when. */
 void rules_left(struct rules *r, unsigned pod, uint64_t bound_usec);
 
 /* How a world ended after all had been quiet for long. */

@@ -46,7 +46,7 @@ enum thing {
     THING_NODE_BACK,
     THING_HINT,     /* a signal on the bus, of logind or of a stranger */
     THING_PROPERTY, /* logind is asked, or answers; a = which read, b = 2 or the value */
-    THING_SELF, /* a request of signal: self reaches the server; a = act */
+    THING_SELF,     /* a request of signal: self reaches the server; a = act */
 };
 
 struct thing_due {
@@ -147,7 +147,7 @@ struct world {
     struct nc_life *life;
     struct nc_life_rules config;
     struct nc_node_view view; /* what the daemon holds of its Node */
-    struct nc_hint shutdown; /* what the daemon holds of logind's property */
+    struct nc_hint shutdown;  /* what the daemon holds of logind's property */
     unsigned property_number, property_failures;
     bool is_node_known, waits_for_whole;
     bool minds_versions;                   /* what is older than what is known is not believed */

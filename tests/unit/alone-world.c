@@ -300,12 +300,12 @@ static void answer(struct world *w, const struct nc_control_action *a) {
     }
     const struct world_object *o = said == NC_CONTROL_DONE ? find(w, a->what, a->name) : NULL;
     nc_auto_value struct nc_value *object = o ? thin(w, o) : NULL;
-    step(w, &(struct nc_control_event){
-                .kind = NC_CONTROL_ANSWER,
-                .id = a->id,
-                .answer = said,
-                .object = a->verb == NC_CONTROL_DESCRIBE_INSTANCE ? NULL : object,
-                .name = w->dns_name});
+    step(w, &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
+                                       .id = a->id,
+                                       .answer = said,
+                                       .object =
+                                           a->verb == NC_CONTROL_DESCRIBE_INSTANCE ? NULL : object,
+                                       .name = w->dns_name});
     tell_deferred(w);
 }
 

@@ -1,15 +1,14 @@
 /*
  * A drain told as a script, and what it did as a trace: one command a line, times in seconds.
  *
- *   rules t=100 max=2 watch taint karpenter   what is in force from now on (nothing given: no deadline)
- *   see NAME tier=1 grace=30 …       a pod; never, keep=S, del=END/GRACE, daemon, mirror, ended,
- * tolerates gone NAME                        the watch says so at S                             the
- * clock; whatever is due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the
- * last question of this kind; budget=NAME too next                             "next S" or "next
- * never" sum                              the counts that are not 0 lines what nc_drain_lines says
- *   tried                              each pod was asked to leave, and nobody answered
- *   restart
- *   listed                             all pods were seen
+ *   rules t=100 max=2 watch taint karpenter   what is in force from now on (nothing given: no
+ * deadline) see NAME tier=1 grace=30 …       a pod; never, keep=S, del=END/GRACE, daemon, mirror,
+ * ended, tolerates gone NAME                        the watch says so at S the clock; whatever is
+ * due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the last question of
+ * this kind; budget=NAME too next                             "next S" or "next never" sum the
+ * counts that are not 0 lines what nc_drain_lines says tried                              each pod
+ * was asked to leave, and nobody answered restart listed                             all pods were
+ * seen
  */
 #ifndef NC_DRAIN_SCRIPT_H
 #define NC_DRAIN_SCRIPT_H

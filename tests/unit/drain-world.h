@@ -64,7 +64,7 @@ static uint64_t world_last(const struct world *w, const struct world_pod *p) {
 static bool world_is_eligible(const struct world *w, const struct world_pod *p) {
     return p->is_there && !p->is_believed_gone
            && nc_pod_excluded(&p->seen, w->rules.has_disrupted_taint,
-                               w->rules.leaves_tolerating && !w->rules.t_usec, w->now_usec)
+                              w->rules.leaves_tolerating && !w->rules.t_usec, w->now_usec)
                   == NC_POD_ELIGIBLE;
 }
 
@@ -73,8 +73,8 @@ static bool world_holds(const struct world *w, const struct world_pod *p) {
     const bool is_leaving = p->seen.deletion_usec || p->is_accepted || p->is_deleted;
     const uint64_t grace = p->seen.deletion_grace_sec * WORLD_SEC;
     const uint64_t asked = p->first_usec || !p->seen.deletion_usec ? p->first_usec
-                           : p->seen.deletion_usec > grace ? p->seen.deletion_usec - grace
-                                                           : 1;
+                           : p->seen.deletion_usec > grace         ? p->seen.deletion_usec - grace
+                                                                   : 1;
 
     if (!w->rules.t_usec)
         return true;

@@ -238,7 +238,7 @@ static void test_folder_where_the_new_file_goes(void **state) {
 /* A small file system of this process alone at root; needs CAP_SYS_ADMIN. */
 static bool mounts_at_root(void) {
     return unshare(CLONE_NEWNS) == 0 && mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0
-        && mount("tmpfs", root, "tmpfs", 0, "size=64k") == 0;
+           && mount("tmpfs", root, "tmpfs", 0, "size=64k") == 0;
 }
 
 /* In a child with that; a body that returns has succeeded. */

@@ -45,8 +45,7 @@ static void test_told(void **state) {
         const int is_ours = apart_sec[i] > -10 && apart_sec[i] < 10;
 
         print_message("# %d s apart\n", (int)apart_sec[i]);
-        assert_in_range(told + SECOND
-                            - (uint64_t)((int64_t)nc_now_usec() + (is_ours ? 0 : apart)),
+        assert_in_range(told + SECOND - (uint64_t)((int64_t)nc_now_usec() + (is_ours ? 0 : apart)),
                         0, 2 * SECOND);
     }
 }

@@ -279,11 +279,16 @@ static void test_agent_takes_long(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ceiling),
-        cmocka_unit_test(test_last_moment),       cmocka_unit_test(test_last_moment_of_others),
-        cmocka_unit_test(test_request_of_others), cmocka_unit_test(test_words),
-        cmocka_unit_test(test_no_agent),          cmocka_unit_test(test_node_held_by_another),
-        cmocka_unit_test(test_machine_gone),      cmocka_unit_test(test_spot_notice),
-        cmocka_unit_test(test_last_moment_first), cmocka_unit_test(test_agent_takes_long),
+        cmocka_unit_test(test_last_moment),
+        cmocka_unit_test(test_last_moment_of_others),
+        cmocka_unit_test(test_request_of_others),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_no_agent),
+        cmocka_unit_test(test_node_held_by_another),
+        cmocka_unit_test(test_machine_gone),
+        cmocka_unit_test(test_spot_notice),
+        cmocka_unit_test(test_last_moment_first),
+        cmocka_unit_test(test_agent_takes_long),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,6 @@ static void test_karpenters(void **state) {
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_trace(&w), "");
     world_done(&w);
-
 }
 
 /* A Node that was created with Karpenter's finalizer: its claim is ours all the same, and ends. */
@@ -74,8 +73,9 @@ static void test_a_node_that_says_it_is_anothers(void **state) {
     nc_auto_free char *version = nc_strdup(world_text(&w, CLAIM, "b", "metadata.resourceVersion"));
     assert_string_equal(world_condition(&w, "b", "Registered"), "Unknown NodeNotFound");
     assert_int_equal(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 1);
-    world_say(&w, "a", "{'id':'x','source':'spot','phase':'Detected','deadline':"
-                       "'2026-01-01T00:03:00Z'}");
+    world_say(&w, "a",
+              "{'id':'x','source':'spot','phase':'Detected','deadline':"
+              "'2026-01-01T00:03:00Z'}");
     world_set_ready(&w, "a", "True");
     world_advance(&w, 60 * WORLD_SEC);
     world_delete(&w, NODE, "a");

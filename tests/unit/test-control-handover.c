@@ -145,12 +145,13 @@ static const char *guess(struct world *w, enum nc_control_who who) {
 
 /* "other" is a NodeClaim of Karpenter's. */
 static const char *other(struct world *w) {
-    return world_see(w, NC_CONTROL_CLAIM,
-                     "{\"metadata\":{\"name\":\"other\",\"uid\":\"uid-other\",\"finalizers\":["
-                     THEIRS "]}}");
+    return world_see(
+        w, NC_CONTROL_CLAIM,
+        "{\"metadata\":{\"name\":\"other\",\"uid\":\"uid-other\",\"finalizers\":[" THEIRS "]}}");
 }
 
-/* A Lease says that Karpenter runs. As long as no NodeClaim bears that out nothing is handed over. */
+/* A Lease says that Karpenter runs. As long as no NodeClaim bears that out nothing is handed over.
+ */
 static void test_a_guess_is_borne_out(void **state) {
     struct world w;
 

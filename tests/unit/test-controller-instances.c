@@ -79,8 +79,8 @@ static bool serve(void *userdata, struct loopback_conn *c, const struct loopback
     return loopback_answer(c, w->status, "", w->body);
 }
 
-static void on_done(void *userdata, uint64_t id, enum nc_control_answer answer,
-                    const char *name, const struct nc_err *err) {
+static void on_done(void *userdata, uint64_t id, enum nc_control_answer answer, const char *name,
+                    const struct nc_err *err) {
     struct world *w = userdata;
 
     w->answers++;

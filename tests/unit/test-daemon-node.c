@@ -328,9 +328,8 @@ static void look_of_boot(struct world *w, const char *uid, unsigned version, con
                          const char *provider_id) {
     const struct nc_kube_status ok = {.http = 200};
     const struct nc_err none = NC_ERR_INIT;
-    nc_auto_free char *rest =
-        nc_asprintf(",\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"%s\"}}", provider_id,
-                    boot_id);
+    nc_auto_free char *rest = nc_asprintf(
+        ",\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"%s\"}}", provider_id, boot_id);
     nc_auto_value struct nc_value *v = node(uid, version, "", rest);
 
     script.looked(&w->d, v, &ok, &none);
@@ -492,7 +491,7 @@ static void test_requests(void **state) {
 }
 
 #define REQUEST_UNTIL(id, until)                                                                   \
-    ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"{\\\"id\\\":\\\"" id                       \
+    ",\"annotations\":{\"nodeclaimd.io/drain-request\":\"{\\\"id\\\":\\\"" id                      \
     "\\\",\\\"mode\\\":\\\"deadline\\\",\\\"deadline\\\":\\\"" until "\\\"}\"}"
 
 /* A deadline in another time zone is hours past: nobody is to be deleted for that. */
@@ -530,9 +529,8 @@ static void test_a_request_in_force_stays_so(void **state) {
     assert_int_equal(nc_time_parse("2026-01-02T03:04:05Z", &now_usec), 0);
     script.is_active[NC_SOURCE_REQUEST] = true;
     (void)strcpy(script.notices[NC_SOURCE_REQUEST].id, "r1");
-    assert_int_equal(nc_time_parse("2026-01-02T01:04:05Z",
-                                   &script.notices[NC_SOURCE_REQUEST].deadline_usec),
-                     0);
+    assert_int_equal(
+        nc_time_parse("2026-01-02T01:04:05Z", &script.notices[NC_SOURCE_REQUEST].deadline_usec), 0);
     watch(w, NC_WATCH_ADDED, "u1", 10, late);
     wait_for_look(w, 1);
     look(w, "u1", 10, late, OURS);

@@ -41,7 +41,7 @@ static struct {
     struct nc_drain *drain;
     struct nc_buf trace;
     bool is_dated;
-    int64_t ahead_usec; /* the API server's clock, of EC2's */
+    int64_t ahead_usec;     /* the API server's clock, of EC2's */
     uint64_t deletion_usec; /* of the last pod that was posted */
 } script;
 
@@ -143,8 +143,8 @@ uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt) {
 void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
     (void)l;
     (void)now_usec;
-    *ret = (struct nc_life_view){
-        .leading = -1, .drain_rules = {.leaves_tolerating = true, .max_in_flight = 1}};
+    *ret = (struct nc_life_view){.leading = -1,
+                                 .drain_rules = {.leaves_tolerating = true, .max_in_flight = 1}};
 }
 
 const struct nc_drain *nc_life_drain(const struct nc_life *l) {

@@ -46,10 +46,9 @@ static void say(const char *format, ...) {
 }
 
 static const char *kind_name(enum nc_life_event_kind kind) {
-    static const char *const names[] = {
-        "START",          "RULES",    "NOTICE", "CLEARED", "NODE",   "GONE",  "POD",
-        "POD_UNREADABLE", "POD_GONE", "SYNCED", "WRITTEN", "ANSWER", "CLAIM", "SELF",
-        "TICK"};
+    static const char *const names[] = {"START",   "RULES",  "NOTICE",         "CLEARED",  "NODE",
+                                        "GONE",    "POD",    "POD_UNREADABLE", "POD_GONE", "SYNCED",
+                                        "WRITTEN", "ANSWER", "CLAIM",          "SELF",     "TICK"};
 
     return names[kind];
 }

@@ -368,8 +368,7 @@ static void test_iam_policy(void **state) {
 
 static void test_the_rest_parses(void **state) {
     static const char *const names[] = {"kustomization.yaml", "optional/node-claims-role.yaml",
-                                        "optional/node-guards.yaml",
-                                        "optional/node-identity.yaml"};
+                                        "optional/node-guards.yaml", "optional/node-identity.yaml"};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {

@@ -61,7 +61,8 @@ static void measure(bool has_deadline, uint64_t seed, const char *uid,
 
 #define ROW_ANSWERS 9
 
-#define K(kind) {NC_ANSWER_##kind, 0, "", ""}
+#define K(kind)                                                                                    \
+    { NC_ANSWER_##kind, 0, "", "" }
 
 static const struct {
     const char *name;

@@ -47,13 +47,14 @@ static void test_report_of_nothing(void **state) {
 
     (void)state;
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
-    assert_json(v, "{\"phase\":\"idle\",\"since\":null,\"id\":null,\"source\":null,"
-                   "\"reason\":null,\"policy\":null,\"deadline\":null,\"last_moment\":null,"
-                   "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"node_deleted\":false,"
-                   "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
-                   "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
-                   "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
-                   "\"blocked\":[],\"drained\":null,\"history\":[]}");
+    assert_json(v,
+                "{\"phase\":\"idle\",\"since\":null,\"id\":null,\"source\":null,"
+                "\"reason\":null,\"policy\":null,\"deadline\":null,\"last_moment\":null,"
+                "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"node_deleted\":false,"
+                "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
+                "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
+                "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
+                "\"blocked\":[],\"drained\":null,\"history\":[]}");
     nc_drain_free(d);
 }
 
@@ -99,7 +100,7 @@ static void test_report_of_a_drain(void **state) {
            "\"noticed\":\"2025-12-31T23:59:54Z\",\"deadline\":\"2026-01-01T00:02:00Z\","
            "\"begin\":null,\"policy\":\"drain\"}],"
            "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\"},"
-        "\"node_deleted\":false,"
+           "\"node_deleted\":false,"
            "\"pods\":{\"total\":2,\"remaining\":2,\"leaving\":0,\"kept\":0,\"blocked\":1,"
            "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
            "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"

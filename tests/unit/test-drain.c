@@ -9,7 +9,8 @@
 static void test_excluded(void **state) {
     static const struct script_row rows[] = {
         {"each reason, without a deadline",
-         "rules karpenter\nsee a ended\nsee b mirror\nsee c tolerates\nsee d daemon tier=1\nsee e del=-61/30\nat "
+         "rules karpenter\nsee a ended\nsee b mirror\nsee c tolerates\nsee d daemon tier=1\nsee e "
+         "del=-61/30\nat "
          "0\nnext\nsum",
          "0:\nnext never\nsum terminal=1 mirror=1 tolerating=1 daemonset=1 stuck=1 progress=-91\n"},
         {"each reason, at the last moment and after it",
@@ -22,15 +23,18 @@ static void test_excluded(void **state) {
          "rules t=20 taint\nsee d daemon tier=1\nat 0\nanswer evict d refused\nat 0",
          "0: evict d 20\n0: mark d\n"},
         {"who tolerates the taint is evicted where no Karpenter drains, after 30 s if it came back",
-         "see a tolerates\nlisted\nat 0\nanswer evict a accepted\ngone a\nat 1\nsee b tolerates\nat "
+         "see a tolerates\nlisted\nat 0\nanswer evict a accepted\ngone a\nat 1\nsee b "
+         "tolerates\nat "
          "31\nat 31.5\nsum",
          "0: evict a\n1:\n31:\n31.5: evict b\nsum total=2 remaining=1 evicted=1 progress=0\n"},
-        {"under a deadline at once",
-         "rules t=100\nlisted\nat 0\nsee b tolerates\nat 0.5", "0:\n0.5: evict b\n"},
+        {"under a deadline at once", "rules t=100\nlisted\nat 0\nsee b tolerates\nat 0.5",
+         "0:\n0.5: evict b\n"},
         {"where Karpenter does, not before its last moment, and it is waited for",
-         "rules t=100 karpenter\nsee a tolerates\nsee b tier=2\nat 0\nat 68\nsum\nat 69\nanswer evict a "
+         "rules t=100 karpenter\nsee a tolerates\nsee b tier=2\nat 0\nat 68\nsum\nat 69\nanswer "
+         "evict a "
          "refused\nat 69\nanswer mark a accepted\nat 70",
-         "0: evict b\n68:\nsum total=2 remaining=2\n69: mark b, evict a\n69: mark a\n70: delete a 30, "
+         "0: evict b\n68:\nsum total=2 remaining=2\n69: mark b, evict a\n69: mark a\n70: delete a "
+         "30, "
          "delete b 30\n"},
         {"a tolerating pod of a DaemonSet stays also where the taint stands",
          "rules t=20 taint\nsee d daemon tolerates tier=1\nat 0", "0:\n"},
@@ -76,7 +80,8 @@ static void test_tiers(void **state) {
          "rules t=100\nsee a\nsee b tier=2\nat 0\nat 9.999999\nnext\nat 10",
          "0: evict a\n9.999999:\nnext 10\n10: evict b\n"},
         {"but a server that is busy or away says nothing of the pod",
-         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a busy\nat 0.1\nat 1\nanswer evict a "
+         "rules t=100\nsee a\nsee b tier=2\nat 0\nanswer evict a busy\nat 0.1\nat 1\nanswer evict "
+         "a "
          "away\nat 1.1",
          "0: evict a\n0.1:\n1: evict a#2\n1.1:\n"},
         {"without one each holds it up", "see a\nsee b tier=2\nat 0\nanswer evict a budget\nat 0.1",
@@ -115,8 +120,7 @@ static void test_graceful(void **state) {
          "budget\nat 0\nanswer evict a failed\nat 5\nanswer evict b failed\nat 10",
          "0: evict a, evict z, evict b\n0: evict c\n5: evict z#2\n10: evict a#2\n"},
         {"last moments take no room from evictions",
-         "rules t=30 max=1\nsee a\ntried\nsee b grace=5\nat 0",
-         "0: mark a, evict b\n"},
+         "rules t=30 max=1\nsee a\ntried\nsee b grace=5\nat 0", "0: mark a, evict b\n"},
         {"at most max_in_flight evictions are under way",
          "rules max=2\nsee a\nsee b\nsee c\nat 0\nnext\nanswer evict b accepted\nat 1\nnext",
          "0: evict a, evict b\nnext never\n1: evict c\nnext never\n"},
@@ -133,8 +137,7 @@ static void test_graceful(void **state) {
          "budget\nrules t=130\nat 71",
          "69.999999: mark a, evict a#2\n71: evict a#3\n"},
         {"an eviction is not asked at the last moment",
-         "rules t=100\nsee a never\ntried\nat 0\nsee a\nat 70",
-         "0:\n70: mark a\n"},
+         "rules t=100\nsee a never\ntried\nat 0\nsee a\nat 70", "0:\n70: mark a\n"},
         {"an accepted eviction is never asked again, whatever the watch shows",
          "see a\nat 0\nanswer evict a accepted\nat 1\nsee a\nat 100\nsum\nsee a del=130/30\nat "
          "101\nrestart\nsee a\nat 200",
@@ -168,15 +171,18 @@ static void test_fresh(void **state) {
 static void test_deletions_are_counted(void **state) {
     static const struct script_row rows[] = {
         {"the watch is first",
-         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30\nanswer delete "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30\nanswer "
+         "delete "
          "a accepted\nsum",
          "0: mark a\n0: delete a 30\nsum total=1 remaining=1 leaving=1 deleted=1 progress=0\n"},
         {"and the pod has ended by then",
-         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30 ended\nanswer "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nsee a del=30/30 "
+         "ended\nanswer "
          "delete a accepted\nsum",
          "0: mark a\n0: delete a 30\nsum total=1 deleted=1 terminal=1 progress=0\n"},
         {"and the pod is gone by then",
-         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\ngone a\nsum\nanswer delete a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\ngone a\nsum\nanswer delete "
+         "a "
          "accepted\nsum",
          "0: mark a\n0: delete a 30\nsum total=1 deleted=1 progress=0\nsum total=1 deleted=1 "
          "progress=0\n"},
@@ -217,25 +223,29 @@ static void test_last_moment(void **state) {
         {"in whatever tier, and where others drain",
          "rules t=30 watch max=1\nsee a tier=2\nsee b\nat 0", "0: evict b, evict a\n"},
         {"a new drain asks once more",
-         "rules t=30\nsee a\nat 0\nanswer evict a budget\nrestart\nat 0", "0: evict a\n0: evict a\n"},
+         "rules t=30\nsee a\nat 0\nanswer evict a budget\nrestart\nat 0",
+         "0: evict a\n0: evict a\n"},
         {"a mark that is refused holds nothing up",
          "rules t=100\nsee a never\ntried\nat 69\nanswer mark a refused\nat 70\nsum",
          "69: mark a\n70: delete a 30\nsum total=1 remaining=1 forcing\n"},
         {"late: both at once, with what is left, rounded up",
          "rules t=100\nsee a never grace=3600\ntried\nat 89.9\nanswer mark a accepted\nat 89.9\n",
          "89.9: mark a\n89.9: delete a 11\n"},
-        {"after T one second", "rules t=100\nsee a never\ntried\nat 120\nanswer mark a accepted\nat 120",
+        {"after T one second",
+         "rules t=100\nsee a never\ntried\nat 120\nanswer mark a accepted\nat 120",
          "120: mark a\n120: delete a 1\n"},
         {"T long past", "rules t=-500\nsee a never\ntried\nat 0\nanswer mark a away\nat 0",
          "0: mark a\n0: delete a 1\n"},
         {"grace 0 goes at T, with 1",
-         "rules t=100\nsee a never grace=0\ntried\nat 98\nat 99\nanswer mark a accepted\nat 99.9\nat 100",
+         "rules t=100\nsee a never grace=0\ntried\nat 98\nat 99\nanswer mark a accepted\nat "
+         "99.9\nat 100",
          "98:\n99: mark a\n99.9:\n100: delete a 1\n"},
         {"never more than the pod's own",
          "rules t=100\nsee a never grace=5\ntried\nat 94\nanswer mark a accepted\nat 95",
          "94: mark a\n95: delete a 5\n"},
         {"whatever its tier, budget, annotation, and also where others drain",
-         "rules t=30 watch\nsee a never\nsee b tier=2\nsee c keep=500 tier=3\ntried\nat 0\nanswer mark a "
+         "rules t=30 watch\nsee a never\nsee b tier=2\nsee c keep=500 tier=3\ntried\nat 0\nanswer "
+         "mark a "
          "accepted\nanswer mark b accepted\nanswer mark c accepted\nat 0",
          "0: mark a, mark b, mark c\n0: delete a 30, delete b 30, delete c 30\n"},
         {"whatever the pause after a refusal and however many are under way",
@@ -325,7 +335,8 @@ static void test_shortening(void **state) {
          "mark a accepted\nat 20",
          "10: evict a\n20: mark a\n20: delete a 40\n"},
         {"and so does an accepted deletion: what is asked again changes nothing",
-         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nat "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "accepted\nat "
          "0.2\nanswer delete a accepted\nat 1.5\nanswer delete a accepted\nat 3\nanswer delete a "
          "accepted\nsee a del=30/30\nat 9",
          "0: mark a\n0: delete a 30\n0.2: delete a#2 30\n1.5: delete a#3 30\n3: delete a#4 "
@@ -348,7 +359,8 @@ static void test_shortening(void **state) {
 static void test_deletion_again(void **state) {
     static const struct script_row rows[] = {
         {"the pauses",
-         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a refused\nnext\nat "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "refused\nnext\nat "
          "0.2\nanswer delete a away\nnext\nat 0.6\nanswer delete a busy\nnext\nat 1.4\nanswer "
          "delete a refused\nnext\nat 2.4\nanswer delete a namespace\nnext\nlines",
          "0: mark a\n0: delete a 30\nnext 0.2\n0.2: delete a#2 30\nnext 0.6\n0.6: delete a#3 "
@@ -358,7 +370,8 @@ static void test_deletion_again(void **state) {
          "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nat 5\nnext",
          "0: mark a\n0: delete a 30\n5:\nnext never\n"},
         {"one that a finalizer holds is left alone once it is stuck",
-         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a accepted\nsee a "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a "
+         "accepted\nsee a "
          "del=30/30\nat 1\nnext\nat 90.000001\nsum",
          "0: mark a\n0: delete a 30\n1:\nnext 90.000001\n90.000001:\nsum total=1 deleted=1 stuck=1 "
          "progress=0\n"},
@@ -381,7 +394,8 @@ static void test_gone(void **state) {
          "accepted\nanswer evict a gone\nsee a\nlines\nat 9.5\nat 10",
          "0: evict a\n9: mark a, evict a#2\na last=10\n9.5:\n10: mark a#2\n"},
         {"the same for a deletion",
-         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a gone\nat 2\nsee "
+         "rules t=30\nsee a\ntried\nat 0\nanswer mark a accepted\nat 0\nanswer delete a gone\nat "
+         "2\nsee "
          "a\nat 2.5\nat 3",
          "0: mark a\n0: delete a 30\n2:\n2.5:\n3: mark a#2\n"},
         {"of a mark it is not believed: the deletion says it",
@@ -426,7 +440,8 @@ static void test_counts(void **state) {
          "sum total=3 remaining=3 kept=1 mirror=1\n0: evict a, evict b\nsum total=3 remaining=3 "
          "leaving=1 kept=1 blocked=1 mirror=1 progress=0\na last=70 leaving, b last=70 blocked "
          "[web] 'budget', c last=70 kept, d mirror\n5: evict b#2\n30:\nsum total=3 remaining=2 "
-         "kept=1 blocked=1 evicted=1 mirror=1 progress=30\n69: mark b, evict c\n69: mark c\n70: delete b 30, "
+         "kept=1 blocked=1 evicted=1 mirror=1 progress=30\n69: mark b, evict c\n69: mark c\n70: "
+         "delete b 30, "
          "delete c 30\nsum total=3 remaining=2 leaving=2 evicted=1 deleted=2 mirror=1 "
          "progress=70\nsum total=3 evicted=1 deleted=2 mirror=1 progress=70\nsum mirror=1\n"},
         {"a pod that was terminating when it was seen first began to leave when it was asked to",
@@ -434,7 +449,8 @@ static void test_counts(void **state) {
          "20:\nsum total=1 remaining=1 leaving=1 progress=10\nsum total=2 remaining=2 leaving=2 "
          "progress=10\n"},
         {"pods that are no concern do not count as progress",
-         "rules karpenter\nsee a daemon\nsee b tolerates\nat 0\nsee a daemon del=30/30\ngone a\ngone b\nsum",
+         "rules karpenter\nsee a daemon\nsee b tolerates\nat 0\nsee a daemon del=30/30\ngone "
+         "a\ngone b\nsum",
          "0:\nsum\n"},
         {"a busy or absent server blocks no pod; what blocked it stays known",
          "see a\nsee b\nat 0\nanswer evict a busy\nanswer evict b budget budget=x\nlines\nat "

@@ -12,8 +12,8 @@ static void test_one_read_at_a_time(void **state) {
     assert_true(nc_hint_arrived(&h, 10));
     assert_false(nc_hint_arrived(&h, 20)); /* it is being read */
     assert_false(nc_hint_arrived(&h, 30));
-    assert_true(nc_hint_read(&h, false));  /* the first answer is news */
-    assert_true(nc_hint_ended(&h));        /* one more for all of them */
+    assert_true(nc_hint_read(&h, false)); /* the first answer is news */
+    assert_true(nc_hint_ended(&h));       /* one more for all of them */
     assert_true(nc_hint_read(&h, true));
     assert_int_equal(h.since_usec, 20);
     assert_false(nc_hint_ended(&h));

@@ -511,7 +511,8 @@ static void test_pace(void **state) {
     atomic_store(&w->script.faults_left, 3);
     for (unsigned k = 0; k < 2; k++)
         assert_int_equal(
-            nc_imds_get(w->imds, "/latest/meta-data/mac", 64, SECOND / 5, on_asked, &a, &w->err), 0);
+            nc_imds_get(w->imds, "/latest/meta-data/mac", 64, SECOND / 5, on_asked, &a, &w->err),
+            0);
     turn_until(w, &a.done, 3);
     assert_int_equal(a.failed, 2);
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), 2 * SECOND);

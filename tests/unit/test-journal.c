@@ -70,12 +70,13 @@ static void test_half_a_line(void **state) {
 /* kubelet says why it ends, and what comes after it covers that up. */
 static void test_the_cause_is_kept(void **state) {
     (void)state;
-    assert_tail("I1123 05:12:08.1 1 a.go:1] starting\n"
-                "E1123 05:12:09.5 1 run.go:72] \"command failed\" err=\"no swap\"\n"
-                "Main process exited\nFailed with result 'exit-code'.\nScheduled restart job\n",
-                3,
-                "<E1123 05:12:09.5 1 run.go:72] \"command failed\" err=\"no swap\"><Failed with result "
-                "'exit-code'.><Scheduled restart job>");
+    assert_tail(
+        "I1123 05:12:08.1 1 a.go:1] starting\n"
+        "E1123 05:12:09.5 1 run.go:72] \"command failed\" err=\"no swap\"\n"
+        "Main process exited\nFailed with result 'exit-code'.\nScheduled restart job\n",
+        3,
+        "<E1123 05:12:09.5 1 run.go:72] \"command failed\" err=\"no swap\"><Failed with result "
+        "'exit-code'.><Scheduled restart job>");
     assert_tail("Error: unknown flag\none\ntwo\nthree\n", 2, "<Error: unknown flag><three>");
     assert_tail("panic: first\npanic: last\none\ntwo\n", 2, "<panic: last><two>"); /* the newest */
     assert_tail("E1123 old\none\nE1123 05:12:09.5 new\n", 2, "<one><E1123 05:12:09.5 new>");
@@ -105,12 +106,9 @@ static void test_unit_that_said_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        host_test(test_lines),
-        host_test(test_long_lines),
-        host_test(test_half_a_line),
-        host_test(test_the_cause_is_kept),
-        host_test(test_no_file),
-        host_test(test_unit_that_said_nothing),
+        host_test(test_lines),       host_test(test_long_lines),
+        host_test(test_half_a_line), host_test(test_the_cause_is_kept),
+        host_test(test_no_file),     host_test(test_unit_that_said_nothing),
     };
 
     return cmocka_run_group_tests_name("journal", tests, NULL, NULL);

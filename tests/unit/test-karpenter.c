@@ -133,8 +133,9 @@ static void test_holder(void **state) {
 
 #define API "https://api.test:6443/apis/"
 #define LEASE_URL(namespace)                                                                       \
-    API "coordination.k8s.io/v1/namespaces/" namespace                                             \
-        "/leases/karpenter-leader-election?resourceVersion=0"
+    API "coordination.k8s.io/v1/namespaces/" namespace "/leases/"                                  \
+                                                       "karpenter-leader-election?"                \
+                                                       "resourceVersion=0"
 #define SERVES(...) "{'kind':'APIResourceList','resources':[" __VA_ARGS__ "]}"
 #define KARPENTER SERVES("{'name':'nodeclaims'},{'name':'nodeclaims/status'},{'name':'nodepools'}")
 #define CLASSES SERVES("{'name':'ec2nodeclasses'}")
@@ -234,9 +235,9 @@ static void test_installed_later(void **state) {
 static void test_failures(void **state) {
     (void)state;
     follow(SCRIPT_CONTROLLER({ABSENT}, {.status = 503}, {.answer = CLASSES}, /* not told */
-                             {ABSENT}, {.answer = KARPENTER}, {.answer = CLASSES},
-                             {.status = 500}, {.status = 503}, {.outcome = NC_HTTP_TIMEOUT},
-                             {ABSENT}, {ABSENT}, {ABSENT}, {.answer = CLASSES}, END),
+                             {ABSENT}, {.answer = KARPENTER}, {.answer = CLASSES}, {.status = 500},
+                             {.status = 503}, {.outcome = NC_HTTP_TIMEOUT}, {ABSENT}, {ABSENT},
+                             {ABSENT}, {.answer = CLASSES}, END),
            14, 10000, 4,
            "alone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
            "/apis/karpenter.k8s.aws/v1/ec2nodeclasses\n"
@@ -264,12 +265,12 @@ static void test_refused(void **state) {
 static void test_namespaces(void **state) {
     (void)state;
     namespaces = two;
-    follow(SCRIPT_CONTROLLER({.url = LEASE_URL("a"), ABSENT},
-                             {.url = LEASE_URL("b"), .answer = LEASE("b", "k-1", "2999-01-01T00:00:00Z")},
-                             {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT},
-                             {.url = LEASE_URL("a"), ABSENT},
-                             {.url = LEASE_URL("b"), .answer = LEASE("b", "k-1", "2999-01-01T00:00:01Z")},
-                             {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, END),
+    follow(SCRIPT_CONTROLLER(
+               {.url = LEASE_URL("a"), ABSENT},
+               {.url = LEASE_URL("b"), .answer = LEASE("b", "k-1", "2999-01-01T00:00:00Z")},
+               {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {.url = LEASE_URL("a"), ABSENT},
+               {.url = LEASE_URL("b"), .answer = LEASE("b", "k-1", "2999-01-01T00:00:01Z")},
+               {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, END),
            15, 10000, 0, "unknown k-1 - - -\nkarpenter k-1 - - -\n");
     namespaces = NULL;
     follow(SCRIPT_CONTROLLER({.url = LEASE_URL("kube-system"), ABSENT},
@@ -282,10 +283,10 @@ static void test_namespaces(void **state) {
 /* A Lease whose times say nothing moves between two looks; the second comes soon. */
 static void test_alive(void **state) {
     (void)state;
-    follow(SCRIPT_CONTROLLER({.answer = LEASE("k", "k-1", OLD)}, {ABSENT}, {ABSENT},
-                             {ABSENT}, {ABSENT}, {ABSENT},
-                             {.answer = LEASE("k", "k-1", "2023-11-14T22:00:02Z")},
-                             {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, END),
+    follow(SCRIPT_CONTROLLER({.answer = LEASE("k", "k-1", OLD)}, {ABSENT}, {ABSENT}, {ABSENT},
+                             {ABSENT}, {ABSENT},
+                             {.answer = LEASE("k", "k-1", "2023-11-14T22:00:02Z")}, {ABSENT},
+                             {ABSENT}, {ABSENT}, {ABSENT}, {ABSENT}, END),
            13, 600000, 0, "unknown k-1 - - -\nkarpenter k-1 - - -\n");
 }
 

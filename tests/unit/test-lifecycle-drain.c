@@ -420,8 +420,8 @@ static void test_many_budgets(void **state) {
 
 /* Without a deadline only a person helps: he is told less and less often. */
 static void test_what_blocks_for_long_is_said_seldom(void **state) {
-    static const char *const before[] = {"begin", "notice request drain", "ok", "ok", "more pods p",
-                                         "synced"};
+    static const char *const before[] = {"begin", "notice request drain", "ok",
+                                         "ok",    "more pods p",          "synced"};
     static const unsigned gaps_sec[] = {30, 60, 120, 240, 480, 600, 600, 600};
     unsigned said_ms = 0;
     size_t n = 0;
@@ -589,8 +589,9 @@ static void test_an_unreadable_pod_comes_late(void **state) {
         {6030, "ok", NULL},
         {7100, "tick", NULL},
         {7110, "written", "@drained"},
-        {8000, "unreadable", "SAY PodListIncomplete; WRITE undrained[Evicting !drained]; CLOSE; "
-                             "OPEN @evicting"},
+        {8000, "unreadable",
+         "SAY PodListIncomplete; WRITE undrained[Evicting !drained]; CLOSE; "
+         "OPEN @evicting"},
     };
 
     (void)state;
@@ -600,12 +601,9 @@ static void test_an_unreadable_pod_comes_late(void **state) {
 static void test_incomplete_is_said(void **state) {
     struct life_world w;
     static const struct life_row story[] = {
-        CORDONED_WITH_LIMIT,
-        {1030, "pods a", NULL},
-        {1030, "pods b", NULL},
-        {1030, "pods c", NULL},
-        {1040, "synced", NULL},
-        {2020, "tick", "WRITE progress[Evicting] @evicting"},
+        CORDONED_WITH_LIMIT,    {1030, "pods a", NULL},
+        {1030, "pods b", NULL}, {1030, "pods c", NULL},
+        {1040, "synced", NULL}, {2020, "tick", "WRITE progress[Evicting] @evicting"},
     };
 
     (void)state;

@@ -123,10 +123,11 @@ static void test_messages(void **state) {
     }
 }
 
-/* Where kubelet has stopped, no pod ends: it is left behind as Karpenter does it, but not hidden. */
+/* Where kubelet has stopped, no pod ends: it is left behind as Karpenter does it, but not hidden.
+ */
 static void test_drained_beside_a_pod_that_does_not_end(void **state) {
-    static const char *const events[] = {"begin", "notice request drain", "ok", "ok", "leaving a:0",
-                                         "synced", NULL};
+    static const char *const events[] = {
+        "begin", "notice request drain", "ok", "ok", "leaving a:0", "synced", NULL};
     struct life_world w;
 
     (void)state;

@@ -110,11 +110,8 @@ static void test_in_force(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        host_test(test_values),
-        host_test(test_not_values),
-        host_test(test_lines),
-        host_test(test_order),
-        host_test(test_in_force),
+        host_test(test_values), host_test(test_not_values), host_test(test_lines),
+        host_test(test_order),  host_test(test_in_force),
     };
 
     return cmocka_run_group_tests_name("logind-conf", tests, NULL, NULL);

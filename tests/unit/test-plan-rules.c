@@ -283,10 +283,9 @@ static void test_early_aks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),     cmocka_unit_test(test_flag_rules),
-        cmocka_unit_test(test_shutdown),
-        cmocka_unit_test(test_shutdown_policy),  cmocka_unit_test(test_reservation),
-        cmocka_unit_test(test_early_aks),
+        cmocka_unit_test(test_rules),       cmocka_unit_test(test_flag_rules),
+        cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_shutdown_policy),
+        cmocka_unit_test(test_reservation), cmocka_unit_test(test_early_aks),
     };
 
     return cmocka_run_group_tests_name("plan-rules", tests, NULL, NULL);

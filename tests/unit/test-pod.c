@@ -352,8 +352,18 @@ static void test_excluded(void **state) {
         {"plain", {0}, false, 1, NC_POD_ELIGIBLE, false},
         {"terminal", {.is_terminal = true, .is_mirror = true}, false, 1, NC_POD_TERMINAL, false},
         {"mirror", {.is_mirror = true, .tolerates_disrupted = true}, true, 1, NC_POD_MIRROR, false},
-        {"tolerating", {.tolerates_disrupted = true, .is_daemon = true}, true, 1, NC_POD_TOLERATES, false},
-        {"tolerating, of no DaemonSet", {.tolerates_disrupted = true}, true, 1, NC_POD_ELIGIBLE, false},
+        {"tolerating",
+         {.tolerates_disrupted = true, .is_daemon = true},
+         true,
+         1,
+         NC_POD_TOLERATES,
+         false},
+        {"tolerating, of no DaemonSet",
+         {.tolerates_disrupted = true},
+         true,
+         1,
+         NC_POD_ELIGIBLE,
+         false},
         {"left to Karpenter", {.tolerates_disrupted = true}, false, 1, NC_POD_TOLERATES, true},
         {"daemonset", {.is_daemon = true}, false, 1, NC_POD_DAEMON, false},
         {"daemonset, taint", {.is_daemon = true}, true, 1, NC_POD_ELIGIBLE, false},
@@ -385,8 +395,7 @@ static void test_names(void **state) {
     static const char *const excluded[] = {"eligible",   "terminal",  "mirror",
                                            "tolerating", "daemonset", "stuck"};
     static const char *const answers[] = {"unknown", "accepted",  "gone",    "budget", "budgets",
-                                          "busy",    "namespace", "refused", "failed",
-                                          "away"};
+                                          "busy",    "namespace", "refused", "failed", "away"};
 
     (void)state;
     for (size_t i = 0; i < _NC_POD_EXCLUDED_MAX; i++)

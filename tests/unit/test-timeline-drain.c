@@ -68,15 +68,16 @@ static void test_status(void **state) {
         "daemon       not connected to the API server, shutdown inhibitor unknown, since -\n"
         "             refused\n"
         "             too short\n");
-    assert_text("{'daemon': {'connected': false, 'api_state': 'no-kubeconfig', 'api_error': 'none yet',"
-                " 'api_remedy': 'wait', 'policies': {'spot': 'drain', 'rebalance': 'report'}}}",
-                nc_status_text,
-                "node         -\n"
-                "daemon       not connected to the API server (no-kubeconfig), shutdown inhibitor "
-                "unknown, since -\n"
-                "             none yet\n"
-                "             remedy: wait\n"
-                "policies     spot drain, rebalance report\n");
+    assert_text(
+        "{'daemon': {'connected': false, 'api_state': 'no-kubeconfig', 'api_error': 'none yet',"
+        " 'api_remedy': 'wait', 'policies': {'spot': 'drain', 'rebalance': 'report'}}}",
+        nc_status_text,
+        "node         -\n"
+        "daemon       not connected to the API server (no-kubeconfig), shutdown inhibitor "
+        "unknown, since -\n"
+        "             none yet\n"
+        "             remedy: wait\n"
+        "policies     spot drain, rebalance report\n");
     assert_text("{'daemon': {'running': false, 'connected': true, 'ready': true}}", nc_status_text,
                 "node         -\n"
                 "daemon       not running; what follows is what it last wrote\n");

@@ -262,8 +262,8 @@ static void test_large(void **state) {
     nc_buf_done(&event);
 }
 
-/* A list that a drain waits for is given up early where it is silent, the first time; a watch is not
- * waited for longer than the bookmarks, which come each minute, allow. */
+/* A list that a drain waits for is given up early where it is silent, the first time; a watch is
+ * not waited for longer than the bookmarks, which come each minute, allow. */
 static void test_patience(void **state) {
     static const uint64_t second = 1000000;
     const struct nc_watch_options urgent = {.is_urgent = true};
@@ -288,8 +288,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members),     cmocka_unit_test(test_error_event),
         cmocka_unit_test(test_broken_list), cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_large),       cmocka_unit_test(test_patience),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

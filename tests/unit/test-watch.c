@@ -230,15 +230,14 @@ static void test_life_between_failures(void **state) {
     hear_once(steps, 16);
 }
 
-/* Silence: the transport ends the stream, the watch opens it again. That is told only where the next
- * one is not answered: on a quiet cluster nothing may come for long. */
+/* Silence: the transport ends the stream, the watch opens it again. That is told only where the
+ * next one is not answered: on a quiet cluster nothing may come for long. */
 static void test_silence(void **state) {
     (void)state;
     follow(SCRIPT(NULL, NULL, {.answer = LIST("10", "")},
                   {.outcome = NC_HTTP_TIMEOUT, .was_open = true}, {.outcome = NC_HTTP_TIMEOUT},
                   {.stays_open = true, .answer = EVENT("ADDED", NODE("a", "1", "11"))}),
-           "added a\n",
-           "synced\nfailed 0 transient: watch: scripted failure\nadded a\n");
+           "added a\n", "synced\nfailed 0 transient: watch: scripted failure\nadded a\n");
 }
 
 /* A quiet stream after a failure: the owner is told that it stands, though nothing comes of it. One

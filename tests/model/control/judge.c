@@ -117,8 +117,7 @@ static bool is_of_ec2(enum nc_control_verb verb) {
 static void take_done(struct world *w, struct shown *s, const struct flight *f) {
     s->failures = 0;
     s->pause_usec = 0;
-    s->settled_usec =
-        s->rv > s->sent_rv || is_of_ec2(f->verb) ? 0 : w->now_usec + SETTLE_USEC;
+    s->settled_usec = s->rv > s->sent_rv || is_of_ec2(f->verb) ? 0 : w->now_usec + SETTLE_USEC;
     if (f->verb == NC_CONTROL_DELETE_CLAIM) {
         s->is_deleted = true;
         w->judge->relays += f->is_relay;

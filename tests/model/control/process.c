@@ -263,11 +263,11 @@ static void tell_who(struct world *w, const struct due *due) {
         && world_chance(w, 30)) {
         proc->was_fooled = true;
         world_tell(w, "%u: is told that Karpenter runs", due->a);
-        process_post(w, due->a,
-                     &(struct nc_control_event){.kind = NC_CONTROL_WHO,
-                                                .who = NC_CONTROL_KARPENTER,
-                                                .is_guess =
-                                                    w->sabotage != SABOTAGE_BELIEVES_LEASES});
+        process_post(
+            w, due->a,
+            &(struct nc_control_event){.kind = NC_CONTROL_WHO,
+                                       .who = NC_CONTROL_KARPENTER,
+                                       .is_guess = w->sabotage != SABOTAGE_BELIEVES_LEASES});
         for (unsigned k = 0; k < 2; k++)
             relist(w, due->a, k, world_below(w, SEC));
         world_post(w, world_between(w, 5 * SEC, 300 * SEC), THING_WHO, due->a, proc->life, NULL);

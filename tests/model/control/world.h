@@ -200,7 +200,8 @@ void action_done(struct nc_control_action *a);
 /* actors.c */
 void actors_happen(struct world *w, const struct due *due);
 void actors_instance_ended(struct world *w, const char *provider_id);
-/* What EC2 calls it: the Node of the machine that was launched for a claim; NULL = there is none. */
+/* What EC2 calls it: the Node of the machine that was launched for a claim; NULL = there is none.
+ */
 const char *actors_name_of(const struct world *w, const char *provider_id);
 bool actors_has_instance(const struct world *w, const char *provider_id);
 
