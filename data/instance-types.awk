@@ -1,4 +1,4 @@
-# Turns data/instance-types.tsv into the C tables of src/core/instance-types.c: fixed-width records without a pointer
+# Turns data/instance-types.tsv into the C tables of src/plan/instance-types.c: fixed-width records without a pointer
 # in them, so that they stay in the read-only pages of the program and need neither parsing nor relocation.
 # 0 (255 for branch interfaces) stands for "not known". Plain POSIX awk.
 

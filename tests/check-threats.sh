@@ -4,12 +4,12 @@ set -u
 cd "${NC_SRCDIR:-$(dirname "$0")/..}" || exit 99
 n=0
 bad=0
-names=$(grep -oE '`[A-Za-z_-]+\.(py|c|go|sh): [A-Za-z_]+`' docs/threat-model.md | tr -d '`' | sort -u | sed 's/: /:/')
+names=$(grep -oE '`[A-Za-z_/-]+\.(py|c|go|sh): [A-Za-z_]+`' docs/threat-model.md | tr -d '`' | sort -u | sed 's/: /:/')
 for one in $names; do
     n=$((n + 1))
     file=${one%%:*}
     name=${one#*:}
-    path=$(find tests -name "$file" -not -path '*/corpus/*' | head -n 1)
+    path=$(find tests -path "*/$file" -not -path '*/corpus/*' | head -n 1)
     if [ -n "$path" ] && grep -qw "$name" "$path"; then
         echo "ok $n - $file: $name"
     else

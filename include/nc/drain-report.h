@@ -7,6 +7,7 @@
 #ifndef NC_DRAIN_REPORT_H
 #define NC_DRAIN_REPORT_H
 
+#include "nc/str.h"
 #include "nc/lifecycle.h"
 #include "nc/mem.h"
 #include "nc/value.h"
@@ -76,5 +77,14 @@ struct nc_counters {
  * time of the last good answer of each poll, poll latency histogram, clock skew, cordon age. */
 void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uint64_t now_usec,
                        struct nc_buf *out);
+
+/* {total, remaining, leaving, kept, blocked, evicted, deleted, excluded: {reason: n}}. Owned. */
+struct nc_value *nc_drain_counts(const struct nc_drain_summary *s);
+
+/* nc_drain_report and nc_daemon_metrics, of what the lifecycle showed. */
+struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const struct nc_drain *d,
+                                      uint64_t now_usec, struct nc_value *history);
+void nc_daemon_metrics_view(const struct nc_life_view *v, const struct nc_counters *c,
+                            uint64_t now_usec, struct nc_buf *out);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "instances.h"
 #include "listener.h"
-#include "way.h"
+#include "api-config.h"
 
 /* Whose requests fail: each may fail while the others are well. */
 enum nc_trouble {

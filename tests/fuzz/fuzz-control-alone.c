@@ -2,7 +2,7 @@
  * The controller's step where nobody else is there: the bytes are the disorder of a small cluster,
  * which knows the rules. Now and then everything is asked to go at the end, and goes.
  */
-#include "alone-disorder.h"
+#include "standalone-disorder.h"
 
 #define TURNS_MAX 256
 

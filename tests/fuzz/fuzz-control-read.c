@@ -8,7 +8,7 @@
 #include "nc/control.h"
 #include "nc/str.h"
 
-#include "control-take.h"
+#include "apply.h"
 
 #define NOW_USEC UINT64_C(1767323045000000)
 #define SHOWN_MAX_BYTES ((size_t)1 << 20)

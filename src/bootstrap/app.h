@@ -1,0 +1,85 @@
+/*
+ * What every command of the agent shares: options, the event loop, signals, pauses.
+ */
+#ifndef NC_BOOTSTRAP_APP_H
+#define NC_BOOTSTRAP_APP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "nc/clock.h"
+#include "nc/err.h"
+#include "nc/mem.h"
+
+#include "process.h"
+
+#define NC_RUN_DIR "/run/nodeclaimd"
+#define NC_STATUS_FILE NC_RUN_DIR "/status.json"
+#define NC_METRICS_FILE NC_RUN_DIR "/metrics.prom"
+#define NC_KUBECONFIG "/var/lib/kubelet/kubeconfig"
+#define NC_BOOTSTRAP_KUBECONFIG "/etc/kubernetes/kubelet/bootstrap-kubeconfig"
+#define NC_CONF_DIR "/etc/nodeclaimd/conf.d"
+#define NC_INSTANCE_TYPES_FILE "/etc/nodeclaimd/instance-types.tsv"
+
+/* Options as given; NULL or 0 where not. Strings are borrowed from argv and the environment. */
+struct nc_options {
+    const char *command;
+    const char *imds; /* --imds or AWS_EC2_METADATA_SERVICE_ENDPOINT */
+    const char *kubeconfig;
+    const char *node_name;
+    const char *root; /* "" for none */
+    struct nc_strv sources;
+    const char *facts; /* folder or URL */
+    const char *save_facts;
+    const char *kubelet_version;
+    const char *out;
+    const char *skip;
+    const char *start;
+    const char *kubelet_log;
+    const char *cluster;
+    const char *region;
+    const char *sts_endpoint;
+    const char *mode;     /* of drain */
+    const char *deadline; /* a duration or RFC 3339 */
+    const char *reason;
+    const char *svg;
+    uint64_t timeout_usec;
+    bool strict;
+    bool json;
+    bool metrics;
+    bool dry_run;
+    bool wait;
+    char **args; /* what is left, NULL-terminated */
+    int n_args;
+};
+
+struct nc_app {
+    struct nc_options opts;
+    sd_event *event;
+    int signal;             /* the signal that asks us to stop; 0 = none */
+    uint64_t deadline_usec; /* CLOCK_MONOTONIC; 0 = none */
+};
+
+int nc_app_loop(
+    struct nc_app *app,
+    struct nc_err *err); /* makes the loop on first use; SIGTERM and SIGINT set app->signal */
+void nc_app_done(struct nc_app *app);
+
+/* Turns the loop for at most usec. 0: the time is over; -EINTR: asked to stop. */
+int nc_app_pause(struct nc_app *app, uint64_t usec);
+bool nc_app_is_late(const struct nc_app *app); /* the deadline has passed */
+/* Time left until the deadline, at most `most`; 0 when it has passed. */
+uint64_t nc_app_left(const struct nc_app *app, uint64_t most);
+/* The same as a time limit of a request: never 0, so that what was begun in time can end. */
+uint64_t nc_app_timeout(const struct nc_app *app, uint64_t most);
+
+char *nc_app_path(const struct nc_app *app, const char *path); /* below --root; owned */
+/* The same for what an option may name: what it names (`named` not NULL) is that path itself. */
+char *nc_app_path_or(const struct nc_app *app, const char *named, const char *path);
+
+/* Says an error on stderr as "nodeclaimd COMMAND: message" with its remedy, and gives the exit code
+ * of its class. */
+int nc_app_fail(const struct nc_app *app, const struct nc_err *err);
+
+#endif

@@ -1,0 +1,372 @@
+/*
+ * `bootstrap`: ten phases in order, each tried until it succeeds, cannot succeed, or the deadline
+ * has passed.
+ *
+ * The driver knows nothing of what a phase does; it keeps the report, the retries and the deadline.
+ * What each error class means for a retry is decided in one place here.
+ */
+#include "bootstrap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "nc/backoff.h"
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define DEFAULT_TIMEOUT_USEC                                                                       \
+    (15ull * 60 * 1000000) /* Karpenter deletes a NodeClaim that has not registered by then */
+#define LAST_EVENT_USEC 600000u
+#define LOG_EVERY_USEC 10000000u  /* of a phase that waits */
+#define LEAST_ATTEMPT_USEC 50000u /* less time than this is no attempt */
+
+static const struct nc_backoff retries = {.first_usec = 100000, .max_usec = 2000000};
+
+typedef int (*step_fn)(struct nc_bootstrap *b, struct nc_err *err);
+
+/* A user's mistake, a broken host and our own bugs do not pass by waiting; a peer's refusal may
+ * (roles and access entries take effect late). */
+static bool may_pass(enum nc_err_class class) {
+    return class == NC_ERR_TRANSIENT || class == NC_ERR_AUTH || class == NC_ERR_PROTOCOL;
+}
+
+static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
+    if (p == NC_PHASE_IMDS && class == NC_ERR_AUTH)
+        return "enable the instance metadata service (IMDSv2) in the instance's metadata options";
+    if (p == NC_PHASE_IMDS)
+        return "check the instance's metadata options, and that nothing on the host blocks the "
+               "link-local address";
+    if (class == NC_ERR_AUTH)
+        return "check the role's mapping to system:node:<name> in the cluster (access entry or "
+               "aws-auth), and the cluster's CA";
+    if (class == NC_ERR_CONFIG)
+        return "correct the document; `nodeclaimd check` says what is allowed";
+    if (class == NC_ERR_HOST)
+        return "look at the journal of this unit and of kubelet";
+    if (class == NC_ERR_BUG)
+        return "please report it, with the folder that `nodeclaimd render --save-facts DIR` writes";
+    return "check routes, security groups and DNS between this node and the API server";
+}
+
+static void log_failure(const struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err,
+                        const char *then) {
+    const struct nc_log_fields fields = {
+        .phase = nc_phase_name(p),
+        .error_class = nc_err_class_name(err->class),
+        .instance = b->report.instance_id,
+        .node = b->report.node,
+    };
+
+    nc_log(NC_LOG_WARNING, &fields, "%s%s%s", nc_phase_prefix(p, err->msg), err->msg, then);
+}
+
+static void fill_remedy(struct nc_err *err, enum nc_phase p) {
+    if (!*err->remedy)
+        nc_err_remedy(err, "%s", default_remedy(p, err->class));
+}
+
+uint64_t nc_report_now(const struct nc_bootstrap *b) {
+    return b->report.started_usec + (nc_mono_usec() - b->started_mono_usec);
+}
+
+uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
+    const uint64_t now = nc_report_now(b), started = b->report.phases[p].started_usec;
+
+    return now > started ? now - started : 0;
+}
+
+/* Each change is in status.json; the log has the first one, and then one now and then: kubelet's
+ * last words change with each line that it writes. */
+void nc_phase_says(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err) {
+    struct nc_err said = *err;
+    const struct nc_phase_entry *entry = &b->report.phases[p];
+    const uint64_t now = nc_mono_usec();
+
+    fill_remedy(&said, p);
+    if (entry->has_error && nc_streq(entry->error.msg, said.msg))
+        return;
+    if (!entry->has_error || now - b->log_usec > LOG_EVERY_USEC) {
+        log_failure(b, p, &said, "");
+        b->log_usec = now;
+    }
+    nc_report_retrying(&b->report, p, &said, nc_report_now(b));
+    nc_publish(b);
+}
+
+static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
+    const unsigned attempts = b->report.phases[p].attempts;
+
+    if (b->app->signal) {
+        struct nc_err last = *err;
+        (void)nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "stopped by %s during attempt %u%s%s",
+                         sigabbrev_np(b->app->signal), attempts,
+                         *last.msg ? "; last failure: " : "", last.msg);
+        nc_err_remedy(err, "start it again: what is on disk is whole");
+    } else if (may_pass(err->class)) {
+        struct nc_err last = *err;
+        (void)snprintf(err->msg, sizeof(err->msg),
+                       "%.300s; gave up at the deadline, after %u attempt%s", last.msg, attempts,
+                       attempts == 1 ? "" : "s");
+    }
+    fill_remedy(err, p);
+    nc_report_fail(&b->report, p, err, nc_report_now(b));
+    return -EIO;
+}
+
+/* Waits before the next attempt. Negative where there is none: the deadline is too near, or
+ * somebody asked to stop. */
+static int pause_before_retry(struct nc_bootstrap *b, unsigned attempt) {
+    const uint64_t pause = nc_backoff_pause(&retries, attempt, b->seed);
+    const int r = nc_app_pause(b->app, nc_app_left(b->app, pause));
+
+    return r < 0                                                          ? r
+           : nc_app_left(b->app, LEAST_ATTEMPT_USEC) < LEAST_ATTEMPT_USEC ? -ETIMEDOUT
+                                                                          : 0;
+}
+
+/* An attempt that the deadline cut short says less than the one before it. */
+static void prefer_telling(const struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) {
+    const struct nc_phase_entry *entry = &b->report.phases[p];
+
+    if (entry->has_error && err->class == NC_ERR_TRANSIENT && nc_app_is_late(b->app))
+        *err = entry->error;
+}
+
+/* These ask nobody and wait for nothing, they are over before anybody could look: what they come to
+ * is told with the next phase, or at once where they fail. */
+static bool is_instant(enum nc_phase p) {
+    return p == NC_PHASE_USERDATA || p == NC_PHASE_CONFIG || p == NC_PHASE_RENDER;
+}
+
+/* Tries the step until it is done. Only while the deadline is away and nobody asked to stop. */
+static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
+    for (unsigned attempt = 1;; attempt++) {
+        struct nc_err err = NC_ERR_INIT;
+        int r;
+
+        nc_report_attempt(&b->report, p, nc_report_now(b));
+        if (!is_instant(p))
+            nc_publish(b);
+        r = step(b, &err);
+        if (r >= 0) {
+            nc_report_succeed(&b->report, p, nc_report_now(b));
+            return 0;
+        }
+        prefer_telling(b, p, &err);
+        if (b->app->signal || !may_pass(err.class) || nc_app_is_late(b->app))
+            return give_up(b, p, &err);
+        fill_remedy(&err, p);
+        nc_report_retrying(&b->report, p, &err, nc_report_now(b));
+        nc_publish(b);
+        if (attempt == 1 || (attempt & (attempt - 1)) == 0)
+            log_failure(b, p, &err, ", trying again");
+        if (b->is_connected)
+            nc_publish_event_in_time(b, p);
+        if (pause_before_retry(b, attempt) < 0)
+            return give_up(b, p, &err);
+    }
+}
+
+/* --- the phases that write files */
+
+static int step_imds(struct nc_bootstrap *b, struct nc_err *err) {
+    const int r = nc_gather_imds(&b->gather, err);
+
+    if (r < 0)
+        return r;
+    b->seed = nc_backoff_seed(b->gather.facts.instance_id);
+    nc_report_take_facts(&b->report, &b->gather.facts);
+    return 0;
+}
+
+static void take_warnings(struct nc_bootstrap *b) {
+    const struct nc_documents *d = &b->gather.documents;
+
+    for (size_t i = 0; i < d->n_diags; i++)
+        if (!d->diags[i].is_error) {
+            nc_auto_free char *at = nc_mark_text(d, d->diags[i].mark);
+            nc_auto_free char *text =
+                nc_asprintf("%s: %s%s%s", at, d->diags[i].path, *d->diags[i].path ? ": " : "",
+                            d->diags[i].message);
+            if (!nc_strv_contains(&b->report.warnings, text))
+                nc_strv_add(&b->report.warnings, text);
+        }
+}
+
+static void add_warnings(struct nc_bootstrap *b, const struct nc_strv *more) {
+    for (size_t i = 0; i < more->n; i++)
+        if (!nc_strv_contains(&b->report.warnings, more->v[i]))
+            nc_strv_add(&b->report.warnings, more->v[i]);
+}
+
+static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
+    const int r = nc_gather_documents(&b->gather, err);
+
+    take_warnings(b);
+    return r;
+}
+
+static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
+    const struct nc_config *c = &b->gather.config;
+    int r = nc_gather_config(&b->gather, err);
+
+    if (r >= 0)
+        r = nc_config_check_authority(&b->gather.documents, c, err);
+    if (r < 0)
+        return r;
+    add_warnings(b, &b->gather.ignored);
+    add_warnings(b, &c->warnings);
+    if (c->has_claim_document)
+        nc_report_take_claim(&b->report, &c->claim, "document");
+    return 0;
+}
+
+static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
+    const int r = nc_gather_plan(&b->gather, err);
+
+    add_warnings(b, &b->gather.warnings);
+    if (r < 0)
+        return r;
+    nc_report_take_plan(&b->report, &b->gather.plan);
+    nc_check_sysctls(&b->gather.facts, &b->gather.plan, &b->report.warnings);
+    if (b->gather.config.has_claim_document)
+        nc_requirements_check(&b->gather.config.claim, &b->gather.facts, &b->gather.plan,
+                              &b->report.warnings);
+    return 0;
+}
+
+static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
+    return nc_gather_render(&b->gather, err);
+}
+
+static int step_apply(struct nc_bootstrap *b, struct nc_err *err) {
+    const int r = nc_look_for_claim_early(b, err);
+
+    return r < 0 ? r : nc_apply_files(b, err);
+}
+
+static const struct {
+    enum nc_phase phase;
+    step_fn step;
+} steps[] = {
+    {NC_PHASE_IMDS, step_imds},
+    {NC_PHASE_USERDATA, step_userdata},
+    {NC_PHASE_CONFIG, step_config},
+    {NC_PHASE_PLAN, step_plan},
+    {NC_PHASE_RENDER, step_render},
+    {NC_PHASE_APPLY, step_apply},
+    {NC_PHASE_PREFLIGHT, nc_step_preflight},
+    {NC_PHASE_START, nc_step_start},
+    {NC_PHASE_REGISTER, nc_step_register},
+    {NC_PHASE_INITIALIZE, nc_step_initialize},
+};
+
+/* The command line was checked when it was read. */
+static enum nc_kubelet_start choose_start(const struct nc_bootstrap *b) {
+    const char *word = b->app->opts.start;
+
+    if (!word)
+        return b->gather.config.start;
+    return nc_streq(word, "exec")   ? NC_START_EXEC
+           : nc_streq(word, "none") ? NC_START_NONE
+                                    : NC_START_SYSTEMD;
+}
+
+static int run_phases(struct nc_bootstrap *b) {
+    const bool files_only = nc_streq(b->app->opts.skip, "start");
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(steps); i++) {
+        int r;
+        if (files_only && steps[i].phase > NC_PHASE_APPLY) {
+            nc_report_skip(&b->report, steps[i].phase);
+            continue;
+        }
+        if (steps[i].phase == NC_PHASE_PREFLIGHT)
+            b->start = choose_start(b);
+        if (steps[i].phase == NC_PHASE_START && b->start == NC_START_NONE) {
+            nc_report_skip(&b->report, NC_PHASE_START);
+            continue;
+        }
+        r = run_phase(b, steps[i].phase, steps[i].step);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void say_end(struct nc_bootstrap *b, int r) {
+    const enum nc_phase p = nc_report_current(&b->report);
+    const struct nc_phase_entry *e = &b->report.phases[p];
+    const struct nc_log_fields fields = {
+        .milestone = r < 0 ? NC_MILESTONE_BOOTSTRAP_FAILED : NC_MILESTONE_BOOTSTRAP_SUCCEEDED,
+        .phase = nc_phase_name(p),
+        .error_class = r < 0 ? nc_err_class_name(e->error.class) : NULL,
+        .instance = b->report.instance_id,
+        .node = b->report.node,
+        .nodeclaim = b->report.claim_name,
+        .duration_usec = b->report.ended_usec - b->report.started_usec,
+    };
+    const double seconds = (double)fields.duration_usec / 1e6;
+
+    if (r < 0)
+        nc_log(NC_LOG_ERROR, &fields, "bootstrap failed in phase %s after %.3f s: %s; %s",
+               fields.phase, seconds, e->error.msg, e->error.remedy);
+    else
+        nc_log(NC_LOG_INFO, &fields,
+               "bootstrap of %s succeeded in %.3f s: %u files written, %u unchanged, %u removed",
+               b->report.node ? b->report.node : "the node", seconds, b->applied.written,
+               b->applied.unchanged, b->applied.removed);
+}
+
+static int finish(struct nc_bootstrap *b, int r) {
+    const enum nc_phase p = nc_report_current(&b->report);
+
+    if (r >= 0)
+        nc_report_finish(&b->report, nc_report_now(b));
+    nc_publish(b);
+    nc_publish_console(b);
+    say_end(b, r);
+    if (b->is_connected && !b->app->signal && (r < 0 || b->event_count > 0))
+        nc_publish_event(b, LAST_EVENT_USEC);
+    return r < 0 ? nc_err_exit_code(b->report.phases[p].error.class) : 0;
+}
+
+static void bootstrap_done(struct nc_bootstrap *b) {
+    if (b->kubelet_fd > 0)
+        (void)close(b->kubelet_fd);
+    nc_watch_free(b->watch);
+    nc_value_free(b->node);
+    nc_units_free(b->units);
+    nc_connection_done(&b->connection);
+    nc_claim_done(&b->claim);
+    nc_gather_done(&b->gather);
+    nc_report_done(&b->report);
+    free(b->words);
+    free(b->event_name);
+    free(b->condition_reason);
+}
+
+int nc_command_bootstrap(struct nc_app *app) {
+    nc_cleanup(bootstrap_done) struct nc_bootstrap b = {.app = app};
+    const uint64_t timeout = app->opts.timeout_usec ? app->opts.timeout_usec : DEFAULT_TIMEOUT_USEC;
+    const uint64_t now = nc_now_usec();
+    const struct nc_log_fields fields = {.milestone = NC_MILESTONE_BOOTSTRAP_STARTED};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    b.started_mono_usec = nc_mono_usec();
+    app->deadline_usec = b.started_mono_usec + timeout;
+    nc_report_start(&b.report, now, now + timeout);
+    nc_log(NC_LOG_INFO, &fields, "bootstrap starts, version " NC_VERSION);
+    r = nc_app_loop(app, &err);
+    if (r >= 0)
+        r = nc_gather_open(&b.gather, app, &err);
+    if (r < 0) {
+        nc_report_attempt(&b.report, NC_PHASE_IMDS, now);
+        return finish(&b, give_up(&b, NC_PHASE_IMDS, &err));
+    }
+    return finish(&b, run_phases(&b));
+}

@@ -1,0 +1,62 @@
+/*
+ * The agent's own way to the API server: whatever the node's kubeconfig says, without starting
+ * another program where it is ours.
+ */
+#ifndef NC_BOOTSTRAP_CONNECT_H
+#define NC_BOOTSTRAP_CONNECT_H
+
+#include "app.h"
+#include "nc/imds.h"
+#include "nc/kube.h"
+#include "nc/kubeconfig.h"
+
+struct nc_connection {
+    struct nc_app *app;
+    struct nc_kubeconfig kubeconfig;
+    char *ca_pem;
+    char *cert_file, *key_file; /* below the root */
+    struct nc_http *http;
+    struct nc_kube *kube;
+    /* The token of an exec entry. */
+    struct nc_imds *imds; /* borrowed, or own_imds */
+    struct nc_imds *own_imds;
+    struct nc_credentials credentials;
+    char *token;
+    uint64_t token_until_usec, token_renew_usec; /* it ends; the next one is made */
+    bool wants_token;  /* somebody needed a new one inside of the loop: nc_connection_renew makes it
+                        */
+    bool is_bootstrap; /* the bootstrap token's identity, not the node's */
+};
+
+/* Where the kubeconfig of that path is: what --kubeconfig names is that path, others are below the
+ * root. Owned. */
+char *nc_connect_path(const struct nc_app *app, const char *path);
+/* Reads the kubeconfig (nc_connect_path) and opens a handle; no request is made yet. imds may be
+ * NULL. NC_ERR_CONFIG, NC_ERR_HOST. */
+int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
+               struct nc_connection *ret, struct nc_err *err);
+/* Is there a kubeconfig with which a request can be made? With a bootstrap token kubelet writes its
+ * own, and the certificate that it names is signed later. err says what is missing. */
+enum nc_credentials_found {
+    NC_CREDENTIALS_THERE,
+    NC_CREDENTIALS_NO_FILE,
+    NC_CREDENTIALS_BAD_FILE,
+    NC_CREDENTIALS_UNSIGNED,
+};
+enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char *path,
+                                           struct nc_err *err);
+void nc_connection_done(struct nc_connection *c);
+
+/* Makes a new token where the old one ends soon, or where one was missed. Turns the loop, so it is
+ * called between two turns only: what happens inside of the loop (a watch that connects again) gets
+ * the token that is there, and a transient error where that one is of no use. The old token stays
+ * until the new one is made. */
+int nc_connection_renew(struct nc_connection *c, struct nc_err *err);
+
+/* The ExecCredential of this node for a cluster, as `token` prints it and kubelet reads it. region
+ * NULL: IMDS is asked. */
+int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials, const char *cluster,
+                  const char *region, const char *sts_endpoint, char **ret_token,
+                  uint64_t *ret_until_usec, struct nc_err *err);
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * From bytes to a fileset, step by step: the same steps for bootstrap, render and explain.
+ *
+ * Each step can be called again after a failure and goes on where it stopped: what IMDS has
+ * answered is not asked twice.
+ */
+#ifndef NC_BOOTSTRAP_GATHER_H
+#define NC_BOOTSTRAP_GATHER_H
+
+#include "app.h"
+#include "nc/config.h"
+#include "nc/facts.h"
+#include "nc/fileset.h"
+#include "nc/host.h"
+#include "nc/imds.h"
+#include "nc/plan.h"
+
+struct nc_gather {
+    struct nc_app *app;
+    struct nc_http *http; /* for EC2; made when it is needed */
+    struct nc_imds *imds; /* NULL with a folder of recorded facts */
+    const char *folder;   /* of recorded facts; NULL = live */
+    struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX];
+    struct nc_credentials credentials; /* of the role; access_key_id NULL = not fetched */
+
+    struct nc_facts facts;
+    struct nc_documents documents;
+    struct nc_config config;
+    struct nc_buf types; /* the table that overrides the built-in one; empty = none */
+    struct nc_plan plan;
+    struct nc_fileset files;
+    struct nc_strv warnings; /* of the steps themselves */
+    struct nc_strv ignored;  /* files beside the documents that are none, and why */
+    bool has_config, has_plan;
+    bool name_only; /* EC2 is asked for the node's name alone, if at all */
+};
+
+void nc_gather_done(struct nc_gather *g);
+
+/* Opens the source of facts: --facts DIR, --facts URL, or IMDS. */
+int nc_gather_open(struct nc_gather *g, struct nc_app *app, struct nc_err *err);
+/* Asks IMDS for everything that needs no other answer. `user_data` too where a source wants it. */
+int nc_gather_imds(struct nc_gather *g, struct nc_err *err);
+/* Decodes the sources into documents. */
+int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
+/* Documents into one configuration. */
+int nc_gather_config(struct nc_gather *g, struct nc_err *err);
+/* The host's facts alone. */
+int nc_gather_host(struct nc_gather *g, struct nc_err *err);
+/* The host's facts, what must be asked for after the configuration is known (IPv6 addresses, EC2),
+ * and the plan. */
+int nc_gather_plan(struct nc_gather *g, struct nc_err *err);
+/* Who the node is, without the rest of a plan: plan.node_name and plan.provider_id. */
+int nc_gather_name(struct nc_gather *g, struct nc_err *err);
+int nc_gather_render(struct nc_gather *g, struct nc_err *err);
+
+/* Adds what a person names on the command line: a source's URL, a file, a folder. */
+int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);
+
+/* The role's credentials, from IMDS; kept until shortly before they expire. NC_ERR_TRANSIENT while
+ * IMDS has none yet (404: up to some seconds after boot). */
+int nc_gather_credentials(struct nc_imds *imds, struct nc_credentials *c, struct nc_err *err);
+
+/* Records the facts below a folder, for a bug report: no credentials. */
+int nc_gather_save(const struct nc_gather *g, const char *folder, struct nc_err *err);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * What the two ways of starting kubelet share: start.c knows units, start-process.c processes.
+ */
+#ifndef NC_BOOTSTRAP_START_H
+#define NC_BOOTSTRAP_START_H
+
+#include "bootstrap.h"
+
+/* Where kubelet's output goes as a process: --kubelet-log, or the default below the root. Owned. */
+char *nc_kubelet_log(const struct nc_bootstrap *b);
+
+/* Have the files changed since kubelet was started, be it in this run or in one that came to no
+ * end? */
+bool nc_restart_is_due(const struct nc_bootstrap *b);
+
+/* Starts kubelet, ending one of an earlier run first where its files have changed; one that runs
+ * with these files already is left alone. */
+int nc_start_process(struct nc_bootstrap *b, struct nc_err *err);
+/* 0 while it lives; negative, with its last words, once it has ended. */
+int nc_check_process(struct nc_bootstrap *b, struct nc_err *err);
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * `drain --dry-run`: what a drain of this node would do and when, worked out by the code that would
+ * do it. Reads the Node and its pods with the node's own identity; writes nothing, needs no daemon.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "drain-command.h"
+#include "commands.h"
+#include "connect.h"
+#include "gather.h"
+#include "nc/drain-report.h"
+#include "nc/kube-drain.h"
+#include "nc/str.h"
+
+#define TIMEOUT_USEC 10000000u
+#define LIST_TIMEOUT_USEC 300000000u
+#define DEFAULT_MARGIN_USEC 15000000u
+
+struct plan {
+    struct nc_app *app;
+    struct nc_connection connection;
+    char *node;
+    struct nc_drain *drain;
+    struct nc_watch *watch;
+    struct nc_drain_rules rules;
+    uint64_t now_usec;
+    size_t unread; /* pods that were dropped: no pod, or too many */
+    bool is_listed;
+    struct nc_err failure; /* class NONE while the list goes well */
+};
+
+static void plan_done(struct plan *p) {
+    p->watch = nc_watch_free(p->watch);
+    nc_connection_done(&p->connection);
+    p->drain = nc_drain_free(p->drain);
+    free(p->node);
+}
+
+/* Which node is this? As the API server sees us, where nobody says otherwise. */
+static int find_node(struct plan *p, struct nc_err *err) {
+    static const char prefix[] = "system:node:";
+    nc_cleanup(nc_identity_done) struct nc_identity identity = {0};
+    int r;
+
+    if (p->app->opts.node_name) {
+        p->node = nc_strdup(p->app->opts.node_name);
+        return 0;
+    }
+    r = nc_kube_whoami(p->connection.kube, TIMEOUT_USEC, &identity, NULL, err);
+    if (r < 0)
+        return r;
+    if (!nc_starts_with(identity.username, prefix)) {
+        r = nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                       "the API server knows us as %s, which is no node", identity.username);
+        nc_err_remedy(err, "say --node-name NAME");
+        return r;
+    }
+    p->node = nc_strdup(identity.username + strlen(prefix));
+    return 0;
+}
+
+static int look_at_node(struct plan *p, struct nc_err *err) {
+    nc_auto_free char *path = nc_kube_node_path(p->node, NULL);
+    nc_auto_value struct nc_value *node = NULL;
+    const struct nc_kube_call call = {
+        .what = "get node", .method = "GET", .path = path, .timeout_usec = TIMEOUT_USEC};
+    const int r = nc_kube_perform(p->connection.kube, &call, &node, NULL, err);
+
+    if (r < 0)
+        return r;
+    p->rules.has_disrupted_taint = nc_node_has_taint(node, "karpenter.sh/disrupted", NULL);
+    return 0;
+}
+
+static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    struct plan *p = userdata;
+    struct nc_pod pod = {0};
+
+    p->is_listed |= event == NC_WATCH_SYNCED;
+    if (!object || event == NC_WATCH_DELETED)
+        return;
+    if (nc_pod_read(object, &pod, NULL) < 0 || nc_drain_see(p->drain, &pod, p->now_usec) < 0)
+        p->unread++;
+}
+
+static void on_failed(void *userdata, const struct nc_kube_status *status,
+                      const struct nc_err *err) {
+    struct plan *p = userdata;
+
+    (void)status;
+    p->failure = *err;
+}
+
+static int list_pods(struct plan *p, struct nc_err *err) {
+    /* also those that have ended: they are shown, and take no place */
+    nc_auto_free char *selector = nc_asprintf("fieldSelector=spec.nodeName%%3D%s", p->node);
+    const struct nc_watch_options o = {.path = "/api/v1/pods",
+                                       .selector = selector,
+                                       .keep = nc_pod_paths,
+                                       .max_object_bytes = NC_POD_MAX_BYTES,
+                                       .max_value_bytes = NC_POD_VALUE_MAX_BYTES,
+                                       .event = on_pod,
+                                       .failed = on_failed,
+                                       .userdata = p};
+    int r = nc_watch_new(p->connection.kube, p->app->event, &o, &p->watch, err);
+
+    while (r >= 0 && !p->is_listed && p->failure.class == NC_ERR_NONE && !p->app->signal
+           && !nc_app_is_late(p->app))
+        r = sd_event_run(p->app->event, 100000);
+    if (p->failure.class != NC_ERR_NONE) {
+        *err = p->failure;
+        return p->failure.code < 0 ? p->failure.code : -EIO;
+    }
+    if (p->app->signal)
+        return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by signal %d", p->app->signal);
+    if (r < 0)
+        return nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+    return p->is_listed ? 0
+                        : nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
+                                     "the list of pods has not come in time");
+}
+
+/* The margin that the daemon would take: of the configuration, where that can be read. */
+static uint64_t read_margin(struct nc_app *app) {
+    nc_cleanup(nc_gather_done) struct nc_gather g = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_gather_open(&g, app, &err) == 0 && nc_gather_imds(&g, &err) == 0
+        && nc_gather_documents(&g, &err) == 0 && nc_gather_config(&g, &err) == 0)
+        return g.config.drain_margin_usec;
+    (void)fprintf(stderr, "nodeclaimd drain: %s; assuming the default margin of 15 s\n", err.msg);
+    return DEFAULT_MARGIN_USEC;
+}
+
+static int read_rules(struct plan *p, const struct nc_value *request, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_notice notice;
+    uint64_t margin;
+    int r;
+
+    nc_json_write(&text, request, 0);
+    r = nc_notice_read_request(text.data, text.len, NC_SOURCE_OPERATOR, &notice, err);
+    if (r < 0)
+        return r;
+    p->rules.may_evict = notice.policy == NC_POLICY_DRAIN;
+    p->rules.max_in_flight = NC_DRAIN_MAX_IN_FLIGHT;
+    if (notice.deadline_usec == 0)
+        return 0;
+    margin = notice.is_last_moment ? 0 : read_margin(p->app);
+    p->rules.t_usec = notice.deadline_usec > margin ? notice.deadline_usec - margin : 1;
+    return 0;
+}
+
+static int make(struct plan *p, const struct nc_value *request, struct nc_err *err) {
+    const char *kubeconfig = p->app->opts.kubeconfig ? p->app->opts.kubeconfig : NC_KUBECONFIG;
+    int r = nc_app_loop(p->app, err);
+
+    if (r == 0)
+        r = read_rules(p, request, err);
+    if (r == 0)
+        r = nc_connect(p->app, kubeconfig, NULL, &p->connection, err);
+    if (r == 0)
+        r = find_node(p, err);
+    if (r == 0)
+        r = look_at_node(p, err);
+    return r < 0 ? r : list_pods(p, err);
+}
+
+int nc_drain_plan(struct nc_app *app, const struct nc_value *request) {
+    nc_cleanup(plan_done) struct plan p = {
+        .app = app, .drain = nc_drain_new(), .now_usec = nc_now_usec()};
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    app->deadline_usec = nc_mono_usec() + LIST_TIMEOUT_USEC;
+    if (make(&p, request, &err) < 0)
+        return nc_app_fail(app, &err);
+    nc_drain_plan_text(p.drain, &p.rules, p.now_usec, app->opts.json, &text);
+    (void)fwrite(text.data, 1, text.len, stdout);
+    if (p.unread > 0)
+        (void)fprintf(stderr,
+                      "nodeclaimd drain: %zu pods could not be read, or are too many, and are not "
+                      "shown\n",
+                      p.unread);
+    return 0;
+}

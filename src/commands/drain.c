@@ -1,0 +1,410 @@
+/*
+ * `drain` and `undrain`: a request to the daemon of this machine, and its answer.
+ *
+ * There is no socket: the request is a file in a folder that only root can reach, the answer is
+ * what status.json then says. A request that nobody takes is removed again, so that it does not
+ * come true at some later start.
+ */
+#include "drain-command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "daemon-edges.h"
+#include "daemon-lock.h"
+#include "nc/file.h"
+#include "nc/str.h"
+#include "status-file.h"
+
+#define ACCEPT_USEC 5000000u
+#define LOOK_USEC 50000u
+#define FOLLOW_USEC 250000u
+#define AWAY_USEC 60000000u    /* so long a daemon may be gone while it is followed */
+#define OVERTIME_USEC 5000000u /* after the last moment of all pods */
+#define SECOND 1000000u
+
+/* --- what is asked for */
+
+static int64_t skew_of(const struct nc_value *status) {
+    const struct nc_value *v = nc_value_path(status, "daemon.skew_usec");
+
+    return v && v->type == NC_VALUE_INT ? v->integer : 0;
+}
+
+/* EC2's clock, as the daemon last knew it. */
+static uint64_t now_of(const struct nc_value *status) {
+    return (uint64_t)((int64_t)nc_now_usec() + skew_of(status));
+}
+
+static int read_deadline(const char *text, uint64_t now_usec, uint64_t *ret, struct nc_err *err) {
+    uint64_t usec;
+
+    if (nc_duration_parse(text, &usec) == 0 && usec > 0 && usec < UINT64_MAX - now_usec - SECOND)
+        usec += now_usec + SECOND - 1; /* what is written has whole seconds */
+    else if (nc_time_parse(text, &usec) < 0)
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "--deadline is a duration such as 5m, or a time such as "
+                          "2026-01-02T03:04:05Z, not %s",
+                          text);
+    if (usec <= now_usec)
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "--deadline %s is in the past", text);
+    *ret = usec;
+    return 0;
+}
+
+static char *make_id(uint64_t now_usec) {
+    uint32_t noise;
+    char at[32];
+
+    if (getrandom(&noise, sizeof(noise), 0) != (ssize_t)sizeof(noise))
+        noise = (uint32_t)nc_mono_usec();
+    nc_time_format(now_usec, at);
+    return nc_asprintf("operator-%s-%08" PRIx32, at, noise);
+}
+
+/* As the daemon will read it. */
+static int check(const struct nc_value *request, struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_notice notice;
+    int r;
+
+    nc_json_write(&text, request, 0);
+    r = nc_notice_read_request(text.data, text.len, NC_SOURCE_OPERATOR, &notice, err);
+    return r < 0 ? r : 0;
+}
+
+int nc_drain_request_make(const struct nc_app *app, uint64_t now_usec, struct nc_value **ret,
+                          struct nc_err *err) {
+    const struct nc_options *o = &app->opts;
+    const char *mode = o->mode ? o->mode : o->deadline ? "deadline" : "graceful";
+    nc_auto_free char *id = make_id(now_usec);
+    nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
+    uint64_t deadline = 0;
+    char text[32];
+    int r = 0;
+
+    if (nc_streq(mode, "deadline") != (o->deadline != NULL))
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          o->deadline ? "--mode %s has no deadline; leave one of them away"
+                                      : "--mode %s needs --deadline",
+                          mode);
+    if (o->deadline)
+        r = read_deadline(o->deadline, now_usec, &deadline, err);
+    if (r < 0)
+        return r;
+    nc_value_set_string(map, "id", id);
+    nc_value_set_string(map, "mode", mode);
+    if (o->reason)
+        nc_value_set_string(map, "reason", o->reason);
+    if (deadline > 0) {
+        nc_time_format(deadline, text);
+        nc_value_set_string(map, "deadline", text);
+    }
+    r = check(map, err);
+    if (r >= 0)
+        *ret = nc_steal(&map);
+    return r;
+}
+
+/* --- the daemon */
+
+static int no_daemon(struct nc_err *err, const char *why) {
+    const int r = nc_err_set(err, NC_ERR_HOST, ESRCH, "the daemon does not run: %s", why);
+
+    nc_err_remedy(err, "systemctl start nodeclaimd; journalctl -u nodeclaimd");
+    return r;
+}
+
+/* NULL where it cannot be read: it is being written for the first time, or never will be. */
+static struct nc_value *look(const struct nc_app *app) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_value *status = NULL;
+
+    return nc_status_file_read(app, &text, &status, NULL) < 0 ? NULL : status;
+}
+
+static const struct nc_value *operator_of(const struct nc_value *status) {
+    const struct nc_value *sources = nc_value_path(status, "drain.sources");
+
+    for (size_t i = 0; sources && sources->type == NC_VALUE_LIST && i < sources->n; i++)
+        if (nc_streq(nc_value_get_string(sources->items[i], "source"), "operator"))
+            return sources->items[i];
+    return NULL;
+}
+
+/* id NULL: that there is no request any more. */
+static bool is_answered(const struct nc_value *status, const char *id) {
+    const struct nc_value *request = operator_of(status);
+
+    return id ? request && nc_streq(nc_value_get_string(request, "id"), id) : !request;
+}
+
+static int put_request(const struct nc_app *app, const char *path, const struct nc_value *request,
+                       struct nc_err *err) {
+    nc_auto_free char *folder = nc_app_path(app, NC_REQUEST_DIR);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    int r;
+
+    if (access(folder, W_OK | X_OK) < 0) {
+        if (errno == ENOENT)
+            return no_daemon(err, "there is no folder for requests");
+        r = nc_err_set(err, NC_ERR_HOST, errno, "%s: %s", folder, strerror(errno));
+        nc_err_remedy(err, "run as root");
+        return r;
+    }
+    nc_json_write(&text, request, 0);
+    (void)nc_buf_putc(&text, '\n');
+    r = nc_file_write(path, text.data, text.len, 0600, false, err);
+    return r < 0 ? r : 0;
+}
+
+static int interrupted(const struct nc_app *app, const char *then, struct nc_err *err) {
+    return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "interrupted by SIG%s: %s",
+                      sigabbrev_np(app->signal), then);
+}
+
+static int await_answer(struct nc_app *app, const char *path, const char *id, struct nc_err *err) {
+    const uint64_t deadline = nc_mono_usec() + ACCEPT_USEC;
+    int r = 0;
+
+    for (;;) {
+        const bool is_taken = access(path, F_OK) < 0;
+        nc_auto_value struct nc_value *status = look(app);
+        if (is_taken && status && is_answered(status, id))
+            return 0;
+        if (r < 0 || nc_mono_usec() >= deadline)
+            break;
+        r = nc_app_pause(app, LOOK_USEC);
+    }
+    if (unlink(path) == 0)
+        return r < 0 ? interrupted(app, "the request is withdrawn, nobody had taken it", err)
+                     : no_daemon(err, "nobody took the request in 5 s");
+    nc_err_set(err, NC_ERR_HOST, ETIMEDOUT,
+               "the daemon took the request, but does not say that it acts on it");
+    nc_err_remedy(err, "journalctl -u nodeclaimd");
+    return -ETIMEDOUT;
+}
+
+/* Leaves the request and waits until the daemon says that it is known. */
+static int ask(struct nc_app *app, const char *name, const struct nc_value *request,
+               struct nc_err *err) {
+    nc_auto_free char *relative = nc_asprintf(NC_REQUEST_DIR "/%s", name);
+    nc_auto_free char *path = nc_app_path(app, relative);
+    nc_auto_value struct nc_value *status = look(app);
+    int r = nc_app_loop(app, err);
+
+    if (r == 0 && nc_daemon_is_gone(app, status))
+        r = no_daemon(err, "its process is gone");
+    if (r == 0)
+        r = put_request(app, path, request, err);
+    return r < 0 ? r : await_answer(app, path, nc_value_get_string(request, "id"), err);
+}
+
+/* --- following it */
+
+static int64_t count_of(const struct nc_value *drain, const char *path) {
+    const struct nc_value *v = nc_value_path(drain, path);
+
+    return v && v->type == NC_VALUE_INT ? v->integer : 0;
+}
+
+static void put_blocked(const struct nc_value *drain, struct nc_buf *out) {
+    const struct nc_value *list = nc_value_get(drain, "blocked");
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n && i < 3; i++) {
+        const char *pod = nc_value_get_string(list->items[i], "pod");
+        const char *budget = nc_value_get_string(list->items[i], "budget");
+        (void)nc_buf_printf(out, "%s%s%s%s", i ? ", " : ": ", pod ? pod : "?",
+                            budget && *budget ? " by " : "", budget ? budget : "");
+    }
+}
+
+/* What keeps the daemon from going on, beside pods. */
+static void put_hindrance(const struct nc_app *app, const struct nc_value *status,
+                          struct nc_buf *out) {
+    const char *error = nc_value_string(nc_value_path(status, "daemon.api_error"));
+    const char *state = nc_value_string(nc_value_path(status, "daemon.api_state"));
+
+    if (nc_daemon_is_gone(app, status))
+        (void)nc_buf_puts(out, "; the daemon is not running");
+    else if (error)
+        (void)nc_buf_printf(out, "; API server %s: %s", state ? state : "failing", error);
+}
+
+/* One line of progress: "evicting, 7 of 12 pods left, 1 blocked: default/x by pdb-y". */
+static void put_progress(const struct nc_value *drain, struct nc_buf *out) {
+    const char *phase = nc_value_get_string(drain, "phase");
+    const int64_t total = count_of(drain, "pods.total"), kept = count_of(drain, "pods.kept");
+    const int64_t blocked = count_of(drain, "pods.blocked");
+    const char *incomplete = nc_value_get_string(drain, "incomplete");
+
+    (void)nc_buf_puts(out, phase ? phase : "unknown");
+    if (total > 0)
+        (void)nc_buf_printf(out, ", %" PRId64 " of %" PRId64 " pods left",
+                            count_of(drain, "pods.remaining"), total);
+    if (incomplete && *incomplete)
+        (void)nc_buf_printf(out, ", the list of pods is incomplete: %s", incomplete);
+    if (kept > 0)
+        (void)nc_buf_printf(out, ", %" PRId64 " kept by do-not-disrupt", kept);
+    if (blocked > 0)
+        (void)nc_buf_printf(out, ", %" PRId64 " blocked", blocked);
+    if (kept > 0 || blocked > 0)
+        put_blocked(drain, out);
+}
+
+struct following {
+    struct nc_app *app;
+    const char *id; /* of the drain; NULL: follows its end */
+    struct nc_buf last;
+    uint64_t seen_usec; /* monotonic: the daemon ran */
+};
+
+static void say_progress(struct following *f, const struct nc_value *status) {
+    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+
+    put_progress(nc_value_get(status, "drain"), &line);
+    put_hindrance(f->app, status, &line);
+    if (nc_streq(line.data, f->last.data))
+        return;
+    nc_buf_clear(&f->last);
+    (void)nc_buf_puts(&f->last, line.data);
+    (void)fprintf(f->app->opts.json ? stderr : stdout, "%s\n", line.data);
+    (void)fflush(stdout);
+}
+
+static bool is_one_of(const char *phase, const char *const *ends) {
+    for (; *ends; ends++)
+        if (nc_streq(phase, *ends))
+            return true;
+    return false;
+}
+
+/* A drain that cannot come to its end as things are: the configuration allows less, or its time is
+ * over. */
+static int judge_hope(const struct following *f, const struct nc_value *status,
+                      const struct nc_value *drain, struct nc_err *err) {
+    const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");
+    const char *policy = nc_value_get_string(drain, "policy");
+    const char *last = nc_value_get_string(drain, "last_moment");
+    const int64_t left = count_of(drain, "pods.remaining");
+    uint64_t last_usec;
+
+    if (nc_streq(policy, "report") || (!wants_cordon && nc_streq(policy, "cordon")))
+        return nc_err_set(err, NC_ERR_CONFIG, EPERM,
+                          "drain.mode of the configuration lets the daemon %s, no more", policy);
+    if (last && left > 0 && nc_time_parse(last, &last_usec) == 0
+        && now_of(status) > last_usec + OVERTIME_USEC)
+        return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
+                          "the last moment has passed, and %" PRId64 " pods are left", left);
+    return 0;
+}
+
+/* 1: it has ended; 0: not yet. */
+static int judge(const struct following *f, const struct nc_value *status, struct nc_err *err) {
+    static const char *const drained[] = {"drained", NULL};
+    static const char *const cordoned[] = {"cordoned", "drained", NULL};
+    static const char *const released[] = {"idle", NULL};
+    const struct nc_value *drain = nc_value_get(status, "drain");
+    const struct nc_value *sources = nc_value_get(drain, "sources");
+    const char *phase = nc_value_get_string(drain, "phase");
+
+    if (!f->id) /* where somebody else wants the node to end, it stays as it is */
+        return is_one_of(phase, released) || (sources && sources->n > 0);
+    if (!is_answered(status, f->id))
+        return nc_err_set(err, NC_ERR_TRANSIENT, ECANCELED,
+                          "the request was taken back before the node was drained");
+    if (is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained))
+        return 1;
+    return judge_hope(f, status, drain, err);
+}
+
+static int follow(struct following *f, struct nc_value **ret, struct nc_err *err) {
+    int r = 0;
+
+    f->seen_usec = nc_mono_usec();
+    while (r == 0) {
+        nc_auto_value struct nc_value *status = look(f->app);
+        if (status && !nc_daemon_is_gone(f->app, status))
+            f->seen_usec = nc_mono_usec();
+        else if (nc_mono_usec() - f->seen_usec > AWAY_USEC)
+            return no_daemon(err, "it has been gone for a minute");
+        if (status) {
+            say_progress(f, status);
+            r = judge(f, status, err);
+        }
+        if (r > 0)
+            *ret = nc_steal(&status);
+        if (r == 0 && nc_app_pause(f->app, FOLLOW_USEC) < 0)
+            r = interrupted(f->app,
+                            f->id ? "the request stays, and the daemon goes on with it; "
+                                    "`nodeclaimd undrain` takes it back"
+                                  : "the request is taken back all the same",
+                            err);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* --- the commands */
+
+static void print_answer(const struct nc_value *request, const struct nc_value *status) {
+    nc_auto_value struct nc_value *map = nc_value_copy(request);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const struct nc_value *drain = nc_value_get(status, "drain");
+
+    nc_value_set_bool(map, "accepted", true);
+    if (drain)
+        nc_value_set(map, "drain", nc_value_copy(drain));
+    nc_json_write(&text, map, 2);
+    (void)printf("%s\n", text.data);
+}
+
+/* Accepted is not begun. */
+static void warn_of_hindrance(const struct nc_app *app) {
+    nc_auto_value struct nc_value *status = look(app);
+    nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
+
+    put_hindrance(app, status, &line);
+    if (line.len > 0)
+        (void)fprintf(stderr, "nodeclaimd %s: the request waits%s\n", app->opts.command, line.data);
+}
+
+static int run(struct nc_app *app, const char *name, const struct nc_value *request) {
+    struct following f = {.app = app, .id = nc_value_get_string(request, "id")};
+    nc_auto_value struct nc_value *status = NULL;
+    struct nc_err err = NC_ERR_INIT;
+    int r = ask(app, name, request, &err);
+
+    if (r == 0 && !app->opts.json)
+        (void)printf("%s\n", f.id ? f.id : "the request is taken back");
+    if (r == 0 && !app->opts.wait)
+        warn_of_hindrance(app);
+    if (r == 0 && app->opts.wait)
+        r = follow(&f, &status, &err);
+    nc_buf_done(&f.last);
+    if (r < 0)
+        return nc_app_fail(app, &err);
+    if (app->opts.json)
+        print_answer(request, status);
+    return 0;
+}
+
+int nc_command_drain(struct nc_app *app) {
+    nc_auto_value struct nc_value *status = look(app), *request = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_drain_request_make(app, now_of(status), &request, &err) < 0) {
+        (void)nc_app_fail(app, &err);
+        return NC_EXIT_USAGE;
+    }
+    return app->opts.dry_run ? nc_drain_plan(app, request) : run(app, NC_REQUEST_DRAIN, request);
+}
+
+int nc_command_undrain(struct nc_app *app) {
+    nc_auto_value struct nc_value *request = nc_value_new(NC_VALUE_MAP);
+
+    return run(app, NC_REQUEST_UNDRAIN, request);
+}

@@ -1,0 +1,13 @@
+/*
+ * Merging: all documents into one tree, with the place of every value kept.
+ */
+#ifndef NC_CONFIG_MERGE_H
+#define NC_CONFIG_MERGE_H
+
+#include "nc/config.h"
+
+/* Fills ret->tree, kubelet_flags, kubelet_flag_marks, claim and has_claim_document, and notes in
+ * ret->warnings. */
+int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * Schemas: what may stand in a document, as tables, and the one checker that reads them.
+ *
+ * A schema is a list of fields; a field has a type, and where that is not enough, a list of allowed
+ * values, a range, or a predicate with the words for what it wants. The checker adds a diagnostic
+ * for each violation: wrong type and wrong value are errors, an unknown field is a warning that
+ * names the nearest known one. A null is as good as an absent field, as in the Kubernetes API.
+ */
+#ifndef NC_CONFIG_SCHEMA_H
+#define NC_CONFIG_SCHEMA_H
+
+#include "nc/config.h"
+
+enum nc_field_type {
+    NC_FIELD_STRING = 1,
+    NC_FIELD_BOOL,
+    NC_FIELD_INT,
+    NC_FIELD_NUMBER,   /* integer or fraction */
+    NC_FIELD_DURATION, /* string, as Go writes durations */
+    NC_FIELD_QUANTITY, /* string or integer */
+    NC_FIELD_STRINGS,
+    NC_FIELD_INTS,
+    NC_FIELD_STRING_MAP,
+    NC_FIELD_QUANTITY_MAP, /* values strings; an integer is a warning, because kubelet takes only
+                              strings */
+    NC_FIELD_BOOL_MAP,
+    NC_FIELD_OBJECT,  /* by .object */
+    NC_FIELD_OBJECTS, /* list of them */
+    NC_FIELD_MAP,     /* any map */
+    NC_FIELD_ANY,
+};
+
+enum nc_field_flag {
+    NC_FIELD_REQUIRED = 1 << 0, /* must be there and not empty */
+    NC_FIELD_FORGIVING =
+        1 << 1, /* STRING, STRINGS, STRING_MAP: numbers and booleans are taken as their text */
+    NC_FIELD_SECRET = 1 << 2,       /* messages never show its value */
+    NC_FIELD_MAY_BE_EMPTY = 1 << 3, /* an empty string is a value that .allowed and .check must
+                                       accept; else it means "not given" */
+    NC_FIELD_IGNORED = 1 << 4,      /* known, of no effect: a warning with .wanted as the reason */
+    NC_FIELD_OPEN_KEYS = 1 << 5,    /* keys outside of .keys are a warning, not an error */
+};
+
+struct nc_schema;
+
+struct nc_field {
+    const char *name;
+    enum nc_field_type type;
+    unsigned flags;
+    const char *const *allowed; /* values of STRING, STRINGS; NULL-terminated */
+    const char *const *keys;    /* keys of the *_MAP types */
+    const struct nc_schema *object;
+    bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
+    bool (*check_key)(const char *text);
+    const char *wanted;     /* words for check: "an https URL such as …" */
+    const char *wanted_key; /* words for check_key */
+    int64_t min, max;       /* INT; both 0: 32 bits, as most of kubelet's */
+};
+
+struct nc_schema {
+    const char *name; /* for messages: "NodeConfig" */
+    const struct nc_field *fields;
+    size_t n;
+    bool is_open; /* unknown fields are nobody's business here */
+};
+
+#define NC_SCHEMA(label, table)                                                                    \
+    { .name = (label), .fields = (table), .n = NC_ARRAY_SIZE(table) }
+
+/* Checks one map against a schema. `path` is where it stands: "spec.kubelet.config". */
+void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
+                     const struct nc_value *v, const char *path);
+
+/* The tables. */
+extern const struct nc_schema nc_schema_node_config;
+extern const struct nc_schema nc_schema_agent_config;
+extern const struct nc_schema nc_schema_node_claim;      /* v1 */
+extern const struct nc_schema nc_schema_node_claim_beta; /* v1beta1 */
+extern const struct nc_schema nc_schema_node_class;
+extern const struct nc_schema nc_schema_metadata;
+extern const struct nc_schema nc_schema_kubelet;      /* KubeletConfiguration v1beta1 */
+extern const struct nc_schema nc_schema_kubelet_beta; /* the kubelet block of a v1beta1 NodeClaim */
+extern const struct nc_schema nc_schema_taint;
+
+#endif

@@ -1,0 +1,361 @@
+/*
+ * Objects of the cluster become what the controller holds. All of it is hostile: an object that
+ * cannot be read is refused whole, and what was known of it stays.
+ */
+#include <errno.h>
+
+#include "apply.h"
+#include "nc/str.h"
+
+struct head {
+    const char *name, *uid;
+    uint64_t rv, created_usec, deletion_usec;
+};
+
+static bool is_name(const char *s) {
+    size_t n = 0;
+
+    for (; s[n]; n++)
+        if (n >= CONTROL_NAME_MAX
+            || !((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= '0' && s[n] <= '9') || s[n] == '-'
+                 || s[n] == '.'))
+            return false;
+    return n > 0;
+}
+
+static bool is_uid(const char *s) {
+    size_t n = 0;
+
+    for (; s[n]; n++)
+        if (n >= CONTROL_UID_MAX
+            || !((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= 'A' && s[n] <= 'Z')
+                 || (s[n] >= '0' && s[n] <= '9') || s[n] == '-'))
+            return false;
+    return n > 0;
+}
+
+static int read_head(const struct nc_value *object, struct head *ret) {
+    const struct nc_value *meta = nc_control_at(object, "metadata", NULL);
+    const char *rv = nc_value_get_string(meta, "resourceVersion");
+
+    ret->name = nc_value_get_string(meta, "name");
+    ret->uid = nc_value_get_string(meta, "uid");
+    if (!ret->name || !is_name(ret->name) || !ret->uid || !is_uid(ret->uid) || !rv
+        || nc_parse_u64(rv, &ret->rv) < 0
+        || nc_control_take_time(nc_control_at(meta, "creationTimestamp", NULL), &ret->created_usec)
+               < 0)
+        return -EBADMSG;
+    return nc_control_take_time(nc_control_at(meta, "deletionTimestamp", NULL),
+                                &ret->deletion_usec);
+}
+
+/* The name of a pool, from a label that somebody may have filled with anything. */
+static const char *pool_of(const struct nc_value *object) {
+    const char *name =
+        nc_value_string(nc_control_at(object, "metadata.labels", "karpenter.sh/nodepool"));
+
+    return name && is_name(name) ? name : NULL;
+}
+
+static const char *owner_of(const struct nc_value *object) {
+    const struct nc_value *list = nc_control_at(object, "metadata.ownerReferences", NULL);
+
+    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
+        const char *uid = nc_value_get_string(list->items[i], "uid");
+        const char *api = nc_value_get_string(list->items[i], "apiVersion");
+        if (nc_streq(nc_value_get_string(list->items[i], "kind"), "NodeClaim") && api
+            && nc_starts_with(api, "karpenter.sh/") && uid && is_uid(uid))
+            return uid;
+    }
+    return NULL;
+}
+
+/* ---- Node */
+
+static bool is_same_ending(const struct control_word *a, const struct control_word *b) {
+    return a && b && a->source == b->source && a->is_report == b->is_report
+           && a->deadline_usec == b->deadline_usec && nc_streq(a->id, b->id);
+}
+
+/* What cannot be read is no word; it is counted and told once, not at each sight of it. */
+static void take_status(struct nc_control *c, struct control_node *node,
+                        const struct nc_value *object) {
+    const struct nc_value *v =
+        nc_control_at(object, "metadata.annotations", CONTROL_ANNOTATION_STATUS);
+    const char *text = nc_value_string(v);
+    struct control_word *word = text && text[0] ? nc_control_word_read(text) : NULL;
+    uint32_t bad = 0;
+
+    if (v && !word && (!text || text[0]))
+        bad = (text ? nc_control_hash(c, text) : 0) | 1;
+    if (bad && bad != node->bad_word) {
+        c->counts.bad_words++;
+        node->is_bad_word_unsaid = true;
+    }
+    node->bad_word = bad;
+    if (!is_same_ending(node->word, word))
+        node->word_usec = c->now_usec;
+    nc_control_word_free(node->word);
+    node->word = word;
+}
+
+static void set_text(char **at, const char *text) {
+    if (text && nc_streq(*at, text))
+        return;
+    free(*at);
+    *at = nc_strdup(text);
+}
+
+static int read_node(struct nc_control *c, struct control_node *node, const struct nc_value *object,
+                     const struct head *h) {
+    struct control_node_more *more = NULL;
+    struct control_texts *left = NULL;
+
+    if (c->who != NC_CONTROL_ALONE && nc_control_take_left(object, h->deletion_usec, &left) < 0)
+        return -EBADMSG;
+    if (c->who == NC_CONTROL_ALONE) {
+        more = nc_calloc(1, sizeof(*more));
+        if (nc_control_read_node_more(object, more) < 0) {
+            nc_control_node_more_free(more);
+            return -EBADMSG;
+        }
+        more->node = node;
+    }
+    nc_control_left_free(node->left);
+    node->left = left;
+    node->created_usec = h->created_usec;
+    node->deletion_usec = h->deletion_usec;
+    set_text(&node->owner_uid, owner_of(object));
+    set_text(&node->pool, pool_of(object));
+    take_status(c, node, object);
+    if (node->more)
+        nc_control_unlink(&c->nodes_by_provider, &node->more->by_provider);
+    nc_control_node_more_free(node->more);
+    node->more = more;
+    if (more && more->provider_id)
+        nc_control_link(c, &c->nodes_by_provider, &more->by_provider, more->provider_id);
+    return 0;
+}
+
+/* ---- NodeClaim */
+
+/* What control-alone.c noted there outlives a change of the object. */
+static void set_claim_more(struct nc_control *c, struct control_claim *claim,
+                           struct control_claim_more *more) {
+    struct control_claim_more *old = claim->more;
+
+    if (old && more) {
+        more->disrupt = old->disrupt;
+        more->is_end_accepted = old->is_end_accepted;
+        more->lost_usec = old->lost_usec;
+        more->scratch_usec = old->scratch_usec;
+        more->scratch = old->scratch;
+        more->state = old->state;
+        if (nc_streq(more->provider_id, old->provider_id))
+            more->dns_name = nc_steal(&old->dns_name);
+    }
+    if (old)
+        nc_control_unlink(&c->claims_by_provider, &old->by_provider);
+    nc_control_claim_more_free(old);
+    claim->more = more;
+    if (!more)
+        return;
+    more->claim = claim;
+    if (more->provider_id)
+        nc_control_link(c, &c->claims_by_provider, &more->by_provider, more->provider_id);
+}
+
+/* Garbage is counted and is no timestamp: whoever reads it after us cannot read it either. */
+static uint64_t stamp_of(struct nc_control *c, const struct nc_value *object) {
+    const struct nc_value *v =
+        nc_control_at(object, "metadata.annotations", NC_ANNOTATION_TIMESTAMP);
+    uint64_t stamp_usec = 0;
+
+    if (nc_control_take_time(v, &stamp_usec) < 0)
+        c->bad_stamps++;
+    return stamp_usec;
+}
+
+/* Is it ours, of whichever leader? Our record has the very time. */
+static bool is_our_stamp(const struct control_claim *claim, const struct nc_value *object) {
+    const struct nc_value *v = nc_control_at(object, "metadata.annotations", NC_ANNOTATION_STAMPED);
+    uint64_t recorded_usec = 0;
+
+    return claim->stamp_usec && nc_control_take_time(v, &recorded_usec) >= 0
+           && recorded_usec == claim->stamp_usec;
+}
+
+void nc_control_set_dns_name(struct control_claim *claim, const char *name) {
+    if (!claim->more || !name)
+        return;
+    free(claim->more->dns_name);
+    claim->more->dns_name = nc_strdup(name);
+    for (char *p = claim->more->dns_name; *p; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p - 'A' + 'a');
+}
+
+static void set_node_name(struct nc_control *c, struct control_claim *claim, const char *name) {
+    if (name && nc_streq(claim->node_name, name))
+        return;
+    nc_control_unlink(&c->claims_by_node, &claim->by_node);
+    set_text(&claim->node_name, name);
+    if (claim->node_name)
+        nc_control_link(c, &c->claims_by_node, &claim->by_node, claim->node_name);
+}
+
+static const char *class_of(const struct control_class_ref *r) {
+    return nc_streq(r->group, "karpenter.k8s.aws") && nc_streq(r->kind, "EC2NodeClass") ? r->name
+                                                                                        : NULL;
+}
+
+static int read_claim(struct nc_control *c, struct control_claim *claim,
+                      const struct nc_value *object, const struct head *h) {
+    const struct nc_value *finalizers = nc_control_at(object, "metadata.finalizers", NULL);
+    const struct nc_value *node = nc_control_at(object, "status.nodeName", NULL);
+    nc_cleanup(nc_control_class_ref_done) struct control_class_ref class = {0};
+    struct control_claim_more *more = NULL;
+    struct control_texts *left = NULL;
+
+    if (node && (node->type != NC_VALUE_STRING || (node->text[0] && !is_name(node->text))))
+        return -EBADMSG;
+    if (c->who != NC_CONTROL_ALONE && nc_control_take_left(object, h->deletion_usec, &left) < 0)
+        return -EBADMSG;
+    if (c->who == NC_CONTROL_ALONE) {
+        more = nc_calloc(1, sizeof(*more));
+        if (nc_control_read_claim_more(object, more, &class) < 0) {
+            nc_control_claim_more_free(more);
+            return -EBADMSG;
+        }
+    }
+    nc_control_left_free(claim->left);
+    claim->left = left;
+    claim->created_usec = h->created_usec;
+    claim->deletion_usec = h->deletion_usec;
+    claim->stamp_usec = stamp_of(c, object);
+    if (is_our_stamp(claim, object))
+        claim->our_stamp_usec = claim->stamp_usec;
+    claim->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
+    claim->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
+    set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
+    nc_control_set_pool(c, claim, pool_of(object));
+    nc_control_set_class(c, claim, class_of(&class));
+    set_claim_more(c, claim, more);
+    nc_control_count_karpenter(c, claim,
+                               claim->has_karpenter_finalizer && !(more && more->is_foreign));
+    return 0;
+}
+
+/* ---- NodePool, EC2NodeClass */
+
+static int read_pool(struct nc_control *c, struct control_pool *p, const struct nc_value *object) {
+    const int r = nc_control_read_pool(object, p);
+
+    if (r >= 0 && !p->is_there)
+        c->n_pools_there++;
+    p->is_there |= r >= 0;
+    return r;
+}
+
+/* Its status changes often, its hash seldom: only that concerns its claims. */
+static int read_class(struct nc_control *c, struct control_class *k,
+                      const struct nc_value *object) {
+    nc_auto_free char *hash = nc_strdup(k->hash), *version = nc_strdup(k->hash_version);
+    const int r = nc_control_read_class(object, k);
+    const bool is_same =
+        k->is_there && nc_streq(hash, k->hash) && nc_streq(version, k->hash_version);
+
+    if (r < 0)
+        return r;
+    if (!k->is_there)
+        c->n_classes_there++;
+    k->is_there = true;
+    for (struct control_claim *claim = k->claims; !is_same && claim; claim = claim->class_next)
+        nc_control_touch_around(c, &claim->o);
+    return 0;
+}
+
+/* ---- all of them */
+
+static int read_kind(struct nc_control *c, struct control_object *o, const struct nc_value *object,
+                     const struct head *h) {
+    switch (o->kind) {
+    case NC_CONTROL_NODE:
+        return read_node(c, nc_control_as_node(o), object, h);
+    case NC_CONTROL_CLAIM:
+        return read_claim(c, nc_control_as_claim(o), object, h);
+    case NC_CONTROL_POOL:
+        return read_pool(c, nc_control_as_pool(o), object);
+    case NC_CONTROL_CLASS:
+        return read_class(c, nc_control_as_class(o), object);
+    case _NC_CONTROL_KIND_MAX:
+        break;
+    }
+    return -EBADMSG;
+}
+
+/* Seen already, with what is wanted of it now? A relist brings everything once more. */
+static bool is_known(const struct nc_control *c, const struct control_object *o,
+                     const struct head *h) {
+    if (o->rv != h->rv || !nc_streq(o->uid, h->uid))
+        return false;
+    if (o->kind == NC_CONTROL_NODE)
+        return !((const struct control_node *)o)->more == (c->who != NC_CONTROL_ALONE);
+    if (o->kind == NC_CONTROL_CLAIM)
+        return !((const struct control_claim *)o)->more == (c->who != NC_CONTROL_ALONE);
+    return true;
+}
+
+static struct control_object *find(const struct nc_control *c, enum nc_control_kind k,
+                                   const char *name) {
+    struct control_link *l = nc_control_find(c, &c->names[k], name);
+
+    return l ? (struct control_object *)((char *)l - offsetof(struct control_object, by_name))
+             : NULL;
+}
+
+/* The object of this name and uid. Another one of the same name is gone. */
+static struct control_object *place(struct nc_control *c, enum nc_control_kind k,
+                                    const struct head *h) {
+    struct control_object *o = find(c, k, h->name);
+
+    if (o && o->uid[0] && !nc_streq(o->uid, h->uid)) {
+        nc_control_touch_around(c, o);
+        nc_control_gone(c, o);
+        o = find(c, k, h->name);
+    }
+    if (!o)
+        return nc_control_put(c, k, h->name, h->uid);
+    if (!nc_streq(o->uid, h->uid))
+        nc_control_set_uid(c, o, h->uid);
+    return o;
+}
+
+int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
+                    struct control_object **ret) {
+    struct head h = {0};
+    struct control_object *o = NULL;
+
+    if (k >= _NC_CONTROL_KIND_MAX)
+        return -EBADMSG;
+    if (read_head(object, &h) < 0) {
+        c->counts.unreadable[k]++;
+        return -EBADMSG;
+    }
+    o = find(c, k, h.name);
+    *ret = o;
+    if (o && is_known(c, o, &h))
+        return 0;
+    o = place(c, k, &h);
+    nc_control_touch_around(c, o);
+    if (read_kind(c, o, object, &h) < 0) {
+        c->counts.unreadable[k]++;
+        if (o->rv == 0)
+            nc_control_gone(c, o);
+        return -EBADMSG;
+    }
+    o->rv = h.rv;
+    nc_control_touch_around(c, o);
+    *ret = o;
+    return 1;
+}

@@ -1,0 +1,192 @@
+/*
+ * What the patches of the half without Karpenter are put together from: lists, taints, conditions.
+ *
+ * A list is written back as it was seen but for what is ours; conditions that we do not know stay.
+ */
+#include "standalone-priv.h"
+#include "nc/str.h"
+
+struct nc_value *nc_alone_child(struct nc_value *map, const char *key) {
+    struct nc_value *child = nc_value_get(map, key);
+
+    if (!child) {
+        child = nc_value_new(NC_VALUE_MAP);
+        nc_value_set(map, key, child);
+    }
+    return child;
+}
+
+struct nc_value *nc_alone_texts_with(const struct control_texts *t, const char *text) {
+    struct nc_value *list = nc_control_texts_without(t, text);
+
+    nc_value_push(list, nc_value_new_string(text));
+    return list;
+}
+
+void nc_alone_merge_texts(struct nc_value *map, const struct control_texts *pairs) {
+    const char *at = NULL, *two[2];
+
+    while ((at = nc_control_texts_next(pairs, at, 2, two)))
+        nc_value_set_string(map, two[0], two[1]);
+}
+
+bool nc_alone_has_taint(const struct control_texts *t, size_t width, const char *key,
+                        const char *effect) {
+    const char *at = NULL, *texts[4];
+
+    while ((at = nc_control_texts_next(t, at, width, texts)))
+        if (nc_streq(texts[0], key) && nc_streq(texts[2], effect))
+            return true;
+    return false;
+}
+
+void nc_alone_push_taint(struct nc_value *list, const char *const texts[4]) {
+    static const char *const keys[] = {"key", "value", "effect", "timeAdded"};
+    struct nc_value *taint = nc_value_new(NC_VALUE_MAP);
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
+        if (*texts[i])
+            nc_value_set_string(taint, keys[i], texts[i]);
+    nc_value_push(list, taint);
+}
+
+/* --- conditions */
+
+static const char *truth_name(enum control_truth t) {
+    switch (t) {
+    case CONTROL_FALSE:
+        return "False";
+    case CONTROL_TRUE:
+        return "True";
+    case CONTROL_ABSENT:
+    case CONTROL_UNKNOWN:
+        break;
+    }
+    return "Unknown";
+}
+
+static size_t find(const struct alone_conditions *cs, enum control_condition which) {
+    for (size_t i = 0; i < cs->list->n; i++)
+        if (nc_streq(nc_value_get_string(cs->list->items[i], "type"),
+                     nc_control_condition_name(which)))
+            return i;
+    return SIZE_MAX;
+}
+
+static struct nc_value *get(const struct alone_conditions *cs, enum control_condition which) {
+    const size_t i = find(cs, which);
+
+    return i == SIZE_MAX ? NULL : cs->list->items[i];
+}
+
+void nc_alone_conditions(const struct alone_view *v, struct alone_conditions *ret) {
+    const char *terse = v->claim->more->conditions;
+    nc_auto_free char *text = terse ? nc_control_terse_text(terse) : NULL;
+
+    *ret = (struct alone_conditions){.now_usec = v->now_usec};
+    if (text)
+        (void)nc_json_parse(text, strlen(text), &ret->list, NULL); /* no list: none is seen */
+    if (!ret->list || ret->list->type != NC_VALUE_LIST) {
+        nc_value_free(ret->list);
+        ret->list = nc_value_new(NC_VALUE_LIST);
+    }
+}
+
+enum control_truth nc_alone_truth(const struct alone_conditions *cs, enum control_condition which) {
+    const char *status = nc_value_get_string(get(cs, which), "status");
+
+    if (!status)
+        return CONTROL_ABSENT;
+    return nc_streq(status, "True")    ? CONTROL_TRUE
+           : nc_streq(status, "False") ? CONTROL_FALSE
+                                       : CONTROL_UNKNOWN;
+}
+
+uint64_t nc_alone_since(const struct alone_conditions *cs, enum control_condition which) {
+    const char *text = nc_value_get_string(get(cs, which), "lastTransitionTime");
+    uint64_t usec = 0;
+
+    return text && nc_time_parse(text, &usec) == 0 ? usec : 0;
+}
+
+static bool says(const struct nc_value *c, const char *key, const char *text) {
+    const char *now = nc_value_get_string(c, key);
+
+    return nc_streq(now ? now : "", text);
+}
+
+void nc_alone_set(struct alone_conditions *cs, const struct alone_condition *want) {
+    const char *status = truth_name(want->truth);
+    struct nc_value *c = get(cs, want->which);
+    char now[32];
+
+    if (c && says(c, "status", status) && says(c, "reason", want->reason)
+        && says(c, "message", want->message))
+        return;
+    if (!c) {
+        c = nc_value_new(NC_VALUE_MAP);
+        nc_value_set_string(c, "type", nc_control_condition_name(want->which));
+        nc_value_push(cs->list, c);
+    }
+    if (!says(c, "status", status) || says(c, "lastTransitionTime", "")) {
+        nc_time_format(cs->now_usec, now);
+        nc_value_set_string(c, "lastTransitionTime", now);
+    }
+    nc_value_set_string(c, "status", status);
+    nc_value_set_string(c, "reason", want->reason);
+    nc_value_set_string(c, "message", want->message);
+    cs->is_changed = true;
+}
+
+void nc_alone_unset(struct alone_conditions *cs, enum control_condition which) {
+    struct nc_value *list = cs->list;
+    const size_t i = find(cs, which);
+
+    if (i == SIZE_MAX)
+        return;
+    nc_value_free(list->items[i]);
+    memmove(&list->items[i], &list->items[i + 1], (list->n - i - 1) * sizeof(*list->items));
+    list->n--;
+    cs->is_changed = true;
+}
+
+/* As operatorpkg words it: the parts that are not True; False only where one of them is. */
+void nc_alone_set_ready(struct alone_conditions *cs) {
+    static const enum control_condition parts[] = {CONTROL_COND_LAUNCHED, CONTROL_COND_REGISTERED,
+                                                   CONTROL_COND_INITIALIZED};
+    struct nc_buf message = NC_BUF_INIT;
+    enum control_truth ready = CONTROL_TRUE;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(parts); i++) {
+        const enum control_truth t = nc_alone_truth(cs, parts[i]);
+        if (t == CONTROL_TRUE || (t == CONTROL_ABSENT && parts[i] == CONTROL_COND_LAUNCHED))
+            continue;
+        if (ready == CONTROL_TRUE || t == CONTROL_FALSE)
+            ready = t == CONTROL_FALSE ? CONTROL_FALSE : CONTROL_UNKNOWN;
+        (void)nc_buf_printf(&message, "%s%s=%s", message.len ? ", " : "",
+                            nc_control_condition_name(parts[i]), truth_name(t));
+    }
+    nc_auto_free char *text = nc_buf_steal(&message);
+    nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_READY, ready,
+                                               ready == CONTROL_TRUE    ? "Ready"
+                                               : ready == CONTROL_FALSE ? "UnhealthyDependents"
+                                                                        : "ReconcilingDependents",
+                                               text});
+}
+
+bool nc_alone_write_status(const struct alone_view *v, struct alone_conditions *cs,
+                           const char *node_name, struct nc_control_action *ret) {
+    const bool is_named = node_name && !nc_streq(node_name, v->claim->node_name);
+
+    if (!cs->is_changed && !is_named) {
+        cs->list = nc_value_free(cs->list);
+        return false;
+    }
+    ret->verb = NC_CONTROL_STATUS_CLAIM;
+    ret->body = nc_control_patch(&v->claim->o, true);
+    struct nc_value *status = nc_alone_child(ret->body, "status");
+    nc_value_set(status, "conditions", nc_steal(&cs->list));
+    if (is_named)
+        nc_value_set_string(status, "nodeName", node_name);
+    return true;
+}

@@ -1,0 +1,203 @@
+/*
+ * Which claims of a NodePool are to go, and which of them now: expiry, drift, rebalance
+ * recommendations, under the pool's budgets.
+ */
+#include "standalone-priv.h"
+#include "nc/str.h"
+
+/* --- reasons */
+
+/* v1beta1 says it on the NodePool. */
+uint64_t nc_alone_expiry(const struct control_claim *claim) {
+    const struct control_pool *p = claim->pool;
+    const uint64_t after = !claim->more->has_no_expiry ? claim->more->expire_after_usec
+                           : p && p->is_there          ? p->expire_after_usec
+                                                       : UINT64_MAX;
+
+    return after > UINT64_MAX - claim->created_usec || !claim->created_usec
+               ? UINT64_MAX
+               : claim->created_usec + after;
+}
+
+static bool differs(const char *hash, const char *version, const char *of, const char *of_version) {
+    return *hash && of && *version && nc_streq(version, of_version) && !nc_streq(hash, of);
+}
+
+const char *nc_alone_drift(const struct control_claim *claim) {
+    const struct control_claim_more *m = claim->more;
+    const struct control_pool *p = claim->pool;
+    const struct control_class *k = claim->class;
+    const char *t[4];
+
+    if (!nc_control_texts_next(&m->hashes, NULL, NC_ARRAY_SIZE(t), t))
+        return NULL;
+    if (p && p->is_there && differs(t[0], t[1], p->hash, p->hash_version))
+        return "NodePoolDrifted";
+    if (k && k->is_there && differs(t[2], t[3], k->hash, k->hash_version))
+        return "NodeClassDrifted";
+    return NULL;
+}
+
+bool nc_alone_wants_out(const struct alone_view *v, enum nc_budget_reason *ret) {
+    const struct control_claim *claim = v->claim;
+    const struct control_word *w = v->node ? v->node->word : NULL;
+
+    if (!v->node || !nc_alone_is(claim, CONTROL_COND_REGISTERED) || nc_control_is_deleting(claim)
+        || claim->more->do_not_disrupt || v->node->more->do_not_disrupt)
+        return false;
+    if (nc_alone_expiry(claim) <= v->now_usec)
+        *ret = NC_BUDGET_EXPIRED;
+    else if (!nc_alone_is(claim, CONTROL_COND_INITIALIZED))
+        return false;
+    else if (nc_alone_drift(claim))
+        *ret = NC_BUDGET_DRIFTED;
+    else if (v->c->rules.rebalances && w && w->source == NC_SOURCE_REBALANCE
+             && w->phase != CONTROL_PHASE_NONE)
+        *ret = NC_BUDGET_REBALANCE;
+    else
+        return false;
+    return true;
+}
+
+/* --- budgets */
+
+static bool has_registered_node(const struct alone_view *v) {
+    return v->node && nc_alone_is(v->claim, CONTROL_COND_REGISTERED);
+}
+
+static bool is_leaving(const struct control_claim *claim) {
+    return nc_control_is_deleting(claim)
+           || (claim->o.write.id && claim->o.write.verb == NC_CONTROL_DELETE_CLAIM);
+}
+
+static bool is_out(const struct alone_view *v) {
+    return is_leaving(v->claim) || (has_registered_node(v) && !v->node->more->is_ready);
+}
+
+void nc_alone_uncount(struct control_claim *claim) {
+    if (claim->counts_as_node)
+        claim->pool->n_nodes--;
+    if (claim->counts_as_out)
+        claim->pool->n_out--;
+    claim->counts_as_node = claim->counts_as_out = false;
+}
+
+void nc_alone_count(struct nc_control *c, struct control_claim *claim) {
+    nc_alone_uncount(claim);
+    if (!claim->pool || !claim->more)
+        return;
+    const struct alone_view v = nc_alone_look(c, claim, c->now_usec);
+    claim->counts_as_out = is_out(&v);
+    claim->counts_as_node =
+        claim->counts_as_out || (v.node && nc_alone_is(claim, CONTROL_COND_INITIALIZED));
+    claim->pool->n_nodes += claim->counts_as_node;
+    claim->pool->n_out += claim->counts_as_out;
+}
+
+static bool may_disrupt(const struct control_pool *pool) {
+    return pool && pool->is_there && !pool->are_budgets_bad;
+}
+
+static bool has_room(const struct alone_view *v, unsigned n_out, enum nc_budget_reason why) {
+    const struct control_pool *pool = v->claim->pool;
+    const unsigned others = n_out - v->claim->counts_as_out;
+    const unsigned n_nodes = pool->n_nodes + !v->claim->counts_as_node;
+
+    return others < nc_budgets_allowed(&pool->budgets, why, n_nodes, v->now_usec);
+}
+
+bool nc_alone_has_room(const struct alone_view *v, enum nc_budget_reason why) {
+    return may_disrupt(v->claim->pool) && has_room(v, v->claim->pool->n_out, why);
+}
+
+/* --- the choice */
+
+struct candidate {
+    struct alone_view view;
+    enum nc_budget_reason why;
+};
+
+static int rank(enum nc_budget_reason why) {
+    switch (why) {
+    case NC_BUDGET_EXPIRED:
+        return 0;
+    case NC_BUDGET_DRIFTED:
+        return 1;
+    case NC_BUDGET_REBALANCE:
+    case NC_BUDGET_EMPTY:
+    case NC_BUDGET_UNDERUTILIZED:
+    case _NC_BUDGET_REASON_MAX:
+        break;
+    }
+    return 2;
+}
+
+static int compare(const void *pa, const void *pb) {
+    const struct candidate *a = pa, *b = pb;
+    const struct control_claim *x = a->view.claim, *y = b->view.claim;
+
+    if (rank(a->why) != rank(b->why))
+        return rank(a->why) - rank(b->why);
+    if (x->created_usec != y->created_usec)
+        return x->created_usec < y->created_usec ? -1 : 1;
+    return strcmp(x->o.name, y->o.name);
+}
+
+static void choose(struct control_claim *claim, int disrupt) {
+    claim->more->disrupt = disrupt;
+}
+
+/* The condition Drifted of a claim is not what it should be: nothing about the claim itself has
+ * changed. */
+static void touch_drifted(struct nc_control *c, struct control_claim *claim) {
+    if (nc_alone_is(claim, CONTROL_COND_INITIALIZED)
+        && (nc_alone_drift(claim) != NULL)
+               != (claim->more->truths[CONTROL_COND_DRIFTED] == CONTROL_TRUE))
+        nc_control_touch(c, &claim->o);
+}
+
+static void sooner(uint64_t *next, uint64_t usec) {
+    if (usec < *next)
+        *next = usec;
+}
+
+static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
+                     struct candidate *ret, uint64_t *next_usec) {
+    size_t n = 0;
+
+    for (struct control_claim *claim = pool->claims; claim; claim = claim->pool_next) {
+        enum nc_budget_reason why = NC_BUDGET_EMPTY;
+        if (!claim->more)
+            continue;
+        const struct alone_view v = nc_alone_look(c, claim, now_usec);
+        choose(claim, 0);
+        if (nc_alone_is_foreign(&v) || is_leaving(claim))
+            continue;
+        touch_drifted(c, claim);
+        if (nc_alone_wants_out(&v, &why))
+            ret[n++] = (struct candidate){v, why};
+        if (nc_alone_expiry(claim) > now_usec) /* also one that waits for another budget's room */
+            sooner(next_usec, nc_alone_expiry(claim));
+    }
+    return n;
+}
+
+void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
+                   uint64_t *next_usec) {
+    unsigned n_out = pool->n_out; /* with those that are chosen here */
+
+    *next_usec = UINT64_MAX;
+    nc_auto_free struct candidate *v = nc_calloc(pool->n_claims + 1, sizeof(*v));
+    const size_t n = gather(c, pool, now_usec, v, next_usec);
+    if (n == 0 || !may_disrupt(pool))
+        return;
+    qsort(v, n, sizeof(*v), compare);
+    for (size_t i = 0; i < n; i++) {
+        if (!has_room(&v[i].view, n_out, v[i].why))
+            continue;
+        n_out += !v[i].view.claim->counts_as_out;
+        choose(v[i].view.claim, (int)v[i].why + 1);
+        nc_control_touch(c, &v[i].view.claim->o);
+    }
+    sooner(next_usec, nc_budgets_next(&pool->budgets, now_usec));
+}

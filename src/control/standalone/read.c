@@ -1,0 +1,296 @@
+/*
+ * What only a life without Karpenter looks at: the rest of Nodes and NodeClaims, NodePools and
+ * EC2NodeClasses. Lists that only registration and initialization need are kept until these are
+ * done: at ten thousand nodes they would be most of the memory.
+ */
+#include <errno.h>
+
+#include "apply.h"
+#include "nc/standalone.h"
+#include "nc/str.h"
+
+#define CONDITIONS_MAX ((size_t)64)
+#define CONDITIONS_BYTES ((size_t)16384)
+#define OWNERS_BYTES ((size_t)4096)
+
+static const char *const condition_names[_CONTROL_COND_MAX] = {
+    [CONTROL_COND_LAUNCHED] = "Launched",       [CONTROL_COND_REGISTERED] = "Registered",
+    [CONTROL_COND_INITIALIZED] = "Initialized", [CONTROL_COND_READY] = "Ready",
+    [CONTROL_COND_DRIFTED] = "Drifted",         [CONTROL_COND_DRAINED] = "Drained",
+    [CONTROL_COND_VOLUMES] = "VolumesDetached", [CONTROL_COND_TERMINATING] = "InstanceTerminating",
+};
+
+const char *nc_control_condition_name(enum control_condition k) {
+    return condition_names[k];
+}
+
+static bool is_label_true(const struct nc_value *object, const char *key) {
+    return nc_control_is_true(nc_control_at(object, "metadata.labels", key));
+}
+
+static const struct nc_value *annotation(const struct nc_value *object, const char *key) {
+    return nc_control_at(object, "metadata.annotations", key);
+}
+
+/* Calls f for each condition: 0, or negative where the list is none. */
+static int each_condition(const struct nc_value *object, void *userdata,
+                          void (*f)(void *userdata, const char *type, const char *status)) {
+    const struct nc_value *list = nc_control_at(object, "status.conditions", NULL);
+
+    if (!list)
+        return 0;
+    if (list->type != NC_VALUE_LIST || list->n > CONDITIONS_MAX)
+        return -EBADMSG;
+    for (size_t i = 0; i < list->n; i++) {
+        const char *type = nc_value_get_string(list->items[i], "type");
+        const char *status = nc_value_get_string(list->items[i], "status");
+        if (!type || !status)
+            return -EBADMSG;
+        f(userdata, type, status);
+    }
+    return 0;
+}
+
+/* ---- Node */
+
+static void take_node_condition(void *userdata, const char *type, const char *status) {
+    struct control_node_more *m = userdata;
+
+    if (nc_streq(type, "Ready"))
+        m->is_ready = nc_streq(status, "True");
+}
+
+/* Any text: nothing of it is believed, it is only compared with what is wanted. Of one that is too
+ * long only the beginning is kept: it is another one than any of ours. */
+static void take_request(const struct nc_value *object, struct control_node_more *m) {
+    const char *text = nc_value_string(annotation(object, CONTROL_ANNOTATION_REQUEST));
+
+    if (text)
+        m->drain_request = nc_strndup(text, strnlen(text, CONTROL_WORD_MAX));
+}
+
+static int take_unregistered(const struct nc_value *object, struct control_node_more *m) {
+    int r = 0;
+
+    if (!m->is_registered || !m->has_our_finalizer)
+        r = nc_control_take_json_list(nc_value_path(object, "metadata.ownerReferences"),
+                                      OWNERS_BYTES, &m->owners);
+    if (r >= 0 && !m->is_initialized)
+        r = nc_control_take_map(nc_control_at(object, "status.allocatable", NULL), &m->allocatable);
+    return r;
+}
+
+/* null stands where the watch has left out what was too large. A list that is written back must
+ * have been seen: a taint that somebody set there is not the node's to take off. */
+int nc_control_read_node_more(const struct nc_value *object, struct control_node_more *m) {
+    const struct nc_value *finalizers = nc_value_path(object, "metadata.finalizers");
+    int r = nc_control_take_word(nc_control_at(object, "spec.providerID", NULL),
+                                 CONTROL_PROVIDER_MAX, &m->provider_id);
+
+    m->is_registered = is_label_true(object, "karpenter.sh/registered");
+    m->is_initialized = is_label_true(object, "karpenter.sh/initialized");
+    m->do_not_sync_taints = is_label_true(object, "karpenter.sh/do-not-sync-taints");
+    m->do_not_disrupt = nc_control_is_true(annotation(object, "karpenter.sh/do-not-disrupt"));
+    m->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
+    m->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
+    m->has_our_taint = annotation(object, NC_ALONE_TAINTED) != NULL;
+    take_request(object, m);
+    if (r >= 0)
+        r = nc_control_take_taints(nc_value_path(object, "spec.taints"), true, &m->taints);
+    if (r >= 0)
+        r = nc_control_take_list(finalizers, &m->finalizers);
+    if (r >= 0)
+        r = each_condition(object, m, take_node_condition);
+    if (r >= 0)
+        r = take_unregistered(object, m);
+    return r >= 0
+                   && m->taints.bytes + m->finalizers.bytes + m->allocatable.bytes
+                          > CONTROL_NODE_BYTES
+               ? -EBADMSG
+               : r;
+}
+
+/* ---- NodeClaim */
+
+static void take_claim_condition(void *userdata, const char *type, const char *status) {
+    struct control_claim_more *m = userdata;
+
+    for (size_t i = 0; i < _CONTROL_COND_MAX; i++)
+        if (nc_streq(type, condition_names[i]))
+            m->truths[i] = nc_streq(status, "True")    ? CONTROL_TRUE
+                           : nc_streq(status, "False") ? CONTROL_FALSE
+                                                       : CONTROL_UNKNOWN;
+}
+
+/* "Never" is UINT64_MAX; absent leaves *ret alone. */
+static int take_duration(const struct nc_value *v, bool may_be_never, uint64_t *ret) {
+    if (!v)
+        return 0;
+    if (may_be_never && nc_streq(nc_value_string(v), "Never")) {
+        *ret = UINT64_MAX;
+        return 0;
+    }
+    return v->type == NC_VALUE_STRING && nc_duration_parse(v->text, ret) >= 0 ? 0 : -EBADMSG;
+}
+
+static int take_times(const struct nc_value *object, struct control_claim_more *m) {
+    const struct nc_value *expiry = nc_control_at(object, "spec.expireAfter", NULL);
+    int r = 0;
+
+    m->expire_after_usec = UINT64_MAX;
+    m->grace_usec = UINT64_MAX;
+    m->has_no_expiry = !expiry;
+    r = take_duration(expiry, true, &m->expire_after_usec);
+    return r >= 0 ? take_duration(nc_control_at(object, "spec.terminationGracePeriod", NULL), false,
+                                  &m->grace_usec)
+                  : r;
+}
+
+static int take_hashes(const struct nc_value *object, struct control_claim_more *m) {
+    const struct nc_value *const hashes[] = {
+        annotation(object, "karpenter.sh/nodepool-hash"),
+        annotation(object, "karpenter.sh/nodepool-hash-version"),
+        annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash"),
+        annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash-version"),
+    };
+
+    return nc_control_take_words(hashes, NC_ARRAY_SIZE(hashes), CONTROL_HASH_MAX, &m->hashes);
+}
+
+/* v1: group, kind, name. v1beta1: apiVersion and kind may be left out and mean EC2NodeClass. */
+static int take_class(const struct nc_value *object, struct control_class_ref *ret) {
+    const struct nc_value *ref = nc_control_at(object, "spec.nodeClassRef", NULL);
+    nc_auto_free char *api = NULL;
+    int r = nc_control_take_word(nc_control_at(ref, "name", NULL), CONTROL_NAME_MAX, &ret->name);
+
+    if (r >= 0)
+        r = nc_control_take_word(nc_control_at(ref, "kind", NULL), CONTROL_NAME_MAX, &ret->kind);
+    if (r >= 0)
+        r = nc_control_take_word(nc_control_at(ref, "group", NULL), CONTROL_NAME_MAX, &ret->group);
+    if (r >= 0)
+        r = nc_control_take_word(nc_control_at(ref, "apiVersion", NULL), CONTROL_NAME_MAX, &api);
+    if (r < 0 || !ret->name)
+        return r;
+    if (!ret->group)
+        ret->group = api ? nc_strndup(api, strcspn(api, "/")) : nc_strdup("karpenter.k8s.aws");
+    if (!ret->kind)
+        ret->kind = nc_strdup("EC2NodeClass");
+    return 0;
+}
+
+void nc_control_class_ref_done(struct control_class_ref *r) {
+    free(r->group);
+    free(r->kind);
+    free(r->name);
+    *r = (struct control_class_ref){0};
+}
+
+static int take_plain_taints(const struct nc_value *v, struct control_texts *ret) {
+    return nc_control_take_taints(v, false, ret);
+}
+
+static int take_early(const struct nc_value *object, struct control_claim_more *m) {
+    struct control_claim_early *e = m->early = nc_calloc(1, sizeof(*e));
+    const struct {
+        const char *path;
+        struct control_texts *at;
+        int (*take)(const struct nc_value *v, struct control_texts *ret);
+    } rows[] = {
+        {"metadata.labels", &e->labels, nc_control_take_map},
+        {"metadata.annotations", &e->annotations, nc_control_take_map},
+        {"spec.resources.requests", &e->requests, nc_control_take_map},
+        {"spec.taints", &e->taints, take_plain_taints},
+        {"spec.startupTaints", &e->startup_taints, take_plain_taints},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(rows); i++)
+        r = rows[i].take(nc_control_at(object, rows[i].path, NULL), rows[i].at);
+    return r;
+}
+
+/* Somebody else's, whatever Karpenter's Lease says: EKS Auto Mode's, or one that is marked so. */
+static bool is_foreign(const struct nc_value *object, const struct control_class_ref *class) {
+    const struct nc_value *by =
+        nc_control_at(object, "metadata.labels", "app.kubernetes.io/managed-by");
+
+    return nc_streq(class->group, "eks.amazonaws.com")
+           || (by && !nc_streq(nc_value_string(by), "nodeclaimd"));
+}
+
+static int take_conditions(const struct nc_value *object, struct control_claim_more *m) {
+    nc_auto_free char *text = NULL;
+    const int r = nc_control_take_json_list(nc_control_at(object, "status.conditions", NULL),
+                                            CONDITIONS_BYTES, &text);
+
+    return r >= 0 && text ? nc_control_terse(text, &m->conditions) : r;
+}
+
+int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *m,
+                               struct control_class_ref *ret_class) {
+    int r = nc_control_take_word(nc_control_at(object, "status.providerID", NULL),
+                                 CONTROL_PROVIDER_MAX, &m->provider_id);
+
+    m->do_not_disrupt = nc_control_is_true(annotation(object, "karpenter.sh/do-not-disrupt"));
+    if (r >= 0)
+        r = take_times(object, m);
+    if (r >= 0)
+        r = take_hashes(object, m);
+    if (r >= 0)
+        r = take_class(object, ret_class);
+    if (r >= 0)
+        r = nc_control_take_list(nc_control_at(object, "metadata.finalizers", NULL),
+                                 &m->finalizers);
+    if (r >= 0)
+        r = each_condition(object, m, take_claim_condition);
+    if (r >= 0)
+        r = take_conditions(object, m);
+    m->is_foreign = is_foreign(object, ret_class);
+    return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE ? take_early(object, m)
+                                                                         : r;
+}
+
+/* ---- NodePool, EC2NodeClass */
+
+static int take_two(const struct nc_value *object, const char *const keys[static 2], char **first,
+                    char **second) {
+    nc_auto_free char *hash = NULL, *version = NULL;
+    int r = nc_control_take_word(annotation(object, keys[0]), CONTROL_HASH_MAX, &hash);
+
+    if (r >= 0)
+        r = nc_control_take_word(annotation(object, keys[1]), CONTROL_HASH_MAX, &version);
+    if (r < 0)
+        return r;
+    free(*first);
+    free(*second);
+    *first = nc_steal(&hash);
+    *second = nc_steal(&version);
+    return 0;
+}
+
+int nc_control_read_pool(const struct nc_value *object, struct control_pool *p) {
+    static const char *const keys[] = {"karpenter.sh/nodepool-hash",
+                                       "karpenter.sh/nodepool-hash-version"};
+    struct nc_budgets budgets = {0};
+    uint64_t expiry_usec = UINT64_MAX;
+    int r = take_duration(nc_control_at(object, "spec.disruption.expireAfter", NULL), true,
+                          &expiry_usec);
+
+    if (r >= 0)
+        r = take_two(object, keys, &p->hash, &p->hash_version);
+    if (r < 0)
+        return r;
+    p->are_budgets_bad = nc_budgets_read(object, &budgets, NULL) < 0
+                         || nc_control_at(object, "metadata.deletionTimestamp", NULL);
+    nc_budgets_done(&p->budgets);
+    p->budgets = budgets;
+    p->expire_after_usec = expiry_usec;
+    return 0;
+}
+
+int nc_control_read_class(const struct nc_value *object, struct control_class *k) {
+    static const char *const keys[] = {"karpenter.k8s.aws/ec2nodeclass-hash",
+                                       "karpenter.k8s.aws/ec2nodeclass-hash-version"};
+
+    return take_two(object, keys, &k->hash, &k->hash_version);
+}

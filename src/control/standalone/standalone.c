@@ -1,0 +1,357 @@
+/*
+ * Where we are alone: what a NodeClaim and its Node need next. Pure; hooks of the step.
+ *
+ * Here is the order of things; how each is put together is in the files beside this one.
+ */
+#include "standalone-priv.h"
+#include "nc/str.h"
+
+/* --- what belongs together */
+
+static bool are_strangers(const struct control_claim *claim, const struct control_node *node) {
+    return claim->more->provider_id && node->more->provider_id
+           && !nc_streq(claim->more->provider_id, node->more->provider_id);
+}
+
+struct alone_view nc_alone_look(struct nc_control *c, struct control_claim *claim,
+                                uint64_t now_usec) {
+    struct alone_view v = {.c = c, .claim = claim, .now_usec = now_usec};
+
+    v.node = nc_control_node_of(c, claim);
+    if (v.node && !v.node->more)
+        v.node = NULL;
+    return v;
+}
+
+bool nc_alone_is_foreign(const struct alone_view *v) {
+    return v->claim->more->is_foreign || v->claim->has_karpenter_finalizer;
+}
+
+static bool has_registered(const struct control_claim *claim) {
+    return claim->node_name && nc_alone_is(claim, CONTROL_COND_REGISTERED);
+}
+
+/* It was registered, and there is no Node of that name and machine. */
+static bool misses_node(const struct alone_view *v) {
+    const struct control_node *named = NULL;
+
+    if (v->node || !has_registered(v->claim))
+        return false;
+    named = nc_control_node(v->c, v->claim->node_name);
+    return !named || (named->more && are_strangers(v->claim, named));
+}
+
+/* Since when, as far as whoever leads now can tell. */
+static void note_missing(const struct alone_view *v) {
+    struct control_claim_more *m = v->claim->more;
+
+    if (!misses_node(v))
+        m->lost_usec = 0;
+    else if (!m->lost_usec || m->lost_usec < v->c->led_usec || m->lost_usec > v->now_usec)
+        m->lost_usec = v->now_usec;
+}
+
+bool nc_alone_may_come_back(const struct alone_view *v, uint64_t *next_usec) {
+    const uint64_t over_usec = v->claim->more->lost_usec + NC_ALONE_LOST_USEC;
+
+    if (!v->claim->more->lost_usec || v->now_usec >= over_usec)
+        return false;
+    if (over_usec < *next_usec)
+        *next_usec = over_usec;
+    return true;
+}
+
+static bool has_lost_node(const struct alone_view *v, uint64_t *next_usec) {
+    if (v->node)
+        return v->node->deletion_usec > 0 && has_registered(v->claim);
+    return v->claim->more->lost_usec && !nc_alone_may_come_back(v, next_usec);
+}
+
+/* --- a claim that lives */
+
+static struct nc_value *add_finalizer(const struct control_claim *claim) {
+    struct nc_value *patch = nc_control_patch(&claim->o, true);
+
+    nc_value_set(nc_alone_child(patch, "metadata"), "finalizers",
+                 nc_alone_texts_with(&claim->more->finalizers, NC_FINALIZER));
+    return patch;
+}
+
+static bool delete_claim(const struct alone_view *v, struct nc_control_action *ret) {
+    ret->verb = NC_CONTROL_DELETE_CLAIM;
+    ret->body = nc_control_delete_options(&v->claim->o);
+    return true;
+}
+
+/* Somebody says to be its machine: whose is that name? */
+bool nc_alone_ask_for_name(const struct alone_view *v, struct nc_control_action *ret) {
+    const struct control_claim_more *m = v->claim->more;
+    struct control_node *first = NULL;
+
+    if (v->c->rules.identity != NC_CONTROL_IDENTITY_EC2 || v->claim->node_name || v->node
+        || m->dns_name || !m->provider_id
+        || nc_control_nodes_with(v->c, m->provider_id, &first) == 0)
+        return false;
+    ret->verb = NC_CONTROL_DESCRIBE_INSTANCE;
+    ret->provider_id = nc_strdup(m->provider_id);
+    return true;
+}
+
+static bool live(const struct alone_view *v, struct nc_control_action *ret, uint64_t *next_usec) {
+    enum nc_budget_reason why;
+
+    if (!v->claim->has_our_finalizer) {
+        ret->verb = NC_CONTROL_PATCH_CLAIM;
+        ret->body = add_finalizer(v->claim);
+        return true;
+    }
+    if (nc_alone_live_status(v, ret))
+        return true;
+    if (has_lost_node(v, next_usec))
+        return delete_claim(v, ret);
+    if (!v->claim->more->disrupt || !nc_alone_wants_out(v, &why) || !nc_alone_has_room(v, why))
+        return nc_alone_ask_for_name(v, ret);
+    v->claim->more->state = "disrupting";
+    return delete_claim(v, ret);
+}
+
+bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                    struct nc_control_action *ret, uint64_t *next_usec) {
+    *next_usec = UINT64_MAX;
+    if (!claim->more)
+        return false;
+    claim->more->state = NULL;
+    const struct alone_view v = nc_alone_look(c, claim, now_usec);
+    if (nc_alone_is_foreign(&v))
+        return false;
+    note_missing(&v);
+    if (claim->deletion_usec)
+        return nc_alone_finish(&v, ret, next_usec);
+    if (claim->deleted_usec)
+        return false; /* until the watch shows it */
+    return live(&v, ret, next_usec);
+}
+
+/* --- a Node */
+
+static bool is_draining(const struct control_word *w) {
+    if (!w || w->is_report)
+        return false;
+    switch (w->phase) {
+    case CONTROL_PHASE_DETECTED:
+    case CONTROL_PHASE_CORDONED:
+        return w->deadline_usec > 0;
+    case CONTROL_PHASE_EVICTING:
+    case CONTROL_PHASE_FORCING:
+    case CONTROL_PHASE_VOLUMES:
+    case CONTROL_PHASE_DRAINED:
+    case CONTROL_PHASE_FAILED:
+        return true;
+    case CONTROL_PHASE_NONE:
+    case CONTROL_PHASE_OTHER:
+    case _CONTROL_PHASE_MAX:
+        break;
+    }
+    return false;
+}
+
+/* The list of taints with or without ours, and whose it is. */
+static void write_taint(const struct control_node *node, bool is_wanted, struct nc_value *patch) {
+    const struct control_texts *have = &node->more->taints;
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *annotations = nc_alone_child(nc_alone_child(patch, "metadata"), "annotations");
+    const char *at = NULL, *t[4];
+
+    while ((at = nc_control_texts_next(have, at, 4, t)))
+        if (!nc_streq(t[0], CONTROL_TAINT_DISRUPTED) || !nc_streq(t[2], "NoSchedule"))
+            nc_alone_push_taint(list, t);
+    if (is_wanted)
+        nc_alone_push_taint(list, (const char *[4]){CONTROL_TAINT_DISRUPTED, "", "NoSchedule", ""});
+    nc_value_set(nc_alone_child(patch, "spec"), "taints", list);
+    nc_value_set(annotations, NC_ALONE_TAINTED,
+                 is_wanted ? nc_value_new_string("true") : nc_value_new(NC_VALUE_NULL));
+}
+
+static bool needs_taint_write(const struct control_node *node, bool is_wanted) {
+    return is_wanted
+               ? !nc_alone_has_taint(&node->more->taints, 4, CONTROL_TAINT_DISRUPTED, "NoSchedule")
+               : node->more->has_our_taint;
+}
+
+static bool needs_request(const struct alone_view *v, const char *text) {
+    switch (nc_alone_request_on(v)) {
+    case ALONE_REQUEST_NONE:
+        return true;
+    case ALONE_REQUEST_OURS:
+        return !nc_streq(v->node->more->drain_request, text);
+    case ALONE_REQUEST_OTHER:
+        break;
+    }
+    return false;
+}
+
+/* The taint, and where the claim is being deleted the request to drain: one patch, or NULL. */
+static struct nc_value *mark_node(const struct control_node *node, const struct alone_view *v) {
+    const bool is_ending = v && v->claim->deletion_usec > 0;
+    const bool is_wanted = (v && nc_control_is_deleting(v->claim)) || is_draining(node->word);
+    const bool is_taint = needs_taint_write(node, is_wanted);
+    nc_auto_free char *text = is_ending ? nc_alone_request_text(v) : NULL;
+    const bool is_request = text && needs_request(v, text);
+
+    if (!is_taint && !is_request)
+        return NULL;
+    struct nc_value *patch = nc_control_patch(&node->o, is_taint);
+    if (is_taint)
+        write_taint(node, is_wanted, patch);
+    if (is_request)
+        nc_value_set_string(nc_alone_child(nc_alone_child(patch, "metadata"), "annotations"),
+                            CONTROL_ANNOTATION_REQUEST, text);
+    return patch;
+}
+
+static bool patch_node(struct nc_value *patch, struct nc_control_action *ret) {
+    if (!patch)
+        return false;
+    ret->verb = NC_CONTROL_PATCH_NODE;
+    ret->body = patch;
+    return true;
+}
+
+static bool drop_finalizer(const struct control_node *node, struct nc_control_action *ret) {
+    return nc_control_drop_finalizer(&node->o, &node->more->finalizers, ret);
+}
+
+/* Ours, and what stands there as Karpenter's: its claim says that it is not. */
+static bool drop_both_finalizers(const struct control_node *node, struct nc_control_action *ret) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    const char *at = NULL, *one[1];
+
+    if (!node->more->has_our_finalizer && !node->more->has_karpenter_finalizer) {
+        nc_value_free(list);
+        return false;
+    }
+    while ((at = nc_control_texts_next(&node->more->finalizers, at, 1, one)))
+        if (!nc_streq(one[0], NC_FINALIZER) && !nc_streq(one[0], CONTROL_FINALIZER_KARPENTER))
+            nc_value_push(list, nc_value_new_string(one[0]));
+    ret->verb = NC_CONTROL_PATCH_NODE;
+    ret->body = nc_control_patch(&node->o, true);
+    nc_value_set(nc_value_get(ret->body, "metadata"), "finalizers", list);
+    return true;
+}
+
+static bool end_node(const struct alone_view *v, struct nc_control_action *ret) {
+    struct control_node *node = v->node;
+
+    if (node->deletion_usec)
+        return drop_both_finalizers(node, ret);
+    ret->verb = NC_CONTROL_DELETE_NODE;
+    ret->body = nc_control_delete_options(&node->o);
+    return true;
+}
+
+/* Does any claim say that this Node is its own, clear or not? */
+static bool is_claimed(const struct nc_control *c, const struct control_node *node) {
+    return nc_control_find(c, &c->claims_by_node, node->o.name)
+           || (node->more->provider_id
+               && nc_control_find(c, &c->claims_by_provider, node->more->provider_id));
+}
+
+/* Whose it is cannot be told, so nothing is done to it; but what somebody has deleted is not held
+ * for ever: not once its agent has drained it, nor where its machine was not heard of for minutes.
+ */
+static bool let_go(const struct control_node *node, uint64_t now_usec,
+                   struct nc_control_action *ret, uint64_t *next_usec) {
+    const uint64_t over_usec = node->deletion_usec + NC_ALONE_ENDING_USEC;
+
+    if (!node->deletion_usec || !node->more->has_our_finalizer)
+        return false;
+    if (nc_control_is_last_word(node->word))
+        return drop_finalizer(node, ret);
+    if (node->more->is_ready)
+        return false;
+    if (now_usec < over_usec) {
+        *next_usec = over_usec;
+        return false;
+    }
+    return drop_finalizer(node, ret);
+}
+
+static bool claimless(const struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                      struct nc_control_action *ret, uint64_t *next_usec) {
+    if (node->more->has_karpenter_finalizer)
+        return false;
+    if (is_claimed(c, node))
+        return let_go(node, now_usec, ret, next_usec);
+    if (node->deletion_usec && node->more->has_our_finalizer)
+        return drop_finalizer(node, ret);
+    return patch_node(mark_node(node, NULL), ret);
+}
+
+bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                   struct nc_control_action *ret, uint64_t *next_usec) {
+    *next_usec = UINT64_MAX;
+    if (!node->more)
+        return false;
+    struct control_claim *claim = nc_control_claim_of(c, node);
+    if (!claim || !claim->more)
+        return claimless(c, node, now_usec, ret, next_usec);
+    const struct alone_view v = nc_alone_look(c, claim, now_usec);
+    if (nc_alone_is_foreign(&v))
+        return false;
+    if (v.node != node)
+        return let_go(node, now_usec, ret, next_usec);
+    if (!nc_control_is_deleting(claim)) {
+        struct nc_value *patch = nc_alone_registration(&v);
+        return patch_node(patch ? patch : mark_node(node, &v), ret);
+    }
+    if (claim->deletion_usec && nc_alone_may_drop_node(&v, next_usec))
+        return end_node(&v, ret);
+    return patch_node(mark_node(node, &v), ret);
+}
+
+/* --- answers */
+
+static void deleted(struct nc_control *c, const struct control_claim *claim) {
+    if (claim->more->disrupt)
+        nc_control_say_always(
+            c, &claim->o, "Disrupted", false,
+            nc_asprintf("Deleted, under the budgets of its NodePool: %s",
+                        nc_budget_reason_name((enum nc_budget_reason)(claim->more->disrupt - 1))));
+}
+
+static void ended(struct nc_control *c, struct control_claim *claim, bool is_there,
+                  uint64_t now_usec) {
+    const struct alone_view v = nc_alone_look(c, claim, now_usec);
+
+    if (!claim->more->is_end_accepted)
+        nc_control_say_always(c, &claim->o, "InstanceTerminating", false,
+                              nc_strdup(is_there ? "The instance is being terminated"
+                                                 : "EC2 knows no such instance"));
+    claim->more->is_end_accepted = true;
+    claim->more->scratch_usec = now_usec;
+    claim->more->scratch = !is_there;
+    if (v.node) /* it may go now */
+        nc_control_touch(c, &v.node->o);
+}
+
+/* What was launched a moment ago EC2 may not know yet. */
+static bool is_surely_unknown(struct nc_control *c, struct control_claim *claim,
+                              uint64_t now_usec) {
+    return nc_alone_look(c, claim, now_usec).node
+           || now_usec >= claim->created_usec + NC_ALONE_LAUNCHED_USEC;
+}
+
+void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
+                       enum nc_control_answer answer, uint64_t now_usec) {
+    struct control_claim *claim = o->kind == NC_CONTROL_CLAIM ? nc_control_as_claim(o) : NULL;
+    const bool is_done = answer == NC_CONTROL_DONE;
+
+    if (!claim || !claim->more)
+        return;
+    if (verb == NC_CONTROL_DELETE_CLAIM && is_done)
+        deleted(c, claim);
+    else if (verb == NC_CONTROL_END_INSTANCE
+             && (is_done
+                 || (answer == NC_CONTROL_MISSING && is_surely_unknown(c, claim, now_usec))))
+        ended(c, claim, is_done, now_usec);
+}

@@ -1,0 +1,313 @@
+/*
+ * `run`: the daemon from its first line to its last.
+ *
+ * Sets up, says that it is ready, turns the loop, and does between two turns what may turn the loop
+ * itself: reading the configuration, connecting, making tokens; and what is better done once than
+ * for each event: state.json, status.json. What happens inside of a turn is daemon.c's. Only what a
+ * person got wrong on the command line ends it; everything else is waited out.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "daemon-lock.h"
+#include "daemon.h"
+#include "log.h"
+#include "nc/backoff.h"
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define NETWORK_USEC 60000000u /* by then the network is up: until then its absence is usual */
+#define SETTLED_USEC 30000000u /* by then what was needed to start is not needed any more */
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+
+static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
+
+/* --- configuration */
+
+static void post_rules(struct nc_daemon *d) {
+    struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &d->rules};
+
+    nc_daemon_post(d, &e);
+}
+
+/* Says a failure when it comes, not each time. */
+static int try_to_gather(struct nc_daemon *d) {
+    const uint64_t seed = nc_backoff_seed(d->boot_id ? d->boot_id : "");
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    nc_daemon_imds_stand_in(d, true);
+    r = nc_daemon_gather(d, &err);
+    nc_daemon_imds_stand_in(d, false);
+    if (r >= 0) {
+        if (d->gather_attempts > 0)
+            nc_log(NC_LOG_INFO, NULL, "facts and configuration are known after %u failed attempts",
+                   d->gather_attempts);
+        d->is_gathered = true;
+        d->gather_attempts = 0;
+        return 0;
+    }
+    d->gather_attempts++;
+    d->gather_after_usec =
+        nc_mono_usec() + nc_backoff_pause(&gather_retries, d->gather_attempts, seed);
+    if (d->gather_attempts == 1 && !d->app->signal)
+        nc_log(nc_mono_usec() < d->started_mono_usec + NETWORK_USEC ? NC_LOG_INFO : NC_LOG_WARNING,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
+               "%s, trying again; the %s policies are in force meanwhile", err.msg,
+               d->gather.has_config ? "known" : "built-in");
+    return r;
+}
+
+static void gather_again(struct nc_daemon *d) {
+    if (d->is_gathered || nc_mono_usec() < d->gather_after_usec)
+        return;
+    (void)try_to_gather(d);
+    post_rules(d);
+}
+
+static void reload(struct nc_daemon *d) {
+    d->wants_reload = false;
+    d->counters.reloads++;
+    nc_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
+    nc_log(NC_LOG_INFO, NULL, "the configuration is read again");
+    d->is_gathered = false;
+    d->gather_attempts = 0;
+    (void)try_to_gather(d);
+    post_rules(d);
+    d->files_after_usec = 0; /* the kubeconfig too may be another one */
+    nc_notify("READY=1");
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    (void)source;
+    (void)si;
+    d->wants_reload = true;
+    return 0;
+}
+
+/* --- between two turns */
+
+static void trim(struct nc_daemon *d) {
+    if (d->was_trimmed
+        || (!d->is_node_synced && nc_mono_usec() < d->started_mono_usec + SETTLED_USEC))
+        return;
+    d->was_trimmed = true;
+    (void)nc_memory_give_back();
+}
+
+/* Said once, tried again: a full disk is emptied, a limit of the machine's watches raised. */
+static void open_requests(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+    const int r = nc_daemon_requests_open(d, &err);
+
+    if (r < 0 && !d->requests_failed)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    d->requests_failed = r < 0;
+    d->requests_after_usec = nc_mono_usec() + NC_FAILED_PAUSE_USEC;
+}
+
+static uint64_t save_after(const struct nc_daemon *d) {
+    return d->saved_usec + (d->save_failed ? NC_FAILED_PAUSE_USEC : NC_STATE_PAUSE_USEC);
+}
+
+static void do_what_is_due(struct nc_daemon *d) {
+    if (d->wants_reload)
+        reload(d);
+    gather_again(d);
+    nc_daemon_imds_turn(d);
+    nc_daemon_keep_connected(d);
+    nc_daemon_imds_condition_turn(d);
+    if (!d->requests && nc_mono_usec() >= d->requests_after_usec)
+        open_requests(d);
+    if (d->is_state_due && nc_mono_usec() >= save_after(d))
+        nc_daemon_state_save(d);
+    nc_daemon_publish(d);
+    trim(d);
+}
+
+/* How long the loop may sleep. Whatever has a timer or a socket of its own wakes it earlier:
+ * nc_daemon_publish does so too. */
+static uint64_t sleep_usec(const struct nc_daemon *d) {
+    const uint64_t now = nc_mono_usec();
+    uint64_t at = nc_daemon_connect_next(d);
+
+    if (d->wants_reload)
+        return 0;
+    at = nc_daemon_sooner(at, nc_daemon_imds_next(d));
+    if (!d->is_gathered)
+        at = nc_daemon_sooner(at, d->gather_after_usec);
+    if (d->is_state_due)
+        at = nc_daemon_sooner(at, save_after(d));
+    if (!d->requests)
+        at = nc_daemon_sooner(at, d->requests_after_usec);
+    if (at == UINT64_MAX)
+        return UINT64_MAX;
+    return at > now ? at - now : 0;
+}
+
+static int turn(struct nc_daemon *d) {
+    int r = 0;
+
+    while (!d->app->signal && r >= 0) {
+        do_what_is_due(d);
+        if (d->app->signal)
+            break;
+        r = sd_event_run(d->app->event, sleep_usec(d));
+        if (r == -EINTR)
+            r = 0;
+    }
+    return d->app->signal ? 0 : r;
+}
+
+/* --- from the first line to the last */
+
+static char *read_boot_id(const struct nc_app *app) {
+    nc_auto_free char *below = nc_app_path(app, BOOT_ID);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (nc_file_read(below, 256, &text, NULL) < 0) {
+        nc_buf_clear(&text);
+        if (nc_file_read(BOOT_ID, 256, &text, NULL) < 0)
+            return NULL;
+    }
+    return text.data && *nc_trim(text.data) ? nc_strdup(nc_trim(text.data)) : NULL;
+}
+
+static int open_loop(struct nc_daemon *d, struct nc_err *err) {
+    sigset_t set;
+    int r = nc_app_loop(d->app, err);
+
+    if (r < 0)
+        return r;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    r = sd_event_add_signal(d->app->event, NULL, SIGHUP, on_hangup, d);
+    if (r >= 0)
+        r = nc_daemon_watchdog_open(d);
+    return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
+}
+
+/* What is left of an earlier run; without it everything is heard again from its source. */
+static void begin_life(struct nc_daemon *d) {
+    struct nc_life_event start = {.kind = NC_LIFE_START, .rules = &d->rules};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    d->life = nc_life_new(&d->rules);
+    r = nc_daemon_state_load(d, &err);
+    if (r < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, starting without", err.msg);
+    d->wants_clean_up = r <= 0;
+    nc_daemon_post(d, &start);
+}
+
+/* Without the bus or the folder of requests the daemon does what it can. */
+static void open_sources(struct nc_daemon *d) {
+    struct nc_err own = NC_ERR_INIT;
+
+    if (nc_daemon_login_open(d, &own) < 0)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", own.msg);
+    open_requests(d);
+}
+
+/* Two would write the same Node and take each other's requests. */
+static int be_alone(struct nc_daemon *d, struct nc_err *err) {
+    struct nc_err own = NC_ERR_INIT;
+    const int r = nc_daemon_lock(d->app, &d->lock_fd, &own);
+
+    if (r == -EEXIST) {
+        *err = own;
+        return r;
+    }
+    if (r < 0)
+        nc_log(NC_LOG_WARNING, NULL,
+               "%s, going on without: `nodeclaimd status` may say that the "
+               "daemon does not run",
+               own.msg);
+    return 0;
+}
+
+static int set_up(struct nc_daemon *d, struct nc_err *err) {
+    int r = be_alone(d, err);
+
+    if (r >= 0)
+        r = open_loop(d, err);
+    if (r < 0)
+        return r;
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.milestone = NC_MILESTONE_DAEMON_STARTED},
+           "the daemon starts, version " NC_VERSION);
+    d->started_mono_usec = nc_mono_usec();
+    d->counters.started_usec = nc_now_usec();
+    d->boot_id = read_boot_id(d->app);
+    d->node_name = nc_strdup(d->app->opts.node_name);
+    nc_daemon_defaults(d);
+    begin_life(d);
+    open_sources(d);
+    return 0;
+}
+
+/* Kubelet's start waits for READY=1, and the network may not be up yet: so nobody is asked before.
+ * What the polls are to ask for depends on what instance this is: they begin after the first
+ * attempt to learn that. Only the endpoint of IMDS can be wrong for good. */
+static int begin(struct nc_daemon *d, struct nc_err *err) {
+    d->is_ready = true;
+    nc_notify("READY=1");
+    gather_again(d);
+    return d->app->signal ? 0 : nc_daemon_imds_open(d, err);
+}
+
+static void say_stop(struct nc_daemon *d) {
+    d->is_stopping = true;
+    nc_notify("STOPPING=1");
+    nc_daemon_state_save(d);
+    d->is_status_due = true;
+    d->status_usec = 0; /* the last word is not held back */
+    nc_daemon_publish(d);
+    nc_log(NC_LOG_INFO, NULL, "stopped by %s", sigabbrev_np(d->app->signal));
+}
+
+/* Nothing that is cut off here is posted any more: the life is over first. */
+static void daemon_done(struct nc_daemon *d) {
+    nc_daemon_done(d);
+    nc_daemon_disconnect(d);
+    nc_daemon_node_done(d);
+    nc_daemon_say_done(d);
+    nc_daemon_requests_close(d);
+    nc_daemon_login_close(d);
+    nc_daemon_imds_close(d);
+    nc_imds_free(d->imds);
+    if (d->lock_fd >= 0)
+        (void)close(d->lock_fd);
+    sd_event_source_disable_unref(d->watchdog);
+    nc_gather_done(&d->gather);
+    free(d->boot_id);
+    free(d->node_name);
+    free(d->provider_id);
+    free(d->saved);
+}
+
+int nc_command_run(struct nc_app *app) {
+    nc_cleanup(daemon_done) struct nc_daemon d = {
+        .app = app, .timer_usec = UINT64_MAX, .lock_fd = -1};
+    struct nc_err err = NC_ERR_INIT;
+    int r;
+
+    r = set_up(&d, &err);
+    if (r >= 0)
+        r = begin(&d, &err);
+    if (r < 0 && !app->signal)
+        return nc_app_fail(app, &err);
+    r = app->signal ? 0 : turn(&d);
+    if (d.life)
+        say_stop(&d);
+    if (r < 0) {
+        (void)nc_err_set(&err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
+        return nc_app_fail(app, &err);
+    }
+    return 0;
+}

@@ -1,0 +1,214 @@
+/*
+ * What a drain would do, pod by pod and when: `drain --dry-run`, as a table or as JSON.
+ *
+ * Pure and derived from the same lines and moments as the drain itself. Names of pods were checked
+ * when they were read, so they are printed as they are.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nc/drain-report.h"
+#include "drain-priv.h"
+
+/* What would become of a pod, were the drain to begin now. */
+enum fate {
+    FATE_LEFT = 0, /* left alone */
+    FATE_LEAVING,  /* terminating already, in time */
+    FATE_SHORTEN,  /* terminating already, but not in time */
+    FATE_DELETE,   /* its last moment has come */
+    FATE_KEEP,     /* do-not-disrupt */
+    FATE_OTHERS,   /* nobody evicts: only its last moment is kept */
+    FATE_EVICT,
+    _FATE_MAX
+};
+static const char *const fate_words[_FATE_MAX] = {
+    [FATE_LEFT] = "leave alone",
+    [FATE_LEAVING] = "terminating already",
+    [FATE_SHORTEN] = "shorten",
+    [FATE_DELETE] = "delete",
+    [FATE_KEEP] = "keep (do-not-disrupt)",
+    [FATE_OTHERS] = "not evict",
+    [FATE_EVICT] = "evict",
+};
+static const char *const fate_names[_FATE_MAX] = {
+    [FATE_LEFT] = "leave",    [FATE_LEAVING] = "leaving", [FATE_SHORTEN] = "shorten",
+    [FATE_DELETE] = "delete", [FATE_KEEP] = "keep",       [FATE_OTHERS] = "none",
+    [FATE_EVICT] = "evict",
+};
+
+struct row {
+    const struct nc_drain_line *line;
+    enum fate fate;
+    char what[64];
+    uint64_t last_usec; /* 0 = none */
+    uint64_t grace_sec; /* of a deletion at its last moment, or now; 0 = there is none */
+};
+
+static const char *tier_word(enum nc_tier t) {
+    static const char *const words[_NC_TIER_MAX] = {
+        [NC_TIER_PLAIN] = "plain",
+        [NC_TIER_PLAIN_DAEMON] = "daemonset",
+        [NC_TIER_CRITICAL] = "critical",
+        [NC_TIER_CRITICAL_DAEMON] = "critical-daemonset",
+    };
+
+    return (unsigned)t < _NC_TIER_MAX ? words[t] : "unknown";
+}
+
+static enum fate fate_of(const struct nc_drain_line *line, const struct nc_drain_rules *r,
+                         uint64_t now_usec) {
+    if (line->excluded != NC_POD_ELIGIBLE)
+        return FATE_LEFT;
+    if (line->pod->deletion_usec)
+        return r->t_usec && nc_drain_ends_late(line->pod, r->t_usec, now_usec) ? FATE_SHORTEN
+                                                                               : FATE_LEAVING;
+    if (line->last_moment_usec && now_usec >= line->last_moment_usec)
+        return FATE_DELETE;
+    if (line->is_leaving)
+        return FATE_LEAVING;
+    if (line->is_kept)
+        return FATE_KEEP;
+    return r->may_evict ? FATE_EVICT : FATE_OTHERS;
+}
+
+static void fill_row(const struct nc_drain_line *line, const struct nc_drain_rules *r,
+                     uint64_t now_usec, struct row *ret) {
+    *ret = (struct row){.line = line, .fate = fate_of(line, r, now_usec)};
+    (void)snprintf(ret->what, sizeof(ret->what), "%s%s%s", fate_words[ret->fate],
+                   ret->fate == FATE_LEFT ? ": " : "",
+                   ret->fate == FATE_LEFT ? nc_pod_excluded_name(line->excluded) : "");
+    if (ret->fate == FATE_LEFT || ret->fate == FATE_LEAVING || !r->t_usec)
+        return;
+    ret->last_usec = ret->fate == FATE_SHORTEN ? now_usec : line->last_moment_usec;
+    ret->grace_sec = nc_drain_grace(line->pod, 0, r->t_usec,
+                                    ret->last_usec > now_usec ? ret->last_usec : now_usec);
+}
+
+static void add_moment(struct nc_buf *out, uint64_t usec, uint64_t now_usec) {
+    char text[32], distance[32];
+
+    if (usec <= now_usec) {
+        (void)nc_buf_puts(out, "at once");
+        return;
+    }
+    nc_time_format(usec, text);
+    nc_duration_format((usec - now_usec) / NC_SEC_USEC * NC_SEC_USEC, distance);
+    (void)nc_buf_printf(out, "%s (in %s)", text, distance);
+}
+
+static void add_head(const struct nc_drain_rules *r, size_t n, uint64_t now_usec,
+                     struct nc_buf *out) {
+    (void)nc_buf_printf(out, "%zu pod%s on this node, in the order of the drain. ", n,
+                        n == 1 ? "" : "s");
+    if (r->t_usec) {
+        (void)nc_buf_puts(out, "Every pod that may not stay is gone by ");
+        add_moment(out, r->t_usec, now_usec);
+        (void)nc_buf_puts(out, ".\n");
+    } else {
+        (void)nc_buf_puts(
+            out,
+            "There is no deadline: budgets and do-not-disrupt hold for as long as it takes.\n");
+    }
+}
+
+/* Text columns as wide as their widest text. */
+struct widths {
+    int tier, pod, what;
+};
+
+static int wider(int a, size_t b) {
+    return b > (size_t)a ? (int)b : a;
+}
+
+static struct widths measure(const struct row *rows, size_t n) {
+    struct widths w = {.tier = 4, .pod = 3, .what = 4};
+
+    for (size_t i = 0; i < n; i++) {
+        const struct nc_pod *p = rows[i].line->pod;
+        w.tier = wider(w.tier, strlen(tier_word(p->tier)));
+        w.pod = wider(w.pod, strlen(p->namespace) + 1 + strlen(p->name));
+        w.what = wider(w.what, strlen(rows[i].what));
+    }
+    return w;
+}
+
+static void add_row(const struct row *row, const struct widths *w, uint64_t now_usec,
+                    struct nc_buf *out) {
+    const struct nc_pod *p = row->line->pod;
+    nc_auto_free char *name = nc_asprintf("%s/%s", p->namespace, p->name);
+
+    (void)nc_buf_printf(out, "%-*s  %-*s  ", w->tier, tier_word(p->tier), w->pod, name);
+    if (row->last_usec) {
+        (void)nc_buf_printf(out, "%-*s  %5" PRIu64 "s  ", w->what, row->what, row->grace_sec);
+        add_moment(out, row->last_usec, now_usec);
+    } else {
+        (void)nc_buf_puts(out, row->what);
+    }
+    (void)nc_buf_putc(out, '\n');
+}
+
+static void add_table(const struct row *rows, size_t n, const struct nc_drain_rules *r,
+                      uint64_t now_usec, struct nc_buf *out) {
+    const struct widths w = measure(rows, n);
+
+    add_head(r, n, now_usec, out);
+    if (n == 0)
+        return;
+    (void)nc_buf_printf(out, "\n%-*s  %-*s  ", w.tier, "TIER", w.pod, "POD");
+    if (r->t_usec)
+        (void)nc_buf_printf(out, "%-*s  %6s  %s\n", w.what, "WHAT", "GRACE", "LAST MOMENT");
+    else
+        (void)nc_buf_puts(out, "WHAT\n");
+    for (size_t i = 0; i < n; i++)
+        add_row(&rows[i], &w, now_usec, out);
+}
+
+static struct nc_value *new_row(const struct row *row) {
+    const struct nc_pod *p = row->line->pod;
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "tier", tier_word(p->tier));
+    nc_value_set_string(v, "namespace", p->namespace);
+    nc_value_set_string(v, "name", p->name);
+    nc_value_set_string(v, "uid", p->uid);
+    nc_value_set_string(v, "what", fate_names[row->fate]);
+    nc_value_set_text(v, "reason",
+                      row->fate == FATE_LEFT ? nc_pod_excluded_name(row->line->excluded) : NULL);
+    nc_value_set_time(v, "last_moment", row->last_usec);
+    nc_value_set(v, "grace_seconds",
+                 row->grace_sec ? nc_value_new_int((int64_t)row->grace_sec)
+                                : nc_value_new(NC_VALUE_NULL));
+    return v;
+}
+
+static void add_json(const struct row *rows, size_t n, const struct nc_drain *d,
+                     const struct nc_drain_rules *r, uint64_t now_usec, struct nc_buf *out) {
+    nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *pods = nc_value_new(NC_VALUE_LIST);
+    struct nc_drain_summary summary;
+
+    nc_drain_summarize(d, r, now_usec, &summary);
+    nc_value_set_time(v, "last_moment", r->t_usec);
+    nc_value_set(v, "counts", nc_drain_counts(&summary));
+    for (size_t i = 0; i < n; i++)
+        nc_value_push(pods, new_row(&rows[i]));
+    nc_value_set(v, "pods", pods);
+    nc_json_write(out, v, 2);
+    (void)nc_buf_putc(out, '\n');
+}
+
+void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
+                        bool json, struct nc_buf *out) {
+    const size_t room = nc_drain_count(d);
+    nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
+    nc_auto_free struct row *rows = nc_calloc(room + 1, sizeof(*rows));
+    const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
+
+    for (size_t i = 0; i < n; i++)
+        fill_row(&lines[i], r, now_usec, &rows[i]);
+    if (json)
+        add_json(rows, n, d, r, now_usec, out);
+    else
+        add_table(rows, n, r, now_usec, out);
+}

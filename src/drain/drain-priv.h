@@ -1,0 +1,110 @@
+/*
+ * How a drain keeps its pods: one record each, found by uid and walked in the order of the drain.
+ *
+ * drain-pods.c owns the table, drain.c decides what is due, drain-look.c tells. Records do not move
+ * while they live, so a pod may be borrowed until it is replaced or removed.
+ */
+#ifndef NC_DRAIN_PRIV_H
+#define NC_DRAIN_PRIV_H
+
+#include "nc/drain.h"
+
+#define NC_SEC_USEC 1000000ull
+
+/* Why it could not go the last time it was asked to; what people are told. */
+struct refusal {
+    char budget[sizeof(((struct nc_pod_answer *)NULL)->budget)];
+    char message[sizeof(((struct nc_pod_answer *)NULL)->message)];
+};
+
+struct record {
+    struct nc_pod pod;
+    struct refusal *refusal;               /* owned; NULL where it was not refused the last time */
+    uint64_t ask_usec[2];                  /* no eviction before: the pause after a refusal;
+                                              without a deadline, with one */
+    uint64_t asked_usec;                   /* when an eviction was asked for first; 0 = never */
+    uint64_t new_usec;                     /* not asked in any way before: the API server may not
+                                              know of it yet */
+    uint64_t evict_usec, delete_sent_usec; /* when either was asked for last */
+    uint64_t evicted_usec; /* when the eviction that was accepted was asked for; 0 = none was */
+    uint64_t deleted_usec; /* likewise the first such deletion */
+    uint64_t delete_usec;  /* no deletion before: the pause after the last */
+    uint64_t mark_usec;    /* when it was marked last; 0 = never */
+    unsigned evictions, marks, deletions;      /* how often it was asked */
+    unsigned refusals;                         /* in a row, of the kind `refused` */
+    enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
+    bool is_evicting, is_marking, is_deleting; /* questions under way */
+    bool was_eligible;                         /* in this drain */
+    bool is_forced;                            /* a deletion was asked for while it stayed */
+    bool is_gone;                              /* said to be gone, not seen since */
+    bool is_removed;                           /* gone for good once nothing is under way */
+};
+
+struct nc_drain {
+    struct record **by_uid;   /* sorted by uid */
+    struct record **by_order; /* sorted by tier, namespace, name, uid */
+    size_t n, room, max;
+    size_t n_gone;          /* of them is_gone */
+    size_t under_way;       /* evictions without an answer, also of pods that are gone by now */
+    unsigned limit;         /* of them, after the server was busy; 0 = what the rules allow */
+    unsigned max_asked;     /* max_in_flight of the last step */
+    bool has_taint;         /* of the last step */
+    bool leaves_tolerating; /* likewise */
+    bool is_listed;         /* all pods were seen: who is new was bound just now */
+    enum nc_list_gap gap, next_gap; /* of the last complete list and since; of the one that is read
+                                       now */
+    bool has_dropped_daemon;        /* excluded, unless the disrupted taint stands */
+    bool has_dropped_tolerating;    /* excluded, as long as only Karpenter drains */
+    size_t n_left, n_evicted, n_deleted; /* pods that are no longer in the table; deletions */
+    uint64_t progress_usec;
+};
+
+/* The table. Found also where it is_gone. */
+struct record *nc_drain_find(const struct nc_drain *d, const char *uid);
+void nc_drain_remove(struct nc_drain *d, struct record *e);
+/* Believe that it is gone. */
+void nc_drain_believe_gone(struct nc_drain *d, struct record *e, uint64_t now_usec);
+/* Was there anything to do about it, but for its being stuck? */
+bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e);
+void nc_drain_progress(struct nc_drain *d, uint64_t usec);
+
+/* The moments of a pod. Sums and differences stop at UINT64_MAX and 0. */
+uint64_t nc_drain_last_moment(const struct nc_pod *p, uint64_t t_usec); /* UINT64_MAX without T */
+/* It is terminating, but neither soon nor in time. */
+bool nc_drain_ends_late(const struct nc_pod *p, uint64_t t_usec, uint64_t now_usec);
+/* The grace of a deletion, in seconds: what is left until T, or 1. A second deletion counts from
+ * the first request: that is in the pod where it is terminating; else asked_usec, where the watch
+ * has not shown yet what was accepted then (0 = nothing was). */
+uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t asked_usec, uint64_t t_usec,
+                        uint64_t now_usec);
+uint64_t nc_pod_stuck_usec(const struct nc_pod *p); /* the last at which it is not; UINT64_MAX */
+
+static inline uint64_t nc_sum_usec(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+static inline uint64_t nc_less_usec(uint64_t a, uint64_t b) {
+    return a > b ? a - b : 0;
+}
+static inline uint64_t nc_sec_to_usec(uint64_t sec) {
+    return sec > UINT64_MAX / NC_SEC_USEC ? UINT64_MAX : sec * NC_SEC_USEC;
+}
+
+/* It is on its way out: terminating, or a question that asks it to go was accepted. */
+static inline bool nc_drain_is_leaving(const struct record *e) {
+    return e->pod.deletion_usec || e->evicted_usec || e->deleted_usec;
+}
+/* Under a deadline nobody's pods are left to die with the machine. */
+static inline bool nc_drain_leaves_tolerating(const struct nc_drain_rules *r) {
+    return r->leaves_tolerating && !r->t_usec;
+}
+static inline enum nc_pod_excluded
+nc_drain_excluded(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec) {
+    return nc_pod_excluded(&e->pod, r->has_disrupted_taint, nc_drain_leaves_tolerating(r),
+                           now_usec);
+}
+static inline bool nc_drain_is_eligible(const struct record *e, const struct nc_drain_rules *r,
+                                        uint64_t now_usec) {
+    return !e->is_gone && nc_drain_excluded(e, r, now_usec) == NC_POD_ELIGIBLE;
+}
+
+#endif

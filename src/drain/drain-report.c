@@ -1,0 +1,139 @@
+/*
+ * The member `drain` of status.json: what is announced, what is done about it, who holds it up.
+ *
+ * Pure: reads the lifecycle, builds a value. Every member is always there; what is not known is
+ * null, so that a reader needs no schema.
+ */
+#include "nc/drain-report.h"
+
+#include <stdlib.h>
+
+
+#define MAX_BLOCKED 20
+#define KEPT "kept by do-not-disrupt"
+
+const char *nc_policy_word(enum nc_policy p) {
+    static const char *const words[] = {[NC_POLICY_IGNORE] = "ignore",
+                                        [NC_POLICY_REPORT] = "report",
+                                        [NC_POLICY_CORDON] = "cordon",
+                                        [NC_POLICY_DRAIN] = "drain"};
+
+    return (unsigned)p < NC_ARRAY_SIZE(words) ? words[p] : NULL;
+}
+
+static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *view) {
+    const struct nc_notice *n = &view->notices[s];
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "source", nc_source_name(s));
+    nc_value_set_text(v, "id", n->id);
+    nc_value_set_text(v, "action", n->action);
+    nc_value_set_time(v, "noticed", view->noticed_usec[s]);
+    nc_value_set_time(v, "deadline", n->deadline_usec);
+    nc_value_set_time(v, "begin", n->begin_usec);
+    nc_value_set_text(v, "policy", nc_policy_word(view->policies[s]));
+    return v;
+}
+
+static struct nc_value *new_sources(const struct nc_life_view *view) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+
+    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
+        if (view->is_active[s])
+            nc_value_push(list, new_source(s, view));
+    return list;
+}
+
+/* What leads: its id, who it is, and in which words. */
+static void set_leading(struct nc_value *v, const struct nc_life_view *view) {
+    const bool is_led = view->leading >= 0 && view->leading < _NC_SOURCE_MAX;
+    const enum nc_source s = is_led ? (enum nc_source)view->leading : 0;
+    const struct nc_notice *n = &view->notices[s];
+
+    nc_value_set_text(v, "id", is_led ? n->id : NULL);
+    nc_value_set_text(v, "source", is_led ? nc_source_name(s) : NULL);
+    nc_value_set_text(v, "reason", !is_led ? NULL : n->reason[0] ? n->reason : nc_source_reason(s));
+}
+
+static struct nc_value *new_cordon(const struct nc_life_view *view) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_bool(v, "ours", view->is_ours);
+    nc_value_set_time(v, "since", view->cordoned_usec);
+    return v;
+}
+
+struct nc_value *nc_drain_counts(const struct nc_drain_summary *s) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    struct nc_value *excluded = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_int(v, "total", (int64_t)s->total);
+    nc_value_set_int(v, "remaining", (int64_t)s->remaining);
+    nc_value_set_int(v, "leaving", (int64_t)s->leaving);
+    nc_value_set_int(v, "kept", (int64_t)s->kept);
+    nc_value_set_int(v, "blocked", (int64_t)s->blocked);
+    nc_value_set_int(v, "evicted", (int64_t)s->evicted);
+    nc_value_set_int(v, "deleted", (int64_t)s->deleted);
+    for (enum nc_pod_excluded e = NC_POD_ELIGIBLE + 1; e < _NC_POD_EXCLUDED_MAX; e++)
+        nc_value_set_int(excluded, nc_pod_excluded_name(e), (int64_t)s->excluded[e]);
+    nc_value_set(v, "excluded", excluded);
+    return v;
+}
+
+static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+    nc_auto_free char *name = nc_asprintf("%s/%s", line->pod->namespace, line->pod->name);
+
+    nc_value_set_string(v, "pod", name);
+    nc_value_set_text(v, "budget", line->budget);
+    nc_value_set_text(v, "message", line->is_kept ? KEPT : line->message);
+    nc_value_set_time(v, "last_moment", line->last_moment_usec);
+    return v;
+}
+
+static struct nc_value *new_blocked(const struct nc_drain *d, const struct nc_drain_rules *r,
+                                    uint64_t now_usec) {
+    struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+    const size_t room = nc_drain_count(d);
+    nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
+    const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
+
+    for (size_t i = 0; i < n && list->n < MAX_BLOCKED; i++)
+        if (lines[i].is_blocked || lines[i].is_kept)
+            nc_value_push(list, new_blocked_pod(&lines[i]));
+    return list;
+}
+
+struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const struct nc_drain *d,
+                                      uint64_t now_usec, struct nc_value *history) {
+    struct nc_value *v = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(v, "phase", nc_life_phase_name(view->phase));
+    nc_value_set_time(v, "since", view->since_usec);
+    set_leading(v, view);
+    nc_value_set_text(v, "policy", nc_policy_word(view->policy));
+    nc_value_set_time(v, "deadline", view->deadline_usec);
+    nc_value_set_time(v, "last_moment", view->t_usec);
+    nc_value_set(v, "sources", new_sources(view));
+    nc_value_set(v, "cordon", new_cordon(view));
+    nc_value_set_bool(v, "node_deleted", view->is_orphaned);
+    nc_value_set(v, "pods", nc_drain_counts(&view->drain));
+    nc_value_set_text(v, "incomplete",
+                      view->drain.gap == NC_LIST_COMPLETE ? NULL
+                                                          : nc_list_gap_name(view->drain.gap));
+    nc_value_set(v, "blocked",
+                 view->drain.blocked + view->drain.kept > 0
+                     ? new_blocked(d, &view->drain_rules, now_usec)
+                     : nc_value_new(NC_VALUE_LIST));
+    nc_value_set_time(v, "drained", view->drained_usec);
+    nc_value_set(v, "history", history ? history : nc_value_new(NC_VALUE_LIST));
+    return v;
+}
+
+struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
+                                 struct nc_value *history) {
+    struct nc_life_view view;
+
+    nc_life_look(l, now_usec, &view);
+    return nc_drain_report_view(&view, nc_life_drain(l), now_usec, history);
+}

@@ -1,0 +1,55 @@
+/*
+ * Provenance: where each final value came from, and what it overrode.
+ */
+#ifndef NC_PLAN_ORIGIN_H
+#define NC_PLAN_ORIGIN_H
+
+#include "nc/plan.h"
+
+/* "user-data part 1 line 12", "" where the mark is of no document. docs may be NULL. Owned. */
+char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark);
+
+/* Puts one origin. Where the field has one already, that one becomes what was overrode. */
+void nc_origin_put(struct nc_plan *p, const char *field, const char *value, const char *from);
+
+/* The same for one whose history is known: `overrode` is taken over as it is ("" = nothing). */
+void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from,
+                   const char *overrode);
+
+/* Where a field that was put came from. Borrowed, valid until the next put. */
+const char *nc_origin_from(const struct nc_plan *p, const char *field);
+
+/* An error about a value of a document: "ORIGIN: message". Class CONFIG, -EINVAL. */
+int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Why the base has what it has: reasons by dotted path ("maxPods", "kubeReserved.memory"). */
+struct nc_reason {
+    char *path;
+    char *text;
+};
+
+struct nc_reasons {
+    struct nc_reason *v;
+    size_t n;
+};
+
+void nc_reasons_put(struct nc_reasons *r, const char *path, const char *text);
+const char *nc_reasons_get(const struct nc_reasons *r,
+                           const char *path); /* "built-in default" where none was put */
+void nc_reasons_done(struct nc_reasons *r);
+
+/* kubelet's configuration, layer by layer; user and flags may be NULL. */
+struct nc_layers {
+    const struct nc_value *base; /* what the plan computed, with its reasons */
+    const struct nc_reasons *reasons;
+    const struct nc_value *user; /* marks, and what it overrode among documents */
+    const struct nc_value *flags;
+};
+
+/* Origins of kubelet's configuration: one a top-level field of p->kubelet_effective
+ * ("kubelet.maxPods") and one a member of each map in it ("kubelet.kubeReserved.memory"). */
+void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
+                       const struct nc_layers *layers);
+
+#endif

@@ -1,0 +1,295 @@
+/*
+ * Where we are alone: what a claim that is being deleted asks of its node, and what it hears.
+ */
+#include "standalone-world.h"
+
+#include "nc/lifecycle.h"
+#include "nc/str.h"
+
+static void test_last_moment(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "'terminationGracePeriod':'10m'");
+    w.has_agent = false;
+    world_delete(&w, CLAIM, "a");
+    world_settle(&w);
+    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
+                        "2026-01-01T00:10:00Z");
+    nc_auto_free char *request = nc_asprintf(
+        "{\"id\":\"claim-%s\",\"reason\":\"Deleted\",\"mode\":\"deadline\",\"deadline\":"
+        "\"2026-01-01T00:10:15Z\"}",
+        world_text(&w, CLAIM, "a", "metadata.uid"));
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), request);
+    world_advance(&w, 614 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    w.has_kubelet = false;
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "True Drained");
+    assert_string_equal(world_condition(&w, "a", "VolumesDetached"),
+                        "False TerminationGracePeriodElapsed");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    world_done(&w);
+}
+
+/* A timestamp that is there is never put off; a request follows one that comes nearer. */
+static void test_last_moment_of_others(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "'terminationGracePeriod':'10m'");
+    w.has_agent = false;
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'annotations':{'karpenter.sh/nodeclaim-termination-timestamp':"
+                "'2026-01-01T00:20:00Z'}}}");
+    world_delete(&w, CLAIM, "a");
+    world_settle(&w);
+    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
+                        "2026-01-01T00:20:00Z");
+    assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                           "2026-01-01T00:20:15Z"));
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'annotations':{'karpenter.sh/nodeclaim-termination-timestamp':"
+                "'2026-01-01T00:02:00Z'}}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                           "2026-01-01T00:02:15Z"));
+    world_done(&w);
+}
+
+#define OTHERS "{\\\"id\\\":\\\"mine\\\",\\\"mode\\\":\\\"cordon\\\"}"
+
+static void test_request_of_others(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.has_agent = false;
+    world_patch(&w, NODE, "a",
+                "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':'" OTHERS "'}}}");
+    world_delete(&w, CLAIM, "a");
+    world_say(&w, "a", "{'id':'mine','source':'request','phase':'Drained'}");
+    world_advance(&w, 3600 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAnotherRequest");
+    assert_string_equal(world_state(&w, "a"), "WaitingForAnotherRequest");
+    assert_non_null(
+        strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "mine"));
+    assert_true(world_has_taint(&w, "a", DISRUPTED));
+    world_patch(&w, NODE, "a", "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':null}}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_non_null(
+        strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "claim-uid"));
+    world_done(&w);
+}
+
+/* Which words mean that the node is drained for us. */
+static void test_words(void **state) {
+    static const struct {
+        const char *word;
+        bool is_drained;
+    } rows[] = {
+        {"{'id':'%s','source':'request','phase':'Drained'}", true},
+        {"{'id':'%s','source':'request','phase':'VolumeWait'}", false},
+        {"{'id':'%s','source':'request','phase':'Failed'}", false},
+        {"{'id':'%sx','source':'request','phase':'Drained'}", false},
+        {"{'id':'%sx','source':'rebalance','phase':'Drained'}", false},
+        {"{'id':'%sx','source':'maintenance','phase':'Drained'}", false},
+        {"{'id':'%sx','source':'deletion','phase':'Drained'}", true},
+        {"{'id':'%sx','source':'operator','phase':'Drained'}", true},
+        {"{'id':'%sx','source':'shutdown','phase':'Drained'}", true},
+        {"{'id':'%sx','source':'new','phase':'Drained'}", false},
+    };
+    struct world w;
+    char word[256];
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        world_begin_pair(&w, "");
+        w.has_agent = false;
+        world_delete(&w, CLAIM, "a");
+        world_settle(&w);
+        nc_auto_free char *id = nc_asprintf("claim-%s", world_text(&w, CLAIM, "a", "metadata.uid"));
+        const char *rest = strstr(rows[i].word, "%s") + 2;
+        (void)snprintf(word, sizeof(word), "%.*s%s%s", (int)(rest - 2 - rows[i].word), rows[i].word,
+                       id, rest);
+        world_say(&w, "a", word);
+        world_advance(&w, 30 * WORLD_SEC);
+        if ((world_get(&w, CLAIM, "a") == NULL) != rows[i].is_drained)
+            fail_msg("%s", word);
+        world_done(&w);
+    }
+}
+
+static void test_no_agent(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.has_agent = false;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 59 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    world_advance(&w, 2 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAgent");
+    assert_string_equal(world_state(&w, "a"), "WaitingForAgent");
+    world_advance(&w, 7200 * WORLD_SEC); /* pods may be there: nothing ends */
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    w.has_agent = true;
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* Who says nothing does not keep the machine for ever; who says that it drains is waited for. */
+static void test_ceiling(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.rules.ceiling_usec = 3600 * WORLD_SEC;
+    world_restart(&w);
+    w.has_agent = false;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 3590 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAgent");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    w.has_kubelet = false;
+    world_advance(&w, 20 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "VolumesDetached"),
+                        "False TerminationGracePeriodElapsed");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    world_done(&w);
+
+    world_begin_pair(&w, "");
+    w.rules.ceiling_usec = 3600 * WORLD_SEC;
+    world_restart(&w);
+    w.drain_usec = 7200 * WORLD_SEC;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 7100 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    world_done(&w);
+}
+
+/* Its Node is held by somebody else's finalizer: waiting for that is no reason to look again and
+ * again. */
+static void test_node_held_by_another(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.has_kubelet = false;
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y','nodeclaimd.io/termination']}}");
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, NC_ALONE_ENDING_USEC - 10 * WORLD_SEC);
+    assert_false(world_is_deleting(&w, NODE, "a"));
+    for (size_t i = 0; i < 40; i++) { /* a world that spins does not come to its end */
+        w.now_usec += WORLD_SEC;
+        world_settle(&w);
+    }
+    assert_true(world_is_deleting(&w, NODE, "a"));
+    assert_false(world_has_finalizer(&w, NODE, "a"));
+    assert_true(nc_control_next(w.control, w.now_usec) > w.now_usec);
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':null}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* A machine that went by itself: nobody says a word any more, and there is no last moment. */
+static void test_machine_gone(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.has_agent = false;
+    world_set_ready(&w, "a", "Unknown");
+    world_delete(&w, NODE, "a");
+    world_advance(&w, 290 * WORLD_SEC);
+    assert_non_null(world_get(&w, NODE, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_null(world_get(&w, NODE, "a"));
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* A notice with a deadline ends a claim: by then its node is drained, and the request agrees. */
+static void test_spot_notice(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.has_agent = false;
+    world_say(&w, "a",
+              "{'id':'s','source':'spot','phase':'Detected','deadline':'2026-01-01T00:02:00Z'}");
+    world_settle(&w);
+    assert_true(world_is_deleting(&w, CLAIM, "a"));
+    assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
+    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
+                        "2026-01-01T00:01:45Z");
+    world_advance(&w, WORLD_SEC);
+    assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
+                           "2026-01-01T00:02:00Z"));
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    world_say(&w, "a",
+              "{'id':'s','source':'spot','phase':'Drained','deadline':'2026-01-01T00:02:00Z'}");
+    world_advance(&w, 30 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_done(&w);
+}
+
+/* The request waits until its last moment stands on the claim. */
+static void test_last_moment_first(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "'terminationGracePeriod':'10m'");
+    w.has_agent = false;
+    w.holds = NC_CONTROL_PATCH_CLAIM;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 4 * WORLD_SEC);
+    assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
+    w.holds = 0;
+    world_settle(&w);
+    assert_non_null(
+        strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "deadline"));
+    world_done(&w);
+}
+
+/* An agent that is at work may take as long as it needs. */
+static void test_agent_takes_long(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.drain_usec = 7200 * WORLD_SEC;
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 7100 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
+    world_advance(&w, 200 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ceiling),
+        cmocka_unit_test(test_last_moment),
+        cmocka_unit_test(test_last_moment_of_others),
+        cmocka_unit_test(test_request_of_others),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_no_agent),
+        cmocka_unit_test(test_node_held_by_another),
+        cmocka_unit_test(test_machine_gone),
+        cmocka_unit_test(test_spot_notice),
+        cmocka_unit_test(test_last_moment_first),
+        cmocka_unit_test(test_agent_takes_long),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

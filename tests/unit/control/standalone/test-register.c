@@ -1,0 +1,472 @@
+/*
+ * Where we are alone: whose a claim is, its registration and initialization, its conditions.
+ */
+#include "standalone-world.h"
+
+#include "nc/lifecycle.h"
+#include "nc/str.h"
+
+/* --- whose */
+
+static void test_karpenters(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_claim(&w, "a", "'expireAfter':'1s'");
+    world_patch(&w, CLAIM, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
+    world_add_node(&w, "a");
+    world_advance(&w, 60 * WORLD_SEC);
+    world_delete(&w, CLAIM, "a");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_trace(&w), "");
+    world_done(&w);
+
+    world_begin(&w); /* without a claim, too */
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
+    world_say(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_trace(&w), "");
+    world_done(&w);
+}
+
+/* A Node that was created with Karpenter's finalizer: its claim is ours all the same, and ends. */
+static void test_a_node_that_says_karpenters(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
+    world_add_claim(&w, "a", "");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_delete(&w, CLAIM, "a");
+    w.has_kubelet = false;
+    world_advance(&w, 600 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE] > 0, true);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_null(world_get(&w, NODE, "a"));
+    world_done(&w);
+}
+
+/* A claim "b" of the instance i-1, and a Node "a" that says it is this machine. */
+static void begin_with_a_liar(struct world *w, const char *dns_name) {
+    world_begin(w);
+    w->rules.identity = NC_CONTROL_IDENTITY_EC2;
+    w->dns_name = dns_name;
+    world_restart(w);
+    world_add_claim(w, "b", "");
+    world_patch(w, CLAIM, "b", "{'status':{'providerID':'aws:///z/i-1'}}");
+    world_add_node(w, "a");
+    world_patch(w, NODE, "a", "{'spec':{'providerID':'aws:///z/i-1'}}");
+    world_advance(w, 60 * WORLD_SEC);
+}
+
+/* It says whose it is, and is not believed: EC2 is. */
+static void test_a_node_that_says_it_is_anothers(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_with_a_liar(&w, "B");
+    nc_auto_free char *version = nc_strdup(world_text(&w, CLAIM, "b", "metadata.resourceVersion"));
+    assert_string_equal(world_condition(&w, "b", "Registered"), "Unknown NodeNotFound");
+    assert_int_equal(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 1);
+    world_say(&w, "a",
+              "{'id':'x','source':'spot','phase':'Detected','deadline':"
+              "'2026-01-01T00:03:00Z'}");
+    world_set_ready(&w, "a", "True");
+    world_advance(&w, 60 * WORLD_SEC);
+    world_delete(&w, NODE, "a");
+    world_advance(&w, 600 * WORLD_SEC);
+    assert_string_equal(world_text(&w, CLAIM, "b", "metadata.resourceVersion"), version);
+    assert_false(world_is_deleting(&w, CLAIM, "b"));
+    world_add_node(&w, "a"); /* once more, beside the one that it is */
+    world_patch(&w, NODE, "a", "{'spec':{'providerID':'aws:///z/i-1'}}");
+    world_add_node(&w, "b");
+    world_patch(&w, NODE, "b", "{'spec':{'providerID':'aws:///z/i-1'}}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "b", "Registered"), "True Registered");
+    assert_string_equal(world_text(&w, CLAIM, "b", "status.nodeName"), "b");
+    assert_string_equal(world_meta(&w, NODE, "a", "labels", "karpenter.sh/registered"), "");
+    assert_int_equal(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 1);
+    world_done(&w);
+}
+
+/* As long as EC2 does not say it, nobody's Node is registered; who is called as the instance is it.
+ */
+static void test_whose_node_is_not_known(void **state) {
+    struct world w;
+
+    (void)state;
+    begin_with_a_liar(&w, NULL);
+    assert_string_equal(world_condition(&w, "b", "Registered"), "Unknown NodeNotFound");
+    assert_in_range(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 2, 12);
+    world_add_node(&w, "i-1");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "b", "Registered"), "True Registered");
+    assert_string_equal(world_text(&w, CLAIM, "b", "status.nodeName"), "i-1");
+    world_done(&w);
+}
+
+static void test_other_controllers(void **state) {
+    static const char *const theirs[] = {
+        "{'spec':{'nodeClassRef':{'group':'eks.amazonaws.com','kind':'NodeClass'}}}",
+        "{'metadata':{'labels':{'app.kubernetes.io/managed-by':'eks'}}}",
+    };
+    struct world w;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(theirs); i++) {
+        world_init(&w);
+        w.control = nc_control_free(w.control);
+        w.control = nc_control_new(); /* it sees nothing before it is whole */
+        world_add_claim(&w, "a", "");
+        world_patch(&w, CLAIM, "a", theirs[i]);
+        world_restart(&w);
+        world_add_node(&w, "a");
+        world_advance(&w, 60 * WORLD_SEC);
+        assert_string_equal(world_trace(&w), "");
+        world_done(&w);
+    }
+    world_begin(&w);
+    world_add_claim(&w, "a", "");
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'labels':{'app.kubernetes.io/managed-by':'nodeclaimd'}}}");
+    world_advance(&w, WORLD_SEC);
+    assert_true(world_has_finalizer(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+/* --- registration */
+
+static void test_two_nodes(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_node(&w, "a");
+    world_add_node(&w, "b");
+    world_patch(&w, NODE, "b", "{'spec':{'providerID':'aws:///z/a'}}");
+    world_add_claim(&w, "a", "");
+    world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "False MultipleNodesFound");
+    assert_string_equal(world_condition(&w, "a", "Ready"), "False UnhealthyDependents");
+    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    world_delete(&w, NODE, "b");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_done(&w);
+}
+
+/* Another Node came and says that it is the same machine: nothing is done to either, but one that
+ * is being deleted and was lost is not held for ever. */
+static void test_two_nodes_one_goes(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_claim(&w, "a", "");
+    world_add_node(&w, "a");
+    world_put(&w, NODE, "{'metadata':{'name':'b'},'spec':{'providerID':'aws:///z/a'},'status':{}}");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['nodeclaimd.io/termination']}}");
+    world_delete(&w, NODE, "a");
+    world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
+    world_advance(&w, 400 * WORLD_SEC);
+    assert_true(world_has_finalizer(&w, NODE, "a"));
+    world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
+    world_advance(&w, 10 * WORLD_SEC);
+    assert_null(world_get(&w, NODE, "a"));
+    world_done(&w);
+}
+
+/* Nor is one that its agent has drained, however well its machine is. */
+static void test_two_nodes_one_is_drained(void **state) {
+    static const char *const words[] = {"{'id':'x','source':'operator','phase':'Drained'}",
+                                        "{'id':'x','source':'operator','phase':'Failed'}"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(words); i++) {
+        struct world w;
+        world_begin(&w);
+        world_add_claim(&w, "a", "");
+        world_add_node(&w, "a");
+        world_put(&w, NODE,
+                  "{'metadata':{'name':'b'},'spec':{'providerID':'aws:///z/a'},'status':{}}");
+        world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['nodeclaimd.io/termination']}}");
+        world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
+        world_say(&w, "a", words[i]);
+        world_advance(&w, 10 * WORLD_SEC);
+        assert_true(world_has_finalizer(&w, NODE, "a")); /* nobody has deleted it */
+        world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+        world_delete(&w, NODE, "a");
+        world_advance(&w, 400 * WORLD_SEC);
+        assert_true(world_has_finalizer(&w, NODE, "a"));
+        world_say(&w, "a", words[i]);
+        world_advance(&w, WORLD_SEC);
+        assert_null(world_get(&w, NODE, "a"));
+        world_done(&w);
+    }
+}
+
+static void test_taints_not_synced(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a",
+                "{'metadata':{'labels':{'karpenter.sh/do-not-sync-taints':'true'}}}");
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    assert_false(world_has_taint(&w, "a", "cni"));
+    assert_false(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
+    assert_true(world_has_taint(&w, "a", "dedicated"));
+    world_done(&w);
+}
+
+/* What a claim carries in our name is not said in a Node's. */
+static void test_annotations_of_ours(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_claim(&w, "a", "");
+    world_patch(&w, CLAIM, "a",
+                "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'{}',"
+                "'nodeclaimd.io/drain-request':'{}'}}}");
+    world_add_node(&w, "a");
+    world_advance(&w, WORLD_SEC);
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", "note"), "kept");
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_STATUS), "");
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
+    world_done(&w);
+}
+
+/* Another machine may get the name of one that is gone. */
+static void test_name_comes_again(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    w.has_kubelet = false;
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':[]}}");
+    world_delete(&w, NODE, "a");
+    world_put(&w, NODE,
+              "{'metadata':{'name':'a'},'spec':{'providerID':'aws:///z/another'},'status':{}}");
+    world_restart(&w); /* which has seen no other */
+    world_advance(&w, NC_ALONE_LOST_USEC + 60 * WORLD_SEC);
+    assert_null(world_get(&w, CLAIM, "a"));
+    assert_non_null(world_get(&w, NODE, "a"));
+    assert_false(world_has_taint(&w, "a", DISRUPTED));
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    world_done(&w);
+}
+
+static void unsee_node(struct world *w, const char *name) {
+    nc_control_step(w->control,
+                    &(struct nc_control_event){.kind = NC_CONTROL_GONE,
+                                               .now_usec = w->now_usec,
+                                               .what = NODE,
+                                               .name = name,
+                                               .uid = ""},
+                    &w->out);
+    world_settle(w);
+}
+
+/* The watch of Nodes of a leader that has just taken over may be behind that of NodeClaims: a Node
+ * that is not seen is not gone yet, and nothing is ended for it. */
+static void test_watch_of_nodes_is_behind(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    world_restart(&w);
+    unsee_node(&w, "a");
+    world_advance(&w, NC_ALONE_LOST_USEC - WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    world_patch(&w, NODE, "a", "{'metadata':{'labels':{'x':'y'}}}"); /* there it is */
+    world_advance(&w, 10 * WORLD_SEC);
+    unsee_node(&w, "a");
+    world_delete(&w, CLAIM, "a"); /* by somebody, meanwhile: it is not to be ended undrained */
+    world_advance(&w, NC_ALONE_LOST_USEC - 20 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_true(world_has_finalizer(&w, CLAIM, "a"));
+    world_advance(&w, 40 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_null(world_get(&w, CLAIM, "a"));
+    world_done(&w);
+}
+
+static void test_node_is_lost(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin_pair(&w, "");
+    unsee_node(&w, "a");
+    world_advance(&w, NC_ALONE_LOST_USEC + 10 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_null(world_get(&w, CLAIM, "a")); /* it has waited once */
+    world_done(&w);
+}
+
+/* lastTransitionTime is when the status changed; what others say about a claim stays. */
+static void test_conditions(void **state) {
+    struct world w;
+    char before[32];
+
+    (void)state;
+    world_begin(&w);
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    world_patch(&w, CLAIM, "a",
+                "{'status':{'conditions':[{'type':'Launched','status':'True','reason':'L',"
+                "'message':'m','lastTransitionTime':'" WORLD_PAST "'},"
+                "{'type':'Theirs','status':'True','reason':'R','message':'x',"
+                "'lastTransitionTime':'" WORLD_PAST "','observedGeneration':7}]}}");
+    world_settle(&w);
+    world_add_node(&w, "a");
+    world_advance(&w, 100 * WORLD_SEC);
+    const struct nc_value *list = nc_value_path(world_get(&w, CLAIM, "a"), "status.conditions");
+    assert_string_equal(nc_value_get_string(list->items[1], "type"), "Theirs");
+    assert_int_equal(nc_value_get(list->items[1], "observedGeneration")->integer, 7);
+    assert_string_equal(nc_value_get_string(list->items[0], "lastTransitionTime"), WORLD_PAST);
+    nc_time_format(WORLD_START, before);
+    for (size_t i = 0; i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Initialized"))
+            assert_string_equal(nc_value_get_string(list->items[i], "lastTransitionTime"), before);
+    world_patch(&w, NODE, "a",
+                "{'spec':{'taints':[{'key':'readiness.k8s.io/x','effect':"
+                "'NoSchedule'}]}}");
+    world_set_ready(&w, "a", "True");
+    assert_string_equal(world_condition(&w, "a", "Initialized"),
+                        "Unknown KnownEphemeralTaintsExist");
+    list = nc_value_path(world_get(&w, CLAIM, "a"), "status.conditions");
+    for (size_t i = 0; i < list->n; i++)
+        if (nc_streq(nc_value_get_string(list->items[i], "type"), "Initialized"))
+            assert_string_equal(nc_value_get_string(list->items[i], "lastTransitionTime"), before);
+    world_done(&w);
+}
+
+/* A node may label itself as it likes: that does not make it registered. */
+static void test_label_is_forged(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a",
+                "{'metadata':{'labels':{'karpenter.sh/registered':'true'}},'spec':{'taints':[]}}");
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    assert_true(world_has_finalizer(&w, NODE, "a"));
+    assert_true(world_has_taint(&w, "a", "cni"));
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_done(&w);
+}
+
+/* What was registered once is mended, but startup is over. */
+static void test_registered_again(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w);
+    world_add_node(&w, "a");
+    world_add_claim(&w, "a", "");
+    world_settle(&w);
+    world_patch(&w, NODE, "a",
+                "{'spec':{'taints':[{'key':'karpenter.sh/unregistered','effect':'NoExecute'}]}}");
+    world_settle(&w);
+    assert_false(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
+    assert_false(world_has_taint(&w, "a", "cni"));
+    const struct nc_value *owners =
+        nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
+    assert_int_equal(owners->n, 2);
+    assert_string_equal(nc_value_get_string(owners->items[0], "uid"), "other");
+    world_done(&w);
+}
+
+/* What the cluster serves NodeClaims as is what their Nodes' owner is called; one that is there
+ * already stays as it is. */
+static void test_owner_of_the_served_version(void **state) {
+    static const char *const served[] = {NULL, "karpenter.sh/v1", "karpenter.sh/v1beta1"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(served); i++) {
+        struct world w;
+        world_begin(&w);
+        w.claims_version = served[i];
+        world_restart(&w);
+        world_add_node(&w, "a");
+        world_add_claim(&w, "a", "");
+        world_settle(&w);
+        const struct nc_value *owners =
+            nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
+        assert_int_equal(owners->n, 2);
+        assert_string_equal(nc_value_get_string(owners->items[1], "apiVersion"),
+                            served[i] ? served[i] : "karpenter.sh/v1");
+        w.claims_version = "karpenter.sh/v9";
+        world_restart(&w);
+        world_settle(&w);
+        owners = nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
+        assert_int_equal(owners->n, 2);
+        assert_string_equal(nc_value_get_string(owners->items[1], "apiVersion"),
+                            served[i] ? served[i] : "karpenter.sh/v1");
+        world_done(&w);
+    }
+}
+
+static void test_not_registered(void **state) {
+    struct world w;
+
+    (void)state;
+    world_begin(&w); /* it is on its way out */
+    world_add_node(&w, "a");
+    world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y']}}");
+    world_delete(&w, NODE, "a");
+    world_add_claim(&w, "a", "");
+    world_advance(&w, 60 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    world_done(&w);
+
+    world_begin(&w); /* the claim's finalizer comes first */
+    w.holds = NC_CONTROL_PATCH_CLAIM;
+    world_add_node(&w, "a");
+    world_add_claim(&w, "a", "");
+    world_advance(&w, 4 * WORLD_SEC);
+    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    w.holds = 0;
+    world_settle(&w);
+    assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
+    world_done(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_karpenters),
+        cmocka_unit_test(test_a_node_that_says_karpenters),
+        cmocka_unit_test(test_a_node_that_says_it_is_anothers),
+        cmocka_unit_test(test_whose_node_is_not_known),
+        cmocka_unit_test(test_other_controllers),
+        cmocka_unit_test(test_two_nodes),
+        cmocka_unit_test(test_two_nodes_one_goes),
+        cmocka_unit_test(test_two_nodes_one_is_drained),
+        cmocka_unit_test(test_taints_not_synced),
+        cmocka_unit_test(test_annotations_of_ours),
+        cmocka_unit_test(test_name_comes_again),
+        cmocka_unit_test(test_conditions),
+        cmocka_unit_test(test_watch_of_nodes_is_behind),
+        cmocka_unit_test(test_node_is_lost),
+        cmocka_unit_test(test_label_is_forged),
+        cmocka_unit_test(test_registered_again),
+        cmocka_unit_test(test_owner_of_the_served_version),
+        cmocka_unit_test(test_not_registered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,335 @@
+/*
+ * What is said of a drain: status.json's member, the plan of a dry run as a table and as JSON.
+ */
+#include "nc/drain-report.h"
+#include "base-test.h"
+
+
+#define SEC 1000000ull
+#define NOW (1767225600 * SEC) /* 2026-01-01T00:00:00Z */
+
+static struct nc_pod new_pod(const char *name, enum nc_tier tier) {
+    return (struct nc_pod){.namespace = nc_strdup("web"),
+                           .name = nc_strdup(name),
+                           .uid = nc_asprintf("uid-%s", name),
+                           .tier = tier,
+                           .grace_sec = 30};
+}
+
+static void see(struct nc_drain *d, struct nc_pod pod) {
+    assert_int_equal(nc_drain_see(d, &pod, NOW), 0);
+}
+
+/* Evicts whoever may be, and answers each with this. */
+static void answer_all(struct nc_drain *d, const struct nc_pod_answer *a) {
+    const struct nc_drain_rules rules = {.may_evict = true, .max_in_flight = 100};
+    struct nc_drain_action actions[50];
+    const size_t n = nc_drain_step(d, &rules, NOW, actions, NC_ARRAY_SIZE(actions));
+
+    for (size_t i = 0; i < n; i++) {
+        nc_auto_free char *uid = nc_strdup(actions[i].pod->uid);
+        nc_drain_answer(d, uid, NC_DRAIN_EVICT, a, 0, NOW);
+    }
+}
+
+static void assert_json(const struct nc_value *v, const char *expected) {
+    struct nc_buf b = NC_BUF_INIT;
+
+    nc_json_write(&b, v, 0);
+    assert_string_equal(b.data, expected);
+    nc_buf_done(&b);
+}
+
+static void test_report_of_nothing(void **state) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    const struct nc_life_view view = {.notices = notices, .leading = -1, .policy = 0};
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+    assert_json(v,
+                "{\"phase\":\"idle\",\"since\":null,\"id\":null,\"source\":null,"
+                "\"reason\":null,\"policy\":null,\"deadline\":null,\"last_moment\":null,"
+                "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"node_deleted\":false,"
+                "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
+                "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
+                "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
+                "\"blocked\":[],\"drained\":null,\"history\":[]}");
+    nc_drain_free(d);
+}
+
+static void test_report_of_a_drain(void **state) {
+    struct nc_notice notices[_NC_SOURCE_MAX] = {
+        [NC_SOURCE_SPOT] = {.id = "spot-1",
+                            .action = "terminate",
+                            .deadline_usec = NOW + 120 * SEC},
+        [NC_SOURCE_REQUEST] = {.id = "r-1", .reason = "upgrade", .begin_usec = NOW + 60 * SEC}};
+    struct nc_life_view view = {
+        .phase = NC_LIFE_EVICTING,
+        .since_usec = NOW - 5 * SEC,
+        .is_active = {[NC_SOURCE_SPOT] = true, [NC_SOURCE_REQUEST] = true},
+        .noticed_usec = {[NC_SOURCE_SPOT] = NOW - 6 * SEC},
+        .notices = notices,
+        .leading = NC_SOURCE_SPOT,
+        .policy = NC_POLICY_DRAIN,
+        .policies = {[NC_SOURCE_REQUEST] = NC_POLICY_REPORT, [NC_SOURCE_SPOT] = NC_POLICY_DRAIN},
+        .deadline_usec = NOW + 120 * SEC,
+        .t_usec = NOW + 105 * SEC,
+        .is_ours = true,
+        .cordoned_usec = NOW - 4 * SEC,
+        .drained_usec = NOW,
+        .drain_rules = {.t_usec = NOW + 105 * SEC}};
+    struct nc_pod_answer a = {.kind = NC_ANSWER_BUDGET, .budget = "web", .message = "'full'"};
+    struct nc_drain *d = nc_drain_new();
+    struct nc_value *history = nc_value_new(NC_VALUE_LIST);
+
+    (void)state;
+    nc_value_push(history, nc_value_new_string("as given"));
+    see(d, new_pod("b", NC_TIER_PLAIN));
+    see(d, new_pod("m", NC_TIER_CRITICAL));
+    answer_all(d, &a);
+    nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, history);
+    assert_json(
+        v, "{\"phase\":\"evicting\",\"since\":\"2025-12-31T23:59:55Z\",\"id\":\"spot-1\","
+           "\"source\":\"spot\",\"reason\":\"SpotInterruption\",\"policy\":\"drain\","
+           "\"deadline\":\"2026-01-01T00:02:00Z\",\"last_moment\":\"2026-01-01T00:01:45Z\","
+           "\"sources\":[{\"source\":\"request\",\"id\":\"r-1\",\"action\":null,\"noticed\":null,"
+           "\"deadline\":null,\"begin\":\"2026-01-01T00:01:00Z\",\"policy\":\"report\"},"
+           "{\"source\":\"spot\",\"id\":\"spot-1\",\"action\":\"terminate\","
+           "\"noticed\":\"2025-12-31T23:59:54Z\",\"deadline\":\"2026-01-01T00:02:00Z\","
+           "\"begin\":null,\"policy\":\"drain\"}],"
+           "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\"},"
+           "\"node_deleted\":false,"
+           "\"pods\":{\"total\":2,\"remaining\":2,\"leaving\":0,\"kept\":0,\"blocked\":1,"
+           "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
+           "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
+           "\"blocked\":[{\"pod\":\"web/b\",\"budget\":\"web\",\"message\":\"'full'\","
+           "\"last_moment\":\"2026-01-01T00:01:15Z\"}],"
+           "\"drained\":\"2026-01-01T00:00:00Z\",\"history\":[\"as given\"]}");
+
+    view.leading = NC_SOURCE_REQUEST; /* its own words go before ours */
+    nc_auto_value struct nc_value *asked = nc_drain_report_view(&view, d, NOW, NULL);
+    assert_string_equal(nc_value_get_string(asked, "reason"), "upgrade");
+    nc_drain_free(d);
+}
+
+/* Nobody refuses it, for nobody asks; it holds the drain up all the same. */
+static void test_kept_is_named(void **state) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    struct nc_life_view view = {.notices = notices, .leading = -1};
+    struct nc_pod pod = new_pod("kept", NC_TIER_PLAIN);
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    pod.never_disrupt = true;
+    see(d, pod);
+    nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+    assert_int_equal(nc_value_path(v, "pods.blocked")->integer, 0);
+    assert_json(nc_value_get(v, "blocked"),
+                "[{\"pod\":\"web/kept\",\"budget\":null,\"message\":\"kept by do-not-disrupt\","
+                "\"last_moment\":null}]");
+    nc_drain_free(d);
+}
+
+static void test_at_most_twenty_blocked(void **state) {
+    const struct nc_notice notices[_NC_SOURCE_MAX] = {0};
+    struct nc_life_view view = {.notices = notices, .leading = -1};
+    const struct nc_pod_answer a = {.kind = NC_ANSWER_REFUSED};
+    struct nc_drain *d = nc_drain_new();
+
+    (void)state;
+    for (size_t i = 0; i < 40; i++) {
+        nc_auto_free char *name = nc_asprintf("pod-%02zu", i);
+        see(d, new_pod(name, NC_TIER_PLAIN));
+    }
+    answer_all(d, &a);
+    nc_drain_summarize(d, &view.drain_rules, NOW, &view.drain);
+    nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
+    const struct nc_value *blocked = nc_value_get(v, "blocked");
+    assert_int_equal(blocked->n, 20);
+    assert_string_equal(nc_value_get_string(blocked->items[19], "pod"), "web/pod-19");
+    assert_int_equal(nc_value_get(blocked->items[0], "budget")->type, NC_VALUE_NULL);
+    assert_int_equal(nc_value_path(v, "pods.blocked")->integer, 40);
+    nc_drain_free(d);
+}
+
+/* The lifecycle as it begins: nothing is announced. */
+static void test_report_of_a_lifecycle(void **state) {
+    const struct nc_life_rules rules = {0};
+    struct nc_life *l = nc_life_new(&rules);
+
+    (void)state;
+    nc_auto_value struct nc_value *v = nc_drain_report(l, NOW, NULL);
+    assert_string_equal(nc_value_get_string(v, "phase"), "idle");
+    assert_int_equal(nc_value_get(v, "id")->type, NC_VALUE_NULL);
+    nc_life_free(l);
+}
+
+/* One pod of each fate. */
+static struct nc_drain *new_plan(void) {
+    struct nc_drain *d = nc_drain_new();
+    struct nc_pod pod = new_pod("kept", NC_TIER_PLAIN);
+
+    pod.never_disrupt = true;
+    see(d, pod);
+    pod = new_pod("long", NC_TIER_PLAIN);
+    pod.grace_sec = 3600;
+    see(d, pod);
+    pod = new_pod("ending", NC_TIER_PLAIN);
+    pod.deletion_usec = NOW + 20 * SEC;
+    pod.deletion_grace_sec = 30;
+    see(d, pod);
+    pod = new_pod("ending-late", NC_TIER_CRITICAL);
+    pod.deletion_usec = NOW + 300 * SEC;
+    pod.deletion_grace_sec = 310;
+    see(d, pod);
+    pod = new_pod("agent", NC_TIER_PLAIN_DAEMON);
+    pod.is_daemon = true;
+    see(d, pod);
+    see(d, new_pod("shop-1", NC_TIER_PLAIN));
+    see(d, new_pod("dns", NC_TIER_CRITICAL));
+    return d;
+}
+
+static void assert_plan(const struct nc_drain_rules *r, const char *expected) {
+    struct nc_drain *d = new_plan();
+    struct nc_buf b = NC_BUF_INIT;
+
+    nc_drain_plan_text(d, r, NOW, false, &b);
+    assert_string_equal(b.data, expected);
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
+static void test_plan_with_a_deadline(void **state) {
+    const struct nc_drain_rules rules = {.t_usec = NOW + 105 * SEC, .may_evict = true};
+
+    (void)state;
+    assert_plan(
+        &rules,
+        "7 pods on this node, in the order of the drain. Every pod that may not stay is gone by "
+        "2026-01-01T00:01:45Z (in 1m45s).\n"
+        "\n"
+        "TIER       POD              WHAT                     GRACE  LAST MOMENT\n"
+        "plain      web/ending       terminating already\n"
+        "plain      web/kept         keep (do-not-disrupt)      30s  2026-01-01T00:01:15Z (in "
+        "1m15s)\n"
+        "plain      web/long         delete                    105s  at once\n"
+        "plain      web/shop-1       evict                      30s  2026-01-01T00:01:15Z (in "
+        "1m15s)\n"
+        "daemonset  web/agent        leave alone: daemonset\n"
+        "critical   web/dns          evict                      30s  2026-01-01T00:01:15Z (in "
+        "1m15s)\n"
+        "critical   web/ending-late  shorten                   115s  at once\n");
+}
+
+static void test_plan_without_a_deadline(void **state) {
+    const struct nc_drain_rules rules = {.may_evict = true, .has_disrupted_taint = true};
+
+    (void)state;
+    assert_plan(&rules, "7 pods on this node, in the order of the drain. There is no deadline: "
+                        "budgets and do-not-disrupt hold for as long as it takes.\n"
+                        "\n"
+                        "TIER       POD              WHAT\n"
+                        "plain      web/ending       terminating already\n"
+                        "plain      web/kept         keep (do-not-disrupt)\n"
+                        "plain      web/long         evict\n"
+                        "plain      web/shop-1       evict\n"
+                        "daemonset  web/agent        evict\n"
+                        "critical   web/dns          evict\n"
+                        "critical   web/ending-late  terminating already\n");
+}
+
+static void test_plan_of_nothing(void **state) {
+    const struct nc_drain_rules rules = {.may_evict = true};
+    struct nc_drain *d = nc_drain_new();
+    struct nc_buf b = NC_BUF_INIT;
+
+    (void)state;
+    nc_drain_plan_text(d, &rules, NOW, false, &b);
+    assert_string_equal(b.data, "0 pods on this node, in the order of the drain. There is no "
+                                "deadline: budgets and do-not-disrupt hold for as long as it "
+                                "takes.\n");
+    nc_buf_clear(&b);
+    see(d, new_pod("a", NC_TIER_PLAIN));
+    nc_drain_plan_text(d, &rules, NOW, false, &b);
+    assert_true(strncmp(b.data, "1 pod on this node", 18) == 0);
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
+static void test_plan_where_others_drain(void **state) {
+    const struct nc_drain_rules rules = {.t_usec = NOW + 105 * SEC};
+    struct nc_drain *d = new_plan();
+    struct nc_buf b = NC_BUF_INIT;
+
+    (void)state;
+    nc_drain_plan_text(d, &rules, NOW, false, &b);
+    assert_non_null(strstr(b.data, "web/shop-1       not evict "));
+    assert_null(strstr(b.data, "  evict"));
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
+/* A plan of a drain that is under way. */
+static void test_plan_of_who_is_leaving(void **state) {
+    const struct nc_drain_rules rules = {.may_evict = true};
+    const struct nc_pod_answer a = {.kind = NC_ANSWER_ACCEPTED};
+    struct nc_drain *d = nc_drain_new();
+    struct nc_buf b = NC_BUF_INIT;
+
+    (void)state;
+    see(d, new_pod("shop-1", NC_TIER_PLAIN));
+    answer_all(d, &a);
+    nc_drain_plan_text(d, &rules, NOW, false, &b);
+    assert_non_null(strstr(b.data, "web/shop-1  terminating already\n"));
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
+static void test_plan_as_json(void **state) {
+    const struct nc_drain_rules rules = {.t_usec = NOW + 105 * SEC, .may_evict = true};
+    struct nc_drain *d = new_plan();
+    struct nc_buf b = NC_BUF_INIT;
+    nc_auto_value struct nc_value *v = NULL;
+
+    (void)state;
+    nc_drain_plan_text(d, &rules, NOW, true, &b);
+    assert_int_equal(nc_json_parse(b.data, b.len, &v, NULL), 0);
+    assert_int_equal(b.data[b.len - 1], '\n');
+    assert_string_equal(nc_value_get_string(v, "last_moment"), "2026-01-01T00:01:45Z");
+    assert_int_equal(nc_value_path(v, "counts.remaining")->integer, 6);
+    const struct nc_value *pods = nc_value_get(v, "pods");
+    assert_int_equal(pods->n, 7);
+    assert_json(pods->items[0], "{\"tier\":\"plain\",\"namespace\":\"web\",\"name\":\"ending\","
+                                "\"uid\":\"uid-ending\",\"what\":\"leaving\",\"reason\":null,"
+                                "\"last_moment\":null,\"grace_seconds\":null}");
+    assert_json(pods->items[1], "{\"tier\":\"plain\",\"namespace\":\"web\",\"name\":\"kept\","
+                                "\"uid\":\"uid-kept\",\"what\":\"keep\",\"reason\":null,"
+                                "\"last_moment\":\"2026-01-01T00:01:15Z\",\"grace_seconds\":30}");
+    assert_json(pods->items[4], "{\"tier\":\"daemonset\",\"namespace\":\"web\",\"name\":\"agent\","
+                                "\"uid\":\"uid-agent\",\"what\":\"leave\",\"reason\":\"daemonset\","
+                                "\"last_moment\":null,\"grace_seconds\":null}");
+    nc_buf_done(&b);
+    nc_drain_free(d);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_report_of_nothing),
+        cmocka_unit_test(test_report_of_a_drain),
+        cmocka_unit_test(test_kept_is_named),
+        cmocka_unit_test(test_at_most_twenty_blocked),
+        cmocka_unit_test(test_report_of_a_lifecycle),
+        cmocka_unit_test(test_plan_with_a_deadline),
+        cmocka_unit_test(test_plan_without_a_deadline),
+        cmocka_unit_test(test_plan_of_nothing),
+        cmocka_unit_test(test_plan_where_others_drain),
+        cmocka_unit_test(test_plan_of_who_is_leaving),
+        cmocka_unit_test(test_plan_as_json),
+    };
+
+    return cmocka_run_group_tests_name("drain report", tests, NULL, NULL);
+}
