@@ -23,7 +23,7 @@ ends() { # ends OUTPUT CODE TITLE: a program that says OUTPUT
     run_counted "$3" 10 sh -c "cat '$BUILD/said'; exit $2"
 }
 
-shown=$(ends $'1..2\nok 1 - a\nnot ok 2 - b: why\n1 passed, 1 failed' 1 golden)
+shown=$(ends $'1..2\nok 1 - a\nnot ok 2 - b: why\n1 passed, 1 failed' 1 golden | sed -E 's/, [0-9]+ s$//')
 is "what passed is not shown, what failed is" "$shown" $'== golden\nnot ok 2 - b: why\n   1 passed, 1 failed\n   golden: exit code 1'
 
 {
@@ -33,23 +33,26 @@ is "what passed is not shown, what failed is" "$shown" $'== golden\nnot ok 2 - b
     ends $'  MISSED  a limit\n4 passed, 1 failed' 1 cost
     ends 'Segmentation fault' 139 crash
     ends 'not run: is a word, too' 0 silent
+    ends $'flaky: test_x.C.test_a\n2 passed, 0 failed' 0 integration
 } >/dev/null
-is "the last lines" "$(finish)" "failed: golden: b: why
+is "the last lines" "$(finish | sed -E 's/, [0-9]+ s$//')" "2 not run: CAP_SYS_ADMIN is missing (mounts)
+1 not run: is a word, too
+1 not run: no network
+flaky: integration: test_x.C.test_a
+failed: golden: b: why
 failed: integration: test_x.C.test_b
 failed: cost: a limit
 failed: crash: exit code 139
-2 not run: CAP_SYS_ADMIN is missing (mounts)
-1 not run: is a word, too
-1 not run: no network
-15 passed, 4 failed"
+1 flaky
+17 passed, 4 failed"
 finish >/dev/null
 is "its exit code" $? 1
 
-passed=0 failed=0 failures=() not_run=()
+passed=0 failed=0 failures=() not_run=() flaky=()
 finish >/dev/null
 is "nothing that passed is no success" $? 1
 ends '3 passed, 0 failed' 0 good >/dev/null
-is "all passed" "$(finish)" "3 passed, 0 failed"
+is "all passed" "$(finish | tail -n 1)" "3 passed, 0 failed"
 
 # One program that fails twice, and one beside it.
 cp tests/integration/run.py "$BUILD/run.py"
@@ -80,5 +83,13 @@ is "its last lines" "$(tail -n 4 "$BUILD/said")" "  test_fine: not run: CAP_SYS_
   test_bad: not run: CAP_SYS_ADMIN is missing (mounts)
 failed: test_bad.Bad.test_bad
 2 passed, 2 failed"
+
+# One that fails only the first time.
+sed -e 's/class Bad/class Unsteady/' -e "s|self.fail(what)|self.assertTrue(__import__('os').path.exists('$BUILD/tried') or open('$BUILD/tried', 'w').close())|" \
+    "$BUILD/test_bad.py" >"$BUILD/test_unsteady.py"
+rm "$BUILD/test_bad.py"
+"$PYTHON" "$BUILD/run.py" --agent /bin/true >"$BUILD/said"
+is "one that passes at its second try is said to be flaky" "$(grep '^flaky' "$BUILD/said"; tail -n 1 "$BUILD/said")" "flaky: test_unsteady.Unsteady.test_bad
+4 passed, 0 failed"
 echo "1..$n"
 exit "$bad"

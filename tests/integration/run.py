@@ -7,7 +7,8 @@ A program that failed beside others is run once more when all have ended, by its
 test, not about what else a small machine does at that moment. Both outcomes are printed; the second counts. Nothing is run a
 third time.
 
-What is not run, and why, is said by "not run: REASON"; what failed in the end by "failed: TEST". The last line is "N passed, N failed".
+What is not run, and why, is said by "not run: REASON"; what passed only at its second try by "flaky: TEST"; what failed in the end by
+"failed: TEST". The last line is "N passed, N failed".
 """
 
 from __future__ import annotations
@@ -61,9 +62,10 @@ def not_run(path: Path, text: str) -> list[str]:
     return [f"  {path.stem}: not run: {reason}" for _, reason in re.findall(r"\.\.\. skipped (['\"])(.*)\1", text)]
 
 
-def failures(path: Path, text: str) -> list[str]:
-    named = re.findall(r"^(?:FAIL|ERROR): \S+ \((?:__main__\.)?([^)]*)\)", text, re.M)
-    return [f"failed: {path.stem}.{name}" for name in dict.fromkeys(named)] or [f"failed: {path.stem}"]
+def named(path: Path, text: str) -> list[str]:
+    """What failed in a program, by name."""
+    names = re.findall(r"^(?:FAIL|ERROR): \S+ \((?:__main__\.)?([^)]*)\)", text, re.M)
+    return [f"{path.stem}.{name}" for name in dict.fromkeys(names)] or [path.stem]
 
 
 def main() -> int:
@@ -84,7 +86,7 @@ def main() -> int:
     programs = sorted(p for p in HERE.glob("test_*.py") if opts.only in p.name)
     programs.sort(key=lambda p: not p.name.startswith(("test_run_", "test_control_")))  # those that take longest first
     passed = failed = 0
-    again: list[Path] = []
+    again: list[tuple[Path, list[str]]] = []
     last: list[str] = []
     jobs = opts.jobs or (7 if opts.patience < 2 else 4)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -92,16 +94,16 @@ def main() -> int:
         for path, good, bad, text, seconds in results:
             show(path, good, bad, text, seconds)
             if bad and len(programs) > 1:
-                again.append(path)
+                again.append((path, named(path, text)))
                 continue
             passed, failed = passed + good, failed + bad
-            last += not_run(path, text) + (failures(path, text) if bad else [])
-    for path in again:
+            last += not_run(path, text) + ([f"failed: {name}" for name in named(path, text)] if bad else [])
+    for path, before in again:
         print(f"  {path.stem}: once more, by itself")
         good, bad, text, seconds = run_program(path, env)
         show(path, good, bad, text, seconds)
         passed, failed = passed + good, failed + bad
-        last += not_run(path, text) + (failures(path, text) if bad else [])
+        last += not_run(path, text) + [f"failed: {name}" if bad else f"flaky: {name}" for name in (named(path, text) if bad else before)]
     for line in last:
         print(line)
     print(f"{passed} passed, {failed} failed")
