@@ -41,6 +41,9 @@ struct nc_render_options {
 int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p,
               const struct nc_render_options *o, struct nc_fileset *ret, struct nc_err *err);
 
+/* Where STS is in another place than the region's own domain; NULL where it is not. Owned. */
+char *nc_sts_endpoint(const struct nc_facts *f, const struct nc_config *c);
+
 /* One environment variable: the kernel takes no string of more than 128 KiB with its name. */
 #define NC_ENV_MAX_BYTES ((128 << 10) - 64)
 

@@ -96,6 +96,12 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
 int nc_plan_identify(const struct nc_facts *f, const struct nc_config *c,
                      const struct nc_documents *docs, struct nc_plan *ret, struct nc_err *err);
 
+/* Do labels and taints of documents and flags say that Karpenter made this node? Known before there
+ * is a plan; what cannot be read is the plan's to refuse. ret_node_pool: owned, NULL where no label
+ * names it. */
+bool nc_plan_expects_claim(const struct nc_facts *f, const struct nc_config *c,
+                           const struct nc_documents *docs, char **ret_node_pool);
+
 /* What must still be asked of EC2 before planning can be exact, given config.ec2. */
 bool nc_plan_needs_private_dns_name(const struct nc_facts *f, const struct nc_config *c);
 bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,

@@ -75,6 +75,8 @@ void nc_report_attempt(struct nc_report *r, enum nc_phase p, uint64_t now_usec);
 void nc_report_retrying(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
                         uint64_t now_usec);
 void nc_report_succeed(struct nc_report *r, enum nc_phase p, uint64_t now_usec);
+/* The phase goes on after another one: until then it has not begun. */
+void nc_report_postpone(struct nc_report *r, enum nc_phase p);
 void nc_report_skip(struct nc_report *r, enum nc_phase p);
 /* The phase and with it the bootstrap failed. */
 void nc_report_fail(struct nc_report *r, enum nc_phase p, const struct nc_err *e,

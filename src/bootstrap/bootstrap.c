@@ -25,8 +25,6 @@
 
 static const struct nc_backoff retries = {.first_usec = 100000, .max_usec = 2000000};
 
-typedef int (*step_fn)(struct nc_bootstrap *b, struct nc_err *err);
-
 /* A user's mistake, a broken host and our own bugs do not pass by waiting; a peer's refusal may
  * (roles and access entries take effect late). */
 static bool may_pass(enum nc_err_class class) {
@@ -135,41 +133,6 @@ static void prefer_telling(const struct nc_bootstrap *b, enum nc_phase p, struct
         *err = entry->error;
 }
 
-/* These ask nobody and wait for nothing, they are over before anybody could look: what they come to
- * is told with the next phase, or at once where they fail. */
-static bool is_instant(enum nc_phase p) {
-    return p == NC_PHASE_USERDATA || p == NC_PHASE_CONFIG || p == NC_PHASE_RENDER;
-}
-
-/* Tries the step until it is done. Only while the deadline is away and nobody asked to stop. */
-static int run_phase(struct nc_bootstrap *b, enum nc_phase p, step_fn step) {
-    for (unsigned attempt = 1;; attempt++) {
-        struct nc_err err = NC_ERR_INIT;
-        int r;
-
-        nc_report_attempt(&b->report, p, nc_report_now(b));
-        if (!is_instant(p))
-            nc_publish(b);
-        r = step(b, &err);
-        if (r >= 0) {
-            nc_report_succeed(&b->report, p, nc_report_now(b));
-            return 0;
-        }
-        prefer_telling(b, p, &err);
-        if (b->app->signal || !may_pass(err.class) || nc_app_is_late(b->app))
-            return give_up(b, p, &err);
-        fill_remedy(&err, p);
-        nc_report_retrying(&b->report, p, &err, nc_report_now(b));
-        nc_publish(b);
-        if (attempt == 1 || (attempt & (attempt - 1)) == 0)
-            log_failure(b, p, &err, ", trying again");
-        if (b->is_connected)
-            nc_publish_event_in_time(b, p);
-        if (pause_before_retry(b, attempt) < 0)
-            return give_up(b, p, &err);
-    }
-}
-
 /* --- the phases that write files */
 
 static int step_imds(struct nc_bootstrap *b, struct nc_err *err) {
@@ -209,6 +172,17 @@ static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
+/* The command line was checked when it was read. */
+static enum nc_kubelet_start choose_start(const struct nc_bootstrap *b) {
+    const char *word = b->app->opts.start;
+
+    if (!word)
+        return b->gather.config.start;
+    return nc_streq(word, "exec")   ? NC_START_EXEC
+           : nc_streq(word, "none") ? NC_START_NONE
+                                    : NC_START_SYSTEMD;
+}
+
 static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_config *c = &b->gather.config;
     int r = nc_gather_config(&b->gather, err);
@@ -219,13 +193,42 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
         return r;
     add_warnings(b, &b->gather.ignored);
     add_warnings(b, &c->warnings);
+    b->start = choose_start(b);
     if (c->has_claim_document)
         nc_report_take_claim(&b->report, &c->claim, "document");
     return 0;
 }
 
+/* Who the node is: that is asked for before anything else about it is decided. */
+static int step_identify(struct nc_bootstrap *b, struct nc_err *err) {
+    const int r = nc_gather_name(&b->gather, err);
+
+    if (r < 0)
+        return r;
+    free(b->report.node);
+    b->report.node = nc_strdup(b->gather.plan.node_name);
+    return 0;
+}
+
+/* A claim from the API server that cannot be planned with is a warning: then the documents count.
+ */
+static int plan_with_what_is_known(struct nc_bootstrap *b, struct nc_err *err) {
+    struct nc_err own = NC_ERR_INIT;
+    int r = nc_gather_plan(&b->gather, &own);
+
+    if (r < 0 && b->has_claim && own.class == NC_ERR_CONFIG
+        && b->gather.config.has_claim_document) {
+        nc_strv_addf(&b->report.warnings, "the NodeClaim is not planned with: %s", own.msg);
+        b->gather.config.has_claim_document = false;
+        return nc_gather_plan(&b->gather, err);
+    }
+    if (r < 0)
+        *err = own;
+    return r;
+}
+
 static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
-    const int r = nc_gather_plan(&b->gather, err);
+    const int r = plan_with_what_is_known(b, err);
 
     add_warnings(b, &b->gather.warnings);
     if (r < 0)
@@ -242,59 +245,74 @@ static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
     return nc_gather_render(&b->gather, err);
 }
 
-static int step_apply(struct nc_bootstrap *b, struct nc_err *err) {
-    const int r = nc_look_for_claim_early(b, err);
-
-    return r < 0 ? r : nc_apply_files(b, err);
-}
-
-static const struct {
+/* In the order in which they run. */
+static const struct step {
     enum nc_phase phase;
-    step_fn step;
+    int (*run)(struct nc_bootstrap *b, struct nc_err *err);
+    bool joins;     /* the cluster: left out with --skip start */
+    bool is_silent; /* asks nobody and waits for nothing: over before anybody could look, and told
+                       with the next one, or at once where it fails */
+    bool goes_on;   /* the phase has another step later */
 } steps[] = {
-    {NC_PHASE_IMDS, step_imds},
-    {NC_PHASE_USERDATA, step_userdata},
-    {NC_PHASE_CONFIG, step_config},
-    {NC_PHASE_PLAN, step_plan},
-    {NC_PHASE_RENDER, step_render},
-    {NC_PHASE_APPLY, step_apply},
-    {NC_PHASE_PREFLIGHT, nc_step_preflight},
-    {NC_PHASE_START, nc_step_start},
-    {NC_PHASE_REGISTER, nc_step_register},
-    {NC_PHASE_INITIALIZE, nc_step_initialize},
+    {NC_PHASE_IMDS, step_imds, .is_silent = false},
+    {NC_PHASE_USERDATA, step_userdata, .is_silent = true},
+    {NC_PHASE_CONFIG, step_config, .is_silent = true},
+    {NC_PHASE_PLAN, step_identify, .joins = true, .goes_on = true},
+    {NC_PHASE_PREFLIGHT, nc_step_preflight, .joins = true},
+    {NC_PHASE_PLAN, step_plan, .is_silent = false},
+    {NC_PHASE_RENDER, step_render, .is_silent = true},
+    {NC_PHASE_APPLY, nc_step_apply, .is_silent = false},
+    {NC_PHASE_START, nc_step_start, .joins = true},
+    {NC_PHASE_REGISTER, nc_step_register, .joins = true},
+    {NC_PHASE_INITIALIZE, nc_step_initialize, .joins = true},
 };
 
-/* The command line was checked when it was read. */
-static enum nc_kubelet_start choose_start(const struct nc_bootstrap *b) {
-    const char *word = b->app->opts.start;
+/* Tries the step until it is done. Only while the deadline is away and nobody asked to stop. */
+static int run_step(struct nc_bootstrap *b, const struct step *step) {
+    const enum nc_phase p = step->phase;
 
-    if (!word)
-        return b->gather.config.start;
-    return nc_streq(word, "exec")   ? NC_START_EXEC
-           : nc_streq(word, "none") ? NC_START_NONE
-                                    : NC_START_SYSTEMD;
+    for (unsigned attempt = 1;; attempt++) {
+        struct nc_err err = NC_ERR_INIT;
+        int r;
+
+        nc_report_attempt(&b->report, p, nc_report_now(b));
+        if (!step->is_silent)
+            nc_publish(b);
+        r = step->run(b, &err);
+        if (r >= 0 && step->goes_on)
+            nc_report_postpone(&b->report, p);
+        else if (r >= 0)
+            nc_report_succeed(&b->report, p, nc_report_now(b));
+        if (r >= 0)
+            return 0;
+        prefer_telling(b, p, &err);
+        if (b->app->signal || !may_pass(err.class) || nc_app_is_late(b->app))
+            return give_up(b, p, &err);
+        fill_remedy(&err, p);
+        nc_report_retrying(&b->report, p, &err, nc_report_now(b));
+        nc_publish(b);
+        if (attempt == 1 || (attempt & (attempt - 1)) == 0)
+            log_failure(b, p, &err, ", trying again");
+        if (b->is_connected)
+            nc_publish_event_in_time(b, p);
+        if (pause_before_retry(b, attempt) < 0)
+            return give_up(b, p, &err);
+    }
 }
 
-static int run_phases(struct nc_bootstrap *b) {
+static int run_steps(struct nc_bootstrap *b) {
     const bool files_only = nc_streq(b->app->opts.skip, "start");
+    int r = 0;
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(steps); i++) {
-        int r;
-        if (files_only && steps[i].phase > NC_PHASE_APPLY) {
-            nc_report_skip(&b->report, steps[i].phase);
-            continue;
-        }
-        if (steps[i].phase == NC_PHASE_PREFLIGHT)
-            b->start = choose_start(b);
-        if (steps[i].phase == NC_PHASE_START && b->start == NC_START_NONE) {
-            nc_report_skip(&b->report, NC_PHASE_START);
-            continue;
-        }
-        r = run_phase(b, steps[i].phase, steps[i].step);
-        if (r < 0)
-            return r;
+    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(steps); i++) {
+        const struct step *step = &steps[i];
+        const bool starts_nothing = step->phase == NC_PHASE_START && b->start == NC_START_NONE;
+        if ((!files_only || !step->joins) && !starts_nothing)
+            r = run_step(b, step);
+        else if (!step->goes_on)
+            nc_report_skip(&b->report, step->phase);
     }
-    return 0;
+    return r;
 }
 
 static void say_end(struct nc_bootstrap *b, int r) {
@@ -368,5 +386,5 @@ int nc_command_bootstrap(struct nc_app *app) {
         nc_report_attempt(&b.report, NC_PHASE_IMDS, now);
         return finish(&b, give_up(&b, NC_PHASE_IMDS, &err));
     }
-    return finish(&b, run_phases(&b));
+    return finish(&b, run_steps(&b));
 }

@@ -65,17 +65,13 @@ void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *mes
 /* preflight.c: the step of phase `preflight`: who are we there, how late is the clock, is our name
  * free, which NodeClaim is ours. */
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err);
-/* Before anything is written: where an earlier bootstrap left the same way to the API server, the
- * NodeClaim is read and planned with now, so that a second run with the same input changes nothing.
- */
-int nc_look_for_claim_early(struct nc_bootstrap *b, struct nc_err *err);
 /* Sysctls that kubelet insists on, as sentences; needs only facts and plan. */
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p, struct nc_strv *sentences);
 
 /* start.c: kubelet. */
 /* Brings the files to disk, counted in b->applied; leaves a mark until kubelet was started from
  * them. */
-int nc_apply_files(struct nc_bootstrap *b, struct nc_err *err);
+int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err);
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err);
 /* Is the kubelet that we started alive? 0 = yes or unknown; negative with its last lines quoted. */
 int nc_check_kubelet(struct nc_bootstrap *b, struct nc_err *err);

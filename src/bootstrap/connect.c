@@ -1,6 +1,6 @@
 /*
- * kubeconfig -> handle. The exec entry that bootstrap itself rendered is answered in this process;
- * a foreign one is executed.
+ * A kubeconfig, or the configuration itself -> handle. Our own exec entry is answered in this
+ * process; a foreign one is executed.
  */
 #include "connect.h"
 
@@ -86,18 +86,16 @@ int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials, cons
     return 0;
 }
 
-static int own_token(struct nc_connection *c, const char *cluster, char **ret_token,
-                     uint64_t *ret_until_usec, struct nc_err *err) {
-    const struct nc_strv *args = &c->kubeconfig.exec_args;
-
+static int own_token(struct nc_connection *c, char **ret_token, uint64_t *ret_until_usec,
+                     struct nc_err *err) {
     if (!c->imds) {
         const int r = nc_imds_new(c->app->event, c->app->opts.imds, &c->own_imds, err);
         if (r < 0)
             return r;
         c->imds = c->own_imds;
     }
-    return nc_make_token(c->imds, &c->credentials, cluster, option_of(args, "--region"),
-                         option_of(args, "--sts-endpoint"), ret_token, ret_until_usec, err);
+    return nc_make_token(c->imds, &c->credentials, c->cluster, c->region, c->sts_endpoint,
+                         ret_token, ret_until_usec, err);
 }
 
 /* Runs somebody else's credential plugin and reads the ExecCredential that it prints. */
@@ -126,11 +124,18 @@ static int foreign_token(struct nc_connection *c, char **ret_token, uint64_t *re
     return 0;
 }
 
-static bool is_own_program(const struct nc_kubeconfig *k) {
-    const char *base = strrchr(k->exec_command, '/');
+/* Our own program as the credential plugin: no process is needed for it. */
+static void read_own_plugin(struct nc_connection *c) {
+    const struct nc_strv *args = &c->kubeconfig.exec_args;
+    const char *command = c->kubeconfig.exec_command,
+               *base = command ? strrchr(command, '/') : NULL;
 
-    return nc_streq(base ? base + 1 : k->exec_command, "nodeclaimd") && k->exec_args.n > 0
-           && nc_streq(k->exec_args.v[0], "token") && option_of(&k->exec_args, "--cluster");
+    if (!command || !nc_streq(base ? base + 1 : command, "nodeclaimd") || args->n == 0
+        || !nc_streq(args->v[0], "token") || !option_of(args, "--cluster"))
+        return;
+    c->cluster = nc_strdup(option_of(args, "--cluster"));
+    c->region = nc_strdup(option_of(args, "--region"));
+    c->sts_endpoint = nc_strdup(option_of(args, "--sts-endpoint"));
 }
 
 /* It rotates on disk: it is read again soon. */
@@ -155,17 +160,12 @@ static uint64_t renew_of(uint64_t until_usec) {
 }
 
 static int new_token(struct nc_connection *c, struct nc_err *err) {
-    const struct nc_kubeconfig *k = &c->kubeconfig;
     uint64_t until_usec = 0;
     char *token = NULL;
-    int r;
+    const int r = c->kubeconfig.token_file ? read_token_file(c, &token, &until_usec, err)
+                  : c->cluster             ? own_token(c, &token, &until_usec, err)
+                                           : foreign_token(c, &token, &until_usec, err);
 
-    if (k->token_file)
-        r = read_token_file(c, &token, &until_usec, err);
-    else if (is_own_program(k))
-        r = own_token(c, option_of(&k->exec_args, "--cluster"), &token, &until_usec, err);
-    else
-        r = foreign_token(c, &token, &until_usec, err);
     if (r < 0)
         return r;
     nc_secret_free(c->token);
@@ -179,9 +179,7 @@ static int new_token(struct nc_connection *c, struct nc_err *err) {
 int nc_connection_renew(struct nc_connection *c, struct nc_err *err) {
     const bool is_due = c->wants_token || (c->token && nc_now_usec() >= c->token_renew_usec);
 
-    if (!c->kubeconfig.exec_command || !is_due)
-        return 0;
-    return new_token(c, err);
+    return is_due && (c->cluster || c->kubeconfig.exec_command) ? new_token(c, err) : 0;
 }
 
 /* Asking IMDS turns the loop and a plugin is waited for: neither may happen while the loop runs. */
@@ -221,6 +219,9 @@ void nc_connection_done(struct nc_connection *c) {
     nc_credentials_done(&c->credentials);
     nc_secret_free(c->token);
     nc_kubeconfig_done(&c->kubeconfig);
+    free(c->cluster);
+    free(c->region);
+    free(c->sts_endpoint);
     free(c->ca_pem);
     free(c->cert_file);
     free(c->key_file);
@@ -296,7 +297,7 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
                 .client_cert_pem = k->cert_pem,
                 .client_key_pem = k->key_pem,
                 .server_name = k->tls_server_name},
-        .token = k->token || k->token_file || k->exec_command ? give_token : NULL,
+        .token = k->token || k->token_file || k->exec_command || c->cluster ? give_token : NULL,
         .userdata = c,
         .user_agent = nc_http_user_agent(),
     };
@@ -330,6 +331,39 @@ int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds, struc
         c->cert_file = nc_app_path(app, c->kubeconfig.cert_file);
         c->key_file = nc_app_path(app, c->kubeconfig.key_file);
     }
+    read_own_plugin(c);
     c->is_bootstrap = nc_streq(path, NC_BOOTSTRAP_KUBECONFIG);
+    return open_handles(c, err);
+}
+
+int nc_connect_configured(const struct nc_gather *g, struct nc_connection *c, struct nc_err *err) {
+    const struct nc_config *config = &g->config;
+    struct nc_kubeconfig *k = &c->kubeconfig;
+    size_t n = strlen(config->endpoint);
+
+    nc_connection_done(c);
+    c->app = g->app;
+    c->imds = g->imds;
+    while (n > 0 && config->endpoint[n - 1] == '/')
+        n--;
+    k->server = nc_strndup(config->endpoint, n);
+    c->ca_pem = nc_strdup(config->ca_pem);
+    switch (config->auth) {
+    case NC_AUTH_EKS:
+        c->cluster = nc_strdup(config->cluster_name);
+        c->region = nc_strdup(g->facts.region);
+        c->sts_endpoint = nc_sts_endpoint(&g->facts, config);
+        break;
+    case NC_AUTH_CLIENT_CERTIFICATE:
+        c->cert_file = nc_app_path(g->app, config->client_certificate);
+        c->key_file = nc_app_path(g->app, config->client_key);
+        break;
+    case NC_AUTH_BOOTSTRAP_TOKEN:
+        k->token = nc_strdup(config->bootstrap_token);
+        c->is_bootstrap = true;
+        break;
+    case NC_AUTH_KUBECONFIG:
+        break; /* the file is the user's: nc_connect() reads it */
+    }
     return open_handles(c, err);
 }

@@ -10,14 +10,18 @@
 #include "nc/kube.h"
 #include "nc/kubeconfig.h"
 
+struct nc_gather;
+
 struct nc_connection {
     struct nc_app *app;
     struct nc_kubeconfig kubeconfig;
+    char *cluster, *region, *sts_endpoint; /* of a token that is made in this process; cluster NULL:
+                                              it comes from elsewhere */
     char *ca_pem;
     char *cert_file, *key_file; /* below the root */
     struct nc_http *http;
     struct nc_kube *kube;
-    /* The token of an exec entry. */
+    /* The token. */
     struct nc_imds *imds; /* borrowed, or own_imds */
     struct nc_imds *own_imds;
     struct nc_credentials credentials;
@@ -35,6 +39,9 @@ char *nc_connect_path(const struct nc_app *app, const char *path);
  * NULL. NC_ERR_CONFIG, NC_ERR_HOST. */
 int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
                struct nc_connection *ret, struct nc_err *err);
+/* The same as the configuration says, from memory: no file has to be there, but those of a client
+ * certificate. Not for NC_AUTH_KUBECONFIG. */
+int nc_connect_configured(const struct nc_gather *g, struct nc_connection *ret, struct nc_err *err);
 /* Is there a kubeconfig with which a request can be made? With a bootstrap token kubelet writes its
  * own, and the certificate that it names is signed later. err says what is missing. */
 enum nc_credentials_found {

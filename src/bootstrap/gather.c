@@ -364,6 +364,10 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err) {
     if (r < 0)
         return r;
     g->has_config = true;
+    if (g->app->opts.node_name) {
+        free(g->config.name_override);
+        g->config.name_override = nc_strdup(g->app->opts.node_name);
+    }
     return 0;
 }
 
@@ -393,10 +397,6 @@ static int read_host(struct nc_gather *g, struct nc_err *err) {
     nc_auto_free char *path = NULL;
     int r;
 
-    if (g->app->opts.kubelet_version) {
-        free(g->facts.kubelet_version);
-        g->facts.kubelet_version = nc_strdup(g->app->opts.kubelet_version);
-    }
     if (!g->folder)
         return nc_probe_host(g->app->opts.root, g->has_config ? g->config.kubelet_path : KUBELET,
                              &g->facts, err);
@@ -405,6 +405,13 @@ static int read_host(struct nc_gather *g, struct nc_err *err) {
     if (r == -ENOENT)
         return 0;
     return r < 0 ? r : nc_facts_take_host_json(&g->facts, text.data, text.len, err);
+}
+
+static void take_kubelet_version(struct nc_gather *g) {
+    if (!g->app->opts.kubelet_version)
+        return;
+    free(g->facts.kubelet_version);
+    g->facts.kubelet_version = nc_strdup(g->app->opts.kubelet_version);
 }
 
 static void read_types(struct nc_gather *g) {
@@ -418,41 +425,29 @@ static void read_types(struct nc_gather *g) {
 }
 
 int nc_gather_host(struct nc_gather *g, struct nc_err *err) {
-    int r = read_host(g, err);
+    take_kubelet_version(g); /* known: it is not looked for */
 
-    if (r < 0)
-        return r;
-    if (g->app->opts.kubelet_version) {
-        free(g->facts.kubelet_version);
-        g->facts.kubelet_version = nc_strdup(g->app->opts.kubelet_version);
-    }
-    return 0;
+    const int r = read_host(g, err);
+
+    take_kubelet_version(g); /* recorded facts may say another one */
+    return r;
 }
 
 int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
     int r = nc_gather_host(g, err);
 
-    if (r < 0)
-        return r;
-    if (g->app->opts.node_name) {
-        free(g->config.name_override);
-        g->config.name_override = nc_strdup(g->app->opts.node_name);
-    }
-    r = ask_ipv6(g, err);
+    if (r >= 0)
+        r = ask_ipv6(g, err);
     if (r < 0)
         return r;
     read_types(g);
+    g->name_only = false;
     r = nc_gather_ask_ec2(g, err);
     if (r < 0)
         return r;
     nc_plan_done(&g->plan);
-    g->has_plan = false;
-    r = nc_plan_make(&g->facts, &g->config, &g->documents, g->types.len > 0 ? g->types.data : NULL,
-                     g->types.len, &g->plan, err);
-    if (r < 0)
-        return r;
-    g->has_plan = true;
-    return 0;
+    return nc_plan_make(&g->facts, &g->config, &g->documents,
+                        g->types.len > 0 ? g->types.data : NULL, g->types.len, &g->plan, err);
 }
 
 int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
@@ -464,7 +459,6 @@ int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
     if (r < 0)
         return r;
     nc_plan_done(&g->plan);
-    g->has_plan = false;
     return nc_plan_identify(&g->facts, &g->config, &g->documents, &g->plan, err);
 }
 

@@ -31,7 +31,7 @@ struct nc_gather {
     struct nc_fileset files;
     struct nc_strv warnings; /* of the steps themselves */
     struct nc_strv ignored;  /* files beside the documents that are none, and why */
-    bool has_config, has_plan;
+    bool has_config;
     bool name_only; /* EC2 is asked for the node's name alone, if at all */
 };
 

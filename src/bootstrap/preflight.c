@@ -1,6 +1,6 @@
 /*
- * Before kubelet starts: prove that the API server can be reached with this CA, that it knows us,
- * under which name, and that no other instance's Node has this name.
+ * Before anything is written: prove that the API server can be reached with this CA, that it knows
+ * us, under which name, and that no other instance's Node has this name.
  *
  * A token for the wrong name makes a node that registers as one and may modify another: it is found
  * here, in words, not in kubelet's log afterwards.
@@ -12,10 +12,8 @@
 
 #include "bootstrap.h"
 #include "log.h"
-#include "nc/file.h"
 #include "nc/str.h"
 
-#define CLUSTER_CA "/etc/kubernetes/pki/ca.crt"
 #define REQUEST_TIMEOUT_USEC 2000000u
 #define CLAIM_TIMEOUT_USEC 1500000u
 #define SKEW_WORTH_SAYING_SEC 60
@@ -59,17 +57,21 @@ void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p,
     }
 }
 
-static const char *kubeconfig_path(const struct nc_bootstrap *b) {
+/* The way to the API server, from memory; where the kubeconfig is the user's, or kubelet has made
+ * its own already, from that file. */
+static int open_connection(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_config *c = &b->gather.config;
+    const char *path = b->app->opts.kubeconfig;
 
-    if (b->app->opts.kubeconfig)
-        return b->app->opts.kubeconfig;
-    if (c->auth == NC_AUTH_KUBECONFIG)
-        return c->kubeconfig;
-    if (c->auth == NC_AUTH_BOOTSTRAP_TOKEN
-        && nc_connect_check(b->app, NC_KUBECONFIG, NULL) != NC_CREDENTIALS_THERE)
-        return NC_BOOTSTRAP_KUBECONFIG;
-    return NC_KUBECONFIG;
+    if (b->connection.kube)
+        return 0;
+    if (!path && c->auth == NC_AUTH_KUBECONFIG)
+        path = c->kubeconfig;
+    if (!path && c->auth == NC_AUTH_BOOTSTRAP_TOKEN
+        && nc_connect_check(b->app, NC_KUBECONFIG, NULL) == NC_CREDENTIALS_THERE)
+        path = NC_KUBECONFIG;
+    return path ? nc_connect(b->app, path, b->gather.imds, &b->connection, err)
+                : nc_connect_configured(&b->gather, &b->connection, err);
 }
 
 /* The seconds that the API server's clock is ahead of ours; 0 where it is not known. */
@@ -153,121 +155,60 @@ static int check_name_is_free(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
-/* Plans and renders once more with what the claim says: its labels and taints are the node's from
- * the start then. A claim that cannot be planned with is a warning, the plan from the documents
- * stands. */
-static int plan_with_claim(struct nc_bootstrap *b, struct nc_claim *found, struct nc_err *err) {
-    struct nc_gather *g = &b->gather;
-    struct nc_err own = NC_ERR_INIT;
-    int r;
-
-    nc_claim_done(&g->config.claim);
-    g->config.claim = *found;
-    *found = (struct nc_claim){0};
-    g->config.has_claim_document = true;
-    if (nc_gather_plan(g, &own) < 0) {
-        nc_strv_addf(&b->report.warnings, "the NodeClaim is not planned with: %s", own.msg);
-        g->config.has_claim_document = false;
-        r = nc_gather_plan(g, err);
-        if (r < 0)
-            return r;
-    }
-    r = nc_gather_render(g, err);
-    if (r >= 0)
-        nc_report_take_plan(&b->report, &g->plan);
-    return r;
-}
-
 /* What is known of our claim's labels before we have seen it: Karpenter sets these before the claim
- * has a providerID. Borrowed from plan and facts. */
-static size_t selecting_labels(const struct nc_bootstrap *b, struct nc_label ret[static 3]) {
-    const struct nc_plan *p = &b->gather.plan;
-    const struct nc_facts *f = &b->gather.facts;
+ * has a providerID. Borrowed. */
+static size_t selecting_labels(const struct nc_facts *f, char *node_pool,
+                               struct nc_label ret[static 3]) {
+    const struct nc_label known[] = {
+        {.key = (char *)"karpenter.sh/nodepool", .value = node_pool},
+        {.key = (char *)"node.kubernetes.io/instance-type", .value = f->instance_type},
+        {.key = (char *)"topology.kubernetes.io/zone", .value = f->az},
+    };
     size_t n = 0;
 
-    for (size_t i = 0; i < p->n_labels; i++)
-        if (nc_streq(p->labels[i].key, "karpenter.sh/nodepool"))
-            ret[n++] = p->labels[i];
-    if (f->instance_type)
-        ret[n++] = (struct nc_label){.key = (char *)"node.kubernetes.io/instance-type",
-                                     .value = f->instance_type};
-    if (f->az)
-        ret[n++] = (struct nc_label){.key = (char *)"topology.kubernetes.io/zone", .value = f->az};
+    for (size_t i = 0; i < NC_ARRAY_SIZE(known); i++)
+        if (known[i].value)
+            ret[n++] = known[i];
     return n;
 }
 
-static bool wants_claim(const struct nc_bootstrap *b) {
-    return !b->has_claim && !b->report.claim_uid && b->gather.plan.belongs_to_claim
-           && b->gather.config.claim_lookup && !b->connection.is_bootstrap;
-}
-
-/* Nothing waits for the claim, and no access to it is no error. Returns 1 where it was found and
- * planned with. */
-static int look_for_claim(struct nc_bootstrap *b, struct nc_err *err) {
+/* What the claim says is planned with, as if it had been a document. Nothing waits for it, and no
+ * access to it is no error. */
+static void look_for_claim(struct nc_bootstrap *b) {
+    struct nc_gather *g = &b->gather;
     nc_cleanup(nc_claim_done) struct nc_claim found = {0};
+    nc_auto_free char *node_pool = NULL;
     struct nc_label labels[3];
     struct nc_kube_status status = {0};
-    struct nc_err own = NC_ERR_INIT;
+    struct nc_err err = NC_ERR_INIT;
     int r;
 
-    if (!wants_claim(b))
-        return 0;
-    r = nc_claim_find(b->connection.kube, b->gather.plan.provider_id, labels,
-                      selecting_labels(b, labels), nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC),
-                      &found, &status, &own);
+    if (b->report.claim_uid || !g->config.claim_lookup || b->connection.is_bootstrap
+        || !nc_plan_expects_claim(&g->facts, &g->config, &g->documents, &node_pool))
+        return;
+    r = nc_claim_find(b->connection.kube, g->plan.provider_id, labels,
+                      selecting_labels(&g->facts, node_pool, labels),
+                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &found, &status, &err);
     if (r < 0)
-        nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", own.msg);
+        nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", err.msg);
     if (r <= 0)
-        return 0;
+        return;
     b->has_claim = true;
     nc_report_take_claim(&b->report, &found, "list");
-    nc_requirements_check(&found, &b->gather.facts, &b->gather.plan, &b->report.warnings);
-    r = plan_with_claim(b, &found, err);
-    return r < 0 ? r : 1;
-}
-
-/* Is this file on disk as it is rendered? One that is not rendered is in nobody's way. */
-static bool is_in_place(const struct nc_bootstrap *b, const char *path) {
-    const struct nc_fileset *set = &b->gather.files;
-
-    for (size_t i = 0; i < set->n; i++) {
-        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-        nc_auto_free char *below = NULL;
-        if (!nc_streq(set->files[i].path, path))
-            continue;
-        below = nc_app_path(b->app, path);
-        return !set->files[i].absent && nc_file_read(below, set->files[i].n, &text, NULL) >= 0
-               && text.len == set->files[i].n
-               && memcmp(text.data, set->files[i].data, text.len) == 0;
-    }
-    return true;
-}
-
-int nc_look_for_claim_early(struct nc_bootstrap *b, struct nc_err *err) {
-    struct nc_err own = NC_ERR_INIT;
-
-    if (b->app->opts.skip || !wants_claim(b) || !nc_streq(kubeconfig_path(b), NC_KUBECONFIG)
-        || !is_in_place(b, NC_KUBECONFIG) || !is_in_place(b, CLUSTER_CA))
-        return 0;
-    if (nc_connect(b->app, NC_KUBECONFIG, b->gather.imds, &b->connection, &own) < 0) {
-        nc_connection_done(&b->connection);
-        return 0;
-    }
-    return look_for_claim(b, err);
+    nc_claim_done(&g->config.claim);
+    g->config.claim = found;
+    found = (struct nc_claim){0};
+    g->config.has_claim_document = true;
 }
 
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
-    int r;
+    int r = open_connection(b, err);
 
-    if (!b->connection.kube) {
-        r = nc_connect(b->app, kubeconfig_path(b), b->gather.imds, &b->connection, err);
-        if (r < 0)
-            return r;
-    }
-    r = check_identity(b, err);
+    if (r >= 0)
+        r = check_identity(b, err);
     if (r >= 0)
         r = check_name_is_free(b, err);
     if (r >= 0)
-        r = look_for_claim(b, err);
-    return r > 0 ? nc_apply_files(b, err) : r;
+        look_for_claim(b);
+    return r;
 }

@@ -63,23 +63,16 @@ char *nc_kubelet_last_words(struct nc_bootstrap *b) {
  * anyway. */
 #define RESTART_FILE NC_RUN_DIR "/kubelet-restart"
 
-int nc_apply_files(struct nc_bootstrap *b, struct nc_err *err) {
+int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(b->app, RESTART_FILE);
-    struct nc_apply_result would = {0}, done = {0};
+    struct nc_apply_result would = {0};
     int r = nc_apply(b->app->opts.root, &b->gather.files, true, &would, err);
 
     if (r < 0)
         return r;
     if (would.written + would.removed > 0)
         (void)nc_file_write(path, "", 0, 0644, false, NULL); /* status.json has the same trouble */
-    r = nc_apply(b->app->opts.root, &b->gather.files, false, &done, err);
-    if (r < 0)
-        return r;
-    b->applied.written += done.written;
-    b->applied.removed += done.removed;
-    if (b->applied.unchanged == 0)
-        b->applied.unchanged = done.unchanged;
-    return 0;
+    return nc_apply(b->app->opts.root, &b->gather.files, false, &b->applied, err);
 }
 
 bool nc_restart_is_due(const struct nc_bootstrap *b) {

@@ -290,6 +290,20 @@ int nc_plan_identify(const struct nc_facts *f, const struct nc_config *c,
     return r;
 }
 
+bool nc_plan_expects_claim(const struct nc_facts *f, const struct nc_config *c,
+                           const struct nc_documents *docs, char **ret_node_pool) {
+    struct nc_planner s = {.facts = f, .config = c, .docs = docs};
+    const bool is_expected = plan_user_flags(&s) == 0 && nc_plan_labels(&s) == 0
+                             && nc_plan_taints(&s) == 0 && s.plan.belongs_to_claim;
+
+    *ret_node_pool = NULL;
+    for (size_t i = 0; is_expected && i < s.plan.n_labels; i++)
+        if (nc_streq(s.plan.labels[i].key, "karpenter.sh/nodepool"))
+            *ret_node_pool = nc_strdup(s.plan.labels[i].value);
+    planner_done(&s);
+    return is_expected;
+}
+
 bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,
                                  const char *types, size_t n_types) {
     struct nc_instance_type t;

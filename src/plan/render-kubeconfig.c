@@ -55,8 +55,7 @@ static void push_env(struct nc_value *env, const char *name, const char *value) 
     nc_value_push(env, entry);
 }
 
-/* Where STS is not in the region's own domain; NULL where it is. Owned. */
-static char *sts_endpoint(const struct nc_facts *f, const struct nc_config *c) {
+char *nc_sts_endpoint(const struct nc_facts *f, const struct nc_config *c) {
     if (c->sts_endpoint)
         return nc_strdup(c->sts_endpoint);
     return c->domain && f->region ? nc_asprintf("https://sts.%s.%s", f->region, c->domain) : NULL;
@@ -67,7 +66,7 @@ static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_conf
     struct nc_value *user = nc_value_new(NC_VALUE_MAP);
     struct nc_value *exec = nc_value_new(NC_VALUE_MAP);
     struct nc_value *args = nc_value_new(NC_VALUE_LIST);
-    nc_auto_free char *sts = sts_endpoint(f, c);
+    nc_auto_free char *sts = nc_sts_endpoint(f, c);
 
     push(args, "token");
     push(args, "--cluster");

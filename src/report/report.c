@@ -95,6 +95,10 @@ void nc_report_succeed(struct nc_report *r, enum nc_phase p, uint64_t now_usec) 
     r->phases[p].has_error = false;
 }
 
+void nc_report_postpone(struct nc_report *r, enum nc_phase p) {
+    r->phases[p] = (struct nc_phase_entry){0};
+}
+
 void nc_report_skip(struct nc_report *r, enum nc_phase p) {
     r->phases[p].outcome = NC_SKIPPED;
 }

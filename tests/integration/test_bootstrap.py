@@ -103,6 +103,51 @@ class GoodPath(WorldTest):
         self.assertEqual(world.status()["outcome"], "succeeded")
 
 
+class OneDirection(WorldTest):
+    """Who the node is, what the API server says of it, then one plan, then the files."""
+
+    def test_nothing_is_written_before_the_api_server_knows_us(self) -> None:
+        world = self.world()
+        world.api.server.refuse()
+        before = world.tree("etc", "var/lib")
+        proc = world.spawn("bootstrap", "--timeout", "60s")
+        self.assertTrue(until(lambda: "refused" in str(world.phase("preflight").get("error"))), world.status())
+        self.assertEqual(world.status()["node"], world.node_name)
+        self.assertEqual({world.phase(p)["outcome"] for p in ("plan", "render", "apply", "start")}, {"pending"})
+        self.assertEqual(world.tree("etc", "var/lib"), before)
+        world.api.server.listen_later(0)
+        done = world.finish(proc)
+        self.assertEqual(done.code, 0, done.err + world.kubelet_log())
+        self.assertEqual({p["name"]: p["attempts"] for p in world.status()["phases"]} | {"preflight": 1}, dict.fromkeys(PHASES, 1))
+
+    def test_the_claim_is_in_the_first_files(self) -> None:
+        """No earlier bootstrap left a way to the API server: what is written is written once, with what the claim says."""
+        world = self.world(claim=False)
+        world.api.claims_readable = True
+        claim = world.claim_object()
+        claim["metadata"]["labels"]["team"] = "blue"
+        world.api.put("nodeclaims", claim)
+        before = set(world.tree("etc", "var/lib"))
+        done = world.bootstrap("--timeout", "30s")
+        self.assertEqual(done.code, 0, done.err + world.kubelet_log())
+        self.assertIn("team=blue", (world.root / "etc/nodeclaimd/kubelet.env").read_text())
+        written = [p for p in set(world.tree("etc", "var/lib")) - before if "/pki/kubelet" not in p]
+        self.assertIn(f" {len(written)} files written, 0 unchanged, 0 removed", done.err)
+
+    def test_a_plan_that_is_refused_is_told_to_the_claim(self) -> None:
+        world = self.world()
+        world.api.claims_readable = True
+        text = world.node_config().replace("maxPods: 29", "maxPods: 29\n      kubeReserved: {memory: 900Gi}")
+        world.set_user_data(mime(("application/node.eks.aws", text)))
+        before = world.tree("etc", "var/lib")
+        done = world.bootstrap("--timeout", "20s")
+        self.assertFailure(world, done, 3, "plan", "config", "memory")
+        self.assertEqual(world.tree("etc", "var/lib"), before)
+        (event,) = world.api.objects("events")
+        self.assertEqual((event["involvedObject"]["kind"], event["involvedObject"]["name"]), ("NodeClaim", CLAIM))
+        self.assertIn("plan: ", event["message"])
+
+
 class Requests(WorldTest):
     def cost(self, world: World) -> tuple[int, int, int]:
         rows = [e for e in world.requests() if e["status"]]

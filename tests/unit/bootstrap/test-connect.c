@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "connect.h"
+#include "gather.h"
 #include "loopback.h"
 #include "nc/file.h"
 #include "nc/str.h"
@@ -176,6 +177,47 @@ static void test_own_token(void **state) {
     assert_int_equal(atomic_load(&w->credentials), 2);
     nc_secret_free(one);
     nc_secret_free(two);
+}
+
+/* What the configuration says is enough: below the root there is not one file. */
+static void test_configured(void **state) {
+    struct world *w = *state;
+    struct nc_gather g = {.app = &w->app,
+                          .facts = {.region = (char *)"us-west-2"},
+                          .config = {.auth = NC_AUTH_EKS,
+                                     .endpoint = (char *)"https://127.0.0.1:1//",
+                                     .cluster_name = (char *)"c1",
+                                     .bootstrap_token = (char *)"abcdef.0123456789abcdef",
+                                     .client_certificate = (char *)"/node.crt",
+                                     .client_key = (char *)"/node.key"}};
+    struct nc_connection *c = &w->connection;
+    nc_auto_free char *cert = nc_asprintf("%s/node.crt", w->root);
+    char *text;
+
+    assert_int_equal(nc_app_loop(&w->app, &w->err), 0);
+    assert_int_equal(nc_connect_configured(&g, c, &w->err), 0);
+    assert_string_equal(c->kubeconfig.server, "https://127.0.0.1:1");
+    assert_false(c->is_bootstrap);
+    assert_int_equal(token(w, false, &text), 0);
+    assert_true(nc_starts_with(text, "k8s-aws-v1."));
+    nc_secret_free(text);
+    c->wants_token = true;
+    assert_int_equal(nc_connection_renew(c, &w->err), 0);
+    assert_int_equal(atomic_load(&w->credentials), 2);
+
+    g.config.auth = NC_AUTH_BOOTSTRAP_TOKEN;
+    assert_int_equal(nc_connect_configured(&g, c, &w->err), 0);
+    assert_true(c->is_bootstrap);
+    assert_int_equal(token(w, false, &text), 0);
+    assert_string_equal(text, "abcdef.0123456789abcdef");
+    nc_secret_free(text);
+
+    g.config.auth = NC_AUTH_CLIENT_CERTIFICATE;
+    assert_int_equal(nc_connect_configured(&g, c, &w->err), 0);
+    assert_false(c->is_bootstrap);
+    assert_string_equal(c->cert_file, cert);
+    assert_non_null(strstr(c->key_file, "/node.key"));
+    assert_null(c->kube->token);
 }
 
 static void test_none_is_made_inside_of_the_loop(void **state) {
@@ -362,6 +404,7 @@ static void test_deadline(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_own_token, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_configured, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_none_is_made_inside_of_the_loop, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_renewed_before_it_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_plugin, set_up, tear_down),

@@ -487,6 +487,42 @@ static void test_names(void **state) {
     }
 }
 
+/* Known from documents and flags alone, before kubelet's version or the instance's type are. */
+static void test_expects_claim(void **state) {
+    static const struct {
+        const char *kubelet;
+        bool is_expected;
+        const char *node_pool;
+    } rows[] = {
+        {"", false, NULL},
+        {"    flags: [--node-labels=a=b]\n", false, NULL},
+        {"    flags: ['--node-labels=\"karpenter.sh/nodepool=blue,a=b\"']\n", true, "blue"},
+        {"    flags: [--node-labels=karpenter.sh/capacity-type=spot]\n", true, NULL},
+        {"    flags: [--register-with-taints=karpenter.sh/unregistered:NoExecute]\n", true, NULL},
+        {"    config:\n      registerWithTaints: [{key: karpenter.sh/unregistered, effect: "
+         "NoExecute}]\n",
+         true, NULL},
+        {"    flags: [--node-labels=karpenter.sh/nodepool=/]\n", false,
+         NULL}, /* the plan refuses it */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *text = node_config(rows[i].kubelet), *node_pool = NULL;
+        struct nc_err err = NC_ERR_INIT;
+        fixture_document(x, text);
+        fixture_set(&x->facts.kubelet_version, NULL);
+        if (nc_config_build(&x->docs, &x->config, &err) < 0)
+            fail_msg("row %zu: %s", i, err.msg);
+        if (nc_plan_expects_claim(&x->facts, &x->config, &x->docs, &node_pool)
+                != rows[i].is_expected
+            || !nc_streq(node_pool ? node_pool : "", rows[i].node_pool ? rows[i].node_pool : ""))
+            fail_msg("row %zu: node pool %s", i, node_pool ? node_pool : "none");
+        fixture_free(x);
+    }
+}
+
 static void test_needs(void **state) {
     struct nc_facts f = {.local_hostname = (char *)"ip-10-0-0-1.us-west-2.compute.internal",
                          .region = (char *)"us-west-2",
@@ -819,16 +855,27 @@ static void test_missing_facts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_version_refused), cmocka_unit_test(test_m5_large),
-        cmocka_unit_test(test_auto_mode),       cmocka_unit_test(test_kubelet_block),
-        cmocka_unit_test(test_flags),           cmocka_unit_test(test_our_flags),
-        cmocka_unit_test(test_claim),           cmocka_unit_test(test_belongs),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_unknown_type_of_karpenter),
-        cmocka_unit_test(test_network),         cmocka_unit_test(test_other_clusters),
-        cmocka_unit_test(test_user_map),        cmocka_unit_test(test_missing_facts),
-        cmocka_unit_test(test_small_host),      cmocka_unit_test(test_history),
+        cmocka_unit_test(test_nodeadm_golden),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_version_refused),
+        cmocka_unit_test(test_m5_large),
+        cmocka_unit_test(test_auto_mode),
+        cmocka_unit_test(test_kubelet_block),
+        cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_our_flags),
+        cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_belongs),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_expects_claim),
+        cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_unknown_type),
+        cmocka_unit_test(test_unknown_type_of_karpenter),
+        cmocka_unit_test(test_network),
+        cmocka_unit_test(test_other_clusters),
+        cmocka_unit_test(test_user_map),
+        cmocka_unit_test(test_missing_facts),
+        cmocka_unit_test(test_small_host),
+        cmocka_unit_test(test_history),
         cmocka_unit_test(test_overrides),
     };
 

@@ -111,6 +111,28 @@ static void test_a_phase_is_retried(void **state) {
         "\"attempts\":2,\"outcome\":\"succeeded\",\"error\":null}");
 }
 
+/* Asked before its turn: what was said of it until then is not its beginning. */
+static void test_a_phase_is_postponed(void **state) {
+    nc_cleanup(nc_report_done) struct nc_report r = NC_REPORT_INIT;
+
+    (void)state;
+    nc_report_start(&r, T0, T0 + 900 * SECOND);
+    nc_report_attempt(&r, NC_PHASE_PLAN, T0);
+    nc_report_retrying(&r, NC_PHASE_PLAN, &refused, T0 + SECOND);
+    nc_report_attempt(&r, NC_PHASE_PLAN, T0 + SECOND);
+    nc_report_postpone(&r, NC_PHASE_PLAN);
+    nc_report_attempt(&r, NC_PHASE_PREFLIGHT, T0 + 2 * SECOND);
+    assert_int_equal(nc_report_current(&r), NC_PHASE_PREFLIGHT);
+    nc_report_succeed(&r, NC_PHASE_PREFLIGHT, T0 + 3 * SECOND);
+    nc_report_attempt(&r, NC_PHASE_PLAN, T0 + 4 * SECOND);
+    assert_int_equal(nc_report_current(&r), NC_PHASE_PLAN);
+    nc_auto_value struct nc_value *v = status_of(&r, T0 + 5 * SECOND);
+    assert_phase(
+        v, NC_PHASE_PLAN,
+        "{\"name\":\"plan\",\"started\":\"2024-01-01T00:00:04Z\",\"duration_usec\":1000000,"
+        "\"attempts\":1,\"outcome\":\"running\",\"error\":null}");
+}
+
 static void test_the_clock_steps_back(void **state) {
     nc_cleanup(nc_report_done) struct nc_report r = NC_REPORT_INIT;
 
@@ -308,6 +330,7 @@ int main(void) {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_before_anything_is_known),
         cmocka_unit_test(test_a_phase_is_retried),
+        cmocka_unit_test(test_a_phase_is_postponed),
         cmocka_unit_test(test_the_clock_steps_back),
         cmocka_unit_test(test_current),
         cmocka_unit_test(test_console),
