@@ -26,9 +26,14 @@ struct nc_apply_result {
     unsigned written, unchanged, removed;
 };
 /* Brings the fileset to disk: every new content is written and synced beside its place first, only
- * then are all renamed into place: where one cannot be written nothing has changed. `check_only`:
- * counts, touches nothing. NC_ERR_HOST names the path; ENOSPC and EROFS have remedies. */
-int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
+ * then are all renamed into place: where one cannot be written nothing has changed. `hook` (may be
+ * NULL) is called before anything is touched, and only where something will be. NC_ERR_HOST names
+ * the path; ENOSPC and EROFS have remedies. */
+struct nc_apply_hook {
+    void (*before_change)(void *userdata);
+    void *userdata;
+};
+int nc_apply(const char *root, const struct nc_fileset *s, const struct nc_apply_hook *hook,
              struct nc_apply_result *ret, struct nc_err *err);
 
 /* systemd over D-Bus, blocking (one-shot programs). NC_ERR_HOST where there is no system bus or

@@ -182,6 +182,11 @@ void nc_strv_add(struct nc_strv *s, const char *text) {
     nc_strv_take(s, nc_strdup(text));
 }
 
+void nc_strv_add_once(struct nc_strv *s, const char *text) {
+    if (!nc_strv_contains(s, text))
+        nc_strv_add(s, text);
+}
+
 void nc_strv_addf(struct nc_strv *s, const char *format, ...) {
     va_list ap;
 

@@ -78,19 +78,19 @@ uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
 
 /* Each change is in status.json; the log has the first one, and then one now and then: kubelet's
  * last words change with each line that it writes. */
-void nc_phase_says(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *err) {
-    struct nc_err said = *err;
+void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
+    struct nc_err err = *why;
     const struct nc_phase_entry *entry = &b->report.phases[p];
     const uint64_t now = nc_mono_usec();
 
-    fill_remedy(&said, p);
-    if (entry->has_error && nc_streq(entry->error.msg, said.msg))
+    fill_remedy(&err, p);
+    if (entry->has_error && nc_streq(entry->error.msg, err.msg))
         return;
-    if (!entry->has_error || now - b->log_usec > LOG_EVERY_USEC) {
-        log_failure(b, p, &said, "");
-        b->log_usec = now;
+    if (!entry->has_error || now - b->channels.log_usec > LOG_EVERY_USEC) {
+        log_failure(b, p, &err, "");
+        b->channels.log_usec = now;
     }
-    nc_report_retrying(&b->report, p, &said, nc_report_now(b));
+    nc_report_retrying(&b->report, p, &err, nc_report_now(b));
     nc_publish(b);
 }
 
@@ -117,7 +117,8 @@ static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) 
 /* Waits before the next attempt. Negative where there is none: the deadline is too near, or
  * somebody asked to stop. */
 static int pause_before_retry(struct nc_bootstrap *b, unsigned attempt) {
-    const uint64_t pause = nc_backoff_pause(&retries, attempt, b->seed);
+    const uint64_t pause =
+        nc_backoff_pause(&retries, attempt, nc_backoff_seed(b->report.instance_id));
     const int r = nc_app_pause(b->app, nc_app_left(b->app, pause));
 
     return r < 0                                                          ? r
@@ -140,35 +141,25 @@ static int step_imds(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    b->seed = nc_backoff_seed(b->gather.facts.instance_id);
     nc_report_take_facts(&b->report, &b->gather.facts);
     return 0;
 }
 
-static void take_warnings(struct nc_bootstrap *b) {
+static void add_warnings(struct nc_bootstrap *b, const struct nc_strv *more) {
+    for (size_t i = 0; i < more->n; i++)
+        nc_strv_add_once(&b->report.warnings, more->v[i]);
+}
+
+static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_documents *d = &b->gather.documents;
+    const int r = nc_gather_documents(&b->gather, err);
 
     for (size_t i = 0; i < d->n_diags; i++)
         if (!d->diags[i].is_error) {
             nc_auto_free char *at = nc_mark_text(d, d->diags[i].mark);
-            nc_auto_free char *text =
-                nc_asprintf("%s: %s%s%s", at, d->diags[i].path, *d->diags[i].path ? ": " : "",
-                            d->diags[i].message);
-            if (!nc_strv_contains(&b->report.warnings, text))
-                nc_strv_add(&b->report.warnings, text);
+            nc_strv_addf(&b->report.warnings, "%s: %s%s%s", at, d->diags[i].path,
+                         *d->diags[i].path ? ": " : "", d->diags[i].message);
         }
-}
-
-static void add_warnings(struct nc_bootstrap *b, const struct nc_strv *more) {
-    for (size_t i = 0; i < more->n; i++)
-        if (!nc_strv_contains(&b->report.warnings, more->v[i]))
-            nc_strv_add(&b->report.warnings, more->v[i]);
-}
-
-static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
-    const int r = nc_gather_documents(&b->gather, err);
-
-    take_warnings(b);
     return r;
 }
 
@@ -193,7 +184,7 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
         return r;
     add_warnings(b, &b->gather.ignored);
     add_warnings(b, &c->warnings);
-    b->start = choose_start(b);
+    b->kubelet.mode = choose_start(b);
     if (c->has_claim_document)
         nc_report_take_claim(&b->report, &c->claim, "document");
     return 0;
@@ -210,34 +201,30 @@ static int step_identify(struct nc_bootstrap *b, struct nc_err *err) {
     return 0;
 }
 
-/* A claim from the API server that cannot be planned with is a warning: then the documents count.
- */
-static int plan_with_what_is_known(struct nc_bootstrap *b, struct nc_err *err) {
-    struct nc_err own = NC_ERR_INIT;
-    int r = nc_gather_plan(&b->gather, &own);
-
-    if (r < 0 && b->has_claim && own.class == NC_ERR_CONFIG
-        && b->gather.config.has_claim_document) {
-        nc_strv_addf(&b->report.warnings, "the NodeClaim is not planned with: %s", own.msg);
-        b->gather.config.has_claim_document = false;
-        return nc_gather_plan(&b->gather, err);
-    }
-    if (r < 0)
-        *err = own;
-    return r;
+const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b) {
+    return b->claim.name                         ? &b->claim
+           : b->gather.config.has_claim_document ? &b->gather.config.claim
+                                                 : NULL;
 }
 
+/* A claim of the API server's that cannot be planned with is a warning: then the documents count.
+ */
 static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
-    const int r = plan_with_what_is_known(b, err);
+    struct nc_gather *g = &b->gather;
+    int r = nc_gather_plan(g, b->claim.name ? &b->claim : NULL, err);
 
-    add_warnings(b, &b->gather.warnings);
+    if (r < 0 && b->claim.name && err->class == NC_ERR_CONFIG) {
+        nc_strv_addf(&b->report.warnings, "the NodeClaim is not planned with: %s", err->msg);
+        *err = (struct nc_err)NC_ERR_INIT;
+        r = nc_gather_plan(g, NULL, err);
+    }
+    add_warnings(b, &g->warnings);
     if (r < 0)
         return r;
-    nc_report_take_plan(&b->report, &b->gather.plan);
-    nc_check_sysctls(&b->gather.facts, &b->gather.plan, &b->report.warnings);
-    if (b->gather.config.has_claim_document)
-        nc_requirements_check(&b->gather.config.claim, &b->gather.facts, &b->gather.plan,
-                              &b->report.warnings);
+    nc_report_take_plan(&b->report, &g->plan);
+    nc_check_sysctls(&g->facts, &g->plan, &b->report.warnings);
+    if (nc_bootstrap_claim(b))
+        nc_requirements_check(nc_bootstrap_claim(b), &g->facts, &g->plan, &b->report.warnings);
     return 0;
 }
 
@@ -306,7 +293,8 @@ static int run_steps(struct nc_bootstrap *b) {
 
     for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(steps); i++) {
         const struct step *step = &steps[i];
-        const bool starts_nothing = step->phase == NC_PHASE_START && b->start == NC_START_NONE;
+        const bool starts_nothing =
+            step->phase == NC_PHASE_START && b->kubelet.mode == NC_START_NONE;
         if ((!files_only || !step->joins) && !starts_nothing)
             r = run_step(b, step);
         else if (!step->goes_on)
@@ -347,24 +335,23 @@ static int finish(struct nc_bootstrap *b, int r) {
     nc_publish(b);
     nc_publish_console(b);
     say_end(b, r);
-    if (b->is_connected && !b->app->signal && (r < 0 || b->event_count > 0))
+    if (b->is_connected && !b->app->signal && (r < 0 || b->channels.event_count > 0))
         nc_publish_event(b, LAST_EVENT_USEC);
     return r < 0 ? nc_err_exit_code(b->report.phases[p].error.class) : 0;
 }
 
 static void bootstrap_done(struct nc_bootstrap *b) {
-    if (b->kubelet_fd > 0)
-        (void)close(b->kubelet_fd);
-    nc_watch_free(b->watch);
-    nc_value_free(b->node);
-    nc_units_free(b->units);
+    if (b->kubelet.fd > 0)
+        (void)close(b->kubelet.fd);
+    nc_units_free(b->kubelet.units);
+    free(b->kubelet.last_lines);
+    nc_node_watch_done(&b->node);
     nc_connection_done(&b->connection);
     nc_claim_done(&b->claim);
     nc_gather_done(&b->gather);
     nc_report_done(&b->report);
-    free(b->words);
-    free(b->event_name);
-    free(b->condition_reason);
+    free(b->channels.event_name);
+    free(b->channels.condition_reason);
 }
 
 int nc_command_bootstrap(struct nc_app *app) {

@@ -33,8 +33,8 @@ void nc_publish(struct nc_bootstrap *b) {
                               nc_report_tree(&b->report, nc_report_now(b)),
                               is_news ? &metrics : NULL, &err)
             < 0
-        && !b->status_failed) {
-        b->status_failed = true;
+        && !b->channels.status_failed) {
+        b->channels.status_failed = true;
         nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
     }
 }
@@ -54,11 +54,9 @@ void nc_publish_console(struct nc_bootstrap *b) {
  * the Node by name. */
 static void fill_involved(const struct nc_bootstrap *b, struct nc_event *e) {
     if (b->report.claim_name && b->report.claim_uid) {
-        const struct nc_claim *document = &b->gather.config.claim;
+        const struct nc_claim *claim = nc_bootstrap_claim(b);
         e->kind = "NodeClaim";
-        e->api_version = b->claim.api_version    ? b->claim.api_version
-                         : document->api_version ? document->api_version
-                                                 : "karpenter.sh/v1";
+        e->api_version = claim && claim->api_version ? claim->api_version : "karpenter.sh/v1";
         e->name = b->report.claim_name;
         e->uid = b->report.claim_uid;
     } else {
@@ -83,7 +81,7 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    b->event_usec = nc_mono_usec();
+    b->channels.event_usec = nc_mono_usec();
     if (!b->gather.config.report_events || !b->connection.kube || !b->report.node
         || (!is_complete && !entry->has_error))
         return;
@@ -92,20 +90,21 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
                           : nc_asprintf("%s%s. %s", nc_phase_prefix(p, entry->error.msg),
                                         entry->error.msg, entry->error.remedy);
     e.message = message;
-    e.count = is_complete ? 1 : ++b->event_count;
-    if (b->event_name && !is_complete)
-        r = nc_event_update(b->connection.kube, b->event_name, &e, timeout_usec, &err);
+    e.count = is_complete ? 1 : ++b->channels.event_count;
+    if (b->channels.event_name && !is_complete)
+        r = nc_event_update(b->connection.kube, b->channels.event_name, &e, timeout_usec, &err);
     else
         r = nc_event_create(b->connection.kube, &e, timeout_usec,
-                            is_complete ? &other_name : &b->event_name, &err);
+                            is_complete ? &other_name : &b->channels.event_name, &err);
     if (r < 0)
         nc_log(NC_LOG_WARNING, NULL, "event on %s %s: %s, ignoring", e.kind, e.name, err.msg);
 }
 
 void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p) {
     const uint64_t now = nc_mono_usec();
-    const bool is_due = b->event_usec == 0 ? nc_phase_age(b, p) > EVENT_AFTER_USEC
-                                           : now - b->event_usec > EVENT_EVERY_USEC;
+    const bool is_due = b->channels.event_usec == 0
+                            ? nc_phase_age(b, p) > EVENT_AFTER_USEC
+                            : now - b->channels.event_usec > EVENT_EVERY_USEC;
 
     if (is_due)
         nc_publish_event(b, nc_app_timeout(b->app, EVENT_TIMEOUT_USEC));
@@ -113,11 +112,11 @@ void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p) {
 
 /* Earlier writes would fight Karpenter's optimistic lock while it registers the node. */
 static bool may_write_node(const struct nc_bootstrap *b) {
-    if (!b->gather.config.report_node || !b->node || !b->connection.kube
+    if (!b->gather.config.report_node || !b->node.object || !b->connection.kube
         || b->connection.is_bootstrap)
         return false;
     return !b->gather.plan.belongs_to_claim
-           || nc_streq(nc_node_label(b->node, "karpenter.sh/registered"), "true");
+           || nc_streq(nc_node_label(b->node.object, "karpenter.sh/registered"), "true");
 }
 
 static int patch(struct nc_bootstrap *b, const char *what, const char *subresource,
@@ -137,7 +136,7 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
                            bool complete, struct nc_err *err) {
     nc_auto_value struct nc_value *body = NULL;
 
-    if (nc_streq(b->condition_reason, reason))
+    if (nc_streq(b->channels.condition_reason, reason))
         return 0;
     body = nc_node_condition_patch(CONDITION, complete ? "True" : "False", reason, message,
                                    nc_now_usec(), 0);
@@ -145,8 +144,8 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
         patch(b, "report condition " CONDITION, "status", NC_KUBE_PATCH_STRATEGIC, body, err);
     if (r < 0)
         return r;
-    free(b->condition_reason);
-    b->condition_reason = nc_strdup(reason);
+    free(b->channels.condition_reason);
+    b->channels.condition_reason = nc_strdup(reason);
     return 0;
 }
 
@@ -168,7 +167,7 @@ void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *mes
     struct nc_err err = NC_ERR_INIT;
     int r = 0;
 
-    if (!may_write_node(b) || (!complete && nc_mono_usec() < b->node_after_usec))
+    if (!may_write_node(b) || (!complete && nc_mono_usec() < b->channels.node_after_usec))
         return;
     for (unsigned attempt = 1; attempt <= (complete ? LAST_TRIES : 1u); attempt++) {
         err = (struct nc_err)NC_ERR_INIT;
@@ -179,6 +178,6 @@ void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *mes
     }
     if (r >= 0)
         return;
-    b->node_after_usec = nc_mono_usec() + NODE_PAUSE_USEC;
+    b->channels.node_after_usec = nc_mono_usec() + NODE_PAUSE_USEC;
     nc_log(NC_LOG_WARNING, NULL, "%s, ignoring", err.msg);
 }

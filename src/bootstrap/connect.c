@@ -40,7 +40,7 @@ static char *host_of(const char *url) {
     return nc_strndup(host, strcspn(host, "/"));
 }
 
-static int ask_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_err *err) {
+static int query_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_err *err) {
     const unsigned items = 1u << NC_IMDS_IDENTITY | 1u << NC_IMDS_DOMAIN;
     struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
     int r =
@@ -57,16 +57,17 @@ static int ask_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_er
     return r;
 }
 
-int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials, const char *cluster,
-                  const char *region, const char *sts_endpoint, char **ret_token,
-                  uint64_t *ret_until_usec, struct nc_err *err) {
+int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials,
+                  const struct nc_token_audience *audience, struct nc_exec_credential *ret,
+                  struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
     nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
+    const char *region = audience->region, *sts = audience->sts_endpoint;
     nc_auto_free char *host = NULL;
     int r = nc_gather_credentials(imds, credentials, err);
 
     if (r >= 0 && !region) {
-        r = ask_region(imds, &facts, err);
+        r = query_region(imds, &facts, err);
         region = facts.region;
     }
     if (r < 0)
@@ -74,37 +75,34 @@ int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials, cons
     if (!region)
         return nc_err_set(err, NC_ERR_PROTOCOL, ENOENT,
                           "imds: the identity document does not say the region: use --region");
-    host = sts_endpoint ? host_of(sts_endpoint) : nc_aws_host("sts", region, facts.domain);
+    host = sts ? host_of(sts) : nc_aws_host("sts", region, facts.domain);
     if (!host)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "no region is named that");
     const uint64_t now = nc_now_usec();
-    r = nc_eks_token(credentials, cluster, region, host, now, &token, err);
+    r = nc_eks_token(credentials, audience->cluster, region, host, now, &token, err);
     if (r < 0)
         return r;
-    *ret_until_usec = now + NC_EKS_TOKEN_LIFE_USEC;
-    *ret_token = nc_buf_steal(&token);
+    *ret = (struct nc_exec_credential){.token = nc_buf_steal(&token),
+                                       .until_usec = now + NC_EKS_TOKEN_LIFE_USEC};
     return 0;
 }
 
-static int own_token(struct nc_connection *c, char **ret_token, uint64_t *ret_until_usec,
-                     struct nc_err *err) {
+static int make_own_token(struct nc_connection *c, struct nc_exec_credential *ret,
+                          struct nc_err *err) {
     if (!c->imds) {
         const int r = nc_imds_new(c->app->event, c->app->opts.imds, &c->own_imds, err);
         if (r < 0)
             return r;
         c->imds = c->own_imds;
     }
-    return nc_make_token(c->imds, &c->credentials, c->cluster, c->region, c->sts_endpoint,
-                         ret_token, ret_until_usec, err);
+    return nc_make_token(c->imds, &c->credentials, &c->audience, ret, err);
 }
 
 /* Runs somebody else's credential plugin and reads the ExecCredential that it prints. */
-static int foreign_token(struct nc_connection *c, char **ret_token, uint64_t *ret_until_usec,
-                         struct nc_err *err) {
+static int run_plugin(struct nc_connection *c, struct nc_exec_credential *ret, struct nc_err *err) {
     const struct nc_kubeconfig *k = &c->kubeconfig;
     nc_cleanup(nc_buf_done_secret) struct nc_buf out = NC_BUF_INIT_MAX(TOKEN_MAX_BYTES);
     nc_auto_free const char **argv = nc_calloc(k->exec_args.n + 2, sizeof(*argv));
-    struct nc_exec_credential credential = {0};
     int r;
 
     argv[0] = k->exec_command;
@@ -113,33 +111,14 @@ static int foreign_token(struct nc_connection *c, char **ret_token, uint64_t *re
     r = nc_run_capture(argv, (const char *const *)k->exec_env.v,
                        nc_app_timeout(c->app, EXEC_TIMEOUT_USEC), TOKEN_MAX_BYTES, &out, err);
     if (r >= 0)
-        r = nc_exec_credential_parse(out.data ? out.data : "", out.len, &credential, err);
-    if (r < 0) {
+        r = nc_exec_credential_parse(out.data ? out.data : "", out.len, ret, err);
+    if (r < 0)
         nc_err_wrap(err, "exec credential %s", k->exec_command);
-        return r;
-    }
-    *ret_token = credential.token;
-    *ret_until_usec =
-        credential.until_usec ? credential.until_usec : nc_now_usec() + SHORT_LIFE_USEC;
-    return 0;
-}
-
-/* Our own program as the credential plugin: no process is needed for it. */
-static void read_own_plugin(struct nc_connection *c) {
-    const struct nc_strv *args = &c->kubeconfig.exec_args;
-    const char *command = c->kubeconfig.exec_command,
-               *base = command ? strrchr(command, '/') : NULL;
-
-    if (!command || !nc_streq(base ? base + 1 : command, "nodeclaimd") || args->n == 0
-        || !nc_streq(args->v[0], "token") || !option_of(args, "--cluster"))
-        return;
-    c->cluster = nc_strdup(option_of(args, "--cluster"));
-    c->region = nc_strdup(option_of(args, "--region"));
-    c->sts_endpoint = nc_strdup(option_of(args, "--sts-endpoint"));
+    return r;
 }
 
 /* It rotates on disk: it is read again soon. */
-static int read_token_file(struct nc_connection *c, char **ret_token, uint64_t *ret_until_usec,
+static int read_token_file(struct nc_connection *c, struct nc_exec_credential *ret,
                            struct nc_err *err) {
     nc_auto_free char *path = nc_app_path(c->app, c->kubeconfig.token_file);
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
@@ -147,31 +126,28 @@ static int read_token_file(struct nc_connection *c, char **ret_token, uint64_t *
 
     if (r < 0)
         return r;
-    *ret_token = nc_strdup(nc_trim(text.data));
-    *ret_until_usec = nc_now_usec() + SHORT_LIFE_USEC;
+    ret->token = nc_strdup(nc_trim(text.data));
     return 0;
 }
 
 /* A token that is good for minutes only is kept for half of them. */
-static uint64_t renew_of(uint64_t until_usec) {
-    const uint64_t now = nc_now_usec(), life = until_usec > now ? until_usec - now : 0;
-
-    return now + (life > 2 * RENEW_EARLY_USEC ? life - RENEW_EARLY_USEC : life / 2);
-}
-
-static int new_token(struct nc_connection *c, struct nc_err *err) {
-    uint64_t until_usec = 0;
-    char *token = NULL;
-    const int r = c->kubeconfig.token_file ? read_token_file(c, &token, &until_usec, err)
-                  : c->cluster             ? own_token(c, &token, &until_usec, err)
-                                           : foreign_token(c, &token, &until_usec, err);
+static int replace_token(struct nc_connection *c, struct nc_err *err) {
+    struct nc_exec_credential t = {0};
+    const int r = c->kubeconfig.token_file ? read_token_file(c, &t, err)
+                  : c->audience.cluster    ? make_own_token(c, &t, err)
+                                           : run_plugin(c, &t, err);
+    const uint64_t now = nc_now_usec();
+    uint64_t life;
 
     if (r < 0)
         return r;
+    if (t.until_usec == 0)
+        t.until_usec = now + SHORT_LIFE_USEC;
+    life = t.until_usec > now ? t.until_usec - now : 0;
     nc_secret_free(c->token);
-    c->token = token;
-    c->token_until_usec = until_usec;
-    c->token_renew_usec = renew_of(until_usec);
+    c->token = t.token;
+    c->token_until_usec = t.until_usec;
+    c->token_renew_usec = now + (life > 2 * RENEW_EARLY_USEC ? life - RENEW_EARLY_USEC : life / 2);
     c->wants_token = false;
     return 0;
 }
@@ -179,17 +155,15 @@ static int new_token(struct nc_connection *c, struct nc_err *err) {
 int nc_connection_renew(struct nc_connection *c, struct nc_err *err) {
     const bool is_due = c->wants_token || (c->token && nc_now_usec() >= c->token_renew_usec);
 
-    return is_due && (c->cluster || c->kubeconfig.exec_command) ? new_token(c, err) : 0;
+    return is_due && (c->audience.cluster || c->kubeconfig.exec_command) ? replace_token(c, err)
+                                                                         : 0;
 }
 
 /* Asking IMDS turns the loop and a plugin is waited for: neither may happen while the loop runs. */
-static bool is_in_loop(const struct nc_connection *c) {
-    return sd_event_get_state(c->app->event) != SD_EVENT_INITIAL;
-}
-
 static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
     struct nc_connection *c = userdata;
     const struct nc_kubeconfig *k = &c->kubeconfig;
+    const bool is_in_loop = sd_event_get_state(c->app->event) != SD_EVENT_INITIAL;
     const uint64_t now = nc_now_usec();
     int r = 0;
 
@@ -197,14 +171,14 @@ static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_e
         *ret_token = nc_strdup(k->token);
         return 0;
     }
-    if (!k->token_file && is_in_loop(c)) {
+    if (!k->token_file && is_in_loop) {
         c->wants_token |= refuse || !c->token || now + TOKEN_MARGIN_USEC > c->token_until_usec;
         if (refuse || !c->token || now >= c->token_until_usec)
             return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN,
                               "the last one is of no use any more, a new one is being made");
     } else if (refuse || c->wants_token || !c->token
                || now + TOKEN_MARGIN_USEC > c->token_until_usec) {
-        r = new_token(c, err);
+        r = replace_token(c, err);
     }
     if (r < 0)
         return r;
@@ -219,32 +193,13 @@ void nc_connection_done(struct nc_connection *c) {
     nc_credentials_done(&c->credentials);
     nc_secret_free(c->token);
     nc_kubeconfig_done(&c->kubeconfig);
-    free(c->cluster);
-    free(c->region);
-    free(c->sts_endpoint);
+    free(c->audience.cluster);
+    free(c->audience.region);
+    free(c->audience.sts_endpoint);
     free(c->ca_pem);
     free(c->cert_file);
     free(c->key_file);
     *c = (struct nc_connection){0};
-}
-
-static int read_ca(struct nc_connection *c, struct nc_err *err) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *path = NULL;
-    int r;
-
-    if (c->kubeconfig.ca_pem) {
-        c->ca_pem = nc_strdup(c->kubeconfig.ca_pem);
-        return 0;
-    }
-    if (!c->kubeconfig.ca_file)
-        return 0;
-    path = nc_app_path(c->app, c->kubeconfig.ca_file);
-    r = nc_file_read(path, CA_MAX_BYTES, &text, err);
-    if (r < 0)
-        return r;
-    c->ca_pem = nc_buf_steal(&text);
-    return 0;
 }
 
 char *nc_connect_path(const struct nc_app *app, const char *path) {
@@ -253,38 +208,40 @@ char *nc_connect_path(const struct nc_app *app, const char *path) {
     return nc_app_path_or(app, nc_streq(path, named) ? named : NULL, path);
 }
 
-static enum nc_credentials_found no_file(struct nc_err *err, const char *path) {
-    nc_err_set(err, NC_ERR_HOST, ENOENT, "there is no kubeconfig %s yet", path);
-    nc_err_remedy(err, "the bootstrap writes it: journalctl -u nodeclaimd-bootstrap; --kubeconfig "
-                       "and spec.cluster.auth name another one");
-    return NC_CREDENTIALS_NO_FILE;
-}
+static int read_kubeconfig(const char *path, struct nc_kubeconfig *ret, struct nc_err *err) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
+    int r = nc_file_read(path, KUBECONFIG_MAX_BYTES, &text, err);
 
-static enum nc_credentials_found unsigned_yet(struct nc_err *err, const char *path,
-                                              const char *cert) {
-    nc_err_set(err, NC_ERR_HOST, ENOENT, "%s names the client certificate %s, which is not there",
-               path, cert);
-    nc_err_remedy(err,
-                  "kubelet writes it when it is signed: kubectl get csr; journalctl -u kubelet");
-    return NC_CREDENTIALS_UNSIGNED;
+    if (r < 0)
+        return r;
+    r = nc_kubeconfig_parse(text.data, text.len, ret, err);
+    if (r < 0)
+        nc_err_wrap(err, "%s", path);
+    return r;
 }
 
 enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char *path,
                                            struct nc_err *err) {
-    nc_auto_free char *below = nc_connect_path(app, path);
-    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_free char *below = nc_connect_path(app, path), *cert = NULL;
     nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = {0};
-    nc_auto_free char *cert = NULL;
-    const int r = nc_file_read(below, KUBECONFIG_MAX_BYTES, &text, err);
+    const int r = read_kubeconfig(below, &k, err);
 
-    if (r < 0)
-        return r == -ENOENT ? no_file(err, below) : NC_CREDENTIALS_BAD_FILE;
-    if (nc_kubeconfig_parse(text.data, text.len, &k, err) < 0) {
-        nc_err_wrap(err, "%s", below);
-        return NC_CREDENTIALS_BAD_FILE;
+    if (r == -ENOENT) {
+        (void)nc_err_set(err, NC_ERR_HOST, ENOENT, "there is no kubeconfig %s yet", below);
+        nc_err_remedy(err, "the bootstrap writes it: journalctl -u nodeclaimd-bootstrap; "
+                           "--kubeconfig and spec.cluster.auth name another one");
+        return NC_CREDENTIALS_NO_FILE;
     }
+    if (r < 0)
+        return NC_CREDENTIALS_BAD_FILE;
     cert = k.cert_file ? nc_app_path(app, k.cert_file) : NULL;
-    return !cert || access(cert, R_OK) == 0 ? NC_CREDENTIALS_THERE : unsigned_yet(err, below, cert);
+    if (!cert || access(cert, R_OK) == 0)
+        return NC_CREDENTIALS_THERE;
+    (void)nc_err_set(err, NC_ERR_HOST, ENOENT,
+                     "%s names the client certificate %s, which is not there", below, cert);
+    nc_err_remedy(err,
+                  "kubelet writes it when it is signed: kubectl get csr; journalctl -u kubelet");
+    return NC_CREDENTIALS_UNSIGNED;
 }
 
 static int open_handles(struct nc_connection *c, struct nc_err *err) {
@@ -297,7 +254,8 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
                 .client_cert_pem = k->cert_pem,
                 .client_key_pem = k->key_pem,
                 .server_name = k->tls_server_name},
-        .token = k->token || k->token_file || k->exec_command || c->cluster ? give_token : NULL,
+        .token =
+            k->token || k->token_file || k->exec_command || c->audience.cluster ? give_token : NULL,
         .userdata = c,
         .user_agent = nc_http_user_agent(),
     };
@@ -306,9 +264,44 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
     return r < 0 ? r : nc_kube_new(c->http, &o, &c->kube, err);
 }
 
+/* The files that a kubeconfig names. */
+static int read_named_files(struct nc_connection *c, const char *kubeconfig, struct nc_err *err) {
+    struct nc_kubeconfig *k = &c->kubeconfig;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_free char *ca = k->ca_file ? nc_app_path(c->app, k->ca_file) : NULL;
+    int r = 0;
+
+    if (k->cert_file) {
+        c->cert_file = nc_app_path(c->app, k->cert_file);
+        c->key_file = nc_app_path(c->app, k->key_file);
+    }
+    if (k->ca_pem)
+        c->ca_pem = nc_strdup(k->ca_pem);
+    else if (ca)
+        r = nc_file_read(ca, CA_MAX_BYTES, &text, err);
+    if (r < 0)
+        nc_err_wrap(err, "%s", kubeconfig);
+    else if (!c->ca_pem && ca)
+        c->ca_pem = nc_buf_steal(&text);
+    return r;
+}
+
+/* Our own program as the credential plugin: no process is needed for it. */
+static void read_own_plugin(struct nc_connection *c) {
+    const struct nc_strv *args = &c->kubeconfig.exec_args;
+    const char *command = c->kubeconfig.exec_command;
+    const char *base = command ? strrchr(command, '/') : NULL;
+
+    if (!command || !nc_streq(base ? base + 1 : command, "nodeclaimd") || args->n == 0
+        || !nc_streq(args->v[0], "token") || !option_of(args, "--cluster"))
+        return;
+    c->audience = (struct nc_token_audience){nc_strdup(option_of(args, "--cluster")),
+                                             nc_strdup(option_of(args, "--region")),
+                                             nc_strdup(option_of(args, "--sts-endpoint"))};
+}
+
 int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds, struct nc_connection *c,
                struct nc_err *err) {
-    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
     nc_auto_free char *below = nc_connect_path(app, path);
     int r;
 
@@ -317,20 +310,11 @@ int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds, struc
     c->imds = imds;
     r = nc_app_loop(app, err);
     if (r >= 0)
-        r = nc_file_read(below, KUBECONFIG_MAX_BYTES, &text, err);
+        r = read_kubeconfig(below, &c->kubeconfig, err);
+    if (r >= 0)
+        r = read_named_files(c, below, err);
     if (r < 0)
         return r;
-    r = nc_kubeconfig_parse(text.data, text.len, &c->kubeconfig, err);
-    if (r >= 0)
-        r = read_ca(c, err);
-    if (r < 0) {
-        nc_err_wrap(err, "%s", below);
-        return r;
-    }
-    if (c->kubeconfig.cert_file) {
-        c->cert_file = nc_app_path(app, c->kubeconfig.cert_file);
-        c->key_file = nc_app_path(app, c->kubeconfig.key_file);
-    }
     read_own_plugin(c);
     c->is_bootstrap = nc_streq(path, NC_BOOTSTRAP_KUBECONFIG);
     return open_handles(c, err);
@@ -350,9 +334,9 @@ int nc_connect_configured(const struct nc_gather *g, struct nc_connection *c, st
     c->ca_pem = nc_strdup(config->ca_pem);
     switch (config->auth) {
     case NC_AUTH_EKS:
-        c->cluster = nc_strdup(config->cluster_name);
-        c->region = nc_strdup(g->facts.region);
-        c->sts_endpoint = nc_sts_endpoint(&g->facts, config);
+        c->audience =
+            (struct nc_token_audience){nc_strdup(config->cluster_name), nc_strdup(g->facts.region),
+                                       nc_sts_endpoint(&g->facts, config)};
         break;
     case NC_AUTH_CLIENT_CERTIFICATE:
         c->cert_file = nc_app_path(g->app, config->client_certificate);

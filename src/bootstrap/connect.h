@@ -12,16 +12,21 @@
 
 struct nc_gather;
 
+/* Whom a token of this node is for; cluster NULL: tokens are not made in this process. */
+struct nc_token_audience {
+    char *cluster;
+    char *region;       /* NULL: IMDS is asked */
+    char *sts_endpoint; /* NULL: the region's own */
+};
+
 struct nc_connection {
     struct nc_app *app;
     struct nc_kubeconfig kubeconfig;
-    char *cluster, *region, *sts_endpoint; /* of a token that is made in this process; cluster NULL:
-                                              it comes from elsewhere */
     char *ca_pem;
     char *cert_file, *key_file; /* below the root */
     struct nc_http *http;
     struct nc_kube *kube;
-    /* The token. */
+    struct nc_token_audience audience;
     struct nc_imds *imds; /* borrowed, or own_imds */
     struct nc_imds *own_imds;
     struct nc_credentials credentials;
@@ -60,10 +65,9 @@ void nc_connection_done(struct nc_connection *c);
  * until the new one is made. */
 int nc_connection_renew(struct nc_connection *c, struct nc_err *err);
 
-/* The ExecCredential of this node for a cluster, as `token` prints it and kubelet reads it. region
- * NULL: IMDS is asked. */
-int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials, const char *cluster,
-                  const char *region, const char *sts_endpoint, char **ret_token,
-                  uint64_t *ret_until_usec, struct nc_err *err);
+/* The token of this node for a cluster, as `token` prints it and kubelet sends it. */
+int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials,
+                  const struct nc_token_audience *audience, struct nc_exec_credential *ret,
+                  struct nc_err *err);
 
 #endif

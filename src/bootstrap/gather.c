@@ -433,7 +433,8 @@ int nc_gather_host(struct nc_gather *g, struct nc_err *err) {
     return r;
 }
 
-int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
+int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err) {
+    struct nc_config config; /* borrows all of g->config, and the claim */
     int r = nc_gather_host(g, err);
 
     if (r >= 0)
@@ -445,9 +446,14 @@ int nc_gather_plan(struct nc_gather *g, struct nc_err *err) {
     r = nc_gather_ask_ec2(g, err);
     if (r < 0)
         return r;
+    config = g->config;
+    if (claim) {
+        config.claim = *claim;
+        config.has_claim_document = true;
+    }
     nc_plan_done(&g->plan);
-    return nc_plan_make(&g->facts, &g->config, &g->documents,
-                        g->types.len > 0 ? g->types.data : NULL, g->types.len, &g->plan, err);
+    return nc_plan_make(&g->facts, &config, &g->documents, g->types.len > 0 ? g->types.data : NULL,
+                        g->types.len, &g->plan, err);
 }
 
 int nc_gather_name(struct nc_gather *g, struct nc_err *err) {

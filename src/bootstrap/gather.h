@@ -48,8 +48,8 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err);
 /* The host's facts alone. */
 int nc_gather_host(struct nc_gather *g, struct nc_err *err);
 /* The host's facts, what must be asked for after the configuration is known (IPv6 addresses, EC2),
- * and the plan. */
-int nc_gather_plan(struct nc_gather *g, struct nc_err *err);
+ * and the plan. `claim`: planned with in place of a document's; NULL = there is none. */
+int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err);
 /* Who the node is, without the rest of a plan: plan.node_name and plan.provider_id. */
 int nc_gather_name(struct nc_gather *g, struct nc_err *err);
 int nc_gather_render(struct nc_gather *g, struct nc_err *err);

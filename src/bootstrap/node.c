@@ -24,14 +24,13 @@ static void on_node(void *userdata, enum nc_watch_event event, const struct nc_v
     struct nc_bootstrap *b = userdata;
 
     if (event == NC_WATCH_SYNCED) {
-        b->is_synced = true;
-        b->watch_error = (struct nc_err)NC_ERR_INIT;
+        b->node.error = (struct nc_err)NC_ERR_INIT;
         return;
     }
-    nc_value_free(b->node);
-    b->node = event == NC_WATCH_DELETED ? NULL : nc_value_copy(object);
-    b->node_changed = true;
-    b->watch_error = (struct nc_err)NC_ERR_INIT;
+    nc_value_free(b->node.object);
+    b->node.object = event == NC_WATCH_DELETED ? NULL : nc_value_copy(object);
+    b->node.has_changed = true;
+    b->node.error = (struct nc_err)NC_ERR_INIT;
 }
 
 static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
@@ -39,8 +38,8 @@ static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
     struct nc_bootstrap *b = userdata;
 
     (void)status;
-    b->watch_error = *err;
-    b->watch_error_usec = nc_mono_usec();
+    b->node.error = *err;
+    b->node.error_usec = nc_mono_usec();
 }
 
 /* A bootstrap token may ask for a certificate and for nothing else: the Node is watched once we are
@@ -55,30 +54,19 @@ static int open_watch(struct nc_bootstrap *b, struct nc_err *err) {
         .userdata = b,
     };
 
-    if (b->watch || b->connection.is_bootstrap)
+    if (b->node.watch || b->connection.is_bootstrap)
         return 0;
-    return nc_watch_new(b->connection.kube, b->app->event, &o, &b->watch, err);
+    return nc_watch_new(b->connection.kube, b->app->event, &o, &b->node.watch, err);
 }
 
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
-    bool *due = userdata;
-
-    (void)source;
-    (void)usec;
-    *due = true;
-    return 0;
-}
-
-/* Turns the loop until the Node changed, it is time to look around, or the end. */
+/* Turns the loop until the Node has changed, kubelet is to be looked at, or the end. */
 static int wait_for_news(struct nc_bootstrap *b) {
-    sd_event_source *timer = NULL;
-    bool due = false;
-    int r = sd_event_add_time_relative(b->app->event, &timer, CLOCK_MONOTONIC,
-                                       nc_app_left(b->app, LOOK_USEC), 1000, on_look, &due);
+    const uint64_t until = nc_mono_usec() + nc_app_left(b->app, LOOK_USEC);
+    uint64_t now;
+    int r = 0;
 
-    while (r >= 0 && !due && !b->node_changed && !b->app->signal)
-        r = sd_event_run(b->app->event, UINT64_MAX);
-    sd_event_source_unref(timer);
+    while (r >= 0 && !b->node.has_changed && !b->app->signal && (now = nc_mono_usec()) < until)
+        r = sd_event_run(b->app->event, until - now);
     return b->app->signal ? -EINTR : r < 0 ? r : 0;
 }
 
@@ -87,7 +75,7 @@ static int become_node(struct nc_bootstrap *b, struct nc_err *err) {
     if (!b->connection.is_bootstrap
         || nc_connect_check(b->app, NC_KUBECONFIG, NULL) != NC_CREDENTIALS_THERE)
         return 0;
-    b->watch = nc_watch_free(b->watch);
+    b->node.watch = nc_watch_free(b->node.watch);
     return nc_connect(b->app, NC_KUBECONFIG, b->gather.imds, &b->connection, err);
 }
 
@@ -96,43 +84,43 @@ static int become_node(struct nc_bootstrap *b, struct nc_err *err) {
 static void renew_token(struct nc_bootstrap *b) {
     const uint64_t now = nc_mono_usec();
 
-    if (now < b->renew_after_usec)
+    if (now < b->node.renew_after_usec)
         return;
     if (nc_connection_renew(&b->connection, NULL) < 0)
-        b->renew_after_usec = now + RENEW_PAUSE_USEC;
+        b->node.renew_after_usec = now + RENEW_PAUSE_USEC;
 }
 
 /* What there is to say about a phase that waits; and the Event, once the wait is no longer
  * ordinary. */
-static void say_waiting(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
-    nc_phase_says(b, p, why);
+static void publish_waiting(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
+    nc_phase_waits(b, p, why);
     nc_publish_event_in_time(b, p);
 }
 
 /* Looks around: is kubelet alive, is the API there? Negative where the phase cannot succeed any
  * more. */
-static int look_around(struct nc_bootstrap *b, struct nc_err *err) {
+static int check_surroundings(struct nc_bootstrap *b, struct nc_err *err) {
     struct nc_err found = NC_ERR_INIT;
 
     renew_token(b);
-    b->kubelet_error = (struct nc_err)NC_ERR_INIT;
+    b->node.kubelet_error = (struct nc_err)NC_ERR_INIT;
     if (nc_check_kubelet(b, &found) < 0) {
-        if (b->start == NC_START_EXEC) {
+        if (b->kubelet.mode == NC_START_EXEC) {
             *err = found;
             return -ECHILD;
         }
-        b->kubelet_error = found; /* systemd starts it again */
+        b->node.kubelet_error = found; /* systemd starts it again */
     }
-    if (nc_mono_usec() - b->watch_error_usec > WATCH_ERROR_USEC)
-        b->watch_error = (struct nc_err)NC_ERR_INIT;
+    if (nc_mono_usec() - b->node.error_usec > WATCH_ERROR_USEC)
+        b->node.error = (struct nc_err)NC_ERR_INIT;
     return become_node(b, err);
 }
 
 /* What stands in the way beside the Node itself: one reason at a time, the nearest first. */
 static const struct nc_err *obstacle(const struct nc_bootstrap *b) {
-    if (b->kubelet_error.class != NC_ERR_NONE)
-        return &b->kubelet_error;
-    return b->watch_error.class != NC_ERR_NONE ? &b->watch_error : NULL;
+    if (b->node.kubelet_error.class != NC_ERR_NONE)
+        return &b->node.kubelet_error;
+    return b->node.error.class != NC_ERR_NONE ? &b->node.error : NULL;
 }
 
 /* --- register */
@@ -140,7 +128,7 @@ static const struct nc_err *obstacle(const struct nc_bootstrap *b) {
 /* After a reboot the Node is there before kubelet is: what an earlier boot left behind says nothing
  * of this one. A Node that does not say which boot it is of is taken as it is. */
 static bool is_of_earlier_boot(const struct nc_bootstrap *b) {
-    const char *theirs = nc_value_string(nc_value_path(b->node, "status.nodeInfo.bootID"));
+    const char *theirs = nc_value_string(nc_value_path(b->node.object, "status.nodeInfo.bootID"));
     const char *ours = b->gather.facts.boot_id;
 
     return theirs && *theirs && ours && *ours && !nc_streq(theirs, ours);
@@ -162,12 +150,12 @@ int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *n
 }
 
 static bool is_registered(const struct nc_bootstrap *b, struct nc_err *err) {
-    return b->node && nc_check_node_is_ours(b, b->node, err) >= 0
-           && !nc_node_is_being_deleted(b->node) && !is_of_earlier_boot(b);
+    return b->node.object && nc_check_node_is_ours(b, b->node.object, err) >= 0
+           && !nc_node_is_being_deleted(b->node.object) && !is_of_earlier_boot(b);
 }
 
 static void not_registered(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *words = nc_kubelet_last_words(b);
+    nc_auto_free char *words = nc_kubelet_last_lines(b);
 
     (void)nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
                      "kubelet runs, but has not registered %s yet%s", b->gather.plan.node_name,
@@ -196,21 +184,21 @@ int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
 
     while (r >= 0) {
         struct nc_err why = NC_ERR_INIT;
-        b->node_changed = false;
+        b->node.has_changed = false;
         if (is_registered(b, &why)) {
             nc_log(NC_LOG_INFO, &fields, "node %s is registered", b->gather.plan.node_name);
-            b->node_changed = true; /* the next phase looks at it first thing */
+            b->node.has_changed = true; /* the next phase looks at it first thing */
             return 0;
         }
         if (why_not_registered(b, &why))
-            say_waiting(b, NC_PHASE_REGISTER, &why);
+            publish_waiting(b, NC_PHASE_REGISTER, &why);
         if (nc_app_is_late(b->app)) {
             *err = why;
             return -ETIMEDOUT;
         }
         r = wait_for_news(b);
         if (r >= 0)
-            r = look_around(b, err);
+            r = check_surroundings(b, err);
         if (r >= 0)
             r = open_watch(b, err);
     }
@@ -219,32 +207,28 @@ int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
 
 /* --- initialize */
 
-static void look_for_claim(struct nc_bootstrap *b) {
-    struct nc_claim found = {0};
+/* Where it was not found before: the Node names it once it is registered. */
+static void read_owning_claim(struct nc_bootstrap *b) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    if (b->has_claim || !b->gather.config.claim_lookup
-        || !nc_value_path(b->node, "metadata.ownerReferences"))
+    if (b->claim.name || b->node.is_claim_read || !b->gather.config.claim_lookup
+        || !nc_value_path(b->node.object, "metadata.ownerReferences"))
         return;
-    r = nc_claim_of_node(b->connection.kube, b->node, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC),
-                         &found, NULL, &err);
+    r = nc_claim_of_node(b->connection.kube, b->node.object,
+                         nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &b->claim, NULL, &err);
     if (r > 0) {
-        nc_claim_done(&b->claim);
-        b->claim = found;
-        found = (struct nc_claim){0};
         nc_report_take_claim(&b->report, &b->claim, "ownerReferences");
         nc_requirements_check(&b->claim, &b->gather.facts, &b->gather.plan, &b->report.warnings);
     }
-    /* Asked once: without access it stays what the user data said. */
-    b->has_claim = r >= 0 || err.class != NC_ERR_TRANSIENT;
-    nc_claim_done(&found);
+    /* Without access it stays what the user data said. */
+    b->node.is_claim_read = r >= 0 || err.class != NC_ERR_TRANSIENT;
 }
 
 /* The claim's name and uid are in the ownerReference even where the claim itself may not be read.
  */
-static void take_owner(struct nc_bootstrap *b) {
-    const struct nc_value *owners = nc_value_path(b->node, "metadata.ownerReferences");
+static void note_owner(struct nc_bootstrap *b) {
+    const struct nc_value *owners = nc_value_path(b->node.object, "metadata.ownerReferences");
 
     for (size_t i = 0; owners && owners->type == NC_VALUE_LIST && i < owners->n; i++) {
         struct nc_claim c = {0};
@@ -258,16 +242,10 @@ static void take_owner(struct nc_bootstrap *b) {
     }
 }
 
-static const struct nc_claim *claim_of(const struct nc_bootstrap *b) {
-    if (b->claim.name)
-        return &b->claim;
-    return b->gather.config.has_claim_document ? &b->gather.config.claim : NULL;
-}
-
 /* Is what the Node's status says the word of the kubelet that runs now? After a restart the last
  * one's Ready stands there until the new one has reported. */
 static bool is_reported(const struct nc_bootstrap *b) {
-    return nc_node_is_reported_since(b->node, nc_kubelet_since(b));
+    return nc_node_is_reported_since(b->node.object, nc_kubelet_since(&b->kubelet));
 }
 
 static void set_waiting(struct nc_bootstrap *b, const char *reason, const char *sentence) {
@@ -295,7 +273,7 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
     nc_auto_free char *sentence = NULL;
     const char *reason = "";
 
-    if (!b->node) {
+    if (!b->node.object) {
         (void)nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "the Node %s is gone again",
                          b->gather.plan.node_name);
         nc_err_remedy(err,
@@ -305,18 +283,20 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
         return false;
     }
     if (has_reported && karpenter
-        && nc_streq(nc_node_label(b->node, "karpenter.sh/initialized"), "true")
-        && nc_node_is_ready(b->node, NULL, NULL)) /* the label is of the first boot, for good */
+        && nc_streq(nc_node_label(b->node.object, "karpenter.sh/initialized"), "true")
+        && nc_node_is_ready(b->node.object, NULL,
+                            NULL)) /* the label is of the first boot, for good */
         return true;
     if (!has_reported) {
         reason = "NodeNotReady";
         sentence = nc_strdup("Node status is not ready: kubelet has not reported since it was "
                              "started, what the Node says is of before");
-    } else if (karpenter && !nc_streq(nc_node_label(b->node, "karpenter.sh/registered"), "true")) {
+    } else if (karpenter
+               && !nc_streq(nc_node_label(b->node.object, "karpenter.sh/registered"), "true")) {
         reason = "NodeNotRegistered";
         sentence = nc_strdup("Karpenter has not registered the node yet");
     } else {
-        nc_node_waiting_for(b->node, claim_of(b), &reason, &sentence);
+        nc_node_waiting_for(b->node.object, nc_bootstrap_claim(b), &reason, &sentence);
         if (!*reason && !karpenter)
             return true;
         if (!*reason) {
@@ -332,21 +312,21 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
     return false;
 }
 
-static void look_at_node(struct nc_bootstrap *b) {
-    if (!b->node)
+static void read_node(struct nc_bootstrap *b) {
+    if (!b->node.object)
         return;
-    look_for_claim(b);
-    take_owner(b);
-    nc_report_take_node(&b->report, b->node, &b->gather.plan, claim_of(b));
+    read_owning_claim(b);
+    note_owner(b);
+    nc_report_take_node(&b->report, b->node.object, &b->gather.plan, nc_bootstrap_claim(b));
 }
 
 /* A Node write that changes nothing but our own report is not worth waking everybody: only the
  * fixed reasons go there, and none for the moment that a kubelet takes that was started again. */
-static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
+static void publish_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
     const bool is_long = nc_phase_age(b, NC_PHASE_INITIALIZE) > NOT_YET_USEC;
 
     if (is_long)
-        say_waiting(b, NC_PHASE_INITIALIZE, obstacle(b) ? obstacle(b) : why);
+        publish_waiting(b, NC_PHASE_INITIALIZE, obstacle(b) ? obstacle(b) : why);
     else
         nc_publish(b);
     if (b->report.waiting_reason && (is_long || is_reported(b)))
@@ -354,7 +334,7 @@ static void say_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
                         false);
 }
 
-static int complete(struct nc_bootstrap *b) {
+static int complete_bootstrap(struct nc_bootstrap *b) {
     set_waiting(b, NULL, NULL);
     nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_report_now(b));
     nc_report_finish(&b->report, nc_report_now(b));
@@ -369,20 +349,25 @@ int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
 
     while (r >= 0) {
         struct nc_err why = NC_ERR_INIT;
-        const bool changed = b->node_changed;
-        b->node_changed = false;
+        const bool changed = b->node.has_changed;
+        b->node.has_changed = false;
         if (changed)
-            look_at_node(b);
+            read_node(b);
         if (is_initialized(b, &why))
-            return complete(b);
-        say_not_yet(b, &why);
+            return complete_bootstrap(b);
+        publish_not_yet(b, &why);
         if (nc_app_is_late(b->app)) {
             *err = why;
             return -ETIMEDOUT;
         }
         r = wait_for_news(b);
         if (r >= 0)
-            r = look_around(b, err);
+            r = check_surroundings(b, err);
     }
     return r;
+}
+
+void nc_node_watch_done(struct nc_node_watch *n) {
+    nc_watch_free(n->watch);
+    nc_value_free(n->object);
 }

@@ -31,30 +31,20 @@ static const struct {
                        {"kernel.keys.root_maxkeys", "1000000"},
                        {"kernel.keys.root_maxbytes", "25000000"}};
 
-static const char *sysctl_value(const struct nc_facts *f, const char *name) {
-    for (size_t i = 0; i < f->n_sysctls; i++)
-        if (nc_streq(f->sysctls[i].name, name))
-            return f->sysctls[i].value;
-    return NULL;
-}
-
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p,
                       struct nc_strv *sentences) {
     const struct nc_value *protect = nc_value_get(p->kubelet_effective, "protectKernelDefaults");
 
     if (!protect || protect->type != NC_VALUE_BOOL || !protect->boolean)
         return;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(kubelet_sysctls); i++) {
-        const char *value = sysctl_value(f, kubelet_sysctls[i].name);
-        nc_auto_free char *text = NULL;
-        if (!value || nc_streq(value, kubelet_sysctls[i].value))
-            continue;
-        text = nc_asprintf("sysctl %s is %s, kubelet will refuse to start with "
-                           "protectKernelDefaults unless it is %s",
-                           kubelet_sysctls[i].name, value, kubelet_sysctls[i].value);
-        if (!nc_strv_contains(sentences, text))
-            nc_strv_add(sentences, text);
-    }
+    for (size_t k = 0; k < NC_ARRAY_SIZE(kubelet_sysctls); k++)
+        for (size_t i = 0; i < f->n_sysctls; i++)
+            if (nc_streq(f->sysctls[i].name, kubelet_sysctls[k].name)
+                && !nc_streq(f->sysctls[i].value, kubelet_sysctls[k].value))
+                nc_strv_addf(sentences,
+                             "sysctl %s is %s, kubelet will refuse to start with "
+                             "protectKernelDefaults unless it is %s",
+                             f->sysctls[i].name, f->sysctls[i].value, kubelet_sysctls[k].value);
 }
 
 /* The way to the API server, from memory; where the kubeconfig is the user's, or kubelet has made
@@ -74,34 +64,27 @@ static int open_connection(struct nc_bootstrap *b, struct nc_err *err) {
                 : nc_connect_configured(&b->gather, &b->connection, err);
 }
 
-/* The seconds that the API server's clock is ahead of ours; 0 where it is not known. */
-static int64_t skew_of(const struct nc_kube_status *status) {
-    if (status->date_usec == 0 || status->received_usec == 0)
-        return 0;
-    return ((int64_t)status->date_usec - (int64_t)status->received_usec) / 1000000;
-}
+/* What the API server's clock says of ours. A token of another time is refused like one of a role
+ * that nobody has mapped: then the clock is the remedy. */
+static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status *status,
+                             struct nc_err *err) {
+    const bool is_known = status->date_usec > 0 && status->received_usec > 0;
+    const int64_t ahead_usec = (int64_t)status->date_usec - (int64_t)status->received_usec;
+    const long long seconds = is_known ? (long long)(ahead_usec / 1000000) : 0;
+    nc_auto_free char *text = NULL;
 
-static void note_skew(struct nc_bootstrap *b, int64_t seconds) {
-    if (llabs(seconds) >= SKEW_WORTH_SAYING_SEC) {
-        nc_auto_free char *text = nc_asprintf(
-            "the clock differs from the API server's by %lld s: tokens are signed with the time",
-            (long long)seconds);
-        if (!nc_strv_contains(&b->report.warnings, text))
-            nc_strv_add(&b->report.warnings, text);
-    }
-}
-
-/* A token of another time is refused like one of a role that nobody has mapped. */
-static void blame_clock(const struct nc_bootstrap *b, const struct nc_kube_status *status,
-                        struct nc_err *err) {
-    const int64_t seconds = skew_of(status);
-
+    if (llabs(seconds) < SKEW_WORTH_SAYING_SEC)
+        return;
+    text = nc_asprintf("the clock differs from the API server's by %lld s: tokens are signed with "
+                       "the time",
+                       seconds);
+    nc_strv_add_once(&b->report.warnings, text);
     if (status->http == 401 && b->gather.config.auth == NC_AUTH_EKS
         && llabs(seconds) >= SKEW_THAT_STS_REFUSES_SEC)
         nc_err_remedy(err,
                       "set the clock, tokens are signed with the time: it differs from the API "
                       "server's by %lld s; then look at the role's mapping",
-                      (long long)seconds);
+                      seconds);
 }
 
 static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
@@ -111,11 +94,9 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
     int r = nc_kube_whoami(b->connection.kube, nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &who,
                            &status, err);
 
-    note_skew(b, skew_of(&status));
-    if (r < 0) {
-        blame_clock(b, &status, err);
+    check_clock_skew(b, &status, err);
+    if (r < 0)
         return r;
-    }
     b->is_connected = true;
     if (b->connection.is_bootstrap || nc_streq(who.username, expected))
         return 0;
@@ -155,7 +136,7 @@ static int check_name_is_free(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
-/* What is known of our claim's labels before we have seen it: Karpenter sets these before the claim
+/* What is known of our claim's labels before it was read: Karpenter sets these before the claim
  * has a providerID. Borrowed. */
 static size_t selecting_labels(const struct nc_facts *f, char *node_pool,
                                struct nc_label ret[static 3]) {
@@ -172,11 +153,9 @@ static size_t selecting_labels(const struct nc_facts *f, char *node_pool,
     return n;
 }
 
-/* What the claim says is planned with, as if it had been a document. Nothing waits for it, and no
- * access to it is no error. */
-static void look_for_claim(struct nc_bootstrap *b) {
-    struct nc_gather *g = &b->gather;
-    nc_cleanup(nc_claim_done) struct nc_claim found = {0};
+/* What the claim says is planned with. Nothing waits for it, and no access to it is no error. */
+static void find_claim(struct nc_bootstrap *b) {
+    const struct nc_gather *g = &b->gather;
     nc_auto_free char *node_pool = NULL;
     struct nc_label labels[3];
     struct nc_kube_status status = {0};
@@ -188,17 +167,11 @@ static void look_for_claim(struct nc_bootstrap *b) {
         return;
     r = nc_claim_find(b->connection.kube, g->plan.provider_id, labels,
                       selecting_labels(&g->facts, node_pool, labels),
-                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &found, &status, &err);
+                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &b->claim, &status, &err);
     if (r < 0)
         nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", err.msg);
-    if (r <= 0)
-        return;
-    b->has_claim = true;
-    nc_report_take_claim(&b->report, &found, "list");
-    nc_claim_done(&g->config.claim);
-    g->config.claim = found;
-    found = (struct nc_claim){0};
-    g->config.has_claim_document = true;
+    if (r > 0)
+        nc_report_take_claim(&b->report, &b->claim, "list");
 }
 
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
@@ -209,6 +182,6 @@ int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
     if (r >= 0)
         r = check_name_is_free(b, err);
     if (r >= 0)
-        look_for_claim(b);
+        find_claim(b);
     return r;
 }

@@ -83,8 +83,8 @@ static void take_start(struct nc_bootstrap *b, uint64_t ticks) {
     const uint64_t started = ticks * (SECOND_USEC / (uint64_t)(hz > 0 ? hz : 100));
     const uint64_t age = nc_boot_usec() - started, mono = nc_mono_usec();
 
-    b->kubelet_start_usec = nc_now_usec() - age;
-    b->kubelet_start_mono_usec = mono > age ? mono - age : 0;
+    b->kubelet.started_usec = nc_now_usec() - age;
+    b->kubelet.started_mono_usec = mono > age ? mono - age : 0;
 }
 
 static bool has_ended(int fd) {
@@ -117,28 +117,28 @@ static bool open_remembered(struct nc_bootstrap *b) {
         (void)close(fd);
         return false;
     }
-    b->kubelet_pid = (int)pid;
-    b->kubelet_fd = fd;
+    b->kubelet.pid = (int)pid;
+    b->kubelet.fd = fd;
     take_start(b, ticks);
     return true;
 }
 
 static void forget_process(struct nc_bootstrap *b) {
-    if (b->kubelet_fd > 0)
-        (void)close(b->kubelet_fd);
-    b->kubelet_fd = b->kubelet_pid = 0;
+    if (b->kubelet.fd > 0)
+        (void)close(b->kubelet.fd);
+    b->kubelet.fd = b->kubelet.pid = 0;
 }
 
 /* Two kubelets at once would fight for the same files and port. */
 static int end_process(struct nc_bootstrap *b, struct nc_err *err) {
     const uint64_t until = nc_mono_usec() + nc_app_left(b->app, END_USEC);
-    const int pid = b->kubelet_pid;
+    const int pid = b->kubelet.pid;
     int r = 0;
 
-    (void)syscall(SYS_pidfd_send_signal, b->kubelet_fd, SIGTERM, NULL, 0);
-    while (r >= 0 && !has_ended(b->kubelet_fd) && nc_mono_usec() < until)
+    (void)syscall(SYS_pidfd_send_signal, b->kubelet.fd, SIGTERM, NULL, 0);
+    while (r >= 0 && !has_ended(b->kubelet.fd) && nc_mono_usec() < until)
         r = nc_app_pause(b->app, END_LOOK_USEC);
-    if (!has_ended(b->kubelet_fd)) {
+    if (!has_ended(b->kubelet.fd)) {
         r = nc_err_set(err, NC_ERR_HOST, EBUSY,
                        "kubelet of an earlier run, process %d, does not end after SIGTERM", pid);
         nc_err_remedy(err, "see what keeps process %d, then run bootstrap again", pid);
@@ -177,7 +177,7 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
     int r;
 
     if (open_remembered(b)) {
-        if (!nc_restart_is_due(b) && !is_exiting(b->kubelet_pid))
+        if (!nc_restart_is_due(b) && !is_exiting(b->kubelet.pid))
             return 0; /* an earlier run started it from the same files */
         r = end_process(b, err);
         if (r < 0)
@@ -191,30 +191,30 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
                                        .on_forked = remember_process,
                                        .userdata = b};
     if (r >= 0)
-        r = nc_spawn(&call, &b->kubelet_pid, err);
+        r = nc_spawn(&call, &b->kubelet.pid, err);
     if (r < 0)
         return r;
-    b->kubelet_fd = (int)syscall(SYS_pidfd_open, b->kubelet_pid, 0);
-    take_start(b, start_ticks(b->kubelet_pid));
+    b->kubelet.fd = (int)syscall(SYS_pidfd_open, b->kubelet.pid, 0);
+    take_start(b, start_ticks(b->kubelet.pid));
     return 0;
 }
 
 int nc_check_process(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *words = NULL, *log = NULL;
+    nc_auto_free char *lines = NULL, *log = NULL;
     int status = 0, r;
 
-    if (b->kubelet_fd <= 0 || !has_ended(b->kubelet_fd))
+    if (b->kubelet.fd <= 0 || !has_ended(b->kubelet.fd))
         return 0;
-    words = nc_kubelet_last_words(b);
+    lines = nc_kubelet_last_lines(b);
     log = nc_kubelet_log(b);
-    if (waitpid(b->kubelet_pid, &status, WNOHANG) != b->kubelet_pid)
-        r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet has ended%s", words);
+    if (waitpid(b->kubelet.pid, &status, WNOHANG) != b->kubelet.pid)
+        r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet has ended%s", lines);
     else if (WIFSIGNALED(status))
         r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet died of signal %d%s", WTERMSIG(status),
-                       words);
+                       lines);
     else
         r = nc_err_set(err, NC_ERR_HOST, ECHILD, "kubelet ended with exit code %d%s",
-                       WEXITSTATUS(status), words);
+                       WEXITSTATUS(status), lines);
     nc_err_remedy(err, "read %s", log);
     forget_process(b);
     return r;

@@ -10,13 +10,17 @@
 #include "nc/str.h"
 
 static int gather_all(struct nc_gather *g, struct nc_app *app, struct nc_err *err) {
-    int (*const steps[])(struct nc_gather *, struct nc_err *) = {
-        nc_gather_imds, nc_gather_documents, nc_gather_config, nc_gather_plan, nc_gather_render};
     int r = nc_gather_open(g, app, err);
 
-    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(steps); i++)
-        r = steps[i](g, err);
-    return r;
+    if (r >= 0)
+        r = nc_gather_imds(g, err);
+    if (r >= 0)
+        r = nc_gather_documents(g, err);
+    if (r >= 0)
+        r = nc_gather_config(g, err);
+    if (r >= 0)
+        r = nc_gather_plan(g, NULL, err);
+    return r < 0 ? r : nc_gather_render(g, err);
 }
 
 static void print_warnings(const struct nc_gather *g) {
@@ -70,7 +74,7 @@ int nc_command_render(struct nc_app *app) {
     if (app->opts.save_facts)
         r = save(&g, r, &err);
     if (r >= 0 && app->opts.out)
-        r = nc_apply(app->opts.out, &g.files, false, &result, &err);
+        r = nc_apply(app->opts.out, &g.files, NULL, &result, &err);
     if (r < 0)
         return nc_app_fail(app, &err);
     if (app->opts.out)

@@ -53,8 +53,9 @@ int nc_command_token(struct nc_app *app) {
     nc_cleanup(nc_credentials_done) struct nc_credentials credentials = {0};
     struct nc_imds *imds = NULL;
     struct nc_err err = NC_ERR_INIT;
-    char *token = NULL;
-    uint64_t until = 0;
+    const struct nc_token_audience audience = {(char *)app->opts.cluster, (char *)app->opts.region,
+                                               (char *)app->opts.sts_endpoint};
+    nc_cleanup(nc_exec_credential_done) struct nc_exec_credential token = {0};
     int r;
 
     if (!app->opts.cluster || !*app->opts.cluster) {
@@ -67,8 +68,7 @@ int nc_command_token(struct nc_app *app) {
         r = nc_imds_new(app->event, app->opts.imds, &imds, &err);
     for (unsigned attempt = 1; r >= 0; attempt++) {
         err = (struct nc_err)NC_ERR_INIT;
-        r = nc_make_token(imds, &credentials, app->opts.cluster, app->opts.region,
-                          app->opts.sts_endpoint, &token, &until, &err);
+        r = nc_make_token(imds, &credentials, &audience, &token, &err);
         if (r >= 0 || err.class != NC_ERR_TRANSIENT || nc_app_is_late(app))
             break;
         r = nc_app_pause(app, nc_app_left(app, nc_backoff_pause(&retries, attempt, 0)));
@@ -76,7 +76,6 @@ int nc_command_token(struct nc_app *app) {
     nc_imds_free(imds);
     if (r < 0)
         return nc_app_fail(app, &err);
-    print_credential(token, until);
-    nc_secret_free(token);
+    print_credential(token.token, token.until_usec);
     return 0;
 }

@@ -208,7 +208,7 @@ static int write_changes(struct item *items, size_t n, struct nc_err *err) {
     return r < 0 ? r : commit_all(items, n, true, err);
 }
 
-int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
+int nc_apply(const char *root, const struct nc_fileset *s, const struct nc_apply_hook *hook,
              struct nc_apply_result *ret, struct nc_err *err) {
     struct item *items = nc_calloc(s->n ? s->n : 1, sizeof(*items));
     int r = 0;
@@ -220,10 +220,15 @@ int nc_apply(const char *root, const struct nc_fileset *s, bool check_only,
     }
     for (size_t i = 0; r >= 0 && i < s->n; i++)
         r = compare(&items[i], err);
-    if (r >= 0 && !check_only)
+    if (r >= 0) {
+        struct nc_apply_result found;
+        count(items, s->n, &found);
+        if (hook && found.written + found.removed > 0)
+            hook->before_change(hook->userdata);
         r = write_changes(items, s->n, err);
-    if (r >= 0)
-        count(items, s->n, ret);
+        if (r >= 0)
+            *ret = found;
+    }
     items_done(items, s->n);
     return r;
 }

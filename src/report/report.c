@@ -150,8 +150,7 @@ void nc_report_take_plan(struct nc_report *r, const struct nc_plan *p) {
     r->has_predicted = true;
     r->predicted = p->allocatable;
     for (size_t i = 0; i < p->warnings.n; i++)
-        if (!nc_strv_contains(&r->warnings, p->warnings.v[i]))
-            nc_strv_add(&r->warnings, p->warnings.v[i]);
+        nc_strv_add_once(&r->warnings, p->warnings.v[i]);
 }
 
 void nc_report_take_claim(struct nc_report *r, const struct nc_claim *c, const char *source) {

@@ -27,7 +27,7 @@ static void assert_apply(const struct nc_fileset *s, unsigned written, unsigned 
     struct nc_apply_result result = {9, 9, 9};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_apply(root, s, false, &result, &err) < 0)
+    if (nc_apply(root, s, NULL, &result, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(result.written, written);
     assert_int_equal(result.unchanged, unchanged);
@@ -38,7 +38,7 @@ static void assert_refused(const struct nc_fileset *s, int code, const char *par
     struct nc_apply_result result = {0};
     struct nc_err err = NC_ERR_INIT;
 
-    assert_int_equal(nc_apply(root, s, false, &result, &err), -code);
+    assert_int_equal(nc_apply(root, s, NULL, &result, &err), -code);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_true(*err.remedy != '\0');
     if (!strstr(err.msg, part) || !strstr(err.msg, root))
@@ -102,19 +102,41 @@ static void test_changes(void **state) {
     assert_int_equal(mode_of("/etc/old"), 0);
 }
 
-static void test_check_only(void **state) {
+struct seen {
+    unsigned calls;
+    mode_t folder, old;
+};
+
+static void on_change(void *userdata) {
+    struct seen *seen = userdata;
+
+    seen->calls++;
+    seen->folder = mode_of("/etc/a");
+    seen->old = mode_of("/etc/old");
+}
+
+/* Told once, while all is as it was; and not at all where all is in place. */
+static void test_hook(void **state) {
     nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
     struct nc_apply_result result = {0};
+    struct seen seen = {0};
+    const struct nc_apply_hook hook = {on_change, &seen};
 
     (void)state;
     two_files(&s);
     nc_fileset_add_absent(&s, "/etc/old");
     put("/etc/old", "x");
-    assert_int_equal(nc_apply(root, &s, true, &result, NULL), 0);
+    assert_int_equal(nc_apply(root, &s, &hook, &result, NULL), 0);
+    assert_int_equal(seen.calls, 1);
+    assert_int_equal(seen.folder, 0);
+    assert_true(S_ISREG(seen.old));
     assert_int_equal(result.written, 2);
     assert_int_equal(result.removed, 1);
-    assert_int_equal(mode_of("/etc/a"), 0);
-    assert_file("/etc/old", "x");
+    assert_int_equal(nc_apply(root, &s, &hook, &result, NULL), 0);
+    assert_int_equal(seen.calls, 1);
+    put("/etc/old", "x"); /* to be removed is a change too */
+    assert_int_equal(nc_apply(root, &s, &hook, &result, NULL), 0);
+    assert_int_equal(seen.calls, 2);
 }
 
 static void test_links(void **state) {
@@ -277,7 +299,7 @@ static void no_space(void) {
     struct nc_err err = NC_ERR_INIT;
 
     put("/etc/a/one", "old");
-    require(nc_apply(root, &s, false, &result, &err) == -ENOSPC);
+    require(nc_apply(root, &s, NULL, &result, &err) == -ENOSPC);
     require(err.class == NC_ERR_HOST && strstr(err.msg, "/etc/z/big"));
     require(nc_starts_with(err.remedy, "free space"));
     require(mode_of("/etc/b/two") == 0 && mode_of("/etc/a/one.nodeclaimd-new") == 0);
@@ -294,12 +316,12 @@ static void read_only(void) {
     struct nc_err err = NC_ERR_INIT;
 
     two_files(&s);
-    require(nc_apply(root, &s, false, &result, &err) == 0);
+    require(nc_apply(root, &s, NULL, &result, &err) == 0);
     require(mount("none", root, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
-    require(nc_apply(root, &s, false, &result, &err) == 0); /* nothing is to be written */
+    require(nc_apply(root, &s, NULL, &result, &err) == 0); /* nothing is to be written */
     require(result.unchanged == 2);
     add(&s, "/etc/a/more", 0644, "x");
-    require(nc_apply(root, &s, false, &result, &err) == -EROFS);
+    require(nc_apply(root, &s, NULL, &result, &err) == -EROFS);
     require(strstr(err.remedy, "writable") != NULL);
     nc_fileset_done(&s);
 }
@@ -341,7 +363,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         host_test(test_first_and_second_run),
         host_test(test_changes),
-        host_test(test_check_only),
+        host_test(test_hook),
         host_test(test_links),
         host_test(test_owner),
         host_test(test_leftover_of_a_killed_run),
