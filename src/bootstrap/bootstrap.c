@@ -232,26 +232,30 @@ static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
     return nc_gather_render(&b->gather, err);
 }
 
+enum {
+    JOINS = 1 << 0,   /* the cluster: left out with --skip start */
+    SILENT = 1 << 1,  /* asks nobody, waits for nothing: over before anybody could look, so it is
+                         published with the next step, or at once where it fails */
+    GOES_ON = 1 << 2, /* the phase has another step later */
+};
+
 /* In the order in which they run. */
 static const struct step {
     enum nc_phase phase;
     int (*run)(struct nc_bootstrap *b, struct nc_err *err);
-    bool joins;     /* the cluster: left out with --skip start */
-    bool is_silent; /* asks nobody and waits for nothing: over before anybody could look, and told
-                       with the next one, or at once where it fails */
-    bool goes_on;   /* the phase has another step later */
+    unsigned flags;
 } steps[] = {
-    {NC_PHASE_IMDS, step_imds, .is_silent = false},
-    {NC_PHASE_USERDATA, step_userdata, .is_silent = true},
-    {NC_PHASE_CONFIG, step_config, .is_silent = true},
-    {NC_PHASE_PLAN, step_identify, .joins = true, .goes_on = true},
-    {NC_PHASE_PREFLIGHT, nc_step_preflight, .joins = true},
-    {NC_PHASE_PLAN, step_plan, .is_silent = false},
-    {NC_PHASE_RENDER, step_render, .is_silent = true},
-    {NC_PHASE_APPLY, nc_step_apply, .is_silent = false},
-    {NC_PHASE_START, nc_step_start, .joins = true},
-    {NC_PHASE_REGISTER, nc_step_register, .joins = true},
-    {NC_PHASE_INITIALIZE, nc_step_initialize, .joins = true},
+    {NC_PHASE_IMDS, step_imds, 0},
+    {NC_PHASE_USERDATA, step_userdata, SILENT},
+    {NC_PHASE_CONFIG, step_config, SILENT},
+    {NC_PHASE_PLAN, step_identify, JOINS | GOES_ON},
+    {NC_PHASE_PREFLIGHT, nc_step_preflight, JOINS},
+    {NC_PHASE_PLAN, step_plan, 0},
+    {NC_PHASE_RENDER, step_render, SILENT},
+    {NC_PHASE_APPLY, nc_step_apply, 0},
+    {NC_PHASE_START, nc_step_start, JOINS},
+    {NC_PHASE_REGISTER, nc_step_register, JOINS},
+    {NC_PHASE_INITIALIZE, nc_step_initialize, JOINS},
 };
 
 /* Tries the step until it is done. Only while the deadline is away and nobody asked to stop. */
@@ -263,10 +267,10 @@ static int run_step(struct nc_bootstrap *b, const struct step *step) {
         int r;
 
         nc_report_attempt(&b->report, p, nc_report_now(b));
-        if (!step->is_silent)
+        if (!(step->flags & SILENT))
             nc_publish(b);
         r = step->run(b, &err);
-        if (r >= 0 && step->goes_on)
+        if (r >= 0 && (step->flags & GOES_ON))
             nc_report_postpone(&b->report, p);
         else if (r >= 0)
             nc_report_succeed(&b->report, p, nc_report_now(b));
@@ -295,15 +299,15 @@ static int run_steps(struct nc_bootstrap *b) {
         const struct step *step = &steps[i];
         const bool starts_nothing =
             step->phase == NC_PHASE_START && b->kubelet.mode == NC_START_NONE;
-        if ((!files_only || !step->joins) && !starts_nothing)
+        if ((!files_only || !(step->flags & JOINS)) && !starts_nothing)
             r = run_step(b, step);
-        else if (!step->goes_on)
+        else if (!(step->flags & GOES_ON))
             nc_report_skip(&b->report, step->phase);
     }
     return r;
 }
 
-static void say_end(struct nc_bootstrap *b, int r) {
+static void log_end(struct nc_bootstrap *b, int r) {
     const enum nc_phase p = nc_report_current(&b->report);
     const struct nc_phase_entry *e = &b->report.phases[p];
     const struct nc_log_fields fields = {
@@ -327,14 +331,14 @@ static void say_end(struct nc_bootstrap *b, int r) {
                b->applied.unchanged, b->applied.removed);
 }
 
-static int finish(struct nc_bootstrap *b, int r) {
+static int finish_bootstrap(struct nc_bootstrap *b, int r) {
     const enum nc_phase p = nc_report_current(&b->report);
 
     if (r >= 0)
         nc_report_finish(&b->report, nc_report_now(b));
     nc_publish(b);
     nc_publish_console(b);
-    say_end(b, r);
+    log_end(b, r);
     if (b->is_connected && !b->app->signal && (r < 0 || b->channels.event_count > 0))
         nc_publish_event(b, LAST_EVENT_USEC);
     return r < 0 ? nc_err_exit_code(b->report.phases[p].error.class) : 0;
@@ -371,7 +375,7 @@ int nc_command_bootstrap(struct nc_app *app) {
         r = nc_gather_open(&b.gather, app, &err);
     if (r < 0) {
         nc_report_attempt(&b.report, NC_PHASE_IMDS, now);
-        return finish(&b, give_up(&b, NC_PHASE_IMDS, &err));
+        return finish_bootstrap(&b, give_up(&b, NC_PHASE_IMDS, &err));
     }
-    return finish(&b, run_steps(&b));
+    return finish_bootstrap(&b, run_steps(&b));
 }

@@ -119,16 +119,13 @@ static bool may_write_node(const struct nc_bootstrap *b) {
            || nc_streq(nc_node_label(b->node.object, "karpenter.sh/registered"), "true");
 }
 
-static int patch(struct nc_bootstrap *b, const char *what, const char *subresource,
-                 enum nc_kube_patch kind, const struct nc_value *body, struct nc_err *err) {
+static int patch_node(struct nc_bootstrap *b, const char *subresource, struct nc_kube_call call,
+                      struct nc_err *err) {
     nc_auto_free char *path = nc_kube_node_path(b->report.node, subresource);
-    const struct nc_kube_call call = {.what = what,
-                                      .method = "PATCH",
-                                      .path = path,
-                                      .body = body,
-                                      .patch = kind,
-                                      .timeout_usec = nc_app_timeout(b->app, NODE_TIMEOUT_USEC)};
 
+    call.method = "PATCH";
+    call.path = path;
+    call.timeout_usec = nc_app_timeout(b->app, NODE_TIMEOUT_USEC);
     return nc_kube_perform(b->connection.kube, &call, NULL, NULL, err);
 }
 
@@ -140,8 +137,9 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
         return 0;
     body = nc_node_condition_patch(CONDITION, complete ? "True" : "False", reason, message,
                                    nc_now_usec(), 0);
-    const int r =
-        patch(b, "report condition " CONDITION, "status", NC_KUBE_PATCH_STRATEGIC, body, err);
+    const struct nc_kube_call call = {
+        .what = "report condition " CONDITION, .body = body, .patch = NC_KUBE_PATCH_STRATEGIC};
+    const int r = patch_node(b, "status", call, err);
     if (r < 0)
         return r;
     free(b->channels.condition_reason);
@@ -159,7 +157,9 @@ static int write_node(struct nc_bootstrap *b, const char *reason, const char *me
         return r;
     nc_report_annotation(&b->report, &text);
     body = nc_node_annotation_patch(ANNOTATION, text.data);
-    return patch(b, "annotate the node", NULL, NC_KUBE_PATCH_MERGE, body, err);
+    const struct nc_kube_call call = {
+        .what = "annotate the node", .body = body, .patch = NC_KUBE_PATCH_MERGE};
+    return patch_node(b, NULL, call, err);
 }
 
 void nc_publish_node(struct nc_bootstrap *b, const char *reason, const char *message,

@@ -54,6 +54,18 @@ int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_
 int nc_gather_name(struct nc_gather *g, struct nc_err *err);
 int nc_gather_render(struct nc_gather *g, struct nc_err *err);
 
+/* Asks for those items that have no answer yet: IMDS, or the recorded folder. args: what fills an
+ * item's %s; may be NULL. */
+int nc_gather_answers(struct nc_gather *g, unsigned items,
+                      const char *const args[_NC_IMDS_ITEM_MAX], struct nc_err *err);
+/* Is user data among the sources? */
+bool nc_gather_wants_user_data(const struct nc_app *app);
+/* What only EC2 can answer, asked where the configuration wants it: the private DNS name under a
+ * custom DHCP domain, and the sizes of an instance type that the table does not know. A type that
+ * is not learned is a warning (110 pods are planned then), a name that is not learned is an error.
+ */
+int nc_gather_ec2(struct nc_gather *g, struct nc_err *err);
+
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */
 int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);
 

@@ -1,7 +1,7 @@
 /*
  * EC2 and the role's credentials for it. Never on the way to a node that needs neither.
  */
-#include "ask-ec2.h"
+#include "gather.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ int nc_gather_credentials(struct nc_imds *imds, struct nc_credentials *c, struct
     return r;
 }
 
-static int prepare(struct nc_gather *g, char **ret_endpoint, struct nc_err *err) {
+static int prepare_ec2(struct nc_gather *g, char **ret_endpoint, struct nc_err *err) {
     int r = nc_gather_credentials(g->imds, &g->credentials, err);
 
     if (r >= 0 && !g->http)
@@ -93,7 +93,7 @@ static bool is_worth_another(const struct nc_err *err) {
            && (err->code >= 100 || err->code == -ECONNRESET || err->code == -ECONNREFUSED);
 }
 
-static int ask_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
+static int describe_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
     struct nc_err err = NC_ERR_INIT;
     int r = -EAGAIN;
 
@@ -117,7 +117,7 @@ static int ask_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
     return r;
 }
 
-int nc_gather_ask_ec2(struct nc_gather *g, struct nc_err *err) {
+int nc_gather_ec2(struct nc_gather *g, struct nc_err *err) {
     const char *types = g->types.len > 0 ? g->types.data : NULL;
     const bool needs_name =
         !g->facts.private_dns_name && nc_plan_needs_private_dns_name(&g->facts, &g->config);
@@ -130,7 +130,7 @@ int nc_gather_ask_ec2(struct nc_gather *g, struct nc_err *err) {
 
     if ((!needs_name && !needs_type) || !g->imds)
         return 0;
-    r = prepare(g, &endpoint, &own);
+    r = prepare_ec2(g, &endpoint, &own);
     if (r < 0 && !needs_name) {
         nc_strv_addf(&g->warnings, "EC2 was not asked what an instance of type %s is: %s",
                      g->facts.instance_type, own.msg);
@@ -148,7 +148,7 @@ int nc_gather_ask_ec2(struct nc_gather *g, struct nc_err *err) {
                                .time_usec = nc_now_usec(),
                                .timeout_usec = nc_app_timeout(g->app, EC2_TIMEOUT_USEC)};
     if (needs_type)
-        (void)ask_type(g, &ec2);
+        (void)describe_type(g, &ec2);
     return needs_name ? nc_ec2_private_dns_name(&ec2, g->facts.instance_id,
                                                 &g->facts.private_dns_name, err)
                       : 0;

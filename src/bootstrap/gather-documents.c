@@ -1,0 +1,202 @@
+/*
+ * What a person gave, as documents: user data, files, folders of files.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gather.h"
+#include "nc/file.h"
+#include "nc/str.h"
+#include "nc/zip.h"
+
+#define DOCUMENT_MAX_BYTES ((size_t)1 << 20)
+#define MAX_FILES_PER_FOLDER 256
+#define MAX_IGNORED 16 /* are named */
+#define STRAY_FILE "/etc/nodeclaimd/nodeclaimd.yaml"
+
+static const char *const default_sources[] = {"imds://user-data", "file://" NC_CONF_DIR "/"};
+
+static bool source_is_user_data(const char *source) {
+    return nc_streq(source, "imds://user-data");
+}
+
+static size_t n_sources(const struct nc_app *app) {
+    return app->opts.sources.n > 0 ? app->opts.sources.n : NC_ARRAY_SIZE(default_sources);
+}
+
+static const char *source_at(const struct nc_app *app, size_t i) {
+    return app->opts.sources.n > 0 ? app->opts.sources.v[i] : default_sources[i];
+}
+
+bool nc_gather_wants_user_data(const struct nc_app *app) {
+    for (size_t i = 0; i < n_sources(app); i++)
+        if (source_is_user_data(source_at(app, i)))
+            return true;
+    return false;
+}
+
+/* User data that somebody saved: `Content-Type:` or `MIME-Version:` at its head, gzip, or base64 of
+ * one of them; a script or a cloud-config. */
+static bool looks_like_user_data(const struct nc_buf *text) {
+    return nc_is_gzip(text->data, text->len) || strncasecmp(text->data, "MIME-Version:", 13) == 0
+           || strncasecmp(text->data, "Content-Type:", 13) == 0
+           || strncmp(text->data, "TUlNRS", 6) == 0 /* MIME- */
+           || strncmp(text->data, "H4sI", 4) == 0 || strncmp(text->data, "#!", 2) == 0
+           || strncmp(text->data, "#cloud-", 7) == 0;
+}
+
+static int add_document_text(struct nc_documents *d, const char *name, const struct nc_buf *text,
+                             struct nc_err *err) {
+    if (text->len > 0 && looks_like_user_data(text))
+        return nc_documents_add_userdata(d, name, text->data, text->len, err);
+    return nc_documents_add(d, name, text->data ? text->data : "", text->len, 1, err);
+}
+
+static int add_document_file(struct nc_gather *g, const char *path, const char *name,
+                             struct nc_err *err) {
+    nc_cleanup(nc_buf_done_secret) struct nc_buf data = NC_BUF_INIT;
+    const int r = nc_file_read(path, DOCUMENT_MAX_BYTES, &data, err);
+
+    if (r < 0) {
+        if (err && (r == -ENOENT || r == -EFBIG))
+            err->class = NC_ERR_CONFIG;
+        nc_err_wrap(err, "configuration source");
+        return r;
+    }
+    return add_document_text(&g->documents, name, &data, err);
+}
+
+static bool is_document(const char *name) {
+    return nc_ends_with(name, ".yaml") || nc_ends_with(name, ".yml") || nc_ends_with(name, ".json");
+}
+
+static int is_shown(const struct dirent *e) {
+    return e->d_name[0] != '.' && (e->d_type != DT_DIR || is_document(e->d_name));
+}
+
+static int by_entry_name(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_entry(struct nc_gather *g, const char *path, const char *name, const char *entry,
+                     struct nc_err *err) {
+    nc_auto_free char *file = nc_asprintf("%s/%s", path, entry);
+    nc_auto_free char *file_name =
+        nc_asprintf("%s%s%s", name, nc_ends_with(name, "/") ? "" : "/", entry);
+
+    if (is_document(entry))
+        return add_document_file(g, file, file_name, err);
+    if (g->ignored.n < MAX_IGNORED)
+        nc_strv_addf(&g->ignored, "%s is ignored: only *.yaml, *.yml and *.json are read",
+                     file_name);
+    return 0;
+}
+
+static int add_folder(struct nc_gather *g, const char *path, const char *name, struct nc_err *err) {
+    struct dirent **entries = NULL;
+    const int n = scandir(path, &entries, is_shown, by_entry_name);
+    int documents = 0, r = 0;
+
+    if (n < 0)
+        return nc_err_set(err, NC_ERR_HOST, errno, "configuration source %s: %s", path,
+                          strerror(errno));
+    for (int i = 0; i < n; i++)
+        documents += is_document(entries[i]->d_name);
+    if (documents > MAX_FILES_PER_FOLDER)
+        r = nc_err_set(err, NC_ERR_CONFIG, E2BIG,
+                       "configuration source %s: %d documents, at most %d are read", path,
+                       documents, MAX_FILES_PER_FOLDER);
+    for (int i = 0; i < n; i++) {
+        if (r == 0)
+            r = add_entry(g, path, name, entries[i]->d_name, err);
+        free(entries[i]);
+    }
+    free(entries);
+    return r;
+}
+
+/* Where people look for it first, and where nothing is read. */
+static void note_stray(struct nc_gather *g) {
+    nc_auto_free char *path = nc_app_path(g->app, STRAY_FILE);
+
+    if (access(path, F_OK) == 0)
+        nc_strv_addf(&g->ignored, "%s is ignored: documents are read from " NC_CONF_DIR "/*.yaml",
+                     path);
+}
+
+static int add_source(struct nc_gather *g, const char *source, bool is_default,
+                      struct nc_err *err) {
+    const struct nc_imds_answer *user_data = &g->answers[NC_IMDS_USER_DATA];
+    struct stat st;
+    int r;
+
+    if (source_is_user_data(source)) {
+        if (user_data->status != 200 || user_data->body.len == 0)
+            return 0;
+        return nc_documents_add_userdata(&g->documents, "user-data", user_data->body.data,
+                                         user_data->body.len, err);
+    }
+    if (!nc_starts_with(source, "file:///")) {
+        nc_auto_free char *quoted = nc_quote(source, strlen(source));
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "--source %s: use imds://user-data or file:///PATH", quoted);
+    }
+    /* What a person names is that path; the default folder is the root's own or none. */
+    const char *named = source + strlen("file://");
+    nc_auto_free char *path = is_default ? nc_app_path(g->app, named) : nc_strdup(named);
+    if (is_default)
+        note_stray(g);
+    if (stat(path, &st) < 0) {
+        const int code = errno;
+        if (is_default && code == ENOENT)
+            return 0;
+        r = nc_err_set(err, code == ENOENT ? NC_ERR_CONFIG : NC_ERR_HOST, code, "--source %s: %s",
+                       source, strerror(code));
+        nc_err_remedy(err, "name a file, or a folder of *.yaml, *.yml and *.json files");
+        return r;
+    }
+    return S_ISDIR(st.st_mode) ? add_folder(g, path, source + strlen("file://"), err)
+                               : add_document_file(g, path, source + strlen("file://"), err);
+}
+
+static int fetch_user_data(struct nc_gather *g, struct nc_err *err) {
+    int r = g->imds || g->folder ? 0 : nc_gather_open(g, g->app, err);
+
+    if (r >= 0)
+        r = nc_gather_answers(g, 1u << NC_IMDS_USER_DATA, NULL, err);
+    if (r < 0)
+        return r;
+    return g->answers[NC_IMDS_USER_DATA].status == 200
+               ? 0
+               : nc_err_set(err, NC_ERR_CONFIG, ENOENT, "imds: this instance has no user data");
+}
+
+int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err) {
+    struct stat st;
+
+    if (source_is_user_data(what)) {
+        const int r = fetch_user_data(g, err);
+        if (r < 0)
+            return r;
+    }
+    if (strstr(what, "://"))
+        return add_source(g, what, false, err);
+    return stat(what, &st) == 0 && S_ISDIR(st.st_mode) ? add_folder(g, what, what, err)
+                                                       : add_document_file(g, what, what, err);
+}
+
+int nc_gather_documents(struct nc_gather *g, struct nc_err *err) {
+    nc_documents_done(&g->documents);
+    nc_strv_done(&g->ignored);
+    g->ignored = (struct nc_strv)NC_STRV_INIT;
+    for (size_t i = 0; i < n_sources(g->app); i++) {
+        const int r = add_source(g, source_at(g->app, i), g->app->opts.sources.n == 0, err);
+        if (r < 0)
+            return r;
+    }
+    return nc_documents_errors(&g->documents) > 0 ? nc_documents_first_error(&g->documents, err)
+                                                  : 0;
+}
