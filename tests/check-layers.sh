@@ -24,12 +24,12 @@ rules='
 owns base backoff clock err file json-filter mem quantity str value zip
 owns config config userdata
 owns plan facts fileset plan
-owns drain drain drain-report hint lifecycle notice pod self-signal
+owns drain drain drain-report hint lifecycle notice pod
 owns report report
 owns control control lease budget standalone
 owns net http http-plain
 owns aws ec2 imds role sigv4
-owns kube kube kube-control kube-drain kube-self kubeconfig
+owns kube kube kube-control kube-drain kubeconfig
 owns host host login
 room base system cjson/cJSON.h yaml.h zlib.h
 room config pure base

@@ -201,7 +201,6 @@ struct nc_config {
     uint64_t autoscaling_deadline_usec; /* after the target state was seen; 0 = none */
     enum nc_drain_mode drain_mode;
     uint64_t drain_margin_usec, drain_linger_usec;
-    bool signal_self;
     bool report_console, report_events, report_node;
     enum nc_ec2_use ec2;
     char *ec2_endpoint, *sts_endpoint, *partition, *domain; /* overrides, NULL = from facts */

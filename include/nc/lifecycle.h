@@ -51,7 +51,6 @@
  *    than are kept, or one that cannot be read) it is not said: what is known is evicted; then, or
  *    every 5 s with a deadline and every 30 s without one, all are listed again, until a list is
  *    complete.
- *  - signal: self has its own rules (nc/self-signal.h). Nothing else waits for it.
  */
 #ifndef NC_LIFECYCLE_H
 #define NC_LIFECYCLE_H
@@ -64,7 +63,6 @@
 #include "nc/drain.h"
 #include "nc/mem.h"
 #include "nc/notice.h"
-#include "nc/self-signal.h"
 #include "nc/value.h"
 
 #define NC_LIFE_PATIENCE_USEC (5ull * 1000000)
@@ -117,9 +115,8 @@ struct nc_life_rules {
     uint64_t autoscaling_usec; /* a deadline so much after its NOTICE, which has none; 0 = none */
     uint64_t margin_usec, linger_usec;
     unsigned max_in_flight;
-    uint64_t seed;     /* of the instance id */
-    bool signals_self; /* signal: self */
-    size_t max_pods;   /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */
+    uint64_t seed;   /* of the instance id */
+    size_t max_pods; /* that are kept; 0 = NC_DRAIN_MAX_PODS. For tests */
 };
 void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret);
 
@@ -163,7 +160,6 @@ enum nc_life_action_kind {
     NC_ACT_LOOK,     /* GET our own Node: the answer is a NODE event with is_whole */
     NC_ACT_ANNOUNCE, /* say it: `reason`, `message`, `is_warning`, `milestone` */
     NC_ACT_LET_GO,   /* the shutdown may go on: give the inhibitor back */
-    NC_ACT_SELF,     /* `self` of our own NodeClaim, with `time_usec` */
 };
 enum nc_life_milestone {
     NC_LIFE_SAYS_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
@@ -178,18 +174,14 @@ enum nc_life_milestone {
     NC_LIFE_SAYS_DRAINED,
     NC_LIFE_SAYS_FAILED, /* T has passed and pods are left */
     NC_LIFE_SAYS_RELEASED,
-    NC_LIFE_SAYS_HANDED,       /* signal: self: Karpenter was told */
-    NC_LIFE_SAYS_SELF_REFUSED, /* signal: self is not used: says why */
-    NC_LIFE_SAYS_RECORDONED,   /* our cordon was lifted under a deadline, and made once more */
-    NC_LIFE_SAYS_ORPHANED,     /* the Node was deleted in the middle of a drain, which goes on */
+    NC_LIFE_SAYS_RECORDONED, /* our cordon was lifted under a deadline, and made once more */
+    NC_LIFE_SAYS_ORPHANED,   /* the Node was deleted in the middle of a drain, which goes on */
     _NC_LIFE_SAYS_MAX
 };
 struct nc_life_action {
     enum nc_life_action_kind kind;
     struct nc_node_write write;
     struct nc_drain_action pod;
-    enum nc_self_act self;
-    uint64_t time_usec; /* when every pod must be gone; not rounded */
     enum nc_life_milestone milestone;
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
@@ -219,8 +211,6 @@ enum nc_life_event_kind {
     NC_LIFE_WRITTEN,    /* the write under way ended: `outcome` (and a NODE event before it, where
                            the answer brought the Node) */
     NC_LIFE_POD_ANSWER, /* `uid`, `verb`, `answer` */
-    NC_LIFE_CLAIM,      /* `claim`: our NodeClaim, as far as it is known */
-    NC_LIFE_SELF,       /* what NC_ACT_SELF asked for ended: `self` */
     NC_LIFE_TICK,       /* nc_life_next() has come */
     _NC_LIFE_EVENT_MAX
 };
@@ -243,8 +233,6 @@ struct nc_life_event {
     const struct nc_pod_answer *answer;
     enum nc_write_outcome outcome;
     uint64_t retry_after_usec;
-    const struct nc_claim_view *claim;
-    const struct nc_self_ended *self;
 };
 
 struct nc_life;
@@ -281,8 +269,6 @@ struct nc_life_view {
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     uint64_t cordoned_usec, drained_usec;
-    enum nc_self_state self;
-    const char *self_why; /* static; "" = nothing is wrong with it */
     struct nc_drain_summary drain;
     struct nc_drain_rules drain_rules;
 };

@@ -299,7 +299,6 @@ static void take_kubelet(struct nc_config *c) {
 static void take_policies(struct nc_config *c) {
     static const char *const answers[] = {"ignore", "report", "cordon", "drain", NULL};
     static const char *const drains[] = {"auto", "always", "observe", "off", NULL};
-    static const char *const signals[] = {"none", "self", NULL};
 
     c->spot = (enum nc_policy)pick(c, "spec.interruption.spot", answers, NC_POLICY_DRAIN);
     c->rebalance =
@@ -313,7 +312,6 @@ static void take_policies(struct nc_config *c) {
     c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", drains, NC_DRAIN_AUTO);
     c->drain_margin_usec = duration_at(c, "spec.drain.margin", 15 * SECOND);
     c->drain_linger_usec = duration_at(c, "spec.drain.linger", 0);
-    c->signal_self = pick(c, "spec.signal", signals, 1) == 2;
 }
 
 static void take_surroundings(struct nc_config *c) {

@@ -54,6 +54,11 @@ static bool is_partition(const char *s) {
     return nc_shape_word(s, 32);
 }
 
+/* `self` asked every node for the right to delete NodeClaims. */
+static bool is_none(const char *s) {
+    return nc_streq(s, "none");
+}
+
 #define PATH_WORDS "an absolute path"
 #define LABEL_KEY_WORDS "a label key such as example.com/name"
 #define LABEL_VALUE_WORDS "at most 63 letters, digits, - _ ."
@@ -142,7 +147,6 @@ static const char *const policies[] = {"karpenter", "actual",   "gke", "aks",
 static const char *const starts[] = {"systemd", "exec", "none", NULL};
 static const char *const answers[] = {"ignore", "report", "cordon", "drain", NULL};
 static const char *const drain_modes[] = {"auto", "always", "observe", "off", NULL};
-static const char *const signals[] = {"none", "self", NULL};
 static const char *const ec2_uses[] = {"auto", "never", "always", NULL};
 static const char *const lookups[] = {"auto", "never", NULL};
 static const char *const resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
@@ -246,7 +250,9 @@ static const struct nc_field agent_spec_fields[] = {
     OBJECT("shutdown", shutdown_schema),
     OBJECT("interruption", interruption),
     OBJECT("drain", drain),
-    ONE_OF("signal", signals),
+    CHECKED("signal", is_none,
+            "none, or left out: nodeclaim-controller relays a node's deadline to Karpenter "
+            "(deploy/README.md)"),
     OBJECT("report", report),
     OBJECT("aws", aws),
     OBJECT("claim", claim),

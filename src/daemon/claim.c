@@ -67,9 +67,7 @@ static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_
         nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: %s is no time, ignoring", d->owner_name,
                TERMINATION_TIME, quoted);
     }
-    d->has_claim_time = until != NULL;
     d->is_claim_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
-    nc_daemon_self_claim(d);
     nc_daemon_judge_deletion(d);
 }
 
@@ -141,18 +139,14 @@ void nc_daemon_claim_take(struct nc_daemon *d, const struct nc_value *metadata) 
 
     if (!owner || !api || !is_claim_api(api))
         return;
-    if (nc_streq(d->owner_uid, nc_value_get_string(owner, "uid"))) {
-        nc_daemon_self_claim(d); /* to this Node it may be new */
+    if (nc_streq(d->owner_uid, nc_value_get_string(owner, "uid")))
         return;
-    }
-    nc_daemon_self_close(d);
     d->claim_watch = nc_watch_free(d->claim_watch);
-    d->is_claim_deleting = d->is_claim_known = d->has_claim_time = false;
+    d->is_claim_deleting = d->is_claim_known = false;
     d->claim_t_usec = d->claim_after_usec = 0;
     d->claim_failures = 0;
     nc_daemon_set(&d->owner_name, nc_value_get_string(owner, "name"));
     nc_daemon_set(&d->owner_uid, nc_value_get_string(owner, "uid"));
     nc_daemon_set(&d->owner_api, api);
-    nc_daemon_self_claim(d);
     nc_daemon_claim_open(d);
 }

@@ -27,8 +27,6 @@ struct nc_posted {
     struct nc_node_view node;
     struct nc_pod pod;
     struct nc_pod_answer answer;
-    struct nc_claim_view claim;
-    struct nc_self_ended self;
     char *uid;
 };
 
@@ -161,9 +159,6 @@ static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
     case NC_ACT_LET_GO:
         nc_daemon_login_let_go(d);
         break;
-    case NC_ACT_SELF:
-        nc_daemon_self_act(d, a);
-        break;
     }
 }
 
@@ -291,14 +286,6 @@ static struct nc_posted *copy_event(const struct nc_life_event *e) {
     if (e->answer) {
         p->answer = *e->answer;
         p->event.answer = &p->answer;
-    }
-    if (e->claim) {
-        p->claim = *e->claim;
-        p->event.claim = &p->claim;
-    }
-    if (e->self) {
-        p->self = *e->self;
-        p->event.self = &p->self;
     }
     p->uid = nc_strdup(e->uid);
     p->event.uid = p->uid;

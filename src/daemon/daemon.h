@@ -20,7 +20,6 @@
 
 struct nc_daemon_imds;
 struct nc_daemon_requests;
-struct nc_daemon_self;    /* daemon-self.c */
 struct nc_posted;         /* daemon.c */
 struct nc_pod_request;    /* daemon-pods.c */
 struct nc_volume_request; /* daemon-pods.c */
@@ -112,7 +111,6 @@ struct nc_daemon {
     char *owner_api;              /* "karpenter.sh/v1" */
     uint64_t claim_t_usec;        /* its termination timestamp; 0 = none */
     bool is_claim_deleting;
-    bool has_claim_time; /* whatever it says */
     bool is_claim_known; /* it was asked for, whatever the answer */
     unsigned claim_failures;
 
@@ -134,7 +132,6 @@ struct nc_daemon {
     struct nc_daemon_requests *requests; /* NULL = its folder cannot be watched */
     bool requests_failed;                /* said once */
     uint64_t requests_after_usec;        /* monotonic: it is tried again */
-    struct nc_daemon_self *self;
 
     /* daemon-imds-condition.c */
     struct nc_kube_req *condition_write;
@@ -223,13 +220,6 @@ void nc_daemon_claim_take(struct nc_daemon *d, const struct nc_value *metadata);
 void nc_daemon_judge_deletion(struct nc_daemon *d);
 /* The NodeClaim's watch, where its name is known and it may be read. Between two turns. */
 void nc_daemon_claim_open(struct nc_daemon *d);
-
-/* daemon-self.c: signal: self. _claim posts what is known of our NodeClaim; _close answers what is
- * under way AWAY. */
-void nc_daemon_self_act(struct nc_daemon *d, const struct nc_life_action *a);
-void nc_daemon_self_claim(struct nc_daemon *d);
-void nc_daemon_self_close(struct nc_daemon *d);
-void nc_daemon_self_done(struct nc_daemon *d);
 
 /* daemon-pods.c. _unwatch ends what _open began, and lets questions go on; what is under way is
  * cancelled by _close, and answered AWAY. */

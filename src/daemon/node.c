@@ -473,7 +473,6 @@ void nc_daemon_node_close(struct nc_daemon *d) {
     d->look = nc_kube_cancel(d->look);
     d->write = nc_kube_cancel(d->write);
     d->look_timer = sd_event_source_disable_unref(d->look_timer);
-    nc_daemon_self_close(d);
     nc_daemon_imds_condition_close(d);
     if (was_writing)
         post_written(d, NC_WRITE_AWAY, 0);
@@ -484,5 +483,4 @@ void nc_daemon_node_done(struct nc_daemon *d) {
     nc_daemon_set(&d->owner_name, NULL);
     nc_daemon_set(&d->owner_uid, NULL);
     nc_daemon_set(&d->owner_api, NULL);
-    nc_daemon_self_done(d);
 }

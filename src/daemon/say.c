@@ -36,10 +36,6 @@ static enum nc_milestone milestone_of(enum nc_life_milestone m) {
         return NC_MILESTONE_DRAIN_FAILED;
     case NC_LIFE_SAYS_RELEASED:
         return NC_MILESTONE_RELEASED;
-    case NC_LIFE_SAYS_HANDED:
-        return NC_MILESTONE_HANDED_OVER;
-    case NC_LIFE_SAYS_SELF_REFUSED:
-        return NC_MILESTONE_SELF_REFUSED;
     case NC_LIFE_SAYS_ORPHANED:
         break;
     case _NC_LIFE_SAYS_MAX:

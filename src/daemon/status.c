@@ -42,16 +42,6 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
     return map;
 }
 
-static struct nc_value *self_tree(const struct nc_daemon *d) {
-    struct nc_value *map = nc_value_new(NC_VALUE_MAP);
-    struct nc_life_view view;
-
-    nc_life_look(d->life, nc_daemon_now(d), &view);
-    nc_value_set_string(map, "state", nc_self_state_name(view.self));
-    nc_value_set_text(map, "why", *view.self_why ? view.self_why : NULL);
-    return map;
-}
-
 /* What an ending leads to, by its source. What is asked for says so itself, up to drain_mode. */
 static struct nc_value *policies_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
@@ -80,7 +70,6 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set(map, "policies", policies_tree(d));
     nc_value_set(map, "imds", polls_tree(d));
     nc_value_set_text(map, "request_refused", d->request_refused);
-    nc_value_set(map, "signal_self", self_tree(d));
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->login) ? "held" : "none");
     nc_value_set_text(map, "inhibit_delay", d->short_delay);
     nc_value_set_int(map, "skew_usec", d->counters.skew_usec);

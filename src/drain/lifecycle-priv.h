@@ -54,19 +54,6 @@ struct nc_life_budget {
     unsigned times;
 };
 
-/* signal: self (nc/self-signal.h). */
-struct nc_life_self {
-    struct nc_claim_view claim;
-    enum nc_self_state verdict; /* of the last PROBE: UNKNOWN, TRUSTED or REFUSED */
-    const char *why, *said;     /* static */
-    uint64_t judged_usec;
-    enum nc_self_act under_way;
-    unsigned attempts;  /* that failed in a row */
-    uint64_t next_usec; /* not before */
-    unsigned stamps_refused;
-    bool has_stamped, is_gone, was_needed;
-};
-
 struct nc_life {
     struct nc_life_rules rules;
     uint64_t now_usec;               /* of the last event */
@@ -123,8 +110,6 @@ struct nc_life {
     uint64_t empty_usec;    /* since when no eligible pod is left; 0 = there are some */
     bool is_failed;         /* the time is over and pods are left */
     bool has_taken_over;    /* from whoever deleted the Node */
-
-    struct nc_life_self self;
 };
 
 /* lifecycle.c: is it that late? If not, a TICK will come then. */
@@ -178,13 +163,6 @@ void nc_life_look_out(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_write(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_written(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
 void nc_life_adopt(struct nc_life *l);
-
-/* self-signal.c */
-void nc_life_take_claim(struct nc_life *l, const struct nc_claim_view *v);
-void nc_life_self_ended(struct nc_life *l, const struct nc_self_ended *e,
-                        struct nc_life_actions *out);
-void nc_life_hand_over(struct nc_life *l, struct nc_life_actions *out);
-enum nc_self_state nc_life_self_state(const struct nc_life *l, const char **ret_why);
 
 /* lifecycle-text.c: owned texts. */
 char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool is_stamped);

@@ -29,7 +29,6 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
         .linger_usec = c->drain_linger_usec,
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
         .seed = seed,
-        .signals_self = c->signal_self,
     };
 }
 

@@ -151,8 +151,8 @@ void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
     a->message = message;
     a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_INCOMPLETE
                     || m == NC_LIFE_SAYS_BLOCKED || m == NC_LIFE_SAYS_FORCING
-                    || m == NC_LIFE_SAYS_FAILED || m == NC_LIFE_SAYS_SELF_REFUSED
-                    || m == NC_LIFE_SAYS_ORPHANED || m == NC_LIFE_SAYS_RECORDONED;
+                    || m == NC_LIFE_SAYS_FAILED || m == NC_LIFE_SAYS_ORPHANED
+                    || m == NC_LIFE_SAYS_RECORDONED;
 }
 
 void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message,

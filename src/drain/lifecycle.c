@@ -85,7 +85,6 @@ void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     l->held_phase = NC_LIFE_IDLE;
     l->is_resuming = l->is_unverified = false;
     memset(l->says, 0, sizeof(l->says));
-    l->self = (struct nc_life_self){.verdict = NC_SELF_UNKNOWN, .why = ""};
     nc_life_close_pods(l, out);
 }
 
@@ -175,17 +174,6 @@ static void take_answer(struct nc_life *l, const struct nc_life_event *e,
         nc_life_say_blocked(l, e, out);
 }
 
-static void take_claim(struct nc_life *l, const struct nc_life_event *e,
-                       struct nc_life_actions *out) {
-    (void)out;
-    nc_life_take_claim(l, e->claim);
-}
-
-static void take_self(struct nc_life *l, const struct nc_life_event *e,
-                      struct nc_life_actions *out) {
-    nc_life_self_ended(l, e->self, out);
-}
-
 /* The pods are not watched in this phase: what is told of them comes from a watch that was closed.
  */
 static void drop_pod(struct nc_life *l, const struct nc_life_event *e,
@@ -218,8 +206,7 @@ static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_lif
         [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod,                                 \
         [NC_LIFE_POD_UNREADABLE] = no_pods, [NC_LIFE_POD_GONE] = no_pods,                          \
         [NC_LIFE_PODS_SYNCED] = no_pods, [NC_LIFE_WRITTEN] = take_written,                         \
-        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_CLAIM] = take_claim,                          \
-        [NC_LIFE_SELF] = take_self, [NC_LIFE_TICK] = tick,                                         \
+        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_TICK] = tick,                                 \
     }
 #define WITH_PODS                                                                                  \
     {                                                                                              \
@@ -228,8 +215,7 @@ static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_lif
         [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = see_pod,                                  \
         [NC_LIFE_POD_UNREADABLE] = see_unreadable, [NC_LIFE_POD_GONE] = lose_pod,                  \
         [NC_LIFE_PODS_SYNCED] = take_synced, [NC_LIFE_WRITTEN] = take_written,                     \
-        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_CLAIM] = take_claim,                          \
-        [NC_LIFE_SELF] = take_self, [NC_LIFE_TICK] = tick,                                         \
+        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_TICK] = tick,                                 \
     }
 
 static const cell_fn cells[_NC_LIFE_PHASE_MAX][_NC_LIFE_EVENT_MAX] = {
@@ -262,7 +248,6 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
     nc_life_announce(l, out);
     nc_life_look_out(l, out);
     nc_life_write(l, out);
-    nc_life_hand_over(l, out);
     nc_life_open_pods(l, out);
     nc_life_ask_pods(l, out);
     nc_life_let_go(l, out);
@@ -271,11 +256,10 @@ static void settle(struct nc_life *l, struct nc_life_actions *out) {
 
 /* The clock was set back: what counts from a moment now counts from the new now. */
 static void set_back(struct nc_life *l, uint64_t by_usec) {
-    uint64_t *const moments[] = {&l->orphaned_usec,    &l->quiet_usec,    &l->raised_usec,
-                                 &l->whole_usec,       &l->look_usec,     &l->status_usec,
-                                 &l->cordoned_usec,    &l->drained_usec,  &l->opened_usec,
-                                 &l->synced_usec,      &l->believed_usec, &l->empty_usec,
-                                 &l->self.judged_usec, &l->self.next_usec};
+    uint64_t *const moments[] = {&l->orphaned_usec, &l->quiet_usec,    &l->raised_usec,
+                                 &l->whole_usec,    &l->look_usec,     &l->status_usec,
+                                 &l->cordoned_usec, &l->drained_usec,  &l->opened_usec,
+                                 &l->synced_usec,   &l->believed_usec, &l->empty_usec};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
         *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;
@@ -316,7 +300,6 @@ struct nc_life *nc_life_new(const struct nc_life_rules *rules) {
     l->next_usec = UINT64_MAX;
     l->force.policy = NC_POLICY_IGNORE;
     l->force.leading = -1;
-    l->self = (struct nc_life_self){.verdict = NC_SELF_UNKNOWN, .why = ""};
     return l;
 }
 
@@ -372,7 +355,6 @@ void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_vie
         ret->policies[s] = l->sources[s].policy;
         ret->noticed_usec[s] = l->sources[s].noticed_usec;
     }
-    ret->self = nc_life_self_state(l, &ret->self_why);
     nc_life_drain_rules(l, &ret->drain_rules);
     nc_drain_summarize(nc_life_drain(l), &ret->drain_rules, now_usec, &ret->drain);
     ret->status_phase = nc_life_status_phase(l, &ret->drain);

@@ -72,8 +72,6 @@ struct nc_kube *nc_kube_free(struct nc_kube *k) {
         nc_kube_cancel(k->reqs);
     free(k->server);
     free(k->user_agent);
-    free(k->claim_path);
-    free(k->claim_uid);
     free(k);
     return NULL;
 }

@@ -7,7 +7,7 @@
 
 #include "nc/str.h"
 
-#include "guard-claim.h"
+#include "wire.h"
 
 #define DEFAULT_MAX_BYTES ((size_t)4 << 20)
 #define MAX_BODY_BYTES                                                                             \
@@ -30,8 +30,8 @@ int nc_kube_message_init(struct nc_kube *k, const struct nc_kube_call *c,
     struct nc_kube_message m = {.body = NC_BUF_INIT_MAX(MAX_BODY_BYTES),
                                 .has_body = c->body != NULL,
                                 .drops_answer = c->drops_answer};
-    const int r = k->role == NC_KUBE_CONTROLLER ? nc_kube_guard_control(c, err)
-                                                : nc_kube_guard_own(k, c, err);
+    const int r =
+        k->role == NC_KUBE_CONTROLLER ? nc_kube_guard_control(c, err) : nc_kube_guard(c, err);
 
     if (r < 0)
         return r;

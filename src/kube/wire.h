@@ -16,10 +16,9 @@ struct nc_kube {
     nc_kube_token_fn token;
     void *userdata;
     char *user_agent;
-    struct nc_kube_req *reqs;     /* under way, newest first */
-    char *claim_path, *claim_uid; /* nc_kube_own_claim(); NULL = none is ours */
-    uint64_t boot_usec;           /* its time when CLOCK_BOOTTIME was 0; 0 = not known */
-    uint64_t dated_usec;          /* CLOCK_BOOTTIME: when that was learned */
+    struct nc_kube_req *reqs; /* under way, newest first */
+    uint64_t boot_usec;       /* its time when CLOCK_BOOTTIME was 0; 0 = not known */
+    uint64_t dated_usec;      /* CLOCK_BOOTTIME: when that was learned */
 };
 
 /* Percent-encodes everything but RFC 3986's unreserved characters: safe as a path segment and as a

@@ -240,7 +240,6 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
         {"drain.mode", "auto"},
         {"drain.margin", "15s"},
         {"drain.linger", "0s"},
-        {"signal", "none"},
     };
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {

@@ -39,8 +39,6 @@ static const char *const message_ids[_NC_MILESTONE_MAX] = {
     [NC_MILESTONE_DRAINED] = "d4cfa2d788394d079c875855afb71a65",
     [NC_MILESTONE_DRAIN_FAILED] = "f02dcee469bb45d8aefc288fc27b3258",
     [NC_MILESTONE_RELEASED] = "efed88177ab441c08210965908212ec0",
-    [NC_MILESTONE_HANDED_OVER] = "5c0b1d7e3f9a4c62b8d4e6a17f2093c1",
-    [NC_MILESTONE_SELF_REFUSED] = "a9e27c4460f14b5d9c83d15be0f7a26e",
 };
 
 int nc_log_set_format(const char *word) {

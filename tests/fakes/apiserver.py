@@ -102,8 +102,7 @@ def parse_path(path: str, served: list[Resource]) -> tuple[Resource, str, str, s
 
 
 class ApiServer:
-    """`dir` holds the certificates. `claims_readable`, `claims_deletable`: the optional ClusterRoles are installed;
-    `claims_guarded`: so is the policy that keeps a node's hands off NodeClaims."""
+    """`dir` holds the certificates. `claims_readable`: the optional ClusterRole is installed."""
 
     def __init__(
         self,
@@ -130,8 +129,6 @@ class ApiServer:
         self.rules: dict[str, tuple[Rule, ...]] = {CONTROLLER_USER: CONTROLLER}
         self.karpenter_version = "v1"  # of the CRDs, or v1beta1; "" = there are none
         self.claims_readable = False
-        self.claims_deletable = False
-        self.claims_guarded = False
         self.approve = True  # certificate requests of nodes are signed at once
         self.clock_ahead_sec = 0.0  # of this machine's clock
         self.padding_bytes = 0  # every pod is so much larger on the wire
@@ -224,7 +221,7 @@ class ApiServer:
             )
         verb = self._verb(req, name)
         ask = Ask(verb, res, namespace, name, sub, req.query.get("fieldSelector", ""))
-        authz.authorize(who, ask, self.claims_readable, self.claims_deletable, self.rules.get(who.user))
+        authz.authorize(who, ask, self.claims_readable, self.rules.get(who.user))
         return getattr(self, f"_{verb}")(req, who, ask)
 
     @staticmethod
@@ -420,8 +417,6 @@ class ApiServer:
             return answer(200, self.pods.delete(ask.namespace, ask.name, options))
         given = options.get("preconditions") or {}
         self._preconditions(ask, given, old["metadata"])
-        if ask.resource.plural == "nodeclaims" and self.claims_guarded:
-            authz.admit_claim_write(who, ask.resource, old, None, ask.sub)
         dry = options.get("dryRun") if req.body else [req.query.get("dryRun", "")]  # with a body its query is not read
         if dry == ["All"]:
             return self._answer(req, 200, old)
@@ -514,8 +509,6 @@ class ApiServer:
             authz.admit_pod_change(who, ask.resource, old, "update pod status for")
         elif ask.resource.kind == "Event":
             authz.admit_event(ask.namespace, new)
-        elif ask.resource.plural == "nodeclaims" and self.claims_guarded:
-            authz.admit_claim_write(who, ask.resource, old, new, ask.sub)
         if not new["metadata"].get("uid"):  # whoever names none means whatever is there
             new["metadata"]["uid"] = old["metadata"]["uid"]
         if new["metadata"].get("uid") != old["metadata"].get("uid"):

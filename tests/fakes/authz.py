@@ -155,7 +155,6 @@ def authorize(
     who: Identity,
     ask: Ask,
     claims_readable: bool = False,
-    claims_deletable: bool = False,
     rules: Optional[tuple[Rule, ...]] = None,
 ) -> None:
     """Raises the 403 that the server would give. `rules`: of a ServiceAccount."""
@@ -167,9 +166,7 @@ def authorize(
         return
     group, plural = ask.resource.group, ask.resource.plural
     if plural == "nodeclaims" and NODES_GROUP in who.groups:
-        if (claims_readable and ask.verb in ("get", "list", "watch") and not ask.sub) or (
-            claims_deletable and ask.verb in ("patch", "delete") and not ask.sub
-        ):
+        if claims_readable and ask.verb in ("get", "list", "watch") and not ask.sub:
             return
         raise ask.forbidden(who, "")
     if who.node is not None:
@@ -262,48 +259,6 @@ def admit_node_write(who: Identity, resource: Resource, name: str, old: Optional
         raise _denied(resource, name, node, "is not allowed to modify taints")
     if (old["metadata"].get("ownerReferences") or []) != (new["metadata"].get("ownerReferences") or []):
         raise _denied(resource, name, node, "is not allowed to modify ownerReferences")
-
-
-CLAIM_TIME = "karpenter.sh/nodeclaim-termination-timestamp"
-
-
-def admit_claim_write(who: Identity, resource: Resource, old: Object, new: Optional[Object], sub: str) -> None:
-    """The policy nodeclaimd-own-claim (deploy/optional): UPDATE, or DELETE where `new` is None, by a node."""
-    if NODES_GROUP not in who.groups:
-        return
-
-    def part(obj: Object, key: str) -> Any:
-        return obj["metadata"].get(key) or ([] if key in ("finalizers", "ownerReferences") else {})
-
-    def annotations_ok() -> bool:
-        a, b = part(old, "annotations"), part(new or {}, "annotations")
-        return all(b.get(k) == v for k, v in a.items()) and all(k in a or k == CLAIM_TIME for k in b)
-
-    why = ""
-    if not who.node or old.get("status", {}).get("nodeName") != who.node:
-        why = "a node touches no NodeClaim but that of its own Node"
-    elif sub:
-        why = "a node leaves the status of NodeClaims as it is"
-    elif new is not None and (
-        new.get("spec") != old.get("spec")
-        or any(part(new, k) != part(old, k) for k in ("finalizers", "labels", "ownerReferences"))
-    ):
-        why = "of its NodeClaim a node changes no more than an annotation"
-    elif new is not None and not annotations_ok():
-        why = "of all annotations of its NodeClaim a node adds the termination timestamp, once"
-    elif new is not None and not re.fullmatch(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|", part(new, "annotations").get(CLAIM_TIME, "")
-    ):
-        why = "the termination timestamp is RFC 3339 in UTC, to the second"
-    if why:
-        name = old["metadata"]["name"]
-        raise Problem(
-            403,
-            "Forbidden",
-            f"{resource.plural}.{resource.group} \"{name}\" is forbidden: ValidatingAdmissionPolicy "
-            f"'nodeclaimd-own-claim' with binding 'nodeclaimd-own-claim' denied request: {why}",
-            {"name": name, "group": resource.group, "kind": resource.plural},
-        )
 
 
 def admit_pod_change(who: Identity, resource: Resource, pod: Object, what: str) -> None:

@@ -79,8 +79,6 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("claim watch", "api", "GET", CLAIMS + r"\?.*watch=true.*"),
     Operation("claim list", "api", "GET", CLAIMS + r"\?(?!.*watch=true)fieldSelector=.*"),
     Operation("claim get", "api", "GET", CLAIMS + "/[^/?]+"),
-    Operation("claim try", "api", "PATCH", CLAIMS + r"/[^/?]+\?dryRun=All"),
-    Operation("claim try delete", "api", "DELETE", CLAIMS + r"/[^/?]+\?dryRun=All"),
     Operation("claim stamp", "api", "PATCH", CLAIMS + "/[^/?]+"),
     Operation("claim delete", "api", "DELETE", CLAIMS + "/[^/?]+"),
     Operation("node watch", "api", "GET", r"/api/v1/nodes\?.*watch=true.*"),

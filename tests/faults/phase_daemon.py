@@ -27,11 +27,11 @@ AGENT = "(run)"
 CLAIM = "default-abc12"
 START = ("imds token", *(f"imds {n}" for n in (*FACTS, "user-data", "role", "credentials")))
 POLLS = ("imds spot", "imds rebalance", "imds target-state", "imds maintenance")
-SEEN = ("node list", "node watch", "node get", "failed pods list", "claim get", "claim list", "claim watch", "claim try")
+SEEN = ("node list", "node watch", "node get", "failed pods list", "claim get", "claim list", "claim watch")
 RUN_ROWS = (*START, *POLLS, *SEEN)
 DRAIN_ROWS = ("imds spot", "node status", "node patch", "pods list", "pods watch", "evict", "pod mark", "pod delete")
-DRAIN_ROWS += ("claim stamp", "claim delete", "event")
-APART = ("whoami", "event again", "failed pods watch", "claim try delete")  # only where something fails
+DRAIN_ROWS += ("event",)
+APART = ("whoami", "event again", "failed pods watch")  # only where something fails
 FORCED = ("pod mark", "pod delete")  # only where a pod's last moment comes
 PODS = ("web-1", "web-2")
 GRACE = 2
@@ -47,9 +47,9 @@ class Node(DaemonWorld):
     margin = "1s"
 
     def __init__(self, is_forced: bool = False) -> None:
-        super().__init__(token=True, config="  signal: self\n", margin=self.margin)
+        super().__init__(token=True, margin=self.margin)
         self.is_forced = is_forced
-        self.api.claims_readable = self.api.claims_deletable = self.api.claims_guarded = True
+        self.api.claims_readable = True
 
     def __enter__(self) -> "Node":
         super().__enter__()
@@ -111,7 +111,6 @@ class Node(DaemonWorld):
         """What status.json says is wrong."""
         said = self.said_of_itself()
         found = [said.get("api_error"), *(p.get("error") for p in (said.get("imds") or {}).values())]
-        found.append((said.get("signal_self") or {}).get("why"))
         return [f for f in found if f]
 
     def complaints(self) -> list[str]:

@@ -21,8 +21,7 @@ from harness import PATIENCE
 from phase_daemon import FORCED, GRACE, PODS, Judge, Node
 from ways import Span, Strike, Way
 
-ROWS = ("imds spot", "node status", "node patch", "pods list", "pods watch", "evict", "pod mark", "pod delete", "claim stamp",
-        "claim delete", "event")  # fmt: skip
+ROWS = ("imds spot", "node status", "node patch", "pods list", "pods watch", "evict", "pod mark", "pod delete", "event")
 COLUMNS = ("refused", "silent", "reset-midway", "truncated", "html", "redirect", "401", "403", "404", "409", "422", "429-after", "500",
            "wrong-ca")  # fmt: skip
 WIDE_ROWS = ("imds spot", "node status", "pod mark")  # where the whole server goes: at a poll, at the first write, at the last moment

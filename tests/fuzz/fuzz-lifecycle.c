@@ -21,9 +21,6 @@ struct world {
     bool is_writing, is_open, is_synced, has_let_go;
     bool is_active[_NC_SOURCE_MAX];
     bool was_signal_tried;
-    enum nc_self_act self;
-    bool is_trusted;                /* signal: self: the last probe said so */
-    char claim[64], claim_node[64]; /* which it was, of which Node */
 };
 
 static void must(bool is_so) {
@@ -82,11 +79,6 @@ static void take_action(struct world *w, struct nc_life_action *a) {
         must(w->is_active[NC_SOURCE_SHUTDOWN] && !w->has_let_go);
         w->has_let_go = true;
         break;
-    case NC_ACT_SELF:
-        must(w->self == NC_SELF_NONE && w->rules.signals_self && w->node.exists);
-        must(a->self == NC_SELF_PROBE || (w->is_trusted && is_anything_active(w)));
-        w->self = a->self;
-        break;
     }
 }
 
@@ -134,11 +126,6 @@ static void show(struct world *w, bool is_whole) {
     struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &v};
 
     v.exists = w->node.exists = true;
-    if (strcmp(w->claim_node, v.uid) != 0) {
-        w->self = NC_SELF_NONE;
-        w->is_trusted = false;
-        memcpy(w->claim_node, v.uid, sizeof(w->claim_node));
-    }
     v.is_whole = is_whole;
     step(w, &e);
 }
@@ -226,41 +213,6 @@ static void rules(struct world *w, uint8_t with) {
     w->rules.policy[with % _NC_SOURCE_MAX] = (enum nc_policy)(1 + (with >> 3) % 4);
     w->rules.mode = (enum nc_drain_mode)(1 + (with >> 5) % 4);
     w->rules.linger_usec = with & 128 ? 10000000 : 0;
-    w->rules.signals_self = with & 64;
-    step(w, &e);
-}
-
-/* What was asked of another claim is cut off. */
-static void forget_claim(struct world *w, const char *uid) {
-    if (strcmp(w->claim, uid) != 0) {
-        w->self = NC_SELF_NONE;
-        w->is_trusted = false;
-        (void)snprintf(w->claim, sizeof(w->claim), "%s", uid);
-    }
-}
-
-static void self(struct world *w, uint8_t with) {
-    struct nc_claim_view claim = {.is_deleting = with & 16, .has_time = with & 32};
-    const struct nc_self_ended ended = {
-        .act = w->self,
-        .answer = (enum nc_self_answer)(with % 5),
-        .probe = {.read = NC_SELF_ALLOWED,
-                  .foreign = (enum nc_self_answer)(with % 5),
-                  .stamp = with & 16 ? NC_SELF_ALLOWED : (enum nc_self_answer)(with % 5),
-                  .is_ours = with & 32}};
-    const bool is_probe = w->self == NC_SELF_PROBE;
-    const char *why;
-    struct nc_life_event e = {.kind = NC_LIFE_SELF, .self = &ended};
-
-    if (with & 64) {
-        e = (struct nc_life_event){.kind = NC_LIFE_CLAIM, .claim = &claim};
-        (void)snprintf(claim.uid, sizeof(claim.uid), "c%d", with >> 7);
-        forget_claim(w, claim.uid);
-    } else {
-        w->self = NC_SELF_NONE;
-        if (is_probe)
-            w->is_trusted = nc_self_judge(&ended.probe, &why) == NC_SELF_TRUSTED;
-    }
     step(w, &e);
 }
 
@@ -276,8 +228,7 @@ static void restart(struct world *w, uint8_t with) {
 
     nc_life_free(w->life);
     w->life = nc_life_new(&w->rules);
-    w->is_writing = w->is_open = w->is_synced = w->has_let_go = w->is_trusted = false;
-    w->self = NC_SELF_NONE;
+    w->is_writing = w->is_open = w->is_synced = w->has_let_go = false;
     if (with & 1)
         must(nc_life_load(w->life, saved, with & 2) == 0);
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)
@@ -302,10 +253,8 @@ static void happen(struct world *w, uint8_t what, uint8_t with) {
         notice,  clear, change_node, pod,      lost,    answer,
         written, rules, restart,     wait_for, written, wait_for};
 
-    if (what >= 240) { /* what came before keeps its meaning */
-        self(w, with);
+    if (what >= 240) /* the corpus keeps its meaning */
         return;
-    }
     what %= 15;
     if (what < NC_ARRAY_SIZE(acts))
         acts[what](w, with);

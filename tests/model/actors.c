@@ -244,7 +244,6 @@ void world_act(struct world *w, const struct thing_due *due) {
     case THING_START:
     case THING_HINT:
     case THING_PROPERTY:
-    case THING_SELF:
         break;
     }
 }

@@ -215,7 +215,6 @@ void world_populate(struct world *w) {
     populate_sources(w);
     populate_faults(w);
     populate_people(w);
-    world_bear_claim(w);
     if (w->busy_until_usec < w->now_usec + 60 * SEC)
         w->busy_until_usec = w->now_usec + 60 * SEC;
     w->end_usec = w->busy_until_usec + world_between(w, 45, 90) * SEC;

@@ -101,8 +101,5 @@ void host_carry_out(struct world *w, const struct nc_life_action *a) {
         if (w->sources[NC_SOURCE_SHUTDOWN].is_on)
             world_plan(w, w->now_usec + world_between(w, SEC, 5 * SEC), THING_KILL, 2, 0);
         break;
-    case NC_ACT_SELF:
-        host_send_self(w, a);
-        break;
     }
 }

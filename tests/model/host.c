@@ -102,7 +102,6 @@ static void post_node(struct world *w) {
                w->view.is_drained_true ? "drained, " : "", w->view.is_deleting ? "deleting, " : "",
                w->view.has_disrupted_taint ? "taint, " : "", w->view.n_volumes);
     host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE, .node = &w->view});
-    host_show_claim(w);
     post_deletion(w);
     if (w->sources[NC_SOURCE_REQUEST].is_on)
         post_notice(w, &w->sources[NC_SOURCE_REQUEST].notice);
@@ -385,7 +384,6 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
     case THING_START:
     case THING_NODE_GONE:
     case THING_NODE_BACK:
-    case THING_SELF:
         break;
     }
 }
@@ -393,8 +391,6 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
 void host_happen(struct world *w, struct thing_due *due) {
     if (due->kind == THING_ARRIVES && (is_for_us(w, due) || world_chance(w, 50)))
         world_arrive(w, due);
-    else if (due->kind == THING_SELF)
-        world_do_self(w, due);
     else if (due->kind == THING_KILL)
         die(w, due->a);
     else if (due->kind == THING_START)

@@ -206,7 +206,6 @@ static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t no
     if (strcmp(r->node.uid, v->uid) != 0) {
         memset(&r->node, 0, sizeof(r->node));
         r->has_whole = false;
-        r->self = (struct rules_self){0};
         if (r->memory.node_uid[0] && strcmp(r->memory.node_uid, v->uid) != 0)
             r->memory.is_signalled = r->memory.is_cordoned = false;
         r->status_text[0] = '\0';
@@ -289,10 +288,6 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
     case NC_LIFE_POD_ANSWER:
         rules_take_pod_event(r, e);
         break;
-    case NC_LIFE_CLAIM:
-    case NC_LIFE_SELF:
-        rules_take_self_event(r, e);
-        break;
     case _NC_LIFE_EVENT_MAX:
         break;
     }
@@ -364,9 +359,6 @@ void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_
         break;
     case NC_ACT_LET_GO:
         judge_let_go(r, now_usec);
-        break;
-    case NC_ACT_SELF:
-        rules_judge_self(r, a, now_usec);
         break;
     }
 }

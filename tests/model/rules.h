@@ -60,14 +60,6 @@ struct rules_memory {
     char node_uid[64];              /* of the Node that was seen last */
 };
 
-/* Our NodeClaim, as the daemon may know it. */
-struct rules_self {
-    char uid[64];
-    bool is_known, is_trusted, has_time, is_deleting;
-    enum nc_self_act under_way;
-    unsigned stamps_refused;
-};
-
 struct rules {
     char broken[32]; /* the first rule that was broken; "" = none */
     char story[200]; /* how */
@@ -110,7 +102,6 @@ struct rules {
     uint64_t let_go_by_usec;
     unsigned ticks, looks;
     uint64_t tick_second_usec, look_second_usec, blocked_usec[8];
-    struct rules_self self;
 
     bool is_shutdown; /* in truth: root has asked logind for one */
     uint64_t shutdown_usec;
@@ -166,8 +157,6 @@ void rules_break(struct rules *r, const char *rule, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Between the files of the judge. */
-void rules_judge_self(struct rules *r, const struct nc_life_action *a, uint64_t now_usec);
-void rules_take_self_event(struct rules *r, const struct nc_life_event *e);
 void rules_judge_write(struct rules *r, const struct nc_node_write *w, uint64_t now_usec);
 void rules_judge_pod(struct rules *r, const struct nc_drain_action *a, uint64_t now_usec);
 void rules_open_pods(struct rules *r, uint64_t now_usec);

@@ -49,7 +49,6 @@ struct scene_play {
     const char *rule; /* "" = none */
     void (*play)(void);
 };
-extern const struct scene_play plays_of_pods[], plays_of_self[],
-    plays_of_writes[]; /* ends with a NULL rule */
+extern const struct scene_play plays_of_pods[], plays_of_writes[]; /* ends with a NULL rule */
 
 #endif

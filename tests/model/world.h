@@ -46,7 +46,6 @@ enum thing {
     THING_NODE_BACK,
     THING_HINT,     /* a signal on the bus, of logind or of a stranger */
     THING_PROPERTY, /* logind is asked, or answers; a = which read, b = 2 or the value */
-    THING_SELF,     /* a request of signal: self reaches the server; a = act */
 };
 
 struct thing_due {
@@ -86,12 +85,6 @@ struct world_node {
     uint64_t foreign_usec; /* since when somebody else's cordon stands */
 };
 
-struct world_claim {
-    bool is_guarded, has_role, is_ours, has_time, is_deleting;
-    unsigned number; /* each Node has its own */
-    char uid[64];
-};
-
 struct world_source {
     bool is_on;
     struct nc_notice notice;
@@ -127,7 +120,6 @@ struct world {
     struct world_budget budgets[WORLD_MAX_BUDGETS];
     unsigned n_budgets;
     struct world_source sources[_NC_SOURCE_MAX];
-    struct world_claim claim;
     uint64_t claim_t_usec;
     bool karpenter_evicts;
     bool is_meddled; /* people undid what we did */
@@ -182,12 +174,6 @@ const struct nc_life_rules *world_random_rules(struct world *w);
 /* birth.c */
 void world_populate(struct world *w);
 unsigned world_bear_pod(struct world *w, bool is_daemon);
-
-/* self-claim.c */
-void world_bear_claim(struct world *w);
-void host_show_claim(struct world *w);
-void host_send_self(struct world *w, const struct nc_life_action *a);
-void world_do_self(struct world *w, const struct thing_due *due);
 
 /* server.c */
 void world_arrive(struct world *w, struct thing_due *due);

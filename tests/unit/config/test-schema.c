@@ -227,7 +227,7 @@ static const struct row agent_config_rows[] = {
      "drain, rebalance: cordon, "
      "maintenance: ignore, autoscaling: report, autoscalingDeadline: 1h, shutdown: drain}, drain: "
      "{mode: observe, margin: "
-     "15s, linger: 0s}, signal: self, "
+     "15s, linger: 0s}, signal: none, "
      "report: {console: true, events: false, node: true}, aws: {ec2: never, ec2Endpoint: "
      "'http://127.0.0.1:5000', stsEndpoint: "
      "'https://a', partition: aws-cn, domain: amazonaws.com.cn}, claim: {lookup: never}}",
@@ -236,6 +236,9 @@ static const struct row agent_config_rows[] = {
     {"typos", "spec: {interruptions: {}, drain: {margins: 1s}}",
      "d:3:8: warning: spec: unknown field \"interruptions\", did you mean \"interruption\"?\n"
      "d:3:35: warning: spec.drain: unknown field \"margins\", did you mean \"margin\"?\n"},
+    {"a node that deletes its own NodeClaim", "spec: {signal: self}",
+     "d:3:16: error: spec.signal: must be none, or left out: nodeclaim-controller relays a node's "
+     "deadline to Karpenter (deploy/README.md), not the string 'self'\n"},
     {"policy", "spec: {interruption: {spot: evict}}",
      "d:3:29: error: spec.interruption.spot: must be ignore, report, cordon or drain, not the "
      "string 'evict'\n"},

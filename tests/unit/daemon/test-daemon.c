@@ -46,9 +46,9 @@ static void say(const char *format, ...) {
 }
 
 static const char *kind_name(enum nc_life_event_kind kind) {
-    static const char *const names[] = {"START",   "RULES",  "NOTICE",         "CLEARED",  "NODE",
-                                        "GONE",    "POD",    "POD_UNREADABLE", "POD_GONE", "SYNCED",
-                                        "WRITTEN", "ANSWER", "CLAIM",          "SELF",     "TICK"};
+    static const char *const names[] = {
+        "START",          "RULES",    "NOTICE", "CLEARED", "NODE",   "GONE", "POD",
+        "POD_UNREADABLE", "POD_GONE", "SYNCED", "WRITTEN", "ANSWER", "TICK"};
 
     return names[kind];
 }
@@ -64,10 +64,6 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
         say("node=%s", e->node->uid);
     if (e->notice)
         say("id=%s", e->notice->id);
-    if (e->claim)
-        say("claim=%s", e->claim->uid);
-    if (e->self)
-        say("answer=%d", (int)e->self->answer);
     if (e->more)
         say("more");
     assert_true(e->now_usec >= script.last_usec);
@@ -175,18 +171,6 @@ void nc_daemon_login_let_go(struct nc_daemon *d) {
     say("[let-go]");
 }
 
-void nc_daemon_self_act(struct nc_daemon *d, const struct nc_life_action *a) {
-    struct nc_self_ended ended = {.act = NC_SELF_STAMP, .answer = NC_SELF_DENIED};
-    struct nc_life_event e = {.kind = NC_LIFE_SELF, .self = &ended};
-
-    (void)a;
-    say("[self");
-    if (script.answers_at_once)
-        nc_daemon_post(d, &e);
-    ended.answer = NC_SELF_ALLOWED; /* what was posted must be a copy */
-    say("]");
-}
-
 void nc_daemon_state_save(struct nc_daemon *d) {
     d->is_state_due = false;
     say("[save]");
@@ -233,32 +217,30 @@ static void post(struct world *w, enum nc_life_event_kind kind) {
 }
 
 static void test_actions_in_order(void **state) {
-    static const enum nc_life_action_kind kinds[] = {NC_ACT_ANNOUNCE,   NC_ACT_WRITE,  NC_ACT_LOOK,
-                                                     NC_ACT_PODS_OPEN,  NC_ACT_POD,    NC_ACT_POD,
-                                                     NC_ACT_PODS_CLOSE, NC_ACT_LET_GO, NC_ACT_SELF};
+    static const enum nc_life_action_kind kinds[] = {NC_ACT_ANNOUNCE,   NC_ACT_WRITE, NC_ACT_LOOK,
+                                                     NC_ACT_PODS_OPEN,  NC_ACT_POD,   NC_ACT_POD,
+                                                     NC_ACT_PODS_CLOSE, NC_ACT_LET_GO};
     struct world *w = *state;
 
     asks(kinds, NC_ARRAY_SIZE(kinds));
     post(w, NC_LIFE_TICK);
     /* The state is saved once, before the first question. */
     assert_string_equal(script.trace.data, "TICK [say] [write ] [look] [open] [save] [pod ] [pod ] "
-                                           "[close] [let-go] [self ]");
+                                           "[close] [let-go]");
     assert_false(w->d.wants_pods);
 }
 
 /* An action that ends at once posts its result while the step is still carried out: that waits
  * until the rest of the actions is done, and has copies of what it pointed at. */
 static void test_posts_inside_of_a_post_wait(void **state) {
-    static const enum nc_life_action_kind kinds[] = {NC_ACT_WRITE, NC_ACT_POD, NC_ACT_SELF,
-                                                     NC_ACT_LOOK};
+    static const enum nc_life_action_kind kinds[] = {NC_ACT_WRITE, NC_ACT_POD, NC_ACT_LOOK};
     struct world *w = *state;
 
     script.answers_at_once = true;
     asks(kinds, NC_ARRAY_SIZE(kinds));
     post(w, NC_LIFE_TICK);
-    assert_string_equal(
-        script.trace.data,
-        "TICK [write ] [save] [pod ] [self ] [look] WRITTEN ANSWER:pod-1 more SELF answer=2");
+    assert_string_equal(script.trace.data,
+                        "TICK [write ] [save] [pod ] [look] WRITTEN ANSWER:pod-1 more");
     assert_null(w->d.queue);
     assert_false(w->d.is_stepping);
 }
@@ -270,9 +252,7 @@ static void test_queued_copies(void **state) {
     struct nc_node_view node = {.exists = true, .uid = "node-1"};
     struct nc_life_rules rules = {.max_in_flight = 7};
     struct nc_pod pod = {.uid = nc_strdup("p"), .name = nc_strdup("n")};
-    struct nc_claim_view claim = {.uid = "claim-1"};
     struct nc_life_event events[] = {{.kind = NC_LIFE_NOTICE, .notice = &notice},
-                                     {.kind = NC_LIFE_CLAIM, .claim = &claim},
                                      {.kind = NC_LIFE_NODE, .node = &node},
                                      {.kind = NC_LIFE_RULES, .rules = &rules},
                                      {.kind = NC_LIFE_POD, .pod = &pod}};
@@ -285,11 +265,9 @@ static void test_queued_copies(void **state) {
     memset(&notice, 'x', sizeof(notice));
     memset(&node, 'x', sizeof(node));
     memset(&rules, 'x', sizeof(rules));
-    memset(&claim, 'x', sizeof(claim));
     post(w, NC_LIFE_TICK);
-    assert_string_equal(script.trace.data,
-                        "TICK NOTICE id=spot-1 CLAIM claim=claim-1 NODE node=node-1 "
-                        "RULES POD more");
+    assert_string_equal(script.trace.data, "TICK NOTICE id=spot-1 NODE node=node-1 "
+                                           "RULES POD more");
 }
 
 /* Freed with events still waiting: nothing is lost (the sanitizer and valgrind look). */

@@ -199,18 +199,6 @@ void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
     say("say:%s", a->reason);
 }
 
-void nc_daemon_self_claim(struct nc_daemon *d) {
-    (void)d;
-}
-
-void nc_daemon_self_close(struct nc_daemon *d) {
-    (void)d;
-}
-
-void nc_daemon_self_done(struct nc_daemon *d) {
-    (void)d;
-}
-
 void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n) {
     (void)d;
     script.is_active[n->source] = true;

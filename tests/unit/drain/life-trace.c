@@ -89,19 +89,6 @@ static void take_write(struct life_world *w, struct nc_node_write *n) {
     *n = (struct nc_node_write){0};
 }
 
-/* "STAMP +104": seconds after the beginning. */
-static void take_self(struct life_world *w, const struct nc_life_action *a) {
-    static const char *const acts[] = {"none", "PROBE", "STAMP", "DELETE"};
-    nc_auto_free char *text = NULL;
-
-    assert_int_equal(w->self, NC_SELF_NONE); /* one at a time */
-    w->self = a->self;
-    text = a->self == NC_SELF_STAMP ? nc_asprintf(
-               "STAMP +%llu", (unsigned long long)(a->time_usec - LIFE_EPOCH_USEC) / 1000000)
-                                    : nc_strdup(acts[a->self]);
-    life_say(w, text);
-}
-
 void life_step(struct life_world *w, struct nc_life_event *e) {
     struct nc_life_actions out = {0};
 
@@ -128,9 +115,6 @@ void life_step(struct life_world *w, struct nc_life_event *e) {
             break;
         case NC_ACT_LET_GO:
             life_say(w, "LET GO");
-            break;
-        case NC_ACT_SELF:
-            take_self(w, a);
             break;
         case NC_ACT_ANNOUNCE: {
             nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);

@@ -335,8 +335,6 @@ static void do_rules(struct life_world *w, char *rest) {
             w->rules.mode = mode_of(value);
         else if (nc_streq(word, "margin"))
             w->rules.margin_usec = (uint64_t)(strtod(value, NULL) * 1e6);
-        else if (nc_streq(word, "self"))
-            w->rules.signals_self = nc_streq(value, "on");
         else if (nc_streq(word, "linger"))
             w->rules.linger_usec = (uint64_t)(strtod(value, NULL) * 1e6);
         else
@@ -345,90 +343,12 @@ static void do_rules(struct life_world *w, char *rest) {
     life_step(w, &e);
 }
 
-static void do_claim(struct life_world *w, char *rest) {
-    struct nc_life_event e = {.kind = NC_LIFE_CLAIM, .claim = &w->claim};
-    char *save = NULL;
-
-    if (!w->claim.uid[0])
-        (void)snprintf(w->claim.uid, sizeof(w->claim.uid), "c1");
-    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        if (nc_starts_with(word, "uid=")) {
-            w->claim = (struct nc_claim_view){0};
-            (void)snprintf(w->claim.uid, sizeof(w->claim.uid), "%s", word + 4);
-            w->self = NC_SELF_NONE; /* it was cut off */
-        }
-        w->claim.is_deleting |= nc_streq(word, "deleting");
-        w->claim.has_time |= nc_streq(word, "time");
-    }
-    life_step(w, &e);
-}
-
-static void set_probe(struct nc_self_probe *p, const char *word) {
-    if (nc_streq(word, "open"))
-        p->foreign = NC_SELF_ALLOWED;
-    else if (nc_streq(word, "closed"))
-        p->foreign = p->stamp = NC_SELF_FORBIDDEN;
-    else if (nc_streq(word, "unread"))
-        p->read = NC_SELF_FORBIDDEN;
-    else if (nc_streq(word, "foreign"))
-        p->is_ours = false;
-    else if (nc_streq(word, "gone"))
-        p->read = p->foreign = p->stamp = NC_SELF_MISSING;
-    else if (nc_streq(word, "away"))
-        *p = (struct nc_self_probe){0};
-    else if (nc_streq(word, "nostamp"))
-        p->stamp = NC_SELF_DENIED;
-    else if (nc_streq(word, "deleting"))
-        p->is_deleting = true;
-    else if (nc_streq(word, "time"))
-        p->has_time = true;
-    else
-        assert_string_equal(word, "trusted");
-}
-
-static void end_self(struct life_world *w, const struct nc_self_ended *ended) {
-    struct nc_life_event e = {.kind = NC_LIFE_SELF, .self = ended};
-
-    w->self = NC_SELF_NONE;
-    life_step(w, &e);
-}
-
-static void do_probed(struct life_world *w, char *rest) {
-    struct nc_self_ended ended = {.act = NC_SELF_PROBE,
-                                  .probe = {.read = NC_SELF_ALLOWED,
-                                            .foreign = NC_SELF_DENIED,
-                                            .stamp = NC_SELF_ALLOWED,
-                                            .is_ours = true,
-                                            .is_deleting = w->claim.is_deleting,
-                                            .has_time = w->claim.has_time}};
-    char *save = NULL;
-
-    for (char *word = strtok_r(rest, " ", &save); word; word = strtok_r(NULL, " ", &save))
-        set_probe(&ended.probe, word);
-    end_self(w, &ended);
-}
-
-static void do_self(struct life_world *w, char *rest) {
-    static const char *const answers[] = {"away", "ok", "denied", "forbidden", "missing"};
-    struct nc_self_ended ended = {.act = w->self};
-
-    for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++)
-        if (nc_streq(answers[i], rest))
-            ended.answer = (enum nc_self_answer)i;
-    if (ended.answer == NC_SELF_ALLOWED) {
-        w->claim.has_time |= ended.act == NC_SELF_STAMP;
-        w->claim.is_deleting |= ended.act == NC_SELF_DELETE;
-    }
-    end_self(w, &ended);
-}
-
 static void revive(struct life_world *w, bool keep, bool same_boot) {
     nc_auto_value struct nc_value *saved = nc_life_save(w->life);
 
     w->life = nc_life_free(w->life);
     w->life = nc_life_new(&w->rules);
     w->write.is_under_way = false;
-    w->self = NC_SELF_NONE;
     if (keep) {
         struct nc_buf b = NC_BUF_INIT;
         nc_auto_value struct nc_value *read = NULL;
@@ -528,9 +448,6 @@ static const struct {
     {"restart", do_restart},
     {"reboot", do_reboot},
     {"crash", do_crash},
-    {"claim", do_claim},
-    {"probed", do_probed},
-    {"self", do_self},
     {"tick", do_tick},
     {"next", do_next},
 };

@@ -15,13 +15,9 @@
  * none; limit N   so many pods are kept (before begin) synced          the list is complete ok |
  * okay-unseen | refused | away [SECONDS]   the write under way ended yes NAME | no NAME [BUDGET] |
  * again NAME | gone-pod NAME   the answer to what was asked of a pod rules KEY=VALUE …   spot=,
- * rebalance=, shutdown=, maintenance=, mode=, margin=, linger= claim FLAGS     our NodeClaim is
- * known: uid=X deleting time probed FLAGS    what PROBE heard: trusted, but for open (no guard)
- * closed (no role) unread foreign (another's) gone away nostamp; deleting time: as the claim is
- * self ok | denied | forbidden | missing | away   STAMP or DELETE ended; the claim is as they say
- * rules self=on restart | crash | reboot   state kept and loaded | lost | loaded as of another
- * boot; then START FLAGS: uid=X deleting cordoned record status label label-ours taint pending
- * drained volumes=N
+ * rebalance=, shutdown=, maintenance=, mode=, margin=, linger= restart | crash | reboot   state
+ * kept and loaded | lost | loaded as of another boot; then START FLAGS: uid=X deleting cordoned
+ * record status label label-ours taint pending drained volumes=N
  *
  * What is asked for is one text, "; " between the actions, and the phase at the end:
  *   "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"
@@ -55,8 +51,6 @@ struct life_world {
         struct nc_node_write w;
         bool is_under_way;
     } write;
-    enum nc_self_act self; /* under way */
-    struct nc_claim_view claim;
     struct life_asked asked[80];
     size_t n_asked;
     struct nc_buf trace;

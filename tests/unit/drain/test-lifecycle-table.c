@@ -40,9 +40,6 @@ static const char *const events[] = {
     "yes x",
     "no x",
     "gone-pod x",
-    "claim",
-    "probed trusted",
-    "self ok",
     "tick",
 };
 
