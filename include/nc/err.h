@@ -57,8 +57,4 @@ const char *nc_err_class_name(enum nc_err_class class);
 /* The process exit code of a class: the table of README, "Exit codes". */
 int nc_err_exit_code(enum nc_err_class class);
 
-/* The class of a negative errno from a local system call (always NC_ERR_HOST but for EAGAIN-like
- * ones). */
-enum nc_err_class nc_err_class_of_errno(int r);
-
 #endif

@@ -96,8 +96,6 @@ void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const
 
 /* The tree of status.json, schema 1; owned. `drain` is null: that is the daemon's to fill. */
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec);
-/* status.json as text, with a newline at its end. */
-void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out);
 /* "nodeclaimd: {…}": one line, no newline. */
 void nc_report_console(const struct nc_report *r, struct nc_buf *out);
 /* Compact JSON for the annotation nodeclaimd.io/bootstrap: always whole; where it would have more

@@ -100,26 +100,3 @@ int nc_err_exit_code(enum nc_err_class class) {
     return (unsigned)class < _NC_ERR_CLASS_MAX ? classes[class].exit_code
                                                : classes[NC_ERR_BUG].exit_code;
 }
-
-enum nc_err_class nc_err_class_of_errno(int r) {
-    switch (abs(r)) {
-    case 0:
-        return NC_ERR_NONE;
-    case EAGAIN:
-    case EINTR:
-    case EBUSY:
-    case EALREADY:
-    case EINPROGRESS:
-    case ETIMEDOUT:
-    case ECONNREFUSED:
-    case ECONNRESET:
-    case ECONNABORTED:
-    case ENETDOWN:
-    case ENETUNREACH:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-        return NC_ERR_TRANSIENT;
-    default:
-        return NC_ERR_HOST;
-    }
-}

@@ -311,7 +311,6 @@ struct nc_control {
 /* ---- lookups: all O(1), NULL where there is none */
 
 struct control_node *nc_control_node(const struct nc_control *c, const char *name);
-struct control_claim *nc_control_claim(const struct nc_control *c, const char *name);
 /* Entries of pools and classes that only claims name have is_there == false. */
 struct control_pool *nc_control_pool(const struct nc_control *c, const char *name);
 struct control_class *nc_control_class(const struct nc_control *c, const char *name);

@@ -93,20 +93,6 @@ int nc_units_new(struct nc_units **ret, struct nc_err *err) {
     return 0;
 }
 
-int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err) {
-    sd_bus_error e = SD_BUS_ERROR_NULL;
-    sd_bus_message *m = NULL;
-    int r = sd_bus_message_new_method_call(u->bus, &m, SYSTEMD, SYSTEMD_PATH, MANAGER, "Reload");
-
-    if (r >= 0)
-        r = sd_bus_call(u->bus, m, timeout_usec, &e, NULL);
-    sd_bus_message_unref(m);
-    if (r < 0)
-        r = bus_failed(err, r, &e, "systemd: daemon-reload");
-    sd_bus_error_free(&e);
-    return r < 0 ? r : 0;
-}
-
 /* The unit's object, loaded where it is not. */
 static int find_unit(struct nc_units *u, const char *unit, char **ret, struct nc_err *err) {
     sd_bus_error e = SD_BUS_ERROR_NULL;

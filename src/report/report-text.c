@@ -148,13 +148,6 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     return root;
 }
 
-void nc_report_status(const struct nc_report *r, uint64_t now_usec, struct nc_buf *out) {
-    nc_auto_value struct nc_value *root = nc_report_tree(r, now_usec);
-
-    nc_json_write(out, root, 2);
-    (void)nc_buf_putc(out, '\n');
-}
-
 /* What the console and the annotation have in common: how it ended, and where. */
 static struct nc_value *summary(const struct nc_report *r) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);

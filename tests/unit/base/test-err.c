@@ -101,22 +101,6 @@ static void classes_have_names_and_exit_codes(void **state) {
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), _NC_ERR_CLASS_MAX + 1);
 }
 
-static void classes_of_errnos(void **state) {
-    static const int transient[] = {
-        EAGAIN,     EINTR,        EBUSY,    EALREADY,    EINPROGRESS, ETIMEDOUT,   ECONNREFUSED,
-        ECONNRESET, ECONNABORTED, ENETDOWN, ENETUNREACH, EHOSTDOWN,   EHOSTUNREACH};
-    static const int host[] = {ENOSPC, EROFS, EACCES, ENOENT, EIO, ENOMEM, EINVAL};
-    (void)state;
-
-    assert_int_equal(nc_err_class_of_errno(0), NC_ERR_NONE);
-    for (size_t i = 0; i < sizeof(transient) / sizeof(transient[0]); i++) {
-        assert_int_equal(nc_err_class_of_errno(-transient[i]), NC_ERR_TRANSIENT);
-        assert_int_equal(nc_err_class_of_errno(transient[i]), NC_ERR_TRANSIENT);
-    }
-    for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++)
-        assert_int_equal(nc_err_class_of_errno(-host[i]), NC_ERR_HOST);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_normalises_the_code),
@@ -124,7 +108,6 @@ int main(void) {
         cmocka_unit_test(a_message_may_quote_the_one_it_replaces),
         cmocka_unit_test(long_messages_are_cut_between_characters),
         cmocka_unit_test(classes_have_names_and_exit_codes),
-        cmocka_unit_test(classes_of_errnos),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,11 +19,11 @@ static const struct nc_err refused = {.class = NC_ERR_TRANSIENT,
 
 static struct nc_value *status_of(const struct nc_report *r, uint64_t now) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_value struct nc_value *tree = nc_report_tree(r, now);
     struct nc_value *v = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    nc_report_status(r, now, &text);
-    assert_int_equal(text.data[text.len - 1], '\n');
+    nc_json_write(&text, tree, 2);
     if (nc_json_parse(text.data, text.len, &v, &err) < 0)
         fail_msg("%s", err.msg);
     return v;
