@@ -15,6 +15,7 @@
 
 #include "nc/err.h"
 #include "nc/mem.h"
+#include "nc/sources.h"
 #include "nc/value.h"
 
 enum nc_document_kind {
@@ -153,9 +154,7 @@ enum nc_reservation {
     NC_RESERVATION_EXPLICIT
 };
 enum nc_kubelet_start { NC_START_SYSTEMD = 1, NC_START_EXEC, NC_START_NONE };
-enum nc_policy { NC_POLICY_IGNORE = 1, NC_POLICY_REPORT, NC_POLICY_CORDON, NC_POLICY_DRAIN };
 enum nc_ec2_use { NC_EC2_AUTO = 1, NC_EC2_NEVER, NC_EC2_ALWAYS };
-enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
 
 struct nc_config {
     struct nc_value *tree; /* the merged whole, NodeConfig and AgentConfig united under one
@@ -197,8 +196,8 @@ struct nc_config {
     bool has_shutdown; /* shutdown.* was given */
     uint64_t shutdown_usec, shutdown_critical_usec;
 
-    enum nc_policy spot, rebalance, maintenance, autoscaling, shutdown;
-    uint64_t autoscaling_deadline_usec; /* after the target state was seen; 0 = none */
+    enum nc_policy policy[_NC_SOURCE_MAX]; /* spec.interruption */
+    uint64_t autoscaling_deadline_usec;    /* after the target state was seen; 0 = none */
     enum nc_drain_mode drain_mode;
     uint64_t drain_margin_usec, drain_linger_usec;
     bool report_console, report_events, report_node;
@@ -212,6 +211,8 @@ struct nc_config {
     struct nc_strv warnings; /* what was tolerated: NodeConfig parts that are the AMI's concern and
                                 not ours (localStorage, containerd …) */
 };
+/* What holds where nothing is written: policies, spec.drain, spec.report, spec.claim. */
+extern const struct nc_config nc_config_defaults;
 
 #define NC_CONFIG_INIT                                                                             \
     { 0 }

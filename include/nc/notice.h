@@ -11,27 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nc/config.h"
 #include "nc/err.h"
-
-/* Who announces. In order of severity, weakest first (design: "The daemon and the drain"). */
-enum nc_source {
-    NC_SOURCE_REBALANCE = 0, /* events/recommendations/rebalance */
-    NC_SOURCE_MAINTENANCE,   /* events/maintenance/scheduled */
-    NC_SOURCE_AUTOSCALING,   /* autoscaling/target-lifecycle-state */
-    NC_SOURCE_REQUEST,       /* the annotation nodeclaimd.io/drain-request on our own Node */
-    NC_SOURCE_OPERATOR,      /* `nodeclaimd drain` on this machine */
-    NC_SOURCE_DELETION,      /* our Node or our NodeClaim is being deleted */
-    NC_SOURCE_SPOT,          /* spot/instance-action */
-    NC_SOURCE_SHUTDOWN,      /* logind: PrepareForShutdown */
-    _NC_SOURCE_MAX
-};
-
-const char *nc_source_name(enum nc_source s); /* "rebalance", "maintenance", … for JSON, metrics */
-/* The reason of the condition InterruptionPending: RebalanceRecommended, ScheduledMaintenance,
- * AutoScalingTermination, Requested (REQUEST, OPERATOR, DELETION), SpotInterruption, NodeShutdown.
- */
-const char *nc_source_reason(enum nc_source s);
+#include "nc/sources.h"
 
 /* One announcement. All times are microseconds since the epoch, on EC2's clock. */
 struct nc_notice {
@@ -45,25 +26,20 @@ struct nc_notice {
     uint64_t begin_usec;    /* act (cordon, drain) not before; 0 = at once */
 };
 
-/* {"action":"terminate|stop|hibernate","time":"2026-01-02T03:04:05Z"}. Returns 1 with *ret; a time
- * in the past is taken as it is. NC_ERR_PROTOCOL for anything else. */
-int nc_notice_read_spot(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err);
-/* {"noticeTime":"…Z"}. 1 with *ret, or NC_ERR_PROTOCOL. No deadline. */
-int nc_notice_read_rebalance(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err);
-/* A list of events; NotBefore as "21 Jan 2019 09:00:43 GMT" (the day may have one digit). Those
- * whose State is completed or canceled, or whose Description begins "[Completed]" or "[Canceled]",
- * are no news. Returns 1 with the active event that begins first (deadline = NotBefore; begin =
- * NotBefore - NC_MAINTENANCE_LEAD_USEC; where NotBefore is in the past: no deadline, begin at
- * once), 0 where none is active ("" and [] too). An event that cannot be read makes the body
- * refused (NC_ERR_PROTOCOL). At most 100 events. */
-int nc_notice_read_maintenance(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
-                               struct nc_err *err);
+/* What IMDS answers at the path of `source`, which has one. Returns 1 with *ret; 0 where nothing is
+ * announced; NC_ERR_PROTOCOL for anything else. `now_usec` is of maintenance alone.
+ *
+ * spot: {"action":"terminate|stop|hibernate","time":"2026-01-02T03:04:05Z"}; a time in the past is
+ * taken as it is. rebalance: {"noticeTime":"…Z"}; no deadline. autoscaling: one word, an ending
+ * where it is Terminated or Warmed:Terminated. maintenance: a list of at most 100 events; NotBefore
+ * as "21 Jan 2019 09:00:43 GMT" (the day may have one digit). Those whose State is completed or
+ * canceled, or whose Description begins "[Completed]" or "[Canceled]", are no news; of the others
+ * the one that begins first counts (deadline = NotBefore; begin = NotBefore -
+ * NC_MAINTENANCE_LEAD_USEC; where NotBefore is in the past: no deadline, begin at once). "" is
+ * none. */
+int nc_notice_read(enum nc_source source, const char *data, size_t n, uint64_t now_usec,
+                   struct nc_notice *ret, struct nc_err *err);
 #define NC_MAINTENANCE_LEAD_USEC (15ull * 60 * 1000000)
-/* "InService", "Terminated", "Warmed:Stopped", …: one word. 1 with *ret for Terminated and
- * Warmed:Terminated, 0 for the others known (InService, Detached, Standby, Warmed:…),
- * NC_ERR_PROTOCOL for anything else. */
-int nc_notice_read_target_state(const char *data, size_t n, struct nc_notice *ret,
-                                struct nc_err *err);
 
 /* The annotation nodeclaimd.io/drain-request, and the file of `nodeclaimd drain`: {id, reason,
  * mode: cordon|graceful|deadline, deadline: RFC 3339}. cordon asks for the policy cordon, the

@@ -15,6 +15,17 @@
 
 #define SECOND ((uint64_t)1000000)
 
+const struct nc_config nc_config_defaults = {
+#define POLICY(id, name, by_default, ...) [NC_SOURCE_##id] = NC_POLICY_##by_default,
+    .policy = {NC_SOURCES(POLICY, POLICY)},
+    .drain_mode = NC_DRAIN_AUTO,
+    .drain_margin_usec = 15 * SECOND,
+    .report_console = true,
+    .report_events = true,
+    .report_node = true,
+    .claim_lookup = true,
+};
+
 /* The token's copy in the tree is wiped too: it is the only secret that a document may carry. */
 static void wipe_token(struct nc_value *tree) {
     struct nc_value *token = nc_value_path(tree, "spec.cluster.auth.bootstrapToken");
@@ -297,36 +308,36 @@ static void take_kubelet(struct nc_config *c) {
 }
 
 static void take_policies(struct nc_config *c) {
-    static const char *const answers[] = {"ignore", "report", "cordon", "drain", NULL};
-    static const char *const drains[] = {"auto", "always", "observe", "off", NULL};
-
-    c->spot = (enum nc_policy)pick(c, "spec.interruption.spot", answers, NC_POLICY_DRAIN);
-    c->rebalance =
-        (enum nc_policy)pick(c, "spec.interruption.rebalance", answers, NC_POLICY_REPORT);
-    c->maintenance =
-        (enum nc_policy)pick(c, "spec.interruption.maintenance", answers, NC_POLICY_DRAIN);
-    c->autoscaling =
-        (enum nc_policy)pick(c, "spec.interruption.autoscaling", answers, NC_POLICY_DRAIN);
-    c->autoscaling_deadline_usec = duration_at(c, "spec.interruption.autoscalingDeadline", 0);
-    c->shutdown = (enum nc_policy)pick(c, "spec.interruption.shutdown", answers, NC_POLICY_DRAIN);
-    c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", drains, NC_DRAIN_AUTO);
-    c->drain_margin_usec = duration_at(c, "spec.drain.margin", 15 * SECOND);
-    c->drain_linger_usec = duration_at(c, "spec.drain.linger", 0);
+    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
+        nc_auto_free char *path = nc_asprintf("spec.interruption.%s", nc_source_name(s));
+        c->policy[s] = nc_sources[s].is_option ? (enum nc_policy)pick(c, path, nc_policy_words,
+                                                                      nc_config_defaults.policy[s])
+                                               : nc_config_defaults.policy[s];
+    }
+    c->autoscaling_deadline_usec = duration_at(c, "spec.interruption.autoscalingDeadline",
+                                               nc_config_defaults.autoscaling_deadline_usec);
+    c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", nc_drain_mode_words,
+                                             nc_config_defaults.drain_mode);
+    c->drain_margin_usec =
+        duration_at(c, "spec.drain.margin", nc_config_defaults.drain_margin_usec);
+    c->drain_linger_usec =
+        duration_at(c, "spec.drain.linger", nc_config_defaults.drain_linger_usec);
 }
 
 static void take_surroundings(struct nc_config *c) {
     static const char *const uses[] = {"auto", "never", "always", NULL};
     static const char *const lookups[] = {"auto", "never", NULL};
 
-    c->report_console = bool_at(c, "spec.report.console", true);
-    c->report_events = bool_at(c, "spec.report.events", true);
-    c->report_node = bool_at(c, "spec.report.node", true);
+    c->report_console = bool_at(c, "spec.report.console", nc_config_defaults.report_console);
+    c->report_events = bool_at(c, "spec.report.events", nc_config_defaults.report_events);
+    c->report_node = bool_at(c, "spec.report.node", nc_config_defaults.report_node);
     c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", uses, NC_EC2_AUTO);
     c->ec2_endpoint = text_at(c, "spec.aws.ec2Endpoint");
     c->sts_endpoint = text_at(c, "spec.aws.stsEndpoint");
     c->partition = text_at(c, "spec.aws.partition");
     c->domain = text_at(c, "spec.aws.domain");
-    c->claim_lookup = pick(c, "spec.claim.lookup", lookups, 1) == 1;
+    c->claim_lookup =
+        pick(c, "spec.claim.lookup", lookups, nc_config_defaults.claim_lookup ? 1 : 2) == 1;
 }
 
 /* Parts of NodeConfig that are real, and not this program's to carry out. */

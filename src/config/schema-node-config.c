@@ -145,8 +145,6 @@ static const char *const pod_modes[] = {"eni",        "custom-networking", "pref
 static const char *const policies[] = {"karpenter", "actual",   "gke", "aks",
                                        "auto-mode", "explicit", NULL};
 static const char *const starts[] = {"systemd", "exec", "none", NULL};
-static const char *const answers[] = {"ignore", "report", "cordon", "drain", NULL};
-static const char *const drain_modes[] = {"auto", "always", "observe", "off", NULL};
 static const char *const ec2_uses[] = {"auto", "never", "always", NULL};
 static const char *const lookups[] = {"auto", "never", NULL};
 static const char *const resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
@@ -216,16 +214,14 @@ static const struct nc_field shutdown_fields[] = {F("gracePeriod", DURATION),
                                                   F("gracePeriodCriticalPods", DURATION)};
 static const struct nc_schema shutdown_schema =
     NC_SCHEMA("AgentConfig's spec.shutdown", shutdown_fields);
-static const struct nc_field interruption_fields[] = {ONE_OF("spot", answers),
-                                                      ONE_OF("rebalance", answers),
-                                                      ONE_OF("maintenance", answers),
-                                                      ONE_OF("autoscaling", answers),
-                                                      F("autoscalingDeadline", DURATION),
-                                                      ONE_OF("shutdown", answers)};
+static const struct nc_field interruption_fields[] = {
+#define OPTION(id, name, ...) ONE_OF(name, nc_policy_words),
+#define FIXED(...)
+    NC_SOURCES(OPTION, FIXED) F("autoscalingDeadline", DURATION)};
 static const struct nc_schema interruption =
     NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
-static const struct nc_field drain_fields[] = {ONE_OF("mode", drain_modes), F("margin", DURATION),
-                                               F("linger", DURATION)};
+static const struct nc_field drain_fields[] = {ONE_OF("mode", nc_drain_mode_words),
+                                               F("margin", DURATION), F("linger", DURATION)};
 static const struct nc_schema drain = NC_SCHEMA("AgentConfig's spec.drain", drain_fields);
 static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL),
                                                 F("node", BOOL)};

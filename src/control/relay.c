@@ -12,10 +12,6 @@
 #define SECOND_USEC 1000000ull
 #define STAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
 
-static bool is_relayed_source(int source) {
-    return source == NC_SOURCE_SPOT || source == NC_SOURCE_MAINTENANCE;
-}
-
 static uint64_t stamp_of(const struct nc_control *c, uint64_t deadline_usec) {
     const uint64_t margin = c->rules.margin_usec;
     const uint64_t t = deadline_usec > margin ? deadline_usec - margin : 0;
@@ -29,8 +25,9 @@ bool nc_control_has_relay(const struct nc_control *c, const struct control_claim
     const struct control_word *w = node ? node->word : NULL;
 
     *ret = (struct control_relay){.next_usec = UINT64_MAX, .node = node};
-    if (!w || !is_relayed_source(w->source) || w->phase == CONTROL_PHASE_NONE || w->is_report
-        || w->deadline_usec == 0 || now_usec > w->deadline_usec + NC_CONTROL_RELAY_PAST_USEC)
+    if (!w || w->source < 0 || !nc_sources[w->source].is_relayed || w->phase == CONTROL_PHASE_NONE
+        || w->is_report || w->deadline_usec == 0
+        || now_usec > w->deadline_usec + NC_CONTROL_RELAY_PAST_USEC)
         return false;
     if (w->deadline_usec > now_usec + NC_CONTROL_RELAY_AHEAD_USEC) {
         ret->next_usec = w->deadline_usec - NC_CONTROL_RELAY_AHEAD_USEC;

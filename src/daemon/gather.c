@@ -14,21 +14,6 @@
 
 #define SECOND 1000000ull
 
-/* As spec.interruption, spec.drain and spec.report have them where nothing is written. */
-static const struct nc_config defaults = {
-    .spot = NC_POLICY_DRAIN,
-    .rebalance = NC_POLICY_REPORT,
-    .maintenance = NC_POLICY_DRAIN,
-    .autoscaling = NC_POLICY_DRAIN,
-    .shutdown = NC_POLICY_DRAIN,
-    .drain_mode = NC_DRAIN_AUTO,
-    .drain_margin_usec = 15 * SECOND,
-    .report_console = true,
-    .report_events = true,
-    .report_node = true,
-    .claim_lookup = true,
-};
-
 static void make_rules(struct nc_daemon *d) {
     const char *id = d->gather.facts.instance_id;
 
@@ -37,7 +22,7 @@ static void make_rules(struct nc_daemon *d) {
 
 void nc_daemon_defaults(struct nc_daemon *d) {
     nc_config_done(&d->gather.config);
-    d->gather.config = defaults;
+    d->gather.config = nc_config_defaults;
     d->gather.has_config = false;
     make_rules(d);
 }
@@ -48,12 +33,7 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
     d->gather.config = (struct nc_config){
         .auth = c->auth,
         .kubeconfig = nc_steal(&c->kubeconfig),
-        .spot = c->spot,
-        .rebalance = c->rebalance,
-        .maintenance = c->maintenance,
-        .autoscaling = c->autoscaling,
         .autoscaling_deadline_usec = c->autoscaling_deadline_usec,
-        .shutdown = c->shutdown,
         .drain_mode = c->drain_mode,
         .drain_margin_usec = c->drain_margin_usec,
         .drain_linger_usec = c->drain_linger_usec,
@@ -62,6 +42,7 @@ static void keep_config(struct nc_daemon *d, struct nc_config *c) {
         .report_node = c->report_node,
         .claim_lookup = c->claim_lookup,
     };
+    memcpy(d->gather.config.policy, c->policy, sizeof(c->policy));
     d->gather.has_config = true;
 }
 

@@ -16,18 +16,13 @@
 #include "nc/str.h"
 
 #define SECOND 1000000ull
-/* EC2's word is to reach the NodeClaim's DELETE within a second, and a poll may only just have
- * missed it: the last tenth is for all that comes after the answer (30 ms at rest). */
-#define SPOT_EVERY_USEC (SECOND - SECOND / 10)
-/* Whole multiples of it, so that they wake the machine together: 9.9 and 59.4 s. */
-#define OFTEN_USEC (11 * SPOT_EVERY_USEC)
-#define SELDOM_USEC (6 * OFTEN_USEC)
 #define LATE_USEC 1000u /* what is under way is looked after so long after its time limit */
 #define LOOK_AGAIN_USEC (100 * 1000ull)
 #define STAND_IN_USEC 200000u
 
 struct poll {
-    const struct poll_kind *kind;
+    const struct nc_source_info *kind;
+    enum nc_source source;
     struct nc_daemon_imds *all;
     uint64_t due_usec; /* CLOCK_MONOTONIC: to be asked, or overdue; UINT64_MAX = waits for others */
     bool is_off;
@@ -43,86 +38,11 @@ struct poll {
     struct nc_err error;   /* class NONE while it is well */
 };
 
-typedef int (*reader_fn)(const struct nc_daemon *d, const struct nc_buf *body,
-                         struct nc_notice *ret, struct nc_err *err);
-
-static int read_spot(const struct nc_daemon *d, const struct nc_buf *body, struct nc_notice *ret,
-                     struct nc_err *err) {
-    (void)d;
-    return nc_notice_read_spot(body->data, body->len, ret, err);
-}
-
-static int read_rebalance(const struct nc_daemon *d, const struct nc_buf *body,
-                          struct nc_notice *ret, struct nc_err *err) {
-    (void)d;
-    return nc_notice_read_rebalance(body->data, body->len, ret, err);
-}
-
-static int read_maintenance(const struct nc_daemon *d, const struct nc_buf *body,
-                            struct nc_notice *ret, struct nc_err *err) {
-    return nc_notice_read_maintenance(body->data, body->len, nc_daemon_now(d), ret, err);
-}
-
-static int read_target(const struct nc_daemon *d, const struct nc_buf *body, struct nc_notice *ret,
-                       struct nc_err *err) {
-    (void)d;
-    return nc_notice_read_target_state(body->data, body->len, ret, err);
-}
-
-enum { POLL_SPOT, POLL_REBALANCE, POLL_AUTOSCALING, POLL_MAINTENANCE, N_POLLS };
-
-static const struct poll_kind {
-    enum nc_source source;
-    const char *path;
-    size_t max_bytes;
-    uint64_t every_usec, absent_usec; /* the second: while the answer is 404 */
-    uint64_t timeout_usec;            /* longer after time-outs: nc_imds_timeout */
-    struct nc_backoff again;
-    bool is_of_spot; /* asked on spot instances only */
-    reader_fn read;
-} kinds[N_POLLS] = {
-    [POLL_SPOT] = {NC_SOURCE_SPOT,
-                   "/latest/meta-data/spot/instance-action",
-                   4096,
-                   SPOT_EVERY_USEC,
-                   SPOT_EVERY_USEC,
-                   2 * SECOND,
-                   {SECOND, 5 * SECOND},
-                   true,
-                   read_spot},
-    [POLL_REBALANCE] = {NC_SOURCE_REBALANCE,
-                        "/latest/meta-data/events/recommendations/rebalance",
-                        4096,
-                        OFTEN_USEC,
-                        OFTEN_USEC,
-                        5 * SECOND,
-                        {SECOND, 30 * SECOND},
-                        true,
-                        read_rebalance},
-    [POLL_AUTOSCALING] = {NC_SOURCE_AUTOSCALING,
-                          "/latest/meta-data/autoscaling/target-lifecycle-state",
-                          256,
-                          OFTEN_USEC,
-                          SELDOM_USEC,
-                          5 * SECOND,
-                          {SECOND, 30 * SECOND},
-                          false,
-                          read_target},
-    [POLL_MAINTENANCE] = {NC_SOURCE_MAINTENANCE,
-                          "/latest/meta-data/events/maintenance/scheduled",
-                          65536,
-                          SELDOM_USEC,
-                          SELDOM_USEC,
-                          5 * SECOND,
-                          {SECOND, 30 * SECOND},
-                          false,
-                          read_maintenance},
-};
-
 struct nc_daemon_imds {
     struct nc_daemon *d;
     uint64_t seed;
-    struct poll polls[N_POLLS];
+    struct poll polls[_NC_SOURCE_MAX]; /* the most severe first */
+    size_t n_polls;
     /* Whether this is a spot instance, where bootstrap's facts do not say. */
     enum nc_life_cycle life_cycle;
     uint64_t life_due_usec;
@@ -130,9 +50,16 @@ struct nc_daemon_imds {
     unsigned life_failures;
 };
 
+static const struct nc_backoff soon = {SECOND, 5 * SECOND}, later = {SECOND, 30 * SECOND};
+
 static void on_answer(void *userdata, const struct nc_imds_answer *a);
 
 /* --- when */
+
+/* It waits for no other one. */
+static bool is_urgent(const struct poll *p) {
+    return p->kind->every_usec <= NC_POLL_URGENT_USEC;
+}
 
 /* The next time on a grid of its own for each instance, which all polls share. */
 static uint64_t next_on_grid(uint64_t now_usec, uint64_t every_usec, uint64_t seed) {
@@ -143,14 +70,15 @@ static uint64_t next_on_grid(uint64_t now_usec, uint64_t every_usec, uint64_t se
 }
 
 static void arm(struct poll *p) {
-    const struct poll_kind *k = p->kind;
+    const struct nc_source_info *k = p->kind;
     const uint64_t now = nc_mono_usec();
     uint64_t at;
 
     if (p->failures > 0)
-        at = now + nc_backoff_pause(&k->again, p->failures, p->all->seed);
+        at = now + nc_backoff_pause(is_urgent(p) ? &soon : &later, p->failures, p->all->seed);
     else
-        at = next_on_grid(p->asked_usec, p->is_absent ? k->absent_usec : k->every_usec,
+        at = next_on_grid(p->asked_usec,
+                          p->is_absent && k->absent_usec ? k->absent_usec : k->every_usec,
                           p->all->seed);
     /* The first ones are asked at once, one after the other: the next must not fall into that. */
     if (p->failures == 0 && !p->is_on_grid && at < p->asked_usec + k->every_usec / 2)
@@ -168,7 +96,7 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
     if (p->error.class != err->class || p->error.code != err->code) {
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s; %s notices are not heard meanwhile", err->msg, nc_source_name(p->kind->source));
+               "%s; %s notices are not heard meanwhile", err->msg, nc_source_name(p->source));
         d->is_status_due = true;
     }
     if (p->failures++ == 0)
@@ -179,8 +107,8 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
 static void succeed_poll(struct poll *p) {
     struct nc_daemon *d = p->all->d;
 
-    d->counters.imds_polls[p->kind->source]++;
-    d->counters.imds_success_usec[p->kind->source] = nc_daemon_now(d);
+    d->counters.imds_polls[p->source]++;
+    d->counters.imds_success_usec[p->source] = nc_daemon_now(d);
     if (p->error.class != NC_ERR_NONE)
         nc_log(NC_LOG_INFO, NULL, "imds: %s answers again after %u failures", p->kind->path,
                p->failures);
@@ -195,10 +123,9 @@ static void take_body(struct poll *p, const struct nc_buf *body) {
     struct nc_daemon *d = p->all->d;
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
-    const int r = p->kind->read(d, body, &notice, &err);
+    const int r = nc_notice_read(p->source, body->data, body->len, nc_daemon_now(d), &notice, &err);
 
     if (r < 0) {
-        nc_err_wrap(&err, "imds: %s", p->kind->path);
         fail_poll(p, &err);
         return;
     }
@@ -206,14 +133,14 @@ static void take_body(struct poll *p, const struct nc_buf *body) {
     if (r > 0)
         nc_daemon_post_notice(d, &notice);
     else if (!p->is_quiet)
-        nc_daemon_post_cleared(d, p->kind->source);
+        nc_daemon_post_cleared(d, p->source);
     p->is_quiet = r == 0;
 }
 
 static void take_absence(struct poll *p) {
     succeed_poll(p);
     if (!p->is_quiet)
-        nc_daemon_post_cleared(p->all->d, p->kind->source);
+        nc_daemon_post_cleared(p->all->d, p->source);
     p->is_quiet = true;
 }
 
@@ -225,8 +152,9 @@ static void take_stats(struct nc_daemon *d, const struct poll *p) {
 /* --- asking */
 
 static void ask(struct poll *p) {
-    const struct poll_kind *k = p->kind;
-    const uint64_t timeout_usec = nc_imds_timeout(p->all->d->imds, k->timeout_usec);
+    const struct nc_source_info *k = p->kind;
+    const uint64_t timeout_usec =
+        nc_imds_timeout(p->all->d->imds, is_urgent(p) ? 2 * SECOND : 5 * SECOND);
     struct nc_err err = NC_ERR_INIT;
 
     p->is_postponed = false;
@@ -242,14 +170,14 @@ static void ask(struct poll *p) {
 }
 
 static bool is_busy(const struct nc_daemon_imds *all) {
-    for (size_t i = 0; i < N_POLLS; i++)
+    for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].is_under_way)
             return true;
     return false;
 }
 
 static void ask_postponed(struct nc_daemon_imds *all) {
-    for (size_t i = 0; i < N_POLLS; i++)
+    for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].is_postponed && !is_busy(all))
             ask(&all->polls[i]);
 }
@@ -286,7 +214,7 @@ static void on_due(struct poll *p, uint64_t now_usec) {
     p->due_usec = UINT64_MAX;
     if (p->is_under_way)
         look_after(p, now_usec);
-    else if (p->kind->source != NC_SOURCE_SPOT && is_busy(p->all))
+    else if (!is_urgent(p) && is_busy(p->all))
         p->is_postponed = true;
     else
         ask(p);
@@ -300,13 +228,13 @@ static void turn_off(struct poll *p) {
     p->is_postponed = false;
     if (!p->is_under_way)
         p->due_usec = UINT64_MAX;
-    nc_daemon_post_cleared(p->all->d, p->kind->source);
+    nc_daemon_post_cleared(p->all->d, p->source);
     p->all->d->is_status_due = true;
 }
 
 static void take_life_cycle(struct nc_daemon_imds *all, enum nc_life_cycle life_cycle) {
     all->life_cycle = life_cycle;
-    for (size_t i = 0; i < N_POLLS; i++)
+    for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].kind->is_of_spot && life_cycle != NC_LIFE_CYCLE_SPOT)
             turn_off(&all->polls[i]);
 }
@@ -349,7 +277,7 @@ void nc_daemon_imds_turn(struct nc_daemon *d) {
         return;
     if (all->life_due_usec <= now)
         ask_life_cycle(all);
-    for (size_t i = 0; i < N_POLLS; i++) /* the spot notice is the first */
+    for (size_t i = 0; i < all->n_polls; i++) /* the spot notice is the first */
         if (all->polls[i].due_usec <= now)
             on_due(&all->polls[i], now);
 }
@@ -381,7 +309,7 @@ void nc_daemon_imds_stand_in(struct nc_daemon *d, bool is_waiting) {
 uint64_t nc_daemon_imds_next(const struct nc_daemon *d) {
     uint64_t at = d->polls ? d->polls->life_due_usec : UINT64_MAX;
 
-    for (size_t i = 0; d->polls && i < N_POLLS; i++)
+    for (size_t i = 0; d->polls && i < d->polls->n_polls; i++)
         at = nc_daemon_sooner(at, d->polls->polls[i].due_usec);
     return at;
 }
@@ -401,8 +329,10 @@ int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err) {
         nc_daemon_imds_close(d);
         return r;
     }
-    for (size_t i = 0; i < N_POLLS; i++) /* all are due at once */
-        all->polls[i] = (struct poll){.kind = &kinds[i], .all = all};
+    for (int s = _NC_SOURCE_MAX - 1; s >= 0; s--) /* all are due at once */
+        if (nc_sources[s].path)
+            all->polls[all->n_polls++] =
+                (struct poll){.kind = &nc_sources[s], .source = (enum nc_source)s, .all = all};
     if (d->gather.facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
         all->life_due_usec = UINT64_MAX;
         take_life_cycle(all, d->gather.facts.life_cycle);
@@ -427,7 +357,7 @@ int nc_daemon_imds_is_failing(const struct nc_daemon *d, uint64_t for_usec, bool
     const struct nc_err *first = NULL;
     bool is_known = d->polls != NULL;
 
-    for (size_t i = 0; d->polls && i < N_POLLS; i++) {
+    for (size_t i = 0; d->polls && i < d->polls->n_polls; i++) {
         const struct poll *p = &d->polls->polls[i];
         const bool is_long = p->failures > 0 && now - p->failing_usec >= for_usec;
         if (p->is_off || (p->is_heard && p->failures == 0))
@@ -436,7 +366,7 @@ int nc_daemon_imds_is_failing(const struct nc_daemon *d, uint64_t for_usec, bool
             is_known = false;
             continue;
         }
-        nc_buf_printf(message, "%s%s", first ? ", " : "", nc_source_name(p->kind->source));
+        nc_buf_printf(message, "%s%s", first ? ", " : "", nc_source_name(p->source));
         first = first ? first : &p->error;
     }
     if (!first && !is_known)
@@ -450,9 +380,9 @@ int nc_daemon_imds_is_failing(const struct nc_daemon *d, uint64_t for_usec, bool
 }
 
 bool nc_daemon_imds_look(const struct nc_daemon *d, enum nc_source s, struct nc_poll_view *ret) {
-    for (size_t i = 0; d->polls && i < N_POLLS; i++) {
+    for (size_t i = 0; d->polls && i < d->polls->n_polls; i++) {
         const struct poll *p = &d->polls->polls[i];
-        if (p->kind->source != s)
+        if (p->source != s)
             continue;
         ret->state = p->is_off                       ? "off"
                      : p->error.class != NC_ERR_NONE ? "failing"

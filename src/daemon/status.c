@@ -29,7 +29,7 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     struct nc_poll_view view;
 
-    for (enum nc_source s = NC_SOURCE_REBALANCE; s < _NC_SOURCE_MAX; s++) {
+    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         struct nc_value *one;
         if (!nc_daemon_imds_look(d, s, &view))
             continue;
@@ -47,7 +47,7 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
-        if (s != NC_SOURCE_REQUEST && s != NC_SOURCE_OPERATOR)
+        if (!nc_sources[s].has_own_policy)
             nc_value_set_text(map, nc_source_name(s), nc_policy_word(d->rules.policy[s]));
     nc_value_set_string(map, "from", d->gather.has_config ? "configuration" : "built-in");
     return map;
@@ -134,7 +134,7 @@ static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
     else
         (void)nc_buf_printf(out, "no notice; API server: %s%s%s", nc_api_state_name(state),
                             err ? ": " : "", err ? err->msg : "");
-    for (enum nc_source s = NC_SOURCE_REBALANCE; s < _NC_SOURCE_MAX; s++)
+    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (nc_daemon_imds_look(d, s, &poll) && *poll.error) {
             (void)nc_buf_printf(out, "; IMDS fails: %s", poll.error);
             return;

@@ -12,15 +12,6 @@
 #define MAX_BLOCKED 20
 #define KEPT "kept by do-not-disrupt"
 
-const char *nc_policy_word(enum nc_policy p) {
-    static const char *const words[] = {[NC_POLICY_IGNORE] = "ignore",
-                                        [NC_POLICY_REPORT] = "report",
-                                        [NC_POLICY_CORDON] = "cordon",
-                                        [NC_POLICY_DRAIN] = "drain"};
-
-    return (unsigned)p < NC_ARRAY_SIZE(words) ? words[p] : NULL;
-}
-
 static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *view) {
     const struct nc_notice *n = &view->notices[s];
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);

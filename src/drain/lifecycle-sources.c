@@ -12,17 +12,6 @@
 
 void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life_rules *ret) {
     *ret = (struct nc_life_rules){
-        .policy =
-            {
-                [NC_SOURCE_REBALANCE] = c->rebalance,
-                [NC_SOURCE_MAINTENANCE] = c->maintenance,
-                [NC_SOURCE_AUTOSCALING] = c->autoscaling,
-                [NC_SOURCE_REQUEST] = NC_POLICY_DRAIN,
-                [NC_SOURCE_OPERATOR] = NC_POLICY_DRAIN,
-                [NC_SOURCE_DELETION] = NC_POLICY_DRAIN,
-                [NC_SOURCE_SPOT] = c->spot,
-                [NC_SOURCE_SHUTDOWN] = c->shutdown,
-            },
         .mode = c->drain_mode,
         .autoscaling_usec = c->autoscaling_deadline_usec,
         .margin_usec = c->drain_margin_usec,
@@ -30,6 +19,7 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
         .max_in_flight = NC_DRAIN_MAX_IN_FLIGHT,
         .seed = seed,
     };
+    memcpy(ret->policy, c->policy, sizeof(ret->policy));
 }
 
 bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
@@ -99,8 +89,8 @@ static enum nc_policy at_most(enum nc_policy p, enum nc_policy cap) {
 
 enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
     const struct nc_life_source *s = &l->sources[source];
-    const bool is_asked = source == NC_SOURCE_REQUEST || source == NC_SOURCE_OPERATOR;
-    enum nc_policy p = is_asked ? s->notice.policy : l->rules.policy[source];
+    enum nc_policy p =
+        nc_sources[source].has_own_policy ? s->notice.policy : l->rules.policy[source];
 
     if (!s->is_active || p < NC_POLICY_IGNORE)
         return NC_POLICY_IGNORE;

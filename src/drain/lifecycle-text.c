@@ -14,30 +14,12 @@
     ((size_t)600) /* of their names: the rest of the annotation needs some 400                     \
                    */
 
-static const char *const openings[_NC_SOURCE_MAX] = {
-    [NC_SOURCE_REBALANCE] = "EC2 recommends to replace this spot instance",
-    [NC_SOURCE_MAINTENANCE] = "EC2 has scheduled maintenance of this instance",
-    [NC_SOURCE_AUTOSCALING] = "Auto Scaling terminates this instance",
-    [NC_SOURCE_REQUEST] = "The Node asks for it",
-    [NC_SOURCE_OPERATOR] = "Asked for on this machine",
-    [NC_SOURCE_DELETION] = "The Node or its NodeClaim is being deleted",
-    [NC_SOURCE_SPOT] = "EC2 interrupts this spot instance",
-    [NC_SOURCE_SHUTDOWN] = "The machine is being shut down",
-};
-
-static const char *const policy_names[] = {
-    [NC_POLICY_IGNORE] = "ignore",
-    [NC_POLICY_REPORT] = "report",
-    [NC_POLICY_CORDON] = "cordon",
-    [NC_POLICY_DRAIN] = "drain",
-};
-
 char *nc_life_sentence(const struct nc_life *l, enum nc_source s) {
     const struct nc_notice *n = &l->sources[s].notice;
     struct nc_buf b = NC_BUF_INIT;
     char time[32];
 
-    (void)nc_buf_puts(&b, openings[s]);
+    (void)nc_buf_puts(&b, nc_sources[s].sentence);
     if (n->action[0])
         (void)nc_buf_printf(&b, " (%s)", n->action);
     if (n->deadline_usec) {
@@ -114,7 +96,7 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     nc_value_set_string(v, "source",
                         has_leading ? nc_source_name((enum nc_source)l->force.leading) : "");
     if (l->force.policy == NC_POLICY_REPORT)
-        nc_value_set_string(v, "policy", policy_names[NC_POLICY_REPORT]);
+        nc_value_set_string(v, "policy", nc_policy_word(NC_POLICY_REPORT));
     nc_value_set_string(v, "phase",
                         kind == NC_WRITE_CORDON && l->phase == NC_LIFE_CORDONING
                             ? "Cordoned"
@@ -179,9 +161,9 @@ static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc
     char time[32];
 
     if (n->begin_usec <= l->now_usec)
-        return nc_asprintf("%s; what is done about it: %s", sentence, policy_names[now]);
+        return nc_asprintf("%s; what is done about it: %s", sentence, nc_policy_word(now));
     nc_time_format(n->begin_usec, time);
-    return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, policy_names[now]);
+    return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, nc_policy_word(now));
 }
 
 static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {

@@ -18,27 +18,6 @@
 #define EVENTS_MAX_BYTES ((size_t)256 << 10)
 #define EVENTS_MAX ((size_t)100)
 
-static const struct {
-    const char *name, *reason;
-} sources[_NC_SOURCE_MAX] = {
-    [NC_SOURCE_REBALANCE] = {"rebalance", "RebalanceRecommended"},
-    [NC_SOURCE_MAINTENANCE] = {"maintenance", "ScheduledMaintenance"},
-    [NC_SOURCE_AUTOSCALING] = {"autoscaling", "AutoScalingTermination"},
-    [NC_SOURCE_REQUEST] = {"request", "Requested"},
-    [NC_SOURCE_OPERATOR] = {"operator", "Requested"},
-    [NC_SOURCE_DELETION] = {"deletion", "Requested"},
-    [NC_SOURCE_SPOT] = {"spot", "SpotInterruption"},
-    [NC_SOURCE_SHUTDOWN] = {"shutdown", "NodeShutdown"},
-};
-
-const char *nc_source_name(enum nc_source s) {
-    return sources[s].name;
-}
-
-const char *nc_source_reason(enum nc_source s) {
-    return sources[s].reason;
-}
-
 /* Printable ASCII, `min` to `max` bytes. */
 static bool is_printable(const char *text, size_t min, size_t max) {
     const size_t n = text ? strlen(text) : 0;
@@ -83,12 +62,6 @@ static int parse(const char *data, size_t n, size_t max_bytes, enum nc_value_typ
     return 0;
 }
 
-static int wrap(int r, const char *what, struct nc_err *err) {
-    if (r < 0)
-        nc_err_wrap(err, "%s", what);
-    return r;
-}
-
 /* A member that holds an RFC 3339 time. */
 static int take_time(const struct nc_value *map, const char *key, uint64_t *ret,
                      struct nc_err *err) {
@@ -99,7 +72,8 @@ static int take_time(const struct nc_value *map, const char *key, uint64_t *ret,
     return 0;
 }
 
-static int read_spot(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
+static int read_spot(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
+                     struct nc_err *err) {
     static const char *const actions[] = {"terminate", "stop", "hibernate"};
     nc_auto_value struct nc_value *v = NULL;
     const char *action = NULL;
@@ -107,6 +81,7 @@ static int read_spot(const char *data, size_t n, struct nc_notice *ret, struct n
     char time[32];
     int r = parse(data, n, BODY_MAX_BYTES, NC_VALUE_MAP, &v, err);
 
+    (void)now_usec;
     if (r < 0)
         return r;
     for (size_t i = 0; i < NC_ARRAY_SIZE(actions); i++)
@@ -124,16 +99,14 @@ static int read_spot(const char *data, size_t n, struct nc_notice *ret, struct n
     return 1;
 }
 
-int nc_notice_read_spot(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
-    return wrap(read_spot(data, n, ret, err), "spot/instance-action", err);
-}
-
-static int read_rebalance(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
+static int read_rebalance(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
+                          struct nc_err *err) {
     nc_auto_value struct nc_value *v = NULL;
     uint64_t usec;
     char time[32];
     int r = parse(data, n, BODY_MAX_BYTES, NC_VALUE_MAP, &v, err);
 
+    (void)now_usec;
     if (r == 0)
         r = take_time(v, "noticeTime", &usec, err);
     if (r < 0)
@@ -142,11 +115,6 @@ static int read_rebalance(const char *data, size_t n, struct nc_notice *ret, str
     *ret = (struct nc_notice){.source = NC_SOURCE_REBALANCE};
     (void)snprintf(ret->id, sizeof(ret->id), "rebalance-%s", time);
     return 1;
-}
-
-int nc_notice_read_rebalance(const char *data, size_t n, struct nc_notice *ret,
-                             struct nc_err *err) {
-    return wrap(read_rebalance(data, n, ret, err), "events/recommendations/rebalance", err);
 }
 
 /* "21 Jan 2019 09:00:43 GMT", "1 Jan …": the day of the week and a leading zero make it HTTP's. */
@@ -244,8 +212,8 @@ static bool is_blank(const char *data, size_t n) {
     return true;
 }
 
-int nc_notice_read_maintenance(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
-                               struct nc_err *err) {
+static int read_maintenance(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
+                            struct nc_err *err) {
     nc_auto_value struct nc_value *v = NULL;
 
     if (is_blank(data, n))
@@ -253,11 +221,11 @@ int nc_notice_read_maintenance(const char *data, size_t n, uint64_t now_usec, st
     int r = parse(data, n, EVENTS_MAX_BYTES, NC_VALUE_LIST, &v, err);
     if (r == 0)
         r = read_events(v, now_usec, ret, err);
-    return wrap(r, "events/maintenance/scheduled", err);
+    return r;
 }
 
-int nc_notice_read_target_state(const char *data, size_t n, struct nc_notice *ret,
-                                struct nc_err *err) {
+static int read_target_state(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
+                             struct nc_err *err) {
     static const struct {
         const char *word;
         bool is_end;
@@ -267,6 +235,7 @@ int nc_notice_read_target_state(const char *data, size_t n, struct nc_notice *re
         {"Warmed:Stopped", false}, {"Warmed:Terminated", true},
     };
 
+    (void)now_usec;
     while (n > 0 && (data[n - 1] == '\n' || data[n - 1] == '\r'))
         n--;
     for (size_t i = 0; i < NC_ARRAY_SIZE(states); i++) {
@@ -279,8 +248,23 @@ int nc_notice_read_target_state(const char *data, size_t n, struct nc_notice *re
         return 1;
     }
     nc_auto_free char *text = nc_quote(n ? data : "", n);
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                      "autoscaling/target-lifecycle-state: %s is no state that is known", text);
+    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s is no state that is known", text);
+}
+
+int nc_notice_read(enum nc_source source, const char *data, size_t n, uint64_t now_usec,
+                   struct nc_notice *ret, struct nc_err *err) {
+    static int (*const readers[_NC_SOURCE_MAX])(const char *data, size_t n, uint64_t now_usec,
+                                                struct nc_notice *ret, struct nc_err *err) = {
+        [NC_SOURCE_REBALANCE] = read_rebalance,
+        [NC_SOURCE_MAINTENANCE] = read_maintenance,
+        [NC_SOURCE_AUTOSCALING] = read_target_state,
+        [NC_SOURCE_SPOT] = read_spot,
+    };
+    const int r = readers[source](data, n, now_usec, ret, err);
+
+    if (r < 0)
+        nc_err_wrap(err, "imds: %s", nc_sources[source].path);
+    return r;
 }
 
 /* A reason: one line of text, cut to what fits at the end of a character. */
@@ -337,8 +321,10 @@ int nc_notice_read_request(const char *data, size_t n, enum nc_source source, st
     struct nc_notice notice = {.source = source};
     const int r = read_request(data, n, &notice, err);
 
-    if (r < 0)
-        return wrap(r, "drain request", err);
+    if (r < 0) {
+        nc_err_wrap(err, "drain request");
+        return r;
+    }
     *ret = notice;
     return 1;
 }

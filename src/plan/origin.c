@@ -227,27 +227,30 @@ static void add_policy(struct nc_plan *p, const struct nc_documents *docs, const
                   history.data ? history.data : "");
 }
 
+static void explain_policy(struct nc_plan *p, const struct nc_documents *docs,
+                           const struct nc_config *c, const char *field, const char *otherwise) {
+    nc_auto_free char *path = nc_asprintf("spec.%s", field);
+    const struct nc_value *v = nc_value_path(c->tree, path);
+
+    if (v && v->type != NC_VALUE_NULL)
+        add_policy(p, docs, field, v);
+    else
+        nc_origin_add(p, field, otherwise, "built-in default", "");
+}
+
 void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c) {
-    static const struct {
-        const char *field, *otherwise;
-    } rows[] = {
-        {"interruption.spot", "drain"},
-        {"interruption.rebalance", "report"},
-        {"interruption.maintenance", "drain"},
-        {"interruption.autoscaling", "drain"},
-        {"interruption.shutdown", "drain"},
-        {"drain.mode", "auto"},
-        {"drain.margin", "15s"},
-        {"drain.linger", "0s"},
-    };
+    const struct nc_config *otherwise = &nc_config_defaults;
+    char margin[32], linger[32];
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        nc_auto_free char *path = nc_asprintf("spec.%s", rows[i].field);
-        const struct nc_value *v = nc_value_path(c->tree, path);
-        if (v && v->type != NC_VALUE_NULL)
-            add_policy(p, docs, rows[i].field, v);
-        else
-            nc_origin_add(p, rows[i].field, rows[i].otherwise, "built-in default", "");
+    for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
+        nc_auto_free char *field = nc_asprintf("interruption.%s", nc_source_name(s));
+        if (nc_sources[s].is_option)
+            explain_policy(p, docs, c, field, nc_policy_word(otherwise->policy[s]));
     }
+    nc_duration_format(otherwise->drain_margin_usec, margin);
+    nc_duration_format(otherwise->drain_linger_usec, linger);
+    explain_policy(p, docs, c, "drain.mode", nc_drain_mode_words[otherwise->drain_mode - 1]);
+    explain_policy(p, docs, c, "drain.margin", margin);
+    explain_policy(p, docs, c, "drain.linger", linger);
 }

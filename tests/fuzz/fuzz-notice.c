@@ -4,6 +4,7 @@
  */
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "nc/notice.h"
 
@@ -11,18 +12,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static int read_body(uint8_t which, const char *body, size_t n, struct nc_notice *ret,
                      struct nc_err *err) {
+    static const enum nc_source polled[] = {NC_SOURCE_SPOT, NC_SOURCE_REBALANCE,
+                                            NC_SOURCE_MAINTENANCE, NC_SOURCE_AUTOSCALING};
+
     switch (which % 6) {
-    case 0:
-        return nc_notice_read_spot(body, n, ret, err);
-    case 1:
-        return nc_notice_read_rebalance(body, n, ret, err);
-    case 2:
-        return nc_notice_read_maintenance(body, n, 1767323045000000, ret, err);
-    case 3:
-        return nc_notice_read_target_state(body, n, ret, err);
+    default:
+        return nc_notice_read(polled[which % 6], body, n, 1767323045000000, ret, err);
     case 4:
         return nc_notice_read_request(body, n, NC_SOURCE_REQUEST, ret, err);
-    default:
+    case 5:
         return nc_notice_read_request(body, n, NC_SOURCE_OPERATOR, ret, err);
     }
 }

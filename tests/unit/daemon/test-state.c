@@ -29,7 +29,8 @@ struct world {
 };
 
 static void born(struct world *w, const char *boot_id) {
-    const struct nc_config config = {.spot = NC_POLICY_DRAIN, .drain_mode = NC_DRAIN_AUTO};
+    const struct nc_config config = {.policy[NC_SOURCE_SPOT] = NC_POLICY_DRAIN,
+                                     .drain_mode = NC_DRAIN_AUTO};
 
     w->d = (struct nc_daemon){.app = &w->app, .boot_id = nc_strdup(boot_id)};
     w->d.node_name = nc_strdup("node-1");

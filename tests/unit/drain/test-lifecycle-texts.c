@@ -198,11 +198,9 @@ static void test_derived_deadline(void **state) {
 }
 
 static void test_rules_from(void **state) {
-    struct nc_config c = {.spot = NC_POLICY_DRAIN,
-                          .rebalance = NC_POLICY_REPORT,
-                          .maintenance = NC_POLICY_CORDON,
-                          .autoscaling = NC_POLICY_IGNORE,
-                          .shutdown = NC_POLICY_DRAIN,
+    struct nc_config c = {.policy = {[NC_SOURCE_MAINTENANCE] = NC_POLICY_CORDON,
+                                     [NC_SOURCE_AUTOSCALING] = NC_POLICY_IGNORE,
+                                     [NC_SOURCE_DELETION] = NC_POLICY_DRAIN},
                           .drain_mode = NC_DRAIN_OBSERVE,
                           .drain_margin_usec = 3,
                           .drain_linger_usec = 4};

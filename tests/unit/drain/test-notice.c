@@ -36,7 +36,9 @@ static void test_spot(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_notice n = {0};
-        assert_int_equal(nc_notice_read_spot(rows[i].body, strlen(rows[i].body), &n, NULL), 1);
+        assert_int_equal(
+            nc_notice_read(NC_SOURCE_SPOT, rows[i].body, strlen(rows[i].body), NOW_USEC, &n, NULL),
+            1);
         assert_int_equal(n.source, NC_SOURCE_SPOT);
         assert_string_equal(n.id, rows[i].id);
         assert_string_equal(n.action, rows[i].action);
@@ -46,14 +48,14 @@ static void test_spot(void **state) {
     }
 }
 
-typedef int (*read_fn)(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err);
-
 static int read_maintenance(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
-    return nc_notice_read_maintenance(data, n, NOW_USEC, ret, err);
+    return nc_notice_read(NC_SOURCE_MAINTENANCE, data, n, NOW_USEC, ret, err);
 }
 
-static int read_request(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
-    return nc_notice_read_request(data, n, NC_SOURCE_REQUEST, ret, err);
+static int read_any(enum nc_source s, const char *data, size_t n, struct nc_notice *ret,
+                    struct nc_err *err) {
+    return nc_sources[s].path ? nc_notice_read(s, data, n, NOW_USEC, ret, err)
+                              : nc_notice_read_request(data, n, s, ret, err);
 }
 
 #define EVENT(more)                                                                                \
@@ -63,70 +65,71 @@ static int read_request(const char *data, size_t n, struct nc_notice *ret, struc
 /* Each is refused as the peer's fault, says what, and leaves the notice as it was. */
 static void test_refused(void **state) {
     static const struct {
-        read_fn read;
+        enum nc_source source;
         const char *body, *says;
     } rows[] = {
-        {nc_notice_read_spot, "", "spot/instance-action: "},
-        {nc_notice_read_spot, "terminate", "spot/instance-action: "},
-        {nc_notice_read_spot, "[]", "an object is needed"},
-        {nc_notice_read_spot, "{\"action\":\"terminate\"", "spot/instance-action: "},
-        {nc_notice_read_spot, "{}", "action: found nothing"},
-        {nc_notice_read_spot, "{\"action\":\"reboot\",\"time\":\"2026-01-02T03:04:05Z\"}",
+        {NC_SOURCE_SPOT, "", "spot/instance-action: "},
+        {NC_SOURCE_SPOT, "terminate", "spot/instance-action: "},
+        {NC_SOURCE_SPOT, "[]", "an object is needed"},
+        {NC_SOURCE_SPOT, "{\"action\":\"terminate\"", "spot/instance-action: "},
+        {NC_SOURCE_SPOT, "{}", "action: found nothing"},
+        {NC_SOURCE_SPOT, "{\"action\":\"reboot\",\"time\":\"2026-01-02T03:04:05Z\"}",
          "action: found 'reboot'"},
-        {nc_notice_read_spot, "{\"action\":[],\"time\":\"2026-01-02T03:04:05Z\"}",
+        {NC_SOURCE_SPOT, "{\"action\":[],\"time\":\"2026-01-02T03:04:05Z\"}",
          "action: found another type"},
-        {nc_notice_read_spot, "{\"action\":\"stop\"}", "time: found nothing"},
-        {nc_notice_read_spot, "{\"action\":\"stop\",\"time\":1767323045}",
-         "time: found '1767323045'"},
-        {nc_notice_read_spot, "{\"action\":\"stop\",\"time\":\"2026-13-02T03:04:05Z\"}",
+        {NC_SOURCE_SPOT, "{\"action\":\"stop\"}", "time: found nothing"},
+        {NC_SOURCE_SPOT, "{\"action\":\"stop\",\"time\":1767323045}", "time: found '1767323045'"},
+        {NC_SOURCE_SPOT, "{\"action\":\"stop\",\"time\":\"2026-13-02T03:04:05Z\"}",
          "time: found '2026-13"},
-        {nc_notice_read_spot, "{\"action\":\"stop\",\"time\":\"now\"}", "time: found 'now'"},
-        {nc_notice_read_rebalance, "", "rebalance: "},
-        {nc_notice_read_rebalance, "{}", "noticeTime: found nothing"},
-        {nc_notice_read_rebalance, "{\"noticeTime\":\"soon\"}", "noticeTime: found 'soon'"},
-        {nc_notice_read_rebalance, "[\"2026-01-02T03:04:05Z\"]", "an object is needed"},
-        {read_maintenance, "{}", "a list is needed"},
-        {read_maintenance, "[1]", "event 1: an object is needed"},
-        {read_maintenance, "[{}]", "event 1: EventId: found nothing"},
-        {read_maintenance, "[" EVENT("") ",{\"State\":1}]", "event 2: State: found '1'"},
-        {read_maintenance, "[{\"Description\":[]}]", "event 1: Description: found another type"},
-        {read_maintenance, "[{\"EventId\":\"\"}]", "event 1: EventId: found ''"},
-        {read_maintenance, "[{\"EventId\":\"a\\u00e4\"}]", "event 1: EventId: found "},
-        {read_maintenance, "[{\"EventId\":\"a\"}]", "event 1: Code: found nothing"},
-        {read_maintenance, "[{\"EventId\":\"a\",\"Code\":\"much-too-long-for-any-code\"}]",
+        {NC_SOURCE_SPOT, "{\"action\":\"stop\",\"time\":\"now\"}", "time: found 'now'"},
+        {NC_SOURCE_REBALANCE, "", "rebalance: "},
+        {NC_SOURCE_REBALANCE, "{}", "noticeTime: found nothing"},
+        {NC_SOURCE_REBALANCE, "{\"noticeTime\":\"soon\"}", "noticeTime: found 'soon'"},
+        {NC_SOURCE_REBALANCE, "[\"2026-01-02T03:04:05Z\"]", "an object is needed"},
+        {NC_SOURCE_MAINTENANCE, "{}", "a list is needed"},
+        {NC_SOURCE_MAINTENANCE, "[1]", "event 1: an object is needed"},
+        {NC_SOURCE_MAINTENANCE, "[{}]", "event 1: EventId: found nothing"},
+        {NC_SOURCE_MAINTENANCE, "[" EVENT("") ",{\"State\":1}]", "event 2: State: found '1'"},
+        {NC_SOURCE_MAINTENANCE, "[{\"Description\":[]}]",
+         "event 1: Description: found another type"},
+        {NC_SOURCE_MAINTENANCE, "[{\"EventId\":\"\"}]", "event 1: EventId: found ''"},
+        {NC_SOURCE_MAINTENANCE, "[{\"EventId\":\"a\\u00e4\"}]", "event 1: EventId: found "},
+        {NC_SOURCE_MAINTENANCE, "[{\"EventId\":\"a\"}]", "event 1: Code: found nothing"},
+        {NC_SOURCE_MAINTENANCE, "[{\"EventId\":\"a\",\"Code\":\"much-too-long-for-any-code\"}]",
          "event 1: Code: found "},
-        {read_maintenance, "[{\"EventId\":\"a\",\"Code\":\"b\"}]",
+        {NC_SOURCE_MAINTENANCE, "[{\"EventId\":\"a\",\"Code\":\"b\"}]",
          "event 1: NotBefore: found nothing"},
-        {read_maintenance,
+        {NC_SOURCE_MAINTENANCE,
          "[{\"EventId\":\"a\",\"Code\":\"b\",\"NotBefore\":\"2019-01-21T09:00:43Z\"}]",
          "event 1: NotBefore: found '2019"},
-        {read_maintenance,
+        {NC_SOURCE_MAINTENANCE,
          "[{\"EventId\":\"a\",\"Code\":\"b\",\"NotBefore\":\"31 Feb 2019 09:00:43 GMT\"}]",
          "event 1: NotBefore: found '31 Feb"},
-        {read_maintenance,
+        {NC_SOURCE_MAINTENANCE,
          "[{\"EventId\":\"a\",\"Code\":\"b\",\"NotBefore\":\"021 Jan 2019 09:00:43 GMT\"}]",
          "event 1: NotBefore: found '021"},
-        {nc_notice_read_target_state, "", "target-lifecycle-state: '' is no state"},
-        {nc_notice_read_target_state, "terminated", "'terminated' is no state"},
-        {nc_notice_read_target_state, "Terminated now", "is no state"},
-        {nc_notice_read_target_state, "Terminatex", "is no state"},
-        {nc_notice_read_target_state, "<html>", "is no state"},
-        {read_request, "", "drain request: "},
-        {read_request, "[]", "an object is needed"},
-        {read_request, "{\"mode\":\"graceful\"}", "id: found nothing"},
-        {read_request, "{\"id\":\"\",\"mode\":\"graceful\"}", "id: found ''"},
-        {read_request, "{\"id\":\"a\\nb\",\"mode\":\"graceful\"}", "id: found "},
-        {read_request,
+        {NC_SOURCE_AUTOSCALING, "", "target-lifecycle-state: '' is no state"},
+        {NC_SOURCE_AUTOSCALING, "terminated", "'terminated' is no state"},
+        {NC_SOURCE_AUTOSCALING, "Terminated now", "is no state"},
+        {NC_SOURCE_AUTOSCALING, "Terminatex", "is no state"},
+        {NC_SOURCE_AUTOSCALING, "<html>", "is no state"},
+        {NC_SOURCE_REQUEST, "", "drain request: "},
+        {NC_SOURCE_REQUEST, "[]", "an object is needed"},
+        {NC_SOURCE_REQUEST, "{\"mode\":\"graceful\"}", "id: found nothing"},
+        {NC_SOURCE_REQUEST, "{\"id\":\"\",\"mode\":\"graceful\"}", "id: found ''"},
+        {NC_SOURCE_REQUEST, "{\"id\":\"a\\nb\",\"mode\":\"graceful\"}", "id: found "},
+        {NC_SOURCE_REQUEST,
          "{\"id\":\"12345678901234567890123456789012345678901234567890123456789012345\","
          "\"mode\":\"graceful\"}",
          "id: found "},
-        {read_request, "{\"id\":\"a\"}", "mode: found nothing"},
-        {read_request, "{\"id\":\"a\",\"mode\":\"force\"}", "mode: found 'force'"},
-        {read_request, "{\"id\":\"a\",\"mode\":\"deadline\"}", "deadline: found nothing"},
-        {read_request, "{\"id\":\"a\",\"mode\":\"deadline\",\"deadline\":\"5m\"}",
+        {NC_SOURCE_REQUEST, "{\"id\":\"a\"}", "mode: found nothing"},
+        {NC_SOURCE_REQUEST, "{\"id\":\"a\",\"mode\":\"force\"}", "mode: found 'force'"},
+        {NC_SOURCE_REQUEST, "{\"id\":\"a\",\"mode\":\"deadline\"}", "deadline: found nothing"},
+        {NC_SOURCE_REQUEST, "{\"id\":\"a\",\"mode\":\"deadline\",\"deadline\":\"5m\"}",
          "deadline: found '5m'"},
-        {read_request, "{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":7}", "reason: found '7'"},
-        {read_request, "{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":\"a\\nb\"}",
+        {NC_SOURCE_REQUEST, "{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":7}",
+         "reason: found '7'"},
+        {NC_SOURCE_REQUEST, "{\"id\":\"a\",\"mode\":\"graceful\",\"reason\":\"a\\nb\"}",
          "reason: found "},
     };
 
@@ -134,12 +137,12 @@ static void test_refused(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_notice n = {.id = "untouched"};
         struct nc_err err = NC_ERR_INIT;
-        assert_true(rows[i].read(rows[i].body, strlen(rows[i].body), &n, &err) < 0);
+        assert_true(read_any(rows[i].source, rows[i].body, strlen(rows[i].body), &n, &err) < 0);
         assert_int_equal(err.class, NC_ERR_PROTOCOL);
         if (!strstr(err.msg, rows[i].says))
             fail_msg("row %zu: %s\n  says not %s", i, err.msg, rows[i].says);
         assert_string_equal(n.id, "untouched");
-        assert_true(rows[i].read(rows[i].body, strlen(rows[i].body), &n, NULL) < 0);
+        assert_true(read_any(rows[i].source, rows[i].body, strlen(rows[i].body), &n, NULL) < 0);
     }
 }
 
@@ -152,9 +155,9 @@ static void test_too_large(void **state) {
     memset(body, ' ', sizeof(body));
     body[0] = '{';
     body[4096] = '}';
-    assert_int_equal(nc_notice_read_spot(body, 4097, &n, &err), -EFBIG);
-    assert_int_equal(nc_notice_read_rebalance(body, 4097, &n, &err), -EFBIG);
-    assert_int_equal(read_request(body, 4097, &n, &err), -EFBIG);
+    assert_int_equal(nc_notice_read(NC_SOURCE_SPOT, body, 4097, NOW_USEC, &n, &err), -EFBIG);
+    assert_int_equal(nc_notice_read(NC_SOURCE_REBALANCE, body, 4097, NOW_USEC, &n, &err), -EFBIG);
+    assert_int_equal(read_any(NC_SOURCE_REQUEST, body, 4097, &n, &err), -EFBIG);
     body[0] = '[';
     body[sizeof(body) - 1] = ']';
     assert_int_equal(read_maintenance(body, sizeof(body), &n, &err), -EFBIG);
@@ -166,7 +169,8 @@ static void test_rebalance(void **state) {
     struct nc_notice n = {0};
 
     (void)state;
-    assert_int_equal(nc_notice_read_rebalance(body, strlen(body), &n, NULL), 1);
+    assert_int_equal(nc_notice_read(NC_SOURCE_REBALANCE, body, strlen(body), NOW_USEC, &n, NULL),
+                     1);
     assert_int_equal(n.source, NC_SOURCE_REBALANCE);
     assert_string_equal(n.id, "rebalance-2026-01-02T03:04:05Z");
     assert_int_equal(n.deadline_usec, 0);
@@ -218,7 +222,7 @@ static void test_maintenance_near_the_epoch(void **state) {
     struct nc_notice n = {0};
 
     (void)state;
-    assert_int_equal(nc_notice_read_maintenance(body, strlen(body), 1, &n, NULL), 1);
+    assert_int_equal(nc_notice_read(NC_SOURCE_MAINTENANCE, body, strlen(body), 1, &n, NULL), 1);
     assert_int_equal(n.begin_usec, 0);
 }
 
@@ -253,7 +257,9 @@ static void test_target_state(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_notice n = {0};
         const size_t size = strlen(rows[i].body);
-        assert_int_equal(nc_notice_read_target_state(rows[i].body, size, &n, NULL), rows[i].r);
+        assert_int_equal(
+            nc_notice_read(NC_SOURCE_AUTOSCALING, rows[i].body, size, NOW_USEC, &n, NULL),
+            rows[i].r);
         assert_string_equal(n.id, rows[i].r ? "autoscaling-terminated" : "");
         assert_int_equal(n.deadline_usec, 0);
         if (rows[i].r)
@@ -305,7 +311,7 @@ static void test_request_at_the_epoch(void **state) {
     struct nc_notice n = {0};
 
     (void)state;
-    assert_int_equal(read_request(body, strlen(body), &n, NULL), 1);
+    assert_int_equal(read_any(NC_SOURCE_REQUEST, body, strlen(body), &n, NULL), 1);
     assert_int_equal(n.deadline_usec, 1);
 }
 
@@ -317,6 +323,9 @@ static void test_names(void **state) {
     for (int s = 0; s < _NC_SOURCE_MAX; s++) {
         assert_non_null(nc_source_name((enum nc_source)s));
         assert_non_null(nc_source_reason((enum nc_source)s));
+        assert_non_null(nc_policy_word(nc_sources[s].policy));
+        if (nc_sources[s].path) /* then it is read */
+            (void)nc_notice_read((enum nc_source)s, "", 0, NOW_USEC, &(struct nc_notice){0}, NULL);
     }
 }
 

@@ -1,0 +1,90 @@
+/*
+ * The sources of an ending of this node, and what each leads to: one row of one table for each, so
+ * that a new one is a row here and, where IMDS announces it, a reader in notice.c.
+ */
+#ifndef NC_SOURCES_H
+#define NC_SOURCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an ending leads to, weakest first. */
+enum nc_policy { NC_POLICY_IGNORE = 1, NC_POLICY_REPORT, NC_POLICY_CORDON, NC_POLICY_DRAIN };
+extern const char *const nc_policy_words[];   /* from IGNORE on; ends with NULL */
+const char *nc_policy_word(enum nc_policy p); /* NULL where it is none */
+
+enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
+extern const char *const nc_drain_mode_words[]; /* from AUTO on; ends with NULL */
+
+/* EC2's notice is to reach the NodeClaim's DELETE within a second, and a poll may only just have
+ * missed it: the last tenth is for all that comes after the answer (30 ms at rest). The others are
+ * whole multiples of it, so that they wake the machine together: 9.9 and 59.4 s. */
+#define NC_POLL_URGENT_USEC (900000ull)
+#define NC_POLL_OFTEN_USEC (11 * NC_POLL_URGENT_USEC)
+#define NC_POLL_SELDOM_USEC (6 * NC_POLL_OFTEN_USEC)
+
+/* Weakest first: of two that ask for the same, the later one leads. A row is its identifier, its
+ * name, its policy where nobody says another, and members of struct nc_source_info. The policy of
+ * an OPTION is set by its name in spec.interruption; that of a FIXED one is not set there. */
+#define NC_SOURCES(OPTION, FIXED)                                                                  \
+    OPTION(REBALANCE, "rebalance", REPORT, .reason = "RebalanceRecommended",                       \
+           .sentence = "EC2 recommends to replace this spot instance",                             \
+           .path = "/latest/meta-data/events/recommendations/rebalance", .max_bytes = 4096,        \
+           .every_usec = NC_POLL_OFTEN_USEC, .is_of_spot = true)                                   \
+    OPTION(MAINTENANCE, "maintenance", DRAIN, .reason = "ScheduledMaintenance",                    \
+           .sentence = "EC2 has scheduled maintenance of this instance",                           \
+           .path = "/latest/meta-data/events/maintenance/scheduled", .max_bytes = 65536,           \
+           .every_usec = NC_POLL_SELDOM_USEC, .is_relayed = true)                                  \
+    OPTION(AUTOSCALING, "autoscaling", DRAIN, .reason = "AutoScalingTermination",                  \
+           .sentence = "Auto Scaling terminates this instance",                                    \
+           .path = "/latest/meta-data/autoscaling/target-lifecycle-state", .max_bytes = 256,       \
+           .every_usec = NC_POLL_OFTEN_USEC, .absent_usec = NC_POLL_SELDOM_USEC)                   \
+    /* The annotation nodeclaimd.io/drain-request on our own Node. */                              \
+    FIXED(REQUEST, "request", DRAIN, .reason = "Requested", .sentence = "The Node asks for it",    \
+          .has_own_policy = true)                                                                  \
+    /* `nodeclaimd drain` on this machine. */                                                      \
+    FIXED(OPERATOR, "operator", DRAIN, .reason = "Requested",                                      \
+          .sentence = "Asked for on this machine", .has_own_policy = true)                         \
+    FIXED(DELETION, "deletion", DRAIN, .reason = "Requested",                                      \
+          .sentence = "The Node or its NodeClaim is being deleted")                                \
+    OPTION(SPOT, "spot", DRAIN, .reason = "SpotInterruption",                                      \
+           .sentence = "EC2 interrupts this spot instance",                                        \
+           .path = "/latest/meta-data/spot/instance-action", .max_bytes = 4096,                    \
+           .every_usec = NC_POLL_URGENT_USEC, .is_of_spot = true, .is_relayed = true)              \
+    /* logind: PrepareForShutdown. */                                                              \
+    OPTION(SHUTDOWN, "shutdown", DRAIN, .reason = "NodeShutdown",                                  \
+           .sentence = "The machine is being shut down")
+
+enum nc_source {
+#define NC_SOURCE_ID(id, ...) NC_SOURCE_##id,
+    NC_SOURCES(NC_SOURCE_ID, NC_SOURCE_ID)
+#undef NC_SOURCE_ID
+        _NC_SOURCE_MAX
+};
+
+struct nc_source_info {
+    const char
+        *name; /* in spec.interruption, status.json, drain-status, the metrics' label source */
+    enum nc_policy policy; /* where nobody says another */
+    const char *reason;    /* of the condition InterruptionPending, and of the Event */
+    const char *sentence;  /* how messages about it begin */
+    bool is_option;        /* spec.interruption has a policy for it */
+    bool has_own_policy;   /* the notice says what is asked for */
+    bool is_relayed;       /* its deadline is EC2's: the controller hands it to Karpenter */
+    const char *path;      /* in IMDS; NULL = it comes from elsewhere */
+    size_t max_bytes;      /* of an answer */
+    uint64_t every_usec;   /* between two polls */
+    uint64_t absent_usec;  /* while the answer is 404; 0 = every_usec */
+    bool is_of_spot;       /* asked on spot instances only */
+};
+extern const struct nc_source_info nc_sources[_NC_SOURCE_MAX];
+
+static inline const char *nc_source_name(enum nc_source s) {
+    return nc_sources[s].name;
+}
+static inline const char *nc_source_reason(enum nc_source s) {
+    return nc_sources[s].reason;
+}
+
+#endif
