@@ -7,9 +7,9 @@
 #ifndef NC_DRAIN_REPORT_H
 #define NC_DRAIN_REPORT_H
 
-#include "nc/str.h"
 #include "nc/lifecycle.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 #include "nc/value.h"
 
 /* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, last_moment, sources:

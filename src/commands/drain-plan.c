@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "drain-command.h"
 #include "commands.h"
 #include "connect.h"
+#include "drain-command.h"
 #include "gather.h"
 #include "nc/drain-report.h"
 #include "nc/kube-drain.h"

@@ -6,8 +6,8 @@
  * claim without that Karpenter leaves alone. A Node that Karpenter does not hold either is let go
  * once its agent says that the drain is over, or, where it says nothing, after five minutes.
  */
-#include "control-priv.h"
 #include "apply.h"
+#include "control-priv.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
 

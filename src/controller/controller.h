@@ -8,9 +8,9 @@
 #ifndef NC_CONTROLLER_H
 #define NC_CONTROLLER_H
 
+#include "api-config.h"
 #include "instances.h"
 #include "listener.h"
-#include "api-config.h"
 
 /* Whose requests fail: each may fail while the others are well. */
 enum nc_trouble {

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nc/drain-report.h"
 #include "drain-priv.h"
+#include "nc/drain-report.h"
 
 /* What would become of a pod, were the drain to begin now. */
 enum fate {

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-
 #define MAX_BLOCKED 20
 #define KEPT "kept by do-not-disrupt"
 

@@ -2,8 +2,8 @@
  * The end of a claim that is being deleted: the request to drain, what is heard of it, the
  * instance, the finalizer.
  */
-#include "standalone-priv.h"
 #include "nc/str.h"
+#include "standalone-priv.h"
 
 static uint64_t sum(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;

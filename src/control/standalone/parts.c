@@ -3,8 +3,8 @@
  *
  * A list is written back as it was seen but for what is ours; conditions that we do not know stay.
  */
-#include "standalone-priv.h"
 #include "nc/str.h"
+#include "standalone-priv.h"
 
 struct nc_value *nc_alone_child(struct nc_value *map, const char *key) {
     struct nc_value *child = nc_value_get(map, key);

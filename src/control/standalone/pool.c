@@ -2,8 +2,8 @@
  * Which claims of a NodePool are to go, and which of them now: expiry, drift, rebalance
  * recommendations, under the pool's budgets.
  */
-#include "standalone-priv.h"
 #include "nc/str.h"
+#include "standalone-priv.h"
 
 /* --- reasons */
 

@@ -2,9 +2,9 @@
  * Registration and initialization: what Karpenter's lifecycle controller writes, where it does not
  * run (facts: nodeclaim/lifecycle/registration.go and initialization.go of karpenter core 1.14).
  */
-#include "standalone-priv.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "standalone-priv.h"
 
 bool nc_alone_is_registered(const struct control_node *node) {
     return node->more->is_registered && node->more->has_our_finalizer

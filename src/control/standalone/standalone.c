@@ -3,8 +3,8 @@
  *
  * Here is the order of things; how each is put together is in the files beside this one.
  */
-#include "standalone-priv.h"
 #include "nc/str.h"
+#include "standalone-priv.h"
 
 /* --- what belongs together */
 

@@ -1,9 +1,8 @@
 /*
  * What is said of a drain: status.json's member, the plan of a dry run as a table and as JSON.
  */
-#include "nc/drain-report.h"
 #include "base-test.h"
-
+#include "nc/drain-report.h"
 
 #define SEC 1000000ull
 #define NOW (1767225600 * SEC) /* 2026-01-01T00:00:00Z */

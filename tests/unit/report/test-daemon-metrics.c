@@ -2,9 +2,8 @@
  * The daemon's metrics: the rules of the text format, line by line, and the samples that a person
  * would be woken by.
  */
-#include "nc/drain-report.h"
 #include "base-test.h"
-
+#include "nc/drain-report.h"
 
 #define SEC 1000000ull
 #define NOW (1767225600 * SEC)
