@@ -47,8 +47,4 @@ char *nc_sts_endpoint(const struct nc_facts *f, const struct nc_config *c);
 /* One environment variable: the kernel takes no string of more than 128 KiB with its name. */
 #define NC_ENV_MAX_BYTES ((128 << 10) - 64)
 
-/* What stands behind "NODECLAIMD_KUBELET_ARGS=" in kubelet.env, as the words that systemd's
- * EnvironmentFile= and $NODECLAIMD_KUBELET_ARGS on a command line make of it. Appends to ret. */
-int nc_env_split(const char *line, struct nc_strv *ret, struct nc_err *err);
-
 #endif

@@ -29,6 +29,8 @@ struct nc_origin {
     char *overrode; /* "" or "29 from instance type m5.large; …" */
 };
 
+#define NC_DROPIN_ENV "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on"
+
 struct nc_plan {
     char *node_name;
     char *provider_id;
@@ -60,7 +62,7 @@ struct nc_plan {
     struct nc_strv flags;      /* ours, "--key=value", sorted */
     struct nc_strv user_flags; /* the user's, in order, without --node-labels and
                                   --register-with-taints (united above) */
-    bool dropin_env_alpha;     /* kubelet < 1.30 needs KUBELET_CONFIG_DROPIN_DIR_ALPHA=on */
+    bool dropin_env_alpha;     /* kubelet < 1.30 needs NC_DROPIN_ENV in its environment */
 
     bool credential_provider;   /* image-credential-provider.json is to be written */
     uint64_t logind_delay_usec; /* 0 = logind's setting is enough already */

@@ -26,9 +26,6 @@
 #define FLAGS_FIELD 9 /* of /proc/PID/stat, the command's name being the second: proc(5) */
 #define START_TIME_FIELD 22
 #define FLAG_EXITING 0x4u /* PF_EXITING, include/linux/sched.h */
-#define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
-#define ARGS_KEY "NODECLAIMD_KUBELET_ARGS="
-#define ENV_MAX_BYTES ((size_t)256 << 10)
 #define SECOND_USEC 1000000u
 #define END_USEC 20000000u /* kubelet ends within a second or two of its SIGTERM */
 #define END_LOOK_USEC 20000u
@@ -148,31 +145,11 @@ static int end_process(struct nc_bootstrap *b, struct nc_err *err) {
     return 0;
 }
 
-static int read_args(struct nc_bootstrap *b, struct nc_strv *args, struct nc_strv *env,
-                     struct nc_err *err) {
-    nc_auto_free char *path = nc_app_path(b->app, KUBELET_ENV);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    char *line, *rest;
-    int r = nc_file_read(path, ENV_MAX_BYTES, &text, err);
-
-    if (r < 0)
-        return r;
-    rest = text.data;
-    while ((line = strsep(&rest, "\n"))) {
-        if (nc_starts_with(line, ARGS_KEY)) {
-            r = nc_env_split(line + strlen(ARGS_KEY), args, err);
-            if (r < 0)
-                return r;
-        } else if (*line && *line != '#') {
-            nc_strv_add(env, line);
-        }
-    }
-    return 0;
-}
-
 int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
+    const struct nc_plan *plan = &b->gather.plan;
+    const struct nc_strv *const flags[] = {&plan->flags, &plan->user_flags};
     nc_cleanup(nc_strv_done) struct nc_strv argv = NC_STRV_INIT;
-    nc_cleanup(nc_strv_done) struct nc_strv env = NC_STRV_INIT;
+    const char *const env[] = {plan->dropin_env_alpha ? NC_DROPIN_ENV : NULL, NULL};
     nc_auto_free char *log = nc_kubelet_log(b);
     int r;
 
@@ -184,14 +161,15 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
             return r;
     }
     nc_strv_add(&argv, b->gather.config.kubelet_path);
-    r = read_args(b, &argv, &env, err);
+    for (size_t l = 0; l < NC_ARRAY_SIZE(flags); l++)
+        for (size_t i = 0; i < flags[l]->n; i++)
+            nc_strv_add(&argv, flags[l]->v[i]);
     const struct nc_spawn_call call = {.argv = (const char *const *)argv.v,
-                                       .env = (const char *const *)env.v,
+                                       .env = env,
                                        .log_path = log,
                                        .on_forked = remember_process,
                                        .userdata = b};
-    if (r >= 0)
-        r = nc_spawn(&call, &b->kubelet.pid, err);
+    r = nc_spawn(&call, &b->kubelet.pid, err);
     if (r < 0)
         return r;
     b->kubelet.fd = (int)syscall(SYS_pidfd_open, b->kubelet.pid, 0);

@@ -16,9 +16,9 @@ void nc_fileset_add_gate(struct nc_fileset *s, const char *path, mode_t mode, st
 void nc_fileset_add_absent(struct nc_fileset *s, const char *path);
 
 /* The words of all lists, in order, as the value of one line of an EnvironmentFile= from which
- * nc_env_split, and systemd's unquoting and word splitting, make the same words again. Appends to
- * out. NC_ERR_CONFIG for a word with a control character or that is not UTF-8, and where all
- * together are more than NC_ENV_MAX_BYTES. */
+ * systemd's unquoting and word splitting make the same words again. Appends to out. NC_ERR_CONFIG
+ * for a word with a control character or that is not UTF-8, and where all together are more than
+ * NC_ENV_MAX_BYTES. */
 int nc_env_join(const struct nc_strv *const *lists, size_t n_lists, struct nc_buf *out,
                 struct nc_err *err);
 

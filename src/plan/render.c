@@ -42,7 +42,7 @@ static int add_kubelet_env(const struct nc_plan *p, struct nc_fileset *s, struct
     int r;
 
     if (p->dropin_env_alpha)
-        (void)nc_buf_puts(&text, "KUBELET_CONFIG_DROPIN_DIR_ALPHA=on\n");
+        (void)nc_buf_puts(&text, NC_DROPIN_ENV "\n");
     (void)nc_buf_puts(&text, "NODECLAIMD_KUBELET_ARGS=");
     r = nc_env_join(lists, NC_ARRAY_SIZE(lists), &text, err);
     if (r < 0)

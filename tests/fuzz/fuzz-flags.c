@@ -8,6 +8,7 @@
 #include "nc/fileset.h"
 #include "nc/str.h"
 
+#include "../unit/plan/systemd-env.h"
 #include "cidr.h"
 #include "fileset-priv.h"
 #include "kubelet-flags.h"
@@ -29,7 +30,7 @@ static void join(const struct nc_strv *words) {
         must(err.class == NC_ERR_CONFIG && err.msg[0]);
         return;
     }
-    must(nc_env_split(line.data ? line.data : "", &back, &err) >= 0 && back.n == words->n);
+    must(systemd_env_split(line.data ? line.data : "", &back, &err) >= 0 && back.n == words->n);
     for (size_t i = 0; i < back.n; i++)
         must(nc_streq(back.v[i], words->v[i]));
 }
@@ -72,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     nc_cleanup(nc_strv_done) struct nc_strv one = NC_STRV_INIT;
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_env_split(text, &words, &err) < 0)
+    if (systemd_env_split(text, &words, &err) < 0)
         must(err.class == NC_ERR_HOST && err.msg[0]);
     else
         join(&words);

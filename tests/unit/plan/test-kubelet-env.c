@@ -9,6 +9,7 @@
 
 #include "fileset-priv.h"
 #include "nc/str.h"
+#include "systemd-env.h"
 
 struct line {
     const char *line;
@@ -57,7 +58,7 @@ static void test_lines(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(lines); i++) {
         nc_cleanup(nc_strv_done) struct nc_strv words = NC_STRV_INIT;
         struct nc_err err = NC_ERR_INIT;
-        const int r = nc_env_split(lines[i].line, &words, &err);
+        const int r = systemd_env_split(lines[i].line, &words, &err);
         nc_auto_free char *text = bracket(&words);
         if (!lines[i].words) {
             assert_int_equal(r, -EINVAL);
@@ -132,7 +133,7 @@ static void test_what_is_written_is_read_back(void **state) {
             nc_strv_add(&words, word);
         }
         if (join(&words, &line, &err) < 0
-            || nc_env_split(line.data ? line.data : "", &back, &err) < 0)
+            || systemd_env_split(line.data ? line.data : "", &back, &err) < 0)
             fail_msg("round %d: %s", round, err.msg);
         nc_auto_free char *expected = bracket(&words), *got = bracket(&back);
         if (words.n != back.n || !nc_streq(expected, got))

@@ -6,6 +6,7 @@
 #include "plan-fixture.h"
 
 #include "nc/fileset.h"
+#include "systemd-env.h"
 
 static const struct nc_render_options plain = {.program = "/usr/sbin/nodeclaimd"};
 
@@ -233,7 +234,7 @@ static void test_env(void **state) {
     text = text_of(&r, ENV);
     assert_true(nc_starts_with(text, "NODECLAIMD_KUBELET_ARGS="));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-    assert_int_equal(nc_env_split(text + strlen("NODECLAIMD_KUBELET_ARGS="), &words, NULL), 0);
+    assert_int_equal(systemd_env_split(text + strlen("NODECLAIMD_KUBELET_ARGS="), &words, NULL), 0);
     assert_int_equal(words.n, r.x->plan.flags.n + r.x->plan.user_flags.n);
     for (size_t i = 0; i < words.n; i++) {
         const size_t ours = r.x->plan.flags.n;
