@@ -90,15 +90,7 @@ static void renew_token(struct nc_bootstrap *b) {
         b->node.renew_after_usec = now + RENEW_PAUSE_USEC;
 }
 
-/* What there is to say about a phase that waits; and the Event, once the wait is no longer
- * ordinary. */
-static void publish_waiting(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
-    nc_phase_waits(b, p, why);
-    nc_publish_event_in_time(b, p);
-}
-
-/* Looks around: is kubelet alive, is the API there? Negative where the phase cannot succeed any
- * more. */
+/* Is kubelet alive, is the API there? Negative where the phase cannot succeed any more. */
 static int check_surroundings(struct nc_bootstrap *b, struct nc_err *err) {
     struct nc_err found = NC_ERR_INIT;
 
@@ -121,6 +113,32 @@ static const struct nc_err *obstacle(const struct nc_bootstrap *b) {
     if (b->node.kubelet_error.class != NC_ERR_NONE)
         return &b->node.kubelet_error;
     return b->node.error.class != NC_ERR_NONE ? &b->node.error : NULL;
+}
+
+/* Follows the Node until it is as a phase wants it. `is_done` says why it is not, `publish` may
+ * know a nearer reason, and puts that into why. */
+static int follow_node(struct nc_bootstrap *b,
+                       bool (*is_done)(struct nc_bootstrap *b, struct nc_err *why),
+                       void (*publish)(struct nc_bootstrap *b, struct nc_err *why),
+                       struct nc_err *err) {
+    int r = open_watch(b, err);
+
+    while (r >= 0) {
+        struct nc_err why = NC_ERR_INIT;
+        if (is_done(b, &why))
+            return 0;
+        publish(b, &why);
+        if (nc_app_is_late(b->app)) {
+            *err = why;
+            return -ETIMEDOUT;
+        }
+        r = wait_for_news(b);
+        if (r >= 0)
+            r = check_surroundings(b, err);
+        if (r >= 0)
+            r = open_watch(b, err);
+    }
+    return r;
 }
 
 /* --- register */
@@ -149,60 +167,41 @@ int nc_check_node_is_ours(const struct nc_bootstrap *b, const struct nc_value *n
     return r;
 }
 
-static bool is_registered(const struct nc_bootstrap *b, struct nc_err *err) {
-    return b->node.object && nc_check_node_is_ours(b, b->node.object, err) >= 0
+static bool is_registered(struct nc_bootstrap *b, struct nc_err *why) {
+    b->node.has_changed = false;
+    return b->node.object && nc_check_node_is_ours(b, b->node.object, why) >= 0
            && !nc_node_is_being_deleted(b->node.object) && !is_of_earlier_boot(b);
 }
 
-static void not_registered(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *words = nc_kubelet_last_lines(b);
-
-    (void)nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
-                     "kubelet runs, but has not registered %s yet%s", b->gather.plan.node_name,
-                     words);
-    nc_err_remedy(err, "read kubelet's log: it says why it cannot register or is still starting");
-}
-
-/* Why the Node is not there yet. False: it is too early to ask. */
-static bool why_not_registered(struct nc_bootstrap *b, struct nc_err *why) {
-    if (why->class != NC_ERR_NONE) /* another instance's Node */
-        return true;
-    if (obstacle(b)) {
+/* why: another instance's Node, or nothing yet; then the first seconds are ordinary. */
+static void publish_unregistered(struct nc_bootstrap *b, struct nc_err *why) {
+    if (why->class == NC_ERR_NONE && obstacle(b))
         *why = *obstacle(b);
-        return true;
+    if (why->class == NC_ERR_NONE) {
+        nc_auto_free char *lines = NULL;
+        if (nc_phase_age(b, NC_PHASE_REGISTER) <= NOT_YET_USEC && !nc_app_is_late(b->app))
+            return;
+        lines = nc_kubelet_last_lines(b);
+        (void)nc_err_set(why, NC_ERR_TRANSIENT, ETIMEDOUT,
+                         "kubelet runs, but has not registered %s yet%s", b->gather.plan.node_name,
+                         lines);
+        nc_err_remedy(why,
+                      "read kubelet's log: it says why it cannot register or is still starting");
     }
-    if (nc_phase_age(b, NC_PHASE_REGISTER) <= NOT_YET_USEC && !nc_app_is_late(b->app))
-        return false;
-    not_registered(b, why);
-    return true;
+    nc_phase_waits(b, NC_PHASE_REGISTER, why);
+    nc_publish_event_in_time(b, NC_PHASE_REGISTER);
 }
 
 int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_log_fields fields = {
         .milestone = NC_MILESTONE_REGISTERED, .phase = "register", .node = b->report.node};
-    int r = open_watch(b, err);
+    const int r = follow_node(b, is_registered, publish_unregistered, err);
 
-    while (r >= 0) {
-        struct nc_err why = NC_ERR_INIT;
-        b->node.has_changed = false;
-        if (is_registered(b, &why)) {
-            nc_log(NC_LOG_INFO, &fields, "node %s is registered", b->gather.plan.node_name);
-            b->node.has_changed = true; /* the next phase looks at it first thing */
-            return 0;
-        }
-        if (why_not_registered(b, &why))
-            publish_waiting(b, NC_PHASE_REGISTER, &why);
-        if (nc_app_is_late(b->app)) {
-            *err = why;
-            return -ETIMEDOUT;
-        }
-        r = wait_for_news(b);
-        if (r >= 0)
-            r = check_surroundings(b, err);
-        if (r >= 0)
-            r = open_watch(b, err);
-    }
-    return r;
+    if (r < 0)
+        return r;
+    nc_log(NC_LOG_INFO, &fields, "node %s is registered", b->gather.plan.node_name);
+    b->node.has_changed = true; /* the next phase looks at it first thing */
+    return 0;
 }
 
 /* --- initialize */
@@ -255,64 +254,36 @@ static void set_waiting(struct nc_bootstrap *b, const char *reason, const char *
     b->report.waiting = nc_strdup(sentence);
 }
 
-static const char *remedy_of(const char *reason, bool has_reported) {
-    if (!has_reported)
-        return "read kubelet's log: it says why it cannot report, or is still starting";
-    if (nc_streq(reason, "NodeNotReady"))
-        return "read the Node's Ready condition and kubelet's log: most often the network plugin "
-               "is missing";
-    if (nc_streq(reason, "NodeNotRegistered"))
-        return "look at Karpenter's log for this NodeClaim: it matches Nodes by providerID";
-    return "whoever owns what is named has to act";
-}
-
-/* Is there nothing left to wait for? Otherwise err says what. */
-static bool is_initialized(struct nc_bootstrap *b, struct nc_err *err) {
+/* What the node waits for, in Karpenter's own words: a reason, and a sentence (owned) that says
+ * more. NULL: nothing. */
+static const char *find_waiting_reason(const struct nc_bootstrap *b, char **ret_sentence) {
+    const struct nc_value *node = b->node.object;
     const bool karpenter = b->gather.plan.belongs_to_claim;
-    const bool has_reported = is_reported(b);
-    nc_auto_free char *sentence = NULL;
     const char *reason = "";
 
-    if (!b->node.object) {
-        (void)nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "the Node %s is gone again",
-                         b->gather.plan.node_name);
-        nc_err_remedy(err,
-                      "kubelet registers only once: unless this node is to go, "
-                      "systemctl restart %s",
-                      b->gather.config.kubelet_unit);
-        return false;
+    if (!is_reported(b)) {
+        *ret_sentence = nc_strdup("Node status is not ready: kubelet has not reported since it was "
+                                  "started, what the Node says is of before");
+        return "NodeNotReady";
     }
-    if (has_reported && karpenter
-        && nc_streq(nc_node_label(b->node.object, "karpenter.sh/initialized"), "true")
-        && nc_node_is_ready(b->node.object, NULL,
-                            NULL)) /* the label is of the first boot, for good */
-        return true;
-    if (!has_reported) {
-        reason = "NodeNotReady";
-        sentence = nc_strdup("Node status is not ready: kubelet has not reported since it was "
-                             "started, what the Node says is of before");
-    } else if (karpenter
-               && !nc_streq(nc_node_label(b->node.object, "karpenter.sh/registered"), "true")) {
-        reason = "NodeNotRegistered";
-        sentence = nc_strdup("Karpenter has not registered the node yet");
-    } else {
-        nc_node_waiting_for(b->node.object, nc_bootstrap_claim(b), &reason, &sentence);
-        if (!*reason && !karpenter)
-            return true;
-        if (!*reason) {
-            reason = "NodeNotInitialized";
-            free(sentence);
-            sentence = nc_strdup(
-                "nothing is missing on the node, Karpenter has not labelled it as initialized yet");
-        }
+    if (karpenter && nc_streq(nc_node_label(node, "karpenter.sh/initialized"), "true")
+        && nc_node_is_ready(node, NULL, NULL)) /* the label is of the first boot, for good */
+        return NULL;
+    if (karpenter && !nc_streq(nc_node_label(node, "karpenter.sh/registered"), "true")) {
+        *ret_sentence = nc_strdup("Karpenter has not registered the node yet");
+        return "NodeNotRegistered";
     }
-    set_waiting(b, reason, sentence);
-    (void)nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT, "%s: %s", reason, sentence);
-    nc_err_remedy(err, "%s", remedy_of(reason, has_reported));
-    return false;
+    nc_node_waiting_for(node, nc_bootstrap_claim(b), &reason, ret_sentence);
+    if (*reason || !karpenter)
+        return *reason ? reason : NULL;
+    free(*ret_sentence);
+    *ret_sentence = nc_strdup(
+        "nothing is missing on the node, Karpenter has not labelled it as initialized yet");
+    return "NodeNotInitialized";
 }
 
 static void read_node(struct nc_bootstrap *b) {
+    b->node.has_changed = false;
     if (!b->node.object)
         return;
     read_owning_claim(b);
@@ -320,21 +291,59 @@ static void read_node(struct nc_bootstrap *b) {
     nc_report_take_node(&b->report, b->node.object, &b->gather.plan, nc_bootstrap_claim(b));
 }
 
+static bool is_initialized(struct nc_bootstrap *b, struct nc_err *why) {
+    nc_auto_free char *sentence = NULL;
+    const char *reason;
+
+    if (b->node.has_changed)
+        read_node(b);
+    if (!b->node.object) {
+        (void)nc_err_set(why, NC_ERR_TRANSIENT, ENOENT, "the Node %s is gone again",
+                         b->gather.plan.node_name);
+        nc_err_remedy(why,
+                      "kubelet registers only once: unless this node is to go, "
+                      "systemctl restart %s",
+                      b->gather.config.kubelet_unit);
+        return false;
+    }
+    reason = find_waiting_reason(b, &sentence);
+    if (!reason)
+        return true;
+    set_waiting(b, reason, sentence);
+    (void)nc_err_set(why, NC_ERR_TRANSIENT, ETIMEDOUT, "%s: %s", reason, sentence);
+    nc_err_remedy(why, "%s",
+                  !is_reported(b)
+                      ? "read kubelet's log: it says why it cannot report, or is still starting"
+                  : nc_streq(reason, "NodeNotReady")
+                      ? "read the Node's Ready condition and kubelet's log: most often the network "
+                        "plugin is missing"
+                  : nc_streq(reason, "NodeNotRegistered")
+                      ? "look at Karpenter's log for this NodeClaim: it matches Nodes by providerID"
+                      : "whoever owns what is named has to act");
+    return false;
+}
+
 /* A Node write that changes nothing but our own report is not worth waking everybody: only the
  * fixed reasons go there, and none for the moment that a kubelet takes that was started again. */
-static void publish_not_yet(struct nc_bootstrap *b, const struct nc_err *why) {
+static void publish_uninitialized(struct nc_bootstrap *b, struct nc_err *why) {
     const bool is_long = nc_phase_age(b, NC_PHASE_INITIALIZE) > NOT_YET_USEC;
 
-    if (is_long)
-        publish_waiting(b, NC_PHASE_INITIALIZE, obstacle(b) ? obstacle(b) : why);
-    else
+    if (is_long) {
+        nc_phase_waits(b, NC_PHASE_INITIALIZE, obstacle(b) ? obstacle(b) : why);
+        nc_publish_event_in_time(b, NC_PHASE_INITIALIZE);
+    } else {
         nc_publish(b);
+    }
     if (b->report.waiting_reason && (is_long || is_reported(b)))
         nc_publish_node(b, b->report.waiting_reason, b->report.waiting ? b->report.waiting : "",
                         false);
 }
 
-static int complete_bootstrap(struct nc_bootstrap *b) {
+int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
+    const int r = follow_node(b, is_initialized, publish_uninitialized, err);
+
+    if (r < 0)
+        return r;
     set_waiting(b, NULL, NULL);
     nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_report_now(b));
     nc_report_finish(&b->report, nc_report_now(b));
@@ -342,29 +351,6 @@ static int complete_bootstrap(struct nc_bootstrap *b) {
                     "kubelet runs with the planned configuration and the node is initialized",
                     true);
     return 0;
-}
-
-int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
-    int r = open_watch(b, err);
-
-    while (r >= 0) {
-        struct nc_err why = NC_ERR_INIT;
-        const bool changed = b->node.has_changed;
-        b->node.has_changed = false;
-        if (changed)
-            read_node(b);
-        if (is_initialized(b, &why))
-            return complete_bootstrap(b);
-        publish_not_yet(b, &why);
-        if (nc_app_is_late(b->app)) {
-            *err = why;
-            return -ETIMEDOUT;
-        }
-        r = wait_for_news(b);
-        if (r >= 0)
-            r = check_surroundings(b, err);
-    }
-    return r;
 }
 
 void nc_node_watch_done(struct nc_node_watch *n) {

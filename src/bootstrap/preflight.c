@@ -158,7 +158,6 @@ static void find_claim(struct nc_bootstrap *b) {
     const struct nc_gather *g = &b->gather;
     nc_auto_free char *node_pool = NULL;
     struct nc_label labels[3];
-    struct nc_kube_status status = {0};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
@@ -167,9 +166,13 @@ static void find_claim(struct nc_bootstrap *b) {
         return;
     r = nc_claim_find(b->connection.kube, g->plan.provider_id, labels,
                       selecting_labels(&g->facts, node_pool, labels),
-                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &b->claim, &status, &err);
+                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &b->claim, NULL, &err);
     if (r < 0)
         nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", err.msg);
+    if (r < 0 && err.class == NC_ERR_TRANSIENT)
+        nc_strv_addf(&b->report.warnings,
+                     "the NodeClaim was not read, what the user data says is planned with: %s",
+                     err.msg);
     if (r > 0)
         nc_report_take_claim(&b->report, &b->claim, "list");
 }
