@@ -80,13 +80,24 @@ struct nc_plan {
     { 0 }
 void nc_plan_done(struct nc_plan *p);
 
-/* `docs` gives names to marks (may be NULL). `types`/`n_types`: text of an instance table file that
- * overrides the built-in one (NULL: none). NC_ERR_CONFIG: a rule that kubelet would refuse
- * (cross-field rules, versions) or a missing fact that only the user can give. NC_ERR_HOST: no
- * kubelet version. */
-int nc_plan_make(const struct nc_facts *f, const struct nc_config *c,
-                 const struct nc_documents *docs, const char *types, size_t n_types,
-                 struct nc_plan *ret, struct nc_err *err);
+/* What is planned from. */
+struct nc_plan_input {
+    const struct nc_facts *facts;
+    const struct nc_config *config;
+    const struct nc_documents *docs; /* gives names to marks; may be NULL */
+    const struct nc_claim
+        *claim;        /* as the API server has it; NULL: a document's, if there is one */
+    const char *types; /* text of a table of instance types that overrides the built-in
+                          one; NULL = none */
+    size_t n_types;
+};
+
+/* The claim that counts; NULL = none. */
+const struct nc_claim *nc_plan_claim(const struct nc_plan_input *in);
+
+/* NC_ERR_CONFIG: a rule that kubelet would refuse (cross-field rules, versions) or a missing fact
+ * that only the user can give. NC_ERR_HOST: no kubelet version. */
+int nc_plan_make(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_err *err);
 
 /* Adds what the daemon does at each announced ending, and where that comes from, to p->origins: for
  * `explain`, which shows it beside the plan. */
@@ -95,19 +106,16 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
 
 /* The part of a plan that says who the node is: node_name, provider_id and warnings alone are
  * filled, by the same rules. Needs neither kubelet nor the instance's type. */
-int nc_plan_identify(const struct nc_facts *f, const struct nc_config *c,
-                     const struct nc_documents *docs, struct nc_plan *ret, struct nc_err *err);
+int nc_plan_identify(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_err *err);
 
 /* Do labels and taints of documents and flags say that Karpenter made this node? Known before there
  * is a plan; what cannot be read is the plan's to refuse. ret_node_pool: owned, NULL where no label
  * names it. */
-bool nc_plan_expects_claim(const struct nc_facts *f, const struct nc_config *c,
-                           const struct nc_documents *docs, char **ret_node_pool);
+bool nc_plan_expects_claim(const struct nc_plan_input *in, char **ret_node_pool);
 
 /* What must still be asked of EC2 before planning can be exact, given config.ec2. */
 bool nc_plan_needs_private_dns_name(const struct nc_facts *f, const struct nc_config *c);
-bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,
-                                 const char *types, size_t n_types);
+bool nc_plan_needs_instance_type(const struct nc_plan_input *in);
 
 /* Does this instance satisfy the claim's requirements? Appends one sentence a mismatch. */
 void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *f,

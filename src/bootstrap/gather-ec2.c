@@ -118,12 +118,11 @@ static int describe_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
 }
 
 int nc_gather_ec2(struct nc_gather *g, struct nc_err *err) {
-    const char *types = g->types.len > 0 ? g->types.data : NULL;
+    const struct nc_plan_input in = nc_gather_input(g, NULL);
     const bool needs_name =
         !g->facts.private_dns_name && nc_plan_needs_private_dns_name(&g->facts, &g->config);
-    const bool needs_type =
-        !g->name_only && !g->folder && !*g->facts.described_type.name && g->warnings.n == 0
-        && nc_plan_needs_instance_type(&g->facts, &g->config, types, g->types.len);
+    const bool needs_type = !g->name_only && !g->folder && !*g->facts.described_type.name
+                            && g->warnings.n == 0 && nc_plan_needs_instance_type(&in);
     nc_auto_free char *endpoint = NULL;
     struct nc_err own = NC_ERR_INIT;
     int r;

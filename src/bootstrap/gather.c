@@ -231,8 +231,16 @@ int nc_gather_host(struct nc_gather *g, struct nc_err *err) {
                          &g->facts, err);
 }
 
+struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_claim *claim) {
+    return (struct nc_plan_input){.facts = &g->facts,
+                                  .config = &g->config,
+                                  .docs = &g->documents,
+                                  .claim = claim,
+                                  .types = g->types.len > 0 ? g->types.data : NULL,
+                                  .n_types = g->types.len};
+}
+
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err) {
-    struct nc_config config; /* borrows all of g->config, and the claim */
     int r = nc_gather_host(g, err);
 
     if (r >= 0)
@@ -244,14 +252,9 @@ int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_
     r = nc_gather_ec2(g, err);
     if (r < 0)
         return r;
-    config = g->config;
-    if (claim) {
-        config.claim = *claim;
-        config.has_claim_document = true;
-    }
+    const struct nc_plan_input in = nc_gather_input(g, claim);
     nc_plan_done(&g->plan);
-    return nc_plan_make(&g->facts, &config, &g->documents, g->types.len > 0 ? g->types.data : NULL,
-                        g->types.len, &g->plan, err);
+    return nc_plan_make(&in, &g->plan, err);
 }
 
 int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
@@ -262,8 +265,9 @@ int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
         r = nc_gather_ec2(g, err);
     if (r < 0)
         return r;
+    const struct nc_plan_input in = nc_gather_input(g, NULL);
     nc_plan_done(&g->plan);
-    return nc_plan_identify(&g->facts, &g->config, &g->documents, &g->plan, err);
+    return nc_plan_identify(&in, &g->plan, err);
 }
 
 int nc_gather_render(struct nc_gather *g, struct nc_err *err) {

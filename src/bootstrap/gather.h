@@ -47,6 +47,8 @@ int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
 int nc_gather_config(struct nc_gather *g, struct nc_err *err);
 /* The host's facts alone. */
 int nc_gather_host(struct nc_gather *g, struct nc_err *err);
+/* What is gathered so far, as the planner's input. */
+struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_claim *claim);
 /* The host's facts, what must be asked for after the configuration is known (IPv6 addresses, EC2),
  * and the plan. `claim`: planned with in place of a document's; NULL = there is none. */
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err);

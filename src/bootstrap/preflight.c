@@ -156,13 +156,14 @@ static size_t selecting_labels(const struct nc_facts *f, char *node_pool,
 /* What the claim says is planned with. Nothing waits for it, and no access to it is no error. */
 static void find_claim(struct nc_bootstrap *b) {
     const struct nc_gather *g = &b->gather;
+    const struct nc_plan_input in = nc_gather_input(g, NULL);
     nc_auto_free char *node_pool = NULL;
     struct nc_label labels[3];
     struct nc_err err = NC_ERR_INIT;
     int r;
 
     if (b->report.claim_uid || !g->config.claim_lookup || b->connection.is_bootstrap
-        || !nc_plan_expects_claim(&g->facts, &g->config, &g->documents, &node_pool))
+        || !nc_plan_expects_claim(&in, &node_pool))
         return;
     r = nc_claim_find(b->connection.kube, g->plan.provider_id, labels,
                       selecting_labels(&g->facts, node_pool, labels),

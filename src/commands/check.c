@@ -160,8 +160,10 @@ static void take_any_instance(struct nc_facts *f) {
 static int try_plan(struct nc_gather *g, struct nc_err *err) {
     nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
 
+    const struct nc_plan_input in = {.facts = &f, .config = &g->config, .docs = &g->documents};
+
     take_any_instance(&f);
-    return nc_plan_make(&f, &g->config, &g->documents, NULL, 0, &g->plan, err);
+    return nc_plan_make(&in, &g->plan, err);
 }
 
 int nc_command_check(struct nc_app *app) {

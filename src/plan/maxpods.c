@@ -107,11 +107,11 @@ static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c,
 }
 
 /* status.capacity.pods of the NodeClaim: what Karpenter's scheduler counts on. */
-static bool pods_of_claim(const struct nc_config *c, int64_t *ret) {
+static bool pods_of_claim(const struct nc_plan_input *in, int64_t *ret) {
+    const struct nc_claim *claim = nc_plan_claim(in);
     int64_t pods;
 
-    if (!c->has_claim_document
-        || nc_quantity_of(nc_value_get(c->claim.capacity, "pods"), NULL, &pods) < 0)
+    if (!claim || nc_quantity_of(nc_value_get(claim->capacity, "pods"), NULL, &pods) < 0)
         return false;
     if (pods < 1 || pods > INT32_MAX)
         return false;
@@ -144,9 +144,10 @@ static void guess(const struct nc_facts *f, const struct nc_config *c, struct nc
                  type, (long long)m->reserved);
 }
 
-int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c,
-                       const struct nc_instance_type *type, struct nc_max_pods *ret,
-                       struct nc_strv *warnings, struct nc_err *err) {
+int nc_max_pods_decide(const struct nc_plan_input *in, const struct nc_instance_type *type,
+                       struct nc_max_pods *ret, struct nc_strv *warnings, struct nc_err *err) {
+    const struct nc_facts *f = in->facts;
+    const struct nc_config *c = in->config;
     const struct nc_instance_type *t = is_known(type) ? type : &f->described_type;
     struct nc_max_pods m = {.eni = nc_max_pods_eni(t), .reserved = nc_max_pods_eni(t)};
 
@@ -160,7 +161,7 @@ int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c,
         snprintf(m.from, sizeof(m.from), "maxPods.value of the configuration");
     } else if (is_known(type)) {
         m.base = pods_by_mode(f, c, type, &m, warnings);
-    } else if (pods_of_claim(c, &m.base)) {
+    } else if (pods_of_claim(in, &m.base)) {
         snprintf(m.from, sizeof(m.from), "NodeClaim status.capacity.pods");
     } else if (is_known(&f->described_type)) {
         m.base = pods_by_mode(f, c, &f->described_type, &m, warnings);

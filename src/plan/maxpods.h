@@ -17,8 +17,7 @@ struct nc_max_pods {
 int64_t nc_max_pods_eni(const struct nc_instance_type *t);
 
 /* Decides; appends warnings. NC_ERR_CONFIG: `explicit` without a number that kubelet would take. */
-int nc_max_pods_decide(const struct nc_facts *f, const struct nc_config *c,
-                       const struct nc_instance_type *type, struct nc_max_pods *ret,
-                       struct nc_strv *warnings, struct nc_err *err);
+int nc_max_pods_decide(const struct nc_plan_input *in, const struct nc_instance_type *type,
+                       struct nc_max_pods *ret, struct nc_strv *warnings, struct nc_err *err);
 
 #endif

@@ -181,20 +181,20 @@ int nc_plan_labels(struct nc_planner *s) {
         struct nc_label gpu = {(char *)"nvidia.com/gpu.present", (char *)"true", {0}};
         r = put_label(s, &gpu, "NVIDIA device, kubelet 1.35 and later");
     }
-    if (r == 0 && c->has_claim_document)
-        r = put_labels(s, c->claim.labels, c->claim.n_labels, "NodeClaim");
+    if (r == 0 && s->claim)
+        r = put_labels(s, s->claim->labels, s->claim->n_labels, "NodeClaim");
     if (r == 0)
         r = put_labels(s, c->labels, c->n_labels, "node.labels of the configuration");
     if (r == 0)
         r = put_flag_labels(s);
     if (r < 0)
         return r;
-    p->belongs_to_claim = c->has_claim_document;
+    p->belongs_to_claim = s->claim != NULL;
     for (size_t i = 0; i < p->n_labels; i++)
         p->belongs_to_claim |= is_karpenter_label(p->labels[i].key);
     /* All of the claim's taints are registered here, so Karpenter must not put back a startup taint
      * that was taken off. */
-    if (c->has_claim_document && c->claim.n_taints > 0 && !has_label(p, DO_NOT_SYNC)) {
+    if (s->claim && s->claim->n_taints > 0 && !has_label(p, DO_NOT_SYNC)) {
         struct nc_label sync = {(char *)DO_NOT_SYNC, (char *)"true", {0}};
         r = put_label(s, &sync, "the node registers the NodeClaim's taints itself");
     }
@@ -275,8 +275,8 @@ int nc_plan_taints(struct nc_planner *s) {
     struct nc_taint unregistered = {(char *)UNREGISTERED, (char *)"", (char *)"NoExecute", {0}};
     int r = 0;
 
-    if (c->has_claim_document)
-        r = put_taints(s, c->claim.taints, c->claim.n_taints, "NodeClaim");
+    if (s->claim)
+        r = put_taints(s, s->claim->taints, s->claim->n_taints, "NodeClaim");
     if (r == 0)
         r = put_taints(s, c->taints, c->n_taints, "node.taints of the configuration");
     if (r == 0)

@@ -85,12 +85,12 @@ static void plan_type(struct nc_planner *s) {
     const char *name = f->instance_type ? f->instance_type : "";
     struct nc_instance_type row;
 
-    if (nc_instance_type_row(s->types, s->n_types, name, &row) == NC_TYPE_ROW_BAD)
+    if (nc_instance_type_row(s->in->types, s->in->n_types, name, &row) == NC_TYPE_ROW_BAD)
         nc_strv_addf(&s->plan.warnings, "instance table: the row of %s cannot be read: ignored",
                      name);
     if (s->config->ec2 == NC_EC2_ALWAYS && f->described_type.name[0])
         *type = f->described_type;
-    else if (!nc_instance_type_find(s->types, s->n_types, name, type))
+    else if (!nc_instance_type_find(s->in->types, s->in->n_types, name, type))
         *type = f->described_type;
 }
 
@@ -110,9 +110,9 @@ static int plan_pods(struct nc_planner *s) {
     if (s->config->ec2 == NC_EC2_ALWAYS && f->described_type.name[0])
         from_table = f->described_type;
     else if (f->instance_type)
-        nc_instance_type_find(s->types, s->n_types, f->instance_type, &from_table);
+        nc_instance_type_find(s->in->types, s->in->n_types, f->instance_type, &from_table);
     s->plan.eni_pods = nc_max_pods_eni(&s->plan.type);
-    return nc_max_pods_decide(f, s->config, &from_table, &s->pods, &s->plan.warnings, s->err);
+    return nc_max_pods_decide(s->in, &from_table, &s->pods, &s->plan.warnings, s->err);
 }
 
 /* Did the user have a say in what is kept back? */
@@ -260,39 +260,44 @@ static int make(struct nc_planner *s) {
     return 0;
 }
 
-int nc_plan_make(const struct nc_facts *f, const struct nc_config *c,
-                 const struct nc_documents *docs, const char *types, size_t n_types,
-                 struct nc_plan *ret, struct nc_err *err) {
-    struct nc_planner s = {
-        .facts = f, .config = c, .docs = docs, .types = types, .n_types = n_types, .err = err};
-    int r = make(&s);
+const struct nc_claim *nc_plan_claim(const struct nc_plan_input *in) {
+    return in->claim ? in->claim : in->config->has_claim_document ? &in->config->claim : NULL;
+}
 
+static struct nc_planner begin_plan(const struct nc_plan_input *in, struct nc_err *err) {
+    return (struct nc_planner){.in = in,
+                               .facts = in->facts,
+                               .config = in->config,
+                               .docs = in->docs,
+                               .claim = nc_plan_claim(in),
+                               .err = err};
+}
+
+/* r: what the steps came to. */
+static int end_plan(struct nc_planner *s, int r, struct nc_plan *ret) {
     if (r == 0) {
-        *ret = s.plan;
-        s.plan = (struct nc_plan)NC_PLAN_INIT;
+        *ret = s->plan;
+        s->plan = (struct nc_plan)NC_PLAN_INIT;
     }
-    planner_done(&s);
+    planner_done(s);
     return r;
 }
 
-int nc_plan_identify(const struct nc_facts *f, const struct nc_config *c,
-                     const struct nc_documents *docs, struct nc_plan *ret, struct nc_err *err) {
-    struct nc_planner s = {.facts = f, .config = c, .docs = docs, .err = err};
-    int r = plan_user_flags(&s);
+int nc_plan_make(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_err *err) {
+    struct nc_planner s = begin_plan(in, err);
 
-    if (r == 0)
-        r = nc_plan_identity(&s);
-    if (r == 0) {
-        *ret = s.plan;
-        s.plan = (struct nc_plan)NC_PLAN_INIT;
-    }
-    planner_done(&s);
-    return r;
+    return end_plan(&s, make(&s), ret);
 }
 
-bool nc_plan_expects_claim(const struct nc_facts *f, const struct nc_config *c,
-                           const struct nc_documents *docs, char **ret_node_pool) {
-    struct nc_planner s = {.facts = f, .config = c, .docs = docs};
+int nc_plan_identify(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_err *err) {
+    struct nc_planner s = begin_plan(in, err);
+    const int r = plan_user_flags(&s);
+
+    return end_plan(&s, r < 0 ? r : nc_plan_identity(&s), ret);
+}
+
+bool nc_plan_expects_claim(const struct nc_plan_input *in, char **ret_node_pool) {
+    struct nc_planner s = begin_plan(in, NULL);
     const bool is_expected = plan_user_flags(&s) == 0 && nc_plan_labels(&s) == 0
                              && nc_plan_taints(&s) == 0 && s.plan.belongs_to_claim;
 
@@ -304,13 +309,14 @@ bool nc_plan_expects_claim(const struct nc_facts *f, const struct nc_config *c,
     return is_expected;
 }
 
-bool nc_plan_needs_instance_type(const struct nc_facts *f, const struct nc_config *c,
-                                 const char *types, size_t n_types) {
+bool nc_plan_needs_instance_type(const struct nc_plan_input *in) {
+    const struct nc_facts *f = in->facts;
     struct nc_instance_type t;
 
-    if (c->ec2 == NC_EC2_NEVER || !f->instance_type || f->described_type.name[0])
+    if (in->config->ec2 == NC_EC2_NEVER || !f->instance_type || f->described_type.name[0])
         return false;
-    if (c->ec2 == NC_EC2_ALWAYS)
+    if (in->config->ec2 == NC_EC2_ALWAYS)
         return true;
-    return !nc_instance_type_find(types, n_types, f->instance_type, &t) || nc_max_pods_eni(&t) < 0;
+    return !nc_instance_type_find(in->types, in->n_types, f->instance_type, &t)
+           || nc_max_pods_eni(&t) < 0;
 }

@@ -13,8 +13,8 @@ struct nc_planner {
     const struct nc_facts *facts;
     const struct nc_config *config;
     const struct nc_documents *docs; /* may be NULL */
-    const char *types;
-    size_t n_types;
+    const struct nc_claim *claim;    /* may be NULL */
+    const struct nc_plan_input *in;
     struct nc_err *err;
 
     /* made on the way, freed at the end */

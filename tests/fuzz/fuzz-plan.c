@@ -60,8 +60,9 @@ static void run(const struct nc_facts *f, const struct nc_documents *d, const st
     struct nc_fileset files = NC_FILESET_INIT;
     struct nc_err err = NC_ERR_INIT;
     const struct nc_render_options options = {.program = "/usr/sbin/nodeclaimd"};
+    const struct nc_plan_input in = {.facts = f, .config = c, .docs = d};
 
-    if (nc_plan_make(f, c, d, NULL, 0, &plan, &err) < 0) {
+    if (nc_plan_make(&in, &plan, &err) < 0) {
         check_refusal(&err);
         return;
     }

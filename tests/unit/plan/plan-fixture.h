@@ -20,6 +20,7 @@ struct fixture {
     struct nc_config config;
     bool has_config;
     const char *types; /* text of a table file, NULL = none */
+    const struct nc_claim *claim;
     struct nc_plan plan;
 };
 
@@ -93,8 +94,13 @@ static inline int fixture_try(struct fixture *x, struct nc_err *err) {
     }
     if (r < 0)
         return r;
-    return nc_plan_make(&x->facts, &x->config, x->has_config ? NULL : &x->docs, x->types,
-                        x->types ? strlen(x->types) : 0, &x->plan, err);
+    const struct nc_plan_input in = {.facts = &x->facts,
+                                     .config = &x->config,
+                                     .docs = x->has_config ? NULL : &x->docs,
+                                     .claim = x->claim,
+                                     .types = x->types,
+                                     .n_types = x->types ? strlen(x->types) : 0};
+    return nc_plan_make(&in, &x->plan, err);
 }
 
 static inline void fixture_plan(struct fixture *x) {

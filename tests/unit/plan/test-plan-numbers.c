@@ -364,10 +364,11 @@ static void test_every_type(void **state) {
 static struct nc_max_pods pods_of(const char *type, struct nc_config c, struct nc_strv *warnings) {
     struct nc_facts f = {.cpus = 2, .instance_type = (char *)type};
     struct nc_instance_type t = {0};
+    const struct nc_plan_input in = {.facts = &f, .config = &c};
     struct nc_max_pods m;
 
     nc_instance_type_find(NULL, 0, type, &t);
-    assert_int_equal(nc_max_pods_decide(&f, &c, &t, &m, warnings, NULL), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &t, &m, warnings, NULL), 0);
     return m;
 }
 
@@ -424,37 +425,38 @@ static void test_fallback(void **state) {
     struct nc_instance_type none = {0}, big = {.name = "x9.big", .enis = 4, .ipv4_per_eni = 15};
     struct nc_facts f = {.instance_type = (char *)"x9.big"};
     struct nc_config c = {.max_pods_mode = NC_MAX_PODS_ENI};
+    const struct nc_claim claim = {.capacity = capacity};
+    struct nc_plan_input in = {.facts = &f, .config = &c};
     struct nc_max_pods m;
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_max_pods_decide(&f, &c, &none, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
     assert_int_equal(m.base, 110);
     assert_int_equal(m.reserved, 110);
     assert_int_equal(m.eni, -1);
     assert_int_equal(w.n, 1);
     assert_non_null(strstr(w.v[0], "x9.big"));
     f.described_type = big;
-    assert_int_equal(nc_max_pods_decide(&f, &c, &none, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
     assert_int_equal(m.base, 58);
     assert_non_null(strstr(m.from, "EC2"));
-    c.has_claim_document = true;
-    c.claim.capacity = capacity;
-    assert_int_equal(nc_max_pods_decide(&f, &c, &none, &m, &w, &err), 0);
+    in.claim = &claim;
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
     assert_int_equal(m.base, 44);
     assert_int_equal(m.reserved, 58);
-    assert_int_equal(nc_max_pods_decide(&f, &c, &big, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &big, &m, &w, &err), 0);
     assert_int_equal(m.base, 58);
     nc_value_set_string(capacity, "pods", "0");
-    assert_int_equal(nc_max_pods_decide(&f, &c, &none, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
     assert_int_equal(m.base, 58);
     c.max_pods_mode = NC_MAX_PODS_EXPLICIT;
     c.max_pods_value = 12;
-    assert_int_equal(nc_max_pods_decide(&f, &c, &big, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &big, &m, &w, &err), 0);
     assert_int_equal(m.base, 12);
     assert_int_equal(w.n, 1);
     c.max_pods_value = 0;
-    assert_true(nc_max_pods_decide(&f, &c, &big, &m, &w, &err) < 0);
+    assert_true(nc_max_pods_decide(&in, &big, &m, &w, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
 }
 

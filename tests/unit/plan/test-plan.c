@@ -487,6 +487,32 @@ static void test_names(void **state) {
     }
 }
 
+/* One that was read from the API server counts in place of a document's. */
+static void test_claim_that_was_read(void **state) {
+    struct fixture *x = fixture_new();
+    nc_auto_value struct nc_value *object =
+        fixture_json("{'apiVersion': 'karpenter.sh/v1', 'kind': 'NodeClaim', 'metadata': {'name': "
+                     "'default-abcde', 'labels': {'team': 'blue'}}, 'spec': {'taints': [{'key': "
+                     "'read', 'effect': 'NoSchedule'}]}}");
+    nc_cleanup(nc_claim_done) struct nc_claim claim = {0};
+    nc_auto_free char *text = node_config("");
+
+    (void)state;
+    assert_int_equal(nc_claim_parse(object, &claim, NULL), 0);
+    fixture_document(x, karpenter);
+    fixture_document(x, text);
+    x->claim = &claim;
+    fixture_plan(x);
+    assert_true(x->plan.belongs_to_claim);
+    assert_true(has_flag(&x->plan, "--node-labels=karpenter.sh/do-not-sync-taints=true,team=blue"));
+    assert_int_equal(x->plan.n_taints, 2);
+    assert_string_equal(x->plan.taints[0].key, "read");
+    x->claim = NULL;
+    fixture_plan(x);
+    assert_string_equal(x->plan.taints[0].key, "a");
+    fixture_free(x);
+}
+
 /* Known from documents and flags alone, before kubelet's version or the instance's type are. */
 static void test_expects_claim(void **state) {
     static const struct {
@@ -515,8 +541,9 @@ static void test_expects_claim(void **state) {
         fixture_set(&x->facts.kubelet_version, NULL);
         if (nc_config_build(&x->docs, &x->config, &err) < 0)
             fail_msg("row %zu: %s", i, err.msg);
-        if (nc_plan_expects_claim(&x->facts, &x->config, &x->docs, &node_pool)
-                != rows[i].is_expected
+        const struct nc_plan_input in = {
+            .facts = &x->facts, .config = &x->config, .docs = &x->docs};
+        if (nc_plan_expects_claim(&in, &node_pool) != rows[i].is_expected
             || !nc_streq(node_pool ? node_pool : "", rows[i].node_pool ? rows[i].node_pool : ""))
             fail_msg("row %zu: node pool %s", i, node_pool ? node_pool : "none");
         fixture_free(x);
@@ -529,27 +556,30 @@ static void test_needs(void **state) {
                          .instance_type = (char *)"m5.large"};
     struct nc_config c = {.naming = NC_NAMING_PRIVATE_DNS, .ec2 = NC_EC2_AUTO};
     static const char row[] = "x9.big\t2\t4096\tamd64\t3\t10\t-\tnitro\n";
+    const struct nc_plan_input in = {.facts = &f, .config = &c};
+    const struct nc_plan_input with_row = {
+        .facts = &f, .config = &c, .types = row, .n_types = strlen(row)};
 
     (void)state;
     assert_false(nc_plan_needs_private_dns_name(&f, &c));
-    assert_false(nc_plan_needs_instance_type(&f, &c, NULL, 0));
+    assert_false(nc_plan_needs_instance_type(&in));
     c.ec2 = NC_EC2_ALWAYS;
     assert_true(nc_plan_needs_private_dns_name(&f, &c));
-    assert_true(nc_plan_needs_instance_type(&f, &c, NULL, 0));
+    assert_true(nc_plan_needs_instance_type(&in));
     c.ec2 = NC_EC2_AUTO;
     f.local_hostname = (char *)"ip-10-0-0-1.corp.example";
     f.instance_type = (char *)"x9.big";
     assert_true(nc_plan_needs_private_dns_name(&f, &c));
-    assert_true(nc_plan_needs_instance_type(&f, &c, NULL, 0));
-    assert_false(nc_plan_needs_instance_type(&f, &c, row, strlen(row)));
+    assert_true(nc_plan_needs_instance_type(&in));
+    assert_false(nc_plan_needs_instance_type(&with_row));
     c.ec2 = NC_EC2_NEVER;
     assert_false(nc_plan_needs_private_dns_name(&f, &c));
-    assert_false(nc_plan_needs_instance_type(&f, &c, NULL, 0));
+    assert_false(nc_plan_needs_instance_type(&in));
     c.ec2 = NC_EC2_ALWAYS;
     f.private_dns_name = (char *)"x";
     strcpy(f.described_type.name, "x9.big");
     assert_false(nc_plan_needs_private_dns_name(&f, &c));
-    assert_false(nc_plan_needs_instance_type(&f, &c, NULL, 0));
+    assert_false(nc_plan_needs_instance_type(&in));
     f.private_dns_name = NULL;
     c.naming = NC_NAMING_INSTANCE_ID;
     assert_false(nc_plan_needs_private_dns_name(&f, &c));
@@ -824,6 +854,7 @@ static void test_small_host(void **state) {
 static void test_missing_facts(void **state) {
     struct fixture *x = fixture_new();
     struct nc_err err = NC_ERR_INIT;
+    const struct nc_plan_input in = {.facts = &x->facts, .config = &x->config};
     struct nc_plan p = NC_PLAN_INIT;
 
     (void)state;
@@ -846,36 +877,26 @@ static void test_missing_facts(void **state) {
     fixture_refused(x, NC_ERR_HOST, "gke");
     x->config.reservation = 0;
     x->config.cidr = nc_strdup("nonsense");
-    assert_true(nc_plan_make(&x->facts, &x->config, NULL, NULL, 0, &p, &err) < 0);
+    assert_true(nc_plan_make(&in, &p, &err) < 0);
     assert_non_null(strstr(err.msg, "'nonsense' is no CIDR"));
     x->config.max_pods_mode = NC_MAX_PODS_EXPLICIT;
-    assert_true(nc_plan_make(&x->facts, &x->config, NULL, NULL, 0, &p, NULL) < 0);
+    assert_true(nc_plan_make(&in, &p, NULL) < 0);
     fixture_free(x);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodeadm_golden),
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_version_refused),
-        cmocka_unit_test(test_m5_large),
-        cmocka_unit_test(test_auto_mode),
-        cmocka_unit_test(test_kubelet_block),
-        cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_our_flags),
-        cmocka_unit_test(test_claim),
-        cmocka_unit_test(test_belongs),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_expects_claim),
-        cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_unknown_type),
-        cmocka_unit_test(test_unknown_type_of_karpenter),
-        cmocka_unit_test(test_network),
-        cmocka_unit_test(test_other_clusters),
-        cmocka_unit_test(test_user_map),
-        cmocka_unit_test(test_missing_facts),
-        cmocka_unit_test(test_small_host),
-        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_version_refused), cmocka_unit_test(test_m5_large),
+        cmocka_unit_test(test_auto_mode),       cmocka_unit_test(test_kubelet_block),
+        cmocka_unit_test(test_flags),           cmocka_unit_test(test_our_flags),
+        cmocka_unit_test(test_claim),           cmocka_unit_test(test_belongs),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_claim_that_was_read),
+        cmocka_unit_test(test_expects_claim),   cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_unknown_type_of_karpenter),
+        cmocka_unit_test(test_network),         cmocka_unit_test(test_other_clusters),
+        cmocka_unit_test(test_user_map),        cmocka_unit_test(test_missing_facts),
+        cmocka_unit_test(test_small_host),      cmocka_unit_test(test_history),
         cmocka_unit_test(test_overrides),
     };
 
