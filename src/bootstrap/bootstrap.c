@@ -102,7 +102,7 @@ static int give_up(struct nc_bootstrap *b, enum nc_phase p, struct nc_err *err) 
         (void)nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "stopped by %s during attempt %u%s%s",
                          sigabbrev_np(b->app->signal), attempts,
                          *last.msg ? "; last failure: " : "", last.msg);
-        nc_err_remedy(err, "start it again: what is on disk is whole");
+        nc_err_remedy(err, "start it again: the files on disk are complete");
     } else if (may_pass(err->class)) {
         struct nc_err last = *err;
         (void)snprintf(err->msg, sizeof(err->msg),
@@ -202,9 +202,9 @@ static int step_identify(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b) {
-    return b->claim.name                         ? &b->claim
-           : b->gather.config.has_claim_document ? &b->gather.config.claim
-                                                 : NULL;
+    const struct nc_plan_input in = nc_gather_input(&b->gather, b->claim.name ? &b->claim : NULL);
+
+    return nc_plan_claim(&in);
 }
 
 /* A claim of the API server's that cannot be planned with is a warning: then the documents count.
@@ -214,7 +214,8 @@ static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
     int r = nc_gather_plan(g, b->claim.name ? &b->claim : NULL, err);
 
     if (r < 0 && b->claim.name && err->class == NC_ERR_CONFIG) {
-        nc_strv_addf(&b->report.warnings, "the NodeClaim is not planned with: %s", err->msg);
+        nc_strv_addf(&b->report.warnings,
+                     "cannot plan with the NodeClaim, planned from the user data: %s", err->msg);
         *err = (struct nc_err)NC_ERR_INIT;
         r = nc_gather_plan(g, NULL, err);
     }

@@ -172,8 +172,7 @@ static void find_claim(struct nc_bootstrap *b) {
         nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", err.msg);
     if (r < 0 && err.class == NC_ERR_TRANSIENT)
         nc_strv_addf(&b->report.warnings,
-                     "the NodeClaim was not read, what the user data says is planned with: %s",
-                     err.msg);
+                     "cannot read the NodeClaim, planned from the user data: %s", err.msg);
     if (r > 0)
         nc_report_take_claim(&b->report, &b->claim, "list");
 }

@@ -6,6 +6,7 @@
 
 #define MAX_MOMENT_USEC (253402300800ull * 1000000) /* the year 10000 */
 
+#include "nc/report.h"
 #include "nc/str.h"
 
 size_t nc_words_at_most(size_t n, size_t most) {
@@ -51,6 +52,25 @@ const struct nc_value *nc_words_list(const struct nc_value *map, const char *pat
     const struct nc_value *v = nc_value_path(map, path);
 
     return v && v->type == NC_VALUE_LIST ? v : NULL;
+}
+
+size_t nc_words_phases(const struct nc_value *status,
+                       const struct nc_value *ret[static NC_WORDS_MAX_PHASES]) {
+    const struct nc_value *list = nc_words_list(status, "phases");
+    const size_t n = list ? nc_words_at_most(list->n, NC_WORDS_MAX_PHASES) : 0;
+    size_t plan = n;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *name = nc_words_text(list->items[i], "name", "");
+        ret[i] = list->items[i];
+        if (nc_streq(name, nc_phase_name(NC_PHASE_PLAN)))
+            plan = i;
+        if (!nc_streq(name, nc_phase_name(NC_PHASE_PREFLIGHT)) || plan > i)
+            continue;
+        memmove(&ret[plan + 1], &ret[plan], (i - plan) * sizeof(*ret));
+        ret[plan] = list->items[i];
+    }
+    return n;
 }
 
 uint64_t nc_words_moment(const struct nc_value *entry) {

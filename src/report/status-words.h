@@ -26,6 +26,11 @@ const char *nc_words_text(const struct nc_value *map, const char *key, const cha
 uint64_t nc_words_number(const struct nc_value *map, const char *path, uint64_t most);
 /* A list, or NULL. Dotted paths. */
 const struct nc_value *nc_words_list(const struct nc_value *map, const char *path);
+/* The phases, in the order in which they run: the list has `preflight` behind what waits for it. As
+ * many as fit; returns how many that is. */
+#define NC_WORDS_MAX_PHASES 64
+size_t nc_words_phases(const struct nc_value *status,
+                       const struct nc_value *ret[static NC_WORDS_MAX_PHASES]);
 /* An RFC 3339 member, in usec since the epoch; 0 where there is none. */
 uint64_t nc_words_time(const struct nc_value *map, const char *key);
 /* When an entry of drain.history began, usec since the epoch: "at_usec", else "at"; 0 = not known.

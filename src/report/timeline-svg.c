@@ -134,20 +134,20 @@ static const char *class_of(const char *outcome) {
 }
 
 static void draw_boot(struct drawing *d, const struct nc_value *status) {
-    const struct nc_value *phases = nc_words_list(status, "phases");
-    const size_t n = phases ? nc_words_at_most(phases->n, MAX_ROWS) : 0;
+    const struct nc_value *phases[NC_WORDS_MAX_PHASES];
+    const size_t n = nc_words_at_most(nc_words_phases(status, phases), MAX_ROWS);
     nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT;
     uint64_t total = 0, at = 0;
 
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        total += nc_words_number(phases->items[i], "duration_usec", MAX_SPAN_USEC);
+        total += nc_words_number(phases[i], "duration_usec", MAX_SPAN_USEC);
     (void)nc_buf_puts(&title, "bootstrap of ");
     nc_words_put(&title, nc_words_text(status, "node", "an unknown node"));
     put_title(d, title.data);
     for (size_t i = 0; i < n; i++) {
-        const struct nc_value *p = phases->items[i];
+        const struct nc_value *p = phases[i];
         const uint64_t end = at + nc_words_number(p, "duration_usec", MAX_SPAN_USEC);
         put_bar(d, nc_words_text(p, "name", "?"), class_of(nc_words_text(p, "outcome", "")), at,
                 end, total);

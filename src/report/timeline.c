@@ -12,7 +12,6 @@
 #include "status-words.h"
 
 #define BAR_WIDTH 40
-#define MAX_PHASES 64
 #define MAX_DURATION_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is no boot */
 
 static uint64_t duration_of(const struct nc_value *phase) {
@@ -109,7 +108,8 @@ static const char *node_of(const struct nc_value *status) {
 }
 
 void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
-    const struct nc_value *phases = nc_words_list(status, "phases");
+    const struct nc_value *phases[NC_WORDS_MAX_PHASES];
+    const size_t n_phases = nc_words_phases(status, phases);
     const struct nc_value *waiting = nc_value_get(status, "waiting");
     const char *reason = nc_words_text(waiting, "reason", NULL);
     /* The daemon may be all that has run. */
@@ -123,8 +123,8 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
         nc_words_line(out, "nodeclaim",
                       nc_words_text(nc_value_get(status, "nodeclaim"), "name", "-"));
     }
-    for (size_t i = 0; phases && i < nc_words_at_most(phases->n, MAX_PHASES); i++)
-        put_open_phase(out, status, phases->items[i]);
+    for (size_t i = 0; i < n_phases; i++)
+        put_open_phase(out, status, phases[i]);
     if (reason) {
         nc_words_title(out, "waiting");
         nc_words_put(out, reason);
@@ -193,18 +193,18 @@ static void put_headline(struct nc_buf *out, const struct nc_value *status) {
 }
 
 static void put_boot(const struct nc_value *status, struct nc_buf *out) {
-    const struct nc_value *phases = nc_words_list(status, "phases");
-    const size_t n = phases ? nc_words_at_most(phases->n, MAX_PHASES) : 0;
+    const struct nc_value *phases[NC_WORDS_MAX_PHASES];
+    const size_t n = nc_words_phases(status, phases);
     uint64_t total = 0, at = 0;
 
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        total += duration_of(phases->items[i]);
+        total += duration_of(phases[i]);
     put_headline(out, status);
     for (size_t i = 0; i < n; i++) {
-        const uint64_t end = at + duration_of(phases->items[i]);
-        put_phase(out, phases->items[i], (struct span){at, end}, total);
+        const uint64_t end = at + duration_of(phases[i]);
+        put_phase(out, phases[i], (struct span){at, end}, total);
         at = end;
     }
     (void)nc_buf_putc(out, '=');

@@ -79,6 +79,35 @@ static void test_timeline(void **state) {
                 "=    30 ms  in all\n");
 }
 
+/* status.json has the phases in an order of its own; they are drawn as they ran. */
+static void test_order(void **state) {
+    static const char json[] =
+        "{'phases': [{'name': 'config', 'duration_usec': 1000, 'attempts': 1},"
+        " {'name': 'plan', 'duration_usec': 1000, 'attempts': 1},"
+        " {'name': 'apply', 'duration_usec': 1000, 'attempts': 1},"
+        " {'name': 'preflight', 'duration_usec': 7000, 'attempts': 1},"
+        " {'name': 'start', 'attempts': 0}]}";
+    static const char *const names[] = {"config", "preflight", "plan", "apply", "start"};
+    nc_auto_free char *text = text_of(json, nc_timeline_text);
+    nc_auto_free char *svg = text_of(json, nc_timeline_svg);
+    const char *at = text, *drawn = svg;
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
+        at = strstr(at, names[i]);
+        drawn = strstr(drawn, names[i]);
+        if (!at || !drawn)
+            fail_msg("%s is in another place:\n%s", names[i], text);
+    }
+    assert_non_null(strstr(text, "+  8.00 ms  plan "));
+    assert_text("{'phases': [{'name': 'preflight'}, {'name': 'plan', 'outcome': 'failed'}]}",
+                nc_timeline_text,
+                "bootstrap of an unknown node (-), started -: unknown\n"
+                "+  0.00 ms  preflight    0.00 ms                                            ?\n"
+                "+  0.00 ms  plan         0.00 ms                                            "
+                "failed\n=  0.00 ms  in all\n");
+}
+
 static void test_nothing_is_known(void **state) {
     static const char *const empty[] = {
         "{}", "[]", "null", "7", "{'phases': []}", "{'phases': {}}"};
@@ -168,9 +197,13 @@ static void test_too_much(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),           cmocka_unit_test(test_timeline),
-        cmocka_unit_test(test_nothing_is_known), cmocka_unit_test(test_other_types),
-        cmocka_unit_test(test_absurd_durations), cmocka_unit_test(test_terminal_is_left_alone),
+        cmocka_unit_test(test_status),
+        cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_nothing_is_known),
+        cmocka_unit_test(test_other_types),
+        cmocka_unit_test(test_absurd_durations),
+        cmocka_unit_test(test_terminal_is_left_alone),
         cmocka_unit_test(test_too_much),
     };
 
