@@ -1,9 +1,9 @@
 /*
- * `bootstrap`: ten phases in order, each tried until it succeeds, cannot succeed, or the deadline
- * has passed.
+ * `bootstrap`: a table of steps, each run until it succeeds, cannot succeed, or the deadline has
+ * passed. One direction: no step reads back a file that another has written, or plans again.
  *
- * The driver knows nothing of what a phase does; it keeps the report, the retries and the deadline.
- * What each error class means for a retry is decided in one place here.
+ * What runs the steps knows nothing of what they do; it keeps the report, the retries and the
+ * deadline. What each error class means for a retry is decided in one place here.
  */
 #include "bootstrap.h"
 
@@ -77,7 +77,7 @@ uint64_t nc_phase_age(const struct nc_bootstrap *b, enum nc_phase p) {
 }
 
 /* Each change is in status.json; the log has the first one, and then one now and then: kubelet's
- * last words change with each line that it writes. */
+ * last lines change with each that it writes. */
 void nc_phase_waits(struct nc_bootstrap *b, enum nc_phase p, const struct nc_err *why) {
     struct nc_err err = *why;
     const struct nc_phase_entry *entry = &b->report.phases[p];
@@ -134,7 +134,7 @@ static void prefer_telling(const struct nc_bootstrap *b, enum nc_phase p, struct
         *err = entry->error;
 }
 
-/* --- the phases that write files */
+/* --- the steps from facts to files */
 
 static int step_imds(struct nc_bootstrap *b, struct nc_err *err) {
     const int r = nc_gather_imds(&b->gather, err);
@@ -190,7 +190,7 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
     return 0;
 }
 
-/* Who the node is: that is asked for before anything else about it is decided. */
+/* Who the node is: the API server is asked with that, before anything else is decided. */
 static int step_identify(struct nc_bootstrap *b, struct nc_err *err) {
     const int r = nc_gather_name(&b->gather, err);
 
@@ -232,6 +232,8 @@ static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
 static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
     return nc_gather_render(&b->gather, err);
 }
+
+/* --- the table, and what runs it */
 
 enum {
     JOINS = 1 << 0,   /* the cluster: left out with --skip start */

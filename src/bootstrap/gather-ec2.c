@@ -93,42 +93,40 @@ static bool is_worth_another(const struct nc_err *err) {
            && (err->code >= 100 || err->code == -ECONNRESET || err->code == -ECONNREFUSED);
 }
 
-static int describe_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
+static void describe_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
     struct nc_err err = NC_ERR_INIT;
-    int r = -EAGAIN;
+    int r;
 
     /* EC2 throttles while a whole group of instances starts, a connection breaks, and a wrong
      * number of pods stays. Where nothing answers at all (a cluster without a way to EC2), that is
      * not waited for again. */
-    for (unsigned attempt = 1; r < 0 && attempt <= TYPE_TRIES; attempt++) {
+    for (unsigned attempt = 1;; attempt++) {
         err = (struct nc_err)NC_ERR_INIT;
         r = nc_ec2_instance_type(ec2, g->facts.instance_type, &g->facts.described_type, &err);
-        if (r >= 0 || !is_worth_another(&err) || attempt == TYPE_TRIES
+        if (r >= 0)
+            return;
+        if (!is_worth_another(&err) || attempt == TYPE_TRIES
             || nc_app_pause(g->app, nc_app_left(g->app, nc_backoff_pause(&retries, attempt, 0)))
                    < 0)
             break;
     }
-    if (r < 0) {
-        (void)snprintf(g->facts.described_type.name, sizeof(g->facts.described_type.name), "%s",
-                       "");
-        nc_strv_addf(&g->warnings, "EC2 did not say what an instance of type %s is: %s%s%s",
-                     g->facts.instance_type, err.msg, *err.remedy ? "; " : "", err.remedy);
-    }
-    return r;
+    g->facts.described_type.name[0] = '\0';
+    nc_strv_addf(&g->warnings, "EC2 did not say what an instance of type %s is: %s%s%s",
+                 g->facts.instance_type, err.msg, *err.remedy ? "; " : "", err.remedy);
 }
 
-int nc_gather_ec2(struct nc_gather *g, struct nc_err *err) {
+int nc_gather_ec2(struct nc_gather *g, bool wants_type, struct nc_err *err) {
     const struct nc_plan_input in = nc_gather_input(g, NULL);
     const bool needs_name =
         !g->facts.private_dns_name && nc_plan_needs_private_dns_name(&g->facts, &g->config);
-    const bool needs_type = !g->name_only && !g->folder && !*g->facts.described_type.name
-                            && g->warnings.n == 0 && nc_plan_needs_instance_type(&in);
+    const bool needs_type = wants_type && !g->is_type_requested && nc_plan_needs_instance_type(&in);
     nc_auto_free char *endpoint = NULL;
     struct nc_err own = NC_ERR_INIT;
     int r;
 
     if ((!needs_name && !needs_type) || !g->imds)
         return 0;
+    g->is_type_requested |= needs_type;
     r = prepare_ec2(g, &endpoint, &own);
     if (r < 0 && !needs_name) {
         nc_strv_addf(&g->warnings, "EC2 was not asked what an instance of type %s is: %s",
@@ -147,7 +145,7 @@ int nc_gather_ec2(struct nc_gather *g, struct nc_err *err) {
                                .time_usec = nc_now_usec(),
                                .timeout_usec = nc_app_timeout(g->app, EC2_TIMEOUT_USEC)};
     if (needs_type)
-        (void)describe_type(g, &ec2);
+        describe_type(g, &ec2);
     return needs_name ? nc_ec2_private_dns_name(&ec2, g->facts.instance_id,
                                                 &g->facts.private_dns_name, err)
                       : 0;

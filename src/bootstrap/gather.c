@@ -1,6 +1,6 @@
 /*
  * The steps from bytes to files. Effects at the edges: IMDS, recorded facts, files of
- * configuration; the decisions are core's.
+ * configuration; the decisions are the planner's.
  */
 #include "gather.h"
 
@@ -209,12 +209,16 @@ static int read_recorded_host(struct nc_gather *g, struct nc_err *err) {
 
 static void read_types(struct nc_gather *g) {
     nc_auto_free char *path = nc_app_path(g->app, NC_INSTANCE_TYPES_FILE);
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+    const int r = g->types.len > 0 ? 0 : nc_file_read(path, TYPES_MAX_BYTES, &text, &err);
 
-    if (g->types.len > 0 || nc_file_read(path, TYPES_MAX_BYTES, &text, NULL) < 0)
-        return;
-    g->types = text;
-    text = (struct nc_buf)NC_BUF_INIT;
+    if (r < 0 && r != -ENOENT)
+        nc_strv_addf(&g->warnings, "%s, the built-in table of instance types counts", err.msg);
+    if (r >= 0 && text.len > 0)
+        g->types = text;
+    else
+        nc_buf_done(&text);
 }
 
 int nc_gather_host(struct nc_gather *g, struct nc_err *err) {
@@ -248,8 +252,7 @@ int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_
     if (r < 0)
         return r;
     read_types(g);
-    g->name_only = false;
-    r = nc_gather_ec2(g, err);
+    r = nc_gather_ec2(g, true, err);
     if (r < 0)
         return r;
     const struct nc_plan_input in = nc_gather_input(g, claim);
@@ -260,9 +263,8 @@ int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_
 int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
     int r = g->config.naming == NC_NAMING_HOSTNAME ? nc_gather_host(g, err) : 0;
 
-    g->name_only = true;
     if (r >= 0)
-        r = nc_gather_ec2(g, err);
+        r = nc_gather_ec2(g, false, err);
     if (r < 0)
         return r;
     const struct nc_plan_input in = nc_gather_input(g, NULL);

@@ -32,7 +32,7 @@ struct nc_gather {
     struct nc_strv warnings; /* of the steps themselves */
     struct nc_strv ignored;  /* files beside the documents that are none, and why */
     bool has_config;
-    bool name_only; /* EC2 is asked for the node's name alone, if at all */
+    bool is_type_requested; /* from EC2, with or without success */
 };
 
 void nc_gather_done(struct nc_gather *g);
@@ -66,7 +66,7 @@ bool nc_gather_wants_user_data(const struct nc_app *app);
  * custom DHCP domain, and the sizes of an instance type that the table does not know. A type that
  * is not learned is a warning (110 pods are planned then), a name that is not learned is an error.
  */
-int nc_gather_ec2(struct nc_gather *g, struct nc_err *err);
+int nc_gather_ec2(struct nc_gather *g, bool wants_type, struct nc_err *err);
 
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */
 int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);

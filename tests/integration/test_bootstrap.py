@@ -282,6 +282,14 @@ class Sizes(WorldTest):
     def max_pods(self, world: World) -> int:
         return int(json.loads((world.root / "etc/kubernetes/kubelet/config.json").read_text())["maxPods"])
 
+    def test_a_table_of_types_that_cannot_be_read_is_not_taken_for_absent(self) -> None:
+        world = self.world()
+        self.assertEqual(world.bootstrap("--skip", "start").code, 0)
+        self.assertNotIn("instance-types", str(world.status()["warnings"]))
+        (world.root / "etc/nodeclaimd/instance-types.tsv").mkdir()
+        self.assertEqual(world.bootstrap("--skip", "start").code, 0)
+        self.assertRegex(str(world.status()["warnings"]), "instance-types.tsv: .*the built-in table of instance types counts")
+
     def test_unknown_instance_type_without_ec2(self) -> None:
         world = self.world(profile="unknown-type", config="  aws: {ec2: never}\n")
         self.no_max_pods(world)
