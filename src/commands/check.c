@@ -159,7 +159,6 @@ static void take_any_instance(struct nc_facts *f) {
  */
 static int try_plan(struct nc_gather *g, struct nc_err *err) {
     nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
-
     const struct nc_plan_input in = {.facts = &f, .config = &g->config, .docs = &g->documents};
 
     take_any_instance(&f);
