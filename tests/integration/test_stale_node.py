@@ -38,6 +38,7 @@ class StaleNode(WorldTest):
                 error = self.assertError(world, "preflight", "protocol", THEIRS, world.inst.provider_id)
                 self.assertIn(f"delete the stale Node {world.node_name}", error["remedy"])
                 self.assertEqual(world.kubelet_pids(), [], "it would keep the stale Node alive")
+                self.assertFalse((world.root / "etc/nodeclaimd/kubelet.env").exists(), "an enabled kubelet would start with it")
                 self.deleted(world)
                 done = world.finish(proc)
                 self.assertEqual(done.code, 0, done.err + world.kubelet_log())
