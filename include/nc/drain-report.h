@@ -20,8 +20,6 @@
 struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history);
 
-/* "ignore", "report", "cordon", "drain"; NULL for anything else. */
-
 /* `drain --dry-run`: what would be done and when, one line a pod in the order of the drain: tier,
  * namespace/name, what (evict, keep, leave alone: reason), when its last moment is, with how much
  * grace it would then be deleted. JSON with the same content where `json`. */

@@ -120,6 +120,24 @@ void nc_drain_answer(struct nc_drain *d, const char *uid, enum nc_drain_verb ver
  */
 uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec);
 
+/* What became of a pod: a line of the log each. A refusal is news once for each budget, or each
+ * other reason, that a pod meets; a server that is busy or away is none. */
+enum nc_pod_news_kind {
+    NC_POD_NEWS_EVICTED = 1, /* the API server has accepted its eviction */
+    NC_POD_NEWS_REFUSED,
+    NC_POD_NEWS_FORCED, /* its deletion by force was accepted */
+    NC_POD_NEWS_GONE,
+    _NC_POD_NEWS_MAX
+};
+struct nc_pod_news {
+    enum nc_pod_news_kind kind;
+    char *namespace, *name, *message; /* owned */
+};
+void nc_pod_news_done(struct nc_pod_news *n);
+/* What there is since it was asked last; NULL where that is nothing. An owned array of owned
+ * news. */
+struct nc_pod_news *nc_drain_take_news(struct nc_drain *d, size_t *ret_n);
+
 struct nc_drain_summary {
     size_t total;     /* eligible pods seen in this drain, those that are gone included */
     size_t remaining; /* eligible pods still there (kept and blocked ones too; not the stuck) */

@@ -159,6 +159,7 @@ enum nc_life_action_kind {
     NC_ACT_PODS_CLOSE,
     NC_ACT_LOOK,     /* GET our own Node: the answer is a NODE event with is_whole */
     NC_ACT_ANNOUNCE, /* say it: `reason`, `message`, `is_warning`, `milestone` */
+    NC_ACT_POD_NEWS, /* a line of the log: `news` */
     NC_ACT_LET_GO,   /* the shutdown may go on: give the inhibitor back */
 };
 enum nc_life_milestone {
@@ -182,6 +183,7 @@ struct nc_life_action {
     enum nc_life_action_kind kind;
     struct nc_node_write write;
     struct nc_drain_action pod;
+    struct nc_pod_news news;
     enum nc_life_milestone milestone;
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;

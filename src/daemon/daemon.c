@@ -156,6 +156,9 @@ static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
     case NC_ACT_ANNOUNCE:
         nc_daemon_say(d, a);
         break;
+    case NC_ACT_POD_NEWS:
+        nc_daemon_say_pod(d, &a->news);
+        break;
     case NC_ACT_LET_GO:
         nc_daemon_login_let_go(d);
         break;

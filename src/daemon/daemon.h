@@ -264,6 +264,7 @@ void nc_daemon_requests_close(struct nc_daemon *d);
 
 /* daemon-say.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
 void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a);
+void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n);
 void nc_daemon_say_done(struct nc_daemon *d);
 
 /* daemon-status.c: status.json's `drain` and `daemon`, metrics.prom, STATUS=. Called between turns;

@@ -45,13 +45,37 @@ static enum nc_milestone milestone_of(enum nc_life_milestone m) {
 }
 
 static void say_journal(const struct nc_daemon *d, const struct nc_life_action *a) {
-    const struct nc_log_fields fields = {.milestone = milestone_of(a->milestone),
-                                         .reason = a->reason,
+    struct nc_life_view view;
+    struct nc_log_fields fields = {.milestone = milestone_of(a->milestone),
+                                   .reason = a->reason,
+                                   .instance = d->gather.facts.instance_id,
+                                   .node = d->node_name,
+                                   .nodeclaim = d->owner_name};
+
+    nc_life_look(d->life, nc_daemon_now(d), &view);
+    fields.drain_phase = nc_life_phase_name(view.phase);
+    fields.source = view.leading < 0 ? NULL : nc_source_name((enum nc_source)view.leading);
+    fields.deadline_usec = view.deadline_usec;
+    nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", a->message);
+}
+
+void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+    static const enum nc_milestone milestones[_NC_POD_NEWS_MAX] = {
+        [NC_POD_NEWS_EVICTED] = NC_MILESTONE_POD_EVICTED,
+        [NC_POD_NEWS_REFUSED] = NC_MILESTONE_POD_REFUSED,
+        [NC_POD_NEWS_FORCED] = NC_MILESTONE_POD_FORCED,
+        [NC_POD_NEWS_GONE] = NC_MILESTONE_POD_GONE,
+    };
+    const struct nc_log_fields fields = {.milestone = milestones[n->kind],
+                                         .drain_phase = nc_life_phase_name(d->phase),
+                                         .pod_namespace = n->namespace,
+                                         .pod_name = n->name,
                                          .instance = d->gather.facts.instance_id,
                                          .node = d->node_name,
                                          .nodeclaim = d->owner_name};
+    const bool is_warning = n->kind == NC_POD_NEWS_REFUSED || n->kind == NC_POD_NEWS_FORCED;
 
-    nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", a->message);
+    nc_log(is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", n->message);
 }
 
 /* --- console */

@@ -38,6 +38,9 @@ struct nc_drain *nc_drain_free(struct nc_drain *d) {
         return NULL;
     for (size_t i = 0; i < d->n; i++)
         free_record(d->by_uid[i]);
+    for (size_t i = 0; i < d->n_news; i++)
+        nc_pod_news_done(&d->news[i]);
+    free(d->news);
     free(d->by_uid);
     free(d->by_order);
     free(d);
@@ -132,12 +135,36 @@ void nc_drain_remove(struct nc_drain *d, struct record *e) {
     free_record(e);
 }
 
+void nc_pod_news_done(struct nc_pod_news *n) {
+    free(n->namespace);
+    free(n->name);
+    free(n->message);
+}
+
+void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, const struct nc_pod *p,
+                        char *message) {
+    struct nc_pod_news *n = nc_append(&d->news, &d->n_news);
+
+    *n = (struct nc_pod_news){.kind = kind,
+                              .namespace = nc_strdup(p->namespace),
+                              .name = nc_strdup(p->name),
+                              .message = message};
+}
+
+struct nc_pod_news *nc_drain_take_news(struct nc_drain *d, size_t *ret_n) {
+    *ret_n = d->n_news;
+    d->n_news = 0;
+    return nc_steal(&d->news);
+}
+
 void nc_drain_believe_gone(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     if (e->is_gone)
         return;
     if (nc_drain_is_concern(d, e)) {
         e->was_eligible = true;
         nc_drain_progress(d, now_usec);
+        nc_drain_note_news(d, NC_POD_NEWS_GONE, &e->pod,
+                           nc_asprintf("Pod %s/%s is gone", e->pod.namespace, e->pod.name));
     }
     e->is_gone = true;
     d->n_gone++;
@@ -149,7 +176,8 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
     if (!e)
         return;
     if (e->is_deleting && e->is_forced && !e->deleted_usec && !e->evicted_usec) {
-        e->deleted_usec = e->delete_sent_usec; /* the watch was faster than the answer */
+        nc_drain_note_deletion(d, e); /* the watch was faster than the answer */
+        e->deleted_usec = e->delete_sent_usec;
         d->n_deleted++;
     }
     nc_drain_believe_gone(d, e, now_usec);

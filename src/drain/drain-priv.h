@@ -13,6 +13,7 @@
 
 /* Why it could not go the last time it was asked to; what people are told. */
 struct refusal {
+    enum nc_pod_answer_kind kind;
     char budget[sizeof(((struct nc_pod_answer *)NULL)->budget)];
     char message[sizeof(((struct nc_pod_answer *)NULL)->message)];
 };
@@ -30,6 +31,7 @@ struct record {
     uint64_t deleted_usec; /* likewise the first such deletion */
     uint64_t delete_usec;  /* no deletion before: the pause after the last */
     uint64_t mark_usec;    /* when it was marked last; 0 = never */
+    uint64_t delete_grace_sec; /* of the last deletion */
     unsigned evictions, marks, deletions;      /* how often it was asked */
     unsigned refusals;                         /* in a row, of the kind `refused` */
     enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
@@ -57,11 +59,18 @@ struct nc_drain {
     bool has_dropped_tolerating;    /* excluded, as long as only Karpenter drains */
     size_t n_left, n_evicted, n_deleted; /* pods that are no longer in the table; deletions */
     uint64_t progress_usec;
+    struct nc_pod_news *news; /* nc_drain_take_news */
+    size_t n_news;
 };
 
 /* The table. Found also where it is_gone. */
 struct record *nc_drain_find(const struct nc_drain *d, const char *uid);
 void nc_drain_remove(struct nc_drain *d, struct record *e);
+/* Notes what became of a pod; `message` is taken over. */
+void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, const struct nc_pod *p,
+                        char *message);
+/* A deletion by force was accepted. */
+void nc_drain_note_deletion(struct nc_drain *d, const struct record *e);
 /* Believe that it is gone. */
 void nc_drain_believe_gone(struct nc_drain *d, struct record *e, uint64_t now_usec);
 /* Was there anything to do about it, but for its being stuck? */

@@ -190,6 +190,7 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
         a.attempt = ++e->deletions;
         a.grace_sec = nc_drain_grace(&e->pod, e->evicted_usec ? e->evicted_usec : e->deleted_usec,
                                      r->t_usec, now_usec);
+        e->delete_grace_sec = a.grace_sec;
         break;
     }
     return a;
@@ -349,11 +350,24 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_
 }
 
 /* A server that is busy, or not there, says nothing of the pod: what did stays what blocks it. */
-static void note_refusal(struct record *e, const struct nc_pod_answer *a) {
+static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
+                         const struct nc_pod_answer *a) {
+    const bool is_budgets = a->kind == NC_ANSWER_BUDGET && a->budget[0];
+    const bool is_known =
+        e->refusal && e->refusal->kind == a->kind && strcmp(e->refusal->budget, a->budget) == 0;
+
     if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_AWAY)
         return;
+    if (!is_known)
+        nc_drain_note_news(d, NC_POD_NEWS_REFUSED, &e->pod,
+                           nc_asprintf("%s of pod %s/%s refused%s%s", what, e->pod.namespace,
+                                       e->pod.name, is_budgets ? " by PodDisruptionBudget " : ": ",
+                                       is_budgets      ? a->budget
+                                       : a->message[0] ? a->message
+                                                       : nc_pod_answer_name(a->kind)));
     if (!e->refusal)
         e->refusal = nc_calloc(1, sizeof(*e->refusal));
+    e->refusal->kind = a->kind;
     memcpy(e->refusal->budget, a->budget, sizeof(a->budget));
     memcpy(e->refusal->message, a->message, sizeof(a->message));
 }
@@ -385,6 +399,9 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     if (a->kind == NC_ANSWER_ACCEPTED) {
         if (!nc_drain_is_leaving(e))
             nc_drain_progress(d, now_usec);
+        if (!e->evicted_usec)
+            nc_drain_note_news(d, NC_POD_NEWS_EVICTED, &e->pod,
+                               nc_asprintf("Evicted pod %s/%s", e->pod.namespace, e->pod.name));
         e->evicted_usec = e->evict_usec ? e->evict_usec : later(now_usec, 1);
         forget_refusal(e);
         return;
@@ -394,7 +411,14 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     for (size_t i = 0; i < NC_ARRAY_SIZE(e->ask_usec); i++)
         e->ask_usec[i] = nc_sum_usec(
             now_usec, pause_after(a, e->refusals, i, seed + nc_backoff_seed(e->pod.uid)));
-    note_refusal(e, a);
+    note_refusal(d, e, "Eviction", a);
+}
+
+void nc_drain_note_deletion(struct nc_drain *d, const struct record *e) {
+    nc_drain_note_news(d, NC_POD_NEWS_FORCED, &e->pod,
+                       nc_asprintf("Force-deleted pod %s/%s with a grace period of %llu s",
+                                   e->pod.namespace, e->pod.name,
+                                   (unsigned long long)e->delete_grace_sec));
 }
 
 static void deletion_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
@@ -404,13 +428,15 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
 
     e->delete_usec = nc_sum_usec(now_usec, pauses_usec[n ? n - 1 : 0]);
     if (a->kind != NC_ANSWER_ACCEPTED) {
-        note_refusal(e, a);
+        note_refusal(d, e, "Deletion", a);
         return;
     }
     if (!nc_drain_is_leaving(e))
         nc_drain_progress(d, now_usec);
     if (e->is_forced && !e->deleted_usec && !e->evicted_usec)
         d->n_deleted++;
+    if (!e->deleted_usec)
+        nc_drain_note_deletion(d, e);
     if (!e->deleted_usec)
         e->deleted_usec = e->delete_sent_usec ? e->delete_sent_usec : later(now_usec, 1);
     forget_refusal(e);

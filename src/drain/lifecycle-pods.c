@@ -167,6 +167,14 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
     await_pods(l, &rules);
 }
 
+void nc_life_tell_pods(struct nc_life *l, struct nc_life_actions *out) {
+    size_t n;
+    nc_auto_free struct nc_pod_news *news = nc_drain_take_news(l->drain, &n);
+
+    for (size_t i = 0; i < n; i++)
+        nc_life_act(out, NC_ACT_POD_NEWS)->news = news[i];
+}
+
 /* Without a deadline nothing but a person helps, who is not told each half minute for days. */
 static uint64_t said_pause(const struct nc_life *l, const struct nc_life_budget *b) {
     uint64_t usec = BLOCKED_SAID_USEC;

@@ -152,6 +152,7 @@ void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod);
 void nc_life_synced(struct nc_life *l);
+void nc_life_tell_pods(struct nc_life *l, struct nc_life_actions *out); /* what became of them */
 void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,
                          struct nc_life_actions *out);

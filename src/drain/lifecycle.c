@@ -280,6 +280,7 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
         set_back(l, l->now_usec - e->now_usec);
     l->now_usec = e->now_usec;
     cells[l->phase][e->kind](l, e, out);
+    nc_life_tell_pods(l, out);
     if (!e->more)
         settle(l, out);
 }
@@ -328,6 +329,7 @@ void nc_node_write_done(struct nc_node_write *w) {
 void nc_life_actions_done(struct nc_life_actions *a) {
     for (size_t i = 0; i < a->n; i++) {
         nc_node_write_done(&a->v[i].write);
+        nc_pod_news_done(&a->v[i].news);
         free(a->v[i].message);
         free(a->v[i].series);
     }

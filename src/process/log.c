@@ -23,23 +23,31 @@ static enum nc_log_format format_in_force;
 static enum nc_log_level level_in_force = NC_LOG_INFO;
 
 static const char *const message_ids[_NC_MILESTONE_MAX] = {
-    [NC_MILESTONE_BOOTSTRAP_STARTED] = "1f1ab2a9b0b94d0c8f6e3c0a7c9e5d01",
-    [NC_MILESTONE_KUBELET_STARTED] = "6a7f0a6d3f7b4e1f9f0d5f5d8f2b7c02",
-    [NC_MILESTONE_REGISTERED] = "c2d1f4b86e0a4d7f8b3a9e6d1c5f4a03",
-    [NC_MILESTONE_BOOTSTRAP_SUCCEEDED] = "e83b5c7a9d1f4c60a2b4d6f8091a3b04",
-    [NC_MILESTONE_BOOTSTRAP_FAILED] = "9b0c2d4e6f8a4b1c8d3e5f7091b2c305",
+    [NC_MILESTONE_BOOTSTRAP_STARTED] = "637f881e0e714affbf5bd451016e166e",
+    [NC_MILESTONE_KUBELET_STARTED] = "422367f8255946d28edadad0df7f1772",
+    [NC_MILESTONE_REGISTERED] = "523410c576e54377b7a7fc2f7a4e96a8",
+    [NC_MILESTONE_BOOTSTRAP_SUCCEEDED] = "07aafda20e8a423787e4d8d30c34bb49",
+    [NC_MILESTONE_BOOTSTRAP_FAILED] = "de4668bc55bb435db84e31be27bdb275",
     [NC_MILESTONE_DAEMON_STARTED] = "3e4d5d80443c46a2af176af9ff10d6da",
     [NC_MILESTONE_NOTICED] = "7f1be5afdea748de8c8e9daaf274ca51",
     [NC_MILESTONE_WITHDRAWN] = "3e43f67be03e4b2f8a8b789637584c65",
     [NC_MILESTONE_CORDONED] = "270236a9fed44a7f97d610788fa3edc4",
     [NC_MILESTONE_DRAINING] = "a13d32073ba04dd0818f9e72add456b7",
-    [NC_MILESTONE_INCOMPLETE] = "0d86c2a7d5b14d0b9b0d3a6b7e41c2f8",
+    [NC_MILESTONE_INCOMPLETE] = "c396910f77ad488d849f30362743f9ea",
     [NC_MILESTONE_BLOCKED] = "517e660edf344b6684474a116985c428",
     [NC_MILESTONE_FORCING] = "f698053a4f614e5aad8b59396f980c70",
     [NC_MILESTONE_DRAINED] = "d4cfa2d788394d079c875855afb71a65",
     [NC_MILESTONE_DRAIN_FAILED] = "f02dcee469bb45d8aefc288fc27b3258",
     [NC_MILESTONE_RELEASED] = "efed88177ab441c08210965908212ec0",
+    [NC_MILESTONE_POD_EVICTED] = "d7e418ea43054239a8450a3124a2b5ff",
+    [NC_MILESTONE_POD_REFUSED] = "5f37cc9ef6cd460fb587d9611ba48283",
+    [NC_MILESTONE_POD_FORCED] = "8e964451144342f698be1f4bd0be70df",
+    [NC_MILESTONE_POD_GONE] = "4b9db44f909e435ba9c0c8a0a9637fe0",
 };
+
+const char *nc_log_message_id(enum nc_milestone m) {
+    return message_ids[m];
+}
 
 int nc_log_set_format(const char *word) {
     if (nc_streq(word, "text"))
@@ -97,13 +105,21 @@ static void put(struct nc_buf *entry, const char *name, const char *value) {
 static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
                       const char *message) {
     nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
-    char number[24];
+    char number[24], time[32];
 
     (void)snprintf(number, sizeof(number), "%d", (int)level);
     put(&entry, "MESSAGE", message);
     put(&entry, "PRIORITY", number);
     put(&entry, "SYSLOG_IDENTIFIER", nc_program());
     put(&entry, "MESSAGE_ID", message_ids[in->milestone]);
+    put(&entry, "POD_NAMESPACE", in->pod_namespace);
+    put(&entry, "POD_NAME", in->pod_name);
+    put(&entry, "PHASE", in->drain_phase);
+    put(&entry, "SOURCE", in->source);
+    if (in->deadline_usec > 0) {
+        nc_time_format(in->deadline_usec, time);
+        put(&entry, "DEADLINE", time);
+    }
     put(&entry, "NC_PHASE", in->phase);
     put(&entry, "NC_ERR_CLASS", in->error_class);
     put(&entry, "NC_REASON", in->reason);
@@ -135,6 +151,18 @@ static void to_json(enum nc_log_level level, const struct nc_log_fields *in, con
     nc_value_set_string(map, "time", whole);
     nc_value_set_string(map, "logger", nc_program());
     nc_value_set_string(map, "message", message);
+    if (in->pod_name)
+        nc_value_set_string(map, "pod-namespace", in->pod_namespace);
+    if (in->pod_name)
+        nc_value_set_string(map, "pod-name", in->pod_name);
+    if (in->drain_phase)
+        nc_value_set_string(map, "drain-phase", in->drain_phase);
+    if (in->source)
+        nc_value_set_string(map, "source", in->source);
+    if (in->deadline_usec > 0) {
+        nc_time_format(in->deadline_usec, whole);
+        nc_value_set_string(map, "deadline", whole);
+    }
     if (in->phase)
         nc_value_set_string(map, "phase", in->phase);
     if (in->error_class)

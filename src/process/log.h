@@ -31,8 +31,15 @@ enum nc_milestone {
     NC_MILESTONE_DRAINED,
     NC_MILESTONE_DRAIN_FAILED,
     NC_MILESTONE_RELEASED,
+    NC_MILESTONE_POD_EVICTED,
+    NC_MILESTONE_POD_REFUSED,
+    NC_MILESTONE_POD_FORCED,
+    NC_MILESTONE_POD_GONE,
     _NC_MILESTONE_MAX
 };
+
+/* What systemd/nodeclaimd.catalog explains it by; NULL for NONE. */
+const char *nc_log_message_id(enum nc_milestone m);
 
 /* -EINVAL for a word that is none of them. */
 int nc_log_set_format(const char *word);
@@ -43,6 +50,9 @@ struct nc_log_fields {
     const char *phase;
     const char *error_class;
     const char *reason; /* of an Event */
+    const char *drain_phase, *source;
+    uint64_t deadline_usec; /* 0 = none */
+    const char *pod_namespace, *pod_name;
     const char *instance;
     const char *node;
     const char *nodeclaim;

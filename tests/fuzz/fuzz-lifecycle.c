@@ -75,6 +75,9 @@ static void take_action(struct world *w, struct nc_life_action *a) {
     case NC_ACT_ANNOUNCE:
         must(a->message && a->reason);
         break;
+    case NC_ACT_POD_NEWS:
+        must(a->news.kind && a->news.namespace && a->news.name && a->news.message);
+        break;
     case NC_ACT_LET_GO:
         must(w->is_active[NC_SOURCE_SHUTDOWN] && !w->has_let_go);
         w->has_let_go = true;

@@ -96,6 +96,8 @@ void host_carry_out(struct world *w, const struct nc_life_action *a) {
     case NC_ACT_ANNOUNCE:
         world_tell(w, "-> %s: %s", a->reason, a->message);
         break;
+    case NC_ACT_POD_NEWS:
+        break;
     case NC_ACT_LET_GO:
         world_tell(w, "-> let the shutdown go on");
         if (w->sources[NC_SOURCE_SHUTDOWN].is_on)

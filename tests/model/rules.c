@@ -357,6 +357,8 @@ void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_
         if (a->milestone == NC_LIFE_SAYS_BLOCKED)
             judge_blocked(r, a->message, now_usec);
         break;
+    case NC_ACT_POD_NEWS:
+        break;
     case NC_ACT_LET_GO:
         judge_let_go(r, now_usec);
         break;

@@ -166,6 +166,12 @@ void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
     say("[say]");
 }
 
+void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+    (void)d;
+    (void)n;
+    say("[pod-news]");
+}
+
 void nc_daemon_login_let_go(struct nc_daemon *d) {
     (void)d;
     say("[let-go]");

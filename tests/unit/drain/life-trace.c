@@ -113,6 +113,9 @@ void life_step(struct life_world *w, struct nc_life_event *e) {
         case NC_ACT_LOOK:
             life_say(w, "LOOK");
             break;
+        case NC_ACT_POD_NEWS:
+            (void)nc_buf_printf(&w->news, "%s%s", w->news.len ? "; " : "", a->news.message);
+            break;
         case NC_ACT_LET_GO:
             life_say(w, "LET GO");
             break;

@@ -19,6 +19,7 @@ void life_world_done(struct life_world *w) {
     nc_node_write_done(&w->write.w);
     nc_life_free(w->life);
     nc_buf_done(&w->trace);
+    nc_buf_done(&w->news);
 }
 
 static void step_kind(struct life_world *w, enum nc_life_event_kind kind) {

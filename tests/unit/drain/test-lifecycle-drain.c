@@ -622,6 +622,48 @@ static void test_incomplete_is_said(void **state) {
     life_world_done(&w);
 }
 
+/* One line for each pod that is evicted, refused, deleted by force or gone; the same again is no
+ * news, nor is what a server says that is busy or away. */
+static void test_a_line_for_each_pod(void **state) {
+    struct life_world w;
+    static const struct life_row story[] = {
+        {0, "begin", NULL},
+        {10, "notice spot +120", NULL},
+        {20, "ok", NULL},
+        {30, "ok", NULL},
+        {40, "pods a:30 b:30 c:30", NULL},
+        {50, "synced", NULL},
+        {60, "yes a", NULL},
+        {70, "no b web", NULL},
+        {80, "again c", NULL},
+        {1500, "tick", NULL},
+        {1510, "no b web", NULL},
+        {1520, "no c db", NULL},
+        {2000, "leaving a:30", NULL},
+        {3000, "lost a", NULL},
+        {73900, "tick", NULL},
+        {73910, "no b web", NULL},
+        {74050, "tick", NULL},
+        {74100, "yes b", NULL}, /* the mark */
+        {75100, "tick", NULL},
+        {75110, "yes b", NULL},
+        {75120, "gone-pod c", NULL},
+        {75130, "lost c", NULL},
+        {80000, "lost b", NULL},
+    };
+
+    (void)state;
+    life_world_init(&w);
+    life_play(&w, story, NC_ARRAY_SIZE(story));
+    assert_string_equal(w.news.data, "Evicted pod ns/a; "
+                                     "Eviction of pod ns/b refused by PodDisruptionBudget web; "
+                                     "Eviction of pod ns/c refused by PodDisruptionBudget db; "
+                                     "Pod ns/a is gone; "
+                                     "Force-deleted pod ns/b with a grace period of 30 s; "
+                                     "Pod ns/c is gone; Pod ns/b is gone");
+    life_world_done(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
@@ -652,6 +694,7 @@ int main(void) {
         cmocka_unit_test(test_an_unreadable_pod),
         cmocka_unit_test(test_an_unreadable_pod_comes_late),
         cmocka_unit_test(test_incomplete_is_said),
+        cmocka_unit_test(test_a_line_for_each_pod),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
