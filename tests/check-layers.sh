@@ -27,7 +27,7 @@ owns plan facts fileset plan
 owns drain drain drain-report hint lifecycle notice pod
 owns report report
 owns control control lease budget standalone
-owns net http http-plain
+owns net http
 owns aws ec2 imds role sigv4
 owns kube kube kube-control kube-drain kubeconfig
 owns host host login

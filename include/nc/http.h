@@ -81,6 +81,7 @@ struct nc_http_options {
     size_t max_body_bytes;   /* 0 is a bug; streams: cap does not apply */
     bool no_proxy;           /* IMDS, always */
     bool secret;             /* the body is a credential: wiped after the callback */
+    bool is_kept;            /* it outlives its answer: see nc_http_repeat */
     nc_http_data_fn on_data; /* NULL: the body is collected */
     void (*on_head)(void *userdata); /* streams: a success begins; may be NULL. Must leave the
                                         handle and its requests alone */
@@ -109,6 +110,11 @@ int nc_http_start(struct nc_http *h, const struct nc_http_options *o, struct nc_
                   struct nc_err *err);
 struct nc_http_req *
 nc_http_cancel(struct nc_http_req *r); /* NULL in, NULL out; callbacks are not called */
+
+/* Makes a request with is_kept once more, as it was set up, over the same connection where that
+ * still stands. Allowed from its own on_done on; a bug while it is in flight. Such a request lives
+ * until nc_http_cancel, which is allowed in its own on_done too. */
+int nc_http_repeat(struct nc_http_req *r, uint64_t timeout_usec, struct nc_err *err);
 
 /* One-shot programs: turns the loop until the request is done or the deadline (CLOCK_MONOTONIC,
  * usec) passed; *ret owns copies. Returns 0 where the transfer ended in any way, -EINTR where the

@@ -50,19 +50,20 @@ int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_
                   uint64_t timeout_usec, struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX],
                   struct nc_err *err);
 
-/* One path of any kind, the daemon's way: asynchronous. `done` gets status 200/404 or 0 with err.
- */
+/* `answer` has status 200 or 404, or 0 with err. */
 typedef void (*nc_imds_done_fn)(void *userdata, const struct nc_imds_answer *answer);
-int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
-                nc_imds_done_fn done, void *userdata, struct nc_err *err);
 
-/* The same for what is asked again and again: over one connection that does nothing else, with a
- * third of the work, where the endpoint is an address and the answers are plain (nc/http-plain.h).
- */
-int nc_imds_poll(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
-                 nc_imds_done_fn done, void *userdata, struct nc_err *err);
-/* Ends a poll of that kind whose time is over; it has no timer of its own. */
-void nc_imds_expire(struct nc_imds *i);
+/* One path of any kind. */
+struct nc_imds_call {
+    const char *path;
+    size_t max_bytes;
+    uint64_t timeout_usec;
+    bool is_poll; /* the same path is requested again and again: its request is set up once */
+    nc_imds_done_fn done;
+    void *userdata;
+};
+/* Asynchronous: `done` is called once, from the loop, unless this fails or the handle is freed. */
+int nc_imds_get(struct nc_imds *i, const struct nc_imds_call *call, struct nc_err *err);
 
 /* Requests, connections and clock skew (server minus us, usec; from the Date header) so far. */
 struct nc_imds_stats {

@@ -69,9 +69,14 @@ static int ask(struct nc_imds *i, struct fetch_item *f, const char *argument, ui
                struct nc_err *err) {
     nc_auto_free char *path = NULL;
     int r = make_path(f->item, argument, &path, err);
+    const struct nc_imds_call call = {.path = path,
+                                      .max_bytes = nc_imds_questions[f->item].max,
+                                      .timeout_usec = timeout_usec,
+                                      .done = on_fetched,
+                                      .userdata = f};
 
     if (r == 0)
-        r = nc_imds_get(i, path, nc_imds_questions[f->item].max, timeout_usec, on_fetched, f, err);
+        r = nc_imds_get(i, &call, err);
     if (r == 0)
         f->fetch->pending++;
     return r;

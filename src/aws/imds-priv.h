@@ -4,7 +4,6 @@
 #ifndef NC_IMDS_PRIV_H
 #define NC_IMDS_PRIV_H
 
-#include "nc/http-plain.h"
 #include "nc/imds.h"
 
 struct imds_get;
@@ -12,9 +11,7 @@ struct imds_get;
 struct nc_imds {
     sd_event *event;
     struct nc_http *http;
-    struct nc_http_plain *plain; /* for polls; NULL = not asked for, or no plain endpoint */
-    uint64_t plain_after_usec;   /* CLOCK_BOOTTIME: not used before */
-    char *endpoint;              /* without a slash at its end */
+    char *endpoint; /* without a slash at its end */
 
     /* The token. */
     char *token_header;               /* secret; NULL = none */
@@ -25,7 +22,8 @@ struct nc_imds {
     struct nc_imds_pace pace;
     uint64_t paced_usec; /* CLOCK_MONOTONIC: when a time-out was counted last */
 
-    struct imds_get *gets; /* asked and not yet answered, in order */
+    struct imds_get *gets;  /* in flight, in order */
+    struct imds_get *polls; /* answered; each keeps its request for the next time */
     struct nc_imds_stats stats;
     int64_t skew_min_usec, skew_max_usec;
     bool busy, freed; /* freed in a callback while the list of gets is walked */

@@ -22,9 +22,6 @@
 /* Side by side: as many as a bootstrap has questions, so that they cost one round trip. Fewer are
  * kept alive. */
 #define MAX_CONNECTIONS 12
-/* So long polls go the general way after one that the plain way could not take. */
-#define PLAIN_PAUSE_USEC (60ull * 1000000)
-
 /* Nobody waits longer for one answer, however slow the service is. */
 #define SLOWEST_USEC 8000000u
 
@@ -38,8 +35,7 @@ struct imds_get {
     void *userdata;
     struct nc_http_req *request;
     unsigned generation;
-    bool is_poll;  /* goes the plain way where it can */
-    bool is_plain; /* and does */
+    bool is_poll;  /* its request is kept for the next time */
     bool waiting;  /* for a token */
     bool due;      /* the token request that it waited for has ended */
     bool retried;  /* had its 401 */
@@ -47,8 +43,6 @@ struct imds_get {
 
 static void free_get(struct imds_get *g) {
     nc_http_cancel(g->request);
-    if (g->is_plain)
-        nc_http_plain_cancel(g->i->plain, g);
     free(g->path);
     free(g);
 }
@@ -134,25 +128,20 @@ static void count(struct nc_imds *i, const struct nc_http_result *result) {
 /* Tells the asker, and forgets the question. The handle may be gone afterwards. */
 static void answer(struct imds_get *g, const struct nc_imds_answer *a) {
     unlink_get(g);
+    if (g->is_poll) {
+        g->next = g->i->polls;
+        g->i->polls = g;
+        g->done(g->userdata, a);
+        return;
+    }
     g->request = NULL;
     g->done(g->userdata, a);
     free_get(g);
 }
 
 static void on_answer(void *userdata, const struct nc_http_result *result);
-static void on_plain(void *userdata, const struct nc_http_result *result);
 
-static bool send_plain(struct imds_get *g) {
-    struct nc_imds *i = g->i;
-
-    g->is_plain = g->is_poll && i->plain && nc_boot_usec() >= i->plain_after_usec
-                  && nc_http_plain_get(i->plain, g->path, i->token_header, g->max, g->timeout_usec,
-                                       on_plain, g)
-                         == 0;
-    return g->is_plain;
-}
-
-static int send_general(struct imds_get *g, struct nc_err *err) {
+static int start_request(struct imds_get *g, struct nc_err *err) {
     const struct nc_imds *i = g->i;
     nc_auto_free char *url = nc_asprintf("%s%s", i->endpoint, g->path);
     nc_auto_free char *name = nc_asprintf("imds: %s", g->path);
@@ -165,17 +154,21 @@ static int send_general(struct imds_get *g, struct nc_err *err) {
         .max_body_bytes = g->max,
         .no_proxy = true,
         .secret = true,
+        .is_kept = g->is_poll,
         .on_done = on_answer,
         .userdata = g,
     };
 
+    g->generation = i->generation;
     return nc_http_start(i->http, &options, &g->request, err);
 }
 
 static int send_get(struct imds_get *g, struct nc_err *err) {
-    g->generation = g->i->generation;
     g->i->stats.requests++;
-    return send_plain(g) ? 0 : send_general(g, err);
+    if (g->request && g->generation == g->i->generation)
+        return nc_http_repeat(g->request, g->timeout_usec, err);
+    g->request = nc_http_cancel(g->request); /* it has another token */
+    return start_request(g, err);
 }
 
 static int start_token(struct nc_imds *i, uint64_t timeout_usec, struct nc_err *err);
@@ -199,7 +192,8 @@ static void on_answer(void *userdata, const struct nc_http_result *result) {
     struct nc_imds *i = g->i;
     struct nc_imds_answer a = {0};
 
-    g->request = NULL;
+    if (!g->is_poll)
+        g->request = NULL;
     count(i, result);
     if (result->outcome == NC_HTTP_ANSWERED && result->status == 401 && !g->retried) {
         if (retry(g, &a.err) == 0)
@@ -212,21 +206,6 @@ static void on_answer(void *userdata, const struct nc_http_result *result) {
     }
     answer(g, &a);
     nc_imds_answer_done(&a);
-}
-
-/* What is not plain is asked again by the client that knows everything. */
-static void on_plain(void *userdata, const struct nc_http_result *result) {
-    struct imds_get *g = userdata;
-    struct nc_imds_answer a = {0};
-
-    g->is_plain = false;
-    if (result) {
-        on_answer(g, result);
-        return;
-    }
-    g->i->plain_after_usec = nc_boot_usec() + PLAIN_PAUSE_USEC;
-    if (send_get(g, &a.err) < 0)
-        answer(g, &a);
 }
 
 /* The first question whose time has come, or NULL. Callbacks change the list, so each look starts
@@ -320,17 +299,32 @@ static bool is_path(const char *path) {
     return strlen(path) < 1024;
 }
 
-static int start_get(const struct imds_get *what, const char *path, struct nc_err *err) {
-    struct nc_imds *i = what->i;
+/* One that was kept for the next time, or a new one. */
+static struct imds_get *new_get(struct nc_imds *i, const struct nc_imds_call *call) {
     struct imds_get *g;
+
+    for (struct imds_get **at = &i->polls; call->is_poll && *at; at = &(*at)->next) {
+        g = *at;
+        if (!nc_streq(g->path, call->path) || g->max != call->max_bytes)
+            continue;
+        *at = g->next;
+        g->next = NULL;
+        g->retried = false;
+        return g;
+    }
+    g = nc_calloc(1, sizeof(*g));
+    *g = (struct imds_get){.i = i,
+                           .path = nc_strdup(call->path),
+                           .max = call->max_bytes,
+                           .is_poll = call->is_poll};
+    return g;
+}
+
+static int start_get(struct imds_get *g, struct nc_err *err) {
+    struct nc_imds *i = g->i;
     struct imds_get **end = &i->gets;
     int r;
 
-    if (!is_path(path))
-        return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: not a path of the metadata tree");
-    g = nc_calloc(1, sizeof(*g));
-    *g = *what;
-    g->path = nc_strdup(path);
     while (*end)
         end = &(*end)->next;
     *end = g;
@@ -347,31 +341,16 @@ static int start_get(const struct imds_get *what, const char *path, struct nc_er
     return r;
 }
 
-int nc_imds_get(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
-                nc_imds_done_fn done, void *userdata, struct nc_err *err) {
-    const struct imds_get what = {
-        .i = i, .max = max, .timeout_usec = timeout_usec, .done = done, .userdata = userdata};
+int nc_imds_get(struct nc_imds *i, const struct nc_imds_call *call, struct nc_err *err) {
+    struct imds_get *g;
 
-    return start_get(&what, path, err);
-}
-
-void nc_imds_expire(struct nc_imds *i) {
-    if (i->plain)
-        nc_http_plain_expire(i->plain);
-}
-
-int nc_imds_poll(struct nc_imds *i, const char *path, size_t max, uint64_t timeout_usec,
-                 nc_imds_done_fn done, void *userdata, struct nc_err *err) {
-    const struct imds_get what = {.i = i,
-                                  .max = max,
-                                  .timeout_usec = timeout_usec,
-                                  .done = done,
-                                  .userdata = userdata,
-                                  .is_poll = true};
-
-    if (!i->plain)
-        (void)nc_http_plain_new(i->event, i->endpoint, &i->plain);
-    return start_get(&what, path, err);
+    if (!is_path(call->path))
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: not a path of the metadata tree");
+    g = new_get(i, call);
+    g->timeout_usec = call->timeout_usec;
+    g->done = call->done;
+    g->userdata = call->userdata;
+    return start_get(g, err);
 }
 
 void nc_imds_answer_done(struct nc_imds_answer *a) {
@@ -404,16 +383,20 @@ int nc_imds_new(sd_event *event, const char *endpoint, struct nc_imds **ret, str
     return 0;
 }
 
+static void free_gets(struct imds_get **list) {
+    while (*list) {
+        struct imds_get *g = *list;
+        *list = g->next;
+        free_get(g);
+    }
+}
+
 struct nc_imds *nc_imds_free(struct nc_imds *i) {
     if (!i)
         return NULL;
-    while (i->gets) {
-        struct imds_get *g = i->gets;
-        i->gets = g->next;
-        free_get(g);
-    }
+    free_gets(&i->gets);
+    free_gets(&i->polls);
     i->http = nc_http_free(i->http);
-    i->plain = nc_http_plain_free(i->plain);
     i->event = sd_event_unref(i->event);
     nc_secret_free(i->token_header);
     free(i->endpoint);

@@ -262,6 +262,10 @@ static void on_imds_role(void *userdata, const struct nc_imds_answer *a) {
     struct nc_role *r = userdata;
     nc_auto_free char *name = nc_strndup(a->body.data ? a->body.data : "", a->body.len);
     nc_auto_free char *path = NULL;
+    struct nc_imds_call call = {.max_bytes = MAX_ANSWER,
+                                .timeout_usec = IMDS_USEC,
+                                .done = on_imds_credentials,
+                                .userdata = r};
     struct nc_err err = NC_ERR_INIT;
     int code;
 
@@ -270,19 +274,24 @@ static void on_imds_role(void *userdata, const struct nc_imds_answer *a) {
         return;
     }
     name[strcspn(name, "\r\n")] = '\0';
-    path = nc_asprintf(ROLE_PATH "%s", name);
+    call.path = path = nc_asprintf(ROLE_PATH "%s", name);
     code = is_role_name(name)
-               ? nc_imds_get(r->imds, path, MAX_ANSWER, IMDS_USEC, on_imds_credentials, r, &err)
+               ? nc_imds_get(r->imds, &call, &err)
                : nc_err_set(&err, NC_ERR_PROTOCOL, EBADMSG, "imds: what it names is no role");
     if (code < 0)
         finish(r, NULL, &err);
 }
 
 static int ask_imds(struct nc_role *r, struct nc_err *err) {
+    const struct nc_imds_call call = {.path = ROLE_PATH,
+                                      .max_bytes = 256,
+                                      .timeout_usec = IMDS_USEC,
+                                      .done = on_imds_role,
+                                      .userdata = r};
     int code = r->imds ? 0 : nc_imds_new(r->event, r->imds_endpoint, &r->imds, err);
 
     if (code >= 0)
-        code = nc_imds_get(r->imds, ROLE_PATH, 256, IMDS_USEC, on_imds_role, r, err);
+        code = nc_imds_get(r->imds, &call, err);
     return code;
 }
 

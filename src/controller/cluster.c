@@ -6,12 +6,12 @@
  * changes everything begins anew with an empty step: it is level-triggered.
  */
 #include <errno.h>
+#include <malloc.h>
 
 #include "controller.h"
 #include "log.h"
 #include "nc/clock.h"
 #include "nc/str.h"
-#include "process.h"
 
 #define NODES "/api/v1/nodes"
 /* A node may fill its Node's conditions and allocatable: that is its own harm. All that is kept of
@@ -36,7 +36,7 @@ static void on_synced(struct nc_controller *c, enum nc_control_kind kind) {
         c->relists++;
     c->is_synced[kind] = true;
     nc_controller_post(c, &e);
-    (void)nc_memory_give_back(); /* a list passes by, and is not needed again for long */
+    (void)malloc_trim(0); /* a list passes by, and is not needed again for long */
 }
 
 static void on_event(struct nc_controller *c, enum nc_control_kind kind, enum nc_watch_event what,
@@ -165,7 +165,6 @@ static void begin_anew(struct nc_controller *c) {
     nc_controller_end(c);
     nc_controller_begin(c);
     open_watches(c);
-    (void)nc_memory_give_back(); /* of the start; the lists are coming */
 }
 
 static void say_who(const struct nc_controller *c, const struct nc_karpenter_found *f) {

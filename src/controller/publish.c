@@ -205,7 +205,6 @@ static void answer(void *userdata, const char *path, bool is_local,
         ret->status = 200;
         ret->type = "application/json";
         write_status(c, &ret->body);
-        (void)nc_memory_give_back();
     } else if (nc_streq(path, "/status")) {
         ret->status = 403;
     }

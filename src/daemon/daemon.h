@@ -70,7 +70,6 @@ struct nc_daemon {
     bool is_name_used;          /* node_name is the Node's: it stays */
     bool wants_reload;          /* SIGHUP */
     bool wants_reconnect;       /* who we are to the API server is no longer taken */
-    bool was_trimmed;
     unsigned gather_attempts, refusals; /* refusals: 401s in a row */
     uint64_t started_mono_usec;
     uint64_t gather_after_usec, connect_after_usec, renew_after_usec, files_after_usec;

@@ -16,15 +16,13 @@
 #include "nc/str.h"
 
 #define SECOND 1000000ull
-#define LATE_USEC 1000u /* what is under way is looked after so long after its time limit */
-#define LOOK_AGAIN_USEC (100 * 1000ull)
 #define STAND_IN_USEC 200000u
 
 struct poll {
     const struct nc_source_info *kind;
     enum nc_source source;
     struct nc_daemon_imds *all;
-    uint64_t due_usec; /* CLOCK_MONOTONIC: to be asked, or overdue; UINT64_MAX = waits for others */
+    uint64_t due_usec; /* CLOCK_MONOTONIC: to be asked; UINT64_MAX = not by the clock */
     bool is_off;
     bool is_on_grid; /* it was asked before */
     bool is_under_way;
@@ -153,20 +151,24 @@ static void take_stats(struct nc_daemon *d, const struct poll *p) {
 
 static void ask(struct poll *p) {
     const struct nc_source_info *k = p->kind;
-    const uint64_t timeout_usec =
-        nc_imds_timeout(p->all->d->imds, is_urgent(p) ? 2 * SECOND : 5 * SECOND);
+    struct nc_imds *imds = p->all->d->imds;
+    const uint64_t limit_usec = is_urgent(p) ? 2 * SECOND : 5 * SECOND;
+    const struct nc_imds_call call = {.path = k->path,
+                                      .max_bytes = k->max_bytes,
+                                      .timeout_usec = nc_imds_timeout(imds, limit_usec),
+                                      .is_poll = true,
+                                      .done = on_answer,
+                                      .userdata = p};
     struct nc_err err = NC_ERR_INIT;
 
     p->is_postponed = false;
     p->asked_usec = nc_mono_usec();
-    if (nc_imds_poll(p->all->d->imds, k->path, k->max_bytes, timeout_usec, on_answer, p, &err)
-        < 0) {
+    if (nc_imds_get(imds, &call, &err) < 0) {
         fail_poll(p, &err);
         arm(p);
         return;
     }
     p->is_under_way = true;
-    p->due_usec = p->asked_usec + timeout_usec + LATE_USEC;
 }
 
 static bool is_busy(const struct nc_daemon_imds *all) {
@@ -202,19 +204,9 @@ static void on_answer(void *userdata, const struct nc_imds_answer *a) {
     ask_postponed(p->all);
 }
 
-/* What is asked over the plain way has no timer of its own; the rest has, and is looked at again.
- */
-static void look_after(struct poll *p, uint64_t now_usec) {
-    nc_imds_expire(p->all->d->imds);
-    if (p->is_under_way)
-        p->due_usec = now_usec + LOOK_AGAIN_USEC;
-}
-
-static void on_due(struct poll *p, uint64_t now_usec) {
+static void on_due(struct poll *p) {
     p->due_usec = UINT64_MAX;
-    if (p->is_under_way)
-        look_after(p, now_usec);
-    else if (!is_urgent(p) && is_busy(p->all))
+    if (!is_urgent(p) && is_busy(p->all))
         p->is_postponed = true;
     else
         ask(p);
@@ -256,12 +248,16 @@ static void on_life_cycle(void *userdata, const struct nc_imds_answer *a) {
 
 static void ask_life_cycle(struct nc_daemon_imds *all) {
     const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
+    const struct nc_imds_call call = {.path = q->path,
+                                      .max_bytes = q->max,
+                                      .timeout_usec =
+                                          nc_imds_timeout(all->d->imds, 5 * SECOND),
+                                      .done = on_life_cycle,
+                                      .userdata = all};
     struct nc_imds_answer failed = {0};
 
     all->life_due_usec = UINT64_MAX;
-    if (nc_imds_get(all->d->imds, q->path, q->max, nc_imds_timeout(all->d->imds, 5 * SECOND),
-                    on_life_cycle, all, &failed.err)
-        < 0)
+    if (nc_imds_get(all->d->imds, &call, &failed.err) < 0)
         on_life_cycle(all, &failed);
 }
 
@@ -279,7 +275,7 @@ void nc_daemon_imds_turn(struct nc_daemon *d) {
         ask_life_cycle(all);
     for (size_t i = 0; i < all->n_polls; i++) /* the spot notice is the first */
         if (all->polls[i].due_usec <= now)
-            on_due(&all->polls[i], now);
+            on_due(&all->polls[i]);
 }
 
 static int on_stand_in(sd_event_source *source, uint64_t usec, void *userdata) {

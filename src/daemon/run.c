@@ -19,7 +19,6 @@
 #include "nc/str.h"
 
 #define NETWORK_USEC 60000000u /* by then the network is up: until then its absence is usual */
-#define SETTLED_USEC 30000000u /* by then what was needed to start is not needed any more */
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
@@ -91,14 +90,6 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 
 /* --- between two turns */
 
-static void trim(struct nc_daemon *d) {
-    if (d->was_trimmed
-        || (!d->is_node_synced && nc_mono_usec() < d->started_mono_usec + SETTLED_USEC))
-        return;
-    d->was_trimmed = true;
-    (void)nc_memory_give_back();
-}
-
 /* Said once, tried again: a full disk is emptied, a limit of the machine's watches raised. */
 static void open_requests(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
@@ -126,7 +117,6 @@ static void do_what_is_due(struct nc_daemon *d) {
     if (d->is_state_due && nc_mono_usec() >= save_after(d))
         nc_daemon_state_save(d);
     nc_daemon_publish(d);
-    trim(d);
 }
 
 /* How long the loop may sleep. Whatever has a timer or a socket of its own wakes it earlier:

@@ -43,6 +43,7 @@ enum request_state {
     REQUEST_FINISHED, /* waits for its loop turn */
     REQUEST_DROPPED,  /* cancelled while libcurl was on the stack */
     REQUEST_HANDED,   /* in its callback */
+    REQUEST_KEPT,     /* answered; may be repeated */
 };
 
 enum request_abort {
@@ -71,7 +72,7 @@ struct nc_http_req {
     size_t sent_body_n;
     size_t max_body_bytes;
     uint64_t start_usec, timeout_usec, connect_timeout_usec, idle_timeout_usec, head_timeout_usec;
-    bool secret;
+    bool secret, is_kept, is_https;
     nc_http_data_fn on_data;
     void (*on_head)(void *userdata);
     nc_http_done_fn on_done;
@@ -96,6 +97,8 @@ struct nc_http_req {
 int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
                         struct nc_http_req **ret, struct nc_err *err);
 void nc_http_request_free(struct nc_http_req *r); /* must not be in the multi handle any more */
+/* Forgets what came, for the next time. */
+void nc_http_request_renew(struct nc_http_req *r, uint64_t timeout_usec);
 int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err); /* the clock starts */
 /* How long a stream may be silent at this point; 0 = for ever. */
 uint64_t nc_http_silence_usec(const struct nc_http_req *r);

@@ -267,6 +267,11 @@ int nc_http_request_arm(struct nc_http_req *r, struct nc_err *err) {
     r->start_usec = nc_mono_usec();
     if (deadline_of(r) == 0)
         return 0;
+    if (r->deadline) {
+        (void)sd_event_source_set_time(r->deadline, deadline_of(r));
+        (void)sd_event_source_set_enabled(r->deadline, SD_EVENT_ONESHOT);
+        return 0;
+    }
     k = sd_event_add_time(r->h->event, &r->deadline, CLOCK_MONOTONIC, deadline_of(r),
                           DEADLINE_ACCURACY_USEC, on_deadline, r);
     if (k < 0)
@@ -339,7 +344,8 @@ static void set_method(struct nc_http_req *r, const struct nc_http_options *o) {
         curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, method);
 }
 
-static void set_rules(struct nc_http_req *r, const struct nc_http_options *o, bool https) {
+static void set_rules(struct nc_http_req *r, const struct nc_http_options *o) {
+    const bool https = r->is_https;
     CURL *c = r->easy;
 
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, https ? "https" : "http");
@@ -388,8 +394,7 @@ static void set_server_name(struct nc_http_req *r, CURLU *u, const char *server_
     curl_url_set(u, CURLUPART_HOST, server_name, 0);
 }
 
-static int set_url(struct nc_http_req *r, const struct nc_http_options *o, bool *ret_https,
-                   struct nc_err *err) {
+static int set_url(struct nc_http_req *r, const struct nc_http_options *o, struct nc_err *err) {
     CURLU *u = curl_url();
     char *scheme = NULL, *host = NULL, *port = NULL, *user = NULL, *whole = NULL;
     CURLUcode code = curl_url_set(u, CURLUPART_URL, o->url, 0);
@@ -408,9 +413,9 @@ static int set_url(struct nc_http_req *r, const struct nc_http_options *o, bool 
     else if (curl_url_get(u, CURLUPART_USER, &user, 0) == CURLUE_OK)
         k = refuse_url(o, "it must not carry a user name", err);
     if (k == 0) {
-        *ret_https = nc_streq(scheme, "https");
+        r->is_https = nc_streq(scheme, "https");
         r->peer = nc_asprintf("%s:%s", host, port);
-        if (o->tls && o->tls->server_name && *ret_https)
+        if (o->tls && o->tls->server_name && r->is_https)
             set_server_name(r, u, o->tls->server_name);
         if (curl_url_get(u, CURLUPART_URL, &whole, 0) != CURLUE_OK)
             k = refuse_url(o, "its parts do not make one", err);
@@ -448,10 +453,25 @@ static bool is_complete(const struct nc_http_options *o) {
            && (o->max_body_bytes || o->on_data);
 }
 
+void nc_http_request_renew(struct nc_http_req *r, uint64_t timeout_usec) {
+    r->header_bytes = r->error_bytes = r->turn_bytes = 0;
+    r->is_paused = r->is_refused = false;
+    r->length = UINT64_MAX;
+    r->come = 0;
+    r->retry_after_usec = r->date_usec = r->received_usec = r->token_ttl_sec = 0;
+    r->abort = ABORT_NONE;
+    r->socket_errno = 0;
+    r->code = CURLE_OK;
+    r->error[0] = '\0';
+    if (timeout_usec == r->timeout_usec)
+        return;
+    r->timeout_usec = r->connect_timeout_usec = timeout_usec;
+    curl_easy_setopt(r->easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(timeout_usec));
+}
+
 int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
                         struct nc_http_req **ret, struct nc_err *err) {
     struct nc_http_req *r;
-    bool https = false;
     int k;
 
     if (!is_complete(o))
@@ -474,22 +494,23 @@ int nc_http_request_new(struct nc_http *h, const struct nc_http_options *o,
     r->idle_timeout_usec = o->on_data ? o->idle_timeout_usec : 0;
     r->head_timeout_usec = r->idle_timeout_usec ? o->head_timeout_usec : 0;
     r->secret = o->secret;
+    r->is_kept = o->is_kept;
     r->on_data = o->on_data;
     r->on_head = o->on_data ? o->on_head : NULL;
     r->on_done = o->on_done;
     r->userdata = o->userdata;
-    k = r->easy ? set_url(r, o, &https, err)
+    k = r->easy ? set_url(r, o, err)
                 : nc_err_set(err, NC_ERR_HOST, ENOMEM, "%s: libcurl gives no handle", o->name);
     if (k == 0)
         k = set_headers(r, o, err);
-    if (k == 0 && https)
+    if (k == 0 && r->is_https)
         k = nc_http_names_check(r, err);
     if (k < 0) {
         nc_http_request_free(r);
         return k;
     }
     set_method(r, o);
-    set_rules(r, o, https);
+    set_rules(r, o);
     *ret = r;
     return 0;
 }

@@ -1,11 +1,10 @@
 /*
  * What a program of ours does with its own process: its name, the event loop and the signals that
- * end it, the service manager, memory, how a failure is said.
+ * end it, the service manager, how a failure is said.
  */
 #ifndef NC_PROCESS_H
 #define NC_PROCESS_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
@@ -37,11 +36,5 @@ int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec);
 void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* WatchdogSec= of our unit, usec; 0 = none. */
 uint64_t nc_notify_watchdog_usec(void);
-
-/* Gives memory back that only the start has needed: free heap, and the pages of code and
- * constants that are mapped from files (they come back from the page cache where they are used
- * again). For a program that is about to be idle for long. How many bytes were unmapped from this
- * process. */
-size_t nc_memory_give_back(void);
 
 #endif

@@ -97,9 +97,9 @@ def idle(world: Any, report: Report, seconds: float) -> None:
     report.line("idle_imds_requests_per_hour", per_hour, "requests")
     sockets = listening_sockets(pid)
     report.line("idle_listening_sockets", sockets, "sockets")
-    report.limit("idle: at most 15 ms of CPU a minute", spent <= 15)
+    report.limit("idle: at most 25 ms of CPU a minute", spent <= 25)
     report.limit("idle: at most 3 MiB private", private <= 3)
-    report.limit("idle: at most 13 MiB resident", resident <= 13)
+    report.limit("idle: at most 16 MiB resident", resident <= 16)
     report.limit("idle: no listening socket", sockets == 0)
 
 

@@ -438,7 +438,10 @@ static void turn_until(struct world *w, const unsigned *number, unsigned wanted)
 }
 
 static void ask(struct world *w, const char *path, nc_imds_done_fn done, struct asked *a) {
-    if (nc_imds_get(w->imds, path, 64, SECOND, done, a, &w->err) < 0)
+    const struct nc_imds_call call = {
+        .path = path, .max_bytes = 64, .timeout_usec = SECOND, .done = done, .userdata = a};
+
+    if (nc_imds_get(w->imds, &call, &w->err) < 0)
         fail_msg("%s", w->err.msg);
 }
 
@@ -473,8 +476,11 @@ static void test_renewal_at_half_life(void **state) {
 /* --- the daemon's way */
 
 static void test_get(void **state) {
+    static const char *const no_paths[] = {"latest", "/a b", "/a?b", NULL};
     struct world *w = *state;
     struct asked a = {0};
+    struct nc_imds_call call = {
+        .max_bytes = 64, .timeout_usec = SECOND, .done = on_asked, .userdata = &a};
 
     ask(w, "/latest/meta-data/mac", on_asked, &a);
     ask(w, "/latest/user-data", on_asked, &a);
@@ -483,17 +489,26 @@ static void test_get(void **state) {
     ask(w, "/latest/user-data", on_asked, &a);
     turn_until(w, &a.done, 3);
     assert_int_equal(a.status, 404);
-    assert_true(nc_imds_get(w->imds, "latest", 64, SECOND, on_asked, &a, &w->err) < 0);
-    assert_true(nc_imds_get(w->imds, "/a b", 64, SECOND, on_asked, &a, &w->err) < 0);
-    assert_true(nc_imds_get(w->imds, "/a?b", 64, SECOND, on_asked, &a, &w->err) < 0);
-    assert_true(nc_imds_get(w->imds, NULL, 64, SECOND, on_asked, &a, &w->err) < 0);
+    for (size_t k = 0; k < NC_ARRAY_SIZE(no_paths); k++) {
+        call.path = no_paths[k];
+        assert_true(nc_imds_get(w->imds, &call, &w->err) < 0);
+    }
     assert_int_equal(w->err.class, NC_ERR_BUG);
-    assert_true(nc_imds_get(w->imds, "/mac", 0, SECOND, on_asked, &a, &w->err) < 0); /* no cap */
+    call.path = "/mac";
+    call.max_bytes = 0; /* no cap */
+    assert_true(nc_imds_get(w->imds, &call, &w->err) < 0);
     assert_int_equal(a.done, 3);
 }
 
-static void poll_until(struct world *w, struct asked *a, unsigned n) {
-    if (nc_imds_poll(w->imds, "/latest/user-data", 64, SECOND, on_asked, a, &w->err) < 0)
+static void poll_until(struct world *w, struct asked *a, uint64_t timeout_usec, unsigned n) {
+    const struct nc_imds_call call = {.path = "/latest/user-data",
+                                      .max_bytes = 64,
+                                      .timeout_usec = timeout_usec,
+                                      .is_poll = true,
+                                      .done = on_asked,
+                                      .userdata = a};
+
+    if (nc_imds_get(w->imds, &call, &w->err) < 0)
         fail_msg("%s", w->err.msg);
     turn_until(w, &a->done, n);
 }
@@ -503,6 +518,11 @@ static void poll_until(struct world *w, struct asked *a, unsigned n) {
 static void test_pace(void **state) {
     struct world *w = *state;
     struct asked a = {0};
+    const struct nc_imds_call silent = {.path = "/latest/meta-data/mac",
+                                        .max_bytes = 64,
+                                        .timeout_usec = SECOND / 5,
+                                        .done = on_asked,
+                                        .userdata = &a};
 
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), SECOND);
     ask(w, "/latest/meta-data/mac", on_asked, &a);
@@ -510,18 +530,11 @@ static void test_pace(void **state) {
     w->script.get = FAULT_SILENT;
     atomic_store(&w->script.faults_left, 3);
     for (unsigned k = 0; k < 2; k++)
-        assert_int_equal(
-            nc_imds_get(w->imds, "/latest/meta-data/mac", 64, SECOND / 5, on_asked, &a, &w->err),
-            0);
+        assert_int_equal(nc_imds_get(w->imds, &silent, &w->err), 0);
     turn_until(w, &a.done, 3);
     assert_int_equal(a.failed, 2);
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), 2 * SECOND);
-    if (nc_imds_poll(w->imds, "/latest/meta-data/mac", 64, SECOND / 5, on_asked, &a, &w->err) < 0)
-        fail_msg("%s", w->err.msg);
-    while (a.done < 4) {
-        assert_true(sd_event_run(w->event, SECOND / 20) >= 0);
-        nc_imds_expire(w->imds);
-    }
+    poll_until(w, &a, SECOND / 5, 4);
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), 4 * SECOND);
     assert_int_equal(nc_imds_timeout(w->imds, 3 * SECOND), 8 * SECOND);
     assert_int_equal(nc_imds_timeout(w->imds, 9 * SECOND), 9 * SECOND);
@@ -530,36 +543,42 @@ static void test_pace(void **state) {
     assert_int_equal(nc_imds_timeout(w->imds, 5 * SECOND), 5 * SECOND);
 }
 
-/* One connection for polls; a new token after a 401; what is cut off is asked again by the general
- * client, which is also the one that answers for a minute after that. */
+/* A poll is set up once and keeps its connection; a new token after a 401, another connection after
+ * one that broke, another time limit when it is told one. */
 static void test_poll(void **state) {
     struct world *w = *state;
     struct asked a = {0};
 
     for (unsigned n = 1; n <= 3; n++)
-        poll_until(w, &a, n);
+        poll_until(w, &a, SECOND, n);
     assert_int_equal(a.status, 404);
-    assert_int_equal(loopback_connections(w->server), 2); /* the token's, and this one */
+    assert_int_equal(loopback_connections(w->server), 1);
     w->script.refuse_below = 2;
-    poll_until(w, &a, 4);
+    poll_until(w, &a, SECOND, 4);
     assert_int_equal(a.failed, 0);
     assert_int_equal(w->script.unauthorized, 1);
-    assert_int_equal(loopback_connections(w->server), 2);
     w->script.get = FAULT_STATUS;
     w->script.get_status = 503;
     w->script.faults_left = 1;
-    poll_until(w, &a, 5);
+    poll_until(w, &a, SECOND, 5);
     assert_int_equal(a.failed, 1);
-    assert_int_equal(w->script.gets,
-                     6); /* a whole answer, whatever it says, is not asked for twice */
-    w->script.get = FAULT_PARTIAL;
-    w->script.faults_left = 1;
-    poll_until(w, &a, 6);
+    poll_until(w, &a, SECOND, 6); /* and nothing of that is left */
     assert_int_equal(a.failed, 1);
     assert_int_equal(a.status, 404);
-    assert_int_equal(w->script.gets, 8);
-    poll_until(w, &a, 7);
-    assert_int_equal(loopback_connections(w->server), 2);
+    assert_int_equal(loopback_connections(w->server), 1);
+    w->script.get = FAULT_PARTIAL;
+    w->script.faults_left = 1;
+    poll_until(w, &a, SECOND, 7);
+    assert_int_equal(a.failed, 2);
+    w->script.get = FAULT_SILENT;
+    w->script.faults_left = 1;
+    poll_until(w, &a, SECOND / 5, 8);
+    assert_int_equal(a.failed, 3);
+    assert_int_equal(a.err.code, -ETIMEDOUT);
+    assert_non_null(strstr(a.err.msg, "within 200ms"));
+    poll_until(w, &a, SECOND, 9);
+    assert_int_equal(a.failed, 3);
+    assert_int_equal(a.status, 404);
 }
 
 static void free_imds(void *userdata, const struct nc_imds_answer *answer) {

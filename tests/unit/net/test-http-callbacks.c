@@ -486,8 +486,59 @@ static void test_flood_leaves_turns(void **state) {
     world_done(&w);
 }
 
+/* --- a request that is kept */
+
+struct kept {
+    struct world *w;
+    struct nc_http_req *req;
+    unsigned done, answered, repeats;
+    enum { KEPT_STAYS, KEPT_CANCELS, KEPT_FREES } end;
+};
+
+static void on_kept(void *userdata, const struct nc_http_result *result) {
+    struct kept *k = userdata;
+
+    k->done++;
+    k->answered += result->outcome == NC_HTTP_ANSWERED && result->n == 5000;
+    if (k->done < k->repeats) {
+        assert_int_equal(nc_http_repeat(k->req, SECOND, NULL), 0);
+        assert_true(nc_http_repeat(k->req, SECOND, NULL) < 0); /* in flight */
+    } else if (k->end == KEPT_CANCELS) {
+        k->req = nc_http_cancel(k->req);
+    } else if (k->end == KEPT_FREES) {
+        k->w->http = nc_http_free(k->w->http);
+    }
+    assert_int_equal(strlen(result->body), result->n); /* still there, whatever was done */
+}
+
+static void test_kept(void **state) {
+    (void)state;
+    for (int end = KEPT_STAYS; end <= KEPT_FREES; end++) {
+        struct world w = world_new(PLAY_PATH, 0);
+        struct kept k = {.w = &w, .repeats = 5, .end = end};
+        world_start(&w);
+        nc_auto_free char *url = url_of(&w, "/size/5000");
+        struct nc_http_options o = options_for(url);
+        o.is_kept = true;
+        o.on_done = on_kept;
+        o.userdata = &k;
+        assert_int_equal(nc_http_start(w.http, &o, &k.req, NULL), 0);
+        world_turn_until(&w, &k.done, 5);
+        assert_int_equal(k.answered, 5);
+        assert_int_equal(loopback_connections(w.server), 1);
+        if (end == KEPT_STAYS) { /* cancelled in flight, and by the handle's end */
+            assert_int_equal(nc_http_repeat(k.req, SECOND, NULL), 0);
+            k.req = nc_http_cancel(k.req);
+            assert_int_equal(nc_http_start(w.http, &o, &k.req, NULL), 0);
+            world_turn_until(&w, &k.done, 6);
+        }
+        world_done(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept),
         cmocka_unit_test(test_flood_leaves_turns),
         cmocka_unit_test(test_hundred_in_parallel),
         cmocka_unit_test(test_deadline_while_waiting_for_a_connection),
