@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <systemd/sd-event.h>
 
 #include "nc/err.h"
 #include "nc/facts.h"
@@ -90,10 +91,24 @@ struct nc_spawn_call {
     void *userdata;
 };
 int nc_spawn(const struct nc_spawn_call *call, int *ret_pid, struct nc_err *err);
-/* Runs a program (exec credential plugins of foreign kubeconfigs) and collects at most max bytes of
- * its output. Deadline kills it. */
-int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,
-                   size_t max, struct nc_buf *out, struct nc_err *err);
+
+/* A program (exec credential plugins of foreign kubeconfigs) whose output is wanted: at most
+ * max_bytes of it. The time limit kills it, with what it has started. */
+struct nc_capture;
+struct nc_capture_call {
+    const char *const *argv; /* argv[0] is the path; needed by the start only, as is env */
+    const char *const *env;  /* NULL-terminated additions, or NULL */
+    uint64_t timeout_usec;
+    size_t max_bytes;
+    /* Once, from the loop; err->class NC_ERR_NONE: `text` is all of its output, wiped afterwards.
+     */
+    void (*done)(void *userdata, struct nc_buf *text, const struct nc_err *err);
+    void *userdata;
+};
+/* Negative, and `done` is not called, where it cannot be executed. */
+int nc_capture_start(sd_event *event, const struct nc_capture_call *call, struct nc_capture **ret,
+                     struct nc_err *err);
+struct nc_capture *nc_capture_cancel(struct nc_capture *c); /* kills it; NULL in, NULL out */
 
 /* One line to the console below root (/dev/console; a plain file under another root is appended
  * to). Never blocks for long; failure is reported, not fatal. */

@@ -50,6 +50,25 @@ int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_
                   uint64_t timeout_usec, struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX],
                   struct nc_err *err);
 
+/* The same without waiting: `done` is told once, from the loop, when all have ended; err is that of
+ * the failure that matters most, or NC_ERR_NONE. What call points at must stay until then. Cancel
+ * it before the handle is freed. Negative, and `done` is not called, where none could be sent. */
+struct nc_imds_batch;
+struct nc_imds_batch_call {
+    unsigned items;
+    const char *const *args; /* of _NC_IMDS_ITEM_MAX; may be NULL; needed by the start only */
+    uint64_t timeout_usec;
+    struct nc_imds_answer *answers; /* of _NC_IMDS_ITEM_MAX */
+    void (*done)(void *userdata, const struct nc_err *err);
+    void *userdata;
+};
+int nc_imds_batch_start(struct nc_imds *i, const struct nc_imds_batch_call *call,
+                        struct nc_imds_batch **ret, struct nc_err *err);
+struct nc_imds_batch *nc_imds_batch_cancel(struct nc_imds_batch *b); /* NULL in, NULL out */
+
+/* One-shot programs: turns the loop until *done; -EINTR where it was asked to exit meanwhile. */
+int nc_imds_wait(struct nc_imds *i, const bool *done, struct nc_err *err);
+
 /* `answer` has status 200 or 404, or 0 with err. */
 typedef void (*nc_imds_done_fn)(void *userdata, const struct nc_imds_answer *answer);
 

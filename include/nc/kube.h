@@ -142,6 +142,18 @@ struct nc_identity {
 void nc_identity_done(struct nc_identity *i);
 int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity *ret,
                    struct nc_kube_status *ret_status, struct nc_err *err);
+/* The same, asynchronous: `done` is called once, from the loop, unless this fails or it is
+ * cancelled; `who` is then the caller's. The struct is the caller's, and stays where it is. */
+struct nc_identity_call {
+    struct nc_kube *kube;
+    uint64_t timeout_usec;
+    void (*done)(void *userdata, struct nc_identity *who, const struct nc_err *err);
+    void *userdata;
+    struct nc_kube_req *req; /* in flight; NULL = none */
+    bool is_beta;
+};
+int nc_kube_whoami_start(struct nc_identity_call *c, struct nc_err *err);
+void nc_kube_whoami_cancel(struct nc_identity_call *c);
 
 /* Our NodeClaim before registration: a Table list by labels, matched on the ID column, then GET by
  * name. Returns 1 with *ret filled, 0 where none matches (yet), negative on failure; 403 and 404

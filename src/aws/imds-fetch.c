@@ -1,5 +1,5 @@
 /*
- * Many questions at once, for one-shot programs: asked side by side, waited for together.
+ * Many questions at once: sent side by side, told together; one-shot programs wait for them.
  *
  * An answer that came is kept when another one failed: a retry asks only for the rest. Of several
  * failures the one that matters most is reported: what the user must change before what may pass.
@@ -9,27 +9,37 @@
 #include "imds-priv.h"
 #include "nc/str.h"
 
-struct fetch {
-    struct nc_imds_answer *answers;
-    unsigned pending;
-    bool done;
-};
-
-struct fetch_item {
-    struct fetch *fetch;
+struct batch_item {
+    struct nc_imds_batch *batch;
     enum nc_imds_item item;
 };
 
+struct nc_imds_batch {
+    struct nc_imds *i;
+    struct nc_imds_batch_call call;
+    struct batch_item items[_NC_IMDS_ITEM_MAX];
+    unsigned pending;
+};
+
+static int worst(const struct nc_imds_answer answers[], unsigned items, struct nc_err *err);
+
 static void on_fetched(void *userdata, const struct nc_imds_answer *answer) {
-    const struct fetch_item *f = userdata;
-    struct nc_imds_answer *to = &f->fetch->answers[f->item];
+    const struct batch_item *f = userdata;
+    struct nc_imds_batch *b = f->batch;
+    const struct nc_imds_batch_call call = b->call;
+    struct nc_imds_answer *to = &call.answers[f->item];
+    struct nc_err err = NC_ERR_INIT;
 
     to->status = answer->status;
     to->err = answer->err;
     to->body.max = answer->body.len;
     if (answer->body.data)
         (void)nc_buf_add(&to->body, answer->body.data, answer->body.len);
-    f->fetch->done = --f->fetch->pending == 0;
+    if (--b->pending > 0)
+        return;
+    free(b);
+    (void)worst(call.answers, call.items, &err);
+    call.done(call.userdata, &err);
 }
 
 static bool is_argument(const char *s) {
@@ -65,20 +75,20 @@ static int make_path(enum nc_imds_item item, const char *argument, char **ret, s
     return 0;
 }
 
-static int ask(struct nc_imds *i, struct fetch_item *f, const char *argument, uint64_t timeout_usec,
-               struct nc_err *err) {
+static int start_item(struct nc_imds_batch *b, enum nc_imds_item item, struct nc_err *err) {
     nc_auto_free char *path = NULL;
-    int r = make_path(f->item, argument, &path, err);
+    int r = make_path(item, b->call.args ? b->call.args[item] : NULL, &path, err);
     const struct nc_imds_call call = {.path = path,
-                                      .max_bytes = nc_imds_questions[f->item].max,
-                                      .timeout_usec = timeout_usec,
+                                      .max_bytes = nc_imds_questions[item].max,
+                                      .timeout_usec = b->call.timeout_usec,
                                       .done = on_fetched,
-                                      .userdata = f};
+                                      .userdata = &b->items[item]};
 
+    b->items[item] = (struct batch_item){b, item};
     if (r == 0)
-        r = nc_imds_get(i, &call, err);
+        r = nc_imds_get(b->i, &call, err);
     if (r == 0)
-        f->fetch->pending++;
+        b->pending++;
     return r;
 }
 
@@ -117,26 +127,69 @@ static int worst(const struct nc_imds_answer answers[], unsigned items, struct n
     return found->code < 0 ? found->code : -found->code;
 }
 
+struct nc_imds_batch *nc_imds_batch_cancel(struct nc_imds_batch *b) {
+    if (b)
+        for (unsigned k = 0; k < _NC_IMDS_ITEM_MAX; k++)
+            nc_imds_forget(b->i, &b->items[k]);
+    free(b);
+    return NULL;
+}
+
+int nc_imds_batch_start(struct nc_imds *i, const struct nc_imds_batch_call *call,
+                        struct nc_imds_batch **ret, struct nc_err *err) {
+    struct nc_imds_batch *b = nc_calloc(1, sizeof(*b));
+
+    b->i = i;
+    b->call = *call;
+    for (unsigned k = 0; k < _NC_IMDS_ITEM_MAX; k++) {
+        if (!(call->items & 1u << k))
+            continue;
+        nc_imds_answer_done(&call->answers[k]);
+        (void)start_item(b, (enum nc_imds_item)k, &call->answers[k].err);
+    }
+    if (b->pending > 0) {
+        *ret = b;
+        return 0;
+    }
+    free(b);
+    return worst(call->answers, call->items, err);
+}
+
+/* --- for one-shot programs */
+
+static void on_waited(void *userdata, const struct nc_err *err) {
+    (void)err;
+    *(bool *)userdata = true;
+}
+
+int nc_imds_wait(struct nc_imds *i, const bool *done, struct nc_err *err) {
+    const int r = nc_http_wait(i->http, done, err);
+
+    if (r < 0)
+        nc_err_wrap(err, "imds");
+    return r;
+}
+
 int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX],
                   uint64_t timeout_usec, struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX],
                   struct nc_err *err) {
-    struct fetch fetch = {.answers = answers};
-    struct fetch_item asked[_NC_IMDS_ITEM_MAX];
+    bool is_done = false;
+    const struct nc_imds_batch_call call = {.items = items,
+                                            .args = args,
+                                            .timeout_usec = timeout_usec,
+                                            .answers = answers,
+                                            .done = on_waited,
+                                            .userdata = &is_done};
+    struct nc_imds_batch *b = NULL;
+    int r = nc_imds_batch_start(i, &call, &b, err);
 
-    for (unsigned k = 0; k < _NC_IMDS_ITEM_MAX; k++) {
-        if (!(items & 1u << k))
-            continue;
-        nc_imds_answer_done(&answers[k]);
-        asked[k] = (struct fetch_item){&fetch, (enum nc_imds_item)k};
-        (void)ask(i, &asked[k], args ? args[k] : NULL, timeout_usec, &answers[k].err);
-    }
-    if (fetch.pending > 0) {
-        const int r = nc_http_wait(i->http, &fetch.done, err);
-        if (r < 0) {
-            nc_imds_forget(i, on_fetched);
-            nc_err_wrap(err, "imds");
-            return r;
-        }
+    if (r < 0 || !b)
+        return r;
+    r = nc_imds_wait(i, &is_done, err);
+    if (r < 0) {
+        if (!is_done)
+            nc_imds_batch_cancel(b);
+        return r;
     }
     return worst(answers, items, err);
 }

@@ -29,8 +29,8 @@ struct nc_imds {
     bool busy, freed; /* freed in a callback while the list of gets is walked */
 };
 
-/* Forgets the questions that this function would be told of. */
-void nc_imds_forget(struct nc_imds *i, nc_imds_done_fn done);
+/* Forgets the question whose answer would go there. */
+void nc_imds_forget(struct nc_imds *i, const void *userdata);
 
 /* imds-check.c: judges one answer. 0 where it is usable (200 or 404), else negative with class,
  * message and remedy. */

@@ -35,10 +35,10 @@ struct imds_get {
     void *userdata;
     struct nc_http_req *request;
     unsigned generation;
-    bool is_poll;  /* its request is kept for the next time */
-    bool waiting;  /* for a token */
-    bool due;      /* the token request that it waited for has ended */
-    bool retried;  /* had its 401 */
+    bool is_poll; /* its request is kept for the next time */
+    bool waiting; /* for a token */
+    bool due;     /* the token request that it waited for has ended */
+    bool retried; /* had its 401 */
 };
 
 static void free_get(struct imds_get *g) {
@@ -55,16 +55,15 @@ static void unlink_get(struct imds_get *g) {
     *at = g->next;
 }
 
-void nc_imds_forget(struct nc_imds *i, nc_imds_done_fn done) {
-    for (struct imds_get **at = &i->gets; *at;) {
-        struct imds_get *g = *at;
-        if (g->done != done) {
-            at = &g->next;
-            continue;
-        }
-        *at = g->next;
-        free_get(g);
-    }
+void nc_imds_forget(struct nc_imds *i, const void *userdata) {
+    struct imds_get *g = i->gets;
+
+    while (g && g->userdata != userdata)
+        g = g->next;
+    if (!g)
+        return;
+    unlink_get(g);
+    free_get(g);
 }
 
 /* The Date header has whole seconds: each answer narrows where the difference of the clocks can be.
@@ -313,10 +312,8 @@ static struct imds_get *new_get(struct nc_imds *i, const struct nc_imds_call *ca
         return g;
     }
     g = nc_calloc(1, sizeof(*g));
-    *g = (struct imds_get){.i = i,
-                           .path = nc_strdup(call->path),
-                           .max = call->max_bytes,
-                           .is_poll = call->is_poll};
+    *g = (struct imds_get){
+        .i = i, .path = nc_strdup(call->path), .max = call->max_bytes, .is_poll = call->is_poll};
     return g;
 }
 

@@ -64,6 +64,14 @@ int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char
     return r;
 }
 
+int nc_err_give(const struct nc_err *from, struct nc_err *err) {
+    if (from->class == NC_ERR_NONE)
+        return 0;
+    if (err)
+        *err = *from;
+    return from->code < 0 ? from->code : -from->code;
+}
+
 void nc_err_wrap(struct nc_err *err, const char *format, ...) {
     char prefix[sizeof(err->msg)];
     char whole[2 * sizeof(err->msg) + 2];

@@ -10,14 +10,12 @@
 #include "gather.h"
 #include "nc/file.h"
 #include "nc/host.h"
-#include "nc/sigv4.h"
 #include "nc/str.h"
 
 #define KUBECONFIG_MAX_BYTES ((size_t)256 << 10)
 #define CA_MAX_BYTES ((size_t)1 << 20)
 #define TOKEN_MAX_BYTES ((size_t)16 << 10)
 #define EXEC_TIMEOUT_USEC 10000000u
-#define IMDS_TIMEOUT_USEC 1000000u
 #define TOKEN_MARGIN_USEC 60000000u
 #define RENEW_EARLY_USEC (4ull * 60 * 1000000)
 /* Two carry all of a drain, but where the API server ends a connection in the middle of it, libcurl
@@ -32,134 +30,156 @@ static const char *option_of(const struct nc_strv *args, const char *name) {
     return NULL;
 }
 
-/* "https://HOST/…" -> "HOST"; owned. */
-static char *host_of(const char *url) {
-    const char *host = strstr(url, "://");
-
-    host = host ? host + 3 : url;
-    return nc_strndup(host, strcspn(host, "/"));
-}
-
-static int query_region(struct nc_imds *imds, struct nc_facts *facts, struct nc_err *err) {
-    const unsigned items = 1u << NC_IMDS_IDENTITY | 1u << NC_IMDS_DOMAIN;
-    struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
-    int r =
-        nc_imds_fetch(imds, items, NULL, nc_imds_timeout(imds, IMDS_TIMEOUT_USEC), answers, err);
-
-    if (r >= 0 && answers[NC_IMDS_IDENTITY].status == 200)
-        r = nc_facts_take_imds(facts, NC_IMDS_IDENTITY, answers[NC_IMDS_IDENTITY].body.data,
-                               answers[NC_IMDS_IDENTITY].body.len, err);
-    if (r >= 0 && answers[NC_IMDS_DOMAIN].status == 200)
-        r = nc_facts_take_imds(facts, NC_IMDS_DOMAIN, answers[NC_IMDS_DOMAIN].body.data,
-                               answers[NC_IMDS_DOMAIN].body.len, err);
-    nc_imds_answer_done(&answers[NC_IMDS_IDENTITY]);
-    nc_imds_answer_done(&answers[NC_IMDS_DOMAIN]);
-    return r;
-}
-
-int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials,
-                  const struct nc_token_audience *audience, struct nc_exec_credential *ret,
-                  struct nc_err *err) {
-    nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
-    nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
-    const char *region = audience->region, *sts = audience->sts_endpoint;
-    nc_auto_free char *host = NULL;
-    int r = nc_gather_credentials(imds, credentials, err);
-
-    if (r >= 0 && !region) {
-        r = query_region(imds, &facts, err);
-        region = facts.region;
-    }
-    if (r < 0)
-        return r;
-    if (!region)
-        return nc_err_set(err, NC_ERR_PROTOCOL, ENOENT,
-                          "imds: the identity document does not say the region: use --region");
-    host = sts ? host_of(sts) : nc_aws_host("sts", region, facts.domain);
-    if (!host)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "no region is named that");
+/* The old one stays until there is another. One that is good for minutes only is kept for half of
+ * them. */
+static void end_renewal(struct nc_connection *c, struct nc_exec_credential *t,
+                        const struct nc_err *err) {
+    void (*renewed)(void *userdata, const struct nc_err *err) = c->renewed;
     const uint64_t now = nc_now_usec();
-    r = nc_eks_token(credentials, audience->cluster, region, host, now, &token, err);
-    if (r < 0)
-        return r;
-    *ret = (struct nc_exec_credential){.token = nc_buf_steal(&token),
-                                       .until_usec = now + NC_EKS_TOKEN_LIFE_USEC};
-    return 0;
+
+    c->renewed = NULL;
+    if (t->token) {
+        const uint64_t until = t->until_usec ? t->until_usec : now + SHORT_LIFE_USEC;
+        const uint64_t life = until > now ? until - now : 0;
+        nc_secret_free(c->token);
+        c->token = nc_steal(&t->token);
+        c->token_until_usec = until;
+        c->token_renew_usec =
+            now + (life > 2 * RENEW_EARLY_USEC ? life - RENEW_EARLY_USEC : life / 2);
+        c->wants_token = false;
+    }
+    renewed(c->userdata, err);
 }
 
-static int make_own_token(struct nc_connection *c, struct nc_exec_credential *ret,
-                          struct nc_err *err) {
+/* It rotates on disk: it is read again soon. */
+static void read_token_file(struct nc_connection *c) {
+    nc_auto_free char *path = nc_app_path(c->app, c->kubeconfig.token_file);
+    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
+    struct nc_exec_credential t = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_file_read(path, TOKEN_MAX_BYTES, &text, &err) >= 0)
+        t.token = nc_strdup(nc_trim(text.data));
+    end_renewal(c, &t, &err);
+}
+
+static void on_own_token(void *userdata, char *token, uint64_t until_usec,
+                         const struct nc_err *err) {
+    struct nc_connection *c = userdata;
+
+    c->own_token = NULL;
+    end_renewal(c, &(struct nc_exec_credential){.token = token, .until_usec = until_usec}, err);
+}
+
+static int start_own_token(struct nc_connection *c, struct nc_err *err) {
+    const struct nc_node_token_call call = {.credentials = &c->credentials,
+                                            .audience = &c->audience,
+                                            .done = on_own_token,
+                                            .userdata = c};
+
     if (!c->imds) {
         const int r = nc_imds_new(c->app->event, c->app->opts.imds, &c->own_imds, err);
         if (r < 0)
             return r;
         c->imds = c->own_imds;
     }
-    return nc_make_token(c->imds, &c->credentials, &c->audience, ret, err);
+    return nc_node_token_start(c->imds, &call, &c->own_token, err);
 }
 
-/* Runs somebody else's credential plugin and reads the ExecCredential that it prints. */
-static int run_plugin(struct nc_connection *c, struct nc_exec_credential *ret, struct nc_err *err) {
+static void on_plugin(void *userdata, struct nc_buf *text, const struct nc_err *err) {
+    struct nc_connection *c = userdata;
+    struct nc_exec_credential t = {0};
+    struct nc_err own = *err;
+
+    c->plugin = NULL;
+    if (own.class == NC_ERR_NONE)
+        (void)nc_exec_credential_parse(text->data ? text->data : "", text->len, &t, &own);
+    if (own.class != NC_ERR_NONE)
+        nc_err_wrap(&own, "exec credential %s", c->kubeconfig.exec_command);
+    end_renewal(c, &t, &own);
+}
+
+/* Runs somebody else's credential plugin. */
+static int start_plugin(struct nc_connection *c, struct nc_err *err) {
     const struct nc_kubeconfig *k = &c->kubeconfig;
-    nc_cleanup(nc_buf_done_secret) struct nc_buf out = NC_BUF_INIT_MAX(TOKEN_MAX_BYTES);
     nc_auto_free const char **argv = nc_calloc(k->exec_args.n + 2, sizeof(*argv));
+    const struct nc_capture_call call = {.argv = argv,
+                                         .env = (const char *const *)k->exec_env.v,
+                                         .timeout_usec = nc_app_timeout(c->app, EXEC_TIMEOUT_USEC),
+                                         .max_bytes = TOKEN_MAX_BYTES,
+                                         .done = on_plugin,
+                                         .userdata = c};
     int r;
 
     argv[0] = k->exec_command;
     for (size_t i = 0; i < k->exec_args.n; i++)
         argv[i + 1] = k->exec_args.v[i];
-    r = nc_run_capture(argv, (const char *const *)k->exec_env.v,
-                       nc_app_timeout(c->app, EXEC_TIMEOUT_USEC), TOKEN_MAX_BYTES, &out, err);
-    if (r >= 0)
-        r = nc_exec_credential_parse(out.data ? out.data : "", out.len, ret, err);
+    r = nc_capture_start(c->app->event, &call, &c->plugin, err);
     if (r < 0)
         nc_err_wrap(err, "exec credential %s", k->exec_command);
     return r;
 }
 
-/* It rotates on disk: it is read again soon. */
-static int read_token_file(struct nc_connection *c, struct nc_exec_credential *ret,
-                           struct nc_err *err) {
-    nc_auto_free char *path = nc_app_path(c->app, c->kubeconfig.token_file);
-    nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
-    const int r = nc_file_read(path, TOKEN_MAX_BYTES, &text, err);
+void nc_connection_renew_start(struct nc_connection *c,
+                               void (*renewed)(void *userdata, const struct nc_err *err)) {
+    struct nc_err err = NC_ERR_INIT;
 
-    if (r < 0)
-        return r;
-    ret->token = nc_strdup(nc_trim(text.data));
-    return 0;
+    c->renewed = renewed;
+    if (c->kubeconfig.token_file)
+        read_token_file(c);
+    else if ((c->audience.cluster ? start_own_token : start_plugin)(c, &err) < 0)
+        end_renewal(c, &(struct nc_exec_credential){0}, &err);
 }
 
-/* A token that is good for minutes only is kept for half of them. */
-static int replace_token(struct nc_connection *c, struct nc_err *err) {
-    struct nc_exec_credential t = {0};
-    const int r = c->kubeconfig.token_file ? read_token_file(c, &t, err)
-                  : c->audience.cluster    ? make_own_token(c, &t, err)
-                                           : run_plugin(c, &t, err);
-    const uint64_t now = nc_now_usec();
-    uint64_t life;
+static void cancel_renewal(struct nc_connection *c) {
+    c->own_token = nc_node_token_cancel(c->own_token);
+    c->plugin = nc_capture_cancel(c->plugin);
+    c->renewed = NULL;
+}
 
-    if (r < 0)
+bool nc_connection_makes_tokens(const struct nc_connection *c) {
+    return c->audience.cluster || c->kubeconfig.exec_command;
+}
+
+/* --- for one-shot commands */
+
+struct renewal {
+    struct nc_err err;
+    bool is_done;
+};
+
+static void on_renewed(void *userdata, const struct nc_err *err) {
+    *(struct renewal *)userdata = (struct renewal){*err, true};
+}
+
+static int replace_token(struct nc_connection *c, struct nc_err *err) {
+    struct renewal renewal = {0};
+    int r = 0;
+
+    c->userdata = &renewal;
+    nc_connection_renew_start(c, on_renewed);
+    if (!renewal.is_done)
+        r = nc_http_wait(c->http, &renewal.is_done, err);
+    if (r < 0) {
+        cancel_renewal(c);
         return r;
-    if (t.until_usec == 0)
-        t.until_usec = now + SHORT_LIFE_USEC;
-    life = t.until_usec > now ? t.until_usec - now : 0;
-    nc_secret_free(c->token);
-    c->token = t.token;
-    c->token_until_usec = t.until_usec;
-    c->token_renew_usec = now + (life > 2 * RENEW_EARLY_USEC ? life - RENEW_EARLY_USEC : life / 2);
-    c->wants_token = false;
-    return 0;
+    }
+    return nc_err_give(&renewal.err, err);
 }
 
 int nc_connection_renew(struct nc_connection *c, struct nc_err *err) {
     const bool is_due = c->wants_token || (c->token && nc_now_usec() >= c->token_renew_usec);
 
-    return is_due && (c->audience.cluster || c->kubeconfig.exec_command) ? replace_token(c, err)
-                                                                         : 0;
+    return is_due && nc_connection_makes_tokens(c) ? replace_token(c, err) : 0;
 }
 
-/* Asking IMDS turns the loop and a plugin is waited for: neither may happen while the loop runs. */
+static void want_token(struct nc_connection *c) {
+    c->wants_token = true;
+    if (c->token_wanted)
+        c->token_wanted(c->userdata);
+}
+
+/* IMDS and a plugin are not waited for while the loop runs. */
 static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
     struct nc_connection *c = userdata;
     const struct nc_kubeconfig *k = &c->kubeconfig;
@@ -172,7 +192,8 @@ static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_e
         return 0;
     }
     if (!k->token_file && is_in_loop) {
-        c->wants_token |= refuse || !c->token || now + TOKEN_MARGIN_USEC > c->token_until_usec;
+        if (refuse || !c->token || now + TOKEN_MARGIN_USEC > c->token_until_usec)
+            want_token(c);
         if (refuse || !c->token || now >= c->token_until_usec)
             return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN,
                               "the last one is of no use any more, a new one is being made");
@@ -187,6 +208,7 @@ static int give_token(void *userdata, bool refuse, char **ret_token, struct nc_e
 }
 
 void nc_connection_done(struct nc_connection *c) {
+    cancel_renewal(c);
     c->kube = nc_kube_free(c->kube);
     c->http = nc_http_free(c->http);
     nc_imds_free(c->own_imds);
@@ -254,8 +276,7 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
                 .client_cert_pem = k->cert_pem,
                 .client_key_pem = k->key_pem,
                 .server_name = k->tls_server_name},
-        .token =
-            k->token || k->token_file || k->exec_command || c->audience.cluster ? give_token : NULL,
+        .token = k->token || k->token_file || nc_connection_makes_tokens(c) ? give_token : NULL,
         .userdata = c,
         .user_agent = nc_http_user_agent(),
     };

@@ -9,15 +9,9 @@
 #include "nc/imds.h"
 #include "nc/kube.h"
 #include "nc/kubeconfig.h"
+#include "nc/node-token.h"
 
 struct nc_gather;
-
-/* Whom a token of this node is for; cluster NULL: tokens are not made in this process. */
-struct nc_token_audience {
-    char *cluster;
-    char *region;       /* NULL: IMDS is asked */
-    char *sts_endpoint; /* NULL: the region's own */
-};
 
 struct nc_connection {
     struct nc_app *app;
@@ -26,14 +20,19 @@ struct nc_connection {
     char *cert_file, *key_file; /* below the root */
     struct nc_http *http;
     struct nc_kube *kube;
-    struct nc_token_audience audience;
-    struct nc_imds *imds; /* borrowed, or own_imds */
+    struct nc_token_audience audience; /* cluster NULL: tokens are not made in this process */
+    struct nc_imds *imds;              /* borrowed, or own_imds */
     struct nc_imds *own_imds;
     struct nc_credentials credentials;
     char *token;
     uint64_t token_until_usec, token_renew_usec; /* it ends; the next one is made */
-    bool wants_token;  /* somebody needed a new one inside of the loop: nc_connection_renew makes it
-                        */
+    bool wants_token; /* somebody needed a new one inside of the loop, where it is not waited for */
+    void (*token_wanted)(void *userdata); /* is told of that; may be NULL */
+    /* A new one is being made: */
+    struct nc_node_token *own_token;
+    struct nc_capture *plugin;
+    void (*renewed)(void *userdata, const struct nc_err *err); /* NULL: none is */
+    void *userdata;
     bool is_bootstrap; /* the bootstrap token's identity, not the node's */
 };
 
@@ -59,15 +58,16 @@ enum nc_credentials_found nc_connect_check(const struct nc_app *app, const char 
                                            struct nc_err *err);
 void nc_connection_done(struct nc_connection *c);
 
-/* Makes a new token where the old one ends soon, or where one was missed. Turns the loop, so it is
- * called between two turns only: what happens inside of the loop (a watch that connects again) gets
- * the token that is there, and a transient error where that one is of no use. The old token stays
- * until the new one is made. */
+/* Is the token made here, and not the kubeconfig's own? */
+bool nc_connection_makes_tokens(const struct nc_connection *c);
+/* Makes a new token, one at a time; c->renewed, which is set before, is told once, maybe before
+ * this returns: err->class NC_ERR_NONE where there is a new one. The old one stays until then, and
+ * nc_connection_done cancels it. What happens inside of the loop meanwhile (a watch that connects
+ * again) gets the token that is there, and a transient error where that one is of no use. */
+void nc_connection_renew_start(struct nc_connection *c,
+                               void (*renewed)(void *userdata, const struct nc_err *err));
+/* One-shot commands, between two turns of the loop: where the old one ends soon or one was missed,
+ * a new one is made and waited for. */
 int nc_connection_renew(struct nc_connection *c, struct nc_err *err);
-
-/* The token of this node for a cluster, as `token` prints it and kubelet sends it. */
-int nc_make_token(struct nc_imds *imds, struct nc_credentials *credentials,
-                  const struct nc_token_audience *audience, struct nc_exec_credential *ret,
-                  struct nc_err *err);
 
 #endif

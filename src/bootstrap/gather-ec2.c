@@ -8,67 +8,19 @@
 
 #include "nc/backoff.h"
 #include "nc/ec2.h"
+#include "nc/node-token.h"
 #include "nc/sigv4.h"
 #include "nc/str.h"
 
 #define EC2_TIMEOUT_USEC 5000000u
 #define TYPE_TRIES 4
-#define CREDENTIALS_TIMEOUT_USEC 1000000u
-#define CREDENTIALS_MARGIN_USEC (5ull * 60 * 1000000)
 
 static const struct nc_backoff retries = {.first_usec = 200000, .max_usec = 1000000};
 
-static int role_error(const struct nc_imds_answer *answer, struct nc_err *err) {
-    int r;
-
-    if (answer->status == 0)
-        return nc_err_set(err, answer->err.class ? answer->err.class : NC_ERR_TRANSIENT,
-                          answer->err.code, "%s", answer->err.msg);
-    r = nc_err_set(
-        err, NC_ERR_TRANSIENT, 404,
-        "imds: no role credentials (HTTP 404): the instance has no role, or it is not there yet");
-    nc_err_remedy(err, "attach an instance profile with the node role to the instance");
-    return r;
-}
-
 int nc_gather_credentials(struct nc_imds *imds, struct nc_credentials *c, struct nc_err *err) {
-    struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
-    const char *args[_NC_IMDS_ITEM_MAX] = {0};
-    nc_auto_free char *role = NULL;
-    int r;
+    const struct nc_node_token_call call = {.credentials = c};
 
-    if (c->access_key_id
-        && (c->expiration_usec == 0
-            || nc_now_usec() + CREDENTIALS_MARGIN_USEC < c->expiration_usec))
-        return 0;
-    if (!imds)
-        return nc_err_set(err, NC_ERR_CONFIG, ENOTSUP,
-                          "role credentials are needed, and recorded facts hold none");
-    nc_credentials_done(c);
-    r = nc_imds_fetch(imds, 1u << NC_IMDS_ROLE, args,
-                      nc_imds_timeout(imds, CREDENTIALS_TIMEOUT_USEC), answers, err);
-    if (r >= 0 && answers[NC_IMDS_ROLE].status != 200)
-        r = role_error(&answers[NC_IMDS_ROLE], err);
-    if (r >= 0) {
-        struct nc_facts facts = NC_FACTS_INIT;
-        r = nc_facts_take_imds(&facts, NC_IMDS_ROLE, answers[NC_IMDS_ROLE].body.data,
-                               answers[NC_IMDS_ROLE].body.len, err);
-        role = nc_steal(&facts.role);
-        nc_facts_done(&facts);
-    }
-    if (r >= 0) {
-        args[NC_IMDS_CREDENTIALS] = role;
-        r = nc_imds_fetch(imds, 1u << NC_IMDS_CREDENTIALS, args,
-                          nc_imds_timeout(imds, CREDENTIALS_TIMEOUT_USEC), answers, err);
-    }
-    if (r >= 0 && answers[NC_IMDS_CREDENTIALS].status != 200)
-        r = role_error(&answers[NC_IMDS_CREDENTIALS], err);
-    if (r >= 0)
-        r = nc_credentials_parse(answers[NC_IMDS_CREDENTIALS].body.data,
-                                 answers[NC_IMDS_CREDENTIALS].body.len, c, err);
-    nc_imds_answer_done(&answers[NC_IMDS_ROLE]);
-    nc_imds_answer_done(&answers[NC_IMDS_CREDENTIALS]);
-    return r;
+    return nc_node_token_make(imds, &call, NULL, NULL, err);
 }
 
 static int prepare_ec2(struct nc_gather *g, char **ret_endpoint, struct nc_err *err) {

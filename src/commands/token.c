@@ -55,6 +55,7 @@ int nc_command_token(struct nc_app *app) {
     struct nc_err err = NC_ERR_INIT;
     const struct nc_token_audience audience = {(char *)app->opts.cluster, (char *)app->opts.region,
                                                (char *)app->opts.sts_endpoint};
+    const struct nc_node_token_call call = {.credentials = &credentials, .audience = &audience};
     nc_cleanup(nc_exec_credential_done) struct nc_exec_credential token = {0};
     int r;
 
@@ -68,7 +69,7 @@ int nc_command_token(struct nc_app *app) {
         r = nc_imds_new(app->event, app->opts.imds, &imds, &err);
     for (unsigned attempt = 1; r >= 0; attempt++) {
         err = (struct nc_err)NC_ERR_INIT;
-        r = nc_make_token(imds, &credentials, &audience, &token, &err);
+        r = nc_node_token_make(imds, &call, &token.token, &token.until_usec, &err);
         if (r >= 0 || err.class != NC_ERR_TRANSIENT || nc_app_is_late(app))
             break;
         r = nc_app_pause(app, nc_app_left(app, nc_backoff_pause(&retries, attempt, 0)));

@@ -250,8 +250,7 @@ static void ask_life_cycle(struct nc_daemon_imds *all) {
     const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
     const struct nc_imds_call call = {.path = q->path,
                                       .max_bytes = q->max,
-                                      .timeout_usec =
-                                          nc_imds_timeout(all->d->imds, 5 * SECOND),
+                                      .timeout_usec = nc_imds_timeout(all->d->imds, 5 * SECOND),
                                       .done = on_life_cycle,
                                       .userdata = all};
     struct nc_imds_answer failed = {0};

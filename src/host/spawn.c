@@ -6,21 +6,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "nc/clock.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
 
 #define FIRST_OTHER_FD 3
-#define LOOK_USEC 2000u
-#define MAX_POLL_MSEC 60000u
 
 extern char **environ;
 
@@ -202,80 +199,158 @@ int nc_spawn(const struct nc_spawn_call *call, int *ret_pid, struct nc_err *err)
     return r;
 }
 
-/* Takes what is there: 1 at the end of the output, 0 where there may be more. */
-static int take_chunk(int fd, size_t max, struct nc_buf *out) {
+/* --- a program whose output is wanted */
+
+struct nc_capture {
+    struct nc_capture_call call;
+    char *program;
+    pid_t pid; /* not reaped before the end: until then its session is its own */
+    int out, pidfd;
+    sd_event_source *output, *end, *deadline;
+    struct nc_buf text;
+    bool is_read, has_ended; /* the output; the program */
+};
+
+static void free_capture(struct nc_capture *c) {
+    if (c->pid > 0) { /* with what it has started: it may have ended, and its children not */
+        (void)kill(-c->pid, SIGKILL);
+        (void)waitpid(c->pid, NULL, 0);
+    }
+    sd_event_source_disable_unref(c->output);
+    sd_event_source_disable_unref(c->end);
+    sd_event_source_disable_unref(c->deadline);
+    if (c->out >= 0)
+        (void)close(c->out);
+    if (c->pidfd >= 0)
+        (void)close(c->pidfd);
+    nc_buf_done_secret(&c->text);
+    free(c->program);
+    free(c);
+}
+
+struct nc_capture *nc_capture_cancel(struct nc_capture *c) {
+    if (c)
+        free_capture(c);
+    return NULL;
+}
+
+static void finish(struct nc_capture *c, const struct nc_err *err) {
+    const struct nc_capture_call call = c->call;
+    struct nc_buf text = c->text;
+
+    c->text = (struct nc_buf)NC_BUF_INIT;
+    free_capture(c);
+    call.done(call.userdata, &text, err);
+    nc_buf_done_secret(&text);
+}
+
+static void fail(struct nc_capture *c, int code) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (code == ETIMEDOUT)
+        (void)nc_err_set(&err, NC_ERR_TRANSIENT, code, "%s did not answer in time", c->program);
+    else
+        (void)nc_err_set(&err, NC_ERR_PROTOCOL, code, "%s: unusable output: %s", c->program,
+                         strerror(code));
+    finish(c, &err);
+}
+
+/* It has ended, and so has its output: a child of its own may write on. */
+static void check_end(struct nc_capture *c) {
+    struct nc_err err = NC_ERR_INIT;
+    int status = 0, code;
+
+    if (!c->has_ended || !c->is_read)
+        return;
+    (void)waitpid(c->pid, &status, 0);
+    c->pid = 0;
+    code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (code != 0)
+        (void)nc_err_set(&err, NC_ERR_AUTH, EPERM, "%s ended with exit code %d", c->program, code);
+    finish(c, &err);
+}
+
+static int on_output(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+    struct nc_capture *c = userdata;
     char chunk[4096];
     const ssize_t got = read(fd, chunk, sizeof(chunk));
-    int r = 0;
 
-    if (got < 0)
-        return errno == EINTR ? 0 : -errno;
-    if (got > 0 && (out->len + (size_t)got > max || nc_buf_add(out, chunk, (size_t)got) < 0))
-        r = -EFBIG;
-    explicit_bzero(chunk, sizeof(chunk)); /* it may have been a token */
-    return r < 0 ? r : got == 0;
-}
-
-/* Reads until the end of the output, the cap or the deadline. */
-static int collect(int fd, uint64_t deadline, size_t max, struct nc_buf *out) {
-    int r = 0;
-
-    while (r == 0) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        const uint64_t now = nc_mono_usec();
-        if (now >= deadline)
-            return -ETIMEDOUT;
-        const uint64_t msec = (deadline - now + 999) / 1000;
-        if (poll(&p, 1, (int)(msec < MAX_POLL_MSEC ? msec : MAX_POLL_MSEC)) > 0)
-            r = take_chunk(fd, max, out);
+    (void)revents;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return 0;
+    if (got < 0) {
+        fail(c, errno);
+    } else if (got == 0) {
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        c->is_read = true;
+        check_end(c);
+    } else {
+        const bool fits = c->text.len + (size_t)got <= c->call.max_bytes
+                          && nc_buf_add(&c->text, chunk, (size_t)got) >= 0;
+        explicit_bzero(chunk, sizeof(chunk)); /* it may have been a token */
+        if (!fits)
+            fail(c, EFBIG);
     }
-    return r < 0 ? r : 0;
+    return 0;
 }
 
-/* The child's exit code; -ETIMEDOUT where it stayed past the deadline: then it is killed, with what
- * it has started in its session. */
-static int reap(pid_t pid, uint64_t deadline) {
-    const struct timespec pause = {.tv_nsec = LOOK_USEC * 1000};
-    int status;
+static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+    struct nc_capture *c = userdata;
 
-    while (waitpid(pid, &status, WNOHANG) == 0) {
-        if (nc_mono_usec() >= deadline) {
-            (void)kill(-pid, SIGKILL);
-            (void)waitpid(pid, &status, 0);
-            return -ETIMEDOUT;
-        }
-        (void)nanosleep(&pause, NULL);
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    (void)fd;
+    (void)revents;
+    (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    c->has_ended = true;
+    check_end(c);
+    return 0;
 }
 
-int nc_run_capture(const char *const *argv, const char *const *env, uint64_t timeout_usec,
-                   size_t max, struct nc_buf *out, struct nc_err *err) {
-    const uint64_t deadline = nc_mono_usec() + timeout_usec;
-    nc_auto_free char **whole = make_env(env);
-    struct child c = {.argv = argv, .env = whole, .err = -1};
-    int ends[2], r, code;
-    pid_t pid = 0;
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    fail(userdata, ETIMEDOUT);
+    return 0;
+}
+
+static int watch_child(struct nc_capture *c, sd_event *event, struct nc_err *err) {
+    int r;
+
+    c->pidfd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (c->pidfd < 0)
+        return sys_failed(err, "pidfd_open");
+    r = sd_event_add_io(event, &c->output, c->out, EPOLLIN, on_output, c);
+    if (r >= 0)
+        r = sd_event_add_io(event, &c->end, c->pidfd, EPOLLIN, on_end, c);
+    if (r >= 0)
+        r = sd_event_add_time_relative(event, &c->deadline, CLOCK_MONOTONIC, c->call.timeout_usec,
+                                       0, on_deadline, c);
+    return r < 0 ? nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r)) : 0;
+}
+
+int nc_capture_start(sd_event *event, const struct nc_capture_call *call, struct nc_capture **ret,
+                     struct nc_err *err) {
+    nc_auto_free char **whole = make_env(call->env);
+    struct child child = {.argv = call->argv, .env = whole, .err = -1};
+    struct nc_capture *c;
+    int ends[2], r;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return sys_failed(err, "pipe");
-    c.out = ends[1];
-    r = launch(&c, NULL, &pid, err);
+    c = nc_calloc(1, sizeof(*c));
+    *c = (struct nc_capture){.call = *call,
+                             .program = nc_strdup(call->argv[0]),
+                             .out = ends[0],
+                             .pidfd = -1,
+                             .text = NC_BUF_INIT_MAX(call->max_bytes)};
+    child.out = ends[1];
+    r = launch(&child, NULL, &c->pid, err);
     (void)close(ends[1]);
+    if (r >= 0)
+        r = watch_child(c, event, err);
     if (r < 0) {
-        (void)close(ends[0]);
+        free_capture(c);
         return r;
     }
-    r = collect(ends[0], deadline, max, out);
-    (void)close(ends[0]);
-    if (r < 0)
-        (void)kill(-pid, SIGKILL); /* it may have ended, and its children not */
-    code = reap(pid, r < 0 ? 0 : deadline);
-    if (r == -ETIMEDOUT || (r >= 0 && code == -ETIMEDOUT))
-        return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT, "%s did not answer in time", argv[0]);
-    if (r < 0)
-        return nc_err_set(err, NC_ERR_PROTOCOL, -r, "%s: unusable output: %s", argv[0],
-                          strerror(-r));
-    return code ? nc_err_set(err, NC_ERR_AUTH, EPERM, "%s ended with exit code %d", argv[0], code)
-                : 0;
+    *ret = c;
+    return 0;
 }

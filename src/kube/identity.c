@@ -35,24 +35,43 @@ static int read_review(const struct nc_value *object, struct nc_identity *ret, s
     return 0;
 }
 
+#define BETA "v1beta1" /* before 1.28 */
+
+/* One request of it; what it points at is freed by the caller. */
+struct review {
+    struct nc_value *body;
+    char *path;
+    struct nc_kube_call call;
+};
+
+static void review_done(struct review *r) {
+    nc_value_free(r->body);
+    free(r->path);
+}
+
+static void make_review(struct review *r, const char *version, uint64_t timeout_usec) {
+    nc_auto_free char *api_version = nc_asprintf("authentication.k8s.io/%s", version);
+
+    r->body = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(r->body, "apiVersion", api_version);
+    nc_value_set_string(r->body, "kind", "SelfSubjectReview");
+    r->path = nc_asprintf("/apis/%s/selfsubjectreviews", api_version);
+    r->call = (struct nc_kube_call){.what = "who am I",
+                                    .method = "POST",
+                                    .path = r->path,
+                                    .body = r->body,
+                                    .timeout_usec = timeout_usec,
+                                    .max_bytes = (size_t)256 << 10};
+}
+
 static int review(struct nc_kube *k, const char *version, uint64_t timeout_usec,
                   struct nc_identity *ret, struct nc_kube_status *ret_status, struct nc_err *err) {
-    nc_auto_value struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+    nc_cleanup(review_done) struct review q = {0};
     nc_auto_value struct nc_value *object = NULL;
-    nc_auto_free char *path =
-        nc_asprintf("/apis/authentication.k8s.io/%s/selfsubjectreviews", version);
-    nc_auto_free char *api_version = nc_asprintf("authentication.k8s.io/%s", version);
-    const struct nc_kube_call call = {.what = "who am I",
-                                      .method = "POST",
-                                      .path = path,
-                                      .body = body,
-                                      .timeout_usec = timeout_usec,
-                                      .max_bytes = (size_t)256 << 10};
     int r;
 
-    nc_value_set_string(body, "apiVersion", api_version);
-    nc_value_set_string(body, "kind", "SelfSubjectReview");
-    r = nc_kube_perform(k, &call, &object, ret_status, err);
+    make_review(&q, version, timeout_usec);
+    r = nc_kube_perform(k, &q.call, &object, ret_status, err);
     return r < 0 ? r : read_review(object, ret, err);
 }
 
@@ -62,11 +81,49 @@ int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity 
     struct nc_err first = NC_ERR_INIT;
     int r = review(k, "v1", timeout_usec, ret, &status, &first);
 
-    if (r < 0 && status.http == 404) /* before 1.28 */
-        r = review(k, "v1beta1", timeout_usec, ret, &status, &first);
+    if (r < 0 && status.http == 404)
+        r = review(k, BETA, timeout_usec, ret, &status, &first);
     if (r < 0 && err)
         *err = first;
     if (ret_status)
         *ret_status = status;
     return r;
+}
+
+/* --- asynchronous */
+
+static int send_review(struct nc_identity_call *c, struct nc_err *err);
+
+static void on_reviewed(void *userdata, const struct nc_value *object,
+                        const struct nc_kube_status *status, const struct nc_err *err) {
+    struct nc_identity_call *c = userdata;
+    nc_cleanup(nc_identity_done) struct nc_identity who = {0};
+    struct nc_err own = *err;
+
+    c->req = NULL;
+    if (status->http == 404 && !c->is_beta) {
+        c->is_beta = true;
+        own = (struct nc_err)NC_ERR_INIT;
+        if (send_review(c, &own) >= 0)
+            return;
+    } else if (own.class == NC_ERR_NONE) {
+        (void)read_review(object, &who, &own);
+    }
+    c->done(c->userdata, &who, &own);
+}
+
+static int send_review(struct nc_identity_call *c, struct nc_err *err) {
+    nc_cleanup(review_done) struct review q = {0};
+
+    make_review(&q, c->is_beta ? BETA : "v1", c->timeout_usec);
+    return nc_kube_start(c->kube, &q.call, on_reviewed, c, &c->req, err);
+}
+
+int nc_kube_whoami_start(struct nc_identity_call *c, struct nc_err *err) {
+    c->is_beta = false;
+    return send_review(c, err);
+}
+
+void nc_kube_whoami_cancel(struct nc_identity_call *c) {
+    c->req = nc_kube_cancel(c->req);
 }

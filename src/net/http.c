@@ -566,8 +566,8 @@ int nc_http_repeat(struct nc_http_req *r, uint64_t timeout_usec, struct nc_err *
     if (r->h->depth > 0)
         return 0;
     submit(r);
-    /* At once, without the loop's timer: three calls of the system less. Nothing is called back from
-     * within. */
+    /* At once, without the loop's timer: three calls of the system less. Nothing is called back
+     * from within. */
     (void)sd_event_source_set_enabled(r->h->timer, SD_EVENT_OFF);
     call_curl(r->h, CURL_SOCKET_TIMEOUT, 0);
     return 0;

@@ -650,6 +650,29 @@ static void test_fetch_is_interrupted(void **state) {
     assert_non_null(strstr(w->err.msg, "imds: interrupted"));
 }
 
+static void never_told(void *userdata, const struct nc_err *err) {
+    (void)userdata;
+    fail_msg("told: %s", err->msg);
+}
+
+/* What was cancelled is not told, and what another asks meanwhile is. */
+static void test_batch_cancelled(void **state) {
+    struct world *w = *state;
+    struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
+    const struct nc_imds_batch_call call = {
+        .items = ALL_ROUND_1, .timeout_usec = SECOND, .answers = answers, .done = never_told};
+    struct nc_imds_batch *batch = NULL;
+    struct asked a = {0};
+
+    assert_int_equal(nc_imds_batch_start(w->imds, &call, &batch, NULL), 0);
+    ask(w, "/latest/meta-data/mac", on_asked, &a);
+    assert_null(nc_imds_batch_cancel(batch));
+    turn_until(w, &a.done, 1);
+    assert_int_equal(a.failed, 0);
+    for (size_t k = 0; k < _NC_IMDS_ITEM_MAX; k++)
+        nc_imds_answer_done(&answers[k]);
+}
+
 /* --- clocks */
 
 static void http_date(uint64_t usec, char *to, size_t size) {
@@ -757,6 +780,7 @@ int main(void) {
         cmocka_unit_test(test_free_in_callback),
         FRESH(test_ask_in_callback),
         FRESH(test_fetch_is_interrupted),
+        FRESH(test_batch_cancelled),
         cmocka_unit_test(test_skew),
         cmocka_unit_test(test_endpoints),
     };

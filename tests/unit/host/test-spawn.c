@@ -3,7 +3,10 @@
  */
 #include "host-test.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -16,11 +19,45 @@ static uint64_t mono_msec(void) {
     return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+struct heard {
+    unsigned done, turns;
+    struct nc_buf text;
+    struct nc_err err;
+};
+
+static void on_captured(void *userdata, struct nc_buf *text, const struct nc_err *err) {
+    struct heard *h = userdata;
+
+    h->done++;
+    h->err = *err;
+    h->text = *text;
+    *text = (struct nc_buf)NC_BUF_INIT;
+}
+
+static int capture_and_wait(struct nc_capture_call *call, struct nc_buf *out, struct nc_err *err) {
+    struct heard heard = {0};
+    struct nc_capture *c = NULL;
+    sd_event *event = NULL;
+    int r;
+
+    call->done = on_captured;
+    call->userdata = &heard;
+    assert_true(sd_event_new(&event) >= 0);
+    r = nc_capture_start(event, call, &c, err);
+    while (r >= 0 && heard.done == 0)
+        assert_true(sd_event_run(event, UINT64_MAX) >= 0);
+    sd_event_unref(event);
+    *out = heard.text;
+    return r < 0 ? r : nc_err_give(&heard.err, err);
+}
+
 static int capture(const char *script, const char *const *env, unsigned msec, size_t max,
                    struct nc_buf *out, struct nc_err *err) {
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    struct nc_capture_call call = {
+        .argv = argv, .env = env, .timeout_usec = (uint64_t)msec * 1000, .max_bytes = max};
 
-    return nc_run_capture(argv, env, (uint64_t)msec * 1000, max, out, err);
+    return capture_and_wait(&call, out, err);
 }
 
 static void assert_capture(const char *script, const char *const *env, const char *expected) {
@@ -135,7 +172,8 @@ static void test_cannot_be_executed(void **state) {
         nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
         struct nc_err err = NC_ERR_INIT, same = NC_ERR_INIT;
         int pid = -7;
-        assert_int_equal(nc_run_capture(argv, NULL, 1000000, 10, &out, &err), -cases[i].code);
+        struct nc_capture_call call = {.argv = argv, .timeout_usec = 1000000, .max_bytes = 10};
+        assert_int_equal(capture_and_wait(&call, &out, &err), -cases[i].code);
         assert_int_equal(
             nc_spawn(&(struct nc_spawn_call){.argv = argv, .log_path = log}, &pid, &same),
             -cases[i].code);
@@ -145,6 +183,61 @@ static void test_cannot_be_executed(void **state) {
         assert_non_null(strstr(err.remedy, cases[i].path));
     }
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+}
+
+/* --- without waiting */
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct heard *h = userdata;
+
+    (void)usec;
+    h->turns++;
+    (void)sd_event_source_set_time_relative(source, 10000);
+    return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* The loop goes on meanwhile; what is cancelled is killed with its children, and never told. */
+static void test_capture_in_the_loop(void **state) {
+    const char *const argv[] = {"/bin/sh", "-c", "read x < \"$FIFO\"; echo $x", NULL};
+    nc_auto_free char *fifo = nc_path_below(root, "/fifo"),
+                      *env_fifo = nc_asprintf("FIFO=%s", fifo);
+    const char *const env[] = {env_fifo, NULL};
+    struct heard first = {0}, second = {0};
+    struct nc_capture *a = NULL, *b = NULL;
+    struct nc_capture_call call = {.argv = argv,
+                                   .env = env,
+                                   .timeout_usec = PATIENCE_MSEC * 1000,
+                                   .max_bytes = 10,
+                                   .done = on_captured,
+                                   .userdata = &first};
+    sd_event *event = NULL;
+    int fd;
+
+    (void)state;
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_true(sd_event_new(&event) >= 0);
+    assert_true(sd_event_add_time_relative(event, NULL, CLOCK_MONOTONIC, 10000, 0, on_tick, &first)
+                >= 0);
+    assert_int_equal(nc_capture_start(event, &call, &a, NULL), 0);
+    call.userdata = &second;
+    call.env = NULL; /* it reads for ever */
+    call.argv = (const char *const[]){"/bin/sh", "-c", "sleep 1000; echo no", NULL};
+    assert_int_equal(nc_capture_start(event, &call, &b, NULL), 0);
+    while (first.turns < 5)
+        assert_true(sd_event_run(event, UINT64_MAX) >= 0);
+    assert_int_equal(first.done, 0);
+    fd = open(fifo, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fd, "word\n", 5), 5);
+    (void)close(fd);
+    while (first.done == 0)
+        assert_true(sd_event_run(event, UINT64_MAX) >= 0);
+    assert_string_equal(first.text.data, "word\n");
+    assert_int_equal(first.err.class, NC_ERR_NONE);
+    nc_buf_done(&first.text);
+    assert_null(nc_capture_cancel(b));
+    assert_int_equal(second.done, 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    sd_event_unref(event);
 }
 
 static void spawn_and_wait(const char *script, const char *log, const char *const *env) {
@@ -253,6 +346,7 @@ int main(void) {
         host_test(test_failures),
         host_test(test_grandchildren),
         host_test(test_cannot_be_executed),
+        host_test(test_capture_in_the_loop),
         host_test(test_spawn),
         host_test(test_no_log),
         host_test(test_told_before_it_runs),

@@ -200,11 +200,46 @@ static void test_whoami(void **state) {
     }
 }
 
+struct reviewed {
+    struct nc_identity who;
+    struct nc_err err;
+};
+
+static void on_reviewed(void *userdata, struct nc_identity *who, const struct nc_err *err) {
+    struct reviewed *r = userdata;
+
+    r->who = *who;
+    *who = (struct nc_identity){0};
+    r->err = *err;
+    (void)sd_event_exit(script_loop(), 0);
+}
+
+static void test_whoami_in_the_loop(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(reviews); i++) {
+        struct nc_kube *k =
+            script_begin(reviews[i].steps, reviews[i].steps[1].status ? 2 : 1, NULL, NULL);
+        struct reviewed told = {0};
+        struct nc_identity_call c = {
+            .kube = k, .timeout_usec = 1000000, .done = on_reviewed, .userdata = &told};
+        print_message("# row %zu\n", i);
+        assert_int_equal(nc_kube_whoami_start(&c, NULL), 0);
+        script_run();
+        assert_null(c.req);
+        assert_int_equal(told.err.class, reviews[i].class);
+        if (reviews[i].username)
+            assert_string_equal(told.who.username, reviews[i].username);
+        assert_int_equal(told.who.groups.n, reviews[i].groups);
+        nc_identity_done(&told.who);
+        script_end(k);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_create),         cmocka_unit_test(test_create_node_event),
         cmocka_unit_test(test_create_refused), cmocka_unit_test(test_update),
-        cmocka_unit_test(test_whoami),
+        cmocka_unit_test(test_whoami),         cmocka_unit_test(test_whoami_in_the_loop),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
