@@ -23,6 +23,14 @@ int nc_gather_credentials(struct nc_imds *imds, struct nc_credentials *c, struct
     return nc_node_token_make(imds, &call, NULL, NULL, err);
 }
 
+char *nc_gather_ec2_endpoint(const struct nc_gather *g) {
+    const struct nc_config *c = &g->config;
+    nc_auto_free char *host =
+        nc_aws_host("ec2", g->facts.region, c->domain ? c->domain : g->facts.domain);
+
+    return c->ec2_endpoint ? nc_strdup(c->ec2_endpoint) : nc_asprintf("https://%s", host);
+}
+
 static int prepare_ec2(struct nc_gather *g, char **ret_endpoint, struct nc_err *err) {
     int r = nc_gather_credentials(g->imds, &g->credentials, err);
 
@@ -30,13 +38,7 @@ static int prepare_ec2(struct nc_gather *g, char **ret_endpoint, struct nc_err *
         r = nc_http_new(g->app->event, 0, &g->http, err);
     if (r < 0)
         return r;
-    if (g->config.ec2_endpoint) {
-        *ret_endpoint = nc_strdup(g->config.ec2_endpoint);
-        return 0;
-    }
-    nc_auto_free char *host =
-        nc_aws_host("ec2", g->facts.region, g->config.domain ? g->config.domain : g->facts.domain);
-    *ret_endpoint = nc_asprintf("https://%s", host);
+    *ret_endpoint = nc_gather_ec2_endpoint(g);
     return 0;
 }
 

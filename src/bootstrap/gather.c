@@ -132,18 +132,23 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
     return r;
 }
 
-int nc_gather_imds(struct nc_gather *g, struct nc_err *err) {
-    static const enum nc_imds_item facts_items[] = {
-        NC_IMDS_IDENTITY, NC_IMDS_MAC,        NC_IMDS_LOCAL_IPV4, NC_IMDS_LOCAL_HOSTNAME,
-        NC_IMDS_AZ_ID,    NC_IMDS_LIFE_CYCLE, NC_IMDS_DOMAIN,     NC_IMDS_PARTITION};
-    unsigned items = 0;
-    int r;
+static const enum nc_imds_item facts_items[] = {
+    NC_IMDS_IDENTITY, NC_IMDS_MAC,        NC_IMDS_LOCAL_IPV4, NC_IMDS_LOCAL_HOSTNAME,
+    NC_IMDS_AZ_ID,    NC_IMDS_LIFE_CYCLE, NC_IMDS_DOMAIN,     NC_IMDS_PARTITION};
+
+unsigned nc_gather_items(const struct nc_app *app) {
+    unsigned items = nc_gather_wants_user_data(app) ? 1u << NC_IMDS_USER_DATA : 0;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(facts_items); i++)
         items |= 1u << facts_items[i];
-    if (nc_gather_wants_user_data(g->app))
-        items |= 1u << NC_IMDS_USER_DATA;
-    r = nc_gather_answers(g, items, NULL, err);
+    return items;
+}
+
+int nc_gather_imds(struct nc_gather *g, struct nc_err *err) {
+    return nc_gather_facts(g, nc_gather_answers(g, nc_gather_items(g->app), NULL, err), err);
+}
+
+int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err) {
     if (r < 0) {
         const struct nc_imds_answer *user_data = &g->answers[NC_IMDS_USER_DATA];
         /* EC2 takes no more than 16 KiB; more than the cap is somebody's mistake, not a passing

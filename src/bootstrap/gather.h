@@ -41,6 +41,10 @@ void nc_gather_done(struct nc_gather *g);
 int nc_gather_open(struct nc_gather *g, struct nc_app *app, struct nc_err *err);
 /* Asks IMDS for everything that needs no other answer. `user_data` too where a source wants it. */
 int nc_gather_imds(struct nc_gather *g, struct nc_err *err);
+/* The two halves of it, for who does not wait: what is asked for; and what becomes of the answers,
+ * r and err being what the asking came to. */
+unsigned nc_gather_items(const struct nc_app *app);
+int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err);
 /* Decodes the sources into documents. */
 int nc_gather_documents(struct nc_gather *g, struct nc_err *err);
 /* Documents into one configuration. */
@@ -67,6 +71,7 @@ bool nc_gather_wants_user_data(const struct nc_app *app);
  * is not learned is a warning (110 pods are planned then), a name that is not learned is an error.
  */
 int nc_gather_ec2(struct nc_gather *g, bool wants_type, struct nc_err *err);
+char *nc_gather_ec2_endpoint(const struct nc_gather *g); /* owned */
 
 /* Adds what a person names on the command line: a source's URL, a file, a folder. */
 int nc_gather_add(struct nc_gather *g, const char *what, struct nc_err *err);

@@ -53,7 +53,7 @@ static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_
     struct nc_daemon *d = userdata;
     const char *until;
 
-    nc_daemon_api_well(d);
+    nc_api_session_well(&d->api);
     if (event == NC_WATCH_SYNCED) {
         learn(d);
         return;
@@ -79,7 +79,7 @@ static void on_claim_failed(void *userdata, const struct nc_kube_status *status,
 
     d->counters.watch_restarts++;
     if (status->http != 403 && status->http != 404) {
-        nc_daemon_api_failed(d, err);
+        nc_api_session_failed(&d->api, err);
         if (++d->claim_failures >= FAILURES_MAX)
             learn(d);
         return;
@@ -95,8 +95,8 @@ void nc_daemon_claim_open(struct nc_daemon *d) {
     nc_auto_free char *path = NULL, *selector = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (!d->is_connected || d->claim_watch || !d->owner_name || !d->gather.config.claim_lookup
-        || nc_mono_usec() < d->claim_after_usec)
+    if (!nc_api_session_is_up(&d->api) || d->claim_watch || !d->owner_name
+        || !d->gather.config.claim_lookup || nc_mono_usec() < d->claim_after_usec)
         return;
     path = nc_asprintf("/apis/%s/nodeclaims", d->owner_api);
     selector = nc_kube_node_selector(d->owner_name);
@@ -109,8 +109,8 @@ void nc_daemon_claim_open(struct nc_daemon *d) {
         .well = nc_daemon_watch_well,
         .userdata = d,
     };
-    if (nc_watch_new(d->connection.kube, d->app->event, &o, &d->claim_watch, &err) < 0) {
-        nc_daemon_api_failed(d, &err);
+    if (nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->claim_watch, &err) < 0) {
+        nc_api_session_failed(&d->api, &err);
         d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
     }
 }

@@ -47,7 +47,7 @@ void nc_daemon_set(char **to, const char *text) {
 }
 
 void nc_daemon_read_skew(struct nc_daemon *d) {
-    const uint64_t told = d->connection.kube ? nc_kube_boot_usec(d->connection.kube) : 0;
+    const uint64_t told = d->api.connection.kube ? nc_kube_boot_usec(d->api.connection.kube) : 0;
     struct nc_imds_stats stats;
 
     if (told)
@@ -204,6 +204,7 @@ static void look_at_step(struct nc_daemon *d, const struct nc_life_event *e, boo
         d->counters.notices[e->notice->source]++;
     if (view.phase != d->phase) {
         d->phase = view.phase;
+        nc_api_session_check_soon(&d->api);
         d->is_state_due = d->is_status_due = true;
         add_history(d, &view);
         if (view.phase == NC_LIFE_VOLUME_WAIT)

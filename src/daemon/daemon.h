@@ -2,13 +2,13 @@
  * `run`: what the parts of the daemon share.
  *
  * One thread, one loop. A watcher decodes what it hears and posts an event; nc_daemon_post steps
- * the lifecycle and carries its actions out; each result is posted as the next event. What may turn
- * the loop (reading the configuration, making a token) happens between two turns only, in run.c.
+ * the lifecycle and carries its actions out; each result is posted as the next event. Nothing waits
+ * inside of the loop: gather.c and api-session.c are step machines.
  */
 #ifndef NC_DAEMON_H
 #define NC_DAEMON_H
 
-#include "connect.h"
+#include "api-session.h"
 #include "gather.h"
 #include "nc/drain-report.h"
 #include "nc/kube-drain.h"
@@ -18,16 +18,12 @@
 #define NC_STATE_FILE "/var/lib/nodeclaimd/state.json"
 #define NC_REQUEST_DIR NC_RUN_DIR "/requests"
 
+struct nc_daemon_gathering; /* gather.c */
 struct nc_daemon_imds;
 struct nc_daemon_requests;
 struct nc_posted;         /* daemon.c */
 struct nc_pod_request;    /* daemon-pods.c */
 struct nc_volume_request; /* daemon-pods.c */
-
-/* Which file it was: rotation replaces it. */
-struct nc_file_mark {
-    uint64_t device, inode, mtime_nsec;
-};
 
 /* An Event that is counted. */
 #define NC_SERIES 17 /* as many budgets as the lifecycle names at once, and refused requests */
@@ -48,15 +44,9 @@ struct nc_daemon {
 
     char *node_name;   /* NULL until it is known */
     char *provider_id; /* of this instance; NULL until it is known */
-    struct nc_connection connection;
-    bool is_connected; /* connection.kube may be used */
-    bool has_answered; /* the API server, whatever it said, the last time that it was asked */
-    struct nc_err
-        api_error; /* the last failure of the way to the API; class NONE while it is well */
-    struct nc_err pods_error; /* the same of the list and watch of pods: others' success is none */
-    enum nc_api_state waits;  /* for what a connection needs; NC_API_CONNECTING = for nothing */
-    int lock_fd;              /* held while the daemon lives: daemon-lock.h */
-    bool is_ready;            /* READY=1 was said */
+    struct nc_api_session api;
+    int lock_fd;   /* held while the daemon lives: daemon-lock.h */
+    bool is_ready; /* READY=1 was said */
     bool is_stopping;
 
     /* daemon-watchdog.c */
@@ -64,16 +54,13 @@ struct nc_daemon {
     unsigned overdue; /* how often in a row the lifecycle was found late */
 
     /* run.c: what is done between two turns. Times are CLOCK_MONOTONIC. */
-    bool has_facts;             /* IMDS has said what this instance is: the polls are armed */
-    bool is_gathered;           /* the configuration was read, or cannot be before a reload */
-    bool waited_for_kubeconfig; /* it was not there when it was looked for */
-    bool is_name_used;          /* node_name is the Node's: it stays */
-    bool wants_reload;          /* SIGHUP */
-    bool wants_reconnect;       /* who we are to the API server is no longer taken */
-    unsigned gather_attempts, refusals; /* refusals: 401s in a row */
+    bool has_facts;    /* IMDS has said what this instance is: the polls are armed */
+    bool is_name_used; /* node_name is the Node's: it stays */
+    bool is_reloading; /* SIGHUP: until facts and configuration were read */
+    struct nc_daemon_gathering *gathering; /* gather.c: in progress; NULL = not */
+    sd_event_source *gather_timer;         /* the next attempt */
+    unsigned gather_attempts;
     uint64_t started_mono_usec;
-    uint64_t gather_after_usec, connect_after_usec, renew_after_usec, files_after_usec;
-    struct nc_file_mark files[2]; /* kubeconfig, client certificate: as they were connected with */
 
     /* daemon.c */
     sd_event_source *timer; /* nc_life_next */
@@ -180,28 +167,17 @@ void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
  * what sd-event does. */
 int nc_daemon_watchdog_open(struct nc_daemon *d);
 
-/* daemon-gather.c. Facts, configuration and name, as far as they can be had; turns the loop. What
- * is only needed to get there is freed. A configuration that cannot be used is said, and the
- * defaults stand. Negative (transient) where it is worth trying again. */
-int nc_daemon_gather(struct nc_daemon *d, struct nc_err *err);
+/* gather.c. Begins to read facts, configuration and name, as far as they can be had, anew where it
+ * was under way; at the end tells nc_daemon_gathered (run.c), maybe before this returns. What is
+ * only needed to get there is freed. A configuration that cannot be used is logged, and the
+ * defaults stand. err (transient) where it is worth trying again. */
+void nc_daemon_gather_start(struct nc_daemon *d);
+void nc_daemon_gather_cancel(struct nc_daemon *d);
+void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err);
 /* The built-in policies, until there is a configuration. */
 void nc_daemon_defaults(struct nc_daemon *d);
 
-/* daemon-connect.c. All between two turns; what they do turns the loop. */
-/* Opens the way to the API, where there is a kubeconfig to go by; looks whether what it was opened
- * with was replaced; makes a new token before the old one ends. */
-void nc_daemon_keep_connected(struct nc_daemon *d);
-/* Closes the watches; what is under way is answered AWAY. */
-void nc_daemon_disconnect(struct nc_daemon *d);
-/* When it wants to be called again, CLOCK_MONOTONIC; UINT64_MAX = after whatever happens next. */
-uint64_t nc_daemon_connect_next(const struct nc_daemon *d);
-/* A failure or a success of the way to the API: counted, kept in api_error, said when it changes. A
- * 401 that comes back asks for a new connection. */
-void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err);
-void nc_daemon_api_well(struct nc_daemon *d);
-/* How it stands; *ret_err is the reason, NULL where there is none. */
-enum nc_api_state nc_daemon_api_state(const struct nc_daemon *d, const struct nc_err **ret_err);
-void nc_daemon_watch_well(void *daemon); /* the same, for watches */
+void nc_daemon_watch_well(void *daemon); /* run.c: nc_api_session_well, for watches */
 
 /* daemon-node.c. Opens the watch of our Node (and of our NodeClaim where its name is known); posts
  * NODE, NODE_GONE, and the source REQUEST (annotation). */
@@ -235,13 +211,11 @@ void nc_daemon_pods_clean_up(struct nc_daemon *d);
 
 /* daemon-imds.c: spot 1 s (only on spot instances), rebalance 10 s (likewise), target state 10 s,
  * 60 s while it is not there, maintenance 60 s; each start shifted by the instance id. */
-int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err);
+void nc_daemon_imds_open(struct nc_daemon *d);
 void nc_daemon_imds_close(struct nc_daemon *d);
 /* Asks what is due; when that is next, CLOCK_MONOTONIC, UINT64_MAX = never. Between two turns. */
 void nc_daemon_imds_turn(struct nc_daemon *d);
 uint64_t nc_daemon_imds_next(const struct nc_daemon *d);
-/* Around whatever turns the loop by itself between two turns: notices are heard all the same. */
-void nc_daemon_imds_stand_in(struct nc_daemon *d, bool is_waiting);
 
 /* daemon-imds-condition.c: the Node condition that notices are not received. What the whole Node,
  * and what its metadata say; whether to write, between two turns. */

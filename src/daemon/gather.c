@@ -3,16 +3,19 @@
  * wants, and under which name the cluster knows it.
  *
  * The same steps as bootstrap's, in a struct of their own; only facts, policies and names are kept:
- * the documents with their secrets are gone when this returns. Nothing here stops the daemon.
+ * the documents with their secrets are gone at the end. Nothing here waits, or stops the daemon.
  */
 #include <errno.h>
 
 #include "daemon.h"
 #include "log.h"
 #include "nc/backoff.h"
+#include "nc/ec2.h"
+#include "nc/node-token.h"
 #include "nc/str.h"
 
 #define SECOND 1000000ull
+#define EC2_TIMEOUT_USEC (5 * SECOND)
 
 static void make_rules(struct nc_daemon *d) {
     const char *id = d->gather.facts.instance_id;
@@ -86,18 +89,6 @@ static int read_config(struct nc_gather *g, bool *ret_is_whole, struct nc_err *e
     return 0;
 }
 
-/* Only the name may still be missing where this fails: EC2 was to be asked for it. */
-static int find_name(struct nc_daemon *d, struct nc_gather *g, struct nc_err *err) {
-    int r;
-
-    if (d->node_name && d->app->opts.node_name)
-        return 0;
-    r = nc_gather_name(g, err);
-    if (r >= 0)
-        keep_name(d, &g->plan);
-    return r;
-}
-
 static void say_unusable(const struct nc_daemon *d, const struct nc_err *err) {
     const struct nc_log_fields fields = {.phase = "config",
                                          .error_class = nc_err_class_name(err->class)};
@@ -106,57 +97,200 @@ static void say_unusable(const struct nc_daemon *d, const struct nc_err *err) {
            d->gather.has_config ? "former" : "built-in", *err->remedy ? "; " : "", err->remedy);
 }
 
-/* What a person must correct is not tried again by itself; what was good before stays. A document
- * that this machine could not read (a disk that fails, descriptors that ran out) is. */
-static int take_config(struct nc_daemon *d, struct nc_gather *g, struct nc_err *err) {
-    struct nc_err own = NC_ERR_INIT;
-    bool is_whole = false;
-    int r = read_config(g, &is_whole, &own);
+/* --- the steps */
 
-    if (r < 0 && own.class == NC_ERR_HOST) {
-        if (err)
-            *err = own;
-        return r;
+struct nc_daemon_gathering {
+    struct nc_daemon *d;
+    struct nc_gather g;
+    struct nc_imds_batch *batch;
+    struct nc_node_token *credentials;
+    struct nc_ec2_call name; /* of DescribeInstances */
+    bool has_facts;
+};
+
+void nc_daemon_gather_cancel(struct nc_daemon *d) {
+    struct nc_daemon_gathering *it = d->gathering;
+
+    d->gathering = NULL;
+    if (!it)
+        return;
+    nc_imds_batch_cancel(it->batch);
+    nc_node_token_cancel(it->credentials);
+    nc_ec2_call_cancel(&it->name);
+    nc_gather_done(&it->g);
+    free(it);
+}
+
+static void finish(struct nc_daemon_gathering *it, const struct nc_err *err) {
+    struct nc_daemon *d = it->d;
+    const struct nc_err own = *err;
+
+    for (size_t i = 0; own.class == NC_ERR_NONE && i < it->g.ignored.n; i++)
+        nc_log(NC_LOG_WARNING, NULL, "%s", it->g.ignored.v[i]);
+    if (it->has_facts) {
+        keep_facts(d, &it->g.facts);
+        make_rules(d);
+        d->is_status_due = true;
     }
-    if (r < 0) {
-        say_unusable(d, &own);
-        return 0;
-    }
-    if (!g->has_config) {
-        nc_log(NC_LOG_INFO, NULL,
-               "there is no configuration of ours: the built-in policies are in force");
-        nc_daemon_defaults(d);
-        return 0;
-    }
-    r = is_whole ? find_name(d, g, &own) : 0;
-    keep_config(d, &g->config);
+    nc_daemon_gather_cancel(d);
+    nc_daemon_gathered(d, &own);
+}
+
+/* Only the name may be missing where err says so: it is worth another try where EC2 may answer
+ * later. */
+static void use_config(struct nc_daemon_gathering *it, const struct nc_err *err) {
+    struct nc_daemon *d = it->d;
+    struct nc_err own = *err;
+
+    keep_config(d, &it->g.config);
     make_rules(d);
-    if (r >= 0)
-        return 0;
+    if (own.class == NC_ERR_NONE) {
+        finish(it, &own);
+        return;
+    }
     nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.error_class = nc_err_class_name(own.class)},
            "%s; the API server will be asked who we are", own.msg);
     if (own.class != NC_ERR_TRANSIENT && own.class != NC_ERR_AUTH)
-        return 0;
-    if (err)
-        *err = own;
-    return r;
+        own = (struct nc_err)NC_ERR_INIT;
+    finish(it, &own);
 }
 
-int nc_daemon_gather(struct nc_daemon *d, struct nc_err *err) {
-    nc_cleanup(nc_gather_done) struct nc_gather g = {0};
-    int r = nc_gather_open(&g, d->app, err);
+static void find_name(struct nc_daemon_gathering *it) {
+    struct nc_err err = NC_ERR_INIT;
 
-    if (r >= 0 && g.imds && d->imds)
-        nc_imds_set_pace(g.imds, d->imds);
-    if (r >= 0)
-        r = nc_gather_imds(&g, err);
-    if (r < 0)
+    if (nc_gather_name(&it->g, &err) >= 0)
+        keep_name(it->d, &it->g.plan);
+    use_config(it, &err);
+}
+
+static void on_name(struct nc_ec2_call *call, const struct nc_err *err) {
+    struct nc_daemon_gathering *it = call->userdata;
+    struct nc_err own = *err;
+
+    if (own.class == NC_ERR_NONE && !call->private_dns_name)
+        (void)nc_err_set(&own, NC_ERR_TRANSIENT, ENOENT,
+                         "ec2: DescribeInstances: %s is not known there yet", call->instance_id);
+    if (own.class != NC_ERR_NONE) {
+        use_config(it, &own);
+        return;
+    }
+    it->g.facts.private_dns_name = nc_strdup(call->private_dns_name);
+    find_name(it);
+}
+
+static void on_credentials(void *userdata, char *token, uint64_t until_usec,
+                           const struct nc_err *err) {
+    struct nc_daemon_gathering *it = userdata;
+    struct nc_gather *g = &it->g;
+    nc_auto_free char *endpoint = NULL;
+    struct nc_err own = *err;
+
+    (void)token; /* only the credentials were wanted */
+    (void)until_usec;
+    it->credentials = NULL;
+    if (own.class == NC_ERR_NONE && !g->http)
+        (void)nc_http_new(g->app->event, 0, &g->http, &own);
+    if (own.class == NC_ERR_NONE) {
+        endpoint = nc_gather_ec2_endpoint(g);
+        const struct nc_ec2 ec2 = {.http = g->http,
+                                   .endpoint = endpoint,
+                                   .region = g->facts.region,
+                                   .credentials = &g->credentials,
+                                   .time_usec = nc_now_usec(),
+                                   .timeout_usec = EC2_TIMEOUT_USEC};
+        it->name = (struct nc_ec2_call){.done = on_name, .userdata = it};
+        if (nc_ec2_describe_start(&ec2, g->facts.instance_id, &it->name, &own) >= 0)
+            return;
+    }
+    use_config(it, &own);
+}
+
+/* EC2 is asked for the name where the configuration wants that one. */
+static bool needs_ec2(const struct nc_daemon_gathering *it) {
+    const struct nc_gather *g = &it->g;
+
+    return g->imds && !g->facts.private_dns_name
+           && nc_plan_needs_private_dns_name(&g->facts, &g->config);
+}
+
+static void ask_ec2(struct nc_daemon_gathering *it) {
+    const struct nc_node_token_call call = {
+        .credentials = &it->g.credentials, .done = on_credentials, .userdata = it};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_node_token_start(it->g.imds, &call, &it->credentials, &err) < 0)
+        use_config(it, &err);
+}
+
+/* What a person must correct is not tried again by itself; what was good before stays. A document
+ * that this machine could not read (a disk that fails, descriptors that ran out) is. */
+static void apply_answers(struct nc_daemon_gathering *it) {
+    struct nc_daemon *d = it->d;
+    struct nc_err err = NC_ERR_INIT;
+    bool is_whole = false;
+
+    it->has_facts = true;
+    if (read_config(&it->g, &is_whole, &err) < 0) {
+        if (err.class != NC_ERR_HOST) {
+            say_unusable(d, &err);
+            err = (struct nc_err)NC_ERR_INIT;
+        }
+        finish(it, &err);
+    } else if (!it->g.has_config) {
+        nc_log(NC_LOG_INFO, NULL,
+               "there is no configuration of ours: the built-in policies are in force");
+        nc_daemon_defaults(d);
+        finish(it, &err);
+    } else if (!is_whole || (d->node_name && d->app->opts.node_name)) {
+        use_config(it, &err);
+    } else if (needs_ec2(it)) {
+        ask_ec2(it);
+    } else {
+        find_name(it);
+    }
+}
+
+static void on_answers(void *userdata, const struct nc_err *err) {
+    struct nc_daemon_gathering *it = userdata;
+    struct nc_err own = *err;
+
+    it->batch = NULL;
+    if (nc_gather_facts(&it->g, own.class == NC_ERR_NONE ? 0 : -EIO, &own) >= 0)
+        apply_answers(it);
+    else
+        finish(it, &own);
+}
+
+static int start(struct nc_daemon_gathering *it, struct nc_err *err) {
+    struct nc_gather *g = &it->g;
+    int r = nc_gather_open(g, it->d->app, err);
+
+    if (r < 0 || !g->imds)
         return r;
-    r = take_config(d, &g, err);
-    for (size_t i = 0; r >= 0 && i < g.ignored.n; i++)
-        nc_log(NC_LOG_WARNING, NULL, "%s", g.ignored.v[i]);
-    keep_facts(d, &g.facts);
-    make_rules(d);
-    d->is_status_due = true;
-    return r;
+    nc_imds_set_pace(g->imds, it->d->imds);
+    const struct nc_imds_batch_call call = {.items = nc_gather_items(it->d->app),
+                                            .timeout_usec = nc_imds_timeout(g->imds, SECOND),
+                                            .answers = g->answers,
+                                            .done = on_answers,
+                                            .userdata = it};
+    return nc_imds_batch_start(g->imds, &call, &it->batch, err);
+}
+
+void nc_daemon_gather_start(struct nc_daemon *d) {
+    struct nc_daemon_gathering *it = nc_calloc(1, sizeof(*it));
+    struct nc_err err = NC_ERR_INIT;
+
+    nc_daemon_gather_cancel(d);
+    if (d->gather_timer)
+        (void)sd_event_source_set_enabled(d->gather_timer, SD_EVENT_OFF);
+    it->d = d;
+    d->gathering = it;
+    if (start(it, &err) < 0)
+        finish(it, &err);
+    else if (it->g.imds)
+        return;
+    else if (nc_gather_imds(&it->g, &err) >= 0) /* recorded facts are there at once */
+        apply_answers(it);
+    else
+        finish(it, &err);
 }

@@ -62,15 +62,15 @@ static void write_condition(struct nc_daemon *d, bool is_failing, const char *me
     nc_log(is_failing ? NC_LOG_WARNING : NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
            "node %s: condition %s=%s: %s", d->node_name, NC_CONDITION_NOTICES,
            is_failing ? "True" : "False", message);
-    if (nc_kube_start(d->connection.kube, &call, on_written, d, &d->condition_write, &err) < 0)
+    if (nc_kube_start(d->api.connection.kube, &call, on_written, d, &d->condition_write, &err) < 0)
         on_written(d, NULL, &(struct nc_kube_status){0}, &err);
 }
 
 /* Earlier writes would fight Karpenter's optimistic lock while it registers the node. */
 static bool may_write(const struct nc_daemon *d) {
-    return d->is_connected && d->is_node_known && !d->is_foreign && !d->condition_write
-           && d->gather.config.report_node && (!d->owner_name || d->is_registered)
-           && nc_mono_usec() >= d->condition_after_usec;
+    return nc_api_session_is_up(&d->api) && d->is_node_known && !d->is_foreign
+           && !d->condition_write && d->gather.config.report_node
+           && (!d->owner_name || d->is_registered) && nc_mono_usec() >= d->condition_after_usec;
 }
 
 void nc_daemon_imds_condition_turn(struct nc_daemon *d) {

@@ -16,7 +16,6 @@
 #include "nc/str.h"
 
 #define SECOND 1000000ull
-#define STAND_IN_USEC 200000u
 
 struct poll {
     const struct nc_source_info *kind;
@@ -44,7 +43,6 @@ struct nc_daemon_imds {
     /* Whether this is a spot instance, where bootstrap's facts do not say. */
     enum nc_life_cycle life_cycle;
     uint64_t life_due_usec;
-    sd_event_source *stand_in; /* of run.c's turn, while that waits for something */
     unsigned life_failures;
 };
 
@@ -277,30 +275,6 @@ void nc_daemon_imds_turn(struct nc_daemon *d) {
             on_due(&all->polls[i]);
 }
 
-static int on_stand_in(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)usec;
-    nc_daemon_imds_turn(userdata);
-    (void)sd_event_source_set_time_relative(source, STAND_IN_USEC);
-    (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-    return 0;
-}
-
-void nc_daemon_imds_stand_in(struct nc_daemon *d, bool is_waiting) {
-    struct nc_daemon_imds *all = d->polls;
-
-    if (!all)
-        return;
-    if (!all->stand_in) {
-        if (!is_waiting
-            || sd_event_add_time_relative(d->app->event, &all->stand_in, CLOCK_MONOTONIC,
-                                          STAND_IN_USEC, 0, on_stand_in, d)
-                   < 0)
-            return;
-    }
-    (void)sd_event_source_set_time_relative(all->stand_in, STAND_IN_USEC);
-    (void)sd_event_source_set_enabled(all->stand_in, is_waiting ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
-}
-
 uint64_t nc_daemon_imds_next(const struct nc_daemon *d) {
     uint64_t at = d->polls ? d->polls->life_due_usec : UINT64_MAX;
 
@@ -311,19 +285,12 @@ uint64_t nc_daemon_imds_next(const struct nc_daemon *d) {
 
 /* --- opening */
 
-int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err) {
+void nc_daemon_imds_open(struct nc_daemon *d) {
     struct nc_daemon_imds *all = nc_calloc(1, sizeof(*all));
-    int r = 0;
 
     all->d = d;
     all->seed = nc_backoff_seed(d->gather.facts.instance_id);
     d->polls = all;
-    if (!d->imds)
-        r = nc_imds_new(d->app->event, d->app->opts.imds, &d->imds, err);
-    if (r < 0) {
-        nc_daemon_imds_close(d);
-        return r;
-    }
     for (int s = _NC_SOURCE_MAX - 1; s >= 0; s--) /* all are due at once */
         if (nc_sources[s].path)
             all->polls[all->n_polls++] =
@@ -332,7 +299,6 @@ int nc_daemon_imds_open(struct nc_daemon *d, struct nc_err *err) {
         all->life_due_usec = UINT64_MAX;
         take_life_cycle(all, d->gather.facts.life_cycle);
     }
-    return 0;
 }
 
 void nc_daemon_imds_close(struct nc_daemon *d) {
@@ -341,7 +307,6 @@ void nc_daemon_imds_close(struct nc_daemon *d) {
     if (!all)
         return;
     d->imds = nc_imds_free(d->imds); /* what is under way has no callback any more */
-    sd_event_source_disable_unref(all->stand_in);
     free(all);
     d->polls = NULL;
 }

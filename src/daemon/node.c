@@ -280,7 +280,7 @@ static void take_absence(struct nc_daemon *d) {
 static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_daemon *d = userdata;
 
-    nc_daemon_api_well(d);
+    nc_api_session_well(&d->api);
     switch (event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
@@ -305,7 +305,7 @@ static void on_node_failed(void *userdata, const struct nc_kube_status *status,
 
     (void)status;
     d->counters.watch_restarts++;
-    nc_daemon_api_failed(d, err);
+    nc_api_session_failed(&d->api, err);
 }
 
 /* --- looking */
@@ -325,7 +325,7 @@ static void on_looked(void *userdata, const struct nc_value *object,
     nc_histogram_add(&d->counters.api_latency, nc_mono_usec() - d->look_usec);
     note_answer(d, status->http != 0, nc_mono_usec() - d->look_usec);
     if (err->class == NC_ERR_NONE && object) {
-        nc_daemon_api_well(d);
+        nc_api_session_well(&d->api);
         d->is_look_wanted = is_overtaken(d, object);
         if (d->is_look_wanted)
             look_in(d, 0);
@@ -336,7 +336,7 @@ static void on_looked(void *userdata, const struct nc_value *object,
         if (d->is_look_wanted)
             look_in(d, LOOK_EVERY_USEC);
     } else {
-        nc_daemon_api_failed(d, err);
+        nc_api_session_failed(&d->api, err);
         d->is_look_wanted = true;
         look_in(d, status->http == 403 ? LOOK_REFUSED_USEC : LOOK_EVERY_USEC);
     }
@@ -351,8 +351,8 @@ static void start_look(struct nc_daemon *d) {
     d->is_look_wanted = false;
     d->look_usec = nc_mono_usec();
     d->counters.api_requests++;
-    if (nc_kube_start(d->connection.kube, &call, on_looked, d, &d->look, &err) < 0) {
-        nc_daemon_api_failed(d, &err);
+    if (nc_kube_start(d->api.connection.kube, &call, on_looked, d, &d->look, &err) < 0) {
+        nc_api_session_failed(&d->api, &err);
         d->is_look_wanted = true;
         look_in(d, LOOK_EVERY_USEC);
     }
@@ -363,7 +363,7 @@ static int on_look_timer(sd_event_source *source, uint64_t usec, void *userdata)
 
     (void)source;
     (void)usec;
-    if (d->is_connected && !d->look
+    if (nc_api_session_is_up(&d->api) && !d->look
         && (d->is_look_wanted || !d->node_version || !nc_streq(d->node_version, d->watch_version)))
         start_look(d);
     return 0;
@@ -392,7 +392,7 @@ static void look_in(struct nc_daemon *d, uint64_t wait_usec) {
 
 void nc_daemon_node_look(struct nc_daemon *d) {
     d->is_look_wanted = true;
-    if (d->is_connected)
+    if (nc_api_session_is_up(&d->api))
         look_in(d, 0);
 }
 
@@ -414,9 +414,9 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
     nc_histogram_add(&d->counters.api_latency, w->duration_usec);
     note_answer(d, w->outcome != NC_WRITE_AWAY, w->duration_usec);
     if (w->outcome == NC_WRITTEN)
-        nc_daemon_api_well(d);
+        nc_api_session_well(&d->api);
     else
-        nc_daemon_api_failed(d, &w->err);
+        nc_api_session_failed(&d->api, &w->err);
     if (w->node)
         take_whole(d, w->node);
     post_written(d, w->outcome, w->retry_after_usec);
@@ -427,16 +427,16 @@ void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
 
     d->write_kind = w->kind;
     d->counters.node_writes[w->kind]++;
-    if (!d->is_connected || d->is_foreign || d->write) {
+    if (!nc_api_session_is_up(&d->api) || d->is_foreign || d->write) {
         post_written(d, NC_WRITE_AWAY, 0);
         return;
     }
     d->write_usec = nc_mono_usec();
     d->counters.api_requests++;
-    if (nc_node_send(d->connection.kube, d->node_name, w, nc_daemon_now(d), timeout_of(d),
+    if (nc_node_send(d->api.connection.kube, d->node_name, w, nc_daemon_now(d), timeout_of(d),
                      on_written, d, &d->write, &err)
         < 0) {
-        nc_daemon_api_failed(d, &err);
+        nc_api_session_failed(&d->api, &err);
         post_written(d, NC_WRITE_AWAY, 0);
     }
 }
@@ -462,7 +462,7 @@ int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err) {
         return 0;
     d->is_node_synced = d->is_node_listed = false;
     nc_daemon_claim_open(d);
-    return nc_watch_new(d->connection.kube, d->app->event, &o, &d->node_watch, err);
+    return nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->node_watch, err);
 }
 
 void nc_daemon_node_close(struct nc_daemon *d) {

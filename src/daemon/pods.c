@@ -80,9 +80,9 @@ static void note_way(struct nc_daemon *d, enum nc_drain_verb verb, const struct 
 
     if (a->answer.kind == NC_ANSWER_AWAY) {
         (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", verbs[verb], a->answer.message);
-        nc_daemon_api_failed(d, &err);
+        nc_api_session_failed(&d->api, &err);
     } else if (a->class == NC_ERR_NONE) {
-        nc_daemon_api_well(d);
+        nc_api_session_well(&d->api);
     } else {
         d->counters.api_errors[a->class]++;
     }
@@ -126,8 +126,8 @@ static int start_request(struct nc_daemon *d, const struct nc_drain_action *a, b
                                  .started_usec = nc_mono_usec()};
     q->timeout_usec = nc_pod_ask_timeout(a->verb, a->attempt);
     d->counters.api_requests++;
-    r = nc_pod_ask(d->connection.kube, a, nc_daemon_now(d), q->timeout_usec, on_asked, q, &q->req,
-                   err);
+    r = nc_pod_ask(d->api.connection.kube, a, nc_daemon_now(d), q->timeout_usec, on_asked, q,
+                   &q->req, err);
     if (r < 0) {
         free_pod_request(q);
         return r;
@@ -139,12 +139,12 @@ static int start_request(struct nc_daemon *d, const struct nc_drain_action *a, b
 void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (!d->is_connected) {
+    if (!nc_api_session_is_up(&d->api)) {
         post_away(d, a->pod->uid, a->verb, "there is no connection to the API server");
         return;
     }
     if (start_request(d, a, false, &err) < 0) {
-        nc_daemon_api_failed(d, &err);
+        nc_api_session_failed(&d->api, &err);
         post_away(d, a->pod->uid, a->verb, err.msg);
     }
 }
@@ -180,7 +180,7 @@ static int get(struct nc_volume_request *q, const char *what, const char *path,
                                       .timeout_usec = VOLUME_TIMEOUT_USEC,
                                       .max_bytes = NC_VOLUME_MAX_BYTES};
     struct nc_err err = NC_ERR_INIT;
-    const int r = nc_kube_start(q->d->connection.kube, &call, done, q, &q->req, &err);
+    const int r = nc_kube_start(q->d->api.connection.kube, &call, done, q, &q->req, &err);
 
     q->d->counters.api_requests++;
     if (r < 0)
@@ -262,7 +262,7 @@ void nc_daemon_pods_find_staying(struct nc_daemon *d) {
     struct nc_life_view view;
     size_t n;
 
-    if (!d->is_connected || room == 0 || room > LINES_MAX)
+    if (!nc_api_session_is_up(&d->api) || room == 0 || room > LINES_MAX)
         return;
     nc_life_look(d->life, nc_daemon_now(d), &view);
     lines = nc_calloc(room, sizeof(*lines));
@@ -278,7 +278,7 @@ void nc_daemon_pods_find_staying(struct nc_daemon *d) {
  * Where the two disagree, a pod that has just begun to end would seem to be stuck, or to end too
  * late. What both keep to, and what an answer may be late by, is left alone. */
 static uint64_t by_ec2s_clock(struct nc_daemon *d, uint64_t usec) {
-    const uint64_t told = nc_kube_boot_usec(d->connection.kube);
+    const uint64_t told = nc_kube_boot_usec(d->api.connection.kube);
     const uint64_t theirs = told ? told : d->api_boot_usec;
     const uint64_t ours = nc_daemon_now(d) - nc_boot_usec();
     const uint64_t apart = theirs > ours ? theirs - ours : ours - theirs;
@@ -297,7 +297,7 @@ static void take_pod(struct nc_daemon *d, const struct nc_value *object) {
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_pod_read(object, &pod, &err) < 0) {
-        nc_daemon_api_failed(d, &err);
+        nc_api_session_failed(&d->api, &err);
         e.kind = NC_LIFE_POD_UNREADABLE;
     }
     pod.deletion_usec = by_ec2s_clock(d, pod.deletion_usec);
@@ -314,8 +314,8 @@ static void take_absence(struct nc_daemon *d, const struct nc_value *object) {
 
 /* A list or an event came: whatever else is refused, the pods are shown. */
 static void pods_are_well(struct nc_daemon *d) {
-    d->is_status_due |= d->pods_error.class != NC_ERR_NONE;
-    d->pods_error = (struct nc_err)NC_ERR_INIT;
+    d->is_status_due |= d->api.pods_error.class != NC_ERR_NONE;
+    d->api.pods_error = (struct nc_err)NC_ERR_INIT;
 }
 
 static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
@@ -323,7 +323,7 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
     struct nc_daemon *d = userdata;
 
     pods_are_well(d);
-    nc_daemon_api_well(d);
+    nc_api_session_well(&d->api);
     switch (event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
@@ -344,15 +344,15 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
 
     (void)status;
     d->counters.watch_restarts++;
-    d->pods_error = *err;
-    nc_daemon_api_failed(d, err);
+    d->api.pods_error = *err;
+    nc_api_session_failed(&d->api, err);
 }
 
 static void on_well(void *userdata) {
     struct nc_daemon *d = userdata;
 
     pods_are_well(d);
-    nc_daemon_api_well(d);
+    nc_api_session_well(&d->api);
 }
 
 static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct nc_watch **ret,
@@ -372,17 +372,17 @@ static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct
         .userdata = d,
     };
 
-    return nc_watch_new(d->connection.kube, d->app->event, &o, ret, err);
+    return nc_watch_new(d->api.connection.kube, d->app->event, &o, ret, err);
 }
 
 void nc_daemon_pods_open(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
     d->wants_pods = true;
-    if (!d->is_connected || d->pods_watch)
+    if (!nc_api_session_is_up(&d->api) || d->pods_watch)
         return;
     if (watch(d, NC_POD_UNFINISHED, on_pod, &d->pods_watch, &err) < 0)
-        nc_daemon_api_failed(d, &err);
+        nc_api_session_failed(&d->api, &err);
 }
 
 static void cancel_questions(struct nc_daemon *d) {
@@ -402,7 +402,7 @@ static void cancel_questions(struct nc_daemon *d) {
 /* A question that is under way is answered: given up, an eviction may have used its budget up all
  * the same. */
 void nc_daemon_pods_unwatch(struct nc_daemon *d) {
-    d->pods_error = (struct nc_err)NC_ERR_INIT;
+    d->api.pods_error = (struct nc_err)NC_ERR_INIT;
     d->pods_watch = nc_watch_free(d->pods_watch);
     while (d->volume_requests) {
         struct nc_volume_request *q = d->volume_requests;
@@ -461,9 +461,9 @@ static void on_left(void *userdata, enum nc_watch_event event, const struct nc_v
 void nc_daemon_pods_clean_up(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (!d->wants_clean_up || d->is_left_listed || !d->is_connected || d->failed_watch
+    if (!d->wants_clean_up || d->is_left_listed || !nc_api_session_is_up(&d->api) || d->failed_watch
         || d->is_foreign)
         return;
     if (watch(d, "%2Cstatus.phase%3DFailed", on_left, &d->failed_watch, &err) < 0)
-        nc_daemon_api_failed(d, &err);
+        nc_api_session_failed(&d->api, &err);
 }

@@ -23,6 +23,80 @@
 
 static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
 
+/* --- the session with the API server */
+
+static const char *kubeconfig_path(void *userdata) {
+    const struct nc_daemon *d = userdata;
+    const struct nc_config *c = &d->gather.config;
+
+    if (d->app->opts.kubeconfig)
+        return d->app->opts.kubeconfig;
+    return c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig ? c->kubeconfig : NC_KUBECONFIG;
+}
+
+static bool is_busy(void *userdata) {
+    const struct nc_daemon *d = userdata;
+
+    return d->life && nc_daemon_is_busy(d);
+}
+
+static void on_session_changed(void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    d->is_status_due = true;
+}
+
+static void on_session_found(void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    nc_daemon_gather_start(d);
+}
+
+static void on_session_up(void *userdata) {
+    struct nc_daemon *d = userdata;
+    struct nc_err err = NC_ERR_INIT;
+
+    d->is_name_used = true;
+    if (nc_daemon_node_open(d, &err) < 0)
+        nc_api_session_failed(&d->api, &err);
+    if (d->wants_pods)
+        nc_daemon_pods_open(d);
+    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
+           d->node_name, d->api.connection.kubeconfig.server);
+}
+
+static void on_session_down(void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    nc_daemon_node_close(d);
+    nc_daemon_pods_close(d);
+}
+
+void nc_daemon_watch_well(void *userdata) {
+    struct nc_daemon *d = userdata;
+
+    nc_api_session_well(&d->api);
+}
+
+static void open_connections(struct nc_daemon *d) {
+    const struct nc_api_session_options o = {.app = d->app,
+                                             .imds = d->imds,
+                                             .counters = &d->counters,
+                                             .node_name = &d->node_name,
+                                             .kubeconfig = kubeconfig_path,
+                                             .is_urgent = is_busy,
+                                             .found = on_session_found,
+                                             .up = on_session_up,
+                                             .down = on_session_down,
+                                             .changed = on_session_changed,
+                                             .userdata = d};
+    struct nc_err err = NC_ERR_INIT;
+
+    nc_daemon_imds_open(d);
+    if (nc_api_session_open(&d->api, &o, &err) < 0)
+        nc_log(NC_LOG_ERROR, NULL, "%s", err.msg);
+}
+
 /* --- configuration */
 
 static void post_rules(struct nc_daemon *d) {
@@ -31,52 +105,56 @@ static void post_rules(struct nc_daemon *d) {
     nc_daemon_post(d, &e);
 }
 
-/* Says a failure when it comes, not each time. */
-static int try_to_gather(struct nc_daemon *d) {
-    const uint64_t seed = nc_backoff_seed(d->boot_id ? d->boot_id : "");
-    struct nc_err err = NC_ERR_INIT;
-    int r;
+static int on_gather_due(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    nc_daemon_gather_start(userdata);
+    return 0;
+}
 
-    nc_daemon_imds_stand_in(d, true);
-    r = nc_daemon_gather(d, &err);
-    nc_daemon_imds_stand_in(d, false);
-    if (r >= 0) {
+static void gather_later(struct nc_daemon *d, uint64_t usec) {
+    if (!d->gather_timer
+        && sd_event_add_time_relative(d->app->event, &d->gather_timer, CLOCK_MONOTONIC, usec, 0,
+                                      on_gather_due, d)
+               < 0)
+        return;
+    (void)sd_event_source_set_time_relative(d->gather_timer, usec);
+    (void)sd_event_source_set_enabled(d->gather_timer, SD_EVENT_ONESHOT);
+}
+
+/* Logs a failure when it comes, not each time. */
+static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
+    const uint64_t seed = nc_backoff_seed(d->boot_id ? d->boot_id : "");
+
+    if (err->class == NC_ERR_NONE) {
         if (d->gather_attempts > 0)
             nc_log(NC_LOG_INFO, NULL, "facts and configuration are known after %u failed attempts",
                    d->gather_attempts);
-        d->is_gathered = true;
         d->gather_attempts = 0;
-        return 0;
+        return;
     }
     d->gather_attempts++;
-    d->gather_after_usec =
-        nc_mono_usec() + nc_backoff_pause(&gather_retries, d->gather_attempts, seed);
-    if (d->gather_attempts == 1 && !d->app->signal)
+    gather_later(d, nc_backoff_pause(&gather_retries, d->gather_attempts, seed));
+    if (d->gather_attempts == 1)
         nc_log(nc_mono_usec() < d->started_mono_usec + NETWORK_USEC ? NC_LOG_INFO : NC_LOG_WARNING,
-               &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
-               "%s, trying again; the %s policies are in force meanwhile", err.msg,
+               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
+               "%s, trying again; the %s policies are in force meanwhile", err->msg,
                d->gather.has_config ? "known" : "built-in");
-    return r;
 }
 
-static void gather_again(struct nc_daemon *d) {
-    if (d->is_gathered || nc_mono_usec() < d->gather_after_usec)
-        return;
-    (void)try_to_gather(d);
+/* What the polls are to ask for depends on what instance this is: they begin after the first
+ * attempt to learn that. */
+void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
+    note_gathered(d, err);
     post_rules(d);
-}
-
-static void reload(struct nc_daemon *d) {
-    d->wants_reload = false;
-    d->counters.reloads++;
-    nc_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
-    nc_log(NC_LOG_INFO, NULL, "the configuration is read again");
-    d->is_gathered = false;
-    d->gather_attempts = 0;
-    (void)try_to_gather(d);
-    post_rules(d);
-    d->files_after_usec = 0; /* the kubeconfig too may be another one */
-    nc_notify("READY=1");
+    if (d->is_reloading) {
+        d->is_reloading = false;
+        nc_api_session_check_now(&d->api); /* the kubeconfig too may be another one */
+        nc_notify("READY=1");
+    }
+    if (!d->polls)
+        open_connections(d);
+    nc_api_session_resume(&d->api);
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
@@ -84,7 +162,12 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 
     (void)source;
     (void)si;
-    d->wants_reload = true;
+    d->counters.reloads++;
+    d->is_reloading = true;
+    nc_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
+    nc_log(NC_LOG_INFO, NULL, "the configuration is read again");
+    d->gather_attempts = 0;
+    nc_daemon_gather_start(d);
     return 0;
 }
 
@@ -106,11 +189,11 @@ static uint64_t save_after(const struct nc_daemon *d) {
 }
 
 static void do_what_is_due(struct nc_daemon *d) {
-    if (d->wants_reload)
-        reload(d);
-    gather_again(d);
     nc_daemon_imds_turn(d);
-    nc_daemon_keep_connected(d);
+    if (nc_api_session_is_up(&d->api)) {
+        nc_daemon_claim_open(d);
+        nc_daemon_pods_clean_up(d);
+    }
     nc_daemon_imds_condition_turn(d);
     if (!d->requests && nc_mono_usec() >= d->requests_after_usec)
         open_requests(d);
@@ -123,13 +206,12 @@ static void do_what_is_due(struct nc_daemon *d) {
  * nc_daemon_publish does so too. */
 static uint64_t sleep_usec(const struct nc_daemon *d) {
     const uint64_t now = nc_mono_usec();
-    uint64_t at = nc_daemon_connect_next(d);
+    uint64_t at = UINT64_MAX;
 
-    if (d->wants_reload)
-        return 0;
+    if (nc_api_session_is_up(&d->api) && d->owner_name && !d->claim_watch
+        && d->gather.config.claim_lookup)
+        at = d->claim_after_usec;
     at = nc_daemon_sooner(at, nc_daemon_imds_next(d));
-    if (!d->is_gathered)
-        at = nc_daemon_sooner(at, d->gather_after_usec);
     if (d->is_state_due)
         at = nc_daemon_sooner(at, save_after(d));
     if (!d->requests)
@@ -242,13 +324,16 @@ static int set_up(struct nc_daemon *d, struct nc_err *err) {
 }
 
 /* Kubelet's start waits for READY=1, and the network may not be up yet: so nobody is asked before.
- * What the polls are to ask for depends on what instance this is: they begin after the first
- * attempt to learn that. Only the endpoint of IMDS can be wrong for good. */
+ * Only the endpoint of IMDS can be wrong for good. */
 static int begin(struct nc_daemon *d, struct nc_err *err) {
+    const int r = nc_imds_new(d->app->event, d->app->opts.imds, &d->imds, err);
+
+    if (r < 0)
+        return r;
     d->is_ready = true;
     nc_notify("READY=1");
-    gather_again(d);
-    return d->app->signal ? 0 : nc_daemon_imds_open(d, err);
+    nc_daemon_gather_start(d);
+    return 0;
 }
 
 static void say_stop(struct nc_daemon *d) {
@@ -264,7 +349,9 @@ static void say_stop(struct nc_daemon *d) {
 /* Nothing that is cut off here is posted any more: the life is over first. */
 static void daemon_done(struct nc_daemon *d) {
     nc_daemon_done(d);
-    nc_daemon_disconnect(d);
+    nc_daemon_gather_cancel(d);
+    d->gather_timer = sd_event_source_disable_unref(d->gather_timer);
+    nc_api_session_close(&d->api);
     nc_daemon_node_done(d);
     nc_daemon_say_done(d);
     nc_daemon_requests_close(d);

@@ -117,7 +117,7 @@ static void on_event_sent(void *userdata, const struct nc_err *err) {
 static void send_event(struct nc_daemon *d, struct nc_event *e) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_event_send(d->connection.kube, e, EVENT_TIMEOUT_USEC, on_event_sent, d, &err) < 0)
+    if (nc_event_send(d->api.connection.kube, e, EVENT_TIMEOUT_USEC, on_event_sent, d, &err) < 0)
         on_event_sent(d, &err);
 }
 
@@ -163,7 +163,7 @@ static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
                          .last_usec = now,
                          .count = 1};
 
-    if (!d->is_connected || !d->node_name || d->is_foreign
+    if (!nc_api_session_is_up(&d->api) || !d->node_name || d->is_foreign
         || (d->gather.has_config && !d->gather.config.report_events))
         return;
     if (a->series) {

@@ -56,13 +56,13 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
 static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     const struct nc_err *err;
-    const enum nc_api_state state = nc_daemon_api_state(d, &err);
+    const enum nc_api_state state = nc_api_session_state(&d->api, &err);
 
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_int(map, "pid", getpid());
     nc_value_set_time(map, "started", d->counters.started_usec);
     nc_value_set_bool(map, "ready", d->is_ready);
-    nc_value_set_bool(map, "connected", d->is_connected && d->has_answered);
+    nc_value_set_bool(map, "connected", nc_api_session_is_up(&d->api) && d->api.has_answered);
     nc_value_set_string(map, "api_state", nc_api_state_name(state));
     nc_value_set_text(map, "node", d->node_name);
     nc_value_set_text(map, "api_error", err ? err->msg : NULL);
@@ -127,7 +127,7 @@ static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
     struct nc_poll_view poll;
 
     const struct nc_err *err;
-    const enum nc_api_state state = nc_daemon_api_state(d, &err);
+    const enum nc_api_state state = nc_api_session_state(&d->api, &err);
 
     if (state == NC_API_CONNECTED && d->node_name)
         (void)nc_buf_printf(out, "no notice; watching node %s", d->node_name);
@@ -164,7 +164,7 @@ static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
 static void put_metrics(struct nc_daemon *d, struct nc_buf *out) {
     const struct nc_err *err;
 
-    d->counters.api_state = nc_daemon_api_state(d, &err);
+    d->counters.api_state = nc_api_session_state(&d->api, &err);
     nc_daemon_metrics(d->life, &d->counters, nc_daemon_now(d), out);
 }
 

@@ -29,7 +29,16 @@ struct world {
     char root[64];
     atomic_bool away;
     struct nc_err err;
+    bool is_gathered;
 };
+
+/* In the place of run.c. */
+void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
+    struct world *w = (struct world *)((char *)d - offsetof(struct world, d));
+
+    w->err = *err;
+    w->is_gathered = true;
+}
 
 static const struct {
     const char *path, *body;
@@ -68,6 +77,7 @@ static int set_up(void **state) {
     w->d.app = &w->app;
     assert_int_equal(nc_log_set_level("error"), 0);
     assert_int_equal(nc_app_loop(&w->app, &w->err), 0);
+    assert_int_equal(nc_imds_new(w->app.event, w->app.opts.imds, &w->d.imds, &w->err), 0);
     nc_daemon_defaults(&w->d);
     *state = w;
     return 0;
@@ -78,6 +88,7 @@ static int tear_down(void **state) {
     struct world *w = *state;
 
     nc_gather_done(&w->d.gather);
+    nc_imds_free(w->d.imds);
     free(w->d.node_name);
     free(w->d.provider_id);
     nc_app_done(&w->app);
@@ -102,8 +113,11 @@ static void configure(struct world *w, const char *spec) {
 }
 
 static int gather(struct world *w) {
-    w->err = (struct nc_err)NC_ERR_INIT;
-    return nc_daemon_gather(&w->d, &w->err);
+    w->is_gathered = false;
+    nc_daemon_gather_start(&w->d);
+    while (!w->is_gathered)
+        assert_true(sd_event_run(w->app.event, UINT64_MAX) >= 0);
+    return w->err.class == NC_ERR_NONE ? 0 : -1;
 }
 
 static void assert_built_in(const struct nc_daemon *d) {
@@ -212,13 +226,30 @@ static void test_imds_is_away(void **state) {
     assert_string_equal(w->d.gather.facts.instance_id, "i-0123456789abcdef0");
 }
 
+/* A reload while an attempt is under way begins anew, and one that is given up is never told. */
+static void test_begun_anew(void **state) {
+    struct world *w = *state;
+
+    nc_daemon_gather_start(&w->d);
+    configure(w, "  interruption: {spot: report}\n");
+    assert_int_equal(gather(w), 0);
+    assert_int_equal(w->d.rules.policy[NC_SOURCE_SPOT], NC_POLICY_REPORT);
+    w->is_gathered = false;
+    nc_daemon_gather_start(&w->d);
+    assert_true(sd_event_run(w->app.event, 0) >= 0);
+    nc_daemon_gather_cancel(&w->d);
+    for (int k = 0; k < 100; k++)
+        assert_true(sd_event_run(w->app.event, 1000) >= 0);
+    assert_false(w->is_gathered);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_built_in_policies), TEST(test_no_configuration),
         TEST(test_configuration),     TEST(test_a_name_that_was_given),
         TEST(test_policies_alone),    TEST(test_configuration_that_is_of_no_use),
-        TEST(test_imds_is_away),
+        TEST(test_imds_is_away),      TEST(test_begun_anew),
     };
 
     return cmocka_run_group_tests_name("daemon-gather", tests, NULL, NULL);

@@ -165,14 +165,14 @@ void nc_daemon_set(char **to, const char *text) {
     *to = copy;
 }
 
-void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
-    (void)d;
+void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err) {
+    (void)s;
     (void)err;
     say("failed");
 }
 
-void nc_daemon_api_well(struct nc_daemon *d) {
-    (void)d;
+void nc_api_session_well(struct nc_api_session *s) {
+    (void)s;
 }
 
 void nc_daemon_watch_well(void *daemon) {
@@ -228,7 +228,7 @@ static int set_up(void **state) {
     now_usec = 0;
     assert_int_equal(nc_log_set_level("error"), 0);
     assert_int_equal(sd_event_new(&w->app.event), 0);
-    w->d = (struct nc_daemon){.app = &w->app, .is_connected = true};
+    w->d = (struct nc_daemon){.app = &w->app, .api.step = NC_SESSION_UP};
     w->d.node_name = nc_strdup("node-1");
     w->d.provider_id = nc_strdup(OURS);
     w->d.gather.config.claim_lookup = true;
@@ -652,14 +652,14 @@ static void test_closing_answers_what_is_under_way(void **state) {
 
     meet(w);
     nc_daemon_node_write(&w->d, &write);
-    w->d.is_connected = false;
+    w->d.api.step = NC_SESSION_DOWN;
     nc_daemon_node_close(&w->d);
     expect("AWAY");
     assert_false(script.has_node);
     nc_daemon_node_write(&w->d, &write);
     expect("AWAY");
     assert_int_equal(script.writes, 1);
-    w->d.is_connected = true;
+    w->d.api.step = NC_SESSION_UP;
     assert_int_equal(nc_daemon_node_open(&w->d, &err), 0);
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
     expect("NODE(whole) -request -deletion"); /* it is known still */

@@ -167,14 +167,14 @@ uint64_t nc_kube_boot_usec(const struct nc_kube *k) {
     return script.is_dated ? nc_daemon_now(NULL) - nc_boot_usec() + (uint64_t)script.ahead_usec : 0;
 }
 
-void nc_daemon_api_failed(struct nc_daemon *d, const struct nc_err *err) {
-    (void)d;
+void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err) {
+    (void)s;
     (void)err;
     say("failed");
 }
 
-void nc_daemon_api_well(struct nc_daemon *d) {
-    (void)d;
+void nc_api_session_well(struct nc_api_session *s) {
+    (void)s;
 }
 
 void nc_daemon_watch_well(void *daemon) {
@@ -217,7 +217,7 @@ static int set_up(void **state) {
 
     memset(&script, 0, sizeof(script));
     assert_int_equal(nc_log_set_level("error"), 0);
-    w->d = (struct nc_daemon){.app = &w->app, .is_connected = true};
+    w->d = (struct nc_daemon){.app = &w->app, .api.step = NC_SESSION_UP};
     w->d.node_name = nc_strdup("node-1");
     *state = w;
     return 0;
@@ -342,7 +342,7 @@ static void test_clocks_that_disagree(void **state) {
 static void test_wanted_without_a_connection(void **state) {
     struct world *w = *state;
 
-    w->d.is_connected = false;
+    w->d.api.step = NC_SESSION_DOWN;
     nc_daemon_pods_open(&w->d);
     assert_true(w->d.wants_pods);
     assert_null(w->d.pods_watch);
@@ -367,9 +367,9 @@ static void test_each_question_is_answered_once(void **state) {
 static void test_what_cannot_be_sent_is_away(void **state) {
     struct world *w = *state;
 
-    w->d.is_connected = false;
+    w->d.api.step = NC_SESSION_DOWN;
     ask(w, NC_DRAIN_EVICT, "a");
-    w->d.is_connected = true;
+    w->d.api.step = NC_SESSION_UP;
     script.refuses = true;
     ask(w, NC_DRAIN_EVICT, "b");
     expect("away:uid-a failed away:uid-b");
