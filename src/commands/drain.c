@@ -13,11 +13,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "app.h"
 #include "commands.h"
-#include "daemon-edges.h"
 #include "daemon-lock.h"
 #include "nc/file.h"
 #include "nc/str.h"
+#include "requests.h"
 #include "status-file.h"
 
 #define ACCEPT_USEC 5000000u

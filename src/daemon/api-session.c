@@ -58,6 +58,14 @@ void nc_api_session_well(struct nc_api_session *s) {
     s->o.changed(s->o.userdata);
 }
 
+void nc_api_session_note_pods(struct nc_api_session *s, const struct nc_err *err) {
+    const bool was_bad = s->pods_error.class != NC_ERR_NONE;
+
+    s->pods_error = err ? *err : (struct nc_err)NC_ERR_INIT;
+    if (was_bad != (s->pods_error.class != NC_ERR_NONE))
+        s->o.changed(s->o.userdata);
+}
+
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err) {
     const struct nc_err *err = s->error.class ? &s->error : &s->pods_error;

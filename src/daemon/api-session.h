@@ -80,6 +80,8 @@ void nc_api_session_check_now(struct nc_api_session *s);
  * comes back asks for a new connection. */
 void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err);
 void nc_api_session_well(struct nc_api_session *s);
+/* How the list and watch of pods are doing; NULL: well. */
+void nc_api_session_note_pods(struct nc_api_session *s, const struct nc_err *err);
 /* How it stands; *ret_err is the reason, NULL where there is none. */
 enum nc_api_state nc_api_session_state(const struct nc_api_session *s,
                                        const struct nc_err **ret_err);

@@ -1,13 +1,12 @@
 /*
- * Our own NodeClaim, and the source DELETION: our Node or its claim is being deleted.
+ * Our own NodeClaim: whose it is, its watch, what it says of its end.
  *
  * The claim's name and uid are in the Node's ownerReferences; whether it may be read is the
  * cluster's choice, and nothing depends on it but the deadline: the annotation by which whoever
  * deletes the claim says until when every pod must be gone.
  */
-#include <stdio.h>
+#include "claim.h"
 
-#include "daemon.h"
 #include "log.h"
 #include "nc/str.h"
 
@@ -15,103 +14,96 @@
 #define FAILURES_MAX 5                          /* then the Node's own word must do */
 #define TERMINATION_TIME "karpenter.sh/nodeclaim-termination-timestamp"
 
-/* After a restart the claim may be being deleted while the Node is not yet: before it was asked for
- * nothing is taken back. */
-static bool is_asked_for(const struct nc_daemon *d) {
-    return d->owner_name && d->gather.config.claim_lookup && !d->is_claim_known;
-}
+static void learn(struct nc_claim_watch *c) {
+    const bool is_news = !c->is_known;
 
-/* Whoever set the claim's time took his margin off already: it is the last moment itself. */
-void nc_daemon_judge_deletion(struct nc_daemon *d) {
-    struct nc_notice notice = {.source = NC_SOURCE_DELETION, .action = "delete"};
-
-    if (!d->view.exists || !d->is_node_known)
-        return;
-    if (!d->view.is_deleting && !d->is_claim_deleting) {
-        if (!is_asked_for(d))
-            nc_daemon_post_cleared(d, NC_SOURCE_DELETION);
-        return;
-    }
-    (void)snprintf(notice.id, sizeof(notice.id), "deletion-%.60s", d->view.uid);
-    (void)snprintf(notice.reason, sizeof(notice.reason), "%s is being deleted",
-                   d->is_claim_deleting ? "the NodeClaim" : "the Node");
-    notice.deadline_usec = d->claim_t_usec;
-    notice.is_last_moment = d->claim_t_usec != 0;
-    nc_daemon_post_notice(d, &notice);
-}
-
-static void learn(struct nc_daemon *d) {
-    const bool is_news = !d->is_claim_known;
-
-    d->is_claim_known = true;
+    c->is_known = true;
     if (is_news)
-        nc_daemon_judge_deletion(d);
+        c->o.changed(c->o.userdata);
 }
 
 static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
-    struct nc_daemon *d = userdata;
+    struct nc_claim_watch *c = userdata;
     const char *until;
 
-    nc_api_session_well(&d->api);
+    nc_api_session_well(c->o.api);
     if (event == NC_WATCH_SYNCED) {
-        learn(d);
+        learn(c);
         return;
     }
-    if (event == NC_WATCH_DELETED || !nc_streq(nc_value_get_string(metadata, "uid"), d->owner_uid))
+    if (event == NC_WATCH_DELETED || !nc_streq(nc_value_get_string(metadata, "uid"), c->uid))
         return;
     until = nc_value_get_string(nc_value_get(metadata, "annotations"), TERMINATION_TIME);
-    d->claim_t_usec = 0;
-    if (until && nc_time_parse(until, &d->claim_t_usec) < 0) {
+    c->t_usec = 0;
+    if (until && nc_time_parse(until, &c->t_usec) < 0) {
         nc_auto_free char *quoted = nc_quote(until, strlen(until));
-        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: %s is no time, ignoring", d->owner_name,
+        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: %s is no time, ignoring", c->name,
                TERMINATION_TIME, quoted);
     }
-    d->is_claim_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
-    nc_daemon_judge_deletion(d);
+    c->is_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
+    c->o.changed(c->o.userdata);
+}
+
+static void on_well(void *userdata) {
+    const struct nc_claim_watch *c = userdata;
+
+    nc_api_session_well(c->o.api);
+}
+
+static int on_claim_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    nc_claim_watch_open(userdata);
+    return 0;
+}
+
+static void open_later(struct nc_claim_watch *c) {
+    c->after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
+    nc_timer_set(c->o.event, &c->timer, CLAIM_PAUSE_USEC, on_claim_timer, c);
 }
 
 /* Without access the Node's own deletion is all that is seen, and no deadline: said once, tried
  * again now and then. */
 static void on_claim_failed(void *userdata, const struct nc_kube_status *status,
                             const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
+    struct nc_claim_watch *c = userdata;
 
-    d->counters.watch_restarts++;
+    c->o.counters->watch_restarts++;
     if (status->http != 403 && status->http != 404) {
-        nc_api_session_failed(&d->api, err);
-        if (++d->claim_failures >= FAILURES_MAX)
-            learn(d);
+        nc_api_session_failed(c->o.api, err);
+        if (++c->failures >= FAILURES_MAX)
+            learn(c);
         return;
     }
-    nc_log(d->claim_after_usec == 0 ? NC_LOG_INFO : NC_LOG_DEBUG, NULL,
-           "nodeclaim %s: %s, going on without", d->owner_name, err->msg);
-    d->claim_watch = nc_watch_free(d->claim_watch);
-    d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
-    learn(d);
+    nc_log(c->after_usec == 0 ? NC_LOG_INFO : NC_LOG_DEBUG, NULL,
+           "nodeclaim %s: %s, going on without", c->name, err->msg);
+    c->watch = nc_watch_free(c->watch);
+    open_later(c);
+    learn(c);
 }
 
-void nc_daemon_claim_open(struct nc_daemon *d) {
+void nc_claim_watch_open(struct nc_claim_watch *c) {
     nc_auto_free char *path = NULL, *selector = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    if (!nc_api_session_is_up(&d->api) || d->claim_watch || !d->owner_name
-        || !d->gather.config.claim_lookup || nc_mono_usec() < d->claim_after_usec)
+    if (!nc_api_session_is_up(c->o.api) || c->watch || !c->name || !c->o.is_allowed(c->o.userdata)
+        || nc_mono_usec() < c->after_usec)
         return;
-    path = nc_asprintf("/apis/%s/nodeclaims", d->owner_api);
-    selector = nc_kube_node_selector(d->owner_name);
+    path = nc_asprintf("/apis/%s/nodeclaims", c->api);
+    selector = nc_kube_node_selector(c->name);
     const struct nc_watch_options o = {
         .path = path,
         .selector = selector,
         .metadata_only = true,
         .event = on_claim,
         .failed = on_claim_failed,
-        .well = nc_daemon_watch_well,
-        .userdata = d,
+        .well = on_well,
+        .userdata = c,
     };
-    if (nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->claim_watch, &err) < 0) {
-        nc_api_session_failed(&d->api, &err);
-        d->claim_after_usec = nc_mono_usec() + CLAIM_PAUSE_USEC;
+    if (nc_watch_new(c->o.api->connection.kube, c->o.event, &o, &c->watch, &err) < 0) {
+        nc_api_session_failed(c->o.api, &err);
+        open_later(c);
     }
 }
 
@@ -133,20 +125,40 @@ static const struct nc_value *find_owner(const struct nc_value *metadata) {
     return NULL;
 }
 
-void nc_daemon_claim_take(struct nc_daemon *d, const struct nc_value *metadata) {
+static void replace_text(char **to, const char *text) {
+    free(*to);
+    *to = nc_strdup(text);
+}
+
+void nc_claim_watch_own(struct nc_claim_watch *c, const struct nc_value *metadata) {
     const struct nc_value *owner = find_owner(metadata);
     const char *api = nc_value_get_string(owner, "apiVersion");
 
     if (!owner || !api || !is_claim_api(api))
         return;
-    if (nc_streq(d->owner_uid, nc_value_get_string(owner, "uid")))
+    if (nc_streq(c->uid, nc_value_get_string(owner, "uid")))
         return;
-    d->claim_watch = nc_watch_free(d->claim_watch);
-    d->is_claim_deleting = d->is_claim_known = false;
-    d->claim_t_usec = d->claim_after_usec = 0;
-    d->claim_failures = 0;
-    nc_daemon_set(&d->owner_name, nc_value_get_string(owner, "name"));
-    nc_daemon_set(&d->owner_uid, nc_value_get_string(owner, "uid"));
-    nc_daemon_set(&d->owner_api, api);
-    nc_daemon_claim_open(d);
+    c->watch = nc_watch_free(c->watch);
+    c->is_deleting = c->is_known = false;
+    c->t_usec = c->after_usec = 0;
+    c->failures = 0;
+    replace_text(&c->name, nc_value_get_string(owner, "name"));
+    replace_text(&c->uid, nc_value_get_string(owner, "uid"));
+    replace_text(&c->api, api);
+    nc_claim_watch_open(c);
+}
+
+bool nc_claim_watch_is_pending(const struct nc_claim_watch *c) {
+    return c->name && c->o.is_allowed(c->o.userdata) && !c->is_known;
+}
+
+void nc_claim_watch_close(struct nc_claim_watch *c) {
+    c->watch = nc_watch_free(c->watch);
+    c->timer = sd_event_source_disable_unref(c->timer);
+}
+
+void nc_claim_watch_done(struct nc_claim_watch *c) {
+    replace_text(&c->name, NULL);
+    replace_text(&c->uid, NULL);
+    replace_text(&c->api, NULL);
 }

@@ -3,7 +3,7 @@
  * order.
  *
  * Knows the clock, the queue of what is posted while a step is carried out, and the one timer. Must
- * not know how an action is done: daemon-node.c, daemon-pods.c and daemon-say.c do. Nothing here
+ * not know how an action is done: node.c, pods.c and say.c do. Nothing here
  * turns the loop.
  */
 #include "daemon.h"
@@ -39,13 +39,6 @@ uint64_t nc_daemon_now(const struct nc_daemon *d) {
     return (uint64_t)((int64_t)nc_clock_told(d->api_boot_usec) + d->counters.skew_usec);
 }
 
-void nc_daemon_set(char **to, const char *text) {
-    if (nc_streq(*to, text))
-        return;
-    free(*to);
-    *to = nc_strdup(text);
-}
-
 void nc_daemon_read_skew(struct nc_daemon *d) {
     const uint64_t told = d->api.connection.kube ? nc_kube_boot_usec(d->api.connection.kube) : 0;
     struct nc_imds_stats stats;
@@ -67,16 +60,16 @@ static uint64_t event_time(struct nc_daemon *d) {
 
     nc_daemon_read_skew(d);
     now = nc_daemon_now(d);
-    if (now < d->now_usec && d->now_usec - now < BACKWARDS_USEC)
-        now = d->now_usec;
-    d->now_usec = now;
+    if (now < d->steps.now_usec && d->steps.now_usec - now < BACKWARDS_USEC)
+        now = d->steps.now_usec;
+    d->steps.now_usec = now;
     return now;
 }
 
 bool nc_daemon_is_busy(const struct nc_daemon *d) {
     struct nc_life_view view;
 
-    if (d->phase != NC_LIFE_IDLE)
+    if (d->steps.phase != NC_LIFE_IDLE)
         return true;
     nc_life_look(d->life, nc_daemon_now(d), &view);
     return view.leading >= 0;
@@ -90,7 +83,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
     (void)source;
     (void)usec;
-    d->timer_usec = UINT64_MAX;
+    d->steps.timer_usec = UINT64_MAX;
     nc_daemon_post(d, &tick);
     return 0;
 }
@@ -108,24 +101,25 @@ void nc_daemon_arm(struct nc_daemon *d) {
     int r = 0;
 
     if (at == UINT64_MAX) {
-        if (d->timer && d->timer_usec != UINT64_MAX)
-            (void)sd_event_source_set_enabled(d->timer, SD_EVENT_OFF);
-        d->timer_usec = UINT64_MAX;
+        if (d->steps.timer && d->steps.timer_usec != UINT64_MAX)
+            (void)sd_event_source_set_enabled(d->steps.timer, SD_EVENT_OFF);
+        d->steps.timer_usec = UINT64_MAX;
         return;
     }
-    if (d->timer && d->timer_usec != UINT64_MAX
-        && (at > d->timer_usec ? at - d->timer_usec : d->timer_usec - at) < TIMER_SLACK_USEC)
+    if (d->steps.timer && d->steps.timer_usec != UINT64_MAX
+        && (at > d->steps.timer_usec ? at - d->steps.timer_usec : d->steps.timer_usec - at)
+               < TIMER_SLACK_USEC)
         return;
-    d->timer_usec = at;
-    if (!d->timer) {
-        r = sd_event_add_time(d->app->event, &d->timer, CLOCK_MONOTONIC, at, TIMER_ACCURACY_USEC,
-                              on_timer, d);
+    d->steps.timer_usec = at;
+    if (!d->steps.timer) {
+        r = sd_event_add_time(d->app->event, &d->steps.timer, CLOCK_MONOTONIC, at,
+                              TIMER_ACCURACY_USEC, on_timer, d);
         if (r >= 0) /* deadlines come before answers that only tell what was done */
-            r = sd_event_source_set_priority(d->timer, SD_EVENT_PRIORITY_IMPORTANT);
+            r = sd_event_source_set_priority(d->steps.timer, SD_EVENT_PRIORITY_IMPORTANT);
     } else {
-        r = sd_event_source_set_time(d->timer, at);
+        r = sd_event_source_set_time(d->steps.timer, at);
         if (r >= 0)
-            r = sd_event_source_set_enabled(d->timer, SD_EVENT_ONESHOT);
+            r = sd_event_source_set_enabled(d->steps.timer, SD_EVENT_ONESHOT);
     }
     if (r < 0)
         nc_log(NC_LOG_ERROR, NULL, "event loop: timer: %s", strerror(-r));
@@ -136,22 +130,22 @@ void nc_daemon_arm(struct nc_daemon *d) {
 static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
     switch (a->kind) {
     case NC_ACT_WRITE:
-        nc_daemon_node_write(d, &a->write);
+        nc_own_node_write(&d->node, &a->write);
         break;
     case NC_ACT_POD:
         if (d->is_state_due) /* whoever comes after us must know that this drain began */
             nc_daemon_state_save(d);
-        nc_daemon_pod_ask(d, &a->pod);
+        nc_pod_evictor_send(&d->pods, &a->pod);
         break;
     case NC_ACT_PODS_OPEN:
-        nc_daemon_pods_open(d);
+        nc_pod_evictor_open(&d->pods);
         break;
     case NC_ACT_PODS_CLOSE:
-        d->wants_pods = false;
-        nc_daemon_pods_unwatch(d);
+        d->pods.wants_watch = false;
+        nc_pod_evictor_unwatch(&d->pods);
         break;
     case NC_ACT_LOOK:
-        nc_daemon_node_look(d);
+        nc_own_node_look(&d->node);
         break;
     case NC_ACT_ANNOUNCE:
         nc_daemon_say(d, a);
@@ -160,7 +154,7 @@ static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
         nc_daemon_say_pod(d, &a->news);
         break;
     case NC_ACT_LET_GO:
-        nc_daemon_login_let_go(d);
+        nc_shutdown_release(&d->shutdown);
         break;
     }
 }
@@ -193,7 +187,7 @@ static bool is_of_pods(enum nc_life_event_kind kind) {
 
 /* Whatever a step may have changed that is worth keeping: not one of two hundred pods. */
 static bool is_news(const struct nc_daemon *d, const struct nc_life_event *e) {
-    return !is_of_pods(e->kind) && !d->is_after;
+    return !is_of_pods(e->kind) && !d->steps.is_after;
 }
 
 static void look_at_step(struct nc_daemon *d, const struct nc_life_event *e, bool was_active) {
@@ -202,15 +196,15 @@ static void look_at_step(struct nc_daemon *d, const struct nc_life_event *e, boo
     nc_life_look(d->life, e->now_usec, &view);
     if (e->kind == NC_LIFE_NOTICE && !was_active && view.is_active[e->notice->source])
         d->counters.notices[e->notice->source]++;
-    if (view.phase != d->phase) {
-        d->phase = view.phase;
+    if (view.phase != d->steps.phase) {
+        d->steps.phase = view.phase;
         nc_api_session_check_soon(&d->api);
         d->is_state_due = d->is_status_due = true;
         add_history(d, &view);
         if (view.phase == NC_LIFE_VOLUME_WAIT)
-            nc_daemon_pods_find_staying(d);
-    } else if (view.phase == NC_LIFE_VOLUME_WAIT && e->kind == NC_LIFE_TICK && !d->is_after) {
-        nc_daemon_pods_find_staying(d);
+            nc_pod_evictor_query_volumes(&d->pods, nc_life_drain(d->life), &view.drain_rules);
+    } else if (view.phase == NC_LIFE_VOLUME_WAIT && e->kind == NC_LIFE_TICK && !d->steps.is_after) {
+        nc_pod_evictor_query_volumes(&d->pods, nc_life_drain(d->life), &view.drain_rules);
     }
 }
 
@@ -233,18 +227,18 @@ static int on_after(sd_event_source *source, void *userdata) {
     struct nc_daemon *d = userdata;
 
     (void)source;
-    d->is_after = true;
+    d->steps.is_after = true;
     nc_daemon_post(d, &tick);
-    d->is_after = false;
+    d->steps.is_after = false;
     return 0;
 }
 
 /* One packet may tell of a hundred pods: what they ask for is asked once, when all that came in
  * this turn of the loop is known. False where that cannot be. */
 static bool look_after_turn(struct nc_daemon *d) {
-    if (d->after)
-        return sd_event_source_set_enabled(d->after, SD_EVENT_ONESHOT) >= 0;
-    return sd_event_add_defer(d->app->event, &d->after, on_after, d) >= 0;
+    if (d->steps.after)
+        return sd_event_source_set_enabled(d->steps.after, SD_EVENT_ONESHOT) >= 0;
+    return sd_event_add_defer(d->app->event, &d->steps.after, on_after, d) >= 0;
 }
 
 static void step(struct nc_daemon *d, struct nc_life_event *e) {
@@ -305,28 +299,28 @@ static void free_posted(struct nc_posted *p) {
 static void put(struct nc_daemon *d, const struct nc_life_event *e) {
     struct nc_posted *p = copy_event(e);
 
-    if (!d->queue)
-        d->queue_end = &d->queue;
-    *d->queue_end = p;
-    d->queue_end = &p->next;
+    if (!d->steps.queue)
+        d->steps.queue_end = &d->steps.queue;
+    *d->steps.queue_end = p;
+    d->steps.queue_end = &p->next;
 }
 
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
     if (!d->life)
         return;
-    if (d->is_stepping) {
+    if (d->steps.is_stepping) {
         put(d, e);
         return;
     }
-    d->is_stepping = true;
+    d->steps.is_stepping = true;
     step(d, e);
-    while (d->queue) {
-        struct nc_posted *p = d->queue;
-        d->queue = p->next;
+    while (d->steps.queue) {
+        struct nc_posted *p = d->steps.queue;
+        d->steps.queue = p->next;
         step(d, &p->event);
         free_posted(p);
     }
-    d->is_stepping = false;
+    d->steps.is_stepping = false;
     nc_daemon_arm(d);
 }
 
@@ -343,13 +337,13 @@ void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
 }
 
 void nc_daemon_done(struct nc_daemon *d) {
-    while (d->queue) {
-        struct nc_posted *p = d->queue;
-        d->queue = p->next;
+    while (d->steps.queue) {
+        struct nc_posted *p = d->steps.queue;
+        d->steps.queue = p->next;
         free_posted(p);
     }
-    d->timer = sd_event_source_disable_unref(d->timer);
-    d->after = sd_event_source_disable_unref(d->after);
+    d->steps.timer = sd_event_source_disable_unref(d->steps.timer);
+    d->steps.after = sd_event_source_disable_unref(d->steps.after);
     d->life = nc_life_free(d->life);
     nc_value_free(d->history);
     d->history = NULL;

@@ -6,7 +6,8 @@
  * nothing. What stands on the Node is read whenever the whole Node is, so that a restart takes back
  * what an earlier life has said.
  */
-#include "daemon-edges.h"
+#include "imds-condition.h"
+
 #include "log.h"
 #include "nc/str.h"
 
@@ -16,39 +17,40 @@
 #define REFUSED_USEC 600000000u /* access may be granted later */
 #define REGISTERED "karpenter.sh/registered"
 
-void nc_daemon_imds_condition_node(struct nc_daemon *d, const struct nc_value *node) {
-    const struct nc_value *c = nc_node_condition(node, NC_CONDITION_NOTICES);
+void nc_imds_condition_note_node(struct nc_imds_condition *c, const struct nc_value *node) {
+    const struct nc_value *found = nc_node_condition(node, NC_CONDITION_NOTICES);
 
-    d->is_condition_true = nc_streq(nc_value_get_string(c, "status"), "True");
+    c->is_true = nc_streq(nc_value_get_string(found, "status"), "True");
 }
 
-void nc_daemon_imds_condition_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
-    d->is_registered =
+void nc_imds_condition_note_metadata(struct nc_imds_condition *c, const struct nc_value *metadata) {
+    c->is_registered =
         nc_streq(nc_value_get_string(nc_value_get(metadata, "labels"), REGISTERED), "true");
+    nc_imds_condition_check(c);
 }
 
 static void on_written(void *userdata, const struct nc_value *object,
                        const struct nc_kube_status *status, const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
+    struct nc_imds_condition *c = userdata;
     const bool is_refused = status->http == 403 || status->http == 404 || status->http == 422;
 
     (void)object;
-    d->condition_write = NULL;
+    c->write = NULL;
     if (err->class == NC_ERR_NONE) {
-        d->is_condition_true = d->is_writing_true;
+        c->is_true = c->is_writing_true;
         return;
     }
-    d->condition_after_usec = nc_mono_usec() + (is_refused ? REFUSED_USEC : RETRY_USEC);
+    c->after_usec = nc_mono_usec() + (is_refused ? REFUSED_USEC : RETRY_USEC);
     nc_log(is_refused ? NC_LOG_WARNING : NC_LOG_DEBUG,
-           &(struct nc_log_fields){.node = d->node_name}, "%s, ignoring", err->msg);
+           &(struct nc_log_fields){.node = *c->o.node_name}, "%s, ignoring", err->msg);
 }
 
-static void write_condition(struct nc_daemon *d, bool is_failing, const char *message) {
+static void write_condition(struct nc_imds_condition *c, bool is_failing, const char *message) {
     nc_auto_value struct nc_value *body = nc_node_condition_patch(
         NC_CONDITION_NOTICES, is_failing ? "True" : "False",
         is_failing ? "MetadataServiceUnavailable" : "MetadataServiceAvailable", message,
-        nc_daemon_now(d), 0);
-    nc_auto_free char *path = nc_kube_node_path(d->node_name, "status");
+        c->o.now(c->o.userdata), 0);
+    nc_auto_free char *path = nc_kube_node_path(*c->o.node_name, "status");
     const struct nc_kube_call call = {.what = "report condition " NC_CONDITION_NOTICES,
                                       .method = "PATCH",
                                       .path = path,
@@ -57,33 +59,32 @@ static void write_condition(struct nc_daemon *d, bool is_failing, const char *me
                                       .timeout_usec = TIMEOUT_USEC};
     struct nc_err err = NC_ERR_INIT;
 
-    d->is_writing_true = is_failing;
-    d->counters.api_requests++;
-    nc_log(is_failing ? NC_LOG_WARNING : NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name},
-           "node %s: condition %s=%s: %s", d->node_name, NC_CONDITION_NOTICES,
-           is_failing ? "True" : "False", message);
-    if (nc_kube_start(d->api.connection.kube, &call, on_written, d, &d->condition_write, &err) < 0)
-        on_written(d, NULL, &(struct nc_kube_status){0}, &err);
+    c->is_writing_true = is_failing;
+    c->o.counters->api_requests++;
+    nc_log(is_failing ? NC_LOG_WARNING : NC_LOG_INFO,
+           &(struct nc_log_fields){.node = *c->o.node_name}, "node %s: condition %s=%s: %s",
+           *c->o.node_name, NC_CONDITION_NOTICES, is_failing ? "True" : "False", message);
+    if (nc_kube_start(c->o.api->connection.kube, &call, on_written, c, &c->write, &err) < 0)
+        on_written(c, NULL, &(struct nc_kube_status){0}, &err);
 }
 
-/* Earlier writes would fight Karpenter's optimistic lock while it registers the node. */
-static bool may_write(const struct nc_daemon *d) {
-    return nc_api_session_is_up(&d->api) && d->is_node_known && !d->is_foreign
-           && !d->condition_write && d->gather.config.report_node
-           && (!d->owner_name || d->is_registered) && nc_mono_usec() >= d->condition_after_usec;
+static bool may_write(const struct nc_imds_condition *c) {
+    return nc_api_session_is_up(c->o.api) && !c->write && nc_mono_usec() >= c->after_usec
+           && c->o.may_write(c->o.userdata);
 }
 
-void nc_daemon_imds_condition_turn(struct nc_daemon *d) {
+void nc_imds_condition_check(struct nc_imds_condition *c) {
     nc_cleanup(nc_buf_done) struct nc_buf message = NC_BUF_INIT;
     bool is_failing;
 
-    if (!may_write(d) || nc_daemon_imds_is_failing(d, FAILING_USEC, &is_failing, &message) < 0
-        || is_failing == d->is_condition_true)
+    if (!may_write(c)
+        || nc_notice_poller_is_failing(*c->o.poller, FAILING_USEC, &is_failing, &message) < 0
+        || is_failing == c->is_true)
         return;
-    write_condition(d, is_failing, message.data);
+    write_condition(c, is_failing, message.data);
 }
 
-void nc_daemon_imds_condition_close(struct nc_daemon *d) {
-    d->condition_write = nc_kube_cancel(d->condition_write);
-    d->condition_after_usec = 0;
+void nc_imds_condition_close(struct nc_imds_condition *c) {
+    c->write = nc_kube_cancel(c->write);
+    c->after_usec = 0;
 }

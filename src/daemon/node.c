@@ -3,15 +3,16 @@
  * to by the lifecycle's orders.
  *
  * Gives NODE and NODE_GONE, and the source that is read off the metadata: REQUEST (annotation
- * drain-request; its deletion is daemon-claim.c's). A Node of our name whose providerID is another
+ * drain-request; its deletion: DELETION). A Node of our name whose providerID is another
  * instance's is not ours: it counts as none, and so does one that says no providerID while another
  * machine's kubelet reports it. A request that cannot be read, or whose deadline had
  * passed before it was seen, lifts none that is in force: only its removal or another good one
  * does.
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "daemon.h"
+#include "node.h"
 
 #include "log.h"
 #include "nc/str.h"
@@ -22,217 +23,235 @@
 #define LOOK_EVERY_USEC 1000000u
 #define LOOK_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
 #define LOOK_REFUSED_USEC 10000000u
-#define LOOK_ACCURACY_USEC 10000u
 #define SAY_REFUSED_EVERY_USEC 10000000u
 
-static void look_in(struct nc_daemon *d, uint64_t wait_usec);
+static void set_text(char **to, const char *text) {
+    if (nc_streq(*to, text))
+        return;
+    free(*to);
+    *to = nc_strdup(text);
+}
+
+static void look_in(struct nc_own_node *nw, uint64_t wait_usec);
 
 /* --- how long to wait */
 
 /* Before the first eviction little time is left and nothing is lost with a connection whose other
  * end is silent; after it an eviction that is cut off may have used a budget up. */
-static uint64_t timeout_of(const struct nc_daemon *d) {
-    const uint64_t patient_usec = TIMEOUT_USEC, soon_usec = (uint64_t)FROZEN_USEC << d->unanswered;
+static uint64_t timeout_of(const struct nc_own_node *nw) {
+    const uint64_t patient_usec = TIMEOUT_USEC, soon_usec = (uint64_t)FROZEN_USEC << nw->unanswered;
 
-    return d->pod_requests || soon_usec > patient_usec ? patient_usec : soon_usec;
+    return nw->o.is_evicting(nw->o.sink.userdata) || soon_usec > patient_usec ? patient_usec
+                                                                              : soon_usec;
 }
 
-static void note_answer(struct nc_daemon *d, bool is_answered, uint64_t duration_usec) {
+static void note_answer(struct nc_own_node *nw, bool is_answered, uint64_t duration_usec) {
     if (!is_answered)
-        d->unanswered += d->unanswered < 2;
+        nw->unanswered += nw->unanswered < 2;
     else if (duration_usec < PROMPT_USEC)
-        d->unanswered = 0;
+        nw->unanswered = 0;
 }
 
 /* --- what the metadata announces */
 
 /* Whoever asked is told, where people look: a controller of a later release may know words that we
  * do not, and its request is not acknowledged. One who asks in a loop is told now and then. */
-static void say_refusal(struct nc_daemon *d, const struct nc_err *err, bool has_another) {
+static void say_refusal(struct nc_own_node *nw, const struct nc_err *err, bool has_another) {
     nc_auto_free char *message =
         nc_asprintf("annotation %s: %s; %s", NC_ANNOTATION_REQUEST, err->msg,
                     has_another ? "the request before it stays in force" : "taken as none");
-    const struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
-                                     .reason = "DrainRequestRefused",
-                                     .is_warning = true,
-                                     .message = message,
-                                     .series = (char *)NC_ANNOTATION_REQUEST};
     const uint64_t now = nc_mono_usec();
 
-    nc_daemon_set(&d->request_refused, err->msg);
-    d->is_status_due = true;
-    if (d->refused_usec != 0 && now < d->refused_usec + SAY_REFUSED_EVERY_USEC)
+    set_text(&nw->request_refused, err->msg);
+    nw->o.sink.changed(nw->o.sink.userdata);
+    if (nw->refused_usec != 0 && now < nw->refused_usec + SAY_REFUSED_EVERY_USEC)
         return;
-    d->refused_usec = now;
-    nc_daemon_say(d, &a);
+    nw->refused_usec = now;
+    nw->o.request_refused(nw->o.sink.userdata, message);
 }
 
-static void keep_request(struct nc_daemon *d, const struct nc_err *err) {
-    struct nc_life_view view;
+static void keep_request(struct nc_own_node *nw, const struct nc_err *err) {
+    struct nc_notice before;
+    const bool has_before = nw->o.sink.is_active(nw->o.sink.userdata, NC_SOURCE_REQUEST, &before);
 
-    nc_life_look(d->life, nc_daemon_now(d), &view);
-    say_refusal(d, err, view.is_active[NC_SOURCE_REQUEST]);
-    if (view.is_active[NC_SOURCE_REQUEST]) {
-        const struct nc_notice before = view.notices[NC_SOURCE_REQUEST];
-        nc_daemon_post_notice(d, &before);
-    } else {
-        nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
-    }
+    say_refusal(nw, err, has_before);
+    if (has_before)
+        nw->o.sink.notice(nw->o.sink.userdata, &before);
+    else
+        nw->o.sink.cleared(nw->o.sink.userdata, NC_SOURCE_REQUEST);
 }
 
 /* The request of our NodeClaim's end, by the id that the controller gives it. */
-static bool is_controllers(const struct nc_daemon *d, const struct nc_notice *n) {
-    return d->owner_uid && nc_starts_with(n->id, "claim-")
-           && nc_streq(n->id + strlen("claim-"), d->owner_uid);
+static bool is_controllers(const struct nc_own_node *nw, const struct nc_notice *n) {
+    return nw->o.claim->uid && nc_starts_with(n->id, "claim-")
+           && nc_streq(n->id + strlen("claim-"), nw->o.claim->uid);
 }
 
-static bool is_in_force(const struct nc_daemon *d, const struct nc_notice *n) {
-    struct nc_life_view view;
+static bool is_in_force(const struct nc_own_node *nw, const struct nc_notice *n) {
+    struct nc_notice before;
 
-    nc_life_look(d->life, nc_daemon_now(d), &view);
-    return view.is_active[n->source] && nc_streq(view.notices[n->source].id, n->id)
-           && view.notices[n->source].deadline_usec == n->deadline_usec;
+    return nw->o.sink.is_active(nw->o.sink.userdata, n->source, &before)
+           && nc_streq(before.id, n->id) && before.deadline_usec == n->deadline_usec;
 }
 
 /* What was in force before a restart goes on; and a claim's time may rightly end while its node
  * hears nothing. */
-static int read_request(const struct nc_daemon *d, const char *text, struct nc_notice *ret,
+static int read_request(const struct nc_own_node *nw, const char *text, struct nc_notice *ret,
                         struct nc_err *err) {
     const int r = nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, ret, err);
 
-    if (r < 0 || is_controllers(d, ret) || is_in_force(d, ret))
+    if (r < 0 || is_controllers(nw, ret) || is_in_force(nw, ret))
         return r;
-    return nc_notice_check_deadline(ret, nc_daemon_now(d), err);
+    return nc_notice_check_deadline(ret, nw->o.sink.now(nw->o.sink.userdata), err);
 }
 
-static void take_request(struct nc_daemon *d, const struct nc_value *metadata) {
+static void take_request(struct nc_own_node *nw, const struct nc_value *metadata) {
     const char *text =
         nc_value_get_string(nc_value_get(metadata, "annotations"), NC_ANNOTATION_REQUEST);
     struct nc_notice notice = {0};
     struct nc_err err = NC_ERR_INIT;
 
     if (!text) {
-        nc_daemon_set(&d->request, NULL);
-        nc_daemon_set(&d->request_refused, NULL);
-        nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
+        set_text(&nw->request, NULL);
+        set_text(&nw->request_refused, NULL);
+        nw->o.sink.cleared(nw->o.sink.userdata, NC_SOURCE_REQUEST);
         return;
     }
-    if (nc_streq(d->request, text))
+    if (nc_streq(nw->request, text))
         return;
-    nc_daemon_set(&d->request, text);
-    if (read_request(d, text, &notice, &err) < 0)
-        keep_request(d, &err);
+    set_text(&nw->request, text);
+    if (read_request(nw, text, &notice, &err) < 0)
+        keep_request(nw, &err);
     else {
-        nc_daemon_set(&d->request_refused, NULL);
-        nc_daemon_post_notice(d, &notice);
+        set_text(&nw->request_refused, NULL);
+        nw->o.sink.notice(nw->o.sink.userdata, &notice);
     }
+}
+
+/* After a restart the claim may be being deleted while the Node is not yet: before it was read
+ * nothing is taken back. Whoever set the claim's time took his margin off already: it is the last
+ * moment itself. */
+void nc_own_node_report_deletion(struct nc_own_node *nw) {
+    struct nc_notice notice = {.source = NC_SOURCE_DELETION, .action = "delete"};
+
+    if (!nw->view.exists || !nw->is_known)
+        return;
+    if (!nw->view.is_deleting && !nw->o.claim->is_deleting) {
+        if (!nc_claim_watch_is_pending(nw->o.claim))
+            nw->o.sink.cleared(nw->o.sink.userdata, NC_SOURCE_DELETION);
+        return;
+    }
+    (void)snprintf(notice.id, sizeof(notice.id), "deletion-%.60s", nw->view.uid);
+    (void)snprintf(notice.reason, sizeof(notice.reason), "%s is being deleted",
+                   nw->o.claim->is_deleting ? "the NodeClaim" : "the Node");
+    notice.deadline_usec = nw->o.claim->t_usec;
+    notice.is_last_moment = nw->o.claim->t_usec != 0;
+    nw->o.sink.notice(nw->o.sink.userdata, &notice);
 }
 
 /* --- our Node */
 
 /* What the metadata does not show is told again only where it is known to be of this version. */
-static void post_node(struct nc_daemon *d, const struct nc_value *metadata) {
-    struct nc_node_view view = d->view;
+static void post_node(struct nc_own_node *nw, const struct nc_value *metadata) {
+    struct nc_node_view view = nw->view;
     struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &view};
 
-    nc_daemon_imds_condition_metadata(d, metadata);
-    view.is_whole &= nc_streq(d->node_version, nc_value_get_string(metadata, "resourceVersion"));
-    nc_daemon_post(d, &e);
-    nc_daemon_claim_take(d, metadata);
-    take_request(d, metadata);
-    nc_daemon_judge_deletion(d);
+    nw->o.seen(nw->o.sink.userdata, metadata);
+    view.is_whole &= nc_streq(nw->version, nc_value_get_string(metadata, "resourceVersion"));
+    nw->o.post(nw->o.sink.userdata, &e);
+    nc_claim_watch_own(nw->o.claim, metadata);
+    take_request(nw, metadata);
+    nc_own_node_report_deletion(nw);
 }
 
-static void post_gone(struct nc_daemon *d, bool is_anothers) {
+static void post_gone(struct nc_own_node *nw, bool is_anothers) {
     struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE, .is_anothers = is_anothers};
 
-    nc_daemon_post(d, &e);
+    nw->o.post(nw->o.sink.userdata, &e);
 }
 
-static void forget_node(struct nc_daemon *d) {
-    d->view = (struct nc_node_view){0};
-    d->is_node_known = d->is_foreign = d->is_doubted = false;
-    nc_daemon_set(&d->node_version, NULL);
-    nc_daemon_set(&d->watch_version, NULL);
-    nc_daemon_set(&d->request_refused, NULL);
-    nc_daemon_set(&d->request, NULL); /* what another Node says is read anew */
+static void forget_node(struct nc_own_node *nw) {
+    nw->view = (struct nc_node_view){0};
+    nw->is_known = nw->is_foreign = nw->is_doubted = false;
+    set_text(&nw->version, NULL);
+    set_text(&nw->watch_version, NULL);
+    set_text(&nw->request_refused, NULL);
+    set_text(&nw->request, NULL); /* what another Node says is read anew */
 }
 
 /* A cloud controller may set the providerID later. Until then whose kubelet reports it counts,
  * where that can be told: a Node that was made anew by another machine is not to be cordoned for
  * us. Ours of before a reboot waits for kubelet, as its pods do. */
-static bool is_doubtful(const struct nc_daemon *d, const struct nc_value *node) {
+static bool is_doubtful(const struct nc_own_node *nw, const struct nc_value *node) {
     const char *provider_id = nc_value_string(nc_value_path(node, "spec.providerID"));
     const char *boot_id = nc_value_string(nc_value_path(node, "status.nodeInfo.bootID"));
 
-    return (!provider_id || !*provider_id) && boot_id && *boot_id && d->boot_id
-           && !nc_streq(boot_id, d->boot_id);
+    return (!provider_id || !*provider_id) && boot_id && *boot_id && *nw->o.boot_id
+           && !nc_streq(boot_id, *nw->o.boot_id);
 }
 
-static bool is_anothers(const struct nc_daemon *d, const struct nc_value *node) {
+static bool is_anothers(const struct nc_own_node *nw, const struct nc_value *node) {
     const char *theirs = nc_value_string(nc_value_path(node, "spec.providerID"));
 
-    return theirs && *theirs && d->provider_id && !nc_streq(theirs, d->provider_id);
+    return theirs && *theirs && *nw->o.provider_id && !nc_streq(theirs, *nw->o.provider_id);
 }
 
-static void refuse_node(struct nc_daemon *d, const struct nc_value *node) {
+static void refuse_node(struct nc_own_node *nw, const struct nc_value *node) {
     const char *theirs = nc_value_string(nc_value_path(node, "spec.providerID"));
     nc_auto_free char *quoted = nc_quote(theirs, strlen(theirs));
 
-    if (!d->is_foreign)
-        nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.node = d->node_name},
+    if (!nw->is_foreign)
+        nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.node = *nw->o.node_name},
                "the Node %s has providerID %s, not %s: it belongs to another instance, nothing is "
                "written to it; delete the stale Node",
-               d->node_name, quoted, d->provider_id);
-    d->is_foreign = d->is_node_known = true;
-    d->is_status_due = true;
-    post_gone(d, true);
+               *nw->o.node_name, quoted, *nw->o.provider_id);
+    nw->is_foreign = nw->is_known = true;
+    nw->o.sink.changed(nw->o.sink.userdata);
+    post_gone(nw, true);
 }
 
-static void doubt_node(struct nc_daemon *d) {
-    if (!d->is_doubted)
-        nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.node = d->node_name},
+static void doubt_node(struct nc_own_node *nw) {
+    if (!nw->is_doubted)
+        nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.node = *nw->o.node_name},
                "the Node %s has no providerID and another boot's id than ours: it may belong to "
                "another machine, nothing is written to it until it says whose it is",
-               d->node_name);
-    d->is_node_known = false;
-    d->is_doubted = d->is_status_due = d->is_look_wanted = true;
-    post_gone(d, true);
-    look_in(d, LOOK_REFUSED_USEC);
+               *nw->o.node_name);
+    nw->is_known = false;
+    nw->is_doubted = nw->is_look_wanted = true;
+    nw->o.sink.changed(nw->o.sink.userdata);
+    post_gone(nw, true);
+    look_in(nw, LOOK_REFUSED_USEC);
 }
 
 /* Our Node was deleted, its pods are drained all the same, and now there is another of its name:
  * until it is known whose it is, the pods that are bound to it may be another machine's. */
-static void hold_orphans(struct nc_daemon *d) {
-    struct nc_life_view view;
-
-    nc_life_look(d->life, nc_daemon_now(d), &view);
-    if (view.is_orphaned)
-        post_gone(d, true);
+static void hold_orphans(struct nc_own_node *nw) {
+    if (nw->o.is_orphaned(nw->o.sink.userdata))
+        post_gone(nw, true);
 }
 
-static void take_whole(struct nc_daemon *d, const struct nc_value *node) {
+static void take_whole(struct nc_own_node *nw, const struct nc_value *node) {
     const struct nc_value *metadata = nc_value_get(node, "metadata");
 
-    if (!nc_streq(nc_value_get_string(metadata, "name"), d->node_name))
+    if (!nc_streq(nc_value_get_string(metadata, "name"), *nw->o.node_name))
         return;
-    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid))
-        forget_node(d);
-    nc_node_view_take(&d->view, node, &d->staying_volumes);
-    nc_daemon_set(&d->node_version, nc_value_get_string(metadata, "resourceVersion"));
-    if (is_anothers(d, node)) {
-        refuse_node(d, node);
-        return;
-    }
-    if (is_doubtful(d, node)) {
-        doubt_node(d);
+    if (!nc_streq(nc_value_get_string(metadata, "uid"), nw->view.uid))
+        forget_node(nw);
+    nc_node_view_take(&nw->view, node, nw->o.staying_volumes);
+    set_text(&nw->version, nc_value_get_string(metadata, "resourceVersion"));
+    if (is_anothers(nw, node)) {
+        refuse_node(nw, node);
         return;
     }
-    d->is_doubted = false;
-    d->is_node_known = true;
-    d->is_foreign = false;
-    nc_daemon_imds_condition_node(d, node);
-    post_node(d, metadata);
+    if (is_doubtful(nw, node)) {
+        doubt_node(nw);
+        return;
+    }
+    nw->is_doubted = false;
+    nw->is_known = true;
+    nw->is_foreign = false;
+    nw->o.found(nw->o.sink.userdata, node);
+    post_node(nw, metadata);
 }
 
 /* Answers and the watch overtake each other: what is told later may be of before. */
@@ -243,244 +262,238 @@ static bool is_outdated(const char *version, const char *known) {
            && nc_parse_u64(known, &ours) == 0 && theirs < ours;
 }
 
-static void take_metadata(struct nc_daemon *d, const struct nc_value *object) {
+static void take_metadata(struct nc_own_node *nw, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
     const char *version = nc_value_get_string(metadata, "resourceVersion");
 
-    if (!nc_streq(nc_value_get_string(metadata, "uid"), d->view.uid)) {
-        forget_node(d);
-        hold_orphans(d);
+    if (!nc_streq(nc_value_get_string(metadata, "uid"), nw->view.uid)) {
+        forget_node(nw);
+        hold_orphans(nw);
     }
-    if (is_outdated(version, d->node_version))
+    if (is_outdated(version, nw->version))
         return;
-    nc_node_view_take(&d->view, object, &d->staying_volumes);
-    nc_daemon_set(&d->watch_version, version);
-    if (d->is_foreign)
+    nc_node_view_take(&nw->view, object, nw->o.staying_volumes);
+    set_text(&nw->watch_version, version);
+    if (nw->is_foreign)
         return;
-    if (d->is_node_known)
-        post_node(d, metadata);
-    if (nc_streq(d->watch_version, d->node_version) || !(nc_daemon_is_busy(d) || !d->is_node_known))
+    if (nw->is_known)
+        post_node(nw, metadata);
+    if (nc_streq(nw->watch_version, nw->version)
+        || !(nw->o.is_busy(nw->o.sink.userdata) || !nw->is_known))
         return;
-    look_in(d, d->write ? LOOK_AFTER_WRITE_USEC : 0);
+    look_in(nw, nw->write ? LOOK_AFTER_WRITE_USEC : 0);
 }
 
 /* What a deleted Node announced stays announced: another Node of the name takes it back. */
-static void take_absence(struct nc_daemon *d) {
-    struct nc_life_view view;
+static void take_absence(struct nc_own_node *nw) {
+    static const enum nc_source said[] = {NC_SOURCE_REQUEST, NC_SOURCE_DELETION};
+    struct nc_notice before;
 
-    forget_node(d);
-    post_gone(d, false);
-    nc_life_look(d->life, nc_daemon_now(d), &view);
-    if (!view.is_active[NC_SOURCE_REQUEST])
-        nc_daemon_post_cleared(d, NC_SOURCE_REQUEST);
-    if (!view.is_active[NC_SOURCE_DELETION])
-        nc_daemon_post_cleared(d, NC_SOURCE_DELETION);
+    forget_node(nw);
+    post_gone(nw, false);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(said); i++)
+        if (!nw->o.sink.is_active(nw->o.sink.userdata, said[i], &before))
+            nw->o.sink.cleared(nw->o.sink.userdata, said[i]);
 }
 
 static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    struct nc_daemon *d = userdata;
+    struct nc_own_node *nw = userdata;
 
-    nc_api_session_well(&d->api);
+    nc_api_session_well(nw->o.api);
     switch (event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
-        d->is_node_listed = true;
-        take_metadata(d, object);
+        nw->is_listed = true;
+        take_metadata(nw, object);
         break;
     case NC_WATCH_DELETED:
-        d->is_node_listed = false;
-        take_absence(d);
+        nw->is_listed = false;
+        take_absence(nw);
         break;
     case NC_WATCH_SYNCED:
-        d->is_node_synced = true;
-        if (!d->is_node_listed)
-            take_absence(d);
+        nw->is_synced = true;
+        if (!nw->is_listed)
+            take_absence(nw);
         break;
     }
+}
+
+static void on_well(void *userdata) {
+    const struct nc_own_node *nw = userdata;
+
+    nc_api_session_well(nw->o.api);
 }
 
 static void on_node_failed(void *userdata, const struct nc_kube_status *status,
                            const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
+    struct nc_own_node *nw = userdata;
 
     (void)status;
-    d->counters.watch_restarts++;
-    nc_api_session_failed(&d->api, err);
+    nw->o.counters->watch_restarts++;
+    nc_api_session_failed(nw->o.api, err);
 }
 
 /* --- looking */
 
 /* A look that the watch or an answer has overtaken: it is of before, and is repeated. */
-static bool is_overtaken(const struct nc_daemon *d, const struct nc_value *node) {
+static bool is_overtaken(const struct nc_own_node *nw, const struct nc_value *node) {
     const char *version = nc_value_get_string(nc_value_get(node, "metadata"), "resourceVersion");
 
-    return is_outdated(version, d->node_version) || is_outdated(version, d->watch_version);
+    return is_outdated(version, nw->version) || is_outdated(version, nw->watch_version);
 }
 
 static void on_looked(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
+    struct nc_own_node *nw = userdata;
 
-    d->look = NULL;
-    nc_histogram_add(&d->counters.api_latency, nc_mono_usec() - d->look_usec);
-    note_answer(d, status->http != 0, nc_mono_usec() - d->look_usec);
+    nw->look = NULL;
+    nc_histogram_add(&nw->o.counters->api_latency, nc_mono_usec() - nw->look_usec);
+    note_answer(nw, status->http != 0, nc_mono_usec() - nw->look_usec);
     if (err->class == NC_ERR_NONE && object) {
-        nc_api_session_well(&d->api);
-        d->is_look_wanted = is_overtaken(d, object);
-        if (d->is_look_wanted)
-            look_in(d, 0);
+        nc_api_session_well(nw->o.api);
+        nw->is_look_wanted = is_overtaken(nw, object);
+        if (nw->is_look_wanted)
+            look_in(nw, 0);
         else
-            take_whole(d, object);
+            take_whole(nw, object);
     } else if (status->http == 404) { /* the watch tells that it is gone; until then it is there */
-        d->is_look_wanted = d->is_node_listed;
-        if (d->is_look_wanted)
-            look_in(d, LOOK_EVERY_USEC);
+        nw->is_look_wanted = nw->is_listed;
+        if (nw->is_look_wanted)
+            look_in(nw, LOOK_EVERY_USEC);
     } else {
-        nc_api_session_failed(&d->api, err);
-        d->is_look_wanted = true;
-        look_in(d, status->http == 403 ? LOOK_REFUSED_USEC : LOOK_EVERY_USEC);
+        nc_api_session_failed(nw->o.api, err);
+        nw->is_look_wanted = true;
+        look_in(nw, status->http == 403 ? LOOK_REFUSED_USEC : LOOK_EVERY_USEC);
     }
 }
 
-static void start_look(struct nc_daemon *d) {
-    nc_auto_free char *path = nc_kube_node_path(d->node_name, NULL);
+static void start_look(struct nc_own_node *nw) {
+    nc_auto_free char *path = nc_kube_node_path(*nw->o.node_name, NULL);
     const struct nc_kube_call call = {
-        .what = "get node", .method = "GET", .path = path, .timeout_usec = timeout_of(d)};
+        .what = "get node", .method = "GET", .path = path, .timeout_usec = timeout_of(nw)};
     struct nc_err err = NC_ERR_INIT;
 
-    d->is_look_wanted = false;
-    d->look_usec = nc_mono_usec();
-    d->counters.api_requests++;
-    if (nc_kube_start(d->api.connection.kube, &call, on_looked, d, &d->look, &err) < 0) {
-        nc_api_session_failed(&d->api, &err);
-        d->is_look_wanted = true;
-        look_in(d, LOOK_EVERY_USEC);
+    nw->is_look_wanted = false;
+    nw->look_usec = nc_mono_usec();
+    nw->o.counters->api_requests++;
+    if (nc_kube_start(nw->o.api->connection.kube, &call, on_looked, nw, &nw->look, &err) < 0) {
+        nc_api_session_failed(nw->o.api, &err);
+        nw->is_look_wanted = true;
+        look_in(nw, LOOK_EVERY_USEC);
     }
 }
 
 static int on_look_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-    struct nc_daemon *d = userdata;
+    struct nc_own_node *nw = userdata;
 
     (void)source;
     (void)usec;
-    if (nc_api_session_is_up(&d->api) && !d->look
-        && (d->is_look_wanted || !d->node_version || !nc_streq(d->node_version, d->watch_version)))
-        start_look(d);
+    if (nc_api_session_is_up(nw->o.api) && !nw->look
+        && (nw->is_look_wanted || !nw->version || !nc_streq(nw->version, nw->watch_version)))
+        start_look(nw);
     return 0;
 }
 
 /* At most once a second, and never two at a time: what changes meanwhile is looked at by the next
  * one. */
-static void look_in(struct nc_daemon *d, uint64_t wait_usec) {
-    const uint64_t now = nc_mono_usec(), soonest = d->look_usec + LOOK_EVERY_USEC;
+static void look_in(struct nc_own_node *nw, uint64_t wait_usec) {
+    const uint64_t now = nc_mono_usec(), soonest = nw->look_usec + LOOK_EVERY_USEC;
     uint64_t at = now + wait_usec;
-    int r;
 
-    if (d->look_usec != 0 && at < soonest)
+    if (nw->look_usec != 0 && at < soonest)
         at = soonest;
-    if (d->look_timer) {
-        r = sd_event_source_set_time(d->look_timer, at);
-        if (r >= 0)
-            r = sd_event_source_set_enabled(d->look_timer, SD_EVENT_ONESHOT);
-    } else {
-        r = sd_event_add_time(d->app->event, &d->look_timer, CLOCK_MONOTONIC, at,
-                              LOOK_ACCURACY_USEC, on_look_timer, d);
-    }
-    if (r < 0)
-        nc_log(NC_LOG_ERROR, NULL, "event loop: timer: %s", strerror(-r));
+    nc_timer_set(nw->o.event, &nw->look_timer, at - now, on_look_timer, nw);
 }
 
-void nc_daemon_node_look(struct nc_daemon *d) {
-    d->is_look_wanted = true;
-    if (nc_api_session_is_up(&d->api))
-        look_in(d, 0);
+void nc_own_node_look(struct nc_own_node *nw) {
+    nw->is_look_wanted = true;
+    if (nc_api_session_is_up(nw->o.api))
+        look_in(nw, 0);
 }
 
 /* --- writing */
 
-static void post_written(struct nc_daemon *d, enum nc_write_outcome outcome, uint64_t retry_usec) {
+static void post_written(struct nc_own_node *nw, enum nc_write_outcome outcome,
+                         uint64_t retry_usec) {
     struct nc_life_event e = {
         .kind = NC_LIFE_WRITTEN, .outcome = outcome, .retry_after_usec = retry_usec};
 
-    if (outcome != NC_WRITTEN && d->write_kind < _NC_WRITE_MAX)
-        d->counters.node_writes_failed[d->write_kind]++;
-    nc_daemon_post(d, &e);
+    if (outcome != NC_WRITTEN && nw->write_kind < _NC_WRITE_MAX)
+        nw->o.counters->node_writes_failed[nw->write_kind]++;
+    nw->o.post(nw->o.sink.userdata, &e);
 }
 
 static void on_written(void *userdata, const struct nc_node_written *w) {
-    struct nc_daemon *d = userdata;
+    struct nc_own_node *nw = userdata;
 
-    d->write = NULL;
-    nc_histogram_add(&d->counters.api_latency, w->duration_usec);
-    note_answer(d, w->outcome != NC_WRITE_AWAY, w->duration_usec);
+    nw->write = NULL;
+    nc_histogram_add(&nw->o.counters->api_latency, w->duration_usec);
+    note_answer(nw, w->outcome != NC_WRITE_AWAY, w->duration_usec);
     if (w->outcome == NC_WRITTEN)
-        nc_api_session_well(&d->api);
+        nc_api_session_well(nw->o.api);
     else
-        nc_api_session_failed(&d->api, &w->err);
+        nc_api_session_failed(nw->o.api, &w->err);
     if (w->node)
-        take_whole(d, w->node);
-    post_written(d, w->outcome, w->retry_after_usec);
+        take_whole(nw, w->node);
+    post_written(nw, w->outcome, w->retry_after_usec);
 }
 
-void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
+void nc_own_node_write(struct nc_own_node *nw, const struct nc_node_write *w) {
     struct nc_err err = NC_ERR_INIT;
 
-    d->write_kind = w->kind;
-    d->counters.node_writes[w->kind]++;
-    if (!nc_api_session_is_up(&d->api) || d->is_foreign || d->write) {
-        post_written(d, NC_WRITE_AWAY, 0);
+    nw->write_kind = w->kind;
+    nw->o.counters->node_writes[w->kind]++;
+    if (!nc_api_session_is_up(nw->o.api) || nw->is_foreign || nw->write) {
+        post_written(nw, NC_WRITE_AWAY, 0);
         return;
     }
-    d->write_usec = nc_mono_usec();
-    d->counters.api_requests++;
-    if (nc_node_send(d->api.connection.kube, d->node_name, w, nc_daemon_now(d), timeout_of(d),
-                     on_written, d, &d->write, &err)
+    nw->write_usec = nc_mono_usec();
+    nw->o.counters->api_requests++;
+    if (nc_node_send(nw->o.api->connection.kube, *nw->o.node_name, w,
+                     nw->o.sink.now(nw->o.sink.userdata), timeout_of(nw), on_written, nw,
+                     &nw->write, &err)
         < 0) {
-        nc_api_session_failed(&d->api, &err);
-        post_written(d, NC_WRITE_AWAY, 0);
+        nc_api_session_failed(nw->o.api, &err);
+        post_written(nw, NC_WRITE_AWAY, 0);
     }
 }
 
-bool nc_daemon_node_is_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
-    return (d->write && mono_usec > d->write_usec + 2 * TIMEOUT_USEC)
-           || (d->look && mono_usec > d->look_usec + 2 * TIMEOUT_USEC);
+bool nc_own_node_is_stuck(const struct nc_own_node *nw, uint64_t mono_usec) {
+    return (nw->write && mono_usec > nw->write_usec + 2 * TIMEOUT_USEC)
+           || (nw->look && mono_usec > nw->look_usec + 2 * TIMEOUT_USEC);
 }
 
-int nc_daemon_node_open(struct nc_daemon *d, struct nc_err *err) {
-    nc_auto_free char *selector = nc_kube_node_selector(d->node_name);
+int nc_own_node_open(struct nc_own_node *nw, struct nc_err *err) {
+    nc_auto_free char *selector = nc_kube_node_selector(*nw->o.node_name);
     const struct nc_watch_options o = {
         .path = "/api/v1/nodes",
         .selector = selector,
         .metadata_only = true,
         .event = on_node,
         .failed = on_node_failed,
-        .well = nc_daemon_watch_well,
-        .userdata = d,
+        .well = on_well,
+        .userdata = nw,
     };
 
-    if (d->node_watch)
+    if (nw->watch)
         return 0;
-    d->is_node_synced = d->is_node_listed = false;
-    nc_daemon_claim_open(d);
-    return nc_watch_new(d->api.connection.kube, d->app->event, &o, &d->node_watch, err);
+    nw->is_synced = nw->is_listed = false;
+    nc_claim_watch_open(nw->o.claim);
+    return nc_watch_new(nw->o.api->connection.kube, nw->o.event, &o, &nw->watch, err);
 }
 
-void nc_daemon_node_close(struct nc_daemon *d) {
-    const bool was_writing = d->write != NULL;
+void nc_own_node_close(struct nc_own_node *nw) {
+    const bool was_writing = nw->write != NULL;
 
-    d->node_watch = nc_watch_free(d->node_watch);
-    d->claim_watch = nc_watch_free(d->claim_watch);
-    d->look = nc_kube_cancel(d->look);
-    d->write = nc_kube_cancel(d->write);
-    d->look_timer = sd_event_source_disable_unref(d->look_timer);
-    nc_daemon_imds_condition_close(d);
+    nw->watch = nc_watch_free(nw->watch);
+    nc_claim_watch_close(nw->o.claim);
+    nw->look = nc_kube_cancel(nw->look);
+    nw->write = nc_kube_cancel(nw->write);
+    nw->look_timer = sd_event_source_disable_unref(nw->look_timer);
     if (was_writing)
-        post_written(d, NC_WRITE_AWAY, 0);
+        post_written(nw, NC_WRITE_AWAY, 0);
 }
 
-void nc_daemon_node_done(struct nc_daemon *d) {
-    forget_node(d);
-    nc_daemon_set(&d->owner_name, NULL);
-    nc_daemon_set(&d->owner_uid, NULL);
-    nc_daemon_set(&d->owner_api, NULL);
+void nc_own_node_done(struct nc_own_node *nw) {
+    forget_node(nw);
 }

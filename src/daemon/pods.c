@@ -7,7 +7,7 @@
  * its pod by uid alone; it is answered exactly once, AWAY where it is cut off. Volumes and what a
  * shutdown left are best effort: a refusal there is no failure of a drain.
  */
-#include "daemon.h"
+#include "pods.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define CLEAN_UP_MAX 500     /* at one boot */
 
 struct nc_pod_request {
-    struct nc_daemon *d;
+    struct nc_pod_evictor *p;
     struct nc_pod_request *next;
     struct nc_kube_req *req;
     char *uid;
@@ -32,7 +32,7 @@ struct nc_pod_request {
 };
 
 struct nc_volume_request {
-    struct nc_daemon *d;
+    struct nc_pod_evictor *p;
     struct nc_volume_request *next;
     struct nc_kube_req *req;
     char *claim; /* "namespace/name" */
@@ -41,7 +41,7 @@ struct nc_volume_request {
 /* --- questions */
 
 static void unlink_pod_request(struct nc_pod_request *q) {
-    struct nc_pod_request **at = &q->d->pod_requests;
+    struct nc_pod_request **at = &q->p->requests;
 
     while (*at != q)
         at = &(*at)->next;
@@ -54,103 +54,104 @@ static void free_pod_request(struct nc_pod_request *q) {
     free(q);
 }
 
-static void post_answer(struct nc_daemon *d, const char *uid, enum nc_drain_verb verb,
+static void post_answer(struct nc_pod_evictor *p, const char *uid, enum nc_drain_verb verb,
                         const struct nc_pod_answer *answer) {
     struct nc_life_event e = {
         .kind = NC_LIFE_POD_ANSWER, .uid = uid, .verb = verb, .answer = answer};
 
-    d->counters.answers[verb][answer->kind]++;
-    nc_daemon_post(d, &e);
+    p->o.counters->answers[verb][answer->kind]++;
+    p->o.post(p->o.userdata, &e);
 }
 
-static void post_away(struct nc_daemon *d, const char *uid, enum nc_drain_verb verb,
+static void post_away(struct nc_pod_evictor *p, const char *uid, enum nc_drain_verb verb,
                       const char *why) {
     struct nc_pod_answer away;
 
     nc_pod_answer_read(0, NULL, NULL, why, 0, &away);
-    post_answer(d, uid, verb, &away);
+    post_answer(p, uid, verb, &away);
 }
 
 /* Whether the API server is there and takes us for who we are: while a drain is held up nothing
  * else may be asked of it. */
-static void note_way(struct nc_daemon *d, enum nc_drain_verb verb, const struct nc_pod_asked *a) {
+static void note_way(struct nc_pod_evictor *p, enum nc_drain_verb verb,
+                     const struct nc_pod_asked *a) {
     static const char *const verbs[] = {
         [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
     struct nc_err err = NC_ERR_INIT;
 
     if (a->answer.kind == NC_ANSWER_AWAY) {
         (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", verbs[verb], a->answer.message);
-        nc_api_session_failed(&d->api, &err);
+        nc_api_session_failed(p->o.api, &err);
     } else if (a->class == NC_ERR_NONE) {
-        nc_api_session_well(&d->api);
+        nc_api_session_well(p->o.api);
     } else {
-        d->counters.api_errors[a->class]++;
+        p->o.counters->api_errors[a->class]++;
     }
 }
 
 /* Once nothing of it is under way: what nobody answered to is not asked again in this life. */
-static void note_clean_up(struct nc_daemon *d) {
-    if (!d->wants_clean_up || !d->is_left_listed)
+static void note_clean_up(struct nc_pod_evictor *p) {
+    if (!p->wants_clean_up || !p->is_left_listed)
         return;
-    for (const struct nc_pod_request *q = d->pod_requests; q; q = q->next)
+    for (const struct nc_pod_request *q = p->requests; q; q = q->next)
         if (q->is_clean_up)
             return;
-    d->wants_clean_up = false;
-    d->is_state_due = true;
+    p->wants_clean_up = false;
+    p->o.cleaned_up(p->o.userdata);
 }
 
 static void on_asked(void *userdata, const struct nc_pod_asked *a) {
     struct nc_pod_request *q = userdata;
-    struct nc_daemon *d = q->d;
+    struct nc_pod_evictor *p = q->p;
 
     unlink_pod_request(q);
     q->req = NULL;
-    nc_histogram_add(&d->counters.api_latency, a->duration_usec);
-    note_way(d, q->verb, a);
+    nc_histogram_add(&p->o.counters->api_latency, a->duration_usec);
+    note_way(p, q->verb, a);
     if (!q->is_clean_up)
-        post_answer(d, q->uid, q->verb, &a->answer);
+        post_answer(p, q->uid, q->verb, &a->answer);
     free_pod_request(q);
-    note_clean_up(d);
+    note_clean_up(p);
 }
 
-static int start_request(struct nc_daemon *d, const struct nc_drain_action *a, bool is_clean_up,
-                         struct nc_err *err) {
+static int start_request(struct nc_pod_evictor *p, const struct nc_drain_action *a,
+                         bool is_clean_up, struct nc_err *err) {
     struct nc_pod_request *q = nc_calloc(1, sizeof(*q));
     int r;
 
-    *q = (struct nc_pod_request){.d = d,
-                                 .next = d->pod_requests,
+    *q = (struct nc_pod_request){.p = p,
+                                 .next = p->requests,
                                  .uid = nc_strdup(a->pod->uid),
                                  .verb = a->verb,
                                  .is_clean_up = is_clean_up,
                                  .started_usec = nc_mono_usec()};
     q->timeout_usec = nc_pod_ask_timeout(a->verb, a->attempt);
-    d->counters.api_requests++;
-    r = nc_pod_ask(d->api.connection.kube, a, nc_daemon_now(d), q->timeout_usec, on_asked, q,
-                   &q->req, err);
+    p->o.counters->api_requests++;
+    r = nc_pod_ask(p->o.api->connection.kube, a, p->o.now(p->o.userdata), q->timeout_usec, on_asked,
+                   q, &q->req, err);
     if (r < 0) {
         free_pod_request(q);
         return r;
     }
-    d->pod_requests = q;
+    p->requests = q;
     return 0;
 }
 
-void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a) {
+void nc_pod_evictor_send(struct nc_pod_evictor *p, const struct nc_drain_action *a) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (!nc_api_session_is_up(&d->api)) {
-        post_away(d, a->pod->uid, a->verb, "there is no connection to the API server");
+    if (!nc_api_session_is_up(p->o.api)) {
+        post_away(p, a->pod->uid, a->verb, "there is no connection to the API server");
         return;
     }
-    if (start_request(d, a, false, &err) < 0) {
-        nc_api_session_failed(&d->api, &err);
-        post_away(d, a->pod->uid, a->verb, err.msg);
+    if (start_request(p, a, false, &err) < 0) {
+        nc_api_session_failed(p->o.api, &err);
+        post_away(p, a->pod->uid, a->verb, err.msg);
     }
 }
 
-bool nc_daemon_pods_are_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
-    for (const struct nc_pod_request *q = d->pod_requests; q; q = q->next)
+bool nc_pod_evictor_is_stuck(const struct nc_pod_evictor *p, uint64_t mono_usec) {
+    for (const struct nc_pod_request *q = p->requests; q; q = q->next)
         if (mono_usec > q->started_usec + 2 * q->timeout_usec)
             return true;
     return false;
@@ -159,7 +160,7 @@ bool nc_daemon_pods_are_stuck(const struct nc_daemon *d, uint64_t mono_usec) {
 /* --- volumes of pods that stay */
 
 static void unlink_volume_request(struct nc_volume_request *q) {
-    struct nc_volume_request **at = &q->d->volume_requests;
+    struct nc_volume_request **at = &q->p->volume_requests;
 
     while (*at != q)
         at = &(*at)->next;
@@ -180,9 +181,9 @@ static int get(struct nc_volume_request *q, const char *what, const char *path,
                                       .timeout_usec = VOLUME_TIMEOUT_USEC,
                                       .max_bytes = NC_VOLUME_MAX_BYTES};
     struct nc_err err = NC_ERR_INIT;
-    const int r = nc_kube_start(q->d->api.connection.kube, &call, done, q, &q->req, &err);
+    const int r = nc_kube_start(q->p->o.api->connection.kube, &call, done, q, &q->req, &err);
 
-    q->d->counters.api_requests++;
+    q->p->o.counters->api_requests++;
     if (r < 0)
         nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err.msg);
     return r;
@@ -194,7 +195,7 @@ static void give_up(struct nc_volume_request *q, const struct nc_kube_status *st
     if (err->class != NC_ERR_NONE)
         nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err->msg);
     if (status->http == 0 || status->http >= 429) {
-        struct nc_strv *asked = &q->d->staying_claims;
+        struct nc_strv *asked = &q->p->staying_claims;
         for (size_t i = 0; i < asked->n; i++)
             if (nc_streq(asked->v[i], q->claim)) {
                 free(asked->v[i]);
@@ -211,12 +212,12 @@ static void on_volume(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_volume_request *q = userdata;
     nc_auto_free char *name = nc_volume_read(object, q->claim);
-    struct nc_daemon *d = q->d;
+    struct nc_pod_evictor *p = q->p;
 
     q->req = NULL;
-    if (name && d->staying_volumes.n < VOLUMES_MAX) {
-        nc_strv_add(&d->staying_volumes, name);
-        nc_daemon_node_look(d);
+    if (name && p->staying_volumes.n < VOLUMES_MAX) {
+        nc_strv_add(&p->staying_volumes, name);
+        p->o.volume_found(p->o.userdata);
     }
     give_up(q, status, err);
 }
@@ -232,22 +233,22 @@ static void on_claim(void *userdata, const struct nc_value *object,
     give_up(q, status, err);
 }
 
-static void ask_volume(struct nc_daemon *d, const char *namespace, const char *name) {
+static void ask_volume(struct nc_pod_evictor *p, const char *namespace, const char *name) {
     nc_auto_free char *claim = nc_asprintf("%s/%s", namespace, name);
     nc_auto_free char *path = nc_volume_claim_path(namespace, name);
     struct nc_volume_request *q;
 
-    if (!path || d->staying_claims.n >= VOLUMES_MAX || nc_strv_contains(&d->staying_claims, claim))
+    if (!path || p->staying_claims.n >= VOLUMES_MAX || nc_strv_contains(&p->staying_claims, claim))
         return;
     q = nc_calloc(1, sizeof(*q));
-    *q = (struct nc_volume_request){.d = d, .claim = nc_steal(&claim)};
+    *q = (struct nc_volume_request){.p = p, .claim = nc_steal(&claim)};
     if (get(q, "get volume claim", path, on_claim) < 0) {
         free_volume_request(q);
         return;
     }
-    nc_strv_add(&d->staying_claims, q->claim);
-    q->next = d->volume_requests;
-    d->volume_requests = q;
+    nc_strv_add(&p->staying_claims, q->claim);
+    q->next = p->volume_requests;
+    p->volume_requests = q;
 }
 
 /* A pod that has ended keeps no volume; one that is eligible is waited for. */
@@ -255,21 +256,20 @@ static bool stays(enum nc_pod_excluded e) {
     return e != NC_POD_ELIGIBLE && e != NC_POD_TERMINAL;
 }
 
-void nc_daemon_pods_find_staying(struct nc_daemon *d) {
-    const struct nc_drain *drain = nc_life_drain(d->life);
+void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drain *drain,
+                                  const struct nc_drain_rules *rules) {
     const size_t room = drain ? nc_drain_count(drain) : 0;
+    const uint64_t now = p->o.now(p->o.userdata);
     nc_auto_free struct nc_drain_line *lines = NULL;
-    struct nc_life_view view;
     size_t n;
 
-    if (!nc_api_session_is_up(&d->api) || room == 0 || room > LINES_MAX)
+    if (!nc_api_session_is_up(p->o.api) || room == 0 || room > LINES_MAX)
         return;
-    nc_life_look(d->life, nc_daemon_now(d), &view);
     lines = nc_calloc(room, sizeof(*lines));
-    n = nc_drain_lines(drain, &view.drain_rules, nc_daemon_now(d), lines, room);
+    n = nc_drain_lines(drain, rules, now, lines, room);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; stays(lines[i].excluded) && k < lines[i].pod->claims.n; k++)
-            ask_volume(d, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
+            ask_volume(p, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
 }
 
 /* --- the watch */
@@ -277,13 +277,13 @@ void nc_daemon_pods_find_staying(struct nc_daemon *d) {
 /* When a pod's grace ends is counted on the API server's clock, what a drain waits for on EC2's.
  * Where the two disagree, a pod that has just begun to end would seem to be stuck, or to end too
  * late. What both keep to, and what an answer may be late by, is left alone. */
-static uint64_t by_ec2s_clock(struct nc_daemon *d, uint64_t usec) {
-    const uint64_t told = nc_kube_boot_usec(d->api.connection.kube);
-    const uint64_t theirs = told ? told : d->api_boot_usec;
-    const uint64_t ours = nc_daemon_now(d) - nc_boot_usec();
+static uint64_t by_ec2s_clock(struct nc_pod_evictor *p, uint64_t usec) {
+    const uint64_t told = nc_kube_boot_usec(p->o.api->connection.kube);
+    const uint64_t theirs = told ? told : p->api_boot_usec;
+    const uint64_t ours = p->o.now(p->o.userdata) - nc_boot_usec();
     const uint64_t apart = theirs > ours ? theirs - ours : ours - theirs;
 
-    d->api_boot_usec = theirs;
+    p->api_boot_usec = theirs;
     if (!usec || !theirs || apart <= NC_CLOCKS_AGREE_USEC)
         return usec;
     if (theirs < ours)
@@ -291,74 +291,73 @@ static uint64_t by_ec2s_clock(struct nc_daemon *d, uint64_t usec) {
     return usec > apart ? usec - apart : 1;
 }
 
-static void take_pod(struct nc_daemon *d, const struct nc_value *object) {
+static void take_pod(struct nc_pod_evictor *p, const struct nc_value *object) {
     struct nc_pod pod = {0};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_pod_read(object, &pod, &err) < 0) {
-        nc_api_session_failed(&d->api, &err);
+        nc_api_session_failed(p->o.api, &err);
         e.kind = NC_LIFE_POD_UNREADABLE;
     }
-    pod.deletion_usec = by_ec2s_clock(d, pod.deletion_usec);
-    nc_daemon_post(d, &e);
+    pod.deletion_usec = by_ec2s_clock(p, pod.deletion_usec);
+    p->o.post(p->o.userdata, &e);
 }
 
-static void take_absence(struct nc_daemon *d, const struct nc_value *object) {
+static void take_absence(struct nc_pod_evictor *p, const struct nc_value *object) {
     struct nc_life_event e = {.kind = NC_LIFE_POD_GONE};
 
     e.uid = nc_value_string(nc_value_path(object, "metadata.uid"));
     if (e.uid)
-        nc_daemon_post(d, &e);
+        p->o.post(p->o.userdata, &e);
 }
 
 /* A list or an event came: whatever else is refused, the pods are shown. */
-static void pods_are_well(struct nc_daemon *d) {
-    d->is_status_due |= d->api.pods_error.class != NC_ERR_NONE;
-    d->api.pods_error = (struct nc_err)NC_ERR_INIT;
+static void pods_are_well(struct nc_pod_evictor *p) {
+    nc_api_session_note_pods(p->o.api, NULL);
 }
 
 static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_life_event synced = {.kind = NC_LIFE_PODS_SYNCED};
-    struct nc_daemon *d = userdata;
+    struct nc_pod_evictor *p = userdata;
 
-    pods_are_well(d);
-    nc_api_session_well(&d->api);
+    pods_are_well(p);
+    nc_api_session_well(p->o.api);
     switch (event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
-        take_pod(d, object);
+        take_pod(p, object);
         break;
     case NC_WATCH_DELETED:
-        take_absence(d, object);
+        take_absence(p, object);
         break;
     case NC_WATCH_SYNCED:
-        nc_daemon_post(d, &synced);
+        p->o.post(p->o.userdata, &synced);
         break;
     }
 }
 
 static void on_failed(void *userdata, const struct nc_kube_status *status,
                       const struct nc_err *err) {
-    struct nc_daemon *d = userdata;
+    struct nc_pod_evictor *p = userdata;
 
     (void)status;
-    d->counters.watch_restarts++;
-    d->api.pods_error = *err;
-    nc_api_session_failed(&d->api, err);
+    p->o.counters->watch_restarts++;
+    nc_api_session_note_pods(p->o.api, err);
+    nc_api_session_failed(p->o.api, err);
 }
 
 static void on_well(void *userdata) {
-    struct nc_daemon *d = userdata;
+    struct nc_pod_evictor *p = userdata;
 
-    pods_are_well(d);
-    nc_api_session_well(&d->api);
+    pods_are_well(p);
+    nc_api_session_well(p->o.api);
 }
 
-static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct nc_watch **ret,
-                 struct nc_err *err) {
+static int watch(struct nc_pod_evictor *p, const char *more, nc_watch_fn told,
+                 struct nc_watch **ret, struct nc_err *err) {
     nc_auto_free char *selector =
-        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", d->node_name, more);
+        nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", *p->o.node_name, more);
     const struct nc_watch_options o = {
         .path = "/api/v1/pods",
         .selector = selector,
@@ -369,74 +368,74 @@ static int watch(struct nc_daemon *d, const char *more, nc_watch_fn told, struct
         .event = told,
         .failed = on_failed,
         .well = on_well,
-        .userdata = d,
+        .userdata = p,
     };
 
-    return nc_watch_new(d->api.connection.kube, d->app->event, &o, ret, err);
+    return nc_watch_new(p->o.api->connection.kube, p->o.event, &o, ret, err);
 }
 
-void nc_daemon_pods_open(struct nc_daemon *d) {
+void nc_pod_evictor_open(struct nc_pod_evictor *p) {
     struct nc_err err = NC_ERR_INIT;
 
-    d->wants_pods = true;
-    if (!nc_api_session_is_up(&d->api) || d->pods_watch)
+    p->wants_watch = true;
+    if (!nc_api_session_is_up(p->o.api) || p->watch)
         return;
-    if (watch(d, NC_POD_UNFINISHED, on_pod, &d->pods_watch, &err) < 0)
-        nc_api_session_failed(&d->api, &err);
+    if (watch(p, NC_POD_UNFINISHED, on_pod, &p->watch, &err) < 0)
+        nc_api_session_failed(p->o.api, &err);
 }
 
-static void cancel_questions(struct nc_daemon *d) {
-    struct nc_pod_request *all = d->pod_requests;
+static void cancel_questions(struct nc_pod_evictor *p) {
+    struct nc_pod_request *all = p->requests;
 
-    d->pod_requests = NULL;
+    p->requests = NULL;
     while (all) {
         struct nc_pod_request *q = all;
         all = q->next;
         q->req = nc_kube_cancel(q->req);
         if (!q->is_clean_up)
-            post_away(d, q->uid, q->verb, "the connection to the API server was given up");
+            post_away(p, q->uid, q->verb, "the connection to the API server was given up");
         free_pod_request(q);
     }
 }
 
 /* A question that is under way is answered: given up, an eviction may have used its budget up all
  * the same. */
-void nc_daemon_pods_unwatch(struct nc_daemon *d) {
-    d->api.pods_error = (struct nc_err)NC_ERR_INIT;
-    d->pods_watch = nc_watch_free(d->pods_watch);
-    while (d->volume_requests) {
-        struct nc_volume_request *q = d->volume_requests;
-        d->volume_requests = q->next;
+void nc_pod_evictor_unwatch(struct nc_pod_evictor *p) {
+    nc_api_session_note_pods(p->o.api, NULL);
+    p->watch = nc_watch_free(p->watch);
+    while (p->volume_requests) {
+        struct nc_volume_request *q = p->volume_requests;
+        p->volume_requests = q->next;
         free_volume_request(q);
     }
-    nc_strv_done(&d->staying_claims);
-    d->staying_claims = (struct nc_strv)NC_STRV_INIT;
-    nc_strv_done(&d->staying_volumes);
-    d->staying_volumes = (struct nc_strv)NC_STRV_INIT;
+    nc_strv_done(&p->staying_claims);
+    p->staying_claims = (struct nc_strv)NC_STRV_INIT;
+    nc_strv_done(&p->staying_volumes);
+    p->staying_volumes = (struct nc_strv)NC_STRV_INIT;
 }
 
-void nc_daemon_pods_close(struct nc_daemon *d) {
-    nc_daemon_pods_unwatch(d);
-    d->failed_watch = nc_watch_free(d->failed_watch);
-    d->is_left_listed = false;
-    cancel_questions(d);
+void nc_pod_evictor_close(struct nc_pod_evictor *p) {
+    nc_pod_evictor_unwatch(p);
+    p->failed_watch = nc_watch_free(p->failed_watch);
+    p->is_left_listed = false;
+    cancel_questions(p);
 }
 
 /* --- what a shutdown left */
 
-static void clean_up(struct nc_daemon *d, const struct nc_value *object) {
+static void clean_up(struct nc_pod_evictor *p, const struct nc_value *object) {
     struct nc_pod pod = {0};
     const struct nc_drain_action a = {
         .verb = NC_DRAIN_DELETE, .pod = &pod, .grace_sec = CLEAN_UP_GRACE_SEC, .attempt = 2};
     struct nc_err err = NC_ERR_INIT;
     size_t under_way = 0;
 
-    for (const struct nc_pod_request *q = d->pod_requests; q; q = q->next)
+    for (const struct nc_pod_request *q = p->requests; q; q = q->next)
         under_way++;
     if (under_way >= CLEAN_UP_MAX || nc_pod_read(object, &pod, NULL) < 0)
         return;
     if (pod.is_shutdown_left && pod.has_controller && !pod.is_job) {
-        if (start_request(d, &a, true, &err) < 0)
+        if (start_request(p, &a, true, &err) < 0)
             nc_log(NC_LOG_DEBUG, NULL, "%s, ignoring", err.msg);
         else
             nc_log(NC_LOG_INFO, NULL, "pod %s/%s was left behind by a shutdown, deleting it",
@@ -446,24 +445,24 @@ static void clean_up(struct nc_daemon *d, const struct nc_value *object) {
 }
 
 static void on_left(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    struct nc_daemon *d = userdata;
+    struct nc_pod_evictor *p = userdata;
 
-    on_well(d); /* the watch ends with its list: nobody else says so */
+    on_well(p); /* the watch ends with its list: nobody else says so */
     if (event == NC_WATCH_ADDED) {
-        clean_up(d, object);
+        clean_up(p, object);
     } else if (event == NC_WATCH_SYNCED) {
-        d->is_left_listed = true;
-        d->failed_watch = nc_watch_free(d->failed_watch);
-        note_clean_up(d);
+        p->is_left_listed = true;
+        p->failed_watch = nc_watch_free(p->failed_watch);
+        note_clean_up(p);
     }
 }
 
-void nc_daemon_pods_clean_up(struct nc_daemon *d) {
+void nc_pod_evictor_clean_up(struct nc_pod_evictor *p) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (!d->wants_clean_up || d->is_left_listed || !nc_api_session_is_up(&d->api) || d->failed_watch
-        || d->is_foreign)
+    if (!p->wants_clean_up || p->is_left_listed || !nc_api_session_is_up(p->o.api)
+        || p->failed_watch)
         return;
-    if (watch(d, "%2Cstatus.phase%3DFailed", on_left, &d->failed_watch, &err) < 0)
-        nc_api_session_failed(&d->api, &err);
+    if (watch(p, "%2Cstatus.phase%3DFailed", on_left, &p->failed_watch, &err) < 0)
+        nc_api_session_failed(p->o.api, &err);
 }

@@ -4,6 +4,8 @@
  * What it asked for is kept before it is removed: whoever ends us in between finds the one or the
  * other.
  */
+#include "requests.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,33 +13,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon-edges.h"
 #include "log.h"
 #include "nc/file.h"
 #include "nc/str.h"
+#include "process.h"
 
 #define REQUEST_MAX_BYTES 4096
+#define RETRY_USEC 5000000u
 
-struct nc_daemon_requests {
-    struct nc_daemon *d;
-    char *folder;
-    sd_event_source *watch;
-};
-
-static void keep(struct nc_daemon *d) {
-    if (d->is_state_due)
-        nc_daemon_state_save(d);
-    d->is_status_due = true;
+static void keep(const struct nc_requests *r) {
+    r->kept(r->sink.userdata);
+    r->sink.changed(r->sink.userdata);
 }
 
-static void refuse(struct nc_daemon *d, const char *path, const struct nc_err *err) {
+static void refuse(const struct nc_requests *r, const char *path, const struct nc_err *err) {
     nc_auto_free char *message = nc_asprintf("%s: %s; taken as none", path, err->msg);
-    const struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
-                                     .reason = "DrainRequestRefused",
-                                     .is_warning = true,
-                                     .message = message};
 
-    nc_daemon_say(d, &a);
+    r->refused(r->sink.userdata, message);
 }
 
 /* What another user may have written is not root's word, though root put it there. */
@@ -54,7 +46,7 @@ static int check_owner(const char *path, struct nc_err *err) {
         (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
 }
 
-static void take_drain(struct nc_daemon *d, const char *path) {
+static void take_drain(const struct nc_requests *q, const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_notice notice;
     struct nc_err err = NC_ERR_INIT;
@@ -68,23 +60,23 @@ static void take_drain(struct nc_daemon *d, const char *path) {
         r = nc_notice_read_request(text.data ? text.data : "", text.len, NC_SOURCE_OPERATOR,
                                    &notice, &err);
     if (r > 0)
-        r = nc_notice_check_deadline(&notice, nc_daemon_now(d), &err);
+        r = nc_notice_check_deadline(&notice, q->sink.now(q->sink.userdata), &err);
     if (r < 0)
-        refuse(d, path, &err);
+        refuse(q, path, &err);
     else
-        nc_daemon_post_notice(d, &notice);
-    keep(d);
+        q->sink.notice(q->sink.userdata, &notice);
+    keep(q);
     (void)unlink(path);
 }
 
-static void take_undrain(struct nc_daemon *d, const char *path) {
+static void take_undrain(const struct nc_requests *q, const char *path) {
     struct nc_err err = NC_ERR_INIT;
 
     if (check_owner(path, &err) == 0)
-        nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
+        q->sink.cleared(q->sink.userdata, NC_SOURCE_OPERATOR);
     else
-        refuse(d, path, &err);
-    keep(d);
+        refuse(q, path, &err);
+    keep(q);
     (void)unlink(path);
 }
 
@@ -98,17 +90,17 @@ static uint64_t written_nsec(const char *path) {
 }
 
 /* Whatever is there, in the order in which it was written: the last word counts. */
-static void take_requests(struct nc_daemon_requests *r) {
+static void take_requests(const struct nc_requests *r) {
     nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, r->folder);
     nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, r->folder);
     const uint64_t drain_nsec = written_nsec(drain), undrain_nsec = written_nsec(undrain);
 
     if (undrain_nsec > 0 && undrain_nsec < drain_nsec)
-        take_undrain(r->d, undrain);
+        take_undrain(r, undrain);
     if (drain_nsec > 0)
-        take_drain(r->d, drain);
+        take_drain(r, drain);
     if (undrain_nsec > 0 && undrain_nsec >= drain_nsec)
-        take_undrain(r->d, undrain);
+        take_undrain(r, undrain);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -120,54 +112,54 @@ static int on_change(sd_event_source *source, const struct inotify_event *event,
 
 /* A request that survived a restart is active still; else nobody on this machine asks for anything.
  */
-static void say_first_word(struct nc_daemon *d) {
-    struct nc_life_view view;
+static void say_first_word(const struct nc_requests *r) {
     struct nc_notice notice;
 
-    nc_life_look(d->life, nc_daemon_now(d), &view);
-    if (!view.is_active[NC_SOURCE_OPERATOR]) {
-        nc_daemon_post_cleared(d, NC_SOURCE_OPERATOR);
-        return;
-    }
-    notice = view.notices[NC_SOURCE_OPERATOR];
-    nc_daemon_post_notice(d, &notice);
+    if (r->sink.is_active(r->sink.userdata, NC_SOURCE_OPERATOR, &notice))
+        r->sink.notice(r->sink.userdata, &notice);
+    else
+        r->sink.cleared(r->sink.userdata, NC_SOURCE_OPERATOR);
 }
 
-int nc_daemon_requests_open(struct nc_daemon *d, struct nc_err *err) {
-    struct nc_daemon_requests *all = nc_calloc(1, sizeof(*all));
-    bool has_folder;
-    int r;
+static int open_folder(struct nc_requests *r, struct nc_err *err) {
+    int k = nc_mkdir_p(r->folder, err);
 
-    all->d = d;
-    all->folder = nc_app_path(d->app, NC_REQUEST_DIR);
-    d->requests = all;
-    r = nc_mkdir_p(all->folder, err);
-    if (r == 0 && chmod(all->folder, 0700) < 0)
-        r = nc_file_fail(err, errno, "make private", all->folder);
-    has_folder = r == 0;
-    if (has_folder) {
-        r = sd_event_add_inotify(d->app->event, &all->watch, all->folder,
-                                 IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, all);
-        if (r < 0)
-            r = nc_file_fail(err, -r, "watch", all->folder);
-    }
-    if (has_folder) { /* heard late, where it cannot be watched: with the next attempt */
-        say_first_word(d);
-        take_requests(all);
-    }
-    if (r >= 0)
-        return 0;
-    nc_daemon_requests_close(d);
-    return r;
+    if (k == 0 && chmod(r->folder, 0700) < 0)
+        k = nc_file_fail(err, errno, "make private", r->folder);
+    if (k < 0)
+        return k;
+    k = sd_event_add_inotify(r->event, &r->watch, r->folder,
+                             IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, r);
+    if (k < 0)
+        k = nc_file_fail(err, -k, "watch", r->folder);
+    say_first_word(r);
+    take_requests(r); /* heard late, where it cannot be watched: with the next attempt */
+    return k < 0 ? k : 0;
 }
 
-void nc_daemon_requests_close(struct nc_daemon *d) {
-    struct nc_daemon_requests *all = d->requests;
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    nc_requests_open(userdata);
+    return 0;
+}
 
-    if (!all)
-        return;
-    sd_event_source_disable_unref(all->watch);
-    free(all->folder);
-    free(all);
-    d->requests = NULL;
+/* A failure is logged once, and tried again: a full disk is emptied, a limit of the machine's
+ * watches raised. */
+void nc_requests_open(struct nc_requests *r) {
+    struct nc_err err = NC_ERR_INIT;
+    const int k = open_folder(r, &err);
+
+    if (k < 0 && !r->failed)
+        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
+    r->failed = k < 0;
+    if (k < 0)
+        nc_timer_set(r->event, &r->timer, RETRY_USEC, on_timer, r);
+}
+
+void nc_requests_close(struct nc_requests *r) {
+    r->timer = sd_event_source_disable_unref(r->timer);
+    r->watch = sd_event_source_disable_unref(r->watch);
+    free(r->folder);
+    r->folder = NULL;
 }

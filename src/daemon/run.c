@@ -1,10 +1,9 @@
 /*
  * `run`: the daemon from its first line to its last.
  *
- * Sets up, says that it is ready, turns the loop, and does between two turns what may turn the loop
- * itself: reading the configuration, connecting, making tokens; and what is better done once than
- * for each event: state.json, status.json. What happens inside of a turn is daemon.c's. Only what a
- * person got wrong on the command line ends it; everything else is waited out.
+ * Sets up, says that it is ready, turns the loop, reads the configuration again when it is asked
+ * to. Only what a person got wrong on the command line ends the daemon; everything else is waited
+ * out.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,80 +22,6 @@
 
 static const struct nc_backoff gather_retries = {.first_usec = 200000, .max_usec = 5000000};
 
-/* --- the session with the API server */
-
-static const char *kubeconfig_path(void *userdata) {
-    const struct nc_daemon *d = userdata;
-    const struct nc_config *c = &d->gather.config;
-
-    if (d->app->opts.kubeconfig)
-        return d->app->opts.kubeconfig;
-    return c->auth == NC_AUTH_KUBECONFIG && c->kubeconfig ? c->kubeconfig : NC_KUBECONFIG;
-}
-
-static bool is_busy(void *userdata) {
-    const struct nc_daemon *d = userdata;
-
-    return d->life && nc_daemon_is_busy(d);
-}
-
-static void on_session_changed(void *userdata) {
-    struct nc_daemon *d = userdata;
-
-    d->is_status_due = true;
-}
-
-static void on_session_found(void *userdata) {
-    struct nc_daemon *d = userdata;
-
-    nc_daemon_gather_start(d);
-}
-
-static void on_session_up(void *userdata) {
-    struct nc_daemon *d = userdata;
-    struct nc_err err = NC_ERR_INIT;
-
-    d->is_name_used = true;
-    if (nc_daemon_node_open(d, &err) < 0)
-        nc_api_session_failed(&d->api, &err);
-    if (d->wants_pods)
-        nc_daemon_pods_open(d);
-    nc_log(NC_LOG_INFO, &(struct nc_log_fields){.node = d->node_name}, "node %s is watched at %s",
-           d->node_name, d->api.connection.kubeconfig.server);
-}
-
-static void on_session_down(void *userdata) {
-    struct nc_daemon *d = userdata;
-
-    nc_daemon_node_close(d);
-    nc_daemon_pods_close(d);
-}
-
-void nc_daemon_watch_well(void *userdata) {
-    struct nc_daemon *d = userdata;
-
-    nc_api_session_well(&d->api);
-}
-
-static void open_connections(struct nc_daemon *d) {
-    const struct nc_api_session_options o = {.app = d->app,
-                                             .imds = d->imds,
-                                             .counters = &d->counters,
-                                             .node_name = &d->node_name,
-                                             .kubeconfig = kubeconfig_path,
-                                             .is_urgent = is_busy,
-                                             .found = on_session_found,
-                                             .up = on_session_up,
-                                             .down = on_session_down,
-                                             .changed = on_session_changed,
-                                             .userdata = d};
-    struct nc_err err = NC_ERR_INIT;
-
-    nc_daemon_imds_open(d);
-    if (nc_api_session_open(&d->api, &o, &err) < 0)
-        nc_log(NC_LOG_ERROR, NULL, "%s", err.msg);
-}
-
 /* --- configuration */
 
 static void post_rules(struct nc_daemon *d) {
@@ -112,16 +37,6 @@ static int on_gather_due(sd_event_source *source, uint64_t usec, void *userdata)
     return 0;
 }
 
-static void gather_later(struct nc_daemon *d, uint64_t usec) {
-    if (!d->gather_timer
-        && sd_event_add_time_relative(d->app->event, &d->gather_timer, CLOCK_MONOTONIC, usec, 0,
-                                      on_gather_due, d)
-               < 0)
-        return;
-    (void)sd_event_source_set_time_relative(d->gather_timer, usec);
-    (void)sd_event_source_set_enabled(d->gather_timer, SD_EVENT_ONESHOT);
-}
-
 /* Logs a failure when it comes, not each time. */
 static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
     const uint64_t seed = nc_backoff_seed(d->boot_id ? d->boot_id : "");
@@ -134,7 +49,8 @@ static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
         return;
     }
     d->gather_attempts++;
-    gather_later(d, nc_backoff_pause(&gather_retries, d->gather_attempts, seed));
+    nc_timer_set(d->app->event, &d->gather_timer,
+                 nc_backoff_pause(&gather_retries, d->gather_attempts, seed), on_gather_due, d);
     if (d->gather_attempts == 1)
         nc_log(nc_mono_usec() < d->started_mono_usec + NETWORK_USEC ? NC_LOG_INFO : NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
@@ -147,13 +63,14 @@ static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
 void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
     note_gathered(d, err);
     post_rules(d);
+    nc_claim_watch_open(&d->claim);
     if (d->is_reloading) {
         d->is_reloading = false;
         nc_api_session_check_now(&d->api); /* the kubeconfig too may be another one */
         nc_notify("READY=1");
     }
-    if (!d->polls)
-        open_connections(d);
+    if (!d->poller)
+        nc_daemon_open_connections(d);
     nc_api_session_resume(&d->api);
 }
 
@@ -171,68 +88,16 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
     return 0;
 }
 
-/* --- between two turns */
+/* --- after each turn */
 
-/* Said once, tried again: a full disk is emptied, a limit of the machine's watches raised. */
-static void open_requests(struct nc_daemon *d) {
-    struct nc_err err = NC_ERR_INIT;
-    const int r = nc_daemon_requests_open(d, &err);
+/* What is better done once than for each event. */
+static int on_turned(sd_event_source *source, void *userdata) {
+    struct nc_daemon *d = userdata;
 
-    if (r < 0 && !d->requests_failed)
-        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
-    d->requests_failed = r < 0;
-    d->requests_after_usec = nc_mono_usec() + NC_FAILED_PAUSE_USEC;
-}
-
-static uint64_t save_after(const struct nc_daemon *d) {
-    return d->saved_usec + (d->save_failed ? NC_FAILED_PAUSE_USEC : NC_STATE_PAUSE_USEC);
-}
-
-static void do_what_is_due(struct nc_daemon *d) {
-    nc_daemon_imds_turn(d);
-    if (nc_api_session_is_up(&d->api)) {
-        nc_daemon_claim_open(d);
-        nc_daemon_pods_clean_up(d);
-    }
-    nc_daemon_imds_condition_turn(d);
-    if (!d->requests && nc_mono_usec() >= d->requests_after_usec)
-        open_requests(d);
-    if (d->is_state_due && nc_mono_usec() >= save_after(d))
-        nc_daemon_state_save(d);
+    (void)source;
+    nc_daemon_state_keep(d);
     nc_daemon_publish(d);
-}
-
-/* How long the loop may sleep. Whatever has a timer or a socket of its own wakes it earlier:
- * nc_daemon_publish does so too. */
-static uint64_t sleep_usec(const struct nc_daemon *d) {
-    const uint64_t now = nc_mono_usec();
-    uint64_t at = UINT64_MAX;
-
-    if (nc_api_session_is_up(&d->api) && d->owner_name && !d->claim_watch
-        && d->gather.config.claim_lookup)
-        at = d->claim_after_usec;
-    at = nc_daemon_sooner(at, nc_daemon_imds_next(d));
-    if (d->is_state_due)
-        at = nc_daemon_sooner(at, save_after(d));
-    if (!d->requests)
-        at = nc_daemon_sooner(at, d->requests_after_usec);
-    if (at == UINT64_MAX)
-        return UINT64_MAX;
-    return at > now ? at - now : 0;
-}
-
-static int turn(struct nc_daemon *d) {
-    int r = 0;
-
-    while (!d->app->signal && r >= 0) {
-        do_what_is_due(d);
-        if (d->app->signal)
-            break;
-        r = sd_event_run(d->app->event, sleep_usec(d));
-        if (r == -EINTR)
-            r = 0;
-    }
-    return d->app->signal ? 0 : r;
+    return 0;
 }
 
 /* --- from the first line to the last */
@@ -260,6 +125,8 @@ static int open_loop(struct nc_daemon *d, struct nc_err *err) {
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     r = sd_event_add_signal(d->app->event, NULL, SIGHUP, on_hangup, d);
     if (r >= 0)
+        r = sd_event_add_post(d->app->event, &d->turned, on_turned, d);
+    if (r >= 0)
         r = nc_daemon_watchdog_open(d);
     return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
 }
@@ -274,17 +141,8 @@ static void begin_life(struct nc_daemon *d) {
     r = nc_daemon_state_load(d, &err);
     if (r < 0)
         nc_log(NC_LOG_WARNING, NULL, "%s, starting without", err.msg);
-    d->wants_clean_up = r <= 0;
+    d->pods.wants_clean_up = r <= 0;
     nc_daemon_post(d, &start);
-}
-
-/* Without the bus or the folder of requests the daemon does what it can. */
-static void open_sources(struct nc_daemon *d) {
-    struct nc_err own = NC_ERR_INIT;
-
-    if (nc_daemon_login_open(d, &own) < 0)
-        nc_log(NC_LOG_WARNING, NULL, "%s, going on without", own.msg);
-    open_requests(d);
 }
 
 /* Two would write the same Node and take each other's requests. */
@@ -318,8 +176,9 @@ static int set_up(struct nc_daemon *d, struct nc_err *err) {
     d->boot_id = read_boot_id(d->app);
     d->node_name = nc_strdup(d->app->opts.node_name);
     nc_daemon_defaults(d);
+    nc_daemon_wire(d);
     begin_life(d);
-    open_sources(d);
+    nc_daemon_open_sources(d);
     return 0;
 }
 
@@ -341,7 +200,7 @@ static void say_stop(struct nc_daemon *d) {
     nc_notify("STOPPING=1");
     nc_daemon_state_save(d);
     d->is_status_due = true;
-    d->status_usec = 0; /* the last word is not held back */
+    d->status.written_usec = 0; /* the last word is not held back */
     nc_daemon_publish(d);
     nc_log(NC_LOG_INFO, NULL, "stopped by %s", sigabbrev_np(d->app->signal));
 }
@@ -352,25 +211,29 @@ static void daemon_done(struct nc_daemon *d) {
     nc_daemon_gather_cancel(d);
     d->gather_timer = sd_event_source_disable_unref(d->gather_timer);
     nc_api_session_close(&d->api);
-    nc_daemon_node_done(d);
+    nc_own_node_done(&d->node);
+    nc_claim_watch_done(&d->claim);
     nc_daemon_say_done(d);
-    nc_daemon_requests_close(d);
-    nc_daemon_login_close(d);
-    nc_daemon_imds_close(d);
+    nc_requests_close(&d->requests);
+    nc_shutdown_close(&d->shutdown);
+    d->poller = nc_notice_poller_free(d->poller);
     nc_imds_free(d->imds);
     if (d->lock_fd >= 0)
         (void)close(d->lock_fd);
     sd_event_source_disable_unref(d->watchdog);
+    sd_event_source_disable_unref(d->turned);
+    sd_event_source_disable_unref(d->state.timer);
+    sd_event_source_disable_unref(d->status.timer);
     nc_gather_done(&d->gather);
     free(d->boot_id);
     free(d->node_name);
     free(d->provider_id);
-    free(d->saved);
+    free(d->state.saved);
 }
 
 int nc_command_run(struct nc_app *app) {
     nc_cleanup(daemon_done) struct nc_daemon d = {
-        .app = app, .timer_usec = UINT64_MAX, .lock_fd = -1};
+        .app = app, .steps.timer_usec = UINT64_MAX, .lock_fd = -1};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
@@ -379,7 +242,9 @@ int nc_command_run(struct nc_app *app) {
         r = begin(&d, &err);
     if (r < 0 && !app->signal)
         return nc_app_fail(app, &err);
-    r = app->signal ? 0 : turn(&d);
+    r = app->signal ? 0 : sd_event_loop(app->event);
+    if (app->signal)
+        r = 0;
     if (d.life)
         say_stop(&d);
     if (r < 0) {

@@ -50,7 +50,7 @@ static void say_journal(const struct nc_daemon *d, const struct nc_life_action *
                                    .reason = a->reason,
                                    .instance = d->gather.facts.instance_id,
                                    .node = d->node_name,
-                                   .nodeclaim = d->owner_name};
+                                   .nodeclaim = d->claim.name};
 
     nc_life_look(d->life, nc_daemon_now(d), &view);
     fields.drain_phase = nc_life_phase_name(view.phase);
@@ -67,12 +67,12 @@ void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
         [NC_POD_NEWS_GONE] = NC_MILESTONE_POD_GONE,
     };
     const struct nc_log_fields fields = {.milestone = milestones[n->kind],
-                                         .drain_phase = nc_life_phase_name(d->phase),
+                                         .drain_phase = nc_life_phase_name(d->steps.phase),
                                          .pod_namespace = n->namespace,
                                          .pod_name = n->name,
                                          .instance = d->gather.facts.instance_id,
                                          .node = d->node_name,
-                                         .nodeclaim = d->owner_name};
+                                         .nodeclaim = d->claim.name};
     const bool is_warning = n->kind == NC_POD_NEWS_REFUSED || n->kind == NC_POD_NEWS_FORCED;
 
     nc_log(is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", n->message);
@@ -163,7 +163,7 @@ static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
                          .last_usec = now,
                          .count = 1};
 
-    if (!nc_api_session_is_up(&d->api) || !d->node_name || d->is_foreign
+    if (!nc_api_session_is_up(&d->api) || !d->node_name || d->node.is_foreign
         || (d->gather.has_config && !d->gather.config.report_events))
         return;
     if (a->series) {
@@ -172,12 +172,12 @@ static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
         e.count = s->count;
     }
     send_event(d, &e);
-    if (!d->owner_name || !d->owner_uid)
+    if (!d->claim.name || !d->claim.uid)
         return;
     e.kind = "NodeClaim";
-    e.api_version = d->owner_api ? d->owner_api : "karpenter.sh/v1";
-    e.name = d->owner_name;
-    e.uid = d->owner_uid;
+    e.api_version = d->claim.api ? d->claim.api : "karpenter.sh/v1";
+    e.name = d->claim.name;
+    e.uid = d->claim.uid;
     send_event(d, &e);
 }
 

@@ -76,8 +76,8 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
         put_aside(path, wrong);
         return 0;
     }
-    d->saved = nc_buf_steal(&text);
-    d->has_saved_request = true; /* not known: the first write is synced */
+    d->state.saved = nc_buf_steal(&text);
+    d->state.has_request = true; /* not known: the first write is synced */
     return is_same_boot(d, state) && is_cleaned_up(state);
 }
 
@@ -89,7 +89,7 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
         nc_value_set_string(state, "boot_id", d->boot_id);
     if (d->node_name)
         nc_value_set_string(state, "node", d->node_name);
-    if (d->wants_clean_up)
+    if (d->pods.wants_clean_up)
         nc_value_set_bool(state, "clean_up", true);
     nc_value_set(state, "life", nc_life_save(d->life));
     return state;
@@ -97,12 +97,12 @@ static struct nc_value *state_of(const struct nc_daemon *d) {
 
 /* The end of a request is kept as surely as the request. */
 static bool is_to_be_synced(struct nc_daemon *d) {
-    const bool before = d->has_saved_request;
+    const bool before = d->state.has_request;
     struct nc_life_view view;
 
     nc_life_look(d->life, nc_daemon_now(d), &view);
-    d->has_saved_request = view.is_active[NC_SOURCE_OPERATOR];
-    return before || d->has_saved_request;
+    d->state.has_request = view.is_active[NC_SOURCE_OPERATOR];
+    return before || d->state.has_request;
 }
 
 void nc_daemon_state_save(struct nc_daemon *d) {
@@ -117,18 +117,39 @@ void nc_daemon_state_save(struct nc_daemon *d) {
     state = state_of(d);
     nc_json_write(&text, state, 0);
     nc_buf_putc(&text, '\n');
-    if (nc_streq(text.data, d->saved))
+    if (nc_streq(text.data, d->state.saved))
         return;
     path = nc_app_path(d->app, NC_STATE_FILE);
-    d->saved_usec = nc_mono_usec();
-    free(d->saved);
-    d->saved = NULL;
+    d->state.saved_usec = nc_mono_usec();
+    free(d->state.saved);
+    d->state.saved = NULL;
     if (nc_file_write(path, text.data, text.len, 0600, is_to_be_synced(d), &err) >= 0) {
-        d->saved = nc_buf_steal(&text);
-        d->save_failed = false;
+        d->state.saved = nc_buf_steal(&text);
+        d->state.failed = false;
         return;
     }
-    if (!d->save_failed)
+    if (!d->state.failed)
         nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
-    d->save_failed = d->is_state_due = true;
+    d->state.failed = d->is_state_due = true;
+}
+
+static int on_state_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    (void)source;
+    (void)usec;
+    (void)userdata; /* nc_daemon_state_keep is called after every turn */
+    return 0;
+}
+
+static uint64_t keep_after(const struct nc_daemon *d) {
+    return d->state.saved_usec + (d->state.failed ? NC_FAILED_PAUSE_USEC : NC_STATE_PAUSE_USEC);
+}
+
+void nc_daemon_state_keep(struct nc_daemon *d) {
+    const uint64_t now = nc_mono_usec();
+
+    if (d->is_state_due && now >= keep_after(d))
+        nc_daemon_state_save(d);
+    if (d->is_state_due)
+        nc_timer_set(d->app->event, &d->state.timer, keep_after(d) > now ? keep_after(d) - now : 0,
+                     on_state_timer, d);
 }

@@ -12,14 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon-edges.h"
+#include "daemon.h"
 #include "log.h"
 #include "nc/str.h"
 #include "status-file.h"
 
 #define LEAST_PAUSE_USEC 100000u
 #define BUSY_PAUSE_USEC 20000u /* the other writer holds the lock */
-#define WAKE_ACCURACY_USEC 5000u
 #define IDLE_EVERY_USEC 60000000u
 #define IDLE_STATUS_EVERY 10 /* of those */
 
@@ -31,7 +30,7 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         struct nc_value *one;
-        if (!nc_daemon_imds_look(d, s, &view))
+        if (!nc_notice_poller_look(d->poller, s, &view))
             continue;
         one = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(one, "state", view.state);
@@ -69,9 +68,9 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_text(map, "api_remedy", err && *err->remedy ? err->remedy : NULL);
     nc_value_set(map, "policies", policies_tree(d));
     nc_value_set(map, "imds", polls_tree(d));
-    nc_value_set_text(map, "request_refused", d->request_refused);
-    nc_value_set_string(map, "inhibitor", nc_login_holds(d->login) ? "held" : "none");
-    nc_value_set_text(map, "inhibit_delay", d->short_delay);
+    nc_value_set_text(map, "request_refused", d->node.request_refused);
+    nc_value_set_string(map, "inhibitor", nc_login_holds(d->shutdown.login) ? "held" : "none");
+    nc_value_set_text(map, "inhibit_delay", d->shutdown.short_delay);
     nc_value_set_int(map, "skew_usec", d->counters.skew_usec);
     return map;
 }
@@ -135,7 +134,7 @@ static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
         (void)nc_buf_printf(out, "no notice; API server: %s%s%s", nc_api_state_name(state),
                             err ? ": " : "", err ? err->msg : "");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
-        if (nc_daemon_imds_look(d, s, &poll) && *poll.error) {
+        if (nc_notice_poller_look(d->poller, s, &poll) && *poll.error) {
             (void)nc_buf_printf(out, "; IMDS fails: %s", poll.error);
             return;
         }
@@ -183,18 +182,18 @@ static void write_files(struct nc_daemon *d) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    d->is_inhibitor_shown = nc_login_holds(d->login);
+    d->status.is_inhibitor_shown = nc_login_holds(d->shutdown.login);
     put_metrics(d, &metrics);
     r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
     d->is_status_due = r == -EAGAIN;
     if (r < 0 && r != -EAGAIN) {
-        if (!d->status_failed)
+        if (!d->status.failed)
             nc_log(NC_LOG_WARNING, NULL, "%s, going on without", err.msg);
-        d->status_failed = true;
-        d->status_again_usec = d->status_usec + NC_FAILED_PAUSE_USEC;
+        d->status.failed = true;
+        d->status.again_usec = d->status.written_usec + NC_FAILED_PAUSE_USEC;
     } else if (r >= 0) {
-        d->status_failed = false;
-        d->status_again_usec = 0;
+        d->status.failed = false;
+        d->status.again_usec = 0;
     }
     status_line(d, &line);
     nc_notify("STATUS=%s", line.data);
@@ -209,43 +208,33 @@ static int on_wake(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* Makes sure that the loop turns again. */
 static void wake_in(struct nc_daemon *d, uint64_t usec) {
-    if (d->status_timer) {
-        (void)sd_event_source_set_time_relative(d->status_timer, usec);
-        (void)sd_event_source_set_enabled(d->status_timer, SD_EVENT_ONESHOT);
-        return;
-    }
-    if (sd_event_add_time_relative(d->app->event, &d->status_timer, CLOCK_MONOTONIC, usec,
-                                   WAKE_ACCURACY_USEC, on_wake, NULL)
-        < 0)
-        return;
-    (void)sd_event_source_set_floating(d->status_timer, true);
-    sd_event_source_unref(d->status_timer); /* it lives as long as the loop */
+    nc_timer_set(d->app->event, &d->status.timer, usec, on_wake, NULL);
 }
 
 void nc_daemon_publish(struct nc_daemon *d) {
     const uint64_t now = nc_mono_usec();
-    const uint64_t age = now - d->status_usec;
+    const uint64_t age = now - d->status.written_usec;
 
     if (!d->life)
         return;
-    d->is_status_due |= nc_login_holds(d->login) != d->is_inhibitor_shown
-                        || (d->status_again_usec > 0 && now >= d->status_again_usec);
+    d->is_status_due |= nc_login_holds(d->shutdown.login) != d->status.is_inhibitor_shown
+                        || (d->status.again_usec > 0 && now >= d->status.again_usec);
     if (!d->is_status_due && age < IDLE_EVERY_USEC)
         return;
     if (age < LEAST_PAUSE_USEC) {
         wake_in(d, LEAST_PAUSE_USEC - age);
         return;
     }
-    d->status_usec = now;
-    d->idle_minutes = d->is_status_due ? 0 : d->idle_minutes + 1;
-    if (d->idle_minutes % IDLE_STATUS_EVERY == 0)
+    d->status.written_usec = now;
+    d->status.idle_minutes = d->is_status_due ? 0 : d->status.idle_minutes + 1;
+    if (d->status.idle_minutes % IDLE_STATUS_EVERY == 0)
         write_files(d);
     else
         write_counters(d);
     if (d->is_status_due) { /* the other writer had the lock */
-        d->status_usec -= LEAST_PAUSE_USEC;
+        d->status.written_usec -= LEAST_PAUSE_USEC;
         wake_in(d, BUSY_PAUSE_USEC);
-    } else if (d->status_again_usec > 0) {
+    } else if (d->status.again_usec > 0) {
         wake_in(d, NC_FAILED_PAUSE_USEC);
     }
 }

@@ -27,10 +27,10 @@ struct record {
     uint64_t new_usec;                     /* not asked in any way before: the API server may not
                                               know of it yet */
     uint64_t evict_usec, delete_sent_usec; /* when either was asked for last */
-    uint64_t evicted_usec; /* when the eviction that was accepted was asked for; 0 = none was */
-    uint64_t deleted_usec; /* likewise the first such deletion */
-    uint64_t delete_usec;  /* no deletion before: the pause after the last */
-    uint64_t mark_usec;    /* when it was marked last; 0 = never */
+    uint64_t evicted_usec;     /* when the eviction that was accepted was asked for; 0 = none was */
+    uint64_t deleted_usec;     /* likewise the first such deletion */
+    uint64_t delete_usec;      /* no deletion before: the pause after the last */
+    uint64_t mark_usec;        /* when it was marked last; 0 = never */
     uint64_t delete_grace_sec; /* of the last deletion */
     unsigned evictions, marks, deletions;      /* how often it was asked */
     unsigned refusals;                         /* in a row, of the kind `refused` */

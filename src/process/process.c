@@ -11,7 +11,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "log.h"
 #include "nc/mem.h"
+
+#define TIMER_ACCURACY_USEC 1000u
 
 static const char *program = "nodeclaimd";
 
@@ -117,4 +120,20 @@ int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec) {
         r = sd_event_run(event, UINT64_MAX);
     sd_event_source_unref(timer);
     return *signal ? -EINTR : r < 0 ? r : 0; /* a loop that has ended says -ESTALE */
+}
+
+void nc_timer_set(sd_event *event, sd_event_source **timer, uint64_t usec,
+                  sd_event_time_handler_t fn, void *userdata) {
+    int r = 0;
+
+    if (!*timer) {
+        r = sd_event_add_time_relative(event, timer, CLOCK_MONOTONIC, usec, TIMER_ACCURACY_USEC, fn,
+                                       userdata);
+    } else {
+        r = sd_event_source_set_time_relative(*timer, usec);
+        if (r >= 0)
+            r = sd_event_source_set_enabled(*timer, SD_EVENT_ONESHOT);
+    }
+    if (r < 0)
+        nc_log(NC_LOG_ERROR, NULL, "event loop: timer: %s", strerror(-r));
 }

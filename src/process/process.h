@@ -31,6 +31,11 @@ int nc_loop_open(sd_event **event, int *signal, struct nc_err *err);
 /* Turns the loop for at most usec. 0: the time is over; -EINTR: asked to stop. */
 int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec);
 
+/* A timer that fires once, in usec; made where *timer is NULL, else set anew. One that cannot be
+ * made is logged. */
+void nc_timer_set(sd_event *event, sd_event_source **timer, uint64_t usec,
+                  sd_event_time_handler_t fn, void *userdata);
+
 /* sd_notify: "READY=1", "STATUS=…", "WATCHDOG=1", "STOPPING=1", "RELOADING=1\nMONOTONIC_USEC=…".
  * Never fails. */
 void nc_notify(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -177,6 +177,7 @@ class NoLog:
 
     def __init__(self, count: Callable[[dict[str, Any]], None] = lambda entry: None) -> None:
         self.count = count
+        self.lock = threading.RLock()  # as the real one has
 
     def add(self, entry: dict[str, Any]) -> None:
         entry["seq"] = 0

@@ -9,6 +9,8 @@ from typing import Any
 from running import KUBECONFIG, PATIENCE, POD_RESOURCE, SLACK, DaemonTest, DaemonWorld, epoch
 
 import authz  # found by running
+import instances
+from ec2 import Ec2
 from wire import Fault
 
 BUSY = "Too many requests, please try again later.\n"
@@ -308,6 +310,22 @@ class Identity(DaemonTest):
                 end = time.monotonic() + 5
                 world.must(lambda: time.monotonic() > end, "five seconds")
                 self.assertLessEqual(len(ran.read_text().splitlines()), 2)
+
+    def test_name_that_ec2_knows(self) -> None:
+        """EC2 is asked for the name where the configuration wants that, and the API server where EC2 refuses."""
+        for denied in (False, True):
+            with self.subTest(denied=denied):
+                ec2 = self.enterContext(Ec2(instances.PROFILES["c5a.large-spot"]))
+                ec2.denied = denied
+                world = self.node_world(config=f'  aws: {{ec2: always, ec2Endpoint: "{ec2.url}"}}\n')
+                world.start()
+                world.must(lambda: world.said_of_itself().get("connected"), "the connection")
+                self.assertEqual(world.said_of_itself().get("node"), world.node_name)
+                asked = [e for e in ec2.server.log.snapshot() if e.get("action") == "DescribeInstances"]
+                self.assertTrue(asked, ec2.server.log.snapshot())
+                reviews = [e for e in world.api.server.log.snapshot() if "selfsubjectreviews" in e["path"]]
+                self.assertEqual(bool(reviews), denied, world.log())
+                world.stop()
 
     def test_name_that_is_known_late(self) -> None:
         """The daemon is up before cloud-init has named the host: what it took for its name then is nobody's."""

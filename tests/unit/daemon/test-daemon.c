@@ -115,19 +115,24 @@ void __wrap_nc_imds_get_stats(const struct nc_imds *i, struct nc_imds_stats *ret
     *ret = script.stats;
 }
 
+const struct nc_drain *nc_life_drain(const struct nc_life *l) {
+    (void)l;
+    return NULL;
+}
+
 /* --- those who carry out */
 
-void nc_daemon_node_write(struct nc_daemon *d, const struct nc_node_write *w) {
+void nc_own_node_write(struct nc_own_node *n, const struct nc_node_write *w) {
     struct nc_life_event e = {.kind = NC_LIFE_WRITTEN, .outcome = NC_WRITE_AWAY};
 
     (void)w;
     say("[write");
     if (script.answers_at_once)
-        nc_daemon_post(d, &e);
+        nc_daemon_post((struct nc_daemon *)((char *)n - offsetof(struct nc_daemon, node)), &e);
     say("]");
 }
 
-void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a) {
+void nc_pod_evictor_send(struct nc_pod_evictor *p, const struct nc_drain_action *a) {
     char uid[] = "pod-1";
     struct nc_pod_answer answer = {.kind = NC_ANSWER_AWAY};
     struct nc_life_event e = {.kind = NC_LIFE_POD_ANSWER, .uid = uid, .answer = &answer};
@@ -135,28 +140,31 @@ void nc_daemon_pod_ask(struct nc_daemon *d, const struct nc_drain_action *a) {
     (void)a;
     say("[pod");
     if (script.answers_at_once)
-        nc_daemon_post(d, &e);
+        nc_daemon_post((struct nc_daemon *)((char *)p - offsetof(struct nc_daemon, pods)), &e);
     memset(uid, 'x', sizeof(uid) - 1); /* what was posted must be a copy */
     say("]");
 }
 
-void nc_daemon_pods_open(struct nc_daemon *d) {
-    (void)d;
+void nc_pod_evictor_open(struct nc_pod_evictor *p) {
+    (void)p;
     say("[open]");
 }
 
-void nc_daemon_pods_unwatch(struct nc_daemon *d) {
-    (void)d;
+void nc_pod_evictor_unwatch(struct nc_pod_evictor *p) {
+    (void)p;
     say("[close]");
 }
 
-void nc_daemon_pods_find_staying(struct nc_daemon *d) {
-    (void)d;
+void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drain *drain,
+                                  const struct nc_drain_rules *rules) {
+    (void)p;
+    (void)drain;
+    (void)rules;
     say("[staying]");
 }
 
-void nc_daemon_node_look(struct nc_daemon *d) {
-    (void)d;
+void nc_own_node_look(struct nc_own_node *n) {
+    (void)n;
     say("[look]");
 }
 
@@ -172,8 +180,8 @@ void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     say("[pod-news]");
 }
 
-void nc_daemon_login_let_go(struct nc_daemon *d) {
-    (void)d;
+void nc_shutdown_release(struct nc_shutdown *s) {
+    (void)s;
     say("[let-go]");
 }
 
@@ -195,7 +203,7 @@ static int set_up(void **state) {
     memset(&script, 0, sizeof(script));
     script.next_in_usec = UINT64_MAX;
     assert_int_equal(sd_event_new(&w->app.event), 0);
-    w->d = (struct nc_daemon){.app = &w->app, .timer_usec = UINT64_MAX};
+    w->d = (struct nc_daemon){.app = &w->app, .steps.timer_usec = UINT64_MAX};
     w->d.life = nc_calloc(1, sizeof(struct nc_life));
     *state = w;
     return 0;
@@ -233,7 +241,7 @@ static void test_actions_in_order(void **state) {
     /* The state is saved once, before the first question. */
     assert_string_equal(script.trace.data, "TICK [say] [write ] [look] [open] [save] [pod ] [pod ] "
                                            "[close] [let-go]");
-    assert_false(w->d.wants_pods);
+    assert_false(w->d.pods.wants_watch);
 }
 
 /* An action that ends at once posts its result while the step is still carried out: that waits
@@ -247,8 +255,8 @@ static void test_posts_inside_of_a_post_wait(void **state) {
     post(w, NC_LIFE_TICK);
     assert_string_equal(script.trace.data,
                         "TICK [write ] [save] [pod ] [look] WRITTEN ANSWER:pod-1 more");
-    assert_null(w->d.queue);
-    assert_false(w->d.is_stepping);
+    assert_null(w->d.steps.queue);
+    assert_false(w->d.steps.is_stepping);
 }
 
 /* Everything that an event can carry outlives the caller's stack in the queue. */
@@ -263,11 +271,11 @@ static void test_queued_copies(void **state) {
                                      {.kind = NC_LIFE_RULES, .rules = &rules},
                                      {.kind = NC_LIFE_POD, .pod = &pod}};
 
-    w->d.is_stepping = true;
+    w->d.steps.is_stepping = true;
     for (size_t i = 0; i < NC_ARRAY_SIZE(events); i++)
         nc_daemon_post(&w->d, &events[i]);
     assert_null(pod.uid); /* taken over */
-    w->d.is_stepping = false;
+    w->d.steps.is_stepping = false;
     memset(&notice, 'x', sizeof(notice));
     memset(&node, 'x', sizeof(node));
     memset(&rules, 'x', sizeof(rules));
@@ -282,10 +290,10 @@ static void test_done_with_a_queue(void **state) {
     struct nc_pod pod = {.uid = nc_strdup("p")};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod, .uid = "p"};
 
-    w->d.is_stepping = true;
+    w->d.steps.is_stepping = true;
     nc_daemon_post(&w->d, &e);
     nc_daemon_done(&w->d);
-    assert_null(w->d.queue);
+    assert_null(w->d.steps.queue);
     post(w, NC_LIFE_TICK); /* there is no life any more */
     assert_int_equal(script.steps, 0);
 }
@@ -299,7 +307,7 @@ static void test_timer_ticks(void **state) {
     while (script.steps < 2)
         assert_true(sd_event_run(w->app.event, 5 * SECOND) > 0);
     assert_string_equal(script.trace.data, "START TICK");
-    assert_true(w->d.timer_usec == UINT64_MAX);
+    assert_true(w->d.steps.timer_usec == UINT64_MAX);
     assert_int_equal(sd_event_run(w->app.event, 50000), 0); /* it is off */
 }
 

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "daemon.h"
 #include "log.h"
 #include "nc/str.h"
+#include "node.h"
 
 #define OURS "aws:///us-west-2a/i-1"
 
@@ -119,11 +119,10 @@ int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write
     return 0;
 }
 
-void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
-    (void)l;
-    (void)now_usec;
-    *ret = (struct nc_life_view){.leading = -1, .notices = script.notices};
-    memcpy(ret->is_active, script.is_active, sizeof(ret->is_active));
+static bool is_active(void *userdata, enum nc_source s, struct nc_notice *ret) {
+    (void)userdata;
+    *ret = script.notices[s];
+    return script.is_active[s];
 }
 
 void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
@@ -134,35 +133,14 @@ void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
 static bool is_busy;
 static uint64_t now_usec;
 
-void nc_daemon_imds_condition_node(struct nc_daemon *d, const struct nc_value *node) {
-    (void)d;
-    (void)node;
-}
-
-void nc_daemon_imds_condition_metadata(struct nc_daemon *d, const struct nc_value *metadata) {
-    (void)d;
-    (void)metadata;
-}
-
-void nc_daemon_imds_condition_close(struct nc_daemon *d) {
-    (void)d;
-}
-
-bool nc_daemon_is_busy(const struct nc_daemon *d) {
-    (void)d;
+static bool busy(void *userdata) {
+    (void)userdata;
     return is_busy;
 }
 
-uint64_t nc_daemon_now(const struct nc_daemon *d) {
-    (void)d;
+static uint64_t now_of(void *userdata) {
+    (void)userdata;
     return now_usec;
-}
-
-void nc_daemon_set(char **to, const char *text) {
-    char *copy = nc_strdup(text);
-
-    free(*to);
-    *to = copy;
 }
 
 void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err) {
@@ -175,12 +153,8 @@ void nc_api_session_well(struct nc_api_session *s) {
     (void)s;
 }
 
-void nc_daemon_watch_well(void *daemon) {
-    (void)daemon;
-}
-
-void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
-    (void)d;
+static void post_event(void *userdata, struct nc_life_event *e) {
+    (void)userdata;
     if (e->kind == NC_LIFE_NODE)
         say("NODE%s%s", e->node->is_whole ? "(whole)" : "",
             e->node->has_cordon_record ? "+cordon" : "");
@@ -194,29 +168,60 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
         fail();
 }
 
-void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
-    (void)d;
-    say("say:%s", a->reason);
+static void on_refused(void *userdata, const char *message) {
+    (void)userdata;
+    (void)message;
+    say("say:DrainRequestRefused");
 }
 
-void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n) {
-    (void)d;
+static void on_notice(void *userdata, const struct nc_notice *n) {
+    (void)userdata;
     script.is_active[n->source] = true;
     script.notices[n->source] = *n;
     say("+%s:%s%s", nc_source_name(n->source), n->id, n->is_last_moment ? "!" : "");
 }
 
-void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s) {
-    (void)d;
+static void on_cleared(void *userdata, enum nc_source s) {
+    (void)userdata;
     script.is_active[s] = false;
     say("-%s", nc_source_name(s));
+}
+
+/* --- as run.c wires them */
+
+static bool yes(void *userdata) {
+    (void)userdata;
+    return true;
+}
+
+static bool no(void *userdata) {
+    (void)userdata;
+    return false;
+}
+
+static void ignore(void *userdata) {
+    (void)userdata;
+}
+
+static void ignore_value(void *userdata, const struct nc_value *v) {
+    (void)userdata;
+    (void)v;
+}
+
+static void on_claim(void *userdata) {
+    nc_own_node_report_deletion(userdata);
 }
 
 /* --- the world */
 
 struct world {
-    struct nc_app app;
-    struct nc_daemon d;
+    sd_event *event;
+    struct nc_own_node node;
+    struct nc_claim_watch claim;
+    struct nc_api_session api;
+    struct nc_counters counters;
+    struct nc_strv staying_volumes;
+    char *node_name, *provider_id, *boot_id;
 };
 
 static int set_up(void **state) {
@@ -227,12 +232,38 @@ static int set_up(void **state) {
     is_busy = false;
     now_usec = 0;
     assert_int_equal(nc_log_set_level("error"), 0);
-    assert_int_equal(sd_event_new(&w->app.event), 0);
-    w->d = (struct nc_daemon){.app = &w->app, .api.step = NC_SESSION_UP};
-    w->d.node_name = nc_strdup("node-1");
-    w->d.provider_id = nc_strdup(OURS);
-    w->d.gather.config.claim_lookup = true;
-    assert_int_equal(nc_daemon_node_open(&w->d, &err), 0);
+    assert_int_equal(sd_event_new(&w->event), 0);
+    w->api.step = NC_SESSION_UP;
+    w->claim.o = (struct nc_claim_watch_options){.api = &w->api,
+                                                 .event = w->event,
+                                                 .counters = &w->counters,
+                                                 .is_allowed = yes,
+                                                 .changed = on_claim,
+                                                 .userdata = &w->node};
+    w->node.o = (struct nc_own_node_options){.event = w->event,
+                                             .api = &w->api,
+                                             .counters = &w->counters,
+                                             .claim = &w->claim,
+                                             .node_name = &w->node_name,
+                                             .provider_id = &w->provider_id,
+                                             .boot_id = &w->boot_id,
+                                             .staying_volumes = &w->staying_volumes,
+                                             .sink = {.now = now_of,
+                                                      .is_active = is_active,
+                                                      .notice = on_notice,
+                                                      .cleared = on_cleared,
+                                                      .changed = ignore,
+                                                      .userdata = w},
+                                             .post = post_event,
+                                             .is_busy = busy,
+                                             .is_evicting = no,
+                                             .is_orphaned = no,
+                                             .request_refused = on_refused,
+                                             .seen = ignore_value,
+                                             .found = ignore_value};
+    w->node_name = nc_strdup("node-1");
+    w->provider_id = nc_strdup(OURS);
+    assert_int_equal(nc_own_node_open(&w->node, &err), 0);
     *state = w;
     return 0;
 }
@@ -240,11 +271,12 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
 
-    nc_daemon_node_close(&w->d);
-    nc_daemon_node_done(&w->d);
-    sd_event_unref(w->app.event);
-    free(w->d.node_name);
-    free(w->d.provider_id);
+    nc_own_node_close(&w->node);
+    nc_own_node_done(&w->node);
+    nc_claim_watch_done(&w->claim);
+    sd_event_unref(w->event);
+    free(w->node_name);
+    free(w->provider_id);
     nc_buf_done(&script.trace);
     free(w);
     return 0;
@@ -267,13 +299,13 @@ static void watch(struct world *w, enum nc_watch_event event, const char *uid, u
                   const char *more) {
     nc_auto_value struct nc_value *v = node(uid, version, more, "");
 
-    script.node.event(&w->d, event, event == NC_WATCH_SYNCED ? NULL : v);
+    script.node.event(&w->node, event, event == NC_WATCH_SYNCED ? NULL : v);
 }
 
 /* Turns the loop until the look that is due was begun. */
 static void wait_for_look(struct world *w, unsigned looks) {
     while (script.looks < looks)
-        assert_true(sd_event_run(w->app.event, 5000000) > 0);
+        assert_true(sd_event_run(w->event, 5000000) > 0);
     assert_int_equal(script.looks, looks);
 }
 
@@ -285,7 +317,7 @@ static void look(struct world *w, const char *uid, unsigned version, const char 
         nc_asprintf(",\"spec\":{\"providerID\":\"%s\"},\"status\":{}", provider_id);
     nc_auto_value struct nc_value *v = node(uid, version, more, rest);
 
-    script.looked(&w->d, v, &ok, &none);
+    script.looked(&w->node, v, &ok, &none);
 }
 
 /* A Node that was seen whole. */
@@ -320,7 +352,7 @@ static void look_of_boot(struct world *w, const char *uid, unsigned version, con
         ",\"spec\":{%s},\"status\":{\"nodeInfo\":{\"bootID\":\"%s\"}}", provider_id, boot_id);
     nc_auto_value struct nc_value *v = node(uid, version, "", rest);
 
-    script.looked(&w->d, v, &ok, &none);
+    script.looked(&w->node, v, &ok, &none);
 }
 
 /* Made anew without a providerID: it is ours where our own kubelet reports it. */
@@ -328,7 +360,7 @@ static void test_whose_it_is_without_a_provider_id(void **state) {
     struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
     struct world *w = *state;
 
-    w->d.boot_id = nc_strdup("boot-1");
+    w->boot_id = nc_strdup("boot-1");
     meet(w);
     watch(w, NC_WATCH_DELETED, "u1", 11, "");
     expect("GONE -request -deletion");
@@ -336,15 +368,15 @@ static void test_whose_it_is_without_a_provider_id(void **state) {
     wait_for_look(w, 2);
     look_of_boot(w, "u2", 20, "boot-2", "");
     expect("GONE");
-    assert_true(w->d.is_doubted && !w->d.is_node_known && !w->d.is_foreign);
+    assert_true(w->node.is_doubted && !w->node.is_known && !w->node.is_foreign);
     watch(w, NC_WATCH_MODIFIED, "u2", 21, ""); /* what becomes of it is looked at */
     wait_for_look(w, 3);
     look_of_boot(w, "u2", 21, "boot-1", "");
     expect("NODE(whole) -request -deletion");
-    assert_false(w->d.is_doubted);
-    nc_daemon_node_write(&w->d, &write);
+    assert_false(w->node.is_doubted);
+    nc_own_node_write(&w->node, &write);
     assert_int_equal(script.writes, 1);
-    free(nc_steal(&w->d.boot_id));
+    free(nc_steal(&w->boot_id));
 }
 
 static void test_none_there(void **state) {
@@ -362,8 +394,8 @@ static void test_another_instances(void **state) {
     wait_for_look(w, 1);
     look(w, "u1", 10, "", "aws:///us-west-2a/i-2");
     expect("GONE");
-    assert_true(w->d.is_foreign);
-    nc_daemon_node_write(&w->d, &write);
+    assert_true(w->node.is_foreign);
+    nc_own_node_write(&w->node, &write);
     expect("AWAY");
     assert_int_equal(script.writes, 0);
     watch(w, NC_WATCH_MODIFIED, "u1", 11, ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
@@ -399,7 +431,7 @@ static void test_looks_while_something_goes_on(void **state) {
     assert_int_equal(script.looks, 1);
     wait_for_look(w, 2); /* one for both, a second after the last */
     look(w, "u1", 12, "", OURS);
-    assert_int_equal(sd_event_run(w->app.event, 1200000), 0);
+    assert_int_equal(sd_event_run(w->event, 1200000), 0);
     assert_int_equal(script.looks, 2);
 }
 
@@ -413,15 +445,15 @@ static void test_the_answer_overtakes_the_watch(void **state) {
 
     meet(w);
     is_busy = true;
-    nc_daemon_node_write(&w->d, &write);
+    nc_own_node_write(&w->node, &write);
     assert_int_equal(script.writes, 1);
-    script.written(&w->d, &answer);
+    script.written(&w->node, &answer);
     expect("NODE(whole)+cordon -request -deletion WRITTEN");
     watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
     expect("");
     watch(w, NC_WATCH_MODIFIED, "u1", 12, cordon);
     expect("NODE(whole)+cordon -request -deletion");
-    assert_int_equal(sd_event_run(w->app.event, 1200000), 0);
+    assert_int_equal(sd_event_run(w->event, 1200000), 0);
     assert_int_equal(script.looks, 1); /* it is known already */
 }
 
@@ -432,7 +464,7 @@ static void test_a_look_that_fails_is_repeated(void **state) {
 
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
     wait_for_look(w, 1);
-    script.looked(&w->d, NULL, &away, &err);
+    script.looked(&w->node, NULL, &away, &err);
     expect("failed");
     wait_for_look(w, 2);
 }
@@ -451,7 +483,7 @@ static void test_a_look_that_is_late_is_repeated(void **state) {
     look(w, "u1", 11, "", OURS);
     expect("");
     wait_for_look(w, 3);
-    assert_true(w->d.view.is_deleting);
+    assert_true(w->node.view.is_deleting);
 }
 
 static void test_requests(void **state) {
@@ -464,18 +496,18 @@ static void test_requests(void **state) {
     meet(w);
     watch(w, NC_WATCH_MODIFIED, "u1", 11, garbage); /* nothing was in force: taken as none */
     expect("NODE say:DrainRequestRefused -request -deletion");
-    assert_non_null(w->d.request_refused);
+    assert_non_null(w->node.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 12, good);
     expect("NODE +request:r1 -deletion");
-    assert_null(w->d.request_refused);
+    assert_null(w->node.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 13, good); /* the same again */
     expect("NODE -deletion");
     watch(w, NC_WATCH_MODIFIED, "u1", 14, garbage); /* lifts nothing, and was said just now */
     expect("NODE +request:r1 -deletion");
-    assert_non_null(w->d.request_refused);
+    assert_non_null(w->node.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 15, "");
     expect("NODE -request -deletion");
-    assert_null(w->d.request_refused);
+    assert_null(w->node.request_refused);
 }
 
 #define REQUEST_UNTIL(id, until)                                                                   \
@@ -495,18 +527,18 @@ static void test_a_request_whose_deadline_has_passed(void **state) {
     meet(w);
     watch(w, NC_WATCH_MODIFIED, "u1", 11, two_hours);
     expect("NODE say:DrainRequestRefused -request -deletion");
-    assert_non_null(strstr(w->d.request_refused, "deadline 2026-01-02T01:04:05Z had passed"));
+    assert_non_null(strstr(w->node.request_refused, "deadline 2026-01-02T01:04:05Z had passed"));
     watch(w, NC_WATCH_MODIFIED, "u1", 12, a_minute); /* what was under way may be so late */
     expect("NODE +request:r2 -deletion");
-    assert_null(w->d.request_refused);
+    assert_null(w->node.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 13, longer); /* the one before stays */
     expect("NODE +request:r2 -deletion");
-    assert_non_null(w->d.request_refused);
+    assert_non_null(w->node.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 14, ahead);
     expect("NODE +request:r4 -deletion");
     watch(w, NC_WATCH_MODIFIED, "u1", 15, again); /* of the same id, but another deadline */
     expect("NODE +request:r4 -deletion");
-    assert_non_null(w->d.request_refused);
+    assert_non_null(w->node.request_refused);
 }
 
 /* What a process before us had accepted stays in force however late it is. */
@@ -523,7 +555,7 @@ static void test_a_request_in_force_stays_so(void **state) {
     wait_for_look(w, 1);
     look(w, "u1", 10, late, OURS);
     expect("NODE(whole) +request:r1 -deletion");
-    assert_null(w->d.request_refused);
+    assert_null(w->node.request_refused);
 }
 
 static void test_deletion(void **state) {
@@ -554,7 +586,7 @@ static void meet_owned(struct world *w) {
 static void claim(struct world *w, const char *uid, const char *more) {
     nc_auto_value struct nc_value *v = node(uid, 20, more, "");
 
-    script.claim.event(&w->d, NC_WATCH_MODIFIED, v);
+    script.claim.event(&w->claim, NC_WATCH_MODIFIED, v);
 }
 
 /* The time of a claim's end may rightly pass while its node hears nothing. */
@@ -567,7 +599,7 @@ static void test_the_controllers_request_may_be_late(void **state) {
     expect("NODE +request:claim-c1");
     watch(w, NC_WATCH_MODIFIED, "u1", 13, OWNER REQUEST_UNTIL("claim-c2", "2026-01-02T01:04:05Z"));
     expect("NODE say:DrainRequestRefused +request:claim-c1");
-    assert_non_null(w->d.request_refused);
+    assert_non_null(w->node.request_refused);
 }
 
 static void test_claim_deleted_with_its_time(void **state) {
@@ -578,7 +610,7 @@ static void test_claim_deleted_with_its_time(void **state) {
                         "/apis/karpenter.sh/v1/nodeclaims?fieldSelector=metadata.name%3Dclaim-1");
     claim(w, "c1", "");
     expect("");
-    script.claim.event(&w->d, NC_WATCH_SYNCED, NULL);
+    script.claim.event(&w->claim, NC_WATCH_SYNCED, NULL);
     expect("-deletion");
     claim(w, "another", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
     expect("");
@@ -610,16 +642,16 @@ static void test_claim_that_may_not_be_read(void **state) {
     struct world *w = *state;
 
     meet_owned(w);
-    script.claim.failed(&w->d, &away, &err);
+    script.claim.failed(&w->claim, &away, &err);
     expect("failed");
     assert_true(script.has_claim);
-    script.claim.failed(&w->d, &forbidden, &err);
+    script.claim.failed(&w->claim, &forbidden, &err);
     expect("-deletion");
     assert_false(script.has_claim);
-    nc_daemon_claim_open(&w->d);
+    nc_claim_watch_open(&w->claim);
     assert_false(script.has_claim);
-    w->d.claim_after_usec = 1; /* ten minutes later */
-    nc_daemon_claim_open(&w->d);
+    w->claim.after_usec = 1; /* ten minutes later */
+    nc_claim_watch_open(&w->claim);
     assert_true(script.has_claim);
 }
 
@@ -638,7 +670,7 @@ static void test_owners_that_are_no_claim(void **state) {
     meet(w);
     for (unsigned i = 0; i < NC_ARRAY_SIZE(owners); i++) {
         watch(w, NC_WATCH_MODIFIED, "u1", 11 + i, owners[i]);
-        assert_null(w->d.owner_name);
+        assert_null(w->claim.name);
         assert_false(script.has_claim);
     }
 }
@@ -651,16 +683,16 @@ static void test_closing_answers_what_is_under_way(void **state) {
     struct world *w = *state;
 
     meet(w);
-    nc_daemon_node_write(&w->d, &write);
-    w->d.api.step = NC_SESSION_DOWN;
-    nc_daemon_node_close(&w->d);
+    nc_own_node_write(&w->node, &write);
+    w->api.step = NC_SESSION_DOWN;
+    nc_own_node_close(&w->node);
     expect("AWAY");
     assert_false(script.has_node);
-    nc_daemon_node_write(&w->d, &write);
+    nc_own_node_write(&w->node, &write);
     expect("AWAY");
     assert_int_equal(script.writes, 1);
-    w->d.api.step = NC_SESSION_UP;
-    assert_int_equal(nc_daemon_node_open(&w->d, &err), 0);
+    w->api.step = NC_SESSION_UP;
+    assert_int_equal(nc_own_node_open(&w->node, &err), 0);
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
     expect("NODE(whole) -request -deletion"); /* it is known still */
 }

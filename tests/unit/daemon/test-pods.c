@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "daemon.h"
 #include "log.h"
 #include "nc/str.h"
+#include "pods.h"
 
 /* --- the script */
 
@@ -39,6 +39,7 @@ static struct {
     size_t n_reqs;
     bool refuses; /* nothing can be sent: there is no token */
     struct nc_drain *drain;
+    bool is_cleaned_up;
     struct nc_buf trace;
     bool is_dated;
     int64_t ahead_usec;     /* the API server's clock, of EC2's */
@@ -140,31 +141,19 @@ uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt) {
     return attempt * 1000000u;
 }
 
-void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
-    (void)l;
-    (void)now_usec;
-    *ret = (struct nc_life_view){.leading = -1,
-                                 .drain_rules = {.leaves_tolerating = true, .max_in_flight = 1}};
-}
-
-const struct nc_drain *nc_life_drain(const struct nc_life *l) {
-    (void)l;
-    return script.drain;
-}
-
 void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
     (void)h;
     (void)usec;
 }
 
-uint64_t nc_daemon_now(const struct nc_daemon *d) {
-    (void)d;
+static uint64_t now_of(void *userdata) {
+    (void)userdata;
     return 1767323045000000;
 }
 
 uint64_t nc_kube_boot_usec(const struct nc_kube *k) {
     (void)k;
-    return script.is_dated ? nc_daemon_now(NULL) - nc_boot_usec() + (uint64_t)script.ahead_usec : 0;
+    return script.is_dated ? now_of(NULL) - nc_boot_usec() + (uint64_t)script.ahead_usec : 0;
 }
 
 void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err) {
@@ -177,17 +166,23 @@ void nc_api_session_well(struct nc_api_session *s) {
     (void)s;
 }
 
-void nc_daemon_watch_well(void *daemon) {
-    (void)daemon;
+void nc_api_session_note_pods(struct nc_api_session *s, const struct nc_err *err) {
+    (void)s;
+    (void)err;
 }
 
-void nc_daemon_node_look(struct nc_daemon *d) {
-    (void)d;
+static void on_volume_found(void *userdata) {
+    (void)userdata;
     say("look");
 }
 
-void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
-    (void)d;
+static void on_cleaned_up(void *userdata) {
+    (void)userdata;
+    script.is_cleaned_up = true;
+}
+
+static void post_event(void *userdata, struct nc_life_event *e) {
+    (void)userdata;
     if (e->kind == NC_LIFE_POD) {
         script.deletion_usec = e->pod->deletion_usec;
         say("POD:%s", e->pod->uid);
@@ -207,9 +202,13 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
 
 /* --- the world */
 
+static const struct nc_drain_rules rules = {.leaves_tolerating = true, .max_in_flight = 1};
+
 struct world {
-    struct nc_app app;
-    struct nc_daemon d;
+    struct nc_pod_evictor p;
+    struct nc_api_session api;
+    struct nc_counters counters;
+    char *node_name;
 };
 
 static int set_up(void **state) {
@@ -217,8 +216,15 @@ static int set_up(void **state) {
 
     memset(&script, 0, sizeof(script));
     assert_int_equal(nc_log_set_level("error"), 0);
-    w->d = (struct nc_daemon){.app = &w->app, .api.step = NC_SESSION_UP};
-    w->d.node_name = nc_strdup("node-1");
+    w->api.step = NC_SESSION_UP;
+    w->p.o = (struct nc_pod_evictor_options){.api = &w->api,
+                                             .counters = &w->counters,
+                                             .node_name = &w->node_name,
+                                             .now = now_of,
+                                             .post = post_event,
+                                             .volume_found = on_volume_found,
+                                             .cleaned_up = on_cleaned_up};
+    w->node_name = nc_strdup("node-1");
     *state = w;
     return 0;
 }
@@ -226,12 +232,12 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     struct world *w = *state;
 
-    nc_daemon_pods_close(&w->d);
+    nc_pod_evictor_close(&w->p);
     for (size_t i = 0; i < script.n_reqs; i++)
         assert_false(script.reqs[i].is_open);
     nc_drain_free(script.drain);
     nc_buf_done(&script.trace);
-    free(w->d.node_name);
+    free(w->node_name);
     free(w);
     return 0;
 }
@@ -259,7 +265,7 @@ static void show(struct world *w, unsigned watch, enum nc_watch_event event, con
                  const char *more, const char *rest) {
     nc_auto_value struct nc_value *v = pod(name, more, rest);
 
-    script.watches[watch].o.event(&w->d, event, event == NC_WATCH_SYNCED ? NULL : v);
+    script.watches[watch].o.event(&w->p, event, event == NC_WATCH_SYNCED ? NULL : v);
 }
 
 static void ask(struct world *w, enum nc_drain_verb verb, const char *name) {
@@ -269,7 +275,7 @@ static void ask(struct world *w, enum nc_drain_verb verb, const char *name) {
 
     (void)snprintf(uid, sizeof(uid), "uid-%s", name);
     (void)snprintf(own, sizeof(own), "%s", name);
-    nc_daemon_pod_ask(&w->d, &a);
+    nc_pod_evictor_send(&w->p, &a);
     memset(uid, 'x', sizeof(uid) - 1); /* the pod is only lent */
 }
 
@@ -297,16 +303,16 @@ static void test_watch(void **state) {
     struct world *w = *state;
     nc_auto_value struct nc_value *nameless = json("{\"metadata\":{\"name\":\"x\"}}");
 
-    nc_daemon_pods_open(&w->d);
-    nc_daemon_pods_open(&w->d); /* once is enough */
+    nc_pod_evictor_open(&w->p);
+    nc_pod_evictor_open(&w->p); /* once is enough */
     show(w, 0, NC_WATCH_ADDED, "a", "", "");
     show(w, 0, NC_WATCH_SYNCED, "", "", "");
     show(w, 0, NC_WATCH_MODIFIED, "a", "", "");
     show(w, 0, NC_WATCH_DELETED, "a", "", "");
-    script.watches[0].o.event(&w->d, NC_WATCH_ADDED, nameless);
-    script.watches[0].o.failed(&w->d, &away, &err);
+    script.watches[0].o.event(&w->p, NC_WATCH_ADDED, nameless);
+    script.watches[0].o.failed(&w->p, &away, &err);
     expect("POD:uid-a SYNCED POD:uid-a GONE:uid-a failed UNREADABLE failed");
-    assert_int_equal(w->d.counters.watch_restarts, 1);
+    assert_int_equal(w->counters.watch_restarts, 1);
 }
 
 static int64_t moved(struct world *w, int64_t ahead_usec) {
@@ -322,7 +328,7 @@ static int64_t moved(struct world *w, int64_t ahead_usec) {
 static void test_clocks_that_disagree(void **state) {
     struct world *w = *state;
 
-    nc_daemon_pods_open(&w->d);
+    nc_pod_evictor_open(&w->p);
     assert_int_equal(moved(w, 95000000), 0); /* nothing is known of it yet */
     script.is_dated = true;
     assert_in_range(moved(w, 95000000) + 95500000, 0, 1000000);
@@ -342,10 +348,10 @@ static void test_clocks_that_disagree(void **state) {
 static void test_wanted_without_a_connection(void **state) {
     struct world *w = *state;
 
-    w->d.api.step = NC_SESSION_DOWN;
-    nc_daemon_pods_open(&w->d);
-    assert_true(w->d.wants_pods);
-    assert_null(w->d.pods_watch);
+    w->api.step = NC_SESSION_DOWN;
+    nc_pod_evictor_open(&w->p);
+    assert_true(w->p.wants_watch);
+    assert_null(w->p.watch);
 }
 
 static void test_each_question_is_answered_once(void **state) {
@@ -359,31 +365,31 @@ static void test_each_question_is_answered_once(void **state) {
     answer(0, NC_ANSWER_ACCEPTED);
     answer(2, NC_ANSWER_GONE);
     expect("budget:uid-b accepted:uid-a gone:uid-c");
-    assert_null(w->d.pod_requests);
-    assert_int_equal(w->d.counters.answers[NC_DRAIN_EVICT][NC_ANSWER_BUDGET], 1);
-    assert_int_equal(w->d.counters.answers[NC_DRAIN_DELETE][NC_ANSWER_GONE], 1);
+    assert_null(w->p.requests);
+    assert_int_equal(w->counters.answers[NC_DRAIN_EVICT][NC_ANSWER_BUDGET], 1);
+    assert_int_equal(w->counters.answers[NC_DRAIN_DELETE][NC_ANSWER_GONE], 1);
 }
 
 static void test_what_cannot_be_sent_is_away(void **state) {
     struct world *w = *state;
 
-    w->d.api.step = NC_SESSION_DOWN;
+    w->api.step = NC_SESSION_DOWN;
     ask(w, NC_DRAIN_EVICT, "a");
-    w->d.api.step = NC_SESSION_UP;
+    w->api.step = NC_SESSION_UP;
     script.refuses = true;
     ask(w, NC_DRAIN_EVICT, "b");
     expect("away:uid-a failed away:uid-b");
-    assert_null(w->d.pod_requests);
+    assert_null(w->p.requests);
 }
 
 static void test_questions_outlast_the_watch(void **state) {
     struct world *w = *state;
 
-    nc_daemon_pods_open(&w->d);
+    nc_pod_evictor_open(&w->p);
     ask(w, NC_DRAIN_EVICT, "a");
-    nc_daemon_pods_unwatch(&w->d);
+    nc_pod_evictor_unwatch(&w->p);
     assert_false(script.watches[0].is_open);
-    nc_daemon_pods_open(&w->d);
+    nc_pod_evictor_open(&w->p);
     answer(0, NC_ANSWER_ACCEPTED);
     expect("EVICT:a accepted:uid-a");
 }
@@ -391,11 +397,11 @@ static void test_questions_outlast_the_watch(void **state) {
 static void test_closing_answers_what_is_under_way(void **state) {
     struct world *w = *state;
 
-    nc_daemon_pods_open(&w->d);
+    nc_pod_evictor_open(&w->p);
     ask(w, NC_DRAIN_EVICT, "a");
     ask(w, NC_DRAIN_DELETE, "b");
     expect("EVICT:a DELETE:b");
-    nc_daemon_pods_close(&w->d);
+    nc_pod_evictor_close(&w->p);
     expect("cancel:b away:uid-b cancel:a away:uid-a");
     assert_false(script.watches[0].is_open);
 }
@@ -405,10 +411,10 @@ static void test_stuck(void **state) {
     const uint64_t now = nc_mono_usec();
 
     ask(w, NC_DRAIN_EVICT, "a");
-    assert_false(nc_daemon_pods_are_stuck(&w->d, now + 2000000));
-    assert_true(nc_daemon_pods_are_stuck(&w->d, nc_mono_usec() + 2000001));
+    assert_false(nc_pod_evictor_is_stuck(&w->p, now + 2000000));
+    assert_true(nc_pod_evictor_is_stuck(&w->p, nc_mono_usec() + 2000001));
     answer(0, NC_ANSWER_AWAY);
-    assert_false(nc_daemon_pods_are_stuck(&w->d, UINT64_MAX));
+    assert_false(nc_pod_evictor_is_stuck(&w->p, UINT64_MAX));
 }
 
 /* --- volumes */
@@ -425,7 +431,7 @@ static void put(const char *name, const char *rest) {
     if (!script.drain)
         script.drain = nc_drain_new();
     assert_int_equal(nc_pod_read(v, &p, &err), 0);
-    assert_int_equal(nc_drain_see(script.drain, &p, nc_daemon_now(NULL)), 0);
+    assert_int_equal(nc_drain_see(script.drain, &p, now_of(NULL)), 0);
 }
 
 static void test_volumes_of_pods_that_stay(void **state) {
@@ -434,8 +440,8 @@ static void test_volumes_of_pods_that_stay(void **state) {
     put("leaves", CLAIM("data-1") "}");
     put("stays", CLAIM("data-2") TOLERATES "}");
     put("ended", CLAIM("data-3") TOLERATES "},\"status\":{\"phase\":\"Succeeded\"}");
-    nc_daemon_pods_find_staying(&w->d);
-    nc_daemon_pods_find_staying(&w->d); /* asked once */
+    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
+    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules); /* asked once */
     expect("GET:data-2");
     assert_string_equal(script.reqs[0].path,
                         "/api/v1/namespaces/default/persistentvolumeclaims/data-2");
@@ -445,9 +451,9 @@ static void test_volumes_of_pods_that_stay(void **state) {
         "{\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data-2\"},"
         "\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-2\"}}}");
     expect("look");
-    assert_int_equal(w->d.staying_volumes.n, 1);
-    assert_string_equal(w->d.staying_volumes.v[0], "kubernetes.io/csi/ebs.csi.aws.com^vol-2");
-    assert_null(w->d.volume_requests);
+    assert_int_equal(w->p.staying_volumes.n, 1);
+    assert_string_equal(w->p.staying_volumes.v[0], "kubernetes.io/csi/ebs.csi.aws.com^vol-2");
+    assert_null(w->p.volume_requests);
 }
 
 /* Any claim may name any volume: only that is believed which names the claim, too. */
@@ -455,14 +461,14 @@ static void test_volume_of_another_claim(void **state) {
     struct world *w = *state;
 
     put("stays", CLAIM("data-2") TOLERATES "}");
-    nc_daemon_pods_find_staying(&w->d);
+    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
     got(0, 200, "{\"spec\":{\"volumeName\":\"pv-9\"}}");
     got(1, 200,
         "{\"spec\":{\"claimRef\":{\"namespace\":\"default\",\"name\":\"data-9\"},"
         "\"csi\":{\"driver\":\"ebs.csi.aws.com\",\"volumeHandle\":\"vol-9\"}}}");
     expect("GET:data-2 GET:pv-9");
-    assert_int_equal(w->d.staying_volumes.n, 0);
-    assert_null(w->d.volume_requests);
+    assert_int_equal(w->p.staying_volumes.n, 0);
+    assert_null(w->p.volume_requests);
 }
 
 /* A refusal is tolerated and final; what may pass is asked for again. */
@@ -470,18 +476,18 @@ static void test_volumes_that_cannot_be_looked_up(void **state) {
     struct world *w = *state;
 
     put("one", CLAIM("data-1") TOLERATES "}");
-    nc_daemon_pods_find_staying(&w->d);
+    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
     got(0, 403, NULL);
-    nc_daemon_pods_find_staying(&w->d);
+    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
     expect("GET:data-1");
     put("two", CLAIM("data-2") TOLERATES "}");
-    nc_daemon_pods_find_staying(&w->d);
+    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
     got(1, 503, NULL);
-    nc_daemon_pods_find_staying(&w->d);
+    nc_pod_evictor_query_volumes(&w->p, script.drain, &rules);
     expect("GET:data-2 GET:data-2");
     got(2, 200, "{\"spec\":{\"volumeName\":\"../../secrets/x\"}}");
     expect("");
-    assert_int_equal(w->d.staying_volumes.n, 0);
+    assert_int_equal(w->p.staying_volumes.n, 0);
 }
 
 /* --- what a shutdown left */
@@ -497,11 +503,11 @@ static void test_volumes_that_cannot_be_looked_up(void **state) {
 static void test_clean_up(void **state) {
     struct world *w = *state;
 
-    nc_daemon_pods_clean_up(&w->d);
+    nc_pod_evictor_clean_up(&w->p);
     assert_false(script.watches[1].is_open); /* nobody rebooted */
-    w->d.wants_clean_up = true;
-    nc_daemon_pods_clean_up(&w->d);
-    nc_daemon_pods_clean_up(&w->d);
+    w->p.wants_clean_up = true;
+    nc_pod_evictor_clean_up(&w->p);
+    nc_pod_evictor_clean_up(&w->p);
     assert_true(script.watches[1].is_open);
     show(w, 1, NC_WATCH_ADDED, "left", OWNED("apps/v1", "ReplicaSet"), LEFT);
     show(w, 1, NC_WATCH_ADDED, "job", OWNED("batch/v1", "Job"), LEFT);
@@ -511,28 +517,28 @@ static void test_clean_up(void **state) {
     expect("DELETE:left");
     show(w, 1, NC_WATCH_SYNCED, "", "", "");
     assert_false(script.watches[1].is_open);
-    nc_daemon_pods_clean_up(&w->d);
+    nc_pod_evictor_clean_up(&w->p);
     assert_false(script.watches[1].is_open);
-    assert_true(w->d.wants_clean_up); /* who dies now has not done it */
+    assert_true(w->p.wants_clean_up); /* who dies now has not done it */
     answer(0, NC_ANSWER_ACCEPTED);
     expect(""); /* the lifecycle knows nothing of it */
-    assert_false(w->d.wants_clean_up);
-    assert_true(w->d.is_state_due);
-    nc_daemon_pods_clean_up(&w->d);
+    assert_false(w->p.wants_clean_up);
+    assert_true(script.is_cleaned_up);
+    nc_pod_evictor_clean_up(&w->p);
     assert_false(script.watches[1].is_open);
 }
 
 static void test_clean_up_begins_again_on_another_connection(void **state) {
     struct world *w = *state;
 
-    w->d.wants_clean_up = true;
-    nc_daemon_pods_clean_up(&w->d);
+    w->p.wants_clean_up = true;
+    nc_pod_evictor_clean_up(&w->p);
     show(w, 1, NC_WATCH_ADDED, "left", OWNED("apps/v1", "ReplicaSet"), LEFT);
     show(w, 1, NC_WATCH_SYNCED, "", "", "");
     expect("DELETE:left");
-    nc_daemon_pods_close(&w->d);
-    assert_true(w->d.wants_clean_up);
-    nc_daemon_pods_clean_up(&w->d);
+    nc_pod_evictor_close(&w->p);
+    assert_true(w->p.wants_clean_up);
+    nc_pod_evictor_clean_up(&w->p);
     assert_true(script.watches[1].is_open);
 }
 

@@ -42,7 +42,7 @@ static void died(struct world *w) {
     w->d.life = nc_life_free(w->d.life);
     free(w->d.boot_id);
     free(w->d.node_name);
-    free(w->d.saved);
+    free(w->d.state.saved);
 }
 
 static int set_up(void **state) {
@@ -137,14 +137,14 @@ static void test_after_a_reboot_only_the_operator_is_remembered(void **state) {
 static void test_a_clean_up_is_not_over_before_its_end(void **state) {
     struct world *w = *state;
 
-    w->d.wants_clean_up = true;
+    w->d.pods.wants_clean_up = true;
     notice(w, NC_SOURCE_SPOT, 0);
     nc_daemon_state_save(&w->d);
     died(w);
     born(w, "boot-1");
     assert_int_equal(load(w), 0);
     assert_true(is_active(w, NC_SOURCE_SPOT)); /* all else is as after a restart */
-    w->d.wants_clean_up = false;
+    w->d.pods.wants_clean_up = false;
     nc_daemon_state_save(&w->d);
     died(w);
     born(w, "boot-1");
@@ -213,10 +213,10 @@ static void test_a_write_that_fails(void **state) {
 
     assert_int_equal(nc_file_write(lib, "", 0, 0600, false, NULL), 0); /* no folder can be made */
     nc_daemon_state_save(&w->d);
-    assert_true(w->d.save_failed);
+    assert_true(w->d.state.failed);
     assert_int_equal(unlink(lib), 0);
     nc_daemon_state_save(&w->d);
-    assert_false(w->d.save_failed);
+    assert_false(w->d.state.failed);
     assert_int_equal(access(w->path, F_OK), 0);
 }
 

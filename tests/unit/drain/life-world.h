@@ -54,7 +54,7 @@ struct life_world {
     struct life_asked asked[80];
     size_t n_asked;
     struct nc_buf trace;
-    struct nc_buf news; /* what became of pods; in no trace */
+    struct nc_buf news;      /* what became of pods; in no trace */
     char last_status[1100];  /* the annotation as it was written last */
     char last_message[1100]; /* of the last announcement */
 };

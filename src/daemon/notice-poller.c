@@ -7,20 +7,23 @@
  * news". One question at a time uses the one connection that is kept alive, but the spot notice
  * never waits for another question.
  */
+#include "notice-poller.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "daemon-edges.h"
 #include "log.h"
 #include "nc/backoff.h"
+#include "nc/clock.h"
 #include "nc/str.h"
 
 #define SECOND 1000000ull
+#define TIMER_ACCURACY_USEC 1000u
 
 struct poll {
     const struct nc_source_info *kind;
     enum nc_source source;
-    struct nc_daemon_imds *all;
+    struct nc_notice_poller *all;
     uint64_t due_usec; /* CLOCK_MONOTONIC: to be asked; UINT64_MAX = not by the clock */
     bool is_off;
     bool is_on_grid; /* it was asked before */
@@ -35,13 +38,13 @@ struct poll {
     struct nc_err error;   /* class NONE while it is well */
 };
 
-struct nc_daemon_imds {
-    struct nc_daemon *d;
+struct nc_notice_poller {
+    struct nc_notice_poller_options o;
     uint64_t seed;
+    sd_event_source *timer;
     struct poll polls[_NC_SOURCE_MAX]; /* the most severe first */
     size_t n_polls;
     /* Whether this is a spot instance, where bootstrap's facts do not say. */
-    enum nc_life_cycle life_cycle;
     uint64_t life_due_usec;
     unsigned life_failures;
 };
@@ -49,6 +52,7 @@ struct nc_daemon_imds {
 static const struct nc_backoff soon = {SECOND, 5 * SECOND}, later = {SECOND, 30 * SECOND};
 
 static void on_answer(void *userdata, const struct nc_imds_answer *a);
+static void set_timer(struct nc_notice_poller *all);
 
 /* --- when */
 
@@ -86,14 +90,14 @@ static void arm(struct poll *p) {
 /* --- what came */
 
 static void fail_poll(struct poll *p, const struct nc_err *err) {
-    struct nc_daemon *d = p->all->d;
+    const struct nc_notice_poller_options *o = &p->all->o;
 
-    d->counters.imds_errors[err->class]++;
+    o->counters->imds_errors[err->class]++;
     if (p->error.class != err->class || p->error.code != err->code) {
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
                "%s; %s notices are not heard meanwhile", err->msg, nc_source_name(p->source));
-        d->is_status_due = true;
+        o->sink.changed(o->sink.userdata);
     }
     if (p->failures++ == 0)
         p->failing_usec = nc_mono_usec();
@@ -101,25 +105,26 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
 }
 
 static void succeed_poll(struct poll *p) {
-    struct nc_daemon *d = p->all->d;
+    const struct nc_notice_poller_options *o = &p->all->o;
 
-    d->counters.imds_polls[p->source]++;
-    d->counters.imds_success_usec[p->source] = nc_daemon_now(d);
+    o->counters->imds_polls[p->source]++;
+    o->counters->imds_success_usec[p->source] = o->sink.now(o->sink.userdata);
     if (p->error.class != NC_ERR_NONE)
         nc_log(NC_LOG_INFO, NULL, "imds: %s answers again after %u failures", p->kind->path,
                p->failures);
     if (p->error.class != NC_ERR_NONE || !p->is_heard)
-        d->is_status_due = true;
+        o->sink.changed(o->sink.userdata);
     p->failures = 0;
     p->error = (struct nc_err)NC_ERR_INIT;
     p->is_heard = true;
 }
 
 static void take_body(struct poll *p, const struct nc_buf *body) {
-    struct nc_daemon *d = p->all->d;
+    const struct nc_notice_poller_options *o = &p->all->o;
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
-    const int r = nc_notice_read(p->source, body->data, body->len, nc_daemon_now(d), &notice, &err);
+    const int r = nc_notice_read(p->source, body->data, body->len, o->sink.now(o->sink.userdata),
+                                 &notice, &err);
 
     if (r < 0) {
         fail_poll(p, &err);
@@ -127,29 +132,24 @@ static void take_body(struct poll *p, const struct nc_buf *body) {
     }
     succeed_poll(p);
     if (r > 0)
-        nc_daemon_post_notice(d, &notice);
+        o->sink.notice(o->sink.userdata, &notice);
     else if (!p->is_quiet)
-        nc_daemon_post_cleared(d, p->source);
+        o->sink.cleared(o->sink.userdata, p->source);
     p->is_quiet = r == 0;
 }
 
 static void take_absence(struct poll *p) {
     succeed_poll(p);
     if (!p->is_quiet)
-        nc_daemon_post_cleared(p->all->d, p->source);
+        p->all->o.sink.cleared(p->all->o.sink.userdata, p->source);
     p->is_quiet = true;
-}
-
-static void take_stats(struct nc_daemon *d, const struct poll *p) {
-    nc_daemon_read_skew(d);
-    nc_histogram_add(&d->counters.imds_latency, nc_mono_usec() - p->asked_usec);
 }
 
 /* --- asking */
 
 static void ask(struct poll *p) {
     const struct nc_source_info *k = p->kind;
-    struct nc_imds *imds = p->all->d->imds;
+    struct nc_imds *imds = p->all->o.imds;
     const uint64_t limit_usec = is_urgent(p) ? 2 * SECOND : 5 * SECOND;
     const struct nc_imds_call call = {.path = k->path,
                                       .max_bytes = k->max_bytes,
@@ -169,14 +169,14 @@ static void ask(struct poll *p) {
     p->is_under_way = true;
 }
 
-static bool is_busy(const struct nc_daemon_imds *all) {
+static bool is_busy(const struct nc_notice_poller *all) {
     for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].is_under_way)
             return true;
     return false;
 }
 
-static void ask_postponed(struct nc_daemon_imds *all) {
+static void ask_postponed(struct nc_notice_poller *all) {
     for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].is_postponed && !is_busy(all))
             ask(&all->polls[i]);
@@ -184,22 +184,24 @@ static void ask_postponed(struct nc_daemon_imds *all) {
 
 static void on_answer(void *userdata, const struct nc_imds_answer *a) {
     struct poll *p = userdata;
+    const struct nc_notice_poller_options *o = &p->all->o;
 
     p->is_under_way = false;
-    if (p->is_off) { /* it turned out meanwhile that nobody needs to ask */
-        ask_postponed(p->all);
-        return;
+    if (!p->is_off) { /* else it turned out meanwhile that nobody needs to ask */
+        o->answered(o->sink.userdata);
+        nc_histogram_add(&o->counters->imds_latency, nc_mono_usec() - p->asked_usec);
+        p->is_absent = a->status == 404;
+        if (a->status == 200)
+            take_body(p, &a->body);
+        else if (a->status == 404)
+            take_absence(p);
+        else
+            fail_poll(p, &a->err);
+        arm(p);
+        o->evaluated(o->sink.userdata);
     }
-    take_stats(p->all->d, p);
-    p->is_absent = a->status == 404;
-    if (a->status == 200)
-        take_body(p, &a->body);
-    else if (a->status == 404)
-        take_absence(p);
-    else
-        fail_poll(p, &a->err);
-    arm(p);
     ask_postponed(p->all);
+    set_timer(p->all);
 }
 
 static void on_due(struct poll *p) {
@@ -218,12 +220,11 @@ static void turn_off(struct poll *p) {
     p->is_postponed = false;
     if (!p->is_under_way)
         p->due_usec = UINT64_MAX;
-    nc_daemon_post_cleared(p->all->d, p->source);
-    p->all->d->is_status_due = true;
+    p->all->o.sink.cleared(p->all->o.sink.userdata, p->source);
+    p->all->o.sink.changed(p->all->o.sink.userdata);
 }
 
-static void take_life_cycle(struct nc_daemon_imds *all, enum nc_life_cycle life_cycle) {
-    all->life_cycle = life_cycle;
+static void take_life_cycle(struct nc_notice_poller *all, enum nc_life_cycle life_cycle) {
     for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].kind->is_of_spot && life_cycle != NC_LIFE_CYCLE_SPOT)
             turn_off(&all->polls[i]);
@@ -231,7 +232,7 @@ static void take_life_cycle(struct nc_daemon_imds *all, enum nc_life_cycle life_
 
 static void on_life_cycle(void *userdata, const struct nc_imds_answer *a) {
     static const struct nc_backoff again = {5 * SECOND, 60 * SECOND};
-    struct nc_daemon_imds *all = userdata;
+    struct nc_notice_poller *all = userdata;
     nc_cleanup(nc_facts_done) struct nc_facts facts = NC_FACTS_INIT;
     struct nc_err err = NC_ERR_INIT;
 
@@ -242,83 +243,102 @@ static void on_life_cycle(void *userdata, const struct nc_imds_answer *a) {
         return;
     }
     all->life_due_usec = nc_mono_usec() + nc_backoff_pause(&again, ++all->life_failures, all->seed);
+    set_timer(all);
 }
 
-static void ask_life_cycle(struct nc_daemon_imds *all) {
+static void ask_life_cycle(struct nc_notice_poller *all) {
     const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
     const struct nc_imds_call call = {.path = q->path,
                                       .max_bytes = q->max,
-                                      .timeout_usec = nc_imds_timeout(all->d->imds, 5 * SECOND),
+                                      .timeout_usec = nc_imds_timeout(all->o.imds, 5 * SECOND),
                                       .done = on_life_cycle,
                                       .userdata = all};
     struct nc_imds_answer failed = {0};
 
     all->life_due_usec = UINT64_MAX;
-    if (nc_imds_get(all->d->imds, &call, &failed.err) < 0)
+    if (nc_imds_get(all->o.imds, &call, &failed.err) < 0)
         on_life_cycle(all, &failed);
 }
 
-/* --- the turn */
+/* --- the clock */
 
-/* Not by timers of the loop: those are set and read by calls of their own, three for each question;
- * the loop's sleep says as much for nothing. */
-void nc_daemon_imds_turn(struct nc_daemon *d) {
-    struct nc_daemon_imds *all = d->polls;
-    const uint64_t now = all ? nc_mono_usec() : 0;
+static uint64_t next_due(const struct nc_notice_poller *all) {
+    uint64_t at = all->life_due_usec;
 
-    if (!all)
-        return;
+    for (size_t i = 0; i < all->n_polls; i++)
+        if (all->polls[i].due_usec < at)
+            at = all->polls[i].due_usec;
+    return at;
+}
+
+static void set_timer(struct nc_notice_poller *all) {
+    const uint64_t at = next_due(all);
+
+    (void)sd_event_source_set_time(all->timer, at);
+    (void)sd_event_source_set_enabled(all->timer,
+                                      at == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+    struct nc_notice_poller *all = userdata;
+    const uint64_t now = nc_mono_usec();
+
+    (void)source;
+    (void)usec;
     if (all->life_due_usec <= now)
         ask_life_cycle(all);
     for (size_t i = 0; i < all->n_polls; i++) /* the spot notice is the first */
         if (all->polls[i].due_usec <= now)
             on_due(&all->polls[i]);
+    set_timer(all);
+    return 0;
 }
 
-uint64_t nc_daemon_imds_next(const struct nc_daemon *d) {
-    uint64_t at = d->polls ? d->polls->life_due_usec : UINT64_MAX;
+/* --- the handle */
 
-    for (size_t i = 0; d->polls && i < d->polls->n_polls; i++)
-        at = nc_daemon_sooner(at, d->polls->polls[i].due_usec);
-    return at;
-}
+int nc_notice_poller_new(const struct nc_notice_poller_options *o, struct nc_notice_poller **ret,
+                         struct nc_err *err) {
+    struct nc_notice_poller *all = nc_calloc(1, sizeof(*all));
+    int r;
 
-/* --- opening */
-
-void nc_daemon_imds_open(struct nc_daemon *d) {
-    struct nc_daemon_imds *all = nc_calloc(1, sizeof(*all));
-
-    all->d = d;
-    all->seed = nc_backoff_seed(d->gather.facts.instance_id);
-    d->polls = all;
+    all->o = *o;
+    all->seed = nc_backoff_seed(o->instance_id);
+    r = sd_event_add_time(o->event, &all->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY_USEC, on_timer,
+                          all);
+    if (r < 0) {
+        nc_notice_poller_free(all);
+        return nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
+    }
     for (int s = _NC_SOURCE_MAX - 1; s >= 0; s--) /* all are due at once */
         if (nc_sources[s].path)
             all->polls[all->n_polls++] =
                 (struct poll){.kind = &nc_sources[s], .source = (enum nc_source)s, .all = all};
-    if (d->gather.facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
+    if (o->life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
         all->life_due_usec = UINT64_MAX;
-        take_life_cycle(all, d->gather.facts.life_cycle);
+        take_life_cycle(all, o->life_cycle);
     }
+    *ret = all;
+    return 0;
 }
 
-void nc_daemon_imds_close(struct nc_daemon *d) {
-    struct nc_daemon_imds *all = d->polls;
-
+struct nc_notice_poller *nc_notice_poller_free(struct nc_notice_poller *all) {
     if (!all)
-        return;
-    d->imds = nc_imds_free(d->imds); /* what is under way has no callback any more */
+        return NULL;
+    sd_event_source_disable_unref(all->timer);
     free(all);
-    d->polls = NULL;
+    return NULL;
 }
 
-int nc_daemon_imds_is_failing(const struct nc_daemon *d, uint64_t for_usec, bool *ret,
-                              struct nc_buf *message) {
+/* --- how they are doing */
+
+int nc_notice_poller_is_failing(const struct nc_notice_poller *all, uint64_t for_usec, bool *ret,
+                                struct nc_buf *message) {
     const uint64_t now = nc_mono_usec();
     const struct nc_err *first = NULL;
-    bool is_known = d->polls != NULL;
+    bool is_known = all != NULL;
 
-    for (size_t i = 0; d->polls && i < d->polls->n_polls; i++) {
-        const struct poll *p = &d->polls->polls[i];
+    for (size_t i = 0; all && i < all->n_polls; i++) {
+        const struct poll *p = &all->polls[i];
         const bool is_long = p->failures > 0 && now - p->failing_usec >= for_usec;
         if (p->is_off || (p->is_heard && p->failures == 0))
             continue;
@@ -339,16 +359,17 @@ int nc_daemon_imds_is_failing(const struct nc_daemon *d, uint64_t for_usec, bool
     return 0;
 }
 
-bool nc_daemon_imds_look(const struct nc_daemon *d, enum nc_source s, struct nc_poll_view *ret) {
-    for (size_t i = 0; d->polls && i < d->polls->n_polls; i++) {
-        const struct poll *p = &d->polls->polls[i];
+bool nc_notice_poller_look(const struct nc_notice_poller *all, enum nc_source s,
+                           struct nc_poll_view *ret) {
+    for (size_t i = 0; all && i < all->n_polls; i++) {
+        const struct poll *p = &all->polls[i];
         if (p->source != s)
             continue;
         ret->state = p->is_off                       ? "off"
                      : p->error.class != NC_ERR_NONE ? "failing"
                      : p->is_heard                   ? "ok"
                                                      : "waiting";
-        ret->last_usec = d->counters.imds_success_usec[s];
+        ret->last_usec = all->o.counters->imds_success_usec[s];
         ret->error = p->error.msg;
         return true;
     }
