@@ -38,7 +38,7 @@ room drain pure base config
 room report pure base config plan drain
 room control pure base drain
 room net system base curl/curl.h systemd/sd-event.h openssl/ssl.h openssl/x509v3.h
-room aws system base plan net openssl/evp.h openssl/params.h openssl/core_names.h openssl/crypto.h systemd/sd-event.h
+room aws system base plan net expat.h openssl/evp.h openssl/params.h openssl/core_names.h openssl/crypto.h systemd/sd-event.h
 room kube system base config drain control net systemd/sd-event.h
 room host system base plan drain systemd/sd-id128.h systemd/sd-bus.h systemd/sd-event.h systemd/sd-journal.h
 room process system base curl/curl.h systemd/sd-daemon.h systemd/sd-event.h systemd/sd-id128.h openssl/ssl.h openssl/crypto.h
@@ -91,6 +91,7 @@ only() {
 }
 only "one file includes cJSON" '(cjson/)?cJSON\.h' src/base/json.c
 only "one file includes zlib" 'zlib\.h' src/base/zip.c
+only "one file includes libexpat" 'expat\.h' src/aws/xml.c
 
 verdict "nothing below the programs prints" "$(grep -nE '\b(f?printf|puts|perror|syslog|sd_journal_[a-z]+)\(' src/*/*.c src/*/*/*.c |
     grep -vE '^src/(process|bootstrap|daemon|commands|controller)/' |

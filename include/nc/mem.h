@@ -77,6 +77,11 @@ static inline void nc_secret_freep(char **s) {
     nc_secret_free(*s);
 }
 
+/* For a library that wipes nothing of its own: free() and realloc() that leave no old bytes behind.
+ * The second returns NULL where memory has run out. */
+void nc_free_wiped(void *p);
+void *nc_realloc_wiped(void *p, size_t size);
+
 /* An array of owned strings, NULL-terminated after the first append. */
 struct nc_strv {
     char **v;

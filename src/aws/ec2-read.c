@@ -20,47 +20,39 @@ struct failure {
     char message[MAX_FAILURE_BYTES];
 };
 
-static bool is_leaf(const struct nc_xml *x, const char *path) {
-    return nc_streq(x->path.data, path);
-}
-
-static const char *leaf_text(const struct nc_xml *x) {
-    return x->text.data ? x->text.data : "";
-}
-
 /* EC2 writes the first, AWS' other services the second, what stands in for EC2 the third. */
-static bool is_failure(const struct nc_xml *x, const char *leaf) {
+static bool is_failure(const struct nc_xml *element, const char *leaf) {
     static const char *const above[] = {"Response/Errors/Error/", "ErrorResponse/Error/",
                                         "ErrorResponse/Errors/Error/"};
 
     for (size_t k = 0; k < NC_ARRAY_SIZE(above); k++)
-        if (nc_starts_with(x->path.data, above[k])
-            && nc_streq(x->path.data + strlen(above[k]), leaf))
+        if (nc_starts_with(element->path, above[k])
+            && nc_streq(element->path + strlen(above[k]), leaf))
             return true;
     return false;
 }
 
-static void read_failure(const char *data, size_t n, struct failure *ret) {
-    struct nc_xml x;
-    int k;
+static int read_failure_element(void *user, const struct nc_xml *element, struct nc_err *err) {
+    struct failure *f = user;
+    (void)err;
 
+    if (is_failure(element, "Code") && !f->code[0])
+        snprintf(f->code, sizeof(f->code), "%s", element->text);
+    else if (is_failure(element, "Message") && !f->message[0])
+        snprintf(f->message, sizeof(f->message), "%s", element->text);
+    return 0;
+}
+
+/* What was read before an answer breaks off counts. */
+static void read_failure(const struct nc_http_result *result, struct failure *ret) {
     *ret = (struct failure){0};
-    nc_xml_init(&x, data, n);
-    while ((k = nc_xml_next(&x, NULL)) > 0 && k != NC_XML_END) {
-        if (k != NC_XML_CLOSE)
-            continue;
-        if (is_failure(&x, "Code") && !ret->code[0])
-            snprintf(ret->code, sizeof(ret->code), "%s", leaf_text(&x));
-        else if (is_failure(&x, "Message") && !ret->message[0])
-            snprintf(ret->message, sizeof(ret->message), "%s", leaf_text(&x));
-    }
-    nc_xml_done(&x);
+    (void)nc_xml_read(result->body, result->n, read_failure_element, ret, NULL);
 }
 
 bool nc_ec2_says(const struct nc_http_result *result, const char *code) {
     struct failure f;
 
-    read_failure(result->body, result->n, &f);
+    read_failure(result, &f);
     return nc_streq(f.code, code);
 }
 
@@ -111,7 +103,7 @@ int nc_ec2_refused(const struct nc_http_result *result, const char *action, stru
     struct failure f;
     int r;
 
-    read_failure(result->body, result->n, &f);
+    read_failure(result, &f);
     nc_auto_free char *code = nc_quote(f.code, strlen(f.code));
     nc_auto_free char *message = nc_quote(f.message, strlen(f.message));
     const enum meaning meaning = meaning_of(f.code, result->status);
@@ -154,56 +146,72 @@ static bool is_dns_name(const char *s) {
 
 #define INSTANCE "DescribeInstancesResponse/reservationSet/item/instancesSet/item"
 
+struct instance_reader {
+    char *id, *name;
+};
+
+static void instance_reader_done(struct instance_reader *i) {
+    free(i->id);
+    free(i->name);
+}
+
+static int read_instance_element(void *user, const struct nc_xml *element, struct nc_err *err) {
+    struct instance_reader *i = user;
+    (void)err;
+
+    if (!i->id && nc_streq(element->path, INSTANCE "/instanceId"))
+        i->id = nc_strdup(element->text);
+    else if (!i->name && nc_streq(element->path, INSTANCE "/privateDnsName"))
+        i->name = nc_strdup(element->text);
+    return 0;
+}
+
 int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, char **ret,
                          struct nc_err *err) {
-    nc_auto_free char *id = NULL;
-    nc_auto_free char *name = NULL;
-    struct nc_xml x;
-    int k;
+    nc_cleanup(instance_reader_done) struct instance_reader i = {0};
+    const int r = nc_xml_read(data, n, read_instance_element, &i, err);
 
-    nc_xml_init(&x, data, n);
-    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END) {
-        if (k != NC_XML_CLOSE)
-            continue;
-        if (is_leaf(&x, INSTANCE "/instanceId") && !id)
-            id = nc_strdup(leaf_text(&x));
-        else if (is_leaf(&x, INSTANCE "/privateDnsName") && !name)
-            name = nc_strdup(leaf_text(&x));
-    }
-    nc_xml_done(&x);
-    if (k < 0)
-        return k;
-    if (!id)
+    if (r < 0)
+        return r;
+    if (!i.id)
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "it does not know %s yet", instance_id);
-    if (!nc_streq(id, instance_id))
+    if (!nc_streq(i.id, instance_id))
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
                           "the answer is about another instance than %s", instance_id);
-    if (!name || !*name) /* an instance that is just being made */
+    if (!i.name || !*i.name) /* an instance that is just being made */
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet",
                           instance_id);
-    if (!is_dns_name(name))
+    if (!is_dns_name(i.name))
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the private DNS name of %s is no name",
                           instance_id);
-    *ret = nc_steal(&name);
+    *ret = nc_steal(&i.name);
+    return 0;
+}
+
+struct end_reader {
+    const char *instance_id;
+    bool found;
+};
+
+static int read_end_element(void *user, const struct nc_xml *element, struct nc_err *err) {
+    struct end_reader *e = user;
+    (void)err;
+
+    if (nc_streq(element->path, "TerminateInstancesResponse/instancesSet/item/instanceId")
+        && nc_streq(element->text, e->instance_id))
+        e->found = true;
     return 0;
 }
 
 int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct nc_err *err) {
-    struct nc_xml x;
-    bool is_it = false;
-    int k;
+    struct end_reader e = {.instance_id = instance_id};
+    const int r = nc_xml_read(data, n, read_end_element, &e, err);
 
-    nc_xml_init(&x, data, n);
-    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END)
-        if (k == NC_XML_CLOSE
-            && is_leaf(&x, "TerminateInstancesResponse/instancesSet/item/instanceId"))
-            is_it = is_it || nc_streq(leaf_text(&x), instance_id);
-    nc_xml_done(&x);
-    if (k < 0)
-        return k;
-    return is_it ? 0
-                 : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not about %s",
-                              instance_id);
+    if (r < 0)
+        return r;
+    return e.found ? 0
+                   : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the answer is not about %s",
+                                instance_id);
 }
 
 #define TYPE "DescribeInstanceTypesResponse/instanceTypeSet/item"
@@ -221,7 +229,8 @@ struct type_reader {
         int64_t index, enis;
     } cards[MAX_CARDS];
     size_t n_cards;
-    bool bare_metal, found;
+    unsigned n_types;
+    bool bare_metal;
 };
 
 static int64_t number_of(const char *text) {
@@ -230,42 +239,48 @@ static int64_t number_of(const char *text) {
     return nc_parse_i64(text, &n) == 0 && n >= 0 ? n : -1;
 }
 
-static void take_architecture(struct nc_instance_type *t, const char *text) {
+static void read_architecture(struct nc_instance_type *t, const char *text) {
     if (t->arch[0] == '\0' && (nc_streq(text, "x86_64") || nc_streq(text, "arm64")))
         snprintf(t->arch, sizeof(t->arch), "%s", nc_streq(text, "arm64") ? "arm64" : "amd64");
 }
 
-static void take_type_leaf(struct type_reader *t, const struct nc_xml *x) {
-    const char *text = leaf_text(x);
-
-    if (is_leaf(x, TYPE "/instanceType"))
-        snprintf(t->type.name, sizeof(t->type.name), "%s", text);
-    else if (is_leaf(x, TYPE "/vCpuInfo/defaultVCpus"))
-        t->type.vcpus = number_of(text);
-    else if (is_leaf(x, TYPE "/memoryInfo/sizeInMiB"))
-        t->type.memory_mib = number_of(text);
-    else if (is_leaf(x, TYPE "/processorInfo/supportedArchitectures/item"))
-        take_architecture(&t->type, text);
-    else if (is_leaf(x, TYPE "/networkInfo/maximumNetworkInterfaces"))
-        t->all_enis = number_of(text);
-    else if (is_leaf(x, TYPE "/networkInfo/ipv4AddressesPerInterface"))
-        t->type.ipv4_per_eni = number_of(text);
-    else if (is_leaf(x, TYPE "/networkInfo/defaultNetworkCardIndex"))
-        t->default_card = number_of(text);
-    else if (is_leaf(x, CARD "/networkCardIndex"))
-        t->card_index = number_of(text);
-    else if (is_leaf(x, CARD "/maximumNetworkInterfaces"))
-        t->card_enis = number_of(text);
-    else if (is_leaf(x, TYPE "/hypervisor"))
-        snprintf(t->type.hypervisor, sizeof(t->type.hypervisor), "%s", text);
-    else if (is_leaf(x, TYPE "/bareMetal"))
-        t->bare_metal = nc_streq(text, "true");
-}
-
-static void take_card(struct type_reader *t) {
+static void add_card(struct type_reader *t) {
     if (t->n_cards < MAX_CARDS)
         t->cards[t->n_cards++] = (struct card){t->card_index, t->card_enis};
     t->card_index = t->card_enis = -1;
+}
+
+static int read_type_element(void *user, const struct nc_xml *element, struct nc_err *err) {
+    struct type_reader *t = user;
+    const char *text = element->text;
+
+    if (nc_streq(element->path, TYPE "/instanceType"))
+        snprintf(t->type.name, sizeof(t->type.name), "%s", text);
+    else if (nc_streq(element->path, TYPE "/vCpuInfo/defaultVCpus"))
+        t->type.vcpus = number_of(text);
+    else if (nc_streq(element->path, TYPE "/memoryInfo/sizeInMiB"))
+        t->type.memory_mib = number_of(text);
+    else if (nc_streq(element->path, TYPE "/processorInfo/supportedArchitectures/item"))
+        read_architecture(&t->type, text);
+    else if (nc_streq(element->path, TYPE "/networkInfo/maximumNetworkInterfaces"))
+        t->all_enis = number_of(text);
+    else if (nc_streq(element->path, TYPE "/networkInfo/ipv4AddressesPerInterface"))
+        t->type.ipv4_per_eni = number_of(text);
+    else if (nc_streq(element->path, TYPE "/networkInfo/defaultNetworkCardIndex"))
+        t->default_card = number_of(text);
+    else if (nc_streq(element->path, CARD "/networkCardIndex"))
+        t->card_index = number_of(text);
+    else if (nc_streq(element->path, CARD "/maximumNetworkInterfaces"))
+        t->card_enis = number_of(text);
+    else if (nc_streq(element->path, TYPE "/hypervisor"))
+        snprintf(t->type.hypervisor, sizeof(t->type.hypervisor), "%s", text);
+    else if (nc_streq(element->path, TYPE "/bareMetal"))
+        t->bare_metal = nc_streq(text, "true");
+    else if (nc_streq(element->path, CARD))
+        add_card(t);
+    else if (nc_streq(element->path, TYPE) && t->n_types++ > 0)
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "more than one type in the answer");
+    return 0;
 }
 
 static void choose_enis(struct type_reader *t) {
@@ -277,26 +292,6 @@ static void choose_enis(struct type_reader *t) {
             t->type.enis = t->cards[k].enis;
 }
 
-static int walk_type(const char *data, size_t n, struct type_reader *t, struct nc_err *err) {
-    struct nc_xml x;
-    int k;
-
-    nc_xml_init(&x, data, n);
-    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END) {
-        if (k == NC_XML_OPEN && is_leaf(&x, TYPE) && t->found) {
-            k = nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "more than one type in the answer");
-            break;
-        }
-        t->found = t->found || is_leaf(&x, TYPE);
-        if (k == NC_XML_CLOSE && is_leaf(&x, CARD))
-            take_card(t);
-        else if (k == NC_XML_CLOSE)
-            take_type_leaf(t, &x);
-    }
-    nc_xml_done(&x);
-    return k < 0 ? k : 0;
-}
-
 int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_instance_type *ret,
                      struct nc_err *err) {
     struct type_reader t = {
@@ -305,7 +300,7 @@ int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_ins
         .card_index = -1,
         .card_enis = -1,
         .all_enis = -1};
-    const int r = walk_type(data, n, &t, err);
+    const int r = nc_xml_read(data, n, read_type_element, &t, err);
 
     if (r < 0)
         return r;

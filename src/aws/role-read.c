@@ -12,10 +12,11 @@
 #define RESULT "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/"
 #define MAX_SECRET 8192
 
-static void take(struct nc_xml *x, const char *path, char **ret) {
-    const char *text = x->text.data ? x->text.data : "";
+/* The first of them, where it is printable ASCII. */
+static void read_word(const struct nc_xml *element, const char *path, char **ret) {
+    const char *text = element->text;
 
-    if (*ret || !nc_streq(x->path.data, path) || !*text || strlen(text) > MAX_SECRET)
+    if (*ret || !nc_streq(element->path, path) || !*text || strlen(text) > MAX_SECRET)
         return;
     for (const char *p = text; *p; p++)
         if (*p <= ' ' || *p > '~')
@@ -35,30 +36,18 @@ static void answer_done(struct answer *a) {
     free(a->message);
 }
 
-static void take_message(struct nc_xml *x, char **ret) {
-    if (!*ret && nc_streq(x->path.data, "ErrorResponse/Error/Message"))
-        *ret = nc_strdup(x->text.data ? x->text.data : "");
-}
+static int read_element(void *user, const struct nc_xml *element, struct nc_err *err) {
+    struct answer *a = user;
+    (void)err;
 
-static int read_answer(const struct nc_http_result *result, struct answer *a, struct nc_err *err) {
-    struct nc_xml x;
-    int k;
-
-    nc_xml_init(&x, result->body, result->n);
-    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END) {
-        if (k != NC_XML_CLOSE)
-            continue;
-        take(&x, RESULT "AccessKeyId", &a->c.access_key_id);
-        take(&x, RESULT "SecretAccessKey", &a->c.secret_access_key);
-        take(&x, RESULT "SessionToken", &a->c.session_token);
-        take(&x, RESULT "Expiration", &a->expiration);
-        take(&x, "ErrorResponse/Error/Code", &a->code);
-        take_message(&x, &a->message);
-    }
-    if (x.text.data)
-        explicit_bzero(x.text.data, x.text.room);
-    nc_xml_done(&x);
-    return k < 0 ? k : 0;
+    read_word(element, RESULT "AccessKeyId", &a->c.access_key_id);
+    read_word(element, RESULT "SecretAccessKey", &a->c.secret_access_key);
+    read_word(element, RESULT "SessionToken", &a->c.session_token);
+    read_word(element, RESULT "Expiration", &a->expiration);
+    read_word(element, "ErrorResponse/Error/Code", &a->code);
+    if (!a->message && nc_streq(element->path, "ErrorResponse/Error/Message"))
+        a->message = nc_strdup(element->text);
+    return 0;
 }
 
 static int refused(const struct nc_http_result *result, const struct answer *a,
@@ -82,7 +71,8 @@ static int refused(const struct nc_http_result *result, const struct answer *a,
 int nc_role_read_sts(const struct nc_http_result *result, struct nc_credentials *ret,
                      struct nc_err *err) {
     nc_cleanup(answer_done) struct answer a = {0};
-    int r = read_answer(result, &a, result->status == 200 ? err : NULL);
+    int r = nc_xml_read(result->body, result->n, read_element, &a,
+                        result->status == 200 ? err : NULL);
 
     if (result->status != 200)
         return refused(result, &a, err);

@@ -8,6 +8,7 @@
 #include "nc/mem.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -170,6 +171,25 @@ void nc_secret_free(char *s) {
     if (s)
         explicit_bzero(s, strlen(s));
     free(s);
+}
+
+void nc_free_wiped(void *p) {
+    if (p)
+        explicit_bzero(p, malloc_usable_size(p));
+    free(p);
+}
+
+/* libc's own may move a block and leave the old one as it is. */
+void *nc_realloc_wiped(void *p, size_t size) {
+    const size_t old = p ? malloc_usable_size(p) : 0;
+    void *q = malloc(size);
+
+    if (!q)
+        return NULL;
+    if (p)
+        memcpy(q, p, old < size ? old : size);
+    nc_free_wiped(p);
+    return q;
 }
 
 void nc_strv_take(struct nc_strv *s, char *text) {

@@ -9,6 +9,7 @@
  */
 #include <cjson/cJSON.h>
 #include <curl/curl.h>
+#include <expat.h>
 #include <openssl/crypto.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ static size_t count_bytes(char *data, size_t size, size_t n, void *userdata) {
 
 static int touch_libraries(void) {
     bool all =
-        cJSON_Version() && yaml_get_version_string() && zlibVersion() && OpenSSL_version_num();
+        cJSON_Version() && yaml_get_version_string() && zlibVersion() && OpenSSL_version_num()
+        && XML_ExpatVersion();
     return all && sd_booted() >= 0 ? 0 : -1;
 }
 

@@ -12,37 +12,33 @@
 #include "nc/str.h"
 #include "xml.h"
 
-/* One line an event: "(PATH" and ")PATH=TEXT". */
-static int trace(const char *data, size_t n, struct nc_buf *out, struct nc_err *err) {
-    struct nc_xml x;
-    int k;
-
-    nc_xml_init(&x, data, n);
-    while ((k = nc_xml_next(&x, err)) > 0 && k != NC_XML_END) {
-        if (k == NC_XML_OPEN)
-            nc_buf_printf(out, "(%s\n", x.path.data);
-        else
-            nc_buf_printf(out, ")%s=%s\n", x.path.data, x.text.data ? x.text.data : "");
-    }
-    nc_xml_done(&x);
-    return k < 0 ? k : 0;
+/* One line an element that ends: "PATH=TEXT". */
+static int add_line(void *user, const struct nc_xml *element, struct nc_err *err) {
+    (void)err;
+    nc_buf_printf(user, "%s=%s\n", element->path, element->text);
+    return 0;
 }
 
-static void test_events(void **state) {
+static int trace(const char *data, size_t n, struct nc_buf *out, struct nc_err *err) {
+    return nc_xml_read(data, n, add_line, out, err);
+}
+
+static void test_elements(void **state) {
     static const struct {
         const char *xml, *trace;
     } cases[] = {
-        {"<a/>", "(a\n)a=\n"},
-        {"<a>x</a>", "(a\n)a=x\n"},
+        {"<a/>", "a=\n"},
+        {"<a>x</a>", "a=x\n"},
         {"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- c --><a xmlns=\"http://x/\" b='1'>\n "
          "<b>1</b>\n <c/>\n</a>\n",
-         "(a\n(a/b\n)a/b=1\n(a/c\n)a/c=\n)a=\n\n"},
+         "a/b=1\na/c=\na=\n\n"},
         {"<a>&lt;&gt;&amp;&quot;&apos;&#65;&#x42;&#xe9;&#x20ac;&#x1F600;</a>",
-         "(a\n)a=<>&\"'AB\303\251\342\202\254\360\237\230\200\n"},
-        {"<a><![CDATA[<b>&]]></a>", "(a\n)a=<b>&\n"},
-        {"<a><!-- - > --><b></b ></a >", "(a\n(a/b\n)a/b=\n)a=\n"},
-        {"<a:b-c.d_1/>", "(a:b-c.d_1\n)a:b-c.d_1=\n"},
-        {"<a b=\">\" c='\"'/>", "(a\n)a=\n"},
+         "a=<>&\"'AB\303\251\342\202\254\360\237\230\200\n"},
+        {"<a><![CDATA[<b>&]]></a>", "a=<b>&\n"},
+        {"<a><!-- - > --><b></b ></a >", "a/b=\na=\n"},
+        {"<a:b-c.d_1/>", "a:b-c.d_1=\n"},
+        {"<a b=\">\" c='\"'/>", "a=\n"},
+        {"<a>x<b>y</b><b>z</b>w</a>", "a/b=y\na/b=z\na=w\n"},
     };
     (void)state;
 
@@ -60,46 +56,48 @@ static void test_refused(void **state) {
     static const struct {
         const char *xml, *msg;
     } cases[] = {
-        {"", "byte 0: no element"},
-        {"  ", "byte 2: no element"},
-        {"x", "text outside"},
-        {"<a>", "byte 3: the document ends too early"},
-        {"<a></b>", "byte 5: an end tag that does not fit"},
-        {"<a></ab>", "an end tag that does not fit"},
-        {"</a>", "an end tag that does not fit"},
-        {"<a></a", "an end tag that does not end"},
-        {"<a/><b/>", "a second root"},
-        {"<a/>x", "text outside"},
-        {"<a/>&lt;", "text outside"},
-        {"<>", "a tag without a usable name"},
-        {"<1>", "a tag without a usable name"},
-        {"<a", "a tag that does not end"},
-        {"<a /", "a tag that does not end"},
-        {"<a b>", "an attribute without"},
-        {"<a b=c>", "an attribute without"},
-        {"<a b=\"c>", "an attribute that does not end"},
-        {"<a b=\"c\"d=\"e\">", "a malformed tag"},
-        {"<a =\"c\">", "a malformed tag"},
-        {"<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", "a tag without a usable name"},
-        {"<a>&b;</a>", "an unknown reference"},
-        {"<a>&;</a>", "an unknown reference"},
-        {"<a>& </a>", "an & without"},
-        {"<a>&amplified;</a>", "an unknown reference"},
-        {"<a>&amplification;</a>", "an & without"},
-        {"<a>&#0;</a>", "an unknown reference"},
-        {"<a>&#xd800;</a>", "an unknown reference"},
-        {"<a>&#x110000;</a>", "an unknown reference"},
-        {"<a>&#;</a>", "an unknown reference"},
-        {"<a>&#x;</a>", "an unknown reference"},
-        {"<a>&#6a;</a>", "an unknown reference"},
-        {"<a>\377</a>", "no UTF-8"},
-        {"<a>\001</a>", "no UTF-8"},
-        {"<a><![CDATA[x</a>", "a CDATA section without"},
-        {"<![CDATA[x]]><a/>", "a CDATA section without"},
-        {"<a><![CDATA[\001]]></a>", "no UTF-8"},
-        {"<!-- <a/>", "a comment that does not end"},
-        {"<?xml version=\"1.0\"", "a declaration that does not end"},
-        {"<a/><?xml version=\"1.0\"?>", "a tag without"},
+        {"", "byte 0: no element found"},
+        {"  ", "byte 2: no element found"},
+        {"x", "byte 0: syntax error"},
+        {"<a>", "byte 3: no element found"},
+        {"<a></b>", "byte 5: mismatched tag"},
+        {"<a></ab>", "mismatched tag"},
+        {"</a>", "not well-formed"},
+        {"<a></a", "unclosed token"},
+        {"<a/><b/>", "junk after document element"},
+        {"<a/>x", "junk after document element"},
+        {"<a/>&lt;", "not well-formed"},
+        {"<>", "not well-formed"},
+        {"<1>", "not well-formed"},
+        {"<a", "unclosed token"},
+        {"<a /", "unclosed token"},
+        {"<a b>", "not well-formed"},
+        {"<a b=c>", "not well-formed"},
+        {"<a b=\"c>", "unclosed token"},
+        {"<a b=\"c\"d=\"e\">", "not well-formed"},
+        {"<a =\"c\">", "not well-formed"},
+        {"<!DOCTYPE a [<!ENTITY b \"c\">]><a>&b;</a>", ": a document type"},
+        {"<!DOCTYPE a SYSTEM \"file:///etc/passwd\"><a/>", ": a document type"},
+        {"<a>&b;</a>", "undefined entity"},
+        {"<a>&;</a>", "not well-formed"},
+        {"<a>& </a>", "not well-formed"},
+        {"<a>&amplified;</a>", "undefined entity"},
+        {"<a>&amplification;</a>", "undefined entity"},
+        {"<a>&#0;</a>", "reference to invalid character number"},
+        {"<a>&#xd800;</a>", "reference to invalid character number"},
+        {"<a>&#x110000;</a>", "reference to invalid character number"},
+        {"<a>&#;</a>", "not well-formed"},
+        {"<a>&#x;</a>", "not well-formed"},
+        {"<a>&#6a;</a>", "not well-formed"},
+        {"<a>\377</a>", "not well-formed"},
+        {"<a>\001</a>", "not well-formed"},
+        {"<a><![CDATA[x</a>", "unclosed CDATA section"},
+        {"<![CDATA[x]]><a/>", "syntax error"},
+        {"<a><![CDATA[\001]]></a>", "not well-formed"},
+        {"<!-- <a/>", "unclosed token"},
+        {"<?xml version=\"1.0\"", "unclosed token"},
+        {"<a/><?xml version=\"1.0\"?>", "junk after document element"},
+        {"<?xml version=\"1.0\" encoding=\"UTF-16\"?><b></a>", "mismatched tag"},
     };
     (void)state;
 
@@ -111,6 +109,23 @@ static void test_refused(void **state) {
             fail_msg("case %zu: %s: %d %s", k, cases[k].xml, r, err.msg);
         nc_buf_done(&out);
     }
+}
+
+static int refuse_b(void *user, const struct nc_xml *element, struct nc_err *err) {
+    ++*(int *)user;
+    return nc_streq(element->path, "a/b") ? nc_err_set(err, NC_ERR_CONFIG, 1, "b") : 0;
+}
+
+static void test_caller_stops(void **state) {
+    static const char xml[] = "<a><x/><b/><y/></a>";
+    struct nc_err err = NC_ERR_INIT;
+    int n = 0;
+    (void)state;
+
+    assert_true(nc_xml_read(xml, sizeof(xml) - 1, refuse_b, &n, &err) < 0);
+    assert_int_equal(n, 2);
+    assert_int_equal(err.class, NC_ERR_CONFIG);
+    assert_string_equal(err.msg, "b");
 }
 
 static void repeat(struct nc_buf *b, const char *s, size_t n) {
@@ -135,6 +150,7 @@ static void test_caps(void **state) {
     repeat(&xml, "a", NC_XML_MAX_NAME + 1);
     nc_buf_puts(&xml, "/>");
     assert_true(trace(xml.data, xml.len, &out, &err) < 0);
+    assert_non_null(strstr(err.msg, "too long"));
     nc_buf_clear(&xml);
     nc_buf_puts(&xml, "<a>");
     repeat(&xml, "x", NC_XML_MAX_TEXT + 1);
@@ -162,8 +178,9 @@ static void test_every_cut(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_elements),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_caller_stops),
         cmocka_unit_test(test_caps),
         cmocka_unit_test(test_every_cut),
     };
