@@ -18,6 +18,7 @@
 
 #include "diags.h"
 #include "nc/str.h"
+#include "schema.h"
 
 static bool is_nothing(const struct nc_value *v) {
     switch (v->type) {
@@ -70,28 +71,26 @@ static struct nc_value *take_out(struct nc_value *v, const char *key) {
     return copy;
 }
 
-/* kubelet reads quantities of these maps as strings only; a number is what YAML makes of `cpu: 1`.
- */
-static void quote_quantities(struct nc_value *kubelet) {
-    static const char *const maps[] = {"kubeReserved", "systemReserved"};
+void nc_quote_numbers(struct nc_value *map) {
+    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
+        struct nc_value *v = map->members[i].value, *text;
+        char buffer[32];
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(maps); i++) {
-        struct nc_value *map = nc_value_get(kubelet, maps[i]);
-
-        for (size_t j = 0; map && map->type == NC_VALUE_MAP && j < map->n; j++) {
-            struct nc_value *v = map->members[j].value;
-            char buffer[32];
-
-            if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
-                continue;
-
-            struct nc_value *text = nc_value_new_string(nc_value_scalar_text(v, buffer));
-
-            text->mark = v->mark;
-            nc_value_free(v);
-            map->members[j].value = text;
-        }
+        if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
+            continue;
+        text = nc_value_new_string(nc_value_scalar_text(v, buffer));
+        text->mark = v->mark;
+        nc_value_set(map, map->members[i].key, text);
     }
+}
+
+void nc_kubelet_quote_numbers(struct nc_value *kubelet) {
+    const struct nc_schema *schema = &nc_schema_kubelet;
+
+    for (size_t i = 0; i < schema->n; i++)
+        if (schema->fields[i].type == NC_FIELD_STRING_MAP
+            || schema->fields[i].type == NC_FIELD_QUANTITY_MAP)
+            nc_quote_numbers(nc_value_get(kubelet, schema->fields[i].name));
 }
 
 static void merge_kubelet(struct nc_value *spec, struct nc_value *from) {
@@ -100,7 +99,7 @@ static void merge_kubelet(struct nc_value *spec, struct nc_value *from) {
         return;
     }
     (void)nc_value_remove(from, "containerRuntime");
-    quote_quantities(from);
+    nc_kubelet_quote_numbers(from);
     nc_value_merge(map_at(map_at(spec, "kubelet"), "config"), from);
 }
 

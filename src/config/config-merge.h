@@ -10,4 +10,10 @@
  * ret->warnings. */
 int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
 
+/* The values of a map that are numbers become text, as which kubelet wants them: `cpu: 1` is a
+ * number to YAML. */
+void nc_quote_numbers(struct nc_value *map);
+/* The same in each map of text of a KubeletConfiguration. */
+void nc_kubelet_quote_numbers(struct nc_value *kubelet);
+
 #endif

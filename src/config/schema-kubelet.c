@@ -1,26 +1,24 @@
 /*
- * Schema of KubeletConfiguration (kubelet.config.k8s.io/v1beta1), and of the twelve fields of it
- * that a v1beta1 NodeClaim may carry.
+ * KubeletConfiguration (kubelet.config.k8s.io/v1beta1): one row a field, with its type, what it may
+ * hold, the flag of kubelet that sets it, and whether a v1beta1 NodeClaim may carry it.
  *
- * Source: k8s.io/kubelet config/v1beta1/types.go up to Kubernetes 1.37; a field that one kubelet
- * has and another has not is known here. Unknown fields pass through with a warning, because
- * kubelet only warns of them too; a wrong type is an error, because kubelet refuses to start on it.
- * Rules across fields belong to the plan, which knows the final values.
+ * Source: k8s.io/kubelet config/v1beta1/types.go up to Kubernetes 1.37, the ranges of
+ * pkg/kubelet/apis/config/validation, the flags of cmd/kubelet/app/options (AddKubeletConfigFlags).
+ * A field that one kubelet has and another has not is known here. Unknown fields pass through with
+ * a warning, because kubelet only warns of them too; a wrong type is an error, because kubelet
+ * refuses to start on it. Rules across fields belong to the plan, which knows the final values.
  */
 #include "schema.h"
 
 #include "shapes.h"
 
-#define F(n, t)                                                                                    \
-    { .name = (n), .type = NC_FIELD_##t }
-#define ONE_OF(n, list)                                                                            \
-    { .name = (n), .type = NC_FIELD_STRING, .allowed = (list) }
-#define BETWEEN(n, low, high)                                                                      \
-    { .name = (n), .type = NC_FIELD_INT, .min = (low), .max = (high) }
-#define OBJECT(n, s)                                                                               \
-    { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
-#define OBJECTS(n, s)                                                                              \
-    { .name = (n), .type = NC_FIELD_OBJECTS, .object = &(s) }
+#define F(n, t, ...)                                                                               \
+    { .name = (n), .type = NC_FIELD_##t, __VA_ARGS__ }
+#define ONE_OF(n, list, ...) F(n, STRING, .allowed = (list), __VA_ARGS__)
+#define BETWEEN(n, low, high, ...) F(n, INT, .min = (low), .max = (high), __VA_ARGS__)
+#define OBJECT(n, s) F(n, OBJECT, .object = &(s))
+#define OBJECTS(n, s) F(n, OBJECTS, .object = &(s))
+#define EVICTION(n, ...) F(n, STRING_MAP, .keys = nc_eviction_signals, __VA_ARGS__)
 
 static const char *const kinds[] = {"KubeletConfiguration", NULL};
 static const char *const api_versions[] = {"kubelet.config.k8s.io/v1beta1", NULL};
@@ -34,16 +32,18 @@ static const char *const topology_scopes[] = {"container", "pod", NULL};
 static const char *const hairpin_modes[] = {"promiscuous-bridge", "hairpin-veth", "none", NULL};
 static const char *const authorization_modes[] = {"AlwaysAllow", "Webhook", NULL};
 static const char *const resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
-static const char *const signals[] = {"memory.available",
-                                      "nodefs.available",
-                                      "nodefs.inodesFree",
-                                      "imagefs.available",
-                                      "imagefs.inodesFree",
-                                      "containerfs.available",
-                                      "containerfs.inodesFree",
-                                      "pid.available",
-                                      "allocatableMemory.available",
-                                      NULL};
+
+/* pkg/kubelet/eviction/api: signals that can be set */
+const char *const nc_eviction_signals[] = {"memory.available",
+                                           "nodefs.available",
+                                           "nodefs.inodesFree",
+                                           "imagefs.available",
+                                           "imagefs.inodesFree",
+                                           "containerfs.available",
+                                           "containerfs.inodesFree",
+                                           "pid.available",
+                                           "allocatableMemory.available",
+                                           NULL};
 
 static const struct nc_field taint_fields[] = {
     {.name = "key",
@@ -60,22 +60,29 @@ static const struct nc_field taint_fields[] = {
 };
 const struct nc_schema nc_schema_taint = NC_SCHEMA("a taint", taint_fields);
 
-static const struct nc_field x509_fields[] = {F("clientCAFile", STRING)};
+static const struct nc_field x509_fields[] = {F("clientCAFile", STRING, .flag = "client-ca-file")};
 static const struct nc_schema x509 = NC_SCHEMA("authentication.x509", x509_fields);
-static const struct nc_field webhook_fields[] = {F("enabled", BOOL), F("cacheTTL", DURATION)};
+static const struct nc_field webhook_fields[] = {
+    F("enabled", BOOL, .flag = "authentication-token-webhook"),
+    F("cacheTTL", DURATION, .flag = "authentication-token-webhook-cache-ttl"),
+};
 static const struct nc_schema webhook = NC_SCHEMA("authentication.webhook", webhook_fields);
-static const struct nc_field anonymous_fields[] = {F("enabled", BOOL)};
+static const struct nc_field anonymous_fields[] = {F("enabled", BOOL, .flag = "anonymous-auth")};
 static const struct nc_schema anonymous = NC_SCHEMA("authentication.anonymous", anonymous_fields);
 static const struct nc_field authentication_fields[] = {
     OBJECT("x509", x509), OBJECT("webhook", webhook), OBJECT("anonymous", anonymous)};
 static const struct nc_schema authentication = NC_SCHEMA("authentication", authentication_fields);
 
-static const struct nc_field authorization_webhook_fields[] = {F("cacheAuthorizedTTL", DURATION),
-                                                               F("cacheUnauthorizedTTL", DURATION)};
+static const struct nc_field authorization_webhook_fields[] = {
+    F("cacheAuthorizedTTL", DURATION, .flag = "authorization-webhook-cache-authorized-ttl"),
+    F("cacheUnauthorizedTTL", DURATION, .flag = "authorization-webhook-cache-unauthorized-ttl"),
+};
 static const struct nc_schema authorization_webhook =
     NC_SCHEMA("authorization.webhook", authorization_webhook_fields);
-static const struct nc_field authorization_fields[] = {ONE_OF("mode", authorization_modes),
-                                                       OBJECT("webhook", authorization_webhook)};
+static const struct nc_field authorization_fields[] = {
+    ONE_OF("mode", authorization_modes, .flag = "authorization-mode"),
+    OBJECT("webhook", authorization_webhook),
+};
 static const struct nc_schema authorization = NC_SCHEMA("authorization", authorization_fields);
 
 static const struct nc_field swap_fields[] = {F("swapBehavior", STRING)};
@@ -94,113 +101,119 @@ static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", rese
 static const struct nc_field kubelet_fields[] = {
     ONE_OF("kind", kinds),
     ONE_OF("apiVersion", api_versions),
-    F("enableServer", BOOL),
-    F("staticPodPath", STRING),
+    F("enableServer", BOOL, .flag = "enable-server"),
+    F("staticPodPath", STRING, .flag = "pod-manifest-path"),
     F("podLogsDir", STRING),
-    F("syncFrequency", DURATION),
+    F("syncFrequency", DURATION, .flag = "sync-frequency"),
     F("fileCheckFrequency", DURATION),
     F("httpCheckFrequency", DURATION),
     F("staticPodURL", STRING),
     F("staticPodURLHeader", MAP),
-    F("address", STRING),
-    BETWEEN("port", 0, 65535),
-    BETWEEN("readOnlyPort", 0, 65535),
-    F("tlsCertFile", STRING),
-    F("tlsPrivateKeyFile", STRING),
-    F("tlsCipherSuites", STRINGS),
+    F("address", STRING, .flag = "address"),
+    BETWEEN("port", 1, 65535, .flag = "port"),
+    BETWEEN("readOnlyPort", 0, 65535, .flag = "read-only-port"),
+    F("tlsCertFile", STRING, .flag = "tls-cert-file"),
+    F("tlsPrivateKeyFile", STRING, .flag = "tls-private-key-file"),
+    F("tlsCipherSuites", STRINGS, .flag = "tls-cipher-suites"),
     F("tlsCurvePreferences", INTS),
-    F("tlsMinVersion", STRING),
-    F("rotateCertificates", BOOL),
-    F("serverTLSBootstrap", BOOL),
+    F("tlsMinVersion", STRING, .flag = "tls-min-version"),
+    F("rotateCertificates", BOOL, .flag = "rotate-certificates"),
+    F("serverTLSBootstrap", BOOL, .flag = "rotate-server-certificates"),
     OBJECT("authentication", authentication),
     OBJECT("authorization", authorization),
-    F("registryPullQPS", INT),
-    F("registryBurst", INT),
+    BETWEEN("registryPullQPS", 0, INT32_MAX, .flag = "registry-qps"),
+    BETWEEN("registryBurst", 0, INT32_MAX, .flag = "registry-burst"),
     F("imagePullCredentialsVerificationPolicy", STRING),
     F("preloadedImagesVerificationAllowlist", STRINGS),
-    F("eventRecordQPS", INT),
-    F("eventBurst", INT),
-    F("enableDebuggingHandlers", BOOL),
+    BETWEEN("eventRecordQPS", 0, INT32_MAX, .flag = "event-qps"),
+    BETWEEN("eventBurst", 0, INT32_MAX, .flag = "event-burst"),
+    F("enableDebuggingHandlers", BOOL, .flag = "enable-debugging-handlers"),
     F("enableContentionProfiling", BOOL),
-    BETWEEN("healthzPort", 0, 65535),
-    F("healthzBindAddress", STRING),
-    BETWEEN("oomScoreAdj", -1000, 1000),
-    F("clusterDomain", STRING),
-    {.name = "clusterDNS",
-     .type = NC_FIELD_STRINGS,
-     .check = nc_shape_ip,
-     .wanted = "an IP address"},
-    F("streamingConnectionIdleTimeout", DURATION),
-    F("nodeStatusUpdateFrequency", DURATION),
+    BETWEEN("healthzPort", 0, 65535, .flag = "healthz-port"),
+    F("healthzBindAddress", STRING, .flag = "healthz-bind-address"),
+    BETWEEN("oomScoreAdj", -1000, 1000, .flag = "oom-score-adj"),
+    F("clusterDomain", STRING, .flag = "cluster-domain"),
+    F("clusterDNS", STRINGS, .check = nc_shape_ip, .wanted = "an IP address", .flag = "cluster-dns",
+      .flags = NC_FIELD_V1BETA1),
+    F("streamingConnectionIdleTimeout", DURATION, .flag = "streaming-connection-idle-timeout"),
+    F("nodeStatusUpdateFrequency", DURATION, .flag = "node-status-update-frequency"),
     F("nodeStatusReportFrequency", DURATION),
-    F("nodeLeaseDurationSeconds", INT),
-    F("imageMinimumGCAge", DURATION),
+    BETWEEN("nodeLeaseDurationSeconds", 1, INT32_MAX),
+    F("imageMinimumGCAge", DURATION, .flag = "minimum-image-ttl-duration"),
     F("imageMaximumGCAge", DURATION),
-    BETWEEN("imageGCHighThresholdPercent", 0, 100),
-    BETWEEN("imageGCLowThresholdPercent", 0, 100),
-    F("volumeStatsAggPeriod", DURATION),
-    F("kubeletCgroups", STRING),
-    F("systemCgroups", STRING),
-    F("cgroupRoot", STRING),
-    F("cgroupsPerQOS", BOOL),
-    ONE_OF("cgroupDriver", cgroup_drivers),
-    ONE_OF("cpuManagerPolicy", cpu_policies),
+    BETWEEN("imageGCHighThresholdPercent", 0, 100, .flag = "image-gc-high-threshold",
+            .flags = NC_FIELD_V1BETA1),
+    BETWEEN("imageGCLowThresholdPercent", 0, 100, .flag = "image-gc-low-threshold",
+            .flags = NC_FIELD_V1BETA1),
+    F("volumeStatsAggPeriod", DURATION, .flag = "volume-stats-agg-period"),
+    F("kubeletCgroups", STRING, .flag = "kubelet-cgroups"),
+    F("systemCgroups", STRING, .flag = "system-cgroups"),
+    F("cgroupRoot", STRING, .flag = "cgroup-root"),
+    F("cgroupsPerQOS", BOOL, .flag = "cgroups-per-qos"),
+    ONE_OF("cgroupDriver", cgroup_drivers, .flag = "cgroup-driver"),
+    ONE_OF("cpuManagerPolicy", cpu_policies, .flag = "cpu-manager-policy"),
     F("singleProcessOOMKill", BOOL),
-    F("cpuManagerPolicyOptions", STRING_MAP),
-    F("cpuManagerReconcilePeriod", DURATION),
-    ONE_OF("memoryManagerPolicy", memory_policies),
-    ONE_OF("topologyManagerPolicy", topology_policies),
-    ONE_OF("topologyManagerScope", topology_scopes),
-    F("topologyManagerPolicyOptions", STRING_MAP),
+    F("cpuManagerPolicyOptions", STRING_MAP, .flag = "cpu-manager-policy-options"),
+    F("cpuManagerReconcilePeriod", DURATION, .flag = "cpu-manager-reconcile-period"),
+    ONE_OF("memoryManagerPolicy", memory_policies, .flag = "memory-manager-policy"),
+    ONE_OF("topologyManagerPolicy", topology_policies, .flag = "topology-manager-policy"),
+    ONE_OF("topologyManagerScope", topology_scopes, .flag = "topology-manager-scope"),
+    F("topologyManagerPolicyOptions", STRING_MAP, .flag = "topology-manager-policy-options"),
     F("qosReserved", STRING_MAP),
-    F("runtimeRequestTimeout", DURATION),
-    ONE_OF("hairpinMode", hairpin_modes),
-    BETWEEN("maxPods", 0, INT32_MAX),
-    F("podCIDR", STRING),
-    BETWEEN("podPidsLimit", -1, INT64_MAX),
-    F("resolvConf", STRING),
+    F("runtimeRequestTimeout", DURATION, .flag = "runtime-request-timeout"),
+    ONE_OF("hairpinMode", hairpin_modes, .flag = "hairpin-mode"),
+    BETWEEN("maxPods", 0, INT32_MAX, .flag = "max-pods", .flags = NC_FIELD_V1BETA1),
+    F("podCIDR", STRING, .flag = "pod-cidr"),
+    BETWEEN("podPidsLimit", INT64_MIN, INT64_MAX, .flag = "pod-max-pids"),
+    F("resolvConf", STRING, .flag = "resolv-conf"),
     F("runOnce", BOOL),
-    F("cpuCFSQuota", BOOL),
-    F("cpuCFSQuotaPeriod", DURATION),
-    F("nodeStatusMaxImages", INT),
-    BETWEEN("maxOpenFiles", 0, INT64_MAX),
+    F("cpuCFSQuota", BOOL, .flag = "cpu-cfs-quota", .flags = NC_FIELD_V1BETA1),
+    F("cpuCFSQuotaPeriod", DURATION, .flag = "cpu-cfs-quota-period"),
+    BETWEEN("nodeStatusMaxImages", -1, INT32_MAX, .flag = "node-status-max-images"),
+    BETWEEN("maxOpenFiles", 0, INT64_MAX, .flag = "max-open-files"),
     F("contentType", STRING),
-    F("kubeAPIQPS", INT),
-    F("kubeAPIBurst", INT),
-    F("serializeImagePulls", BOOL),
+    BETWEEN("kubeAPIQPS", 0, INT32_MAX, .flag = "kube-api-qps"),
+    BETWEEN("kubeAPIBurst", 0, INT32_MAX, .flag = "kube-api-burst"),
+    F("serializeImagePulls", BOOL, .flag = "serialize-image-pulls"),
     BETWEEN("maxParallelImagePulls", 1, INT32_MAX),
-    {.name = "evictionHard", .type = NC_FIELD_STRING_MAP, .keys = signals},
-    {.name = "evictionSoft", .type = NC_FIELD_STRING_MAP, .keys = signals},
-    {.name = "evictionSoftGracePeriod", .type = NC_FIELD_STRING_MAP, .keys = signals},
-    F("evictionPressureTransitionPeriod", DURATION),
-    BETWEEN("evictionMaxPodGracePeriod", 0, INT32_MAX),
-    {.name = "evictionMinimumReclaim", .type = NC_FIELD_STRING_MAP, .keys = signals},
+    EVICTION("evictionHard", .flag = "eviction-hard",
+             .flags = NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
+    EVICTION("evictionSoft", .flag = "eviction-soft",
+             .flags = NC_FIELD_V1BETA1 | NC_FIELD_LESS_THAN),
+    EVICTION("evictionSoftGracePeriod", .flag = "eviction-soft-grace-period",
+             .flags = NC_FIELD_V1BETA1),
+    F("evictionPressureTransitionPeriod", DURATION, .flag = "eviction-pressure-transition-period"),
+    BETWEEN("evictionMaxPodGracePeriod", 0, INT32_MAX, .flag = "eviction-max-pod-grace-period",
+            .flags = NC_FIELD_V1BETA1),
+    EVICTION("evictionMinimumReclaim", .flag = "eviction-minimum-reclaim"),
     F("mergeDefaultEvictionSettings", BOOL),
-    BETWEEN("podsPerCore", 0, INT32_MAX),
-    F("enableControllerAttachDetach", BOOL),
-    F("protectKernelDefaults", BOOL),
-    F("makeIPTablesUtilChains", BOOL),
-    F("iptablesMasqueradeBit", INT),
-    F("iptablesDropBit", INT),
-    F("featureGates", BOOL_MAP),
-    F("failSwapOn", BOOL),
+    BETWEEN("podsPerCore", 0, INT32_MAX, .flag = "pods-per-core", .flags = NC_FIELD_V1BETA1),
+    F("enableControllerAttachDetach", BOOL, .flag = "enable-controller-attach-detach"),
+    F("protectKernelDefaults", BOOL, .flag = "protect-kernel-defaults"),
+    F("makeIPTablesUtilChains", BOOL, .flag = "make-iptables-util-chains"),
+    BETWEEN("iptablesMasqueradeBit", 0, 31),
+    BETWEEN("iptablesDropBit", 0, 31),
+    F("featureGates", BOOL_MAP, .flag = "feature-gates"),
+    F("failSwapOn", BOOL, .flag = "fail-swap-on"),
     OBJECT("memorySwap", swap),
-    F("containerLogMaxSize", STRING),
-    F("containerLogMaxFiles", INT),
-    F("containerLogMaxWorkers", INT),
+    F("containerLogMaxSize", STRING, .flag = "container-log-max-size"),
+    BETWEEN("containerLogMaxFiles", 2, INT32_MAX, .flag = "container-log-max-files"),
+    BETWEEN("containerLogMaxWorkers", 1, INT32_MAX),
     F("containerLogMonitorInterval", DURATION),
     F("configMapAndSecretChangeDetectionStrategy", STRING),
-    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
-    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
-    F("reservedSystemCPUs", STRING),
+    F("systemReserved", QUANTITY_MAP, .keys = resources, .flag = "system-reserved",
+      .flags = NC_FIELD_V1BETA1),
+    F("kubeReserved", QUANTITY_MAP, .keys = resources, .flag = "kube-reserved",
+      .flags = NC_FIELD_V1BETA1),
+    F("reservedSystemCPUs", STRING, .flag = "reserved-cpus"),
     F("showHiddenMetricsForVersion", STRING),
-    F("systemReservedCgroup", STRING),
-    F("kubeReservedCgroup", STRING),
-    F("enforceNodeAllocatable", STRINGS),
-    F("allowedUnsafeSysctls", STRINGS),
+    F("systemReservedCgroup", STRING, .flag = "system-reserved-cgroup"),
+    F("kubeReservedCgroup", STRING, .flag = "kube-reserved-cgroup"),
+    F("enforceNodeAllocatable", STRINGS, .flag = "enforce-node-allocatable"),
+    F("allowedUnsafeSysctls", STRINGS, .flag = "allowed-unsafe-sysctls"),
     F("defaultPodSysctls", STRING_MAP),
-    F("volumePluginDir", STRING),
-    F("providerID", STRING),
+    F("volumePluginDir", STRING, .flag = "volume-plugin-dir"),
+    F("providerID", STRING, .flag = "provider-id"),
     F("kernelMemcgNotification", BOOL),
     F("logging", MAP),
     F("enableSystemLogHandler", BOOL),
@@ -216,36 +229,20 @@ static const struct nc_field kubelet_fields[] = {
     F("memoryThrottlingFactor", NUMBER),
     F("memoryReservationPolicy", STRING),
     OBJECTS("registerWithTaints", nc_schema_taint),
-    F("registerNode", BOOL),
+    F("registerNode", BOOL, .flag = "register-node"),
     F("tracing", MAP),
-    F("localStorageCapacityIsolation", BOOL),
-    F("containerRuntimeEndpoint", STRING),
-    F("imageServiceEndpoint", STRING),
+    F("localStorageCapacityIsolation", BOOL, .flag = "local-storage-capacity-isolation"),
+    F("containerRuntimeEndpoint", STRING, .flag = "container-runtime-endpoint"),
+    F("imageServiceEndpoint", STRING, .flag = "image-service-endpoint"),
     F("failCgroupV1", BOOL),
     OBJECT("userNamespaces", user_namespaces),
+    F("containerRuntime", ANY, .flags = NC_FIELD_IGNORED | NC_FIELD_V1BETA1,
+      .wanted = "a field of v1alpha5; the runtime is the AMI's choice"),
 };
 const struct nc_schema nc_schema_kubelet = NC_SCHEMA("KubeletConfiguration", kubelet_fields);
 
-static const struct nc_field beta_fields[] = {
-    {.name = "clusterDNS",
-     .type = NC_FIELD_STRINGS,
-     .check = nc_shape_ip,
-     .wanted = "an IP address"},
-    BETWEEN("maxPods", 0, INT32_MAX),
-    BETWEEN("podsPerCore", 0, INT32_MAX),
-    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
-    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
-    {.name = "evictionHard", .type = NC_FIELD_STRING_MAP, .keys = signals},
-    {.name = "evictionSoft", .type = NC_FIELD_STRING_MAP, .keys = signals},
-    {.name = "evictionSoftGracePeriod", .type = NC_FIELD_STRING_MAP, .keys = signals},
-    BETWEEN("evictionMaxPodGracePeriod", 0, INT32_MAX),
-    BETWEEN("imageGCHighThresholdPercent", 0, 100),
-    BETWEEN("imageGCLowThresholdPercent", 0, 100),
-    F("cpuCFSQuota", BOOL),
-    {.name = "containerRuntime",
-     .type = NC_FIELD_ANY,
-     .flags = NC_FIELD_IGNORED,
-     .wanted = "a field of v1alpha5; the runtime is the AMI's choice"},
-};
-const struct nc_schema nc_schema_kubelet_beta =
-    NC_SCHEMA("the kubelet block of v1beta1", beta_fields);
+/* The fields that carry NC_FIELD_V1BETA1. */
+const struct nc_schema nc_schema_kubelet_beta = {.name = "the kubelet block of v1beta1",
+                                                 .fields = kubelet_fields,
+                                                 .n = NC_ARRAY_SIZE(kubelet_fields),
+                                                 .only = NC_FIELD_V1BETA1};

@@ -128,13 +128,18 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
         wrong(w, f, v, "a string (put it in quotes)");
 }
 
+bool nc_field_in_range(const struct nc_field *f, int64_t i, int64_t *ret_min, int64_t *ret_max) {
+    *ret_min = f->min || f->max ? f->min : INT32_MIN;
+    *ret_max = f->min || f->max ? f->max : INT32_MAX;
+    return i >= *ret_min && i <= *ret_max;
+}
+
 static void check_int(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
-    int64_t min = f->min || f->max ? f->min : INT32_MIN;
-    int64_t max = f->min || f->max ? f->max : INT32_MAX;
+    int64_t min, max;
 
     if (v->type != NC_VALUE_INT)
         wrong(w, f, v, "an integer");
-    else if (v->integer < min || v->integer > max)
+    else if (!nc_field_in_range(f, v->integer, &min, &max))
         nc_diag(w->d, true, v->mark, path_of(w), "must be between %lld and %lld, not %lld",
                 (long long)min, (long long)max, (long long)v->integer);
 }
@@ -289,9 +294,13 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
     }
 }
 
+static bool is_of(const struct nc_schema *schema, const struct nc_field *f) {
+    return !schema->only || (f->flags & schema->only);
+}
+
 static const struct nc_field *find(const struct nc_schema *schema, const char *name) {
     for (size_t i = 0; i < schema->n; i++)
-        if (nc_streq(schema->fields[i].name, name))
+        if (nc_streq(schema->fields[i].name, name) && is_of(schema, &schema->fields[i]))
             return &schema->fields[i];
     return NULL;
 }
@@ -301,9 +310,11 @@ static void unknown(struct walk *w, const struct nc_schema *schema, const struct
     nc_auto_free char *quoted = nc_quote(m->key, strlen(m->key));
     const char *key = is_plain_key(m->key) ? m->key : quoted;
     const char *near = NULL;
+    size_t n = 0;
 
-    for (size_t i = 0; i < schema->n && i < MAX_NAMES; i++)
-        names[i] = schema->fields[i].name;
+    for (size_t i = 0; i < schema->n && n < MAX_NAMES; i++)
+        if (is_of(schema, &schema->fields[i]))
+            names[n++] = schema->fields[i].name;
     near = nearest(m->key, names);
     if (near)
         nc_diag(w->d, false, m->mark, path_of(w), "unknown field \"%s\", did you mean \"%s\"?", key,

@@ -39,6 +39,8 @@ enum nc_field_flag {
                                        accept; else it means "not given" */
     NC_FIELD_IGNORED = 1 << 4,      /* known, of no effect: a warning with .wanted as the reason */
     NC_FIELD_OPEN_KEYS = 1 << 5,    /* keys outside of .keys are a warning, not an error */
+    NC_FIELD_V1BETA1 = 1 << 6,      /* kubelet's: a v1beta1 NodeClaim may carry it */
+    NC_FIELD_LESS_THAN = 1 << 7,    /* kubelet's: the flag writes "key<value", not "key=value" */
 };
 
 struct nc_schema;
@@ -55,17 +57,22 @@ struct nc_field {
     const char *wanted;     /* words for check: "an https URL such as …" */
     const char *wanted_key; /* words for check_key */
     int64_t min, max;       /* INT; both 0: 32 bits, as most of kubelet's */
+    const char *flag;       /* of kubelet, that sets it: "max-pods" */
 };
 
 struct nc_schema {
     const char *name; /* for messages: "NodeConfig" */
     const struct nc_field *fields;
     size_t n;
-    bool is_open; /* unknown fields are nobody's business here */
+    bool is_open;  /* unknown fields are nobody's business here */
+    unsigned only; /* not 0: it has only those fields that carry this flag */
 };
 
 #define NC_SCHEMA(label, table)                                                                    \
     { .name = (label), .fields = (table), .n = NC_ARRAY_SIZE(table) }
+
+/* Whether an integer is in the range of an INT field, which goes to *ret_min and *ret_max. */
+bool nc_field_in_range(const struct nc_field *f, int64_t i, int64_t *ret_min, int64_t *ret_max);
 
 /* Checks one map against a schema. `path` is where it stands: "spec.kubelet.config". */
 void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
@@ -81,5 +88,6 @@ extern const struct nc_schema nc_schema_metadata;
 extern const struct nc_schema nc_schema_kubelet;      /* KubeletConfiguration v1beta1 */
 extern const struct nc_schema nc_schema_kubelet_beta; /* the kubelet block of a v1beta1 NodeClaim */
 extern const struct nc_schema nc_schema_taint;
+extern const char *const nc_eviction_signals[]; /* the keys of kubelet's eviction maps, and NULL */
 
 #endif

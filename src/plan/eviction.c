@@ -14,22 +14,11 @@
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "origin.h"
-
-/* pkg/kubelet/eviction/api: signals that can be set */
-static const char *const signals[] = {"memory.available",
-                                      "nodefs.available",
-                                      "nodefs.inodesFree",
-                                      "imagefs.available",
-                                      "imagefs.inodesFree",
-                                      "pid.available",
-                                      "containerfs.available",
-                                      "containerfs.inodesFree",
-                                      "allocatableMemory.available",
-                                      NULL};
+#include "schema.h"
 
 static bool is_signal(const char *key) {
-    for (size_t i = 0; signals[i]; i++)
-        if (nc_streq(key, signals[i]))
+    for (size_t i = 0; nc_eviction_signals[i]; i++)
+        if (nc_streq(key, nc_eviction_signals[i]))
             return true;
     return false;
 }
@@ -91,7 +80,7 @@ static int check_threshold(const char *field, const struct nc_member *m, bool re
     int64_t value;
 
     if (!is_signal(m->key)) {
-        const char *near = nc_nearest(m->key, signals);
+        const char *near = nc_nearest(m->key, nc_eviction_signals);
         return nc_origin_error(err, docs, m->value, "kubelet.%s.%.64s: no eviction signal%s%s%s",
                                field, m->key, near ? " (did you mean " : "", near ? near : "",
                                near ? "?)" : "");

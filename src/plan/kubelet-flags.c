@@ -4,8 +4,8 @@
  * The items of NodeConfig's `kubelet.flags` end up in a unit's $ARGS, where systemd splits them at
  * white space and takes quotes off; Karpenter relies on that (--node-labels="a=b,c=d", quotes and
  * all). Doing the same here gives one argument an item, whoever starts kubelet. Flags beat files in
- * kubelet, so those that have a field in KubeletConfiguration are known by name: the plan would
- * otherwise predict something else than what kubelet does.
+ * kubelet, so those that have a field in KubeletConfiguration are known by name, from the rows of
+ * schema-kubelet.c: the plan would otherwise predict something else than what kubelet does.
  */
 #include "kubelet-flags.h"
 
@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "nc/str.h"
+#include "schema.h"
 
 void nc_flags_done(struct nc_flags *f) {
     for (size_t i = 0; i < f->n; i++) {
@@ -134,134 +135,31 @@ const struct nc_flag *nc_flags_find(const struct nc_flags *f, const char *name) 
     return NULL;
 }
 
-enum kind {
-    KIND_INT = 1,
-    KIND_BOOL,
-    KIND_STRING,
-    KIND_LIST,     /* a,b */
-    KIND_MAP,      /* a=b,c=d */
-    KIND_LESS_MAP, /* a<b,c<d */
-    KIND_BOOL_MAP, /* a=true,b=false */
-};
-
-/* cmd/kubelet/app/options: AddKubeletConfigFlags. Path in KubeletConfiguration, dots descend. */
-static const struct known_flag {
-    const char *name;
-    const char *path;
-    enum kind kind;
-} known_flags[] = {
-    {"address", "address", KIND_STRING},
-    {"allowed-unsafe-sysctls", "allowedUnsafeSysctls", KIND_LIST},
-    {"anonymous-auth", "authentication.anonymous.enabled", KIND_BOOL},
-    {"authentication-token-webhook", "authentication.webhook.enabled", KIND_BOOL},
-    {"authentication-token-webhook-cache-ttl", "authentication.webhook.cacheTTL", KIND_STRING},
-    {"authorization-mode", "authorization.mode", KIND_STRING},
-    {"authorization-webhook-cache-authorized-ttl", "authorization.webhook.cacheAuthorizedTTL",
-     KIND_STRING},
-    {"authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL",
-     KIND_STRING},
-    {"cgroup-driver", "cgroupDriver", KIND_STRING},
-    {"cgroup-root", "cgroupRoot", KIND_STRING},
-    {"cgroups-per-qos", "cgroupsPerQOS", KIND_BOOL},
-    {"client-ca-file", "authentication.x509.clientCAFile", KIND_STRING},
-    {"cluster-dns", "clusterDNS", KIND_LIST},
-    {"cluster-domain", "clusterDomain", KIND_STRING},
-    {"container-log-max-files", "containerLogMaxFiles", KIND_INT},
-    {"container-log-max-size", "containerLogMaxSize", KIND_STRING},
-    {"container-runtime-endpoint", "containerRuntimeEndpoint", KIND_STRING},
-    {"cpu-cfs-quota", "cpuCFSQuota", KIND_BOOL},
-    {"cpu-cfs-quota-period", "cpuCFSQuotaPeriod", KIND_STRING},
-    {"cpu-manager-policy", "cpuManagerPolicy", KIND_STRING},
-    {"cpu-manager-policy-options", "cpuManagerPolicyOptions", KIND_MAP},
-    {"cpu-manager-reconcile-period", "cpuManagerReconcilePeriod", KIND_STRING},
-    {"enable-controller-attach-detach", "enableControllerAttachDetach", KIND_BOOL},
-    {"enable-debugging-handlers", "enableDebuggingHandlers", KIND_BOOL},
-    {"enable-server", "enableServer", KIND_BOOL},
-    {"enforce-node-allocatable", "enforceNodeAllocatable", KIND_LIST},
-    {"event-burst", "eventBurst", KIND_INT},
-    {"event-qps", "eventRecordQPS", KIND_INT},
-    {"eviction-hard", "evictionHard", KIND_LESS_MAP},
-    {"eviction-max-pod-grace-period", "evictionMaxPodGracePeriod", KIND_INT},
-    {"eviction-minimum-reclaim", "evictionMinimumReclaim", KIND_MAP},
-    {"eviction-pressure-transition-period", "evictionPressureTransitionPeriod", KIND_STRING},
-    {"eviction-soft", "evictionSoft", KIND_LESS_MAP},
-    {"eviction-soft-grace-period", "evictionSoftGracePeriod", KIND_MAP},
-    {"fail-swap-on", "failSwapOn", KIND_BOOL},
-    {"feature-gates", "featureGates", KIND_BOOL_MAP},
-    {"hairpin-mode", "hairpinMode", KIND_STRING},
-    {"healthz-bind-address", "healthzBindAddress", KIND_STRING},
-    {"healthz-port", "healthzPort", KIND_INT},
-    {"image-gc-high-threshold", "imageGCHighThresholdPercent", KIND_INT},
-    {"image-gc-low-threshold", "imageGCLowThresholdPercent", KIND_INT},
-    {"image-service-endpoint", "imageServiceEndpoint", KIND_STRING},
-    {"kube-api-burst", "kubeAPIBurst", KIND_INT},
-    {"kube-api-qps", "kubeAPIQPS", KIND_INT},
-    {"kube-reserved", "kubeReserved", KIND_MAP},
-    {"kube-reserved-cgroup", "kubeReservedCgroup", KIND_STRING},
-    {"kubelet-cgroups", "kubeletCgroups", KIND_STRING},
-    {"local-storage-capacity-isolation", "localStorageCapacityIsolation", KIND_BOOL},
-    {"make-iptables-util-chains", "makeIPTablesUtilChains", KIND_BOOL},
-    {"max-open-files", "maxOpenFiles", KIND_INT},
-    {"max-pods", "maxPods", KIND_INT},
-    {"memory-manager-policy", "memoryManagerPolicy", KIND_STRING},
-    {"minimum-image-ttl-duration", "imageMinimumGCAge", KIND_STRING},
-    {"node-status-max-images", "nodeStatusMaxImages", KIND_INT},
-    {"node-status-update-frequency", "nodeStatusUpdateFrequency", KIND_STRING},
-    {"oom-score-adj", "oomScoreAdj", KIND_INT},
-    {"pod-cidr", "podCIDR", KIND_STRING},
-    {"pod-manifest-path", "staticPodPath", KIND_STRING},
-    {"pod-max-pids", "podPidsLimit", KIND_INT},
-    {"pods-per-core", "podsPerCore", KIND_INT},
-    {"port", "port", KIND_INT},
-    {"protect-kernel-defaults", "protectKernelDefaults", KIND_BOOL},
-    {"provider-id", "providerID", KIND_STRING},
-    {"read-only-port", "readOnlyPort", KIND_INT},
-    {"register-node", "registerNode", KIND_BOOL},
-    {"registry-burst", "registryBurst", KIND_INT},
-    {"registry-qps", "registryPullQPS", KIND_INT},
-    {"reserved-cpus", "reservedSystemCPUs", KIND_STRING},
-    {"resolv-conf", "resolvConf", KIND_STRING},
-    {"rotate-certificates", "rotateCertificates", KIND_BOOL},
-    {"rotate-server-certificates", "serverTLSBootstrap", KIND_BOOL},
-    {"runtime-request-timeout", "runtimeRequestTimeout", KIND_STRING},
-    {"serialize-image-pulls", "serializeImagePulls", KIND_BOOL},
-    {"streaming-connection-idle-timeout", "streamingConnectionIdleTimeout", KIND_STRING},
-    {"sync-frequency", "syncFrequency", KIND_STRING},
-    {"system-cgroups", "systemCgroups", KIND_STRING},
-    {"system-reserved", "systemReserved", KIND_MAP},
-    {"system-reserved-cgroup", "systemReservedCgroup", KIND_STRING},
-    {"tls-cert-file", "tlsCertFile", KIND_STRING},
-    {"tls-cipher-suites", "tlsCipherSuites", KIND_LIST},
-    {"tls-min-version", "tlsMinVersion", KIND_STRING},
-    {"tls-private-key-file", "tlsPrivateKeyFile", KIND_STRING},
-    {"topology-manager-policy", "topologyManagerPolicy", KIND_STRING},
-    {"topology-manager-policy-options", "topologyManagerPolicyOptions", KIND_MAP},
-    {"topology-manager-scope", "topologyManagerScope", KIND_STRING},
-    {"volume-plugin-dir", "volumePluginDir", KIND_STRING},
-    {"volume-stats-agg-period", "volumeStatsAggPeriod", KIND_STRING},
-};
-
 const char *nc_flag_of_field(const char *field) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(known_flags); i++)
-        if (nc_streq(known_flags[i].path, field))
-            return known_flags[i].name;
+    const struct nc_schema *schema = &nc_schema_kubelet;
+
+    for (size_t i = 0; i < schema->n; i++)
+        if (nc_streq(schema->fields[i].name, field))
+            return schema->fields[i].flag;
     return NULL;
 }
 
-static const struct known_flag *find_known(const char *name) {
-    size_t low = 0, high = NC_ARRAY_SIZE(known_flags);
+#define MAX_DEPTH 4 /* maps in maps in KubeletConfiguration, in which a flag sets something */
 
-    while (name && low < high) {
-        size_t middle = low + (high - low) / 2;
-        int c = strcmp(name, known_flags[middle].name);
-        if (c == 0)
-            return &known_flags[middle];
-        if (c > 0)
-            low = middle + 1;
-        else
-            high = middle;
+/* The field that a flag sets, as the way from the top to it. 0: there is none. */
+static size_t find_field(const struct nc_schema *schema, const char *flag, size_t depth,
+                         const struct nc_field *ret_way[static MAX_DEPTH]) {
+    for (size_t i = 0; i < schema->n && depth < MAX_DEPTH; i++) {
+        const struct nc_field *f = &schema->fields[i];
+        ret_way[depth] = f;
+        if (f->flag && nc_streq(f->flag, flag))
+            return depth + 1;
+        const size_t n =
+            f->type == NC_FIELD_OBJECT ? find_field(f->object, flag, depth + 1, ret_way) : 0;
+        if (n > 0)
+            return n;
     }
-    return NULL;
+    return 0;
 }
 
 /* strconv.ParseBool's words. -1: none of them. */
@@ -310,26 +208,37 @@ static struct nc_value *leaf_map(const char *text, char separator, bool of_bools
     return map;
 }
 
-/* NULL where the text is not of that kind. */
-static struct nc_value *leaf_of(enum kind kind, const char *text) {
+/* NULL where the text is not of the field's type. */
+static struct nc_value *leaf_of(const struct nc_field *f, const char *text) {
     int64_t i;
 
-    switch (kind) {
-    case KIND_INT:
-        return text && nc_parse_i64(text, &i) == 0 ? nc_value_new_int(i) : NULL;
-    case KIND_BOOL: /* "--flag" alone is true */
+    if (f->type == NC_FIELD_BOOL) /* "--flag" alone is true */
         return !text || parse_bool(text) >= 0 ? nc_value_new_bool(!text || parse_bool(text) == 1)
                                               : NULL;
-    case KIND_STRING:
-        return text ? nc_value_new_string(text) : NULL;
-    case KIND_LIST:
-        return text ? leaf_list(text) : NULL;
-    case KIND_MAP:
-        return text ? leaf_map(text, '=', false) : NULL;
-    case KIND_LESS_MAP:
-        return text ? leaf_map(text, '<', false) : NULL;
-    case KIND_BOOL_MAP:
-        return text ? leaf_map(text, '=', true) : NULL;
+    if (!text)
+        return NULL;
+    switch (f->type) {
+    case NC_FIELD_INT:
+        return nc_parse_i64(text, &i) == 0 ? nc_value_new_int(i) : NULL;
+    case NC_FIELD_STRINGS:
+        return leaf_list(text);
+    case NC_FIELD_STRING_MAP:
+    case NC_FIELD_QUANTITY_MAP:
+        return leaf_map(text, f->flags & NC_FIELD_LESS_THAN ? '<' : '=', false);
+    case NC_FIELD_BOOL_MAP:
+        return leaf_map(text, '=', true);
+    case NC_FIELD_STRING:
+    case NC_FIELD_DURATION:
+        return nc_value_new_string(text);
+    case NC_FIELD_BOOL:
+    case NC_FIELD_NUMBER:
+    case NC_FIELD_QUANTITY:
+    case NC_FIELD_INTS:
+    case NC_FIELD_OBJECT:
+    case NC_FIELD_OBJECTS:
+    case NC_FIELD_MAP:
+    case NC_FIELD_ANY:
+        break; /* no flag sets one of these */
     }
     return NULL;
 }
@@ -340,25 +249,15 @@ static void set_marks(struct nc_value *v, struct nc_mark mark) {
         set_marks(v->type == NC_VALUE_MAP ? v->members[i].value : v->items[i], mark);
 }
 
-/* The map that holds the last part of a dotted path, made where it is missing; *ret_key is that
- * part. */
-static struct nc_value *descend(struct nc_value *tree, const char *path, const char **ret_key) {
-    const char *dot;
-
-    for (; (dot = strchr(path, '.')); path = dot + 1) {
-        nc_auto_free char *key = nc_strndup(path, (size_t)(dot - path));
-        if (!nc_value_get(tree, key))
-            nc_value_set(tree, key, nc_value_new(NC_VALUE_MAP));
-        tree = nc_value_get(tree, key);
-    }
-    *ret_key = path;
-    return tree;
+static struct nc_value *map_of(struct nc_value *tree, const char *key) {
+    if (!nc_value_get(tree, key))
+        nc_value_set(tree, key, nc_value_new(NC_VALUE_MAP));
+    return nc_value_get(tree, key);
 }
 
 /* A list or map flag that is given twice adds up; everything else is replaced. */
-static void put_leaf(struct nc_value *tree, const char *path, struct nc_value *leaf) {
-    const char *key;
-    struct nc_value *map = descend(tree, path, &key), *old = nc_value_get(map, key);
+static void put_leaf(struct nc_value *map, const char *key, struct nc_value *leaf) {
+    struct nc_value *old = nc_value_get(map, key);
 
     if (old && leaf->type == NC_VALUE_LIST) {
         for (size_t i = 0; i < leaf->n; i++)
@@ -375,35 +274,44 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
     nc_auto_value struct nc_value *tree = nc_value_new(NC_VALUE_MAP);
 
     for (size_t i = 0; i < f->n; i++) {
-        const struct known_flag *known = find_known(f->v[i].name);
-        struct nc_value *leaf;
-        if (!known)
+        const struct nc_field *way[MAX_DEPTH];
+        const size_t n =
+            f->v[i].name ? find_field(&nc_schema_kubelet, f->v[i].name, 0, way) : 0;
+        struct nc_value *map = tree, *leaf;
+        if (n == 0)
             continue;
-        leaf = leaf_of(known->kind, f->v[i].value);
+        leaf = leaf_of(way[n - 1], f->v[i].value);
         if (!leaf) {
             nc_auto_free char *quoted = nc_quote(f->v[i].argument, strlen(f->v[i].argument));
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                               "kubelet.flags: %s: kubelet cannot read this value", quoted);
         }
         set_marks(leaf, f->v[i].mark);
-        put_leaf(tree, known->path, leaf);
+        for (size_t k = 0; k + 1 < n; k++)
+            map = map_of(map, way[k]->name);
+        put_leaf(map, way[n - 1]->name, leaf);
     }
     *ret = nc_steal(&tree);
     return 0;
 }
 
-void nc_flags_apply(struct nc_value *config, const struct nc_value *flags) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(known_flags); i++) {
-        const struct nc_value *leaf = nc_value_path(flags, known_flags[i].path);
-        struct nc_value *map, *old;
-        const char *key;
-        if (!leaf)
+static void apply_fields(struct nc_value *config, const struct nc_value *flags,
+                         const struct nc_schema *schema) {
+    for (size_t i = 0; i < schema->n; i++) {
+        const struct nc_field *f = &schema->fields[i];
+        const struct nc_value *given = nc_value_get(flags, f->name);
+        struct nc_value *old = nc_value_get(config, f->name);
+        if (!given)
             continue;
-        map = descend(config, known_flags[i].path, &key);
-        old = nc_value_get(map, key);
-        if (known_flags[i].kind == KIND_BOOL_MAP && old)
-            nc_value_merge(old, nc_value_copy(leaf));
+        if (f->type == NC_FIELD_OBJECT)
+            apply_fields(map_of(config, f->name), given, f->object);
+        else if (f->type == NC_FIELD_BOOL_MAP && old)
+            nc_value_merge(old, nc_value_copy(given));
         else
-            nc_value_set(map, key, nc_value_copy(leaf));
+            nc_value_set(config, f->name, nc_value_copy(given));
     }
+}
+
+void nc_flags_apply(struct nc_value *config, const struct nc_value *flags) {
+    apply_fields(config, flags, &nc_schema_kubelet);
 }

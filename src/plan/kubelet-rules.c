@@ -11,65 +11,34 @@
 #include "eviction.h"
 #include "kubelet.h"
 #include "nc/str.h"
+#include "schema.h"
 
-struct range {
-    const char *field;
-    int64_t min, max;
-};
-
-/* Fields that must be whole numbers, with what kubelet allows. */
-static const struct range ranges[] = {
-    {"maxPods", 0, INT32_MAX},
-    {"podsPerCore", 0, INT32_MAX},
-    {"evictionMaxPodGracePeriod", 0, INT32_MAX},
-    {"imageGCHighThresholdPercent", 0, 100},
-    {"imageGCLowThresholdPercent", 0, 100},
-    {"eventBurst", 0, INT32_MAX},
-    {"eventRecordQPS", 0, INT32_MAX},
-    {"kubeAPIBurst", 0, INT32_MAX},
-    {"kubeAPIQPS", 0, INT32_MAX},
-    {"registryBurst", 0, INT32_MAX},
-    {"registryPullQPS", 0, INT32_MAX},
-    {"maxParallelImagePulls", 1, INT32_MAX},
-    {"nodeStatusMaxImages", -1, INT32_MAX},
-    {"nodeLeaseDurationSeconds", 1, INT32_MAX},
-    {"oomScoreAdj", -1000, 1000},
-    {"port", 1, 65535},
-    {"readOnlyPort", 0, 65535},
-    {"healthzPort", 0, 65535},
-    {"podPidsLimit", INT64_MIN, INT64_MAX},
-    {"maxOpenFiles", 0, INT64_MAX},
-    {"containerLogMaxFiles", 2, INT32_MAX},
-};
-
-static int check_ranges(const struct nc_value *kubelet, const struct nc_documents *docs,
+/* Whole numbers and truth values, as schema-kubelet.c has them: here flags count, too. */
+static int check_fields(const struct nc_value *kubelet, const struct nc_documents *docs,
                         struct nc_err *err) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(ranges); i++) {
-        const struct nc_value *v = nc_value_get(kubelet, ranges[i].field);
+    const struct nc_schema *schema = &nc_schema_kubelet;
+
+    for (size_t i = 0; i < schema->n; i++) {
+        const struct nc_field *f = &schema->fields[i];
+        const struct nc_value *v = nc_value_get(kubelet, f->name);
+        int64_t min, max;
         if (!v || v->type == NC_VALUE_NULL)
             continue;
-        if (v->type != NC_VALUE_INT)
-            return nc_origin_error(err, docs, v, "kubelet.%s: a whole number is needed",
-                                   ranges[i].field);
-        if (v->integer < ranges[i].min || v->integer > ranges[i].max)
+        if (f->type == NC_FIELD_BOOL && v->type != NC_VALUE_BOOL)
+            return nc_origin_error(err, docs, v, "kubelet.%s: true or false is needed", f->name);
+        if (f->type == NC_FIELD_INT && v->type != NC_VALUE_INT)
+            return nc_origin_error(err, docs, v, "kubelet.%s: a whole number is needed", f->name);
+        if (f->type == NC_FIELD_INT && !nc_field_in_range(f, v->integer, &min, &max))
             return nc_origin_error(err, docs, v, "kubelet.%s: %lld is not between %lld and %lld",
-                                   ranges[i].field, (long long)v->integer, (long long)ranges[i].min,
-                                   (long long)ranges[i].max);
+                                   f->name, (long long)v->integer, (long long)min, (long long)max);
     }
     return 0;
 }
 
-static int check_bools(const struct nc_value *kubelet, const struct nc_documents *docs,
+static int check_gates(const struct nc_value *kubelet, const struct nc_documents *docs,
                        struct nc_err *err) {
-    static const char *const fields[] = {"cpuCFSQuota", "protectKernelDefaults",
-                                         "serializeImagePulls", "serverTLSBootstrap", "failSwapOn"};
     const struct nc_value *gates = nc_value_get(kubelet, "featureGates");
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++) {
-        const struct nc_value *v = nc_value_get(kubelet, fields[i]);
-        if (v && v->type != NC_VALUE_BOOL && v->type != NC_VALUE_NULL)
-            return nc_origin_error(err, docs, v, "kubelet.%s: true or false is needed", fields[i]);
-    }
     for (size_t i = 0; gates && i < gates->n && gates->type == NC_VALUE_MAP; i++)
         if (gates->members[i].value->type != NC_VALUE_BOOL)
             return nc_origin_error(err, docs, gates->members[i].value,
@@ -224,7 +193,7 @@ int nc_kubelet_check(const struct nc_value *kubelet, const struct nc_documents *
                      struct nc_err *err) {
     static int (*const checks[])(const struct nc_value *, const struct nc_documents *,
                                  struct nc_err *) = {
-        check_identity, check_ranges,      check_bools,        check_image_gc,
+        check_identity, check_fields,      check_gates,        check_image_gc,
         check_shutdown, check_enforcement, check_combinations, nc_eviction_check,
     };
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "cidr.h"
+#include "config-merge.h"
 #include "kubelet.h"
 #include "labels.h"
 #include "nc/str.h"
@@ -24,23 +25,7 @@
 #define FIRST_MERGE_PATCH_MINOR 29
 #define FIRST_STABLE_DROPIN_MINOR 30
 
-/* kubelet reads these as maps of text: an unquoted number of a YAML document would stop it. */
-static void quote_numbers(struct nc_value *map) {
-    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
-        struct nc_value *v = map->members[i].value, *text;
-        char buf[32];
-        if (v->type != NC_VALUE_INT && v->type != NC_VALUE_FLOAT)
-            continue;
-        text = nc_value_new_string(nc_value_scalar_text(v, buf));
-        text->mark = v->mark;
-        nc_value_set(map, map->members[i].key, text);
-    }
-}
-
 int nc_plan_user_map(struct nc_planner *s) {
-    static const char *const text_maps[] = {"kubeReserved",           "systemReserved",
-                                            "evictionHard",           "evictionSoft",
-                                            "evictionMinimumReclaim", "evictionSoftGracePeriod"};
     const struct nc_value *given = s->config->kubelet;
     struct nc_value *user;
 
@@ -53,8 +38,7 @@ int nc_plan_user_map(struct nc_planner *s) {
         nc_strv_add(
             &s->plan.warnings,
             "kubelet.containerRuntime is ignored: it went away with v1alpha5, containerd is used");
-    for (size_t i = 0; i < NC_ARRAY_SIZE(text_maps); i++)
-        quote_numbers(nc_value_get(user, text_maps[i]));
+    nc_kubelet_quote_numbers(user);
     if (nc_value_get(user,
                      "registerWithTaints")) { /* lists replace: the drop-in must have all of them */
         struct nc_value *all = nc_taints_tree(s->plan.taints, s->plan.n_taints);
@@ -112,7 +96,7 @@ static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc
         nc_value_set(*map, keys->members[i].key, nc_value_copy(keys->members[i].value));
         nc_reasons_put(&s->reasons, path, *place ? place : "reservation of the configuration");
     }
-    quote_numbers(*map);
+    nc_quote_numbers(*map);
 }
 
 static const char *policy_name(enum nc_reservation policy) {

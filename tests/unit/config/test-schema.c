@@ -127,8 +127,26 @@ static const struct row kubelet_rows[] = {
     {"too small", "maxPods: -1",
      "d:3:36: error: spec.kubelet.config.maxPods: must be between 0 and 2147483647, not -1\n"},
     {"too large for 32 bits", "kubeAPIQPS: 3000000000",
-     "d:3:39: error: spec.kubelet.config.kubeAPIQPS: must be between -2147483648 and 2147483647, "
-     "not 3000000000\n"},
+     "d:3:39: error: spec.kubelet.config.kubeAPIQPS: must be between 0 and 2147483647, not "
+     "3000000000\n"},
+    {"less than 32 bits", "shutdownGracePeriodByPodPriority: [{priority: -3000000000}]",
+     "d:3:73: error: spec.kubelet.config.shutdownGracePeriodByPodPriority[0].priority: must be "
+     "between -2147483648 and 2147483647, not -3000000000\n"},
+    {"kubelet has no port 0", "port: 0, readOnlyPort: 0, healthzPort: 0",
+     "d:3:33: error: spec.kubelet.config.port: must be between 1 and 65535, not 0\n"},
+    {"kubelet takes any limit of processes below 0 for none", "podPidsLimit: -5", ""},
+    {"no lease", "nodeLeaseDurationSeconds: 0",
+     "d:3:53: error: spec.kubelet.config.nodeLeaseDurationSeconds: must be between 1 and "
+     "2147483647, not 0\n"},
+    {"one log file", "containerLogMaxFiles: 1",
+     "d:3:49: error: spec.kubelet.config.containerLogMaxFiles: must be between 2 and 2147483647, "
+     "not 1\n"},
+    {"no bit of a mark", "iptablesMasqueradeBit: 32, iptablesDropBit: -1",
+     "d:3:50: error: spec.kubelet.config.iptablesMasqueradeBit: must be between 0 and 31, not 32\n"
+     "d:3:71: error: spec.kubelet.config.iptablesDropBit: must be between 0 and 31, not -1\n"},
+    {"no image to report", "nodeStatusMaxImages: -2",
+     "d:3:48: error: spec.kubelet.config.nodeStatusMaxImages: must be between -1 and 2147483647, "
+     "not -2\n"},
     {"percent", "imageGCHighThresholdPercent: 101",
      "d:3:56: error: spec.kubelet.config.imageGCHighThresholdPercent: must be between 0 and 100, "
      "not 101\n"},

@@ -305,8 +305,8 @@ static void test_tree(void **state) {
         "\"protectKernelDefaults\":false,\"reservedSystemCPUs\":\"0-1\"}");
 }
 
-/* The table of flags is searched by halves: each entry must be found by its own name. */
-static void test_table_order(void **state) {
+/* Each flag is found by its own name. */
+static void test_every_flag(void **state) {
     static const char *const fields[] = {"address",
                                          "cgroupDriver",
                                          "clusterDomain",
@@ -369,7 +369,7 @@ int main(void) {
         cmocka_unit_test(test_refusal),     cmocka_unit_test(test_validity),
         cmocka_unit_test(test_label_lists), cmocka_unit_test(test_taint_lists),
         cmocka_unit_test(test_words),       cmocka_unit_test(test_find),
-        cmocka_unit_test(test_tree),        cmocka_unit_test(test_table_order),
+        cmocka_unit_test(test_tree),        cmocka_unit_test(test_every_flag),
         cmocka_unit_test(test_bad_values),
     };
 
