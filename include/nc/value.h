@@ -101,7 +101,7 @@ void nc_value_merge(struct nc_value *into, struct nc_value *from);
  * not consumed. */
 void nc_value_merge_patch(struct nc_value *into, const struct nc_value *patch);
 
-/* Strict JSON by cJSON: one value, no trailing bytes, no duplicate keys, no NUL, integers beyond
+/* Strict JSON: one value, no trailing bytes, no duplicate keys, no NUL, integers beyond
  * 2^53 refused. At most `n` bytes are read; NC_ERR_PROTOCOL with the byte offset on failure. */
 int nc_json_parse(const char *data, size_t n, struct nc_value **ret, struct nc_err *err);
 /* The same with a limit of its own for the count of values (NC_VALUE_MAX_NODES else); each costs

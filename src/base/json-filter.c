@@ -14,11 +14,12 @@
 #include <string.h>
 
 #include "json-paths.h"
-#include "json-skip.h"
+#include "json-token.h"
 #include "nc/str.h"
 #include "nc/value.h"
 
 #define REST_MAX_BYTES ((size_t)64 << 10)
+#define KEY_MAX_BYTES 320 /* no path has a longer one */
 #define MOST_DIGITS "9007199254740992" /* 2^53, as far as nc_json_parse reads integers */
 
 /* What becomes of a value. */
@@ -39,8 +40,7 @@ enum expect {
     COMMA_OR_END,
     NOTHING, /* the text is complete */
     IN_KEY,
-    IN_VALUE,   /* a string, number or literal */
-    IN_SKIPPED, /* an object or array */
+    IN_VALUE, /* a string, number or literal */
 };
 
 struct bracket {
@@ -62,8 +62,8 @@ struct nc_json_filter {
     enum mode coming; /* of the member whose key was read */
     const struct nc_json_path *coming_node;
     struct nc_json_token token;
+    struct nc_buf key; /* the last one that was compared, decoded */
     bool is_kept; /* the token that is being read is */
-    struct nc_json_skip skip;
     size_t max_value_bytes;
     size_t value_start, value_depth; /* in item, of the value that is weighed */
     bool is_weighed, is_left_out;    /* such a value is being read; it was too large */
@@ -180,13 +180,8 @@ static int open_bracket(struct nc_json_filter *f, char c, enum mode mode,
                         const struct nc_json_path *node) {
     int r = 0;
 
-    if (mode == SKIP) {
-        if (f->depth == NC_VALUE_MAX_DEPTH)
-            return fail(f, "nested too deep");
-        nc_json_skip_begin(&f->skip, c, (unsigned)(NC_VALUE_MAX_DEPTH - f->depth));
-        f->expect = IN_SKIPPED;
-        return 0;
-    }
+    if (mode == SKIP)
+        return push(f, c, SKIP, NULL);
     if (begins_item(f))
         r = begin_item(f, c);
     else if (mode == TOP && c != '{')
@@ -268,7 +263,7 @@ static int close_bracket(struct nc_json_filter *f, char c) {
 
     if (!b || b->end != c)
         return fail(f, "a closing bracket that closes nothing");
-    if (b->mode != ITEMS)
+    if (b->mode != ITEMS && b->mode != SKIP)
         r = put(f, &c, 1);
     if (r == 0 && f->item_depth == f->depth)
         r = give_item(f);
@@ -280,7 +275,7 @@ static int close_bracket(struct nc_json_filter *f, char c) {
 /* A string, number or literal: thinned, there is nothing in it that a path could name. An empty
  * list's items may come as null. */
 static int check_scalar(struct nc_json_filter *f, char c, enum mode mode) {
-    if (!nc_json_token_begin(&f->token, c, false))
+    if (!nc_json_token_begin(&f->token, c, NULL))
         return fail(f, "a value was expected");
     if (begins_item(f))
         return fail(f, "an item that is no object");
@@ -316,15 +311,15 @@ static int begin_key(struct nc_json_filter *f) {
     f->key_start = f->rest.len;
     if (b->mode == TOP && b->has_output)
         r = put(f, ",", 1);
-    (void)nc_json_token_begin(&f->token, '"', b->mode == THIN || b->mode == TOP);
+    (void)nc_json_token_begin(&f->token, '"',
+                              b->mode == THIN || b->mode == TOP ? &f->key : NULL);
     f->expect = IN_KEY;
     return r < 0 || !f->is_kept ? r : put(f, "\"", 1);
 }
 
 /* The key of a list's member was written as it came; that of the items is taken back. */
 static int end_key_of_list(struct nc_json_filter *f, struct bracket *b) {
-    const struct nc_json_text *key = &f->token.text;
-    const bool is_items = key->n == strlen("items") && memcmp(key->text, "items", key->n) == 0;
+    const bool is_items = !f->token.is_too_long && nc_streq(f->key.data, "items");
 
     f->coming = WHOLE;
     if (!is_items) {
@@ -342,7 +337,6 @@ static int end_key_of_list(struct nc_json_filter *f, struct bracket *b) {
 
 static int end_key(struct nc_json_filter *f) {
     struct bracket *b = inner(f);
-    const struct nc_json_text *key = &f->token.text;
 
     f->expect = COLON;
     f->coming = b->mode;
@@ -350,7 +344,8 @@ static int end_key(struct nc_json_filter *f) {
     if (b->mode == TOP)
         return end_key_of_list(f, b);
     if (b->mode == THIN) {
-        f->coming_node = key->is_too_long ? NULL : nc_json_path_find(b->node, key->text, key->n);
+        f->coming_node =
+            f->token.is_too_long ? NULL : nc_json_path_find(b->node, f->key.data, f->key.len);
         f->coming = !f->coming_node ? SKIP : f->coming_node->is_whole ? WHOLE : THIN;
     }
     return 0;
@@ -398,7 +393,6 @@ static int take_structure(struct nc_json_filter *f, char c) {
     case NOTHING:
     case IN_KEY:
     case IN_VALUE:
-    case IN_SKIPPED:
         break;
     }
     return fail(f, "more text after the value");
@@ -422,23 +416,9 @@ static int take_token(struct nc_json_filter *f, const char *data, size_t n, size
     return 0;
 }
 
-static int take_skipped(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
-    const char *wrong = nc_json_skip(&f->skip, data, n, ret_used);
-
-    if (wrong) {
-        f->at += *ret_used;
-        return fail(f, wrong);
-    }
-    if (f->skip.depth == 0)
-        after_value(f);
-    return 0;
-}
-
 /* Something whole, or a piece of it. */
 static int take(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
     *ret_used = 1;
-    if (f->expect == IN_SKIPPED)
-        return take_skipped(f, data, n, ret_used);
     if (f->expect == IN_KEY || f->expect == IN_VALUE)
         return take_token(f, data, n, ret_used);
     return take_structure(f, *data);
@@ -487,6 +467,7 @@ static int new_filter(const struct nc_json_filter_options *o, bool is_stream,
     f->item.max = o->max_item_bytes;
     f->max_value_bytes = o->max_value_bytes;
     f->rest.max = REST_MAX_BYTES;
+    f->key.max = KEY_MAX_BYTES;
     f->out = &f->rest;
     *ret = f;
     return 0;
@@ -506,6 +487,7 @@ struct nc_json_filter *nc_json_filter_free(struct nc_json_filter *f) {
     if (!f)
         return NULL;
     nc_json_paths_free(f->paths);
+    nc_buf_done(&f->key);
     nc_buf_done(&f->item);
     nc_buf_done(&f->rest);
     free(f);

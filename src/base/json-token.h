@@ -4,14 +4,25 @@
 #ifndef NC_BASE_JSON_TOKEN_H
 #define NC_BASE_JSON_TOKEN_H
 
-#include "json-text.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nc/mem.h"
 
 struct nc_json_token {
     enum { NC_TOKEN_STRING = 0, NC_TOKEN_NUMBER, NC_TOKEN_LITERAL } kind;
-    bool is_done;
+    bool is_done;        /* a string's closing quote was read, the byte behind a number was seen */
     char number;         /* where in a number: json-token.c */
     const char *literal; /* what is still to come of true, false, null */
-    struct nc_json_text text;
+
+    enum { NC_TEXT_PLAIN = 0, NC_TEXT_ESCAPE, NC_TEXT_HEX, NC_TEXT_HALF } state; /* in a string */
+    unsigned char hex_left;          /* digits of \uXXXX that are still to come */
+    unsigned char more, least, most; /* UTF-8: bytes to come, and what the next may be */
+    uint32_t unit, high;             /* of \uXXXX; the first half of a pair */
+    struct nc_buf *decoded;          /* NULL: the string is only checked */
+    bool has_nul;                    /* \u0000 was in it, and is \ufffd in `decoded` */
+    bool is_too_long;                /* for `decoded`, which has only a part */
 };
 
 /* Space between tokens. */
@@ -19,8 +30,9 @@ static inline bool nc_json_is_space(char c) {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* Its first byte, which is thereby read. False: none begins with it. */
-bool nc_json_token_begin(struct nc_json_token *t, char c, bool is_decoding);
+/* Its first byte, which is thereby read. A string goes to `decoded`, if not NULL: borrowed until
+ * the token is done. False: none begins with it. */
+bool nc_json_token_begin(struct nc_json_token *t, char c, struct nc_buf *decoded);
 /* Reads on up to its end or the end of the piece; *ret_used says how far. A number is done only at
  * a byte that is none of it, which is not read. NULL, or what is wrong with the byte at *ret_used.
  */

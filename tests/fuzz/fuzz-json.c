@@ -16,7 +16,7 @@ static size_t count(const struct nc_value *v) {
     return n;
 }
 
-/* Values are counted by their commas and brackets before any is made: at most twice as many are
+/* Values are counted by their commas and brackets: at most twice as many are
  * made as there is room for. */
 static void check_room(const char *data, size_t n, size_t values) {
     nc_auto_value struct nc_value *fits = NULL;
