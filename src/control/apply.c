@@ -7,6 +7,8 @@
 
 #include "nc/str.h"
 
+#define CONDITIONS_BYTES ((size_t)16384)
+
 const struct nc_value *nc_control_at(const struct nc_value *object, const char *path,
                                      const char *key) {
     const struct nc_value *v = nc_value_path(object, path);
@@ -118,6 +120,25 @@ int nc_control_take_taints(const struct nc_value *v, bool with_time, struct cont
         return r;
     for (size_t i = 0; r >= 0 && i < v->n; i++)
         r = take_taint(v->items[i], with_time, &b);
+    return finish(&b, v->n, r, ret);
+}
+
+const char *const nc_control_condition_keys[CONTROL_CONDITION_WIDTH] = {
+    "type", "status", "reason", "message", "lastTransitionTime", "observedGeneration", "severity"};
+
+int nc_control_take_conditions(const struct nc_value *v, struct control_texts *ret) {
+    struct nc_buf b = NC_BUF_INIT_MAX(CONDITIONS_BYTES);
+    char number[32];
+    int r = v ? list_of(v) : 0;
+
+    if (!v || r < 0)
+        return r;
+    for (size_t i = 0; i < v->n; i++)
+        for (size_t k = 0; r >= 0 && k < CONTROL_CONDITION_WIDTH; k++) {
+            const struct nc_value *field =
+                nc_control_at(v->items[i], nc_control_condition_keys[k], NULL);
+            r = add(&b, field ? nc_value_scalar_text(field, number) : "");
+        }
     return finish(&b, v->n, r, ret);
 }
 

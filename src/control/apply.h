@@ -20,6 +20,8 @@ int nc_control_take_map(const struct nc_value *v, struct control_texts *ret);  /
 int nc_control_take_list(const struct nc_value *v, struct control_texts *ret); /* 1 each */
 /* 3 each; with_time 4: timeAdded too */
 int nc_control_take_taints(const struct nc_value *v, bool with_time, struct control_texts *ret);
+/* CONTROL_CONDITION_WIDTH each */
+int nc_control_take_conditions(const struct nc_value *v, struct control_texts *ret);
 /* A list, as text. */
 int nc_control_take_json_list(const struct nc_value *v, size_t max, char **ret);
 bool nc_control_has_text(const struct nc_value *list, const char *text);

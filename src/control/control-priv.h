@@ -66,6 +66,11 @@ const char *nc_control_texts_next(const struct control_texts *t, const char *at,
 /* The second text of the group that begins with `key`; NULL where there is none. */
 const char *nc_control_texts_get(const struct control_texts *t, size_t width, const char *key);
 
+/* What is kept of a condition; "" for what it has not. type, status, reason and message come first.
+ */
+#define CONTROL_CONDITION_WIDTH 7
+extern const char *const nc_control_condition_keys[CONTROL_CONDITION_WIDTH];
+
 /* A list of single texts without one of them; owned. */
 struct nc_value *nc_control_texts_without(const struct control_texts *t, const char *text);
 
@@ -212,7 +217,7 @@ struct control_claim_more { /* only where who == ALONE */
     struct control_texts hashes;       /* one group of 4: nodepool-hash, its version,
                                           ec2nodeclass-hash, its version; "" = none */
     struct control_texts finalizers;   /* 1 each */
-    char *conditions; /* status.conditions, always, as nc_control_terse has it; NULL = none */
+    struct control_texts conditions;   /* CONTROL_CONDITION_WIDTH each */
     struct control_claim_early *early; /* NULL: is Initialized */
 
     /* Of control-alone.c, and left alone by the readers: */
@@ -434,10 +439,6 @@ struct control_claim_more *nc_control_claim_more_free(struct control_claim_more 
  * read, and touched with what belongs to it. */
 int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
                     struct control_object **ret);
-
-/* control-terse.c: JSON without spaces as it is kept; negative where it has control characters. */
-int nc_control_terse(const char *text, char **ret);
-char *nc_control_terse_text(const char *terse); /* back; owned */
 
 /* control-handover.c: what is left of a time without Karpenter. */
 struct control_texts *nc_control_left_free(struct control_texts *left);

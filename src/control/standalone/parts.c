@@ -52,6 +52,8 @@ void nc_alone_push_taint(struct nc_value *list, const char *const texts[4]) {
 
 /* --- conditions */
 
+#define N_REQUIRED 4 /* type, status, reason, message: the API server wants them, if empty */
+
 static const char *truth_name(enum control_truth t) {
     switch (t) {
     case CONTROL_FALSE:
@@ -80,15 +82,21 @@ static struct nc_value *get(const struct alone_conditions *cs, enum control_cond
 }
 
 void nc_alone_conditions(const struct alone_view *v, struct alone_conditions *ret) {
-    const char *terse = v->claim->more->conditions;
-    nc_auto_free char *text = terse ? nc_control_terse_text(terse) : NULL;
+    const char *at = NULL, *texts[CONTROL_CONDITION_WIDTH];
+    int64_t generation;
 
-    *ret = (struct alone_conditions){.now_usec = v->now_usec};
-    if (text)
-        (void)nc_json_parse(text, strlen(text), &ret->list, NULL); /* no list: none is seen */
-    if (!ret->list || ret->list->type != NC_VALUE_LIST) {
-        nc_value_free(ret->list);
-        ret->list = nc_value_new(NC_VALUE_LIST);
+    *ret = (struct alone_conditions){.list = nc_value_new(NC_VALUE_LIST), .now_usec = v->now_usec};
+    while ((at = nc_control_texts_next(&v->claim->more->conditions, at, CONTROL_CONDITION_WIDTH,
+                                       texts))) {
+        struct nc_value *c = nc_value_new(NC_VALUE_MAP);
+        for (size_t i = 0; i < CONTROL_CONDITION_WIDTH; i++)
+            if (nc_streq(nc_control_condition_keys[i], "observedGeneration")) {
+                if (nc_parse_i64(texts[i], &generation) >= 0)
+                    nc_value_set_int(c, nc_control_condition_keys[i], generation);
+            } else if (texts[i][0] || i < N_REQUIRED) {
+                nc_value_set_string(c, nc_control_condition_keys[i], texts[i]);
+            }
+        nc_value_push(ret->list, c);
     }
 }
 

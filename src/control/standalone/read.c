@@ -10,7 +10,6 @@
 #include "nc/str.h"
 
 #define CONDITIONS_MAX ((size_t)64)
-#define CONDITIONS_BYTES ((size_t)16384)
 #define OWNERS_BYTES ((size_t)4096)
 
 static const char *const condition_names[_CONTROL_COND_MAX] = {
@@ -218,14 +217,6 @@ static bool is_foreign(const struct nc_value *object, const struct control_class
            || (by && !nc_streq(nc_value_string(by), "nodeclaimd"));
 }
 
-static int take_conditions(const struct nc_value *object, struct control_claim_more *m) {
-    nc_auto_free char *text = NULL;
-    const int r = nc_control_take_json_list(nc_control_at(object, "status.conditions", NULL),
-                                            CONDITIONS_BYTES, &text);
-
-    return r >= 0 && text ? nc_control_terse(text, &m->conditions) : r;
-}
-
 int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *m,
                                struct control_class_ref *ret_class) {
     int r = nc_control_take_word(nc_control_at(object, "status.providerID", NULL),
@@ -244,7 +235,8 @@ int nc_control_read_claim_more(const struct nc_value *object, struct control_cla
     if (r >= 0)
         r = each_condition(object, m, take_claim_condition);
     if (r >= 0)
-        r = take_conditions(object, m);
+        r = nc_control_take_conditions(nc_control_at(object, "status.conditions", NULL),
+                                       &m->conditions);
     m->is_foreign = is_foreign(object, ret_class);
     return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE ? take_early(object, m)
                                                                          : r;

@@ -369,56 +369,6 @@ static void test_lists_of_a_node(void **state) {
     }
 }
 
-/* ---- conditions as they are kept (control-terse.c: private to the step) */
-
-int nc_control_terse(const char *text, char **ret);
-char *nc_control_terse_text(const char *terse);
-
-#define BY_NAME(type, status)                                                                      \
-    "{\"lastTransitionTime\":\"2026-11-22T02:02:00Z\",\"message\":\"\",\"observedGeneration\":1,"  \
-    "\"reason\":\"" type "\",\"status\":\"" status "\",\"type\":\"" type "\"}"
-#define AS_OURS(type, status)                                                                      \
-    "{\"type\":\"" type "\",\"status\":\"" status "\",\"lastTransitionTime\":"                     \
-    "\"2026-11-22T02:02:00Z\",\"reason\":\"x\",\"message\":\"Ready, Launched\"}"
-
-static void test_conditions_come_back(void **state) {
-    static const char *const rows[] = {
-        "[]",
-        "",
-        "\"",
-        "[" BY_NAME("Launched", "True") "," BY_NAME("VolumesDetached", "Unknown") "]",
-        "[" AS_OURS("Registered", "False") "," AS_OURS("Ready", "True") "]",
-        "[" AS_OURS("Consolidatable", "True") "," BY_NAME("Own/Kind", "Else") "]",
-        "[{\"type\":1},{\"type\":\"\\\"},{\\\"type\\\":\\\"\",\"status\":\"Trueish\"},{\"type",
-        "ReadyReady\",\"message\":\"\",\"reason\":\"\",\"message\":\"\",\"reason\":\"",
-        "\",\"status\":\"Tru",
-        "\x7f\xc3\xa9\xff\\u0001",
-        "1970-01-01T00:00:00Z2026-11-22T02:02:00Z3058-10-26T04:46:07Z3058-10-26T04:46:08Z",
-        "2026-02-30T00:00:00Z 2026-11-22T24:00:00Z 2026-11-22T23:59:60Z 9999-12-31T23:59:59Z",
-        "2026-11-22T02:02:00+01:00 2026-11-22T02:02:00.5Z 2026-11-22t02:02:00z 2026-11-22T02:02:00",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        nc_auto_free char *terse = NULL, *text = NULL;
-        assert_int_equal(nc_control_terse(rows[i], &terse), 0);
-        assert_true(strlen(terse) <= strlen(rows[i]));
-        text = nc_control_terse_text(terse);
-        assert_string_equal(text, rows[i]);
-    }
-}
-
-static void test_usual_conditions_are_kept_small(void **state) {
-    const char *text = "[" BY_NAME("Launched", "True") "," BY_NAME("Ready", "True") "]";
-    nc_auto_free char *terse = NULL, *none = NULL;
-
-    (void)state;
-    assert_int_equal(nc_control_terse(text, &terse), 0);
-    assert_true(strlen(terse) < strlen(text) / 8);
-    assert_true(nc_control_terse("[\x01]", &none) < 0); /* no compact JSON */
-    assert_null(none);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_garbage_without_end),
@@ -432,8 +382,6 @@ int main(void) {
         cmocka_unit_test(test_refused_object_changes_nothing),
         cmocka_unit_test(test_labels_that_are_no_pool),
         cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_conditions_come_back),
-        cmocka_unit_test(test_usual_conditions_are_kept_small),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
