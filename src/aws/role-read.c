@@ -71,8 +71,8 @@ static int refused(const struct nc_http_result *result, const struct answer *a,
 int nc_role_read_sts(const struct nc_http_result *result, struct nc_credentials *ret,
                      struct nc_err *err) {
     nc_cleanup(answer_done) struct answer a = {0};
-    int r = nc_xml_read(result->body, result->n, read_element, &a,
-                        result->status == 200 ? err : NULL);
+    int r =
+        nc_xml_read(result->body, result->n, read_element, &a, result->status == 200 ? err : NULL);
 
     if (result->status != 200)
         return refused(result, &a, err);

@@ -19,7 +19,7 @@
 #include "nc/value.h"
 
 #define REST_MAX_BYTES ((size_t)64 << 10)
-#define KEY_MAX_BYTES 320 /* no path has a longer one */
+#define KEY_MAX_BYTES 320              /* no path has a longer one */
 #define MOST_DIGITS "9007199254740992" /* 2^53, as far as nc_json_parse reads integers */
 
 /* What becomes of a value. */
@@ -63,7 +63,7 @@ struct nc_json_filter {
     const struct nc_json_path *coming_node;
     struct nc_json_token token;
     struct nc_buf key; /* the last one that was compared, decoded */
-    bool is_kept; /* the token that is being read is */
+    bool is_kept;      /* the token that is being read is */
     size_t max_value_bytes;
     size_t value_start, value_depth; /* in item, of the value that is weighed */
     bool is_weighed, is_left_out;    /* such a value is being read; it was too large */
@@ -311,8 +311,7 @@ static int begin_key(struct nc_json_filter *f) {
     f->key_start = f->rest.len;
     if (b->mode == TOP && b->has_output)
         r = put(f, ",", 1);
-    (void)nc_json_token_begin(&f->token, '"',
-                              b->mode == THIN || b->mode == TOP ? &f->key : NULL);
+    (void)nc_json_token_begin(&f->token, '"', b->mode == THIN || b->mode == TOP ? &f->key : NULL);
     f->expect = IN_KEY;
     return r < 0 || !f->is_kept ? r : put(f, "\"", 1);
 }

@@ -275,8 +275,7 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
 
     for (size_t i = 0; i < f->n; i++) {
         const struct nc_field *way[MAX_DEPTH];
-        const size_t n =
-            f->v[i].name ? find_field(&nc_schema_kubelet, f->v[i].name, 0, way) : 0;
+        const size_t n = f->v[i].name ? find_field(&nc_schema_kubelet, f->v[i].name, 0, way) : 0;
         struct nc_value *map = tree, *leaf;
         if (n == 0)
             continue;

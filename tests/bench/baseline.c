@@ -23,8 +23,8 @@ static size_t count_bytes(char *data, size_t size, size_t n, void *userdata) {
 }
 
 static int touch_libraries(void) {
-    bool all = yaml_get_version_string() && zlibVersion() && OpenSSL_version_num()
-               && XML_ExpatVersion();
+    bool all =
+        yaml_get_version_string() && zlibVersion() && OpenSSL_version_num() && XML_ExpatVersion();
     return all && sd_booted() >= 0 ? 0 : -1;
 }
 

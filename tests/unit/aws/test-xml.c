@@ -178,10 +178,8 @@ static void test_every_cut(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_caller_stops),
-        cmocka_unit_test(test_caps),
+        cmocka_unit_test(test_elements),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_caller_stops), cmocka_unit_test(test_caps),
         cmocka_unit_test(test_every_cut),
     };
 

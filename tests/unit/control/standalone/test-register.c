@@ -337,11 +337,11 @@ static void test_conditions(void **state) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_json_write(&text, list->items[1], 0);
     nc_json_write(&text, list->items[2], 0);
-    assert_string_equal(text.data,
-                        "{\"type\":\"Theirs\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"x\","
-                        "\"lastTransitionTime\":\"" WORLD_PAST "\",\"observedGeneration\":7}"
-                        "{\"type\":\"Old\",\"status\":\"Else\",\"reason\":\"\",\"message\":\"\","
-                        "\"severity\":\"Info\"}");
+    assert_string_equal(
+        text.data, "{\"type\":\"Theirs\",\"status\":\"True\",\"reason\":\"R\",\"message\":\"x\","
+                   "\"lastTransitionTime\":\"" WORLD_PAST "\",\"observedGeneration\":7}"
+                   "{\"type\":\"Old\",\"status\":\"Else\",\"reason\":\"\",\"message\":\"\","
+                   "\"severity\":\"Info\"}");
     assert_string_equal(nc_value_get_string(list->items[0], "lastTransitionTime"), WORLD_PAST);
     nc_time_format(WORLD_START, before);
     for (size_t i = 0; i < list->n; i++)
