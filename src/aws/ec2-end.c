@@ -45,9 +45,9 @@ static void on_described(void *userdata, const struct nc_http_result *result) {
     call->done(call, &err);
 }
 
-static int start(const struct nc_ec2 *e, const char *action, const char *instance_id,
-                 void (*on_done)(void *userdata, const struct nc_http_result *result),
+static int start(const struct nc_ec2 *e, bool ends, const char *instance_id,
                  struct nc_ec2_call *call, struct nc_err *err) {
+    const char *action = ends ? terminate : describe;
     nc_cleanup(nc_ec2_request_done) struct nc_ec2_request q = {0};
     int r;
 
@@ -59,19 +59,19 @@ static int start(const struct nc_ec2 *e, const char *action, const char *instanc
     r = nc_ec2_request_make(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &q, err);
     if (r < 0)
         return r;
-    q.options.on_done = on_done;
+    q.options.on_done = ends ? on_ended : on_described;
     q.options.userdata = call;
     return nc_http_start(e->http, &q.options, &call->req, err);
 }
 
 int nc_ec2_end_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
                      struct nc_err *err) {
-    return start(e, terminate, instance_id, on_ended, call, err);
+    return start(e, true, instance_id, call, err);
 }
 
 int nc_ec2_describe_start(const struct nc_ec2 *e, const char *instance_id, struct nc_ec2_call *call,
                           struct nc_err *err) {
-    return start(e, describe, instance_id, on_described, call, err);
+    return start(e, false, instance_id, call, err);
 }
 
 void nc_ec2_call_cancel(struct nc_ec2_call *call) {

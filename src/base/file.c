@@ -236,9 +236,17 @@ static int open_temporary(const char *folder, const char *name, char **ret_path)
     return fd;
 }
 
-static int write_new(const char *path, const char *folder, const void *data, size_t n, mode_t mode,
-                     bool durable) {
+static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        return nc_strdup(".");
+    return slash == path ? nc_strdup("/") : nc_strndup(path, (size_t)(slash - path));
+}
+
+static int write_new(const char *path, const void *data, size_t n, mode_t mode, bool durable) {
+    const char *slash = strrchr(path, '/');
+    nc_auto_free char *folder = folder_of(path);
     nc_auto_free char *temporary = NULL;
     const int fd = open_temporary(folder, slash ? slash + 1 : path, &temporary);
 
@@ -255,14 +263,6 @@ static int write_new(const char *path, const char *folder, const void *data, siz
     return durable ? sync_folder(folder) : 0;
 }
 
-static char *folder_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-
-    if (!slash)
-        return nc_strdup(".");
-    return slash == path ? nc_strdup("/") : nc_strndup(path, (size_t)(slash - path));
-}
-
 int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable,
                   struct nc_err *err) {
     nc_auto_free char *folder = folder_of(path);
@@ -272,7 +272,7 @@ int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, boo
     int r = nc_mkdir_p(folder, err);
     if (r < 0)
         return r;
-    r = write_new(path, folder, data, n, mode, durable);
+    r = write_new(path, data, n, mode, durable);
     return r < 0 ? nc_file_fail(err, -r, "write", path) : 0;
 }
 

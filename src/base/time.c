@@ -39,9 +39,12 @@ static int days_in_month(int year, int month) {
     return month == 2 && leap ? 29 : days[month - 1];
 }
 
-/* month from 1. All fields are checked here; -ERANGE for what lies before 1970. */
-static int civil_to_usec(int year, int month, int day, const int clock[static 3],
-                         int offset_minutes, uint64_t *ret_usec) {
+/* date is year, month from 1, day. All fields are checked here; -ERANGE for what lies before 1970.
+ */
+static int civil_to_usec(const int date[static 3], const int clock[static 3], int offset_minutes,
+                         uint64_t *ret_usec) {
+    const int year = date[0], month = date[1], day = date[2];
+
     if (year < 0 || month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
         return -EINVAL;
     if (clock[0] < 0 || clock[0] > 23 || clock[1] < 0 || clock[1] > 59 || clock[2] < 0
@@ -124,7 +127,7 @@ int nc_time_parse(const char *s, uint64_t *ret_usec) {
     }
     if (!parse_offset(&s, &offset_minutes) || *s)
         return -EINVAL;
-    return civil_to_usec(year, month, day, clock, offset_minutes, ret_usec);
+    return civil_to_usec((const int[]){year, month, day}, clock, offset_minutes, ret_usec);
 }
 
 /* The index of the three letters at *s in a row of three-letter names, or -1. */
@@ -151,7 +154,7 @@ int nc_time_parse_http(const char *s, uint64_t *ret_usec) {
     const int year = fixed_number(&s, 4);
     if (year < 0 || !skip(&s, ' ') || !parse_clock(&s, clock) || strcmp(s, " GMT") != 0)
         return -EINVAL;
-    return civil_to_usec(year, month, day, clock, 0, ret_usec);
+    return civil_to_usec((const int[]){year, month, day}, clock, 0, ret_usec);
 }
 
 static const struct {

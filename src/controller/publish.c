@@ -129,9 +129,9 @@ static void write_status(const struct nc_controller *c, struct nc_buf *out) {
 /* --- metrics */
 
 static void add(struct nc_buf *out, const char *name, const char *type, const char *help,
-                const char *labels, double value) {
-    (void)nc_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s%s %.15g\n", name, help, name, type,
-                        name, labels, value);
+                double value) {
+    (void)nc_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, type, name,
+                        value);
 }
 
 static double resident_bytes(void) {
@@ -156,22 +156,23 @@ static double cpu_seconds(void) {
 static void write_metrics(const struct nc_controller *c, struct nc_buf *out) {
     if (c->control)
         nc_control_metrics(c->control, nc_controller_now(c), out);
-    add(out, PREFIX "build_info", "gauge", "The version that runs.", "{version=\"" NC_VERSION "\"}",
-        1);
-    add(out, PREFIX "synced", "gauge", "Are all lists complete?", "", nc_controller_is_synced(c));
-    add(out, PREFIX "elections_total", "counter", "How often this process began to lead.", "",
+    (void)nc_buf_puts(out, "# HELP " PREFIX "build_info The version that runs.\n"
+                           "# TYPE " PREFIX "build_info gauge\n" PREFIX
+                           "build_info{version=\"" NC_VERSION "\"} 1\n");
+    add(out, PREFIX "synced", "gauge", "Are all lists complete?", nc_controller_is_synced(c));
+    add(out, PREFIX "elections_total", "counter", "How often this process began to lead.",
         (double)c->led);
     add(out, PREFIX "api_failures_total", "counter",
-        "Requests of the API server and its watches that failed.", "", (double)c->failures);
-    add(out, PREFIX "relists_total", "counter", "Lists that had to be read again.", "",
+        "Requests of the API server and its watches that failed.", (double)c->failures);
+    add(out, PREFIX "relists_total", "counter", "Lists that had to be read again.",
         (double)c->relists);
-    add(out, PREFIX "events_sent_total", "counter", "Events that were written.", "",
+    add(out, PREFIX "events_sent_total", "counter", "Events that were written.",
         (double)c->events_sent);
     add(out, PREFIX "events_held_total", "counter",
-        "Events that were only logged: there were too many.", "", (double)c->events_held);
-    add(out, "process_resident_memory_bytes", "gauge", "Resident memory.", "", resident_bytes());
-    add(out, "process_cpu_seconds_total", "counter", "Processor time.", "", cpu_seconds());
-    add(out, "process_start_time_seconds", "gauge", "When the process began.", "",
+        "Events that were only logged: there were too many.", (double)c->events_held);
+    add(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
+    add(out, "process_cpu_seconds_total", "counter", "Processor time.", cpu_seconds());
+    add(out, "process_start_time_seconds", "gauge", "When the process began.",
         (double)c->started_usec / 1e6);
 }
 

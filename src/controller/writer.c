@@ -37,19 +37,6 @@ static void forget(struct nc_act *a) {
     free(a);
 }
 
-static void post_answer(struct nc_controller *c, uint64_t id, enum nc_control_answer answer,
-                        uint64_t retry_after_usec, const struct nc_value *object,
-                        const char *name) {
-    struct nc_control_event e = {.kind = NC_CONTROL_ANSWER,
-                                 .id = id,
-                                 .answer = answer,
-                                 .retry_after_usec = retry_after_usec,
-                                 .object = object,
-                                 .name = name};
-
-    nc_controller_post(c, &e);
-}
-
 static void note_failure(struct nc_controller *c, enum nc_control_verb verb,
                          enum nc_control_answer answer, const struct nc_err *err) {
     if (answer == NC_CONTROL_AWAY)
@@ -124,7 +111,11 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
     forget(a);
     note_failure(c, s->verb, s->answer, &s->err);
     if (s->id)
-        post_answer(c, s->id, s->answer, s->retry_after_usec, s->object, NULL);
+        nc_controller_post(c, &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
+                                                         .id = s->id,
+                                                         .answer = s->answer,
+                                                         .retry_after_usec = s->retry_after_usec,
+                                                         .object = s->object});
     say_waiting(c);
 }
 
@@ -155,7 +146,8 @@ static void on_ec2(void *userdata, uint64_t id, enum nc_control_answer answer, c
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s%s%s",
                err->msg, *err->remedy ? ": " : "", err->remedy);
-    post_answer(c, id, answer, 0, NULL, name);
+    nc_controller_post(c, &(struct nc_control_event){
+                              .kind = NC_CONTROL_ANSWER, .id = id, .answer = answer, .name = name});
 }
 
 static void ask_ec2(struct nc_controller *c, const struct nc_control_action *a) {

@@ -58,15 +58,15 @@ static char *label_selector(const struct nc_label *labels, size_t n) {
     return nc_asprintf("%s%s", *escaped ? "labelSelector=" : "", escaped);
 }
 
-static int get(struct search *s, const char *what, const char *path, const char *accept,
-               size_t max_bytes, struct nc_value **ret) {
-    const struct nc_kube_call call = {.what = what,
+static int get(struct search *s, bool is_list, const char *path, const char *accept,
+               struct nc_value **ret) {
+    const struct nc_kube_call call = {.what = is_list ? "list nodeclaims" : "get nodeclaim",
                                       .method = "GET",
                                       .path = path,
                                       .accept = accept,
                                       .timeout_usec =
                                           nc_kube_time_left(s->started_usec, s->timeout_usec),
-                                      .max_bytes = max_bytes};
+                                      .max_bytes = is_list ? MAX_LIST_BYTES : 0};
 
     return nc_kube_perform(s->kube, &call, ret, s->status, s->err);
 }
@@ -77,7 +77,7 @@ static int get_claim(struct search *s, const char *name, struct nc_claim *ret) {
     nc_auto_free char *path = nc_asprintf("/apis/" GROUP "/%s/nodeclaims/%s", s->version, escaped);
     nc_auto_value struct nc_value *object = NULL;
     struct nc_claim claim = {0};
-    int r = get(s, "get nodeclaim", path, NULL, 0, &object);
+    int r = get(s, false, path, NULL, &object);
 
     if (r == 0 && !object)
         r = nc_err_set(s->err, NC_ERR_PROTOCOL, EBADMSG, "get nodeclaim: the answer is empty");
@@ -146,8 +146,7 @@ static int find_in_table(struct search *s, struct nc_claim *ret) {
         nc_asprintf("/apis/" GROUP "/%s/nodeclaims?%s%sincludeObject=None&resourceVersion=0",
                     s->version, s->selector, *s->selector ? "&" : "");
     nc_auto_value struct nc_value *table = NULL;
-    const int r =
-        get(s, "list nodeclaims", path, TABLE ",application/json", MAX_LIST_BYTES, &table);
+    const int r = get(s, true, path, TABLE ",application/json", &table);
     ssize_t id;
     ssize_t name;
 
@@ -183,7 +182,7 @@ static int find_in_list(struct search *s, struct nc_claim *ret) {
             nc_asprintf("/apis/" GROUP "/%s/nodeclaims?%s%slimit=%d%s%s", s->version, s->selector,
                         *s->selector ? "&" : "", PAGE_ITEMS, *next ? "&continue=" : "", next);
         nc_auto_value struct nc_value *list = NULL;
-        r = get(s, "list nodeclaims", path, NULL, MAX_LIST_BYTES, &list);
+        r = get(s, true, path, NULL, &list);
         if (r == 0)
             r = find_in_page(s, list, ret);
         const char *more = nc_value_string(nc_value_path(list, "metadata.continue"));

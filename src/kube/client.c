@@ -106,22 +106,21 @@ uint64_t nc_kube_boot_usec(const struct nc_kube *k) {
     return k->boot_usec;
 }
 
-/* Sends once. Returns what nc_kube_judge returns. What a token takes to be made (IMDS may be slow)
- * is not the API server's time. */
-static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint64_t *left_usec,
-                        bool refuse, struct nc_value **ret_object,
+/* Sends once, and takes the time that it took off the message's. Returns what nc_kube_judge
+ * returns. What a token takes to be made (IMDS may be slow) is not the API server's time. */
+static int perform_once(struct nc_kube_message *m, bool refuse, struct nc_value **ret_object,
                         struct nc_kube_status *ret_status, struct nc_err *err) {
+    struct nc_kube *k = m->kube;
     struct nc_strv headers = NC_STRV_INIT;
     struct nc_http_options o;
     struct nc_http_answer answer = {0};
-    int r = nc_kube_message_options(k, m, refuse, &headers, &o, err);
+    int r = nc_kube_message_options(m, refuse, &headers, &o, err);
     const uint64_t started_usec = nc_mono_usec();
 
     if (r < 0)
         return r;
-    o.timeout_usec = *left_usec;
     r = nc_http_perform(k->http, &o, &answer, err);
-    *left_usec = nc_kube_time_left(started_usec, *left_usec);
+    m->timeout_usec = nc_kube_time_left(started_usec, m->timeout_usec);
     nc_kube_headers_done(&headers);
     nc_kube_note_clock(k, &answer.result);
     if (r == 0)
@@ -134,7 +133,6 @@ static int perform_once(struct nc_kube *k, const struct nc_kube_message *m, uint
 
 int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object,
                     struct nc_kube_status *ret_status, struct nc_err *err) {
-    uint64_t left_usec = c->timeout_usec;
     struct nc_kube_message m;
     struct nc_kube_status status = {0};
     int r = check_limits(c, err);
@@ -142,9 +140,9 @@ int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_v
     if (r == 0)
         r = nc_kube_message_init(k, c, &m, err);
     if (r == 0) {
-        r = perform_once(k, &m, &left_usec, false, ret_object, &status, err);
+        r = perform_once(&m, false, ret_object, &status, err);
         if (r < 0 && status.http == 401 && k->token)
-            r = perform_once(k, &m, &left_usec, true, ret_object, &status, err);
+            r = perform_once(&m, true, ret_object, &status, err);
         nc_kube_message_done(&m);
     }
     if (ret_status)
@@ -183,7 +181,7 @@ static int drop_data(void *userdata, const char *data, size_t n) {
 static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
     struct nc_strv headers = NC_STRV_INIT;
     struct nc_http_options o;
-    int r = nc_kube_message_options(q->kube, &q->message, refuse, &headers, &o, err);
+    int r = nc_kube_message_options(&q->message, refuse, &headers, &o, err);
 
     if (r < 0)
         return r;

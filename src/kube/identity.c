@@ -42,51 +42,54 @@ struct review {
     struct nc_value *body;
     char *path;
     struct nc_kube_call call;
+    struct nc_kube_status status;
 };
 
-static void review_done(struct review *r) {
-    nc_value_free(r->body);
-    free(r->path);
+static void review_done(struct review *q) {
+    nc_value_free(q->body);
+    free(q->path);
 }
 
-static void make_review(struct review *r, const char *version, uint64_t timeout_usec) {
+static void make_review(struct review *q, const char *version, uint64_t timeout_usec) {
     nc_auto_free char *api_version = nc_asprintf("authentication.k8s.io/%s", version);
 
-    r->body = nc_value_new(NC_VALUE_MAP);
-    nc_value_set_string(r->body, "apiVersion", api_version);
-    nc_value_set_string(r->body, "kind", "SelfSubjectReview");
-    r->path = nc_asprintf("/apis/%s/selfsubjectreviews", api_version);
-    r->call = (struct nc_kube_call){.what = "who am I",
+    review_done(q);
+    q->body = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_string(q->body, "apiVersion", api_version);
+    nc_value_set_string(q->body, "kind", "SelfSubjectReview");
+    q->path = nc_asprintf("/apis/%s/selfsubjectreviews", api_version);
+    q->call = (struct nc_kube_call){.what = "who am I",
                                     .method = "POST",
-                                    .path = r->path,
-                                    .body = r->body,
+                                    .path = q->path,
+                                    .body = q->body,
                                     .timeout_usec = timeout_usec,
                                     .max_bytes = (size_t)256 << 10};
 }
 
-static int review(struct nc_kube *k, const char *version, uint64_t timeout_usec,
-                  struct nc_identity *ret, struct nc_kube_status *ret_status, struct nc_err *err) {
-    nc_cleanup(review_done) struct review q = {0};
+static int perform_review(struct nc_kube *k, struct review *q, struct nc_identity *ret,
+                          struct nc_err *err) {
     nc_auto_value struct nc_value *object = NULL;
-    int r;
+    const int r = nc_kube_perform(k, &q->call, &object, &q->status, err);
 
-    make_review(&q, version, timeout_usec);
-    r = nc_kube_perform(k, &q.call, &object, ret_status, err);
     return r < 0 ? r : read_review(object, ret, err);
 }
 
 int nc_kube_whoami(struct nc_kube *k, uint64_t timeout_usec, struct nc_identity *ret,
                    struct nc_kube_status *ret_status, struct nc_err *err) {
-    struct nc_kube_status status = {0};
+    nc_cleanup(review_done) struct review q = {0};
     struct nc_err first = NC_ERR_INIT;
-    int r = review(k, "v1", timeout_usec, ret, &status, &first);
+    int r;
 
-    if (r < 0 && status.http == 404)
-        r = review(k, BETA, timeout_usec, ret, &status, &first);
+    make_review(&q, "v1", timeout_usec);
+    r = perform_review(k, &q, ret, &first);
+    if (r < 0 && q.status.http == 404) {
+        make_review(&q, BETA, timeout_usec);
+        r = perform_review(k, &q, ret, &first);
+    }
     if (r < 0 && err)
         *err = first;
     if (ret_status)
-        *ret_status = status;
+        *ret_status = q.status;
     return r;
 }
 

@@ -109,27 +109,31 @@ static int refuse_key(const struct nc_value *map, const char *key, const char *p
     return fail(err, v, path, why);
 }
 
-/* The entry of a named list ("clusters") whose name is `name`, and in it the map under `inner`. */
-static int find_entry(const struct nc_value *root, const char *list_key, const char *inner,
-                      const char *name, const struct nc_value **ret, struct nc_err *err) {
+/* The entry of a named list ("clusters") whose name is `name`, and in it the map under `inner`;
+ * NULL with err filled where there is none. */
+static const struct nc_value *find_entry(const struct nc_value *root, const char *list_key,
+                                         const char *inner, const char *name, struct nc_err *err) {
     const struct nc_value *list = nc_value_get(root, list_key);
     const struct nc_value *v;
 
-    if (!list || list->type != NC_VALUE_LIST)
-        return fail(err, list ? list : root, list_key, "must be a list");
+    if (!list || list->type != NC_VALUE_LIST) {
+        (void)fail(err, list ? list : root, list_key, "must be a list");
+        return NULL;
+    }
     for (size_t i = 0; i < list->n; i++) {
         if (!nc_streq(nc_value_get_string(list->items[i], "name"), name))
             continue;
         v = nc_value_get(list->items[i], inner);
-        if (!v || v->type != NC_VALUE_MAP)
-            return fail(err, v ? v : list->items[i], list_key,
-                        "the entry that is in use has no settings (a map is wanted)");
-        *ret = v;
-        return 0;
+        if (v && v->type == NC_VALUE_MAP)
+            return v;
+        (void)fail(err, v ? v : list->items[i], list_key,
+                   "the entry that is in use has no settings (a map is wanted)");
+        return NULL;
     }
     nc_auto_free char *quoted = nc_quote(name, strlen(name));
     nc_auto_free char *what = nc_asprintf("has no entry named %s", quoted);
-    return fail(err, list, list_key, what);
+    (void)fail(err, list, list_key, what);
+    return NULL;
 }
 
 static int read_server(const struct nc_value *cluster, struct nc_kubeconfig *k,
@@ -284,17 +288,18 @@ static int read_root(const struct nc_value *root, struct nc_kubeconfig *k, struc
         return fail(err, root, "current-context",
                     "is missing: it decides which cluster and user are meant");
     if (r == 0)
-        r = find_entry(root, "contexts", "context", current, &context, err);
+        r = (context = find_entry(root, "contexts", "context", current, err)) ? 0 : -EINVAL;
     if (r == 0)
         r = get_text(context, "cluster", "context.cluster", &name, err);
     if (r == 0)
-        r = find_entry(root, "clusters", "cluster", name ? name : "", &cluster, err);
+        r = (cluster = find_entry(root, "clusters", "cluster", name ? name : "", err)) ? 0
+                                                                                       : -EINVAL;
     if (r == 0)
         r = read_cluster(cluster, k, err);
     if (r == 0)
         r = get_text(context, "user", "context.user", &name, err);
     if (r == 0)
-        r = find_entry(root, "users", "user", name ? name : "", &user, err);
+        r = (user = find_entry(root, "users", "user", name ? name : "", err)) ? 0 : -EINVAL;
     return r < 0 ? r : read_user(user, k, err);
 }
 

@@ -89,8 +89,14 @@ static void on_answer(void *userdata, const struct nc_value *object,
     turn(l);
 }
 
-static int start(struct nc_leader *l, enum nc_lease_verb verb, bool release, uint64_t timeout_usec,
-                 nc_kube_done_fn done, struct nc_err *err) {
+static uint64_t release_time_left(const struct nc_leader *l) {
+    const uint64_t now = nc_mono_usec();
+
+    return now < l->release_until_usec ? l->release_until_usec - now : 0;
+}
+
+static int start(struct nc_leader *l, enum nc_lease_verb verb, bool release, nc_kube_done_fn done,
+                 struct nc_err *err) {
     const bool is_read = verb == NC_LEASE_GET;
     const bool is_new = verb == NC_LEASE_CREATE;
     nc_auto_value struct nc_value *body =
@@ -104,7 +110,8 @@ static int start(struct nc_leader *l, enum nc_lease_verb verb, bool release, uin
                                                          : "PUT",
                                       .path = is_new ? l->collection : l->path,
                                       .body = body,
-                                      .timeout_usec = timeout_usec,
+                                      .timeout_usec =
+                                          release ? release_time_left(l) : timeout_of(l),
                                       .max_bytes = MAX_LEASE_BYTES};
 
     return nc_kube_start(l->kube, &call, done, l, &l->req, err);
@@ -119,12 +126,6 @@ static void end_release(struct nc_leader *l) {
     wake_at(l, UINT64_MAX);
     if (released)
         released(l->released_userdata);
-}
-
-static uint64_t release_time_left(const struct nc_leader *l) {
-    const uint64_t now = nc_mono_usec();
-
-    return now < l->release_until_usec ? l->release_until_usec - now : 0;
 }
 
 static void ask_release(struct nc_leader *l, bool reads_first);
@@ -156,13 +157,12 @@ static void on_release(void *userdata, const struct nc_value *object,
 }
 
 static void ask_release(struct nc_leader *l, bool reads_first) {
-    const uint64_t left = release_time_left(l);
     int r = -ETIMEDOUT;
 
     if (reads_first)
         l->lease.asked = NC_LEASE_GET;
-    if (left > 0)
-        r = start(l, reads_first ? NC_LEASE_GET : NC_LEASE_UPDATE, true, left,
+    if (release_time_left(l) > 0)
+        r = start(l, reads_first ? NC_LEASE_GET : NC_LEASE_UPDATE, true,
                   reads_first ? on_release_read : on_release, NULL);
     if (r < 0)
         end_release(l);
@@ -197,7 +197,7 @@ void nc_leader_release(struct nc_leader *l, uint64_t timeout_usec, void (*done)(
 static void ask(struct nc_leader *l, enum nc_lease_verb verb) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (start(l, verb, false, timeout_of(l), on_answer, &err) == 0)
+    if (start(l, verb, false, on_answer, &err) == 0)
         return;
     nc_lease_answer(&l->lease, verb, NULL, 0, nc_mono_usec());
     if (l->failed)

@@ -27,7 +27,8 @@ static const char *content_type(enum nc_kube_patch patch) {
 
 int nc_kube_message_init(struct nc_kube *k, const struct nc_kube_call *c,
                          struct nc_kube_message *ret, struct nc_err *err) {
-    struct nc_kube_message m = {.body = NC_BUF_INIT_MAX(MAX_BODY_BYTES),
+    struct nc_kube_message m = {.kube = k,
+                                .body = NC_BUF_INIT_MAX(MAX_BODY_BYTES),
                                 .has_body = c->body != NULL,
                                 .drops_answer = c->drops_answer};
     const int r =
@@ -90,7 +91,7 @@ static int add_credential(struct nc_kube *k, bool refuse, struct nc_strv *header
     return add_token(token ? token : "", headers, err);
 }
 
-int nc_kube_message_options(struct nc_kube *k, const struct nc_kube_message *m, bool refuse,
+int nc_kube_message_options(const struct nc_kube_message *m, bool refuse,
                             struct nc_strv *ret_headers, struct nc_http_options *ret,
                             struct nc_err *err) {
     struct nc_strv headers = NC_STRV_INIT;
@@ -98,7 +99,7 @@ int nc_kube_message_options(struct nc_kube *k, const struct nc_kube_message *m, 
 
     for (size_t i = 0; i < m->headers.n; i++)
         nc_strv_add(&headers, m->headers.v[i]);
-    r = add_credential(k, refuse, &headers, err);
+    r = add_credential(m->kube, refuse, &headers, err);
     if (r < 0) {
         nc_err_wrap(err, "%s: token", m->what);
         nc_kube_headers_done(&headers);
@@ -112,7 +113,7 @@ int nc_kube_message_options(struct nc_kube *k, const struct nc_kube_message *m, 
         .headers = (const char *const *)ret_headers->v,
         .body = m->has_body ? m->body.data : NULL,
         .body_n = m->body.len,
-        .tls = &k->tls,
+        .tls = &m->kube->tls,
         .timeout_usec = m->timeout_usec,
         .max_body_bytes = m->max_bytes,
     };

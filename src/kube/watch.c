@@ -457,7 +457,7 @@ static int start_stream(struct nc_watch *w, const char *request, struct nc_err *
     w->is_overflow = w->is_alive = false;
     w->pace = (struct nc_watch_pace){0};
     w->started_usec = nc_mono_usec();
-    r = nc_kube_message_options(w->kube, &m, refuse, &headers, &o, err);
+    r = nc_kube_message_options(&m, refuse, &headers, &o, err);
     if (r == 0) {
         set_limits(w, &o);
         o.on_data = on_data;

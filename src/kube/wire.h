@@ -71,6 +71,7 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
 
 /* One request as bytes, so that it can be sent a second time with a fresh token. */
 struct nc_kube_message {
+    struct nc_kube *kube;
     char *what, *name, *method, *url;
     struct nc_strv headers; /* without the credential */
     struct nc_buf body;
@@ -85,7 +86,7 @@ void nc_kube_message_done(struct nc_kube_message *m);
 /* Options for one sending of it; *ret_headers is owned by the caller, wiped with
  * nc_kube_headers_done(), and borrowed by *ret. `refuse` asks for another token than the last one.
  */
-int nc_kube_message_options(struct nc_kube *k, const struct nc_kube_message *m, bool refuse,
+int nc_kube_message_options(const struct nc_kube_message *m, bool refuse,
                             struct nc_strv *ret_headers, struct nc_http_options *ret,
                             struct nc_err *err);
 void nc_kube_headers_done(struct nc_strv *headers);

@@ -123,6 +123,7 @@ static void append_history(struct nc_buf *history, const struct nc_value *v, con
 }
 
 struct search {
+    struct nc_plan *plan; /* to which what is found is added */
     const struct nc_documents *docs;
     const struct nc_layers *layers;
 };
@@ -159,7 +160,7 @@ static bool is_merged(const struct nc_value *const in[static 3]) {
 }
 
 /* The three values are this field's in each layer, NULL where a layer has none. */
-static void add_field(struct nc_plan *p, const struct search *s, const char *path, const char *top,
+static void add_field(const struct search *s, const char *path, const char *top,
                       const struct nc_value *final, const struct nc_value *const in[static 3]) {
     nc_auto_free char *from = NULL, *text = value_text(final);
     nc_auto_free char *field = nc_asprintf("kubelet.%s", path);
@@ -185,28 +186,28 @@ static void add_field(struct nc_plan *p, const struct search *s, const char *pat
             append_history(&history, old, older);
         }
     }
-    nc_origin_add(p, field, text, from ? from : "built-in default",
+    nc_origin_add(s->plan, field, text, from ? from : "built-in default",
                   history.len ? history.data : "");
     nc_buf_done(&history);
 }
 
 void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
                        const struct nc_layers *layers) {
-    const struct search s = {docs, layers};
+    const struct search s = {p, docs, layers};
 
     for (size_t i = 0; i < p->kubelet_effective->n; i++) {
         const struct nc_member *m = &p->kubelet_effective->members[i];
         const struct nc_value *in[3] = {nc_value_get(layers->flags, m->key),
                                         nc_value_get(layers->user, m->key),
                                         nc_value_get(layers->base, m->key)};
-        add_field(p, &s, m->key, m->key, m->value, in);
+        add_field(&s, m->key, m->key, m->value, in);
         for (size_t k = 0; m->value->type == NC_VALUE_MAP && k < m->value->n; k++) {
             const struct nc_member *sub = &m->value->members[k];
             const struct nc_value *below[3] = {nc_value_get(in[0], sub->key),
                                                nc_value_get(in[1], sub->key),
                                                nc_value_get(in[2], sub->key)};
             nc_auto_free char *path = nc_asprintf("%s.%s", m->key, sub->key);
-            add_field(p, &s, path, m->key, sub->value, below);
+            add_field(&s, path, m->key, sub->value, below);
         }
     }
 }

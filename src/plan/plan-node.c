@@ -96,12 +96,6 @@ static void put_origin(struct nc_planner *s, const char *format, const char *key
     nc_origin_put(&s->plan, field, value, from);
 }
 
-static void hold_back(struct nc_planner *s, const char *key, const char *value, struct nc_mark mark,
-                      const char *from, const char *why) {
-    free(nc_labels_put(&s->plan.held_back, &s->plan.n_held_back, key, value, mark));
-    nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", key, value, from, why);
-}
-
 /* One label of one layer. */
 static int put_label(struct nc_planner *s, const struct nc_label *l, const char *from) {
     const char *value = l->value ? l->value : "", *refusal = nc_label_refusal(l->key);
@@ -110,7 +104,9 @@ static int put_label(struct nc_planner *s, const struct nc_label *l, const char 
     if (!nc_label_is_valid(l->key, value, why, sizeof(why)))
         return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s", from, why);
     if (refusal) {
-        hold_back(s, l->key, value, l->mark, from, refusal);
+        free(nc_labels_put(&s->plan.held_back, &s->plan.n_held_back, l->key, value, l->mark));
+        nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", l->key, value, from,
+                     refusal);
         return 0;
     }
     free(nc_labels_put(&s->plan.labels, &s->plan.n_labels, l->key, value, l->mark));

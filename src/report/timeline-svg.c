@@ -21,7 +21,8 @@
 
 struct drawing {
     struct nc_buf *out;
-    unsigned y; /* of the next row */
+    unsigned y;          /* of the next row */
+    uint64_t total_usec; /* that the axis stands for */
 };
 
 /* What may not stand in XML as it is; U+FFFE and U+FFFF may not stand there at all. */
@@ -90,9 +91,9 @@ static void put_duration(struct nc_buf *out, uint64_t usec) {
 }
 
 static void put_bar(struct drawing *d, const char *name, const char *class, uint64_t from,
-                    uint64_t to, uint64_t total) {
+                    uint64_t to) {
     nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
-    const unsigned x = place(from, total), end = place(to, total);
+    const unsigned x = place(from, d->total_usec), end = place(to, d->total_usec);
     const unsigned width = end > x + 2 ? end - x : 2;
 
     put_text(d, 10, "name", name);
@@ -105,8 +106,8 @@ static void put_bar(struct drawing *d, const char *name, const char *class, uint
 }
 
 static void put_mark(struct drawing *d, const char *class, const char *word, const char *text,
-                     uint64_t at, uint64_t total) {
-    const unsigned x = place(at, total);
+                     uint64_t at) {
+    const unsigned x = place(at, d->total_usec);
     nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
 
     (void)nc_buf_printf(d->out, "<path d=\"M%u %u l6 6 l-6 6 l-6 -6 z\" class=\"%s\"/>\n", x,
@@ -137,12 +138,12 @@ static void draw_boot(struct drawing *d, const struct nc_value *status) {
     const struct nc_value *phases[NC_WORDS_MAX_PHASES];
     const size_t n = nc_words_at_most(nc_words_phases(status, phases), MAX_ROWS);
     nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT;
-    uint64_t total = 0, at = 0;
+    uint64_t at = 0;
 
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        total += nc_words_number(phases[i], "duration_usec", MAX_SPAN_USEC);
+        d->total_usec += nc_words_number(phases[i], "duration_usec", MAX_SPAN_USEC);
     (void)nc_buf_puts(&title, "bootstrap of ");
     nc_words_put(&title, nc_words_text(status, "node", "an unknown node"));
     put_title(d, title.data);
@@ -150,7 +151,7 @@ static void draw_boot(struct drawing *d, const struct nc_value *status) {
         const struct nc_value *p = phases[i];
         const uint64_t end = at + nc_words_number(p, "duration_usec", MAX_SPAN_USEC);
         put_bar(d, nc_words_text(p, "name", "?"), class_of(nc_words_text(p, "outcome", "")), at,
-                end, total);
+                end);
         at = end;
     }
 }
@@ -205,25 +206,26 @@ static void draw_drain(struct drawing *d, const struct nc_value *status) {
     const struct nc_value *history = nc_words_list(drain, "history");
     struct mark marks[MAX_MARKS];
     const size_t n_marks = collect_marks(drain, marks);
-    uint64_t origin, last, total;
+    uint64_t origin, last;
     size_t from, to;
 
     if (!nc_drain_last(status, &from, &to))
         return;
     origin = nc_words_moment(history->items[from]);
-    last = total = after(nc_words_moment(history->items[to < history->n ? to : to - 1]), origin);
+    last = d->total_usec =
+        after(nc_words_moment(history->items[to < history->n ? to : to - 1]), origin);
     for (size_t i = 0; i < n_marks; i++)
-        total = after(marks[i].usec, origin) > total ? after(marks[i].usec, origin) : total;
+        if (after(marks[i].usec, origin) > d->total_usec)
+            d->total_usec = after(marks[i].usec, origin);
     put_title(d, "drain");
     for (size_t i = from; i < to; i++) {
         const bool is_followed = i + 1 < history->n;
         put_bar(d, nc_words_text(history->items[i], "phase", "?"), "drain",
                 after(nc_words_moment(history->items[i]), origin),
-                is_followed ? after(nc_words_moment(history->items[i + 1]), origin) : last, total);
+                is_followed ? after(nc_words_moment(history->items[i + 1]), origin) : last);
     }
     for (size_t i = 0; i < n_marks; i++)
-        put_mark(d, marks[i].class, marks[i].word, marks[i].text, after(marks[i].usec, origin),
-                 total);
+        put_mark(d, marks[i].class, marks[i].word, marks[i].text, after(marks[i].usec, origin));
 }
 
 static const char style[] =
