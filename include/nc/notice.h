@@ -13,6 +13,7 @@
 
 #include "nc/err.h"
 #include "nc/sources.h"
+#include "nc/str.h"
 
 /* One announcement. All times are microseconds since the epoch, on EC2's clock. */
 struct nc_notice {
@@ -37,7 +38,7 @@ struct nc_notice {
  * the one that begins first counts (deadline = NotBefore; begin = NotBefore -
  * NC_MAINTENANCE_LEAD_USEC; where NotBefore is in the past: no deadline, begin at once). "" is
  * none. */
-int nc_notice_read(enum nc_source source, const char *data, size_t n, uint64_t now_usec,
+int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t now_usec,
                    struct nc_notice *ret, struct nc_err *err);
 #define NC_MAINTENANCE_LEAD_USEC (15ull * 60 * 1000000)
 

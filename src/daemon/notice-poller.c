@@ -123,8 +123,7 @@ static void take_body(struct poll *p, const struct nc_buf *body) {
     const struct nc_notice_poller_options *o = &p->all->o;
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
-    const int r = nc_notice_read(p->source, body->data, body->len, o->sink.now(o->sink.userdata),
-                                 &notice, &err);
+    const int r = nc_notice_read(p->source, body, o->sink.now(o->sink.userdata), &notice, &err);
 
     if (r < 0) {
         fail_poll(p, &err);

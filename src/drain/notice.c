@@ -251,7 +251,7 @@ static int read_target_state(const char *data, size_t n, uint64_t now_usec, stru
     return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s is no state that is known", text);
 }
 
-int nc_notice_read(enum nc_source source, const char *data, size_t n, uint64_t now_usec,
+int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t now_usec,
                    struct nc_notice *ret, struct nc_err *err) {
     static int (*const readers[_NC_SOURCE_MAX])(const char *data, size_t n, uint64_t now_usec,
                                                 struct nc_notice *ret, struct nc_err *err) = {
@@ -260,7 +260,7 @@ int nc_notice_read(enum nc_source source, const char *data, size_t n, uint64_t n
         [NC_SOURCE_AUTOSCALING] = read_target_state,
         [NC_SOURCE_SPOT] = read_spot,
     };
-    const int r = readers[source](data, n, now_usec, ret, err);
+    const int r = readers[source](body->data, body->len, now_usec, ret, err);
 
     if (r < 0)
         nc_err_wrap(err, "imds: %s", nc_sources[source].path);

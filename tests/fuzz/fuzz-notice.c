@@ -17,7 +17,8 @@ static int read_body(uint8_t which, const char *body, size_t n, struct nc_notice
 
     switch (which % 6) {
     default:
-        return nc_notice_read(polled[which % 6], body, n, 1767323045000000, ret, err);
+        return nc_notice_read(polled[which % 6], &(struct nc_buf){.data = (char *)body, .len = n},
+                              1767323045000000, ret, err);
     case 4:
         return nc_notice_read_request(body, n, NC_SOURCE_REQUEST, ret, err);
     case 5:

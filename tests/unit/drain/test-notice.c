@@ -10,6 +10,13 @@
 
 #define NOW_USEC (1548060000ull * 1000000) /* 2019-01-21T08:40:00Z */
 
+static int read_notice(enum nc_source source, const char *data, size_t n, uint64_t now_usec,
+                       struct nc_notice *ret, struct nc_err *err) {
+    const struct nc_buf body = {.data = (char *)data, .len = n};
+
+    return nc_notice_read(source, &body, now_usec, ret, err);
+}
+
 static const char *text_of(uint64_t usec) {
     static char text[32];
 
@@ -37,8 +44,7 @@ static void test_spot(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_notice n = {0};
         assert_int_equal(
-            nc_notice_read(NC_SOURCE_SPOT, rows[i].body, strlen(rows[i].body), NOW_USEC, &n, NULL),
-            1);
+            read_notice(NC_SOURCE_SPOT, rows[i].body, strlen(rows[i].body), NOW_USEC, &n, NULL), 1);
         assert_int_equal(n.source, NC_SOURCE_SPOT);
         assert_string_equal(n.id, rows[i].id);
         assert_string_equal(n.action, rows[i].action);
@@ -49,12 +55,12 @@ static void test_spot(void **state) {
 }
 
 static int read_maintenance(const char *data, size_t n, struct nc_notice *ret, struct nc_err *err) {
-    return nc_notice_read(NC_SOURCE_MAINTENANCE, data, n, NOW_USEC, ret, err);
+    return read_notice(NC_SOURCE_MAINTENANCE, data, n, NOW_USEC, ret, err);
 }
 
 static int read_any(enum nc_source s, const char *data, size_t n, struct nc_notice *ret,
                     struct nc_err *err) {
-    return nc_sources[s].path ? nc_notice_read(s, data, n, NOW_USEC, ret, err)
+    return nc_sources[s].path ? read_notice(s, data, n, NOW_USEC, ret, err)
                               : nc_notice_read_request(data, n, s, ret, err);
 }
 
@@ -155,8 +161,8 @@ static void test_too_large(void **state) {
     memset(body, ' ', sizeof(body));
     body[0] = '{';
     body[4096] = '}';
-    assert_int_equal(nc_notice_read(NC_SOURCE_SPOT, body, 4097, NOW_USEC, &n, &err), -EFBIG);
-    assert_int_equal(nc_notice_read(NC_SOURCE_REBALANCE, body, 4097, NOW_USEC, &n, &err), -EFBIG);
+    assert_int_equal(read_notice(NC_SOURCE_SPOT, body, 4097, NOW_USEC, &n, &err), -EFBIG);
+    assert_int_equal(read_notice(NC_SOURCE_REBALANCE, body, 4097, NOW_USEC, &n, &err), -EFBIG);
     assert_int_equal(read_any(NC_SOURCE_REQUEST, body, 4097, &n, &err), -EFBIG);
     body[0] = '[';
     body[sizeof(body) - 1] = ']';
@@ -169,8 +175,7 @@ static void test_rebalance(void **state) {
     struct nc_notice n = {0};
 
     (void)state;
-    assert_int_equal(nc_notice_read(NC_SOURCE_REBALANCE, body, strlen(body), NOW_USEC, &n, NULL),
-                     1);
+    assert_int_equal(read_notice(NC_SOURCE_REBALANCE, body, strlen(body), NOW_USEC, &n, NULL), 1);
     assert_int_equal(n.source, NC_SOURCE_REBALANCE);
     assert_string_equal(n.id, "rebalance-2026-01-02T03:04:05Z");
     assert_int_equal(n.deadline_usec, 0);
@@ -222,7 +227,7 @@ static void test_maintenance_near_the_epoch(void **state) {
     struct nc_notice n = {0};
 
     (void)state;
-    assert_int_equal(nc_notice_read(NC_SOURCE_MAINTENANCE, body, strlen(body), 1, &n, NULL), 1);
+    assert_int_equal(read_notice(NC_SOURCE_MAINTENANCE, body, strlen(body), 1, &n, NULL), 1);
     assert_int_equal(n.begin_usec, 0);
 }
 
@@ -257,9 +262,8 @@ static void test_target_state(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_notice n = {0};
         const size_t size = strlen(rows[i].body);
-        assert_int_equal(
-            nc_notice_read(NC_SOURCE_AUTOSCALING, rows[i].body, size, NOW_USEC, &n, NULL),
-            rows[i].r);
+        assert_int_equal(read_notice(NC_SOURCE_AUTOSCALING, rows[i].body, size, NOW_USEC, &n, NULL),
+                         rows[i].r);
         assert_string_equal(n.id, rows[i].r ? "autoscaling-terminated" : "");
         assert_int_equal(n.deadline_usec, 0);
         if (rows[i].r)
@@ -325,7 +329,7 @@ static void test_names(void **state) {
         assert_non_null(nc_source_reason((enum nc_source)s));
         assert_non_null(nc_policy_word(nc_sources[s].policy));
         if (nc_sources[s].path) /* then it is read */
-            (void)nc_notice_read((enum nc_source)s, "", 0, NOW_USEC, &(struct nc_notice){0}, NULL);
+            (void)read_notice((enum nc_source)s, "", 0, NOW_USEC, &(struct nc_notice){0}, NULL);
     }
 }
 
