@@ -1,5 +1,5 @@
 /*
- * The life of a node under notice: one pure step, phase × event, actions out.
+ * The life of a node under notice: one pure step, events in, actions out.
  *
  * Time comes with the event (microseconds since the epoch on EC2's clock). Nothing here reads a
  * clock, a socket or a file. Whoever runs it carries out the actions and posts each result back as

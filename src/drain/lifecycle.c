@@ -1,17 +1,14 @@
 /*
- * The life of a node under notice: the table of phase × event, and what follows each event.
+ * The life of a node under notice: what each event changes, and what follows.
  *
  * An event only changes what is known. What is to be done then depends on what is known alone, not
  * on how it came about: so a restart in the middle, an answer that got lost or an event that comes
- * twice end in the same place. The table says, for each phase, what may be learned in it; the other
- * files say what is in force, which phase that is, and what is still missing.
+ * twice end in the same place. The other files say what is in force, which phase that is, and what
+ * is still missing.
  */
 #include <assert.h>
 
 #include "lifecycle-priv.h"
-
-typedef void (*cell_fn)(struct nc_life *l, const struct nc_life_event *e,
-                        struct nc_life_actions *out);
 
 static const char *const phase_names[_NC_LIFE_PHASE_MAX] = {
     [NC_LIFE_IDLE] = "idle",         [NC_LIFE_SIGNALLING] = "signalling",
@@ -49,29 +46,6 @@ struct nc_life_action *nc_life_act(struct nc_life_actions *out, enum nc_life_act
     return a;
 }
 
-static void start(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
-    (void)out;
-    if (!l->since_usec)
-        l->since_usec = e->now_usec;
-}
-
-static void take_rules(struct nc_life *l, const struct nc_life_event *e,
-                       struct nc_life_actions *out) {
-    (void)out;
-    l->rules = *e->rules;
-}
-
-static void take_notice(struct nc_life *l, const struct nc_life_event *e,
-                        struct nc_life_actions *out) {
-    (void)out;
-    nc_life_hear(l, e->notice);
-}
-
-static void take_cleared(struct nc_life *l, const struct nc_life_event *e,
-                         struct nc_life_actions *out) {
-    nc_life_clear(l, e->source, out);
-}
-
 /* What was written to a Node that is no more was not written to the one of the same name. */
 void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     l->node = (struct nc_node_view){0};
@@ -98,8 +72,8 @@ static void verify(struct nc_life *l, const struct nc_node_view *v) {
     l->is_resuming = false;
 }
 
-static void take_node(struct nc_life *l, const struct nc_life_event *e,
-                      struct nc_life_actions *out) {
+static void observe_node(struct nc_life *l, const struct nc_life_event *e,
+                         struct nc_life_actions *out) {
     struct nc_node_view v = *e->node;
 
     if (l->node.uid[0] && strcmp(l->node.uid, v.uid) != 0)
@@ -133,40 +107,8 @@ static void lose_node(struct nc_life *l, const struct nc_life_event *e,
     l->is_resuming = false;
 }
 
-static void see_pod(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
-    (void)out;
-    nc_life_see_pod(l, e->pod);
-}
-
-static void see_unreadable(struct nc_life *l, const struct nc_life_event *e,
+static void observe_answer(struct nc_life *l, const struct nc_life_event *e,
                            struct nc_life_actions *out) {
-    (void)e;
-    (void)out;
-    if (l->is_open)
-        nc_drain_miss(l->drain);
-}
-
-static void lose_pod(struct nc_life *l, const struct nc_life_event *e,
-                     struct nc_life_actions *out) {
-    (void)out;
-    if (l->is_open)
-        nc_drain_gone(l->drain, e->uid, e->now_usec);
-}
-
-static void take_synced(struct nc_life *l, const struct nc_life_event *e,
-                        struct nc_life_actions *out) {
-    (void)e;
-    (void)out;
-    nc_life_synced(l);
-}
-
-static void take_written(struct nc_life *l, const struct nc_life_event *e,
-                         struct nc_life_actions *out) {
-    nc_life_written(l, e, out);
-}
-
-static void take_answer(struct nc_life *l, const struct nc_life_event *e,
-                        struct nc_life_actions *out) {
     nc_drain_answer(l->drain, e->uid, e->verb, e->answer, l->rules.seed, e->now_usec);
     if (e->answer->kind == NC_ANSWER_GONE)
         l->believed_usec = e->now_usec;
@@ -174,57 +116,56 @@ static void take_answer(struct nc_life *l, const struct nc_life_event *e,
         nc_life_say_blocked(l, e, out);
 }
 
-/* The pods are not watched in this phase: what is told of them comes from a watch that was closed.
+/* Every event may come in every phase: an answer may be to a question of an earlier one. What is
+ * reported of pods while they are not watched comes from a watch that was closed, and is dropped.
  */
-static void drop_pod(struct nc_life *l, const struct nc_life_event *e,
-                     struct nc_life_actions *out) {
-    (void)l;
-    (void)out;
-    nc_pod_done(e->pod);
-}
-
-/* Ignored on purpose, for the same reason. */
-static void no_pods(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
-    (void)l;
-    (void)e;
-    (void)out;
-}
-
-/* It is later: that is all. */
-static void tick(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
-    (void)l;
-    (void)e;
-    (void)out;
-}
-
-/* A phase without pods, and one with. Notices, the Node and answers may come at any time: what they
- * answer may have been asked in an earlier phase. */
-#define WITHOUT_PODS                                                                               \
-    {                                                                                              \
-        [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
-        [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
-        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = drop_pod,                                 \
-        [NC_LIFE_POD_UNREADABLE] = no_pods, [NC_LIFE_POD_GONE] = no_pods,                          \
-        [NC_LIFE_PODS_SYNCED] = no_pods, [NC_LIFE_WRITTEN] = take_written,                         \
-        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_TICK] = tick,                                 \
+static void observe(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out) {
+    switch (e->kind) {
+    case NC_LIFE_START:
+        if (!l->since_usec)
+            l->since_usec = e->now_usec;
+        break;
+    case NC_LIFE_RULES:
+        l->rules = *e->rules;
+        break;
+    case NC_LIFE_NOTICE:
+        nc_life_hear(l, e->notice);
+        break;
+    case NC_LIFE_CLEARED:
+        nc_life_clear(l, e->source, out);
+        break;
+    case NC_LIFE_NODE:
+        observe_node(l, e, out);
+        break;
+    case NC_LIFE_NODE_GONE:
+        lose_node(l, e, out);
+        break;
+    case NC_LIFE_POD:
+        nc_life_see_pod(l, e->pod);
+        break;
+    case NC_LIFE_POD_UNREADABLE:
+        if (l->is_open)
+            nc_drain_miss(l->drain);
+        break;
+    case NC_LIFE_POD_GONE:
+        if (l->is_open)
+            nc_drain_gone(l->drain, e->uid, e->now_usec);
+        break;
+    case NC_LIFE_PODS_SYNCED:
+        nc_life_synced(l);
+        break;
+    case NC_LIFE_WRITTEN:
+        nc_life_written(l, e, out);
+        break;
+    case NC_LIFE_POD_ANSWER:
+        observe_answer(l, e, out);
+        break;
+    case NC_LIFE_TICK:
+        break;
+    case _NC_LIFE_EVENT_MAX:
+        break;
     }
-#define WITH_PODS                                                                                  \
-    {                                                                                              \
-        [NC_LIFE_START] = start, [NC_LIFE_RULES] = take_rules, [NC_LIFE_NOTICE] = take_notice,     \
-        [NC_LIFE_CLEARED] = take_cleared, [NC_LIFE_NODE] = take_node,                              \
-        [NC_LIFE_NODE_GONE] = lose_node, [NC_LIFE_POD] = see_pod,                                  \
-        [NC_LIFE_POD_UNREADABLE] = see_unreadable, [NC_LIFE_POD_GONE] = lose_pod,                  \
-        [NC_LIFE_PODS_SYNCED] = take_synced, [NC_LIFE_WRITTEN] = take_written,                     \
-        [NC_LIFE_POD_ANSWER] = take_answer, [NC_LIFE_TICK] = tick,                                 \
-    }
-
-static const cell_fn cells[_NC_LIFE_PHASE_MAX][_NC_LIFE_EVENT_MAX] = {
-    [NC_LIFE_IDLE] = WITHOUT_PODS,     [NC_LIFE_SIGNALLING] = WITHOUT_PODS,
-    [NC_LIFE_REPORTED] = WITHOUT_PODS, [NC_LIFE_CORDONING] = WITHOUT_PODS,
-    [NC_LIFE_CORDONED] = WITHOUT_PODS, [NC_LIFE_OBSERVING] = WITH_PODS,
-    [NC_LIFE_EVICTING] = WITH_PODS,    [NC_LIFE_VOLUME_WAIT] = WITH_PODS,
-    [NC_LIFE_DRAINED] = WITH_PODS,     [NC_LIFE_RELEASING] = WITHOUT_PODS,
-};
+}
 
 static void enter(struct nc_life *l, enum nc_life_phase phase) {
     if (phase == l->phase)
@@ -279,7 +220,7 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
     if (e->now_usec < l->now_usec)
         set_back(l, l->now_usec - e->now_usec);
     l->now_usec = e->now_usec;
-    cells[l->phase][e->kind](l, e, out);
+    observe(l, e, out);
     nc_life_tell_pods(l, out);
     if (!e->more)
         settle(l, out);
