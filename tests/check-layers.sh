@@ -43,7 +43,7 @@ room kube system base config drain control net systemd/sd-event.h
 room host system base plan drain systemd/sd-id128.h systemd/sd-bus.h systemd/sd-event.h systemd/sd-journal.h
 room process system base curl/curl.h systemd/sd-daemon.h systemd/sd-event.h systemd/sd-id128.h openssl/ssl.h openssl/crypto.h
 room bootstrap system base config plan report aws kube host process systemd/sd-event.h systemd/sd-journal.h
-room daemon system base plan drain net host aws kube process bootstrap systemd/sd-daemon.h systemd/sd-event.h systemd/sd-bus.h
+room daemon system base plan drain report net host aws kube process bootstrap systemd/sd-daemon.h systemd/sd-event.h systemd/sd-bus.h
 room commands system base plan drain report net aws kube host process bootstrap daemon systemd/sd-event.h systemd/sd-journal.h
 room controller system base control net aws kube process systemd/sd-event.h systemd/sd-daemon.h
 pure arpa/inet.h sys/types.h assert.h ctype.h errno.h inttypes.h limits.h math.h stdarg.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h strings.h endian.h

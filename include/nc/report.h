@@ -14,6 +14,7 @@
 #include "nc/err.h"
 #include "nc/facts.h"
 #include "nc/plan.h"
+#include "nc/str.h"
 #include "nc/value.h"
 
 enum nc_phase {
@@ -107,6 +108,10 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out);
 /* For people, from a status.json that was read back. Hostile: anything may be missing or be of
  * another type or size; what comes out is bounded, and has no control character but line ends. */
 void nc_status_text(const struct nc_value *status, struct nc_buf *out);
+/* ", 7 of 12 pods left, 1 kept by do-not-disrupt, 1 blocked: default/x by pdb-y": how far
+ * status.json's `drain` is, as STATUS=, `drain --wait` and `status` say it. Of those who hold it up
+ * at most `names` are named. Hostile as above. */
+void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out);
 void nc_timeline_text(const struct nc_value *status, struct nc_buf *out);
 /* Boot and last drain as one self-contained SVG: bars for phases, marks for notices, cordon and
  * last moments. Hostile as above; text is escaped. */

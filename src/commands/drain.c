@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "daemon-lock.h"
 #include "nc/file.h"
+#include "nc/report.h"
 #include "nc/str.h"
 #include "requests.h"
 #include "status-file.h"
@@ -27,6 +28,7 @@
 #define AWAY_USEC 60000000u    /* so long a daemon may be gone while it is followed */
 #define OVERTIME_USEC 5000000u /* after the last moment of all pods */
 #define SECOND 1000000u
+#define NAMED_PODS 3
 
 /* --- what is asked for */
 
@@ -213,17 +215,6 @@ static int64_t count_of(const struct nc_value *drain, const char *path) {
     return v && v->type == NC_VALUE_INT ? v->integer : 0;
 }
 
-static void put_blocked(const struct nc_value *drain, struct nc_buf *out) {
-    const struct nc_value *list = nc_value_get(drain, "blocked");
-
-    for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n && i < 3; i++) {
-        const char *pod = nc_value_get_string(list->items[i], "pod");
-        const char *budget = nc_value_get_string(list->items[i], "budget");
-        (void)nc_buf_printf(out, "%s%s%s%s", i ? ", " : ": ", pod ? pod : "?",
-                            budget && *budget ? " by " : "", budget ? budget : "");
-    }
-}
-
 /* What keeps the daemon from going on, beside pods. */
 static void put_hindrance(const struct nc_app *app, const struct nc_value *status,
                           struct nc_buf *out) {
@@ -236,27 +227,6 @@ static void put_hindrance(const struct nc_app *app, const struct nc_value *statu
         (void)nc_buf_printf(out, "; API server %s: %s", state ? state : "failing", error);
 }
 
-/* One line of progress: "evicting, 7 of 12 pods left, 1 blocked: default/x by pdb-y". */
-static void put_progress(const struct nc_value *drain, struct nc_buf *out) {
-    const char *phase = nc_value_get_string(drain, "phase");
-    const int64_t total = count_of(drain, "pods.total"), kept = count_of(drain, "pods.kept");
-    const int64_t blocked = count_of(drain, "pods.blocked");
-    const char *incomplete = nc_value_get_string(drain, "incomplete");
-
-    (void)nc_buf_puts(out, phase ? phase : "unknown");
-    if (total > 0)
-        (void)nc_buf_printf(out, ", %" PRId64 " of %" PRId64 " pods left",
-                            count_of(drain, "pods.remaining"), total);
-    if (incomplete && *incomplete)
-        (void)nc_buf_printf(out, ", the list of pods is incomplete: %s", incomplete);
-    if (kept > 0)
-        (void)nc_buf_printf(out, ", %" PRId64 " kept by do-not-disrupt", kept);
-    if (blocked > 0)
-        (void)nc_buf_printf(out, ", %" PRId64 " blocked", blocked);
-    if (kept > 0 || blocked > 0)
-        put_blocked(drain, out);
-}
-
 struct following {
     struct nc_app *app;
     const char *id; /* of the drain; NULL: follows its end */
@@ -265,9 +235,12 @@ struct following {
 };
 
 static void say_progress(struct following *f, const struct nc_value *status) {
+    const struct nc_value *drain = nc_value_get(status, "drain");
+    const char *phase = nc_value_get_string(drain, "phase");
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
 
-    put_progress(nc_value_get(status, "drain"), &line);
+    (void)nc_buf_puts(&line, phase ? phase : "unknown");
+    nc_drain_pods_text(drain, NAMED_PODS, &line);
     put_hindrance(f->app, status, &line);
     if (nc_streq(line.data, f->last.data))
         return;

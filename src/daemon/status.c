@@ -14,6 +14,7 @@
 
 #include "daemon.h"
 #include "log.h"
+#include "nc/report.h"
 #include "nc/str.h"
 #include "status-file.h"
 
@@ -87,33 +88,6 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
 
 /* --- STATUS= */
 
-static const char *first_budget(const struct nc_daemon *d, const struct nc_life_view *view,
-                                uint64_t now_usec) {
-    struct nc_drain_line lines[64];
-    const size_t n = nc_drain_lines(nc_life_drain(d->life), &view->drain_rules, now_usec, lines,
-                                    NC_ARRAY_SIZE(lines));
-
-    for (size_t i = 0; i < n; i++)
-        if (lines[i].is_blocked && *lines[i].budget)
-            return lines[i].budget;
-    return NULL;
-}
-
-static void put_pods(const struct nc_daemon *d, const struct nc_life_view *view, uint64_t now_usec,
-                     struct nc_buf *out) {
-    const char *budget = view->drain.blocked ? first_budget(d, view, now_usec) : NULL;
-
-    if (view->drain.gap != NC_LIST_COMPLETE)
-        (void)nc_buf_printf(out, ", the list of pods is incomplete: %s",
-                            nc_list_gap_name(view->drain.gap));
-    if (view->drain.total == 0)
-        return;
-    (void)nc_buf_printf(out, ", %zu of %zu pods left", view->drain.remaining, view->drain.total);
-    if (view->drain.blocked > 0)
-        (void)nc_buf_printf(out, ", %zu blocked%s%s", view->drain.blocked, budget ? " by " : "",
-                            budget ? budget : "");
-}
-
 static void put_time_left(const struct nc_life_view *view, uint64_t now_usec, struct nc_buf *out) {
     if (view->t_usec > now_usec)
         (void)nc_buf_printf(out, ", %" PRIu64 " s to the last moment",
@@ -140,7 +114,8 @@ static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
         }
 }
 
-static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
+static void status_line(const struct nc_daemon *d, const struct nc_value *drain,
+                        struct nc_buf *out) {
     const uint64_t now = nc_daemon_now(d);
     struct nc_life_view view;
 
@@ -154,7 +129,7 @@ static void status_line(const struct nc_daemon *d, struct nc_buf *out) {
     (void)nc_buf_puts(out, nc_life_phase_name(view.phase));
     if (view.is_orphaned)
         (void)nc_buf_puts(out, ", the Node was deleted");
-    put_pods(d, &view, now, out);
+    nc_drain_pods_text(drain, 1, out);
     put_time_left(&view, now, out);
 }
 
@@ -184,6 +159,7 @@ static void write_files(struct nc_daemon *d) {
 
     d->status.is_inhibitor_shown = nc_login_holds(d->shutdown.login);
     put_metrics(d, &metrics);
+    status_line(d, nc_value_get(status, "drain"), &line);
     r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
     d->is_status_due = r == -EAGAIN;
     if (r < 0 && r != -EAGAIN) {
@@ -195,7 +171,6 @@ static void write_files(struct nc_daemon *d) {
         d->status.failed = false;
         d->status.again_usec = 0;
     }
-    status_line(d, &line);
     nc_notify("STATUS=%s", line.data);
 }
 

@@ -144,15 +144,27 @@ static void put_sources(struct nc_buf *out, const struct nc_value *sources) {
     }
 }
 
-static void put_counts(struct nc_buf *out, const struct nc_value *drain) {
+/* ": default/x by pdb-y, …": whom it waits for. */
+static void put_names(struct nc_buf *out, const struct nc_value *blocked, size_t most) {
+    for (size_t i = 0; blocked && i < nc_words_at_most(blocked->n, most); i++) {
+        const char *budget = nc_words_text(blocked->items[i], "budget", NULL);
+        (void)nc_buf_puts(out, i ? ", " : ": ");
+        nc_words_put(out, nc_words_text(blocked->items[i], "pod", "?"));
+        (void)nc_buf_puts(out, budget ? " by " : "");
+        nc_words_put(out, budget ? budget : "");
+    }
+}
+
+void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out) {
     static const struct {
         const char *path, *words;
     } counts[] = {{"pods.leaving", "leaving"},
+                  {"pods.deleted", "deleted at their last moment"},
                   {"pods.kept", "kept by do-not-disrupt"},
-                  {"pods.blocked", "blocked"},
-                  {"pods.deleted", "deleted at their last moment"}};
+                  {"pods.blocked", "blocked"}};
     const uint64_t total = nc_words_number(drain, "pods.total", MAX_COUNT);
 
+    put_more(out, drain, "incomplete", "the list of pods is incomplete:");
     if (total == 0)
         return;
     (void)nc_buf_printf(out, ", %" PRIu64 " of %" PRIu64 " pods left",
@@ -162,6 +174,7 @@ static void put_counts(struct nc_buf *out, const struct nc_value *drain) {
         if (n > 0)
             (void)nc_buf_printf(out, ", %" PRIu64 " %s", n, counts[i].words);
     }
+    put_names(out, nc_words_list(drain, "blocked"), names);
 }
 
 static void put_blocked(struct nc_buf *out, const struct nc_value *blocked) {
@@ -189,8 +202,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     nc_words_title(out, "drain");
     nc_words_put(out, nc_words_text(drain, "phase", "unknown"));
     put_more(out, drain, "since", "since");
-    put_counts(out, drain);
-    put_more(out, drain, "incomplete", "the list of pods is incomplete:");
+    nc_drain_pods_text(drain, 0, out);
     put_more(out, drain, "last_moment", "last moment");
     if (ours && ours->type == NC_VALUE_BOOL && ours->boolean)
         (void)nc_buf_puts(out, ", cordoned by us");

@@ -73,7 +73,7 @@ class Reports(DaemonTest):
             lines = world.heard()
             self.assertEqual(lines.count("READY=1"), 1)
             said = [line for line in lines if line.startswith("STATUS=")]
-            self.assertTrue(any("blocked by never" in line for line in said), said)
+            self.assertTrue(any("1 blocked: default/blocked by never" in line for line in said), said)
         with self.subTest("secrets"):
             self.nothing_secret(world)
         with self.subTest("timeline"):

@@ -49,6 +49,33 @@ static const char draining[] =
     " {'phase': 'evicting', 'at': '2024-01-01T00:10:01Z'},"
     " {'phase': 'drained', 'at': '2024-01-01T00:10:41Z'}]}}";
 
+static void named_1(const struct nc_value *drain, struct nc_buf *out) {
+    nc_drain_pods_text(drain, 1, out);
+}
+
+static void named_3(const struct nc_value *drain, struct nc_buf *out) {
+    nc_drain_pods_text(drain, 3, out);
+}
+
+static void test_pods(void **state) {
+    const char *const blocked =
+        "{'incomplete': 'TooManyPods', 'pods': {'total': 12, 'remaining': 7, 'leaving': 2,"
+        " 'deleted': 1, 'kept': 1, 'blocked': 2}, 'blocked': [{'pod': 'a/b', 'budget': 'a/pdb'},"
+        " {'pod': 'a/c\\u001b', 'budget': null}, {}, {'pod': 'a/e'}]}";
+
+    (void)state;
+    assert_text(blocked, named_1,
+                ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
+                "1 deleted at their last moment, 1 kept by do-not-disrupt, 2 blocked: a/b by "
+                "a/pdb");
+    assert_text(blocked, named_3,
+                ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
+                "1 deleted at their last moment, 1 kept by do-not-disrupt, 2 blocked: a/b by "
+                "a/pdb, a/c , ?");
+    assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
+    assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
+}
+
 static void test_status(void **state) {
     (void)state;
     assert_text(draining, nc_status_text,
@@ -217,8 +244,9 @@ static void test_too_much(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),  cmocka_unit_test(test_timeline), cmocka_unit_test(test_svg),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_pods),     cmocka_unit_test(test_status),
+        cmocka_unit_test(test_timeline), cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_too_much),
     };
 
     return cmocka_run_group_tests_name("timeline-drain", tests, NULL, NULL);
