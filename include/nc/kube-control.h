@@ -31,16 +31,20 @@ struct nc_control_sent {
     struct nc_kube_status status;
     struct nc_err err; /* class NC_ERR_NONE where it is DONE */
 };
-typedef void (*nc_control_sent_fn)(void *userdata, const struct nc_control_sent *s);
 /* "/apis/karpenter.sh/v1/nodeclaims" -> "karpenter.sh/v1", which it is for NULL too. Owned. */
 char *nc_control_claims_version(const char *claims_path);
-/* Sends one action: every verb but END_INSTANCE (NC_ERR_BUG). `claims_path` is
- * "/apis/karpenter.sh/v1/nodeclaims". The action is only read during the call. `done` (may be NULL)
- * is called once unless this fails or the request is cancelled or its handle freed; `ret` may be
- * NULL. SAY becomes an Event with the time now_usec. */
-int nc_control_send(struct nc_kube *k, const char *claims_path, const struct nc_control_action *a,
-                    uint64_t now_usec, uint64_t timeout_usec, nc_control_sent_fn done,
-                    void *userdata, struct nc_kube_req **ret, struct nc_err *err);
+/* Sends one action: every verb but END_INSTANCE (NC_ERR_BUG). What is pointed to is only read
+ * during the call. `done` (may be NULL) is called once unless this fails or the request is
+ * cancelled or its handle freed; `ret` may be NULL. SAY becomes an Event with the time now_usec. */
+struct nc_control_call {
+    const char *claims_path; /* "/apis/karpenter.sh/v1/nodeclaims" */
+    const struct nc_control_action *action;
+    uint64_t now_usec, timeout_usec;
+    void (*done)(void *userdata, const struct nc_control_sent *s);
+    void *userdata;
+};
+int nc_control_send(struct nc_kube *k, const struct nc_control_call *c, struct nc_kube_req **ret,
+                    struct nc_err *err);
 
 /* ---- leadership: nc/lease.h on the loop */
 

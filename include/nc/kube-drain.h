@@ -39,10 +39,15 @@ struct nc_node_written {
     uint64_t duration_usec;
     struct nc_err err;
 };
-typedef void (*nc_node_written_fn)(void *userdata, const struct nc_node_written *w);
-int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write *w,
-                 uint64_t now_usec, uint64_t timeout_usec, nc_node_written_fn done, void *userdata,
-                 struct nc_kube_req **ret, struct nc_err *err);
+struct nc_node_call {
+    const char *node;
+    const struct nc_node_write *write;
+    uint64_t now_usec, timeout_usec;
+    void (*done)(void *userdata, const struct nc_node_written *w);
+    void *userdata;
+};
+int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube_req **ret,
+                 struct nc_err *err);
 
 /* One question about a pod: an eviction with its uid as precondition, a status patch with the
  * condition DisruptionTarget (reason TerminationByNodeclaimd), or a deletion with grace (0: the
@@ -54,21 +59,25 @@ struct nc_pod_asked {
     enum nc_err_class class; /* NC_ERR_NONE where the server answered what is usual in a drain */
     int code;                /* of that failure, as in struct nc_err: 401, ETIMEDOUT, … */
 };
-typedef void (*nc_pod_asked_fn)(void *userdata, const struct nc_pod_asked *a);
-int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_usec,
-               uint64_t timeout_usec, nc_pod_asked_fn done, void *userdata,
-               struct nc_kube_req **ret, struct nc_err *err);
+struct nc_pod_call {
+    const struct nc_drain_action *action;
+    uint64_t now_usec, timeout_usec;
+    void (*done)(void *userdata, const struct nc_pod_asked *a);
+    void *userdata;
+};
+int nc_pod_ask(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
+               struct nc_err *err);
 /* How long an attempt may take. An eviction 15 s: the server may hold it for 10 s, and giving it up
  * uses its budget up for nothing. A deletion 2, 4, 8, 15 s: an answer that got lost must not cost
  * that. A mark 2 s. */
 uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt);
 
-/* Fire and forget, for the daemon: `done` (may be NULL) hears only whether it went well
+/* Fire and forget, for the daemon, within 5 s: `done` (may be NULL) hears only whether it went well
  * (err->class is NC_ERR_NONE then; an Event that exists already went well). With a count from 2 the
  * one of the same first_usec is patched: count, message, lastTimestamp; made anew where it is gone.
  */
 typedef void (*nc_event_sent_fn)(void *userdata, const struct nc_err *err);
-int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
-                  nc_event_sent_fn done, void *userdata, struct nc_err *err);
+int nc_event_send(struct nc_kube *k, const struct nc_event *e, nc_event_sent_fn done,
+                  void *userdata, struct nc_err *err);
 
 #endif

@@ -56,6 +56,10 @@ struct nc_kube_status {
 
 enum nc_kube_patch { NC_KUBE_PATCH_NONE = 0, NC_KUBE_PATCH_MERGE, NC_KUBE_PATCH_STRATEGIC };
 
+/* Gets object (borrowed; NULL on failure), status and err. */
+typedef void (*nc_kube_done_fn)(void *userdata, const struct nc_value *object,
+                                const struct nc_kube_status *status, const struct nc_err *err);
+
 struct nc_kube_call {
     const char *what;            /* "get node": leads error messages */
     const char *method;          /* "GET", "POST", "PATCH", "DELETE"; of a CONTROLLER also "PUT" */
@@ -64,9 +68,15 @@ struct nc_kube_call {
     const struct nc_value *body; /* NULL = none */
     enum nc_kube_patch patch;
     uint64_t timeout_usec;
-    size_t max_bytes;  /* 0 = 4 MiB */
-    bool drops_answer; /* nc_kube_start: a success counts where it begins as an object does; its
-                          body of any size is thrown away */
+    size_t max_bytes; /* 0 = 4 MiB */
+    /* Of nc_kube_start alone. */
+    bool drops_answer; /* a success counts where it begins as an object does; its body of any size
+                          is thrown away */
+    nc_kube_done_fn done;
+    void *userdata;
+    void (*destroy)(void *userdata); /* where `done` is never called (a cancelled request, a freed
+                                        handle), but not where nc_kube_start fails; NULL: it is the
+                                        caller's */
 };
 
 /* One-shot programs: blocks in the loop. Returns 0 with *ret_object (owned, may be NULL where the
@@ -76,12 +86,10 @@ struct nc_kube_call {
 int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_value **ret_object,
                     struct nc_kube_status *ret_status, struct nc_err *err);
 
-/* The same, asynchronous: `done` gets object (borrowed; NULL on failure), status and err. */
-typedef void (*nc_kube_done_fn)(void *userdata, const struct nc_value *object,
-                                const struct nc_kube_status *status, const struct nc_err *err);
+/* The same, asynchronous. `ret` may be NULL. */
 struct nc_kube_req;
-int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
-                  void *userdata, struct nc_kube_req **ret, struct nc_err *err);
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kube_req **ret,
+                  struct nc_err *err);
 struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r);
 
 /* A watch that goes on: list first where no resourceVersion is known (a whole collection in pages
@@ -158,13 +166,18 @@ void nc_kube_whoami_cancel(struct nc_identity_call *c);
 /* Our NodeClaim before registration: a Table list by labels, matched on the ID column, then GET by
  * name. Returns 1 with *ret filled, 0 where none matches (yet), negative on failure; 403 and 404
  * are NC_ERR_AUTH / NC_ERR_PROTOCOL and mean: go on without. Falls back to a plain list where the
- * Table has no ID column. `labels` may be empty. */
-int nc_claim_find(struct nc_kube *k, const char *provider_id, const struct nc_label *labels,
-                  size_t n_labels, uint64_t timeout_usec, struct nc_claim *ret,
+ * Table has no ID column. `ret_status` may be NULL. */
+struct nc_claim_search {
+    const char *provider_id;
+    const struct nc_label *labels; /* may be empty */
+    size_t n_labels;
+    uint64_t timeout_usec;
+};
+int nc_claim_find(struct nc_kube *k, const struct nc_claim_search *search, struct nc_claim *ret,
                   struct nc_kube_status *ret_status, struct nc_err *err);
 /* After registration: the Node's ownerReference -> GET by name, uid checked. Same returns. */
 int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t timeout_usec,
-                     struct nc_claim *ret, struct nc_kube_status *ret_status, struct nc_err *err);
+                     struct nc_claim *ret, struct nc_err *err);
 
 /* A core/v1 Event in namespace default. involved: kind "NodeClaim" (needs uid, or describe does not
  * show it) or "Node" (uid = name, as kubelet does). */
@@ -214,10 +227,15 @@ const char *nc_node_label(const struct nc_value *node, const char *key);
 void nc_node_waiting_for(const struct nc_value *node, const struct nc_claim *claim,
                          const char **ret_reason, char **ret_sentence);
 
-/* Patch bodies; owned trees. Times in usec since the epoch; last_transition 0 = now. */
-struct nc_value *nc_node_condition_patch(const char *type, const char *status, const char *reason,
-                                         const char *message, uint64_t now_usec,
-                                         uint64_t last_transition_usec);
+/* A condition as it becomes now: both of its times are now_usec. */
+struct nc_node_condition {
+    const char *type;
+    bool is_true;
+    const char *reason, *message; /* message NULL = "", cut at 1024 bytes */
+    uint64_t now_usec;
+};
+/* Patch bodies; owned trees. */
+struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c);
 struct nc_value *nc_node_annotation_patch(const char *key,
                                           const char *value); /* value NULL removes */
 

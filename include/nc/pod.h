@@ -106,10 +106,15 @@ struct nc_pod_answer {
     char budget[64];           /* the PodDisruptionBudget's name, from the cause's message */
     char message[160];         /* for people: quoted, cut */
 };
-/* http 0 = no answer. Texts may be NULL; 4 KiB of the message are looked at. The cause's sentence
- * ("The disruption budget X needs …") may stand anywhere in it. */
-void nc_pod_answer_read(int http, const char *reason, const char *cause, const char *message,
-                        uint64_t retry_after_usec, struct nc_pod_answer *ret);
+/* What the API server answered, or why nothing came. Texts may be NULL. */
+struct nc_pod_response {
+    int http; /* 0 = no answer */
+    const char *reason, *cause;
+    const char *message; /* of the first 4 KiB; the cause's sentence ("The disruption budget X needs
+                            …") may stand anywhere in it */
+    uint64_t retry_after_usec;
+};
+void nc_pod_answer_read(const struct nc_pod_response *r, struct nc_pod_answer *ret);
 const char *nc_pod_answer_name(enum nc_pod_answer_kind k);
 
 #endif

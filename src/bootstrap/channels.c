@@ -135,8 +135,11 @@ static int patch_condition(struct nc_bootstrap *b, const char *reason, const cha
 
     if (nc_streq(b->channels.condition_reason, reason))
         return 0;
-    body = nc_node_condition_patch(CONDITION, complete ? "True" : "False", reason, message,
-                                   nc_now_usec(), 0);
+    body = nc_node_condition_patch(&(struct nc_node_condition){.type = CONDITION,
+                                                               .is_true = complete,
+                                                               .reason = reason,
+                                                               .message = message,
+                                                               .now_usec = nc_now_usec()});
     const struct nc_kube_call call = {
         .what = "report condition " CONDITION, .body = body, .patch = NC_KUBE_PATCH_STRATEGIC};
     const int r = patch_node(b, "status", call, err);

@@ -215,7 +215,7 @@ static void read_owning_claim(struct nc_bootstrap *b) {
         || !nc_value_path(b->node.object, "metadata.ownerReferences"))
         return;
     r = nc_claim_of_node(b->connection.kube, b->node.object,
-                         nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &b->claim, NULL, &err);
+                         nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &b->claim, &err);
     if (r > 0) {
         nc_report_take_claim(&b->report, &b->claim, "ownerReferences");
         nc_requirements_check(&b->claim, &b->gather.facts, &b->gather.plan, &b->report.warnings);

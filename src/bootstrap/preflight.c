@@ -159,15 +159,16 @@ static void find_claim(struct nc_bootstrap *b) {
     const struct nc_plan_input in = nc_gather_input(g, NULL);
     nc_auto_free char *node_pool = NULL;
     struct nc_label labels[3];
+    struct nc_claim_search search = {.provider_id = g->plan.provider_id, .labels = labels};
     struct nc_err err = NC_ERR_INIT;
     int r;
 
     if (b->report.claim_uid || !g->config.claim_lookup || b->connection.is_bootstrap
         || !nc_plan_expects_claim(&in, &node_pool))
         return;
-    r = nc_claim_find(b->connection.kube, g->plan.provider_id, labels,
-                      selecting_labels(&g->facts, node_pool, labels),
-                      nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC), &b->claim, NULL, &err);
+    search.n_labels = selecting_labels(&g->facts, node_pool, labels);
+    search.timeout_usec = nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC);
+    r = nc_claim_find(b->connection.kube, &search, &b->claim, NULL, &err);
     if (r < 0)
         nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", err.msg);
     if (r < 0 && err.class == NC_ERR_TRANSIENT)

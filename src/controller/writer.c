@@ -66,10 +66,17 @@ static void send_call(struct nc_controller *c, const struct nc_control_action *a
     if (c->acts)
         c->acts->at = &act->next;
     c->acts = act;
-    r = nc_control_send(c->way.kube,
-                        c->paths[NC_CONTROL_CLAIM] ? c->paths[NC_CONTROL_CLAIM]
-                                                   : "/apis/karpenter.sh/v1/nodeclaims",
-                        a, nc_controller_now(c), CALL_USEC, on_sent, act, &act->req, &err);
+    r = nc_control_send(
+        c->way.kube,
+        &(struct nc_control_call){.claims_path = c->paths[NC_CONTROL_CLAIM]
+                                                     ? c->paths[NC_CONTROL_CLAIM]
+                                                     : "/apis/karpenter.sh/v1/nodeclaims",
+                                  .action = a,
+                                  .now_usec = nc_controller_now(c),
+                                  .timeout_usec = CALL_USEC,
+                                  .done = on_sent,
+                                  .userdata = act},
+        &act->req, &err);
     if (r >= 0)
         return;
     forget(act);

@@ -46,17 +46,22 @@ static void on_written(void *userdata, const struct nc_value *object,
 }
 
 static void write_condition(struct nc_imds_condition *c, bool is_failing, const char *message) {
-    nc_auto_value struct nc_value *body = nc_node_condition_patch(
-        NC_CONDITION_NOTICES, is_failing ? "True" : "False",
-        is_failing ? "MetadataServiceUnavailable" : "MetadataServiceAvailable", message,
-        c->o.now(c->o.userdata), 0);
+    const struct nc_node_condition condition = {.type = NC_CONDITION_NOTICES,
+                                                .is_true = is_failing,
+                                                .reason = is_failing ? "MetadataServiceUnavailable"
+                                                                     : "MetadataServiceAvailable",
+                                                .message = message,
+                                                .now_usec = c->o.now(c->o.userdata)};
+    nc_auto_value struct nc_value *body = nc_node_condition_patch(&condition);
     nc_auto_free char *path = nc_kube_node_path(*c->o.node_name, "status");
     const struct nc_kube_call call = {.what = "report condition " NC_CONDITION_NOTICES,
                                       .method = "PATCH",
                                       .path = path,
                                       .body = body,
                                       .patch = NC_KUBE_PATCH_STRATEGIC,
-                                      .timeout_usec = TIMEOUT_USEC};
+                                      .timeout_usec = TIMEOUT_USEC,
+                                      .done = on_written,
+                                      .userdata = c};
     struct nc_err err = NC_ERR_INIT;
 
     c->is_writing_true = is_failing;
@@ -64,7 +69,7 @@ static void write_condition(struct nc_imds_condition *c, bool is_failing, const 
     nc_log(is_failing ? NC_LOG_WARNING : NC_LOG_INFO,
            &(struct nc_log_fields){.node = *c->o.node_name}, "node %s: condition %s=%s: %s",
            *c->o.node_name, NC_CONDITION_NOTICES, is_failing ? "True" : "False", message);
-    if (nc_kube_start(c->o.api->connection.kube, &call, on_written, c, &c->write, &err) < 0)
+    if (nc_kube_start(c->o.api->connection.kube, &call, &c->write, &err) < 0)
         on_written(c, NULL, &(struct nc_kube_status){0}, &err);
 }
 

@@ -369,14 +369,18 @@ static void on_looked(void *userdata, const struct nc_value *object,
 
 static void start_look(struct nc_own_node *nw) {
     nc_auto_free char *path = nc_kube_node_path(*nw->o.node_name, NULL);
-    const struct nc_kube_call call = {
-        .what = "get node", .method = "GET", .path = path, .timeout_usec = timeout_of(nw)};
+    const struct nc_kube_call call = {.what = "get node",
+                                      .method = "GET",
+                                      .path = path,
+                                      .timeout_usec = timeout_of(nw),
+                                      .done = on_looked,
+                                      .userdata = nw};
     struct nc_err err = NC_ERR_INIT;
 
     nw->is_look_wanted = false;
     nw->look_usec = nc_mono_usec();
     nw->o.counters->api_requests++;
-    if (nc_kube_start(nw->o.api->connection.kube, &call, on_looked, nw, &nw->look, &err) < 0) {
+    if (nc_kube_start(nw->o.api->connection.kube, &call, &nw->look, &err) < 0) {
         nc_api_session_failed(nw->o.api, &err);
         nw->is_look_wanted = true;
         look_in(nw, LOOK_EVERY_USEC);
@@ -439,6 +443,12 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
 }
 
 void nc_own_node_write(struct nc_own_node *nw, const struct nc_node_write *w) {
+    const struct nc_node_call call = {.node = *nw->o.node_name,
+                                      .write = w,
+                                      .now_usec = nw->o.sink.now(nw->o.sink.userdata),
+                                      .timeout_usec = timeout_of(nw),
+                                      .done = on_written,
+                                      .userdata = nw};
     struct nc_err err = NC_ERR_INIT;
 
     nw->write_kind = w->kind;
@@ -449,10 +459,7 @@ void nc_own_node_write(struct nc_own_node *nw, const struct nc_node_write *w) {
     }
     nw->write_usec = nc_mono_usec();
     nw->o.counters->api_requests++;
-    if (nc_node_send(nw->o.api->connection.kube, *nw->o.node_name, w,
-                     nw->o.sink.now(nw->o.sink.userdata), timeout_of(nw), on_written, nw,
-                     &nw->write, &err)
-        < 0) {
+    if (nc_node_send(nw->o.api->connection.kube, &call, &nw->write, &err) < 0) {
         nc_api_session_failed(nw->o.api, &err);
         post_written(nw, NC_WRITE_AWAY, 0);
     }

@@ -67,7 +67,7 @@ static void post_away(struct nc_pod_evictor *p, const char *uid, enum nc_drain_v
                       const char *why) {
     struct nc_pod_answer away;
 
-    nc_pod_answer_read(0, NULL, NULL, why, 0, &away);
+    nc_pod_answer_read(&(struct nc_pod_response){.message = why}, &away);
     post_answer(p, uid, verb, &away);
 }
 
@@ -127,8 +127,13 @@ static int start_request(struct nc_pod_evictor *p, const struct nc_drain_action 
                                  .started_usec = nc_mono_usec()};
     q->timeout_usec = nc_pod_ask_timeout(a->verb, a->attempt);
     p->o.counters->api_requests++;
-    r = nc_pod_ask(p->o.api->connection.kube, a, p->o.now(p->o.userdata), q->timeout_usec, on_asked,
-                   q, &q->req, err);
+    r = nc_pod_ask(p->o.api->connection.kube,
+                   &(struct nc_pod_call){.action = a,
+                                         .now_usec = p->o.now(p->o.userdata),
+                                         .timeout_usec = q->timeout_usec,
+                                         .done = on_asked,
+                                         .userdata = q},
+                   &q->req, err);
     if (r < 0) {
         free_pod_request(q);
         return r;
@@ -179,9 +184,11 @@ static int get(struct nc_volume_request *q, const char *what, const char *path,
                                       .method = "GET",
                                       .path = path,
                                       .timeout_usec = VOLUME_TIMEOUT_USEC,
-                                      .max_bytes = NC_VOLUME_MAX_BYTES};
+                                      .max_bytes = NC_VOLUME_MAX_BYTES,
+                                      .done = done,
+                                      .userdata = q};
     struct nc_err err = NC_ERR_INIT;
-    const int r = nc_kube_start(q->p->o.api->connection.kube, &call, done, q, &q->req, &err);
+    const int r = nc_kube_start(q->p->o.api->connection.kube, &call, &q->req, &err);
 
     q->p->o.counters->api_requests++;
     if (r < 0)

@@ -10,7 +10,6 @@
 #include "nc/host.h"
 #include "nc/str.h"
 
-#define EVENT_TIMEOUT_USEC 5000000u
 #define SERIES_USEC (30ull * 60 * 1000000)
 
 static enum nc_milestone milestone_of(enum nc_life_milestone m) {
@@ -117,7 +116,7 @@ static void on_event_sent(void *userdata, const struct nc_err *err) {
 static void send_event(struct nc_daemon *d, struct nc_event *e) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_event_send(d->api.connection.kube, e, EVENT_TIMEOUT_USEC, on_event_sent, d, &err) < 0)
+    if (nc_event_send(d->api.connection.kube, e, on_event_sent, d, &err) < 0)
         on_event_sent(d, &err);
 }
 

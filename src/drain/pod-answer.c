@@ -82,14 +82,13 @@ static void say(struct nc_pod_answer *ret, const char *text) {
     copy_cut(ret->message, sizeof(ret->message), quoted, strlen(quoted));
 }
 
-void nc_pod_answer_read(int http, const char *reason, const char *cause, const char *message,
-                        uint64_t retry_after_usec, struct nc_pod_answer *ret) {
+void nc_pod_answer_read(const struct nc_pod_response *r, struct nc_pod_answer *ret) {
     nc_auto_free char *text =
-        message ? nc_strndup(message, strnlen(message, MAX_MESSAGE_BYTES)) : nc_strdup("");
+        r->message ? nc_strndup(r->message, strnlen(r->message, MAX_MESSAGE_BYTES)) : nc_strdup("");
     const char *sentence = NULL;
 
-    *ret = (struct nc_pod_answer){.kind = kind_of(http, cause, text),
-                                  .retry_after_usec = retry_after_usec};
+    *ret = (struct nc_pod_answer){.kind = kind_of(r->http, r->cause, text),
+                                  .retry_after_usec = r->retry_after_usec};
     if (ret->kind == NC_ANSWER_ACCEPTED)
         return;
     if (ret->kind == NC_ANSWER_BUDGET)
@@ -98,10 +97,10 @@ void nc_pod_answer_read(int http, const char *reason, const char *cause, const c
         say(ret, sentence);
     else if (*text)
         say(ret, text);
-    else if (reason && *reason)
-        say(ret, reason);
-    else if (http)
-        (void)snprintf(ret->message, sizeof(ret->message), "HTTP %d", http);
+    else if (r->reason && *r->reason)
+        say(ret, r->reason);
+    else if (r->http)
+        (void)snprintf(ret->message, sizeof(ret->message), "HTTP %d", r->http);
     else
         (void)snprintf(ret->message, sizeof(ret->message), "no answer");
 }

@@ -195,22 +195,21 @@ static int find_in_list(struct search *s, struct nc_claim *ret) {
                       MAX_PAGES);
 }
 
-int nc_claim_find(struct nc_kube *k, const char *provider_id, const struct nc_label *labels,
-                  size_t n_labels, uint64_t timeout_usec, struct nc_claim *ret,
+int nc_claim_find(struct nc_kube *k, const struct nc_claim_search *search, struct nc_claim *ret,
                   struct nc_kube_status *ret_status, struct nc_err *err) {
     static const char *const versions[] = {"v1", "v1beta1"};
-    nc_auto_free char *selector = label_selector(labels, n_labels);
+    nc_auto_free char *selector = label_selector(search->labels, search->n_labels);
     struct nc_kube_status status = {0};
     struct nc_err failure = NC_ERR_INIT;
     struct search s = {.kube = k,
-                       .provider_id = provider_id,
+                       .provider_id = search->provider_id,
                        .selector = selector,
+                       .started_usec = nc_mono_usec(),
+                       .timeout_usec = search->timeout_usec,
                        .status = &status,
                        .err = &failure};
     int r = -ENOENT;
 
-    s.started_usec = nc_mono_usec();
-    s.timeout_usec = timeout_usec;
     for (size_t i = 0; i < NC_ARRAY_SIZE(versions); i++) {
         s.version = versions[i];
         r = find_in_table(&s, ret);
@@ -249,24 +248,20 @@ static const struct nc_value *claim_reference(const struct nc_value *node) {
 }
 
 int nc_claim_of_node(struct nc_kube *k, const struct nc_value *node, uint64_t timeout_usec,
-                     struct nc_claim *ret, struct nc_kube_status *ret_status, struct nc_err *err) {
+                     struct nc_claim *ret, struct nc_err *err) {
     const struct nc_value *ref = claim_reference(node);
-    struct nc_kube_status status = {0};
+    struct search s = {.kube = k,
+                       .version = claim_version(nc_value_get_string(ref, "apiVersion")),
+                       .started_usec = nc_mono_usec(),
+                       .timeout_usec = timeout_usec,
+                       .err = err};
     struct nc_claim claim = {0};
-    int r = 0;
+    int r;
 
-    if (ref) {
-        struct search s = {.kube = k,
-                           .version = claim_version(nc_value_get_string(ref, "apiVersion")),
-                           .status = &status,
-                           .err = err};
-        s.started_usec = nc_mono_usec();
-        s.timeout_usec = timeout_usec;
-        r = get_claim(&s, nc_value_get_string(ref, "name"), &claim);
-    }
-    if (ret_status)
-        *ret_status = status;
-    if (r <= 0)
+    if (!ref)
+        return 0;
+    r = get_claim(&s, nc_value_get_string(ref, "name"), &claim);
+    if (r < 0)
         return r;
     if (!nc_streq(claim.uid, nc_value_get_string(ref, "uid"))) {
         nc_claim_done(&claim);

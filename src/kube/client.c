@@ -227,9 +227,8 @@ static void on_done(void *userdata, const struct nc_http_result *result) {
     finish(q, object, &status, &err);
 }
 
-int nc_kube_start_owned(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
-                        void *userdata, void (*destroy)(void *userdata), struct nc_kube_req **ret,
-                        struct nc_err *err) {
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kube_req **ret,
+                  struct nc_err *err) {
     struct nc_kube_message m;
     struct nc_kube_req *q;
     int r = check_limits(c, err);
@@ -239,10 +238,13 @@ int nc_kube_start_owned(struct nc_kube *k, const struct nc_kube_call *c, nc_kube
     if (r < 0)
         return r;
     q = nc_calloc(1, sizeof(*q));
-    *q = (struct nc_kube_req){
-        .kube = k, .message = m, .done = done, .userdata = userdata, .next = k->reqs};
-    q->destroy = destroy;
-    q->started_usec = nc_mono_usec();
+    *q = (struct nc_kube_req){.kube = k,
+                              .message = m,
+                              .done = c->done,
+                              .userdata = c->userdata,
+                              .destroy = c->destroy,
+                              .started_usec = nc_mono_usec(),
+                              .next = k->reqs};
     if (k->reqs)
         k->reqs->prev = q;
     k->reqs = q;
@@ -254,11 +256,6 @@ int nc_kube_start_owned(struct nc_kube *k, const struct nc_kube_call *c, nc_kube
     if (ret)
         *ret = q;
     return 0;
-}
-
-int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
-                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
-    return nc_kube_start_owned(k, c, done, userdata, NULL, ret, err);
 }
 
 struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *q) {

@@ -22,7 +22,7 @@
 #define METADATA "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 struct sent {
-    nc_control_sent_fn done;
+    void (*done)(void *userdata, const struct nc_control_sent *s);
     void *userdata;
     uint64_t id;
     enum nc_control_verb verb;
@@ -171,26 +171,32 @@ static struct nc_value *put_event(const struct nc_control_action *a, const char 
     return body;
 }
 
-int nc_control_send(struct nc_kube *k, const char *claims_path, const struct nc_control_action *a,
-                    uint64_t now_usec, uint64_t timeout_usec, nc_control_sent_fn done,
-                    void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
-    struct nc_kube_call call = {.timeout_usec = timeout_usec,
-                                .drops_answer = a->verb == NC_CONTROL_SAY};
+int nc_control_send(struct nc_kube *k, const struct nc_control_call *c, struct nc_kube_req **ret,
+                    struct nc_err *err) {
+    const struct nc_control_action *a = c->action;
+    struct nc_kube_call call = {.timeout_usec = c->timeout_usec,
+                                .drops_answer = a->verb == NC_CONTROL_SAY,
+                                .done = on_sent,
+                                .destroy = free};
     nc_auto_free char *path = NULL;
     nc_auto_value struct nc_value *event = NULL;
     struct sent *s;
     int r = 0;
 
     if (a->verb == NC_CONTROL_SAY)
-        event = put_event(a, claims_path, now_usec, &call);
+        event = put_event(a, c->claims_path, c->now_usec, &call);
     else
-        r = put_action(a, claims_path, &call, &path, err);
+        r = put_action(a, c->claims_path, &call, &path, err);
     if (r < 0)
         return r;
     s = nc_calloc(1, sizeof(*s));
-    *s = (struct sent){.done = done, .userdata = userdata, .id = a->id, .verb = a->verb};
-    s->started_usec = nc_mono_usec();
-    r = nc_kube_start_owned(k, &call, on_sent, s, free, ret, err);
+    *s = (struct sent){.done = c->done,
+                       .userdata = c->userdata,
+                       .id = a->id,
+                       .verb = a->verb,
+                       .started_usec = nc_mono_usec()};
+    call.userdata = s;
+    r = nc_kube_start(k, &call, ret, err);
     if (r < 0)
         free(s);
     return r;

@@ -18,7 +18,7 @@
 #define MESSAGE "nodeclaimd: the node is going away, the last moment of this pod has come"
 
 struct asked {
-    nc_pod_asked_fn done;
+    void (*done)(void *userdata, const struct nc_pod_asked *a);
     void *userdata;
     uint64_t started_usec;
 };
@@ -157,25 +157,32 @@ static void on_asked(void *userdata, const struct nc_value *object,
     const int http = is_nonsense ? 0 : status->http;
 
     (void)object;
-    nc_pod_answer_read(http, status->reason, status->cause, http ? status->message : err->msg,
-                       status->retry_after_usec, &a.answer);
+    nc_pod_answer_read(&(struct nc_pod_response){.http = http,
+                                                 .reason = status->reason,
+                                                 .cause = status->cause,
+                                                 .message = http ? status->message : err->msg,
+                                                 .retry_after_usec = status->retry_after_usec},
+                       &a.answer);
     a.class = class_of(a.answer.kind, err);
     a.code = a.class == NC_ERR_NONE ? 0 : err->code;
     s->done(s->userdata, &a);
 }
 
-int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_usec,
-               uint64_t timeout_usec, nc_pod_asked_fn done, void *userdata,
-               struct nc_kube_req **ret, struct nc_err *err) {
-    struct nc_kube_call call = {.timeout_usec = timeout_usec, .drops_answer = true};
+int nc_pod_ask(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
+               struct nc_err *err) {
+    struct asked *s = nc_calloc(1, sizeof(*s));
+    struct nc_kube_call call = {.timeout_usec = c->timeout_usec,
+                                .drops_answer = true,
+                                .done = on_asked,
+                                .userdata = s,
+                                .destroy = free};
     nc_auto_free char *path = NULL;
     nc_auto_value struct nc_value *body = NULL;
-    struct asked *s = nc_calloc(1, sizeof(*s));
     int r;
 
-    put_question(a, now_usec, &call, &path, &body);
-    *s = (struct asked){.done = done, .userdata = userdata, .started_usec = nc_mono_usec()};
-    r = nc_kube_start_owned(k, &call, on_asked, s, free, ret, err);
+    put_question(c->action, c->now_usec, &call, &path, &body);
+    *s = (struct asked){.done = c->done, .userdata = c->userdata, .started_usec = nc_mono_usec()};
+    r = nc_kube_start(k, &call, ret, err);
     if (r < 0)
         free(s);
     return r;

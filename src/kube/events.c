@@ -20,6 +20,7 @@
 #define MAX_MESSAGE 1024
 #define MAX_NAME 236 /* of a DNS subdomain's 253, with room for a dot and 16 hexadecimal digits */
 #define MAX_ANSWER ((size_t)64 << 10)
+#define SEND_USEC 5000000u
 
 /* "c5-x7k2q.1f0c…": the object's name and a sum over what makes this Event itself. */
 char *nc_event_name(const struct nc_event *e) {
@@ -96,18 +97,44 @@ bool nc_event_exists(const struct nc_kube_status *status) {
     return status->http == 409 && nc_streq(status->reason, "AlreadyExists");
 }
 
+static struct nc_kube_call create_call(const struct nc_value *body, uint64_t timeout_usec) {
+    return (struct nc_kube_call){.what = "create event",
+                                 .method = "POST",
+                                 .path = NC_KUBE_EVENTS,
+                                 .body = body,
+                                 .timeout_usec = timeout_usec,
+                                 .max_bytes = MAX_ANSWER};
+}
+
+/* What changes of an Event that is said again; *ret_path and *ret_body own what the call points to.
+ */
+static struct nc_kube_call update_call(const struct nc_event *e, const char *name,
+                                       uint64_t timeout_usec, char **ret_path,
+                                       struct nc_value **ret_body) {
+    nc_auto_free char *escaped = nc_kube_escape(name);
+    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
+
+    set_message(body, e->message);
+    set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);
+    nc_value_set_int(body, "count", e->count ? (int64_t)e->count : 1);
+    *ret_body = body;
+    *ret_path = nc_asprintf("%s/%s", NC_KUBE_EVENTS, escaped);
+    return (struct nc_kube_call){.what = "update event",
+                                 .method = "PATCH",
+                                 .path = *ret_path,
+                                 .body = body,
+                                 .patch = NC_KUBE_PATCH_MERGE,
+                                 .timeout_usec = timeout_usec,
+                                 .max_bytes = MAX_ANSWER};
+}
+
 int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
                     char **ret_name, struct nc_err *err) {
     nc_auto_free char *name = nc_event_name(e);
     nc_auto_value struct nc_value *body = nc_event_body(e, name);
     struct nc_kube_status status;
     struct nc_err failure = NC_ERR_INIT;
-    const struct nc_kube_call call = {.what = "create event",
-                                      .method = "POST",
-                                      .path = NC_KUBE_EVENTS,
-                                      .body = body,
-                                      .timeout_usec = timeout_usec,
-                                      .max_bytes = MAX_ANSWER};
+    const struct nc_kube_call call = create_call(body, timeout_usec);
     const int r = nc_kube_perform(k, &call, NULL, &status, &failure);
 
     if (r < 0 && !nc_event_exists(&status)) {
@@ -123,7 +150,6 @@ int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeou
 struct sent {
     struct nc_kube *kube;
     struct nc_value *body; /* of a patch: the whole Event, should it be gone; owned */
-    uint64_t timeout_usec;
     nc_event_sent_fn done;
     void *userdata;
 };
@@ -139,15 +165,14 @@ static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err);
 
 /* Takes s over. */
-static int start_create(struct sent *s, const struct nc_value *body, struct nc_err *err) {
-    const struct nc_kube_call call = {.what = "create event",
-                                      .method = "POST",
-                                      .path = NC_KUBE_EVENTS,
-                                      .body = body,
-                                      .timeout_usec = s->timeout_usec,
-                                      .drops_answer = true};
-    const int r = nc_kube_start_owned(s->kube, &call, on_sent, s, free_sent, NULL, err);
+static int start(struct sent *s, struct nc_kube_call call, struct nc_err *err) {
+    int r;
 
+    call.drops_answer = true;
+    call.done = on_sent;
+    call.userdata = s;
+    call.destroy = free_sent;
+    r = nc_kube_start(s->kube, &call, NULL, err);
     if (r < 0)
         free_sent(s);
     return r;
@@ -164,7 +189,7 @@ static void on_sent(void *userdata, const struct nc_value *object,
     (void)object;
     if (s->body && status->http == 404) { /* an Event lives for an hour */
         nc_auto_value struct nc_value *body = nc_steal(&s->body);
-        if (start_create(s, body, &failure) < 0 && done)
+        if (start(s, create_call(body, SEND_USEC), &failure) < 0 && done)
             done(owner, &failure);
         return;
     }
@@ -173,60 +198,26 @@ static void on_sent(void *userdata, const struct nc_value *object,
         done(owner, nc_event_exists(status) ? &none : err);
 }
 
-/* What changes of an Event that is said again. */
-static struct nc_value *again(const struct nc_event *e) {
-    struct nc_value *body = nc_value_new(NC_VALUE_MAP);
-
-    set_message(body, e->message);
-    set_time(body, "lastTimestamp", e->last_usec ? e->last_usec : e->first_usec);
-    nc_value_set_int(body, "count", e->count ? (int64_t)e->count : 1);
-    return body;
-}
-
-static int start_patch(struct sent *s, const struct nc_event *e, const char *name,
-                       struct nc_err *err) {
-    nc_auto_free char *escaped = nc_kube_escape(name);
-    nc_auto_free char *path = nc_asprintf("%s/%s", NC_KUBE_EVENTS, escaped);
-    nc_auto_value struct nc_value *body = again(e);
-    const struct nc_kube_call call = {.what = "update event",
-                                      .method = "PATCH",
-                                      .path = path,
-                                      .body = body,
-                                      .patch = NC_KUBE_PATCH_MERGE,
-                                      .timeout_usec = s->timeout_usec,
-                                      .drops_answer = true};
-    const int r = nc_kube_start_owned(s->kube, &call, on_sent, s, free_sent, NULL, err);
-
-    if (r < 0)
-        free_sent(s);
-    return r;
-}
-
-int nc_event_send(struct nc_kube *k, const struct nc_event *e, uint64_t timeout_usec,
-                  nc_event_sent_fn done, void *userdata, struct nc_err *err) {
+int nc_event_send(struct nc_kube *k, const struct nc_event *e, nc_event_sent_fn done,
+                  void *userdata, struct nc_err *err) {
     nc_auto_free char *name = nc_event_name(e);
     nc_auto_value struct nc_value *body = nc_event_body(e, name);
+    nc_auto_value struct nc_value *patch = NULL;
+    nc_auto_free char *path = NULL;
     struct sent *s = nc_calloc(1, sizeof(*s));
 
-    *s = (struct sent){.kube = k, .timeout_usec = timeout_usec, .done = done, .userdata = userdata};
+    *s = (struct sent){.kube = k, .done = done, .userdata = userdata};
     if (e->count < 2)
-        return start_create(s, body, err);
+        return start(s, create_call(body, SEND_USEC), err);
     s->body = nc_steal(&body);
-    return start_patch(s, e, name, err);
+    return start(s, update_call(e, name, SEND_USEC, &path, &patch), err);
 }
 
 int nc_event_update(struct nc_kube *k, const char *created_name, const struct nc_event *e,
                     uint64_t timeout_usec, struct nc_err *err) {
-    nc_auto_free char *escaped = nc_kube_escape(created_name);
-    nc_auto_free char *path = nc_asprintf("%s/%s", NC_KUBE_EVENTS, escaped);
-    nc_auto_value struct nc_value *body = again(e);
-    const struct nc_kube_call call = {.what = "update event",
-                                      .method = "PATCH",
-                                      .path = path,
-                                      .body = body,
-                                      .patch = NC_KUBE_PATCH_MERGE,
-                                      .timeout_usec = timeout_usec,
-                                      .max_bytes = MAX_ANSWER};
+    nc_auto_free char *path = NULL;
+    nc_auto_value struct nc_value *body = NULL;
+    const struct nc_kube_call call = update_call(e, created_name, timeout_usec, &path, &body);
 
     return nc_kube_perform(k, &call, NULL, NULL, err);
 }

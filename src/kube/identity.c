@@ -119,7 +119,9 @@ static int send_review(struct nc_identity_call *c, struct nc_err *err) {
     nc_cleanup(review_done) struct review q = {0};
 
     make_review(&q, c->is_beta ? BETA : "v1", c->timeout_usec);
-    return nc_kube_start(c->kube, &q.call, on_reviewed, c, &c->req, err);
+    q.call.done = on_reviewed;
+    q.call.userdata = c;
+    return nc_kube_start(c->kube, &q.call, &c->req, err);
 }
 
 int nc_kube_whoami_start(struct nc_identity_call *c, struct nc_err *err) {

@@ -158,8 +158,11 @@ static bool is_wanted(const struct nc_karpenter *p, const struct version *v) {
 /* The next question of the look, or its end. */
 static void ask(struct nc_karpenter *p) {
     nc_auto_free char *path = NULL;
-    struct nc_kube_call call = {
-        .method = "GET", .timeout_usec = TIMEOUT_USEC, .max_bytes = MAX_BYTES};
+    struct nc_kube_call call = {.method = "GET",
+                                .timeout_usec = TIMEOUT_USEC,
+                                .max_bytes = MAX_BYTES,
+                                .done = on_answer,
+                                .userdata = p};
     struct nc_err err = NC_ERR_INIT;
 
     const size_t end = p->n_namespaces + NC_ARRAY_SIZE(versions);
@@ -173,7 +176,7 @@ static void ask(struct nc_karpenter *p) {
                   : nc_asprintf(LEASE_FORMAT, p->namespaces[p->at]);
     call.what = row(p) ? "look for Karpenter's kinds" : "look for Karpenter";
     call.path = path;
-    if (nc_kube_start(p->kube, &call, on_answer, p, &p->req, &err) == 0)
+    if (nc_kube_start(p->kube, &call, &p->req, &err) == 0)
         return;
     for (size_t i = 0; i < _PART_MAX; i++) /* nothing can be asked now */
         p->is_unsure[i] = !p->path[i];

@@ -112,9 +112,11 @@ static int start(struct nc_leader *l, enum nc_lease_verb verb, bool release, nc_
                                       .body = body,
                                       .timeout_usec =
                                           release ? release_time_left(l) : timeout_of(l),
-                                      .max_bytes = MAX_LEASE_BYTES};
+                                      .max_bytes = MAX_LEASE_BYTES,
+                                      .done = done,
+                                      .userdata = l};
 
-    return nc_kube_start(l->kube, &call, done, l, &l->req, err);
+    return nc_kube_start(l->kube, &call, &l->req, err);
 }
 
 /* ---- a clean stop */

@@ -40,8 +40,11 @@ static void add_condition(struct nc_value *list, const char *type, const struct 
 
     if (!c->is_set)
         return;
-    patch = nc_node_condition_patch(type, c->is_true ? "True" : "False", c->reason, c->message,
-                                    now_usec, now_usec);
+    patch = nc_node_condition_patch(&(struct nc_node_condition){.type = type,
+                                                                .is_true = c->is_true,
+                                                                .reason = c->reason,
+                                                                .message = c->message,
+                                                                .now_usec = now_usec});
     nc_value_push(list, nc_value_copy(nc_value_path(patch, "status.conditions")->items[0]));
 }
 
@@ -112,7 +115,7 @@ struct nc_value *nc_node_write_body(const struct nc_node_write *w, uint64_t now_
 }
 
 struct sent {
-    nc_node_written_fn done;
+    void (*done)(void *userdata, const struct nc_node_written *w);
     void *userdata;
     uint64_t started_usec;
 };
@@ -160,22 +163,25 @@ static const char *what_of(enum nc_node_write_kind kind) {
     return "write node";
 }
 
-int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write *w,
-                 uint64_t now_usec, uint64_t timeout_usec, nc_node_written_fn done, void *userdata,
-                 struct nc_kube_req **ret, struct nc_err *err) {
-    struct nc_kube_call call = {
-        .what = what_of(w->kind), .method = "PATCH", .timeout_usec = timeout_usec};
+int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube_req **ret,
+                 struct nc_err *err) {
+    struct sent *s = nc_calloc(1, sizeof(*s));
+    struct nc_kube_call call = {.what = what_of(c->write->kind),
+                                .method = "PATCH",
+                                .timeout_usec = c->timeout_usec,
+                                .done = on_written,
+                                .userdata = s,
+                                .destroy = free};
     const char *subresource;
     nc_auto_value struct nc_value *body =
-        nc_node_write_body(w, now_usec, &subresource, &call.patch);
-    nc_auto_free char *path = nc_kube_node_path(node, subresource);
-    struct sent *s = nc_calloc(1, sizeof(*s));
+        nc_node_write_body(c->write, c->now_usec, &subresource, &call.patch);
+    nc_auto_free char *path = nc_kube_node_path(c->node, subresource);
     int r;
 
-    *s = (struct sent){.done = done, .userdata = userdata, .started_usec = nc_mono_usec()};
+    *s = (struct sent){.done = c->done, .userdata = c->userdata, .started_usec = nc_mono_usec()};
     call.path = path;
     call.body = body;
-    r = nc_kube_start_owned(k, &call, on_written, s, free, ret, err);
+    r = nc_kube_start(k, &call, ret, err);
     if (r < 0)
         free(s);
     return r;

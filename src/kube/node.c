@@ -97,25 +97,21 @@ static char *cut(const char *s, size_t max) {
     return nc_strndup(s, n);
 }
 
-struct nc_value *nc_node_condition_patch(const char *type, const char *status, const char *reason,
-                                         const char *message, uint64_t now_usec,
-                                         uint64_t last_transition_usec) {
+struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
     struct nc_value *root = nc_value_new(NC_VALUE_MAP);
     struct nc_value *inner = nc_value_new(NC_VALUE_MAP);
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     struct nc_value *condition = nc_value_new(NC_VALUE_MAP);
-    nc_auto_free char *text = cut(message ? message : "", MAX_CONDITION_MESSAGE);
+    nc_auto_free char *text = cut(c->message ? c->message : "", MAX_CONDITION_MESSAGE);
     char now[32];
-    char transition[32];
 
-    nc_time_format(now_usec, now);
-    nc_time_format(last_transition_usec ? last_transition_usec : now_usec, transition);
-    nc_value_set_string(condition, "type", type);
-    nc_value_set_string(condition, "status", status);
-    nc_value_set_string(condition, "reason", reason);
+    nc_time_format(c->now_usec, now);
+    nc_value_set_string(condition, "type", c->type);
+    nc_value_set_string(condition, "status", c->is_true ? "True" : "False");
+    nc_value_set_string(condition, "reason", c->reason);
     nc_value_set_string(condition, "message", text);
     nc_value_set_string(condition, "lastHeartbeatTime", now);
-    nc_value_set_string(condition, "lastTransitionTime", transition);
+    nc_value_set_string(condition, "lastTransitionTime", now);
     nc_value_push(list, condition);
     nc_value_set(inner, "conditions", list);
     nc_value_set(root, "status", inner);

@@ -204,9 +204,11 @@ static int start_list(struct nc_watch *w, const char *request, struct nc_err *er
                                       .path = request,
                                       .accept = w->metadata_only ? nc_watch_metadata(true) : NULL,
                                       .timeout_usec = WHOLE_LIST_TIMEOUT_USEC,
-                                      .max_bytes = MAX_LIST_BYTES};
+                                      .max_bytes = MAX_LIST_BYTES,
+                                      .done = on_list,
+                                      .userdata = w};
 
-    return nc_kube_start(w->kube, &call, on_list, w, &w->list, err);
+    return nc_kube_start(w->kube, &call, &w->list, err);
 }
 
 /* Takes one event over. False: do not go on (the watch is gone, or the stream was given up). */

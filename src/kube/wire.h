@@ -97,10 +97,4 @@ char *nc_event_name(const struct nc_event *e);
 struct nc_value *nc_event_body(const struct nc_event *e, const char *name);
 bool nc_event_exists(const struct nc_kube_status *status);
 
-/* nc_kube_start whose userdata is owned by the request: `destroy` frees it where `done` is never
- * called (a cancelled request, a freed handle), but not where this fails. */
-int nc_kube_start_owned(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
-                        void *userdata, void (*destroy)(void *userdata), struct nc_kube_req **ret,
-                        struct nc_err *err);
-
 #endif

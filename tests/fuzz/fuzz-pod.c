@@ -37,7 +37,8 @@ static void check_answer(const char *text, size_t n) {
     struct nc_pod_answer a;
     const size_t i = n % (NC_ARRAY_SIZE(statuses) * NC_ARRAY_SIZE(causes));
 
-    nc_pod_answer_read(statuses[i / 3], text, causes[i % 3], text, i, &a);
+    nc_pod_answer_read(&(struct nc_pod_response){statuses[i / 3], text, causes[i % 3], text, i},
+                       &a);
     if (a.kind < NC_ANSWER_ACCEPTED || a.kind >= _NC_ANSWER_MAX
         || strnlen(a.message, sizeof(a.message)) == sizeof(a.message)
         || strnlen(a.budget, sizeof(a.budget)) == sizeof(a.budget)

@@ -27,7 +27,7 @@ static struct {
     char claim_path[128];
     unsigned looks, writes;
     nc_kube_done_fn looked;
-    nc_node_written_fn written;
+    void (*written)(void *userdata, const struct nc_node_written *w);
     bool is_active[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX];
     struct nc_buf trace;
@@ -86,14 +86,13 @@ struct nc_watch *nc_watch_free(struct nc_watch *w) {
     return NULL;
 }
 
-int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
-                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kube_req **ret,
+                  struct nc_err *err) {
     (void)k;
-    (void)userdata;
     (void)err;
     assert_string_equal(c->path, "/api/v1/nodes/node-1");
     script.looks++;
-    script.looked = done;
+    script.looked = c->done;
     *ret = &look_req;
     return 0;
 }
@@ -103,18 +102,13 @@ struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r) {
     return NULL;
 }
 
-int nc_node_send(struct nc_kube *k, const char *node, const struct nc_node_write *w,
-                 uint64_t now_usec, uint64_t timeout_usec, nc_node_written_fn done, void *userdata,
-                 struct nc_kube_req **ret, struct nc_err *err) {
+int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube_req **ret,
+                 struct nc_err *err) {
     (void)k;
-    (void)w;
-    (void)now_usec;
-    (void)timeout_usec;
-    (void)userdata;
     (void)err;
-    assert_string_equal(node, "node-1");
+    assert_string_equal(c->node, "node-1");
     script.writes++;
-    script.written = done;
+    script.written = c->done;
     *ret = &write_req;
     return 0;
 }

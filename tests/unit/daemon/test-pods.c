@@ -28,7 +28,7 @@ struct nc_watch {
 struct nc_kube_req {
     char path[160];
     nc_kube_done_fn done; /* of a GET */
-    nc_pod_asked_fn asked;
+    void (*asked)(void *userdata, const struct nc_pod_asked *a);
     void *userdata;
     bool is_open;
 };
@@ -102,27 +102,27 @@ static int refuse(struct nc_err *err) {
     return nc_err_set(err, NC_ERR_TRANSIENT, EAGAIN, "there is no token");
 }
 
-int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, nc_kube_done_fn done,
-                  void *userdata, struct nc_kube_req **ret, struct nc_err *err) {
+int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kube_req **ret,
+                  struct nc_err *err) {
     (void)k;
     if (script.refuses)
         return refuse(err);
-    *ret = add_req(c->path, userdata);
-    (*ret)->done = done;
+    *ret = add_req(c->path, c->userdata);
+    (*ret)->done = c->done;
     say("GET:%s", strrchr(c->path, '/') + 1);
     return 0;
 }
 
-int nc_pod_ask(struct nc_kube *k, const struct nc_drain_action *a, uint64_t now_usec,
-               uint64_t timeout_usec, nc_pod_asked_fn done, void *userdata,
-               struct nc_kube_req **ret, struct nc_err *err) {
+int nc_pod_ask(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
+               struct nc_err *err) {
+    const struct nc_drain_action *a = c->action;
+
     (void)k;
-    (void)now_usec;
-    assert_true(timeout_usec > 0);
+    assert_true(c->timeout_usec > 0);
     if (script.refuses)
         return refuse(err);
-    *ret = add_req(a->pod->name, userdata);
-    (*ret)->asked = done;
+    *ret = add_req(a->pod->name, c->userdata);
+    (*ret)->asked = c->done;
     say("%s:%s", a->verb == NC_DRAIN_DELETE ? "DELETE" : "EVICT", a->pod->name);
     return 0;
 }

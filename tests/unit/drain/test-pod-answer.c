@@ -98,7 +98,9 @@ static void test_rows(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct nc_pod_answer a;
-        nc_pod_answer_read(rows[i].http, rows[i].reason, rows[i].cause, rows[i].message, 5, &a);
+        nc_pod_answer_read(&(struct nc_pod_response){rows[i].http, rows[i].reason, rows[i].cause,
+                                                     rows[i].message, 5},
+                           &a);
         if (a.kind != rows[i].kind || strcmp(a.budget, rows[i].budget) != 0
             || strcmp(a.message, rows[i].said) != 0)
             print_message("# %s\n", rows[i].name);
@@ -117,7 +119,7 @@ static void test_cut(void **state) {
         struct nc_pod_answer a;
         for (size_t i = 0; i < n; i++)
             memcpy(text + 3 * i, "\u20ac", 3);
-        nc_pod_answer_read(403, NULL, NULL, text, 0, &a);
+        nc_pod_answer_read(&(struct nc_pod_response){.http = 403, .message = text}, &a);
         assert_true(strlen(a.message) < sizeof(a.message));
         if (n <= 52) /* all of them, between quotes */
             assert_int_equal(strlen(a.message), 3 * n + 2);
@@ -129,16 +131,18 @@ static void test_cut(void **state) {
 /* No more than a bound is looked at. */
 static void test_bound(void **state) {
     nc_auto_free char *text = nc_calloc(100000, 1);
+    const struct nc_pod_response budget = {
+        .http = 429, .cause = "DisruptionBudget", .message = text};
     struct nc_pod_answer a;
 
     (void)state;
     memset(text, 'x', 5000);
     memcpy(text + 5000, "The disruption budget a" NEEDS, sizeof("The disruption budget a" NEEDS));
-    nc_pod_answer_read(429, NULL, "DisruptionBudget", text, 0, &a);
+    nc_pod_answer_read(&budget, &a);
     assert_string_equal(a.budget, "");
     memset(text, 'a', 99999);
     memcpy(text, "The disruption budget ", 22);
-    nc_pod_answer_read(429, NULL, "DisruptionBudget", text, 0, &a);
+    nc_pod_answer_read(&budget, &a);
     assert_string_equal(a.budget, "");
 }
 

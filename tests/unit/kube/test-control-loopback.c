@@ -54,10 +54,15 @@ static void send_body(enum nc_control_verb verb, const char *name, struct nc_val
     const struct nc_control_action a = {
         .verb = verb, .id = 7, .name = (char *)(uintptr_t)name, .body = body};
     struct nc_control_sent sent = {0};
+    const struct nc_control_call call = {.claims_path = CLAIMS,
+                                         .action = &a,
+                                         .now_usec = 1700000000000000u,
+                                         .timeout_usec = TIMEOUT,
+                                         .done = on_sent,
+                                         .userdata = &sent};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_control_send(kube, CLAIMS, &a, 1700000000000000u, TIMEOUT, on_sent, &sent, NULL, &err)
-        < 0)
+    if (nc_control_send(kube, &call, NULL, &err) < 0)
         fail_msg("%s", err.msg);
     while (!sent.answer)
         assert_true(sd_event_run(world.loop, 2 * TIMEOUT) > 0);

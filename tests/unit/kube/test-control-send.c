@@ -24,6 +24,19 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
     sd_event_exit(script_loop(), 0);
 }
 
+static int send(struct nc_kube *k, const char *claims_path, const struct nc_control_action *a,
+                uint64_t timeout_usec, struct heard *h, struct nc_kube_req **ret,
+                struct nc_err *err) {
+    const struct nc_control_call call = {.claims_path = claims_path,
+                                         .action = a,
+                                         .now_usec = NOW,
+                                         .timeout_usec = timeout_usec,
+                                         .done = on_sent,
+                                         .userdata = h};
+
+    return nc_control_send(k, &call, ret, err);
+}
+
 static const struct {
     enum nc_control_verb verb;
     const char *body;
@@ -77,7 +90,7 @@ static void test_requests(void **state) {
         step.answer = "{'kind':'PartialObjectMetadata'}";
         step.chunk = 1; /* thrown away as it comes */
         k = script_begin_as(NC_KUBE_CONTROLLER, &step, 1);
-        if (nc_control_send(k, CLAIMS, &a, NOW, 2000000, on_sent, &h, NULL, &err) < 0)
+        if (send(k, CLAIMS, &a, 2000000, &h, NULL, &err) < 0)
             fail_msg("%s", err.msg);
         assert_true(script_last_timeout_usec > 1000000 && script_last_timeout_usec <= 2000000);
         script_run();
@@ -136,7 +149,7 @@ static void test_answers(void **state) {
         struct heard h = {0};
         struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &answers[i].step, 1);
         print_message("# row %zu\n", i);
-        assert_int_equal(nc_control_send(k, CLAIMS, &a, NOW, 2000000, on_sent, &h, NULL, NULL), 0);
+        assert_int_equal(send(k, CLAIMS, &a, 2000000, &h, NULL, NULL), 0);
         script_run();
         assert_int_equal(h.n, 1);
         assert_int_equal(h.sent.answer, answers[i].answer);
@@ -155,18 +168,18 @@ static void test_refused(void **state) {
     struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, NULL, 0);
 
     (void)state;
-    assert_true(nc_control_send(k, CLAIMS, &a, NOW, 1, on_sent, &h, NULL, &err) < 0);
+    assert_true(send(k, CLAIMS, &a, 1, &h, NULL, &err) < 0);
     assert_int_equal(err.class, NC_ERR_BUG);
     a.verb = NC_CONTROL_DELETE_CLAIM;
-    assert_true(nc_control_send(k, NULL, &a, NOW, 1, on_sent, &h, NULL, &err) < 0);
+    assert_true(send(k, NULL, &a, 1, &h, NULL, &err) < 0);
     a.name = (char[]){".."};
-    assert_true(nc_control_send(k, CLAIMS, &a, NOW, 1, on_sent, &h, NULL, &err) < 0);
+    assert_true(send(k, CLAIMS, &a, 1, &h, NULL, &err) < 0);
     a.name = (char[]){"a/status"};
-    assert_true(nc_control_send(k, CLAIMS, &a, NOW, 1, on_sent, &h, NULL, &err) < 0);
+    assert_true(send(k, CLAIMS, &a, 1, &h, NULL, &err) < 0);
     script_end(k);
     k = script_begin(NULL, 0, NULL, NULL);
     a.name = (char[]){"c-1"};
-    assert_true(nc_control_send(k, CLAIMS, &a, NOW, 1, on_sent, &h, NULL, &err) < 0);
+    assert_true(send(k, CLAIMS, &a, 1, &h, NULL, &err) < 0);
     assert_int_equal(err.class, NC_ERR_BUG);
     script_end(k);
     assert_int_equal(h.n, 0);
@@ -184,9 +197,9 @@ static void test_cancelled(void **state) {
     struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, steps, 3);
 
     (void)state;
-    assert_int_equal(nc_control_send(k, CLAIMS, &a, NOW, 9, on_sent, &h, &req, NULL), 0);
-    assert_int_equal(nc_control_send(k, CLAIMS, &a, NOW, 9, on_sent, &h, NULL, NULL), 0);
-    assert_int_equal(nc_control_send(k, CLAIMS, &said, NOW, 9, on_sent, &h, NULL, NULL), 0);
+    assert_int_equal(send(k, CLAIMS, &a, 9, &h, &req, NULL), 0);
+    assert_int_equal(send(k, CLAIMS, &a, 9, &h, NULL, NULL), 0);
+    assert_int_equal(send(k, CLAIMS, &said, 9, &h, NULL, NULL), 0);
     assert_null(nc_kube_cancel(req));
     script_end(k);
     assert_int_equal(script_cancelled, 3);
@@ -240,7 +253,7 @@ static void test_say(void **state) {
         struct heard h = {0};
         struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &says[i].step, 1);
         print_message("# row %zu\n", i);
-        assert_int_equal(nc_control_send(k, CLAIMS, &a, NOW, 2000000, on_sent, &h, NULL, NULL), 0);
+        assert_int_equal(send(k, CLAIMS, &a, 2000000, &h, NULL, NULL), 0);
         if (!strstr(script_last_body, says[i].involved))
             fail_msg("%s", script_last_body);
         script_run();

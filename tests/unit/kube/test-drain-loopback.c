@@ -37,9 +37,14 @@ static void ask(enum nc_drain_verb verb, const char *name, const char *uid,
                                .uid = (char *)(uintptr_t)uid};
     const struct nc_drain_action a = {.verb = verb, .pod = &pod, .grace_sec = 5, .attempt = 1};
     struct nc_pod_asked asked = {0};
+    const struct nc_pod_call call = {.action = &a,
+                                     .now_usec = 1700000000000000u,
+                                     .timeout_usec = TIMEOUT,
+                                     .done = on_asked,
+                                     .userdata = &asked};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_pod_ask(world.kube, &a, 1700000000000000u, TIMEOUT, on_asked, &asked, NULL, &err) < 0)
+    if (nc_pod_ask(world.kube, &call, NULL, &err) < 0)
         fail_msg("%s", err.msg);
     while (!asked.answer.kind)
         assert_true(sd_event_run(world.loop, 2 * TIMEOUT) > 0);
@@ -110,23 +115,26 @@ static void test_writes(void **state) {
                                .host = "node-a",
                                .first_usec = 1700000000000000u};
     struct nc_node_view v = {0};
+    struct nc_node_call call = {.node = "node-a",
+                                .write = &signal,
+                                .now_usec = 1700000000000000u,
+                                .timeout_usec = TIMEOUT,
+                                .done = on_written,
+                                .userdata = &v};
     unsigned sent = 0;
 
     (void)state;
-    assert_int_equal(nc_node_send(world.kube, "node-a", &signal, 1700000000000000u, TIMEOUT,
-                                  on_written, &v, NULL, NULL),
-                     0);
+    assert_int_equal(nc_node_send(world.kube, &call, NULL, NULL), 0);
     while (!v.is_whole)
         assert_true(sd_event_run(world.loop, TIMEOUT) > 0);
     assert_true(v.is_pending_true && v.has_status && !v.is_unschedulable);
-    assert_int_equal(nc_node_send(world.kube, "node-a", &cordon, 1700000000000000u, TIMEOUT,
-                                  on_written, &v, NULL, NULL),
-                     0);
+    call.write = &cordon;
+    assert_int_equal(nc_node_send(world.kube, &call, NULL, NULL), 0);
     while (!v.is_unschedulable)
         assert_true(sd_event_run(world.loop, TIMEOUT) > 0);
     assert_true(v.has_cordon_record && v.is_balancers_label_ours && v.is_pending_true);
     for (unsigned i = 1; i <= 2; i++) { /* the second one is there already */
-        assert_int_equal(nc_event_send(world.kube, &e, TIMEOUT, on_sent, &sent, NULL), 0);
+        assert_int_equal(nc_event_send(world.kube, &e, on_sent, &sent, NULL), 0);
         world_wait_for("the Event", &sent, i);
     }
 }

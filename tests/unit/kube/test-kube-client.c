@@ -325,7 +325,7 @@ static void test_bad_token(void **state) {
         assert_true(nc_starts_with(err.msg, "get node: token: "));
         assert_null(strstr(err.msg, "Evil"));
         assert_int_equal(err.class, tokens[i] ? NC_ERR_AUTH : NC_ERR_TRANSIENT);
-        assert_true(nc_kube_start(k, &get_node, NULL, NULL, NULL, &err) < 0);
+        assert_true(nc_kube_start(k, &get_node, NULL, &err) < 0);
         script_end(k);
     }
 }
@@ -351,6 +351,14 @@ static void on_answer(void *userdata, const struct nc_value *object,
     sd_event_exit(script_loop(), 0);
 }
 
+static int start(struct nc_kube *k, struct heard *h, struct nc_kube_req **ret, struct nc_err *err) {
+    struct nc_kube_call call = get_node;
+
+    call.done = on_answer;
+    call.userdata = h;
+    return nc_kube_start(k, &call, ret, err);
+}
+
 static void test_start(void **state) {
     unsigned tokens = 0;
     struct heard heard = {0};
@@ -361,7 +369,7 @@ static void test_start(void **state) {
                {.header = "Authorization: Bearer two", .answer = "{'kind':'Node'}"});
 
     (void)state;
-    assert_int_equal(nc_kube_start(k, &get_node, on_answer, &heard, &req, &err), 0);
+    assert_int_equal(start(k, &heard, &req, &err), 0);
     assert_non_null(req);
     script_run();
     assert_int_equal(heard.calls, 1);
@@ -370,7 +378,7 @@ static void test_start(void **state) {
     script_end(k);
 
     k = SCRIPT(give_token, NULL, {.status = 401}, {.status = 401});
-    assert_int_equal(nc_kube_start(k, &get_node, on_answer, &heard, NULL, &err), 0);
+    assert_int_equal(start(k, &heard, NULL, &err), 0);
     script_run();
     assert_int_equal(heard.calls, 2);
     assert_int_equal(heard.class, NC_ERR_AUTH);
@@ -389,9 +397,9 @@ static void test_free_in_callback(void **state) {
 
     (void)state;
     heard.free_it = k;
-    assert_int_equal(nc_kube_start(k, &get_node, on_answer, &never, &first, &err), 0);
-    assert_int_equal(nc_kube_start(k, &get_node, on_answer, &heard, NULL, &err), 0);
-    assert_int_equal(nc_kube_start(k, &get_node, on_answer, &never, &last, &err), 0);
+    assert_int_equal(start(k, &never, &first, &err), 0);
+    assert_int_equal(start(k, &heard, NULL, &err), 0);
+    assert_int_equal(start(k, &never, &last, &err), 0);
     script_run();
     assert_int_equal(heard.calls, 1);
     assert_int_equal(never.calls, 0);
@@ -408,7 +416,7 @@ static void test_cancel(void **state) {
 
     (void)state;
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(nc_kube_start(k, &get_node, on_answer, &heard, &reqs[i], &err), 0);
+        assert_int_equal(start(k, &heard, &reqs[i], &err), 0);
     assert_null(nc_kube_cancel(reqs[1])); /* the middle, an end, the last one */
     assert_null(nc_kube_cancel(reqs[2]));
     assert_null(nc_kube_cancel(reqs[0]));
@@ -428,11 +436,11 @@ static void test_rules_are_enforced(void **state) {
     (void)state;
     assert_true(nc_kube_perform(k, &put, NULL, NULL, &err) < 0);
     assert_int_equal(err.class, NC_ERR_BUG);
-    assert_true(nc_kube_start(k, &put, NULL, NULL, NULL, &err) < 0);
+    assert_true(nc_kube_start(k, &put, NULL, &err) < 0);
     endless.timeout_usec = 0;
     assert_true(nc_kube_perform(k, &endless, NULL, NULL, &err) < 0);
     assert_non_null(strstr(err.msg, "time limit"));
-    assert_true(nc_kube_start(k, &endless, NULL, NULL, NULL, &err) < 0);
+    assert_true(nc_kube_start(k, &endless, NULL, &err) < 0);
     script_end(k);
 }
 

@@ -24,6 +24,14 @@ static void on_asked(void *userdata, const struct nc_pod_asked *a) {
     sd_event_exit(script_loop(), 0);
 }
 
+static int ask(struct nc_kube *k, const struct nc_drain_action *a, struct heard *h,
+               struct nc_kube_req **ret, struct nc_err *err) {
+    const struct nc_pod_call call = {
+        .action = a, .now_usec = NOW, .timeout_usec = 2000000, .done = on_asked, .userdata = h};
+
+    return nc_pod_ask(k, &call, ret, err);
+}
+
 #define POD_URL "https://api.test:6443/api/v1/namespaces/shop/pods/cart-7f.0"
 static const struct {
     enum nc_drain_verb verb;
@@ -78,7 +86,7 @@ static void test_questions(void **state) {
         step.status = 200; /* the scripted transport streams no other */
         step.chunk = 1;
         k = script_begin(&step, 1, NULL, NULL);
-        if (nc_pod_ask(k, &a, NOW, 2000000, on_asked, &h, &req, &err) < 0)
+        if (ask(k, &a, &h, &req, &err) < 0)
             fail_msg("%s", err.msg);
         assert_true(script_last_timeout_usec > 1000000 && script_last_timeout_usec <= 2000000);
         script_run();
@@ -164,7 +172,7 @@ static void test_answers(void **state) {
         struct heard h = {0};
         struct nc_kube *k = script_begin(&answers[i].step, 1, NULL, NULL);
         print_message("# row %zu\n", i);
-        assert_int_equal(nc_pod_ask(k, &a, NOW, 2000000, on_asked, &h, NULL, NULL), 0);
+        assert_int_equal(ask(k, &a, &h, NULL, NULL), 0);
         script_run();
         assert_int_equal(h.n, 1);
         assert_int_equal(h.asked.answer.kind, answers[i].kind);
@@ -186,7 +194,7 @@ static void test_token(void **state) {
                {.header = "Authorization: Bearer two"});
 
     (void)state;
-    assert_int_equal(nc_pod_ask(k, &a, NOW, 2000000, on_asked, &h, NULL, NULL), 0);
+    assert_int_equal(ask(k, &a, &h, NULL, NULL), 0);
     script_run();
     assert_int_equal(h.asked.answer.kind, NC_ANSWER_ACCEPTED);
     script_end(k);
@@ -199,8 +207,8 @@ static void test_cancelled(void **state) {
     struct nc_kube *k = SCRIPT(NULL, NULL, {.stays_open = true}, {.stays_open = true});
 
     (void)state;
-    assert_int_equal(nc_pod_ask(k, &a, NOW, 2000000, on_asked, &h, &req, NULL), 0);
-    assert_int_equal(nc_pod_ask(k, &a, NOW, 2000000, on_asked, &h, NULL, NULL), 0);
+    assert_int_equal(ask(k, &a, &h, &req, NULL), 0);
+    assert_int_equal(ask(k, &a, &h, NULL, NULL), 0);
     assert_null(nc_kube_cancel(req));
     script_end(k);
     assert_int_equal(h.n, 0);
@@ -218,10 +226,10 @@ static void test_refused(void **state) {
     struct nc_kube *k = script_begin(NULL, 0, NULL, NULL);
 
     (void)state;
-    assert_true(nc_pod_ask(k, &a, NOW, 2000000, on_asked, &h, NULL, &err) < 0);
+    assert_true(ask(k, &a, &h, NULL, &err) < 0);
     assert_int_equal(err.class, NC_ERR_BUG);
     a.pod = &nameless;
-    assert_true(nc_pod_ask(k, &a, NOW, 2000000, on_asked, &h, NULL, &err) < 0);
+    assert_true(ask(k, &a, &h, NULL, &err) < 0);
     script_end(k);
     assert_int_equal(h.n, 0);
 }
@@ -281,7 +289,7 @@ static void test_event(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(event_answers); i++) {
         k = script_begin(&event_answers[i].step, 1, NULL, NULL);
-        assert_int_equal(nc_event_send(k, &event, 1000000, on_sent, &s, NULL), 0);
+        assert_int_equal(nc_event_send(k, &event, on_sent, &s, NULL), 0);
         script_run();
         assert_int_equal(s.n, i + 1);
         assert_int_equal(s.class, event_answers[i].class);
@@ -291,7 +299,7 @@ static void test_event(void **state) {
     struct nc_event twice = event;
     twice.count = 2;
     k = SCRIPT(NULL, NULL, {.method = "PATCH"});
-    assert_int_equal(nc_event_send(k, &twice, 1000000, on_sent, &s, NULL), 0);
+    assert_int_equal(nc_event_send(k, &twice, on_sent, &s, NULL), 0);
     script_run();
     assert_int_equal(s.class, NC_ERR_NONE);
     assert_non_null(strstr(script_last_body, "\"count\":2"));
@@ -300,7 +308,7 @@ static void test_event(void **state) {
     k = SCRIPT(NULL, NULL,
                {.method = "PATCH", .status = 404, .answer = STATUS("NotFound", "x", "")},
                {.method = "POST"});
-    assert_int_equal(nc_event_send(k, &twice, 1000000, on_sent, &s, NULL), 0);
+    assert_int_equal(nc_event_send(k, &twice, on_sent, &s, NULL), 0);
     script_run();
     assert_non_null(strstr(script_last_body, "\"count\":2"));
     assert_int_equal(s.class, NC_ERR_NONE);
@@ -308,10 +316,10 @@ static void test_event(void **state) {
     s.n -= 2;
     /* Nobody listens; and the handle goes before the answer comes. */
     k = SCRIPT(NULL, NULL, {.status = 500}, {.stays_open = true});
-    assert_int_equal(nc_event_send(k, &event, 1000000, NULL, NULL, NULL), 0);
+    assert_int_equal(nc_event_send(k, &event, NULL, NULL, NULL), 0);
     while (sd_event_run(script_loop(), 0) > 0)
         ;
-    assert_int_equal(nc_event_send(k, &event, 1000000, on_sent, &s, NULL), 0);
+    assert_int_equal(nc_event_send(k, &event, on_sent, &s, NULL), 0);
     script_end(k);
     assert_int_equal(script_cancelled, 1);
     assert_int_equal(s.n, NC_ARRAY_SIZE(event_answers));

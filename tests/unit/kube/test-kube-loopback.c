@@ -84,8 +84,13 @@ static void test_node(void **state) {
     assert_string_equal(status.reason, "Forbidden");
     err = (struct nc_err)NC_ERR_INIT;
     if (patch("status", NC_KUBE_PATCH_STRATEGIC,
-              nc_node_condition_patch("BootstrapComplete", "True", "Ready", "done",
-                                      1700000000000000u, 0),
+              nc_node_condition_patch(&(struct nc_node_condition){
+                  .type = "BootstrapComplete",
+                  .is_true = true,
+                  .reason = "Ready",
+                  .message = "done",
+                  .now_usec = 1700000000000000u,
+              }),
               &err)
             < 0
         || patch(NULL, NC_KUBE_PATCH_MERGE,
@@ -104,13 +109,15 @@ static void test_node(void **state) {
 static void test_claim_and_event(void **state) {
     struct nc_label label = {.key = (char[]){"karpenter.sh/nodepool"},
                              .value = (char[]){"default"}};
+    struct nc_claim_search search = {
+        .provider_id = ID, .labels = &label, .n_labels = 1, .timeout_usec = TIMEOUT};
     struct nc_claim claim = {0};
     struct nc_kube_status status;
     struct nc_err err = NC_ERR_INIT;
     char *name = NULL;
 
     (void)state;
-    if (nc_claim_find(world.kube, ID, &label, 1, TIMEOUT, &claim, &status, &err) != 1)
+    if (nc_claim_find(world.kube, &search, &claim, &status, &err) != 1)
         fail_msg("%s", err.msg);
     assert_string_equal(claim.name, "default-x7k2q");
     struct nc_event e = {.kind = "NodeClaim",
@@ -130,9 +137,9 @@ static void test_claim_and_event(void **state) {
     assert_int_equal(nc_event_update(world.kube, name, &e, TIMEOUT, &err), 0);
     free(name);
     nc_claim_done(&claim);
-    assert_int_equal(
-        nc_claim_find(world.kube, "aws:///us-west-2a/i-1", NULL, 0, TIMEOUT, &claim, &status, &err),
-        0);
+    search =
+        (struct nc_claim_search){.provider_id = "aws:///us-west-2a/i-1", .timeout_usec = TIMEOUT};
+    assert_int_equal(nc_claim_find(world.kube, &search, &claim, &status, &err), 0);
 }
 
 static void touch(const char *value) {

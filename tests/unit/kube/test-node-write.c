@@ -214,6 +214,18 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
     sd_event_exit(script_loop(), 0);
 }
 
+static int send(struct nc_kube *k, const char *node, size_t i, struct heard *h,
+                struct nc_kube_req **ret, struct nc_err *err) {
+    const struct nc_node_call call = {.node = node,
+                                      .write = &writes[i].w,
+                                      .now_usec = NOW,
+                                      .timeout_usec = 1000000,
+                                      .done = on_written,
+                                      .userdata = h};
+
+    return nc_node_send(k, &call, ret, err);
+}
+
 static const struct {
     struct script_step step;
     enum nc_write_outcome outcome;
@@ -245,8 +257,7 @@ static void test_send(void **state) {
         step.header = "Content-Type: application/merge-patch+json";
         step.body = "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':'s'}}}";
         k = script_begin(&step, 1, NULL, NULL);
-        assert_int_equal(
-            nc_node_send(k, "a", &writes[2].w, NOW, 1000000, on_written, &h, &req, &err), 0);
+        assert_int_equal(send(k, "a", 2, &h, &req, &err), 0);
         assert_non_null(req);
         script_run();
         assert_int_equal(h.n, 1);
@@ -265,10 +276,8 @@ static void test_send_cancelled(void **state) {
     struct nc_kube *k = SCRIPT(NULL, NULL, {.stays_open = true}, {.stays_open = true});
 
     (void)state;
-    assert_int_equal(nc_node_send(k, "a", &writes[0].w, NOW, 1000000, on_written, &h, &req, NULL),
-                     0);
-    assert_int_equal(nc_node_send(k, "a", &writes[1].w, NOW, 1000000, on_written, &h, NULL, NULL),
-                     0);
+    assert_int_equal(send(k, "a", 0, &h, &req, NULL), 0);
+    assert_int_equal(send(k, "a", 1, &h, NULL, NULL), 0);
     assert_null(nc_kube_cancel(req));
     script_end(k);
     assert_int_equal(script_cancelled, 2);
@@ -282,9 +291,11 @@ static void test_send_refused(void **state) {
     struct nc_kube *k = script_begin(NULL, 0, NULL, NULL);
 
     (void)state;
-    assert_true(nc_node_send(k, "", &writes[0].w, NOW, 1000000, on_written, &h, NULL, &err) < 0);
+    assert_true(send(k, "", 0, &h, NULL, &err) < 0);
     assert_int_equal(err.class, NC_ERR_BUG);
-    assert_true(nc_node_send(k, "a", &writes[0].w, NOW, 0, on_written, &h, NULL, &err) < 0);
+    assert_true(
+        nc_node_send(k, &(struct nc_node_call){.node = "a", .write = &writes[0].w}, NULL, &err)
+        < 0);
     script_end(k);
     assert_int_equal(h.n, 0);
 }

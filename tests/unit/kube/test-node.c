@@ -204,10 +204,15 @@ static void test_waiting(void **state) {
 
 /* What is built here must pass the rules on the wire. */
 static void test_patches(void **state) {
-    nc_auto_value struct nc_value *condition =
-        nc_node_condition_patch("BootstrapComplete", "True", "Ready", "done", NOW, 0);
-    nc_auto_value struct nc_value *older =
-        nc_node_condition_patch("Drained", "False", "Draining", NULL, NOW, NOW - 60000000);
+    nc_auto_value struct nc_value *condition = nc_node_condition_patch(&(struct nc_node_condition){
+        .type = "BootstrapComplete",
+        .is_true = true,
+        .reason = "Ready",
+        .message = "done",
+        .now_usec = NOW,
+    });
+    nc_auto_value struct nc_value *draining = nc_node_condition_patch(
+        &(struct nc_node_condition){.type = "Drained", .reason = "Draining", .now_usec = NOW});
     nc_auto_value struct nc_value *annotation =
         nc_node_annotation_patch("nodeclaimd.io/bootstrap", "{}");
     nc_auto_value struct nc_value *removal =
@@ -223,9 +228,9 @@ static void test_patches(void **state) {
                 "{'status':{'conditions':[{'type':'BootstrapComplete','status':'True','reason':'"
                 "Ready','message':'done','lastHeartbeatTime':"
                 "'2023-11-14T22:13:20Z','lastTransitionTime':'2023-11-14T22:13:20Z'}]}}");
-    assert_json(older, "{'status':{'conditions':[{'type':'Drained','status':'False','reason':'"
-                       "Draining','message':'','lastHeartbeatTime':"
-                       "'2023-11-14T22:13:20Z','lastTransitionTime':'2023-11-14T22:12:20Z'}]}}");
+    assert_json(draining, "{'status':{'conditions':[{'type':'Drained','status':'False','reason':'"
+                          "Draining','message':'','lastHeartbeatTime':"
+                          "'2023-11-14T22:13:20Z','lastTransitionTime':'2023-11-14T22:13:20Z'}]}}");
     assert_int_equal(nc_kube_guard(&c, NULL), 0);
     assert_json(annotation, "{'metadata':{'annotations':{'nodeclaimd.io/bootstrap':'{}'}}}");
     assert_json(removal, "{'metadata':{'annotations':{'nodeclaimd.io/bootstrap':null}}}");
@@ -246,8 +251,13 @@ static void test_long_message(void **state) {
     text[sizeof(text) - 1] = '\0';
     text[1023] = '\xc3'; /* a character across the cut goes whole */
     text[1024] = '\xa9';
-    nc_auto_value struct nc_value *patch =
-        nc_node_condition_patch("Drained", "True", "Drained", text, NOW, 0);
+    nc_auto_value struct nc_value *patch = nc_node_condition_patch(&(struct nc_node_condition){
+        .type = "Drained",
+        .is_true = true,
+        .reason = "Drained",
+        .message = text,
+        .now_usec = NOW,
+    });
     message = nc_value_get_string(nc_value_path(patch, "status.conditions")->items[0], "message");
     assert_int_equal(strlen(message), 1023);
 }
