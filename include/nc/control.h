@@ -75,6 +75,7 @@
 
 #include "nc/err.h"
 #include "nc/mem.h"
+#include "nc/prometheus.h"
 #include "nc/value.h"
 
 #define NC_CONTROL_RELAY_AHEAD_USEC (3600ull * 1000000)
@@ -226,9 +227,8 @@ struct nc_control_counts {
     size_t in_flight; /* writes without an answer */
     uint64_t asked[_NC_CONTROL_VERB_MAX];
     uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_AWAY + 1];
-    uint64_t relayed;                    /* DELETEs of a relay that were accepted */
-    uint64_t relay_usec, relay_max_usec; /* word seen -> DELETE accepted: sum, longest */
-    uint64_t held_by_share;              /* writes that their object's share put off */
+    struct nc_histogram relays; /* word seen -> DELETE accepted */
+    uint64_t held_by_share;     /* writes that their object's share put off */
 };
 void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
 
@@ -240,7 +240,7 @@ struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control
  * characters). */
 void nc_control_text(const struct nc_value *report, struct nc_buf *out);
-/* Prometheus text; all families nodeclaim_controller_…; `leads` and `who` are known to it. */
+/* Prometheus text; all families nodeclaim_controller_…. */
 void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc_buf *out);
 
 #endif

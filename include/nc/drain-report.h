@@ -9,6 +9,7 @@
 
 #include "nc/lifecycle.h"
 #include "nc/mem.h"
+#include "nc/prometheus.h"
 #include "nc/str.h"
 #include "nc/value.h"
 
@@ -26,16 +27,6 @@ struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
 void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         bool json, struct nc_buf *out);
 
-/* What the daemon counts. Errors by class (enum nc_err_class). */
-#define NC_LATENCY_BUCKETS 10
-extern const double nc_latency_bounds_sec[NC_LATENCY_BUCKETS]; /* 0.001 … 2.5 */
-struct nc_histogram {
-    uint64_t buckets[NC_LATENCY_BUCKETS + 1]; /* not cumulative; the last is +Inf */
-    uint64_t count;
-    double sum_sec;
-};
-void nc_histogram_add(struct nc_histogram *h, uint64_t usec);
-
 /* How the daemon stands with the API server. */
 enum nc_api_state {
     NC_API_CONNECTING = 0, /* the first answer has not come yet */
@@ -52,6 +43,7 @@ enum nc_api_state {
  */
 const char *nc_api_state_name(enum nc_api_state s);
 
+/* What the daemon counts. Errors by class (enum nc_err_class). */
 struct nc_counters {
     enum nc_api_state api_state;
     uint64_t started_usec;
@@ -69,9 +61,7 @@ struct nc_counters {
     int64_t skew_usec; /* EC2's clock minus ours */
 };
 /* Prometheus text of the daemon, all families named nodeclaimd_…, none of them
- * nodeclaimd_bootstrap_…: phase, policy, notice age and deadline (seconds from now) by source, pods
- * remaining, blocked, kept, evictions and deletions by answer, IMDS and API errors by class, the
- * time of the last good answer of each poll, poll latency histogram, clock skew, cordon age. */
+ * nodeclaimd_bootstrap_…: what is in force and since when, pods, answers, polls, durations. */
 void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uint64_t now_usec,
                        struct nc_buf *out);
 
@@ -82,6 +72,6 @@ struct nc_value *nc_drain_counts(const struct nc_drain_summary *s);
 struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const struct nc_drain *d,
                                       uint64_t now_usec, struct nc_value *history);
 void nc_daemon_metrics_view(const struct nc_life_view *v, const struct nc_counters *c,
-                            uint64_t now_usec, struct nc_buf *out);
+                            struct nc_buf *out);
 
 #endif

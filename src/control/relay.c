@@ -164,13 +164,9 @@ static void stamp_answered(struct nc_control *c, struct control_claim *claim,
 }
 
 static void delete_answered(struct nc_control *c, struct control_claim *claim, uint64_t now_usec) {
-    const uint64_t took =
-        claim->relay_usec && now_usec > claim->relay_usec ? now_usec - claim->relay_usec : 0;
+    const bool is_timed = claim->relay_usec && now_usec > claim->relay_usec;
 
-    c->counts.relayed++;
-    c->counts.relay_usec += took;
-    if (took > c->counts.relay_max_usec)
-        c->counts.relay_max_usec = took;
+    nc_histogram_add(&c->counts.relays, is_timed ? now_usec - claim->relay_usec : 0);
     say_relayed(c, claim, now_usec);
 }
 

@@ -14,10 +14,10 @@
 #include "log.h"
 #include "nc/clock.h"
 #include "nc/file.h"
+#include "nc/prometheus.h"
 #include "nc/str.h"
 #include "process.h"
 
-#define PREFIX "nodeclaim_controller_"
 #define COUNT_TELLS 6         /* the line for people is at most so many times TELL_USEC old */
 #define FORGET_USEC 45000000u /* longer than any pause between two attempts */
 
@@ -109,7 +109,7 @@ static struct nc_value *about_counts(const struct nc_controller *c) {
     nc_value_set_int(map, "draining", (int64_t)n.draining);
     nc_value_set_int(map, "waiting", (int64_t)n.waiting);
     nc_value_set_int(map, "inFlight", (int64_t)n.in_flight);
-    nc_value_set_int(map, "relayed", (int64_t)n.relayed);
+    nc_value_set_int(map, "relayed", (int64_t)nc_histogram_count(&n.relays));
     return map;
 }
 
@@ -128,52 +128,54 @@ static void write_status(const struct nc_controller *c, struct nc_buf *out) {
 
 /* --- metrics */
 
-static void add(struct nc_buf *out, const char *name, const char *type, const char *help,
-                double value) {
-    (void)nc_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, type, name,
-                        value);
-}
-
-static double resident_bytes(void) {
+static uint64_t resident_bytes(void) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     unsigned long size, resident;
 
     if (nc_file_read("/proc/self/statm", 256, &text, NULL) < 0
         || sscanf(text.data, "%lu %lu", &size, &resident) != 2)
         return 0;
-    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static double cpu_seconds(void) {
+static int64_t cpu_usec(void) {
     struct rusage u;
 
     if (getrusage(RUSAGE_SELF, &u) < 0)
         return 0;
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec)
-           + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    return (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec
+           + u.ru_stime.tv_usec;
+}
+
+/* The names that every client library of Prometheus uses. */
+static void write_process_metrics(const struct nc_controller *c, struct nc_buf *out) {
+    struct nc_metrics m = {.out = out, .prefix = "process_"};
+
+    nc_metric_one(&m, "resident_memory_bytes", NC_GAUGE, "Resident memory size.", resident_bytes());
+    nc_metric_family(&m, "cpu_seconds_total", NC_COUNTER, "User and system CPU time.");
+    nc_metric_usec(&m, NULL, cpu_usec());
+    nc_metric_family(&m, "start_time_seconds", NC_GAUGE, "Unix time at which the process started.");
+    nc_metric_usec(&m, NULL, (int64_t)c->started_usec);
 }
 
 static void write_metrics(const struct nc_controller *c, struct nc_buf *out) {
+    struct nc_metrics m = {.out = out, .prefix = "nodeclaim_controller_"};
+
     if (c->control)
         nc_control_metrics(c->control, nc_controller_now(c), out);
-    (void)nc_buf_puts(out, "# HELP " PREFIX "build_info The version that runs.\n"
-                           "# TYPE " PREFIX "build_info gauge\n" PREFIX
-                           "build_info{version=\"" NC_VERSION "\"} 1\n");
-    add(out, PREFIX "synced", "gauge", "Are all lists complete?", nc_controller_is_synced(c));
-    add(out, PREFIX "elections_total", "counter", "How often this process began to lead.",
-        (double)c->led);
-    add(out, PREFIX "api_failures_total", "counter",
-        "Requests of the API server and its watches that failed.", (double)c->failures);
-    add(out, PREFIX "relists_total", "counter", "Lists that had to be read again.",
-        (double)c->relists);
-    add(out, PREFIX "events_sent_total", "counter", "Events that were written.",
-        (double)c->events_sent);
-    add(out, PREFIX "events_held_total", "counter",
-        "Events that were only logged: there were too many.", (double)c->events_held);
-    add(out, "process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes());
-    add(out, "process_cpu_seconds_total", "counter", "Processor time.", cpu_seconds());
-    add(out, "process_start_time_seconds", "gauge", "When the process began.",
-        (double)c->started_usec / 1e6);
+    nc_metric_family(&m, "build_info", NC_GAUGE, "Version of the program, as a label; always 1.");
+    nc_metric_count(&m, NC_LABELS("version", NC_VERSION), 1);
+    nc_metric_one(&m, "synced", NC_GAUGE, "Whether all lists are complete.",
+                  nc_controller_is_synced(c));
+    nc_metric_one(&m, "elections_total", NC_COUNTER, "Times this process became the leader.",
+                  c->led);
+    nc_metric_one(&m, "api_failures_total", NC_COUNTER,
+                  "Requests to the API server, watches included, that failed.", c->failures);
+    nc_metric_one(&m, "relists_total", NC_COUNTER, "Lists that had to be read again.", c->relists);
+    nc_metric_one(&m, "events_sent_total", NC_COUNTER, "Events sent.", c->events_sent);
+    nc_metric_one(&m, "rate_limited_events_total", NC_COUNTER,
+                  "Events logged but not sent because there were too many.", c->events_held);
+    write_process_metrics(c, out);
 }
 
 /* --- questions */

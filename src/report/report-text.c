@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "nc/prometheus.h"
 #include "nc/quantity.h"
 #include "nc/report.h"
 #include "nc/str.h"
@@ -202,28 +203,16 @@ void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {
 }
 
 void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {
-    (void)nc_buf_puts(out, "# HELP nodeclaimd_bootstrap_phase_duration_seconds Time spent in each "
-                           "phase of the bootstrap.\n"
-                           "# TYPE nodeclaimd_bootstrap_phase_duration_seconds gauge\n");
+    struct nc_metrics m = {.out = out, .prefix = "nodeclaimd_bootstrap_"};
+
+    nc_metric_family(&m, "phase_duration_seconds", NC_GAUGE, "Duration of each bootstrap phase.");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
-        (void)nc_buf_printf(out,
-                            "nodeclaimd_bootstrap_phase_duration_seconds{phase=\"%s\"} %" PRIu64
-                            ".%06" PRIu64 "\n",
-                            nc_phase_name(p), r->phases[p].duration_usec / 1000000,
-                            r->phases[p].duration_usec % 1000000);
-    (void)nc_buf_puts(out, "# HELP nodeclaimd_bootstrap_phase_attempts_total Attempts of each "
-                           "phase of the bootstrap.\n"
-                           "# TYPE nodeclaimd_bootstrap_phase_attempts_total counter\n");
+        nc_metric_usec(&m, NC_LABELS("phase", nc_phase_name(p)),
+                       (int64_t)r->phases[p].duration_usec);
+    nc_metric_family(&m, "phase_attempts_total", NC_COUNTER, "Attempts of each bootstrap phase.");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
-        (void)nc_buf_printf(out, "nodeclaimd_bootstrap_phase_attempts_total{phase=\"%s\"} %u\n",
-                            nc_phase_name(p), r->phases[p].attempts);
-    (void)nc_buf_printf(out,
-                        "# HELP nodeclaimd_bootstrap_outcome How the bootstrap ended: 1 for the "
-                        "outcome that holds.\n"
-                        "# TYPE nodeclaimd_bootstrap_outcome gauge\n"
-                        "nodeclaimd_bootstrap_outcome{outcome=\"running\"} %d\n"
-                        "nodeclaimd_bootstrap_outcome{outcome=\"succeeded\"} %d\n"
-                        "nodeclaimd_bootstrap_outcome{outcome=\"failed\"} %d\n",
-                        r->outcome == NC_RUNNING, r->outcome == NC_SUCCEEDED,
-                        r->outcome == NC_FAILED);
+        nc_metric_count(&m, NC_LABELS("phase", nc_phase_name(p)), r->phases[p].attempts);
+    nc_metric_family(&m, "outcome", NC_GAUGE, "Outcome of the bootstrap: 1 for the current one.");
+    for (enum nc_outcome o = NC_RUNNING; o <= NC_FAILED; o++)
+        nc_metric_count(&m, NC_LABELS("outcome", nc_outcome_name(o)), r->outcome == o);
 }

@@ -1,14 +1,21 @@
-"""A strict reader of Prometheus text: what promtool would complain about is refused.
+"""A strict reader of Prometheus text, promtool itself, and the families that the manual names.
 
 Knows: the text format, and the naming rules that promtool checks.
-Gives: `parse_metrics`.
+Gives: `parse_metrics`, `families_of`, `documented_families`, `check_with_promtool`.
 Must not: know which metrics there are.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
 from typing import Iterable
+
+MANUAL = Path(__file__).resolve().parents[2] / "man"
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABELS = r'(?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"(?:,|(?=\})))*'
@@ -89,3 +96,22 @@ def check_histogram(family: str, out: dict[str, dict[str, float]]) -> None:
             raise ValueError(f"{family}{rest}: buckets are not cumulative")
         if rows[-1][0] != float("inf") or rows[-1][1] != out[f"{family}_count"].get(rest):
             raise ValueError(f"{family}{rest}: +Inf is not the count")
+
+
+def families_of(text: str, prefix: str) -> set[str]:
+    return set(re.findall(rf"^# TYPE {prefix}(\S+)", text, re.M))
+
+
+def documented_families(page: str) -> set[str]:
+    """What the section METRICS of a manual page lists."""
+    section = (MANUAL / page).read_text().split(".Sh METRICS\n")[1].split("\n.Sh ")[0]
+    return {name for line in re.findall(r"^\.It Li (.*)", section, re.M) for name in line.split(" , ")}
+
+
+def check_with_promtool(text: str) -> None:
+    promtool = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if not promtool:
+        raise unittest.SkipTest("promtool is missing; ./dev test gets it")
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+    if done.returncode:
+        raise AssertionError(done.stdout + done.stderr)

@@ -367,7 +367,10 @@ class DaemonWorld(World):
         self.phase_is("drained")
 
     def metrics(self) -> dict[str, dict[str, float]]:
-        return parse_metrics((self.root / "run/nodeclaimd/metrics.prom").read_text())
+        return parse_metrics(self.metrics_text())
+
+    def metrics_text(self) -> str:
+        return (self.root / "run/nodeclaimd/metrics.prom").read_text()
 
     def kill_at(self, number: int, before: bool) -> list[int]:
         """The daemon dies by SIGKILL at its request of this number (from 0; watches and lists of the start do not count),
@@ -467,6 +470,5 @@ __all__ = [
     "DaemonWorld",
     "Step",
     "epoch",
-    "parse_metrics",
     "until",
 ]

@@ -11,6 +11,7 @@ import time
 import unittest
 
 from controlling import ControlTest, ControlWorld, ToyAgent, stamp
+from promtext import check_with_promtool, documented_families, families_of
 
 KARPENTER_LEASE = "karpenter-leader-election"
 
@@ -74,7 +75,7 @@ class Telling(ControlTest):
         self.assertEqual(sum(line.startswith("n") and " c-calm " in line for line in text.splitlines()), 50000)
 
     def test_metrics(self) -> None:
-        """promtool's rules hold at every moment, and the numbers are those of what happened."""
+        """promtool's rules hold, the numbers are those of what happened, and the manual names every family."""
         world = self.control_world()
         for i in range(5):
             world.pair(f"n{i}")
@@ -83,16 +84,18 @@ class Telling(ControlTest):
         for i in range(5):
             world.say(f"n{i}")
             world.relayed(f"c-n{i}")
-        world.must(lambda: world.metric("relayed_total") == 5, "five relays")
+        world.must(lambda: world.metric("relay_duration_seconds_count") == 5, "five relays")
         self.assertEqual(world.metric("objects", '{kind="Node"}'), 5)
         self.assertEqual(world.metric("objects", '{kind="NodeClaim"}'), 5)
         self.assertEqual(world.metric("leads"), 1)
-        self.assertEqual(world.metric("answered_total", '{verb="delete-claim",answer="done"}'), 5)
-        self.assertGreater(world.metric("relay_seconds_total"), 0)
+        self.assertEqual(world.metric("write_answers_total", '{verb="delete-claim",answer="done"}'), 5)
+        self.assertGreater(world.metric("relay_duration_seconds_sum"), 0)
         world.must(lambda: world.metric("in_flight") == 0, "rest")
         code, text, _ = world.run("status", "--metrics", "--metrics-address", world.addresses[world.proc.pid])
         self.assertEqual((code, text.startswith("# HELP")), (0, True))
         self.assertFalse(re.search(r"c-n\d", text), "no label is the name of an object")
+        self.assertEqual(families_of(text, "nodeclaim_controller_"), documented_families("nodeclaim-controller.8"))
+        check_with_promtool(text)
 
     def test_probes(self) -> None:
         world = self.control_world()
@@ -166,7 +169,7 @@ class WhoElse(ControlTest):
         super().judge(world)
 
     def who(self, world: ControlWorld, word: str, within: float = 15) -> None:
-        world.must(lambda: world.metric("who", f'{{who="{word}"}}') == 1, f"who = {word}", within)
+        world.must(lambda: world.metric("mode", f'{{mode="{word}"}}') == 1, f"mode = {word}", within)
 
     def test_karpenter(self) -> None:
         world = self.control_world(mode="auto")
@@ -200,7 +203,7 @@ class WhoElse(ControlTest):
         ToyAgent(world)
         world.fresh("n1")
         world.start(ready=False)
-        self.who(world, "alone", 30)
+        self.who(world, "standalone", 30)
         world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
 
     def test_a_lease_of_a_tenant(self) -> None:
@@ -213,7 +216,7 @@ class WhoElse(ControlTest):
         world.lease("evil", KARPENTER_LEASE, "team-a")
         world.lease("e" * 1200000, KARPENTER_LEASE, "team-b")
         world.start(ready=False)
-        self.who(world, "alone", 30)
+        self.who(world, "standalone", 30)
         world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
         world.remove("nodeclaims", "c-n2")
         world.must(lambda: world.is_gone("n2"), "its end")
@@ -237,7 +240,7 @@ class WhoElse(ControlTest):
         world.pair("n1")
         world.fresh("n2")
         world.start(ready=False)
-        self.who(world, "alone", 30)
+        self.who(world, "standalone", 30)
         world.must(lambda: "--karpenter-namespace" in world.log(), "that it says so", 30)
         self.assertQuiet(world, 1)
         self.assertRelayed(world, "c-n1", world.say("n1"))

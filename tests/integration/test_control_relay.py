@@ -60,7 +60,7 @@ class Relay(ControlTest):
         world.api.server.release(held)
         world.must(lambda: len(world.steps("event")) == said, f"{said} Events")
         self.assertEqual({s.body["involvedObject"]["name"] for s in world.steps("event")}, {f"c-{name}" for name in names})
-        self.assertEqual(world.metric("events_held_total"), 0, world.story())
+        self.assertEqual(world.metric("rate_limited_events_total"), 0, world.story())
 
     def test_margin_is_a_setting(self) -> None:
         world = self.control_world()
@@ -392,7 +392,7 @@ class HostileWords(ControlTest):
         self.assertFalse([c for c in out if ord(c) < 32 and c != "\n"], repr(out[:2000]))
         self.assertLess(len(out), 200 * (len(self.WORDS) + 10))
         self.assertFalse([c for c in world.log() if ord(c) < 32 and c not in "\n\t"], "control characters in the log")
-        self.assertGreater(world.metric("unreadable_words_total"), 5, world.ask("/metrics"))
+        self.assertGreater(world.metric("invalid_drain_statuses_total"), 5, world.ask("/metrics"))
 
     def test_members_that_are_read(self) -> None:
         """A megabyte in what is read of a Node (six, once it is escaped) leaves the list of all Nodes readable."""

@@ -10,7 +10,8 @@ import unittest
 from pathlib import Path
 
 from harness import needs
-from running import PATIENCE, DaemonTest, DaemonWorld, parse_metrics
+from promtext import check_with_promtool, documented_families, families_of, parse_metrics
+from running import PATIENCE, DaemonTest, DaemonWorld
 
 
 EVENTS = {"SpotInterruption", "NodeCordoned", "DrainStarted", "DrainBlocked", "DrainForced", "NodeDrained"}
@@ -54,7 +55,7 @@ class Reports(DaemonTest):
         shown = world.run("status")
         self.assertEqual(shown.code, 0, shown.err)
         world.must(lambda: world.metrics()["nodeclaimd_drain_pods_blocked"][""] == 1, "the blocked pod in the metrics")
-        while_blocked = world.metrics()
+        while_blocked = world.metrics_text()
         world.phase_is("drained")
         world.must(lambda: EVENTS <= set(world.events()), f"all of {EVENTS}")
         world.must(lambda: world.condition("Drained")[0] == "True", "the last write")
@@ -62,9 +63,11 @@ class Reports(DaemonTest):
             self.status_during(world, during["drain"])
             self.status_after(world)
         with self.subTest("metrics"):
-            self.metrics_during(while_blocked)
+            self.metrics_during(parse_metrics(while_blocked))
             world.stop()
             self.metrics_after(world)
+        with self.subTest("promtool"):
+            check_with_promtool(while_blocked)
         with self.subTest("events"):
             self.events_said(world)
         with self.subTest("console"):
@@ -108,7 +111,8 @@ class Reports(DaemonTest):
         self.assertEqual(got["nodeclaimd_phase"]['{phase="evicting"}'], 1)
         self.assertEqual(sum(got["nodeclaimd_phase"].values()), 1)
         self.assertEqual(got["nodeclaimd_notice_active"]['{source="spot"}'], 1)
-        self.assertTrue(0 < got["nodeclaimd_deadline_seconds"][""] <= 11)
+        left = got["nodeclaimd_deadline_timestamp_seconds"][""] - time.time()
+        self.assertTrue(0 < left <= 11, left)
         self.assertEqual(got["nodeclaimd_drain_pods_blocked"][""], 1)
         self.assertEqual(got["nodeclaimd_cordon_owned"][""], 1)
 
@@ -121,7 +125,7 @@ class Reports(DaemonTest):
         self.assertEqual(got["nodeclaimd_evictions_total"]['{answer="budget"}'], refused)
         self.assertEqual(got["nodeclaimd_deletions_total"]['{answer="accepted"}'], 1)
         self.assertEqual(got["nodeclaimd_notices_total"]['{source="spot"}'], 1)
-        self.assertGreater(got["nodeclaimd_imds_latency_seconds_count"][""], 5)
+        self.assertGreater(got["nodeclaimd_imds_request_duration_seconds_count"][""], 5)
         self.assertGreater(got["nodeclaimd_imds_polls_total"]['{source="spot"}'], 5)
         for kind in ("signal", "cordon", "drained"):
             self.assertEqual(got["nodeclaimd_node_writes_total"][f'{{write="{kind}"}}'], 1)
@@ -167,9 +171,9 @@ class Reports(DaemonTest):
         world.imds.spot(600)
         world.phase_is("drained")
         self.assertEqual(world.status()["outcome"], "succeeded")
-        got = world.metrics()
-        self.assertIn("nodeclaimd_bootstrap_outcome", got)
-        self.assertIn("nodeclaimd_phase", got)
+        got = world.metrics_text()
+        self.assertEqual(families_of(got, "nodeclaimd_"), documented_families("nodeclaimd.8"))
+        check_with_promtool(got)
 
     @needs("CAP_SYS_PTRACE")
     def test_an_idle_daemon(self) -> None:

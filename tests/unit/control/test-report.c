@@ -136,7 +136,7 @@ static void test_counts(void **state) {
     assert_int_equal(n.relaying, 1);
     assert_int_equal(n.draining, 1);
     assert_int_equal(n.in_flight, 1);
-    assert_int_equal(n.relayed, 0);
+    assert_int_equal(nc_histogram_count(&n.relays), 0);
     (void)world_answer(&w, 2, NC_CONTROL_DONE);
     nc_control_count(w.c, w.now_usec, &n);
     assert_int_equal(n.objects[NC_CONTROL_NODE], 2);
@@ -144,9 +144,8 @@ static void test_counts(void **state) {
     assert_int_equal(n.objects[NC_CONTROL_POOL], 0); /* named, and not there */
     assert_int_equal(n.relaying, 0);
     assert_int_equal(n.in_flight, 0);
-    assert_int_equal(n.relayed, 1);
-    assert_int_equal(n.relay_usec, 500000);
-    assert_int_equal(n.relay_max_usec, 500000);
+    assert_int_equal(nc_histogram_count(&n.relays), 1);
+    assert_int_equal(n.relays.sum_usec, 500000);
     assert_int_equal(n.asked[NC_CONTROL_STAMP], 1);
     assert_int_equal(n.asked[NC_CONTROL_DELETE_CLAIM], 1);
     assert_int_equal(n.asked[NC_CONTROL_SAY], 1);
@@ -157,19 +156,20 @@ static void test_counts(void **state) {
 static void test_metrics(void **state) {
     static const char *const lines[] = {
         "nodeclaim_controller_leads 1\n",
-        "nodeclaim_controller_who{who=\"karpenter\"} 1\n",
-        "nodeclaim_controller_who{who=\"alone\"} 0\n",
+        "nodeclaim_controller_mode{mode=\"karpenter\"} 1\n",
+        "nodeclaim_controller_mode{mode=\"standalone\"} 0\n",
         "nodeclaim_controller_objects{kind=\"Node\"} 1\n",
         "nodeclaim_controller_objects{kind=\"NodeClaim\"} 1\n",
-        "nodeclaim_controller_unreadable_objects_total{kind=\"Node\"} 1\n",
-        "nodeclaim_controller_unreadable_timestamps_total 1\n",
-        "nodeclaim_controller_unreadable_words_total 0\n",
-        "nodeclaim_controller_relayed_total 1\n",
-        "nodeclaim_controller_relay_seconds_total 0.500000\n",
-        "nodeclaim_controller_relay_max_seconds 0.500000\n",
-        "nodeclaim_controller_asked_total{verb=\"delete-claim\"} 1\n",
-        "nodeclaim_controller_answered_total{verb=\"stamp\",answer=\"done\"} 1\n",
-        "nodeclaim_controller_held_by_share_total 0\n",
+        "nodeclaim_controller_invalid_objects_total{kind=\"Node\"} 1\n",
+        "nodeclaim_controller_invalid_termination_timestamps_total 1\n",
+        "nodeclaim_controller_invalid_drain_statuses_total 0\n",
+        "nodeclaim_controller_relay_duration_seconds_bucket{le=\"0.25\"} 0\n",
+        "nodeclaim_controller_relay_duration_seconds_bucket{le=\"0.5\"} 1\n",
+        "nodeclaim_controller_relay_duration_seconds_sum 0.5\n",
+        "nodeclaim_controller_relay_duration_seconds_count 1\n",
+        "nodeclaim_controller_write_requests_total{verb=\"delete-claim\"} 1\n",
+        "nodeclaim_controller_write_answers_total{verb=\"stamp\",answer=\"done\"} 1\n",
+        "nodeclaim_controller_rate_limited_writes_total 0\n",
         "nodeclaim_controller_waiting 0\n",
         "nodeclaim_controller_in_flight 0\n",
         "nodeclaim_controller_draining 0\n",

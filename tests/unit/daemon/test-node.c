@@ -119,11 +119,6 @@ static bool is_active(void *userdata, enum nc_source s, struct nc_notice *ret) {
     return script.is_active[s];
 }
 
-void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
-    (void)h;
-    (void)usec;
-}
-
 static bool is_busy;
 static uint64_t now_usec;
 

@@ -141,11 +141,6 @@ uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt) {
     return attempt * 1000000u;
 }
 
-void nc_histogram_add(struct nc_histogram *h, uint64_t usec) {
-    (void)h;
-    (void)usec;
-}
-
 static uint64_t now_of(void *userdata) {
     (void)userdata;
     return 1767323045000000;
