@@ -20,8 +20,8 @@
  *    policy ties it to who asks. Two such Nodes are then an answer of their own (Registered False,
  *    MultipleNodesFound); nothing is done to either.
  *  - Words. What a Node says is its annotation nodeclaimd.io/drain-status, read strictly and
- *    capped; what cannot be read is no word, is counted, and told once (SAY WordUnreadable). A word
- *    concerns the node that says it and its own claim, nothing else.
+ *    capped; what cannot be read is no word, is counted, and told once (EMIT_EVENT
+ * InvalidDrainStatus). A word concerns the node that says it and its own claim, nothing else.
  *  - Relay. A word of source spot or maintenance with a deadline that is at most
  *    NC_CONTROL_RELAY_AHEAD_USEC ahead and at most NC_CONTROL_RELAY_PAST_USEC past is carried to
  *    the claim. STAMP (karpenter.sh/nodeclaim-termination-timestamp = deadline - margin, rounded
@@ -33,35 +33,34 @@
  *    own claim too early or too late, within these bounds, and nobody else's.
  *  - Order `both`: STAMP first, DELETE once that is answered; also where it is refused, or failed
  *    four times: an ending without its time is better than none. Order `delete-first`: DELETE
- *    at once, STAMP once stamp_after_usec have passed since.
+ *    at once, STAMP once timestamp_after_usec have passed since.
  *  - A word that is withdrawn before the DELETE ends the relay, and a stamp that we set is taken
  *    back: on a claim that lives on it would be the hard end of whatever deletes it later. Which
  *    stamp is ours the claim itself says (nodeclaimd.io/stamped, the same time, in the same write),
  *    so the next leader takes it back too. After the DELETE nothing can end it.
  *  - We act only while we lead, and only once both lists (and, for what is done alone, those of
- *    this `who` and of the NodePools) are complete. What is on its way while leadership ends is
+ *    this `mode` and of the NodePools) are complete. What is on its way while leadership ends is
  *    forgotten: its answer changes nothing.
  *  - At most one write of an object is under way. After it was accepted the object is left alone
  *    until the watch has shown a resourceVersion or a fact that the write led to, or
- *    NC_CONTROL_SETTLE_USEC have passed. A failed write is tried again after its own pause (0.2 s
- *    doubling to 30 s; what the server's Retry-After says where that is longer, up to 5 minutes);
- *    a conflict (409), or an answer that the object is gone, waits for the watch (at most the
- *    pause).
+ *    NC_CONTROL_WATCH_WAIT_USEC have passed. A failed write is tried again after its own pause (0.2
+ * s doubling to 30 s; what the server's Retry-After says where that is longer, up to 5 minutes); a
+ * conflict (409), or an answer that the object is gone, waits for the watch (at most the pause).
  *  - In flight at once: max_in_flight, a quarter of the places for relays alone, and at most a
  *    quarter for ends of instances: where EC2 is slow the rest goes on. Relays go first, those that
  *    were begun before others; among equals the one that waits longest.
- *  - Shares. Each object may cost NC_CONTROL_SHARE_BURST writes at once and then
- *    NC_CONTROL_SHARE_PER_MINUTE; what is more waits. So a node that changes its word all the time
+ *  - Shares. Each object may cost NC_CONTROL_RATE_BURST writes at once and then
+ *    NC_CONTROL_RATE_PER_MINUTE; what is more waits. So a node that changes its word all the time
  *    holds up nobody.
  *  - Alone (no Karpenter): registration, initialization, the taint karpenter.sh/disrupted,
- *    voluntary disruption under budgets, drain requests, finalization: nc/control-alone.h. Beside
+ *    voluntary disruption under budgets, drain requests, finalization: nc/standalone.h. Beside
  *    Karpenter none of it; a claim or Node with Karpenter's finalizer karpenter.sh/termination is
  *    never touched but by the relay and the handover.
  *  - Handover. Beside Karpenter our finalizer, of a time without it, is taken off what is being
  *    deleted: off a claim at once; off a Node that Karpenter's finalizer holds too at once, off
  *    another one once its word is Drained or Failed, or five minutes after the deletion where it
  *    says nothing. Without that a claim that Karpenter has ended would never go.
- *  - Who is believed. A `who` that was only found out must be borne out by NodeClaims, which no
+ *  - Who is believed. A `mode` that was only found out must be borne out by NodeClaims, which no
  *    node and no right in a namespace can write: nothing is handed over where no NodeClaim has
  *    Karpenter's finalizer, and nothing is done alone where one has that another controller's mark
  *    does not explain. Until then there is the relay alone.
@@ -80,21 +79,21 @@
 
 #define NC_CONTROL_RELAY_AHEAD_USEC (3600ull * 1000000)
 #define NC_CONTROL_RELAY_PAST_USEC (600ull * 1000000)
-#define NC_CONTROL_SETTLE_USEC (5ull * 1000000)
-#define NC_CONTROL_SHARE_BURST 20u      /* writes of one object at once */
-#define NC_CONTROL_SHARE_PER_MINUTE 12u /* and then */
+#define NC_CONTROL_WATCH_WAIT_USEC (5ull * 1000000)
+#define NC_CONTROL_RATE_BURST 20u      /* writes of one object at once */
+#define NC_CONTROL_RATE_PER_MINUTE 12u /* and then */
 
 #define NC_ANNOTATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
-#define NC_ANNOTATION_STAMPED "nodeclaimd.io/stamped" /* our stamp's time: it is ours */
+#define NC_ANNOTATION_OUR_TIMESTAMP "nodeclaimd.io/stamped" /* our stamp's time: it is ours */
 #define NC_FINALIZER                                                                               \
     "nodeclaimd.io/termination" /* ours; Karpenter's is karpenter.sh/termination                   \
                                  */
 
 enum nc_control_order { NC_CONTROL_BOTH = 1, NC_CONTROL_DELETE_FIRST };
-enum nc_control_who {
-    NC_CONTROL_WHO_UNKNOWN = 0, /* not looked yet: nothing but the relay */
-    NC_CONTROL_KARPENTER,       /* Karpenter runs: the relay, nothing else */
-    NC_CONTROL_ALONE,
+enum nc_control_mode {
+    NC_CONTROL_MODE_UNKNOWN = 0, /* not looked yet: nothing but the relay */
+    NC_CONTROL_KARPENTER,        /* Karpenter runs: the relay, nothing else */
+    NC_CONTROL_STANDALONE,
 };
 
 /* What says whose Node it is, before it is registered. */
@@ -104,12 +103,12 @@ enum nc_control_identity {
 };
 
 struct nc_control_rules {
-    uint64_t margin_usec;        /* 15 s: design §9 */
-    enum nc_control_order order; /* both */
-    uint64_t stamp_after_usec;   /* of delete-first: 5 s */
-    unsigned max_in_flight;      /* 64; at least 4 */
-    bool terminates;             /* alone: instances are ended through EC2 */
-    bool rebalances;             /* alone: a rebalance recommendation is a reason to disrupt */
+    uint64_t margin_usec;          /* 15 s: design §9 */
+    enum nc_control_order order;   /* both */
+    uint64_t timestamp_after_usec; /* of delete-first: 5 s */
+    unsigned max_in_flight;        /* 64; at least 4 */
+    bool terminates;               /* alone: instances are ended through EC2 */
+    bool rebalances;               /* alone: a rebalance recommendation is a reason to disrupt */
     enum nc_control_identity identity;
     uint64_t ceiling_usec; /* alone: an end without a time, and no agent answers; 0 = none */
     uint64_t seed;         /* of pauses */
@@ -125,12 +124,12 @@ enum nc_control_kind {
 const char *nc_control_kind_name(enum nc_control_kind k); /* "Node", "NodeClaim", … */
 
 /* What is kept of an object, as dotted paths (nc/json-filter.h): the watches ask for no more.
- * Static, NULL-terminated. `who` decides: beside Karpenter of Nodes the metadata is enough. */
-const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_who who);
+ * Static, NULL-terminated. `mode` decides: beside Karpenter of Nodes the metadata is enough. */
+const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode);
 
 enum nc_control_event_kind {
     NC_CONTROL_RULES = 0, /* `rules`; the first event */
-    NC_CONTROL_WHO,       /* `who` was found out, or set */
+    NC_CONTROL_MODE,      /* `mode` was found out, or set */
     NC_CONTROL_LEAD,      /* `leads` */
     NC_CONTROL_SEEN,      /* `what`, `object`: added or changed. Objects are hostile */
     NC_CONTROL_GONE,      /* `what`, `name`, `uid` ("" = not known) */
@@ -141,17 +140,17 @@ enum nc_control_event_kind {
     _NC_CONTROL_EVENT_MAX
 };
 enum nc_control_answer {
-    NC_CONTROL_DONE = 1, /* accepted */
-    NC_CONTROL_MISSING,  /* 404, or the uid is another's: it is not there (any more) */
-    NC_CONTROL_CONFLICT, /* 409: it has changed meanwhile */
-    NC_CONTROL_REFUSED,  /* 403, 422, 400: asking again does not help soon */
-    NC_CONTROL_AWAY,     /* everything else: no answer, 429, 5xx */
+    NC_CONTROL_DONE = 1,    /* accepted */
+    NC_CONTROL_MISSING,     /* 404, or the uid is another's: it is not there (any more) */
+    NC_CONTROL_CONFLICT,    /* 409: it has changed meanwhile */
+    NC_CONTROL_REFUSED,     /* 403, 422, 400: asking again does not help soon */
+    NC_CONTROL_UNAVAILABLE, /* everything else: no answer, 429, 5xx */
 };
 struct nc_control_event {
     enum nc_control_event_kind kind;
     uint64_t now_usec;
     const struct nc_control_rules *rules;
-    enum nc_control_who who;
+    enum nc_control_mode mode;
     bool is_guess; /* of WHO: it was found out, not set */
     /* of WHO: the API version in which NodeClaims are served, "karpenter.sh/v1beta1"; copied; NULL
      * = karpenter.sh/v1 */
@@ -166,7 +165,7 @@ struct nc_control_event {
 };
 
 enum nc_control_verb {
-    NC_CONTROL_STAMP = 1,         /* PATCH nodeclaims/NAME: the timestamp; null takes it back */
+    NC_CONTROL_SET_TIMESTAMP = 1, /* PATCH nodeclaims/NAME: the timestamp; null takes it back */
     NC_CONTROL_DELETE_CLAIM,      /* DELETE nodeclaims/NAME, precondition uid */
     NC_CONTROL_PATCH_CLAIM,       /* PATCH nodeclaims/NAME: finalizers, annotations */
     NC_CONTROL_STATUS_CLAIM,      /* PATCH nodeclaims/NAME/status: conditions, nodeName */
@@ -174,10 +173,10 @@ enum nc_control_verb {
     NC_CONTROL_DELETE_NODE,       /* DELETE nodes/NAME, precondition uid */
     NC_CONTROL_END_INSTANCE,      /* EC2 TerminateInstances: `provider_id` */
     NC_CONTROL_DESCRIBE_INSTANCE, /* EC2 DescribeInstances: `provider_id` */
-    NC_CONTROL_SAY,               /* an Event on the object, and a line of the log */
+    NC_CONTROL_EMIT_EVENT,        /* an Event on the object, and a line of the log */
     _NC_CONTROL_VERB_MAX
 };
-const char *nc_control_verb_name(enum nc_control_verb v); /* "stamp", "delete-claim", … */
+const char *nc_control_verb_name(enum nc_control_verb v); /* "set-timestamp", "delete-claim", … */
 
 /* All strings and the body are owned by the action. A body is a complete merge patch; where it
  * replaces a list (taints, finalizers, conditions) it has metadata.resourceVersion, so that the
@@ -220,15 +219,15 @@ const char *nc_control_doubts(const struct nc_control *c);
 struct nc_control_counts {
     size_t objects[_NC_CONTROL_KIND_MAX];
     size_t unreadable[_NC_CONTROL_KIND_MAX]; /* objects that were refused */
-    uint64_t bad_words;                      /* drain-status that could not be read */
+    uint64_t invalid_drain_statuses;         /* drain-status that could not be read */
     size_t relaying;  /* claims with a word that has not reached them in full */
     size_t draining;  /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
     size_t waiting;   /* objects whose write waits for a place */
     size_t in_flight; /* writes without an answer */
-    uint64_t asked[_NC_CONTROL_VERB_MAX];
-    uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_AWAY + 1];
+    uint64_t requested[_NC_CONTROL_VERB_MAX];
+    uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_UNAVAILABLE + 1];
     struct nc_histogram relays; /* word seen -> DELETE accepted */
-    uint64_t held_by_share;     /* writes that their object's share put off */
+    uint64_t rate_limited;     /* writes that their object's share put off */
 };
 void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
 

@@ -74,7 +74,7 @@ struct nc_leader *nc_leader_free(struct nc_leader *l); /* without release; NULL 
 
 /* ---- who else is there */
 
-#define NC_KARPENTER_LOOK_USEC (30ull * 1000000)
+#define NC_KARPENTER_SCAN_USEC (30ull * 1000000)
 #define NC_KARPENTER_NAMESPACES "kube-system", "karpenter" /* where it is usually installed */
 #define NC_KARPENTER_NAMESPACES_MAX 8
 
@@ -82,7 +82,7 @@ struct nc_karpenter_found {
     /* KARPENTER where the Lease karpenter-leader-election of one of the namespaces is held and
      * alive; ALONE where there is none, or where it has not moved for so long that nobody can hold
      * it; UNKNOWN until one of both is sure. */
-    enum nc_control_who who;
+    enum nc_control_mode mode;
     const char *holder; /* of that Lease; "" = none */
     /* Where the kinds are served, "/apis/karpenter.sh/v1/nodeclaims"; NULL = they are not
      * installed. v1 before v1beta1. */
@@ -92,7 +92,7 @@ struct nc_karpenter_options {
     /* Where its Lease may be, NULL at the end; NULL = NC_KARPENTER_NAMESPACES. Copied, the first
      * NC_KARPENTER_NAMESPACES_MAX. */
     const char *const *namespaces;
-    uint64_t look_usec; /* between two looks; 0 = NC_KARPENTER_LOOK_USEC */
+    uint64_t scan_usec; /* between two looks; 0 = NC_KARPENTER_SCAN_USEC */
     /* After the first look that says whether there are claims, and whenever something is different
      * from then on. Must not free the handle; the strings are valid until the next call. */
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);
@@ -100,7 +100,7 @@ struct nc_karpenter_options {
     void *userdata;
 };
 struct nc_karpenter;
-int nc_karpenter_look(struct nc_kube *k, sd_event *event, const struct nc_karpenter_options *o,
+int nc_karpenter_scan(struct nc_kube *k, sd_event *event, const struct nc_karpenter_options *o,
                       struct nc_karpenter **ret, struct nc_err *err);
 struct nc_karpenter *nc_karpenter_free(struct nc_karpenter *p);
 

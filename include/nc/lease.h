@@ -37,9 +37,9 @@ struct nc_lease {
     int64_t transitions;
     char acquire_time[40]; /* of the record that is ours */
     bool leads;
-    uint64_t renewed_usec;    /* monotonic: when the renewal that was accepted last was asked for */
-    uint64_t next_usec;       /* monotonic: ask again */
-    enum nc_lease_verb asked; /* under way since asked_usec; WAIT = nothing */
+    uint64_t renewed_usec; /* monotonic: when the renewal that was accepted last was asked for */
+    uint64_t next_usec;    /* monotonic: ask again */
+    enum nc_lease_verb requested; /* under way since asked_usec; WAIT = nothing */
     uint64_t asked_usec;
     bool has_failed; /* an UPDATE was not accepted: the next one waits for its turn */
 };
@@ -54,8 +54,8 @@ struct nc_value *nc_lease_body(const struct nc_lease *l, const char *namespace, 
                                bool release, uint64_t now_usec);
 /* An answer to what was asked: object NULL with status 404: it does not exist; 409: somebody was
  * faster; anything else without object: away. Sets leads. Hostile objects are refused (away). */
-void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb asked, const struct nc_value *object,
-                     int http_status, uint64_t mono_usec);
+void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb requested,
+                     const struct nc_value *object, int http_status, uint64_t mono_usec);
 /* Do we lead at this moment? False as soon as renew_usec have passed since the last renewal was
  * asked for, whether anything was heard or not: the others count from when they saw it, which is
  * later. */

@@ -33,7 +33,7 @@
  *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose word has a drain under way
  *    (phase Evicting or further, or an earlier one with a deadline: one that only reports has
  * none), or whose claim is being deleted. It is taken off again where neither is so and the
- * annotation NC_ALONE_TAINTED says that it is ours. All other taints are left as they are.
+ * annotation NC_STANDALONE_TAINTED says that it is ours. All other taints are left as they are.
  *  - Voluntary disruption: the claim is expired (created + expireAfter has passed; registered),
  *    drifted (its hash and the NodePool's or NodeClass's differ, of one version; initialized), or
  *    its Node's word is a rebalance recommendation (rules.rebalances; initialized). The commit
@@ -48,9 +48,9 @@
  * or budgets that cannot be read: nothing voluntary. A drifted claim that is initialized has the
  *    condition Drifted; one that is not drifted any more has none.
  *  - A Node that is being deleted, or is gone, while its registered claim is not being deleted: the
- *    claim is deleted. Gone is a Node that was not seen for NC_ALONE_LOST_USEC: Nodes and claims
- *    come by different watches, and one that hangs is noticed later than a claim says who its Node
- *    is. So long the Node of a registered claim that is being deleted is waited for, too.
+ *    claim is deleted. Gone is a Node that was not seen for NC_STANDALONE_LOST_USEC: Nodes and
+ * claims come by different watches, and one that hangs is noticed later than a claim says who its
+ * Node is. So long the Node of a registered claim that is being deleted is waited for, too.
  *  - A claim that is being deleted, by whomever. First its last moment: where spec has
  *    terminationGracePeriod and the annotation karpenter.sh/nodeclaim-termination-timestamp is
  *    missing, that is set to deletionTimestamp + terminationGracePeriod. Then its Node gets, with
@@ -59,41 +59,41 @@
  * another id is not overwritten: the state WaitingForAnotherRequest.
  *  - Drained: Unknown, Draining; True once the Node's word is Drained and is about our request, or
  *    from a source that is stronger than a request (operator, deletion, spot, shutdown), or the
- *    request's deadline has passed. Where no agent has said such a word for NC_ALONE_HEARD_USEC and
- *    there is no deadline: Unknown, WaitingForAgent. VolumesDetached is True with the word Drained;
- *    False, TerminationGracePeriodElapsed, where it was the deadline that ended the wait. A Node
- * that was deleted (the cloud's controller does so where a machine is gone) and is not Ready for
- *    NC_ALONE_ENDING_USEC has nobody who could say the word: the wait ends as by a deadline. So it
- *    does where no agent says such a word, and there is no last moment, for rules.ceiling_usec
- * since the deletion. An agent that speaks is waited for: budgets are there to be kept, and who
- * wants an end in any case sets terminationGracePeriod.
+ *    request's deadline has passed. Where no agent has said such a word for
+ * NC_STANDALONE_RESPONSE_USEC and there is no deadline: Unknown, WaitingForAgent. VolumesDetached
+ * is True with the word Drained; False, TerminationGracePeriodElapsed, where it was the deadline
+ * that ended the wait. A Node that was deleted (the cloud's controller does so where a machine is
+ * gone) and is not Ready for NC_STANDALONE_ENDING_USEC has nobody who could say the word: the wait
+ * ends as by a deadline. So it does where no agent says such a word, and there is no last moment,
+ * for rules.ceiling_usec since the deletion. An agent that speaks is waited for: budgets are there
+ * to be kept, and who wants an end in any case sets terminationGracePeriod.
  *  - End, after Drained: where rules.terminates, END_INSTANCE, InstanceTerminating True once it was
- *    accepted, and again every NC_ALONE_AGAIN_USEC until the Node is not Ready, is being deleted by
- *    somebody, is gone, EC2 knows no such instance, or NC_ALONE_ENDING_USEC have passed: nothing is
- *    forgotten of a machine that may still write. Then DELETE of the Node, our finalizer off the
- *    Node, and once the Node is gone, off the claim. A claim without a Node: where there is a
- *    providerID and rules.terminates, Drained True, and then END_INSTANCE, so that a Node which
- *    comes with that moment is not waited for, whoever leads; then the finalizer off. That EC2
+ *    accepted, and again every NC_STANDALONE_AGAIN_USEC until the Node is not Ready, is being
+ * deleted by somebody, is gone, EC2 knows no such instance, or NC_STANDALONE_ENDING_USEC have
+ * passed: nothing is forgotten of a machine that may still write. Then DELETE of the Node, our
+ * finalizer off the Node, and once the Node is gone, off the claim. A claim without a Node: where
+ * there is a providerID and rules.terminates, Drained True, and then END_INSTANCE, so that a Node
+ * which comes with that moment is not waited for, whoever leads; then the finalizer off. That EC2
  *    knows no such instance is not believed of one without a Node whose claim is younger than
- *    NC_ALONE_LAUNCHED_USEC: it may say so for minutes after a launch, and would forget it.
+ *    NC_STANDALONE_LAUNCHED_USEC: it may say so for minutes after a launch, and would forget it.
  *    By identity EC2 a Node that says to be its machine is asked for before that, for at most
- *    NC_ALONE_ENDING_USEC.
+ *    NC_STANDALONE_ENDING_USEC.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
  *    is taken off. Where there are claims and it cannot be told which is its own (another Node says
  *    that it is the same machine): once its word is Drained or Failed, or it has not been Ready for
- *    NC_ALONE_ENDING_USEC.
+ *    NC_STANDALONE_ENDING_USEC.
  */
-#ifndef NC_CONTROL_ALONE_H
-#define NC_CONTROL_ALONE_H
+#ifndef NC_STANDALONE_H
+#define NC_STANDALONE_H
 
 #include "nc/control.h"
 
-#define NC_ALONE_HEARD_USEC (60ull * 1000000)
-#define NC_ALONE_AGAIN_USEC (30ull * 1000000)
+#define NC_STANDALONE_RESPONSE_USEC (60ull * 1000000)
+#define NC_STANDALONE_AGAIN_USEC (30ull * 1000000)
 /* Longer than a watch may be silent (kube/watch.c). */
-#define NC_ALONE_LOST_USEC (180ull * 1000000)
-#define NC_ALONE_ENDING_USEC (300ull * 1000000)
-#define NC_ALONE_LAUNCHED_USEC (300ull * 1000000)
-#define NC_ALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
+#define NC_STANDALONE_LOST_USEC (180ull * 1000000)
+#define NC_STANDALONE_ENDING_USEC (300ull * 1000000)
+#define NC_STANDALONE_LAUNCHED_USEC (300ull * 1000000)
+#define NC_STANDALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
 
 #endif

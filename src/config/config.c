@@ -344,7 +344,7 @@ static void take_surroundings(struct nc_config *c) {
 static const struct {
     const char *path;
     const char *whose;
-} left_alone[] = {
+} ignored_fields[] = {
     {"spec.containerd.config", "containerd is configured by the AMI"},
     {"spec.containerd.baseRuntimeSpec", "containerd is configured by the AMI"},
     {"spec.instance.localStorage", "local disks are prepared by the AMI"},
@@ -353,16 +353,16 @@ static const struct {
     {"spec.cluster.enableOutpost", "the node uses the cluster's id as its name, and its EKS token"},
 };
 
-static void warn_left_alone(const struct nc_documents *d, struct nc_config *c) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(left_alone); i++) {
-        const struct nc_value *v = at(c, left_alone[i].path);
+static void warn_ignored_fields(const struct nc_documents *d, struct nc_config *c) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(ignored_fields); i++) {
+        const struct nc_value *v = at(c, ignored_fields[i].path);
         nc_auto_free char *place = NULL;
 
         if (!v || (v->type == NC_VALUE_BOOL && !v->boolean))
             continue;
         place = nc_mark_place(d, v->mark);
-        nc_strv_addf(&c->warnings, "%s: %s: left alone: %s", place, left_alone[i].path,
-                     left_alone[i].whose);
+        nc_strv_addf(&c->warnings, "%s: %s: left alone: %s", place, ignored_fields[i].path,
+                     ignored_fields[i].whose);
     }
     if (bool_at(c, "spec.featureGates.FastImagePull", false))
         nc_strv_add(&c->warnings,
@@ -443,7 +443,7 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
     take_kubelet(&c);
     take_policies(&c);
     take_surroundings(&c);
-    warn_left_alone(d, &c);
+    warn_ignored_fields(d, &c);
     *ret = c;
     c = (struct nc_config)NC_CONFIG_INIT;
     return 0;

@@ -2,15 +2,15 @@
  * The controller's step, inside: what its files share. Rules: nc/control.h.
  *
  * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
- * hangs on `more` of a Node and a NodeClaim, and is there only where who == ALONE; lists that only
- * registration and initialization look at are dropped once those are done. Every lookup is a hash
- * lookup; nothing here walks all objects but SYNCED, LEAD, WHO and the reports.
+ * hangs on `more` of a Node and a NodeClaim, and is there only where mode == STANDALONE; lists that
+ * only registration and initialization look at are dropped once those are done. Every lookup is a
+ * hash lookup; nothing here walks all objects but SYNCED, LEAD, WHO and the reports.
  *
  * An object that changed is put on the list of the dirty ones (nc_control_touch); at the end of the
- * step each of them is asked once what it wants next: first by the relay (control-relay.c), then,
- * alone, by nc_alone_claim and nc_alone_node. So these two are functions of what is seen now: they
- * may be asked at any moment, and are asked again after each answer, each change and at the time
- * that they named.
+ * step each of them is asked once what it wants next: first by the relay (relay.c), then,
+ * alone, by nc_standalone_claim and nc_standalone_node. So these two are functions of what is seen
+ * now: they may be asked at any moment, and are asked again after each answer, each change and at
+ * the time that they named.
  */
 #ifndef NC_CONTROL_PRIV_H
 #define NC_CONTROL_PRIV_H
@@ -22,8 +22,9 @@
 #define CONTROL_NAME_MAX ((size_t)253) /* of names, as Kubernetes has it */
 #define CONTROL_UID_MAX ((size_t)64)   /* bytes; is 36 */
 #define CONTROL_PROVIDER_MAX ((size_t)512)
-#define CONTROL_HASH_MAX ((size_t)64)   /* of Karpenter's hashes: up to 20 digits */
-#define CONTROL_WORD_MAX ((size_t)4096) /* drain-status, drain-request: longer is unreadable */
+#define CONTROL_HASH_MAX ((size_t)64) /* of Karpenter's hashes: up to 20 digits */
+#define CONTROL_DRAIN_STATUS_MAX                                                                   \
+    ((size_t)4096)                      /* drain-status, drain-request: longer is unreadable */
 #define CONTROL_LIST_MAX ((size_t)1024) /* labels, taints, … of one object: more is unreadable */
 #define CONTROL_LIST_BYTES ((size_t)65536)
 #define CONTROL_NODE_BYTES ((size_t)16384) /* of all lists of a Node: it fills them itself */
@@ -51,20 +52,20 @@ struct control_table {
  * quantities 2: key, value; taints 3: key, value, effect; a Node's taints 4), one after the other,
  * each ended by NUL.
  */
-#define CONTROL_TEXTS_WIDTH 4 /* at most */
-struct control_texts {
+#define CONTROL_STRINGS_WIDTH 4 /* at most */
+struct control_strings {
     const char *data; /* NULL where there are none */
     uint32_t bytes;
     uint16_t n;     /* CONTROL_LIST_MAX at most */
     bool is_shared; /* nobody's: what nearly every object has */
 };
-void nc_control_texts_set(struct control_texts *t, const char *data, size_t bytes, size_t n);
-void nc_control_texts_done(struct control_texts *t);
+void nc_control_strings_set(struct control_strings *t, const char *data, size_t bytes, size_t n);
+void nc_control_strings_done(struct control_strings *t);
 /* Walks: `at` is NULL first; NULL at the end. `width` texts are put into ret. */
-const char *nc_control_texts_next(const struct control_texts *t, const char *at, size_t width,
-                                  const char **ret);
+const char *nc_control_strings_next(const struct control_strings *t, const char *at, size_t width,
+                                    const char **ret);
 /* The second text of the group that begins with `key`; NULL where there is none. */
-const char *nc_control_texts_get(const struct control_texts *t, size_t width, const char *key);
+const char *nc_control_strings_get(const struct control_strings *t, size_t width, const char *key);
 
 /* What is kept of a condition; "" for what it has not. type, status, reason and message come first.
  */
@@ -72,23 +73,23 @@ const char *nc_control_texts_get(const struct control_texts *t, size_t width, co
 extern const char *const nc_control_condition_keys[CONTROL_CONDITION_WIDTH];
 
 /* A list of single texts without one of them; owned. */
-struct nc_value *nc_control_texts_without(const struct control_texts *t, const char *text);
+struct nc_value *nc_control_strings_without(const struct control_strings *t, const char *text);
 
 /* ---- what every object has */
 
-/* How its writes fare. Only control-write.c changes it. */
+/* How its writes fare. Only write.c changes it. */
 struct control_write {
     uint64_t id;      /* under way; 0 = none */
     uint64_t sent_rv; /* … as it was then: whatever is shown beyond it may be what came of it */
-    uint64_t pause_usec;  /* after a failure: not before */
-    uint64_t settle_usec; /* after an accepted one: not before, unless the watch shows it */
-    uint64_t settle_rv;   /* … that is: this resourceVersion or a later one */
-    uint64_t share_usec;  /* the share as one moment: how far ahead of time its writes are */
-    uint16_t attempts;    /* that failed in a row */
-    uint8_t verb;         /* of what is under way, or was last: enum nc_control_verb */
-    bool is_relay;        /* that one */
-    bool waits_for_watch; /* it was gone or has changed: the pause ends with the next SEEN */
-    bool is_held;         /* by its share */
+    uint64_t pause_usec;      /* after a failure: not before */
+    uint64_t watch_wait_usec; /* after an accepted one: not before, unless the watch shows it */
+    uint64_t awaited_rv;      /* … that is: this resourceVersion or a later one */
+    uint64_t rate_usec;       /* the share as one moment: how far ahead of time its writes are */
+    uint16_t attempts;        /* that failed in a row */
+    uint8_t verb;             /* of what is under way, or was last: enum nc_control_verb */
+    bool is_relay;            /* that one */
+    bool waits_for_watch;     /* it was gone or has changed: the pause ends with the next SEEN */
+    bool is_held;             /* by its share */
 };
 
 struct control_hook {
@@ -129,7 +130,7 @@ enum control_phase {
 };
 const char *nc_control_phase_name(enum control_phase p); /* "Detected", … */
 
-struct control_word {
+struct control_drain_status {
     int source; /* enum nc_source; -1: "" or one of a later release */
     enum control_phase phase;
     bool is_report;           /* nothing is done about it, or not yet: so not by us either */
@@ -140,11 +141,11 @@ struct control_word {
     char id[72];   /* "" = none; printable */
 };
 /* The drain is over, done or not: Drained or Failed. False where the node says nothing (NULL). */
-bool nc_control_is_last_word(const struct control_word *w);
+bool nc_control_is_final_status(const struct control_drain_status *w);
 
 /* ---- Node */
 
-struct control_node_more { /* only where who == ALONE */
+struct control_node_more { /* only where mode == STANDALONE */
     struct control_node *node;
     char *provider_id; /* NULL = none */
     struct control_link by_provider;
@@ -152,31 +153,31 @@ struct control_node_more { /* only where who == ALONE */
     bool is_registered, is_initialized; /* its labels: what a node may have forged */
     bool has_our_finalizer, has_karpenter_finalizer;
     bool do_not_disrupt, do_not_sync_taints;
-    bool has_our_taint;          /* annotation nodeclaimd.io/disrupted: karpenter.sh/disrupted is
-                                    ours to remove */
-    char *drain_request;         /* as it stands there; NULL = none */
-    struct control_texts taints; /* 4 each: key, value, effect, timeAdded ("" = none): they are
+    bool has_our_taint;            /* annotation nodeclaimd.io/disrupted: karpenter.sh/disrupted is
+                                      ours to remove */
+    char *drain_request;           /* as it stands there; NULL = none */
+    struct control_strings taints; /* 4 each: key, value, effect, timeAdded ("" = none): they are
                                     written back as they were */
-    struct control_texts finalizers; /* 1 each */
+    struct control_strings finalizers; /* 1 each */
     /* Only until it is labelled as registered and has our finalizer: */
     char *owners; /* metadata.ownerReferences as compact JSON; NULL = none */
     /* Only while it is not labelled as initialized: */
-    struct control_texts allocatable; /* 2 each */
+    struct control_strings allocatable; /* 2 each */
 };
 
 struct control_node {
     struct control_object o;
-    uint64_t created_usec, deletion_usec; /* 0 = not */
-    char *owner_uid;                      /* of its owner of kind NodeClaim; NULL = none */
-    char *pool;                           /* label karpenter.sh/nodepool; NULL = none */
-    struct control_word *word;            /* NULL = says nothing */
-    uint64_t word_usec;                   /* since when this id and deadline are known */
-    uint32_t bad_word;                    /* hash of what could not be read; 0 = can be */
-    bool is_bad_word_unsaid;
-    uint64_t bad_word_usec; /* not said before then again */
+    uint64_t created_usec, deletion_usec;      /* 0 = not */
+    char *owner_uid;                           /* of its owner of kind NodeClaim; NULL = none */
+    char *pool;                                /* label karpenter.sh/nodepool; NULL = none */
+    struct control_drain_status *drain_status; /* NULL = says nothing */
+    uint64_t drain_status_usec;                /* since when this id and deadline are known */
+    uint32_t invalid_status;                   /* hash of what could not be read; 0 = can be */
+    bool is_invalid_status_unreported;
+    uint64_t invalid_status_usec; /* not said before then again */
     struct control_node_more *more;
-    struct control_texts *left; /* beside Karpenter, while it is being deleted: its finalizers where
-                                   ours is one of them; NULL = is not */
+    struct control_strings *left; /* beside Karpenter, while it is being deleted: its finalizers
+                                   where ours is one of them; NULL = is not */
 };
 
 /* ---- NodeClaim */
@@ -196,12 +197,12 @@ enum control_condition {
 const char *nc_control_condition_name(enum control_condition k); /* "Launched", … */
 enum control_truth { CONTROL_ABSENT = 0, CONTROL_FALSE, CONTROL_UNKNOWN, CONTROL_TRUE };
 
-struct control_claim_early {                            /* only while it is not Initialized */
-    struct control_texts labels, annotations, requests; /* 2 each */
-    struct control_texts taints, startup_taints;        /* 3 each */
+struct control_claim_early {                              /* only while it is not Initialized */
+    struct control_strings labels, annotations, requests; /* 2 each */
+    struct control_strings taints, startup_taints;        /* 3 each */
 };
 
-struct control_claim_more { /* only where who == ALONE */
+struct control_claim_more { /* only where mode == STANDALONE */
     struct control_claim *claim;
     char *provider_id; /* NULL = none */
     char *dns_name;    /* EC2's, of that instance; NULL = not known */
@@ -212,16 +213,16 @@ struct control_claim_more { /* only where who == ALONE */
     bool do_not_disrupt;
     bool is_foreign;      /* of another controller: NodeClass of group eks.amazonaws.com, or a label
                              app.kubernetes.io/managed-by that is not nodeclaimd */
-    bool is_end_accepted; /* of control-alone.c: END_INSTANCE was accepted */
+    bool is_end_accepted; /* of standalone.c: END_INSTANCE was accepted */
     uint8_t truths[_CONTROL_COND_MAX]; /* control_truth */
-    struct control_texts hashes;       /* one group of 4: nodepool-hash, its version,
-                                          ec2nodeclass-hash, its version; "" = none */
-    struct control_texts finalizers;   /* 1 each */
-    struct control_texts conditions;   /* CONTROL_CONDITION_WIDTH each */
+    struct control_strings hashes;     /* one group of 4: nodepool-hash, its version,
+                                        ec2nodeclass-hash, its version; "" = none */
+    struct control_strings finalizers; /* 1 each */
+    struct control_strings conditions; /* CONTROL_CONDITION_WIDTH each */
     struct control_claim_early *early; /* NULL: is Initialized */
 
-    /* Of control-alone.c, and left alone by the readers: */
-    int disrupt;           /* enum nc_budget_reason + 1 that nc_alone_pool chose; 0 = none */
+    /* Of standalone.c, and left alone by the readers: */
+    int disrupt;           /* enum nc_budget_reason + 1 that nc_standalone_pool chose; 0 = none */
     unsigned scratch;      /* yours */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
     uint64_t scratch_usec; /* yours */
@@ -231,7 +232,7 @@ struct control_claim_more { /* only where who == ALONE */
 struct control_claim {
     struct control_object o;
     uint64_t created_usec, deletion_usec; /* 0 = not */
-    uint64_t stamp_usec;                  /* the timestamp; 0 = none, or garbage */
+    uint64_t timestamp_usec;              /* the timestamp; 0 = none, or garbage */
     char *node_name;                      /* status.nodeName; NULL = not registered */
     struct control_link by_node;
     struct control_pool *pool; /* NULL = has no such label */
@@ -239,18 +240,19 @@ struct control_claim {
     struct control_class *class; /* NULL where it is no EC2NodeClass, or beside Karpenter */
     struct control_claim *class_next, **class_at;
     /* The relay; belongs to this uid. */
-    uint64_t relay_usec;   /* the word is known since; 0 = there is none to relay */
-    uint64_t stamped_usec; /* the stamp that was accepted and is not seen yet; 0 = none */
-    uint64_t deleted_usec; /* when a DELETE of ours was accepted: never another; 0 = not */
+    uint64_t relay_usec; /* the word is known since; 0 = there is none to relay */
+    uint64_t
+        accepted_timestamp_usec; /* the stamp that was accepted and is not seen yet; 0 = none */
+    uint64_t deleted_usec;       /* when a DELETE of ours was accepted: never another; 0 = not */
     uint64_t sent_t_usec; /* what the STAMP under way, or the last one, writes; 0 = none any more */
-    uint64_t our_stamp_usec; /* the last one that was accepted, or is recorded */
-    uint8_t stamp_tries;     /* that failed in this relay */
-    bool is_stamp_refused, was_said, was_refusal_said;
+    uint64_t our_timestamp_usec; /* the last one that was accepted, or is recorded */
+    uint8_t timestamp_tries;     /* that failed in this relay */
+    bool is_timestamp_refused, was_reported, was_refusal_reported;
     bool has_our_finalizer, has_karpenter_finalizer; /* not of the relay */
     bool counts_as_node, counts_as_out;              /* in its pool's numbers */
     bool counts_as_karpenter;                        /* in n_karpenter_claims */
     struct control_claim_more *more;
-    struct control_texts *left; /* as a Node's */
+    struct control_strings *left; /* as a Node's */
 };
 
 /* ---- NodePool, EC2NodeClass: there is one also where only claims name it */
@@ -264,8 +266,8 @@ struct control_pool {
     char *hash, *hash_version;  /* NULL = none */
     struct control_claim *claims;
     size_t n_claims;
-    unsigned n_nodes, n_out; /* of these: as nc_alone_count has them */
-    uint64_t looked_usec;    /* when nc_alone_pool was asked last */
+    unsigned n_nodes, n_out; /* of these: as nc_standalone_count has them */
+    uint64_t evaluated_usec; /* when nc_standalone_pool was asked last */
 };
 struct control_class {
     struct control_object o;
@@ -279,11 +281,11 @@ struct control_class {
 
 struct nc_control {
     struct nc_control_rules rules;
-    enum nc_control_who who;
+    enum nc_control_mode mode;
     bool is_guess;
     char *claims_version; /* NULL = karpenter.sh/v1 */
     bool leads;
-    bool is_synced[_NC_CONTROL_KIND_MAX]; /* since this `who` */
+    bool is_synced[_NC_CONTROL_KIND_MAX]; /* since this `mode` */
     bool is_relay_synced[2];              /* Nodes, NodeClaims: ever */
     uint32_t hash_seed;
     uint64_t now_usec; /* of the last event */
@@ -299,17 +301,17 @@ struct nc_control {
     struct control_object **heap;                     /* by wake_usec */
     size_t n_heap, heap_room;
 
-    struct control_flight { /* by id */
+    struct control_pending { /* by id */
         uint64_t id;
         struct control_object *object; /* NULL: is gone */
         enum nc_control_verb verb;
         bool is_relay;
-    } * flights;
-    size_t n_flights, n_relay_flights, n_end_flights, flights_room;
+    } * in_flight;
+    size_t n_in_flight, n_relays_in_flight, n_ends_in_flight, in_flight_room;
     uint64_t last_id;
 
     struct nc_control_counts counts; /* what only grows */
-    uint64_t bad_stamps;             /* timestamps that could not be read */
+    uint64_t bad_timestamps;         /* timestamps that could not be read */
     struct nc_control_actions *out;  /* during a step */
 };
 
@@ -348,47 +350,49 @@ void nc_control_touch_all(struct nc_control *c);
 void nc_control_touch(struct nc_control *c, struct control_object *o);
 /* A SAY, within the object's share and only where we lead. The reason is static; false where the
  * share holds it back. */
-bool nc_control_say(struct nc_control *c, struct control_object *o, const char *reason,
-                    bool is_warning, const char *format, ...) __attribute__((format(printf, 5, 6)));
+bool nc_control_emit(struct nc_control *c, struct control_object *o, const char *reason,
+                     bool is_warning, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 /* {"metadata":{"uid":…}} or, with_version, {"metadata":{"resourceVersion":…,"uid":…}}: how a patch
  * begins. The uid is a precondition: another object of this name refuses it. Owned. */
 struct nc_value *nc_control_patch(const struct control_object *o, bool with_version);
 /* The write that takes our finalizer off the object, which is seen with `finalizers`. Always true:
  * as a hook has it that wants a write. */
 bool nc_control_drop_finalizer(const struct control_object *o,
-                               const struct control_texts *finalizers,
+                               const struct control_strings *finalizers,
                                struct nc_control_action *ret);
 /* {"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":…}}. Owned. */
 struct nc_value *nc_control_delete_options(const struct control_object *o);
 
-/* ---- the hooks: control-alone.c
+/* ---- the hooks: standalone.c
  *
- * Each writes its own object only: a Node is deleted by nc_alone_node, an instance is ended by
- * nc_alone_claim. Asked only where who == ALONE, we lead, Nodes, NodeClaims and NodePools are
- * synced, no write of the object is under way or settling, no pause runs, and (claims) the relay
- * wants nothing now. True: *ret is the one next write (verb, body, provider_id; everything else is
- * filled in by the caller); it may be asked again before that write is sent (places, share), so it
- * changes nothing. False: nothing to do. *next: when to look again where nothing changes;
- * UINT64_MAX = never; taken in both cases. Asked anew after each change of the object, of the Node
- * or claim that belongs to it, each end of a write, and at *next. */
-bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
-                    struct nc_control_action *ret, uint64_t *next_usec);
-bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
-                   struct nc_control_action *ret, uint64_t *next_usec);
+ * Each writes its own object only: a Node is deleted by nc_standalone_node, an instance is ended by
+ * nc_standalone_claim. Asked only where mode == STANDALONE, we lead, Nodes, NodeClaims and
+ * NodePools are synced, no write of the object is under way or settling, no pause runs, and
+ * (claims) the relay wants nothing now. True: *ret is the one next write (verb, body, provider_id;
+ * everything else is filled in by the caller); it may be asked again before that write is sent
+ * (places, share), so it changes nothing. False: nothing to do. *next: when to look again where
+ * nothing changes; UINT64_MAX = never; taken in both cases. Asked anew after each change of the
+ * object, of the Node or claim that belongs to it, each end of a write, and at *next. */
+bool nc_standalone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                         struct nc_control_action *ret, uint64_t *next_usec);
+bool nc_standalone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                        struct nc_control_action *ret, uint64_t *next_usec);
 /* Chooses among the claims of a pool which are to be disrupted voluntarily (claim->more->disrupt),
  * within its budgets, and touches those. Asked when something of the pool or of its claims has
  * changed, at most once a second a pool, and at *next. The pool may be one that only claims name.
  */
-void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
-                   uint64_t *next_usec);
+void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
+                        uint64_t *next_usec);
 /* Brings the numbers of its pool up to date: how many count, how many are on their way out. Called
  * for each claim that was touched before anybody is asked, and with each write that is sent:
  * walking the claims for each of them would be quadratic work. */
-void nc_alone_count(struct nc_control *c, struct control_claim *claim);
-void nc_alone_uncount(struct control_claim *claim); /* it leaves its pool */
+void nc_standalone_count(struct nc_control *c, struct control_claim *claim);
+void nc_standalone_uncount(struct control_claim *claim); /* it leaves its pool */
 /* A write of the alone half ended. */
-void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
-                       enum nc_control_answer answer, uint64_t now_usec);
+void nc_standalone_answered(struct nc_control *c, struct control_object *o,
+                            enum nc_control_verb verb, enum nc_control_answer answer,
+                            uint64_t now_usec);
 
 static inline struct control_node *nc_control_as_node(struct control_object *o) {
     return (struct control_node *)o;
@@ -431,7 +435,7 @@ void nc_control_gone(struct nc_control *c, struct control_object *o);
 void nc_control_drop_all(struct nc_control *c);
 void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name);
 void nc_control_set_class(struct nc_control *c, struct control_claim *claim, const char *name);
-struct control_word *nc_control_word_free(struct control_word *w);
+struct control_drain_status *nc_control_drain_status_free(struct control_drain_status *w);
 struct control_node_more *nc_control_node_more_free(struct control_node_more *m);
 struct control_claim_more *nc_control_claim_more_free(struct control_claim_more *m);
 
@@ -440,14 +444,14 @@ struct control_claim_more *nc_control_claim_more_free(struct control_claim_more 
 int nc_control_read(struct nc_control *c, enum nc_control_kind k, const struct nc_value *object,
                     struct control_object **ret);
 
-/* control-handover.c: what is left of a time without Karpenter. */
-struct control_texts *nc_control_left_free(struct control_texts *left);
-int nc_control_take_left(const struct nc_value *object, uint64_t deletion_usec,
-                         struct control_texts **ret);
-bool nc_control_handover(struct control_object *o, uint64_t now_usec, struct nc_control_action *ret,
+/* transfer.c: what is left of a time without Karpenter. */
+struct control_strings *nc_control_left_free(struct control_strings *left);
+int nc_control_parse_leftovers(const struct nc_value *object, uint64_t deletion_usec,
+                               struct control_strings **ret);
+bool nc_control_transfer(struct control_object *o, uint64_t now_usec, struct nc_control_action *ret,
                          uint64_t *next_usec);
 
-/* control-relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
+/* relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
  * hooks of the alone half are. */
 struct control_relay {
     enum nc_control_verb verb; /* STAMP or DELETE_CLAIM; 0 = nothing now */
@@ -466,19 +470,19 @@ void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim
                                enum nc_control_verb verb, enum nc_control_answer answer,
                                uint64_t now_usec);
 
-/* control-write.c */
-bool nc_control_may_act(const struct nc_control *c);             /* the relay */
-bool nc_control_may_alone(const struct nc_control *c);           /* everything else */
-void nc_control_settle(struct nc_control *c, uint64_t now_usec); /* the end of each step */
+/* write.c */
+bool nc_control_may_relay(const struct nc_control *c);              /* the relay */
+bool nc_control_may_manage(const struct nc_control *c);             /* everything else */
+void nc_control_reconcile(struct nc_control *c, uint64_t now_usec); /* the end of each step */
 void nc_control_seen(struct nc_control *c, struct control_object *o);
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e);
-void nc_control_forget_flights(struct nc_control *c);
+void nc_control_forget_in_flight(struct nc_control *c);
 
-/* control-share.c */
-bool nc_control_share_may(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
-void nc_control_share_take(struct control_object *o, uint64_t now_usec);
+/* rate-limit.c */
+bool nc_control_rate_allows(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
+void nc_control_rate_spend(struct control_object *o, uint64_t now_usec);
 /* A SAY that no share holds back: for what is said once. */
-void nc_control_say_always(struct nc_control *c, const struct control_object *o, const char *reason,
-                           bool is_warning, char *message);
+void nc_control_emit_always(struct nc_control *c, const struct control_object *o,
+                            const char *reason, bool is_warning, char *message);
 
 #endif

@@ -10,7 +10,7 @@
 
 static const struct nc_control_rules first_rules = {.margin_usec = 15000000,
                                                     .order = NC_CONTROL_BOTH,
-                                                    .stamp_after_usec = 5000000,
+                                                    .timestamp_after_usec = 5000000,
                                                     .max_in_flight = 64};
 
 const char *nc_control_kind_name(enum nc_control_kind k) {
@@ -26,7 +26,7 @@ const char *nc_control_kind_name(enum nc_control_kind k) {
 
 const char *nc_control_verb_name(enum nc_control_verb v) {
     static const char *const names[_NC_CONTROL_VERB_MAX] = {
-        [NC_CONTROL_STAMP] = "stamp",
+        [NC_CONTROL_SET_TIMESTAMP] = "set-timestamp",
         [NC_CONTROL_DELETE_CLAIM] = "delete-claim",
         [NC_CONTROL_PATCH_CLAIM] = "patch-claim",
         [NC_CONTROL_STATUS_CLAIM] = "status-claim",
@@ -34,7 +34,7 @@ const char *nc_control_verb_name(enum nc_control_verb v) {
         [NC_CONTROL_DELETE_NODE] = "delete-node",
         [NC_CONTROL_END_INSTANCE] = "end-instance",
         [NC_CONTROL_DESCRIBE_INSTANCE] = "describe-instance",
-        [NC_CONTROL_SAY] = "say",
+        [NC_CONTROL_EMIT_EVENT] = "event",
     };
 
     return names[v];
@@ -51,20 +51,21 @@ static const char *const keep_node[] = {HEAD_PATHS,
                                         "metadata.ownerReferences",
                                         "metadata.labels.karpenter\\.sh/nodepool",
                                         NULL};
-static const char *const keep_node_alone[] = {HEAD_PATHS,
-                                              STATUS_PATH,
-                                              "metadata.annotations.nodeclaimd\\.io/drain-request",
-                                              "metadata.annotations.nodeclaimd\\.io/disrupted",
-                                              "metadata.annotations.karpenter\\.sh/do-not-disrupt",
-                                              "metadata.ownerReferences",
-                                              "metadata.labels",
-                                              "metadata.finalizers",
-                                              "spec.providerID",
-                                              "spec.taints",
-                                              "status.allocatable",
-                                              "status.conditions.type",
-                                              "status.conditions.status",
-                                              NULL};
+static const char *const keep_node_standalone[] = {
+    HEAD_PATHS,
+    STATUS_PATH,
+    "metadata.annotations.nodeclaimd\\.io/drain-request",
+    "metadata.annotations.nodeclaimd\\.io/disrupted",
+    "metadata.annotations.karpenter\\.sh/do-not-disrupt",
+    "metadata.ownerReferences",
+    "metadata.labels",
+    "metadata.finalizers",
+    "spec.providerID",
+    "spec.taints",
+    "status.allocatable",
+    "status.conditions.type",
+    "status.conditions.status",
+    NULL};
 static const char *const keep_claim[] = {
     HEAD_PATHS,
     "metadata.finalizers",
@@ -73,13 +74,14 @@ static const char *const keep_claim[] = {
     "metadata.annotations.nodeclaimd\\.io/stamped",
     "status.nodeName",
     NULL};
-static const char *const keep_claim_alone[] = {HEAD_PATHS,          "metadata.finalizers",
-                                               "metadata.labels",   "metadata.annotations",
-                                               "spec.expireAfter",  "spec.terminationGracePeriod",
-                                               "spec.nodeClassRef", "spec.resources.requests",
-                                               "spec.taints",       "spec.startupTaints",
-                                               "status.nodeName",   "status.providerID",
-                                               "status.conditions", NULL};
+static const char *const keep_claim_standalone[] = {
+    HEAD_PATHS,          "metadata.finalizers",
+    "metadata.labels",   "metadata.annotations",
+    "spec.expireAfter",  "spec.terminationGracePeriod",
+    "spec.nodeClassRef", "spec.resources.requests",
+    "spec.taints",       "spec.startupTaints",
+    "status.nodeName",   "status.providerID",
+    "status.conditions", NULL};
 static const char *const keep_pool[] = {
     HEAD_PATHS, "metadata.annotations.karpenter\\.sh/nodepool-hash",
     "metadata.annotations.karpenter\\.sh/nodepool-hash-version", "spec.disruption", NULL};
@@ -87,12 +89,12 @@ static const char *const keep_class[] = {
     HEAD_PATHS, "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash",
     "metadata.annotations.karpenter\\.k8s\\.aws/ec2nodeclass-hash-version", NULL};
 
-const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_who who) {
+const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode) {
     switch (k) {
     case NC_CONTROL_NODE:
-        return who == NC_CONTROL_ALONE ? keep_node_alone : keep_node;
+        return mode == NC_CONTROL_STANDALONE ? keep_node_standalone : keep_node;
     case NC_CONTROL_CLAIM:
-        return who == NC_CONTROL_ALONE ? keep_claim_alone : keep_claim;
+        return mode == NC_CONTROL_STANDALONE ? keep_claim_standalone : keep_claim;
     case NC_CONTROL_POOL:
         return keep_pool;
     case NC_CONTROL_CLASS:
@@ -112,9 +114,9 @@ struct nc_control *nc_control_new(void) {
 struct nc_control *nc_control_free(struct nc_control *c) {
     if (!c)
         return NULL;
-    nc_control_forget_flights(c);
+    nc_control_forget_in_flight(c);
     nc_control_drop_all(c);
-    free(c->flights);
+    free(c->in_flight);
     free(c->heap);
     free(c->claims_version);
     free(c);
@@ -130,7 +132,7 @@ void nc_control_touch_all(struct nc_control *c) {
                                                  - offsetof(struct control_object, by_name)));
 }
 
-static void take_rules(struct nc_control *c, const struct nc_control_rules *rules) {
+static void apply_rules(struct nc_control *c, const struct nc_control_rules *rules) {
     size_t n = 0;
 
     for (size_t k = 0; k < _NC_CONTROL_KIND_MAX; k++)
@@ -144,22 +146,22 @@ static void take_rules(struct nc_control *c, const struct nc_control_rules *rule
 }
 
 /* Without Karpenter more of each object is wanted: nothing is done alone until it was seen. */
-static void take_who(struct nc_control *c, const struct nc_control_event *e) {
+static void apply_mode(struct nc_control *c, const struct nc_control_event *e) {
     free(c->claims_version);
     c->claims_version = e->claims_version ? nc_strdup(e->claims_version) : NULL;
-    if (e->who == c->who && e->is_guess == c->is_guess)
+    if (e->mode == c->mode && e->is_guess == c->is_guess)
         return;
     c->is_guess = e->is_guess;
-    if (e->who == c->who) {
+    if (e->mode == c->mode) {
         nc_control_touch_all(c);
         return;
     }
-    c->who = e->who;
+    c->mode = e->mode;
     memset(c->is_synced, 0, sizeof(c->is_synced));
     nc_control_touch_all(c);
 }
 
-static void take_lead(struct nc_control *c, bool leads) {
+static void apply_leadership(struct nc_control *c, bool leads) {
     if (leads == c->leads)
         return;
     c->leads = leads;
@@ -167,10 +169,10 @@ static void take_lead(struct nc_control *c, bool leads) {
     if (leads)
         nc_control_touch_all(c);
     else
-        nc_control_forget_flights(c);
+        nc_control_forget_in_flight(c);
 }
 
-static void take_synced(struct nc_control *c, enum nc_control_kind k) {
+static void apply_synced(struct nc_control *c, enum nc_control_kind k) {
     const bool is_new = !c->is_synced[k];
 
     c->is_synced[k] = true;
@@ -180,14 +182,14 @@ static void take_synced(struct nc_control *c, enum nc_control_kind k) {
         nc_control_touch_all(c);
 }
 
-static void take_seen(struct nc_control *c, const struct nc_control_event *e) {
+static void apply_object(struct nc_control *c, const struct nc_control_event *e) {
     struct control_object *o = NULL;
 
     if (nc_control_read(c, e->what, e->object, &o) > 0)
         nc_control_seen(c, o);
 }
 
-static void take_gone(struct nc_control *c, const struct nc_control_event *e) {
+static void apply_gone(struct nc_control *c, const struct nc_control_event *e) {
     struct control_link *l = nc_control_find(c, &c->names[e->what], e->name);
     struct control_object *o = NULL;
 
@@ -200,25 +202,25 @@ static void take_gone(struct nc_control *c, const struct nc_control_event *e) {
     nc_control_gone(c, o);
 }
 
-static void take(struct nc_control *c, const struct nc_control_event *e) {
+static void apply_event(struct nc_control *c, const struct nc_control_event *e) {
     switch (e->kind) {
     case NC_CONTROL_RULES:
-        take_rules(c, e->rules);
+        apply_rules(c, e->rules);
         break;
-    case NC_CONTROL_WHO:
-        take_who(c, e);
+    case NC_CONTROL_MODE:
+        apply_mode(c, e);
         break;
     case NC_CONTROL_LEAD:
-        take_lead(c, e->leads);
+        apply_leadership(c, e->leads);
         break;
     case NC_CONTROL_SEEN:
-        take_seen(c, e);
+        apply_object(c, e);
         break;
     case NC_CONTROL_GONE:
-        take_gone(c, e);
+        apply_gone(c, e);
         break;
     case NC_CONTROL_SYNCED:
-        take_synced(c, e->what);
+        apply_synced(c, e->what);
         break;
     case NC_CONTROL_ANSWER:
         nc_control_answered(c, e);
@@ -237,8 +239,8 @@ void nc_control_step(struct nc_control *c, const struct nc_control_event *e,
         nc_control_touch_all(c); /* moments that were noted are too far away now */
     c->now_usec = e->now_usec;
     c->out = out;
-    take(c, e);
-    nc_control_settle(c, e->now_usec);
+    apply_event(c, e);
+    nc_control_reconcile(c, e->now_usec);
     c->out = NULL;
 }
 

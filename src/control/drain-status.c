@@ -3,7 +3,7 @@
  * with anything. Keys and words that are not known are of a later release and are tolerated; a
  * known key of another type or size makes the whole of it unreadable.
  */
-#include "apply.h"
+#include "parse.h"
 
 #include "nc/str.h"
 
@@ -29,7 +29,7 @@ const char *nc_control_phase_name(enum control_phase p) {
     return phase_names[p];
 }
 
-bool nc_control_is_last_word(const struct control_word *w) {
+bool nc_control_is_final_status(const struct control_drain_status *w) {
     return w && (w->phase == CONTROL_PHASE_DRAINED || w->phase == CONTROL_PHASE_FAILED);
 }
 
@@ -63,7 +63,7 @@ static int64_t count_at(const struct nc_value *v, const char *key, bool *ok) {
     return -1;
 }
 
-static void read_blocked(const struct nc_value *v, struct control_word *w, bool *ok) {
+static void read_blocked(const struct nc_value *v, struct control_drain_status *w, bool *ok) {
     const struct nc_value *list = nc_control_at(v, "blocked", NULL);
     struct nc_buf b = NC_BUF_INIT;
 
@@ -95,7 +95,7 @@ static enum control_phase phase_of(const char *name) {
     return CONTROL_PHASE_OTHER;
 }
 
-static bool read_word(const struct nc_value *v, struct control_word *w) {
+static bool read_drain_status(const struct nc_value *v, struct control_drain_status *w) {
     bool ok = v->type == NC_VALUE_MAP;
     const char *source = text_at(v, "source", SHORT_MAX, &ok);
     const char *phase = text_at(v, "phase", SHORT_MAX, &ok);
@@ -116,13 +116,13 @@ static bool read_word(const struct nc_value *v, struct control_word *w) {
     return ok;
 }
 
-struct control_word *nc_control_word_read(const char *text) {
+struct control_drain_status *nc_control_drain_status_read(const char *text) {
     nc_auto_value struct nc_value *v = NULL;
-    struct control_word *w = NULL;
-    const size_t n = strnlen(text, CONTROL_WORD_MAX + 1);
+    struct control_drain_status *w = NULL;
+    const size_t n = strnlen(text, CONTROL_DRAIN_STATUS_MAX + 1);
 
-    if (n > CONTROL_WORD_MAX || nc_json_parse(text, n, &v, NULL) < 0)
+    if (n > CONTROL_DRAIN_STATUS_MAX || nc_json_parse(text, n, &v, NULL) < 0)
         return NULL;
     w = nc_calloc(1, sizeof(*w));
-    return read_word(v, w) ? w : nc_control_word_free(w);
+    return read_drain_status(v, w) ? w : nc_control_drain_status_free(w);
 }

@@ -32,7 +32,7 @@ static bool is_ours(const struct nc_lease *l) {
 }
 
 /* Nobody has it, we have it, or whoever has it has not been heard of for as long as it said. */
-static bool may_take(const struct nc_lease *l, uint64_t mono_usec) {
+static bool may_acquire(const struct nc_lease *l, uint64_t mono_usec) {
     return !l->exists || l->holder[0] == '\0' || is_ours(l)
            || mono_usec - l->observed_usec >= l->holder_duration_usec;
 }
@@ -40,7 +40,7 @@ static bool may_take(const struct nc_lease *l, uint64_t mono_usec) {
 static enum nc_lease_verb choose(const struct nc_lease *l, uint64_t mono_usec) {
     if (!l->was_read)
         return NC_LEASE_GET;
-    if (!may_take(l, mono_usec))
+    if (!may_acquire(l, mono_usec))
         return NC_LEASE_GET;
     return l->exists ? NC_LEASE_UPDATE : NC_LEASE_CREATE;
 }
@@ -50,11 +50,11 @@ enum nc_lease_verb nc_lease_next(struct nc_lease *l, uint64_t mono_usec) {
         l->leads = false;
         l->was_read = false;
     }
-    if (l->asked != NC_LEASE_WAIT || mono_usec < l->next_usec)
+    if (l->requested != NC_LEASE_WAIT || mono_usec < l->next_usec)
         return NC_LEASE_WAIT;
-    l->asked = choose(l, mono_usec);
+    l->requested = choose(l, mono_usec);
     l->asked_usec = mono_usec;
-    return l->asked;
+    return l->requested;
 }
 
 /* "2026-01-02T03:04:05.000006Z" */
@@ -106,7 +106,8 @@ struct seen {
 };
 
 /* A text that may be absent or null; false where it is of another type or too long. */
-static bool take_text(const struct nc_value *map, const char *key, size_t max, const char **ret) {
+static bool parse_lease_string(const struct nc_value *map, const char *key, size_t max,
+                               const char **ret) {
     const struct nc_value *v = nc_value_get(map, key);
 
     *ret = "";
@@ -118,7 +119,7 @@ static bool take_text(const struct nc_value *map, const char *key, size_t max, c
     return true;
 }
 
-static bool take_int32(const struct nc_value *map, const char *key, int64_t *ret) {
+static bool parse_lease_int32(const struct nc_value *map, const char *key, int64_t *ret) {
     const struct nc_value *v = nc_value_get(map, key);
 
     *ret = 0;
@@ -139,14 +140,15 @@ static bool read_lease(const struct nc_lease *l, const struct nc_value *object, 
         return false;
     if (spec && spec->type != NC_VALUE_MAP && spec->type != NC_VALUE_NULL)
         return false;
-    return take_text(metadata, "resourceVersion", sizeof(l->resource_version) - 1,
-                     &ret->resource_version)
+    return parse_lease_string(metadata, "resourceVersion", sizeof(l->resource_version) - 1,
+                              &ret->resource_version)
            && ret->resource_version[0]
-           && take_text(spec, "holderIdentity", sizeof(l->holder) - 1, &ret->holder)
-           && take_text(spec, "acquireTime", sizeof(l->acquire_time) - 1, &ret->acquire_time)
-           && take_text(spec, "renewTime", sizeof(l->acquire_time) - 1, &ret->renew_time)
-           && take_int32(spec, "leaseDurationSeconds", &ret->duration_sec)
-           && take_int32(spec, "leaseTransitions", &ret->transitions);
+           && parse_lease_string(spec, "holderIdentity", sizeof(l->holder) - 1, &ret->holder)
+           && parse_lease_string(spec, "acquireTime", sizeof(l->acquire_time) - 1,
+                                 &ret->acquire_time)
+           && parse_lease_string(spec, "renewTime", sizeof(l->acquire_time) - 1, &ret->renew_time)
+           && parse_lease_int32(spec, "leaseDurationSeconds", &ret->duration_sec)
+           && parse_lease_int32(spec, "leaseTransitions", &ret->transitions);
 }
 
 static void keep(struct nc_lease *l, const struct seen *s, uint64_t mono_usec) {
@@ -183,7 +185,7 @@ static void pause_then(struct nc_lease *l, uint64_t mono_usec) {
 
 /* Read: what may be taken is taken at once, unless that has just failed. */
 static void go_on(struct nc_lease *l, uint64_t mono_usec) {
-    if (may_take(l, mono_usec))
+    if (may_acquire(l, mono_usec))
         l->next_usec = mono_usec;
     else
         pause_then(l, mono_usec);
@@ -207,16 +209,16 @@ static void answer_write(struct nc_lease *l, const struct seen *s, uint64_t mono
     }
 }
 
-void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb asked, const struct nc_value *object,
-                     int http_status, uint64_t mono_usec) {
+void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb requested,
+                     const struct nc_value *object, int http_status, uint64_t mono_usec) {
     struct seen s = {0};
     const bool is_good =
         object && http_status >= 200 && http_status < 300 && read_lease(l, object, &s);
 
-    if (asked == NC_LEASE_WAIT || asked != l->asked)
+    if (requested == NC_LEASE_WAIT || requested != l->requested)
         return; /* nothing that we wait for */
-    l->asked = NC_LEASE_WAIT;
-    if (asked != NC_LEASE_GET) {
+    l->requested = NC_LEASE_WAIT;
+    if (requested != NC_LEASE_GET) {
         answer_write(l, is_good ? &s : NULL, mono_usec);
     } else if (is_good) {
         keep(l, &s, mono_usec);

@@ -5,9 +5,9 @@
 
 static void add_mode(struct nc_metrics *m, const struct nc_control *c) {
     nc_metric_family(m, "mode", NC_GAUGE, "Mode of the controller: 1 for the current one.");
-    nc_metric_count(m, NC_LABELS("mode", "unknown"), c->who == NC_CONTROL_WHO_UNKNOWN);
-    nc_metric_count(m, NC_LABELS("mode", "karpenter"), c->who == NC_CONTROL_KARPENTER);
-    nc_metric_count(m, NC_LABELS("mode", "standalone"), c->who == NC_CONTROL_ALONE);
+    nc_metric_count(m, NC_LABELS("mode", "unknown"), c->mode == NC_CONTROL_MODE_UNKNOWN);
+    nc_metric_count(m, NC_LABELS("mode", "karpenter"), c->mode == NC_CONTROL_KARPENTER);
+    nc_metric_count(m, NC_LABELS("mode", "standalone"), c->mode == NC_CONTROL_STANDALONE);
 }
 
 static void add_objects(struct nc_metrics *m, const struct nc_control_counts *n) {
@@ -24,15 +24,15 @@ static void add_writes(struct nc_metrics *m, const struct nc_control_counts *n) 
     static const char *const answers[] = {
         [NC_CONTROL_DONE] = "done",         [NC_CONTROL_MISSING] = "missing",
         [NC_CONTROL_CONFLICT] = "conflict", [NC_CONTROL_REFUSED] = "refused",
-        [NC_CONTROL_AWAY] = "unavailable",
+        [NC_CONTROL_UNAVAILABLE] = "unavailable",
     };
 
     nc_metric_family(m, "write_requests_total", NC_COUNTER, "Writes and Events sent, by verb.");
-    for (enum nc_control_verb v = NC_CONTROL_STAMP; v < _NC_CONTROL_VERB_MAX; v++)
-        nc_metric_count(m, NC_LABELS("verb", nc_control_verb_name(v)), n->asked[v]);
+    for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v < _NC_CONTROL_VERB_MAX; v++)
+        nc_metric_count(m, NC_LABELS("verb", nc_control_verb_name(v)), n->requested[v]);
     nc_metric_family(m, "write_answers_total", NC_COUNTER, "Writes answered, by verb and answer.");
-    for (enum nc_control_verb v = NC_CONTROL_STAMP; v < NC_CONTROL_SAY; v++)
-        for (enum nc_control_answer a = NC_CONTROL_DONE; a <= NC_CONTROL_AWAY; a++)
+    for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v < NC_CONTROL_EMIT_EVENT; v++)
+        for (enum nc_control_answer a = NC_CONTROL_DONE; a <= NC_CONTROL_UNAVAILABLE; a++)
             if (n->answered[v][a])
                 nc_metric_count(m, NC_LABELS("verb", nc_control_verb_name(v), "answer", answers[a]),
                                 n->answered[v][a]);
@@ -47,9 +47,9 @@ void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc
     add_mode(&m, c);
     add_objects(&m, &n);
     nc_metric_one(&m, "invalid_drain_statuses_total", NC_COUNTER,
-                  "Drain statuses received that could not be read.", n.bad_words);
+                  "Drain statuses received that could not be read.", n.invalid_drain_statuses);
     nc_metric_one(&m, "invalid_termination_timestamps_total", NC_COUNTER,
-                  "Termination timestamps received that could not be read.", c->bad_stamps);
+                  "Termination timestamps received that could not be read.", c->bad_timestamps);
     nc_metric_one(&m, "relaying", NC_GAUGE, "Notices that are not yet relayed to their NodeClaim.",
                   n.relaying);
     nc_metric_one(&m, "draining", NC_GAUGE, "Nodes that report a drain.", n.draining);
@@ -60,5 +60,5 @@ void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc
                         "Time from a node's notice to the accepted deletion of its NodeClaim.",
                         &n.relays);
     nc_metric_one(&m, "rate_limited_writes_total", NC_COUNTER,
-                  "Writes delayed because their object had too many.", n.held_by_share);
+                  "Writes delayed because their object had too many.", n.rate_limited);
 }

@@ -51,7 +51,7 @@ struct control_object *nc_control_put(struct nc_control *c, enum nc_control_kind
     return o;
 }
 
-struct control_word *nc_control_word_free(struct control_word *w) {
+struct control_drain_status *nc_control_drain_status_free(struct control_drain_status *w) {
     if (w)
         free(w->blocked);
     free(w);
@@ -64,9 +64,9 @@ struct control_node_more *nc_control_node_more_free(struct control_node_more *m)
     free(m->provider_id);
     free(m->drain_request);
     free(m->owners);
-    nc_control_texts_done(&m->taints);
-    nc_control_texts_done(&m->finalizers);
-    nc_control_texts_done(&m->allocatable);
+    nc_control_strings_done(&m->taints);
+    nc_control_strings_done(&m->finalizers);
+    nc_control_strings_done(&m->allocatable);
     free(m);
     return NULL;
 }
@@ -74,11 +74,11 @@ struct control_node_more *nc_control_node_more_free(struct control_node_more *m)
 static void free_early(struct control_claim_early *e) {
     if (!e)
         return;
-    nc_control_texts_done(&e->labels);
-    nc_control_texts_done(&e->annotations);
-    nc_control_texts_done(&e->requests);
-    nc_control_texts_done(&e->taints);
-    nc_control_texts_done(&e->startup_taints);
+    nc_control_strings_done(&e->labels);
+    nc_control_strings_done(&e->annotations);
+    nc_control_strings_done(&e->requests);
+    nc_control_strings_done(&e->taints);
+    nc_control_strings_done(&e->startup_taints);
     free(e);
 }
 
@@ -87,9 +87,9 @@ struct control_claim_more *nc_control_claim_more_free(struct control_claim_more 
         return NULL;
     free(m->provider_id);
     free(m->dns_name);
-    nc_control_texts_done(&m->conditions);
-    nc_control_texts_done(&m->hashes);
-    nc_control_texts_done(&m->finalizers);
+    nc_control_strings_done(&m->conditions);
+    nc_control_strings_done(&m->hashes);
+    nc_control_strings_done(&m->finalizers);
     free_early(m->early);
     free(m);
     return NULL;
@@ -117,7 +117,7 @@ void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, cons
 
     if (old && name && nc_streq(old->o.name, name))
         return;
-    nc_alone_uncount(claim);
+    nc_standalone_uncount(claim);
     if (old) {
         *claim->pool_at = claim->pool_next;
         if (claim->pool_next)
@@ -172,7 +172,7 @@ static void done_node(struct nc_control *c, struct control_node *n) {
     if (n->more)
         nc_control_unlink(&c->nodes_by_provider, &n->more->by_provider);
     n->more = nc_control_node_more_free(n->more);
-    n->word = nc_control_word_free(n->word);
+    n->drain_status = nc_control_drain_status_free(n->drain_status);
     n->left = nc_control_left_free(n->left);
     free(n->owner_uid);
     free(n->pool);
@@ -230,9 +230,9 @@ void nc_control_drop(struct nc_control *c, struct control_object *o) {
     nc_control_dequeue(&c->dirty, o, CONTROL_HOOK_DIRTY);
     if (o->waits_in)
         nc_control_dequeue(o->waits_in, o, CONTROL_HOOK_WAIT);
-    for (size_t i = 0; o->write.id && i < c->n_flights; i++)
-        if (c->flights[i].object == o)
-            c->flights[i].object = NULL;
+    for (size_t i = 0; o->write.id && i < c->n_in_flight; i++)
+        if (c->in_flight[i].object == o)
+            c->in_flight[i].object = NULL;
     nc_control_unlink(&c->names[o->kind], &o->by_name);
     free(o->name);
     free(o);
@@ -288,11 +288,11 @@ void nc_control_drop_all(struct nc_control *c) {
 }
 
 bool nc_control_drop_finalizer(const struct control_object *o,
-                               const struct control_texts *finalizers,
+                               const struct control_strings *finalizers,
                                struct nc_control_action *ret) {
     ret->verb = o->kind == NC_CONTROL_NODE ? NC_CONTROL_PATCH_NODE : NC_CONTROL_PATCH_CLAIM;
     ret->body = nc_control_patch(o, true);
     nc_value_set(nc_value_get(ret->body, "metadata"), "finalizers",
-                 nc_control_texts_without(finalizers, NC_FINALIZER));
+                 nc_control_strings_without(finalizers, NC_FINALIZER));
     return true;
 }

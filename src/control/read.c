@@ -4,8 +4,8 @@
  */
 #include <errno.h>
 
-#include "apply.h"
 #include "nc/str.h"
+#include "parse.h"
 
 struct head {
     const char *name, *uid;
@@ -42,11 +42,11 @@ static int read_head(const struct nc_value *object, struct head *ret) {
     ret->uid = nc_value_get_string(meta, "uid");
     if (!ret->name || !is_name(ret->name) || !ret->uid || !is_uid(ret->uid) || !rv
         || nc_parse_u64(rv, &ret->rv) < 0
-        || nc_control_take_time(nc_control_at(meta, "creationTimestamp", NULL), &ret->created_usec)
+        || nc_control_parse_time(nc_control_at(meta, "creationTimestamp", NULL), &ret->created_usec)
                < 0)
         return -EBADMSG;
-    return nc_control_take_time(nc_control_at(meta, "deletionTimestamp", NULL),
-                                &ret->deletion_usec);
+    return nc_control_parse_time(nc_control_at(meta, "deletionTimestamp", NULL),
+                                 &ret->deletion_usec);
 }
 
 /* The name of a pool, from a label that somebody may have filled with anything. */
@@ -72,31 +72,33 @@ static const char *owner_of(const struct nc_value *object) {
 
 /* ---- Node */
 
-static bool is_same_ending(const struct control_word *a, const struct control_word *b) {
+static bool is_same_ending(const struct control_drain_status *a,
+                           const struct control_drain_status *b) {
     return a && b && a->source == b->source && a->is_report == b->is_report
            && a->deadline_usec == b->deadline_usec && nc_streq(a->id, b->id);
 }
 
 /* What cannot be read is no word; it is counted and told once, not at each sight of it. */
-static void take_status(struct nc_control *c, struct control_node *node,
-                        const struct nc_value *object) {
+static void apply_drain_status(struct nc_control *c, struct control_node *node,
+                               const struct nc_value *object) {
     const struct nc_value *v =
         nc_control_at(object, "metadata.annotations", CONTROL_ANNOTATION_STATUS);
     const char *text = nc_value_string(v);
-    struct control_word *word = text && text[0] ? nc_control_word_read(text) : NULL;
+    struct control_drain_status *drain_status =
+        text && text[0] ? nc_control_drain_status_read(text) : NULL;
     uint32_t bad = 0;
 
-    if (v && !word && (!text || text[0]))
+    if (v && !drain_status && (!text || text[0]))
         bad = (text ? nc_control_hash(c, text) : 0) | 1;
-    if (bad && bad != node->bad_word) {
-        c->counts.bad_words++;
-        node->is_bad_word_unsaid = true;
+    if (bad && bad != node->invalid_status) {
+        c->counts.invalid_drain_statuses++;
+        node->is_invalid_status_unreported = true;
     }
-    node->bad_word = bad;
-    if (!is_same_ending(node->word, word))
-        node->word_usec = c->now_usec;
-    nc_control_word_free(node->word);
-    node->word = word;
+    node->invalid_status = bad;
+    if (!is_same_ending(node->drain_status, drain_status))
+        node->drain_status_usec = c->now_usec;
+    nc_control_drain_status_free(node->drain_status);
+    node->drain_status = drain_status;
 }
 
 static void set_text(char **at, const char *text) {
@@ -109,11 +111,12 @@ static void set_text(char **at, const char *text) {
 static int read_node(struct nc_control *c, struct control_node *node, const struct nc_value *object,
                      const struct head *h) {
     struct control_node_more *more = NULL;
-    struct control_texts *left = NULL;
+    struct control_strings *left = NULL;
 
-    if (c->who != NC_CONTROL_ALONE && nc_control_take_left(object, h->deletion_usec, &left) < 0)
+    if (c->mode != NC_CONTROL_STANDALONE
+        && nc_control_parse_leftovers(object, h->deletion_usec, &left) < 0)
         return -EBADMSG;
-    if (c->who == NC_CONTROL_ALONE) {
+    if (c->mode == NC_CONTROL_STANDALONE) {
         more = nc_calloc(1, sizeof(*more));
         if (nc_control_read_node_more(object, more) < 0) {
             nc_control_node_more_free(more);
@@ -127,7 +130,7 @@ static int read_node(struct nc_control *c, struct control_node *node, const stru
     node->deletion_usec = h->deletion_usec;
     set_text(&node->owner_uid, owner_of(object));
     set_text(&node->pool, pool_of(object));
-    take_status(c, node, object);
+    apply_drain_status(c, node, object);
     if (node->more)
         nc_control_unlink(&c->nodes_by_provider, &node->more->by_provider);
     nc_control_node_more_free(node->more);
@@ -139,7 +142,7 @@ static int read_node(struct nc_control *c, struct control_node *node, const stru
 
 /* ---- NodeClaim */
 
-/* What control-alone.c noted there outlives a change of the object. */
+/* What standalone.c noted there outlives a change of the object. */
 static void set_claim_more(struct nc_control *c, struct control_claim *claim,
                            struct control_claim_more *more) {
     struct control_claim_more *old = claim->more;
@@ -166,23 +169,24 @@ static void set_claim_more(struct nc_control *c, struct control_claim *claim,
 }
 
 /* Garbage is counted and is no timestamp: whoever reads it after us cannot read it either. */
-static uint64_t stamp_of(struct nc_control *c, const struct nc_value *object) {
+static uint64_t timestamp_of(struct nc_control *c, const struct nc_value *object) {
     const struct nc_value *v =
         nc_control_at(object, "metadata.annotations", NC_ANNOTATION_TIMESTAMP);
-    uint64_t stamp_usec = 0;
+    uint64_t timestamp_usec = 0;
 
-    if (nc_control_take_time(v, &stamp_usec) < 0)
-        c->bad_stamps++;
-    return stamp_usec;
+    if (nc_control_parse_time(v, &timestamp_usec) < 0)
+        c->bad_timestamps++;
+    return timestamp_usec;
 }
 
 /* Is it ours, of whichever leader? Our record has the very time. */
-static bool is_our_stamp(const struct control_claim *claim, const struct nc_value *object) {
-    const struct nc_value *v = nc_control_at(object, "metadata.annotations", NC_ANNOTATION_STAMPED);
+static bool is_our_timestamp(const struct control_claim *claim, const struct nc_value *object) {
+    const struct nc_value *v =
+        nc_control_at(object, "metadata.annotations", NC_ANNOTATION_OUR_TIMESTAMP);
     uint64_t recorded_usec = 0;
 
-    return claim->stamp_usec && nc_control_take_time(v, &recorded_usec) >= 0
-           && recorded_usec == claim->stamp_usec;
+    return claim->timestamp_usec && nc_control_parse_time(v, &recorded_usec) >= 0
+           && recorded_usec == claim->timestamp_usec;
 }
 
 void nc_control_set_dns_name(struct control_claim *claim, const char *name) {
@@ -215,13 +219,14 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     const struct nc_value *node = nc_control_at(object, "status.nodeName", NULL);
     nc_cleanup(nc_control_class_ref_done) struct control_class_ref class = {0};
     struct control_claim_more *more = NULL;
-    struct control_texts *left = NULL;
+    struct control_strings *left = NULL;
 
     if (node && (node->type != NC_VALUE_STRING || (node->text[0] && !is_name(node->text))))
         return -EBADMSG;
-    if (c->who != NC_CONTROL_ALONE && nc_control_take_left(object, h->deletion_usec, &left) < 0)
+    if (c->mode != NC_CONTROL_STANDALONE
+        && nc_control_parse_leftovers(object, h->deletion_usec, &left) < 0)
         return -EBADMSG;
-    if (c->who == NC_CONTROL_ALONE) {
+    if (c->mode == NC_CONTROL_STANDALONE) {
         more = nc_calloc(1, sizeof(*more));
         if (nc_control_read_claim_more(object, more, &class) < 0) {
             nc_control_claim_more_free(more);
@@ -232,9 +237,9 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     claim->left = left;
     claim->created_usec = h->created_usec;
     claim->deletion_usec = h->deletion_usec;
-    claim->stamp_usec = stamp_of(c, object);
-    if (is_our_stamp(claim, object))
-        claim->our_stamp_usec = claim->stamp_usec;
+    claim->timestamp_usec = timestamp_of(c, object);
+    if (is_our_timestamp(claim, object))
+        claim->our_timestamp_usec = claim->timestamp_usec;
     claim->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     claim->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
@@ -300,9 +305,9 @@ static bool is_known(const struct nc_control *c, const struct control_object *o,
     if (o->rv != h->rv || !nc_streq(o->uid, h->uid))
         return false;
     if (o->kind == NC_CONTROL_NODE)
-        return !((const struct control_node *)o)->more == (c->who != NC_CONTROL_ALONE);
+        return !((const struct control_node *)o)->more == (c->mode != NC_CONTROL_STANDALONE);
     if (o->kind == NC_CONTROL_CLAIM)
-        return !((const struct control_claim *)o)->more == (c->who != NC_CONTROL_ALONE);
+        return !((const struct control_claim *)o)->more == (c->mode != NC_CONTROL_STANDALONE);
     return true;
 }
 

@@ -10,9 +10,9 @@
 #include "nc/str.h"
 
 #define SECOND_USEC 1000000ull
-#define STAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
+#define TIMESTAMP_TRIES 4u /* that are waited for before the DELETE: some three seconds */
 
-static uint64_t stamp_of(const struct nc_control *c, uint64_t deadline_usec) {
+static uint64_t timestamp_of(const struct nc_control *c, uint64_t deadline_usec) {
     const uint64_t margin = c->rules.margin_usec;
     const uint64_t t = deadline_usec > margin ? deadline_usec - margin : 0;
 
@@ -22,7 +22,7 @@ static uint64_t stamp_of(const struct nc_control *c, uint64_t deadline_usec) {
 bool nc_control_has_relay(const struct nc_control *c, const struct control_claim *claim,
                           uint64_t now_usec, struct control_relay *ret) {
     const struct control_node *node = nc_control_node_of(c, claim);
-    const struct control_word *w = node ? node->word : NULL;
+    const struct control_drain_status *w = node ? node->drain_status : NULL;
 
     *ret = (struct control_relay){.next_usec = UINT64_MAX, .node = node};
     if (!w || w->source < 0 || !nc_sources[w->source].is_relayed || w->phase == CONTROL_PHASE_NONE
@@ -33,42 +33,42 @@ bool nc_control_has_relay(const struct nc_control *c, const struct control_claim
         ret->next_usec = w->deadline_usec - NC_CONTROL_RELAY_AHEAD_USEC;
         return false;
     }
-    ret->t_usec = stamp_of(c, w->deadline_usec);
+    ret->t_usec = timestamp_of(c, w->deadline_usec);
     return true;
 }
 
 /* Is it there, or was it accepted a moment ago? */
-static bool needs_stamp(const struct control_claim *claim, uint64_t t_usec, uint64_t now_usec) {
-    if (claim->stamp_usec && claim->stamp_usec <= t_usec)
+static bool needs_timestamp(const struct control_claim *claim, uint64_t t_usec, uint64_t now_usec) {
+    if (claim->timestamp_usec && claim->timestamp_usec <= t_usec)
         return false;
-    return !claim->stamped_usec || claim->stamped_usec > t_usec
-           || now_usec >= claim->o.write.settle_usec;
+    return !claim->accepted_timestamp_usec || claim->accepted_timestamp_usec > t_usec
+           || now_usec >= claim->o.write.watch_wait_usec;
 }
 
 static enum nc_control_verb verb_of(const struct nc_control *c, const struct control_claim *claim,
                                     uint64_t now_usec, struct control_relay *r) {
     const bool needs_delete = !nc_control_is_deleting(claim);
-    const bool is_stamp_missing = needs_stamp(claim, r->t_usec, now_usec);
+    const bool is_timestamp_missing = needs_timestamp(claim, r->t_usec, now_usec);
     const uint64_t since = claim->deleted_usec ? claim->deleted_usec : claim->deletion_usec;
 
     if (c->rules.order == NC_CONTROL_DELETE_FIRST) {
         if (needs_delete)
             return NC_CONTROL_DELETE_CLAIM;
-        if (is_stamp_missing && now_usec < since + c->rules.stamp_after_usec) {
-            r->next_usec = since + c->rules.stamp_after_usec;
+        if (is_timestamp_missing && now_usec < since + c->rules.timestamp_after_usec) {
+            r->next_usec = since + c->rules.timestamp_after_usec;
             return 0;
         }
     } else if (needs_delete
-               && (!is_stamp_missing || claim->is_stamp_refused
-                   || claim->stamp_tries >= STAMP_TRIES)) {
+               && (!is_timestamp_missing || claim->is_timestamp_refused
+                   || claim->timestamp_tries >= TIMESTAMP_TRIES)) {
         return NC_CONTROL_DELETE_CLAIM;
     }
-    return is_stamp_missing ? NC_CONTROL_STAMP : 0;
+    return is_timestamp_missing ? NC_CONTROL_SET_TIMESTAMP : 0;
 }
 
 /* Our stamp on a claim that lives on would be the hard end of whatever deletes it later. */
-static bool has_stale_stamp(const struct control_claim *claim) {
-    return claim->our_stamp_usec && claim->stamp_usec == claim->our_stamp_usec
+static bool has_stale_timestamp(const struct control_claim *claim) {
+    return claim->our_timestamp_usec && claim->timestamp_usec == claim->our_timestamp_usec
            && !nc_control_is_deleting(claim);
 }
 
@@ -76,10 +76,10 @@ bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_
                       struct control_relay *ret) {
     if (!nc_control_has_relay(c, claim, now_usec, ret)) {
         claim->relay_usec = 0;
-        claim->stamp_tries = 0;
-        claim->is_stamp_refused = false;
-        if (has_stale_stamp(claim))
-            ret->verb = NC_CONTROL_STAMP;
+        claim->timestamp_tries = 0;
+        claim->is_timestamp_refused = false;
+        if (has_stale_timestamp(claim))
+            ret->verb = NC_CONTROL_SET_TIMESTAMP;
         return ret->verb != 0;
     }
     if (!claim->relay_usec)
@@ -101,65 +101,66 @@ void nc_control_relay_action(const struct control_claim *claim, const struct con
     nc_time_format(r->t_usec, time);
     annotations = nc_value_new(NC_VALUE_MAP);
     nc_value_set_text(annotations, NC_ANNOTATION_TIMESTAMP, r->t_usec ? time : NULL);
-    nc_value_set_text(annotations, NC_ANNOTATION_STAMPED, r->t_usec ? time : NULL);
+    nc_value_set_text(annotations, NC_ANNOTATION_OUR_TIMESTAMP, r->t_usec ? time : NULL);
     ret->body = nc_control_patch(&claim->o, false);
     nc_value_set(nc_value_get(ret->body, "metadata"), "annotations", annotations);
 }
 
 /* ---- answers */
 
-static void say_relayed(struct nc_control *c, struct control_claim *claim, uint64_t now_usec) {
+static void report_relayed(struct nc_control *c, struct control_claim *claim, uint64_t now_usec) {
     struct control_relay r;
     char deadline[32], t[32];
 
-    if (claim->was_said)
+    if (claim->was_reported)
         return;
-    claim->was_said = true;
+    claim->was_reported = true;
     if (!nc_control_has_relay(c, claim, now_usec, &r)) {
-        nc_control_say_always(c, &claim->o, "InterruptionRelayed", false,
-                              nc_strdup("An interruption was relayed, and withdrawn since"));
+        nc_control_emit_always(c, &claim->o, "InterruptionRelayed", false,
+                               nc_strdup("An interruption was relayed, and withdrawn since"));
         return;
     }
-    nc_time_format(r.node->word->deadline_usec, deadline);
+    nc_time_format(r.node->drain_status->deadline_usec, deadline);
     nc_time_format(r.t_usec, t);
-    const bool has_time = !needs_stamp(claim, r.t_usec, now_usec)
+    const bool has_time = !needs_timestamp(claim, r.t_usec, now_usec)
                           || c->rules.order == NC_CONTROL_DELETE_FIRST; /* it follows */
-    nc_control_say_always(c, &claim->o, "InterruptionRelayed", false,
-                          nc_asprintf("Node %s says that it goes at %s (%s): the NodeClaim is "
-                                      "ended %s%s",
-                                      r.node->o.name, deadline,
-                                      nc_source_name((enum nc_source)r.node->word->source),
-                                      has_time ? "by " : "without a time", has_time ? t : ""));
+    nc_control_emit_always(c, &claim->o, "InterruptionRelayed", false,
+                           nc_asprintf("Node %s says that it goes at %s (%s): the NodeClaim is "
+                                       "ended %s%s",
+                                       r.node->o.name, deadline,
+                                       nc_source_name((enum nc_source)r.node->drain_status->source),
+                                       has_time ? "by " : "without a time", has_time ? t : ""));
 }
 
-static void say_refused(struct nc_control *c, struct control_claim *claim,
-                        enum nc_control_verb verb) {
-    if (claim->was_refusal_said)
+static void report_refused(struct nc_control *c, struct control_claim *claim,
+                           enum nc_control_verb verb) {
+    if (claim->was_refusal_reported)
         return;
-    claim->was_refusal_said = true;
-    nc_control_say_always(
+    claim->was_refusal_reported = true;
+    nc_control_emit_always(
         c, &claim->o, "RelayRefused", true,
         nc_asprintf("The API server refuses %s of this NodeClaim: its interruption is relayed %s",
-                    verb == NC_CONTROL_STAMP ? "the termination timestamp" : "the deletion",
-                    verb == NC_CONTROL_STAMP ? "without its time" : "later, or not at all"));
+                    verb == NC_CONTROL_SET_TIMESTAMP ? "the termination timestamp" : "the deletion",
+                    verb == NC_CONTROL_SET_TIMESTAMP ? "without its time"
+                                                     : "later, or not at all"));
 }
 
-static void stamp_answered(struct nc_control *c, struct control_claim *claim,
-                           enum nc_control_answer answer, uint64_t now_usec) {
+static void timestamp_answered(struct nc_control *c, struct control_claim *claim,
+                               enum nc_control_answer answer, uint64_t now_usec) {
     if (answer == NC_CONTROL_DONE) {
-        claim->our_stamp_usec = claim->sent_t_usec;
-        claim->stamped_usec = claim->sent_t_usec;
-        claim->stamp_tries = 0;
-        claim->is_stamp_refused = false;
+        claim->our_timestamp_usec = claim->sent_t_usec;
+        claim->accepted_timestamp_usec = claim->sent_t_usec;
+        claim->timestamp_tries = 0;
+        claim->is_timestamp_refused = false;
         if (nc_control_is_deleting(claim))
-            say_relayed(c, claim, now_usec);
+            report_relayed(c, claim, now_usec);
         return;
     }
-    if (claim->stamp_tries < STAMP_TRIES)
-        claim->stamp_tries++;
+    if (claim->timestamp_tries < TIMESTAMP_TRIES)
+        claim->timestamp_tries++;
     if (answer == NC_CONTROL_REFUSED) {
-        claim->is_stamp_refused = true;
-        say_refused(c, claim, NC_CONTROL_STAMP);
+        claim->is_timestamp_refused = true;
+        report_refused(c, claim, NC_CONTROL_SET_TIMESTAMP);
     }
 }
 
@@ -167,16 +168,16 @@ static void delete_answered(struct nc_control *c, struct control_claim *claim, u
     const bool is_timed = claim->relay_usec && now_usec > claim->relay_usec;
 
     nc_histogram_add(&c->counts.relays, is_timed ? now_usec - claim->relay_usec : 0);
-    say_relayed(c, claim, now_usec);
+    report_relayed(c, claim, now_usec);
 }
 
 void nc_control_relay_answered(struct nc_control *c, struct control_claim *claim,
                                enum nc_control_verb verb, enum nc_control_answer answer,
                                uint64_t now_usec) {
-    if (verb == NC_CONTROL_STAMP)
-        stamp_answered(c, claim, answer, now_usec);
+    if (verb == NC_CONTROL_SET_TIMESTAMP)
+        timestamp_answered(c, claim, answer, now_usec);
     else if (answer == NC_CONTROL_DONE)
         delete_answered(c, claim, now_usec);
     else if (answer == NC_CONTROL_REFUSED)
-        say_refused(c, claim, verb);
+        report_refused(c, claim, verb);
 }

@@ -12,10 +12,11 @@ static void *object_of(struct control_link *l) {
 /* ---- what stands with a node */
 
 static bool is_relayed(const struct control_claim *claim, const struct control_relay *r) {
-    const bool has_stamp = (claim->stamp_usec && claim->stamp_usec <= r->t_usec)
-                           || (claim->stamped_usec && claim->stamped_usec <= r->t_usec);
+    const bool has_timestamp =
+        (claim->timestamp_usec && claim->timestamp_usec <= r->t_usec)
+        || (claim->accepted_timestamp_usec && claim->accepted_timestamp_usec <= r->t_usec);
 
-    return nc_control_is_deleting(claim) && has_stamp;
+    return nc_control_is_deleting(claim) && has_timestamp;
 }
 
 static const char *state_of(const struct nc_control *c, const struct control_node *node,
@@ -30,12 +31,13 @@ static const char *state_of(const struct nc_control *c, const struct control_nod
         return claim->more->state;
     if (!nc_control_is_deleting(claim))
         return claim->more && claim->more->disrupt ? "disrupting" : "";
-    return node->word && node->word->phase == CONTROL_PHASE_DRAINED ? "ending" : "draining";
+    return node->drain_status && node->drain_status->phase == CONTROL_PHASE_DRAINED ? "ending"
+                                                                                    : "draining";
 }
 
 static bool is_draining(const struct control_node *node) {
-    return node->word && node->word->phase >= CONTROL_PHASE_CORDONED
-           && node->word->phase <= CONTROL_PHASE_VOLUMES;
+    return node->drain_status && node->drain_status->phase >= CONTROL_PHASE_CORDONED
+           && node->drain_status->phase <= CONTROL_PHASE_VOLUMES;
 }
 
 /* ---- counts */
@@ -72,7 +74,7 @@ void nc_control_count(const struct nc_control *c, uint64_t now_usec,
     ret->relaying = count_relaying(c, now_usec);
     ret->draining = count_draining(c);
     ret->waiting = c->relays.n + c->others.n + c->ends.n;
-    ret->in_flight = c->n_flights;
+    ret->in_flight = c->n_in_flight;
 }
 
 /* ---- the report */
@@ -97,7 +99,7 @@ static const struct control_node **sorted(const struct nc_control *c) {
 static struct nc_value *row(const struct nc_control *c, const struct control_node *node,
                             uint64_t now_usec) {
     const struct control_claim *claim = nc_control_claim_of(c, node);
-    const struct control_word *w = node->word;
+    const struct control_drain_status *w = node->drain_status;
     const bool has_source = w && w->source >= 0;
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 

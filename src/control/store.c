@@ -288,7 +288,7 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
 
     if (claim && is_another_machine(node, claim))
         return NULL;
-    if (is_named || c->who != NC_CONTROL_ALONE || !node->more || !node->more->provider_id)
+    if (is_named || c->mode != NC_CONTROL_STANDALONE || !node->more || !node->more->provider_id)
         return claim;
     claim = claim_of_provider(c, node->more->provider_id);
     return claim && !claim->node_name && bound_node(c, claim) == node ? claim : NULL;
@@ -300,7 +300,7 @@ struct control_node *nc_control_node_of(const struct nc_control *c,
 
     if (claim->node_name)
         node = nc_control_node(c, claim->node_name);
-    else if (c->who == NC_CONTROL_ALONE && claim->more && claim->more->provider_id)
+    else if (c->mode == NC_CONTROL_STANDALONE && claim->more && claim->more->provider_id)
         node = bound_node(c, claim);
     return node && nc_control_claim_of(c, node) == claim ? node : NULL;
 }

@@ -12,12 +12,12 @@
 #include "nc/backoff.h"
 #include "nc/str.h"
 
-#define POOL_PAUSE_USEC 1000000ull              /* between two looks at the same pool */
-#define RETRY_AFTER_MAX_USEC (300ull * 1000000) /* more is not believed */
-#define BAD_WORD_USEC (600ull * 1000000)        /* said of one Node at most so often */
-#define LOOK_AGAIN_USEC 1000000ull
-#define PLACES_MIN 4u
-#define PLACES_MAX 1024u
+#define POOL_PAUSE_USEC 1000000ull                   /* between two looks at the same pool */
+#define RETRY_AFTER_MAX_USEC (300ull * 1000000)      /* more is not believed */
+#define INVALID_STATUS_EVENT_USEC (600ull * 1000000) /* said of one Node at most so often */
+#define RECHECK_USEC 1000000ull
+#define CONCURRENCY_MIN 4u
+#define CONCURRENCY_MAX 1024u
 
 static const struct nc_backoff pauses = {.first_usec = 200000, .max_usec = 30000000};
 
@@ -29,20 +29,20 @@ struct want {
     uint64_t next_usec;
 };
 
-bool nc_control_may_act(const struct nc_control *c) {
+bool nc_control_may_relay(const struct nc_control *c) {
     return c->leads && c->is_relay_synced[NC_CONTROL_NODE] && c->is_relay_synced[NC_CONTROL_CLAIM];
 }
 
-bool nc_control_may_alone(const struct nc_control *c) {
-    return nc_control_may_act(c) && c->who == NC_CONTROL_ALONE && !nc_control_doubts(c)
+bool nc_control_may_manage(const struct nc_control *c) {
+    return nc_control_may_relay(c) && c->mode == NC_CONTROL_STANDALONE && !nc_control_doubts(c)
            && c->is_synced[NC_CONTROL_NODE] && c->is_synced[NC_CONTROL_CLAIM]
            && c->is_synced[NC_CONTROL_POOL];
 }
 
 const char *nc_control_doubts(const struct nc_control *c) {
-    if (!c->is_guess || c->who == NC_CONTROL_WHO_UNKNOWN)
+    if (!c->is_guess || c->mode == NC_CONTROL_MODE_UNKNOWN)
         return NULL;
-    if (c->who == NC_CONTROL_KARPENTER)
+    if (c->mode == NC_CONTROL_KARPENTER)
         return c->n_karpenter_claims > 0
                    ? NULL
                    : "Karpenter's Lease is held, and no NodeClaim has its finalizer: nothing is "
@@ -88,8 +88,8 @@ static bool is_paused(const struct control_object *o, uint64_t now_usec) {
     return is_ahead(o->write.pause_usec, now_usec, RETRY_AFTER_MAX_USEC);
 }
 
-static bool is_settling(const struct control_object *o, uint64_t now_usec) {
-    return is_ahead(o->write.settle_usec, now_usec, NC_CONTROL_SETTLE_USEC);
+static bool is_awaiting_watch(const struct control_object *o, uint64_t now_usec) {
+    return is_ahead(o->write.watch_wait_usec, now_usec, NC_CONTROL_WATCH_WAIT_USEC);
 }
 
 static void sooner(uint64_t *next, uint64_t usec) {
@@ -137,30 +137,32 @@ static void want_other(struct nc_control *c, struct control_object *o, uint64_t 
     const bool has_pause = !o->write.is_relay && is_paused(o, now_usec);
     uint64_t next_usec = UINT64_MAX;
 
-    if (has_pause || is_settling(o, now_usec)) {
-        sooner(&w->next_usec, has_pause ? o->write.pause_usec : o->write.settle_usec);
+    if (has_pause || is_awaiting_watch(o, now_usec)) {
+        sooner(&w->next_usec, has_pause ? o->write.pause_usec : o->write.watch_wait_usec);
         return;
     }
-    if (c->who == NC_CONTROL_KARPENTER)
-        w->is_wanted = nc_control_handover(o, now_usec, &w->action, &next_usec);
+    if (c->mode == NC_CONTROL_KARPENTER)
+        w->is_wanted = nc_control_transfer(o, now_usec, &w->action, &next_usec);
     else if (o->kind == NC_CONTROL_NODE)
-        w->is_wanted = nc_alone_node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
+        w->is_wanted =
+            nc_standalone_node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
     else
-        w->is_wanted = nc_alone_claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
+        w->is_wanted =
+            nc_standalone_claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
     sooner(&w->next_usec, next_usec);
 }
 
 static struct want want(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
     struct want w = {.next_usec = UINT64_MAX, .relay.next_usec = UINT64_MAX};
 
-    if (o->write.id || !nc_control_may_act(c))
+    if (o->write.id || !nc_control_may_relay(c))
         return w;
-    if (is_settling(o, now_usec))
-        w.next_usec = o->write.settle_usec;
+    if (is_awaiting_watch(o, now_usec))
+        w.next_usec = o->write.watch_wait_usec;
     if (o->kind == NC_CONTROL_CLAIM)
         want_relay(c, nc_control_as_claim(o), now_usec, &w);
     if (!w.is_relay
-        && ((c->who == NC_CONTROL_KARPENTER && !nc_control_doubts(c)) || nc_control_may_alone(c)))
+        && ((c->mode == NC_CONTROL_KARPENTER && !nc_control_doubts(c)) || nc_control_may_manage(c)))
         want_other(c, o, now_usec, &w);
     return w;
 }
@@ -170,10 +172,10 @@ static bool is_held(struct nc_control *c, struct control_object *o, uint64_t now
                     struct want *w) {
     uint64_t when_usec = 0;
 
-    if (nc_control_share_may(o, now_usec, &when_usec))
+    if (nc_control_rate_allows(o, now_usec, &when_usec))
         return false;
     if (!o->write.is_held)
-        c->counts.held_by_share++;
+        c->counts.rate_limited++;
     o->write.is_held = true;
     sooner(&w->next_usec, when_usec);
     return true;
@@ -181,10 +183,10 @@ static bool is_held(struct nc_control *c, struct control_object *o, uint64_t now
 
 /* ---- places */
 
-static size_t places(const struct nc_control *c) {
+static size_t concurrency(const struct nc_control *c) {
     const unsigned n = c->rules.max_in_flight;
 
-    return n < PLACES_MIN ? PLACES_MIN : n > PLACES_MAX ? PLACES_MAX : n;
+    return n < CONCURRENCY_MIN ? CONCURRENCY_MIN : n > CONCURRENCY_MAX ? CONCURRENCY_MAX : n;
 }
 
 static void leave_queue(struct control_object *o) {
@@ -196,8 +198,8 @@ static void leave_queue(struct control_object *o) {
 /* A relay whose timestamp was taken has waited in this queue before: its DELETE is next, or in a
  * storm every claim would have its time before the first one is deleted. */
 static bool was_begun(const struct control_object *o) {
-    return o->kind == NC_CONTROL_CLAIM && o->write.is_relay && o->write.verb == NC_CONTROL_STAMP
-           && o->write.attempts == 0;
+    return o->kind == NC_CONTROL_CLAIM && o->write.is_relay
+           && o->write.verb == NC_CONTROL_SET_TIMESTAMP && o->write.attempts == 0;
 }
 
 static void join_queue(struct nc_control *c, struct control_queue *q, struct control_object *o) {
@@ -216,17 +218,17 @@ static bool is_for_ec2(enum nc_control_verb verb) {
     return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE;
 }
 
-static void fly(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
-                bool is_relay) {
-    if (c->n_flights == c->flights_room) {
-        c->flights_room = PLACES_MAX;
-        c->flights = nc_realloc_array(c->flights, c->flights_room, sizeof(*c->flights));
+static void start_write(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
+                        bool is_relay) {
+    if (c->n_in_flight == c->in_flight_room) {
+        c->in_flight_room = CONCURRENCY_MAX;
+        c->in_flight = nc_realloc_array(c->in_flight, c->in_flight_room, sizeof(*c->in_flight));
     }
     c->last_id++;
-    c->flights[c->n_flights++] =
-        (struct control_flight){.id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay};
-    c->n_relay_flights += is_relay;
-    c->n_end_flights += is_for_ec2(verb);
+    c->in_flight[c->n_in_flight++] =
+        (struct control_pending){.id = c->last_id, .object = o, .verb = verb, .is_relay = is_relay};
+    c->n_relays_in_flight += is_relay;
+    c->n_ends_in_flight += is_for_ec2(verb);
     if (o->write.verb != verb || o->write.is_relay != is_relay)
         o->write.attempts = 0;
     o->write.id = c->last_id;
@@ -246,10 +248,10 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
         *a = w->action;
         w->action = (struct nc_control_action){0};
     }
-    fly(c, o, a->verb, w->is_relay);
+    start_write(c, o, a->verb, w->is_relay);
     if (o->kind == NC_CONTROL_CLAIM)
-        nc_alone_count(c, nc_control_as_claim(o));
-    nc_control_share_take(o, now_usec);
+        nc_standalone_count(c, nc_control_as_claim(o));
+    nc_control_rate_spend(o, now_usec);
     o->write.sent_rv = o->rv;
     free(a->name);
     free(a->uid);
@@ -258,7 +260,7 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
     a->name = nc_strdup(o->name);
     a->uid = nc_strdup(o->uid);
     a->is_relay = w->is_relay;
-    c->counts.asked[a->verb]++;
+    c->counts.requested[a->verb]++;
 }
 
 static struct control_queue *queue_of(struct nc_control *c, const struct want *w) {
@@ -281,57 +283,58 @@ static void serve(struct nc_control *c, struct control_queue *q, uint64_t now_us
 }
 
 static void serve_all(struct nc_control *c, uint64_t now_usec) {
-    const size_t n = places(c), others = n - n / 4, ends = n / 4;
+    const size_t n = concurrency(c), others = n - n / 4, ends = n / 4;
 
-    while (c->relays.n > 0 && c->n_flights < n)
+    while (c->relays.n > 0 && c->n_in_flight < n)
         serve(c, &c->relays, now_usec);
-    while (c->others.n > 0 && c->n_flights < n && c->n_flights - c->n_relay_flights < others)
+    while (c->others.n > 0 && c->n_in_flight < n && c->n_in_flight - c->n_relays_in_flight < others)
         serve(c, &c->others, now_usec);
-    while (c->ends.n > 0 && c->n_flights < n && c->n_flights - c->n_relay_flights < others
-           && c->n_end_flights < ends)
+    while (c->ends.n > 0 && c->n_in_flight < n && c->n_in_flight - c->n_relays_in_flight < others
+           && c->n_ends_in_flight < ends)
         serve(c, &c->ends, now_usec);
 }
 
 /* ---- each object that changed */
 
-static void say_unreadable(struct nc_control *c, struct control_node *node, struct want *w) {
+static void report_invalid_status(struct nc_control *c, struct control_node *node, struct want *w) {
     uint64_t when_usec = 0;
 
-    if (!node->is_bad_word_unsaid || !nc_control_may_act(c))
+    if (!node->is_invalid_status_unreported || !nc_control_may_relay(c))
         return;
-    if (!node->bad_word || is_ahead(node->bad_word_usec, c->now_usec, BAD_WORD_USEC))
-        node->is_bad_word_unsaid = false;
-    else if (nc_control_say(c, &node->o, "WordUnreadable", true,
-                            "What this Node says in its annotation " CONTROL_ANNOTATION_STATUS
-                            " cannot be read: it counts as nothing said")) {
-        node->is_bad_word_unsaid = false;
-        node->bad_word_usec = c->now_usec + BAD_WORD_USEC;
-    } else if (!nc_control_share_may(&node->o, c->now_usec, &when_usec))
+    if (!node->invalid_status
+        || is_ahead(node->invalid_status_usec, c->now_usec, INVALID_STATUS_EVENT_USEC))
+        node->is_invalid_status_unreported = false;
+    else if (nc_control_emit(c, &node->o, "InvalidDrainStatus", true,
+                             "invalid annotation " CONTROL_ANNOTATION_STATUS
+                             ": ignored until it can be parsed")) {
+        node->is_invalid_status_unreported = false;
+        node->invalid_status_usec = c->now_usec + INVALID_STATUS_EVENT_USEC;
+    } else if (!nc_control_rate_allows(&node->o, c->now_usec, &when_usec))
         sooner(&w->next_usec, when_usec);
 }
 
 /* A moment that has passed cannot be waited for: whoever named it would be asked without end. */
 static void wake_later(struct nc_control *c, struct control_object *o, uint64_t usec,
                        uint64_t now_usec) {
-    nc_control_wake_at(c, o, usec > now_usec ? usec : now_usec + LOOK_AGAIN_USEC);
+    nc_control_wake_at(c, o, usec > now_usec ? usec : now_usec + RECHECK_USEC);
 }
 
-static void look_at_pool(struct nc_control *c, struct control_pool *p, uint64_t now_usec) {
-    const uint64_t again_usec = p->looked_usec + POOL_PAUSE_USEC;
+static void reconcile_pool(struct nc_control *c, struct control_pool *p, uint64_t now_usec) {
+    const uint64_t again_usec = p->evaluated_usec + POOL_PAUSE_USEC;
     uint64_t next_usec = UINT64_MAX;
 
-    if (!nc_control_may_alone(c))
+    if (!nc_control_may_manage(c))
         return;
-    if (p->looked_usec && p->looked_usec <= now_usec && now_usec < again_usec) {
+    if (p->evaluated_usec && p->evaluated_usec <= now_usec && now_usec < again_usec) {
         next_usec = p->o.wake_usec < again_usec ? p->o.wake_usec : again_usec;
     } else {
-        p->looked_usec = now_usec;
-        nc_alone_pool(c, p, now_usec, &next_usec);
+        p->evaluated_usec = now_usec;
+        nc_standalone_pool(c, p, now_usec, &next_usec);
     }
     wake_later(c, &p->o, next_usec, now_usec);
 }
 
-static void look_at(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
+static void reconcile_object(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
     struct want w = want(c, o, now_usec);
 
     if (w.is_wanted && !is_held(c, o, now_usec, &w))
@@ -339,19 +342,19 @@ static void look_at(struct nc_control *c, struct control_object *o, uint64_t now
     else
         leave_queue(o);
     if (o->kind == NC_CONTROL_NODE)
-        say_unreadable(c, nc_control_as_node(o), &w);
+        report_invalid_status(c, nc_control_as_node(o), &w);
     wake_later(c, o, w.next_usec, now_usec);
     action_done(&w.action);
 }
 
-static void look(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
+static void reconcile_one(struct nc_control *c, struct control_object *o, uint64_t now_usec) {
     switch (o->kind) {
     case NC_CONTROL_NODE:
     case NC_CONTROL_CLAIM:
-        look_at(c, o, now_usec);
+        reconcile_object(c, o, now_usec);
         break;
     case NC_CONTROL_POOL:
-        look_at_pool(c, nc_control_as_pool(o), now_usec);
+        reconcile_pool(c, nc_control_as_pool(o), now_usec);
         break;
     case NC_CONTROL_CLASS:
     case _NC_CONTROL_KIND_MAX:
@@ -359,7 +362,7 @@ static void look(struct nc_control *c, struct control_object *o, uint64_t now_us
     }
 }
 
-void nc_control_settle(struct nc_control *c, uint64_t now_usec) {
+void nc_control_reconcile(struct nc_control *c, uint64_t now_usec) {
     struct control_object *o = NULL;
 
     while (c->leads && c->n_heap > 0 && c->heap[0]->wake_usec <= now_usec) {
@@ -369,10 +372,10 @@ void nc_control_settle(struct nc_control *c, uint64_t now_usec) {
     }
     for (o = c->dirty.first; o; o = o->hooks[CONTROL_HOOK_DIRTY].next)
         if (o->kind == NC_CONTROL_CLAIM)
-            nc_alone_count(c, nc_control_as_claim(o));
+            nc_standalone_count(c, nc_control_as_claim(o));
     while ((o = nc_control_pop(&c->dirty, CONTROL_HOOK_DIRTY)))
         if (c->leads)
-            look(c, o, now_usec);
+            reconcile_one(c, o, now_usec);
     if (c->leads)
         serve_all(c, now_usec);
 }
@@ -381,18 +384,19 @@ void nc_control_settle(struct nc_control *c, uint64_t now_usec) {
 
 void nc_control_seen(struct nc_control *c, struct control_object *o) {
     struct control_claim *claim = nc_control_as_claim(o);
-    bool is_shown = o->rv >= o->write.settle_rv;
+    bool is_shown = o->rv >= o->write.awaited_rv;
 
     (void)c;
     if (o->kind == NC_CONTROL_CLAIM) {
         is_shown |= o->write.verb == NC_CONTROL_DELETE_CLAIM && claim->deletion_usec;
-        if (is_shown || (claim->stamp_usec && claim->stamp_usec <= claim->stamped_usec))
-            claim->stamped_usec = 0;
+        if (is_shown
+            || (claim->timestamp_usec && claim->timestamp_usec <= claim->accepted_timestamp_usec))
+            claim->accepted_timestamp_usec = 0;
     }
     if (is_shown)
-        o->write.settle_usec = 0;
+        o->write.watch_wait_usec = 0;
     /* What we wrote ourselves before is no news. */
-    if (o->write.waits_for_watch && o->rv != o->write.settle_rv) {
+    if (o->write.waits_for_watch && o->rv != o->write.awaited_rv) {
         o->write.pause_usec = 0;
         o->write.waits_for_watch = false;
     }
@@ -415,13 +419,13 @@ static void accepted(struct control_object *o, const struct nc_control_event *e)
     o->write.attempts = 0;
     o->write.pause_usec = 0;
     o->write.waits_for_watch = false;
-    o->write.settle_rv = version_of(e->object, o);
+    o->write.awaited_rv = version_of(e->object, o);
     /* The watch may have been faster than the answer; and none shows what EC2 was asked for: that
      * is known from its answer. */
-    o->write.settle_usec =
-        o->rv >= o->write.settle_rv || is_for_ec2((enum nc_control_verb)o->write.verb)
+    o->write.watch_wait_usec =
+        o->rv >= o->write.awaited_rv || is_for_ec2((enum nc_control_verb)o->write.verb)
             ? 0
-            : e->now_usec + NC_CONTROL_SETTLE_USEC;
+            : e->now_usec + NC_CONTROL_WATCH_WAIT_USEC;
 }
 
 static void failed(struct nc_control *c, struct control_object *o,
@@ -439,17 +443,17 @@ static void failed(struct nc_control *c, struct control_object *o,
 }
 
 void nc_control_answered(struct nc_control *c, const struct nc_control_event *e) {
-    struct control_flight f = {0};
+    struct control_pending f = {0};
     size_t i = 0;
 
-    while (i < c->n_flights && c->flights[i].id != e->id)
+    while (i < c->n_in_flight && c->in_flight[i].id != e->id)
         i++;
-    if (i == c->n_flights || e->answer < NC_CONTROL_DONE || e->answer > NC_CONTROL_AWAY)
+    if (i == c->n_in_flight || e->answer < NC_CONTROL_DONE || e->answer > NC_CONTROL_UNAVAILABLE)
         return;
-    f = c->flights[i];
-    c->flights[i] = c->flights[--c->n_flights];
-    c->n_relay_flights -= f.is_relay;
-    c->n_end_flights -= is_for_ec2(f.verb);
+    f = c->in_flight[i];
+    c->in_flight[i] = c->in_flight[--c->n_in_flight];
+    c->n_relays_in_flight -= f.is_relay;
+    c->n_ends_in_flight -= is_for_ec2(f.verb);
     c->counts.answered[f.verb][e->answer]++;
     if (!f.object)
         return;
@@ -463,18 +467,18 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
     if (f.is_relay)
         nc_control_relay_answered(c, nc_control_as_claim(f.object), f.verb, e->answer, e->now_usec);
     else
-        nc_alone_answered(c, f.object, f.verb, e->answer, e->now_usec);
+        nc_standalone_answered(c, f.object, f.verb, e->answer, e->now_usec);
     nc_control_touch_around(c, f.object);
 }
 
 /* Whoever leads now finds what was accepted on the objects. */
-void nc_control_forget_flights(struct nc_control *c) {
-    for (size_t i = 0; i < c->n_flights; i++)
-        if (c->flights[i].object)
-            c->flights[i].object->write.id = 0;
-    c->n_flights = 0;
-    c->n_relay_flights = 0;
-    c->n_end_flights = 0;
+void nc_control_forget_in_flight(struct nc_control *c) {
+    for (size_t i = 0; i < c->n_in_flight; i++)
+        if (c->in_flight[i].object)
+            c->in_flight[i].object->write.id = 0;
+    c->n_in_flight = 0;
+    c->n_relays_in_flight = 0;
+    c->n_ends_in_flight = 0;
     while (c->relays.first)
         leave_queue(c->relays.first);
     while (c->others.first)

@@ -91,17 +91,17 @@ static uint64_t mark_of(uint64_t sum, const char *s) {
 }
 
 static uint64_t mark_config(const struct nc_kubeconfig *k, const char *ca_pem) {
-    const char *const texts[] = {k->server,   k->tls_server_name, k->cert_file,
-                                 k->key_file, k->cert_pem,        k->key_pem,
-                                 k->token,    k->token_file,      k->ca_file};
+    const char *const strings[] = {k->server,   k->tls_server_name, k->cert_file,
+                                   k->key_file, k->cert_pem,        k->key_pem,
+                                   k->token,    k->token_file,      k->ca_file};
     uint64_t sum = mark_of(0xcbf29ce484222325u, ca_pem);
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
-        sum = mark_of(sum, texts[i]);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(strings); i++)
+        sum = mark_of(sum, strings[i]);
     return sum;
 }
 
-bool nc_way_is_stale(const struct nc_settings *s, const struct nc_way *w) {
+bool nc_api_config_is_stale(const struct nc_settings *s, const struct nc_api_config *w) {
     nc_cleanup(nc_kubeconfig_done) struct nc_kubeconfig k = NC_KUBECONFIG_INIT;
     nc_auto_free char *ca = NULL;
 
@@ -125,7 +125,7 @@ static char *read_namespace(void) {
     return nc_strdup(nc_trim(text.data));
 }
 
-static int open_handles(sd_event *event, struct nc_way *w, struct nc_err *err) {
+static int open_handles(sd_event *event, struct nc_api_config *w, struct nc_err *err) {
     const struct nc_kubeconfig *k = &w->config;
     struct nc_kube_options o = {
         .server = k->server,
@@ -152,8 +152,8 @@ static int open_handles(sd_event *event, struct nc_way *w, struct nc_err *err) {
     return r < 0 ? r : nc_kube_new(w->http, &o, &w->kube, err);
 }
 
-int nc_way_open(sd_event *event, const struct nc_settings *s, struct nc_way *w,
-                struct nc_err *err) {
+int nc_api_config_open(sd_event *event, const struct nc_settings *s, struct nc_api_config *w,
+                       struct nc_err *err) {
     int r = read_config(s, &w->config, err);
 
     if (r >= 0)
@@ -165,12 +165,12 @@ int nc_way_open(sd_event *event, const struct nc_settings *s, struct nc_way *w,
     return open_handles(event, w, err);
 }
 
-void nc_way_close(struct nc_way *w) {
+void nc_api_config_close(struct nc_api_config *w) {
     w->kube = nc_kube_free(w->kube);
     w->http = nc_http_free(w->http);
     w->token = nc_token_file_free(w->token);
     nc_kubeconfig_done(&w->config);
     free(w->ca_pem);
     free(w->pod_namespace);
-    *w = (struct nc_way){0};
+    *w = (struct nc_api_config){0};
 }

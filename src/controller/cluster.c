@@ -19,10 +19,10 @@
  * pool somebody meant, and it fits by itself. */
 #define NODE_VALUE_MAX_BYTES ((size_t)128 << 10)
 
-static const char *name_of_who(enum nc_control_who who) {
-    return who == NC_CONTROL_KARPENTER ? "Karpenter runs here"
-           : who == NC_CONTROL_ALONE   ? "there is no Karpenter"
-                                       : "it is not known yet whether Karpenter runs here";
+static const char *mode_text(enum nc_control_mode mode) {
+    return mode == NC_CONTROL_KARPENTER    ? "Karpenter runs here"
+           : mode == NC_CONTROL_STANDALONE ? "there is no Karpenter"
+                                           : "it is not known yet whether Karpenter runs here";
 }
 
 /* --- watches */
@@ -94,9 +94,9 @@ static const nc_watch_fn callbacks[_NC_CONTROL_KIND_MAX] = {[NC_CONTROL_NODE] = 
 static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
     const struct nc_watch_options o = {
         .path = c->paths[kind],
-        .keep = nc_control_keep(kind, c->who),
+        .keep = nc_control_keep(kind, c->mode),
         .max_value_bytes = kind == NC_CONTROL_NODE ? NODE_VALUE_MAX_BYTES : 0,
-        .metadata_only = kind == NC_CONTROL_NODE && c->who != NC_CONTROL_ALONE,
+        .metadata_only = kind == NC_CONTROL_NODE && c->mode != NC_CONTROL_STANDALONE,
         .tells_once = true,
         .event = callbacks[kind],
         .failed = on_watch_failed,
@@ -104,7 +104,7 @@ static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
     };
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_watch_new(c->way.kube, c->event, &o, &c->watches[kind], &err) < 0)
+    if (nc_watch_new(c->api_config.kube, c->event, &o, &c->watches[kind], &err) < 0)
         nc_controller_failed(c, NC_TROUBLE_WATCH, &err);
 }
 
@@ -119,7 +119,7 @@ static void open_watches(struct nc_controller *c) {
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++) {
         struct nc_control_event e = {.kind = NC_CONTROL_SYNCED, .what = (enum nc_control_kind)k};
         const bool is_wanted =
-            k == NC_CONTROL_NODE || k == NC_CONTROL_CLAIM || c->who == NC_CONTROL_ALONE;
+            k == NC_CONTROL_NODE || k == NC_CONTROL_CLAIM || c->mode == NC_CONTROL_STANDALONE;
         if (c->paths[k] && is_wanted)
             open_watch(c, e.what);
         else if (is_wanted && k != NC_CONTROL_CLAIM) {
@@ -132,8 +132,8 @@ static void open_watches(struct nc_controller *c) {
 /* --- who is there */
 
 /* Would the watches ask for the same? */
-static bool keeps_the_same(enum nc_control_who a, enum nc_control_who b) {
-    if ((a == NC_CONTROL_ALONE) != (b == NC_CONTROL_ALONE))
+static bool keeps_the_same(enum nc_control_mode a, enum nc_control_mode b) {
+    if ((a == NC_CONTROL_STANDALONE) != (b == NC_CONTROL_STANDALONE))
         return false;
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
         if (nc_control_keep((enum nc_control_kind)k, a)
@@ -143,7 +143,7 @@ static bool keeps_the_same(enum nc_control_who a, enum nc_control_who b) {
 }
 
 /* Takes them over; true where one is another than before. */
-static bool take_paths(struct nc_controller *c, const struct nc_karpenter_found *f) {
+static bool apply_paths(struct nc_controller *c, const struct nc_karpenter_found *f) {
     const char *const found[_NC_CONTROL_KIND_MAX] = {[NC_CONTROL_NODE] = NODES,
                                                      [NC_CONTROL_CLAIM] = f->claims_path,
                                                      [NC_CONTROL_POOL] = f->pools_path,
@@ -167,13 +167,13 @@ static void begin_anew(struct nc_controller *c) {
     open_watches(c);
 }
 
-static void say_who(const struct nc_controller *c, const struct nc_karpenter_found *f) {
-    if (c->settings->who != NC_CONTROL_WHO_UNKNOWN && f->who != NC_CONTROL_WHO_UNKNOWN
-        && f->who != c->settings->who)
+static void log_mode(const struct nc_controller *c, const struct nc_karpenter_found *f) {
+    if (c->settings->mode != NC_CONTROL_MODE_UNKNOWN && f->mode != NC_CONTROL_MODE_UNKNOWN
+        && f->mode != c->settings->mode)
         nc_log(NC_LOG_WARNING, NULL, "%s, but --mode says otherwise and is followed",
-               name_of_who(f->who));
+               mode_text(f->mode));
     else
-        nc_log(NC_LOG_INFO, NULL, "%s%s%s", name_of_who(c->who), *f->holder ? ": " : "", f->holder);
+        nc_log(NC_LOG_INFO, NULL, "%s%s%s", mode_text(c->mode), *f->holder ? ": " : "", f->holder);
     if (!f->claims_path)
         nc_log(NC_LOG_WARNING, NULL,
                "NodeClaims are not installed in this cluster: waiting until they are");
@@ -181,23 +181,23 @@ static void say_who(const struct nc_controller *c, const struct nc_karpenter_fou
 
 static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     struct nc_controller *c = userdata;
-    const enum nc_control_who who =
-        c->settings->who != NC_CONTROL_WHO_UNKNOWN ? c->settings->who : f->who;
-    const bool is_other_who = !c->was_looked || who != c->who;
-    const bool is_anew = take_paths(c, f) || !c->was_looked || !keeps_the_same(who, c->who);
+    const enum nc_control_mode mode =
+        c->settings->mode != NC_CONTROL_MODE_UNKNOWN ? c->settings->mode : f->mode;
+    const bool is_other_mode = !c->was_scanned || mode != c->mode;
+    const bool is_anew = apply_paths(c, f) || !c->was_scanned || !keeps_the_same(mode, c->mode);
 
-    c->was_looked = true;
-    c->who = who;
-    if (is_other_who || is_anew)
-        say_who(c, f);
+    c->was_scanned = true;
+    c->mode = mode;
+    if (is_other_mode || is_anew)
+        log_mode(c, f);
     if (is_anew)
         begin_anew(c);
-    else if (is_other_who)
-        nc_controller_post_who(c);
+    else if (is_other_mode)
+        nc_controller_post_mode(c);
 }
 
-static void on_look_failed(void *userdata, const struct nc_err *err) {
-    nc_controller_failed(userdata, NC_TROUBLE_LOOK, err);
+static void on_scan_failed(void *userdata, const struct nc_err *err) {
+    nc_controller_failed(userdata, NC_TROUBLE_SCAN, err);
 }
 
 static void on_lease_failed(void *userdata, const struct nc_err *err) {
@@ -216,7 +216,7 @@ static void lead(struct nc_controller *c, bool leads) {
     nc_log(NC_LOG_INFO, NULL, leads ? "leading as %s" : "not leading any more, %s", c->identity);
     nc_controller_post(c, &e);
     if (!leads)
-        nc_controller_drop_acts(c);
+        nc_controller_drop_writes(c);
 }
 
 void nc_controller_notice_lead(struct nc_controller *c) {
@@ -232,9 +232,9 @@ static void on_leader(void *userdata, bool leads) {
 static int open_leader(struct nc_controller *c, struct nc_err *err) {
     const struct nc_settings *s = c->settings;
     const struct nc_leader_options o = {
-        .namespace = s->lease_namespace     ? s->lease_namespace
-                     : c->way.pod_namespace ? c->way.pod_namespace
-                                            : NC_LEASE_NAMESPACE,
+        .namespace = s->lease_namespace            ? s->lease_namespace
+                     : c->api_config.pod_namespace ? c->api_config.pod_namespace
+                                                   : NC_LEASE_NAMESPACE,
         .name = s->lease_name,
         .rules = {.identity = c->identity,
                   .duration_usec = s->lease_duration_usec,
@@ -249,7 +249,7 @@ static int open_leader(struct nc_controller *c, struct nc_err *err) {
         lead(c, true);
         return 0;
     }
-    return nc_leader_new(c->way.kube, c->event, &o, &c->leader, err);
+    return nc_leader_new(c->api_config.kube, c->event, &o, &c->leader, err);
 }
 
 /* --- all of it */
@@ -257,18 +257,18 @@ static int open_leader(struct nc_controller *c, struct nc_err *err) {
 int nc_controller_open(struct nc_controller *c, struct nc_err *err) {
     const struct nc_karpenter_options o = {.namespaces = c->settings->karpenter_namespaces,
                                            .changed = on_found,
-                                           .failed = on_look_failed,
+                                           .failed = on_scan_failed,
                                            .userdata = c};
     int r;
 
     nc_controller_begin(c);
-    r = nc_karpenter_look(c->way.kube, c->event, &o, &c->look, err);
+    r = nc_karpenter_scan(c->api_config.kube, c->event, &o, &c->scan, err);
     return r < 0 ? r : open_leader(c, err);
 }
 
 void nc_controller_close(struct nc_controller *c) {
     c->leader = nc_leader_free(c->leader);
-    c->look = nc_karpenter_free(c->look);
+    c->scan = nc_karpenter_free(c->scan);
     close_watches(c);
     nc_controller_end(c);
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++) {
@@ -276,16 +276,16 @@ void nc_controller_close(struct nc_controller *c) {
         c->paths[k] = NULL;
     }
     c->leads = false;
-    c->was_looked = false;
+    c->was_scanned = false;
 }
 
 const char *nc_controller_waits_for(const struct nc_controller *c) {
-    if (!c->was_looked)
+    if (!c->was_scanned)
         return "waits for the API server";
     if (!c->paths[NC_CONTROL_CLAIM])
         return "waits for NodeClaims to be installed";
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
-        if (!c->is_synced[k] && (c->watches[k] || c->who == NC_CONTROL_ALONE))
+        if (!c->is_synced[k] && (c->watches[k] || c->mode == NC_CONTROL_STANDALONE))
             return "waits for its lists";
     return NULL;
 }

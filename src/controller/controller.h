@@ -14,7 +14,7 @@
 
 /* Whose requests fail: each may fail while the others are well. */
 enum nc_trouble {
-    NC_TROUBLE_LOOK = 0,
+    NC_TROUBLE_SCAN = 0,
     NC_TROUBLE_WATCH,
     NC_TROUBLE_LEASE,
     NC_TROUBLE_WRITE,
@@ -25,7 +25,7 @@ struct nc_failure {
     uint64_t mono_usec; /* when */
 };
 
-struct nc_act; /* act.c: a request under way */
+struct nc_pending_write; /* act.c: a request under way */
 struct nc_refused {
     uint64_t id;
     enum nc_control_answer answer;
@@ -40,15 +40,15 @@ struct nc_controller {
     uint64_t started_usec;
 
     /* run.c */
-    struct nc_way way;
-    sd_event_source *look_timer, *tell_timer;
-    unsigned looks, overdue; /* overdue: how often in a row the step was found late */
+    struct nc_api_config api_config;
+    sd_event_source *check_timer, *publish_timer;
+    unsigned checks, overdue; /* overdue: how often in a row the step was found late */
     bool is_stuck;
 
     /* cluster.c: what is seen */
-    struct nc_karpenter *look;
-    enum nc_control_who who; /* as it was posted */
-    bool was_looked;
+    struct nc_karpenter *scan;
+    enum nc_control_mode mode; /* as it was posted */
+    bool was_scanned;
     char *paths[_NC_CONTROL_KIND_MAX]; /* of the collections; NULL = not installed, not wanted */
     struct nc_watch *watches[_NC_CONTROL_KIND_MAX];
     bool is_synced[_NC_CONTROL_KIND_MAX];
@@ -58,14 +58,14 @@ struct nc_controller {
     /* act.c: what is done */
     struct nc_control *control;
     sd_event_source *timer; /* nc_control_next */
-    struct nc_act *acts;
+    struct nc_pending_write *pending_writes;
     struct nc_refused *refused; /* actions that could not be sent: answered after the step */
     size_t n_refused;
-    struct nc_instances *instances; /* NULL: they are not ended by us */
-    uint64_t say_share_usec;        /* the share of Events as one moment */
-    uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last way that knew it */
-    struct nc_control_actions says; /* Events that wait for those under way */
-    unsigned n_says;                /* these */
+    struct nc_instances *instances;           /* NULL: they are not ended by us */
+    uint64_t event_rate_usec;                 /* the share of Events as one moment */
+    uint64_t api_boot_usec;                   /* nc_kube_boot_usec() of the last way that knew it */
+    struct nc_control_actions waiting_events; /* Events that wait for those under way */
+    unsigned n_events_in_flight;              /* these */
 
     /* publish.c: what is told */
     struct nc_listener *listener;
@@ -73,7 +73,7 @@ struct nc_controller {
     uint64_t failures, events_sent, events_held, led, relists, reconnects;
     char *status_line;
     const char *doubts; /* as last said; NULL = none */
-    unsigned tells;
+    unsigned publishes;
 };
 
 /* cluster.c. Opens whatever is watched and the leadership, on a way that is open; closes it. */
@@ -90,11 +90,11 @@ void nc_controller_post(struct nc_controller *c, struct nc_control_event *e);
 /* The step's time: the API server's, where ours is another one. */
 uint64_t nc_controller_now(const struct nc_controller *c);
 /* Who is here, and in which version NodeClaims are served. */
-void nc_controller_post_who(struct nc_controller *c);
+void nc_controller_post_mode(struct nc_controller *c);
 /* A new, empty step, which is told what stays: rules, who, whether we lead. */
 void nc_controller_begin(struct nc_controller *c);
 void nc_controller_end(struct nc_controller *c);
-void nc_controller_drop_acts(struct nc_controller *c); /* without an answer */
+void nc_controller_drop_writes(struct nc_controller *c); /* without an answer */
 /* Has the step been wanting to run for long? */
 bool nc_controller_is_late(struct nc_controller *c);
 
@@ -104,7 +104,7 @@ void nc_controller_failed(struct nc_controller *c, enum nc_trouble where, const 
 const struct nc_err *nc_controller_trouble(const struct nc_controller *c);
 int nc_controller_listen(struct nc_controller *c, struct nc_err *err);
 /* STATUS= of the service manager, on change. */
-void nc_controller_tell(struct nc_controller *c);
+void nc_controller_publish(struct nc_controller *c);
 
 /* The commands. Each gives the exit code. */
 int nc_controller_run(const struct nc_settings *s);

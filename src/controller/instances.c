@@ -58,7 +58,7 @@ static enum nc_control_answer answer_of(const struct nc_err *err) {
     case NC_ERR_TRANSIENT:
     case NC_ERR_HOST:
     case NC_ERR_PROTOCOL:
-        return NC_CONTROL_AWAY;
+        return NC_CONTROL_UNAVAILABLE;
     case NC_ERR_CONFIG:
     case NC_ERR_AUTH:
     case NC_ERR_BUG:

@@ -80,11 +80,11 @@ static bool is_clean(struct line *l) {
     return true;
 }
 
-static bool is_word(const char *from, const char *to, const char *word) {
-    return (size_t)(to - from) == strlen(word) && memcmp(from, word, strlen(word)) == 0;
+static bool is_token(const char *from, const char *to, const char *token) {
+    return (size_t)(to - from) == strlen(token) && memcmp(from, token, strlen(token)) == 0;
 }
 
-static int take_path(const char *from, const char *to, char ret[static NC_LISTENER_PATH_MAX]) {
+static int parse_path(const char *from, const char *to, char ret[static NC_LISTENER_PATH_MAX]) {
     size_t n = 0;
 
     if (from == to || *from != '/')
@@ -102,21 +102,21 @@ static int take_path(const char *from, const char *to, char ret[static NC_LISTEN
     return 0;
 }
 
-static int take_request_line(const struct line *l, char ret_path[static NC_LISTENER_PATH_MAX],
-                             bool *ret_head, bool *ret_wants_host) {
+static int parse_request_line(const struct line *l, char ret_path[static NC_LISTENER_PATH_MAX],
+                              bool *ret_head, bool *ret_wants_host) {
     const char *end = l->text + l->n;
     const char *path = memchr(l->text, ' ', l->n);
     const char *version = path ? memchr(path + 1, ' ', (size_t)(end - path - 1)) : NULL;
 
     if (!version || memchr(version + 1, ' ', (size_t)(end - version - 1)))
         return -400;
-    *ret_wants_host = is_word(version + 1, end, "HTTP/1.1");
-    if (!*ret_wants_host && !is_word(version + 1, end, "HTTP/1.0"))
+    *ret_wants_host = is_token(version + 1, end, "HTTP/1.1");
+    if (!*ret_wants_host && !is_token(version + 1, end, "HTTP/1.0"))
         return (size_t)(end - version) > 5 && memcmp(version + 1, "HTTP/", 5) == 0 ? -505 : -400;
-    *ret_head = is_word(l->text, path, "HEAD");
-    if (!*ret_head && !is_word(l->text, path, "GET"))
+    *ret_head = is_token(l->text, path, "HEAD");
+    if (!*ret_head && !is_token(l->text, path, "GET"))
         return -405;
-    return take_path(path + 1, version, ret_path);
+    return parse_path(path + 1, version, ret_path);
 }
 
 static bool is_named(const struct line *l, const char *name) {
@@ -155,7 +155,7 @@ int nc_listener_read_request(const char *data, size_t n, char ret_path[static NC
             return -400;
         if (i > 0 && l.n == 0)
             return hosts == 1 || (!wants_host && hosts == 0) ? 1 : -400;
-        r = i == 0 ? take_request_line(&l, ret_path, ret_head, &wants_host)
+        r = i == 0 ? parse_request_line(&l, ret_path, ret_head, &wants_host)
                    : check_header(&l, &hosts);
         if (r < 0)
             return r;

@@ -57,10 +57,10 @@ static void drop(struct peer *p) {
     free(p);
 }
 
-static const char *words_of(int status) {
+static const char *reason_phrase(int status) {
     static const struct {
         int status;
-        const char *words;
+        const char *phrase;
     } rows[] = {{200, "OK"},
                 {400, "Bad Request"},
                 {403, "Forbidden"},
@@ -73,7 +73,7 @@ static const char *words_of(int status) {
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
         if (rows[i].status == status)
-            return rows[i].words;
+            return rows[i].phrase;
     return "Internal Server Error";
 }
 
@@ -87,12 +87,12 @@ static int reply(struct peer *p, struct nc_listener_answer *a, bool is_head) {
     if (a->status == 0)
         a->status = 404;
     if (a->body.len == 0)
-        (void)nc_buf_printf(&a->body, "%s\n", words_of(a->status));
+        (void)nc_buf_printf(&a->body, "%s\n", reason_phrase(a->status));
     (void)nc_buf_printf(&p->out,
                         "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
                         "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
                         "%sConnection: close\r\n\r\n",
-                        a->status, words_of(a->status),
+                        a->status, reason_phrase(a->status),
                         a->type ? a->type : "text/plain; charset=utf-8", a->body.len,
                         a->status == 405 ? "Allow: GET, HEAD\r\n" : "");
     if (!is_head)
@@ -197,19 +197,19 @@ static unsigned held_by(const struct nc_listener *l, const union nc_address *fro
 }
 
 /* It has had its time to ask, or has its answer. */
-static bool may_go(const struct peer *p) {
+static bool may_close(const struct peer *p) {
     return p->stage == CLOSING
            || (p->stage == READING && nc_mono_usec() - p->since_usec >= NC_LISTENER_GRACE_USEC);
 }
 
 /* Of this host; NULL: of the one that holds most. The oldest is the last one. */
-static struct peer *who_goes(const struct nc_listener *l, const union nc_address *from) {
+static struct peer *pick_victim(const struct nc_listener *l, const union nc_address *from) {
     struct peer *found = NULL;
     unsigned most = 0;
 
     for (struct peer *p = l->peers; p; p = p->next) {
         const unsigned n = from ? is_same_host(&p->from, from) : held_by(l, &p->from);
-        if (n > 0 && n >= most && may_go(p)) {
+        if (n > 0 && n >= most && may_close(p)) {
             found = p;
             most = n;
         }
@@ -218,12 +218,12 @@ static struct peer *who_goes(const struct nc_listener *l, const union nc_address
 }
 
 static bool make_room(struct nc_listener *l, const union nc_address *from) {
-    const bool is_share_used = held_by(l, from) >= NC_LISTENER_SHARE;
+    const bool is_limit_reached = held_by(l, from) >= NC_LISTENER_PER_ADDRESS;
     struct peer *p = NULL;
 
-    if (!is_share_used && l->n_peers < NC_LISTENER_MAX)
+    if (!is_limit_reached && l->n_peers < NC_LISTENER_MAX)
         return true;
-    p = who_goes(l, is_share_used ? from : NULL);
+    p = pick_victim(l, is_limit_reached ? from : NULL);
     if (p)
         drop(p);
     return p != NULL;

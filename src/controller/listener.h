@@ -3,9 +3,9 @@
  * a path, one question a connection.
  *
  * Strict and bounded: at most NC_LISTENER_MAX connections of NC_LISTENER_USEC each; a request is at
- * most 4 KiB and has no body. An address has NC_LISTENER_SHARE of the places. Where its share is
- * used up the connection of that address that is held longest goes, and where all places are taken
- * that of the address which holds most: but only one that has not asked yet (or was answered
+ * most 4 KiB and has no body. An address has NC_LISTENER_PER_ADDRESS of the places. Where its share
+ * is used up the connection of that address that is held longest goes, and where all places are
+ * taken that of the address which holds most: but only one that has not asked yet (or was answered
  * already) and has had NC_LISTENER_GRACE_USEC for that. Else it is the new one that is not taken.
  * So nobody who just holds connections keeps the others out, and a probe, which asks at once, is
  * never dropped for somebody newer. Knows nothing of what is asked.
@@ -23,7 +23,7 @@
 #include "nc/mem.h"
 
 #define NC_LISTENER_MAX 32
-#define NC_LISTENER_SHARE 4u
+#define NC_LISTENER_PER_ADDRESS 4u
 #define NC_LISTENER_USEC 5000000u
 #define NC_LISTENER_GRACE_USEC 250000u
 #define NC_LISTENER_PATH_MAX 256

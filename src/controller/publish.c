@@ -18,7 +18,7 @@
 #include "nc/str.h"
 #include "process.h"
 
-#define COUNT_TELLS 6         /* the line for people is at most so many times TELL_USEC old */
+#define COUNT_PUBLISHES 6         /* the line for people is at most so many times PUBLISH_USEC old */
 #define FORGET_USEC 45000000u /* longer than any pause between two attempts */
 
 /* --- failures: said when they are new, and when there have been none for a while */
@@ -63,15 +63,15 @@ static void forget_failures(struct nc_controller *c) {
         if (c->failed[i].mono_usec + FORGET_USEC < nc_mono_usec())
             c->failed[i].err = (struct nc_err)NC_ERR_INIT;
     if (was_trouble && !nc_controller_trouble(c))
-        nc_log(NC_LOG_INFO, NULL, "nothing has failed for a while");
+        nc_log(NC_LOG_INFO, NULL, "API errors cleared");
 }
 
 /* --- status */
 
-static const char *word_of_who(enum nc_control_who who) {
-    return who == NC_CONTROL_KARPENTER ? "karpenter"
-           : who == NC_CONTROL_ALONE   ? "alone"
-                                       : "unknown";
+static const char *mode_name(enum nc_control_mode mode) {
+    return mode == NC_CONTROL_KARPENTER    ? "karpenter"
+           : mode == NC_CONTROL_STANDALONE ? "standalone"
+                                           : "unknown";
 }
 
 static struct nc_value *about_us(const struct nc_controller *c) {
@@ -80,10 +80,10 @@ static struct nc_value *about_us(const struct nc_controller *c) {
 
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_string(map, "identity", c->identity);
-    nc_value_set_string(map, "mode",
-                        c->settings->who == NC_CONTROL_WHO_UNKNOWN ? "auto"
-                                                                   : word_of_who(c->settings->who));
-    nc_value_set_string(map, "who", word_of_who(c->who));
+    nc_value_set_string(
+        map, "mode",
+        c->settings->mode == NC_CONTROL_MODE_UNKNOWN ? "auto" : mode_name(c->settings->mode));
+    nc_value_set_string(map, "activeMode", mode_name(c->mode));
     nc_value_set_bool(map, "leads", c->leads);
     nc_value_set_text(map, "holder", c->leader ? nc_leader_holder(c->leader) : NULL);
     nc_value_set_time(map, "started", c->started_usec);
@@ -225,14 +225,14 @@ int nc_controller_listen(struct nc_controller *c, struct nc_err *err) {
 static bool is_counting(struct nc_controller *c) {
     const char *manager = getenv("NOTIFY_SOCKET");
 
-    return manager && *manager && c->tells++ % COUNT_TELLS == 0;
+    return manager && *manager && c->publishes++ % COUNT_PUBLISHES == 0;
 }
 
 static const char *doubts(const struct nc_controller *c) {
     return c->control && nc_controller_is_synced(c) ? nc_control_doubts(c->control) : NULL;
 }
 
-static void say_doubts(struct nc_controller *c) {
+static void log_doubts(struct nc_controller *c) {
     const char *now = doubts(c);
 
     if (now && now != c->doubts)
@@ -240,23 +240,24 @@ static void say_doubts(struct nc_controller *c) {
     c->doubts = now;
 }
 
-void nc_controller_tell(struct nc_controller *c) {
+void nc_controller_publish(struct nc_controller *c) {
     struct nc_control_counts n = {0};
     const char *waits_for = nc_controller_waits_for(c);
     nc_auto_free char *line = NULL;
 
     forget_failures(c);
-    say_doubts(c);
+    log_doubts(c);
     if (!waits_for && !is_counting(c))
         return;
     if (c->control && !waits_for)
         nc_control_count(c->control, nc_controller_now(c), &n);
-    line = waits_for ? nc_strdup(waits_for)
-                     : nc_asprintf("%s, %s: %zu nodes, %zu claims, %zu relays, %zu drains",
-                                   c->leads ? "leads" : "stands by",
-                                   c->who == NC_CONTROL_ALONE ? "alone" : "beside Karpenter",
-                                   n.objects[NC_CONTROL_NODE], n.objects[NC_CONTROL_CLAIM],
-                                   n.relaying, n.draining);
+    line = waits_for
+               ? nc_strdup(waits_for)
+               : nc_asprintf("%s, %s: %zu nodes, %zu claims, %zu relays, %zu drains",
+                             c->leads ? "leads" : "stands by",
+                             c->mode == NC_CONTROL_STANDALONE ? "standalone" : "beside Karpenter",
+                             n.objects[NC_CONTROL_NODE], n.objects[NC_CONTROL_CLAIM], n.relaying,
+                             n.draining);
     if (nc_streq(line, c->status_line))
         return;
     nc_notify("STATUS=%s", line);

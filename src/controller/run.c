@@ -18,9 +18,9 @@
 #include "nc/str.h"
 #include "process.h"
 
-#define LOOK_USEC 10000000u
-#define TELL_USEC 5000000u
-#define FILES_LOOKS 6u /* each so many looks: are the files that we came by still the same? */
+#define CHECK_USEC 10000000u
+#define PUBLISH_USEC 5000000u
+#define FILES_CHECKS 6u /* each so many looks: are the files that we came by still the same? */
 #define RELEASE_USEC 2000000u
 
 /* --- the end */
@@ -65,32 +65,32 @@ static int add_signals(struct nc_controller *c) {
  * ours still, by name. */
 static void reconnect(struct nc_controller *c) {
     struct nc_err err = NC_ERR_INIT;
-    struct nc_way way = {0};
+    struct nc_api_config api_config = {0};
 
-    if (c->is_stopping || !nc_way_is_stale(c->settings, &c->way))
+    if (c->is_stopping || !nc_api_config_is_stale(c->settings, &c->api_config))
         return;
     nc_log(NC_LOG_INFO, NULL, "the way to the API server was changed: connecting again");
     c->reconnects++;
-    if (nc_way_open(c->event, c->settings, &way, &err) < 0) {
-        nc_controller_failed(c, NC_TROUBLE_LOOK, &err);
-        nc_way_close(&way);
+    if (nc_api_config_open(c->event, c->settings, &api_config, &err) < 0) {
+        nc_controller_failed(c, NC_TROUBLE_SCAN, &err);
+        nc_api_config_close(&api_config);
         return;
     }
     nc_controller_close(c);
-    nc_way_close(&c->way);
-    c->way = way;
+    nc_api_config_close(&c->api_config);
+    c->api_config = api_config;
     if (nc_controller_open(c, &err) < 0)
-        nc_controller_failed(c, NC_TROUBLE_LOOK, &err);
+        nc_controller_failed(c, NC_TROUBLE_SCAN, &err);
 }
 
-static uint64_t look_every(void) {
+static uint64_t check_interval(void) {
     const uint64_t watchdog = nc_notify_watchdog_usec();
 
-    return watchdog ? watchdog / 3 : LOOK_USEC;
+    return watchdog ? watchdog / 3 : CHECK_USEC;
 }
 
 /* That the loop turns is shown by being here. */
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_controller *c = userdata;
     const bool was_stuck = c->is_stuck;
 
@@ -100,29 +100,29 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
         nc_notify("WATCHDOG=1");
     else if (!was_stuck)
         nc_log(NC_LOG_ERROR, NULL, "a step is stuck: waiting to be restarted");
-    if (++c->looks % FILES_LOOKS == 0)
+    if (++c->checks % FILES_CHECKS == 0)
         reconnect(c);
-    (void)sd_event_source_set_time_relative(source, look_every());
+    (void)sd_event_source_set_time_relative(source, check_interval());
     return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int on_tell(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_publish(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_controller *c = userdata;
 
     (void)usec;
     nc_controller_notice_lead(c);
-    nc_controller_tell(c);
-    (void)sd_event_source_set_time_relative(source, TELL_USEC);
+    nc_controller_publish(c);
+    (void)sd_event_source_set_time_relative(source, PUBLISH_USEC);
     return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 static int add_timers(struct nc_controller *c) {
-    int r = sd_event_add_time_relative(c->event, &c->look_timer, CLOCK_MONOTONIC, look_every(),
-                                       1000000, on_look, c);
+    int r = sd_event_add_time_relative(c->event, &c->check_timer, CLOCK_MONOTONIC, check_interval(),
+                                       1000000, on_check, c);
 
     if (r >= 0)
-        r = sd_event_add_time_relative(c->event, &c->tell_timer, CLOCK_MONOTONIC, TELL_USEC / 5,
-                                       1000000, on_tell, c);
+        r = sd_event_add_time_relative(c->event, &c->publish_timer, CLOCK_MONOTONIC,
+                                       PUBLISH_USEC / 5, 1000000, on_publish, c);
     return r;
 }
 
@@ -156,7 +156,7 @@ static int set_up(struct nc_controller *c, struct nc_err *err) {
     int r = open_loop(c, err);
 
     if (r >= 0)
-        r = nc_way_open(c->event, c->settings, &c->way, err);
+        r = nc_api_config_open(c->event, c->settings, &c->api_config, err);
     if (r >= 0)
         r = nc_controller_listen(c, err);
     if (r >= 0)
@@ -166,10 +166,10 @@ static int set_up(struct nc_controller *c, struct nc_err *err) {
 
 static void tear_down(struct nc_controller *c) {
     nc_controller_close(c);
-    nc_way_close(&c->way);
+    nc_api_config_close(&c->api_config);
     nc_listener_free(c->listener);
-    sd_event_source_disable_unref(c->look_timer);
-    sd_event_source_disable_unref(c->tell_timer);
+    sd_event_source_disable_unref(c->check_timer);
+    sd_event_source_disable_unref(c->publish_timer);
     sd_event_unref(c->event);
     free(c->identity);
     free(c->status_line);

@@ -13,18 +13,23 @@
 
 #include "log.h"
 
-enum { TAKES_RUN = 1 << 0, TAKES_OUTPUT = 1 << 1, TAKES_METRICS = 1 << 2, TAKES_ADDRESS = 1 << 3 };
+enum {
+    ACCEPTS_RUN = 1 << 0,
+    ACCEPTS_OUTPUT = 1 << 1,
+    ACCEPTS_METRICS = 1 << 2,
+    ACCEPTS_ADDRESS = 1 << 3
+};
 
 static const struct command {
     const char *name;
-    unsigned takes;
+    unsigned accepts;
     const char *help;
 } commands[] = {
-    {"run", TAKES_RUN | TAKES_ADDRESS,
+    {"run", ACCEPTS_RUN | ACCEPTS_ADDRESS,
      "watches Nodes and NodeClaims, hands deadlines on, leads where nobody else does (default)"},
-    {"status", TAKES_OUTPUT | TAKES_METRICS | TAKES_ADDRESS,
+    {"status", ACCEPTS_OUTPUT | ACCEPTS_METRICS | ACCEPTS_ADDRESS,
      "what the running controller sees and does, asked at its metrics address"},
-    {"version", TAKES_OUTPUT, "version and libraries"},
+    {"version", ACCEPTS_OUTPUT, "version and libraries"},
 };
 
 enum option_id {
@@ -33,7 +38,7 @@ enum option_id {
     OPT_KARPENTER_NAMESPACE,
     OPT_ORDER,
     OPT_MARGIN,
-    OPT_STAMP_AFTER,
+    OPT_TIMESTAMP_AFTER,
     OPT_LEASE_NAMESPACE,
     OPT_LEASE_NAME,
     OPT_IDENTITY,
@@ -59,46 +64,48 @@ enum option_id {
 };
 
 static const struct nc_flag flags[] = {
-    {"kubeconfig", "FILE", OPT_KUBECONFIG, TAKES_RUN,
+    {"kubeconfig", "FILE", OPT_KUBECONFIG, ACCEPTS_RUN,
      "default: the pod's own ServiceAccount, else $KUBECONFIG; ~/.kube is not looked at"},
-    {"mode", "auto|karpenter|alone", OPT_MODE, TAKES_RUN,
-     "is Karpenter here? auto looks for its Lease"},
-    {"karpenter-namespace", "NAME", OPT_KARPENTER_NAMESPACE, TAKES_RUN,
+    {"mode", "auto|karpenter|standalone", OPT_MODE, ACCEPTS_RUN,
+     "who manages NodeClaims; auto looks for the Lease of Karpenter"},
+    {"karpenter-namespace", "NAME", OPT_KARPENTER_NAMESPACE, ACCEPTS_RUN,
      "where its Lease is; may be given several times; kube-system and karpenter"},
-    {"order", "both|delete-first", OPT_ORDER, TAKES_RUN,
+    {"order", "both|delete-first", OPT_ORDER, ACCEPTS_RUN,
      "of a relay: the deadline, then DELETE; or DELETE at once and the deadline later"},
-    {"margin", "DURATION", OPT_MARGIN, TAKES_RUN,
+    {"margin", "DURATION", OPT_MARGIN, ACCEPTS_RUN,
      "how much earlier than the machine ends Karpenter is told that it does; 15s"},
-    {"stamp-after", "DURATION", OPT_STAMP_AFTER, TAKES_RUN,
+    {"timestamp-after", "DURATION", OPT_TIMESTAMP_AFTER, ACCEPTS_RUN,
      "with delete-first: how much later the deadline follows; 5s"},
-    {"max-in-flight", "N", OPT_MAX_IN_FLIGHT, TAKES_RUN, "writes under way at once; 64"},
-    {"rebalance", "ignore|drain", OPT_REBALANCE, TAKES_RUN,
-     "alone: is a rebalance recommendation a reason to replace a node? ignore"},
-    {"terminate", NULL, OPT_TERMINATE, TAKES_RUN,
-     "alone: ends instances through EC2, once they are drained or their time is over"},
-    {"node-identity", "ec2|admission", OPT_NODE_IDENTITY, TAKES_RUN,
-     "alone: which Node is a NodeClaim's says EC2, or an admission policy sees to it; ec2"},
-    {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, TAKES_RUN,
-     "alone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
-    {"region", "REGION", OPT_REGION, TAKES_RUN,
+    {"stamp-after", "DURATION", OPT_TIMESTAMP_AFTER, ACCEPTS_RUN, NULL},
+    {"max-in-flight", "N", OPT_MAX_IN_FLIGHT, ACCEPTS_RUN, "writes under way at once; 64"},
+    {"rebalance", "ignore|drain", OPT_REBALANCE, ACCEPTS_RUN,
+     "standalone: is a rebalance recommendation a reason to replace a node? ignore"},
+    {"terminate", NULL, OPT_TERMINATE, ACCEPTS_RUN,
+     "standalone: ends instances through EC2, once they are drained or their time is over"},
+    {"node-identity", "ec2|admission", OPT_NODE_IDENTITY, ACCEPTS_RUN,
+     "standalone: which Node is a NodeClaim's says EC2, or an admission policy sees to it; ec2"},
+    {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, ACCEPTS_RUN,
+     "standalone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
+    {"region", "REGION", OPT_REGION, ACCEPTS_RUN,
      "of EC2; default $AWS_REGION, else that of the instance's zone"},
-    {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, TAKES_RUN, "instead of the region's own"},
-    {"sts-endpoint", "URL", OPT_STS_ENDPOINT, TAKES_RUN, "instead of the region's own"},
-    {"imds", "URL", OPT_IMDS, TAKES_RUN,
+    {"ec2-endpoint", "URL", OPT_EC2_ENDPOINT, ACCEPTS_RUN, "instead of the region's own"},
+    {"sts-endpoint", "URL", OPT_STS_ENDPOINT, ACCEPTS_RUN, "instead of the region's own"},
+    {"imds", "URL", OPT_IMDS, ACCEPTS_RUN,
      "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)"},
-    {"lease-namespace", "NAME", OPT_LEASE_NAMESPACE, TAKES_RUN,
+    {"lease-namespace", "NAME", OPT_LEASE_NAMESPACE, ACCEPTS_RUN,
      "default: the pod's, else " NC_LEASE_NAMESPACE},
-    {"lease-name", "NAME", OPT_LEASE_NAME, TAKES_RUN, "default " NC_CONTROLLER},
-    {"identity", "NAME", OPT_IDENTITY, TAKES_RUN, "in the Lease; default HOST_ and a random word"},
-    {"no-leader-election", NULL, OPT_NO_LEADER_ELECTION, TAKES_RUN,
+    {"lease-name", "NAME", OPT_LEASE_NAME, ACCEPTS_RUN, "default " NC_CONTROLLER},
+    {"identity", "NAME", OPT_IDENTITY, ACCEPTS_RUN,
+     "in the Lease; default HOST_ and a random word"},
+    {"no-leader-election", NULL, OPT_NO_LEADER_ELECTION, ACCEPTS_RUN,
      "leads at once; for one process only"},
-    {"lease-duration", "DURATION", OPT_LEASE_DURATION, TAKES_RUN, "15s"},
-    {"renew-deadline", "DURATION", OPT_RENEW_DEADLINE, TAKES_RUN, "10s"},
-    {"retry-period", "DURATION", OPT_RETRY_PERIOD, TAKES_RUN, "2s"},
-    {"metrics-address", "ADDRESS:PORT|off", OPT_METRICS_ADDRESS, TAKES_ADDRESS,
+    {"lease-duration", "DURATION", OPT_LEASE_DURATION, ACCEPTS_RUN, "15s"},
+    {"renew-deadline", "DURATION", OPT_RENEW_DEADLINE, ACCEPTS_RUN, "10s"},
+    {"retry-period", "DURATION", OPT_RETRY_PERIOD, ACCEPTS_RUN, "2s"},
+    {"metrics-address", "ADDRESS:PORT|off", OPT_METRICS_ADDRESS, ACCEPTS_ADDRESS,
      "/metrics, /healthz, /readyz, and /status for this machine; " NC_METRICS_ADDRESS},
-    {"output", "text|json", OPT_OUTPUT, TAKES_OUTPUT, "also -o"},
-    {"metrics", NULL, OPT_METRICS, TAKES_METRICS, "Prometheus text"},
+    {"output", "text|json", OPT_OUTPUT, ACCEPTS_OUTPUT, "also -o"},
+    {"metrics", NULL, OPT_METRICS, ACCEPTS_METRICS, "Prometheus text"},
     {"log-format", "text|json|journal", OPT_LOG_FORMAT, 0,
      "default: journal below systemd, json in a pod, else text"},
     {"log-level", "LEVEL", OPT_LOG_LEVEL, 0, "error, warning, info or debug"},
@@ -107,23 +114,24 @@ static const struct nc_flag flags[] = {
 
 /* --- values */
 
-static const char *take_mode(struct nc_settings *s, const char *value) {
+static const char *parse_mode_option(struct nc_settings *s, const char *value) {
     static const struct {
-        const char *word;
-        enum nc_control_who who;
-    } words[] = {{"auto", NC_CONTROL_WHO_UNKNOWN},
+        const char *name;
+        enum nc_control_mode mode;
+    } modes[] = {{"auto", NC_CONTROL_MODE_UNKNOWN},
                  {"karpenter", NC_CONTROL_KARPENTER},
-                 {"alone", NC_CONTROL_ALONE}};
+                 {"standalone", NC_CONTROL_STANDALONE},
+                 {"alone", NC_CONTROL_STANDALONE}}; /* the former name */
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(words); i++)
-        if (nc_streq(value, words[i].word)) {
-            s->who = words[i].who;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(modes); i++)
+        if (nc_streq(value, modes[i].name)) {
+            s->mode = modes[i].mode;
             return NULL;
         }
-    return "--mode is auto, karpenter or alone, not";
+    return "--mode is auto, karpenter or standalone, not";
 }
 
-static const char *take_order(struct nc_settings *s, const char *value) {
+static const char *parse_order(struct nc_settings *s, const char *value) {
     s->rules.order = nc_streq(value, "both") ? NC_CONTROL_BOTH : NC_CONTROL_DELETE_FIRST;
     return s->rules.order == NC_CONTROL_BOTH || nc_streq(value, "delete-first")
                ? NULL
@@ -131,8 +139,8 @@ static const char *take_order(struct nc_settings *s, const char *value) {
 }
 
 /* NULL, or `wrong`: the duration is none, or is not within least and most seconds. */
-static const char *take_duration(const char *value, uint64_t least, uint64_t most,
-                                 uint64_t *ret_usec, const char *wrong) {
+static const char *parse_duration_option(const char *value, uint64_t least, uint64_t most,
+                                         uint64_t *ret_usec, const char *wrong) {
     uint64_t usec;
 
     if (nc_duration_parse(value, &usec) < 0 || usec < least * 1000000 || usec > most * 1000000)
@@ -141,7 +149,7 @@ static const char *take_duration(const char *value, uint64_t least, uint64_t mos
     return NULL;
 }
 
-static const char *take_in_flight(struct nc_settings *s, const char *value) {
+static const char *parse_max_in_flight(struct nc_settings *s, const char *value) {
     uint64_t n;
 
     if (nc_parse_u64(value, &n) < 0 || n < 4 || n > 1024)
@@ -150,13 +158,13 @@ static const char *take_in_flight(struct nc_settings *s, const char *value) {
     return NULL;
 }
 
-static const char *take_rebalance(struct nc_settings *s, const char *value) {
+static const char *parse_rebalance(struct nc_settings *s, const char *value) {
     s->rules.rebalances = nc_streq(value, "drain");
     return s->rules.rebalances || nc_streq(value, "ignore") ? NULL
                                                             : "--rebalance is ignore or drain, not";
 }
 
-static const char *take_node_identity(struct nc_settings *s, const char *value) {
+static const char *parse_node_identity(struct nc_settings *s, const char *value) {
     const bool is_ec2 = nc_streq(value, "ec2");
 
     s->rules.identity = is_ec2 ? NC_CONTROL_IDENTITY_EC2 : NC_CONTROL_IDENTITY_ADMISSION;
@@ -164,7 +172,7 @@ static const char *take_node_identity(struct nc_settings *s, const char *value) 
                                                   : "--node-identity is ec2 or admission, not";
 }
 
-static const char *take_address(struct nc_settings *s, const char *value) {
+static const char *parse_metrics_address(struct nc_settings *s, const char *value) {
     union nc_address a;
     socklen_t n;
 
@@ -184,12 +192,13 @@ static bool is_name(const char *s, bool dots) {
            && s[n - 1] != '-' && s[n - 1] != '.';
 }
 
-static const char *take_name(const char **to, const char *value, bool dots, const char *wrong) {
+static const char *parse_name_option(const char **to, const char *value, bool dots,
+                                     const char *wrong) {
     *to = value;
     return is_name(value, dots) ? NULL : wrong;
 }
 
-static const char *take_url(const char **to, const char *value) {
+static const char *parse_endpoint(const char **to, const char *value) {
     *to = value;
     return nc_starts_with(value, "https://") || nc_starts_with(value, "http://")
                ? NULL
@@ -203,11 +212,11 @@ static const char *add_namespace(struct nc_settings *s, const char *value) {
         n++;
     if (n == NC_KARPENTER_NAMESPACES_MAX)
         return "--karpenter-namespace is given at most 8 times, so not for";
-    return take_name(&s->karpenter_namespaces[n], value, false,
-                     "--karpenter-namespace is the name of a namespace, not");
+    return parse_name_option(&s->karpenter_namespaces[n], value, false,
+                             "--karpenter-namespace is the name of a namespace, not");
 }
 
-static const char *take_identity(struct nc_settings *s, const char *value) {
+static const char *parse_identity_option(struct nc_settings *s, const char *value) {
     const size_t n = strlen(value);
 
     s->identity = value;
@@ -217,42 +226,44 @@ static const char *take_identity(struct nc_settings *s, const char *value) {
     return n > 0 && n <= 200 ? NULL : "--identity is 1 to 200 characters long, not";
 }
 
-static const char *take_lease(struct nc_settings *s, int id, const char *value) {
+static const char *parse_lease_option(struct nc_settings *s, int id, const char *value) {
     switch (id) {
     case OPT_LEASE_NAMESPACE:
-        return take_name(&s->lease_namespace, value, false,
-                         "--lease-namespace is the name of a namespace, not");
+        return parse_name_option(&s->lease_namespace, value, false,
+                                 "--lease-namespace is the name of a namespace, not");
     case OPT_LEASE_NAME:
-        return take_name(&s->lease_name, value, true, "--lease-name is the name of a Lease, not");
+        return parse_name_option(&s->lease_name, value, true,
+                                 "--lease-name is the name of a Lease, not");
     case OPT_IDENTITY:
-        return take_identity(s, value);
+        return parse_identity_option(s, value);
     case OPT_LEASE_DURATION:
-        return take_duration(value, 1, 3600, &s->lease_duration_usec,
-                             "--lease-duration is a duration from 1s to 1h, not");
+        return parse_duration_option(value, 1, 3600, &s->lease_duration_usec,
+                                     "--lease-duration is a duration from 1s to 1h, not");
     case OPT_RENEW_DEADLINE:
-        return take_duration(value, 1, 3600, &s->renew_usec,
-                             "--renew-deadline is a duration from 1s to 1h, not");
+        return parse_duration_option(value, 1, 3600, &s->renew_usec,
+                                     "--renew-deadline is a duration from 1s to 1h, not");
     case OPT_RETRY_PERIOD:
-        return take_duration(value, 0, 600, &s->retry_usec,
-                             "--retry-period is a duration of at most 10m, not");
+        return parse_duration_option(value, 0, 600, &s->retry_usec,
+                                     "--retry-period is a duration of at most 10m, not");
     }
     s->no_leader_election = true;
     return NULL;
 }
 
-static const char *take_amazon(struct nc_settings *s, int id, const char *value) {
+static const char *parse_aws_option(struct nc_settings *s, int id, const char *value) {
     switch (id) {
     case OPT_REGION:
-        return take_name(&s->region, value, false, "--region is a region such as us-west-2, not");
+        return parse_name_option(&s->region, value, false,
+                                 "--region is a region such as us-west-2, not");
     case OPT_EC2_ENDPOINT:
-        return take_url(&s->ec2_endpoint, value);
+        return parse_endpoint(&s->ec2_endpoint, value);
     case OPT_STS_ENDPOINT:
-        return take_url(&s->sts_endpoint, value);
+        return parse_endpoint(&s->sts_endpoint, value);
     }
-    return take_url(&s->imds, value);
+    return parse_endpoint(&s->imds, value);
 }
 
-static const char *take(void *userdata, int id, const char *value) {
+static const char *parse_option(void *userdata, int id, const char *value) {
     struct nc_settings *s = userdata;
 
     switch ((enum option_id)id) {
@@ -260,17 +271,17 @@ static const char *take(void *userdata, int id, const char *value) {
         s->kubeconfig = value;
         return NULL;
     case OPT_MODE:
-        return take_mode(s, value);
+        return parse_mode_option(s, value);
     case OPT_KARPENTER_NAMESPACE:
         return add_namespace(s, value);
     case OPT_ORDER:
-        return take_order(s, value);
+        return parse_order(s, value);
     case OPT_MARGIN:
-        return take_duration(value, 0, 600, &s->rules.margin_usec,
-                             "--margin is a duration of at most 10m, not");
-    case OPT_STAMP_AFTER:
-        return take_duration(value, 0, 600, &s->rules.stamp_after_usec,
-                             "--stamp-after is a duration of at most 10m, not");
+        return parse_duration_option(value, 0, 600, &s->rules.margin_usec,
+                                     "--margin is a duration of at most 10m, not");
+    case OPT_TIMESTAMP_AFTER:
+        return parse_duration_option(value, 0, 600, &s->rules.timestamp_after_usec,
+                                     "--timestamp-after is a duration of at most 10m, not");
     case OPT_LEASE_NAMESPACE:
     case OPT_LEASE_NAME:
     case OPT_IDENTITY:
@@ -278,26 +289,26 @@ static const char *take(void *userdata, int id, const char *value) {
     case OPT_LEASE_DURATION:
     case OPT_RENEW_DEADLINE:
     case OPT_RETRY_PERIOD:
-        return take_lease(s, id, value);
+        return parse_lease_option(s, id, value);
     case OPT_MAX_IN_FLIGHT:
-        return take_in_flight(s, value);
+        return parse_max_in_flight(s, value);
     case OPT_REBALANCE:
-        return take_rebalance(s, value);
+        return parse_rebalance(s, value);
     case OPT_TERMINATE:
         s->rules.terminates = true;
         return NULL;
     case OPT_NODE_IDENTITY:
-        return take_node_identity(s, value);
+        return parse_node_identity(s, value);
     case OPT_ENDING_CEILING:
-        return take_duration(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
-                             "--ending-ceiling is a duration of at most 8760h, not");
+        return parse_duration_option(value, 0, 8760ull * 3600, &s->rules.ceiling_usec,
+                                     "--ending-ceiling is a duration of at most 8760h, not");
     case OPT_REGION:
     case OPT_EC2_ENDPOINT:
     case OPT_STS_ENDPOINT:
     case OPT_IMDS:
-        return take_amazon(s, id, value);
+        return parse_aws_option(s, id, value);
     case OPT_METRICS_ADDRESS:
-        return take_address(s, value);
+        return parse_metrics_address(s, value);
     case OPT_OUTPUT:
         s->json = nc_streq(value, "json");
         return s->json || nc_streq(value, "text") ? NULL : "--output is text or json, not";
@@ -323,7 +334,7 @@ static const char *judge(const struct nc_settings *s) {
     if (s->retry_usec == 0 || s->retry_usec * 6 / 5 >= s->renew_usec)
         return "--retry-period must be more than nothing and less than five sixths of "
                "--renew-deadline";
-    if (s->rules.terminates && s->who == NC_CONTROL_KARPENTER)
+    if (s->rules.terminates && s->mode == NC_CONTROL_KARPENTER)
         return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
                "itself";
     if (nc_streq(s->command, "status") && !s->metrics_address)
@@ -339,7 +350,7 @@ static void set_defaults(struct nc_settings *s) {
     *s = (struct nc_settings){
         .rules = {.margin_usec = 15000000,
                   .order = NC_CONTROL_BOTH,
-                  .stamp_after_usec = 5000000,
+                  .timestamp_after_usec = 5000000,
                   .max_in_flight = 64,
                   .identity = NC_CONTROL_IDENTITY_EC2,
                   .ceiling_usec = NC_ENDING_CEILING_USEC},
@@ -365,14 +376,14 @@ static void print_usage(FILE *to) {
 
 static int read_command(const struct command *c, int argc, char **argv, struct nc_settings *ret) {
     const struct nc_command_line line = {.command = c->name,
-                                         .takes = c->takes,
+                                         .accepts = c->accepts,
                                          .flags = flags,
                                          .n_flags = NC_ARRAY_SIZE(flags),
-                                         .output = c->takes & TAKES_OUTPUT ? OPT_OUTPUT : 0,
+                                         .output = c->accepts & ACCEPTS_OUTPUT ? OPT_OUTPUT : 0,
                                          .help = OPT_HELP};
     int rest = 0;
 
-    switch (nc_options_parse(&line, argc, argv, take, ret, &rest)) {
+    switch (nc_options_parse(&line, argc, argv, parse_option, ret, &rest)) {
     case NC_OPTIONS_HELP:
         (void)printf("usage: " NC_CONTROLLER " %s [OPTION...]\n\n%s\n\n", c->name, c->help);
         nc_options_print(&line);
@@ -387,8 +398,8 @@ static int read_command(const struct command *c, int argc, char **argv, struct n
     return 0;
 }
 
-static bool is_help(const char *word) {
-    return nc_streq(word, "--help") || nc_streq(word, "-h") || nc_streq(word, "help");
+static bool is_help(const char *name) {
+    return nc_streq(name, "--help") || nc_streq(name, "-h") || nc_streq(name, "help");
 }
 
 int nc_settings_read(int argc, char **argv, struct nc_settings *ret, int *ret_code) {

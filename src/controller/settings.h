@@ -20,8 +20,8 @@
 /* Strings are borrowed from argv and the environment. */
 struct nc_settings {
     const char *command;
-    const char *kubeconfig;  /* NULL: in a pod the pod's, else $KUBECONFIG */
-    enum nc_control_who who; /* UNKNOWN: to be found out */
+    const char *kubeconfig;    /* NULL: in a pod the pod's, else $KUBECONFIG */
+    enum nc_control_mode mode; /* UNKNOWN: to be found out */
     const char *karpenter_namespaces[NC_KARPENTER_NAMESPACES_MAX + 1]; /* none: the usual ones */
     struct nc_control_rules rules;
     const char *lease_namespace; /* NULL: the pod's, else NC_LEASE_NAMESPACE */

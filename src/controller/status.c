@@ -13,7 +13,7 @@
 #include "process.h"
 #include "version.h"
 
-#define ASK_USEC 5000000u
+#define REQUEST_USEC 5000000u
 #define MAX_LINE 240
 #define MAX_BYTES ((size_t)64 << 20)
 #define MAX_VALUES 1500000u /* 100,000 Nodes with eleven fields each, and what counts itself */
@@ -44,8 +44,8 @@ static int judge(const struct nc_http_answer *answer, const char *url, struct nc
     return r;
 }
 
-static int ask(const struct nc_settings *s, const char *path, struct nc_http_answer *ret,
-               struct nc_err *err) {
+static int request_status(const struct nc_settings *s, const char *path, struct nc_http_answer *ret,
+                          struct nc_err *err) {
     nc_auto_free char *base = url_of(s);
     nc_auto_free char *url = nc_asprintf("%s%s", base, path);
     sd_event *event = NULL;
@@ -53,7 +53,7 @@ static int ask(const struct nc_settings *s, const char *path, struct nc_http_ans
     int signal = 0;
     const struct nc_http_options o = {.name = url,
                                       .url = url,
-                                      .timeout_usec = ASK_USEC,
+                                      .timeout_usec = REQUEST_USEC,
                                       .max_body_bytes = MAX_BYTES,
                                       .no_proxy = true};
     int r = nc_loop_open(&event, &signal, err);
@@ -84,12 +84,12 @@ static void add_line(struct nc_buf *out, const char *name, const struct nc_value
 }
 
 static void add_count(struct nc_buf *out, const struct nc_value *counts, const char *key,
-                      const char *word) {
+                      const char *what) {
     const struct nc_value *v = nc_value_get(counts, key);
 
     if (v && v->type == NC_VALUE_INT)
         (void)nc_buf_printf(out, "%s%lld %s", out->data[out->len - 1] == ' ' ? "" : ", ",
-                            (long long)v->integer, word);
+                            (long long)v->integer, what);
 }
 
 static void format(const struct nc_value *status, struct nc_buf *out) {
@@ -99,7 +99,7 @@ static void format(const struct nc_value *status, struct nc_buf *out) {
 
     add_line(out, "controller", us, "identity");
     add_line(out, "version", us, "version");
-    add_line(out, "cluster", us, "who");
+    add_line(out, "cluster", us, "activeMode");
     (void)nc_buf_printf(out, "%-12s %s\n", "role",
                         leads && leads->type == NC_VALUE_BOOL && leads->boolean ? "leader"
                                                                                 : "standby");
@@ -135,7 +135,7 @@ static int print_text(const struct nc_http_answer *answer, struct nc_err *err) {
 int nc_controller_status(const struct nc_settings *s) {
     nc_cleanup(nc_http_answer_done) struct nc_http_answer answer = {0};
     struct nc_err err = NC_ERR_INIT;
-    int r = ask(s, s->metrics ? "/metrics" : "/status", &answer, &err);
+    int r = request_status(s, s->metrics ? "/metrics" : "/status", &answer, &err);
 
     if (r >= 0 && (s->metrics || s->json))
         (void)fwrite(answer.result.body, 1, answer.result.n, stdout);

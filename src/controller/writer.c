@@ -15,31 +15,32 @@
 
 #define CALL_USEC 10000000u
 #define TICK_MOST_USEC (60ull * 1000000) /* the clock may be set meanwhile */
-#define SAY_BURST 100u
-#define SAY_EVERY_USEC 100000u /* and then ten a second */
-#define SAY_MOST 8u /* under way at once: a request takes more memory than what it says */
+#define EVENT_BURST 100u
+#define EVENT_EVERY_USEC 100000u /* and then ten a second */
+#define EVENT_MAX_IN_FLIGHT                                                                        \
+    8u /* under way at once: a request takes more memory than what it says */
 #define LATE_USEC 10000000u
 #define LATE_MAX 2 /* looks in a row: a clock that was set is no step that is stuck */
 
 /* One request under way. */
-struct nc_act {
+struct nc_pending_write {
     struct nc_controller *controller;
-    struct nc_act *next, **at;
+    struct nc_pending_write *next, **at;
     struct nc_kube_req *req;
-    bool is_say;
+    bool is_event;
 };
 
-static void forget(struct nc_act *a) {
+static void forget(struct nc_pending_write *a) {
     *a->at = a->next;
     if (a->next)
         a->next->at = a->at;
-    a->controller->n_says -= a->is_say;
+    a->controller->n_events_in_flight -= a->is_event;
     free(a);
 }
 
 static void note_failure(struct nc_controller *c, enum nc_control_verb verb,
                          enum nc_control_answer answer, const struct nc_err *err) {
-    if (answer == NC_CONTROL_AWAY)
+    if (answer == NC_CONTROL_UNAVAILABLE)
         nc_controller_failed(c, NC_TROUBLE_WRITE, err);
     else if (answer != NC_CONTROL_DONE)
         nc_log(answer == NC_CONTROL_REFUSED ? NC_LOG_WARNING : NC_LOG_DEBUG,
@@ -56,18 +57,18 @@ static void refuse(struct nc_controller *c, uint64_t id, enum nc_control_answer 
 }
 
 static void send_call(struct nc_controller *c, const struct nc_control_action *a) {
-    struct nc_act *act = nc_calloc(1, sizeof(*act));
+    struct nc_pending_write *pending = nc_calloc(1, sizeof(*pending));
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    *act = (struct nc_act){
-        .controller = c, .next = c->acts, .at = &c->acts, .is_say = a->verb == NC_CONTROL_SAY};
-    c->n_says += act->is_say;
-    if (c->acts)
-        c->acts->at = &act->next;
-    c->acts = act;
+    *pending = (struct nc_pending_write){
+        .controller = c, .next = c->pending_writes, .at = &c->pending_writes, .is_event = a->verb == NC_CONTROL_EMIT_EVENT};
+    c->n_events_in_flight += pending->is_event;
+    if (c->pending_writes)
+        c->pending_writes->at = &pending->next;
+    c->pending_writes = pending;
     r = nc_control_send(
-        c->way.kube,
+        c->api_config.kube,
         &(struct nc_control_call){.claims_path = c->paths[NC_CONTROL_CLAIM]
                                                      ? c->paths[NC_CONTROL_CLAIM]
                                                      : "/apis/karpenter.sh/v1/nodeclaims",
@@ -75,44 +76,45 @@ static void send_call(struct nc_controller *c, const struct nc_control_action *a
                                   .now_usec = nc_controller_now(c),
                                   .timeout_usec = CALL_USEC,
                                   .done = on_sent,
-                                  .userdata = act},
-        &act->req, &err);
+                                  .userdata = pending},
+        &pending->req, &err);
     if (r >= 0)
         return;
-    forget(act);
+    forget(pending);
     nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
            "%s: %s", nc_control_verb_name(a->verb), err.msg);
     if (a->id)
-        refuse(c, a->id, err.class == NC_ERR_BUG ? NC_CONTROL_REFUSED : NC_CONTROL_AWAY);
+        refuse(c, a->id, err.class == NC_ERR_BUG ? NC_CONTROL_REFUSED : NC_CONTROL_UNAVAILABLE);
 }
 
 /* A share of ten a second, a hundred at once, as one moment: when all of it would be used up. */
-static bool may_say(struct nc_controller *c) {
+static bool may_send_event(struct nc_controller *c) {
     const uint64_t now = nc_mono_usec();
 
-    if (c->say_share_usec < now)
-        c->say_share_usec = now;
-    if (c->say_share_usec - now > SAY_BURST * SAY_EVERY_USEC)
+    if (c->event_rate_usec < now)
+        c->event_rate_usec = now;
+    if (c->event_rate_usec - now > EVENT_BURST * EVENT_EVERY_USEC)
         return false;
-    c->say_share_usec += SAY_EVERY_USEC;
+    c->event_rate_usec += EVENT_EVERY_USEC;
     return true;
 }
 
 /* What waits, as there is room. One that cannot be sent is lost: the log has it. */
-static void say_waiting(struct nc_controller *c) {
-    while (c->says.n > 0 && c->n_says < SAY_MOST) {
+static void send_waiting_events(struct nc_controller *c) {
+    while (c->waiting_events.n > 0 && c->n_events_in_flight < EVENT_MAX_IN_FLIGHT) {
         struct nc_control_actions first = {.v = nc_calloc(1, sizeof(*first.v)), .n = 1};
 
-        first.v[0] = c->says.v[0];
-        c->says.n--;
-        memmove(c->says.v, c->says.v + 1, c->says.n * sizeof(*c->says.v));
+        first.v[0] = c->waiting_events.v[0];
+        c->waiting_events.n--;
+        memmove(c->waiting_events.v, c->waiting_events.v + 1,
+                c->waiting_events.n * sizeof(*c->waiting_events.v));
         send_call(c, first.v);
         nc_control_actions_done(&first);
     }
 }
 
 static void on_sent(void *userdata, const struct nc_control_sent *s) {
-    struct nc_act *a = userdata;
+    struct nc_pending_write *a = userdata;
     struct nc_controller *c = a->controller;
 
     forget(a);
@@ -123,11 +125,11 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
                                                          .answer = s->answer,
                                                          .retry_after_usec = s->retry_after_usec,
                                                          .object = s->object});
-    say_waiting(c);
+    send_waiting_events(c);
 }
 
 /* Takes it over. */
-static void say(struct nc_controller *c, struct nc_control_action *a) {
+static void send_event(struct nc_controller *c, struct nc_control_action *a) {
     const bool is_node = a->what == NC_CONTROL_NODE;
 
     nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO,
@@ -135,14 +137,14 @@ static void say(struct nc_controller *c, struct nc_control_action *a) {
                                    .node = is_node ? a->name : NULL,
                                    .nodeclaim = a->what == NC_CONTROL_CLAIM ? a->name : NULL},
            "%s %s: %s", nc_control_kind_name(a->what), a->name, a->message);
-    if (c->says.n >= SAY_BURST || !may_say(c)) {
+    if (c->waiting_events.n >= EVENT_BURST || !may_send_event(c)) {
         c->events_held++;
         return;
     }
     c->events_sent++;
-    *nc_append(&c->says.v, &c->says.n) = *a;
+    *nc_append(&c->waiting_events.v, &c->waiting_events.n) = *a;
     *a = (struct nc_control_action){0};
-    say_waiting(c);
+    send_waiting_events(c);
 }
 
 static void on_ec2(void *userdata, uint64_t id, enum nc_control_answer answer, const char *name,
@@ -157,7 +159,7 @@ static void on_ec2(void *userdata, uint64_t id, enum nc_control_answer answer, c
                               .kind = NC_CONTROL_ANSWER, .id = id, .answer = answer, .name = name});
 }
 
-static void ask_ec2(struct nc_controller *c, const struct nc_control_action *a) {
+static void call_ec2(struct nc_controller *c, const struct nc_control_action *a) {
     const bool is_end = a->verb == NC_CONTROL_END_INSTANCE;
     struct nc_err err = NC_ERR_INIT;
     int r = 0;
@@ -178,14 +180,14 @@ static void ask_ec2(struct nc_controller *c, const struct nc_control_action *a) 
 
 static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
     switch (a->verb) {
-    case NC_CONTROL_SAY:
-        say(c, a);
+    case NC_CONTROL_EMIT_EVENT:
+        send_event(c, a);
         return;
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
-        ask_ec2(c, a);
+        call_ec2(c, a);
         return;
-    case NC_CONTROL_STAMP:
+    case NC_CONTROL_SET_TIMESTAMP:
     case NC_CONTROL_DELETE_CLAIM:
     case NC_CONTROL_PATCH_CLAIM:
     case NC_CONTROL_STATUS_CLAIM:
@@ -204,14 +206,14 @@ static void carry_out(struct nc_controller *c, struct nc_control_action *a) {
 /* Deletions, deadlines and conditions are dated by the API server and by EC2, which agree. By a
  * clock of our own that is set an hour on, whatever is to end would be ended at once; by one that
  * is set back, no notice would be due. */
-static uint64_t told_boot_usec(const struct nc_controller *c) {
-    const uint64_t told = c->way.kube ? nc_kube_boot_usec(c->way.kube) : 0;
+static uint64_t local_boot_usec(const struct nc_controller *c) {
+    const uint64_t told = c->api_config.kube ? nc_kube_boot_usec(c->api_config.kube) : 0;
 
     return told ? told : c->api_boot_usec;
 }
 
 uint64_t nc_controller_now(const struct nc_controller *c) {
-    return nc_clock_told(told_boot_usec(c));
+    return nc_clock_told(local_boot_usec(c));
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -244,7 +246,7 @@ static void arm(struct nc_controller *c) {
 static void step_once(struct nc_controller *c, struct nc_control_event *e) {
     struct nc_control_actions actions = {0};
 
-    c->api_boot_usec = told_boot_usec(c);
+    c->api_boot_usec = local_boot_usec(c);
     e->now_usec = nc_controller_now(c);
     nc_control_step(c->control, e, &actions);
     for (size_t i = 0; i < actions.n; i++)
@@ -277,11 +279,11 @@ static struct nc_control_rules seeded(const struct nc_control_rules *from) {
     return r;
 }
 
-void nc_controller_post_who(struct nc_controller *c) {
+void nc_controller_post_mode(struct nc_controller *c) {
     nc_auto_free char *version = nc_control_claims_version(c->paths[NC_CONTROL_CLAIM]);
-    struct nc_control_event e = {.kind = NC_CONTROL_WHO,
-                                 .who = c->who,
-                                 .is_guess = c->settings->who == NC_CONTROL_WHO_UNKNOWN,
+    struct nc_control_event e = {.kind = NC_CONTROL_MODE,
+                                 .mode = c->mode,
+                                 .is_guess = c->settings->mode == NC_CONTROL_MODE_UNKNOWN,
                                  .claims_version = version};
 
     nc_controller_post(c, &e);
@@ -294,23 +296,23 @@ void nc_controller_begin(struct nc_controller *c) {
 
     c->control = nc_control_new();
     nc_controller_post(c, &rules);
-    nc_controller_post_who(c);
+    nc_controller_post_mode(c);
     nc_controller_post(c, &lead);
 }
 
 /* What waits for a connection would be sent by whoever leads no more. The step has forgotten it. */
-void nc_controller_drop_acts(struct nc_controller *c) {
-    while (c->acts) {
-        nc_kube_cancel(c->acts->req);
-        forget(c->acts);
+void nc_controller_drop_writes(struct nc_controller *c) {
+    while (c->pending_writes) {
+        nc_kube_cancel(c->pending_writes->req);
+        forget(c->pending_writes);
     }
-    nc_control_actions_done(&c->says);
+    nc_control_actions_done(&c->waiting_events);
     if (c->instances)
         nc_instances_drop(c->instances);
 }
 
 void nc_controller_end(struct nc_controller *c) {
-    nc_controller_drop_acts(c);
+    nc_controller_drop_writes(c);
     c->instances = nc_instances_free(c->instances);
     c->control = nc_control_free(c->control);
     c->timer = sd_event_source_disable_unref(c->timer);

@@ -146,7 +146,7 @@ static void begin_life(struct nc_daemon *d) {
 }
 
 /* Two would write the same Node and take each other's requests. */
-static int be_alone(struct nc_daemon *d, struct nc_err *err) {
+static int lock_instance(struct nc_daemon *d, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
     const int r = nc_daemon_lock(d->app, &d->lock_fd, &own);
 
@@ -163,7 +163,7 @@ static int be_alone(struct nc_daemon *d, struct nc_err *err) {
 }
 
 static int set_up(struct nc_daemon *d, struct nc_err *err) {
-    int r = be_alone(d, err);
+    int r = lock_instance(d, err);
 
     if (r >= 0)
         r = open_loop(d, err);

@@ -186,7 +186,7 @@ static uint64_t said_pause(const struct nc_life *l, const struct nc_life_budget 
 
 /* Was this budget named lately? Notes it if not; an unused place, or the oldest, is taken. Where
  * all are of late, nothing is known of this budget, and it waits until one is not. */
-static bool was_said(struct nc_life *l, const char *key) {
+static bool was_reported(struct nc_life *l, const char *key) {
     struct nc_life_budget *place = &l->budgets[0];
 
     for (size_t i = 0; i < NC_LIFE_BUDGETS; i++) {
@@ -230,7 +230,7 @@ void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,
     const char *budget = e->answer->kind == NC_ANSWER_BUDGET ? e->answer->budget
                                                              : nc_pod_answer_name(e->answer->kind);
     nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, budget);
-    if (was_said(l, key))
+    if (was_reported(l, key))
         return;
     nc_life_say(NC_LIFE_SAYS_BLOCKED, "DrainBlocked",
                 nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,

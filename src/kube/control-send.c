@@ -52,7 +52,7 @@ enum nc_control_answer nc_control_answer_of(const struct nc_kube_status *s) {
     case 422:
         return NC_CONTROL_REFUSED;
     default:
-        return NC_CONTROL_AWAY;
+        return NC_CONTROL_UNAVAILABLE;
     }
 }
 
@@ -60,7 +60,7 @@ static void on_sent(void *userdata, const struct nc_value *object,
                     const struct nc_kube_status *status, const struct nc_err *err) {
     static const struct nc_err none = NC_ERR_INIT;
     nc_auto_free struct sent *s = userdata;
-    const bool is_event = s->verb == NC_CONTROL_SAY; /* whose answer is thrown away */
+    const bool is_event = s->verb == NC_CONTROL_EMIT_EVENT; /* whose answer is thrown away */
     const enum nc_control_answer meant = nc_control_answer_of(status);
     const bool is_done = (err->class == NC_ERR_NONE && (object || is_event))
                          || (is_event && nc_event_exists(status));
@@ -72,9 +72,10 @@ static void on_sent(void *userdata, const struct nc_value *object,
     }
     const struct nc_control_sent told = {.id = s->id,
                                          .verb = s->verb,
-                                         .answer = is_done                    ? NC_CONTROL_DONE
-                                                   : meant == NC_CONTROL_DONE ? NC_CONTROL_AWAY
-                                                                              : meant,
+                                         .answer = is_done ? NC_CONTROL_DONE
+                                                   : meant == NC_CONTROL_DONE
+                                                       ? NC_CONTROL_UNAVAILABLE
+                                                       : meant,
                                          .retry_after_usec = status->retry_after_usec,
                                          .duration_usec = nc_mono_usec() - s->started_usec,
                                          .object = is_done ? object : NULL,
@@ -90,7 +91,7 @@ static const struct {
     bool is_node;
     const char *subresource;
 } requests[_NC_CONTROL_VERB_MAX] = {
-    [NC_CONTROL_STAMP] = {"stamp claim", "PATCH", false, ""},
+    [NC_CONTROL_SET_TIMESTAMP] = {"stamp claim", "PATCH", false, ""},
     [NC_CONTROL_DELETE_CLAIM] = {"delete claim", "DELETE", false, ""},
     [NC_CONTROL_PATCH_CLAIM] = {"patch claim", "PATCH", false, ""},
     [NC_CONTROL_STATUS_CLAIM] = {"patch claim's status", "PATCH", false, "/status"},
@@ -175,7 +176,7 @@ int nc_control_send(struct nc_kube *k, const struct nc_control_call *c, struct n
                     struct nc_err *err) {
     const struct nc_control_action *a = c->action;
     struct nc_kube_call call = {.timeout_usec = c->timeout_usec,
-                                .drops_answer = a->verb == NC_CONTROL_SAY,
+                                .drops_answer = a->verb == NC_CONTROL_EMIT_EVENT,
                                 .done = on_sent,
                                 .destroy = free};
     nc_auto_free char *path = NULL;
@@ -183,7 +184,7 @@ int nc_control_send(struct nc_kube *k, const struct nc_control_call *c, struct n
     struct sent *s;
     int r = 0;
 
-    if (a->verb == NC_CONTROL_SAY)
+    if (a->verb == NC_CONTROL_EMIT_EVENT)
         event = put_event(a, c->claims_path, c->now_usec, &call);
     else
         r = put_action(a, c->claims_path, &call, &path, err);

@@ -84,7 +84,7 @@ static bool is_shared_list(const char *key) {
     return nc_guard_is_listed(keys, key);
 }
 
-static bool is_texts(const struct nc_value *v) {
+static bool is_string_map(const struct nc_value *v) {
     if (v->type != NC_VALUE_MAP)
         return false;
     for (size_t i = 0; i < v->n; i++)
@@ -104,7 +104,7 @@ static int check_field(const struct nc_kube_call *c, const struct nc_member *m,
         return 0;
     }
     if (nc_streq(m->key, "labels") || nc_streq(m->key, "annotations"))
-        return is_texts(m->value) ? 0 : nc_guard_refuse(c, err, "what must be texts:", m->key);
+        return is_string_map(m->value) ? 0 : nc_guard_refuse(c, err, "what must be texts:", m->key);
     return nc_value_string(m->value) && *nc_value_string(m->value)
                ? 0
                : nc_guard_refuse(c, err, "what must be a text:", m->key);

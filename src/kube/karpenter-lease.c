@@ -59,13 +59,13 @@ static uint64_t duration_usec(const struct nc_value *spec) {
 }
 
 /* What one look at all Leases of that name says. */
-struct look {
+struct scan {
     uint64_t record, duration_usec;
     bool is_there, is_fresh;
     const char *holder;
 };
 
-static void take_lease(struct look *l, const struct nc_value *lease, uint64_t now_usec) {
+static void judge_lease(struct scan *l, const struct nc_value *lease, uint64_t now_usec) {
     const struct nc_value *metadata = nc_value_get(lease, "metadata");
     const struct nc_value *spec = nc_value_get(lease, "spec");
     const char *holder = nc_value_get_string(spec, "holderIdentity");
@@ -86,10 +86,10 @@ static void take_lease(struct look *l, const struct nc_value *lease, uint64_t no
     l->is_fresh = l->is_fresh || is_fresh(spec, now_usec);
 }
 
-static void take(struct nc_karpenter_seen *s, const struct look *l, uint64_t mono_usec) {
-    const bool has_moved = s->was_looked && s->record != l->record;
+static void note_found(struct nc_karpenter_seen *s, const struct scan *l, uint64_t mono_usec) {
+    const bool has_moved = s->was_scanned && s->record != l->record;
 
-    if (!s->was_looked || has_moved)
+    if (!s->was_scanned || has_moved)
         s->since_usec = mono_usec;
     if (*l->holder && (l->is_fresh || has_moved)) {
         s->was_alive = true;
@@ -97,26 +97,26 @@ static void take(struct nc_karpenter_seen *s, const struct look *l, uint64_t mon
     }
     if (l->is_there || !s->was_there)
         s->window_usec = l->duration_usec + GRACE_USEC;
-    s->was_looked = true;
+    s->was_scanned = true;
     s->was_there = s->was_there || l->is_there;
     s->record = l->record;
     nc_kube_say(s->holder, sizeof(s->holder), l->holder, strlen(l->holder));
 }
 
-enum nc_control_who nc_karpenter_judge(struct nc_karpenter_seen *s, const struct nc_value *leases,
-                                       uint64_t now_usec, uint64_t mono_usec) {
+enum nc_control_mode nc_karpenter_judge(struct nc_karpenter_seen *s, const struct nc_value *leases,
+                                        uint64_t now_usec, uint64_t mono_usec) {
     const struct nc_value *items = nc_value_get(leases, "items");
     const size_t n = items && items->type == NC_VALUE_LIST ? items->n : 0;
-    struct look l = {.record = NC_KUBE_HASH_SEED, .holder = ""};
+    struct scan l = {.record = NC_KUBE_HASH_SEED, .holder = ""};
 
     for (size_t i = 0; i < n && i < MAX_LEASES; i++)
-        take_lease(&l, items->items[i], now_usec);
+        judge_lease(&l, items->items[i], now_usec);
     if (l.duration_usec == 0)
         l.duration_usec = DEFAULT_DURATION_SEC * SEC_USEC;
-    take(s, &l, mono_usec);
+    note_found(s, &l, mono_usec);
     if (s->was_alive && mono_usec - s->alive_usec < s->window_usec)
         return NC_CONTROL_KARPENTER;
     if (!s->was_there || mono_usec - s->since_usec >= s->window_usec)
-        return NC_CONTROL_ALONE;
-    return NC_CONTROL_WHO_UNKNOWN;
+        return NC_CONTROL_STANDALONE;
+    return NC_CONTROL_MODE_UNKNOWN;
 }

@@ -43,7 +43,7 @@ struct nc_karpenter {
     struct nc_kube *kube;
     char *namespaces[NC_KARPENTER_NAMESPACES_MAX];
     size_t n_namespaces;
-    uint64_t look_usec;
+    uint64_t scan_usec;
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);
     void (*failed)(void *userdata, const struct nc_err *err);
     void *userdata;
@@ -60,38 +60,38 @@ struct nc_karpenter {
 
     /* What is known. */
     struct nc_karpenter_seen seen;
-    enum nc_control_who who;
+    enum nc_control_mode mode;
     char *known[_PART_MAX];
     bool knows_claims; /* whether they are served has been answered once */
-    char *told;        /* all of it, as last told */
+    char *reported;    /* all of it, as last told */
 };
 
-static void ask(struct nc_karpenter *p);
+static void request_leases(struct nc_karpenter *p);
 
 /* The row that is being asked about; NULL while it is a Lease. */
 static const struct version *row(const struct nc_karpenter *p) {
     return p->at < p->n_namespaces ? NULL : &versions[p->at - p->n_namespaces];
 }
 
-static void tell(struct nc_karpenter *p) {
-    const struct nc_karpenter_found f = {.who = p->who,
+static void report_found(struct nc_karpenter *p) {
+    const struct nc_karpenter_found f = {.mode = p->mode,
                                          .holder = p->seen.holder,
                                          .claims_path = p->known[CLAIMS],
                                          .pools_path = p->known[POOLS],
                                          .classes_path = p->known[CLASSES]};
     char *now =
-        nc_asprintf("%d|%s|%s|%s|%s", (int)f.who, f.holder, f.claims_path ? f.claims_path : "",
+        nc_asprintf("%d|%s|%s|%s|%s", (int)f.mode, f.holder, f.claims_path ? f.claims_path : "",
                     f.pools_path ? f.pools_path : "", f.classes_path ? f.classes_path : "");
-    const bool is_new = !nc_streq(now, p->told);
+    const bool is_new = !nc_streq(now, p->reported);
 
-    free(p->told);
-    p->told = now;
+    free(p->reported);
+    p->reported = now;
     if (is_new)
         p->changed(p->userdata, &f);
 }
 
-static void end_look(struct nc_karpenter *p) {
-    bool is_complete = !p->has_failed && p->who != NC_CONTROL_WHO_UNKNOWN;
+static void end_scan(struct nc_karpenter *p) {
+    bool is_complete = !p->has_failed && p->mode != NC_CONTROL_MODE_UNKNOWN;
 
     for (size_t i = 0; i < _PART_MAX; i++) {
         if (!p->is_unsure[i] || p->path[i]) {
@@ -101,22 +101,22 @@ static void end_look(struct nc_karpenter *p) {
         is_complete = is_complete && !p->is_unsure[i];
     }
     (void)sd_event_source_set_time_relative(p->timer,
-                                            is_complete ? p->look_usec : p->look_usec / SOON);
+                                            is_complete ? p->scan_usec : p->scan_usec / SOON);
     (void)sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
     p->knows_claims = p->knows_claims || !p->is_unsure[CLAIMS];
     if (p->was_answered && p->knows_claims)
-        tell(p);
+        report_found(p);
 }
 
-static void take_version(struct nc_karpenter *p, const struct version *v,
-                         const struct nc_value *list) {
+static void apply_version(struct nc_karpenter *p, const struct version *v,
+                          const struct nc_value *list) {
     for (size_t i = 0; i < _PART_MAX; i++)
         if (v->resource[i] && nc_karpenter_serves(list, v->resource[i]) && !p->path[i])
             p->path[i] = nc_asprintf("/apis/%s/%s", v->group_version, v->resource[i]);
 }
 
 /* A version that may be there and could not be asked about: an older one is no answer. */
-static void take_failure(struct nc_karpenter *p, const struct nc_err *err) {
+static void apply_failure(struct nc_karpenter *p, const struct nc_err *err) {
     p->has_failed = true;
     p->is_unsure_of_leases = p->is_unsure_of_leases || !row(p);
     for (size_t i = 0; row(p) && i < _PART_MAX; i++)
@@ -137,17 +137,17 @@ static void on_answer(void *userdata, const struct nc_value *object,
     p->was_answered = p->was_answered || is_good || is_absent;
     if (!is_good && !is_absent && err->class == NC_ERR_NONE) {
         nc_kube_bare("look for Karpenter", status, &bare);
-        take_failure(p, &bare);
+        apply_failure(p, &bare);
     } else if (!is_good && !is_absent)
-        take_failure(p, err);
+        apply_failure(p, err);
     else if (is_good && !row(p))
         nc_value_push(nc_value_get(p->leases, "items"), nc_value_copy(object));
     else if (is_good)
-        take_version(p, row(p), object);
+        apply_version(p, row(p), object);
     p->at++;
     if (p->at == p->n_namespaces && !p->is_unsure_of_leases)
-        p->who = nc_karpenter_judge(&p->seen, p->leases, nc_now_usec(), nc_mono_usec());
-    ask(p);
+        p->mode = nc_karpenter_judge(&p->seen, p->leases, nc_now_usec(), nc_mono_usec());
+    request_leases(p);
 }
 
 /* Is the row still of interest? */
@@ -156,7 +156,7 @@ static bool is_wanted(const struct nc_karpenter *p, const struct version *v) {
 }
 
 /* The next question of the look, or its end. */
-static void ask(struct nc_karpenter *p) {
+static void request_leases(struct nc_karpenter *p) {
     nc_auto_free char *path = NULL;
     struct nc_kube_call call = {.method = "GET",
                                 .timeout_usec = TIMEOUT_USEC,
@@ -169,7 +169,7 @@ static void ask(struct nc_karpenter *p) {
     while (p->at >= p->n_namespaces && p->at < end && !is_wanted(p, row(p)))
         p->at++;
     if (p->at >= end) {
-        end_look(p);
+        end_scan(p);
         return;
     }
     path = row(p) ? nc_asprintf("/apis/%s", row(p)->group_version)
@@ -180,8 +180,8 @@ static void ask(struct nc_karpenter *p) {
         return;
     for (size_t i = 0; i < _PART_MAX; i++) /* nothing can be asked now */
         p->is_unsure[i] = !p->path[i];
-    take_failure(p, &err);
-    end_look(p);
+    apply_failure(p, &err);
+    end_scan(p);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -197,11 +197,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     memset(p->is_unsure, 0, sizeof(p->is_unsure));
     for (size_t i = 0; i < _PART_MAX; i++)
         free(nc_steal(&p->path[i]));
-    ask(p);
+    request_leases(p);
     return 0;
 }
 
-static void take_namespaces(struct nc_karpenter *p, const char *const *names) {
+static void set_namespaces(struct nc_karpenter *p, const char *const *names) {
     static const char *const usual[] = {NC_KARPENTER_NAMESPACES, NULL};
 
     for (const char *const *n = names && *names ? names : usual;
@@ -209,14 +209,14 @@ static void take_namespaces(struct nc_karpenter *p, const char *const *names) {
         p->namespaces[p->n_namespaces++] = nc_strdup(*n);
 }
 
-int nc_karpenter_look(struct nc_kube *k, sd_event *event, const struct nc_karpenter_options *o,
+int nc_karpenter_scan(struct nc_kube *k, sd_event *event, const struct nc_karpenter_options *o,
                       struct nc_karpenter **ret, struct nc_err *err) {
     struct nc_karpenter *p = nc_calloc(1, sizeof(*p));
     int r;
 
     p->kube = k;
-    take_namespaces(p, o->namespaces);
-    p->look_usec = o->look_usec ? o->look_usec : NC_KARPENTER_LOOK_USEC;
+    set_namespaces(p, o->namespaces);
+    p->scan_usec = o->scan_usec ? o->scan_usec : NC_KARPENTER_SCAN_USEC;
     p->changed = o->changed;
     p->failed = o->failed;
     p->userdata = o->userdata;
@@ -242,7 +242,7 @@ struct nc_karpenter *nc_karpenter_free(struct nc_karpenter *p) {
     for (size_t i = 0; i < p->n_namespaces; i++)
         free(p->namespaces[i]);
     nc_value_free(p->leases);
-    free(p->told);
+    free(p->reported);
     free(p);
     return NULL;
 }

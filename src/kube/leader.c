@@ -73,9 +73,9 @@ static uint64_t timeout_of(const struct nc_leader *l) {
 static void on_answer(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_leader *l = userdata;
-    const enum nc_lease_verb asked = l->lease.asked;
+    const enum nc_lease_verb requested = l->lease.requested;
     const bool is_usual = (err->class == NC_ERR_NONE && object) || status->http == 409
-                          || (status->http == 404 && asked != NC_LEASE_CREATE);
+                          || (status->http == 404 && requested != NC_LEASE_CREATE);
     struct nc_err bare = NC_ERR_INIT;
 
     l->req = NULL;
@@ -83,7 +83,7 @@ static void on_answer(void *userdata, const struct nc_value *object,
         nc_kube_bare("lease", status, &bare);
         err = &bare;
     }
-    nc_lease_answer(&l->lease, asked, object, status->http, nc_mono_usec());
+    nc_lease_answer(&l->lease, requested, object, status->http, nc_mono_usec());
     if (!is_usual && l->failed)
         l->failed(l->userdata, err);
     turn(l);
@@ -162,7 +162,7 @@ static void ask_release(struct nc_leader *l, bool reads_first) {
     int r = -ETIMEDOUT;
 
     if (reads_first)
-        l->lease.asked = NC_LEASE_GET;
+        l->lease.requested = NC_LEASE_GET;
     if (release_time_left(l) > 0)
         r = start(l, reads_first ? NC_LEASE_GET : NC_LEASE_UPDATE, true,
                   reads_first ? on_release_read : on_release, NULL);
@@ -172,7 +172,8 @@ static void ask_release(struct nc_leader *l, bool reads_first) {
 
 /* The first step of it, from the loop. */
 static void begin_release(struct nc_leader *l) {
-    const bool was_asking = l->lease.asked == NC_LEASE_CREATE || l->lease.asked == NC_LEASE_UPDATE;
+    const bool was_asking =
+        l->lease.requested == NC_LEASE_CREATE || l->lease.requested == NC_LEASE_UPDATE;
 
     wake_at(l, l->release_until_usec);
     if (was_asking)

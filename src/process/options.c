@@ -10,15 +10,15 @@
 #include "nc/mem.h"
 #include "process.h"
 
-static bool is_taken(const struct nc_command_line *line, const struct nc_flag *f) {
-    return !f->takes || (f->takes & line->takes);
+static bool is_accepted(const struct nc_command_line *line, const struct nc_flag *f) {
+    return !f->accepts || (f->accepts & line->accepts);
 }
 
 void nc_options_print(const struct nc_command_line *line) {
     for (size_t i = 0; i < line->n_flags; i++) {
         const struct nc_flag *f = &line->flags[i];
         nc_auto_free char *left = NULL;
-        if (!is_taken(line, f))
+        if (!is_accepted(line, f) || !f->help)
             continue;
         left = nc_asprintf("--%s%s%s", f->name, f->argument ? " " : "",
                            f->argument ? f->argument : "");
@@ -49,7 +49,7 @@ static struct option *list_options(const struct nc_command_line *line) {
 
     for (size_t i = 0; i < line->n_flags; i++) {
         const struct nc_flag *f = &line->flags[i];
-        if (is_taken(line, f))
+        if (is_accepted(line, f))
             list[n++] = (struct option){f->name, f->argument ? required_argument : no_argument,
                                         NULL, f->id};
     }

@@ -11,15 +11,15 @@ struct nc_flag {
     const char *name;
     const char *argument; /* NULL: takes none */
     int id;               /* beyond any letter: from NC_FLAG_FIRST */
-    unsigned takes;       /* bits of the commands' `takes`; 0: every command */
-    const char *help;
+    unsigned accepts;     /* bits of the commands' `accepts`; 0: every command */
+    const char *help;     /* NULL: a former name, still accepted */
 };
 enum { NC_FLAG_FIRST = 1000 };
 
 /* The command that was asked for, as far as its options go. */
 struct nc_command_line {
     const char *command;
-    unsigned takes;
+    unsigned accepts;
     const struct nc_flag *flags;
     size_t n_flags;
     int output; /* the id that -o stands for; 0: there is no -o */

@@ -4,7 +4,7 @@
 The real program against a stream of Nodes and NodeClaims from a process of its own (apistream.py), over TLS and HTTP/2 on
 loopback (nghttpx in front of it): what is measured is its own memory, processor time and delay.
 
-    controller.py --controller PATH [--mode alone] [--idle SECONDS] [--nodes N,N,N] [--notices N]
+    controller.py --controller PATH [--mode standalone] [--idle SECONDS] [--nodes N,N,N] [--notices N]
 
 Prints "name value unit" lines, then each limit as kept or missed, then "N passed, N failed".
 """
@@ -218,7 +218,7 @@ class Bench:
 def main() -> int:
     args = argparse.ArgumentParser(description="the controller's cost and delay")
     args.add_argument("--controller", type=Path, required=True)
-    args.add_argument("--mode", default="karpenter", choices=("karpenter", "alone"))
+    args.add_argument("--mode", default="karpenter", choices=("karpenter", "standalone"))
     args.add_argument("--idle", type=float, default=60)
     args.add_argument("--nodes", default="1000,10000,50000")
     args.add_argument("--notices", type=int, default=1000)

@@ -47,7 +47,7 @@ func (e *ender) begin(keys harness.Credentials, imds string, args ...string) {
 		must(e.t, os.Setenv(name, value))
 		defer os.Unsetenv(name)
 	}
-	e.start(append([]string{"--mode", "alone", "--node-identity", "admission", "--terminate", "--ec2-endpoint", e.moto.URL, "--imds", imds, "--margin", "1s"}, args...)...)
+	e.start(append([]string{"--mode", "standalone", "--node-identity", "admission", "--terminate", "--ec2-endpoint", e.moto.URL, "--imds", imds, "--margin", "1s"}, args...)...)
 }
 
 func (e *ender) stop() {

@@ -128,7 +128,7 @@ class Beside(Controller):
         return ["deleted without its stamp"] if is_deleted and not self.is_relayed(world) else []
 
     def at_end(self, world: Any) -> list[str]:
-        stamps = [json.dumps(s.body["metadata"]["annotations"]) for s in world.accepted("stamp")]
+        stamps = [json.dumps(s.body["metadata"]["annotations"]) for s in world.accepted("set-timestamp")]
         wrong = [] if len(set(stamps)) == 1 else [f"stamps: {stamps}"]
         wrong += not_once("DELETE", world.accepted("delete"))
         wrong += [f"{s.kind} {s.what}" for s in world.writes() if s.what != "c-n1"]
@@ -138,7 +138,7 @@ class Beside(Controller):
 class Alone(Controller):
     name = "alone"
     about = "without Karpenter a NodeClaim expires: drained, its instance ended, let go"
-    mode = "alone"
+    mode = "standalone"
     stride = 2
 
     def arguments(self, world: Any) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Calls that fail: the programs below the shim, and what a failed call may come to.
 
 Knows: how the shim is told what is to fail (shim.c), and which places of the disk and the machine a path stands for.
-Gives: `shimmed`, `library`, `place_of`, `faults_for`, `FAULTS`, `INVISIBLE`, `REMEDIES`, `words_of`, `left_over`.
+Gives: `shimmed`, `library`, `place_of`, `faults_for`, `FAULTS`, `INVISIBLE`, `REMEDIES`, `reason_phrase`, `left_over`.
 Must not: judge; the rows of phase_calls*.py do.
 """
 
@@ -93,7 +93,7 @@ def shimmed(log: Path, fail: str = "", lasts: Optional[Path] = None, everything:
     return env
 
 
-def words_of(fault: str) -> str:
+def reason_phrase(fault: str) -> str:
     return os.strerror(getattr(errno, fault))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 import cells
-from calling import FAULTS, INVISIBLE, REMEDIES, faults_for, left_over, library, place_of, shimmed, words_of
+from calling import FAULTS, INVISIBLE, REMEDIES, faults_for, left_over, library, place_of, shimmed, reason_phrase
 from harness import Result, World
 from shimlog import Call, read_log
 
@@ -158,7 +158,7 @@ class Bench:
             return f"status.json says {status}"
         if not is_lost or cell.place not in ("status.json", "metrics.prom", "kubelet.pid"):
             return None
-        said = done.err.count(words_of(cell.fault))
+        said = done.err.count(reason_phrase(cell.fault))
         return f"said {said} times" if said != 1 else None
 
     def judge_failure(self, cell: Fault, done: Result) -> Optional[str]:
@@ -174,7 +174,7 @@ class Bench:
             return f"status.json does not say so: {json.dumps(status)[:300]}"
         error = failed["error"]
         name = Path(cell.text.split(" -> ")[0].rstrip("$")).name.removesuffix(".nodeclaimd-new")
-        for what, word in (("message", words_of(cell.fault)), ("message", name), ("remedy", REMEDIES.get(cell.fault, ""))):
+        for what, word in (("message", reason_phrase(cell.fault)), ("message", name), ("remedy", REMEDIES.get(cell.fault, ""))):
             if word not in error.get(what, "") or not error.get(what):
                 return f"{what} does not speak of {word!r}: {error}"
         if error["class"] != "host":

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import cells
-from calling import INVISIBLE, library, shimmed, words_of
+from calling import INVISIBLE, library, shimmed, reason_phrase
 from controlling import PORT, ControlWorld, TIME_KEY
 from harness import until
 from shimlog import read_log
@@ -116,7 +116,7 @@ def refused(world: ControlWorld, fault: str) -> str:
     """It cannot start: says why, and what to do; the next one starts."""
     code = world.proc.wait(WITHIN_SEC)
     text = world.log()
-    if code != 6 or words_of(fault) not in text or "remedy" not in text:
+    if code != 6 or reason_phrase(fault) not in text or "remedy" not in text:
         raise cells.Broken(f"exit code {code}\n{text[-2000:]}")
     world.start()
     relay(world, "n1")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Optional
 
 import cells
-from calling import INVISIBLE, library, left_over, shimmed, words_of
+from calling import INVISIBLE, library, left_over, shimmed, reason_phrase
 from harness import until
 from bus import Bus
 from running import STATE, DaemonWorld
@@ -196,7 +196,7 @@ def said_once(world: FaultWorld, fault: str, text: str) -> None:
     name = Path(text.rstrip("$")).name.lstrip(".")
     if text == "":
         name = ""
-    said = [line for line in world.log().splitlines() if words_of(fault) in line and name in line and "warning" in line]
+    said = [line for line in world.log().splitlines() if reason_phrase(fault) in line and name in line and "warning" in line]
     # a folder may keep each of the files from being written, and the daemon's lock from being made
     if len(said) > (len(FILES) + 1 if name == "" else 1):
         raise cells.Broken(f"said {len(said)} times: {said[0]}")

@@ -254,10 +254,10 @@ def is_real(kind: str) -> bool:
 
 
 # --- the table is complete
-def check_of(is_alone: bool, rows: tuple[str, ...], apart: tuple[str, ...]) -> Callable[[], None]:
+def check_of(is_standalone: bool, rows: tuple[str, ...], apart: tuple[str, ...]) -> Callable[[], None]:
     def check() -> None:
-        with FaultWorld(is_alone) as world, staging.Canary() as canary:
-            (alone if is_alone else beside)(world, None)
+        with FaultWorld(is_standalone) as world, staging.Canary() as canary:
+            (alone if is_standalone else beside)(world, None)
             judge(world, None, canary)
             need(world.metric("api_failures_total") <= 2, "an undisturbed life has failures", world)
             world.must(lambda: any(s.entry["method"] == "PUT" for s in world.steps("lease")), "a renewal")

@@ -39,7 +39,7 @@ struct world {
     bool is_authenticated;
     uint32_t serial;
     enum answers answers;
-    bool is_coming, was_said[2];
+    bool is_coming, was_reported[2];
     bool is_held;  /* answers of PreparingForShutdown wait */
     uint32_t read; /* the one that waits */
 };
@@ -52,8 +52,8 @@ static void must(bool is_so) {
 static void on_told(void *userdata, bool is_coming, uint64_t window_usec) {
     struct world *w = userdata;
 
-    must(w->was_said[is_coming]);
-    w->was_said[is_coming] = false;
+    must(w->was_reported[is_coming]);
+    w->was_reported[is_coming] = false;
     must(window_usec <= WINDOW_USEC && (is_coming || window_usec == 0));
 }
 
@@ -154,7 +154,7 @@ static void answer_property(struct world *w, uint32_t serial, bool is_window) {
         put_u32(&body, w->answers == RIGHT ? w->is_coming : 1);
     }
     if (!is_window && w->answers == RIGHT)
-        w->was_said[w->is_coming] = true;
+        w->was_reported[w->is_coming] = true;
     m.body = body.data;
     m.n = body.len;
     send_message(w, &m);

@@ -8,7 +8,7 @@
 #include "nc/control.h"
 #include "nc/str.h"
 
-#include "apply.h"
+#include "parse.h"
 
 #define NOW_USEC UINT64_C(1767323045000000)
 #define SHOWN_MAX_BYTES ((size_t)1 << 20)
@@ -50,8 +50,9 @@ static void see(uint8_t how, const struct nc_value *object) {
     struct nc_control_counts once, twice;
 
     step(c, (struct nc_control_event){.kind = NC_CONTROL_RULES, .rules = &rules});
-    step(c, (struct nc_control_event){.kind = NC_CONTROL_WHO,
-                                      .who = how & 0x40 ? NC_CONTROL_KARPENTER : NC_CONTROL_ALONE});
+    step(c, (struct nc_control_event){.kind = NC_CONTROL_MODE,
+                                      .mode = how & 0x40 ? NC_CONTROL_KARPENTER
+                                                         : NC_CONTROL_STANDALONE});
     step(c, (struct nc_control_event){.kind = NC_CONTROL_LEAD, .leads = true});
     step(c, (struct nc_control_event){.kind = NC_CONTROL_SEEN, .what = kind, .object = object});
     nc_control_count(c, NOW_USEC, &once);
@@ -69,16 +70,16 @@ static void see(uint8_t how, const struct nc_value *object) {
     nc_control_free(c);
 }
 
-static void word(const char *text) {
-    struct control_word *w = nc_control_word_read(text);
+static void check_status(const char *text) {
+    struct control_drain_status *w = nc_control_drain_status_read(text);
 
     if (!w)
         return;
-    must(strlen(text) <= CONTROL_WORD_MAX && w->phase < _CONTROL_PHASE_MAX);
+    must(strlen(text) <= CONTROL_DRAIN_STATUS_MAX && w->phase < _CONTROL_PHASE_MAX);
     must(strnlen(w->id, sizeof(w->id)) < sizeof(w->id) && nc_is_text(w->id, strlen(w->id)));
     must(!w->blocked || nc_is_text(w->blocked, strlen(w->blocked)));
     must(w->total >= -1 && w->remaining >= -1);
-    nc_control_word_free(w);
+    nc_control_drain_status_free(w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
@@ -88,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (n == 0)
         return 0;
     text = nc_strndup((const char *)data + 1, n - 1);
-    word(text);
+    check_status(text);
     if (nc_json_parse((const char *)data + 1, n - 1, &object, NULL) < 0)
         return 0;
     check_shown(object);

@@ -19,39 +19,46 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-enum word { WORD_NONE = 0, WORD_SPOT, WORD_FAR, WORD_MAINTENANCE, WORD_REBALANCE, WORD_GARBAGE };
+enum drain_status {
+    STATUS_NONE = 0,
+    STATUS_SPOT,
+    STATUS_FAR,
+    STATUS_MAINTENANCE,
+    STATUS_REBALANCE,
+    STATUS_GARBAGE
+};
 
 struct node {
     bool is_there;
     unsigned uid;
-    enum word word;
+    enum drain_status drain_status;
     uint64_t deadline_usec;
 };
 struct claim {
     bool is_there, is_deleting;
     unsigned uid;
     int node; /* -1: none */
-    uint64_t stamp_usec;
+    uint64_t timestamp_usec;
 };
-struct flight {
+struct pending {
     uint64_t id;
     enum nc_control_verb verb;
     enum nc_control_kind what;
     char name[16], uid[24];
-    uint64_t stamp_usec;
+    uint64_t timestamp_usec;
 };
 struct world {
     struct nc_control *c;
     struct nc_control_rules rules;
     uint64_t now_usec, rv, last_id;
     bool leads, was_synced[_NC_CONTROL_KIND_MAX], is_synced[_NC_CONTROL_KIND_MAX];
-    enum nc_control_who who;
+    enum nc_control_mode mode;
     struct node nodes[N];            /* as the controller has seen them: they are shown at once */
     struct claim claims[N], seen[N]; /* as the server has them; as they were shown */
     unsigned uids, deleted[256];
     size_t n_deleted;
-    struct flight flights[FLIGHTS];
-    size_t n_flights;
+    struct pending in_flight[FLIGHTS];
+    size_t n_in_flight;
 };
 
 static void must(bool is_so) {
@@ -63,19 +70,20 @@ static void must(bool is_so) {
 
 static bool is_relayable(const struct world *w, const struct node *n) {
     return n->is_there
-           && (n->word == WORD_SPOT || n->word == WORD_FAR || n->word == WORD_MAINTENANCE)
+           && (n->drain_status == STATUS_SPOT || n->drain_status == STATUS_FAR
+               || n->drain_status == STATUS_MAINTENANCE)
            && n->deadline_usec <= w->now_usec + NC_CONTROL_RELAY_AHEAD_USEC
            && w->now_usec <= n->deadline_usec + NC_CONTROL_RELAY_PAST_USEC;
 }
 
 static void check_relay(const struct world *w, const struct nc_control_action *a) {
     const struct claim *c = &w->seen[a->name[1] - '0'];
-    const char *stamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
-                                            NC_ANNOTATION_TIMESTAMP);
+    const char *timestamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
+                                                NC_ANNOTATION_TIMESTAMP);
     size_t naming = 0;
 
     must(a->what == NC_CONTROL_CLAIM && c->is_there);
-    if (a->verb == NC_CONTROL_STAMP && !stamp)
+    if (a->verb == NC_CONTROL_SET_TIMESTAMP && !timestamp)
         return; /* taken back */
     must(c->node >= 0 && is_relayable(w, &w->nodes[c->node]));
     for (size_t i = 0; i < N; i++)
@@ -86,32 +94,32 @@ static void check_relay(const struct world *w, const struct nc_control_action *a
 }
 
 static void take_action(struct world *w, const struct nc_control_action *a) {
-    struct flight *f = &w->flights[w->n_flights];
-    const char *stamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
-                                            NC_ANNOTATION_TIMESTAMP);
+    struct pending *f = &w->in_flight[w->n_in_flight];
+    const char *timestamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
+                                                NC_ANNOTATION_TIMESTAMP);
 
     must(w->leads && a->name && a->uid);
-    if (a->verb == NC_CONTROL_SAY) {
+    if (a->verb == NC_CONTROL_EMIT_EVENT) {
         must(a->id == 0 && a->reason && a->message);
         return;
     }
     must(w->was_synced[NC_CONTROL_NODE] && w->was_synced[NC_CONTROL_CLAIM]);
     must(a->is_relay
-         || (w->who == NC_CONTROL_ALONE && w->is_synced[NC_CONTROL_NODE]
+         || (w->mode == NC_CONTROL_STANDALONE && w->is_synced[NC_CONTROL_NODE]
              && w->is_synced[NC_CONTROL_CLAIM] && w->is_synced[NC_CONTROL_POOL]));
-    must(a->id > w->last_id && w->n_flights < FLIGHTS);
-    for (size_t i = 0; i < w->n_flights; i++)
-        must(w->flights[i].what != a->what || !nc_streq(w->flights[i].name, a->name)
-             || !nc_streq(w->flights[i].uid, a->uid));
+    must(a->id > w->last_id && w->n_in_flight < FLIGHTS);
+    for (size_t i = 0; i < w->n_in_flight; i++)
+        must(w->in_flight[i].what != a->what || !nc_streq(w->in_flight[i].name, a->name)
+             || !nc_streq(w->in_flight[i].uid, a->uid));
     if (a->is_relay)
         check_relay(w, a);
     w->last_id = a->id;
-    *f = (struct flight){.id = a->id, .verb = a->verb, .what = a->what};
+    *f = (struct pending){.id = a->id, .verb = a->verb, .what = a->what};
     (void)snprintf(f->name, sizeof(f->name), "%s", a->name);
     (void)snprintf(f->uid, sizeof(f->uid), "%s", a->uid);
-    if (stamp)
-        must(nc_time_parse(stamp, &f->stamp_usec) >= 0);
-    w->n_flights++;
+    if (timestamp)
+        must(nc_time_parse(timestamp, &f->timestamp_usec) >= 0);
+    w->n_in_flight++;
 }
 
 static void step(struct world *w, struct nc_control_event e) {
@@ -143,32 +151,33 @@ static void show_node(struct world *w, unsigned i, uint8_t how) {
     static const char *const sources[] = {"", "spot", "spot", "maintenance", "rebalance", ""};
     static const uint64_t ahead[] = {0, 120, 5000, 900, 60, 0};
     struct node *n = &w->nodes[i];
-    nc_auto_free char *word = NULL, *json = NULL;
+    nc_auto_free char *drain_status = NULL, *json = NULL;
     char time[32];
 
     if (!n->is_there)
         n->uid = ++w->uids;
     n->is_there = true;
-    n->word = how % 6;
-    n->deadline_usec = w->now_usec + (ahead[n->word] + how / 6) * SEC;
+    n->drain_status = how % 6;
+    n->deadline_usec = w->now_usec + (ahead[n->drain_status] + how / 6) * SEC;
     n->deadline_usec -= n->deadline_usec % SEC;
     nc_time_format(n->deadline_usec, time);
-    word = n->word == WORD_GARBAGE
-               ? nc_asprintf("{\\\"garbage\\\":%u", how)
-               : nc_asprintf("{\\\"source\\\":\\\"%s\\\",\\\"phase\\\":\\\"%s\\\",\\\"deadline\\\":"
-                             "\\\"%s\\\"}",
-                             sources[n->word], n->word ? "Detected" : "", time);
+    drain_status =
+        n->drain_status == STATUS_GARBAGE
+            ? nc_asprintf("{\\\"garbage\\\":%u", how)
+            : nc_asprintf("{\\\"source\\\":\\\"%s\\\",\\\"phase\\\":\\\"%s\\\",\\\"deadline\\\":"
+                          "\\\"%s\\\"}",
+                          sources[n->drain_status], n->drain_status ? "Detected" : "", time);
     json =
         nc_asprintf("{\"metadata\":{\"name\":\"n%u\",\"uid\":\"u%u\",\"resourceVersion\":\"%" PRIu64
                     "\",\"annotations\":{\"nodeclaimd.io/drain-status\":\"%s\"}}}",
-                    i, n->uid, ++w->rv, word);
+                    i, n->uid, ++w->rv, drain_status);
     show(w, NC_CONTROL_NODE, json);
 }
 
 static void show_claim(struct world *w, unsigned i) {
     const struct claim *c = &w->claims[i];
     nc_auto_free char *json = NULL;
-    char stamp[32], name[16], node[16] = "";
+    char timestamp[32], name[16], node[16] = "";
 
     w->seen[i] = *c;
     (void)snprintf(name, sizeof(name), "c%u", i);
@@ -176,7 +185,7 @@ static void show_claim(struct world *w, unsigned i) {
         gone(w, NC_CONTROL_CLAIM, name);
         return;
     }
-    nc_time_format(c->stamp_usec, stamp);
+    nc_time_format(c->timestamp_usec, timestamp);
     if (c->node >= 0)
         (void)snprintf(node, sizeof(node), "n%d", c->node);
     json = nc_asprintf(
@@ -185,7 +194,7 @@ static void show_claim(struct world *w, unsigned i) {
         "\"status\":{\"nodeName\":\"%s\"}}",
         name, c->uid, ++w->rv, i % 2,
         c->is_deleting ? ",\"deletionTimestamp\":\"2026-11-22T02:00:00Z\"" : "",
-        c->stamp_usec ? NC_ANNOTATION_TIMESTAMP : "other", stamp, node);
+        c->timestamp_usec ? NC_ANNOTATION_TIMESTAMP : "other", timestamp, node);
     show(w, NC_CONTROL_CLAIM, json);
 }
 
@@ -201,7 +210,7 @@ static void show_pool(struct world *w, unsigned i, uint8_t how) {
 
 /* ---- what the server does */
 
-static bool accept(struct world *w, const struct flight *f) {
+static bool accept(struct world *w, const struct pending *f) {
     struct claim *c = &w->claims[(unsigned)(f->name[1] - '0') % N];
     char uid[24];
 
@@ -210,8 +219,8 @@ static bool accept(struct world *w, const struct flight *f) {
     (void)snprintf(uid, sizeof(uid), "g%u", c->uid);
     if (!c->is_there || !nc_streq(uid, f->uid))
         return false;
-    if (f->verb == NC_CONTROL_STAMP)
-        c->stamp_usec = f->stamp_usec;
+    if (f->verb == NC_CONTROL_SET_TIMESTAMP)
+        c->timestamp_usec = f->timestamp_usec;
     if (f->verb == NC_CONTROL_DELETE_CLAIM) {
         c->is_deleting = true;
         if (w->n_deleted < 256)
@@ -221,13 +230,13 @@ static bool accept(struct world *w, const struct flight *f) {
 }
 
 static void answer(struct world *w, size_t which, enum nc_control_answer a) {
-    struct flight f = {0};
+    struct pending f = {0};
 
-    if (w->n_flights == 0)
+    if (w->n_in_flight == 0)
         return;
-    which %= w->n_flights;
-    f = w->flights[which];
-    w->flights[which] = w->flights[--w->n_flights];
+    which %= w->n_in_flight;
+    f = w->in_flight[which];
+    w->in_flight[which] = w->in_flight[--w->n_in_flight];
     if (a == NC_CONTROL_DONE && !accept(w, &f))
         a = NC_CONTROL_MISSING;
     step(w, (struct nc_control_event){
@@ -248,15 +257,15 @@ static void change_rules(struct world *w, uint8_t how) {
 static void change_lead(struct world *w, bool leads) {
     w->leads = leads;
     if (!leads)
-        w->n_flights = 0; /* forgotten */
+        w->n_in_flight = 0; /* forgotten */
     step(w, (struct nc_control_event){.kind = NC_CONTROL_LEAD, .leads = leads});
 }
 
-static void change_who(struct world *w, enum nc_control_who who) {
-    if (who != w->who)
+static void change_mode(struct world *w, enum nc_control_mode mode) {
+    if (mode != w->mode)
         memset(w->is_synced, 0, sizeof(w->is_synced));
-    w->who = who;
-    step(w, (struct nc_control_event){.kind = NC_CONTROL_WHO, .who = who});
+    w->mode = mode;
+    step(w, (struct nc_control_event){.kind = NC_CONTROL_MODE, .mode = mode});
 }
 
 static void synced(struct world *w, enum nc_control_kind k) {
@@ -271,7 +280,7 @@ static void tell(const struct world *w) {
     struct nc_buf b = NC_BUF_INIT;
 
     nc_control_count(w->c, w->now_usec, &counts);
-    must(counts.in_flight == w->n_flights);
+    must(counts.in_flight == w->n_in_flight);
     nc_control_text(report, &b);
     nc_control_metrics(w->c, w->now_usec, &b);
     nc_buf_done(&b);
@@ -316,7 +325,7 @@ static void one(struct world *w, const uint8_t d[3]) {
         break;
     }
     case 11:
-        change_who(w, d[1] % 3);
+        change_mode(w, d[1] % 3);
         break;
     case 12:
         show_pool(w, i, d[2]);
@@ -332,7 +341,7 @@ static void one(struct world *w, const uint8_t d[3]) {
 
 /* Everything answered and shown: then it must come to rest. */
 static void come_to_rest(struct world *w) {
-    for (unsigned turn = 0; turn < 400 && w->n_flights > 0; turn++)
+    for (unsigned turn = 0; turn < 400 && w->n_in_flight > 0; turn++)
         answer(w, 0, NC_CONTROL_DONE);
     for (unsigned i = 0; i < N; i++)
         show_claim(w, i);
@@ -342,7 +351,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct world w = {.c = nc_control_new(), .now_usec = START, .rv = 1};
 
     w.rules = (struct nc_control_rules){
-        .margin_usec = 15 * SEC, .order = NC_CONTROL_BOTH, .stamp_after_usec = 5 * SEC};
+        .margin_usec = 15 * SEC, .order = NC_CONTROL_BOTH, .timestamp_after_usec = 5 * SEC};
     step(&w, (struct nc_control_event){.kind = NC_CONTROL_RULES, .rules = &w.rules});
     for (size_t i = 0; i + 3 <= n && i < 3000; i += 3)
         one(&w, data + i);

@@ -43,23 +43,23 @@ static void ask(struct nc_lease *l, uint8_t how, const struct nc_value *object, 
     must(strnlen(l->holder, sizeof(l->holder)) < sizeof(l->holder));
 }
 
-static void look_for_karpenter(const char *data, size_t n) {
+static void scan_for_karpenter(const char *data, size_t n) {
     nc_auto_value struct nc_value *list = NULL;
     struct nc_karpenter_seen seen = {0};
 
     if (nc_json_parse(data, n, &list, NULL) < 0)
         return;
     for (uint64_t mono = SEC; mono < 400 * SEC; mono += 90 * SEC) {
-        const enum nc_control_who who =
+        const enum nc_control_mode mode =
             nc_karpenter_judge(&seen, list, 1767323045000000 + mono, mono);
-        must(who == NC_CONTROL_KARPENTER || who == NC_CONTROL_ALONE
-             || who == NC_CONTROL_WHO_UNKNOWN);
+        must(mode == NC_CONTROL_KARPENTER || mode == NC_CONTROL_STANDALONE
+             || mode == NC_CONTROL_MODE_UNKNOWN);
         must(nc_is_text(seen.holder, strnlen(seen.holder, sizeof(seen.holder) - 1)));
     }
 }
 
 /* What is served stands there, as the name of a resource: nothing else makes it so. */
-static void look_for_kinds(const char *data, size_t n) {
+static void check_kinds(const char *data, size_t n) {
     static const char *const kinds[] = {"nodeclaims", "nodepools", "ec2nodeclasses", "nodeclasses"};
     nc_auto_value struct nc_value *list = NULL;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         }
         at = stop + 1;
     }
-    look_for_karpenter((const char *)data, n);
-    look_for_kinds((const char *)data, n);
+    scan_for_karpenter((const char *)data, n);
+    check_kinds((const char *)data, n);
     return 0;
 }

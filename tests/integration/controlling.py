@@ -80,7 +80,7 @@ class Step:
 
     @property
     def is_write(self) -> bool:
-        return self.kind in ("stamp", "delete", "claim", "status", "node", "delete-node")
+        return self.kind in ("set-timestamp", "delete", "claim", "status", "node", "delete-node")
 
     @property
     def is_done(self) -> bool:
@@ -100,7 +100,7 @@ def step_of(entry: dict[str, Any]) -> Step:
             return Step("node", name, entry)
         if sub:
             return Step("status", name, entry)
-        return Step("stamp" if TIME_KEY in (body.get("metadata", {}).get("annotations") or {}) else "claim", name, entry)
+        return Step("set-timestamp" if TIME_KEY in (body.get("metadata", {}).get("annotations") or {}) else "claim", name, entry)
     if "/leases" in path:
         return Step("lease", path.rpartition("/")[2], entry)
     if path.endswith("/events") and method in ("POST", "PATCH"):
@@ -332,7 +332,7 @@ class ControlWorld:
         self.procs.append(proc)
         self.addresses[proc.pid] = address
         if ready:
-            self.must(lambda: len(self.steps("watch")) - seen >= (3 if self.mode == "alone" else 2), "its watches")
+            self.must(lambda: len(self.steps("watch")) - seen >= (3 if self.mode == "standalone" else 2), "its watches")
         return proc
 
     @property
@@ -577,7 +577,7 @@ class ControlTest(TestCase):
             if entry["method"] == "PATCH" and step.is_write:
                 self.own_keys_only(step, where)
         if world.mode == "karpenter":
-            others = [s for s in world.writes() if s.kind not in ("stamp", "delete")]
+            others = [s for s in world.writes() if s.kind not in ("set-timestamp", "delete")]
             self.assertEqual([s.what for s in others if set(s.body.get("metadata", {})) != HANDOVER], [], world.story())
 
     def own_keys_only(self, step: Step, where: str) -> None:
@@ -605,7 +605,7 @@ class ControlTest(TestCase):
         self.assertEqual(len(world.accepted("delete", claim)), 1, world.story())
         if deadline is not None:
             self.assertEqual(world.timestamp(claim), deadline - margin, world.story())
-            self.assertOrder(world, world.accepted("stamp", claim)[0], world.accepted("delete", claim)[0])
+            self.assertOrder(world, world.accepted("set-timestamp", claim)[0], world.accepted("delete", claim)[0])
 
     def assertQuiet(self, world: ControlWorld, seconds: float, *names: str) -> None:
         """Nothing was written for so long, while something else shows that the controller was at work meanwhile."""

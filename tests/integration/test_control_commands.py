@@ -168,7 +168,7 @@ class WhoElse(ControlTest):
         world.mode = "auto"
         super().judge(world)
 
-    def who(self, world: ControlWorld, word: str, within: float = 15) -> None:
+    def in_mode(self, world: ControlWorld, mode: str, within: float = 15) -> None:
         world.must(lambda: world.metric("mode", f'{{mode="{word}"}}') == 1, f"mode = {word}", within)
 
     def test_karpenter(self) -> None:
@@ -189,10 +189,10 @@ class WhoElse(ControlTest):
         thread.start()
         try:
             world.start(ready=False)
-            self.who(world, "karpenter", 30)
+            self.in_mode(world, "karpenter", 30)
             self.assertRelayed(world, "c-n2", world.say("n2"))
             self.assertQuiet(world, 1)
-            self.assertEqual({s.kind for s in world.writes()}, {"stamp", "delete"})
+            self.assertEqual({s.kind for s in world.writes()}, {"set-timestamp", "delete"})
         finally:
             stop.set()
             thread.join()
@@ -203,7 +203,7 @@ class WhoElse(ControlTest):
         ToyAgent(world)
         world.fresh("n1")
         world.start(ready=False)
-        self.who(world, "standalone", 30)
+        self.in_mode(world, "standalone", 30)
         world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
 
     def test_a_lease_of_a_tenant(self) -> None:
@@ -216,7 +216,7 @@ class WhoElse(ControlTest):
         world.lease("evil", KARPENTER_LEASE, "team-a")
         world.lease("e" * 1200000, KARPENTER_LEASE, "team-b")
         world.start(ready=False)
-        self.who(world, "standalone", 30)
+        self.in_mode(world, "standalone", 30)
         world.must(lambda: world.condition("c-n1", "Initialized")[0] == "True", "its life")
         world.remove("nodeclaims", "c-n2")
         world.must(lambda: world.is_gone("n2"), "its end")
@@ -230,7 +230,7 @@ class WhoElse(ControlTest):
         world.lease("karpenter-pod_1", KARPENTER_LEASE, "platform", duration=600)
         world.pair("n1")
         world.start("--karpenter-namespace", "kube-system", "--karpenter-namespace", "platform", ready=False)
-        self.who(world, "karpenter", 30)
+        self.in_mode(world, "karpenter", 30)
 
     def test_karpenter_where_nobody_looks(self) -> None:
         """Its Lease is in a namespace that was not named; its NodeClaims show that it is there: nothing is done but relayed."""
@@ -240,11 +240,11 @@ class WhoElse(ControlTest):
         world.pair("n1")
         world.fresh("n2")
         world.start(ready=False)
-        self.who(world, "standalone", 30)
+        self.in_mode(world, "standalone", 30)
         world.must(lambda: "--karpenter-namespace" in world.log(), "that it says so", 30)
         self.assertQuiet(world, 1)
         self.assertRelayed(world, "c-n1", world.say("n1"))
-        self.assertEqual({s.kind for s in world.writes()}, {"stamp", "delete"}, world.story())
+        self.assertEqual({s.kind for s in world.writes()}, {"set-timestamp", "delete"}, world.story())
 
     def test_no_crds(self) -> None:
         """A cluster in which nobody has installed NodeClaims yet: it says so, and begins once they are there."""

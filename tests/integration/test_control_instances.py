@@ -11,7 +11,7 @@ from terminating import INST, CloudWorld
 
 class Instances(ControlTest):
     def cloud_world(self) -> CloudWorld:
-        world = self.enterContext(CloudWorld("alone"))
+        world = self.enterContext(CloudWorld("standalone"))
         self.addCleanup(self.judge, world)
         world.pool()
         return world

@@ -43,7 +43,7 @@ class KilledInARelay(ControlTest):
         for name in NODES:
             if len(world.accepted("delete", f"c-{name}")) != 1:
                 return f"{name}: not deleted exactly once\n{world.story()}"
-            if len(world.accepted("stamp", f"c-{name}")) != 1:
+            if len(world.accepted("set-timestamp", f"c-{name}")) != 1:
                 return f"{name}: not stamped exactly once\n{world.story()}"
         return ""
 
@@ -76,7 +76,7 @@ class KilledAlone(ControlTest):
     WRITES = 16  # more than a whole life has
 
     def life_killed_at(self, number: int, before: bool) -> tuple[bool, str]:
-        with ControlWorld(mode="alone") as world:
+        with ControlWorld(mode="standalone") as world:
             world.pool()
             agent, toll = ToyAgent(world, delay_sec=0.1), Toll(world)
             world.fresh("n1", labels={"team": "blue"})

@@ -32,7 +32,7 @@ class Relay(ControlTest):
         said = time.monotonic()
         deadline = world.say("n1", deadline=120.9)
         self.assertRelayed(world, "c-n1", deadline)
-        stamped, deleted = world.accepted("stamp")[0], world.accepted("delete")[0]
+        stamped, deleted = world.accepted("set-timestamp")[0], world.accepted("delete")[0]
         self.assertLess(deleted.sent - said, SLACK, world.story())
         self.assertEqual(deleted.body["preconditions"], {"uid": claim["metadata"]["uid"]})
         self.assertEqual(stamped.body["metadata"]["annotations"], dict.fromkeys((TIME_KEY, "nodeclaimd.io/stamped"), stamp((deadline or 0) - 15)))
@@ -75,9 +75,9 @@ class Relay(ControlTest):
         deadline = world.say("n1")
         world.relayed("c-n1")
         self.assertIsNone(world.timestamp("c-n1"), world.story())
-        world.must(lambda: world.accepted("stamp"), "the stamp")
+        world.must(lambda: world.accepted("set-timestamp"), "the stamp")
         self.assertEqual(world.timestamp("c-n1"), (deadline or 0) - 15)
-        self.assertGreaterEqual(world.accepted("stamp")[0].at - world.accepted("delete")[0].at, 0.95)
+        self.assertGreaterEqual(world.accepted("set-timestamp")[0].at - world.accepted("delete")[0].at, 0.95)
         self.assertQuiet(world, 1)
         self.assertEqual(len(world.accepted("delete")), 1)
 
@@ -91,7 +91,7 @@ class Relay(ControlTest):
                 world.pair(name, annotations={TIME_KEY: text})
                 deadline = world.say(name) or 0
                 world.relayed(f"c-{name}")
-                self.assertEqual(len(world.accepted("stamp", f"c-{name}")), int(moves), world.story())
+                self.assertEqual(len(world.accepted("set-timestamp", f"c-{name}")), int(moves), world.story())
                 self.assertEqual(world.timestamp(f"c-{name}"), deadline - 15 if moves else epoch(text))
 
     def test_a_claim_that_is_being_deleted_gets_the_stamp_alone(self) -> None:
@@ -155,7 +155,7 @@ class Relay(ControlTest):
         world.say("n2")  # that is seen after it
         world.relayed("c-n2")
         world.api.server.release(fault)
-        world.must(lambda: len(world.accepted("stamp", "c-n1")) == 2, "the stamp taken back")
+        world.must(lambda: len(world.accepted("set-timestamp", "c-n1")) == 2, "the stamp taken back")
         self.assertIsNone(world.timestamp("c-n1"))
         self.assertQuiet(world, 1, "c-n1")
         self.assertEqual(world.steps("delete")[0].what, "c-n2", world.story())
@@ -175,7 +175,7 @@ class Relay(ControlTest):
         self.assertIsNone(world.timestamp("c-n1"))
         end = time.monotonic() + 2
         world.must(lambda: time.monotonic() > end, "a while")
-        self.assertLessEqual(len(world.steps("stamp")), 7, world.story())  # with pauses that grow
+        self.assertLessEqual(len(world.steps("set-timestamp")), 7, world.story())  # with pauses that grow
         self.assertEqual(len(world.steps("delete")), 1, world.story())
         world.must(lambda: any(s.what == "RelayRefused" for s in world.steps("event")), "the Event")
 

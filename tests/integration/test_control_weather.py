@@ -51,7 +51,7 @@ class Away(ControlTest):
         deadline = world.say("n1")
         self.assertRelayed(world, "c-n1", deadline)
         self.assertGreaterEqual(world.accepted("delete")[0].at, gone[0] + 1.2)
-        self.assertLessEqual(len(world.accepted("stamp")), 2, world.story())
+        self.assertLessEqual(len(world.accepted("set-timestamp")), 2, world.story())
 
     def test_before_the_start(self) -> None:
         world = self.control_world()

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define SETTLE_USEC (5 * SEC)
+#define GRACE_USEC (5 * SEC)
 
 /* The annotation without the moment at which it was written. */
 static void without_time(const char *text, char *ret, size_t room) {
@@ -68,7 +68,7 @@ static void judge_drained(struct rules *r, uint64_t now_usec) {
             rules_break(r, "drained-early", "pod %u is still there", i);
     if (!r->is_synced)
         rules_break(r, "drained-early", "the pods were not listed");
-    if (r->cordon_sent_usec && now_usec < r->cordon_sent_usec + SETTLE_USEC)
+    if (r->cordon_sent_usec && now_usec < r->cordon_sent_usec + GRACE_USEC)
         rules_break(r, "drained-early", "the cordon is younger than the time to settle");
     if (r->cordon_sent_usec && r->synced_usec < r->cordon_sent_usec)
         rules_break(r, "drained-early", "the pods were not listed after the cordon");

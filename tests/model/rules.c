@@ -350,7 +350,7 @@ void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_
         rules_close_pods(r, now_usec);
         break;
     case NC_ACT_LOOK:
-        r->looked_usec = now_usec;
+        r->evaluated_usec = now_usec;
         judge_rate(r, &r->looks, &r->look_second_usec, 10, "looks", now_usec);
         break;
     case NC_ACT_ANNOUNCE:
@@ -404,7 +404,7 @@ static void watch_writes(struct rules *r, uint64_t now_usec) {
     if (!since)
         return;
     if (r->memory.is_signalled && (!r->has_whole || r->whole_usec < r->cordon_wanted_usec))
-        since = r->looked_usec > since ? r->looked_usec : since;
+        since = r->evaluated_usec > since ? r->evaluated_usec : since;
     else if (r->memory.is_signalled && r->whole_usec > since)
         since = r->whole_usec;
     if (now_usec > since + SEC * 5 / 2)

@@ -81,7 +81,7 @@ struct rules {
     char pending_text[1100];
     uint64_t signalled_usec, cordoned_usec, cordon_sent_usec;
     uint64_t signal_asked_usec; /* it has been due since */
-    uint64_t cordon_wanted_usec, looked_usec;
+    uint64_t cordon_wanted_usec, evaluated_usec;
 
     bool is_open, is_synced, was_synced, is_reloaded;
     uint64_t synced_usec, closed_usec, opened_usec;

@@ -71,11 +71,11 @@ static int read_reasons(const struct nc_value *v, unsigned *ret, struct nc_err *
     if (v->type != NC_VALUE_LIST || v->n > NC_BUDGET_REASONS_MAX)
         return refuse(err, "reasons", v);
     for (size_t i = 0; i < v->n; i++) {
-        const char *word = nc_value_string(v->items[i]);
-        if (!word)
+        const char *token = nc_value_string(v->items[i]);
+        if (!token)
             return refuse(err, "reasons", v->items[i]);
         for (unsigned r = 0; r < _NC_BUDGET_REASON_MAX; r++)
-            if (strcmp(word, reason_names[r]) == 0)
+            if (strcmp(token, reason_names[r]) == 0)
                 bits |= 1u << r;
     }
     *ret = bits;

@@ -16,30 +16,30 @@ static void sooner(uint64_t *next, uint64_t usec) {
 
 /* --- the request */
 
-uint64_t nc_alone_deadline(const struct alone_view *v) {
-    return v->claim->stamp_usec ? sum(v->claim->stamp_usec, v->c->rules.margin_usec) : 0;
+uint64_t nc_standalone_deadline(const struct standalone_view *v) {
+    return v->claim->timestamp_usec ? sum(v->claim->timestamp_usec, v->c->rules.margin_usec) : 0;
 }
 
-static char *request_id(const struct alone_view *v) {
+static char *request_id(const struct standalone_view *v) {
     return nc_asprintf("claim-%s", v->claim->o.uid);
 }
 
 /* What it says must not change while the claim ends: it is made of what does not. */
-static const char *request_reason(const struct alone_view *v) {
-    if (nc_alone_expiry(v->claim) <= v->claim->deletion_usec)
+static const char *request_reason(const struct standalone_view *v) {
+    if (nc_standalone_expiry(v->claim) <= v->claim->deletion_usec)
         return nc_budget_reason_name(NC_BUDGET_EXPIRED);
-    if (nc_alone_is(v->claim, CONTROL_COND_DRIFTED))
+    if (nc_standalone_is(v->claim, CONTROL_COND_DRIFTED))
         return nc_budget_reason_name(NC_BUDGET_DRIFTED);
     return "Deleted";
 }
 
 /* Without a reason until the time is known that the annotation is going to have: its last moment is
  * written first. */
-char *nc_alone_request_text(const struct alone_view *v) {
-    const uint64_t deadline = nc_alone_deadline(v);
+char *nc_standalone_request_text(const struct standalone_view *v) {
+    const uint64_t deadline = nc_standalone_deadline(v);
     struct nc_buf b = NC_BUF_INIT;
 
-    if (!v->claim->stamp_usec && v->claim->more->grace_usec != UINT64_MAX)
+    if (!v->claim->timestamp_usec && v->claim->more->grace_usec != UINT64_MAX)
         return NULL;
     nc_auto_value struct nc_value *request = nc_value_new(NC_VALUE_MAP);
     nc_auto_free char *id = request_id(v);
@@ -53,21 +53,21 @@ char *nc_alone_request_text(const struct alone_view *v) {
 }
 
 /* One that nobody can read asks for nothing: it is nobody's. */
-enum alone_request nc_alone_request_on(const struct alone_view *v) {
+enum standalone_request nc_standalone_request_on(const struct standalone_view *v) {
     const char *text = v->node->more->drain_request;
     struct nc_notice notice = {0};
     nc_auto_free char *id = request_id(v);
 
     if (!text || nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, &notice, NULL) != 1)
-        return ALONE_REQUEST_NONE;
-    return nc_streq(notice.id, id) ? ALONE_REQUEST_OURS : ALONE_REQUEST_OTHER;
+        return STANDALONE_REQUEST_NONE;
+    return nc_streq(notice.id, id) ? STANDALONE_REQUEST_OURS : STANDALONE_REQUEST_OTHER;
 }
 
 /* --- what is heard */
 
 /* The word is an answer to our request, or of a source that would end this node anyway. */
-static bool is_heard(const struct alone_view *v) {
-    const struct control_word *w = v->node->word;
+static bool is_heard(const struct standalone_view *v) {
+    const struct control_drain_status *w = v->node->drain_status;
     nc_auto_free char *id = request_id(v);
 
     if (!w || w->phase == CONTROL_PHASE_NONE)
@@ -78,10 +78,10 @@ static bool is_heard(const struct alone_view *v) {
 /* Somebody has deleted the Node object (where a machine is gone: the cloud's controller), nobody
  * has heard of its kubelet since, and that for minutes: no agent is going to say a word any more,
  * and without a last moment both would stay for ever. */
-static bool is_abandoned(const struct alone_view *v, uint64_t *next_usec) {
+static bool is_abandoned(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t node_usec = v->node->deletion_usec, claim_usec = v->claim->deletion_usec;
     const uint64_t over_usec =
-        sum(node_usec > claim_usec ? node_usec : claim_usec, NC_ALONE_ENDING_USEC);
+        sum(node_usec > claim_usec ? node_usec : claim_usec, NC_STANDALONE_ENDING_USEC);
 
     if (!node_usec || v->node->more->is_ready)
         return false;
@@ -92,10 +92,10 @@ static bool is_abandoned(const struct alone_view *v, uint64_t *next_usec) {
 
 /* No agent has answered, and there is no last moment: who runs the machine must not be able to keep
  * it for ever by saying nothing. */
-static bool is_beyond_ceiling(const struct alone_view *v, uint64_t *next_usec) {
+static bool is_beyond_ceiling(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t over_usec = sum(v->claim->deletion_usec, v->c->rules.ceiling_usec);
 
-    if (!v->c->rules.ceiling_usec || nc_alone_deadline(v) || is_heard(v))
+    if (!v->c->rules.ceiling_usec || nc_standalone_deadline(v) || is_heard(v))
         return false;
     if (v->now_usec < over_usec)
         sooner(next_usec, over_usec);
@@ -103,35 +103,36 @@ static bool is_beyond_ceiling(const struct alone_view *v, uint64_t *next_usec) {
 }
 
 /* `late`: why nobody said the word; NULL where somebody did. */
-static void set_drained(struct alone_conditions *cs, const char *late) {
-    nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE, "Drained",
-                                               late ? late : ""});
-    nc_alone_set(cs, late ? &(struct alone_condition){CONTROL_COND_VOLUMES, CONTROL_FALSE,
-                                                      "TerminationGracePeriodElapsed", ""}
-                          : &(struct alone_condition){CONTROL_COND_VOLUMES, CONTROL_TRUE,
-                                                      "VolumesDetached", ""});
+static void set_drained(struct standalone_conditions *cs, const char *late) {
+    nc_standalone_set(cs, &(struct standalone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE,
+                                                         "Drained", late ? late : ""});
+    nc_standalone_set(cs, late ? &(struct standalone_condition){CONTROL_COND_VOLUMES, CONTROL_FALSE,
+                                                                "TerminationGracePeriodElapsed", ""}
+                               : &(struct standalone_condition){CONTROL_COND_VOLUMES, CONTROL_TRUE,
+                                                                "VolumesDetached", ""});
 }
 
-static const char *waits_for(const struct alone_view *v, const struct alone_conditions *cs,
-                             uint64_t *next_usec) {
-    const uint64_t since = nc_alone_since(cs, CONTROL_COND_DRAINED);
+static const char *waits_for(const struct standalone_view *v,
+                             const struct standalone_conditions *cs, uint64_t *next_usec) {
+    const uint64_t since = nc_standalone_since(cs, CONTROL_COND_DRAINED);
 
-    if (nc_alone_request_on(v) == ALONE_REQUEST_OTHER)
+    if (nc_standalone_request_on(v) == STANDALONE_REQUEST_OTHER)
         return "WaitingForAnotherRequest";
-    if (nc_alone_deadline(v) || is_heard(v))
+    if (nc_standalone_deadline(v) || is_heard(v))
         return "Draining";
-    if (since && v->now_usec >= sum(since, NC_ALONE_HEARD_USEC))
+    if (since && v->now_usec >= sum(since, NC_STANDALONE_RESPONSE_USEC))
         return "WaitingForAgent";
-    sooner(next_usec, sum(since ? since : v->now_usec, NC_ALONE_HEARD_USEC));
+    sooner(next_usec, sum(since ? since : v->now_usec, NC_STANDALONE_RESPONSE_USEC));
     return "Draining";
 }
 
-static bool drain(const struct alone_view *v, struct nc_control_action *ret, uint64_t *next_usec) {
-    const uint64_t deadline = nc_alone_deadline(v);
-    const bool is_word = is_heard(v) && v->node->word->phase == CONTROL_PHASE_DRAINED;
-    struct alone_conditions cs;
+static bool drain(const struct standalone_view *v, struct nc_control_action *ret,
+                  uint64_t *next_usec) {
+    const uint64_t deadline = nc_standalone_deadline(v);
+    const bool is_word = is_heard(v) && v->node->drain_status->phase == CONTROL_PHASE_DRAINED;
+    struct standalone_conditions cs;
 
-    nc_alone_conditions(v, &cs);
+    nc_standalone_conditions(v, &cs);
     if (is_word) {
         set_drained(&cs, NULL);
     } else if (deadline && v->now_usec >= deadline) {
@@ -142,66 +143,66 @@ static bool drain(const struct alone_view *v, struct nc_control_action *ret, uin
         set_drained(&cs, "No agent has answered for as long as is waited for one");
     } else {
         const char *reason = waits_for(v, &cs, next_usec);
-        nc_alone_set(&cs,
-                     &(struct alone_condition){CONTROL_COND_DRAINED, CONTROL_UNKNOWN, reason, ""});
+        nc_standalone_set(
+            &cs, &(struct standalone_condition){CONTROL_COND_DRAINED, CONTROL_UNKNOWN, reason, ""});
         v->claim->more->state = nc_streq(reason, "Draining") ? "draining" : reason;
         if (deadline)
             sooner(next_usec, deadline);
     }
-    return nc_alone_write_status(v, &cs, NULL, ret);
+    return nc_standalone_write_status(v, &cs, NULL, ret);
 }
 
 /* --- the instance */
 
-static bool end_instance(const struct alone_view *v, struct nc_control_action *ret) {
+static bool end_instance(const struct standalone_view *v, struct nc_control_action *ret) {
     ret->verb = NC_CONTROL_END_INSTANCE;
     ret->provider_id = nc_strdup(v->claim->more->provider_id);
     return true;
 }
 
-static bool say_terminating(const struct alone_view *v, struct nc_control_action *ret) {
-    struct alone_conditions cs;
+static bool write_terminating(const struct standalone_view *v, struct nc_control_action *ret) {
+    struct standalone_conditions cs;
 
-    nc_alone_conditions(v, &cs);
-    nc_alone_set(&cs, &(struct alone_condition){CONTROL_COND_TERMINATING, CONTROL_TRUE,
-                                                "InstanceTerminating", ""});
-    return nc_alone_write_status(v, &cs, NULL, ret);
+    nc_standalone_conditions(v, &cs);
+    nc_standalone_set(&cs, &(struct standalone_condition){CONTROL_COND_TERMINATING, CONTROL_TRUE,
+                                                          "InstanceTerminating", ""});
+    return nc_standalone_write_status(v, &cs, NULL, ret);
 }
 
-static bool is_terminating(const struct alone_view *v) {
-    return nc_alone_is(v->claim, CONTROL_COND_TERMINATING);
+static bool is_terminating(const struct standalone_view *v) {
+    return nc_standalone_is(v->claim, CONTROL_COND_TERMINATING);
 }
 
-static bool has_instance(const struct alone_view *v) {
+static bool has_instance(const struct standalone_view *v) {
     return v->c->rules.terminates && v->claim->more->provider_id;
 }
 
 /* Asked for, accepted, said. True where one of these is due. */
-static bool terminate(const struct alone_view *v, struct nc_control_action *ret) {
+static bool terminate(const struct standalone_view *v, struct nc_control_action *ret) {
     if (!has_instance(v) || is_terminating(v))
         return false;
-    return v->claim->more->is_end_accepted ? say_terminating(v, ret) : end_instance(v, ret);
+    return v->claim->more->is_end_accepted ? write_terminating(v, ret) : end_instance(v, ret);
 }
 
-static uint64_t terminating_since(const struct alone_view *v) {
-    struct alone_conditions cs;
+static uint64_t terminating_since(const struct standalone_view *v) {
+    struct standalone_conditions cs;
 
-    nc_alone_conditions(v, &cs);
-    const uint64_t since = nc_alone_since(&cs, CONTROL_COND_TERMINATING);
+    nc_standalone_conditions(v, &cs);
+    const uint64_t since = nc_standalone_since(&cs, CONTROL_COND_TERMINATING);
     cs.list = nc_value_free(cs.list);
     return since;
 }
 
 /* The machine is down as far as anybody can tell. */
-static bool is_instance_over(const struct alone_view *v) {
+static bool is_instance_over(const struct standalone_view *v) {
     const uint64_t since = terminating_since(v);
 
     return !v->node->more->is_ready || v->claim->more->scratch || v->node->deletion_usec > since
-           || v->now_usec >= sum(since, NC_ALONE_ENDING_USEC);
+           || v->now_usec >= sum(since, NC_STANDALONE_ENDING_USEC);
 }
 
-bool nc_alone_may_drop_node(const struct alone_view *v, uint64_t *next_usec) {
-    if (!nc_alone_is(v->claim, CONTROL_COND_DRAINED))
+bool nc_standalone_may_drop_node(const struct standalone_view *v, uint64_t *next_usec) {
+    if (!nc_standalone_is(v->claim, CONTROL_COND_DRAINED))
         return false;
     if (!has_instance(v))
         return true;
@@ -209,17 +210,18 @@ bool nc_alone_may_drop_node(const struct alone_view *v, uint64_t *next_usec) {
         return false;
     if (is_instance_over(v))
         return true;
-    sooner(next_usec, sum(terminating_since(v), NC_ALONE_ENDING_USEC));
+    sooner(next_usec, sum(terminating_since(v), NC_STANDALONE_ENDING_USEC));
     return false;
 }
 
 /* --- the order of it */
 
-static bool write_last_moment(const struct alone_view *v, struct nc_control_action *ret) {
+static bool write_force_delete_time(const struct standalone_view *v,
+                                    struct nc_control_action *ret) {
     const uint64_t at = sum(v->claim->deletion_usec, v->claim->more->grace_usec);
     struct nc_value *patch = nc_control_patch(&v->claim->o, false);
 
-    nc_value_set_time(nc_alone_child(nc_alone_child(patch, "metadata"), "annotations"),
+    nc_value_set_time(nc_standalone_child(nc_standalone_child(patch, "metadata"), "annotations"),
                       NC_ANNOTATION_TIMESTAMP, at);
     ret->verb = NC_CONTROL_PATCH_CLAIM;
     ret->body = patch;
@@ -228,29 +230,29 @@ static bool write_last_moment(const struct alone_view *v, struct nc_control_acti
 
 /* Written before the instance is ended: a Node may come with that moment, and whoever leads then
  * must not wait for the word of an agent that is gone. */
-static bool say_nothing_drains(const struct alone_view *v, struct nc_control_action *ret) {
-    struct alone_conditions cs;
+static bool write_nothing_drains(const struct standalone_view *v, struct nc_control_action *ret) {
+    struct standalone_conditions cs;
 
-    if (!has_instance(v) || nc_alone_is(v->claim, CONTROL_COND_DRAINED))
+    if (!has_instance(v) || nc_standalone_is(v->claim, CONTROL_COND_DRAINED))
         return false;
-    nc_alone_conditions(v, &cs);
-    nc_alone_set(&cs, &(struct alone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE, "Drained",
-                                                "There is no Node"});
-    return nc_alone_write_status(v, &cs, NULL, ret);
+    nc_standalone_conditions(v, &cs);
+    nc_standalone_set(&cs, &(struct standalone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE,
+                                                          "Drained", "There is no Node"});
+    return nc_standalone_write_status(v, &cs, NULL, ret);
 }
 
-static bool finish_without_node(const struct alone_view *v, struct nc_control_action *ret) {
+static bool finish_without_node(const struct standalone_view *v, struct nc_control_action *ret) {
     v->claim->more->state = "ending";
-    return say_nothing_drains(v, ret) || terminate(v, ret)
+    return write_nothing_drains(v, ret) || terminate(v, ret)
            || nc_control_drop_finalizer(&v->claim->o, &v->claim->more->finalizers, ret);
 }
 
 /* The Node's own writes follow from what is written here, and from time. */
-static bool wait_for_instance(const struct alone_view *v, struct nc_control_action *ret,
+static bool wait_for_instance(const struct standalone_view *v, struct nc_control_action *ret,
                               uint64_t *next_usec) {
-    const uint64_t again = sum(v->claim->more->scratch_usec, NC_ALONE_AGAIN_USEC);
+    const uint64_t again = sum(v->claim->more->scratch_usec, NC_STANDALONE_AGAIN_USEC);
 
-    if (!has_instance(v) || nc_alone_may_drop_node(v, next_usec))
+    if (!has_instance(v) || nc_standalone_may_drop_node(v, next_usec))
         return false;
     if (v->now_usec >= again) /* a new leader asks at once */
         return end_instance(v, ret);
@@ -260,32 +262,32 @@ static bool wait_for_instance(const struct alone_view *v, struct nc_control_acti
 
 /* A Node may be there that is not known to be its own yet. An EC2 that does not say so is no reason
  * to wait for ever. */
-static bool may_ask(const struct alone_view *v, uint64_t *next_usec) {
+static bool may_ask(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t since_usec =
         v->c->led_usec > v->claim->deletion_usec ? v->c->led_usec : v->claim->deletion_usec;
-    const uint64_t over_usec = sum(since_usec, NC_ALONE_ENDING_USEC);
+    const uint64_t over_usec = sum(since_usec, NC_STANDALONE_ENDING_USEC);
 
     if (v->now_usec < over_usec)
         sooner(next_usec, over_usec);
     return v->now_usec < over_usec;
 }
 
-bool nc_alone_finish(const struct alone_view *v, struct nc_control_action *ret,
-                     uint64_t *next_usec) {
+bool nc_standalone_finish(const struct standalone_view *v, struct nc_control_action *ret,
+                          uint64_t *next_usec) {
     if (!v->claim->has_our_finalizer)
         return false;
-    if (!v->claim->stamp_usec && v->claim->more->grace_usec != UINT64_MAX)
-        return write_last_moment(v, ret);
-    if (!v->node && !nc_alone_is(v->claim, CONTROL_COND_DRAINED)
-        && nc_alone_may_come_back(v, next_usec)) {
+    if (!v->claim->timestamp_usec && v->claim->more->grace_usec != UINT64_MAX)
+        return write_force_delete_time(v, ret);
+    if (!v->node && !nc_standalone_is(v->claim, CONTROL_COND_DRAINED)
+        && nc_standalone_may_come_back(v, next_usec)) {
         v->claim->more->state = "draining";
         return false;
     }
-    if (!v->node && may_ask(v, next_usec) && nc_alone_ask_for_name(v, ret))
+    if (!v->node && may_ask(v, next_usec) && nc_standalone_query_name(v, ret))
         return true;
     if (!v->node)
         return finish_without_node(v, ret);
-    if (!nc_alone_is(v->claim, CONTROL_COND_DRAINED))
+    if (!nc_standalone_is(v->claim, CONTROL_COND_DRAINED))
         return drain(v, ret, next_usec);
     v->claim->more->state = "ending";
     return terminate(v, ret) || wait_for_instance(v, ret, next_usec);

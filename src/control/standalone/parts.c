@@ -6,7 +6,7 @@
 #include "nc/str.h"
 #include "standalone-priv.h"
 
-struct nc_value *nc_alone_child(struct nc_value *map, const char *key) {
+struct nc_value *nc_standalone_child(struct nc_value *map, const char *key) {
     struct nc_value *child = nc_value_get(map, key);
 
     if (!child) {
@@ -16,37 +16,37 @@ struct nc_value *nc_alone_child(struct nc_value *map, const char *key) {
     return child;
 }
 
-struct nc_value *nc_alone_texts_with(const struct control_texts *t, const char *text) {
-    struct nc_value *list = nc_control_texts_without(t, text);
+struct nc_value *nc_standalone_texts_with(const struct control_strings *t, const char *text) {
+    struct nc_value *list = nc_control_strings_without(t, text);
 
     nc_value_push(list, nc_value_new_string(text));
     return list;
 }
 
-void nc_alone_merge_texts(struct nc_value *map, const struct control_texts *pairs) {
+void nc_standalone_merge_texts(struct nc_value *map, const struct control_strings *pairs) {
     const char *at = NULL, *two[2];
 
-    while ((at = nc_control_texts_next(pairs, at, 2, two)))
+    while ((at = nc_control_strings_next(pairs, at, 2, two)))
         nc_value_set_string(map, two[0], two[1]);
 }
 
-bool nc_alone_has_taint(const struct control_texts *t, size_t width, const char *key,
-                        const char *effect) {
-    const char *at = NULL, *texts[4];
+bool nc_standalone_has_taint(const struct control_strings *t, size_t width, const char *key,
+                             const char *effect) {
+    const char *at = NULL, *strings[4];
 
-    while ((at = nc_control_texts_next(t, at, width, texts)))
-        if (nc_streq(texts[0], key) && nc_streq(texts[2], effect))
+    while ((at = nc_control_strings_next(t, at, width, strings)))
+        if (nc_streq(strings[0], key) && nc_streq(strings[2], effect))
             return true;
     return false;
 }
 
-void nc_alone_push_taint(struct nc_value *list, const char *const texts[4]) {
+void nc_standalone_push_taint(struct nc_value *list, const char *const strings[4]) {
     static const char *const keys[] = {"key", "value", "effect", "timeAdded"};
     struct nc_value *taint = nc_value_new(NC_VALUE_MAP);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
-        if (*texts[i])
-            nc_value_set_string(taint, keys[i], texts[i]);
+        if (*strings[i])
+            nc_value_set_string(taint, keys[i], strings[i]);
     nc_value_push(list, taint);
 }
 
@@ -67,7 +67,7 @@ static const char *truth_name(enum control_truth t) {
     return "Unknown";
 }
 
-static size_t find(const struct alone_conditions *cs, enum control_condition which) {
+static size_t find(const struct standalone_conditions *cs, enum control_condition which) {
     for (size_t i = 0; i < cs->list->n; i++)
         if (nc_streq(nc_value_get_string(cs->list->items[i], "type"),
                      nc_control_condition_name(which)))
@@ -75,32 +75,34 @@ static size_t find(const struct alone_conditions *cs, enum control_condition whi
     return SIZE_MAX;
 }
 
-static struct nc_value *get(const struct alone_conditions *cs, enum control_condition which) {
+static struct nc_value *get(const struct standalone_conditions *cs, enum control_condition which) {
     const size_t i = find(cs, which);
 
     return i == SIZE_MAX ? NULL : cs->list->items[i];
 }
 
-void nc_alone_conditions(const struct alone_view *v, struct alone_conditions *ret) {
-    const char *at = NULL, *texts[CONTROL_CONDITION_WIDTH];
+void nc_standalone_conditions(const struct standalone_view *v, struct standalone_conditions *ret) {
+    const char *at = NULL, *strings[CONTROL_CONDITION_WIDTH];
     int64_t generation;
 
-    *ret = (struct alone_conditions){.list = nc_value_new(NC_VALUE_LIST), .now_usec = v->now_usec};
-    while ((at = nc_control_texts_next(&v->claim->more->conditions, at, CONTROL_CONDITION_WIDTH,
-                                       texts))) {
+    *ret = (struct standalone_conditions){.list = nc_value_new(NC_VALUE_LIST),
+                                          .now_usec = v->now_usec};
+    while ((at = nc_control_strings_next(&v->claim->more->conditions, at, CONTROL_CONDITION_WIDTH,
+                                         strings))) {
         struct nc_value *c = nc_value_new(NC_VALUE_MAP);
         for (size_t i = 0; i < CONTROL_CONDITION_WIDTH; i++)
             if (nc_streq(nc_control_condition_keys[i], "observedGeneration")) {
-                if (nc_parse_i64(texts[i], &generation) >= 0)
+                if (nc_parse_i64(strings[i], &generation) >= 0)
                     nc_value_set_int(c, nc_control_condition_keys[i], generation);
-            } else if (texts[i][0] || i < N_REQUIRED) {
-                nc_value_set_string(c, nc_control_condition_keys[i], texts[i]);
+            } else if (strings[i][0] || i < N_REQUIRED) {
+                nc_value_set_string(c, nc_control_condition_keys[i], strings[i]);
             }
         nc_value_push(ret->list, c);
     }
 }
 
-enum control_truth nc_alone_truth(const struct alone_conditions *cs, enum control_condition which) {
+enum control_truth nc_standalone_truth(const struct standalone_conditions *cs,
+                                       enum control_condition which) {
     const char *status = nc_value_get_string(get(cs, which), "status");
 
     if (!status)
@@ -110,33 +112,33 @@ enum control_truth nc_alone_truth(const struct alone_conditions *cs, enum contro
                                        : CONTROL_UNKNOWN;
 }
 
-uint64_t nc_alone_since(const struct alone_conditions *cs, enum control_condition which) {
+uint64_t nc_standalone_since(const struct standalone_conditions *cs, enum control_condition which) {
     const char *text = nc_value_get_string(get(cs, which), "lastTransitionTime");
     uint64_t usec = 0;
 
     return text && nc_time_parse(text, &usec) == 0 ? usec : 0;
 }
 
-static bool says(const struct nc_value *c, const char *key, const char *text) {
+static bool has_text(const struct nc_value *c, const char *key, const char *text) {
     const char *now = nc_value_get_string(c, key);
 
     return nc_streq(now ? now : "", text);
 }
 
-void nc_alone_set(struct alone_conditions *cs, const struct alone_condition *want) {
+void nc_standalone_set(struct standalone_conditions *cs, const struct standalone_condition *want) {
     const char *status = truth_name(want->truth);
     struct nc_value *c = get(cs, want->which);
     char now[32];
 
-    if (c && says(c, "status", status) && says(c, "reason", want->reason)
-        && says(c, "message", want->message))
+    if (c && has_text(c, "status", status) && has_text(c, "reason", want->reason)
+        && has_text(c, "message", want->message))
         return;
     if (!c) {
         c = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(c, "type", nc_control_condition_name(want->which));
         nc_value_push(cs->list, c);
     }
-    if (!says(c, "status", status) || says(c, "lastTransitionTime", "")) {
+    if (!has_text(c, "status", status) || has_text(c, "lastTransitionTime", "")) {
         nc_time_format(cs->now_usec, now);
         nc_value_set_string(c, "lastTransitionTime", now);
     }
@@ -146,7 +148,7 @@ void nc_alone_set(struct alone_conditions *cs, const struct alone_condition *wan
     cs->is_changed = true;
 }
 
-void nc_alone_unset(struct alone_conditions *cs, enum control_condition which) {
+void nc_standalone_unset(struct standalone_conditions *cs, enum control_condition which) {
     struct nc_value *list = cs->list;
     const size_t i = find(cs, which);
 
@@ -159,14 +161,14 @@ void nc_alone_unset(struct alone_conditions *cs, enum control_condition which) {
 }
 
 /* As operatorpkg words it: the parts that are not True; False only where one of them is. */
-void nc_alone_set_ready(struct alone_conditions *cs) {
+void nc_standalone_set_ready(struct standalone_conditions *cs) {
     static const enum control_condition parts[] = {CONTROL_COND_LAUNCHED, CONTROL_COND_REGISTERED,
                                                    CONTROL_COND_INITIALIZED};
     struct nc_buf message = NC_BUF_INIT;
     enum control_truth ready = CONTROL_TRUE;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(parts); i++) {
-        const enum control_truth t = nc_alone_truth(cs, parts[i]);
+        const enum control_truth t = nc_standalone_truth(cs, parts[i]);
         if (t == CONTROL_TRUE || (t == CONTROL_ABSENT && parts[i] == CONTROL_COND_LAUNCHED))
             continue;
         if (ready == CONTROL_TRUE || t == CONTROL_FALSE)
@@ -175,15 +177,16 @@ void nc_alone_set_ready(struct alone_conditions *cs) {
                             nc_control_condition_name(parts[i]), truth_name(t));
     }
     nc_auto_free char *text = nc_buf_steal(&message);
-    nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_READY, ready,
-                                               ready == CONTROL_TRUE    ? "Ready"
-                                               : ready == CONTROL_FALSE ? "UnhealthyDependents"
-                                                                        : "ReconcilingDependents",
-                                               text});
+    nc_standalone_set(cs, &(struct standalone_condition){CONTROL_COND_READY, ready,
+                                                         ready == CONTROL_TRUE ? "Ready"
+                                                         : ready == CONTROL_FALSE
+                                                             ? "UnhealthyDependents"
+                                                             : "ReconcilingDependents",
+                                                         text});
 }
 
-bool nc_alone_write_status(const struct alone_view *v, struct alone_conditions *cs,
-                           const char *node_name, struct nc_control_action *ret) {
+bool nc_standalone_write_status(const struct standalone_view *v, struct standalone_conditions *cs,
+                                const char *node_name, struct nc_control_action *ret) {
     const bool is_named = node_name && !nc_streq(node_name, v->claim->node_name);
 
     if (!cs->is_changed && !is_named) {
@@ -192,7 +195,7 @@ bool nc_alone_write_status(const struct alone_view *v, struct alone_conditions *
     }
     ret->verb = NC_CONTROL_STATUS_CLAIM;
     ret->body = nc_control_patch(&v->claim->o, true);
-    struct nc_value *status = nc_alone_child(ret->body, "status");
+    struct nc_value *status = nc_standalone_child(ret->body, "status");
     nc_value_set(status, "conditions", nc_steal(&cs->list));
     if (is_named)
         nc_value_set_string(status, "nodeName", node_name);

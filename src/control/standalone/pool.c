@@ -8,7 +8,7 @@
 /* --- reasons */
 
 /* v1beta1 says it on the NodePool. */
-uint64_t nc_alone_expiry(const struct control_claim *claim) {
+uint64_t nc_standalone_expiry(const struct control_claim *claim) {
     const struct control_pool *p = claim->pool;
     const uint64_t after = !claim->more->has_no_expiry ? claim->more->expire_after_usec
                            : p && p->is_there          ? p->expire_after_usec
@@ -23,13 +23,13 @@ static bool differs(const char *hash, const char *version, const char *of, const
     return *hash && of && *version && nc_streq(version, of_version) && !nc_streq(hash, of);
 }
 
-const char *nc_alone_drift(const struct control_claim *claim) {
+const char *nc_standalone_drift(const struct control_claim *claim) {
     const struct control_claim_more *m = claim->more;
     const struct control_pool *p = claim->pool;
     const struct control_class *k = claim->class;
     const char *t[4];
 
-    if (!nc_control_texts_next(&m->hashes, NULL, NC_ARRAY_SIZE(t), t))
+    if (!nc_control_strings_next(&m->hashes, NULL, NC_ARRAY_SIZE(t), t))
         return NULL;
     if (p && p->is_there && differs(t[0], t[1], p->hash, p->hash_version))
         return "NodePoolDrifted";
@@ -38,18 +38,19 @@ const char *nc_alone_drift(const struct control_claim *claim) {
     return NULL;
 }
 
-bool nc_alone_wants_out(const struct alone_view *v, enum nc_budget_reason *ret) {
+bool nc_standalone_wants_out(const struct standalone_view *v, enum nc_budget_reason *ret) {
     const struct control_claim *claim = v->claim;
-    const struct control_word *w = v->node ? v->node->word : NULL;
+    const struct control_drain_status *w = v->node ? v->node->drain_status : NULL;
 
-    if (!v->node || !nc_alone_is(claim, CONTROL_COND_REGISTERED) || nc_control_is_deleting(claim)
-        || claim->more->do_not_disrupt || v->node->more->do_not_disrupt)
+    if (!v->node || !nc_standalone_is(claim, CONTROL_COND_REGISTERED)
+        || nc_control_is_deleting(claim) || claim->more->do_not_disrupt
+        || v->node->more->do_not_disrupt)
         return false;
-    if (nc_alone_expiry(claim) <= v->now_usec)
+    if (nc_standalone_expiry(claim) <= v->now_usec)
         *ret = NC_BUDGET_EXPIRED;
-    else if (!nc_alone_is(claim, CONTROL_COND_INITIALIZED))
+    else if (!nc_standalone_is(claim, CONTROL_COND_INITIALIZED))
         return false;
-    else if (nc_alone_drift(claim))
+    else if (nc_standalone_drift(claim))
         *ret = NC_BUDGET_DRIFTED;
     else if (v->c->rules.rebalances && w && w->source == NC_SOURCE_REBALANCE
              && w->phase != CONTROL_PHASE_NONE)
@@ -61,8 +62,8 @@ bool nc_alone_wants_out(const struct alone_view *v, enum nc_budget_reason *ret) 
 
 /* --- budgets */
 
-static bool has_registered_node(const struct alone_view *v) {
-    return v->node && nc_alone_is(v->claim, CONTROL_COND_REGISTERED);
+static bool has_registered_node(const struct standalone_view *v) {
+    return v->node && nc_standalone_is(v->claim, CONTROL_COND_REGISTERED);
 }
 
 static bool is_leaving(const struct control_claim *claim) {
@@ -70,11 +71,11 @@ static bool is_leaving(const struct control_claim *claim) {
            || (claim->o.write.id && claim->o.write.verb == NC_CONTROL_DELETE_CLAIM);
 }
 
-static bool is_out(const struct alone_view *v) {
+static bool is_out(const struct standalone_view *v) {
     return is_leaving(v->claim) || (has_registered_node(v) && !v->node->more->is_ready);
 }
 
-void nc_alone_uncount(struct control_claim *claim) {
+void nc_standalone_uncount(struct control_claim *claim) {
     if (claim->counts_as_node)
         claim->pool->n_nodes--;
     if (claim->counts_as_out)
@@ -82,14 +83,14 @@ void nc_alone_uncount(struct control_claim *claim) {
     claim->counts_as_node = claim->counts_as_out = false;
 }
 
-void nc_alone_count(struct nc_control *c, struct control_claim *claim) {
-    nc_alone_uncount(claim);
+void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
+    nc_standalone_uncount(claim);
     if (!claim->pool || !claim->more)
         return;
-    const struct alone_view v = nc_alone_look(c, claim, c->now_usec);
+    const struct standalone_view v = nc_standalone_view(c, claim, c->now_usec);
     claim->counts_as_out = is_out(&v);
     claim->counts_as_node =
-        claim->counts_as_out || (v.node && nc_alone_is(claim, CONTROL_COND_INITIALIZED));
+        claim->counts_as_out || (v.node && nc_standalone_is(claim, CONTROL_COND_INITIALIZED));
     claim->pool->n_nodes += claim->counts_as_node;
     claim->pool->n_out += claim->counts_as_out;
 }
@@ -98,7 +99,7 @@ static bool may_disrupt(const struct control_pool *pool) {
     return pool && pool->is_there && !pool->are_budgets_bad;
 }
 
-static bool has_room(const struct alone_view *v, unsigned n_out, enum nc_budget_reason why) {
+static bool has_room(const struct standalone_view *v, unsigned n_out, enum nc_budget_reason why) {
     const struct control_pool *pool = v->claim->pool;
     const unsigned others = n_out - v->claim->counts_as_out;
     const unsigned n_nodes = pool->n_nodes + !v->claim->counts_as_node;
@@ -106,14 +107,14 @@ static bool has_room(const struct alone_view *v, unsigned n_out, enum nc_budget_
     return others < nc_budgets_allowed(&pool->budgets, why, n_nodes, v->now_usec);
 }
 
-bool nc_alone_has_room(const struct alone_view *v, enum nc_budget_reason why) {
+bool nc_standalone_has_room(const struct standalone_view *v, enum nc_budget_reason why) {
     return may_disrupt(v->claim->pool) && has_room(v, v->claim->pool->n_out, why);
 }
 
 /* --- the choice */
 
 struct candidate {
-    struct alone_view view;
+    struct standalone_view view;
     enum nc_budget_reason why;
 };
 
@@ -150,8 +151,8 @@ static void choose(struct control_claim *claim, int disrupt) {
 /* The condition Drifted of a claim is not what it should be: nothing about the claim itself has
  * changed. */
 static void touch_drifted(struct nc_control *c, struct control_claim *claim) {
-    if (nc_alone_is(claim, CONTROL_COND_INITIALIZED)
-        && (nc_alone_drift(claim) != NULL)
+    if (nc_standalone_is(claim, CONTROL_COND_INITIALIZED)
+        && (nc_standalone_drift(claim) != NULL)
                != (claim->more->truths[CONTROL_COND_DRIFTED] == CONTROL_TRUE))
         nc_control_touch(c, &claim->o);
 }
@@ -169,21 +170,22 @@ static size_t gather(struct nc_control *c, struct control_pool *pool, uint64_t n
         enum nc_budget_reason why = NC_BUDGET_EMPTY;
         if (!claim->more)
             continue;
-        const struct alone_view v = nc_alone_look(c, claim, now_usec);
+        const struct standalone_view v = nc_standalone_view(c, claim, now_usec);
         choose(claim, 0);
-        if (nc_alone_is_foreign(&v) || is_leaving(claim))
+        if (nc_standalone_is_foreign(&v) || is_leaving(claim))
             continue;
         touch_drifted(c, claim);
-        if (nc_alone_wants_out(&v, &why))
+        if (nc_standalone_wants_out(&v, &why))
             ret[n++] = (struct candidate){v, why};
-        if (nc_alone_expiry(claim) > now_usec) /* also one that waits for another budget's room */
-            sooner(next_usec, nc_alone_expiry(claim));
+        if (nc_standalone_expiry(claim)
+            > now_usec) /* also one that waits for another budget's room */
+            sooner(next_usec, nc_standalone_expiry(claim));
     }
     return n;
 }
 
-void nc_alone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
-                   uint64_t *next_usec) {
+void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
+                        uint64_t *next_usec) {
     unsigned n_out = pool->n_out; /* with those that are chosen here */
 
     *next_usec = UINT64_MAX;

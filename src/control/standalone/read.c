@@ -5,9 +5,9 @@
  */
 #include <errno.h>
 
-#include "apply.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
+#include "parse.h"
 
 #define CONDITIONS_MAX ((size_t)64)
 #define OWNERS_BYTES ((size_t)4096)
@@ -52,7 +52,7 @@ static int each_condition(const struct nc_value *object, void *userdata,
 
 /* ---- Node */
 
-static void take_node_condition(void *userdata, const char *type, const char *status) {
+static void parse_node_condition(void *userdata, const char *type, const char *status) {
     struct control_node_more *m = userdata;
 
     if (nc_streq(type, "Ready"))
@@ -61,21 +61,22 @@ static void take_node_condition(void *userdata, const char *type, const char *st
 
 /* Any text: nothing of it is believed, it is only compared with what is wanted. Of one that is too
  * long only the beginning is kept: it is another one than any of ours. */
-static void take_request(const struct nc_value *object, struct control_node_more *m) {
+static void parse_drain_request(const struct nc_value *object, struct control_node_more *m) {
     const char *text = nc_value_string(annotation(object, CONTROL_ANNOTATION_REQUEST));
 
     if (text)
-        m->drain_request = nc_strndup(text, strnlen(text, CONTROL_WORD_MAX));
+        m->drain_request = nc_strndup(text, strnlen(text, CONTROL_DRAIN_STATUS_MAX));
 }
 
-static int take_unregistered(const struct nc_value *object, struct control_node_more *m) {
+static int parse_unregistered(const struct nc_value *object, struct control_node_more *m) {
     int r = 0;
 
     if (!m->is_registered || !m->has_our_finalizer)
-        r = nc_control_take_json_list(nc_value_path(object, "metadata.ownerReferences"),
-                                      OWNERS_BYTES, &m->owners);
+        r = nc_control_parse_json_list(nc_value_path(object, "metadata.ownerReferences"),
+                                       OWNERS_BYTES, &m->owners);
     if (r >= 0 && !m->is_initialized)
-        r = nc_control_take_map(nc_control_at(object, "status.allocatable", NULL), &m->allocatable);
+        r = nc_control_parse_map(nc_control_at(object, "status.allocatable", NULL),
+                                 &m->allocatable);
     return r;
 }
 
@@ -83,8 +84,8 @@ static int take_unregistered(const struct nc_value *object, struct control_node_
  * have been seen: a taint that somebody set there is not the node's to take off. */
 int nc_control_read_node_more(const struct nc_value *object, struct control_node_more *m) {
     const struct nc_value *finalizers = nc_value_path(object, "metadata.finalizers");
-    int r = nc_control_take_word(nc_control_at(object, "spec.providerID", NULL),
-                                 CONTROL_PROVIDER_MAX, &m->provider_id);
+    int r = nc_control_parse_token(nc_control_at(object, "spec.providerID", NULL),
+                                   CONTROL_PROVIDER_MAX, &m->provider_id);
 
     m->is_registered = is_label_true(object, "karpenter.sh/registered");
     m->is_initialized = is_label_true(object, "karpenter.sh/initialized");
@@ -92,16 +93,16 @@ int nc_control_read_node_more(const struct nc_value *object, struct control_node
     m->do_not_disrupt = nc_control_is_true(annotation(object, "karpenter.sh/do-not-disrupt"));
     m->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
     m->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
-    m->has_our_taint = annotation(object, NC_ALONE_TAINTED) != NULL;
-    take_request(object, m);
+    m->has_our_taint = annotation(object, NC_STANDALONE_TAINTED) != NULL;
+    parse_drain_request(object, m);
     if (r >= 0)
-        r = nc_control_take_taints(nc_value_path(object, "spec.taints"), true, &m->taints);
+        r = nc_control_parse_taints(nc_value_path(object, "spec.taints"), true, &m->taints);
     if (r >= 0)
-        r = nc_control_take_list(finalizers, &m->finalizers);
+        r = nc_control_parse_list(finalizers, &m->finalizers);
     if (r >= 0)
-        r = each_condition(object, m, take_node_condition);
+        r = each_condition(object, m, parse_node_condition);
     if (r >= 0)
-        r = take_unregistered(object, m);
+        r = parse_unregistered(object, m);
     return r >= 0
                    && m->taints.bytes + m->finalizers.bytes + m->allocatable.bytes
                           > CONTROL_NODE_BYTES
@@ -111,7 +112,7 @@ int nc_control_read_node_more(const struct nc_value *object, struct control_node
 
 /* ---- NodeClaim */
 
-static void take_claim_condition(void *userdata, const char *type, const char *status) {
+static void parse_claim_condition(void *userdata, const char *type, const char *status) {
     struct control_claim_more *m = userdata;
 
     for (size_t i = 0; i < _CONTROL_COND_MAX; i++)
@@ -122,7 +123,7 @@ static void take_claim_condition(void *userdata, const char *type, const char *s
 }
 
 /* "Never" is UINT64_MAX; absent leaves *ret alone. */
-static int take_duration(const struct nc_value *v, bool may_be_never, uint64_t *ret) {
+static int parse_never_or_duration(const struct nc_value *v, bool may_be_never, uint64_t *ret) {
     if (!v)
         return 0;
     if (may_be_never && nc_streq(nc_value_string(v), "Never")) {
@@ -132,20 +133,20 @@ static int take_duration(const struct nc_value *v, bool may_be_never, uint64_t *
     return v->type == NC_VALUE_STRING && nc_duration_parse(v->text, ret) >= 0 ? 0 : -EBADMSG;
 }
 
-static int take_times(const struct nc_value *object, struct control_claim_more *m) {
+static int parse_claim_times(const struct nc_value *object, struct control_claim_more *m) {
     const struct nc_value *expiry = nc_control_at(object, "spec.expireAfter", NULL);
     int r = 0;
 
     m->expire_after_usec = UINT64_MAX;
     m->grace_usec = UINT64_MAX;
     m->has_no_expiry = !expiry;
-    r = take_duration(expiry, true, &m->expire_after_usec);
-    return r >= 0 ? take_duration(nc_control_at(object, "spec.terminationGracePeriod", NULL), false,
-                                  &m->grace_usec)
+    r = parse_never_or_duration(expiry, true, &m->expire_after_usec);
+    return r >= 0 ? parse_never_or_duration(
+               nc_control_at(object, "spec.terminationGracePeriod", NULL), false, &m->grace_usec)
                   : r;
 }
 
-static int take_hashes(const struct nc_value *object, struct control_claim_more *m) {
+static int parse_claim_hashes(const struct nc_value *object, struct control_claim_more *m) {
     const struct nc_value *const hashes[] = {
         annotation(object, "karpenter.sh/nodepool-hash"),
         annotation(object, "karpenter.sh/nodepool-hash-version"),
@@ -153,21 +154,22 @@ static int take_hashes(const struct nc_value *object, struct control_claim_more 
         annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash-version"),
     };
 
-    return nc_control_take_words(hashes, NC_ARRAY_SIZE(hashes), CONTROL_HASH_MAX, &m->hashes);
+    return nc_control_parse_tokens(hashes, NC_ARRAY_SIZE(hashes), CONTROL_HASH_MAX, &m->hashes);
 }
 
 /* v1: group, kind, name. v1beta1: apiVersion and kind may be left out and mean EC2NodeClass. */
-static int take_class(const struct nc_value *object, struct control_class_ref *ret) {
+static int parse_class_ref(const struct nc_value *object, struct control_class_ref *ret) {
     const struct nc_value *ref = nc_control_at(object, "spec.nodeClassRef", NULL);
     nc_auto_free char *api = NULL;
-    int r = nc_control_take_word(nc_control_at(ref, "name", NULL), CONTROL_NAME_MAX, &ret->name);
+    int r = nc_control_parse_token(nc_control_at(ref, "name", NULL), CONTROL_NAME_MAX, &ret->name);
 
     if (r >= 0)
-        r = nc_control_take_word(nc_control_at(ref, "kind", NULL), CONTROL_NAME_MAX, &ret->kind);
+        r = nc_control_parse_token(nc_control_at(ref, "kind", NULL), CONTROL_NAME_MAX, &ret->kind);
     if (r >= 0)
-        r = nc_control_take_word(nc_control_at(ref, "group", NULL), CONTROL_NAME_MAX, &ret->group);
+        r = nc_control_parse_token(nc_control_at(ref, "group", NULL), CONTROL_NAME_MAX,
+                                   &ret->group);
     if (r >= 0)
-        r = nc_control_take_word(nc_control_at(ref, "apiVersion", NULL), CONTROL_NAME_MAX, &api);
+        r = nc_control_parse_token(nc_control_at(ref, "apiVersion", NULL), CONTROL_NAME_MAX, &api);
     if (r < 0 || !ret->name)
         return r;
     if (!ret->group)
@@ -184,22 +186,22 @@ void nc_control_class_ref_done(struct control_class_ref *r) {
     *r = (struct control_class_ref){0};
 }
 
-static int take_plain_taints(const struct nc_value *v, struct control_texts *ret) {
-    return nc_control_take_taints(v, false, ret);
+static int parse_plain_taints(const struct nc_value *v, struct control_strings *ret) {
+    return nc_control_parse_taints(v, false, ret);
 }
 
-static int take_early(const struct nc_value *object, struct control_claim_more *m) {
+static int parse_early(const struct nc_value *object, struct control_claim_more *m) {
     struct control_claim_early *e = m->early = nc_calloc(1, sizeof(*e));
     const struct {
         const char *path;
-        struct control_texts *at;
-        int (*take)(const struct nc_value *v, struct control_texts *ret);
+        struct control_strings *at;
+        int (*take)(const struct nc_value *v, struct control_strings *ret);
     } rows[] = {
-        {"metadata.labels", &e->labels, nc_control_take_map},
-        {"metadata.annotations", &e->annotations, nc_control_take_map},
-        {"spec.resources.requests", &e->requests, nc_control_take_map},
-        {"spec.taints", &e->taints, take_plain_taints},
-        {"spec.startupTaints", &e->startup_taints, take_plain_taints},
+        {"metadata.labels", &e->labels, nc_control_parse_map},
+        {"metadata.annotations", &e->annotations, nc_control_parse_map},
+        {"spec.resources.requests", &e->requests, nc_control_parse_map},
+        {"spec.taints", &e->taints, parse_plain_taints},
+        {"spec.startupTaints", &e->startup_taints, parse_plain_taints},
     };
     int r = 0;
 
@@ -219,38 +221,38 @@ static bool is_foreign(const struct nc_value *object, const struct control_class
 
 int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *m,
                                struct control_class_ref *ret_class) {
-    int r = nc_control_take_word(nc_control_at(object, "status.providerID", NULL),
-                                 CONTROL_PROVIDER_MAX, &m->provider_id);
+    int r = nc_control_parse_token(nc_control_at(object, "status.providerID", NULL),
+                                   CONTROL_PROVIDER_MAX, &m->provider_id);
 
     m->do_not_disrupt = nc_control_is_true(annotation(object, "karpenter.sh/do-not-disrupt"));
     if (r >= 0)
-        r = take_times(object, m);
+        r = parse_claim_times(object, m);
     if (r >= 0)
-        r = take_hashes(object, m);
+        r = parse_claim_hashes(object, m);
     if (r >= 0)
-        r = take_class(object, ret_class);
+        r = parse_class_ref(object, ret_class);
     if (r >= 0)
-        r = nc_control_take_list(nc_control_at(object, "metadata.finalizers", NULL),
-                                 &m->finalizers);
+        r = nc_control_parse_list(nc_control_at(object, "metadata.finalizers", NULL),
+                                  &m->finalizers);
     if (r >= 0)
-        r = each_condition(object, m, take_claim_condition);
+        r = each_condition(object, m, parse_claim_condition);
     if (r >= 0)
-        r = nc_control_take_conditions(nc_control_at(object, "status.conditions", NULL),
-                                       &m->conditions);
+        r = nc_control_parse_conditions(nc_control_at(object, "status.conditions", NULL),
+                                        &m->conditions);
     m->is_foreign = is_foreign(object, ret_class);
-    return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE ? take_early(object, m)
+    return r >= 0 && m->truths[CONTROL_COND_INITIALIZED] != CONTROL_TRUE ? parse_early(object, m)
                                                                          : r;
 }
 
 /* ---- NodePool, EC2NodeClass */
 
-static int take_two(const struct nc_value *object, const char *const keys[static 2], char **first,
-                    char **second) {
+static int parse_hash_pair(const struct nc_value *object, const char *const keys[static 2],
+                           char **first, char **second) {
     nc_auto_free char *hash = NULL, *version = NULL;
-    int r = nc_control_take_word(annotation(object, keys[0]), CONTROL_HASH_MAX, &hash);
+    int r = nc_control_parse_token(annotation(object, keys[0]), CONTROL_HASH_MAX, &hash);
 
     if (r >= 0)
-        r = nc_control_take_word(annotation(object, keys[1]), CONTROL_HASH_MAX, &version);
+        r = nc_control_parse_token(annotation(object, keys[1]), CONTROL_HASH_MAX, &version);
     if (r < 0)
         return r;
     free(*first);
@@ -265,11 +267,11 @@ int nc_control_read_pool(const struct nc_value *object, struct control_pool *p) 
                                        "karpenter.sh/nodepool-hash-version"};
     struct nc_budgets budgets = {0};
     uint64_t expiry_usec = UINT64_MAX;
-    int r = take_duration(nc_control_at(object, "spec.disruption.expireAfter", NULL), true,
-                          &expiry_usec);
+    int r = parse_never_or_duration(nc_control_at(object, "spec.disruption.expireAfter", NULL),
+                                    true, &expiry_usec);
 
     if (r >= 0)
-        r = take_two(object, keys, &p->hash, &p->hash_version);
+        r = parse_hash_pair(object, keys, &p->hash, &p->hash_version);
     if (r < 0)
         return r;
     p->are_budgets_bad = nc_budgets_read(object, &budgets, NULL) < 0
@@ -284,5 +286,5 @@ int nc_control_read_class(const struct nc_value *object, struct control_class *k
     static const char *const keys[] = {"karpenter.k8s.aws/ec2nodeclass-hash",
                                        "karpenter.k8s.aws/ec2nodeclass-hash-version"};
 
-    return take_two(object, keys, &k->hash, &k->hash_version);
+    return parse_hash_pair(object, keys, &k->hash, &k->hash_version);
 }

@@ -6,9 +6,10 @@
 #include "nc/str.h"
 #include "standalone-priv.h"
 
-bool nc_alone_is_registered(const struct control_node *node) {
+bool nc_standalone_is_registered(const struct control_node *node) {
     return node->more->is_registered && node->more->has_our_finalizer
-           && !nc_alone_has_taint(&node->more->taints, 4, CONTROL_TAINT_UNREGISTERED, "NoExecute");
+           && !nc_standalone_has_taint(&node->more->taints, 4, CONTROL_TAINT_UNREGISTERED,
+                                       "NoExecute");
 }
 
 /* --- initialization */
@@ -16,8 +17,8 @@ bool nc_alone_is_registered(const struct control_node *node) {
 static char *startup_taint(const struct control_claim *claim, const struct control_node *node) {
     const char *at = NULL, *t[3];
 
-    while ((at = nc_control_texts_next(&nc_control_early(claim)->startup_taints, at, 3, t)))
-        if (nc_alone_has_taint(&node->more->taints, 4, t[0], t[2]))
+    while ((at = nc_control_strings_next(&nc_control_early(claim)->startup_taints, at, 3, t)))
+        if (nc_standalone_has_taint(&node->more->taints, 4, t[0], t[2]))
             return nc_asprintf("StartupTaint \"%s%s%s:%s\" still exists", t[0], *t[1] ? "=" : "",
                                t[1], t[2]);
     return NULL;
@@ -44,7 +45,7 @@ static bool is_ephemeral(const char *key, const char *effect) {
 static char *ephemeral_taint(const struct control_node *node) {
     const char *at = NULL, *t[4];
 
-    while ((at = nc_control_texts_next(&node->more->taints, at, 4, t)))
+    while ((at = nc_control_strings_next(&node->more->taints, at, 4, t)))
         if (is_ephemeral(t[0], t[2]))
             return nc_asprintf("KnownEphemeralTaint \"%s:%s\" still exists", t[0], t[2]);
     return NULL;
@@ -62,14 +63,14 @@ static char *missing_resource(const struct control_claim *claim, const struct co
 
     if (node->more->is_initialized)
         return NULL;
-    while ((at = nc_control_texts_next(&nc_control_early(claim)->requests, at, 2, t)))
-        if (!is_zero(t[1]) && is_zero(nc_control_texts_get(&node->more->allocatable, 2, t[0])))
+    while ((at = nc_control_strings_next(&nc_control_early(claim)->requests, at, 2, t)))
+        if (!is_zero(t[1]) && is_zero(nc_control_strings_get(&node->more->allocatable, 2, t[0])))
             return nc_asprintf("Resource \"%s\" was requested but not registered", t[0]);
     return NULL;
 }
 
-const char *nc_alone_waits_for(const struct control_claim *claim, const struct control_node *node,
-                               char **ret_message) {
+const char *nc_standalone_waits_for(const struct control_claim *claim,
+                                    const struct control_node *node, char **ret_message) {
     if (!node->more->is_ready) {
         *ret_message = nc_strdup("Node status is NotReady");
         return "NodeNotReady";
@@ -86,7 +87,7 @@ const char *nc_alone_waits_for(const struct control_claim *claim, const struct c
 /* --- the Node's patch */
 
 /* An owner of a version that is not served would be looked for in vain. */
-static struct nc_value *owners(const struct alone_view *v) {
+static struct nc_value *owners(const struct standalone_view *v) {
     const char *text = v->node->more->owners, *version = v->c->claims_version;
     const struct control_claim *claim = v->claim;
     struct nc_value *list = NULL;
@@ -110,28 +111,28 @@ static struct nc_value *owners(const struct alone_view *v) {
     return list;
 }
 
-static void add_taints(struct nc_value *list, const struct control_texts *add,
-                       const struct control_texts *have) {
+static void add_taints(struct nc_value *list, const struct control_strings *add,
+                       const struct control_strings *have) {
     const char *at = NULL, *t[4];
 
-    while ((at = nc_control_texts_next(add, at, 3, t))) {
+    while ((at = nc_control_strings_next(add, at, 3, t))) {
         t[3] = "";
-        if (!nc_alone_has_taint(have, 4, t[0], t[2]))
-            nc_alone_push_taint(list, t);
+        if (!nc_standalone_has_taint(have, 4, t[0], t[2]))
+            nc_standalone_push_taint(list, t);
     }
 }
 
 /* A startup taint that somebody has taken off does not come back: only the first patch has them. */
 static struct nc_value *registered_taints(const struct control_claim *claim,
                                           const struct control_node *node) {
-    const struct control_texts *have = &node->more->taints;
+    const struct control_strings *have = &node->more->taints;
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     const char *at = NULL, *t[4];
 
-    while ((at = nc_control_texts_next(have, at, 4, t)))
+    while ((at = nc_control_strings_next(have, at, 4, t)))
         if (!nc_streq(t[0], CONTROL_TAINT_UNREGISTERED) || !nc_streq(t[2], "NoExecute"))
-            nc_alone_push_taint(list, t);
-    if (!node->more->do_not_sync_taints && !nc_alone_is(claim, CONTROL_COND_REGISTERED)) {
+            nc_standalone_push_taint(list, t);
+    if (!node->more->do_not_sync_taints && !nc_standalone_is(claim, CONTROL_COND_REGISTERED)) {
         add_taints(list, &nc_control_early(claim)->taints, have);
         add_taints(list, &nc_control_early(claim)->startup_taints, have);
     }
@@ -142,53 +143,57 @@ static struct nc_value *registered_taints(const struct control_claim *claim,
 static void sync_annotations(const struct control_claim *claim, struct nc_value *metadata) {
     const char *at = NULL, *two[2];
 
-    while ((at = nc_control_texts_next(&nc_control_early(claim)->annotations, at, 2, two)))
+    while ((at = nc_control_strings_next(&nc_control_early(claim)->annotations, at, 2, two)))
         if (!nc_starts_with(two[0], "nodeclaimd.io/"))
-            nc_value_set_string(nc_alone_child(metadata, "annotations"), two[0], two[1]);
+            nc_value_set_string(nc_standalone_child(metadata, "annotations"), two[0], two[1]);
 }
 
-static struct nc_value *register_node(const struct alone_view *v) {
+static struct nc_value *register_node(const struct standalone_view *v) {
     struct nc_value *patch = nc_control_patch(&v->node->o, true);
-    struct nc_value *metadata = nc_alone_child(patch, "metadata");
+    struct nc_value *metadata = nc_standalone_child(patch, "metadata");
 
     if (!v->node->more->is_registered || !v->node->more->has_our_finalizer) {
         nc_value_set(metadata, "finalizers",
-                     nc_alone_texts_with(&v->node->more->finalizers, NC_FINALIZER));
+                     nc_standalone_texts_with(&v->node->more->finalizers, NC_FINALIZER));
         nc_value_set(metadata, "ownerReferences", owners(v));
     }
-    nc_alone_merge_texts(nc_alone_child(metadata, "labels"), &nc_control_early(v->claim)->labels);
-    nc_value_set_string(nc_alone_child(metadata, "labels"), ALONE_LABEL_REGISTERED, "true");
+    nc_standalone_merge_texts(nc_standalone_child(metadata, "labels"),
+                              &nc_control_early(v->claim)->labels);
+    nc_value_set_string(nc_standalone_child(metadata, "labels"), STANDALONE_LABEL_REGISTERED,
+                        "true");
     sync_annotations(v->claim, metadata);
-    nc_value_set(nc_alone_child(patch, "spec"), "taints", registered_taints(v->claim, v->node));
+    nc_value_set(nc_standalone_child(patch, "spec"), "taints",
+                 registered_taints(v->claim, v->node));
     return patch;
 }
 
-struct nc_value *nc_alone_registration(const struct alone_view *v) {
+struct nc_value *nc_standalone_registration(const struct standalone_view *v) {
     nc_auto_free char *message = NULL;
 
     if (v->node->deletion_usec || !v->claim->has_our_finalizer || !v->claim->more->provider_id)
         return NULL;
-    if (!nc_alone_is_registered(v->node))
+    if (!nc_standalone_is_registered(v->node))
         return register_node(v);
-    if (v->node->more->is_initialized || nc_alone_is(v->claim, CONTROL_COND_INITIALIZED)
-        || nc_alone_waits_for(v->claim, v->node, &message))
+    if (v->node->more->is_initialized || nc_standalone_is(v->claim, CONTROL_COND_INITIALIZED)
+        || nc_standalone_waits_for(v->claim, v->node, &message))
         return NULL;
     struct nc_value *patch = nc_control_patch(&v->node->o, false);
-    nc_value_set_string(nc_alone_child(nc_alone_child(patch, "metadata"), "labels"),
-                        ALONE_LABEL_INITIALIZED, "true");
+    nc_value_set_string(nc_standalone_child(nc_standalone_child(patch, "metadata"), "labels"),
+                        STANDALONE_LABEL_INITIALIZED, "true");
     return patch;
 }
 
 /* --- the claim's status */
 
-static const char *set_registered(const struct alone_view *v, struct alone_conditions *cs) {
+static const char *set_registered(const struct standalone_view *v,
+                                  struct standalone_conditions *cs) {
     struct control_node *first = NULL;
-    struct alone_condition want = {.which = CONTROL_COND_REGISTERED, .truth = CONTROL_UNKNOWN};
+    struct standalone_condition want = {.which = CONTROL_COND_REGISTERED, .truth = CONTROL_UNKNOWN};
     const unsigned n = v->c->rules.identity == NC_CONTROL_IDENTITY_ADMISSION
                            ? nc_control_nodes_with(v->c, v->claim->more->provider_id, &first)
                            : v->node != NULL;
 
-    if (v->node && nc_alone_is_registered(v->node)) {
+    if (v->node && nc_standalone_is_registered(v->node)) {
         want.truth = CONTROL_TRUE;
         want.reason = "Registered";
         want.message = "";
@@ -202,46 +207,46 @@ static const char *set_registered(const struct alone_view *v, struct alone_condi
     } else {
         return NULL; /* its Node is about to be registered */
     }
-    nc_alone_set(cs, &want);
+    nc_standalone_set(cs, &want);
     return want.truth == CONTROL_TRUE ? v->node->o.name : NULL;
 }
 
-static void set_initialized(const struct alone_view *v, struct alone_conditions *cs) {
+static void set_initialized(const struct standalone_view *v, struct standalone_conditions *cs) {
     nc_auto_free char *message = NULL;
-    const char *reason = nc_alone_waits_for(v->claim, v->node, &message);
+    const char *reason = nc_standalone_waits_for(v->claim, v->node, &message);
 
     if (reason)
-        nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_INITIALIZED, CONTROL_UNKNOWN,
-                                                   reason, message});
+        nc_standalone_set(cs, &(struct standalone_condition){CONTROL_COND_INITIALIZED,
+                                                             CONTROL_UNKNOWN, reason, message});
     else if (v->node->more->is_initialized)
-        nc_alone_set(cs, &(struct alone_condition){CONTROL_COND_INITIALIZED, CONTROL_TRUE,
-                                                   "Initialized", ""});
+        nc_standalone_set(cs, &(struct standalone_condition){CONTROL_COND_INITIALIZED, CONTROL_TRUE,
+                                                             "Initialized", ""});
 }
 
-static void set_drifted(const struct alone_view *v, struct alone_conditions *cs) {
-    const char *reason = nc_alone_drift(v->claim);
+static void set_drifted(const struct standalone_view *v, struct standalone_conditions *cs) {
+    const char *reason = nc_standalone_drift(v->claim);
 
     if (reason)
-        nc_alone_set(cs,
-                     &(struct alone_condition){CONTROL_COND_DRIFTED, CONTROL_TRUE, reason, reason});
+        nc_standalone_set(
+            cs, &(struct standalone_condition){CONTROL_COND_DRIFTED, CONTROL_TRUE, reason, reason});
     else
-        nc_alone_unset(cs, CONTROL_COND_DRIFTED);
+        nc_standalone_unset(cs, CONTROL_COND_DRIFTED);
 }
 
-bool nc_alone_live_status(const struct alone_view *v, struct nc_control_action *ret) {
+bool nc_standalone_live_status(const struct standalone_view *v, struct nc_control_action *ret) {
     const char *node_name = NULL;
-    struct alone_conditions cs;
+    struct standalone_conditions cs;
 
     if (!v->claim->more->provider_id)
         return false;
-    nc_alone_conditions(v, &cs);
-    if (!nc_alone_is(v->claim, CONTROL_COND_REGISTERED))
+    nc_standalone_conditions(v, &cs);
+    if (!nc_standalone_is(v->claim, CONTROL_COND_REGISTERED))
         node_name = set_registered(v, &cs);
-    if (v->node && nc_alone_truth(&cs, CONTROL_COND_REGISTERED) == CONTROL_TRUE
-        && !nc_alone_is(v->claim, CONTROL_COND_INITIALIZED))
+    if (v->node && nc_standalone_truth(&cs, CONTROL_COND_REGISTERED) == CONTROL_TRUE
+        && !nc_standalone_is(v->claim, CONTROL_COND_INITIALIZED))
         set_initialized(v, &cs);
-    if (nc_alone_is(v->claim, CONTROL_COND_INITIALIZED))
+    if (nc_standalone_is(v->claim, CONTROL_COND_INITIALIZED))
         set_drifted(v, &cs);
-    nc_alone_set_ready(&cs);
-    return nc_alone_write_status(v, &cs, node_name, ret);
+    nc_standalone_set_ready(&cs);
+    return nc_standalone_write_status(v, &cs, node_name, ret);
 }

@@ -13,9 +13,9 @@ static bool are_strangers(const struct control_claim *claim, const struct contro
            && !nc_streq(claim->more->provider_id, node->more->provider_id);
 }
 
-struct alone_view nc_alone_look(struct nc_control *c, struct control_claim *claim,
-                                uint64_t now_usec) {
-    struct alone_view v = {.c = c, .claim = claim, .now_usec = now_usec};
+struct standalone_view nc_standalone_view(struct nc_control *c, struct control_claim *claim,
+                                          uint64_t now_usec) {
+    struct standalone_view v = {.c = c, .claim = claim, .now_usec = now_usec};
 
     v.node = nc_control_node_of(c, claim);
     if (v.node && !v.node->more)
@@ -23,16 +23,16 @@ struct alone_view nc_alone_look(struct nc_control *c, struct control_claim *clai
     return v;
 }
 
-bool nc_alone_is_foreign(const struct alone_view *v) {
+bool nc_standalone_is_foreign(const struct standalone_view *v) {
     return v->claim->more->is_foreign || v->claim->has_karpenter_finalizer;
 }
 
 static bool has_registered(const struct control_claim *claim) {
-    return claim->node_name && nc_alone_is(claim, CONTROL_COND_REGISTERED);
+    return claim->node_name && nc_standalone_is(claim, CONTROL_COND_REGISTERED);
 }
 
 /* It was registered, and there is no Node of that name and machine. */
-static bool misses_node(const struct alone_view *v) {
+static bool misses_node(const struct standalone_view *v) {
     const struct control_node *named = NULL;
 
     if (v->node || !has_registered(v->claim))
@@ -42,7 +42,7 @@ static bool misses_node(const struct alone_view *v) {
 }
 
 /* Since when, as far as whoever leads now can tell. */
-static void note_missing(const struct alone_view *v) {
+static void note_missing(const struct standalone_view *v) {
     struct control_claim_more *m = v->claim->more;
 
     if (!misses_node(v))
@@ -51,8 +51,8 @@ static void note_missing(const struct alone_view *v) {
         m->lost_usec = v->now_usec;
 }
 
-bool nc_alone_may_come_back(const struct alone_view *v, uint64_t *next_usec) {
-    const uint64_t over_usec = v->claim->more->lost_usec + NC_ALONE_LOST_USEC;
+bool nc_standalone_may_come_back(const struct standalone_view *v, uint64_t *next_usec) {
+    const uint64_t over_usec = v->claim->more->lost_usec + NC_STANDALONE_LOST_USEC;
 
     if (!v->claim->more->lost_usec || v->now_usec >= over_usec)
         return false;
@@ -61,10 +61,10 @@ bool nc_alone_may_come_back(const struct alone_view *v, uint64_t *next_usec) {
     return true;
 }
 
-static bool has_lost_node(const struct alone_view *v, uint64_t *next_usec) {
+static bool has_lost_node(const struct standalone_view *v, uint64_t *next_usec) {
     if (v->node)
         return v->node->deletion_usec > 0 && has_registered(v->claim);
-    return v->claim->more->lost_usec && !nc_alone_may_come_back(v, next_usec);
+    return v->claim->more->lost_usec && !nc_standalone_may_come_back(v, next_usec);
 }
 
 /* --- a claim that lives */
@@ -72,19 +72,19 @@ static bool has_lost_node(const struct alone_view *v, uint64_t *next_usec) {
 static struct nc_value *add_finalizer(const struct control_claim *claim) {
     struct nc_value *patch = nc_control_patch(&claim->o, true);
 
-    nc_value_set(nc_alone_child(patch, "metadata"), "finalizers",
-                 nc_alone_texts_with(&claim->more->finalizers, NC_FINALIZER));
+    nc_value_set(nc_standalone_child(patch, "metadata"), "finalizers",
+                 nc_standalone_texts_with(&claim->more->finalizers, NC_FINALIZER));
     return patch;
 }
 
-static bool delete_claim(const struct alone_view *v, struct nc_control_action *ret) {
+static bool delete_claim(const struct standalone_view *v, struct nc_control_action *ret) {
     ret->verb = NC_CONTROL_DELETE_CLAIM;
     ret->body = nc_control_delete_options(&v->claim->o);
     return true;
 }
 
 /* Somebody says to be its machine: whose is that name? */
-bool nc_alone_ask_for_name(const struct alone_view *v, struct nc_control_action *ret) {
+bool nc_standalone_query_name(const struct standalone_view *v, struct nc_control_action *ret) {
     const struct control_claim_more *m = v->claim->more;
     struct control_node *first = NULL;
 
@@ -97,7 +97,8 @@ bool nc_alone_ask_for_name(const struct alone_view *v, struct nc_control_action 
     return true;
 }
 
-static bool live(const struct alone_view *v, struct nc_control_action *ret, uint64_t *next_usec) {
+static bool live(const struct standalone_view *v, struct nc_control_action *ret,
+                 uint64_t *next_usec) {
     enum nc_budget_reason why;
 
     if (!v->claim->has_our_finalizer) {
@@ -105,28 +106,29 @@ static bool live(const struct alone_view *v, struct nc_control_action *ret, uint
         ret->body = add_finalizer(v->claim);
         return true;
     }
-    if (nc_alone_live_status(v, ret))
+    if (nc_standalone_live_status(v, ret))
         return true;
     if (has_lost_node(v, next_usec))
         return delete_claim(v, ret);
-    if (!v->claim->more->disrupt || !nc_alone_wants_out(v, &why) || !nc_alone_has_room(v, why))
-        return nc_alone_ask_for_name(v, ret);
+    if (!v->claim->more->disrupt || !nc_standalone_wants_out(v, &why)
+        || !nc_standalone_has_room(v, why))
+        return nc_standalone_query_name(v, ret);
     v->claim->more->state = "disrupting";
     return delete_claim(v, ret);
 }
 
-bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
-                    struct nc_control_action *ret, uint64_t *next_usec) {
+bool nc_standalone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                         struct nc_control_action *ret, uint64_t *next_usec) {
     *next_usec = UINT64_MAX;
     if (!claim->more)
         return false;
     claim->more->state = NULL;
-    const struct alone_view v = nc_alone_look(c, claim, now_usec);
-    if (nc_alone_is_foreign(&v))
+    const struct standalone_view v = nc_standalone_view(c, claim, now_usec);
+    if (nc_standalone_is_foreign(&v))
         return false;
     note_missing(&v);
     if (claim->deletion_usec)
-        return nc_alone_finish(&v, ret, next_usec);
+        return nc_standalone_finish(&v, ret, next_usec);
     if (claim->deleted_usec)
         return false; /* until the watch shows it */
     return live(&v, ret, next_usec);
@@ -134,7 +136,7 @@ bool nc_alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t 
 
 /* --- a Node */
 
-static bool is_draining(const struct control_word *w) {
+static bool is_draining(const struct control_drain_status *w) {
     if (!w || w->is_report)
         return false;
     switch (w->phase) {
@@ -157,45 +159,49 @@ static bool is_draining(const struct control_word *w) {
 
 /* The list of taints with or without ours, and whose it is. */
 static void write_taint(const struct control_node *node, bool is_wanted, struct nc_value *patch) {
-    const struct control_texts *have = &node->more->taints;
+    const struct control_strings *have = &node->more->taints;
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
-    struct nc_value *annotations = nc_alone_child(nc_alone_child(patch, "metadata"), "annotations");
+    struct nc_value *annotations =
+        nc_standalone_child(nc_standalone_child(patch, "metadata"), "annotations");
     const char *at = NULL, *t[4];
 
-    while ((at = nc_control_texts_next(have, at, 4, t)))
+    while ((at = nc_control_strings_next(have, at, 4, t)))
         if (!nc_streq(t[0], CONTROL_TAINT_DISRUPTED) || !nc_streq(t[2], "NoSchedule"))
-            nc_alone_push_taint(list, t);
+            nc_standalone_push_taint(list, t);
     if (is_wanted)
-        nc_alone_push_taint(list, (const char *[4]){CONTROL_TAINT_DISRUPTED, "", "NoSchedule", ""});
-    nc_value_set(nc_alone_child(patch, "spec"), "taints", list);
-    nc_value_set(annotations, NC_ALONE_TAINTED,
+        nc_standalone_push_taint(list,
+                                 (const char *[4]){CONTROL_TAINT_DISRUPTED, "", "NoSchedule", ""});
+    nc_value_set(nc_standalone_child(patch, "spec"), "taints", list);
+    nc_value_set(annotations, NC_STANDALONE_TAINTED,
                  is_wanted ? nc_value_new_string("true") : nc_value_new(NC_VALUE_NULL));
 }
 
 static bool needs_taint_write(const struct control_node *node, bool is_wanted) {
-    return is_wanted
-               ? !nc_alone_has_taint(&node->more->taints, 4, CONTROL_TAINT_DISRUPTED, "NoSchedule")
-               : node->more->has_our_taint;
+    return is_wanted ? !nc_standalone_has_taint(&node->more->taints, 4, CONTROL_TAINT_DISRUPTED,
+                                                "NoSchedule")
+                     : node->more->has_our_taint;
 }
 
-static bool needs_request(const struct alone_view *v, const char *text) {
-    switch (nc_alone_request_on(v)) {
-    case ALONE_REQUEST_NONE:
+static bool needs_request(const struct standalone_view *v, const char *text) {
+    switch (nc_standalone_request_on(v)) {
+    case STANDALONE_REQUEST_NONE:
         return true;
-    case ALONE_REQUEST_OURS:
+    case STANDALONE_REQUEST_OURS:
         return !nc_streq(v->node->more->drain_request, text);
-    case ALONE_REQUEST_OTHER:
+    case STANDALONE_REQUEST_OTHER:
         break;
     }
     return false;
 }
 
 /* The taint, and where the claim is being deleted the request to drain: one patch, or NULL. */
-static struct nc_value *mark_node(const struct control_node *node, const struct alone_view *v) {
+static struct nc_value *mark_node(const struct control_node *node,
+                                  const struct standalone_view *v) {
     const bool is_ending = v && v->claim->deletion_usec > 0;
-    const bool is_wanted = (v && nc_control_is_deleting(v->claim)) || is_draining(node->word);
+    const bool is_wanted =
+        (v && nc_control_is_deleting(v->claim)) || is_draining(node->drain_status);
     const bool is_taint = needs_taint_write(node, is_wanted);
-    nc_auto_free char *text = is_ending ? nc_alone_request_text(v) : NULL;
+    nc_auto_free char *text = is_ending ? nc_standalone_request_text(v) : NULL;
     const bool is_request = text && needs_request(v, text);
 
     if (!is_taint && !is_request)
@@ -204,8 +210,9 @@ static struct nc_value *mark_node(const struct control_node *node, const struct 
     if (is_taint)
         write_taint(node, is_wanted, patch);
     if (is_request)
-        nc_value_set_string(nc_alone_child(nc_alone_child(patch, "metadata"), "annotations"),
-                            CONTROL_ANNOTATION_REQUEST, text);
+        nc_value_set_string(
+            nc_standalone_child(nc_standalone_child(patch, "metadata"), "annotations"),
+            CONTROL_ANNOTATION_REQUEST, text);
     return patch;
 }
 
@@ -230,7 +237,7 @@ static bool drop_both_finalizers(const struct control_node *node, struct nc_cont
         nc_value_free(list);
         return false;
     }
-    while ((at = nc_control_texts_next(&node->more->finalizers, at, 1, one)))
+    while ((at = nc_control_strings_next(&node->more->finalizers, at, 1, one)))
         if (!nc_streq(one[0], NC_FINALIZER) && !nc_streq(one[0], CONTROL_FINALIZER_KARPENTER))
             nc_value_push(list, nc_value_new_string(one[0]));
     ret->verb = NC_CONTROL_PATCH_NODE;
@@ -239,7 +246,7 @@ static bool drop_both_finalizers(const struct control_node *node, struct nc_cont
     return true;
 }
 
-static bool end_node(const struct alone_view *v, struct nc_control_action *ret) {
+static bool end_node(const struct standalone_view *v, struct nc_control_action *ret) {
     struct control_node *node = v->node;
 
     if (node->deletion_usec)
@@ -261,11 +268,11 @@ static bool is_claimed(const struct nc_control *c, const struct control_node *no
  */
 static bool let_go(const struct control_node *node, uint64_t now_usec,
                    struct nc_control_action *ret, uint64_t *next_usec) {
-    const uint64_t over_usec = node->deletion_usec + NC_ALONE_ENDING_USEC;
+    const uint64_t over_usec = node->deletion_usec + NC_STANDALONE_ENDING_USEC;
 
     if (!node->deletion_usec || !node->more->has_our_finalizer)
         return false;
-    if (nc_control_is_last_word(node->word))
+    if (nc_control_is_final_status(node->drain_status))
         return drop_finalizer(node, ret);
     if (node->more->is_ready)
         return false;
@@ -287,24 +294,24 @@ static bool claimless(const struct nc_control *c, struct control_node *node, uin
     return patch_node(mark_node(node, NULL), ret);
 }
 
-bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
-                   struct nc_control_action *ret, uint64_t *next_usec) {
+bool nc_standalone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                        struct nc_control_action *ret, uint64_t *next_usec) {
     *next_usec = UINT64_MAX;
     if (!node->more)
         return false;
     struct control_claim *claim = nc_control_claim_of(c, node);
     if (!claim || !claim->more)
         return claimless(c, node, now_usec, ret, next_usec);
-    const struct alone_view v = nc_alone_look(c, claim, now_usec);
-    if (nc_alone_is_foreign(&v))
+    const struct standalone_view v = nc_standalone_view(c, claim, now_usec);
+    if (nc_standalone_is_foreign(&v))
         return false;
     if (v.node != node)
         return let_go(node, now_usec, ret, next_usec);
     if (!nc_control_is_deleting(claim)) {
-        struct nc_value *patch = nc_alone_registration(&v);
+        struct nc_value *patch = nc_standalone_registration(&v);
         return patch_node(patch ? patch : mark_node(node, &v), ret);
     }
-    if (claim->deletion_usec && nc_alone_may_drop_node(&v, next_usec))
+    if (claim->deletion_usec && nc_standalone_may_drop_node(&v, next_usec))
         return end_node(&v, ret);
     return patch_node(mark_node(node, &v), ret);
 }
@@ -313,7 +320,7 @@ bool nc_alone_node(struct nc_control *c, struct control_node *node, uint64_t now
 
 static void deleted(struct nc_control *c, const struct control_claim *claim) {
     if (claim->more->disrupt)
-        nc_control_say_always(
+        nc_control_emit_always(
             c, &claim->o, "Disrupted", false,
             nc_asprintf("Deleted, under the budgets of its NodePool: %s",
                         nc_budget_reason_name((enum nc_budget_reason)(claim->more->disrupt - 1))));
@@ -321,12 +328,12 @@ static void deleted(struct nc_control *c, const struct control_claim *claim) {
 
 static void ended(struct nc_control *c, struct control_claim *claim, bool is_there,
                   uint64_t now_usec) {
-    const struct alone_view v = nc_alone_look(c, claim, now_usec);
+    const struct standalone_view v = nc_standalone_view(c, claim, now_usec);
 
     if (!claim->more->is_end_accepted)
-        nc_control_say_always(c, &claim->o, "InstanceTerminating", false,
-                              nc_strdup(is_there ? "The instance is being terminated"
-                                                 : "EC2 knows no such instance"));
+        nc_control_emit_always(c, &claim->o, "InstanceTerminating", false,
+                               nc_strdup(is_there ? "The instance is being terminated"
+                                                  : "EC2 knows no such instance"));
     claim->more->is_end_accepted = true;
     claim->more->scratch_usec = now_usec;
     claim->more->scratch = !is_there;
@@ -337,12 +344,13 @@ static void ended(struct nc_control *c, struct control_claim *claim, bool is_the
 /* What was launched a moment ago EC2 may not know yet. */
 static bool is_surely_unknown(struct nc_control *c, struct control_claim *claim,
                               uint64_t now_usec) {
-    return nc_alone_look(c, claim, now_usec).node
-           || now_usec >= claim->created_usec + NC_ALONE_LAUNCHED_USEC;
+    return nc_standalone_view(c, claim, now_usec).node
+           || now_usec >= claim->created_usec + NC_STANDALONE_LAUNCHED_USEC;
 }
 
-void nc_alone_answered(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
-                       enum nc_control_answer answer, uint64_t now_usec) {
+void nc_standalone_answered(struct nc_control *c, struct control_object *o,
+                            enum nc_control_verb verb, enum nc_control_answer answer,
+                            uint64_t now_usec) {
     struct control_claim *claim = o->kind == NC_CONTROL_CLAIM ? nc_control_as_claim(o) : NULL;
     const bool is_done = answer == NC_CONTROL_DONE;
 

@@ -9,13 +9,13 @@
 #include "nc/sigv4.h"
 #include "nc/str.h"
 
-#define MAX_TEXTS 40
+#define MAX_STRINGS 40
 
 /* "name\0value\0" -> {"name", "value", NULL} */
-static void texts_of(const struct differ_field *f, const char *ret[static MAX_TEXTS]) {
+static void texts_of(const struct differ_field *f, const char *ret[static MAX_STRINGS]) {
     size_t n = 0;
 
-    for (size_t at = 0; at < f->n && n + 1 < MAX_TEXTS; at += strlen(f->text + at) + 1)
+    for (size_t at = 0; at < f->n && n + 1 < MAX_STRINGS; at += strlen(f->text + at) + 1)
         ret[n++] = f->text + at;
     ret[n] = NULL;
 }
@@ -29,7 +29,7 @@ static uint64_t number_of(const struct differ_field *f) {
 }
 
 struct question {
-    const char *query[MAX_TEXTS], *headers[MAX_TEXTS], *keys[MAX_TEXTS];
+    const char *query[MAX_STRINGS], *headers[MAX_STRINGS], *keys[MAX_STRINGS];
     struct nc_sigv4_request request;
     struct nc_credentials credentials;
 };

@@ -70,7 +70,7 @@ static void join(struct world *w, unsigned i) {
                    world_chance(w, 90)
                        ? "{\"key\":\"karpenter.sh/unregistered\",\"effect\":\"NoExecute\"},"
                        : ""));
-    if (node && !w->is_alone)
+    if (node && !w->is_standalone)
         register_by_karpenter(w, m, node);
     world_post(w, world_between(w, SEC, 20 * SEC), THING_READY, i, 0, NULL);
     world_post(w, SEC, m->is_hostile ? THING_HOSTILE : THING_AGENT, i, 0, NULL);
@@ -155,16 +155,16 @@ static const char *phase_of(const struct world *w, const struct machine *m) {
 #define REPORTS "\"policy\":\"report\","
 
 /* more: REPORTS, or "". Owned. */
-static char *word_with(const char *more, const char *source, const char *id, const char *phase,
-                       const char *deadline) {
+static char *status_with(const char *more, const char *source, const char *id, const char *phase,
+                         const char *deadline) {
     return nc_asprintf("{\"id\":\"%s\",\"source\":\"%s\",%s\"phase\":\"%s\",\"deadline\":%s%s%s,"
                        "\"total\":3,\"remaining\":null,\"blocked\":[]}",
                        id, source, more, phase, deadline ? "\"" : "", deadline ? deadline : "null",
                        deadline ? "\"" : "");
 }
 
-static char *word(const char *source, const char *id, const char *phase, const char *deadline) {
-    return word_with("", source, id, phase, deadline);
+static char *status(const char *source, const char *id, const char *phase, const char *deadline) {
+    return status_with("", source, id, phase, deadline);
 }
 
 /* What is asked of it on the Node; the deadline is the earliest of all. Owned. */
@@ -178,40 +178,40 @@ static char *say_request(struct world *w, struct machine *m, const struct nc_val
         if (!deadline || strcmp(earlier, deadline) < 0)
             deadline = earlier;
     }
-    return word("request", text_at(request, "id"), phase_of(w, m), deadline);
+    return status("request", text_at(request, "id"), phase_of(w, m), deadline);
 }
 
 /* As the agent ranks them, what is only reported last: spot, request, deletion of its Node,
  * maintenance, recommendation. Owned.
  */
 static char *say(struct world *w, struct machine *m, const struct object *node) {
-    const char *asked = annotation_of(node->v, REQUEST_KEY);
+    const char *requested = annotation_of(node->v, REQUEST_KEY);
     nc_auto_value struct nc_value *request = NULL;
     const bool is_acting = w->now_usec >= m->acts_usec;
     const bool is_spot = m->spot_usec && !m->is_maintenance && is_acting;
     const char *source = m->is_maintenance ? "maintenance" : "spot";
     char deadline[32], id[64];
 
-    if (asked)
-        (void)nc_json_parse(asked, strlen(asked), &request, NULL);
+    if (requested)
+        (void)nc_json_parse(requested, strlen(requested), &request, NULL);
     if (text_at(request, "id") && !is_spot)
         return say_request(w, m, request);
     if (text_at(node->v, "metadata.deletionTimestamp") && !is_spot) {
         begin_drain(w, m, "deletion");
-        return word("deletion", "deletion", phase_of(w, m), NULL);
+        return status("deletion", "deletion", phase_of(w, m), NULL);
     }
     if (m->spot_usec) {
         (void)snprintf(id, sizeof(id), "notice-%u", m->notices);
         nc_time_format(m->spot_usec, deadline);
         if (!is_acting)
-            return word_with(REPORTS, source, id, "Detected", deadline);
+            return status_with(REPORTS, source, id, "Detected", deadline);
         begin_drain(w, m, id);
-        return word(source, id, phase_of(w, m), deadline);
+        return status(source, id, phase_of(w, m), deadline);
     }
     m->drain_id[0] = '\0';
     if (m->is_rebalanced)
-        return word("rebalance", "rebalance-1", "Detected", NULL);
-    return word("", "", "", NULL);
+        return status("rebalance", "rebalance-1", "Detected", NULL);
+    return status("", "", "", NULL);
 }
 
 static void agent(struct world *w, unsigned i) {
@@ -283,7 +283,7 @@ static void hostile(struct world *w, unsigned i) {
     if (!node || m->is_over || !m->is_hostile)
         return;
     nc_time_format(w->now_usec + world_below(w, 200) * SEC, time);
-    text = world_chance(w, 8) ? word("spot", "x", "Detected", time)
+    text = world_chance(w, 8) ? status("spot", "x", "Detected", time)
                               : nc_strdup(garbage[world_below(w, NC_ARRAY_SIZE(garbage))]);
     if (world_chance(w, 80))
         annotate(w, node, STATUS_KEY, text);
@@ -311,8 +311,8 @@ static void karpenter(struct world *w, unsigned i) {
     server_remove(w, claim);
 }
 
-static void meddle_alone(struct world *w, struct machine *m, struct object *claim,
-                         struct object *node) {
+static void meddle_standalone(struct world *w, struct machine *m, struct object *claim,
+                              struct object *node) {
     static const char *const budgets[] = {"[]", "[{\"nodes\":\"1\"}]", "[{\"nodes\":\"100%\"}]",
                                           "[{\"nodes\":\"0\"}]"};
     nc_auto_free char *pool = nc_asprintf("pool-%u", (unsigned)world_below(w, w->n_pools));
@@ -371,8 +371,8 @@ static void person(struct world *w) {
                       (unsigned)world_below(w, 1000));
         break;
     default:
-        if (w->is_alone)
-            meddle_alone(w, m, claim, node);
+        if (w->is_standalone)
+            meddle_standalone(w, m, claim, node);
     }
 }
 

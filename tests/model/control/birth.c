@@ -45,7 +45,7 @@ static void set_owner(struct world *w, struct nc_value *v) {
     nc_auto_value struct nc_value *patch = NULL;
     const uint64_t dice = world_below(w, 100);
 
-    if (!w->is_alone || dice < 5)
+    if (!w->is_standalone || dice < 5)
         patch = world_json("{\"metadata\":{\"finalizers\":[\"" KARPENTER_FINALIZER "\"]}}");
     else if (dice < 9)
         patch = world_json("{\"spec\":{\"nodeClassRef\":{\"group\":\"eks.amazonaws.com\","

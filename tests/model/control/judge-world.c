@@ -29,15 +29,15 @@ static bool is_one_of(const char *key, const char *const *keys) {
 }
 
 static void judge_taints(struct world *w, const struct object *o, const struct nc_value *was) {
-    static const char *const may_go[] = {"karpenter.sh/unregistered", "karpenter.sh/disrupted",
-                                         NULL};
+    static const char *const may_close[] = {"karpenter.sh/unregistered", "karpenter.sh/disrupted",
+                                            NULL};
     static const char *const may_come[] = {"karpenter.sh/disrupted", "startup", NULL};
     const struct nc_value *before = nc_value_path(was, "spec.taints"),
                           *after = nc_value_path(o->v, "spec.taints");
 
     for (size_t i = 0; before && before->type == NC_VALUE_LIST && i < before->n; i++)
         if (!has_item(after, before->items[i])
-            && !is_one_of(nc_value_get_string(before->items[i], "key"), may_go))
+            && !is_one_of(nc_value_get_string(before->items[i], "key"), may_close))
             judge_break(w, "taints", "%s loses %s", o->name,
                         nc_value_get_string(before->items[i], "key"));
     for (size_t i = 0; after && after->type == NC_VALUE_LIST && i < after->n; i++)
@@ -101,10 +101,10 @@ void judge_patched(struct world *w, const struct object *o, const struct nc_valu
 static bool is_good(const struct world *w) {
     const struct process *p = w->leader >= 0 ? &w->procs[w->leader] : NULL;
 
-    if (!p || !p->c || !p->is_told_who || world_is_in(w->away, w->now_usec)
+    if (!p || !p->c || !p->is_mode_posted || world_is_in(w->away, w->now_usec)
         || world_is_in(w->refused, w->now_usec))
         return false;
-    for (unsigned k = 0; k < (w->is_alone ? KINDS : 2); k++)
+    for (unsigned k = 0; k < (w->is_standalone ? KINDS : 2); k++)
         if (!p->watches[k].is_open)
             return false;
     return true;
@@ -135,12 +135,12 @@ static uint64_t to_relay(struct world *w, unsigned i) {
 }
 
 static bool is_relayed(const struct world *w, const struct object *claim, uint64_t deadline) {
-    uint64_t stamp = 0;
+    uint64_t timestamp = 0;
 
     if (!is_deleting(claim->v)
-        || nc_time_parse(annotation_of(claim->v, NC_ANNOTATION_TIMESTAMP), &stamp) < 0)
+        || nc_time_parse(annotation_of(claim->v, NC_ANNOTATION_TIMESTAMP), &timestamp) < 0)
         return false;
-    return stamp + w->rules.margin_usec <= deadline;
+    return timestamp + w->rules.margin_usec <= deadline;
 }
 
 static void look_at_relay(struct world *w, unsigned i, uint64_t bound) {
@@ -270,7 +270,7 @@ static void tell_all(const struct world *w) {
 
 void judge_end(struct world *w) {
     tell_all(w);
-    if (!w->is_alone || w->judge->broken[0])
+    if (!w->is_standalone || w->judge->broken[0])
         return;
     for (unsigned i = 0; i < w->n_objects; i++) {
         const struct object *o = &w->objects[i];

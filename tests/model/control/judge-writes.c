@@ -57,7 +57,7 @@ struct shown *judge_node_of(struct world *w, struct view *v, const struct shown 
     struct shown *node = name ? judge_find(v, NC_CONTROL_NODE, name) : NULL;
 
     if (!name)
-        return v->who == NC_CONTROL_ALONE ? by_provider(w, v, claim) : NULL;
+        return v->mode == NC_CONTROL_STANDALONE ? by_provider(w, v, claim) : NULL;
     if (!node)
         return NULL;
     if (owner_of(node->v))
@@ -75,7 +75,7 @@ static struct shown *claim_of(struct world *w, struct view *v, const struct show
 
 /* --- the relay */
 
-static uint64_t stamp_of(const struct nc_value *claim) {
+static uint64_t timestamp_of(const struct nc_value *claim) {
     uint64_t usec = 0;
 
     return nc_time_parse(annotation_of(claim, NC_ANNOTATION_TIMESTAMP), &usec) < 0 ? 0 : usec;
@@ -84,27 +84,27 @@ static uint64_t stamp_of(const struct nc_value *claim) {
 /* The word was withdrawn in time: our own stamp goes from a claim that lives on. */
 static bool is_taken_back(const struct world *w, const struct shown *s,
                           const struct nc_control_action *a, uint64_t deadline) {
-    const struct nc_value *stamp =
+    const struct nc_value *timestamp =
         nc_value_get(nc_value_path(a->body, "metadata.annotations"), NC_ANNOTATION_TIMESTAMP);
 
     (void)w;
-    return a->verb == NC_CONTROL_STAMP && stamp && stamp->type == NC_VALUE_NULL && !deadline
-           && !is_deleting(s->v) && !s->is_deleted
-           && (stamp_of(s->v) == s->our_stamp_usec
+    return a->verb == NC_CONTROL_SET_TIMESTAMP && timestamp && timestamp->type == NC_VALUE_NULL
+           && !deadline && !is_deleting(s->v) && !s->is_deleted
+           && (timestamp_of(s->v) == s->our_timestamp_usec
                || nc_streq(annotation_of(s->v, NC_ANNOTATION_TIMESTAMP),
-                           annotation_of(s->v, NC_ANNOTATION_STAMPED)));
+                           annotation_of(s->v, NC_ANNOTATION_OUR_TIMESTAMP)));
 }
 
 void judge_relay(struct world *w, struct view *v, struct shown *s,
                  const struct nc_control_action *a) {
     struct shown *node = s->kind == NC_CONTROL_CLAIM ? judge_node_of(w, v, s) : NULL;
     const uint64_t deadline = node ? deadline_to_relay(node->v, w->now_usec) : 0;
-    const uint64_t stamp =
+    const uint64_t timestamp =
         (deadline - (deadline < w->rules.margin_usec ? deadline : w->rules.margin_usec)) / SEC
         * SEC;
     char wanted[32];
 
-    if (a->verb != NC_CONTROL_STAMP && a->verb != NC_CONTROL_DELETE_CLAIM) {
+    if (a->verb != NC_CONTROL_SET_TIMESTAMP && a->verb != NC_CONTROL_DELETE_CLAIM) {
         judge_break(w, "relay", "%s %s is no relay", NAME, a->name);
         return;
     }
@@ -114,19 +114,19 @@ void judge_relay(struct world *w, struct view *v, struct shown *s,
         judge_break(w, "relay", "%s %s: nothing is to be relayed", NAME, a->name);
         return;
     }
-    nc_time_format(stamp, wanted);
-    if (a->verb == NC_CONTROL_STAMP) {
+    nc_time_format(timestamp, wanted);
+    if (a->verb == NC_CONTROL_SET_TIMESTAMP) {
         const char *text = annotation_of(a->body, NC_ANNOTATION_TIMESTAMP);
         if (!nc_streq(text, wanted))
-            judge_break(w, "stamp", "%s is stamped %s, not %s", a->name, text, wanted);
-        if (stamp_of(s->v) && stamp_of(s->v) <= stamp)
-            judge_break(w, "stamp", "%s has an earlier one", a->name);
+            judge_break(w, "timestamp", "%s has the timestamp %s, not %s", a->name, text, wanted);
+        if (timestamp_of(s->v) && timestamp_of(s->v) <= timestamp)
+            judge_break(w, "timestamp", "%s has an earlier one", a->name);
         if (w->rules.order == NC_CONTROL_DELETE_FIRST && !is_deleting(s->v) && !s->is_deleted)
             judge_break(w, "order", "%s is stamped before it is deleted", a->name);
-        s->is_stamp_tried = true;
-        s->our_stamp_usec = stamp;
-    } else if (w->rules.order == NC_CONTROL_BOTH && !s->is_stamp_tried
-               && (!stamp_of(s->v) || stamp_of(s->v) > stamp)) {
+        s->is_timestamp_tried = true;
+        s->our_timestamp_usec = timestamp;
+    } else if (w->rules.order == NC_CONTROL_BOTH && !s->is_timestamp_tried
+               && (!timestamp_of(s->v) || timestamp_of(s->v) > timestamp)) {
         judge_break(w, "order", "%s is deleted before it is stamped", a->name);
     }
 }
@@ -161,10 +161,10 @@ static bool is_expired(const struct nc_value *claim, uint64_t now_usec) {
 
 static bool is_rebalanced(const struct shown *node) {
     const char *text = node ? annotation_of(node->v, STATUS_KEY) : NULL;
-    nc_auto_value struct nc_value *word = NULL;
+    nc_auto_value struct nc_value *status = NULL;
 
-    return text && nc_json_parse(text, strlen(text), &word, NULL) == 0
-           && nc_streq(text_at(word, "source"), "rebalance");
+    return text && nc_json_parse(text, strlen(text), &status, NULL) == 0
+           && nc_streq(text_at(status, "source"), "rebalance");
 }
 
 static unsigned reasons_of(const struct world *w, struct view *v, const struct shown *claim,
@@ -251,16 +251,17 @@ static void judge_delete_claim(struct world *w, struct view *v, const struct sho
 
 static void judge_request(struct world *w, struct view *v, const struct shown *node,
                           const struct nc_control_action *a) {
-    const struct nc_value *asked =
+    const struct nc_value *requested =
         nc_value_get(nc_value_path(a->body, "metadata.annotations"), REQUEST_KEY);
     const struct shown *claim = claim_of(w, v, node);
     const char *before = annotation_of(node->v, REQUEST_KEY);
     nc_auto_value struct nc_value *old = NULL, *new = NULL;
 
-    if (!asked)
+    if (!requested)
         return;
-    if (!nc_value_string(asked) || nc_json_parse(asked->text, strlen(asked->text), &new, NULL) < 0
-        || !claim || !is_deleting(claim->v)) {
+    if (!nc_value_string(requested)
+        || nc_json_parse(requested->text, strlen(requested->text), &new, NULL) < 0 || !claim
+        || !is_deleting(claim->v)) {
         judge_break(w, "request", "%s is asked to drain, and no claim of it ends", node->name);
         return;
     }
@@ -374,14 +375,14 @@ static bool has_karpenters(const struct view *v) {
 
 /* Beside a Karpenter that was only found out a finalizer is handed over where NodeClaims bear that
  * out: no right in a namespace makes it fall. */
-void judge_alone(struct world *w, struct view *v, struct shown *s,
-                 const struct nc_control_action *a) {
-    if (v->who == NC_CONTROL_KARPENTER && drops(s, a) && is_deleting(s->v)) {
+void judge_standalone(struct world *w, struct view *v, struct shown *s,
+                      const struct nc_control_action *a) {
+    if (v->mode == NC_CONTROL_KARPENTER && drops(s, a) && is_deleting(s->v)) {
         if (!has_karpenters(v))
             judge_break(w, "handover", "%s: no NodeClaim shows that Karpenter runs", a->name);
         return;
     }
-    if (v->who != NC_CONTROL_ALONE) {
+    if (v->mode != NC_CONTROL_STANDALONE) {
         judge_break(w, "karpenter", "%s %s beside Karpenter", NAME, a->name);
         return;
     }

@@ -8,7 +8,7 @@
 
 #include "nc/str.h"
 
-#define SETTLE_USEC (5 * SEC)
+#define GRACE_USEC (5 * SEC)
 #define BURST 20.0
 #define PER_USEC (12.0 / 60e6)
 
@@ -100,7 +100,7 @@ static void take_gone(struct view *v, const struct nc_control_event *e) {
 
 static void take_lead(struct view *v, bool leads) {
     v->leads = leads;
-    v->n_flights = 0;
+    v->n_in_flight = 0;
     for (unsigned i = 0; i < v->n_shown; i++) {
         struct shown *s = &v->shown[i];
         s->flight_id = s->pause_usec = s->settled_usec = s->failures = 0;
@@ -114,10 +114,10 @@ static bool is_of_ec2(enum nc_control_verb verb) {
     return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE;
 }
 
-static void take_done(struct world *w, struct shown *s, const struct flight *f) {
+static void take_done(struct world *w, struct shown *s, const struct pending *f) {
     s->failures = 0;
     s->pause_usec = 0;
-    s->settled_usec = s->rv > s->sent_rv || is_of_ec2(f->verb) ? 0 : w->now_usec + SETTLE_USEC;
+    s->settled_usec = s->rv > s->sent_rv || is_of_ec2(f->verb) ? 0 : w->now_usec + GRACE_USEC;
     if (f->verb == NC_CONTROL_DELETE_CLAIM) {
         s->is_deleted = true;
         w->judge->relays += f->is_relay;
@@ -134,19 +134,19 @@ static uint64_t pause_of(const struct shown *s) {
 }
 
 static void take_answer(struct world *w, struct view *v, const struct nc_control_event *e) {
-    for (size_t i = 0; i < v->n_flights; i++) {
-        const struct flight f = v->flights[i];
+    for (size_t i = 0; i < v->n_in_flight; i++) {
+        const struct pending f = v->in_flight[i];
         struct shown *s = &v->shown[f.shown];
         if (f.id != e->id)
             continue;
-        v->flights[i] = v->flights[--v->n_flights];
+        v->in_flight[i] = v->in_flight[--v->n_in_flight];
         s->flight_id = 0;
         s->is_delete_sent = false;
         if (e->answer == NC_CONTROL_DONE)
             take_done(w, s, &f);
         else
             s->failures++;
-        if (e->answer == NC_CONTROL_REFUSED || e->answer == NC_CONTROL_AWAY)
+        if (e->answer == NC_CONTROL_REFUSED || e->answer == NC_CONTROL_UNAVAILABLE)
             s->pause_usec =
                 w->now_usec
                 + (e->retry_after_usec > pause_of(s) ? e->retry_after_usec : pause_of(s));
@@ -158,8 +158,8 @@ void judge_event(struct world *w, unsigned p, const struct nc_control_event *e) 
     struct view *v = &w->judge->views[p];
 
     switch (e->kind) {
-    case NC_CONTROL_WHO:
-        v->who = e->who;
+    case NC_CONTROL_MODE:
+        v->mode = e->mode;
         memset(v->is_synced, 0, sizeof(v->is_synced));
         break;
     case NC_CONTROL_LEAD:
@@ -195,24 +195,24 @@ static void judge_when(struct world *w, const struct view *v, const struct nc_co
         judge_break(w, "leads", "%s %s while not leading", nc_control_verb_name(a->verb), a->name);
     if (!v->is_relay_synced[0] || !v->is_relay_synced[1])
         judge_break(w, "synced", "%s %s before both lists", nc_control_verb_name(a->verb), a->name);
-    if (!a->is_relay && v->who == NC_CONTROL_ALONE
+    if (!a->is_relay && v->mode == NC_CONTROL_STANDALONE
         && (!v->is_synced[NC_CONTROL_NODE] || !v->is_synced[NC_CONTROL_CLAIM]
             || !v->is_synced[NC_CONTROL_POOL]))
         judge_break(w, "synced", "%s %s before all lists", nc_control_verb_name(a->verb), a->name);
-    for (size_t i = 0; i < v->n_flights; i++)
-        others += !v->flights[i].is_relay;
-    if (v->n_flights >= w->rules.max_in_flight
+    for (size_t i = 0; i < v->n_in_flight; i++)
+        others += !v->in_flight[i].is_relay;
+    if (v->n_in_flight >= w->rules.max_in_flight
         || (!a->is_relay && others >= w->rules.max_in_flight - w->rules.max_in_flight / 4))
         judge_break(w, "places", "%s %s as one of %zu", nc_control_verb_name(a->verb), a->name,
-                    v->n_flights + 1);
+                    v->n_in_flight + 1);
 }
 
 static void take_share(struct world *w, struct shown *s) {
-    if (s->share_usec)
-        s->share += (double)(w->now_usec - s->share_usec) * PER_USEC;
+    if (s->rate_usec)
+        s->share += (double)(w->now_usec - s->rate_usec) * PER_USEC;
     if (s->share > BURST)
         s->share = BURST;
-    s->share_usec = w->now_usec;
+    s->rate_usec = w->now_usec;
     s->share -= 1;
     if (s->share < -1.01)
         judge_break(w, "share", "%s has had more than its share", s->name);
@@ -266,7 +266,7 @@ void judge_action(struct world *w, unsigned p, const struct nc_control_action *a
     struct view *v = &w->judge->views[p];
     struct shown *s = judge_find(v, a->what, a->name);
 
-    if (a->verb == NC_CONTROL_SAY) {
+    if (a->verb == NC_CONTROL_EMIT_EVENT) {
         if (!v->leads)
             judge_break(w, "leads", "an Event while not leading");
         return;
@@ -284,10 +284,10 @@ void judge_action(struct world *w, unsigned p, const struct nc_control_action *a
     if (a->is_relay)
         judge_relay(w, v, s, a);
     else
-        judge_alone(w, v, s, a);
-    if (v->n_flights < MAX_FLIGHTS)
-        v->flights[v->n_flights++] =
-            (struct flight){a->id, (unsigned)(s - v->shown), a->verb, a->is_relay};
+        judge_standalone(w, v, s, a);
+    if (v->n_in_flight < MAX_IN_FLIGHT)
+        v->in_flight[v->n_in_flight++] =
+            (struct pending){a->id, (unsigned)(s - v->shown), a->verb, a->is_relay};
     s->flight_id = a->id;
     s->sent_rv = s->rv;
     s->is_delete_sent = a->verb == NC_CONTROL_DELETE_CLAIM;

@@ -12,7 +12,7 @@
 #include "world.h"
 
 #define MAX_SHOWN MAX_OBJECTS
-#define MAX_FLIGHTS 256
+#define MAX_IN_FLIGHT 256
 
 /* An object as a controller was shown it last, and what that controller did about it. */
 struct shown {
@@ -28,12 +28,12 @@ struct shown {
     bool was_relay;
     bool is_delete_sent, is_deleted; /* DELETE under way; accepted */
     double share;                    /* writes that it may still have */
-    uint64_t share_usec;
-    bool is_stamp_tried;
-    uint64_t our_stamp_usec; /* sent, whatever came of it */
+    uint64_t rate_usec;
+    bool is_timestamp_tried;
+    uint64_t our_timestamp_usec; /* sent, whatever came of it */
 };
 
-struct flight {
+struct pending {
     uint64_t id;
     unsigned shown;
     enum nc_control_verb verb;
@@ -42,11 +42,11 @@ struct flight {
 
 struct view {
     bool leads, is_synced[KINDS], is_relay_synced[2];
-    enum nc_control_who who;
+    enum nc_control_mode mode;
     struct shown shown[MAX_SHOWN];
     unsigned n_shown;
-    struct flight flights[MAX_FLIGHTS];
-    size_t n_flights;
+    struct pending in_flight[MAX_IN_FLIGHT];
+    size_t n_in_flight;
 };
 
 struct judge {
@@ -87,7 +87,7 @@ struct shown *judge_find(struct view *v, enum nc_control_kind k, const char *nam
 struct shown *judge_node_of(struct world *w, struct view *v, const struct shown *claim);
 void judge_relay(struct world *w, struct view *v, struct shown *s,
                  const struct nc_control_action *a);
-void judge_alone(struct world *w, struct view *v, struct shown *s,
-                 const struct nc_control_action *a);
+void judge_standalone(struct world *w, struct view *v, struct shown *s,
+                      const struct nc_control_action *a);
 
 #endif

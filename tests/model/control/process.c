@@ -30,10 +30,10 @@ void action_done(struct nc_control_action *a) {
     *a = (struct nc_control_action){0};
 }
 
-static enum nc_control_who who_is(const struct world *w, const struct process *p) {
-    return !p->is_told_who ? NC_CONTROL_WHO_UNKNOWN
-           : w->is_alone   ? NC_CONTROL_ALONE
-                           : NC_CONTROL_KARPENTER;
+static enum nc_control_mode mode_is(const struct world *w, const struct process *p) {
+    return !p->is_mode_posted ? NC_CONTROL_MODE_UNKNOWN
+           : w->is_standalone ? NC_CONTROL_STANDALONE
+                              : NC_CONTROL_KARPENTER;
 }
 
 /* --- the step */
@@ -84,14 +84,14 @@ void process_post(struct world *w, unsigned p, struct nc_control_event *e) {
     nc_control_step(proc->c, e, &out);
     sabotage(w, p, e, &out);
     for (size_t i = 0; i < out.n; i++) {
-        if (out.v[i].verb == NC_CONTROL_SAY)
+        if (out.v[i].verb == NC_CONTROL_EMIT_EVENT)
             world_tell(w, "%u: says %s of %s: %s", p, out.v[i].reason, out.v[i].name,
                        out.v[i].message);
         else
             world_tell(w, "%u: %s %s #%llu", p, nc_control_verb_name(out.v[i].verb), out.v[i].name,
                        (unsigned long long)out.v[i].id);
         judge_action(w, p, &out.v[i]);
-        if (out.v[i].verb != NC_CONTROL_SAY)
+        if (out.v[i].verb != NC_CONTROL_EMIT_EVENT)
             process_send(w, p, &out.v[i]);
     }
     nc_control_actions_done(&out);
@@ -128,7 +128,7 @@ static void read_list(struct world *w, const struct due *due) {
 static void show(struct world *w, unsigned p, enum nc_control_kind k, const struct nc_value *v,
                  bool is_gone) {
     const char *uid = text_at(v, "metadata.uid");
-    nc_auto_value struct nc_value *object = thin(v, nc_control_keep(k, who_is(w, &w->procs[p])));
+    nc_auto_value struct nc_value *object = thin(v, nc_control_keep(k, mode_is(w, &w->procs[p])));
     struct nc_control_event e = {.kind = NC_CONTROL_SEEN, .what = k, .object = object};
 
     if (is_gone)
@@ -246,38 +246,37 @@ static void start(struct world *w, unsigned p) {
     *proc = (struct process){.c = nc_control_new(), .life = proc->life + 1, .ticks = proc->ticks};
     judge_started(w, p);
     world_tell(w, "%u: starts", p);
-    if (w->sabotage == SABOTAGE_BELIEVES_NODES)
+    if (w->sabotage == SABOTAGE_TRUSTS_NODES)
         rules.identity = NC_CONTROL_IDENTITY_ADMISSION;
     process_post(w, p, &e);
     relist(w, p, NC_CONTROL_NODE, world_below(w, SEC));
     relist(w, p, NC_CONTROL_CLAIM, world_below(w, SEC));
-    world_post(w, world_below(w, 3 * SEC), THING_WHO, p, proc->life, NULL);
+    world_post(w, world_below(w, 3 * SEC), THING_MODE, p, proc->life, NULL);
 }
 
-static void tell_who(struct world *w, const struct due *due) {
+static void post_mode(struct world *w, const struct due *due) {
     struct process *proc = &w->procs[due->a];
 
     if (!proc->c || due->b != proc->life)
         return;
-    if (w->is_alone && !proc->is_told_who && !proc->was_fooled && !w->is_quiet
+    if (w->is_standalone && !proc->is_mode_posted && !proc->was_fooled && !w->is_quiet
         && world_chance(w, 30)) {
         proc->was_fooled = true;
         world_tell(w, "%u: is told that Karpenter runs", due->a);
-        process_post(
-            w, due->a,
-            &(struct nc_control_event){.kind = NC_CONTROL_WHO,
-                                       .who = NC_CONTROL_KARPENTER,
-                                       .is_guess = w->sabotage != SABOTAGE_BELIEVES_LEASES});
+        process_post(w, due->a,
+                     &(struct nc_control_event){.kind = NC_CONTROL_MODE,
+                                                .mode = NC_CONTROL_KARPENTER,
+                                                .is_guess = w->sabotage != SABOTAGE_TRUSTS_LEASES});
         for (unsigned k = 0; k < 2; k++)
             relist(w, due->a, k, world_below(w, SEC));
-        world_post(w, world_between(w, 5 * SEC, 300 * SEC), THING_WHO, due->a, proc->life, NULL);
+        world_post(w, world_between(w, 5 * SEC, 300 * SEC), THING_MODE, due->a, proc->life, NULL);
         return;
     }
-    proc->is_told_who = true;
+    proc->is_mode_posted = true;
     world_tell(w, "%u: is told who", due->a);
     process_post(w, due->a,
-                 &(struct nc_control_event){.kind = NC_CONTROL_WHO, .who = who_is(w, proc)});
-    for (unsigned k = 0; k < (w->is_alone ? KINDS : 2); k++)
+                 &(struct nc_control_event){.kind = NC_CONTROL_MODE, .mode = mode_is(w, proc)});
+    for (unsigned k = 0; k < (w->is_standalone ? KINDS : 2); k++)
         relist(w, due->a, k, world_below(w, SEC));
 }
 
@@ -324,17 +323,17 @@ static void arrive(struct world *w, const struct due *due) {
     uint64_t in_usec = world_between(w, MSEC, 40 * MSEC);
 
     if (world_is_in(w->away, w->now_usec)) {
-        r->answer = NC_CONTROL_AWAY;
+        r->answer = NC_CONTROL_UNAVAILABLE;
         r->retry_after_usec = world_chance(w, 50) ? world_below(w, 20) * SEC : 0;
     } else if (r->is_dropped) {
-        r->answer = NC_CONTROL_AWAY;
+        r->answer = NC_CONTROL_UNAVAILABLE;
     } else if (world_is_in(w->refused, w->now_usec)) {
         r->answer = NC_CONTROL_REFUSED;
     } else {
         r->answer = server_serve(w, &r->action);
     }
     if (r->is_lost) {
-        r->answer = NC_CONTROL_AWAY;
+        r->answer = NC_CONTROL_UNAVAILABLE;
         in_usec = TIMEOUT_USEC;
     }
     world_post(w, in_usec, THING_ANSWERED, r->proc, 0, r);
@@ -386,8 +385,8 @@ void process_happen(struct world *w, const struct due *due) {
     case THING_LEAD:
         somebody_leads(w);
         break;
-    case THING_WHO:
-        tell_who(w, due);
+    case THING_MODE:
+        post_mode(w, due);
         break;
     case THING_LIST:
         read_list(w, due);

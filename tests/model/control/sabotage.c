@@ -15,12 +15,12 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_WRITES_UNLED] = "leads",
     [SABOTAGE_WRITES_UNSYNCED] = "synced",
     [SABOTAGE_TWO_WRITES] = "one-at-a-time",
-    [SABOTAGE_ALL_PLACES] = "places",
+    [SABOTAGE_ALL_CONCURRENCY] = "places",
     [SABOTAGE_NO_PAUSE] = "pause",
-    [SABOTAGE_NO_SETTLE] = "settle",
+    [SABOTAGE_NO_WATCH_WAIT] = "settle",
     [SABOTAGE_DELETES_TWICE] = "delete-once",
-    [SABOTAGE_STAMPS_LATE] = "stamp",
-    [SABOTAGE_STAMPS_LAST] = "order",
+    [SABOTAGE_TIMESTAMP_LATE] = "timestamp",
+    [SABOTAGE_TIMESTAMP_LAST] = "order",
     [SABOTAGE_RELAYS_NOTHING] = "relayed",
     [SABOTAGE_RELAYS_ANYTHING] = "relay",
     [SABOTAGE_NO_UID] = "uid",
@@ -44,8 +44,8 @@ static const char *const rules[_SABOTAGE_MAX] = {
     [SABOTAGE_WRITES_NOBODY] = "target",
     [SABOTAGE_DROPS_LABELS] = "labels",
     [SABOTAGE_CHANGES_SPEC] = "spec",
-    [SABOTAGE_BELIEVES_NODES] = "liar",
-    [SABOTAGE_BELIEVES_LEASES] = "handover",
+    [SABOTAGE_TRUSTS_NODES] = "liar",
+    [SABOTAGE_TRUSTS_LEASES] = "handover",
 };
 
 const char *sabotage_rule(enum sabotage s) {
@@ -85,7 +85,7 @@ static void drop_at(struct nc_control_actions *out, size_t i) {
 
 static bool may_act(const struct view *v, const struct shown *s) {
     return v->leads && v->is_synced[0] && v->is_synced[1]
-           && (v->is_synced[2] || v->who != NC_CONTROL_ALONE) && s->v && !s->flight_id
+           && (v->is_synced[2] || v->mode != NC_CONTROL_STANDALONE) && s->v && !s->flight_id
            && !s->pause_usec && !s->settled_usec;
 }
 
@@ -120,11 +120,12 @@ static bool is_protected(struct world *w, struct view *v, const struct shown *s)
 static bool is_living(struct world *w, struct view *v, const struct shown *s) {
     const struct shown *node = judge_node_of(w, v, s);
 
-    return v->who == NC_CONTROL_ALONE && !is_foreign(s->v) && !is_deleting(s->v) && !s->is_deleted
-           && node && !is_deleting(node->v) && nc_streq(condition_of(s->v, "Registered"), "True");
+    return v->mode == NC_CONTROL_STANDALONE && !is_foreign(s->v) && !is_deleting(s->v)
+           && !s->is_deleted && node && !is_deleting(node->v)
+           && nc_streq(condition_of(s->v, "Registered"), "True");
 }
 static bool is_rested(struct world *w, struct view *v, const struct shown *s) {
-    return is_living(w, v, s) && s->share_usec + 6 * SEC < w->now_usec;
+    return is_living(w, v, s) && s->rate_usec + 6 * SEC < w->now_usec;
 }
 static bool is_fresh(struct world *w, struct view *v, const struct shown *s) {
     return is_living(w, v, s) && nc_streq(text_at(s->v, "spec.expireAfter"), "Never")
@@ -143,10 +144,10 @@ static bool is_expired_and_protected(struct world *w, struct view *v, const stru
 }
 static bool is_anothers(struct world *w, struct view *v, const struct shown *s) {
     (void)w;
-    return v->who == NC_CONTROL_ALONE && is_foreign(s->v);
+    return v->mode == NC_CONTROL_STANDALONE && is_foreign(s->v);
 }
 static bool is_ending(struct world *w, struct view *v, const struct shown *s) {
-    return v->who == NC_CONTROL_ALONE && !is_foreign(s->v) && is_deleting(s->v)
+    return v->mode == NC_CONTROL_STANDALONE && !is_foreign(s->v) && is_deleting(s->v)
            && has_finalizer(s->v, NC_FINALIZER) && judge_node_of(w, v, s)
            && !nc_streq(condition_of(s->v, "Drained"), "True");
 }
@@ -168,8 +169,8 @@ static void edit(struct world *w, struct nc_control_action *a, struct nc_control
         *nc_append(&out->v, &out->n) = copy;
         return;
     }
-    case SABOTAGE_STAMPS_LATE:
-        if (a->verb == NC_CONTROL_STAMP)
+    case SABOTAGE_TIMESTAMP_LATE:
+        if (a->verb == NC_CONTROL_SET_TIMESTAMP)
             nc_value_set_time(nc_value_get(metadata, "annotations"), NC_ANNOTATION_TIMESTAMP,
                               w->now_usec + 3000 * SEC);
         return;
@@ -217,8 +218,8 @@ static bool is_swallowed(const struct world *w, const struct nc_control_action *
     switch (w->sabotage) {
     case SABOTAGE_RELAYS_NOTHING:
         return a->is_relay && a->verb == NC_CONTROL_DELETE_CLAIM;
-    case SABOTAGE_STAMPS_LAST:
-        return a->verb == NC_CONTROL_STAMP;
+    case SABOTAGE_TIMESTAMP_LAST:
+        return a->verb == NC_CONTROL_SET_TIMESTAMP;
     case SABOTAGE_ENDS_NOTHING:
         return nc_value_path(a->body, "metadata.finalizers")
                && !has_finalizer(a->body, NC_FINALIZER);
@@ -273,10 +274,10 @@ static bool is_again(const struct world *w, const struct view *v,
     case SABOTAGE_WRITES_UNLED:
         return !v->leads;
     case SABOTAGE_DELETES_TWICE:
-    case SABOTAGE_NO_SETTLE:
+    case SABOTAGE_NO_WATCH_WAIT:
         return is_answer && e->answer == NC_CONTROL_DONE;
     case SABOTAGE_NO_PAUSE:
-        return is_answer && e->answer == NC_CONTROL_AWAY;
+        return is_answer && e->answer == NC_CONTROL_UNAVAILABLE;
     default:
         return false;
     }
@@ -294,7 +295,7 @@ static void again(struct world *w, unsigned p, const struct nc_control_event *e,
 static void keep(struct world *w, const struct nc_control_actions *out) {
     for (size_t i = 0; i < out->n; i++) {
         const struct nc_control_action *a = &out->v[i];
-        if (a->verb == NC_CONTROL_SAY
+        if (a->verb == NC_CONTROL_EMIT_EVENT
             || (w->sabotage == SABOTAGE_DELETES_TWICE) != (a->verb == NC_CONTROL_DELETE_CLAIM))
             continue;
         action_done(&w->kept);
@@ -306,10 +307,10 @@ static void keep(struct world *w, const struct nc_control_actions *out) {
 static bool is_idle_and_ours(struct view *v, const struct nc_control_actions *out,
                              const struct shown *s) {
     return s->kind == NC_CONTROL_CLAIM && may_act(v, s) && !is_wanted(out, s)
-           && v->who == NC_CONTROL_ALONE && !is_foreign(s->v);
+           && v->mode == NC_CONTROL_STANDALONE && !is_foreign(s->v);
 }
 
-static void fill_places(struct world *w, unsigned p, struct nc_control_actions *out) {
+static void fill_concurrency(struct world *w, unsigned p, struct nc_control_actions *out) {
     struct view *v = &w->judge->views[p];
     unsigned n = 0;
 
@@ -335,14 +336,14 @@ static void add_some(struct world *w, unsigned p, struct nc_control_actions *out
     case SABOTAGE_WRITES_UNSYNCED:
         touch_unsynced(w, p, out);
         break;
-    case SABOTAGE_ALL_PLACES:
-        fill_places(w, p, out);
+    case SABOTAGE_ALL_CONCURRENCY:
+        fill_concurrency(w, p, out);
         break;
     case SABOTAGE_RELAYS_ANYTHING:
         delete_one(w, p, out, is_any, true);
         break;
     case SABOTAGE_BESIDE_KARPENTER:
-        if (!w->is_alone)
+        if (!w->is_standalone)
             touch_one(w, p, out, is_any);
         break;
     case SABOTAGE_FOREIGN:
@@ -367,7 +368,7 @@ static void add_some(struct world *w, unsigned p, struct nc_control_actions *out
             touch_one(w, p, out, is_rested);
         break;
     case SABOTAGE_WRITES_ON:
-        if (w->is_alone)
+        if (w->is_standalone)
             touch_one(w, p, out, is_living);
         break;
     default:
@@ -383,8 +384,8 @@ void sabotage(struct world *w, unsigned p, const struct nc_control_event *e,
     for (size_t i = out->n; i-- > 0;)
         if (is_swallowed(w, &out->v[i])) {
             process_pretend(w, p, &out->v[i],
-                            w->sabotage == SABOTAGE_STAMPS_LAST ? NC_CONTROL_DONE
-                                                                : NC_CONTROL_AWAY);
+                            w->sabotage == SABOTAGE_TIMESTAMP_LAST ? NC_CONTROL_DONE
+                                                                   : NC_CONTROL_UNAVAILABLE);
             drop_at(out, i);
         } else {
             edit(w, &out->v[i], out);

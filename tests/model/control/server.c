@@ -126,7 +126,7 @@ void server_delete(struct world *w, struct object *o) {
     nc_value_set_string(meta(o), "deletionTimestamp", now);
     world_tell(w, "server: %s %s is being deleted", nc_control_kind_name(o->kind), o->name);
     settle(w, o, was);
-    if (o->kind == NC_CONTROL_CLAIM && !w->is_alone)
+    if (o->kind == NC_CONTROL_CLAIM && !w->is_standalone)
         world_post(w, world_between(w, 2 * SEC, 40 * SEC), THING_KARPENTER,
                    (unsigned)(o - w->objects), 0, NULL);
 }
@@ -205,7 +205,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
     if (!o)
         return NC_CONTROL_MISSING;
     switch (a->verb) {
-    case NC_CONTROL_STAMP:
+    case NC_CONTROL_SET_TIMESTAMP:
     case NC_CONTROL_PATCH_CLAIM:
     case NC_CONTROL_PATCH_NODE:
         return patch(w, o, a->body, false);
@@ -216,7 +216,7 @@ enum nc_control_answer server_serve(struct world *w, const struct nc_control_act
         return delete (w, o, a->body);
     case NC_CONTROL_END_INSTANCE:
     case NC_CONTROL_DESCRIBE_INSTANCE:
-    case NC_CONTROL_SAY:
+    case NC_CONTROL_EMIT_EVENT:
     case _NC_CONTROL_VERB_MAX:
         break;
     }

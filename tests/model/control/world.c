@@ -136,12 +136,12 @@ void world_init(struct world *w, uint64_t seed, bool is_traced) {
     w->start_usec = w->now_usec = 1767323045 * SEC + world_below(w, 365 * 86400) * SEC;
     w->quiet_usec = w->start_usec + 600 * SEC;
     w->end_usec = w->start_usec + 2400 * SEC;
-    w->is_alone = world_chance(w, 65);
+    w->is_standalone = world_chance(w, 65);
     w->has_faults = world_chance(w, 75);
     w->rules = (struct nc_control_rules){
         .margin_usec = world_between(w, 5, 20) * SEC,
         .order = world_chance(w, 70) ? NC_CONTROL_BOTH : NC_CONTROL_DELETE_FIRST,
-        .stamp_after_usec = 5 * SEC,
+        .timestamp_after_usec = 5 * SEC,
         .max_in_flight = world_chance(w, 50) ? 64 : 4,
         .terminates = world_chance(w, 60),
         .rebalances = world_chance(w, 50),

@@ -35,7 +35,7 @@ enum thing {
     THING_KILL,      /* the leader is killed */
     THING_DEPOSE,    /* the leader loses the lease and lives on */
     THING_LEAD,      /* somebody who lives takes the lease */
-    THING_WHO,       /* a process finds out who else is there */
+    THING_MODE,      /* a process finds out who else is there */
     THING_LIST,      /* a = process * KINDS + kind, b = generation: the server reads the list */
     THING_LISTED,    /* it arrives; data = struct listed */
     THING_STREAM,    /* the next event of a watch arrives; a, b as above */
@@ -115,7 +115,7 @@ struct watch {
 struct process {
     struct nc_control *c; /* NULL = does not run */
     unsigned life;        /* counted up with each start */
-    bool leads, is_told_who;
+    bool leads, is_mode_posted;
     bool was_fooled; /* it was told that Karpenter runs, by what anybody can write */
     unsigned ticks, spins;
     uint64_t spin_usec;
@@ -129,7 +129,7 @@ struct window {
 struct judge;
 struct world {
     uint64_t seed, random, start_usec, now_usec, quiet_usec, end_usec;
-    bool is_traced, is_alone, has_faults, is_quiet;
+    bool is_traced, is_standalone, has_faults, is_quiet;
     struct nc_control_rules rules;
     struct process procs[N_PROCS];
     int leader; /* -1 = nobody */

@@ -328,7 +328,7 @@ static void auth(void **state) {
     }
 }
 
-static void left_alone(void **state) {
+static void ignored_fields(void **state) {
     BUILT(c, GOOD,
           CONFIG("containerd: {config: x, baseRuntimeSpec: {a: b}}, instance: {localStorage: "
                  "{strategy: RAID0}, environment: {default: {A: "
@@ -382,7 +382,7 @@ int main(void) {
                                        cmocka_unit_test(max_pods),
                                        cmocka_unit_test(shutdown_halves),
                                        cmocka_unit_test(auth),
-                                       cmocka_unit_test(left_alone),
+                                       cmocka_unit_test(ignored_fields),
                                        cmocka_unit_test(nothing_to_leave_alone),
                                        cmocka_unit_test(dns_instead_of_cidr)};
 

@@ -22,18 +22,18 @@ static void render(struct world *w, const struct nc_control_action *a) {
     const struct nc_value *uid = nc_value_path(a->body, "preconditions.uid");
     struct nc_buf *b = &w->said;
 
-    if (a->verb != NC_CONTROL_SAY) {
+    if (a->verb != NC_CONTROL_EMIT_EVENT) {
         assert_true(a->id > 0 && w->n_ids < NC_ARRAY_SIZE(w->ids));
         w->ids[w->n_ids++] = a->id;
     }
     (void)nc_buf_printf(b, "%s ", nc_control_verb_name(a->verb));
     switch (a->verb) {
-    case NC_CONTROL_STAMP:
+    case NC_CONTROL_SET_TIMESTAMP:
         assert_string_equal(nc_value_string(nc_value_path(a->body, "metadata.uid")), a->uid);
         assert_true(a->is_relay);
         assert_true(nc_streq(nc_value_string(t),
                              nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
-                                                 NC_ANNOTATION_STAMPED)));
+                                                 NC_ANNOTATION_OUR_TIMESTAMP)));
         (void)nc_buf_printf(b, "%s %s\n", a->name,
                             t && t->type == NC_VALUE_NULL ? "(null)" : nc_value_string(t));
         break;
@@ -42,7 +42,7 @@ static void render(struct world *w, const struct nc_control_action *a) {
         assert_string_equal(nc_value_string(uid), a->uid);
         (void)nc_buf_printf(b, "%s%s\n", a->name, a->is_relay ? "" : " alone");
         break;
-    case NC_CONTROL_SAY:
+    case NC_CONTROL_EMIT_EVENT:
         assert_true(a->id == 0 && a->message && a->message[0]);
         (void)snprintf(w->told, sizeof(w->told), "%s", a->message);
         (void)nc_buf_printf(b, "%s %s %s\n", a->reason, nc_control_kind_name(a->what), a->name);
@@ -79,7 +79,7 @@ void world_open_raw(struct world *w) {
     *w = (struct world){.c = nc_control_new(), .now_usec = WORLD_START, .rv = 100};
     w->rules = (struct nc_control_rules){.margin_usec = 15 * WORLD_SEC,
                                          .order = NC_CONTROL_BOTH,
-                                         .stamp_after_usec = 5 * WORLD_SEC,
+                                         .timestamp_after_usec = 5 * WORLD_SEC,
                                          .max_in_flight = 64,
                                          .seed = 7};
     assert_string_equal(world_rules(w), "");
@@ -87,7 +87,7 @@ void world_open_raw(struct world *w) {
 
 void world_open(struct world *w) {
     world_open_raw(w);
-    assert_string_equal(world_who(w, NC_CONTROL_KARPENTER), "");
+    assert_string_equal(world_mode(w, NC_CONTROL_KARPENTER), "");
     assert_string_equal(world_lead(w, true), "");
     assert_string_equal(world_synced(w, NC_CONTROL_NODE), "");
     assert_string_equal(world_synced(w, NC_CONTROL_CLAIM), "");
@@ -127,8 +127,8 @@ const char *world_lead(struct world *w, bool leads) {
     return world_event(w, (struct nc_control_event){.kind = NC_CONTROL_LEAD, .leads = leads});
 }
 
-const char *world_who(struct world *w, enum nc_control_who who) {
-    return world_event(w, (struct nc_control_event){.kind = NC_CONTROL_WHO, .who = who});
+const char *world_mode(struct world *w, enum nc_control_mode mode) {
+    return world_event(w, (struct nc_control_event){.kind = NC_CONTROL_MODE, .mode = mode});
 }
 
 const char *world_synced(struct world *w, enum nc_control_kind k) {
@@ -204,7 +204,7 @@ const char *world_claim(struct world *w, const char *name, const char *node, con
     return world_see(w, NC_CONTROL_CLAIM, json);
 }
 
-const char *world_word(struct world *w, const char *source, int64_t in_sec) {
+const char *world_status(struct world *w, const char *source, int64_t in_sec) {
     static char text[256];
     const uint64_t at = (uint64_t)((int64_t)w->now_usec + in_sec * (int64_t)WORLD_SEC);
 

@@ -27,13 +27,14 @@ void world_open(struct world *w);
 void world_open_raw(struct world *w); /* only the rules were given */
 void world_close(struct world *w);
 
-/* Each returns the actions that came of it, "" for none, one a line: "stamp c1 TIME", "delete-claim
- * c1", "say Reason NodeClaim c1"; other verbs: "VERB NAME BODY". Valid until the next one. */
+/* Each returns the actions that came of it, "" for none, one a line: "set-timestamp c1 TIME",
+ * "delete-claim c1", "event Reason NodeClaim c1"; other verbs: "VERB NAME BODY". Valid until the
+ * next one. */
 const char *world_event(struct world *w, struct nc_control_event e);
 const char *world_see(struct world *w, enum nc_control_kind k, const char *json); /* %rv is set */
 const char *world_gone(struct world *w, enum nc_control_kind k, const char *name, const char *uid);
 const char *world_lead(struct world *w, bool leads);
-const char *world_who(struct world *w, enum nc_control_who who);
+const char *world_mode(struct world *w, enum nc_control_mode mode);
 const char *world_synced(struct world *w, enum nc_control_kind k);
 const char *world_rules(struct world *w);
 const char *world_tick(struct world *w);                /* now */
@@ -48,7 +49,7 @@ const char *world_node(struct world *w, const char *name, const char *status);
  * ",\"deletionTimestamp\":…", or is "". */
 const char *world_claim(struct world *w, const char *name, const char *node, const char *more);
 /* The word of a spot interruption in so many seconds; static. */
-const char *world_word(struct world *w, const char *source, int64_t in_sec);
+const char *world_status(struct world *w, const char *source, int64_t in_sec);
 const char *world_time(uint64_t usec); /* one of four statics */
 
 #endif

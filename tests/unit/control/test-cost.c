@@ -20,9 +20,9 @@ static double cpu_sec(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void open_alone(struct world *w) {
+static void open_standalone(struct world *w) {
     world_open_raw(w);
-    (void)world_who(w, NC_CONTROL_ALONE);
+    (void)world_mode(w, NC_CONTROL_STANDALONE);
     (void)world_lead(w, true);
 }
 
@@ -31,7 +31,7 @@ static void synced(struct world *w) {
         (void)world_synced(w, (enum nc_control_kind)k);
 }
 
-static void see_node(struct world *w, unsigned i, const char *provider_id, const char *word) {
+static void see_node(struct world *w, unsigned i, const char *provider_id, const char *status) {
     nc_auto_free char *json = nc_asprintf(
         "{\"metadata\":{\"name\":\"n%u\",\"uid\":\"uid-n%u\",\"creationTimestamp\":"
         "\"2026-11-22T00:00:00Z\",\"finalizers\":[\"" NC_FINALIZER "\"],"
@@ -39,7 +39,7 @@ static void see_node(struct world *w, unsigned i, const char *provider_id, const
         "\"annotations\":{\"nodeclaimd.io/drain-status\":\"%s\"}},"
         "\"spec\":{\"providerID\":\"%s\"},"
         "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-        i, i, word, provider_id);
+        i, i, status, provider_id);
 
     (void)world_see(w, NC_CONTROL_NODE, json);
 }
@@ -67,7 +67,7 @@ static double expire(unsigned n) {
     struct world w;
     double from;
 
-    open_alone(&w);
+    open_standalone(&w);
     w.rules.max_in_flight = 1024;
     (void)world_rules(&w);
     (void)world_see(&w, NC_CONTROL_POOL,
@@ -99,7 +99,7 @@ static double impersonate(unsigned n) {
     struct world w;
     double from;
 
-    open_alone(&w);
+    open_standalone(&w);
     synced(&w);
     for (unsigned i = 0; i < n; i++)
         see_node(&w, i, "aws:///z/i-1", "");

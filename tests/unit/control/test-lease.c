@@ -169,21 +169,21 @@ static void test_renews(void **state) {
 
 static void test_stops_without_an_answer(void **state) {
     struct nc_lease l;
-    const uint64_t asked = START + NC_LEASE_RETRY_USEC;
+    const uint64_t requested = START + NC_LEASE_RETRY_USEC;
 
     (void)state;
     lead(&l);
-    assert_int_equal(nc_lease_next(&l, asked), NC_LEASE_UPDATE);
+    assert_int_equal(nc_lease_next(&l, requested), NC_LEASE_UPDATE);
     /* The answer takes three seconds; leading counts from when it was asked for. */
-    accept_write(&l, NC_LEASE_UPDATE, "2", asked + 3 * SEC);
-    assert_true(nc_lease_until(&l) == asked + NC_LEASE_RENEW_USEC);
-    assert_int_equal(nc_lease_next(&l, asked + 5 * SEC), NC_LEASE_UPDATE);
-    assert_true(nc_lease_leads(&l, asked + NC_LEASE_RENEW_USEC - 1));
-    assert_false(nc_lease_leads(&l, asked + NC_LEASE_RENEW_USEC));
-    assert_int_equal(nc_lease_next(&l, asked + NC_LEASE_RENEW_USEC), NC_LEASE_WAIT);
+    accept_write(&l, NC_LEASE_UPDATE, "2", requested + 3 * SEC);
+    assert_true(nc_lease_until(&l) == requested + NC_LEASE_RENEW_USEC);
+    assert_int_equal(nc_lease_next(&l, requested + 5 * SEC), NC_LEASE_UPDATE);
+    assert_true(nc_lease_leads(&l, requested + NC_LEASE_RENEW_USEC - 1));
+    assert_false(nc_lease_leads(&l, requested + NC_LEASE_RENEW_USEC));
+    assert_int_equal(nc_lease_next(&l, requested + NC_LEASE_RENEW_USEC), NC_LEASE_WAIT);
     /* It comes at last, and is old already. */
-    accept_write(&l, NC_LEASE_UPDATE, "3", asked + 20 * SEC);
-    assert_false(nc_lease_leads(&l, asked + 20 * SEC));
+    accept_write(&l, NC_LEASE_UPDATE, "3", requested + 20 * SEC);
+    assert_false(nc_lease_leads(&l, requested + 20 * SEC));
 }
 
 static void test_fails_to_renew(void **state) {
@@ -305,7 +305,7 @@ struct contender {
     struct nc_lease l;
     char identity[8];
     uint64_t offset_usec; /* its monotonic clock is ahead by so much */
-    enum nc_lease_verb asked;
+    enum nc_lease_verb requested;
     struct nc_value *body;
     uint64_t arrives_usec, answered_usec;
     bool has_arrived, is_lost;
@@ -327,13 +327,13 @@ static void set_version(struct arena *a) {
 }
 
 static int serve(struct arena *a, const struct contender *c) {
-    if (c->asked == NC_LEASE_GET)
+    if (c->requested == NC_LEASE_GET)
         return a->lease ? 200 : 404;
-    if (c->asked == NC_LEASE_CREATE && a->lease)
+    if (c->requested == NC_LEASE_CREATE && a->lease)
         return 409;
-    if (c->asked == NC_LEASE_UPDATE && !a->lease)
+    if (c->requested == NC_LEASE_UPDATE && !a->lease)
         return 404;
-    if (c->asked == NC_LEASE_UPDATE
+    if (c->requested == NC_LEASE_UPDATE
         && !nc_value_equal(nc_value_path(a->lease, "metadata.resourceVersion"),
                            nc_value_path(c->body, "metadata.resourceVersion")))
         return 409;
@@ -355,9 +355,9 @@ static void arrive(struct arena *a, struct contender *c) {
 static void turn(struct arena *a, struct contender *c) {
     const uint64_t mono = a->now + c->offset_usec;
 
-    if (c->asked == NC_LEASE_WAIT) {
-        c->asked = nc_lease_next(&c->l, mono);
-        if (c->asked == NC_LEASE_WAIT)
+    if (c->requested == NC_LEASE_WAIT) {
+        c->requested = nc_lease_next(&c->l, mono);
+        if (c->requested == NC_LEASE_WAIT)
             return;
         const bool slow = prng_below(&a->seed, 6) == 0;
         c->body = nc_lease_body(&c->l, "ns", "name", false, WALL + a->now);
@@ -369,10 +369,10 @@ static void turn(struct arena *a, struct contender *c) {
     if (!c->has_arrived && a->now >= c->arrives_usec)
         arrive(a, c);
     if (c->has_arrived && a->now >= c->answered_usec) {
-        nc_lease_answer(&c->l, c->asked, c->object, c->status, mono);
+        nc_lease_answer(&c->l, c->requested, c->object, c->status, mono);
         c->body = nc_value_free(c->body);
         c->object = nc_value_free(c->object);
-        c->asked = NC_LEASE_WAIT;
+        c->requested = NC_LEASE_WAIT;
     }
 }
 

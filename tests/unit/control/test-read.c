@@ -34,9 +34,9 @@ static const char *reported(struct world *w) {
 
 #define D "\"deadline\":\"2026-11-22T02:02:00Z\""
 
-static void test_words_that_are_read(void **state) {
+static void test_statuses_that_are_read(void **state) {
     static const struct {
-        const char *word, *wanted;
+        const char *status, *wanted;
     } rows[] = {
         {"{\"id\":\"x\",\"source\":\"spot\",\"phase\":\"Evicting\"," D
          ",\"total\":7,\"remaining\":3,\"blocked\":[\"a/b\",\"c/d\"],\"updated\":null}",
@@ -67,9 +67,9 @@ static void test_words_that_are_read(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct world w;
         world_open(&w);
-        expect(world_node(&w, "n1", rows[i].word), "");
+        expect(world_node(&w, "n1", rows[i].status), "");
         expect(reported(&w), rows[i].wanted);
-        assert_int_equal(counts(&w).bad_words, 0);
+        assert_int_equal(counts(&w).invalid_drain_statuses, 0);
         world_close(&w);
     }
 }
@@ -77,7 +77,7 @@ static void test_words_that_are_read(void **state) {
 #define SPOT "{\"source\":\"spot\",\"phase\":\"Detected\""
 #define LONG72 "123456789 123456789 123456789 123456789 123456789 123456789 123456789 12"
 
-static void test_words_that_are_refused(void **state) {
+static void test_statuses_that_are_refused(void **state) {
     static const char *const rows[] = {
         "x",
         "{",
@@ -119,40 +119,40 @@ static void test_words_that_are_refused(void **state) {
         struct world w;
         world_open(&w);
         expect(world_claim(&w, "c1", "n1", ""), "");
-        expect(world_node(&w, "n1", rows[i]), "say WordUnreadable Node n1\n");
+        expect(world_node(&w, "n1", rows[i]), "event InvalidDrainStatus Node n1\n");
         expect(reported(&w), "- - - - -");
-        assert_int_equal(counts(&w).bad_words, 1);
+        assert_int_equal(counts(&w).invalid_drain_statuses, 1);
         world_close(&w);
     }
 }
 
-static void test_word_too_long(void **state) {
+static void test_status_too_long(void **state) {
     nc_auto_free char *spaces = nc_calloc(1, 5000);
-    nc_auto_free char *word = NULL;
+    nc_auto_free char *status = NULL;
     struct world w;
 
     (void)state;
     memset(spaces, ' ', 4096 - strlen(SPOT "}"));
-    word = nc_asprintf(SPOT "%s}", spaces);
+    status = nc_asprintf(SPOT "%s}", spaces);
     world_open(&w);
-    assert_int_equal(strlen(word), 4096);
-    expect(world_node(&w, "n1", word), "");
+    assert_int_equal(strlen(status), 4096);
+    expect(world_node(&w, "n1", status), "");
     expect(reported(&w), "Detected spot - - -");
-    free(word);
-    word = nc_asprintf(SPOT "%s }", spaces);
-    expect(world_node(&w, "n1", word), "say WordUnreadable Node n1\n");
+    free(status);
+    status = nc_asprintf(SPOT "%s }", spaces);
+    expect(world_node(&w, "n1", status), "event InvalidDrainStatus Node n1\n");
     expect(reported(&w), "- - - - -");
     world_close(&w);
 }
 
 /* A word that becomes unreadable is no word: what it said before is over. */
-static void test_unreadable_ends_the_word(void **state) {
+static void test_invalid_ends_the_status(void **state) {
     struct world w;
 
     (void)state;
     world_open(&w);
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
-    expect(world_node(&w, "n1", "{"), "say WordUnreadable Node n1\n");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "");
+    expect(world_node(&w, "n1", "{"), "event InvalidDrainStatus Node n1\n");
     expect(world_claim(&w, "c1", "n1", ""), "");
     world_close(&w);
 }
@@ -165,7 +165,7 @@ static void test_annotation_of_another_type(void **state) {
     expect(world_see(&w, NC_CONTROL_NODE,
                      "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"annotations\":{"
                      "\"nodeclaimd.io/drain-status\":{\"source\":\"spot\"}}}}"),
-           "say WordUnreadable Node n1\n");
+           "event InvalidDrainStatus Node n1\n");
     expect(world_see(&w, NC_CONTROL_NODE,
                      "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"annotations\":[]}}"),
            "");
@@ -242,7 +242,7 @@ static void test_objects_that_are_refused(void **state) {
         struct world w;
         const enum nc_control_kind k = rows[i].kind;
         world_open(&w);
-        expect(world_who(&w, NC_CONTROL_ALONE), "");
+        expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
         expect(world_see(&w, k, rows[i].json), "");
         if (counts(&w).unreadable[k] != 1 || counts(&w).objects[k] != 0)
             print_error("row %zu: %s\n", i, rows[i].json);
@@ -265,7 +265,8 @@ static void test_refused_object_changes_nothing(void **state) {
                   "}"),
         "");
     assert_int_equal(counts(&w).unreadable[NC_CONTROL_CLAIM], 1);
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "stamp c1 2026-11-22T02:01:45Z\n");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)),
+           "set-timestamp c1 2026-11-22T02:01:45Z\n");
     world_close(&w);
 }
 
@@ -286,8 +287,8 @@ static void test_labels_that_are_no_pool(void **state) {
 
 /* The reader must find in what nc_control_keep asks for all that it reads: a path too few, and an
  * object would be another one than the cluster's. */
-static bool keeps(enum nc_control_kind k, enum nc_control_who who, const char *path) {
-    for (const char *const *p = nc_control_keep(k, who); *p; p++)
+static bool keeps(enum nc_control_kind k, enum nc_control_mode mode, const char *path) {
+    for (const char *const *p = nc_control_keep(k, mode); *p; p++)
         if (nc_streq(*p, path))
             return true;
     return false;
@@ -305,15 +306,15 @@ static void test_keep(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(node); i++) {
         assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, node[i]));
-        assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_ALONE, node[i]));
+        assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_STANDALONE, node[i]));
     }
     assert_false(keeps(NC_CONTROL_NODE, NC_CONTROL_KARPENTER, "spec.taints"));
-    assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_ALONE, "spec.taints"));
+    assert_true(keeps(NC_CONTROL_NODE, NC_CONTROL_STANDALONE, "spec.taints"));
     assert_true(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER, "status.nodeName"));
     assert_true(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER,
                       "metadata.annotations.karpenter\\.sh/nodeclaim-termination-timestamp"));
     assert_false(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER, "spec.taints"));
-    assert_ptr_equal(nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_WHO_UNKNOWN),
+    assert_ptr_equal(nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_MODE_UNKNOWN),
                      nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER));
     /* Beside Karpenter all of a Node is metadata: its watch may ask for no more. */
     for (const char *const *p = nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER); *p; p++)
@@ -331,12 +332,12 @@ static void test_garbage_without_end(void **state) {
     for (unsigned i = 0; i < 500; i++) {
         nc_auto_free char *garbage = nc_asprintf("garbage %u", i);
         w.now_usec += WORLD_SEC;
-        said += strstr(world_node(&w, "n1", i % 2 ? garbage : NULL), "WordUnreadable") != NULL;
+        said += strstr(world_node(&w, "n1", i % 2 ? garbage : NULL), "InvalidDrainStatus") != NULL;
     }
     assert_int_equal(said, 1);
-    assert_int_equal(counts(&w).bad_words, 250);
+    assert_int_equal(counts(&w).invalid_drain_statuses, 250);
     w.now_usec += 600 * WORLD_SEC;
-    expect(world_node(&w, "n1", "garbage"), "say WordUnreadable Node n1\n");
+    expect(world_node(&w, "n1", "garbage"), "event InvalidDrainStatus Node n1\n");
     world_close(&w);
 }
 
@@ -362,7 +363,7 @@ static void test_lists_of_a_node(void **state) {
             nc_asprintf("{%.*s%s%.*s%s%s}", (int)(comma - lists[i / 2]), lists[i / 2], head,
                         (int)(second - comma - 2), comma + 2, text, second + 2);
         world_open(&w);
-        (void)world_who(&w, NC_CONTROL_ALONE);
+        (void)world_mode(&w, NC_CONTROL_STANDALONE);
         (void)world_see(&w, NC_CONTROL_NODE, json);
         assert_int_equal(counts(&w).objects[NC_CONTROL_NODE], i % 2 ? 0 : 1);
         world_close(&w);
@@ -373,10 +374,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_garbage_without_end),
         cmocka_unit_test(test_lists_of_a_node),
-        cmocka_unit_test(test_words_that_are_read),
-        cmocka_unit_test(test_words_that_are_refused),
-        cmocka_unit_test(test_word_too_long),
-        cmocka_unit_test(test_unreadable_ends_the_word),
+        cmocka_unit_test(test_statuses_that_are_read),
+        cmocka_unit_test(test_statuses_that_are_refused),
+        cmocka_unit_test(test_status_too_long),
+        cmocka_unit_test(test_invalid_ends_the_status),
         cmocka_unit_test(test_annotation_of_another_type),
         cmocka_unit_test(test_objects_that_are_refused),
         cmocka_unit_test(test_refused_object_changes_nothing),

@@ -6,7 +6,7 @@
 #include "nc/str.h"
 
 #define T105 "2026-11-22T02:01:45Z" /* 120 s ahead, less the margin of 15 s */
-#define SAID "say InterruptionRelayed NodeClaim c1\n"
+#define SAID "event InterruptionRelayed NodeClaim c1\n"
 
 static void expect(const char *got, const char *wanted) {
     assert_string_equal(got, wanted);
@@ -16,7 +16,7 @@ static void expect(const char *got, const char *wanted) {
 static void notice(struct world *w, const char *wanted) {
     expect(world_claim(w, "c1", "n1", ""), "");
     expect(world_node(w, "n1", NULL), "");
-    expect(world_node(w, "n1", world_word(w, "spot", 120)), wanted);
+    expect(world_node(w, "n1", world_status(w, "spot", 120)), wanted);
 }
 
 static void test_stamp_then_delete(void **state) {
@@ -24,7 +24,7 @@ static void test_stamp_then_delete(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     expect(world_pass(&w, 2 * WORLD_SEC), ""); /* the DELETE waits for the answer */
     expect(world_answer(&w, 1, NC_CONTROL_DONE), "delete-claim c1\n");
     expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
@@ -49,12 +49,12 @@ static void test_delete_first(void **state) {
     expect(world_answer(&w, 1, NC_CONTROL_DONE), SAID);
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T02:00:00Z\""), "");
     expect(world_pass(&w, 4999999), "");
-    expect(world_pass(&w, 1), "stamp c1 " T105 "\n");
+    expect(world_pass(&w, 1), "set-timestamp c1 " T105 "\n");
     expect(world_answer(&w, 2, NC_CONTROL_DONE), "");
     world_close(&w);
 }
 
-static void test_which_words(void **state) {
+static void test_which_statuses(void **state) {
     static const struct {
         const char *source;
         int64_t in_sec;
@@ -72,8 +72,8 @@ static void test_which_words(void **state) {
         struct world w;
         world_open(&w);
         expect(world_claim(&w, "c1", "n1", ""), "");
-        const char *got = world_node(&w, "n1", world_word(&w, rows[i].source, rows[i].in_sec));
-        assert_int_equal(nc_starts_with(got, "stamp c1 "), rows[i].is_relayed);
+        const char *got = world_node(&w, "n1", world_status(&w, rows[i].source, rows[i].in_sec));
+        assert_int_equal(nc_starts_with(got, "set-timestamp c1 "), rows[i].is_relayed);
         assert_int_equal(got[0] != '\0', rows[i].is_relayed);
         world_close(&w);
     }
@@ -107,7 +107,7 @@ static void test_what_is_only_reported(void **state) {
     const char *got = world_node(&w, "n1",
                                  "{\"source\":\"maintenance\",\"phase\":\"Cordoned\","
                                  "\"deadline\":\"" T105 "\"}");
-    assert_true(nc_starts_with(got, "stamp c1 "));
+    assert_true(nc_starts_with(got, "set-timestamp c1 "));
     world_close(&w);
 }
 
@@ -117,9 +117,9 @@ static void test_far_deadline_in_its_time(void **state) {
     (void)state;
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", ""), "");
-    expect(world_node(&w, "n1", world_word(&w, "maintenance", 7200)), "");
+    expect(world_node(&w, "n1", world_status(&w, "maintenance", 7200)), "");
     expect(world_pass(&w, 3600 * WORLD_SEC - 1), "");
-    expect(world_pass(&w, 1), "stamp c1 2026-11-22T03:59:45Z\n");
+    expect(world_pass(&w, 1), "set-timestamp c1 2026-11-22T03:59:45Z\n");
     world_close(&w);
 }
 
@@ -130,7 +130,7 @@ static void test_rounds_down(void **state) {
     world_open(&w);
     w.rules.margin_usec = 15 * WORLD_SEC + 1;
     expect(world_rules(&w), "");
-    notice(&w, "stamp c1 2026-11-22T02:01:44Z\n");
+    notice(&w, "set-timestamp c1 2026-11-22T02:01:44Z\n");
     world_close(&w);
 }
 
@@ -149,10 +149,10 @@ static void test_stamp_that_is_there(void **state) {
     } rows[] = {
         {T105, "delete-claim c1\n"},
         {"2026-11-22T02:01:44Z", "delete-claim c1\n"},
-        {"2026-11-22T02:01:46Z", "stamp c1 " T105 "\n"},
+        {"2026-11-22T02:01:46Z", "set-timestamp c1 " T105 "\n"},
         {"2026-11-22T01:01:45-01:00", "delete-claim c1\n"}, /* the same, in another zone */
-        {"soon", "stamp c1 " T105 "\n"},
-        {"", "stamp c1 " T105 "\n"},
+        {"soon", "set-timestamp c1 " T105 "\n"},
+        {"", "set-timestamp c1 " T105 "\n"},
     };
 
     (void)state;
@@ -160,7 +160,7 @@ static void test_stamp_that_is_there(void **state) {
         struct world w;
         world_open(&w);
         expect(world_claim(&w, "c1", "n1", stamped(rows[i].there)), "");
-        expect(world_node(&w, "n1", world_word(&w, "spot", 120)), rows[i].wanted);
+        expect(world_node(&w, "n1", world_status(&w, "spot", 120)), rows[i].wanted);
         world_close(&w);
     }
 }
@@ -171,7 +171,7 @@ static void test_deleted_by_somebody(void **state) {
     (void)state;
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:59:00Z\""), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "stamp c1 " T105 "\n");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "set-timestamp c1 " T105 "\n");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), SAID);
     world_close(&w);
 }
@@ -181,19 +181,19 @@ static void test_never_a_second_delete(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     (void)world_answer(&w, 1, NC_CONTROL_DONE);
     expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
     /* The watch shows it without a deletion, the word changes, leadership goes and comes. */
     expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
     expect(world_pass(&w, 60 * WORLD_SEC), "");
     expect(world_node(&w, "n1", NULL), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 60)), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 60)), "");
     expect(world_lead(&w, false), "");
     expect(world_lead(&w, true), "");
     /* Another claim of this name is another one. */
     expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", "uid-c1"), "");
-    expect(world_claim(&w, "c1", "n1", ""), "stamp c1 2026-11-22T02:01:45Z\n");
+    expect(world_claim(&w, "c1", "n1", ""), "set-timestamp c1 2026-11-22T02:01:45Z\n");
     world_close(&w);
 }
 
@@ -203,14 +203,14 @@ static void test_another_of_the_same_name(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     (void)world_answer(&w, 1, NC_CONTROL_DONE);
     expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
     w.rv--; /* even of the same version */
     expect(world_see(&w, NC_CONTROL_CLAIM,
                      "{\"metadata\":{\"name\":\"c1\",\"uid\":\"another\"},\"status\":{\"nodeName\":"
                      "\"n1\"}}"),
-           "stamp c1 " T105 "\n");
+           "set-timestamp c1 " T105 "\n");
     world_close(&w);
 }
 
@@ -219,11 +219,11 @@ static void test_withdrawn_before_delete(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     expect(world_node(&w, "n1", NULL), "");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
     /* What we set is taken back as soon as it is seen, once. */
-    expect(world_claim(&w, "c1", "n1", stamped(T105)), "stamp c1 (null)\n");
+    expect(world_claim(&w, "c1", "n1", stamped(T105)), "set-timestamp c1 (null)\n");
     expect(world_answer(&w, 2, NC_CONTROL_DONE), "");
     expect(world_claim(&w, "c1", "n1", ""), "");
     expect(world_pass(&w, 3600 * WORLD_SEC), "");
@@ -236,31 +236,31 @@ static void test_a_stamp_of_others_stays(void **state) {
     (void)state;
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "delete-claim c1\n");
-    expect(world_answer(&w, 1, NC_CONTROL_AWAY), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "delete-claim c1\n");
+    expect(world_answer(&w, 1, NC_CONTROL_UNAVAILABLE), "");
     expect(world_node(&w, "n1", NULL), "");
     expect(world_pass(&w, 3600 * WORLD_SEC), "");
     world_close(&w);
 }
 
 /* What the leader before us, who died between the stamp and the DELETE, has left on a claim. */
-static const char *left(const char *stamp, const char *record) {
+static const char *left(const char *timestamp, const char *record) {
     static char text[256];
 
     (void)snprintf(text, sizeof(text),
                    ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"%s\","
                    "\"nodeclaimd.io/stamped\":\"%s\"}",
-                   stamp, record);
+                   timestamp, record);
     return text;
 }
 
-static void begin_in_the_middle(struct world *w, const char *word) {
+static void begin_in_the_middle(struct world *w, const char *status) {
     world_open_raw(w);
-    expect(world_who(w, NC_CONTROL_KARPENTER), "");
+    expect(world_mode(w, NC_CONTROL_KARPENTER), "");
     expect(world_lead(w, true), "");
     expect(world_claim(w, "c1", "n1", left(T105, T105)), "");
     expect(world_synced(w, NC_CONTROL_CLAIM), ""); /* its Node may still say so, or no more */
-    expect(world_node(w, "n1", word), "");
+    expect(world_node(w, "n1", status), "");
 }
 
 static void test_the_next_leader_ends_what_was_begun(void **state) {
@@ -268,9 +268,9 @@ static void test_the_next_leader_ends_what_was_begun(void **state) {
 
     (void)state;
     world_open_raw(&w); /* the clock that the word is made by */
-    const char *word = world_word(&w, "spot", 120);
+    const char *status = world_status(&w, "spot", 120);
     world_close(&w);
-    begin_in_the_middle(&w, word);
+    begin_in_the_middle(&w, status);
     expect(world_synced(&w, NC_CONTROL_NODE), "delete-claim c1\n");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), SAID);
     expect(world_pass(&w, 3600 * WORLD_SEC), "");
@@ -284,7 +284,7 @@ static void test_the_next_leader_takes_back_what_was_withdrawn(void **state) {
 
     (void)state;
     begin_in_the_middle(&w, NULL);
-    expect(world_synced(&w, NC_CONTROL_NODE), "stamp c1 (null)\n");
+    expect(world_synced(&w, NC_CONTROL_NODE), "set-timestamp c1 (null)\n");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
     expect(world_claim(&w, "c1", "n1", ""), "");
     expect(world_pass(&w, 3600 * WORLD_SEC), "");
@@ -295,7 +295,7 @@ static void test_the_next_leader_takes_back_what_was_withdrawn(void **state) {
  * on a claim that is deleted. */
 static void test_the_next_leader_leaves_what_is_not_ours(void **state) {
     static const struct {
-        const char *stamp, *record, *more;
+        const char *timestamp, *record, *more;
     } rows[] = {
         {T105, "2026-11-22T02:01:44Z", ""},
         {T105, "soon", ""},
@@ -308,7 +308,7 @@ static void test_the_next_leader_leaves_what_is_not_ours(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct world w;
         nc_auto_free char *more =
-            nc_asprintf("%s%s", left(rows[i].stamp, rows[i].record), rows[i].more);
+            nc_asprintf("%s%s", left(rows[i].timestamp, rows[i].record), rows[i].more);
         print_message("# row %zu\n", i);
         world_open(&w);
         expect(world_node(&w, "n1", NULL), "");
@@ -323,10 +323,10 @@ static void test_refused_stamp(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     expect(world_answer(&w, 1, NC_CONTROL_REFUSED),
-           "say RelayRefused NodeClaim c1\ndelete-claim c1\n");
-    expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID "stamp c1 " T105 "\n");
+           "event RelayRefused NodeClaim c1\ndelete-claim c1\n");
+    expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID "set-timestamp c1 " T105 "\n");
     expect(w.told, "Node n1 says that it goes at 2026-11-22T02:02:00Z (spot): the NodeClaim is "
                    "ended without a time");
     expect(world_answer(&w, 3, NC_CONTROL_REFUSED), "");
@@ -338,9 +338,9 @@ static void test_refused_delete(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), "delete-claim c1\n");
-    expect(world_answer(&w, 2, NC_CONTROL_REFUSED), "say RelayRefused NodeClaim c1\n");
+    expect(world_answer(&w, 2, NC_CONTROL_REFUSED), "event RelayRefused NodeClaim c1\n");
     expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
     expect(world_pass(&w, 200000), "delete-claim c1\n");
     expect(world_answer(&w, 3, NC_CONTROL_REFUSED), ""); /* said once */
@@ -352,12 +352,12 @@ static void test_stamp_away_too_long(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     for (uint64_t id = 1; id < 4; id++) {
-        expect(world_answer(&w, id, NC_CONTROL_AWAY), "");
-        expect(world_pass(&w, 2 * WORLD_SEC), "stamp c1 " T105 "\n");
+        expect(world_answer(&w, id, NC_CONTROL_UNAVAILABLE), "");
+        expect(world_pass(&w, 2 * WORLD_SEC), "set-timestamp c1 " T105 "\n");
     }
-    expect(world_answer(&w, 4, NC_CONTROL_AWAY), "delete-claim c1\n");
+    expect(world_answer(&w, 4, NC_CONTROL_UNAVAILABLE), "delete-claim c1\n");
     world_close(&w);
 }
 
@@ -366,7 +366,7 @@ static void test_missing_ends_with_the_watch(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     expect(world_answer(&w, 1, NC_CONTROL_MISSING), "");
     expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", "uid-c1"), "");
     expect(world_pass(&w, 3600 * WORLD_SEC), "");
@@ -383,8 +383,8 @@ static void test_its_own_claim_only(void **state) {
     expect(world_claim(&w, "c2", "n2", ""), "");
     expect(world_claim(&w, "c3", NULL, ""), "");
     expect(world_node(&w, "n2", NULL), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");  /* has no claim */
-    expect(world_claim(&w, "c1", "n1", ""), "stamp c1 " T105 "\n"); /* now it has */
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "");        /* has no claim */
+    expect(world_claim(&w, "c1", "n1", ""), "set-timestamp c1 " T105 "\n"); /* now it has */
     expect(world_gone(&w, NC_CONTROL_NODE, "n1", "uid-n1"), "");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), ""); /* no Node, no word */
     world_close(&w);
@@ -408,8 +408,8 @@ static void test_two_claims_of_one_node(void **state) {
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", ""), "");
     expect(world_claim(&w, "c2", "n1", ""), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), ""); /* which? */
-    expect(owned_node(&w, "uid-c2"), "stamp c2 " T105 "\n");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), ""); /* which? */
+    expect(owned_node(&w, "uid-c2"), "set-timestamp c2 " T105 "\n");
     world_close(&w);
 }
 
@@ -420,7 +420,7 @@ static void test_owned_by_another(void **state) {
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", ""), "");
     expect(owned_node(&w, "uid-of-before"), "");
-    expect(owned_node(&w, "uid-c1"), "stamp c1 " T105 "\n");
+    expect(owned_node(&w, "uid-c1"), "set-timestamp c1 " T105 "\n");
     world_close(&w);
 }
 
@@ -431,9 +431,9 @@ static void test_one_claim_goes(void **state) {
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", ""), "");
     expect(world_claim(&w, "c2", "n1", ""), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "");
     expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", "another-uid"), ""); /* not this one */
-    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", ""), "stamp c2 " T105 "\n");
+    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", ""), "set-timestamp c2 " T105 "\n");
     world_close(&w);
 }
 
@@ -456,16 +456,16 @@ static void test_before_registration(void **state) {
     struct world w;
 
     (void)state;
-    for (int is_alone = 0; is_alone < 2; is_alone++) {
+    for (int is_standalone = 0; is_standalone < 2; is_standalone++) {
         world_open(&w);
-        if (is_alone) {
-            expect(world_who(&w, NC_CONTROL_ALONE), "");
+        if (is_standalone) {
+            expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
             for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
                 expect(world_synced(&w, (enum nc_control_kind)k), "");
         }
         expect(world_see(&w, NC_CONTROL_CLAIM, unregistered), "");
         /* Beside Karpenter a providerID is no reason: a node can claim to be anybody. */
-        expect(machine(&w, "n1"), is_alone ? "stamp c1 " T105 "\n" : "");
+        expect(machine(&w, "n1"), is_standalone ? "set-timestamp c1 " T105 "\n" : "");
         world_close(&w);
     }
 }
@@ -475,13 +475,13 @@ static void test_two_nodes_of_one_machine(void **state) {
 
     (void)state;
     world_open(&w);
-    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
     expect(machine(&w, "n1"), "");
     expect(machine(&w, "n2"), "");
     for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
         expect(world_synced(&w, (enum nc_control_kind)k), "");
     expect(world_see(&w, NC_CONTROL_CLAIM, unregistered), "");
-    expect(world_gone(&w, NC_CONTROL_NODE, "n1", "uid-n1"), "stamp c1 " T105 "\n");
+    expect(world_gone(&w, NC_CONTROL_NODE, "n1", "uid-n1"), "set-timestamp c1 " T105 "\n");
     world_close(&w);
 }
 
@@ -493,10 +493,11 @@ static void test_lead_and_lists(void **state) {
     (void)state;
     world_open_raw(&w);
     expect(world_claim(&w, "c1", "n1", ""), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "");
     expect(world_synced(&w, NC_CONTROL_NODE), "");
     expect(world_lead(&w, true), "");
-    expect(world_synced(&w, NC_CONTROL_CLAIM), "stamp c1 " T105 "\n"); /* whoever else is there */
+    expect(world_synced(&w, NC_CONTROL_CLAIM),
+           "set-timestamp c1 " T105 "\n"); /* whoever else is there */
     expect(world_lead(&w, false), "");
     assert_true(nc_control_next(w.c, w.now_usec) == UINT64_MAX);
     world_close(&w);
@@ -507,10 +508,10 @@ static void test_leader_lost_on_the_way(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
+    notice(&w, "set-timestamp c1 " T105 "\n");
     expect(world_lead(&w, false), "");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), ""); /* changes nothing */
-    expect(world_lead(&w, true), "stamp c1 " T105 "\n");
+    expect(world_lead(&w, true), "set-timestamp c1 " T105 "\n");
     expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
     expect(world_answer(&w, 2, NC_CONTROL_DONE), "delete-claim c1\n");
     world_close(&w);
@@ -524,7 +525,7 @@ static void test_next_leader_goes_on(void **state) {
     world_open_raw(&w);
     expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
     expect(world_claim(&w, "c2", "n2", ",\"deletionTimestamp\":\"2026-11-22T02:00:00Z\""), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "");
     expect(world_synced(&w, NC_CONTROL_NODE), "");
     expect(world_synced(&w, NC_CONTROL_CLAIM), "");
     expect(world_lead(&w, true), "delete-claim c1\n");
@@ -536,10 +537,10 @@ static void test_clock_set_back(void **state) {
 
     (void)state;
     world_open(&w);
-    notice(&w, "stamp c1 " T105 "\n");
-    expect(world_answer_with(&w, 1, NC_CONTROL_AWAY, 60 * WORLD_SEC, NULL), "");
+    notice(&w, "set-timestamp c1 " T105 "\n");
+    expect(world_answer_with(&w, 1, NC_CONTROL_UNAVAILABLE, 60 * WORLD_SEC, NULL), "");
     w.now_usec -= 3000 * WORLD_SEC; /* the pause would be fifty minutes now */
-    expect(world_tick(&w), "stamp c1 " T105 "\n");
+    expect(world_tick(&w), "set-timestamp c1 " T105 "\n");
     world_close(&w);
 }
 
@@ -547,7 +548,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stamp_then_delete),
         cmocka_unit_test(test_delete_first),
-        cmocka_unit_test(test_which_words),
+        cmocka_unit_test(test_which_statuses),
         cmocka_unit_test(test_no_deadline_no_relay),
         cmocka_unit_test(test_what_is_only_reported),
         cmocka_unit_test(test_far_deadline_in_its_time),

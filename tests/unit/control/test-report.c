@@ -56,7 +56,7 @@ static void expect_policy(struct world *w, const char *wanted) {
 }
 
 /* Nothing is done about such a word: who looks must see why. */
-static void test_word_that_only_reports(void **state) {
+static void test_status_that_only_reports(void **state) {
     struct world w;
 
     (void)state;
@@ -83,7 +83,7 @@ static void test_states_of_a_relay(void **state) {
     expect(world_claim(&w, "c1", "n1", ""), "");
     expect(world_node(&w, "n1", NULL), "");
     expect(state_of(&w, "n1"), "");
-    (void)world_node(&w, "n1", world_word(&w, "spot", 120));
+    (void)world_node(&w, "n1", world_status(&w, "spot", 120));
     expect(state_of(&w, "n1"), "relaying");
     (void)world_answer(&w, 1, NC_CONTROL_DONE);
     expect(state_of(&w, "n1"), "relaying");
@@ -102,7 +102,7 @@ static void test_two_nodes_of_one_machine(void **state) {
 
     (void)state;
     world_open(&w);
-    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
     expect(world_see(&w, NC_CONTROL_CLAIM,
                      "{\"metadata\":{\"name\":\"c1\",\"uid\":\"u1\"},\"status\":{\"providerID\":"
                      "\"aws:///a/i-1\"}}"),
@@ -128,7 +128,7 @@ static void test_counts(void **state) {
     expect(world_claim(&w, "c1", "n1", ""), "");
     expect(world_claim(&w, "c2", "n2", ""), "");
     expect(world_node(&w, "n2", "{\"source\":\"request\",\"phase\":\"Evicting\"}"), "");
-    (void)world_node(&w, "n1", world_word(&w, "spot", 120));
+    (void)world_node(&w, "n1", world_status(&w, "spot", 120));
     w.now_usec += 300000;
     (void)world_answer(&w, 1, NC_CONTROL_DONE);
     w.now_usec += 200000;
@@ -146,10 +146,10 @@ static void test_counts(void **state) {
     assert_int_equal(n.in_flight, 0);
     assert_int_equal(nc_histogram_count(&n.relays), 1);
     assert_int_equal(n.relays.sum_usec, 500000);
-    assert_int_equal(n.asked[NC_CONTROL_STAMP], 1);
-    assert_int_equal(n.asked[NC_CONTROL_DELETE_CLAIM], 1);
-    assert_int_equal(n.asked[NC_CONTROL_SAY], 1);
-    assert_int_equal(n.answered[NC_CONTROL_STAMP][NC_CONTROL_DONE], 1);
+    assert_int_equal(n.requested[NC_CONTROL_SET_TIMESTAMP], 1);
+    assert_int_equal(n.requested[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(n.requested[NC_CONTROL_EMIT_EVENT], 1);
+    assert_int_equal(n.answered[NC_CONTROL_SET_TIMESTAMP][NC_CONTROL_DONE], 1);
     world_close(&w);
 }
 
@@ -168,7 +168,7 @@ static void test_metrics(void **state) {
         "nodeclaim_controller_relay_duration_seconds_sum 0.5\n",
         "nodeclaim_controller_relay_duration_seconds_count 1\n",
         "nodeclaim_controller_write_requests_total{verb=\"delete-claim\"} 1\n",
-        "nodeclaim_controller_write_answers_total{verb=\"stamp\",answer=\"done\"} 1\n",
+        "nodeclaim_controller_write_answers_total{verb=\"set-timestamp\",answer=\"done\"} 1\n",
         "nodeclaim_controller_rate_limited_writes_total 0\n",
         "nodeclaim_controller_waiting 0\n",
         "nodeclaim_controller_in_flight 0\n",
@@ -184,7 +184,7 @@ static void test_metrics(void **state) {
     expect(world_claim(&w, "c1", "n1",
                        ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"x\"}"),
            "");
-    (void)world_node(&w, "n1", world_word(&w, "spot", 120));
+    (void)world_node(&w, "n1", world_status(&w, "spot", 120));
     w.now_usec += 500000;
     (void)world_answer(&w, 1, NC_CONTROL_DONE);
     (void)world_answer(&w, 2, NC_CONTROL_DONE);
@@ -251,7 +251,7 @@ static void test_hostile_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_node_by_name),
-        cmocka_unit_test(test_word_that_only_reports),
+        cmocka_unit_test(test_status_that_only_reports),
         cmocka_unit_test(test_states_of_a_relay),
         cmocka_unit_test(test_two_nodes_of_one_machine),
         cmocka_unit_test(test_counts),

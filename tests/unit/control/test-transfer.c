@@ -120,27 +120,27 @@ static void test_when_karpenter_is_found(void **state) {
     static const char json[] = "{\"metadata\":{\"name\":\"x\",\"uid\":\"uid-x\","
                                "\"resourceVersion\":\"77\",\"creationTimestamp\":null,"
                                "\"finalizers\":[" THEIRS "," OURS "]" DELETED "}}";
-    static const enum nc_control_who before[] = {NC_CONTROL_WHO_UNKNOWN, NC_CONTROL_ALONE};
+    static const enum nc_control_mode before[] = {NC_CONTROL_MODE_UNKNOWN, NC_CONTROL_STANDALONE};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(before); i++) {
         struct world w;
         world_open(&w);
-        (void)world_who(&w, before[i]);
+        (void)world_mode(&w, before[i]);
         for (size_t k = 0; k < 3; k++)
             (void)world_synced(&w, (enum nc_control_kind)k);
         assert_string_equal(world_see(&w, NC_CONTROL_CLAIM, json), "");
-        assert_string_equal(world_who(&w, NC_CONTROL_KARPENTER),
-                            before[i] == NC_CONTROL_ALONE ? "" : "patch-claim x\n");
-        if (before[i] == NC_CONTROL_ALONE)
+        assert_string_equal(world_mode(&w, NC_CONTROL_KARPENTER),
+                            before[i] == NC_CONTROL_STANDALONE ? "" : "patch-claim x\n");
+        if (before[i] == NC_CONTROL_STANDALONE)
             assert_string_equal(world_see(&w, NC_CONTROL_CLAIM, json), "patch-claim x\n");
         world_close(&w);
     }
 }
 
-static const char *guess(struct world *w, enum nc_control_who who) {
+static const char *guess(struct world *w, enum nc_control_mode mode) {
     return world_event(
-        w, (struct nc_control_event){.kind = NC_CONTROL_WHO, .who = who, .is_guess = true});
+        w, (struct nc_control_event){.kind = NC_CONTROL_MODE, .mode = mode, .is_guess = true});
 }
 
 /* "other" is a NodeClaim of Karpenter's. */
@@ -180,7 +180,7 @@ static void test_a_guess_that_claims_contradict(void **state) {
 
     (void)state;
     world_open(&w);
-    assert_string_equal(guess(&w, NC_CONTROL_ALONE), "");
+    assert_string_equal(guess(&w, NC_CONTROL_STANDALONE), "");
     assert_string_equal(other(&w), "");
     for (size_t k = 0; k < 3; k++)
         assert_string_equal(world_synced(&w, (enum nc_control_kind)k), "");
@@ -192,9 +192,9 @@ static void test_a_guess_that_claims_contradict(void **state) {
     assert_null(nc_control_doubts(w.c));
     assert_string_equal(other(&w), "");
     assert_non_null(nc_control_doubts(w.c));
-    assert_string_equal(
-        world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_WHO, .who = NC_CONTROL_ALONE}),
-        "");
+    assert_string_equal(world_event(&w, (struct nc_control_event){.kind = NC_CONTROL_MODE,
+                                                                  .mode = NC_CONTROL_STANDALONE}),
+                        "");
     assert_null(nc_control_doubts(w.c)); /* somebody has said so */
     world_close(&w);
 }

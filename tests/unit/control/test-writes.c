@@ -8,17 +8,17 @@
 #include "nc/str.h"
 
 #define T105 "2026-11-22T02:01:45Z"
-#define STAMP1 "stamp c1 " T105 "\n"
+#define STAMP1 "set-timestamp c1 " T105 "\n"
 #define STAMPED1 ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"" T105 "\"}"
 
 static void expect(const char *got, const char *wanted) {
     assert_string_equal(got, wanted);
 }
 
-static size_t lines_with(const char *text, const char *word) {
+static size_t lines_with(const char *text, const char *status) {
     size_t n = 0;
 
-    for (const char *p = text; (p = strstr(p, word)); p++)
+    for (const char *p = text; (p = strstr(p, status)); p++)
         n++;
     return n;
 }
@@ -32,7 +32,7 @@ static struct nc_control_counts counts(struct world *w) {
 
 static void notice(struct world *w) {
     expect(world_claim(w, "c1", "n1", ""), "");
-    expect(world_node(w, "n1", world_word(w, "spot", 120)), STAMP1);
+    expect(world_node(w, "n1", world_status(w, "spot", 120)), STAMP1);
 }
 
 static void test_one_write_of_an_object(void **state) {
@@ -42,31 +42,31 @@ static void test_one_write_of_an_object(void **state) {
     world_open(&w);
     notice(&w);
     expect(world_claim(&w, "c1", "n1", ",\"generation\":2"), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 60)), ""); /* earlier still: afterwards */
+    expect(world_node(&w, "n1", world_status(&w, "spot", 60)), ""); /* earlier still: afterwards */
     expect(world_pass(&w, 60 * WORLD_SEC), "");
     assert_int_equal(counts(&w).in_flight, 1);
-    expect(world_answer(&w, 1, NC_CONTROL_DONE), "stamp c1 2026-11-22T02:00:45Z\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "set-timestamp c1 2026-11-22T02:00:45Z\n");
     world_close(&w);
 }
 
 /* What was accepted and is not seen yet is not written again; nor is it left alone for ever. */
-static void test_settles(void **state) {
+static void test_waits_for_the_watch(void **state) {
     static const char deleting[] = ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\"";
     struct world w;
 
     (void)state;
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", deleting), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), STAMP1);
-    expect(world_answer(&w, 1, NC_CONTROL_DONE), "say InterruptionRelayed NodeClaim c1\n");
-    expect(world_pass(&w, NC_CONTROL_SETTLE_USEC - 1), "");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), STAMP1);
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "event InterruptionRelayed NodeClaim c1\n");
+    expect(world_pass(&w, NC_CONTROL_WATCH_WAIT_USEC - 1), "");
     expect(world_tick(&w), "");
     expect(world_pass(&w, 1), STAMP1);
     expect(world_answer(&w, 2, NC_CONTROL_DONE), "");
     world_close(&w);
 }
 
-static void test_settles_by_version(void **state) {
+static void test_waits_for_the_watch_by_version(void **state) {
     static const struct {
         const char *rv;
         bool is_newer;
@@ -78,10 +78,10 @@ static void test_settles_by_version(void **state) {
         nc_auto_free char *more = nc_asprintf(",\"resourceVersion\":\"%s\"", rows[i].rv);
         world_open(&w);
         expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
-        expect(world_node(&w, "n1", world_word(&w, "spot", 120)), STAMP1);
+        expect(world_node(&w, "n1", world_status(&w, "spot", 120)), STAMP1);
         expect(world_answer_with(&w, 1, NC_CONTROL_DONE, 0,
                                  "{\"metadata\":{\"uid\":\"uid-c1\",\"resourceVersion\":\"500\"}}"),
-               "say InterruptionRelayed NodeClaim c1\n");
+               "event InterruptionRelayed NodeClaim c1\n");
         /* Seen without the stamp: an old sight, or somebody has taken it away since. */
         nc_auto_free char *all =
             nc_asprintf("%s,\"deletionTimestamp\":\"2026-11-22T01:00:00Z\"", more);
@@ -97,10 +97,10 @@ static void test_pauses(void **state) {
     (void)state;
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", STAMPED1), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 3600)), "delete-claim c1\n");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 3600)), "delete-claim c1\n");
     for (unsigned n = 0; n < 12; n++) {
         const uint64_t from = w.now_usec;
-        expect(world_answer(&w, id++, NC_CONTROL_AWAY), "");
+        expect(world_answer(&w, id++, NC_CONTROL_UNAVAILABLE), "");
         while (!world_tick(&w)[0])
             w.now_usec = nc_control_next(w.c, w.now_usec);
         const uint64_t pause = w.now_usec - from, most = n < 8 ? 200000ull << n : 30000000;
@@ -109,7 +109,7 @@ static void test_pauses(void **state) {
         last_usec = pause;
     }
     /* What is accepted ends the row; another kind of write has its own. */
-    expect(world_answer(&w, id++, NC_CONTROL_DONE), "say InterruptionRelayed NodeClaim c1\n");
+    expect(world_answer(&w, id++, NC_CONTROL_DONE), "event InterruptionRelayed NodeClaim c1\n");
     world_close(&w);
 }
 
@@ -120,11 +120,11 @@ static void test_pauses_begin_anew(void **state) {
     world_open(&w);
     notice(&w);
     for (uint64_t id = 1; id < 4; id++) {
-        expect(world_answer(&w, id, NC_CONTROL_AWAY), "");
-        assert_non_null(strstr(world_pass(&w, 2 * WORLD_SEC), "stamp c1"));
+        expect(world_answer(&w, id, NC_CONTROL_UNAVAILABLE), "");
+        assert_non_null(strstr(world_pass(&w, 2 * WORLD_SEC), "set-timestamp c1"));
     }
-    expect(world_answer(&w, 4, NC_CONTROL_AWAY), "delete-claim c1\n");
-    expect(world_answer(&w, 5, NC_CONTROL_AWAY), "");
+    expect(world_answer(&w, 4, NC_CONTROL_UNAVAILABLE), "delete-claim c1\n");
+    expect(world_answer(&w, 5, NC_CONTROL_UNAVAILABLE), "");
     assert_in_range(nc_control_next(w.c, w.now_usec) - w.now_usec, 150000, 200000);
     world_close(&w);
 }
@@ -135,14 +135,15 @@ static void test_accepted_ends_the_row(void **state) {
     (void)state;
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), STAMP1);
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), STAMP1);
     for (uint64_t id = 1; id < 6; id++) {
-        expect(world_answer(&w, id, NC_CONTROL_AWAY), "");
+        expect(world_answer(&w, id, NC_CONTROL_UNAVAILABLE), "");
         expect(world_pass(&w, 10 * WORLD_SEC), STAMP1);
     }
-    expect(world_answer(&w, 6, NC_CONTROL_DONE), "say InterruptionRelayed NodeClaim c1\n");
-    expect(world_node(&w, "n1", world_word(&w, "spot", 30)), "stamp c1 2026-11-22T02:01:05Z\n");
-    expect(world_answer(&w, 7, NC_CONTROL_AWAY), "");
+    expect(world_answer(&w, 6, NC_CONTROL_DONE), "event InterruptionRelayed NodeClaim c1\n");
+    expect(world_node(&w, "n1", world_status(&w, "spot", 30)),
+           "set-timestamp c1 2026-11-22T02:01:05Z\n");
+    expect(world_answer(&w, 7, NC_CONTROL_UNAVAILABLE), "");
     assert_in_range(nc_control_next(w.c, w.now_usec) - w.now_usec, 150000, 200000);
     world_close(&w);
 }
@@ -162,7 +163,7 @@ static void test_retry_after(void **state) {
         struct world w;
         world_open(&w);
         notice(&w);
-        expect(world_answer_with(&w, 1, NC_CONTROL_AWAY, rows[i].asked_usec, NULL), "");
+        expect(world_answer_with(&w, 1, NC_CONTROL_UNAVAILABLE, rows[i].asked_usec, NULL), "");
         assert_in_range(nc_control_next(w.c, w.now_usec) - w.now_usec, rows[i].least_usec,
                         rows[i].most_usec);
         world_close(&w);
@@ -171,7 +172,7 @@ static void test_retry_after(void **state) {
 
 static void test_conflict_waits_for_the_watch(void **state) {
     static const enum nc_control_answer answers[] = {NC_CONTROL_CONFLICT, NC_CONTROL_MISSING,
-                                                     NC_CONTROL_AWAY};
+                                                     NC_CONTROL_UNAVAILABLE};
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++) {
@@ -180,7 +181,7 @@ static void test_conflict_waits_for_the_watch(void **state) {
         notice(&w);
         expect(world_answer(&w, 1, answers[i]), "");
         /* What the watch shows ends the pause of a conflict, not the one of a server away. */
-        expect(world_claim(&w, "c1", "n1", ""), answers[i] == NC_CONTROL_AWAY ? "" : STAMP1);
+        expect(world_claim(&w, "c1", "n1", ""), answers[i] == NC_CONTROL_UNAVAILABLE ? "" : STAMP1);
         world_close(&w);
     }
 }
@@ -210,20 +211,20 @@ static void see_many(struct world *w, size_t n, bool are_noticed) {
     for (size_t i = 0; i < n; i++) {
         (void)snprintf(claim, sizeof(claim), "c%zu", i);
         (void)snprintf(node, sizeof(node), "n%zu", i);
-        expect(world_node(w, node, are_noticed ? world_word(w, "spot", 120) : NULL), "");
+        expect(world_node(w, node, are_noticed ? world_status(w, "spot", 120) : NULL), "");
         expect(world_claim(w, claim, node, ""), "");
     }
 }
 
 static void open_quiet(struct world *w, size_t n, bool are_noticed) {
     world_open_raw(w);
-    expect(world_who(w, NC_CONTROL_KARPENTER), "");
+    expect(world_mode(w, NC_CONTROL_KARPENTER), "");
     expect(world_lead(w, true), "");
     see_many(w, n, are_noticed);
     expect(world_synced(w, NC_CONTROL_NODE), "");
 }
 
-static void test_places(void **state) {
+static void test_concurrency(void **state) {
     struct world w;
     const char *got = NULL;
 
@@ -241,7 +242,7 @@ static void test_places(void **state) {
     got = world_answer(&w, w.ids[0], NC_CONTROL_DONE);
     assert_int_equal(lines_with(got, "stamp "), 1);
     /* One that failed has its pause, and waits behind those that did not. */
-    got = world_answer(&w, 2, NC_CONTROL_AWAY);
+    got = world_answer(&w, 2, NC_CONTROL_UNAVAILABLE);
     assert_int_equal(lines_with(got, "stamp "), 1);
     assert_int_equal(lines_with(got, "\n"), 1);
     world_close(&w);
@@ -250,20 +251,20 @@ static void test_places(void **state) {
 /* Ends every write that is under way, until nothing comes any more. */
 static void answer_all(struct world *w, size_t n_relays) {
     uint64_t open[4096];
-    size_t n = w->n_ids, n_stamps = 0, n_deletes = 0, from = 0;
+    size_t n = w->n_ids, n_timestamps = 0, n_deletes = 0, from = 0;
 
     memcpy(open, w->ids, n * sizeof(*open));
-    n_stamps = n;
+    n_timestamps = n;
     while (from < n) {
         const char *got = world_answer(w, open[from++], NC_CONTROL_DONE);
-        n_stamps += lines_with(got, "stamp ");
+        n_timestamps += lines_with(got, "stamp ");
         n_deletes += lines_with(got, "delete-claim ");
         assert_true(n + w->n_ids <= NC_ARRAY_SIZE(open));
         memcpy(open + n, w->ids, w->n_ids * sizeof(*open));
         n += w->n_ids;
         assert_true(n - from <= 64);
     }
-    assert_int_equal(n_stamps, n_relays);
+    assert_int_equal(n_timestamps, n_relays);
     assert_int_equal(n_deletes, n_relays);
 }
 
@@ -277,7 +278,7 @@ static void test_thousand_notices(void **state) {
     answer_all(&w, 1000); /* each exactly once */
     n = counts(&w);
     assert_int_equal(nc_histogram_count(&n.relays), 1000);
-    assert_int_equal(n.held_by_share, 0);
+    assert_int_equal(n.rate_limited, 0);
     world_close(&w);
 }
 
@@ -307,9 +308,9 @@ static const char *bare_claim(struct world *w, size_t i) {
     return world_see(w, NC_CONTROL_CLAIM, json);
 }
 
-static void open_alone(struct world *w, size_t n) {
+static void open_standalone(struct world *w, size_t n) {
     world_open(w);
-    expect(world_who(w, NC_CONTROL_ALONE), "");
+    expect(world_mode(w, NC_CONTROL_STANDALONE), "");
     for (size_t i = 0; i < n; i++)
         expect(bare_claim(w, i), "");
     expect(world_synced(w, NC_CONTROL_NODE), "");
@@ -321,18 +322,18 @@ static void test_a_quarter_for_relays(void **state) {
     const char *got = NULL;
 
     (void)state;
-    open_alone(&w, 100);
+    open_standalone(&w, 100);
     got = world_synced(&w, NC_CONTROL_CLAIM);
     assert_int_equal(lines_with(got, "patch-claim b"), 48);
     assert_int_equal(lines_with(got, "\n"), 48);
     for (size_t i = 0; i < 17; i++) {
         nc_auto_free char *name = nc_asprintf("c%zu", i), *node = nc_asprintf("n%zu", i);
         expect(world_claim(&w, name, node, ""), "");
-        assert_int_equal(lines_with(world_node(&w, node, world_word(&w, "spot", 120)), "stamp "),
+        assert_int_equal(lines_with(world_node(&w, node, world_status(&w, "spot", 120)), "stamp "),
                          i < 16);
     }
     /* The place of another write that ends goes to the relay that waits. */
-    expect(world_answer(&w, 1, NC_CONTROL_REFUSED), "stamp c16 " T105 "\n");
+    expect(world_answer(&w, 1, NC_CONTROL_REFUSED), "set-timestamp c16 " T105 "\n");
     /* The next one to the DELETE of the first relay, not to those that wait longer. */
     expect(world_answer(&w, 49, NC_CONTROL_DONE), "delete-claim c0\n");
     world_close(&w);
@@ -347,7 +348,7 @@ static void test_deletion_counts_at_once(void **state) {
 
     (void)state;
     world_open(&w);
-    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
     expect(world_see(&w, NC_CONTROL_POOL, pool), "");
     for (int i = 1; i <= 2; i++) {
         nc_auto_free char *node = nc_asprintf(
@@ -376,19 +377,19 @@ static void test_deletion_counts_at_once(void **state) {
     expect(world_synced(&w, NC_CONTROL_NODE), "");
     expect(world_synced(&w, NC_CONTROL_POOL), "");
     expect(world_synced(&w, NC_CONTROL_CLAIM), "delete-claim c1 alone\n");
-    expect(world_answer(&w, 1, NC_CONTROL_DONE), "say Disrupted NodeClaim c1\npatch-node n1\n");
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), "event Disrupted NodeClaim c1\npatch-node n1\n");
     assert_null(strstr(world_pass(&w, 60 * WORLD_SEC), "delete-claim"));
     world_close(&w);
 }
 
-static void test_fewest_places(void **state) {
+static void test_lowest_concurrency(void **state) {
     struct world w;
 
     (void)state;
     world_open_raw(&w);
     w.rules.max_in_flight = 0;
     expect(world_rules(&w), "");
-    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
     expect(world_lead(&w, true), "");
     for (size_t i = 0; i < 10; i++)
         expect(bare_claim(&w, i), "");
@@ -399,19 +400,19 @@ static void test_fewest_places(void **state) {
 }
 
 /* Nothing is done alone before the NodePools are there; nor after Karpenter was found. */
-static void test_alone_waits_for_its_lists(void **state) {
+static void test_standalone_waits_for_its_lists(void **state) {
     struct world w;
 
     (void)state;
     world_open(&w);
     expect(bare_claim(&w, 1), "");
-    expect(world_who(&w, NC_CONTROL_ALONE), "");
-    expect(bare_claim(&w, 1), ""); /* the lists were of another `who` */
+    expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
+    expect(bare_claim(&w, 1), ""); /* the lists were of another `mode` */
     expect(world_synced(&w, NC_CONTROL_NODE), "");
     expect(world_synced(&w, NC_CONTROL_CLAIM), "");
     expect(world_synced(&w, NC_CONTROL_POOL), "patch-claim b1\n");
-    expect(world_answer(&w, 1, NC_CONTROL_AWAY), "");
-    expect(world_who(&w, NC_CONTROL_KARPENTER), "");
+    expect(world_answer(&w, 1, NC_CONTROL_UNAVAILABLE), "");
+    expect(world_mode(&w, NC_CONTROL_KARPENTER), "");
     expect(world_pass(&w, 60 * WORLD_SEC), "");
     world_close(&w);
 }
@@ -422,14 +423,14 @@ static void test_relay_does_not_wait_for_pools(void **state) {
 
     (void)state;
     world_open(&w);
-    expect(world_who(&w, NC_CONTROL_ALONE), "");
+    expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
     notice(&w);
     world_close(&w);
 }
 
 /* ---- shares */
 
-static void test_share(void **state) {
+static void test_rate_limit(void **state) {
     struct world w;
     size_t n = 0;
 
@@ -438,22 +439,23 @@ static void test_share(void **state) {
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
     /* A node that finds an earlier deadline all the time; each write is accepted and shown. */
     for (int64_t i = 0; i < 400; i++) {
-        const char *got = world_node(&w, "n1", world_word(&w, "spot", 3000 - 2 * i));
+        const char *got = world_node(&w, "n1", world_status(&w, "spot", 3000 - 2 * i));
         w.now_usec += WORLD_SEC / 4;
         if (!got[0])
             continue;
-        assert_int_equal(lines_with(got, "stamp c1"), 1);
+        assert_int_equal(lines_with(got, "set-timestamp c1"), 1);
         n++;
         (void)world_answer(&w, w.ids[0], NC_CONTROL_DONE);
     }
     /* 20 at once, then one in five seconds for a hundred seconds. */
     assert_in_range(n, 20, 20 + 20);
-    assert_true(counts(&w).held_by_share > 0);
-    assert_in_range(counts(&w).asked[NC_CONTROL_STAMP], 20, 40);
+    assert_true(counts(&w).rate_limited > 0);
+    assert_in_range(counts(&w).requested[NC_CONTROL_SET_TIMESTAMP], 20, 40);
     (void)world_pass(&w, 5 * WORLD_SEC);
     /* It holds up nobody else. */
     expect(world_claim(&w, "c2", "n2", ""), "");
-    assert_non_null(strstr(world_node(&w, "n2", world_word(&w, "spot", 120)), "stamp c2 "));
+    assert_non_null(
+        strstr(world_node(&w, "n2", world_status(&w, "spot", 120)), "set-timestamp c2 "));
     world_close(&w);
 }
 
@@ -464,35 +466,35 @@ static void test_held_writes_come_later(void **state) {
     world_open(&w);
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
     for (int64_t i = 0; i < 20; i++) {
-        (void)world_node(&w, "n1", world_word(&w, "spot", 3000 - 2 * i));
+        (void)world_node(&w, "n1", world_status(&w, "spot", 3000 - 2 * i));
         assert_int_equal(w.n_ids, 1);
         (void)world_answer(&w, w.ids[0], NC_CONTROL_DONE);
     }
-    expect(world_node(&w, "n1", world_word(&w, "spot", 120)), "");
-    assert_int_equal(counts(&w).held_by_share, 1);
+    expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "");
+    assert_int_equal(counts(&w).rate_limited, 1);
     expect(world_pass(&w, 5 * WORLD_SEC - 1), "");
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
-    expect(world_pass(&w, 1), "stamp c1 " T105 "\n");
-    assert_int_equal(counts(&w).held_by_share, 1); /* one write, however often it was looked at */
+    expect(world_pass(&w, 1), "set-timestamp c1 " T105 "\n");
+    assert_int_equal(counts(&w).rate_limited, 1); /* one write, however often it was looked at */
     world_close(&w);
 }
 
-static void test_unreadable_word_said_once(void **state) {
+static void test_invalid_status_reported_once(void **state) {
     struct world w;
     size_t n = 0;
 
     (void)state;
     world_open(&w);
-    expect(world_node(&w, "n1", "{\"source\":7}"), "say WordUnreadable Node n1\n");
+    expect(world_node(&w, "n1", "{\"source\":7}"), "event InvalidDrainStatus Node n1\n");
     expect(world_node(&w, "n1", "{\"source\":7}"), ""); /* the same, seen again */
     expect(world_node(&w, "n1", NULL), "");
-    assert_int_equal(counts(&w).bad_words, 1);
+    assert_int_equal(counts(&w).invalid_drain_statuses, 1);
     for (int i = 0; i < 100; i++) {
-        nc_auto_free char *word = nc_asprintf("garbage %d", i);
-        n += lines_with(world_node(&w, "n1", word), "say ");
+        nc_auto_free char *status = nc_asprintf("garbage %d", i);
+        n += lines_with(world_node(&w, "n1", status), "event ");
     }
     assert_int_equal(n, 0); /* said a moment ago */
-    assert_int_equal(counts(&w).bad_words, 101);
+    assert_int_equal(counts(&w).invalid_drain_statuses, 101);
     /* What its Node says costs the claim nothing. */
     notice(&w);
     world_close(&w);
@@ -505,7 +507,7 @@ static void test_only_a_leader_says(void **state) {
     world_open(&w);
     expect(world_lead(&w, false), "");
     expect(world_node(&w, "n1", "garbage"), "");
-    expect(world_lead(&w, true), "say WordUnreadable Node n1\n");
+    expect(world_lead(&w, true), "event InvalidDrainStatus Node n1\n");
     world_close(&w);
 }
 
@@ -538,25 +540,25 @@ static void test_nonsense_events(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_write_of_an_object),
-        cmocka_unit_test(test_settles),
-        cmocka_unit_test(test_settles_by_version),
+        cmocka_unit_test(test_waits_for_the_watch),
+        cmocka_unit_test(test_waits_for_the_watch_by_version),
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_own_write_is_no_news),
         cmocka_unit_test(test_pauses_begin_anew),
         cmocka_unit_test(test_accepted_ends_the_row),
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_conflict_waits_for_the_watch),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_concurrency),
         cmocka_unit_test(test_thousand_notices),
         cmocka_unit_test(test_relist_of_ten_thousand),
         cmocka_unit_test(test_a_quarter_for_relays),
         cmocka_unit_test(test_deletion_counts_at_once),
-        cmocka_unit_test(test_fewest_places),
-        cmocka_unit_test(test_alone_waits_for_its_lists),
+        cmocka_unit_test(test_lowest_concurrency),
+        cmocka_unit_test(test_standalone_waits_for_its_lists),
         cmocka_unit_test(test_relay_does_not_wait_for_pools),
-        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_rate_limit),
         cmocka_unit_test(test_held_writes_come_later),
-        cmocka_unit_test(test_unreadable_word_said_once),
+        cmocka_unit_test(test_invalid_status_reported_once),
         cmocka_unit_test(test_only_a_leader_says),
         cmocka_unit_test(test_nonsense_events),
     };

@@ -324,7 +324,7 @@ static void test_options_are_taken(void **state) {
     assert_string_equal(s.metrics_address, "0.0.0.0:8080");
     assert_string_equal(s.lease_name, NC_CONTROLLER); /* the Role names it */
     assert_null(s.lease_namespace);
-    assert_int_equal(s.who, NC_CONTROL_KARPENTER); /* nothing is left to be found out */
+    assert_int_equal(s.mode, NC_CONTROL_KARPENTER); /* nothing is left to be found out */
 }
 
 /* The policy selects the pods of the Deployment, and opens what it scrapes and nothing else. */

@@ -226,10 +226,10 @@ static void test_what_answers_mean(void **state) {
         {400, FAILURE("InvalidInstanceID.Malformed"), NC_CONTROL_REFUSED},
         {403, FAILURE("UnauthorizedOperation"), NC_CONTROL_REFUSED},
         {400, FAILURE("OperationNotPermitted"), NC_CONTROL_REFUSED},
-        {503, FAILURE("RequestLimitExceeded"), NC_CONTROL_AWAY},
-        {500, "", NC_CONTROL_AWAY},
-        {200, "<TerminateInstancesResponse/>", NC_CONTROL_AWAY},
-        {200, "nonsense", NC_CONTROL_AWAY},
+        {503, FAILURE("RequestLimitExceeded"), NC_CONTROL_UNAVAILABLE},
+        {500, "", NC_CONTROL_UNAVAILABLE},
+        {200, "<TerminateInstancesResponse/>", NC_CONTROL_UNAVAILABLE},
+        {200, "nonsense", NC_CONTROL_UNAVAILABLE},
     };
     struct world *w = *state;
 
@@ -352,8 +352,8 @@ static void test_no_keys(void **state) {
     (void)setenv("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent/token", 1);
     (void)setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r", 1);
     assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL), 0);
-    assert_int_equal(end(w, PROVIDER), NC_CONTROL_AWAY);
-    assert_int_equal(end(w, PROVIDER), NC_CONTROL_AWAY);
+    assert_int_equal(end(w, PROVIDER), NC_CONTROL_UNAVAILABLE);
+    assert_int_equal(end(w, PROVIDER), NC_CONTROL_UNAVAILABLE);
     assert_int_equal(atomic_load(&w->orders), 0);
 }
 

@@ -137,7 +137,7 @@ static void test_addresses(void **state) {
 struct world {
     sd_event *event;
     struct nc_listener *listener;
-    unsigned asked;
+    unsigned requested;
     size_t body_bytes;
     bool was_local;
 };
@@ -146,7 +146,7 @@ static void answer(void *userdata, const char *path, bool is_local,
                    struct nc_listener_answer *ret) {
     struct world *w = userdata;
 
-    w->asked++;
+    w->requested++;
     w->was_local = is_local;
     if (!nc_streq(path, "/metrics"))
         return;
@@ -249,11 +249,11 @@ static void test_answers(void **state) {
     assert_true(w->was_local);
     expect(w, "HEAD /metrics HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "");
     expect(w, "GET /else HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 404 Not Found\r\n", "Not Found\n");
-    assert_int_equal(w->asked, 3);
+    assert_int_equal(w->requested, 3);
     expect(w, "PUT / HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 405 Method Not Allowed\r\n",
            "Method Not Allowed\n");
     expect(w, "nonsense\r\n", "HTTP/1.1 400 Bad Request\r\n", "Bad Request\n");
-    assert_int_equal(w->asked, 3); /* what is refused is nobody's question */
+    assert_int_equal(w->requested, 3); /* what is refused is nobody's question */
 }
 
 /* More than a socket takes at once, and a request longer than is read. */
@@ -310,16 +310,17 @@ static void test_a_probe_in_a_crowd(void **state) {
 }
 
 /* More connections of one address than its share take no place of anybody else's. */
-static void test_share(void **state) {
+static void test_rate_limit(void **state) {
     struct world *w = *state;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    int fds[NC_LISTENER_SHARE + 1];
+    int fds[NC_LISTENER_PER_ADDRESS + 1];
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fds); i++) {
         fds[i] = connect_from(w, "127.0.0.3", 0);
         assert_true(sd_event_run(w->event, 100000) >= 0);
     }
-    (void)hear(w, fds[NC_LISTENER_SHARE], &text); /* the newest: the others have had no time yet */
+    (void)hear(w, fds[NC_LISTENER_PER_ADDRESS],
+               &text); /* the newest: the others have had no time yet */
     assert_int_equal(text.len, 0);
     say(fds[0], "GET /metrics HTTP/1.1\r\n" HOST "\r\n");
     assert_true(hear(w, fds[0], &text));
@@ -357,7 +358,7 @@ static void test_slow(void **state) {
     (void)close(fd);
     assert_int_equal(text.len, 0);
     assert_true(nc_mono_usec() - begun >= NC_LISTENER_USEC);
-    assert_int_equal(w->asked, 0);
+    assert_int_equal(w->requested, 0);
 }
 
 static void test_taken(void **state) {
@@ -384,7 +385,7 @@ int main(void) {
         world_test(test_large),
         world_test(test_crowd),
         world_test(test_a_probe_in_a_crowd),
-        world_test(test_share),
+        world_test(test_rate_limit),
         world_test(test_slow),
         world_test(test_taken),
     };

@@ -39,10 +39,10 @@ static void test_defaults(void **state) {
     (void)state;
     assert_int_equal(read_line("", &s, &code), 0);
     assert_string_equal(s.command, "run");
-    assert_int_equal(s.who, NC_CONTROL_WHO_UNKNOWN);
+    assert_int_equal(s.mode, NC_CONTROL_MODE_UNKNOWN);
     assert_int_equal(s.rules.order, NC_CONTROL_BOTH);
     assert_int_equal(s.rules.margin_usec, 15000000);
-    assert_int_equal(s.rules.stamp_after_usec, 5000000);
+    assert_int_equal(s.rules.timestamp_after_usec, 5000000);
     assert_int_equal(s.rules.max_in_flight, 64);
     assert_false(s.rules.terminates || s.rules.rebalances || s.no_leader_election);
     assert_string_equal(s.lease_name, "nodeclaim-controller");
@@ -61,9 +61,10 @@ static void test_all_options(void **state) {
     int code = -1;
 
     (void)state;
-    assert_int_equal(read_line("--mode alone --order delete-first --margin 20s", &s, &code), 0);
+    assert_int_equal(read_line("--mode standalone --order delete-first --margin 20s", &s, &code),
+                     0);
     assert_string_equal(s.command, "run");
-    assert_int_equal(s.who, NC_CONTROL_ALONE);
+    assert_int_equal(s.mode, NC_CONTROL_STANDALONE);
     assert_int_equal(s.rules.order, NC_CONTROL_DELETE_FIRST);
     assert_int_equal(s.rules.margin_usec, 20000000);
     assert_int_equal(read_line("run --kubeconfig /k --max-in-flight 128 --rebalance drain "
@@ -91,16 +92,27 @@ static void test_all_options(void **state) {
     assert_int_equal(s.renew_usec, 2000000);
     assert_int_equal(s.retry_usec, 500000);
     assert_true(s.no_leader_election);
-    assert_int_equal(read_line("--metrics-address off --stamp-after 0s --identity a_b", &s, &code),
-                     0);
+    assert_int_equal(
+        read_line("--metrics-address off --timestamp-after 0s --identity a_b", &s, &code), 0);
     assert_null(s.metrics_address);
-    assert_int_equal(s.rules.stamp_after_usec, 0);
+    assert_int_equal(s.rules.timestamp_after_usec, 0);
     assert_string_equal(s.identity, "a_b");
     assert_int_equal(read_line("status -o json --metrics-address [::1]:9", &s, &code), 0);
     assert_string_equal(s.command, "status");
     assert_true(s.json);
     assert_int_equal(read_line("--version", &s, &code), 0);
     assert_string_equal(s.command, "version");
+}
+
+/* Names of before that are accepted for a while, and that help does not show. */
+static void test_former_names(void **state) {
+    struct nc_settings s;
+    int code = -1;
+
+    (void)state;
+    assert_int_equal(read_line("--mode standalone --stamp-after 7s", &s, &code), 0);
+    assert_int_equal(s.mode, NC_CONTROL_STANDALONE);
+    assert_int_equal(s.rules.timestamp_after_usec, 7000000);
 }
 
 static void test_environment(void **state) {
@@ -186,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_defaults, set_up),
         cmocka_unit_test_setup(test_all_options, set_up),
+        cmocka_unit_test_setup(test_former_names, set_up),
         cmocka_unit_test_setup(test_environment, set_up),
         cmocka_unit_test_setup(test_refused, set_up),
         cmocka_unit_test_setup(test_help, set_up),

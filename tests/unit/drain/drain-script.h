@@ -52,7 +52,7 @@ static void script_put_time(struct nc_buf *b, uint64_t usec) {
 }
 
 /* The value of "key=value" among the words, NULL where it is not there; "" for a bare "key". */
-static const char *script_word(char *const *words, const char *key) {
+static const char *script_status(char *const *words, const char *key) {
     const size_t n = strlen(key);
 
     for (; *words; words++)
@@ -62,29 +62,29 @@ static const char *script_word(char *const *words, const char *key) {
 }
 
 static uint64_t script_number(char *const *words, const char *key, uint64_t unset) {
-    const char *s = script_word(words, key);
+    const char *s = script_status(words, key);
 
     return s ? strtoull(s, NULL, 10) : unset;
 }
 
 static struct nc_pod script_pod(const char *name, char *const *words) {
-    const char *keep = script_word(words, "keep"), *del = script_word(words, "del");
+    const char *keep = script_status(words, "keep"), *del = script_status(words, "del");
     const char *slash = del ? strchr(del, '/') : NULL;
 
     return (struct nc_pod){
-        .namespace = nc_strdup(script_word(words, "ns") ? script_word(words, "ns") : "ns"),
+        .namespace = nc_strdup(script_status(words, "ns") ? script_status(words, "ns") : "ns"),
         .name = nc_strdup(name),
         .uid = nc_asprintf("uid-%s", name),
         .tier = (enum nc_tier)script_number(words, "tier", 0),
         .grace_sec = script_number(words, "grace", 30),
-        .never_disrupt = script_word(words, "never") != NULL,
+        .never_disrupt = script_status(words, "never") != NULL,
         .keep_until_usec = keep ? script_time(keep) : 0,
         .deletion_usec = del ? script_time(del) : 0,
         .deletion_grace_sec = slash ? strtoull(slash + 1, NULL, 10) : 0,
-        .is_daemon = script_word(words, "daemon") != NULL,
-        .is_mirror = script_word(words, "mirror") != NULL,
-        .is_terminal = script_word(words, "ended") != NULL,
-        .tolerates_disrupted = script_word(words, "tolerates") != NULL,
+        .is_daemon = script_status(words, "daemon") != NULL,
+        .is_mirror = script_status(words, "mirror") != NULL,
+        .is_terminal = script_status(words, "ended") != NULL,
+        .tolerates_disrupted = script_status(words, "tolerates") != NULL,
     };
 }
 
@@ -115,7 +115,7 @@ static void script_step(struct script *s) {
 
 static void script_answer(struct script *s, char *const *words) {
     struct nc_pod_answer a = {.retry_after_usec = script_number(words, "retry", 0) * 1000000};
-    const char *budget = script_word(words + 3, "budget");
+    const char *budget = script_status(words + 3, "budget");
     nc_auto_free char *uid = nc_asprintf("uid-%s", words[1]);
     enum nc_drain_verb verb = NC_DRAIN_EVICT;
 
@@ -196,12 +196,12 @@ static void script_next(struct script *s) {
 }
 
 static void script_rules(struct script *s, char *const *words) {
-    const char *t = script_word(words, "t");
+    const char *t = script_status(words, "t");
 
     s->rules.t_usec = t ? script_time(t) : 0;
-    s->rules.may_evict = script_word(words, "watch") == NULL;
-    s->rules.has_disrupted_taint = script_word(words, "taint") != NULL;
-    s->rules.leaves_tolerating = script_word(words, "karpenter") != NULL;
+    s->rules.may_evict = script_status(words, "watch") == NULL;
+    s->rules.has_disrupted_taint = script_status(words, "taint") != NULL;
+    s->rules.leaves_tolerating = script_status(words, "karpenter") != NULL;
     s->rules.max_in_flight = (unsigned)script_number(words, "max", 100);
 }
 

@@ -140,7 +140,7 @@ static bool is_kept(const struct nc_drain *d, const char *uid) {
 }
 
 /* What no drain moves neither takes a place from what it does, nor is missed. */
-static void test_excluded_pods_take_no_place(void **state) {
+static void test_excluded_pods_count_for_no_concurrency(void **state) {
     static const bool sides[] = {false, true};
     struct nc_pod daemon, ended;
 
@@ -288,7 +288,7 @@ int main(void) {
         cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_lines_are_in_order),
         cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_excluded_pods_take_no_place),
+        cmocka_unit_test(test_excluded_pods_count_for_no_concurrency),
         cmocka_unit_test(test_a_flood),
         cmocka_unit_test(test_terminating_pods_that_are_excluded),
         cmocka_unit_test(test_gap_until_a_complete_list),

@@ -90,11 +90,11 @@ static void test_writes(void **state) {
     const char *version = nc_value_string(nc_value_path(node, "metadata.resourceVersion"));
 
     (void)state;
-    send_body(NC_CONTROL_STAMP, "default-x7k2q",
+    send_body(NC_CONTROL_SET_TIMESTAMP, "default-x7k2q",
               parse("{'metadata':{'uid':'%s','annotations':{'%s':'2026-11-22T00:00:00Z'}}}", uid,
                     NC_ANNOTATION_TIMESTAMP),
               NC_CONTROL_DONE);
-    send_body(NC_CONTROL_STAMP, "default-x7k2q",
+    send_body(NC_CONTROL_SET_TIMESTAMP, "default-x7k2q",
               parse("{'metadata':{'uid':'%s','annotations':{'%s':'2001-01-01T00:00:00Z'}}}",
                     "7f3c6e1f-5a2d-4c8e-9f10-000000000000", NC_ANNOTATION_TIMESTAMP),
               NC_CONTROL_MISSING);
@@ -122,7 +122,7 @@ static void test_writes(void **state) {
         NC_CONTROL_MISSING);
     world_turn("PUT", "/faults", "[{\"kind\":\"status\",\"method\":\"PATCH\",\"status\":429}]");
     send_body(NC_CONTROL_PATCH_NODE, "node-a",
-              parse("{'metadata':{'labels':{'%s':'%s'}}}", "a", "b"), NC_CONTROL_AWAY);
+              parse("{'metadata':{'labels':{'%s':'%s'}}}", "a", "b"), NC_CONTROL_UNAVAILABLE);
     world_turn("POST", "/heal", NULL);
 }
 
@@ -239,7 +239,7 @@ static void test_leaders(void **state) {
 
 struct looked {
     unsigned n;
-    enum nc_control_who who;
+    enum nc_control_mode mode;
     char claims[100];
 };
 
@@ -247,7 +247,7 @@ static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     struct looked *l = userdata;
 
     l->n++;
-    l->who = f->who;
+    l->mode = f->mode;
     snprintf(l->claims, sizeof(l->claims), "%s", f->claims_path ? f->claims_path : "");
 }
 
@@ -258,9 +258,9 @@ static void test_karpenter(void **state) {
     struct nc_karpenter *p = NULL;
 
     (void)state;
-    assert_int_equal(nc_karpenter_look(kube, world.loop, &o, &p, NULL), 0);
+    assert_int_equal(nc_karpenter_scan(kube, world.loop, &o, &p, NULL), 0);
     world_wait_for("a look", &l.n, 1);
-    assert_int_equal(l.who, NC_CONTROL_ALONE);
+    assert_int_equal(l.mode, NC_CONTROL_STANDALONE);
     assert_string_equal(l.claims, CLAIMS);
     nc_karpenter_free(p);
 }

@@ -42,7 +42,7 @@ static const struct {
     const char *body;
     struct script_step step;
 } requests[] = {
-    {NC_CONTROL_STAMP,
+    {NC_CONTROL_SET_TIMESTAMP,
      "{'metadata':{'annotations':{'karpenter.sh/x':'y'}}}",
      {.method = "PATCH", .url = API CLAIMS "/c-1", .header = PARTIAL}},
     {NC_CONTROL_PATCH_CLAIM,
@@ -128,17 +128,18 @@ static const struct {
     {{.status = 400, .answer = STATUS("BadRequest", "x")}, NC_CONTROL_REFUSED},
     {{.status = 403, .answer = STATUS("Forbidden", "x")}, NC_CONTROL_REFUSED},
     {{.status = 422, .answer = STATUS("Invalid", "x")}, NC_CONTROL_REFUSED},
-    {{.status = 401}, NC_CONTROL_AWAY},
-    {{.status = 410}, NC_CONTROL_AWAY},
-    {{.status = 429, .raw = "Too many requests\n", .retry_after_usec = 3000000}, NC_CONTROL_AWAY},
-    {{.status = 500}, NC_CONTROL_AWAY},
-    {{.status = 503}, NC_CONTROL_AWAY},
+    {{.status = 401}, NC_CONTROL_UNAVAILABLE},
+    {{.status = 410}, NC_CONTROL_UNAVAILABLE},
+    {{.status = 429, .raw = "Too many requests\n", .retry_after_usec = 3000000},
+     NC_CONTROL_UNAVAILABLE},
+    {{.status = 500}, NC_CONTROL_UNAVAILABLE},
+    {{.status = 503}, NC_CONTROL_UNAVAILABLE},
     /* what no API server says: somebody else has answered, and nothing was carried out */
-    {{.status = 200, .raw = "<html>Welcome"}, NC_CONTROL_AWAY},
-    {{.status = 200, .raw = "[]"}, NC_CONTROL_AWAY},
-    {{.status = 200, .raw = ""}, NC_CONTROL_AWAY},
-    {{.outcome = NC_HTTP_TIMEOUT}, NC_CONTROL_AWAY},
-    {{.outcome = NC_HTTP_BROKEN, .status = 201, .was_open = true}, NC_CONTROL_AWAY},
+    {{.status = 200, .raw = "<html>Welcome"}, NC_CONTROL_UNAVAILABLE},
+    {{.status = 200, .raw = "[]"}, NC_CONTROL_UNAVAILABLE},
+    {{.status = 200, .raw = ""}, NC_CONTROL_UNAVAILABLE},
+    {{.outcome = NC_HTTP_TIMEOUT}, NC_CONTROL_UNAVAILABLE},
+    {{.outcome = NC_HTTP_BROKEN, .status = 201, .was_open = true}, NC_CONTROL_UNAVAILABLE},
 };
 
 static void test_answers(void **state) {
@@ -188,8 +189,10 @@ static void test_refused(void **state) {
 static void test_cancelled(void **state) {
     nc_auto_value struct nc_value *body = js("{'preconditions':{'uid':'u'}}");
     const struct nc_control_action a = action_of(NC_CONTROL_DELETE_CLAIM, body);
-    const struct nc_control_action said = {
-        .verb = NC_CONTROL_SAY, .what = NC_CONTROL_CLAIM, .name = (char[]){"c-1"}, .reason = "X"};
+    const struct nc_control_action said = {.verb = NC_CONTROL_EMIT_EVENT,
+                                           .what = NC_CONTROL_CLAIM,
+                                           .name = (char[]){"c-1"},
+                                           .reason = "X"};
     static const struct script_step steps[] = {
         {.stays_open = true}, {.stays_open = true}, {.stays_open = true}};
     struct heard h = {0};
@@ -237,13 +240,13 @@ static const struct {
      {.status = 409, .answer = STATUS("Conflict", "x")},
      "",
      NC_CONTROL_CONFLICT},
-    {NC_CONTROL_CLAIM, false, {.status = 503}, "", NC_CONTROL_AWAY},
+    {NC_CONTROL_CLAIM, false, {.status = 503}, "", NC_CONTROL_UNAVAILABLE},
 };
 
 static void test_say(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(says); i++) {
-        const struct nc_control_action a = {.verb = NC_CONTROL_SAY,
+        const struct nc_control_action a = {.verb = NC_CONTROL_EMIT_EVENT,
                                             .what = says[i].what,
                                             .name = (char[]){"c-1"},
                                             .uid = (char[]){"u"},

@@ -27,44 +27,45 @@
 struct glance {
     unsigned at_sec; /* on our own clock */
     const char *leases;
-    enum nc_control_who who;
+    enum nc_control_mode mode;
 };
 static const struct {
     const char *name;
     struct glance glances[8];
 } lives[] = {
     {"no such Lease has ever been seen",
-     {{0, NONE, NC_CONTROL_ALONE}, {30, NONE, NC_CONTROL_ALONE}}},
+     {{0, NONE, NC_CONTROL_STANDALONE}, {30, NONE, NC_CONTROL_STANDALONE}}},
     {"the Lease of another",
      {{0,
        LEASES(
            "{'metadata':{'name':'kube-scheduler'},'spec':{'holderIdentity':'x','renewTime':'" FRESH
            "'}}"),
-       NC_CONTROL_ALONE}}},
+       NC_CONTROL_STANDALONE}}},
     {"held and renewed just now",
      {{0, LEASES(LEASE("karpenter", "k-1", FRESH)), NC_CONTROL_KARPENTER}}},
     {"in another namespace, beside a dead one",
      {{0, LEASES(LEASE("a", "k-1", OLD) "," LEASE("kube-system", "k-2", FRESH)),
        NC_CONTROL_KARPENTER}}},
     {"installed after we were",
-     {{0, NONE, NC_CONTROL_ALONE}, {30, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_KARPENTER}}},
+     {{0, NONE, NC_CONTROL_STANDALONE},
+      {30, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_KARPENTER}}},
     {"clocks far apart: alive by its moves",
-     {{0, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_WHO_UNKNOWN},
+     {{0, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_MODE_UNKNOWN},
       {5, LEASES(LEASE("k", "k-1", "2023-11-14T22:00:04.000000Z")), NC_CONTROL_KARPENTER},
       {35, LEASES(LEASE("k", "k-1", "2023-11-14T22:00:34.000000Z")), NC_CONTROL_KARPENTER},
       {65, LEASES(LEASE("k", "k-1", "2023-11-14T22:00:34.000000Z")), NC_CONTROL_KARPENTER},
       {109, LEASES(LEASE("k", "k-1", "2023-11-14T22:00:34.000000Z")), NC_CONTROL_KARPENTER},
-      {110, LEASES(LEASE("k", "k-1", "2023-11-14T22:00:34.000000Z")), NC_CONTROL_ALONE}}},
+      {110, LEASES(LEASE("k", "k-1", "2023-11-14T22:00:34.000000Z")), NC_CONTROL_STANDALONE}}},
     {"clocks far apart the other way",
-     {{0, LEASES(LEASE("k", "k-1", "2023-11-14T23:13:20.000000Z")), NC_CONTROL_WHO_UNKNOWN},
-      {75, LEASES(LEASE("k", "k-1", "2023-11-14T23:13:20.000000Z")), NC_CONTROL_ALONE}}},
+     {{0, LEASES(LEASE("k", "k-1", "2023-11-14T23:13:20.000000Z")), NC_CONTROL_MODE_UNKNOWN},
+      {75, LEASES(LEASE("k", "k-1", "2023-11-14T23:13:20.000000Z")), NC_CONTROL_STANDALONE}}},
     {"left behind by one that is gone",
-     {{0, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_WHO_UNKNOWN},
-      {74, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_WHO_UNKNOWN},
-      {75, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_ALONE}}},
+     {{0, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_MODE_UNKNOWN},
+      {74, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_MODE_UNKNOWN},
+      {75, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_STANDALONE}}},
     {"given up for good",
-     {{0, LEASES(LEASE("k", "", FRESH)), NC_CONTROL_WHO_UNKNOWN},
-      {75, LEASES(LEASE("k", "", FRESH)), NC_CONTROL_ALONE}}},
+     {{0, LEASES(LEASE("k", "", FRESH)), NC_CONTROL_MODE_UNKNOWN},
+      {75, LEASES(LEASE("k", "", FRESH)), NC_CONTROL_STANDALONE}}},
     {"a restart is no absence",
      {{0, LEASES(LEASE("k", "k-1", FRESH)), NC_CONTROL_KARPENTER},
       {30, LEASES(LEASE("k", "", FRESH)), NC_CONTROL_KARPENTER},
@@ -77,30 +78,30 @@ static const struct {
     {"uninstalled, its Lease too",
      {{0, LEASES(LEASE("k", "k-1", FRESH)), NC_CONTROL_KARPENTER},
       {30, NONE, NC_CONTROL_KARPENTER},
-      {104, NONE, NC_CONTROL_WHO_UNKNOWN},
-      {105, NONE, NC_CONTROL_ALONE}}},
+      {104, NONE, NC_CONTROL_MODE_UNKNOWN},
+      {105, NONE, NC_CONTROL_STANDALONE}}},
     {"comes back",
-     {{0, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_WHO_UNKNOWN},
-      {80, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_ALONE},
+     {{0, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_MODE_UNKNOWN},
+      {80, LEASES(LEASE("k", "k-1", OLD)), NC_CONTROL_STANDALONE},
       {110, LEASES(LEASE("k", "k-2", OLD)), NC_CONTROL_KARPENTER}}},
     {"nonsense is no Karpenter, and holds nothing up for ever",
      {{0,
        LEASES("null,{'metadata':{'name':'karpenter-leader-election'},'spec':{'holderIdentity':7,"
               "'renewTime':{},'leaseDurationSeconds':-1}}"),
-       NC_CONTROL_WHO_UNKNOWN},
+       NC_CONTROL_MODE_UNKNOWN},
       {75,
        LEASES("null,{'metadata':{'name':'karpenter-leader-election'},'spec':{'holderIdentity':"
               "7,'renewTime':{},'leaseDurationSeconds':-1}}"),
-       NC_CONTROL_ALONE}}},
+       NC_CONTROL_STANDALONE}}},
     {"a duration of years is cut",
      {{0,
        LEASES("{'metadata':{'name':'karpenter-leader-election'},'spec':{'holderIdentity':'x','"
               "renewTime':'" OLD "','leaseDurationSeconds':2000000000}}"),
-       NC_CONTROL_WHO_UNKNOWN},
+       NC_CONTROL_MODE_UNKNOWN},
       {660,
        LEASES("{'metadata':{'name':'karpenter-leader-election'},'spec':{'holderIdentity':'x','"
               "renewTime':'" OLD "','leaseDurationSeconds':2000000000}}"),
-       NC_CONTROL_ALONE}}},
+       NC_CONTROL_STANDALONE}}},
 };
 
 static void test_lives(void **state) {
@@ -111,10 +112,10 @@ static void test_lives(void **state) {
         for (size_t j = 0; j < 8 && lives[i].glances[j].leases; j++) {
             const struct glance *g = &lives[i].glances[j];
             nc_auto_value struct nc_value *leases = js(g->leases);
-            const enum nc_control_who who =
+            const enum nc_control_mode mode =
                 nc_karpenter_judge(&s, leases, NOW, 1000 * SEC + g->at_sec * SEC);
-            if (who != g->who)
-                fail_msg("glance %zu: %d, not %d", j, (int)who, (int)g->who);
+            if (mode != g->mode)
+                fail_msg("glance %zu: %d, not %d", j, (int)mode, (int)g->mode);
         }
     }
 }
@@ -143,17 +144,17 @@ static void test_holder(void **state) {
 
 struct heard {
     struct nc_buf trace;
-    unsigned told, failed;
+    unsigned reported, failed;
 };
 
 static void on_changed(void *userdata, const struct nc_karpenter_found *f) {
-    static const char *const who[] = {"unknown", "karpenter", "alone"};
+    static const char *const mode[] = {"unknown", "karpenter", "standalone"};
     struct heard *h = userdata;
 
-    nc_buf_printf(&h->trace, "%s %s %s %s %s\n", who[f->who], f->holder,
+    nc_buf_printf(&h->trace, "%s %s %s %s %s\n", mode[f->mode], f->holder,
                   f->claims_path ? f->claims_path : "-", f->pools_path ? f->pools_path : "-",
                   f->classes_path ? f->classes_path : "-");
-    h->told++;
+    h->reported++;
 }
 
 static void on_failed(void *userdata, const struct nc_err *err) {
@@ -167,18 +168,18 @@ static const char *const one[] = {"kube-system", NULL}, *const two[] = {"a", "b"
 static const char *const *namespaces = one;
 
 /* Until all of the script was asked and the last answer was heard. */
-static void follow(struct nc_kube *k, size_t requests, uint64_t look_usec, unsigned failed,
+static void follow(struct nc_kube *k, size_t requests, uint64_t scan_usec, unsigned failed,
                    const char *trace) {
     struct heard h = {0};
     const struct nc_karpenter_options o = {.namespaces = namespaces,
-                                           .look_usec = look_usec,
+                                           .scan_usec = scan_usec,
                                            .changed = on_changed,
                                            .failed = on_failed,
                                            .userdata = &h};
     const uint64_t until = nc_mono_usec() + 10 * SEC;
     struct nc_karpenter *p;
 
-    assert_int_equal(nc_karpenter_look(k, script_loop(), &o, &p, NULL), 0);
+    assert_int_equal(nc_karpenter_scan(k, script_loop(), &o, &p, NULL), 0);
     while (script_asked() < requests) {
         assert_true(nc_mono_usec() < until);
         assert_true(sd_event_run(script_loop(), 100000) >= 0);
@@ -202,7 +203,7 @@ static void test_all_there(void **state) {
                              {.url = LEASE_URL("kube-system"), ABSENT}, {.answer = KARPENTER},
                              {.answer = CLASSES}, END),
            7, 10000, 0, /* told once, not with every look */
-           "alone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
+           "standalone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
            "/apis/karpenter.k8s.aws/v1/ec2nodeclasses\n");
 }
 
@@ -213,7 +214,7 @@ static void test_older_versions(void **state) {
                              {.url = API "karpenter.k8s.aws/v1", .answer = SERVES("{'name':'x'}")},
                              {.url = API "karpenter.k8s.aws/v1beta1", .answer = CLASSES}, END),
            6, 10000, 0,
-           "alone  /apis/karpenter.sh/v1beta1/nodeclaims /apis/karpenter.sh/v1beta1/nodepools "
+           "standalone  /apis/karpenter.sh/v1beta1/nodeclaims /apis/karpenter.sh/v1beta1/nodepools "
            "/apis/karpenter.k8s.aws/v1beta1/ec2nodeclasses\n");
 }
 
@@ -225,8 +226,8 @@ static void test_installed_later(void **state) {
                              {.answer = KARPENTER}, {ABSENT}, {ABSENT},
                              {.answer = SERVES("{'name':'nodeclasses'}")}, END),
            12, 10000, 0,
-           "alone  - - -\n"
-           "alone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
+           "standalone  - - -\n"
+           "standalone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
            "/apis/eks.amazonaws.com/v1/nodeclasses\n");
 }
 
@@ -239,12 +240,12 @@ static void test_failures(void **state) {
                              {.status = 503}, {.outcome = NC_HTTP_TIMEOUT}, {ABSENT}, {ABSENT},
                              {ABSENT}, {.answer = CLASSES}, END),
            14, 10000, 4,
-           "alone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
+           "standalone  /apis/karpenter.sh/v1/nodeclaims /apis/karpenter.sh/v1/nodepools "
            "/apis/karpenter.k8s.aws/v1/ec2nodeclasses\n"
-           "alone  - - /apis/karpenter.k8s.aws/v1/ec2nodeclasses\n");
+           "standalone  - - /apis/karpenter.k8s.aws/v1/ec2nodeclasses\n");
 }
 
-/* Leases may not be read: nothing is said about who is there, and that is not "alone". */
+/* Leases may not be read: nothing is said about who is there, and that is not "standalone". */
 static void test_refused(void **state) {
     (void)state;
     follow(SCRIPT_CONTROLLER({.status = 403}, {.answer = KARPENTER}, {.answer = CLASSES}, END), 4,
@@ -276,7 +277,7 @@ static void test_namespaces(void **state) {
     follow(SCRIPT_CONTROLLER({.url = LEASE_URL("kube-system"), ABSENT},
                              {.url = LEASE_URL("karpenter"), ABSENT}, {ABSENT}, {ABSENT}, {ABSENT},
                              {ABSENT}, {ABSENT}, END),
-           8, 1000000, 0, "alone  - - -\n");
+           8, 1000000, 0, "standalone  - - -\n");
     namespaces = one;
 }
 

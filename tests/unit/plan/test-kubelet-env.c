@@ -108,7 +108,7 @@ static void test_no_words(void **state) {
     assert_int_equal(out.len, 0);
 }
 
-static void random_word(uint64_t *seed, char word[static 24]) {
+static void random_status(uint64_t *seed, char word[static 24]) {
     static const char *const parts[] = {"a", "b",  "=", "-", ",", " ", "\"",
                                         "'", "\\", "$", "`", "#", ";", "%",
                                         "{", "}",  "!", "~", "*", "?", "\xc3\xa9"};
@@ -129,7 +129,7 @@ static void test_what_is_written_is_read_back(void **state) {
         struct nc_err err = NC_ERR_INIT;
         for (size_t n = prng_below(&seed, 6); n > 0; n--) {
             char word[24];
-            random_word(&seed, word);
+            random_status(&seed, word);
             nc_strv_add(&words, word);
         }
         if (join(&words, &line, &err) < 0

@@ -7,15 +7,15 @@
 
 const char *world_text(struct world *w, enum nc_control_kind kind, const char *name,
                        const char *path) {
-    static char texts[4][512];
+    static char strings[4][512];
     static unsigned turn;
-    char *text = texts[turn++ % 4];
+    char *text = strings[turn++ % 4];
     char buf[32];
     const char *found = NULL;
     const struct nc_value *v = nc_value_path(world_get(w, kind, name), path);
 
     found = v ? nc_value_scalar_text(v, buf) : NULL;
-    (void)snprintf(text, sizeof(texts[0]), "%s", found ? found : "");
+    (void)snprintf(text, sizeof(strings[0]), "%s", found ? found : "");
     return text;
 }
 
@@ -114,12 +114,12 @@ void world_add_node(struct world *w, const char *name) {
 void world_add_pair(struct world *w, const char *name, const char *more_spec) {
     world_add_claim(w, name, more_spec);
     world_add_node(w, name);
-    world_settle(w);
+    world_reconcile(w);
     world_patch(w, NC_CONTROL_NODE, name,
                 "{'spec':{'taints':[{'key':'dedicated','value':'mine','effect':'NoSchedule',"
                 "'timeAdded':'" WORLD_PAST "'}]},"
                 "'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
-    world_settle(w);
+    world_reconcile(w);
     assert_string_equal(world_condition(w, name, "Ready"), "True Ready");
 }
 
@@ -155,5 +155,5 @@ void world_set_ready(struct world *w, const char *node, const char *status) {
         nc_asprintf("{'status':{'conditions':[{'type':'Ready','status':'%s'}]}}", status);
 
     world_patch(w, NODE, node, json);
-    world_settle(w);
+    world_reconcile(w);
 }

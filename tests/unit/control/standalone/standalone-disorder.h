@@ -4,8 +4,8 @@
  * rules as the world sees them: a node is never ended before it is drained, budgets hold, what is
  * Karpenter's is left alone; and once the disorder ends, everything that is to go is gone.
  */
-#ifndef NC_ALONE_DISORDER_H
-#define NC_ALONE_DISORDER_H
+#ifndef NC_STANDALONE_DISORDER_H
+#define NC_STANDALONE_DISORDER_H
 
 #include "standalone-world.h"
 
@@ -130,7 +130,7 @@ static void check(struct world *w, const struct nc_control_action *a) {
 
 /* --- disorder */
 
-static const char *const words[] = {
+static const char *const statuses[] = {
     NULL,
     "{'id':'r','source':'rebalance','phase':'Detected'}",
     "{'id':'o','source':'operator','phase':'Evicting'}",
@@ -158,7 +158,8 @@ static const char *const node_patches[] = {
 static void disturb(struct world *w, const char *name, const struct disorder *d) {
     bool has_claim, has_node;
 
-    world_settle(w); /* nothing is on its way: what is asked for next follows from what is so now */
+    world_reconcile(
+        w); /* nothing is on its way: what is asked for next follows from what is so now */
     has_claim = world_get(w, CLAIM, name);
     has_node = world_get(w, NODE, name);
     switch (pick(d, 12)) {
@@ -177,7 +178,7 @@ static void disturb(struct world *w, const char *name, const struct disorder *d)
     case 6:
     case 7:
         if (has_node)
-            world_say(w, name, words[pick(d, NC_ARRAY_SIZE(words))]);
+            world_set_status(w, name, statuses[pick(d, NC_ARRAY_SIZE(statuses))]);
         break;
     case 8:
         if (has_claim && pick(d, 4) == 0)
@@ -188,7 +189,7 @@ static void disturb(struct world *w, const char *name, const struct disorder *d)
             world_delete(w, NODE, name);
         break;
     case 10:
-        w->away[1 + pick(d, NC_CONTROL_SAY - 1)] = 1;
+        w->away[1 + pick(d, NC_CONTROL_EMIT_EVENT - 1)] = 1;
         break;
     default:
         world_restart(w);
@@ -223,14 +224,14 @@ static void begin(struct world *w, const struct disorder *d) {
 static void end(struct world *w, const struct disorder *d) {
     char name[16];
 
-    world_settle(w); /* what is on its way already is not asked about what happens now */
+    world_reconcile(w); /* what is on its way already is not asked about what happens now */
     memset(w->away, 0, sizeof(w->away));
     for (unsigned i = 1; i < d->claims; i++) {
         (void)snprintf(name, sizeof(name), "n%u", i);
         if (world_get(w, NODE, name)) {
             world_patch(w, NODE, name,
                         "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':null}}}");
-            world_say(w, name, NULL);
+            world_set_status(w, name, NULL);
         }
         if (world_get(w, CLAIM, name))
             world_delete(w, CLAIM, name);

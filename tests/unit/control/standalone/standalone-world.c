@@ -54,7 +54,8 @@ static int take_item(void *userdata, const char *data, size_t n) {
 /* What the watch shows of it. */
 static struct nc_value *thin(const struct world *w, const struct world_object *o) {
     struct nc_value *v = NULL;
-    struct nc_json_filter_options options = {.keep = nc_control_keep(o->kind, NC_CONTROL_ALONE),
+    struct nc_json_filter_options options = {.keep =
+                                                 nc_control_keep(o->kind, NC_CONTROL_STANDALONE),
                                              .max_item_bytes = (size_t)1 << 20,
                                              .item = take_item,
                                              .userdata = &v};
@@ -175,15 +176,15 @@ void world_delete(struct world *w, enum nc_control_kind kind, const char *name) 
     mark_deleted(w, o);
 }
 
-void world_say(struct world *w, const char *node, const char *word) {
+void world_set_status(struct world *w, const char *node, const char *status_text) {
     struct world_object *o = find(w, NC_CONTROL_NODE, node);
     struct nc_value *annotations = NULL;
 
     assert_non_null(o);
     annotations = child(child(o->v, "metadata"), "annotations");
     nc_value_remove(annotations, NC_ANNOTATION_STATUS);
-    if (word) {
-        nc_auto_free char *text = nc_strdup(word);
+    if (status_text) {
+        nc_auto_free char *text = nc_strdup(status_text);
         for (char *p = text; *p; p++)
             if (*p == '\'')
                 *p = '"';
@@ -277,13 +278,13 @@ static enum nc_control_answer carry_out(struct world *w, const struct nc_control
 
 static void answer(struct world *w, const struct nc_control_action *a) {
     const bool is_last = ++w->writes == w->lose;
-    enum nc_control_answer said = NC_CONTROL_AWAY;
+    enum nc_control_answer said = NC_CONTROL_UNAVAILABLE;
 
     w->is_deferring = !w->is_watch_first;
     if (w->away[a->verb] > 0) {
         w->away[a->verb]--;
     } else if (!is_last || !w->is_before) {
-        w->asked[a->verb]++;
+        w->requested[a->verb]++;
         if (w->check_before)
             w->check_before(w, a);
         said = carry_out(w, a);
@@ -342,7 +343,7 @@ static void carry_out_all(struct world *w) {
     for (unsigned n = 0; first_action(w) < w->out.n; n++) {
         struct nc_control_action a = take_action(w, first_action(w));
         assert_true(n < 2000); /* it does not come to rest */
-        if (a.verb != NC_CONTROL_SAY)
+        if (a.verb != NC_CONTROL_EMIT_EVENT)
             answer(w, &a);
         free_action(&a);
     }
@@ -359,9 +360,9 @@ static void let_agents_say(struct world *w) {
         uint64_t since = 0;
         if (o->kind != NC_CONTROL_NODE || !request)
             continue;
-        nc_auto_value struct nc_value *asked = parse(request);
+        nc_auto_value struct nc_value *requested = parse(request);
         const char *name = nc_value_string(nc_value_path(o->v, "metadata.name"));
-        const bool is_new = !status || !strstr(status, nc_value_get_string(asked, "id"));
+        const bool is_new = !status || !strstr(status, nc_value_get_string(requested, "id"));
         if (is_new)
             nc_value_set_time(child(o->v, "metadata"), "drainSince", w->now_usec);
         (void)nc_time_parse(nc_value_string(nc_value_path(o->v, "metadata.drainSince")), &since);
@@ -370,15 +371,16 @@ static void let_agents_say(struct world *w) {
             w->agents_next_usec = since + w->drain_usec;
         if (!is_new && (!is_done || strstr(status, "Drained")))
             continue;
-        nc_auto_free char *word = nc_asprintf(
-            "{'id':'%s','source':'request','phase':'%s','deadline':null,'total':3,"
-            "'remaining':%d,'blocked':[]}",
-            nc_value_get_string(asked, "id"), is_done ? "Drained" : "Evicting", is_done ? 0 : 3);
-        world_say(w, name, word);
+        nc_auto_free char *status_text =
+            nc_asprintf("{'id':'%s','source':'request','phase':'%s','deadline':null,'total':3,"
+                        "'remaining':%d,'blocked':[]}",
+                        nc_value_get_string(requested, "id"), is_done ? "Drained" : "Evicting",
+                        is_done ? 0 : 3);
+        world_set_status(w, name, status_text);
     }
 }
 
-void world_settle(struct world *w) {
+void world_reconcile(struct world *w) {
     for (unsigned i = 0; i < 100; i++) {
         step(w, &(struct nc_control_event){.kind = NC_CONTROL_TICK});
         carry_out_all(w);
@@ -394,7 +396,7 @@ void world_settle(struct world *w) {
 void world_advance(struct world *w, uint64_t usec) {
     const uint64_t end = w->now_usec + usec;
 
-    world_settle(w);
+    world_reconcile(w);
     while (w->now_usec < end) {
         uint64_t next = nc_control_next(w->control, w->now_usec);
         if (next <= w->now_usec)
@@ -402,7 +404,7 @@ void world_advance(struct world *w, uint64_t usec) {
         if (next > w->agents_next_usec)
             next = w->agents_next_usec;
         w->now_usec = next < end ? next : end;
-        world_settle(w);
+        world_reconcile(w);
     }
 }
 
@@ -414,8 +416,8 @@ void world_restart(struct world *w) {
     nc_control_free(w->control);
     w->control = nc_control_new();
     step(w, &(struct nc_control_event){.kind = NC_CONTROL_RULES, .rules = &w->rules});
-    step(w, &(struct nc_control_event){.kind = NC_CONTROL_WHO,
-                                       .who = NC_CONTROL_ALONE,
+    step(w, &(struct nc_control_event){.kind = NC_CONTROL_MODE,
+                                       .mode = NC_CONTROL_STANDALONE,
                                        .claims_version = w->claims_version});
     step(w, &(struct nc_control_event){.kind = NC_CONTROL_LEAD, .leads = true});
     for (size_t i = 0; i < w->n; i++)
@@ -434,7 +436,7 @@ void world_init(struct world *w) {
                         .ec2 = NC_CONTROL_DONE,
                         .rules = {.margin_usec = 15 * WORLD_SEC,
                                   .order = NC_CONTROL_BOTH,
-                                  .stamp_after_usec = 5 * WORLD_SEC,
+                                  .timestamp_after_usec = 5 * WORLD_SEC,
                                   .max_in_flight = 64,
                                   .terminates = true,
                                   .rebalances = true,

@@ -4,8 +4,8 @@
  * status apart) and shows what has changed, through the filter of what the watches ask for. Beside
  * it an agent on each node that drains when it is asked to, and EC2. Time is virtual.
  */
-#ifndef NC_ALONE_WORLD_H
-#define NC_ALONE_WORLD_H
+#ifndef NC_STANDALONE_WORLD_H
+#define NC_STANDALONE_WORLD_H
 
 #include "base-test.h"
 
@@ -40,9 +40,9 @@ struct world {
                                             points to */
     size_t n_deferred;
     bool is_deferring;
-    bool is_watch_first;                  /* the watch is faster than the answer */
-    unsigned writes;                      /* that came, accepted or not */
-    unsigned asked[_NC_CONTROL_VERB_MAX]; /* that arrived */
+    bool is_watch_first;                      /* the watch is faster than the answer */
+    unsigned writes;                          /* that came, accepted or not */
+    unsigned requested[_NC_CONTROL_VERB_MAX]; /* that arrived */
     unsigned conflicts, refused;
     unsigned lose;  /* the leader dies once so many writes came; 0 = never */
     bool is_before; /* … before the last of them is carried out; else right after it */
@@ -71,10 +71,11 @@ void world_put(struct world *w, enum nc_control_kind kind, const char *json);
 /* Somebody else's write: a merge patch, metadata, spec and status alike. */
 void world_patch(struct world *w, enum nc_control_kind kind, const char *name, const char *json);
 void world_delete(struct world *w, enum nc_control_kind kind, const char *name); /* by somebody */
-void world_say(struct world *w, const char *node, const char *word); /* drain-status; NULL: none */
+void world_set_status(struct world *w, const char *node,
+                      const char *status); /* drain-status; NULL: none */
 
 /* Until nothing is left to do now. */
-void world_settle(struct world *w);
+void world_reconcile(struct world *w);
 void world_advance(struct world *w, uint64_t usec); /* with all that comes meanwhile */
 
 struct nc_value *world_get(struct world *w, enum nc_control_kind kind, const char *name);

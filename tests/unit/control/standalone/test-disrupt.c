@@ -10,7 +10,7 @@
 
 static void test_taint(void **state) {
     static const struct {
-        const char *word;
+        const char *status;
         bool is_tainted;
     } rows[] = {
         {"{'id':'x','source':'spot','phase':'Detected','deadline':'2026-01-01T02:00:00Z'}", true},
@@ -36,15 +36,15 @@ static void test_taint(void **state) {
     w.rules.rebalances = false;
     world_restart(&w);
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        world_say(&w, "a", rows[i].word);
+        world_set_status(&w, "a", rows[i].status);
         world_advance(&w, 61 * WORLD_SEC);
         if (world_has_taint(&w, "a", DISRUPTED) != rows[i].is_tainted)
-            fail_msg("%s", rows[i].word);
+            fail_msg("%s", rows[i].status);
         if (!world_has_taint(&w, "a", "dedicated"))
             fail_msg("%zu %s", i, world_trace(&w));
     }
     assert_false(world_is_deleting(&w, CLAIM, "a"));
-    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ALONE_TAINTED), "");
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_STANDALONE_TAINTED), "");
     world_done(&w);
 }
 
@@ -55,9 +55,9 @@ static void test_taint_of_others(void **state) {
     world_begin_pair(&w, "");
     world_patch(&w, NODE, "a",
                 "{'spec':{'taints':[{'key':'karpenter.sh/disrupted','effect':'NoSchedule'}]}}");
-    world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+    world_set_status(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
     world_advance(&w, 60 * WORLD_SEC);
-    world_say(&w, "a", NULL);
+    world_set_status(&w, "a", NULL);
     world_advance(&w, 60 * WORLD_SEC);
     assert_true(world_has_taint(&w, "a", DISRUPTED));
     assert_string_equal(world_trace(&w), "");
@@ -71,11 +71,11 @@ static void test_taint_without_claim(void **state) {
     (void)state;
     world_begin(&w);
     world_add_node(&w, "a");
-    world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
-    world_settle(&w);
+    world_set_status(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+    world_reconcile(&w);
     assert_true(world_has_taint(&w, "a", DISRUPTED));
     assert_true(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
-    world_say(&w, "a", NULL);
+    world_set_status(&w, "a", NULL);
     world_advance(&w, 10 * WORLD_SEC);
     assert_false(world_has_taint(&w, "a", DISRUPTED));
     world_done(&w);
@@ -147,7 +147,7 @@ static void test_drift_ends(void **state) {
                 "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'1'}}}");
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Drifted"), "");
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_done(&w);
 }
 
@@ -162,7 +162,7 @@ static void test_rebalance(void **state) {
         world_put(&w, POOL, "{'metadata':{'name':'pool'},'spec':{}}");
         world_add_pair(&w, "a", "");
         w.has_agent = false;
-        world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
+        world_set_status(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
         world_advance(&w, 20 * WORLD_SEC);
         assert_int_equal(world_is_deleting(&w, CLAIM, "a"), rebalances);
         world_done(&w);
@@ -195,7 +195,7 @@ static void test_not_disrupted(void **state) {
         w.has_agent = false;
         world_patch(&w, rows[i].kind, rows[i].name, rows[i].set);
         world_advance(&w, 3700 * WORLD_SEC);
-        if (w.asked[NC_CONTROL_DELETE_CLAIM] > 0)
+        if (w.requested[NC_CONTROL_DELETE_CLAIM] > 0)
             fail_msg("row %zu: %s", i, rows[i].set);
         world_patch(&w, rows[i].kind, rows[i].name, rows[i].unset);
         world_advance(&w, 5 * WORLD_SEC);
@@ -216,14 +216,14 @@ static void test_not_ready_counts(void **state) {
     w.has_agent = false;
     world_set_ready(&w, "b", "Unknown");
     world_advance(&w, 3700 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_set_ready(&w, "a", "Unknown"); /* one that is out itself is counted once: still two */
     world_advance(&w, 10 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_set_ready(&w, "b", "True");
     world_advance(&w, 10 * WORLD_SEC);
     assert_true(world_is_deleting(&w, CLAIM, "a"));
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
     world_done(&w);
 }
 
@@ -240,11 +240,11 @@ static void test_deletion_of_others_counts(void **state) {
     world_delete(&w, CLAIM, "b");
     world_delete(&w, CLAIM, "c");
     world_advance(&w, 3700 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     w.has_agent = true;
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "b"));
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
     world_done(&w);
 }
 
@@ -257,7 +257,7 @@ static void test_order(void **state) {
     world_begin(&w);
     world_patch(&w, POOL, "pool", "{'spec':{'disruption':{'budgets':[{'nodes':'0'}]}}}");
     world_add_pair(&w, "a", "");
-    world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
+    world_set_status(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
     world_add_pair(&w, "b", "'expireAfter':'1h'");
     world_add_pair(&w, "c", "");
     world_patch(&w, CLAIM, "c", "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'0'}}}");
@@ -296,7 +296,7 @@ static void test_weighed_again(void **state) {
             world_patch(&w, CLAIM, "a",
                         "{'metadata':{'annotations':{'karpenter.sh/do-not-disrupt':'true'}}}");
         world_advance(&w, 60 * WORLD_SEC);
-        assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+        assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
         world_done(&w);
     }
 }
@@ -321,7 +321,7 @@ static void test_delete_under_way_counts(void **state) {
     world_advance(&w, 60 * WORLD_SEC);
     w.holds = 0;
     world_advance(&w, 60 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
     world_done(&w);
 }
 
@@ -333,15 +333,15 @@ static void test_not_initialized(void **state) {
     world_begin(&w);
     world_add_claim(&w, "a", "");
     world_add_node(&w, "a");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
     world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
-    world_say(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
+    world_set_status(&w, "a", "{'id':'x','source':'rebalance','phase':'Detected'}");
     world_patch(&w, POOL, "pool",
                 "{'metadata':{'annotations':{'karpenter.sh/nodepool-hash':'2'}}}");
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Initialized"), "Unknown StartupTaintsExist");
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_done(&w);
 }
 
@@ -356,9 +356,9 @@ static void test_schedule(void **state) {
                 "'duration':'30m'}]}}}");
     world_add_pair(&w, "a", "'expireAfter':'1m'");
     world_advance(&w, 1790 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_advance(&w, 20 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
     world_done(&w);
 }
 
@@ -392,7 +392,7 @@ static unsigned two_expire(struct world *w) {
     world_add_pair(w, "b", "'expireAfter':'1h'");
     w->has_agent = false;
     world_advance(w, 3700 * WORLD_SEC);
-    return w->asked[NC_CONTROL_DELETE_CLAIM];
+    return w->requested[NC_CONTROL_DELETE_CLAIM];
 }
 
 /* A percentage is of the claims with an initialized Node and of those on their way out. */
@@ -411,9 +411,9 @@ static void test_percentage(void **state) {
 static void add_starting(struct world *w, const char *name, const char *more_spec) {
     world_add_claim(w, name, more_spec);
     world_add_node(w, name);
-    world_settle(w);
+    world_reconcile(w);
     world_set_ready(w, name, "True");
-    world_settle(w);
+    world_reconcile(w);
     assert_string_equal(world_condition(w, name, "Initialized"), "Unknown StartupTaintsExist");
 }
 
@@ -454,7 +454,7 @@ static void test_percentage_of_all(void **state) {
         world_add_node(&w, name);
     }
     world_advance(&w, 3700 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
     assert_null(world_get(&w, CLAIM, "a"));
     world_done(&w);
 }

@@ -13,7 +13,7 @@ static void test_last_moment(void **state) {
     world_begin_pair(&w, "'terminationGracePeriod':'10m'");
     w.has_agent = false;
     world_delete(&w, CLAIM, "a");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
                         "2026-01-01T00:10:00Z");
     nc_auto_free char *request = nc_asprintf(
@@ -23,13 +23,13 @@ static void test_last_moment(void **state) {
     assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), request);
     world_advance(&w, 614 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown Draining");
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
     w.has_kubelet = false;
     world_advance(&w, 10 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Drained"), "True Drained");
     assert_string_equal(world_condition(&w, "a", "VolumesDetached"),
                         "False TerminationGracePeriodElapsed");
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 1);
     world_done(&w);
 }
 
@@ -44,7 +44,7 @@ static void test_last_moment_of_others(void **state) {
                 "{'metadata':{'annotations':{'karpenter.sh/nodeclaim-termination-timestamp':"
                 "'2026-01-01T00:20:00Z'}}}");
     world_delete(&w, CLAIM, "a");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
                         "2026-01-01T00:20:00Z");
     assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
@@ -69,7 +69,7 @@ static void test_request_of_others(void **state) {
     world_patch(&w, NODE, "a",
                 "{'metadata':{'annotations':{'nodeclaimd.io/drain-request':'" OTHERS "'}}}");
     world_delete(&w, CLAIM, "a");
-    world_say(&w, "a", "{'id':'mine','source':'request','phase':'Drained'}");
+    world_set_status(&w, "a", "{'id':'mine','source':'request','phase':'Drained'}");
     world_advance(&w, 3600 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAnotherRequest");
     assert_string_equal(world_state(&w, "a"), "WaitingForAnotherRequest");
@@ -86,7 +86,7 @@ static void test_request_of_others(void **state) {
 /* Which words mean that the node is drained for us. */
 static void test_words(void **state) {
     static const struct {
-        const char *word;
+        const char *status;
         bool is_drained;
     } rows[] = {
         {"{'id':'%s','source':'request','phase':'Drained'}", true},
@@ -101,22 +101,22 @@ static void test_words(void **state) {
         {"{'id':'%sx','source':'new','phase':'Drained'}", false},
     };
     struct world w;
-    char word[256];
+    char status[256];
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         world_begin_pair(&w, "");
         w.has_agent = false;
         world_delete(&w, CLAIM, "a");
-        world_settle(&w);
+        world_reconcile(&w);
         nc_auto_free char *id = nc_asprintf("claim-%s", world_text(&w, CLAIM, "a", "metadata.uid"));
-        const char *rest = strstr(rows[i].word, "%s") + 2;
-        (void)snprintf(word, sizeof(word), "%.*s%s%s", (int)(rest - 2 - rows[i].word), rows[i].word,
-                       id, rest);
-        world_say(&w, "a", word);
+        const char *rest = strstr(rows[i].status, "%s") + 2;
+        (void)snprintf(status, sizeof(status), "%.*s%s%s", (int)(rest - 2 - rows[i].status),
+                       rows[i].status, id, rest);
+        world_set_status(&w, "a", status);
         world_advance(&w, 30 * WORLD_SEC);
         if ((world_get(&w, CLAIM, "a") == NULL) != rows[i].is_drained)
-            fail_msg("%s", word);
+            fail_msg("%s", status);
         world_done(&w);
     }
 }
@@ -134,8 +134,8 @@ static void test_no_agent(void **state) {
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAgent");
     assert_string_equal(world_state(&w, "a"), "WaitingForAgent");
     world_advance(&w, 7200 * WORLD_SEC); /* pods may be there: nothing ends */
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 0);
     w.has_agent = true;
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
@@ -154,12 +154,12 @@ static void test_ceiling(void **state) {
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 3590 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Drained"), "Unknown WaitingForAgent");
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
     w.has_kubelet = false;
     world_advance(&w, 20 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "VolumesDetached"),
                         "False TerminationGracePeriodElapsed");
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 1);
     world_done(&w);
 
     world_begin_pair(&w, "");
@@ -182,11 +182,11 @@ static void test_node_held_by_another(void **state) {
     w.has_kubelet = false;
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['x/y','nodeclaimd.io/termination']}}");
     world_delete(&w, CLAIM, "a");
-    world_advance(&w, NC_ALONE_ENDING_USEC - 10 * WORLD_SEC);
+    world_advance(&w, NC_STANDALONE_ENDING_USEC - 10 * WORLD_SEC);
     assert_false(world_is_deleting(&w, NODE, "a"));
     for (size_t i = 0; i < 40; i++) { /* a world that spins does not come to its end */
         w.now_usec += WORLD_SEC;
-        world_settle(&w);
+        world_reconcile(&w);
     }
     assert_true(world_is_deleting(&w, NODE, "a"));
     assert_false(world_has_finalizer(&w, NODE, "a"));
@@ -208,7 +208,7 @@ static void test_machine_gone(void **state) {
     world_delete(&w, NODE, "a");
     world_advance(&w, 290 * WORLD_SEC);
     assert_non_null(world_get(&w, NODE, "a"));
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, NODE, "a"));
     assert_null(world_get(&w, CLAIM, "a"));
@@ -222,9 +222,9 @@ static void test_spot_notice(void **state) {
     (void)state;
     world_begin_pair(&w, "");
     w.has_agent = false;
-    world_say(&w, "a",
-              "{'id':'s','source':'spot','phase':'Detected','deadline':'2026-01-01T00:02:00Z'}");
-    world_settle(&w);
+    world_set_status(
+        &w, "a", "{'id':'s','source':'spot','phase':'Detected','deadline':'2026-01-01T00:02:00Z'}");
+    world_reconcile(&w);
     assert_true(world_is_deleting(&w, CLAIM, "a"));
     assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
     assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
@@ -233,12 +233,12 @@ static void test_spot_notice(void **state) {
     assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
                            "2026-01-01T00:02:00Z"));
     world_advance(&w, 30 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
-    world_say(&w, "a",
-              "{'id':'s','source':'spot','phase':'Drained','deadline':'2026-01-01T00:02:00Z'}");
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
+    world_set_status(
+        &w, "a", "{'id':'s','source':'spot','phase':'Drained','deadline':'2026-01-01T00:02:00Z'}");
     world_advance(&w, 30 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
     world_done(&w);
 }
 
@@ -255,7 +255,7 @@ static void test_last_moment_first(void **state) {
     assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
     assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
     w.holds = 0;
-    world_settle(&w);
+    world_reconcile(&w);
     assert_non_null(
         strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "deadline"));
     world_done(&w);

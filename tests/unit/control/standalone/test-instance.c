@@ -17,11 +17,11 @@ static void test_instance(void **state) {
     world_advance(&w, 25 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "InstanceTerminating"),
                         "True InstanceTerminating");
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 0);
     world_advance(&w, 60 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 3);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 3);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 0);
     world_set_ready(&w, "a", "Unknown");
     world_advance(&w, 10 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
@@ -35,7 +35,7 @@ static void test_instance_is_not_heard_to_end(void **state) {
     world_begin_pair(&w, "");
     w.has_kubelet = false;
     world_delete(&w, CLAIM, "a");
-    world_advance(&w, NC_ALONE_ENDING_USEC);
+    world_advance(&w, NC_STANDALONE_ENDING_USEC);
     assert_non_null(world_get(&w, NODE, "a"));
     world_advance(&w, 30 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
@@ -88,11 +88,11 @@ static void test_instance_is_not_known_yet(void **state) {
     world_begin(&w);
     w.ec2 = NC_CONTROL_MISSING;
     world_add_claim(&w, "a", "");
-    world_settle(&w);
+    world_reconcile(&w);
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 20 * WORLD_SEC);
     assert_true(world_has_finalizer(&w, CLAIM, "a"));
-    assert_in_range(w.asked[NC_CONTROL_END_INSTANCE], 3, 10);
+    assert_in_range(w.requested[NC_CONTROL_END_INSTANCE], 3, 10);
     w.ec2 = NC_CONTROL_DONE;
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
@@ -106,9 +106,9 @@ static void test_instance_never_was(void **state) {
     world_begin(&w);
     w.ec2 = NC_CONTROL_MISSING;
     world_add_claim(&w, "a", "");
-    world_settle(&w);
+    world_reconcile(&w);
     world_delete(&w, CLAIM, "a");
-    world_advance(&w, NC_ALONE_LAUNCHED_USEC + 60 * WORLD_SEC);
+    world_advance(&w, NC_STANDALONE_LAUNCHED_USEC + 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     world_done(&w);
 }
@@ -123,7 +123,7 @@ static void test_instance_cannot_be_ended(void **state) {
     world_advance(&w, 600 * WORLD_SEC);
     assert_non_null(world_get(&w, NODE, "a"));
     assert_false(world_is_deleting(&w, NODE, "a"));
-    assert_in_range(w.asked[NC_CONTROL_END_INSTANCE], 15, 60);
+    assert_in_range(w.requested[NC_CONTROL_END_INSTANCE], 15, 60);
     w.ec2 = NC_CONTROL_DONE;
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
@@ -142,7 +142,7 @@ static void test_does_not_terminate(void **state) {
     world_advance(&w, 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     assert_null(world_get(&w, NODE, "a"));
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
     world_done(&w);
 }
 
@@ -152,18 +152,18 @@ static void test_never_a_node(void **state) {
     (void)state;
     world_begin(&w);
     world_add_claim(&w, "a", "'terminationGracePeriod':'1h'");
-    world_settle(&w);
+    world_reconcile(&w);
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 30 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 1);
     world_put(&w, CLAIM, "{'metadata':{'name':'b'},'spec':{},'status':{}}");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_true(world_has_finalizer(&w, CLAIM, "b"));
     world_delete(&w, CLAIM, "b");
     world_advance(&w, 30 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "b"));
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 1);
     world_done(&w);
 }
 
@@ -178,17 +178,17 @@ static void test_node_deleted(void **state) {
     world_advance(&w, 30 * WORLD_SEC);
     assert_true(world_is_deleting(&w, CLAIM, "a"));
     assert_true(world_has_finalizer(&w, NODE, "a"));
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
     w.has_agent = true;
     w.has_kubelet = false; /* that it is being deleted since long says nothing of the machine */
     world_advance(&w, 60 * WORLD_SEC);
-    assert_true(w.asked[NC_CONTROL_END_INSTANCE] > 0);
+    assert_true(w.requested[NC_CONTROL_END_INSTANCE] > 0);
     assert_true(world_has_finalizer(&w, NODE, "a"));
     world_set_ready(&w, "a", "False");
     world_advance(&w, 30 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     assert_null(world_get(&w, NODE, "a"));
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 0);
     world_done(&w);
 }
 
@@ -236,12 +236,12 @@ static void test_does_not_terminate_undrained(void **state) {
     world_add_pair(&w, "a", "");
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 600 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 0);
     world_done(&w);
 }
 
 static void come_with_the_end(struct world *w, const struct nc_control_action *a) {
-    if (a->verb == NC_CONTROL_END_INSTANCE && w->asked[a->verb] == 1)
+    if (a->verb == NC_CONTROL_END_INSTANCE && w->requested[a->verb] == 1)
         world_add_node(w, "a");
 }
 
@@ -255,12 +255,12 @@ static void test_node_comes_with_the_end(void **state) {
         world_begin(&w);
         w.has_agent = w.has_kubelet = false;
         world_add_claim(&w, "a", "");
-        world_settle(&w);
+        world_reconcile(&w);
         w.check_before = come_with_the_end;
         w.lose = death ? w.writes + death : 0;
         world_delete(&w, CLAIM, "a");
-        world_settle(&w);
-        assert_true(w.asked[NC_CONTROL_END_INSTANCE] > 0);
+        world_reconcile(&w);
+        assert_true(w.requested[NC_CONTROL_END_INSTANCE] > 0);
         if (world_get(&w, NODE, "a"))
             world_set_ready(&w, "a", "Unknown");
         world_advance(&w, 60 * WORLD_SEC);
@@ -279,7 +279,7 @@ static void test_never_a_node_cannot_be_ended(void **state) {
     world_begin(&w);
     w.ec2 = NC_CONTROL_REFUSED;
     world_add_claim(&w, "a", "");
-    world_settle(&w);
+    world_reconcile(&w);
     world_delete(&w, CLAIM, "a");
     world_advance(&w, 600 * WORLD_SEC);
     assert_true(world_has_finalizer(&w, CLAIM, "a"));
@@ -296,8 +296,8 @@ static void test_deleted_before_us(void **state) {
               "{'metadata':{'name':'a','finalizers':['x/y'],'deletionTimestamp':'" WORLD_PAST
               "'},'spec':{},'status':{'providerID':'aws:///z/a'}}");
     world_advance(&w, 60 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
-    assert_int_equal(w.asked[NC_CONTROL_PATCH_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_PATCH_CLAIM], 0);
     world_done(&w);
 }
 

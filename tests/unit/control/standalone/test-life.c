@@ -16,7 +16,7 @@ static void set_taints(struct world *w, const char *name, const char *taints) {
     nc_auto_free char *json = nc_asprintf("{'spec':{'taints':[%s]}}", taints);
 
     world_patch(w, NODE, name, json);
-    world_settle(w);
+    world_reconcile(w);
 }
 
 /* --- registration */
@@ -53,12 +53,12 @@ static void begin(struct world *w) {
 
 static void expect_birth(struct world *w) {
     world_add_claim(w, "a", "");
-    world_settle(w);
+    world_reconcile(w);
     assert_true(world_has_finalizer(w, CLAIM, "a"));
     assert_string_equal(world_condition(w, "a", "Registered"), "Unknown NodeNotFound");
     assert_string_equal(world_condition(w, "a", "Ready"), "Unknown ReconcilingDependents");
     world_add_node(w, "a");
-    world_settle(w);
+    world_reconcile(w);
     expect_registered_node(w);
     assert_string_equal(world_text(w, CLAIM, "a", "status.nodeName"), "a");
     assert_string_equal(world_condition(w, "a", "Registered"), "True Registered");
@@ -75,7 +75,7 @@ static void expect_birth(struct world *w) {
     assert_string_equal(world_condition(w, "a", "Initialized"), "Unknown ResourceNotRegistered");
     assert_string_equal(world_meta(w, NODE, "a", "labels", "karpenter.sh/initialized"), "");
     world_patch(w, NODE, "a", "{'status':{'allocatable':{'pods':'10'}}}");
-    world_settle(w);
+    world_reconcile(w);
     assert_string_equal(world_condition(w, "a", "Initialized"), "True Initialized");
     assert_string_equal(world_condition(w, "a", "Ready"), "True Ready");
     assert_string_equal(world_meta(w, NODE, "a", "labels", "karpenter.sh/initialized"), "true");
@@ -94,7 +94,7 @@ static void test_whole_life(void **state) {
     expect_trace(&w, "");
 
     world_delete(&w, CLAIM, "a");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
     nc_auto_free char *request =
         nc_asprintf("{\"id\":\"claim-%s\",\"reason\":\"Deleted\",\"mode\":\"graceful\"}",
@@ -143,7 +143,7 @@ static void test_one_at_a_time(void **state) {
     w.check = check_one_out;
     w.drain_usec = 30 * WORLD_SEC;
     world_advance(&w, 3590 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_advance(&w, 20 * WORLD_SEC);
     assert_int_equal(count_out(&w), 1);
     world_advance(&w, 300 * WORLD_SEC);
@@ -152,9 +152,9 @@ static void test_one_at_a_time(void **state) {
         assert_null(world_get(&w, CLAIM, name));
         assert_null(world_get(&w, NODE, name));
     }
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 5);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 5);
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 5);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 5);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 5);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 5);
     world_done(&w);
 }
 
@@ -197,9 +197,9 @@ static void expect_same_life(unsigned lose, bool is_before, const char *expected
     w.is_before = is_before;
     nc_auto_free char *node = live(&w);
     assert_string_equal(node, expected);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 1);
-    assert_in_range(w.asked[NC_CONTROL_END_INSTANCE], 1, 2);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 1);
+    assert_in_range(w.requested[NC_CONTROL_END_INSTANCE], 1, 2);
     *ret_has_died = w.deaths > 0;
     world_done(&w);
 }

@@ -25,7 +25,7 @@ static void test_karpenters(void **state) {
     world_begin(&w); /* without a claim, too */
     world_add_node(&w, "a");
     world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['karpenter.sh/termination']}}");
-    world_say(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
+    world_set_status(&w, "a", "{'id':'x','source':'request','phase':'Evicting'}");
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_trace(&w), "");
     world_done(&w);
@@ -45,7 +45,7 @@ static void test_a_node_that_says_karpenters(void **state) {
     world_delete(&w, CLAIM, "a");
     w.has_kubelet = false;
     world_advance(&w, 600 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE] > 0, true);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE] > 0, true);
     assert_null(world_get(&w, CLAIM, "a"));
     assert_null(world_get(&w, NODE, "a"));
     world_done(&w);
@@ -72,10 +72,10 @@ static void test_a_node_that_says_it_is_anothers(void **state) {
     begin_with_a_liar(&w, "B");
     nc_auto_free char *version = nc_strdup(world_text(&w, CLAIM, "b", "metadata.resourceVersion"));
     assert_string_equal(world_condition(&w, "b", "Registered"), "Unknown NodeNotFound");
-    assert_int_equal(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 1);
-    world_say(&w, "a",
-              "{'id':'x','source':'spot','phase':'Detected','deadline':"
-              "'2026-01-01T00:03:00Z'}");
+    assert_int_equal(w.requested[NC_CONTROL_DESCRIBE_INSTANCE], 1);
+    world_set_status(&w, "a",
+                     "{'id':'x','source':'spot','phase':'Detected','deadline':"
+                     "'2026-01-01T00:03:00Z'}");
     world_set_ready(&w, "a", "True");
     world_advance(&w, 60 * WORLD_SEC);
     world_delete(&w, NODE, "a");
@@ -90,7 +90,7 @@ static void test_a_node_that_says_it_is_anothers(void **state) {
     assert_string_equal(world_condition(&w, "b", "Registered"), "True Registered");
     assert_string_equal(world_text(&w, CLAIM, "b", "status.nodeName"), "b");
     assert_string_equal(world_meta(&w, NODE, "a", "labels", "karpenter.sh/registered"), "");
-    assert_int_equal(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DESCRIBE_INSTANCE], 1);
     world_done(&w);
 }
 
@@ -102,7 +102,7 @@ static void test_whose_node_is_not_known(void **state) {
     (void)state;
     begin_with_a_liar(&w, NULL);
     assert_string_equal(world_condition(&w, "b", "Registered"), "Unknown NodeNotFound");
-    assert_in_range(w.asked[NC_CONTROL_DESCRIBE_INSTANCE], 2, 12);
+    assert_in_range(w.requested[NC_CONTROL_DESCRIBE_INSTANCE], 2, 12);
     world_add_node(&w, "i-1");
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "b", "Registered"), "True Registered");
@@ -150,11 +150,11 @@ static void test_two_nodes(void **state) {
     world_add_node(&w, "b");
     world_patch(&w, NODE, "b", "{'spec':{'providerID':'aws:///z/a'}}");
     world_add_claim(&w, "a", "");
-    world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+    world_set_status(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Registered"), "False MultipleNodesFound");
     assert_string_equal(world_condition(&w, "a", "Ready"), "False UnhealthyDependents");
-    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_PATCH_NODE], 0);
     world_delete(&w, NODE, "b");
     world_advance(&w, 60 * WORLD_SEC);
     assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
@@ -184,11 +184,11 @@ static void test_two_nodes_one_goes(void **state) {
 
 /* Nor is one that its agent has drained, however well its machine is. */
 static void test_two_nodes_one_is_drained(void **state) {
-    static const char *const words[] = {"{'id':'x','source':'operator','phase':'Drained'}",
-                                        "{'id':'x','source':'operator','phase':'Failed'}"};
+    static const char *const statuses[] = {"{'id':'x','source':'operator','phase':'Drained'}",
+                                           "{'id':'x','source':'operator','phase':'Failed'}"};
 
     (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(words); i++) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(statuses); i++) {
         struct world w;
         world_begin(&w);
         world_add_claim(&w, "a", "");
@@ -197,14 +197,14 @@ static void test_two_nodes_one_is_drained(void **state) {
                   "{'metadata':{'name':'b'},'spec':{'providerID':'aws:///z/a'},'status':{}}");
         world_patch(&w, NODE, "a", "{'metadata':{'finalizers':['nodeclaimd.io/termination']}}");
         world_patch(&w, NODE, "a", "{'status':{'conditions':[{'type':'Ready','status':'True'}]}}");
-        world_say(&w, "a", words[i]);
+        world_set_status(&w, "a", statuses[i]);
         world_advance(&w, 10 * WORLD_SEC);
         assert_true(world_has_finalizer(&w, NODE, "a")); /* nobody has deleted it */
-        world_say(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
+        world_set_status(&w, "a", "{'id':'x','source':'operator','phase':'Evicting'}");
         world_delete(&w, NODE, "a");
         world_advance(&w, 400 * WORLD_SEC);
         assert_true(world_has_finalizer(&w, NODE, "a"));
-        world_say(&w, "a", words[i]);
+        world_set_status(&w, "a", statuses[i]);
         world_advance(&w, WORLD_SEC);
         assert_null(world_get(&w, NODE, "a"));
         world_done(&w);
@@ -220,7 +220,7 @@ static void test_taints_not_synced(void **state) {
     world_patch(&w, NODE, "a",
                 "{'metadata':{'labels':{'karpenter.sh/do-not-sync-taints':'true'}}}");
     world_add_claim(&w, "a", "");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
     assert_false(world_has_taint(&w, "a", "cni"));
     assert_false(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
@@ -258,13 +258,13 @@ static void test_name_comes_again(void **state) {
     world_put(&w, NODE,
               "{'metadata':{'name':'a'},'spec':{'providerID':'aws:///z/another'},'status':{}}");
     world_restart(&w); /* which has seen no other */
-    world_advance(&w, NC_ALONE_LOST_USEC + 60 * WORLD_SEC);
+    world_advance(&w, NC_STANDALONE_LOST_USEC + 60 * WORLD_SEC);
     assert_null(world_get(&w, CLAIM, "a"));
     assert_non_null(world_get(&w, NODE, "a"));
     assert_false(world_has_taint(&w, "a", DISRUPTED));
     assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST), "");
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_NODE], 0);
     world_done(&w);
 }
 
@@ -276,7 +276,7 @@ static void unsee_node(struct world *w, const char *name) {
                                                .name = name,
                                                .uid = ""},
                     &w->out);
-    world_settle(w);
+    world_reconcile(w);
 }
 
 /* The watch of Nodes of a leader that has just taken over may be behind that of NodeClaims: a Node
@@ -288,17 +288,17 @@ static void test_watch_of_nodes_is_behind(void **state) {
     world_begin_pair(&w, "");
     world_restart(&w);
     unsee_node(&w, "a");
-    world_advance(&w, NC_ALONE_LOST_USEC - WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 0);
+    world_advance(&w, NC_STANDALONE_LOST_USEC - WORLD_SEC);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 0);
     world_patch(&w, NODE, "a", "{'metadata':{'labels':{'x':'y'}}}"); /* there it is */
     world_advance(&w, 10 * WORLD_SEC);
     unsee_node(&w, "a");
     world_delete(&w, CLAIM, "a"); /* by somebody, meanwhile: it is not to be ended undrained */
-    world_advance(&w, NC_ALONE_LOST_USEC - 20 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 0);
+    world_advance(&w, NC_STANDALONE_LOST_USEC - 20 * WORLD_SEC);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 0);
     assert_true(world_has_finalizer(&w, CLAIM, "a"));
     world_advance(&w, 40 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_END_INSTANCE], 1);
+    assert_int_equal(w.requested[NC_CONTROL_END_INSTANCE], 1);
     assert_null(world_get(&w, CLAIM, "a"));
     world_done(&w);
 }
@@ -309,8 +309,8 @@ static void test_node_is_lost(void **state) {
     (void)state;
     world_begin_pair(&w, "");
     unsee_node(&w, "a");
-    world_advance(&w, NC_ALONE_LOST_USEC + 10 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_DELETE_CLAIM], 1);
+    world_advance(&w, NC_STANDALONE_LOST_USEC + 10 * WORLD_SEC);
+    assert_int_equal(w.requested[NC_CONTROL_DELETE_CLAIM], 1);
     assert_null(world_get(&w, CLAIM, "a")); /* it has waited once */
     world_done(&w);
 }
@@ -323,14 +323,14 @@ static void test_conditions(void **state) {
     (void)state;
     world_begin(&w);
     world_add_claim(&w, "a", "");
-    world_settle(&w);
+    world_reconcile(&w);
     world_patch(&w, CLAIM, "a",
                 "{'status':{'conditions':[{'type':'Launched','status':'True','reason':'L',"
                 "'message':'m','lastTransitionTime':'" WORLD_PAST "'},"
                 "{'type':'Theirs','status':'True','reason':'R','message':'x',"
                 "'lastTransitionTime':'" WORLD_PAST "','observedGeneration':7},"
                 "{'type':'Old','status':'Else','message':'','severity':'Info'}]}}");
-    world_settle(&w);
+    world_reconcile(&w);
     world_add_node(&w, "a");
     world_advance(&w, 100 * WORLD_SEC);
     const struct nc_value *list = nc_value_path(world_get(&w, CLAIM, "a"), "status.conditions");
@@ -370,7 +370,7 @@ static void test_label_is_forged(void **state) {
     world_patch(&w, NODE, "a",
                 "{'metadata':{'labels':{'karpenter.sh/registered':'true'}},'spec':{'taints':[]}}");
     world_add_claim(&w, "a", "");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_true(world_has_finalizer(&w, NODE, "a"));
     assert_true(world_has_taint(&w, "a", "cni"));
     assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
@@ -385,10 +385,10 @@ static void test_registered_again(void **state) {
     world_begin(&w);
     world_add_node(&w, "a");
     world_add_claim(&w, "a", "");
-    world_settle(&w);
+    world_reconcile(&w);
     world_patch(&w, NODE, "a",
                 "{'spec':{'taints':[{'key':'karpenter.sh/unregistered','effect':'NoExecute'}]}}");
-    world_settle(&w);
+    world_reconcile(&w);
     assert_false(world_has_taint(&w, "a", "karpenter.sh/unregistered"));
     assert_false(world_has_taint(&w, "a", "cni"));
     const struct nc_value *owners =
@@ -411,7 +411,7 @@ static void test_owner_of_the_served_version(void **state) {
         world_restart(&w);
         world_add_node(&w, "a");
         world_add_claim(&w, "a", "");
-        world_settle(&w);
+        world_reconcile(&w);
         const struct nc_value *owners =
             nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
         assert_int_equal(owners->n, 2);
@@ -419,7 +419,7 @@ static void test_owner_of_the_served_version(void **state) {
                             served[i] ? served[i] : "karpenter.sh/v1");
         w.claims_version = "karpenter.sh/v9";
         world_restart(&w);
-        world_settle(&w);
+        world_reconcile(&w);
         owners = nc_value_path(world_get(&w, NODE, "a"), "metadata.ownerReferences");
         assert_int_equal(owners->n, 2);
         assert_string_equal(nc_value_get_string(owners->items[1], "apiVersion"),
@@ -438,7 +438,7 @@ static void test_not_registered(void **state) {
     world_delete(&w, NODE, "a");
     world_add_claim(&w, "a", "");
     world_advance(&w, 60 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_PATCH_NODE], 0);
     world_done(&w);
 
     world_begin(&w); /* the claim's finalizer comes first */
@@ -446,9 +446,9 @@ static void test_not_registered(void **state) {
     world_add_node(&w, "a");
     world_add_claim(&w, "a", "");
     world_advance(&w, 4 * WORLD_SEC);
-    assert_int_equal(w.asked[NC_CONTROL_PATCH_NODE], 0);
+    assert_int_equal(w.requested[NC_CONTROL_PATCH_NODE], 0);
     w.holds = 0;
-    world_settle(&w);
+    world_reconcile(&w);
     assert_string_equal(world_condition(&w, "a", "Registered"), "True Registered");
     world_done(&w);
 }

@@ -52,16 +52,17 @@ bool only_reports(const struct nc_value *node) {
 
 uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec) {
     const char *text = annotation_of(node, STATUS_KEY);
-    nc_auto_value struct nc_value *word = NULL;
+    nc_auto_value struct nc_value *status = NULL;
     uint64_t deadline = 0;
 
     if (!text || only_reports(node) || !strstr(text, "deadline")
-        || strstr(text, "\"deadline\":null") || nc_json_parse(text, strlen(text), &word, NULL) < 0)
+        || strstr(text, "\"deadline\":null")
+        || nc_json_parse(text, strlen(text), &status, NULL) < 0)
         return 0;
-    const char *source = text_at(word, "source");
+    const char *source = text_at(status, "source");
     if (!nc_streq(source, "spot") && !nc_streq(source, "maintenance"))
         return 0;
-    if (nc_time_parse(text_at(word, "deadline"), &deadline) < 0)
+    if (nc_time_parse(text_at(status, "deadline"), &deadline) < 0)
         return 0;
     if (deadline > now_usec + 3600 * SEC || deadline + 600 * SEC < now_usec)
         return 0;

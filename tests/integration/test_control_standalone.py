@@ -28,7 +28,7 @@ ALL = [{"nodes": "100%"}]
 
 class AloneTest(ControlTest):
     def alone_world(self, **more: Any) -> ControlWorld:
-        return self.control_world(mode="alone", **more)
+        return self.control_world(mode="standalone", **more)
 
     def condition_is(self, world: ControlWorld, claim: str, kind: str, *wanted: str) -> None:
         world.must(lambda: world.condition(claim, kind)[: len(wanted)] == wanted, f"{kind} {wanted} of {claim}")

@@ -1,7 +1,7 @@
 /*
  * Strict, capped readers of parts of a hostile object.
  */
-#include "apply.h"
+#include "parse.h"
 
 #include <errno.h>
 
@@ -18,13 +18,13 @@ const struct nc_value *nc_control_at(const struct nc_value *object, const char *
     return v && v->type != NC_VALUE_NULL ? v : NULL;
 }
 
-int nc_control_take_time(const struct nc_value *v, uint64_t *ret) {
+int nc_control_parse_time(const struct nc_value *v, uint64_t *ret) {
     if (!v)
         return 0;
     return v->type == NC_VALUE_STRING && nc_time_parse(v->text, ret) >= 0 ? 0 : -EBADMSG;
 }
 
-int nc_control_take_word(const struct nc_value *v, size_t max, char **ret) {
+int nc_control_parse_token(const struct nc_value *v, size_t max, char **ret) {
     if (!v)
         return 0;
     if (v->type != NC_VALUE_STRING)
@@ -42,30 +42,30 @@ static int add(struct nc_buf *b, const char *text) {
     return text && nc_buf_add(b, text, strlen(text) + 1) >= 0 ? 0 : -EBADMSG;
 }
 
-static int finish(struct nc_buf *b, size_t n, int r, struct control_texts *ret) {
+static int finish(struct nc_buf *b, size_t n, int r, struct control_strings *ret) {
     if (r >= 0 && n > 0)
-        nc_control_texts_set(ret, b->data, b->len, n);
+        nc_control_strings_set(ret, b->data, b->len, n);
     nc_buf_done(b);
     return r;
 }
 
-int nc_control_take_words(const struct nc_value *const *v, size_t n, size_t max,
-                          struct control_texts *ret) {
+int nc_control_parse_tokens(const struct nc_value *const *v, size_t n, size_t max,
+                            struct control_strings *ret) {
     struct nc_buf b = NC_BUF_INIT_MAX(CONTROL_LIST_BYTES);
     size_t n_there = 0;
     int r = 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++) {
-        nc_auto_free char *word = NULL;
-        r = nc_control_take_word(v[i], max, &word);
+        nc_auto_free char *token = NULL;
+        r = nc_control_parse_token(v[i], max, &token);
         if (r >= 0)
-            r = add(&b, word ? word : "");
-        n_there += word != NULL;
+            r = add(&b, token ? token : "");
+        n_there += token != NULL;
     }
     return finish(&b, n_there > 0, r, ret);
 }
 
-int nc_control_take_map(const struct nc_value *v, struct control_texts *ret) {
+int nc_control_parse_map(const struct nc_value *v, struct control_strings *ret) {
     struct nc_buf b = NC_BUF_INIT_MAX(CONTROL_LIST_BYTES);
     char number[32];
     int r = 0;
@@ -86,7 +86,7 @@ static int list_of(const struct nc_value *v) {
     return v->type == NC_VALUE_LIST && v->n <= CONTROL_LIST_MAX ? 0 : -EBADMSG;
 }
 
-int nc_control_take_list(const struct nc_value *v, struct control_texts *ret) {
+int nc_control_parse_list(const struct nc_value *v, struct control_strings *ret) {
     struct nc_buf b = NC_BUF_INIT_MAX(CONTROL_LIST_BYTES);
     int r = v ? list_of(v) : 0;
 
@@ -97,7 +97,7 @@ int nc_control_take_list(const struct nc_value *v, struct control_texts *ret) {
     return finish(&b, v->n, r, ret);
 }
 
-static int take_taint(const struct nc_value *item, bool with_time, struct nc_buf *b) {
+static int parse_one_taint(const struct nc_value *item, bool with_time, struct nc_buf *b) {
     const struct nc_value *value = nc_control_at(item, "value", NULL);
     const char *key = nc_value_get_string(item, "key");
     const char *effect = nc_value_get_string(item, "effect");
@@ -112,21 +112,21 @@ static int take_taint(const struct nc_value *item, bool with_time, struct nc_buf
     return r >= 0 && with_time ? add(b, added ? added : "") : r;
 }
 
-int nc_control_take_taints(const struct nc_value *v, bool with_time, struct control_texts *ret) {
+int nc_control_parse_taints(const struct nc_value *v, bool with_time, struct control_strings *ret) {
     struct nc_buf b = NC_BUF_INIT_MAX(CONTROL_LIST_BYTES);
     int r = v ? list_of(v) : 0;
 
     if (!v || r < 0)
         return r;
     for (size_t i = 0; r >= 0 && i < v->n; i++)
-        r = take_taint(v->items[i], with_time, &b);
+        r = parse_one_taint(v->items[i], with_time, &b);
     return finish(&b, v->n, r, ret);
 }
 
 const char *const nc_control_condition_keys[CONTROL_CONDITION_WIDTH] = {
     "type", "status", "reason", "message", "lastTransitionTime", "observedGeneration", "severity"};
 
-int nc_control_take_conditions(const struct nc_value *v, struct control_texts *ret) {
+int nc_control_parse_conditions(const struct nc_value *v, struct control_strings *ret) {
     struct nc_buf b = NC_BUF_INIT_MAX(CONDITIONS_BYTES);
     char number[32];
     int r = v ? list_of(v) : 0;
@@ -142,7 +142,7 @@ int nc_control_take_conditions(const struct nc_value *v, struct control_texts *r
     return finish(&b, v->n, r, ret);
 }
 
-int nc_control_take_json_list(const struct nc_value *v, size_t max, char **ret) {
+int nc_control_parse_json_list(const struct nc_value *v, size_t max, char **ret) {
     struct nc_buf b = NC_BUF_INIT_MAX(CONTROL_LIST_BYTES);
 
     if (!v)

@@ -150,7 +150,7 @@ func TestLifeAlone(t *testing.T) {
 	t.Cleanup(func() { cluster.DeletePool(context.Background(), alonePool) })
 	c := deploy(t, ctx)
 	began := time.Now()
-	c.start("--mode", "alone", "--node-identity", "admission")
+	c.start("--mode", "standalone", "--node-identity", "admission")
 	nodes := make([]*aloneNode, aloneNodes)
 	for i := range nodes {
 		nodes[i] = newAloneNode(t, ctx, 500+i)

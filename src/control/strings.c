@@ -23,7 +23,7 @@ static const char *usual_of(const char *data, size_t bytes) {
     return NULL;
 }
 
-void nc_control_texts_set(struct control_texts *t, const char *data, size_t bytes, size_t n) {
+void nc_control_strings_set(struct control_strings *t, const char *data, size_t bytes, size_t n) {
     const char *shared = usual_of(data, bytes);
 
     t->n = (uint16_t)n;
@@ -34,14 +34,14 @@ void nc_control_texts_set(struct control_texts *t, const char *data, size_t byte
         t->data = memcpy(nc_malloc(bytes), data, bytes); /* without the room that it grew by */
 }
 
-void nc_control_texts_done(struct control_texts *t) {
+void nc_control_strings_done(struct control_strings *t) {
     if (!t->is_shared)
         free((char *)t->data);
-    *t = (struct control_texts){0};
+    *t = (struct control_strings){0};
 }
 
-const char *nc_control_texts_next(const struct control_texts *t, const char *at, size_t width,
-                                  const char **ret) {
+const char *nc_control_strings_next(const struct control_strings *t, const char *at, size_t width,
+                                    const char **ret) {
     const char *p = at;
 
     if (t->n == 0)
@@ -59,20 +59,20 @@ const char *nc_control_texts_next(const struct control_texts *t, const char *at,
     return p;
 }
 
-const char *nc_control_texts_get(const struct control_texts *t, size_t width, const char *key) {
-    const char *group[CONTROL_TEXTS_WIDTH] = {NULL};
+const char *nc_control_strings_get(const struct control_strings *t, size_t width, const char *key) {
+    const char *group[CONTROL_STRINGS_WIDTH] = {NULL};
 
-    for (const char *at = NULL; width > 1 && (at = nc_control_texts_next(t, at, width, group));)
+    for (const char *at = NULL; width > 1 && (at = nc_control_strings_next(t, at, width, group));)
         if (nc_streq(group[0], key))
             return group[1];
     return NULL;
 }
 
-struct nc_value *nc_control_texts_without(const struct control_texts *t, const char *text) {
+struct nc_value *nc_control_strings_without(const struct control_strings *t, const char *text) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     const char *at = NULL, *one[1];
 
-    while ((at = nc_control_texts_next(t, at, 1, one)))
+    while ((at = nc_control_strings_next(t, at, 1, one)))
         if (!nc_streq(one[0], text))
             nc_value_push(list, nc_value_new_string(one[0]));
     return list;
