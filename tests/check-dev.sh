@@ -56,7 +56,7 @@ is "all passed" "$(finish | tail -n 1)" "3 passed, 0 failed"
 
 # One program that fails twice, and one beside it.
 cp tests/integration/run.py "$BUILD/run.py"
-cat >"$BUILD/test_bad.py" <<'PY'
+cat >"$BUILD/bad" <<'PY'
 import unittest
 
 
@@ -74,20 +74,34 @@ class Bad(unittest.TestCase):
         pass
 
 
-unittest.main()
+if __name__ == "__main__":
+    unittest.main()
 PY
-sed -e s/Bad/Fine/ -e '/self.fail/s/fail/assertTrue/' "$BUILD/test_bad.py" >"$BUILD/test_fine.py"
+cp "$BUILD/bad" "$BUILD/test_bad.py"
+sed -e s/Bad/Fine/ -e '/self.fail/s/fail/assertTrue/' "$BUILD/bad" >"$BUILD/test_fine.py"
 "$PYTHON" "$BUILD/run.py" --agent /bin/true >"$BUILD/said"
-is "a file that failed shows what failed, each time" "$(grep -c "^FAIL: test_bad" "$BUILD/said") $(grep -c test_good "$BUILD/said")" "4 0"
-is "its last lines" "$(tail -n 4 "$BUILD/said")" "  test_fine: not run: CAP_SYS_ADMIN is missing (mounts)
-  test_bad: not run: CAP_SYS_ADMIN is missing (mounts)
+is "a test that failed shows what failed, each time" "$(grep -c "^FAIL: test_bad" "$BUILD/said") $(grep -c test_good "$BUILD/said")" "4 0"
+is "its last lines" "$(grep 'not run' "$BUILD/said" | sort; tail -n 2 "$BUILD/said")" "  test_bad: not run: CAP_SYS_ADMIN is missing (mounts)
+  test_fine: not run: CAP_SYS_ADMIN is missing (mounts)
 failed: test_bad.Bad.test_bad
-2 passed, 2 failed"
+3 passed, 1 failed"
+
+# One whose process ends in its midst, and a file that cannot be read.
+sed -e 's/class Bad/class Dies/' -e "s/self.fail(what)/__import__('os').abort()/" "$BUILD/bad" >"$BUILD/test_dies.py"
+echo 'import nothing_like_it' >"$BUILD/test_unread.py"
+rm "$BUILD/test_bad.py"
+"$PYTHON" "$BUILD/run.py" --agent /bin/true >"$BUILD/said"
+is "one that dies and one that cannot be read" "$(grep -oE '(test_dies.Dies.test_bad did not come to its end: Aborted|No module named .*)$' "$BUILD/said" | sort -u
+    tail -n 3 "$BUILD/said")" "No module named 'nothing_like_it'
+test_dies.Dies.test_bad did not come to its end: Aborted
+failed: test_dies.Dies.test_bad
+failed: unittest.loader._FailedTest.test_unread
+3 passed, 2 failed"
+rm "$BUILD/test_dies.py" "$BUILD/test_unread.py"
 
 # One that fails only the first time.
 sed -e 's/class Bad/class Unsteady/' -e "s|self.fail(what)|self.assertTrue(__import__('os').path.exists('$BUILD/tried') or open('$BUILD/tried', 'w').close())|" \
-    "$BUILD/test_bad.py" >"$BUILD/test_unsteady.py"
-rm "$BUILD/test_bad.py"
+    "$BUILD/bad" >"$BUILD/test_unsteady.py"
 "$PYTHON" "$BUILD/run.py" --agent /bin/true >"$BUILD/said"
 is "one that passes at its second try is said to be flaky" "$(grep '^flaky' "$BUILD/said"; tail -n 1 "$BUILD/said")" "flaky: test_unsteady.Unsteady.test_bad
 4 passed, 0 failed"

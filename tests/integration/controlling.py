@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from harness import PATIENCE, SHARED, Behaviour, environment, until
+import harness
+from harness import PATIENCE, Behaviour, environment, until
 from promtext import parse_metrics
 from unittest import TestCase
 
@@ -118,7 +119,7 @@ class ControlWorld:
         self.mode, self.elects = mode, elects
         self._folder = tempfile.TemporaryDirectory(prefix="nodeclaim-controller-")
         self.folder = Path(self._folder.name)
-        self.api = ApiServer(SHARED, behave=QUIET)
+        self.api = ApiServer(harness.SHARED, behave=QUIET)
         self.api.karpenter_version = version
         self.procs: list[subprocess.Popen[bytes]] = []
         self.addresses: dict[int, str] = {}
