@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each room includes only what is listed here: a header that nobody listed fails. The archives are checked by the linker (a room's units
+# Each room, which is a folder, includes only what is listed here: a header that nobody listed fails. The archives are checked by the linker (a room's units
 # link that room and what it may use). TAP.
 set -u
 cd "${NC_SRCDIR:-$(dirname "$0")/..}" || exit 99
@@ -26,7 +26,8 @@ owns config config userdata
 owns plan facts fileset plan
 owns drain drain drain-report hint lifecycle notice pod
 owns report report
-owns control control lease budget standalone
+owns control control lease
+owns standalone standalone budget
 owns net http
 owns aws ec2 imds node-token role sigv4
 owns kube kube kube-control kube-drain kubeconfig
@@ -37,6 +38,7 @@ room plan pure base config
 room drain pure base config
 room report pure base config plan drain
 room control pure base drain
+room standalone pure base drain control
 room net system base curl/curl.h systemd/sd-event.h openssl/ssl.h openssl/x509v3.h
 room aws system base plan net expat.h openssl/evp.h openssl/params.h openssl/core_names.h openssl/crypto.h systemd/sd-event.h
 room kube system base config drain control net systemd/sd-event.h
@@ -45,7 +47,7 @@ room process system base curl/curl.h systemd/sd-daemon.h systemd/sd-event.h syst
 room bootstrap system base config plan report aws kube host process systemd/sd-event.h systemd/sd-journal.h
 room daemon system base plan drain report net host aws kube process bootstrap systemd/sd-daemon.h systemd/sd-event.h systemd/sd-bus.h
 room commands system base plan drain report net aws kube host process bootstrap daemon systemd/sd-event.h systemd/sd-journal.h
-room controller system base control net aws kube process systemd/sd-event.h systemd/sd-daemon.h
+room controller system base control standalone net aws kube process systemd/sd-event.h systemd/sd-daemon.h
 pure arpa/inet.h sys/types.h assert.h ctype.h errno.h inttypes.h limits.h math.h stdarg.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h strings.h endian.h
 '
 found=$(find src include/nc -name '*.[ch]' | sort | while read -r file; do grep -HnE '^#include ' "$file"; done |
@@ -62,17 +64,17 @@ found=$(find src include/nc -name '*.[ch]' | sort | while read -r file; do grep 
             if (word[1] == "room") known[word[2]] = 1
         }
         while (("find src -name \"*.h\"" | getline path) > 0) {
-            split(path, part, "/")
-            name = path; sub(/.*\//, "", name)
+            depth = split(path, part, "/")
+            name = part[depth]
             if (name in owner) print path ": there are two headers of this name"
-            owner[name] = part[2]
+            owner[name] = part[depth - 1]
         }
     }
     {
         split($0, part, ":")
         path = part[1]
-        split(path, folder, "/")
-        if (folder[1] == "include") { name = path; sub(/^include\//, "", name); room = owner[name] } else room = folder[2]
+        depth = split(path, folder, "/")
+        if (folder[1] == "include") { name = path; sub(/^include\//, "", name); room = owner[name] } else room = folder[depth - 1]
         header = $0; sub(/^[^<"]*[<"]/, "", header); sub(/[>"].*$/, "", header)
         if (!(room in known)) { print path ": no room has this file"; next }
         if (header in owner) { if (owner[header] != room && !((room, owner[header]) in may)) print path " includes " header " of " owner[header] }

@@ -80,8 +80,9 @@
 #define NC_CONTROL_RELAY_AHEAD_USEC (3600ull * 1000000)
 #define NC_CONTROL_RELAY_PAST_USEC (600ull * 1000000)
 #define NC_CONTROL_WATCH_WAIT_USEC (5ull * 1000000)
-#define NC_CONTROL_RATE_BURST 20u      /* writes of one object at once */
-#define NC_CONTROL_RATE_PER_MINUTE 12u /* and then */
+#define NC_CONTROL_LAST_WORD_USEC (300ull * 1000000) /* a deleted Node's word is waited for */
+#define NC_CONTROL_RATE_BURST 20u                    /* writes of one object at once */
+#define NC_CONTROL_RATE_PER_MINUTE 12u               /* and then */
 
 #define NC_ANNOTATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
 #define NC_ANNOTATION_OUR_TIMESTAMP "nodeclaimd.io/stamped" /* our stamp's time: it is ours */
@@ -202,7 +203,10 @@ struct nc_control_actions {
 void nc_control_actions_done(struct nc_control_actions *a);
 
 struct nc_control;
-struct nc_control *nc_control_new(void);
+/* `standalone`: what is done where no Karpenter runs (nc/standalone.h). NULL: nothing of it; WHO
+ * ALONE is then as UNKNOWN. */
+struct nc_standalone;
+struct nc_control *nc_control_new(const struct nc_standalone *standalone);
 struct nc_control *nc_control_free(struct nc_control *c);
 /* The step. Appends to out. Every cell of event × state is defined. */
 void nc_control_step(struct nc_control *c, const struct nc_control_event *e,

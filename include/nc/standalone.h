@@ -94,6 +94,9 @@
 #define NC_STANDALONE_LOST_USEC (180ull * 1000000)
 #define NC_STANDALONE_ENDING_USEC (300ull * 1000000)
 #define NC_STANDALONE_LAUNCHED_USEC (300ull * 1000000)
+/* For nc_control_new(). */
+extern const struct nc_standalone nc_standalone;
+
 #define NC_STANDALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
 
 #endif

@@ -7,17 +7,17 @@
  * hash lookup; nothing here walks all objects but SYNCED, LEAD, WHO and the reports.
  *
  * An object that changed is put on the list of the dirty ones (nc_control_touch); at the end of the
- * step each of them is asked once what it wants next: first by the relay (relay.c), then,
- * alone, by nc_standalone_claim and nc_standalone_node. So these two are functions of what is seen
- * now: they may be asked at any moment, and are asked again after each answer, each change and at
- * the time that they named.
+ * step each of them is asked once what it wants next: first by the relay (relay.c), then, alone,
+ * by struct nc_standalone. So these are functions of what is seen now: they may be asked at any
+ * moment, and are asked again after each answer, each change and at the time that they named.
  */
 #ifndef NC_CONTROL_PRIV_H
 #define NC_CONTROL_PRIV_H
 
-#include "nc/budget.h"
 #include "nc/control.h"
 #include "nc/notice.h"
+
+struct nc_budgets;
 
 #define CONTROL_NAME_MAX ((size_t)253) /* of names, as Kubernetes has it */
 #define CONTROL_UID_MAX ((size_t)64)   /* bytes; is 36 */
@@ -194,7 +194,6 @@ enum control_condition {
     CONTROL_COND_TERMINATING,
     _CONTROL_COND_MAX
 };
-const char *nc_control_condition_name(enum control_condition k); /* "Launched", … */
 enum control_truth { CONTROL_ABSENT = 0, CONTROL_FALSE, CONTROL_UNKNOWN, CONTROL_TRUE };
 
 struct control_claim_early {                              /* only while it is not Initialized */
@@ -222,7 +221,7 @@ struct control_claim_more { /* only where mode == STANDALONE */
     struct control_claim_early *early; /* NULL: is Initialized */
 
     /* Of standalone.c, and left alone by the readers: */
-    int disrupt;           /* enum nc_budget_reason + 1 that nc_standalone_pool chose; 0 = none */
+    int disrupt;           /* enum nc_budget_reason + 1 that was chosen; 0 = none */
     unsigned scratch;      /* yours */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
     uint64_t scratch_usec; /* yours */
@@ -259,15 +258,15 @@ struct control_claim {
 
 struct control_pool {
     struct control_object o;
-    bool is_there;        /* the object was seen */
-    bool are_budgets_bad; /* or it is being deleted: nothing may be disrupted */
-    struct nc_budgets budgets;
+    bool is_there;              /* the object was seen */
+    struct nc_budgets *budgets; /* NULL = cannot be read, or it is being deleted: nothing may be
+                                   disrupted */
     uint64_t expire_after_usec; /* v1beta1: spec.disruption.expireAfter; UINT64_MAX = never */
     char *hash, *hash_version;  /* NULL = none */
     struct control_claim *claims;
     size_t n_claims;
-    unsigned n_nodes, n_out; /* of these: as nc_standalone_count has them */
-    uint64_t evaluated_usec; /* when nc_standalone_pool was asked last */
+    unsigned n_nodes, n_out; /* of these: as standalone's `count` has them */
+    uint64_t evaluated_usec; /* when standalone's `pool` was asked last */
 };
 struct control_class {
     struct control_object o;
@@ -280,6 +279,7 @@ struct control_class {
 /* ---- all of it */
 
 struct nc_control {
+    const struct nc_standalone *standalone; /* NULL: who is never ALONE */
     struct nc_control_rules rules;
     enum nc_control_mode mode;
     bool is_guess;
@@ -364,35 +364,48 @@ bool nc_control_drop_finalizer(const struct control_object *o,
 /* {"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":…}}. Owned. */
 struct nc_value *nc_control_delete_options(const struct control_object *o);
 
-/* ---- the hooks: standalone.c
+/* ---- where no Karpenter runs: standalone/
  *
- * Each writes its own object only: a Node is deleted by nc_standalone_node, an instance is ended by
- * nc_standalone_claim. Asked only where mode == STANDALONE, we lead, Nodes, NodeClaims and
- * NodePools are synced, no write of the object is under way or settling, no pause runs, and
- * (claims) the relay wants nothing now. True: *ret is the one next write (verb, body, provider_id;
- * everything else is filled in by the caller); it may be asked again before that write is sent
- * (places, share), so it changes nothing. False: nothing to do. *next: when to look again where
- * nothing changes; UINT64_MAX = never; taken in both cases. Asked anew after each change of the
- * object, of the Node or claim that belongs to it, each end of a write, and at *next. */
-bool nc_standalone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
-                         struct nc_control_action *ret, uint64_t *next_usec);
-bool nc_standalone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
-                        struct nc_control_action *ret, uint64_t *next_usec);
-/* Chooses among the claims of a pool which are to be disrupted voluntarily (claim->more->disrupt),
- * within its budgets, and touches those. Asked when something of the pool or of its claims has
- * changed, at most once a second a pool, and at *next. The pool may be one that only claims name.
- */
-void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
-                        uint64_t *next_usec);
-/* Brings the numbers of its pool up to date: how many count, how many are on their way out. Called
- * for each claim that was touched before anybody is asked, and with each write that is sent:
- * walking the claims for each of them would be quadratic work. */
-void nc_standalone_count(struct nc_control *c, struct control_claim *claim);
-void nc_standalone_uncount(struct control_claim *claim); /* it leaves its pool */
-/* A write of the alone half ended. */
-void nc_standalone_answered(struct nc_control *c, struct control_object *o,
-                            enum nc_control_verb verb, enum nc_control_answer answer,
-                            uint64_t now_usec);
+ * The readers are strict and capped; 0, or negative: the object is refused. What they fill is of
+ * this file, and is freed here.
+ *
+ * `claim` and `node` write their own object only: a Node is deleted by `node`, an instance is ended
+ * by `claim`. Asked only where mode == STANDALONE, we lead, Nodes, NodeClaims and NodePools are
+ * synced, no write of the object is under way or settling, no pause runs, and (claims) the relay
+ * wants nothing now. True: *ret is the one next write (verb, body, provider_id; everything else is
+ * filled in by the caller); it may be asked again before that write is sent (places, share), so it
+ * changes nothing. False: nothing to do. *next: when to look again where nothing changes;
+ * UINT64_MAX = never; taken in both cases. Asked anew after each change of the object, of the Node
+ * or claim that belongs to it, each end of a write, and at *next. */
+struct control_class_ref { /* NULL = none */
+    char *group, *kind, *name;
+};
+struct nc_standalone {
+    int (*read_node)(const struct nc_value *object, struct control_node_more *ret);
+    int (*read_claim)(const struct nc_value *object, struct control_claim_more *ret,
+                      struct control_class_ref *ret_class);
+    int (*read_pool)(const struct nc_value *object, struct control_pool *ret);
+    int (*read_class)(const struct nc_value *object, struct control_class *ret);
+    void (*budgets_free)(struct nc_budgets *b);
+    bool (*claim)(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                  struct nc_control_action *ret, uint64_t *next_usec);
+    bool (*node)(struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                 struct nc_control_action *ret, uint64_t *next_usec);
+    /* Chooses among the claims of a pool which are to be disrupted voluntarily
+     * (claim->more->disrupt), within its budgets, and touches those. Asked when something of the
+     * pool or of its claims has changed, at most once a second a pool, and at *next. The pool may
+     * be one that only claims name. */
+    void (*pool)(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
+                 uint64_t *next_usec);
+    /* Brings the numbers of its pool up to date: how many count, how many are on their way out.
+     * Called for each claim that was touched before anybody is asked, and with each write that is
+     * sent: walking the claims for each of them would be quadratic work. */
+    void (*count)(struct nc_control *c, struct control_claim *claim);
+    /* A write that is not the relay's ended. */
+    void (*answered)(struct nc_control *c, struct control_object *o, enum nc_control_verb verb,
+                     enum nc_control_answer answer, uint64_t now_usec);
+};
+void nc_control_uncount(struct control_claim *claim); /* it leaves its pool's numbers */
 
 static inline struct control_node *nc_control_as_node(struct control_object *o) {
     return (struct control_node *)o;

@@ -104,9 +104,10 @@ const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode 
     return keep_class;
 }
 
-struct nc_control *nc_control_new(void) {
+struct nc_control *nc_control_new(const struct nc_standalone *standalone) {
     struct nc_control *c = nc_calloc(1, sizeof(*c));
 
+    c->standalone = standalone;
     c->rules = first_rules;
     return c;
 }
@@ -147,16 +148,19 @@ static void apply_rules(struct nc_control *c, const struct nc_control_rules *rul
 
 /* Without Karpenter more of each object is wanted: nothing is done alone until it was seen. */
 static void apply_mode(struct nc_control *c, const struct nc_control_event *e) {
+    const enum nc_control_mode mode =
+        e->mode == NC_CONTROL_STANDALONE && !c->standalone ? NC_CONTROL_MODE_UNKNOWN : e->mode;
+
     free(c->claims_version);
     c->claims_version = e->claims_version ? nc_strdup(e->claims_version) : NULL;
-    if (e->mode == c->mode && e->is_guess == c->is_guess)
+    if (mode == c->mode && e->is_guess == c->is_guess)
         return;
     c->is_guess = e->is_guess;
-    if (e->mode == c->mode) {
+    if (mode == c->mode) {
         nc_control_touch_all(c);
         return;
     }
-    c->mode = e->mode;
+    c->mode = mode;
     memset(c->is_synced, 0, sizeof(c->is_synced));
     nc_control_touch_all(c);
 }

@@ -112,12 +112,20 @@ static void maybe_drop_class(struct nc_control *c, struct control_class *k) {
         nc_control_drop(c, &k->o);
 }
 
+void nc_control_uncount(struct control_claim *claim) {
+    if (claim->counts_as_node)
+        claim->pool->n_nodes--;
+    if (claim->counts_as_out)
+        claim->pool->n_out--;
+    claim->counts_as_node = claim->counts_as_out = false;
+}
+
 void nc_control_set_pool(struct nc_control *c, struct control_claim *claim, const char *name) {
     struct control_pool *old = claim->pool, *pool = NULL;
 
     if (old && name && nc_streq(old->o.name, name))
         return;
-    nc_standalone_uncount(claim);
+    nc_control_uncount(claim);
     if (old) {
         *claim->pool_at = claim->pool_next;
         if (claim->pool_next)
@@ -211,7 +219,8 @@ static void done(struct nc_control *c, struct control_object *o) {
         done_claim(c, nc_control_as_claim(o));
         break;
     case NC_CONTROL_POOL:
-        nc_budgets_done(&nc_control_as_pool(o)->budgets);
+        if (nc_control_as_pool(o)->budgets)
+            c->standalone->budgets_free(nc_control_as_pool(o)->budgets);
         free(nc_control_as_pool(o)->hash);
         free(nc_control_as_pool(o)->hash_version);
         break;

@@ -30,15 +30,4 @@ bool nc_control_is_true(const struct nc_value *v); /* the string "true" */
 /* drain-status.c: NULL where it cannot be read. */
 struct control_drain_status *nc_control_drain_status_read(const char *text);
 
-/* standalone/read.c */
-int nc_control_read_node_more(const struct nc_value *object, struct control_node_more *ret);
-struct control_class_ref { /* NULL = none */
-    char *group, *kind, *name;
-};
-void nc_control_class_ref_done(struct control_class_ref *r);
-int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *ret,
-                               struct control_class_ref *ret_class);
-int nc_control_read_pool(const struct nc_value *object, struct control_pool *ret);
-int nc_control_read_class(const struct nc_value *object, struct control_class *ret);
-
 #endif

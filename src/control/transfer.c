@@ -7,7 +7,6 @@
  * once its agent says that the drain is over, or, where it says nothing, after five minutes.
  */
 #include "control-priv.h"
-#include "nc/standalone.h"
 #include "nc/str.h"
 #include "parse.h"
 
@@ -42,7 +41,7 @@ static bool is_held_by_karpenter(const struct control_strings *left) {
 }
 
 static bool may_release(const struct control_node *node, uint64_t now_usec, uint64_t *next_usec) {
-    const uint64_t over_usec = node->deletion_usec + NC_STANDALONE_ENDING_USEC;
+    const uint64_t over_usec = node->deletion_usec + NC_CONTROL_LAST_WORD_USEC;
     const struct control_drain_status *w = node->drain_status;
 
     if (is_held_by_karpenter(node->left))

@@ -145,10 +145,10 @@ static void want_other(struct nc_control *c, struct control_object *o, uint64_t 
         w->is_wanted = nc_control_transfer(o, now_usec, &w->action, &next_usec);
     else if (o->kind == NC_CONTROL_NODE)
         w->is_wanted =
-            nc_standalone_node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
+            c->standalone->node(c, nc_control_as_node(o), now_usec, &w->action, &next_usec);
     else
         w->is_wanted =
-            nc_standalone_claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
+            c->standalone->claim(c, nc_control_as_claim(o), now_usec, &w->action, &next_usec);
     sooner(&w->next_usec, next_usec);
 }
 
@@ -237,6 +237,11 @@ static void start_write(struct nc_control *c, struct control_object *o, enum nc_
     o->write.is_held = false;
 }
 
+static void count(struct nc_control *c, struct control_object *o) {
+    if (c->standalone && o->kind == NC_CONTROL_CLAIM)
+        c->standalone->count(c, nc_control_as_claim(o));
+}
+
 static void send(struct nc_control *c, struct control_object *o, struct want *w,
                  uint64_t now_usec) {
     struct nc_control_action *a = nc_append(&c->out->v, &c->out->n);
@@ -249,8 +254,7 @@ static void send(struct nc_control *c, struct control_object *o, struct want *w,
         w->action = (struct nc_control_action){0};
     }
     start_write(c, o, a->verb, w->is_relay);
-    if (o->kind == NC_CONTROL_CLAIM)
-        nc_standalone_count(c, nc_control_as_claim(o));
+    count(c, o);
     nc_control_rate_spend(o, now_usec);
     o->write.sent_rv = o->rv;
     free(a->name);
@@ -329,7 +333,7 @@ static void reconcile_pool(struct nc_control *c, struct control_pool *p, uint64_
         next_usec = p->o.wake_usec < again_usec ? p->o.wake_usec : again_usec;
     } else {
         p->evaluated_usec = now_usec;
-        nc_standalone_pool(c, p, now_usec, &next_usec);
+        c->standalone->pool(c, p, now_usec, &next_usec);
     }
     wake_later(c, &p->o, next_usec, now_usec);
 }
@@ -371,8 +375,7 @@ void nc_control_reconcile(struct nc_control *c, uint64_t now_usec) {
         nc_control_touch(c, o);
     }
     for (o = c->dirty.first; o; o = o->hooks[CONTROL_HOOK_DIRTY].next)
-        if (o->kind == NC_CONTROL_CLAIM)
-            nc_standalone_count(c, nc_control_as_claim(o));
+        count(c, o);
     while ((o = nc_control_pop(&c->dirty, CONTROL_HOOK_DIRTY)))
         if (c->leads)
             reconcile_one(c, o, now_usec);
@@ -466,8 +469,8 @@ void nc_control_answered(struct nc_control *c, const struct nc_control_event *e)
         failed(c, f.object, e);
     if (f.is_relay)
         nc_control_relay_answered(c, nc_control_as_claim(f.object), f.verb, e->answer, e->now_usec);
-    else
-        nc_standalone_answered(c, f.object, f.verb, e->answer, e->now_usec);
+    else if (c->standalone)
+        c->standalone->answered(c, f.object, f.verb, e->answer, e->now_usec);
     nc_control_touch_around(c, f.object);
 }
 

@@ -168,12 +168,18 @@ static void begin_anew(struct nc_controller *c) {
 }
 
 static void log_mode(const struct nc_controller *c, const struct nc_karpenter_found *f) {
+    const bool is_beyond_us = f->mode == NC_CONTROL_STANDALONE && !c->settings->standalone;
+
     if (c->settings->mode != NC_CONTROL_MODE_UNKNOWN && f->mode != NC_CONTROL_MODE_UNKNOWN
         && f->mode != c->settings->mode)
         nc_log(NC_LOG_WARNING, NULL, "%s, but --mode says otherwise and is followed",
                mode_text(f->mode));
     else
-        nc_log(NC_LOG_INFO, NULL, "%s%s%s", mode_text(c->mode), *f->holder ? ": " : "", f->holder);
+        nc_log(is_beyond_us ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "%s%s%s%s",
+               mode_text(is_beyond_us ? f->mode : c->mode), *f->holder ? ": " : "", f->holder,
+               is_beyond_us ? ", and this build has no standalone mode: nothing but the relay is "
+                              "done"
+                            : "");
     if (!f->claims_path)
         nc_log(NC_LOG_WARNING, NULL,
                "NodeClaims are not installed in this cluster: waiting until they are");
@@ -181,8 +187,11 @@ static void log_mode(const struct nc_controller *c, const struct nc_karpenter_fo
 
 static void on_found(void *userdata, const struct nc_karpenter_found *f) {
     struct nc_controller *c = userdata;
+    const enum nc_control_mode found = f->mode == NC_CONTROL_STANDALONE && !c->settings->standalone
+                                           ? NC_CONTROL_MODE_UNKNOWN
+                                           : f->mode;
     const enum nc_control_mode mode =
-        c->settings->mode != NC_CONTROL_MODE_UNKNOWN ? c->settings->mode : f->mode;
+        c->settings->mode != NC_CONTROL_MODE_UNKNOWN ? c->settings->mode : found;
     const bool is_other_mode = !c->was_scanned || mode != c->mode;
     const bool is_anew = apply_paths(c, f) || !c->was_scanned || !keeps_the_same(mode, c->mode);
 

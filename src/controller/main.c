@@ -3,6 +3,7 @@
  */
 #include <malloc.h>
 
+#include "config.h"
 #include "controller.h"
 #include "nc/http.h"
 #include "nc/str.h"
@@ -15,12 +16,18 @@ static void keep_memory_small(void) {
     (void)mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
+#ifdef NC_STANDALONE
+static const struct nc_standalone_mode *const standalone = &nc_standalone_mode;
+#else
+static const struct nc_standalone_mode *const standalone = NULL;
+#endif
+
 int main(int argc, char **argv) {
     struct nc_settings settings;
     int code = 0;
 
     nc_program_set(NC_CONTROLLER);
-    if (nc_settings_read(argc, argv, &settings, &code) != 0)
+    if (nc_settings_read(argc, argv, standalone, &settings, &code) != 0)
         return nc_process_flush("help", code);
     nc_process_be_no_core();
     nc_http_set_program(NC_CONTROLLER, settings.command);

@@ -334,6 +334,10 @@ static const char *judge(const struct nc_settings *s) {
     if (s->retry_usec == 0 || s->retry_usec * 6 / 5 >= s->renew_usec)
         return "--retry-period must be more than nothing and less than five sixths of "
                "--renew-deadline";
+    if (!s->standalone && (s->mode == NC_CONTROL_STANDALONE || s->rules.terminates))
+        return "--mode standalone and --terminate need a build with the standalone mode: this one "
+               "was "
+               "configured with --disable-standalone";
     if (s->rules.terminates && s->mode == NC_CONTROL_KARPENTER)
         return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
                "itself";
@@ -402,13 +406,15 @@ static bool is_help(const char *name) {
     return nc_streq(name, "--help") || nc_streq(name, "-h") || nc_streq(name, "help");
 }
 
-int nc_settings_read(int argc, char **argv, struct nc_settings *ret, int *ret_code) {
+int nc_settings_read(int argc, char **argv, const struct nc_standalone_mode *standalone,
+                     struct nc_settings *ret, int *ret_code) {
     const bool has_command = argc > 1 && argv[1][0] != '-';
     const struct command *c = NULL;
     const char *wrong;
     int r;
 
     set_defaults(ret);
+    ret->standalone = standalone;
     *ret_code = 0;
     if (argc > 1 && is_help(argv[1])) {
         print_usage(stdout);

@@ -147,31 +147,10 @@ static void send_event(struct nc_controller *c, struct nc_control_action *a) {
     send_waiting_events(c);
 }
 
-static void on_ec2(void *userdata, uint64_t id, enum nc_control_answer answer, const char *name,
-                   const struct nc_err *err) {
-    struct nc_controller *c = userdata;
-
-    if (err->class != NC_ERR_NONE)
-        nc_log(NC_LOG_WARNING,
-               &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)}, "%s%s%s",
-               err->msg, *err->remedy ? ": " : "", err->remedy);
-    nc_controller_post(c, &(struct nc_control_event){
-                              .kind = NC_CONTROL_ANSWER, .id = id, .answer = answer, .name = name});
-}
-
 static void call_ec2(struct nc_controller *c, const struct nc_control_action *a) {
-    const bool is_end = a->verb == NC_CONTROL_END_INSTANCE;
     struct nc_err err = NC_ERR_INIT;
-    int r = 0;
 
-    if (is_end && !c->settings->rules.terminates)
-        r = nc_err_set(&err, NC_ERR_BUG, ENOTSUP, "instances are not ours to end");
-    else if (!c->instances)
-        r = nc_instances_new(c->event, c->settings, on_ec2, c, &c->instances, &err);
-    if (r >= 0)
-        r = is_end ? nc_instances_end(c->instances, a->id, a->provider_id, &err)
-                   : nc_instances_describe(c->instances, a->id, a->provider_id, &err);
-    if (r >= 0)
+    if (c->settings->standalone->call_ec2(c, a, &err) >= 0)
         return;
     nc_log(NC_LOG_ERROR, &(struct nc_log_fields){.nodeclaim = a->name}, "%s%s%s", err.msg,
            *err.remedy ? ": " : "", err.remedy);
@@ -294,7 +273,7 @@ void nc_controller_begin(struct nc_controller *c) {
     struct nc_control_event rules = {.kind = NC_CONTROL_RULES, .rules = &with_seed};
     struct nc_control_event lead = {.kind = NC_CONTROL_LEAD, .leads = c->leads};
 
-    c->control = nc_control_new();
+    c->control = nc_control_new(c->settings->standalone ? c->settings->standalone->step : NULL);
     nc_controller_post(c, &rules);
     nc_controller_post_mode(c);
     nc_controller_post(c, &lead);
@@ -307,13 +286,14 @@ void nc_controller_drop_writes(struct nc_controller *c) {
         forget(c->pending_writes);
     }
     nc_control_actions_done(&c->waiting_events);
-    if (c->instances)
-        nc_instances_drop(c->instances);
+    if (c->settings->standalone)
+        c->settings->standalone->drop(c);
 }
 
 void nc_controller_end(struct nc_controller *c) {
     nc_controller_drop_writes(c);
-    c->instances = nc_instances_free(c->instances);
+    if (c->settings->standalone)
+        c->settings->standalone->end(c);
     c->control = nc_control_free(c->control);
     c->timer = sd_event_source_disable_unref(c->timer);
     free(c->refused);

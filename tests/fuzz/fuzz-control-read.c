@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "nc/control.h"
+#include "nc/standalone.h"
 #include "nc/str.h"
 
 #include "parse.h"
@@ -44,7 +45,7 @@ static void see(uint8_t how, const struct nc_value *object) {
     const enum nc_control_kind kind = (enum nc_control_kind)(how % _NC_CONTROL_KIND_MAX);
     const struct nc_control_rules rules = {
         .margin_usec = 15000000, .order = NC_CONTROL_BOTH, .max_in_flight = 4, .terminates = true};
-    struct nc_control *c = nc_control_new();
+    struct nc_control *c = nc_control_new(&nc_standalone);
     nc_auto_value struct nc_value *report = NULL;
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
     struct nc_control_counts once, twice;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nc/control.h"
+#include "nc/standalone.h"
 #include "nc/str.h"
 
 #define N 4u
@@ -348,7 +349,7 @@ static void come_to_rest(struct world *w) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-    struct world w = {.c = nc_control_new(), .now_usec = START, .rv = 1};
+    struct world w = {.c = nc_control_new(&nc_standalone), .now_usec = START, .rv = 1};
 
     w.rules = (struct nc_control_rules){
         .margin_usec = 15 * SEC, .order = NC_CONTROL_BOTH, .timestamp_after_usec = 5 * SEC};

@@ -70,7 +70,7 @@ static const char *truth_name(enum control_truth t) {
 static size_t find(const struct standalone_conditions *cs, enum control_condition which) {
     for (size_t i = 0; i < cs->list->n; i++)
         if (nc_streq(nc_value_get_string(cs->list->items[i], "type"),
-                     nc_control_condition_name(which)))
+                     nc_standalone_condition_name(which)))
             return i;
     return SIZE_MAX;
 }
@@ -135,7 +135,7 @@ void nc_standalone_set(struct standalone_conditions *cs, const struct standalone
         return;
     if (!c) {
         c = nc_value_new(NC_VALUE_MAP);
-        nc_value_set_string(c, "type", nc_control_condition_name(want->which));
+        nc_value_set_string(c, "type", nc_standalone_condition_name(want->which));
         nc_value_push(cs->list, c);
     }
     if (!has_text(c, "status", status) || has_text(c, "lastTransitionTime", "")) {
@@ -174,7 +174,7 @@ void nc_standalone_set_ready(struct standalone_conditions *cs) {
         if (ready == CONTROL_TRUE || t == CONTROL_FALSE)
             ready = t == CONTROL_FALSE ? CONTROL_FALSE : CONTROL_UNKNOWN;
         (void)nc_buf_printf(&message, "%s%s=%s", message.len ? ", " : "",
-                            nc_control_condition_name(parts[i]), truth_name(t));
+                            nc_standalone_condition_name(parts[i]), truth_name(t));
     }
     nc_auto_free char *text = nc_buf_steal(&message);
     nc_standalone_set(cs, &(struct standalone_condition){CONTROL_COND_READY, ready,

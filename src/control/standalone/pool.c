@@ -75,16 +75,8 @@ static bool is_out(const struct standalone_view *v) {
     return is_leaving(v->claim) || (has_registered_node(v) && !v->node->more->is_ready);
 }
 
-void nc_standalone_uncount(struct control_claim *claim) {
-    if (claim->counts_as_node)
-        claim->pool->n_nodes--;
-    if (claim->counts_as_out)
-        claim->pool->n_out--;
-    claim->counts_as_node = claim->counts_as_out = false;
-}
-
 void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
-    nc_standalone_uncount(claim);
+    nc_control_uncount(claim);
     if (!claim->pool || !claim->more)
         return;
     const struct standalone_view v = nc_standalone_view(c, claim, c->now_usec);
@@ -96,7 +88,7 @@ void nc_standalone_count(struct nc_control *c, struct control_claim *claim) {
 }
 
 static bool may_disrupt(const struct control_pool *pool) {
-    return pool && pool->is_there && !pool->are_budgets_bad;
+    return pool && pool->is_there && pool->budgets;
 }
 
 static bool has_room(const struct standalone_view *v, unsigned n_out, enum nc_budget_reason why) {
@@ -104,7 +96,7 @@ static bool has_room(const struct standalone_view *v, unsigned n_out, enum nc_bu
     const unsigned others = n_out - v->claim->counts_as_out;
     const unsigned n_nodes = pool->n_nodes + !v->claim->counts_as_node;
 
-    return others < nc_budgets_allowed(&pool->budgets, why, n_nodes, v->now_usec);
+    return others < nc_budgets_allowed(pool->budgets, why, n_nodes, v->now_usec);
 }
 
 bool nc_standalone_has_room(const struct standalone_view *v, enum nc_budget_reason why) {
@@ -201,5 +193,5 @@ void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_
         choose(v[i].view.claim, (int)v[i].why + 1);
         nc_control_touch(c, &v[i].view.claim->o);
     }
-    sooner(next_usec, nc_budgets_next(&pool->budgets, now_usec));
+    sooner(next_usec, nc_budgets_next(pool->budgets, now_usec));
 }

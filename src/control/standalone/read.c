@@ -5,9 +5,9 @@
  */
 #include <errno.h>
 
-#include "nc/standalone.h"
 #include "nc/str.h"
 #include "parse.h"
+#include "standalone-priv.h"
 
 #define CONDITIONS_MAX ((size_t)64)
 #define OWNERS_BYTES ((size_t)4096)
@@ -19,7 +19,7 @@ static const char *const condition_names[_CONTROL_COND_MAX] = {
     [CONTROL_COND_VOLUMES] = "VolumesDetached", [CONTROL_COND_TERMINATING] = "InstanceTerminating",
 };
 
-const char *nc_control_condition_name(enum control_condition k) {
+const char *nc_standalone_condition_name(enum control_condition k) {
     return condition_names[k];
 }
 
@@ -82,7 +82,7 @@ static int parse_unregistered(const struct nc_value *object, struct control_node
 
 /* null stands where the watch has left out what was too large. A list that is written back must
  * have been seen: a taint that somebody set there is not the node's to take off. */
-int nc_control_read_node_more(const struct nc_value *object, struct control_node_more *m) {
+int nc_standalone_read_node(const struct nc_value *object, struct control_node_more *m) {
     const struct nc_value *finalizers = nc_value_path(object, "metadata.finalizers");
     int r = nc_control_parse_token(nc_control_at(object, "spec.providerID", NULL),
                                    CONTROL_PROVIDER_MAX, &m->provider_id);
@@ -179,13 +179,6 @@ static int parse_class_ref(const struct nc_value *object, struct control_class_r
     return 0;
 }
 
-void nc_control_class_ref_done(struct control_class_ref *r) {
-    free(r->group);
-    free(r->kind);
-    free(r->name);
-    *r = (struct control_class_ref){0};
-}
-
 static int parse_plain_taints(const struct nc_value *v, struct control_strings *ret) {
     return nc_control_parse_taints(v, false, ret);
 }
@@ -219,8 +212,8 @@ static bool is_foreign(const struct nc_value *object, const struct control_class
            || (by && !nc_streq(nc_value_string(by), "nodeclaimd"));
 }
 
-int nc_control_read_claim_more(const struct nc_value *object, struct control_claim_more *m,
-                               struct control_class_ref *ret_class) {
+int nc_standalone_read_claim(const struct nc_value *object, struct control_claim_more *m,
+                             struct control_class_ref *ret_class) {
     int r = nc_control_parse_token(nc_control_at(object, "status.providerID", NULL),
                                    CONTROL_PROVIDER_MAX, &m->provider_id);
 
@@ -262,7 +255,13 @@ static int parse_hash_pair(const struct nc_value *object, const char *const keys
     return 0;
 }
 
-int nc_control_read_pool(const struct nc_value *object, struct control_pool *p) {
+void nc_standalone_budgets_free(struct nc_budgets *b) {
+    if (b)
+        nc_budgets_done(b);
+    free(b);
+}
+
+int nc_standalone_read_pool(const struct nc_value *object, struct control_pool *p) {
     static const char *const keys[] = {"karpenter.sh/nodepool-hash",
                                        "karpenter.sh/nodepool-hash-version"};
     struct nc_budgets budgets = {0};
@@ -274,15 +273,17 @@ int nc_control_read_pool(const struct nc_value *object, struct control_pool *p) 
         r = parse_hash_pair(object, keys, &p->hash, &p->hash_version);
     if (r < 0)
         return r;
-    p->are_budgets_bad = nc_budgets_read(object, &budgets, NULL) < 0
-                         || nc_control_at(object, "metadata.deletionTimestamp", NULL);
-    nc_budgets_done(&p->budgets);
-    p->budgets = budgets;
+    nc_standalone_budgets_free(nc_steal(&p->budgets));
+    if (!nc_control_at(object, "metadata.deletionTimestamp", NULL)
+        && nc_budgets_read(object, &budgets, NULL) >= 0) {
+        p->budgets = nc_calloc(1, sizeof(budgets));
+        *p->budgets = budgets;
+    }
     p->expire_after_usec = expiry_usec;
     return 0;
 }
 
-int nc_control_read_class(const struct nc_value *object, struct control_class *k) {
+int nc_standalone_read_class(const struct nc_value *object, struct control_class *k) {
     static const char *const keys[] = {"karpenter.k8s.aws/ec2nodeclass-hash",
                                        "karpenter.k8s.aws/ec2nodeclass-hash-version"};
 

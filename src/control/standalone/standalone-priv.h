@@ -7,6 +7,7 @@
 #define NC_CONTROL_STANDALONE_STANDALONE_PRIV_H
 
 #include "control-priv.h"
+#include "nc/budget.h"
 #include "nc/standalone.h"
 
 #define STANDALONE_LABEL_REGISTERED "karpenter.sh/registered"
@@ -32,6 +33,16 @@ bool nc_standalone_query_name(const struct standalone_view *v, struct nc_control
 static inline bool nc_standalone_is(const struct control_claim *claim, enum control_condition k) {
     return claim->more->truths[k] == CONTROL_TRUE;
 }
+
+/* ---- read.c: see struct nc_standalone */
+
+const char *nc_standalone_condition_name(enum control_condition k); /* "Launched", … */
+int nc_standalone_read_node(const struct nc_value *object, struct control_node_more *ret);
+int nc_standalone_read_claim(const struct nc_value *object, struct control_claim_more *ret,
+                             struct control_class_ref *ret_class);
+int nc_standalone_read_pool(const struct nc_value *object, struct control_pool *ret);
+int nc_standalone_read_class(const struct nc_value *object, struct control_class *ret);
+void nc_standalone_budgets_free(struct nc_budgets *b);
 
 /* ---- standalone/parts.c: what patches are put together from */
 
@@ -98,6 +109,10 @@ enum standalone_request nc_standalone_request_on(const struct standalone_view *v
 char *nc_standalone_request_text(const struct standalone_view *v);
 
 /* ---- standalone/pool.c */
+
+void nc_standalone_pool(struct nc_control *c, struct control_pool *pool, uint64_t now_usec,
+                        uint64_t *next_usec);
+void nc_standalone_count(struct nc_control *c, struct control_claim *claim);
 
 /* The reason of the condition Drifted; NULL where it is not drifted. */
 const char *nc_standalone_drift(const struct control_claim *claim);

@@ -1,5 +1,5 @@
 /*
- * Where we are alone: what a NodeClaim and its Node need next. Pure; hooks of the step.
+ * Where we are alone: what a NodeClaim and its Node need next. Pure; called by the step.
  *
  * Here is the order of things; how each is put together is in the files beside this one.
  */
@@ -117,8 +117,8 @@ static bool live(const struct standalone_view *v, struct nc_control_action *ret,
     return delete_claim(v, ret);
 }
 
-bool nc_standalone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
-                         struct nc_control_action *ret, uint64_t *next_usec) {
+static bool alone_claim(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
+                        struct nc_control_action *ret, uint64_t *next_usec) {
     *next_usec = UINT64_MAX;
     if (!claim->more)
         return false;
@@ -294,8 +294,8 @@ static bool claimless(const struct nc_control *c, struct control_node *node, uin
     return patch_node(mark_node(node, NULL), ret);
 }
 
-bool nc_standalone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
-                        struct nc_control_action *ret, uint64_t *next_usec) {
+static bool alone_node(struct nc_control *c, struct control_node *node, uint64_t now_usec,
+                       struct nc_control_action *ret, uint64_t *next_usec) {
     *next_usec = UINT64_MAX;
     if (!node->more)
         return false;
@@ -348,9 +348,9 @@ static bool is_surely_unknown(struct nc_control *c, struct control_claim *claim,
            || now_usec >= claim->created_usec + NC_STANDALONE_LAUNCHED_USEC;
 }
 
-void nc_standalone_answered(struct nc_control *c, struct control_object *o,
-                            enum nc_control_verb verb, enum nc_control_answer answer,
-                            uint64_t now_usec) {
+static void alone_answered(struct nc_control *c, struct control_object *o,
+                           enum nc_control_verb verb, enum nc_control_answer answer,
+                           uint64_t now_usec) {
     struct control_claim *claim = o->kind == NC_CONTROL_CLAIM ? nc_control_as_claim(o) : NULL;
     const bool is_done = answer == NC_CONTROL_DONE;
 
@@ -363,3 +363,16 @@ void nc_standalone_answered(struct nc_control *c, struct control_object *o,
                  || (answer == NC_CONTROL_MISSING && is_surely_unknown(c, claim, now_usec))))
         ended(c, claim, is_done, now_usec);
 }
+
+const struct nc_standalone nc_standalone = {
+    .read_node = nc_standalone_read_node,
+    .read_claim = nc_standalone_read_claim,
+    .read_pool = nc_standalone_read_pool,
+    .read_class = nc_standalone_read_class,
+    .budgets_free = nc_standalone_budgets_free,
+    .claim = alone_claim,
+    .node = alone_node,
+    .pool = nc_standalone_pool,
+    .count = nc_standalone_count,
+    .answered = alone_answered,
+};

@@ -3,6 +3,7 @@
  * stand by, send what the step wants, and are killed.
  */
 #include "judge.h"
+#include "nc/standalone.h"
 #include "nc/str.h"
 #include "sabotage.h"
 #include "world.h"
@@ -243,7 +244,8 @@ static void start(struct world *w, unsigned p) {
 
     if (proc->c)
         return;
-    *proc = (struct process){.c = nc_control_new(), .life = proc->life + 1, .ticks = proc->ticks};
+    *proc = (struct process){
+        .c = nc_control_new(&nc_standalone), .life = proc->life + 1, .ticks = proc->ticks};
     judge_started(w, p);
     world_tell(w, "%u: starts", p);
     if (w->sabotage == SABOTAGE_TRUSTS_NODES)

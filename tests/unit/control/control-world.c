@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "nc/standalone.h"
 #include "nc/str.h"
 
 const char *world_time(uint64_t usec) {
@@ -76,7 +77,7 @@ const char *world_rules(struct world *w) {
 }
 
 void world_open_raw(struct world *w) {
-    *w = (struct world){.c = nc_control_new(), .now_usec = WORLD_START, .rv = 100};
+    *w = (struct world){.c = nc_control_new(&nc_standalone), .now_usec = WORLD_START, .rv = 100};
     w->rules = (struct nc_control_rules){.margin_usec = 15 * WORLD_SEC,
                                          .order = NC_CONTROL_BOTH,
                                          .timestamp_after_usec = 5 * WORLD_SEC,

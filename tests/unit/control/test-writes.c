@@ -417,6 +417,27 @@ static void test_standalone_waits_for_its_lists(void **state) {
     world_close(&w);
 }
 
+/* Built without standalone nothing is done where there is no Karpenter; but a notice is relayed. */
+static void test_without_standalone(void **state) {
+    struct world w;
+
+    (void)state;
+    world_open_raw(&w);
+    nc_control_free(w.c);
+    w.c = nc_control_new(NULL);
+    expect(world_rules(&w), "");
+    expect(world_mode(&w, NC_CONTROL_STANDALONE), "");
+    expect(world_lead(&w, true), "");
+    for (int k = 0; k < _NC_CONTROL_KIND_MAX; k++)
+        expect(world_synced(&w, (enum nc_control_kind)k), "");
+    expect(world_see(&w, NC_CONTROL_POOL, "{\"metadata\":{\"name\":\"p1\",\"uid\":\"p\"}}"), "");
+    expect(world_see(&w, NC_CONTROL_CLASS, "{\"metadata\":{\"name\":\"k1\",\"uid\":\"k\"}}"), "");
+    expect(bare_claim(&w, 1), "");
+    expect(world_tick(&w), "");
+    notice(&w);
+    world_close(&w);
+}
+
 /* What relays need waits for none of that. */
 static void test_relay_does_not_wait_for_pools(void **state) {
     struct world w;
@@ -555,6 +576,7 @@ int main(void) {
         cmocka_unit_test(test_deletion_counts_at_once),
         cmocka_unit_test(test_lowest_concurrency),
         cmocka_unit_test(test_standalone_waits_for_its_lists),
+        cmocka_unit_test(test_without_standalone),
         cmocka_unit_test(test_relay_does_not_wait_for_pools),
         cmocka_unit_test(test_rate_limit),
         cmocka_unit_test(test_held_writes_come_later),

@@ -320,7 +320,7 @@ static void test_options_are_taken(void **state) {
     args = nc_value_get(containers->items[0], "args");
     for (size_t i = 0; i < args->n && argc < 15; i++)
         argv[argc++] = args->items[i]->text;
-    assert_int_equal(nc_settings_read(argc, argv, &s, &code), 0);
+    assert_int_equal(nc_settings_read(argc, argv, &nc_standalone_mode, &s, &code), 0);
     assert_string_equal(s.metrics_address, "0.0.0.0:8080");
     assert_string_equal(s.lease_name, NC_CONTROLLER); /* the Role names it */
     assert_null(s.lease_namespace);

@@ -11,6 +11,8 @@
 
 #define MAX_WORDS 16
 
+static const struct nc_standalone_mode *mode = &nc_standalone_mode;
+
 static int read_line(const char *line, struct nc_settings *ret, int *ret_code) {
     static char text[512]; /* settings borrow from it */
     static char *argv[MAX_WORDS + 2];
@@ -21,7 +23,7 @@ static int read_line(const char *line, struct nc_settings *ret, int *ret_code) {
     for (char *w = strtok(text, " "); w && argc <= MAX_WORDS; w = strtok(NULL, " "))
         argv[argc++] = w;
     argv[argc] = NULL;
-    return nc_settings_read(argc, argv, ret, ret_code);
+    return nc_settings_read(argc, argv, mode, ret, ret_code);
 }
 
 static int set_up(void **state) {
@@ -129,6 +131,27 @@ static void test_environment(void **state) {
     assert_string_equal(s.region, "us-west-2");
 }
 
+/* What a build with --disable-standalone has not is refused, and nothing else. */
+static void test_no_standalone(void **state) {
+    static const char *const has_not[] = {"--mode standalone", "run --terminate",
+                                          "run --mode auto --terminate"};
+    static const char *const has[] = {"", "--mode karpenter", "run --mode auto --region us-west-2"};
+    struct nc_settings s;
+    int code = -1;
+
+    (void)state;
+    mode = NULL;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(has_not); i++) {
+        assert_int_not_equal(read_line(has_not[i], &s, &code), 0);
+        assert_int_equal(code, NC_EXIT_USAGE);
+    }
+    for (size_t i = 0; i < NC_ARRAY_SIZE(has); i++) {
+        assert_int_equal(read_line(has[i], &s, &code), 0);
+        assert_null(s.standalone);
+    }
+    mode = &nc_standalone_mode;
+}
+
 static void test_refused(void **state) {
     static const char *const lines[] = {
         "bogus",
@@ -200,6 +223,7 @@ int main(void) {
         cmocka_unit_test_setup(test_all_options, set_up),
         cmocka_unit_test_setup(test_former_names, set_up),
         cmocka_unit_test_setup(test_environment, set_up),
+        cmocka_unit_test_setup(test_no_standalone, set_up),
         cmocka_unit_test_setup(test_refused, set_up),
         cmocka_unit_test_setup(test_help, set_up),
     };

@@ -5,6 +5,7 @@
 
 #include "nc/json-filter.h"
 #include "nc/lifecycle.h"
+#include "nc/standalone.h"
 #include "nc/str.h"
 
 static void step(struct world *w, const struct nc_control_event *e);
@@ -414,7 +415,7 @@ void world_restart(struct world *w) {
     forget_deferred(w);
     nc_control_actions_done(&w->out);
     nc_control_free(w->control);
-    w->control = nc_control_new();
+    w->control = nc_control_new(&nc_standalone);
     step(w, &(struct nc_control_event){.kind = NC_CONTROL_RULES, .rules = &w->rules});
     step(w, &(struct nc_control_event){.kind = NC_CONTROL_MODE,
                                        .mode = NC_CONTROL_STANDALONE,

@@ -4,6 +4,7 @@
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
+#include "nc/standalone.h"
 #include "nc/str.h"
 
 /* --- whose */
@@ -121,7 +122,7 @@ static void test_other_controllers(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(theirs); i++) {
         world_init(&w);
         w.control = nc_control_free(w.control);
-        w.control = nc_control_new(); /* it sees nothing before it is whole */
+        w.control = nc_control_new(&nc_standalone); /* it sees nothing before it is whole */
         world_add_claim(&w, "a", "");
         world_patch(&w, CLAIM, "a", theirs[i]);
         world_restart(&w);
