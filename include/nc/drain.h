@@ -113,8 +113,13 @@ size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_
                      struct nc_drain_action *ret, size_t room);
 /* Every action is answered once, AWAY included. An answer for a pod that is not known any more is
  * dropped. */
-void nc_drain_answer(struct nc_drain *d, const char *uid, enum nc_drain_verb verb,
-                     const struct nc_pod_answer *a, uint64_t seed, uint64_t now_usec);
+struct nc_drain_reply {
+    const char *uid;
+    enum nc_drain_verb verb;
+    const struct nc_pod_answer *answer;
+    uint64_t seed, now_usec;
+};
+void nc_drain_answer(struct nc_drain *d, const struct nc_drain_reply *reply);
 /* When nc_drain_step has something to do next: may be in the past; UINT64_MAX = only an event
  * helps.
  */

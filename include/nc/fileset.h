@@ -29,7 +29,10 @@ struct nc_fileset {
     { 0 }
 void nc_fileset_done(struct nc_fileset *s);
 
-struct nc_render_options {
+struct nc_render_input {
+    const struct nc_facts *facts;
+    const struct nc_config *config;
+    const struct nc_plan *plan;
     const char *program; /* absolute path that the kubeconfig's exec entry names, e.g.
                             "/usr/sbin/nodeclaimd" */
     const char
@@ -38,8 +41,7 @@ struct nc_render_options {
 
 /* The files of design "Files written" that a plan makes (status, metrics and state are not among
  * them). Pure and deterministic. */
-int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p,
-              const struct nc_render_options *o, struct nc_fileset *ret, struct nc_err *err);
+int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct nc_err *err);
 
 /* Where STS is in another place than the region's own domain; NULL where it is not. Owned. */
 char *nc_sts_endpoint(const struct nc_facts *f, const struct nc_config *c);

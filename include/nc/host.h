@@ -42,12 +42,11 @@ int nc_apply(const char *root, const struct nc_fileset *s, const struct nc_apply
 struct nc_units;
 int nc_units_new(struct nc_units **ret, struct nc_err *err);
 struct nc_units *nc_units_free(struct nc_units *u);
-/* StartUnit or RestartUnit (mode "replace") and wait for its job. With `no_block`
- * the job is only queued: for a unit that is ordered after the caller's own. A job that ends as
- * anything but "done" or "skipped" is NC_ERR_HOST; a SIGTERM or SIGINT that the caller has blocked
- * ends the wait with NC_ERR_TRANSIENT (-EINTR) and stays pending. */
-int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block,
-                   uint64_t timeout_usec, struct nc_err *err);
+/* StartUnit or RestartUnit (mode "replace") and wait for its job. A job that ends as anything but
+ * "done" or "skipped" is NC_ERR_HOST; a SIGTERM or SIGINT that the caller has blocked ends the wait
+ * with NC_ERR_TRANSIENT (-EINTR) and stays pending. */
+int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t timeout_usec,
+                   struct nc_err *err);
 /* ActiveState, SubState, Result, MainPID, NRestarts and ExecMainStartTimestamp of a unit. Strings
  * are owned. */
 struct nc_unit_state {

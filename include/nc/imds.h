@@ -41,23 +41,17 @@ struct nc_imds_answer {
 };
 void nc_imds_answer_done(struct nc_imds_answer *a); /* wipes */
 
-/* Asks for the items (bit i of `items` = enum nc_imds_item) side by side, after a token if none is
- * valid; round-2 items take their %s from `args[i]`. Blocks in the loop (one-shot programs). One
- * try: a 401 refreshes the token once. Returns 0 where every answer is 200 or 404; else negative
- * with err = the first failure that matters (answers that did arrive are kept, so that a retry asks
- * only for the rest). timeout_usec bounds each request. */
-int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX],
-                  uint64_t timeout_usec, struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX],
-                  struct nc_err *err);
-
-/* The same without waiting: `done` is told once, from the loop, when all have ended; err is that of
- * the failure that matters most, or NC_ERR_NONE. What call points at must stay until then. Cancel
+/* Asks for the items side by side, after a token if none is valid. One try: a 401 refreshes the
+ * token once. `done` is told once, from the loop, when all have ended; err is that of the failure
+ * that matters most, or NC_ERR_NONE where every answer is 200 or 404 (answers that did arrive are
+ * kept, so that a retry asks only for the rest). What call points at must stay until then. Cancel
  * it before the handle is freed. Negative, and `done` is not called, where none could be sent. */
 struct nc_imds_batch;
 struct nc_imds_batch_call {
-    unsigned items;
-    const char *const *args; /* of _NC_IMDS_ITEM_MAX; may be NULL; needed by the start only */
-    uint64_t timeout_usec;
+    unsigned items;          /* bit i = enum nc_imds_item */
+    const char *const *args; /* the %s of round-2 items, of _NC_IMDS_ITEM_MAX; may be NULL; needed
+                                by the start only */
+    uint64_t timeout_usec;   /* of each request */
     struct nc_imds_answer *answers; /* of _NC_IMDS_ITEM_MAX */
     void (*done)(void *userdata, const struct nc_err *err);
     void *userdata;
@@ -65,6 +59,8 @@ struct nc_imds_batch_call {
 int nc_imds_batch_start(struct nc_imds *i, const struct nc_imds_batch_call *call,
                         struct nc_imds_batch **ret, struct nc_err *err);
 struct nc_imds_batch *nc_imds_batch_cancel(struct nc_imds_batch *b); /* NULL in, NULL out */
+/* The same for one-shot programs: blocks in the loop until all have ended, in place of `done`. */
+int nc_imds_fetch(struct nc_imds *i, struct nc_imds_batch_call call, struct nc_err *err);
 
 /* One-shot programs: turns the loop until *done; -EINTR where it was asked to exit meanwhile. */
 int nc_imds_wait(struct nc_imds *i, const bool *done, struct nc_err *err);

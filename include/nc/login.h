@@ -17,17 +17,19 @@
 
 struct nc_login;
 
-/* is_coming false: it was cancelled. `window_usec`: how long logind waits from now. */
-typedef void (*nc_login_fn)(void *userdata, bool is_coming, uint64_t window_usec);
-
-/* How long logind waits at most for whoever holds an inhibitor, as often as it was read. */
-typedef void (*nc_login_delay_fn)(void *userdata, uint64_t delay_usec);
+struct nc_login_options {
+    /* is_coming false: it was cancelled. `window_usec`: how long logind waits from now. */
+    void (*told)(void *userdata, bool is_coming, uint64_t window_usec);
+    /* How long logind waits at most for whoever holds an inhibitor, as often as it was read. */
+    void (*delay)(void *userdata, uint64_t delay_usec);
+    void *userdata;
+};
 
 /* Connects to the system bus, takes the inhibitor, listens. Where the bus or logind is not there
  * (yet), or goes away, it is tried again (1 s doubling to 60 s) until it is freed; nothing blocks.
  * A shutdown that is already being prepared when we connect is told at once. */
-int nc_login_new(sd_event *event, nc_login_fn told, nc_login_delay_fn delay, void *userdata,
-                 struct nc_login **ret, struct nc_err *err);
+int nc_login_new(sd_event *event, const struct nc_login_options *o, struct nc_login **ret,
+                 struct nc_err *err);
 struct nc_login *nc_login_free(struct nc_login *l); /* lets go */
 void nc_login_let_go(
     struct nc_login *l); /* idempotent; taken again when the shutdown is cancelled */

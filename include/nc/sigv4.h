@@ -30,7 +30,7 @@ int nc_sigv4_canonical_request(const struct nc_sigv4_request *r, const struct nc
 int nc_sigv4_string_to_sign(const struct nc_sigv4_request *r, const char *canonical, size_t n,
                             struct nc_buf *out, struct nc_err *err);
 int nc_sigv4_signature(const struct nc_sigv4_request *r, const struct nc_credentials *c,
-                       const char *to_sign, size_t n, char ret[static 65], struct nc_err *err);
+                       const struct nc_buf *to_sign, char ret[static 65], struct nc_err *err);
 
 /* "https://HOST/PATH?…&X-Amz-Signature=…": secret as long as it is valid. */
 int nc_sigv4_presign(const struct nc_sigv4_request *r, const struct nc_credentials *c,
@@ -46,8 +46,12 @@ char *nc_aws_host(const char *service, const char *region, const char *domain);
 
 /* The EKS bearer token: "k8s-aws-v1." + base64url of a presigned GetCallerIdentity with the signed
  * header x-k8s-aws-id. Valid for 14 minutes from time_usec. */
-int nc_eks_token(const struct nc_credentials *c, const char *cluster, const char *region,
-                 const char *sts_host, uint64_t time_usec, struct nc_buf *ret, struct nc_err *err);
+struct nc_eks_token_request {
+    const char *cluster, *region, *sts_host;
+    uint64_t time_usec;
+};
+int nc_eks_token(const struct nc_credentials *c, const struct nc_eks_token_request *q,
+                 struct nc_buf *ret, struct nc_err *err);
 #define NC_EKS_TOKEN_LIFE_USEC (14ull * 60 * 1000000)
 
 #endif

@@ -37,39 +37,39 @@ static bool is_host(const char *s) {
     return true;
 }
 
-static int check(const struct nc_credentials *c, const char *cluster, const char *region,
-                 const char *sts_host, struct nc_err *err) {
-    if (!is_cluster_name(cluster))
+static int check(const struct nc_credentials *c, const struct nc_eks_token_request *q,
+                 struct nc_err *err) {
+    if (!is_cluster_name(q->cluster))
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                           "token: the cluster's name is empty or cannot be part of a header");
-    if (!region || !*region)
+    if (!q->region || !*q->region)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: no region");
-    if (!is_host(sts_host))
+    if (!is_host(q->sts_host))
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: no usable STS host for the region");
     if (!c || !c->access_key_id || !c->secret_access_key)
         return nc_err_set(err, NC_ERR_AUTH, EACCES, "token: no credentials");
     return 0;
 }
 
-int nc_eks_token(const struct nc_credentials *c, const char *cluster, const char *region,
-                 const char *sts_host, uint64_t time_usec, struct nc_buf *ret, struct nc_err *err) {
+int nc_eks_token(const struct nc_credentials *c, const struct nc_eks_token_request *q,
+                 struct nc_buf *ret, struct nc_err *err) {
     static const char *const query[] = {"Action", "GetCallerIdentity", "Version", "2011-06-15",
                                         NULL};
-    const char *const headers[] = {"x-k8s-aws-id", cluster, NULL};
+    const char *const headers[] = {"x-k8s-aws-id", q->cluster, NULL};
     const struct nc_sigv4_request request = {
         .method = "GET",
-        .host = sts_host,
+        .host = q->sts_host,
         .path = "/",
         .query = query,
         .headers = headers,
-        .region = region,
+        .region = q->region,
         .service = "sts",
-        .time_usec = time_usec,
+        .time_usec = q->time_usec,
         .expires_sec = EXPIRES_SEC,
     };
     nc_cleanup(nc_buf_done_secret) struct nc_buf url = NC_BUF_INIT;
     nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
-    int r = check(c, cluster, region, sts_host, err);
+    int r = check(c, q, err);
 
     if (r == 0)
         r = nc_sigv4_presign(&request, c, &url, err);

@@ -170,19 +170,14 @@ int nc_imds_wait(struct nc_imds *i, const bool *done, struct nc_err *err) {
     return r;
 }
 
-int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX],
-                  uint64_t timeout_usec, struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX],
-                  struct nc_err *err) {
+int nc_imds_fetch(struct nc_imds *i, struct nc_imds_batch_call call, struct nc_err *err) {
     bool is_done = false;
-    const struct nc_imds_batch_call call = {.items = items,
-                                            .args = args,
-                                            .timeout_usec = timeout_usec,
-                                            .answers = answers,
-                                            .done = on_waited,
-                                            .userdata = &is_done};
     struct nc_imds_batch *b = NULL;
-    int r = nc_imds_batch_start(i, &call, &b, err);
+    int r;
 
+    call.done = on_waited;
+    call.userdata = &is_done;
+    r = nc_imds_batch_start(i, &call, &b, err);
     if (r < 0 || !b)
         return r;
     r = nc_imds_wait(i, &is_done, err);
@@ -191,5 +186,5 @@ int nc_imds_fetch(struct nc_imds *i, unsigned items, const char *const args[_NC_
             nc_imds_batch_cancel(b);
         return r;
     }
-    return worst(answers, items, err);
+    return worst(call.answers, call.items, err);
 }

@@ -140,22 +140,25 @@ static char *host_of(const char *url) {
 static void sign(struct nc_node_token *t) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
     const struct nc_token_audience *a = &t->audience;
-    const char *region = a->region ? a->region : t->facts.region;
     nc_auto_free char *host = NULL;
-    const uint64_t now = nc_now_usec();
+    struct nc_eks_token_request q = {.cluster = a->cluster,
+                                     .region = a->region ? a->region : t->facts.region,
+                                     .time_usec = nc_now_usec()};
     struct nc_err err = NC_ERR_INIT;
 
     if (!a->cluster) {
         finish(t, NULL, 0, &err);
         return;
     }
-    host = a->sts_endpoint ? host_of(a->sts_endpoint) : nc_aws_host("sts", region, t->facts.domain);
+    host =
+        a->sts_endpoint ? host_of(a->sts_endpoint) : nc_aws_host("sts", q.region, t->facts.domain);
     if (!host)
         (void)nc_err_set(&err, NC_ERR_CONFIG, EINVAL, "no region is named that");
-    else
-        (void)nc_eks_token(t->call.credentials, a->cluster, region, host, now, &token, &err);
-    finish(t, err.class == NC_ERR_NONE ? nc_buf_steal(&token) : NULL, now + NC_EKS_TOKEN_LIFE_USEC,
-           &err);
+    q.sts_host = host;
+    if (host)
+        (void)nc_eks_token(t->call.credentials, &q, &token, &err);
+    finish(t, err.class == NC_ERR_NONE ? nc_buf_steal(&token) : NULL,
+           q.time_usec + NC_EKS_TOKEN_LIFE_USEC, &err);
 }
 
 /* False where t is gone. */

@@ -209,8 +209,8 @@ static int hash_hex(const void *data, size_t n, char ret[static 65], struct nc_e
     return 0;
 }
 
-static int hmac_once(const void *key, size_t key_n, const char *data, size_t n,
-                     unsigned char ret[static HASH_BYTES], struct nc_err *err) {
+static bool hmac_once(const void *key, size_t key_n, const char *data, size_t n,
+                      unsigned char ret[static HASH_BYTES]) {
     char digest[] = "SHA256";
     const OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
                                  OSSL_PARAM_construct_end()};
@@ -221,7 +221,7 @@ static int hmac_once(const void *key, size_t key_n, const char *data, size_t n,
                     && EVP_MAC_final(ctx, ret, &written, HASH_BYTES) == 1 && written == HASH_BYTES;
 
     EVP_MAC_CTX_free(ctx);
-    return ok ? 0 : crypto_failed(err);
+    return ok;
 }
 
 int nc_sigv4_canonical_request(const struct nc_sigv4_request *r, const struct nc_credentials *c,
@@ -266,26 +266,22 @@ int nc_sigv4_string_to_sign(const struct nc_sigv4_request *r, const char *canoni
 }
 
 int nc_sigv4_signature(const struct nc_sigv4_request *r, const struct nc_credentials *c,
-                       const char *to_sign, size_t n, char ret[static 65], struct nc_err *err) {
+                       const struct nc_buf *to_sign, char ret[static 65], struct nc_err *err) {
     nc_cleanup(nc_secret_freep) char *secret = nc_asprintf("AWS4%s", c->secret_access_key);
     unsigned char key[2][HASH_BYTES];
     char when[17];
-    int k;
+    bool ok;
 
     format_time(r->time_usec, when);
-    k = hmac_once(secret, strlen(secret), when, 8, key[0], err);
-    if (k == 0)
-        k = hmac_once(key[0], HASH_BYTES, r->region, strlen(r->region), key[1], err);
-    if (k == 0)
-        k = hmac_once(key[1], HASH_BYTES, r->service, strlen(r->service), key[0], err);
-    if (k == 0)
-        k = hmac_once(key[0], HASH_BYTES, "aws4_request", strlen("aws4_request"), key[1], err);
-    if (k == 0)
-        k = hmac_once(key[1], HASH_BYTES, to_sign, n, key[0], err);
-    if (k == 0)
+    ok = hmac_once(secret, strlen(secret), when, 8, key[0])
+         && hmac_once(key[0], HASH_BYTES, r->region, strlen(r->region), key[1])
+         && hmac_once(key[1], HASH_BYTES, r->service, strlen(r->service), key[0])
+         && hmac_once(key[0], HASH_BYTES, "aws4_request", strlen("aws4_request"), key[1])
+         && hmac_once(key[1], HASH_BYTES, to_sign->data, to_sign->len, key[0]);
+    if (ok)
         to_hex(key[0], ret);
     explicit_bzero(key, sizeof(key));
-    return k;
+    return ok ? 0 : crypto_failed(err);
 }
 
 /* All three stages. */
@@ -298,7 +294,7 @@ static int sign(const struct nc_sigv4_request *r, const struct nc_credentials *c
     if (k == 0)
         k = nc_sigv4_string_to_sign(r, canonical.data, canonical.len, &text, err);
     if (k == 0)
-        k = nc_sigv4_signature(r, c, text.data, text.len, ret, err);
+        k = nc_sigv4_signature(r, c, &text, ret, err);
     return k;
 }
 

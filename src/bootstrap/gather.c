@@ -89,9 +89,15 @@ int nc_gather_answers(struct nc_gather *g, unsigned items,
     if (missing == 0)
         return 0;
     if (g->imds)
-        return nc_imds_fetch(g->imds, missing, args,
-                             nc_app_timeout(g->app, nc_imds_timeout(g->imds, IMDS_TIMEOUT_USEC)),
-                             g->answers, err);
+        return nc_imds_fetch(
+            g->imds,
+            (struct nc_imds_batch_call){
+                .items = missing,
+                .args = args,
+                .timeout_usec = nc_app_timeout(g->app, nc_imds_timeout(g->imds, IMDS_TIMEOUT_USEC)),
+                .answers = g->answers,
+            },
+            err);
     for (unsigned i = 0; i < _NC_IMDS_ITEM_MAX; i++)
         if (missing & (1u << i)) {
             const int r =
@@ -279,13 +285,16 @@ int nc_gather_name(struct nc_gather *g, struct nc_err *err) {
 
 int nc_gather_render(struct nc_gather *g, struct nc_err *err) {
     const char *imds = g->app->opts.imds;
-    const struct nc_render_options o = {
+    const struct nc_render_input in = {
+        .facts = &g->facts,
+        .config = &g->config,
+        .plan = &g->plan,
         .program = NC_SBINDIR "/nodeclaimd",
         .imds_endpoint = imds && !nc_streq(imds, NC_IMDS_ENDPOINT) ? imds : NULL,
     };
 
     nc_fileset_done(&g->files);
-    return nc_render(&g->facts, &g->config, &g->plan, &o, &g->files, err);
+    return nc_render(&in, &g->files, err);
 }
 
 /* --- recording */

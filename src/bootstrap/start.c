@@ -121,7 +121,7 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     }
     if (b->gather.plan.logind_delay_usec > 0)
         raise_logind_delay(b);
-    r = nc_units_start(b->kubelet.units, unit, nc_restart_is_due(b), false,
+    r = nc_units_start(b->kubelet.units, unit, nc_restart_is_due(b),
                        nc_app_timeout(b->app, UNIT_TIMEOUT_USEC), err);
     if (r < 0) {
         nc_auto_free char *lines = nc_kubelet_last_lines(b);

@@ -258,10 +258,12 @@ static int run(struct nc_app *app, const struct command *c, int argc, char **arg
                                          .flags = flags,
                                          .n_flags = NC_ARRAY_SIZE(flags),
                                          .output = c->accepts & ACCEPTS_OUTPUT ? OPT_OUTPUT : 0,
-                                         .help = OPT_HELP};
+                                         .help = OPT_HELP,
+                                         .take = take_option,
+                                         .userdata = app};
     int rest;
 
-    switch (nc_options_parse(&line, argc, argv, take_option, app, &rest)) {
+    switch (nc_options_parse(&line, argc, argv, &rest)) {
     case NC_OPTIONS_HELP:
         print_help(c, &line);
         return 0;

@@ -81,7 +81,11 @@ static int check_imds(struct preflight *p) {
     int r = nc_imds_new(p->app->event, p->app->opts.imds, &p->imds, &err);
 
     if (r >= 0)
-        r = nc_imds_fetch(p->imds, items, NULL, IMDS_TIMEOUT_USEC, answers, &err);
+        r = nc_imds_fetch(p->imds,
+                          (struct nc_imds_batch_call){.items = items,
+                                                      .timeout_usec = IMDS_TIMEOUT_USEC,
+                                                      .answers = answers},
+                          &err);
     for (enum nc_imds_item i = NC_IMDS_IDENTITY; r >= 0 && i < _NC_IMDS_ITEM_MAX; i++)
         if ((items & (1u << i)) && answers[i].status == 200)
             r = nc_facts_take_imds(&p->facts, i, answers[i].body.data, answers[i].body.len, &err);

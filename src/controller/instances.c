@@ -29,9 +29,7 @@ struct order {
 };
 
 struct nc_instances {
-    const struct nc_settings *settings;
-    nc_instances_fn done;
-    void *userdata;
+    struct nc_instances_options o;
     struct nc_http *http;
     struct nc_role *role;
     sd_event_source *defer; /* what is asked is begun with the next turn */
@@ -75,7 +73,7 @@ static void answer(struct nc_instances *i, struct order *o, const struct nc_err 
     const char *name = o->call.private_dns_name; /* not the order's */
 
     forget(i, o);
-    i->done(i->userdata, id, is_unknown ? NC_CONTROL_MISSING : answer_of(err), name, err);
+    i->o.done(i->o.userdata, id, is_unknown ? NC_CONTROL_MISSING : answer_of(err), name, err);
 }
 
 static void wake(struct nc_instances *i) {
@@ -91,8 +89,8 @@ static void on_answer(struct nc_ec2_call *call, const struct nc_err *err) {
 
 static int send_order(struct nc_instances *i, struct order *o, struct nc_err *err) {
     nc_auto_free char *host = nc_aws_host("ec2", o->region, NULL);
-    nc_auto_free char *url = i->settings->ec2_endpoint
-                                 ? nc_strdup(i->settings->ec2_endpoint)
+    nc_auto_free char *url = i->o.settings->ec2_endpoint
+                                 ? nc_strdup(i->o.settings->ec2_endpoint)
                                  : nc_asprintf("https://%s", host ? host : "");
     const uint64_t now = nc_now_usec();
     const struct nc_ec2 e = {.http = i->http,
@@ -188,10 +186,10 @@ static int read_provider_id(const char *text, struct order *o) {
 
 /* EC2 of another region knows no such instance, which would be taken for its end. */
 static int check_region(const struct nc_instances *i, const struct order *o, struct nc_err *err) {
-    if (!i->settings->region || nc_streq(i->settings->region, o->region))
+    if (!i->o.settings->region || nc_streq(i->o.settings->region, o->region))
         return 0;
     nc_err_set(err, NC_ERR_CONFIG, EINVAL, "%s is in %s, not in %s: it is not %s", o->instance,
-               o->region, i->settings->region, o->is_question ? "asked for" : "ended");
+               o->region, i->o.settings->region, o->is_question ? "asked for" : "ended");
     nc_err_remedy(err, "correct or leave out --region (AWS_REGION)");
     return -EINVAL;
 }
@@ -235,8 +233,8 @@ int nc_instances_describe(struct nc_instances *i, uint64_t id, const char *provi
     return add_order(i, id, provider_id, true, err);
 }
 
-int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
-                     void *userdata, struct nc_instances **ret, struct nc_err *err) {
+int nc_instances_new(sd_event *event, const struct nc_instances_options *o,
+                     struct nc_instances **ret, struct nc_err *err) {
     const struct nc_role_options role = {
         .access_key_id = getenv("AWS_ACCESS_KEY_ID"),
         .secret_access_key = getenv("AWS_SECRET_ACCESS_KEY"),
@@ -246,13 +244,13 @@ int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_
         .session_name = getenv("AWS_ROLE_SESSION_NAME"),
         .container_uri = getenv("AWS_CONTAINER_CREDENTIALS_FULL_URI"),
         .container_token_file = getenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
-        .sts_endpoint = s->sts_endpoint,
-        .imds = s->imds,
+        .sts_endpoint = o->settings->sts_endpoint,
+        .imds = o->settings->imds,
     };
     struct nc_instances *i = nc_calloc(1, sizeof(*i));
     int r;
 
-    *i = (struct nc_instances){.settings = s, .done = done, .userdata = userdata};
+    i->o = *o;
     r = nc_http_new(event, MAX_IN_FLIGHT, &i->http, err);
     if (r >= 0)
         r = nc_role_new(event, i->http, &role, &i->role, err);

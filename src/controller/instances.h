@@ -19,8 +19,13 @@ struct nc_instances;
  * the private DNS name, where that was asked for. */
 typedef void (*nc_instances_fn)(void *userdata, uint64_t id, enum nc_control_answer answer,
                                 const char *name, const struct nc_err *err);
-int nc_instances_new(sd_event *event, const struct nc_settings *s, nc_instances_fn done,
-                     void *userdata, struct nc_instances **ret, struct nc_err *err);
+struct nc_instances_options {
+    const struct nc_settings *settings;
+    nc_instances_fn done;
+    void *userdata;
+};
+int nc_instances_new(sd_event *event, const struct nc_instances_options *o,
+                     struct nc_instances **ret, struct nc_err *err);
 struct nc_instances *nc_instances_free(struct nc_instances *i);
 void nc_instances_drop(struct nc_instances *i); /* all orders, without an answer */
 /* Never answers before it returns. Negative where it is no provider ID of EC2. */

@@ -294,21 +294,22 @@ static int open_socket(const union nc_address *a, socklen_t n) {
     return fd;
 }
 
-int nc_listener_new(sd_event *event, const char *address, nc_listener_fn answer, void *userdata,
-                    struct nc_listener **ret, struct nc_err *err) {
+int nc_listener_new(sd_event *event, const struct nc_listener_options *o, struct nc_listener **ret,
+                    struct nc_err *err) {
     union nc_address a;
     socklen_t n;
     struct nc_listener *l;
-    int r = nc_address_parse(address, &a, &n, err);
+    int r = nc_address_parse(o->address, &a, &n, err);
     int fd;
 
     if (r < 0)
         return r;
     fd = open_socket(&a, n);
     if (fd < 0)
-        return nc_err_set(err, NC_ERR_HOST, -fd, "listening on %s: %s", address, strerror(-fd));
+        return nc_err_set(err, NC_ERR_HOST, -fd, "listening on %s: %s", o->address, strerror(-fd));
     l = nc_calloc(1, sizeof(*l));
-    *l = (struct nc_listener){.event = event, .fd = fd, .answer = answer, .userdata = userdata};
+    *l = (struct nc_listener){
+        .event = event, .fd = fd, .answer = o->answer, .userdata = o->userdata};
     r = sd_event_add_io(event, &l->io, fd, EPOLLIN, on_connect, l);
     if (r >= 0)
         r = sd_event_add_time_relative(event, &l->rest, CLOCK_MONOTONIC, 0, 0, on_rested, l);

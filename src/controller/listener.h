@@ -54,8 +54,13 @@ typedef void (*nc_listener_fn)(void *userdata, const char *path, bool is_local,
 
 struct nc_listener;
 /* NC_ERR_HOST where the address cannot be had. */
-int nc_listener_new(sd_event *event, const char *address, nc_listener_fn answer, void *userdata,
-                    struct nc_listener **ret, struct nc_err *err);
+struct nc_listener_options {
+    const char *address;
+    nc_listener_fn answer;
+    void *userdata;
+};
+int nc_listener_new(sd_event *event, const struct nc_listener_options *o, struct nc_listener **ret,
+                    struct nc_err *err);
 struct nc_listener *nc_listener_free(struct nc_listener *l);
 unsigned nc_listener_port(const struct nc_listener *l); /* of port 0: which one was given */
 

@@ -216,7 +216,11 @@ static void answer(void *userdata, const char *path, bool is_local,
 int nc_controller_listen(struct nc_controller *c, struct nc_err *err) {
     if (!c->settings->metrics_address)
         return 0;
-    return nc_listener_new(c->event, c->settings->metrics_address, answer, c, &c->listener, err);
+    return nc_listener_new(c->event,
+                           &(struct nc_listener_options){.address = c->settings->metrics_address,
+                                                         .answer = answer,
+                                                         .userdata = c},
+                           &c->listener, err);
 }
 
 /* --- a line for people */

@@ -384,10 +384,12 @@ static int read_command(const struct command *c, int argc, char **argv, struct n
                                          .flags = flags,
                                          .n_flags = NC_ARRAY_SIZE(flags),
                                          .output = c->accepts & ACCEPTS_OUTPUT ? OPT_OUTPUT : 0,
-                                         .help = OPT_HELP};
+                                         .help = OPT_HELP,
+                                         .parse_option = parse_option,
+                                         .userdata = ret};
     int rest = 0;
 
-    switch (nc_options_parse(&line, argc, argv, parse_option, ret, &rest)) {
+    switch (nc_options_parse(&line, argc, argv, &rest)) {
     case NC_OPTIONS_HELP:
         (void)printf("usage: " NC_CONTROLLER " %s [OPTION...]\n\n%s\n\n", c->name, c->help);
         nc_options_print(&line);

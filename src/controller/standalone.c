@@ -21,14 +21,17 @@ static void on_ec2(void *userdata, uint64_t id, enum nc_control_answer answer, c
                               .kind = NC_CONTROL_ANSWER, .id = id, .answer = answer, .name = name});
 }
 
-static int ask_ec2(struct nc_controller *c, const struct nc_control_action *a, struct nc_err *err) {
+static int call_ec2(struct nc_controller *c, const struct nc_control_action *a, struct nc_err *err) {
     const bool is_end = a->verb == NC_CONTROL_END_INSTANCE;
     int r = 0;
 
     if (is_end && !c->settings->rules.terminates)
         return nc_err_set(err, NC_ERR_BUG, ENOTSUP, "instances are not ours to end");
     if (!c->instances)
-        r = nc_instances_new(c->event, c->settings, on_ec2, c, &c->instances, err);
+        r = nc_instances_new(
+            c->event,
+            &(struct nc_instances_options){.settings = c->settings, .done = on_ec2, .userdata = c},
+            &c->instances, err);
     if (r < 0)
         return r;
     return is_end ? nc_instances_end(c->instances, a->id, a->provider_id, err)
@@ -45,4 +48,4 @@ static void end(struct nc_controller *c) {
 }
 
 const struct nc_standalone_mode nc_standalone_mode = {
-    .step = &nc_standalone, .ask_ec2 = ask_ec2, .drop = drop, .end = end};
+    .step = &nc_standalone, .call_ec2 = call_ec2, .drop = drop, .end = end};

@@ -54,7 +54,9 @@ int nc_shutdown_open(struct nc_shutdown *s, sd_event *event, const char *root,
     /* Where there is no logind nobody will ever say that no shutdown is coming. */
     if (!sink->is_active(sink->userdata, NC_SOURCE_SHUTDOWN, &notice))
         sink->cleared(sink->userdata, NC_SOURCE_SHUTDOWN);
-    return nc_login_new(event, on_shutdown, on_delay, s, &s->login, err);
+    return nc_login_new(
+        event, &(struct nc_login_options){.told = on_shutdown, .delay = on_delay, .userdata = s},
+        &s->login, err);
 }
 
 void nc_shutdown_close(struct nc_shutdown *s) {

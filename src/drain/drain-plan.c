@@ -182,15 +182,13 @@ static struct nc_value *new_row(const struct row *row) {
     return v;
 }
 
-static void add_json(const struct row *rows, size_t n, const struct nc_drain *d,
-                     const struct nc_drain_rules *r, uint64_t now_usec, struct nc_buf *out) {
+static void add_json(const struct row *rows, size_t n, const struct nc_drain_summary *summary,
+                     uint64_t last_usec, struct nc_buf *out) {
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_value *pods = nc_value_new(NC_VALUE_LIST);
-    struct nc_drain_summary summary;
 
-    nc_drain_summarize(d, r, now_usec, &summary);
-    nc_value_set_time(v, "last_moment", r->t_usec);
-    nc_value_set(v, "counts", nc_drain_counts(&summary));
+    nc_value_set_time(v, "last_moment", last_usec);
+    nc_value_set(v, "counts", nc_drain_counts(summary));
     for (size_t i = 0; i < n; i++)
         nc_value_push(pods, new_row(&rows[i]));
     nc_value_set(v, "pods", pods);
@@ -204,11 +202,14 @@ void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r
     nc_auto_free struct nc_drain_line *lines = nc_calloc(room + 1, sizeof(*lines));
     nc_auto_free struct row *rows = nc_calloc(room + 1, sizeof(*rows));
     const size_t n = nc_drain_lines(d, r, now_usec, lines, room);
+    struct nc_drain_summary summary;
 
     for (size_t i = 0; i < n; i++)
         fill_row(&lines[i], r, now_usec, &rows[i]);
-    if (json)
-        add_json(rows, n, d, r, now_usec, out);
-    else
+    if (!json) {
         add_table(rows, n, r, now_usec, out);
+        return;
+    }
+    nc_drain_summarize(d, r, now_usec, &summary);
+    add_json(rows, n, &summary, r->t_usec, out);
 }

@@ -442,9 +442,10 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
     forget_refusal(e);
 }
 
-static void take_answer(struct nc_drain *d, struct record *e, enum nc_drain_verb verb,
-                        const struct nc_pod_answer *a, uint64_t seed, uint64_t now_usec) {
-    switch (verb) {
+static void take_answer(struct nc_drain *d, struct record *e, const struct nc_drain_reply *reply) {
+    const struct nc_pod_answer *a = reply->answer;
+
+    switch (reply->verb) {
     case NC_DRAIN_EVICT:
         e->is_evicting = false;
         break;
@@ -455,23 +456,22 @@ static void take_answer(struct nc_drain *d, struct record *e, enum nc_drain_verb
         e->is_deleting = false;
         break;
     }
-    if (a->kind == NC_ANSWER_GONE && verb != NC_DRAIN_MARK)
-        nc_drain_believe_gone(d, e, now_usec);
-    else if (verb == NC_DRAIN_EVICT)
-        eviction_answered(d, e, a, seed, now_usec);
-    else if (verb == NC_DRAIN_DELETE)
-        deletion_answered(d, e, a, now_usec);
+    if (a->kind == NC_ANSWER_GONE && reply->verb != NC_DRAIN_MARK)
+        nc_drain_believe_gone(d, e, reply->now_usec);
+    else if (reply->verb == NC_DRAIN_EVICT)
+        eviction_answered(d, e, a, reply->seed, reply->now_usec);
+    else if (reply->verb == NC_DRAIN_DELETE)
+        deletion_answered(d, e, a, reply->now_usec);
     if (e->is_removed && !e->is_evicting && !e->is_marking && !e->is_deleting)
         nc_drain_remove(d, e);
 }
 
-void nc_drain_answer(struct nc_drain *d, const char *uid, enum nc_drain_verb verb,
-                     const struct nc_pod_answer *a, uint64_t seed, uint64_t now_usec) {
-    struct record *e = nc_drain_find(d, uid);
+void nc_drain_answer(struct nc_drain *d, const struct nc_drain_reply *reply) {
+    struct record *e = nc_drain_find(d, reply->uid);
 
-    if (verb == NC_DRAIN_EVICT && d->under_way > 0)
+    if (reply->verb == NC_DRAIN_EVICT && d->under_way > 0)
         d->under_way--;
-    adapt_limit(d, a->kind);
+    adapt_limit(d, reply->answer->kind);
     if (e)
-        take_answer(d, e, verb, a, seed, now_usec);
+        take_answer(d, e, reply);
 }

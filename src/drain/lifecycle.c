@@ -109,7 +109,11 @@ static void lose_node(struct nc_life *l, const struct nc_life_event *e,
 
 static void observe_answer(struct nc_life *l, const struct nc_life_event *e,
                            struct nc_life_actions *out) {
-    nc_drain_answer(l->drain, e->uid, e->verb, e->answer, l->rules.seed, e->now_usec);
+    nc_drain_answer(l->drain, &(struct nc_drain_reply){.uid = e->uid,
+                                                       .verb = e->verb,
+                                                       .answer = e->answer,
+                                                       .seed = l->rules.seed,
+                                                       .now_usec = e->now_usec});
     if (e->answer->kind == NC_ANSWER_GONE)
         l->believed_usec = e->now_usec;
     if (l->is_open)

@@ -44,9 +44,10 @@ static int refuse(struct nc_err *err, const char *where, const struct nc_value *
                       needed);
 }
 
-/* One JSON value of the wanted type. */
-static int parse(const char *data, size_t n, size_t max_bytes, enum nc_value_type type,
-                 struct nc_value **ret, struct nc_err *err) {
+/* One JSON value of the wanted type: a notice, or the list of events. */
+static int parse(const char *data, size_t n, enum nc_value_type type, struct nc_value **ret,
+                 struct nc_err *err) {
+    const size_t max_bytes = type == NC_VALUE_LIST ? EVENTS_MAX_BYTES : BODY_MAX_BYTES;
     nc_auto_value struct nc_value *v = NULL;
 
     if (n > max_bytes)
@@ -79,7 +80,7 @@ static int read_spot(const char *data, size_t n, uint64_t now_usec, struct nc_no
     const char *action = NULL;
     uint64_t usec;
     char time[32];
-    int r = parse(data, n, BODY_MAX_BYTES, NC_VALUE_MAP, &v, err);
+    int r = parse(data, n, NC_VALUE_MAP, &v, err);
 
     (void)now_usec;
     if (r < 0)
@@ -104,7 +105,7 @@ static int read_rebalance(const char *data, size_t n, uint64_t now_usec, struct 
     nc_auto_value struct nc_value *v = NULL;
     uint64_t usec;
     char time[32];
-    int r = parse(data, n, BODY_MAX_BYTES, NC_VALUE_MAP, &v, err);
+    int r = parse(data, n, NC_VALUE_MAP, &v, err);
 
     (void)now_usec;
     if (r == 0)
@@ -218,7 +219,7 @@ static int read_maintenance(const char *data, size_t n, uint64_t now_usec, struc
 
     if (is_blank(data, n))
         return 0;
-    int r = parse(data, n, EVENTS_MAX_BYTES, NC_VALUE_LIST, &v, err);
+    int r = parse(data, n, NC_VALUE_LIST, &v, err);
     if (r == 0)
         r = read_events(v, now_usec, ret, err);
     return r;
@@ -304,7 +305,7 @@ static int take_mode(const struct nc_value *document, struct nc_notice *n, struc
 
 static int read_request(const char *data, size_t size, struct nc_notice *n, struct nc_err *err) {
     nc_auto_value struct nc_value *v = NULL;
-    int r = parse(data, size, BODY_MAX_BYTES, NC_VALUE_MAP, &v, err);
+    int r = parse(data, size, NC_VALUE_MAP, &v, err);
 
     if (r < 0)
         return r;

@@ -39,8 +39,7 @@ static const struct nc_backoff again = {.first_usec = 1000000, .max_usec = 60000
 
 struct nc_login {
     sd_event *event;
-    nc_login_fn told;
-    nc_login_delay_fn delay;
+    struct nc_login_options o;
     void *userdata;
 
     sd_bus *bus;
@@ -121,7 +120,7 @@ static void tell(struct nc_login *l) {
     const bool is_coming = l->shutdown.is_true;
 
     l->is_told = true;
-    l->told(l->userdata, is_coming, is_coming && window > gone ? window - gone : 0);
+    l->o.told(l->o.userdata, is_coming, is_coming && window > gone ? window - gone : 0);
 }
 
 static int on_window(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -133,7 +132,7 @@ static int on_window(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     if (!sd_bus_message_is_method_error(m, NULL) && sd_bus_message_read(m, "v", "t", &usec) >= 0
         && usec > 0) {
         l->delay_usec = usec;
-        l->delay(l->userdata, usec);
+        l->o.delay(l->o.userdata, usec);
     }
     if (l->shutdown.is_true && !l->is_told)
         tell(l);
@@ -301,14 +300,12 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
     return 0;
 }
 
-int nc_login_new(sd_event *event, nc_login_fn told, nc_login_delay_fn delay, void *userdata,
-                 struct nc_login **ret, struct nc_err *err) {
+int nc_login_new(sd_event *event, const struct nc_login_options *o, struct nc_login **ret,
+                 struct nc_err *err) {
     struct nc_login *l = nc_calloc(1, sizeof(*l));
     int r;
 
-    *l = (struct nc_login){.event = sd_event_ref(event), .told = told, .delay = delay};
-    l->userdata = userdata;
-    l->fd = -1;
+    *l = (struct nc_login){.event = sd_event_ref(event), .o = *o, .fd = -1};
     r = sd_event_add_time(event, &l->retry, CLOCK_MONOTONIC, 0, 0, on_retry, l);
     if (r >= 0)
         r = sd_event_source_set_enabled(l->retry, SD_EVENT_OFF);

@@ -35,6 +35,7 @@ struct nc_units {
     sd_bus_slot *removed;
     char *job;      /* object path of the job that is waited for */
     bool is_hinted; /* somebody says that it was removed */
+    int signals;    /* descriptor that shows a SIGTERM or SIGINT meanwhile */
 };
 
 static int bus_failed(struct nc_err *err, int r, const sd_bus_error *e, const char *what) {
@@ -161,10 +162,10 @@ int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *r
 
 /* Waits for the bus; -EINTR where a signal that ends the program is pending. The caller has it
  * blocked, so it stays for the caller's own loop: it is only looked at here. */
-static int wait_for_bus(struct nc_units *u, int signals, uint64_t usec) {
+static int wait_for_bus(struct nc_units *u, uint64_t usec) {
     const int events = sd_bus_get_events(u->bus);
     struct pollfd fds[] = {{.fd = sd_bus_get_fd(u->bus), .events = (short)events},
-                           {.fd = signals, .events = POLLIN}};
+                           {.fd = u->signals, .events = POLLIN}};
     const uint64_t msec = (usec + 999) / 1000;
 
     if (events < 0)
@@ -202,7 +203,7 @@ static int job_has_ended(struct nc_units *u, const char *path, struct nc_err *er
 /* Signals are dispatched by sd_bus_process only, and queued before: the end of a job that comes
  * before the answer which names the job is not lost. However many arrive, deadline and SIGTERM are
  * looked at after each. */
-static int wait_for_job(struct nc_units *u, int signals, const char *unit, const char *path,
+static int wait_for_job(struct nc_units *u, const char *unit, const char *path,
                         uint64_t timeout_usec, struct nc_err *err) {
     const uint64_t deadline = nc_mono_usec() + timeout_usec;
 
@@ -218,7 +219,7 @@ static int wait_for_job(struct nc_units *u, int signals, const char *unit, const
                 return job_overdue(unit, err);
         }
         if (r >= 0)
-            r = wait_for_bus(u, signals, r > 0 ? 0 : deadline - now);
+            r = wait_for_bus(u, r > 0 ? 0 : deadline - now);
         if (r == -EINTR)
             return nc_err_set(err, NC_ERR_TRANSIENT, EINTR,
                               "%s: interrupted by a signal while its start job ran", unit);
@@ -265,7 +266,7 @@ static int follow_job(struct nc_units *u, const char *unit, uint64_t begun_usec,
                       uint64_t timeout_usec, struct nc_err *err) {
     nc_auto_free char *path = NULL;
     sigset_t set;
-    int signals, r;
+    int r;
 
     r = find_unit(u, unit, &path, err);
     if (r < 0)
@@ -273,16 +274,16 @@ static int follow_job(struct nc_units *u, const char *unit, uint64_t begun_usec,
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
-    signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals < 0)
+    u->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (u->signals < 0)
         return nc_err_set(err, NC_ERR_HOST, errno, "signalfd: %s", strerror(errno));
-    r = wait_for_job(u, signals, unit, path, timeout_usec, err);
-    (void)close(signals);
+    r = wait_for_job(u, unit, path, timeout_usec, err);
+    (void)close(u->signals);
     return r < 0 ? r : judge_unit(u, unit, path, begun_usec, err);
 }
 
-int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_block,
-                   uint64_t timeout_usec, struct nc_err *err) {
+int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t timeout_usec,
+                   struct nc_err *err) {
     sd_bus_error e = SD_BUS_ERROR_NULL;
     sd_bus_message *answer = NULL;
     const uint64_t begun_usec = nc_mono_usec();
@@ -303,9 +304,7 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, bool no_b
     if (r < 0)
         r = bus_failed(err, r, &e, unit);
     sd_bus_error_free(&e);
-    if (r < 0 || no_block)
-        return r < 0 ? r : 0;
-    return follow_job(u, unit, begun_usec, timeout_usec, err);
+    return r < 0 ? r : follow_job(u, unit, begun_usec, timeout_usec, err);
 }
 
 static int read_delay(sd_bus *bus, sd_bus_error *e, uint64_t *ret) {

@@ -98,17 +98,24 @@ static bool is_version(const char *s) {
     return nc_kubelet_version_parse(s, NULL, NULL) == 0;
 }
 
-static int take_string(const struct nc_value *host, const char *key, char **ret,
-                       bool (*shape)(const char *), const char *wanted, struct nc_err *err) {
-    const struct nc_value *v = nc_value_get(host, key);
+/* What the host says in one text. */
+struct host_text {
+    const char *key;
+    char **place;
+    bool (*shape)(const char *);
+    const char *wanted;
+};
+
+static int take_string(const struct nc_value *host, const struct host_text *t, struct nc_err *err) {
+    const struct nc_value *v = nc_value_get(host, t->key);
     const char *text = nc_value_string(v);
 
     if (!is_set(v))
         return 0;
-    if (!text || !shape(text))
-        return wrong(err, key, wanted);
-    free(*ret);
-    *ret = nc_strdup(text);
+    if (!text || !t->shape(text))
+        return wrong(err, t->key, t->wanted);
+    free(*t->place);
+    *t->place = nc_strdup(text);
     return 0;
 }
 
@@ -134,7 +141,13 @@ static int take_sysctls(const struct nc_value *host, struct nc_facts *f, struct 
 }
 
 static int take_host(struct nc_facts *f, const struct nc_value *host, struct nc_err *err) {
-    const char *version = "a kubelet version such as v1.34.4";
+    const struct host_text texts[] = {
+        {"kubelet_version", &f->kubelet_version, is_version, "a kubelet version such as v1.34.4"},
+        {"boot_id", &f->boot_id, is_line, "one line of text"},
+        {"hostname", &f->hostname, nc_shape_domain, "a host name"},
+        {"ecr_credential_provider_dir", &f->ecr_credential_provider_dir, nc_shape_absolute_path,
+         "an absolute path"},
+    };
     int64_t delay = (int64_t)f->logind_inhibit_delay_usec;
     int r = take_number(host, "cpus", &f->cpus, err);
 
@@ -144,15 +157,8 @@ static int take_host(struct nc_facts *f, const struct nc_value *host, struct nc_
         r = take_number(host, "root_fs_bytes", &f->root_fs_bytes, err);
     if (r >= 0)
         r = take_number(host, "logind_inhibit_delay_usec", &delay, err);
-    if (r >= 0)
-        r = take_string(host, "kubelet_version", &f->kubelet_version, is_version, version, err);
-    if (r >= 0)
-        r = take_string(host, "boot_id", &f->boot_id, is_line, "one line of text", err);
-    if (r >= 0)
-        r = take_string(host, "hostname", &f->hostname, nc_shape_domain, "a host name", err);
-    if (r >= 0)
-        r = take_string(host, "ecr_credential_provider_dir", &f->ecr_credential_provider_dir,
-                        nc_shape_absolute_path, "an absolute path", err);
+    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(texts); i++)
+        r = take_string(host, &texts[i], err);
     if (r >= 0)
         r = take_bool(host, "has_nvidia", &f->has_nvidia, err);
     if (r >= 0)

@@ -98,20 +98,6 @@ static int refuse(enum nc_imds_item item, const char *body, size_t n, const char
                       nc_imds_questions[item].path, quoted, wanted);
 }
 
-/* Takes a one-line answer into *field if it has its shape. */
-static int take_text(char **field, enum nc_imds_item item, const char *body, size_t n,
-                     bool (*shape)(const char *), const char *wanted, struct nc_err *err) {
-    bool first_word =
-        item == NC_IMDS_LOCAL_HOSTNAME || item == NC_IMDS_IPV6S || item == NC_IMDS_ROLE;
-    nc_auto_free char *text = answer_text(body, n, first_word);
-
-    if (!text || !shape(text))
-        return refuse(item, body, n, wanted, err);
-    free(*field);
-    *field = nc_steal(&text);
-    return 0;
-}
-
 static bool is_partition(const char *s) {
     return nc_shape_word(s, 32);
 }
@@ -120,11 +106,39 @@ static bool is_life_cycle(const char *s) {
     return nc_shape_word(s, 48);
 }
 
+/* Answers of one line. */
+static const struct {
+    bool (*shape)(const char *);
+    const char *wanted;
+    bool is_first_word;
+} lines[_NC_IMDS_ITEM_MAX] = {
+    [NC_IMDS_MAC] = {nc_shape_mac, "a MAC address"},
+    [NC_IMDS_LOCAL_IPV4] = {nc_shape_ipv4, "an IPv4 address"},
+    [NC_IMDS_LOCAL_HOSTNAME] = {nc_shape_instance_hostname, "a host name", true},
+    [NC_IMDS_AZ_ID] = {nc_shape_zone_id, "an availability zone id such as usw2-az1"},
+    [NC_IMDS_LIFE_CYCLE] = {is_life_cycle, "an instance life cycle"},
+    [NC_IMDS_DOMAIN] = {nc_shape_domain, "a domain such as amazonaws.com"},
+    [NC_IMDS_PARTITION] = {is_partition, "a partition such as aws"},
+    [NC_IMDS_ROLE] = {nc_shape_role_name, "the name of an IAM role", true},
+    [NC_IMDS_IPV6S] = {nc_shape_ipv6, "a list of IPv6 addresses", true},
+};
+
+/* Takes a one-line answer into *field if it has its shape. */
+static int take_text(enum nc_imds_item item, const char *body, size_t n, char **field,
+                     struct nc_err *err) {
+    nc_auto_free char *text = answer_text(body, n, lines[item].is_first_word);
+
+    if (!text || !lines[item].shape(text))
+        return refuse(item, body, n, lines[item].wanted, err);
+    free(*field);
+    *field = nc_steal(&text);
+    return 0;
+}
+
 /* A life cycle that is newer than this program is well-formed, and unknown. */
 static int take_life_cycle(struct nc_facts *f, const char *body, size_t n, struct nc_err *err) {
     nc_auto_free char *text = NULL;
-    int r =
-        take_text(&text, NC_IMDS_LIFE_CYCLE, body, n, is_life_cycle, "an instance life cycle", err);
+    const int r = take_text(NC_IMDS_LIFE_CYCLE, body, n, &text, err);
 
     if (r < 0)
         return r;
@@ -222,28 +236,23 @@ int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *b
     case NC_IMDS_IDENTITY:
         return take_identity(f, body, n, err);
     case NC_IMDS_MAC:
-        return take_text(&f->mac, item, body, n, nc_shape_mac, "a MAC address", err);
+        return take_text(item, body, n, &f->mac, err);
     case NC_IMDS_LOCAL_IPV4:
-        return take_text(&f->local_ipv4, item, body, n, nc_shape_ipv4, "an IPv4 address", err);
+        return take_text(item, body, n, &f->local_ipv4, err);
     case NC_IMDS_LOCAL_HOSTNAME:
-        return take_text(&f->local_hostname, item, body, n, nc_shape_instance_hostname,
-                         "a host name", err);
+        return take_text(item, body, n, &f->local_hostname, err);
     case NC_IMDS_AZ_ID:
-        return take_text(&f->az_id, item, body, n, nc_shape_zone_id,
-                         "an availability zone id such as usw2-az1", err);
+        return take_text(item, body, n, &f->az_id, err);
     case NC_IMDS_LIFE_CYCLE:
         return take_life_cycle(f, body, n, err);
     case NC_IMDS_DOMAIN:
-        return take_text(&f->domain, item, body, n, nc_shape_domain,
-                         "a domain such as amazonaws.com", err);
+        return take_text(item, body, n, &f->domain, err);
     case NC_IMDS_PARTITION:
-        return take_text(&f->partition, item, body, n, is_partition, "a partition such as aws",
-                         err);
+        return take_text(item, body, n, &f->partition, err);
     case NC_IMDS_ROLE:
-        return take_text(&f->role, item, body, n, nc_shape_role_name, "the name of an IAM role",
-                         err);
+        return take_text(item, body, n, &f->role, err);
     case NC_IMDS_IPV6S:
-        return take_text(&f->ipv6, item, body, n, nc_shape_ipv6, "a list of IPv6 addresses", err);
+        return take_text(item, body, n, &f->ipv6, err);
     case NC_IMDS_USER_DATA:
     case NC_IMDS_CREDENTIALS:
     case _NC_IMDS_ITEM_MAX:

@@ -101,19 +101,19 @@ static char *name_by_mode(const struct nc_facts *f, const struct nc_config *c, c
     return private_dns_name(f, from, size, warnings);
 }
 
-int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, char **ret, char *from,
-                   size_t size, struct nc_strv *warnings, struct nc_err *err) {
+int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, struct nc_decided_name *ret,
+                   struct nc_strv *warnings, struct nc_err *err) {
     nc_auto_free char *name = NULL;
     int r;
 
     if (c->name_override) {
-        snprintf(from, size, "node.nameOverride of the configuration");
+        snprintf(ret->from, sizeof(ret->from), "node.nameOverride of the configuration");
         name = nc_strdup(c->name_override);
     } else {
-        name = name_by_mode(f, c, from, size, warnings);
+        name = name_by_mode(f, c, ret->from, sizeof(ret->from), warnings);
     }
     if (!name) {
-        r = nc_err_set(err, NC_ERR_CONFIG, ENODATA, "node name: not known by %s", from);
+        r = nc_err_set(err, NC_ERR_CONFIG, ENODATA, "node name: not known by %s", ret->from);
         nc_err_remedy(err, "set spec.node.nameOverride, or another spec.node.name");
         return r;
     }
@@ -122,17 +122,17 @@ int nc_name_decide(const struct nc_facts *f, const struct nc_config *c, char **r
         return nc_err_set(
             err, NC_ERR_CONFIG, EINVAL,
             "node name: %s from %s: lower-case letters, digits, '-' and '.' are allowed", quoted,
-            from);
+            ret->from);
     }
-    *ret = nc_steal(&name);
+    ret->text = nc_steal(&name);
     return 0;
 }
 
-int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c, char **ret,
-                          char *from, size_t size, struct nc_err *err) {
+int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c,
+                          struct nc_decided_name *ret, struct nc_err *err) {
     if (c->provider_id) {
-        snprintf(from, size, "node.providerID of the configuration");
-        *ret = nc_strdup(c->provider_id);
+        snprintf(ret->from, sizeof(ret->from), "node.providerID of the configuration");
+        ret->text = nc_strdup(c->provider_id);
         return 0;
     }
     if (!f->az || !f->instance_id) {
@@ -141,8 +141,8 @@ int nc_provider_id_decide(const struct nc_facts *f, const struct nc_config *c, c
         nc_err_remedy(err, "set spec.node.providerID");
         return r;
     }
-    snprintf(from, size, "availability zone and instance id");
-    *ret = nc_asprintf("aws:///%s/%s", f->az, f->instance_id);
+    snprintf(ret->from, sizeof(ret->from), "availability zone and instance id");
+    ret->text = nc_asprintf("aws:///%s/%s", f->az, f->instance_id);
     return 0;
 }
 

@@ -37,7 +37,7 @@ static int plan_name(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     nc_auto_free char *flag_from = NULL;
     const char *flag = flag_value(s, "hostname-override", &flag_from);
-    char from[96] = "";
+    struct nc_decided_name name = {0};
     int r;
 
     if (flag && !nc_is_dns_subdomain(flag, strlen(flag))) {
@@ -50,10 +50,10 @@ static int plan_name(struct nc_planner *s) {
         nc_origin_put(p, "node.name", flag, flag_from);
         return 0;
     }
-    r = nc_name_decide(s->facts, s->config, &p->node_name, from, sizeof(from), &p->warnings,
-                       s->err);
+    r = nc_name_decide(s->facts, s->config, &name, &p->warnings, s->err);
+    p->node_name = name.text;
     if (r == 0)
-        nc_origin_put(p, "node.name", p->node_name, from);
+        nc_origin_put(p, "node.name", name.text, name.from);
     return r;
 }
 
@@ -73,7 +73,7 @@ int nc_plan_identity(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     nc_auto_free char *given_from = NULL;
     const char *given = given_provider_id(s, &given_from);
-    char from[96] = "";
+    struct nc_decided_name id = {0};
     int r = plan_name(s);
 
     if (r < 0)
@@ -83,9 +83,10 @@ int nc_plan_identity(struct nc_planner *s) {
         nc_origin_put(p, "providerID", given, given_from);
         return 0;
     }
-    r = nc_provider_id_decide(s->facts, s->config, &p->provider_id, from, sizeof(from), s->err);
+    r = nc_provider_id_decide(s->facts, s->config, &id, s->err);
+    p->provider_id = id.text;
     if (r == 0)
-        nc_origin_put(p, "providerID", p->provider_id, from);
+        nc_origin_put(p, "providerID", id.text, id.from);
     return r;
 }
 

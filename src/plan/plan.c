@@ -133,9 +133,11 @@ static bool reservation_is_users(const struct nc_planner *s) {
 static int plan_prediction(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     struct nc_err err = NC_ERR_INIT;
-    int r = nc_predict_kubelet(s->facts, p->kubelet_effective, s->docs, &p->capacity,
-                               &p->allocatable, &err);
+    struct nc_prediction is = {.capacity = p->capacity, .allocatable = p->allocatable};
+    const int r = nc_predict_kubelet(s->facts, p->kubelet_effective, s->docs, &is, &err);
 
+    p->capacity = is.capacity;
+    p->allocatable = is.allocatable;
     if (r == -ERANGE && !reservation_is_users(s)) {
         nc_strv_addf(&p->warnings, "%s (is this host really a %s?)", err.msg,
                      p->type.name[0] ? p->type.name : "known type");

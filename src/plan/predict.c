@@ -131,8 +131,8 @@ static int read_reserved(const struct nc_value *kubelet, const struct nc_documen
 }
 
 int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
-                       const struct nc_documents *docs, struct nc_resources *capacity,
-                       struct nc_resources *allocatable, struct nc_err *err) {
+                       const struct nc_documents *docs, struct nc_prediction *ret,
+                       struct nc_err *err) {
     struct nc_resources kube, system, c, a;
     int r = read_reserved(kubelet, docs, &kube, &system, err), first = 0;
 
@@ -153,8 +153,7 @@ int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
         first = first < 0 ? first : r;
     }
     a.pods = c.pods;
-    *capacity = c;
-    *allocatable = a;
+    *ret = (struct nc_prediction){.capacity = c, .allocatable = a};
     return first;
 }
 

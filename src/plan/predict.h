@@ -10,9 +10,12 @@
 /* What kubelet will report with this final configuration. Unknown facts give -1. NC_ERR_CONFIG
  * where a reservation cannot be read; -ERANGE (class CONFIG too) where more is kept back than there
  * is, which kubelet refuses: both results are filled even then, with 0 for what is used up. */
+struct nc_prediction {
+    struct nc_resources capacity, allocatable;
+};
 int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
-                       const struct nc_documents *docs, struct nc_resources *capacity,
-                       struct nc_resources *allocatable, struct nc_err *err);
+                       const struct nc_documents *docs, struct nc_prediction *ret,
+                       struct nc_err *err);
 
 /* What Karpenter's scheduler counts with: from the type as EC2 advertises it, 7.5 % of the memory
  * taken off for the hypervisor. `kubelet` is the user's map (NULL: none); `planned_pods` is P of

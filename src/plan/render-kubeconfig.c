@@ -61,8 +61,9 @@ char *nc_sts_endpoint(const struct nc_facts *f, const struct nc_config *c) {
     return c->domain && f->region ? nc_asprintf("https://sts.%s.%s", f->region, c->domain) : NULL;
 }
 
-static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_config *c,
-                                  const struct nc_render_options *o) {
+static struct nc_value *exec_user(const struct nc_render_input *in) {
+    const struct nc_facts *f = in->facts;
+    const struct nc_config *c = in->config;
     struct nc_value *user = nc_value_new(NC_VALUE_MAP);
     struct nc_value *exec = nc_value_new(NC_VALUE_MAP);
     struct nc_value *args = nc_value_new(NC_VALUE_LIST);
@@ -80,11 +81,11 @@ static struct nc_value *exec_user(const struct nc_facts *f, const struct nc_conf
         push(args, sts);
     }
     nc_value_set_string(exec, "apiVersion", "client.authentication.k8s.io/v1beta1");
-    nc_value_set_string(exec, "command", o->program);
+    nc_value_set_string(exec, "command", in->program);
     nc_value_set(exec, "args", args);
-    if (o->imds_endpoint) {
+    if (in->imds_endpoint) {
         struct nc_value *env = nc_value_new(NC_VALUE_LIST);
-        push_env(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", o->imds_endpoint);
+        push_env(env, "AWS_EC2_METADATA_SERVICE_ENDPOINT", in->imds_endpoint);
         nc_value_set(exec, "env", env);
     }
     nc_value_set_string(exec, "interactiveMode", "Never");
@@ -123,12 +124,13 @@ static void forget_token(const struct nc_config *c, struct nc_fileset *s) {
         nc_fileset_add_absent(s, BOOTSTRAP_KUBECONFIG);
 }
 
-void nc_render_kubeconfig(const struct nc_facts *f, const struct nc_config *c,
-                          const struct nc_render_options *o, struct nc_fileset *s) {
+void nc_render_kubeconfig(const struct nc_render_input *in, struct nc_fileset *s) {
+    const struct nc_config *c = in->config;
+
     switch (c->auth) {
     case NC_AUTH_EKS:
         /* No secret in it: anybody on the node may look, as with nodeadm's. */
-        add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, exec_user(f, c, o)));
+        add(s, KUBECONFIG, 0644, kubeconfig(c->endpoint, exec_user(in)));
         forget_token(c, s);
         return;
     case NC_AUTH_CLIENT_CERTIFICATE:

@@ -7,7 +7,6 @@
 #include "nc/fileset.h"
 
 /* Adds the kubeconfig files that the configuration's auth mode needs. */
-void nc_render_kubeconfig(const struct nc_facts *f, const struct nc_config *c,
-                          const struct nc_render_options *o, struct nc_fileset *s);
+void nc_render_kubeconfig(const struct nc_render_input *in, struct nc_fileset *s);
 
 #endif

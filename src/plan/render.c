@@ -94,8 +94,8 @@ static void add_logind(const struct nc_plan *p, struct nc_fileset *s) {
     nc_fileset_add(s, LOGIND_CONF, 0644, &text);
 }
 
-int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct nc_plan *p,
-              const struct nc_render_options *o, struct nc_fileset *ret, struct nc_err *err) {
+int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct nc_err *err) {
+    const struct nc_plan *p = in->plan;
     nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
     const int r = add_kubelet_env(p, &s, err);
 
@@ -106,8 +106,8 @@ int nc_render(const struct nc_facts *f, const struct nc_config *c, const struct 
         add_tree(&s, KUBELET_DROPIN, p->kubelet_dropin);
     else
         nc_fileset_add_absent(&s, KUBELET_DROPIN);
-    add_ca(c, &s);
-    nc_render_kubeconfig(f, c, o, &s);
+    add_ca(in->config, &s);
+    nc_render_kubeconfig(in, &s);
     if (p->credential_provider)
         add_credential_provider(p, &s);
     if (p->logind_delay_usec > 0)

@@ -60,8 +60,7 @@ static int meant(const struct nc_command_line *line, int id) {
     return id == 'o' ? line->output : id == 'h' ? line->help : id;
 }
 
-int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, nc_option_fn take,
-                     void *userdata, int *ret_rest) {
+int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, int *ret_rest) {
     nc_auto_free struct option *list = list_options(line);
     int id;
 
@@ -74,7 +73,7 @@ int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, 
         id = meant(line, id);
         if (id == line->help)
             return NC_OPTIONS_HELP;
-        wrong = take(userdata, id, optarg);
+        wrong = line->take(line->userdata, id, optarg);
         if (wrong) {
             (void)nc_options_wrong(line->command, wrong, optarg);
             return NC_OPTIONS_WRONG;

@@ -16,6 +16,9 @@ struct nc_flag {
 };
 enum { NC_FLAG_FIRST = 1000 };
 
+/* NULL, or what is wrong with the value: "--x is a or b, not". */
+typedef const char *(*nc_option_fn)(void *userdata, int id, const char *value);
+
 /* The command that was asked for, as far as its options go. */
 struct nc_command_line {
     const char *command;
@@ -24,17 +27,15 @@ struct nc_command_line {
     size_t n_flags;
     int output; /* the id that -o stands for; 0: there is no -o */
     int help;   /* the id that -h stands for */
+    nc_option_fn take;
+    void *userdata;
 };
-
-/* NULL, or what is wrong with the value: "--x is a or b, not". */
-typedef const char *(*nc_option_fn)(void *userdata, int id, const char *value);
 
 enum { NC_OPTIONS_HELP = 1, NC_OPTIONS_WRONG = 2 };
 /* 0: everything was taken, *ret_rest is the index of what is no option; NC_OPTIONS_HELP where help
  * was asked for; NC_OPTIONS_WRONG where something was wrong and was said on stderr. argv[0] is the
  * command. */
-int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, nc_option_fn take,
-                     void *userdata, int *ret_rest);
+int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, int *ret_rest);
 
 /* "  --name ARGUMENT   help" for each that this command takes. */
 void nc_options_print(const struct nc_command_line *line);

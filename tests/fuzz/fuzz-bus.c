@@ -359,7 +359,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     if (listener < 0)
         listener = open_bus();
     must(sd_event_new(&w.event) >= 0);
-    must(nc_login_new(w.event, on_told, on_delay, &w, &w.login, &err) == 0);
+    must(
+        nc_login_new(w.event,
+                     &(struct nc_login_options){.told = on_told, .delay = on_delay, .userdata = &w},
+                     &w.login, &err)
+        == 0);
     w.fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     must(w.fd >= 0);
     turn(&w);

@@ -59,7 +59,8 @@ static void run(const struct nc_facts *f, const struct nc_documents *d, const st
     struct nc_plan plan = NC_PLAN_INIT;
     struct nc_fileset files = NC_FILESET_INIT;
     struct nc_err err = NC_ERR_INIT;
-    const struct nc_render_options options = {.program = "/usr/sbin/nodeclaimd"};
+    const struct nc_render_input input = {
+        .facts = f, .config = c, .plan = &plan, .program = "/usr/sbin/nodeclaimd"};
     const struct nc_plan_input in = {.facts = f, .config = c, .docs = d};
 
     if (nc_plan_make(&in, &plan, &err) < 0) {
@@ -69,7 +70,7 @@ static void run(const struct nc_facts *f, const struct nc_documents *d, const st
     must(plan.node_name && *plan.node_name);
     for (size_t i = 0; i < plan.warnings.n; i++)
         must(nc_is_text(plan.warnings.v[i], strlen(plan.warnings.v[i])));
-    if (nc_render(f, c, &plan, &options, &files, &err) < 0) {
+    if (nc_render(&input, &files, &err) < 0) {
         check_refusal(&err);
     } else {
         add_files(&files, out);

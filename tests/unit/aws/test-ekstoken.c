@@ -21,6 +21,16 @@ static const struct nc_credentials keys = {
     (char *)(uintptr_t) "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
     (char *)(uintptr_t) "FwoGZXIvYXdzE/+==", 0};
 
+#define STS "sts.us-west-2.amazonaws.com"
+
+static int token_of(const struct nc_credentials *c, const char *cluster, const char *region,
+                    const char *sts_host, struct nc_buf *ret, struct nc_err *err) {
+    const struct nc_eks_token_request q = {
+        .cluster = cluster, .region = region, .sts_host = sts_host, .time_usec = TIME_USEC};
+
+    return nc_eks_token(c, &q, ret, err);
+}
+
 /* The URL inside a token: base64 of the URL alphabet, turned into the standard one. */
 static char *url_of(const char *token) {
     struct nc_buf url = NC_BUF_INIT;
@@ -38,9 +48,7 @@ static void test_token(void **state) {
     struct nc_buf token = NC_BUF_INIT;
     (void)state;
 
-    assert_int_equal(nc_eks_token(&keys, "my-cluster", "us-west-2", "sts.us-west-2.amazonaws.com",
-                                  TIME_USEC, &token, NULL),
-                     0);
+    assert_int_equal(token_of(&keys, "my-cluster", "us-west-2", STS, &token, NULL), 0);
     nc_auto_free char *url = url_of(token.data);
     /* The signature is botocore's, of the first row of tests/data/sigv4.h. */
     assert_string_equal(
@@ -69,9 +77,7 @@ static void test_only_known_parameters(void **state) {
     char *rest;
     (void)state;
 
-    assert_int_equal(nc_eks_token(&keys, "c", "us-west-2", "sts.us-west-2.amazonaws.com", TIME_USEC,
-                                  &token, NULL),
-                     0);
+    assert_int_equal(token_of(&keys, "c", "us-west-2", STS, &token, NULL), 0);
     nc_auto_free char *url = url_of(token.data);
     for (char *p = strtok_r(strchr(url, '?') + 1, "&", &rest); p; p = strtok_r(NULL, "&", &rest)) {
         size_t k = 0;
@@ -91,12 +97,8 @@ static void test_cluster_is_signed(void **state) {
     struct nc_buf a = NC_BUF_INIT, b = NC_BUF_INIT;
     (void)state;
 
-    assert_int_equal(
-        nc_eks_token(&keys, "one", "us-west-2", "sts.us-west-2.amazonaws.com", TIME_USEC, &a, NULL),
-        0);
-    assert_int_equal(
-        nc_eks_token(&keys, "two", "us-west-2", "sts.us-west-2.amazonaws.com", TIME_USEC, &b, NULL),
-        0);
+    assert_int_equal(token_of(&keys, "one", "us-west-2", STS, &a, NULL), 0);
+    assert_int_equal(token_of(&keys, "two", "us-west-2", STS, &b, NULL), 0);
     assert_string_not_equal(a.data, b.data);
     nc_buf_done(&a);
     nc_buf_done(&b);
@@ -112,16 +114,12 @@ static void test_size(void **state) {
     memset(session, 'a', sizeof(session));
     session[2500] = '\0';
     large.session_token = session;
-    assert_int_equal(nc_eks_token(&large, "c", "us-west-2", "sts.us-west-2.amazonaws.com",
-                                  TIME_USEC, &token, &err),
-                     0);
+    assert_int_equal(token_of(&large, "c", "us-west-2", STS, &token, &err), 0);
     assert_true(token.len <= 4096);
     nc_buf_clear(&token);
     session[2500] = 'a';
     session[3500] = '\0';
-    assert_true(nc_eks_token(&large, "c", "us-west-2", "sts.us-west-2.amazonaws.com", TIME_USEC,
-                             &token, &err)
-                < 0);
+    assert_true(token_of(&large, "c", "us-west-2", STS, &token, &err) < 0);
     assert_int_equal(err.class, NC_ERR_PROTOCOL);
     assert_int_equal(token.len, 0);
     assert_null(strstr(err.msg, "aaaa"));
@@ -148,16 +146,15 @@ static void test_refused(void **state) {
     (void)state;
 
     for (size_t k = 0; k < NC_ARRAY_SIZE(cases); k++) {
-        assert_true(nc_eks_token(&keys, cases[k].cluster, cases[k].region, cases[k].host, TIME_USEC,
-                                 &token, &err)
+        assert_true(token_of(&keys, cases[k].cluster, cases[k].region, cases[k].host, &token, &err)
                     < 0);
         assert_int_equal(err.class, cases[k].class);
     }
     const struct nc_credentials none = {0};
-    assert_true(nc_eks_token(&none, "c", "us-west-2", "h", TIME_USEC, &token, &err) < 0);
+    assert_true(token_of(&none, "c", "us-west-2", "h", &token, &err) < 0);
     assert_int_equal(err.class, NC_ERR_AUTH);
     assert_int_equal(token.len, 0);
-    assert_true(nc_eks_token(&keys, "c", "us-west-2", "h", TIME_USEC, &tiny, &err) < 0);
+    assert_true(token_of(&keys, "c", "us-west-2", "h", &tiny, &err) < 0);
     assert_int_equal(err.class, NC_ERR_BUG);
     nc_buf_done(&token);
     nc_buf_done(&tiny);

@@ -160,9 +160,17 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int fetch(struct world *w, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX]) {
+static int fetch_within(struct world *w, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX],
+                        uint64_t timeout_usec) {
+    const struct nc_imds_batch_call call = {
+        .items = items, .args = args, .timeout_usec = timeout_usec, .answers = w->answers};
+
     w->err = (struct nc_err)NC_ERR_INIT;
-    return nc_imds_fetch(w->imds, items, args, 5 * SECOND, w->answers, &w->err);
+    return nc_imds_fetch(w->imds, call, &w->err);
+}
+
+static int fetch(struct world *w, unsigned items, const char *const args[_NC_IMDS_ITEM_MAX]) {
+    return fetch_within(w, items, args, 5 * SECOND);
 }
 
 /* --- the good way */
@@ -252,7 +260,7 @@ static void test_token_failures(void **state) {
         w->script.put_status = cases[k].status;
         w->script.put_body = cases[k].body;
         const uint64_t patience = cases[k].fault == FAULT_SILENT ? SECOND / 5 : 20 * SECOND;
-        const int r = nc_imds_fetch(w->imds, ALL_ROUND_1, NULL, patience, w->answers, &w->err);
+        const int r = fetch_within(w, ALL_ROUND_1, NULL, patience);
         if (r >= 0 || w->err.class != cases[k].class || w->err.code != cases[k].code
             || !strstr(w->err.msg, cases[k].msg)
             || strncmp(w->err.msg, "imds: PUT /latest/api/token: ", 29) != 0
@@ -265,6 +273,11 @@ static void test_token_failures(void **state) {
     }
 }
 
+static struct nc_imds_batch_call mac_within(uint64_t timeout_usec, struct nc_imds_answer *answers) {
+    return (struct nc_imds_batch_call){
+        .items = 1u << NC_IMDS_MAC, .timeout_usec = timeout_usec, .answers = answers};
+}
+
 static void test_nobody_there(void **state) {
     nc_auto_free char *endpoint = nc_asprintf("http://127.0.0.1:%u", loopback_closed_port());
     struct nc_imds_answer answers[_NC_IMDS_ITEM_MAX] = {0};
@@ -275,7 +288,7 @@ static void test_nobody_there(void **state) {
 
     assert_true(sd_event_new(&event) >= 0);
     assert_int_equal(nc_imds_new(event, endpoint, &imds, &err), 0);
-    assert_true(nc_imds_fetch(imds, 1u << NC_IMDS_MAC, NULL, SECOND, answers, &err) < 0);
+    assert_true(nc_imds_fetch(imds, mac_within(SECOND, answers), &err) < 0);
     assert_int_equal(err.class, NC_ERR_TRANSIENT);
     assert_non_null(strstr(err.msg, "connection refused by 127.0.0.1:"));
     assert_non_null(strstr(err.remedy, "AWS_EC2_METADATA_SERVICE_ENDPOINT"));
@@ -287,7 +300,7 @@ static void test_nobody_there(void **state) {
             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid",
             &imds, &err),
         0);
-    assert_true(nc_imds_fetch(imds, 1u << NC_IMDS_MAC, NULL, 20 * SECOND, answers, &err) < 0);
+    assert_true(nc_imds_fetch(imds, mac_within(20 * SECOND, answers), &err) < 0);
     assert_int_equal(err.class, NC_ERR_TRANSIENT);
     assert_non_null(strstr(err.remedy, "should be an address"));
     nc_imds_free(imds);
@@ -331,7 +344,7 @@ static void test_answer_failures(void **state) {
         w->script.get_body = cases[k].body;
         w->script.get_path = "/latest/meta-data/local-ipv4";
         const uint64_t patience = cases[k].fault == FAULT_SILENT ? 2 * SECOND : 20 * SECOND;
-        const int r = nc_imds_fetch(w->imds, ALL_ROUND_1, NULL, patience, w->answers, &w->err);
+        const int r = fetch_within(w, ALL_ROUND_1, NULL, patience);
         if (r >= 0 || w->err.class != cases[k].class || !strstr(w->err.msg, cases[k].msg)
             || strncmp(w->err.msg, "imds: /latest/meta-data/local-ipv4: ", 36) != 0
             || !strstr(w->err.remedy, cases[k].remedy))

@@ -90,6 +90,13 @@ static void on_done(void *userdata, uint64_t id, enum nc_control_answer answer, 
     w->err = *err;
 }
 
+static int open_instances(struct world *w) {
+    const struct nc_instances_options o = {
+        .settings = &w->settings, .done = on_done, .userdata = w};
+
+    return nc_instances_new(w->event, &o, &w->instances, NULL);
+}
+
 static void forget_environment(void) {
     static const char *const names[] = {"AWS_ACCESS_KEY_ID",
                                         "AWS_SECRET_ACCESS_KEY",
@@ -134,7 +141,7 @@ static int tear_down(void **state) {
 static void open_with_keys(struct world *w) {
     (void)setenv("AWS_ACCESS_KEY_ID", "AKIDENV", 1);
     (void)setenv("AWS_SECRET_ACCESS_KEY", "topsecret", 1);
-    assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL), 0);
+    assert_int_equal(open_instances(w), 0);
 }
 
 /* Orders the end, and turns the loop until it is answered. */
@@ -272,7 +279,7 @@ static void test_crowd_with_the_instance_role(void **state) {
     struct world *w = *state;
     const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
 
-    assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL), 0);
+    assert_int_equal(open_instances(w), 0);
     for (uint64_t k = 0; k < 100; k++)
         assert_int_equal(nc_instances_end(w->instances, k, PROVIDER, NULL), 0);
     while (w->answers < 100 && nc_mono_usec() < until)
@@ -295,8 +302,7 @@ static void test_keys_that_have_ended(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(ends); i++) {
         nc_time_format(ends[i], w->keys_end);
         atomic_store(&w->keys, 0);
-        assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL),
-                         0);
+        assert_int_equal(open_instances(w), 0);
         assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
         assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
         assert_int_equal(atomic_load(&w->keys), 2); /* which role, and its keys */
@@ -320,7 +326,7 @@ static void test_web_identity(void **state) {
     write_token(w);
     (void)setenv("AWS_WEB_IDENTITY_TOKEN_FILE", w->token, 1);
     (void)setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r", 1);
-    assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL), 0);
+    assert_int_equal(open_instances(w), 0);
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
     assert_string_equal(w->sts, "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=arn%3A"
                                 "aws%3Aiam%3A%3A1%3Arole%2Fr&RoleSessionName=nodeclaim-controller&"
@@ -338,7 +344,7 @@ static void test_container(void **state) {
     write_token(w);
     (void)setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri, 1);
     (void)setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", w->token, 1);
-    assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL), 0);
+    assert_int_equal(open_instances(w), 0);
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_DONE);
     assert_non_null(strstr(w->keys_head, "\r\nAuthorization: a.b/c\r\n"));
     assert_non_null(strstr(w->head, "Credential=ASIAIMDS/"));
@@ -351,7 +357,7 @@ static void test_no_keys(void **state) {
 
     (void)setenv("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent/token", 1);
     (void)setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r", 1);
-    assert_int_equal(nc_instances_new(w->event, &w->settings, on_done, w, &w->instances, NULL), 0);
+    assert_int_equal(open_instances(w), 0);
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_UNAVAILABLE);
     assert_int_equal(end(w, PROVIDER), NC_CONTROL_UNAVAILABLE);
     assert_int_equal(atomic_load(&w->orders), 0);

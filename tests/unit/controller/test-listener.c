@@ -155,14 +155,20 @@ static void answer(void *userdata, const char *path, bool is_local,
         (void)nc_buf_putc(&ret->body, 'x');
 }
 
+static int listen_on(struct world *w, const char *address, struct nc_listener **ret,
+                     struct nc_err *err) {
+    const struct nc_listener_options o = {.address = address, .answer = answer, .userdata = w};
+
+    return nc_listener_new(w->event, &o, ret, err);
+}
+
 static int set_up(void **state) {
     struct world *w = nc_calloc(1, sizeof(*w));
     struct nc_err err = NC_ERR_INIT;
 
     *state = w;
     w->body_bytes = 3;
-    if (sd_event_new(&w->event) < 0
-        || nc_listener_new(w->event, "127.0.0.1:0", answer, w, &w->listener, &err) < 0) {
+    if (sd_event_new(&w->event) < 0 || listen_on(w, "127.0.0.1:0", &w->listener, &err) < 0) {
         print_error("%s\n", err.msg);
         return -1;
     }
@@ -367,7 +373,7 @@ static void test_taken(void **state) {
     struct nc_listener *second = NULL;
     struct nc_err err = NC_ERR_INIT;
 
-    assert_int_equal(nc_listener_new(w->event, address, answer, w, &second, &err), -EADDRINUSE);
+    assert_int_equal(listen_on(w, address, &second, &err), -EADDRINUSE);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_null(second);
 }

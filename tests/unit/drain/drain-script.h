@@ -125,7 +125,7 @@ static void script_answer(struct script *s, char *const *words) {
         a.kind++;
     (void)snprintf(a.budget, sizeof(a.budget), "%s", budget && *budget ? budget : "");
     (void)snprintf(a.message, sizeof(a.message), "'%s'", words[2]);
-    nc_drain_answer(s->drain, uid, verb, &a, s->rules.seed, s->now_usec);
+    nc_drain_answer(s->drain, &(struct nc_drain_reply){uid, verb, &a, s->rules.seed, s->now_usec});
 }
 
 static void script_sum(struct script *s) {
@@ -215,7 +215,8 @@ static void script_tried(struct script *s) {
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *uid = nc_strdup(actions[i].pod->uid);
         assert_int_equal(actions[i].verb, NC_DRAIN_EVICT);
-        nc_drain_answer(s->drain, uid, NC_DRAIN_EVICT, &away, s->rules.seed, s->now_usec);
+        nc_drain_answer(s->drain, &(struct nc_drain_reply){uid, NC_DRAIN_EVICT, &away,
+                                                           s->rules.seed, s->now_usec});
     }
 }
 

@@ -257,7 +257,7 @@ static void world_answer(struct world *w, size_t i) {
         return;
     p->is_asked[verb] = false;
     w->under_way -= verb == NC_DRAIN_EVICT;
-    nc_drain_answer(w->drain, uid, verb, &a, w->rules.seed, w->now_usec);
+    nc_drain_answer(w->drain, &(struct nc_drain_reply){uid, verb, &a, w->rules.seed, w->now_usec});
     if (verb == NC_DRAIN_DELETE)
         p->deletion_answer = w->now_usec;
     if (verb != NC_DRAIN_MARK && a.kind != NC_ANSWER_BUSY && a.kind != NC_ANSWER_AWAY)

@@ -34,7 +34,8 @@ static size_t step(struct world *w, uint64_t now_usec) {
 
 static void answer(struct world *w, const char *uid, const struct nc_pod_answer *a,
                    uint64_t now_usec) {
-    nc_drain_answer(w->drain, uid, NC_DRAIN_EVICT, a, w->rules.seed, now_usec);
+    nc_drain_answer(w->drain,
+                    &(struct nc_drain_reply){uid, NC_DRAIN_EVICT, a, w->rules.seed, now_usec});
 }
 
 /* The pauses after each answer in turn, for one pod alone. */

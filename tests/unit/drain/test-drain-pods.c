@@ -113,7 +113,7 @@ static void test_limit(void **state) {
     assert_int_equal(nc_drain_count(d), NC_DRAIN_MAX_PODS);
     assert_int_equal(nc_drain_step(d, &rules, NOW, &action, 1), 1);
     nc_auto_free char *uid = nc_strdup(action.pod->uid);
-    nc_drain_answer(d, uid, NC_DRAIN_EVICT, &gone, 0, NOW);
+    nc_drain_answer(d, &(struct nc_drain_reply){uid, NC_DRAIN_EVICT, &gone, 0, NOW});
     assert_int_equal(nc_drain_count(d), NC_DRAIN_MAX_PODS - 1);
     pod = new_pod("one more");
     assert_int_equal(nc_drain_see(d, &pod, NOW), 0);

@@ -27,7 +27,7 @@ static void answer_all(struct nc_drain *d, const struct nc_pod_answer *a) {
 
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *uid = nc_strdup(actions[i].pod->uid);
-        nc_drain_answer(d, uid, NC_DRAIN_EVICT, a, 0, NOW);
+        nc_drain_answer(d, &(struct nc_drain_reply){uid, NC_DRAIN_EVICT, a, 0, NOW});
     }
 }
 

@@ -124,7 +124,10 @@ static void open_login(struct world *w) {
     struct nc_err err = NC_ERR_INIT;
 
     assert_true(sd_event_new(&w->event) >= 0);
-    if (nc_login_new(w->event, on_told, on_delay, w, &w->login, &err) < 0)
+    if (nc_login_new(w->event,
+                     &(struct nc_login_options){.told = on_told, .delay = on_delay, .userdata = w},
+                     &w->login, &err)
+        < 0)
         fail_msg("%s", err.msg);
 }
 

@@ -76,7 +76,7 @@ static void assert_start(struct nc_units *u, const char *unit, int code, const c
                          const char *remedy) {
     struct nc_err err = NC_ERR_INIT;
 
-    assert_int_equal(nc_units_start(u, unit, false, false, PATIENCE_USEC, &err), -code);
+    assert_int_equal(nc_units_start(u, unit, false, PATIENCE_USEC, &err), -code);
     if (code && (!strstr(err.msg, part) || !strstr(err.msg, unit) || !strstr(err.remedy, remedy)))
         fail_msg("%s (%s), expected %s (%s)", err.msg, err.remedy, part, remedy);
 }
@@ -95,9 +95,8 @@ static void test_start(void **state) {
     assert_start(u, "bad.service", EIO, "has ended and it is failed (failed), result exit-code",
                  "journalctl -u bad.service");
     assert_start(u, "none.service", ENOENT, "not found", "install none.service");
-    assert_int_equal(nc_units_start(u, "good.service", true, false, PATIENCE_USEC, &err), 0);
-    assert_int_equal(nc_units_start(u, "slow.service", false, true, PATIENCE_USEC, &err), 0);
-    assert_int_equal(nc_units_start(u, "slow.service", false, false, 50000, &err), -ETIMEDOUT);
+    assert_int_equal(nc_units_start(u, "good.service", true, PATIENCE_USEC, &err), 0);
+    assert_int_equal(nc_units_start(u, "slow.service", false, 50000, &err), -ETIMEDOUT);
     assert_non_null(strstr(err.msg, "slow.service: its start job has not ended in time"));
     u = nc_units_free(u);
     stop_bus(&b);
@@ -115,7 +114,7 @@ static void test_forged_end(void **state) {
     assert_start(u, "bad.service", EIO, "has ended and it is failed", "journalctl -u bad.service");
     assert_start(u, "good.service", 0, "", "");
     assert_start(u, "skipped.service", 0, "", "");
-    assert_int_equal(nc_units_start(u, "slow.service", false, false, 50000, &err), -ETIMEDOUT);
+    assert_int_equal(nc_units_start(u, "slow.service", false, 50000, &err), -ETIMEDOUT);
     nc_units_free(u);
     stop_bus(&b);
 }
@@ -192,7 +191,7 @@ static void test_signal_ends_the_wait(void **state) {
     (void)sigaddset(&set, SIGTERM);
     assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
     assert_int_equal(raise(SIGTERM), 0);
-    const int r = nc_units_start(u, "slow.service", false, false, PATIENCE_USEC, &err);
+    const int r = nc_units_start(u, "slow.service", false, PATIENCE_USEC, &err);
     const int left = sigtimedwait(&set, NULL, &none); /* before anything may fail and unblock it */
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
     assert_int_equal(r, -EINTR);
@@ -212,7 +211,7 @@ static void test_bus_goes_away(void **state) {
     (void)state;
     start_bus(&b);
     u = connect_units();
-    assert_true(nc_units_start(u, "last.service", false, false, PATIENCE_USEC, &err) < 0);
+    assert_true(nc_units_start(u, "last.service", false, PATIENCE_USEC, &err) < 0);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_non_null(strstr(err.remedy, "dbus"));
     assert_true(nc_units_state(u, "good.service", &s, &err) < 0);

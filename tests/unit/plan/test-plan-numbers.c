@@ -491,31 +491,31 @@ static void test_predict(void **state) {
              "'systemReserved': {'cpu': '1500m'}}");
     nc_auto_value struct nc_value *greedy = json("{'systemReserved': {'memory': '100Gi'}}");
     nc_auto_value struct nc_value *nonsense = json("{'reservedSystemCPUs': 'x'}");
-    struct nc_resources c, a;
+    struct nc_prediction p;
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_predict_kubelet(&f, k, NULL, &c, &a, &err), 0);
-    assert_int_equal(a.cpu_millicores, 1930);
-    assert_int_equal(a.memory_bytes, 14320468 * (int64_t)1024); /* a real c3.2xlarge */
-    assert_int_equal(a.ephemeral_bytes, 18242267924);           /* a real node */
-    assert_int_equal(a.pods, 58);
-    assert_int_equal(nc_predict_kubelet(&f, cpus, NULL, &c, &a, &err), 0);
-    assert_int_equal(a.cpu_millicores, 1000);
-    assert_int_equal(a.pods, 8);
-    assert_int_equal(c.pods, 8);
-    assert_int_equal(nc_predict_kubelet(&f, greedy, NULL, &c, &a, &err), -ERANGE);
+    assert_int_equal(nc_predict_kubelet(&f, k, NULL, &p, &err), 0);
+    assert_int_equal(p.allocatable.cpu_millicores, 1930);
+    assert_int_equal(p.allocatable.memory_bytes, 14320468 * (int64_t)1024); /* a real c3.2xlarge */
+    assert_int_equal(p.allocatable.ephemeral_bytes, 18242267924);           /* a real node */
+    assert_int_equal(p.allocatable.pods, 58);
+    assert_int_equal(nc_predict_kubelet(&f, cpus, NULL, &p, &err), 0);
+    assert_int_equal(p.allocatable.cpu_millicores, 1000);
+    assert_int_equal(p.allocatable.pods, 8);
+    assert_int_equal(p.capacity.pods, 8);
+    assert_int_equal(nc_predict_kubelet(&f, greedy, NULL, &p, &err), -ERANGE);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_non_null(strstr(err.msg, "memory: 107374182400 is kept back of the 15705395200"));
-    assert_int_equal(a.memory_bytes, 0);
-    assert_int_equal(a.cpu_millicores, 2000);
-    assert_true(nc_predict_kubelet(&f, nonsense, NULL, &c, &a, &err) < 0);
+    assert_int_equal(p.allocatable.memory_bytes, 0);
+    assert_int_equal(p.allocatable.cpu_millicores, 2000);
+    assert_true(nc_predict_kubelet(&f, nonsense, NULL, &p, &err) < 0);
     f = (struct nc_facts){.cpus = -1, .mem_total_bytes = -1, .root_fs_bytes = -1};
-    assert_int_equal(nc_predict_kubelet(&f, k, NULL, &c, &a, &err), 0);
-    assert_int_equal(c.cpu_millicores, -1);
-    assert_int_equal(a.memory_bytes, -1);
-    assert_int_equal(a.pods, 58);
-    assert_int_equal(nc_predict_kubelet(&f, greedy, NULL, &c, &a, &err),
+    assert_int_equal(nc_predict_kubelet(&f, k, NULL, &p, &err), 0);
+    assert_int_equal(p.capacity.cpu_millicores, -1);
+    assert_int_equal(p.allocatable.memory_bytes, -1);
+    assert_int_equal(p.allocatable.pods, 58);
+    assert_int_equal(nc_predict_kubelet(&f, greedy, NULL, &p, &err),
                      0); /* nothing is known: nothing to refuse */
 }
 

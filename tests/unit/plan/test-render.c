@@ -8,15 +8,25 @@
 #include "nc/fileset.h"
 #include "systemd-env.h"
 
-static const struct nc_render_options plain = {.program = "/usr/sbin/nodeclaimd"};
+static const struct nc_render_input plain = {.program = "/usr/sbin/nodeclaimd"};
 
 struct rendered {
     struct fixture *x;
     struct nc_fileset files;
 };
 
+static int render(const struct fixture *x, const struct nc_render_input *o, struct nc_fileset *ret,
+                  struct nc_err *err) {
+    struct nc_render_input in = *o;
+
+    in.facts = &x->facts;
+    in.config = &x->config;
+    in.plan = &x->plan;
+    return nc_render(&in, ret, err);
+}
+
 static void render_with(struct rendered *r, const char *kubelet, const char *agent,
-                        const struct nc_render_options *o) {
+                        const struct nc_render_input *o) {
     nc_auto_free char *node = node_config(kubelet);
     struct nc_err err = NC_ERR_INIT;
 
@@ -29,7 +39,7 @@ static void render_with(struct rendered *r, const char *kubelet, const char *age
         fixture_document(r->x, text);
     }
     fixture_plan(r->x);
-    if (nc_render(&r->x->facts, &r->x->config, &r->x->plan, o, &r->files, &err) < 0)
+    if (render(r->x, o, &r->files, &err) < 0)
         fail_msg("refused: %s", err.msg);
 }
 
@@ -127,7 +137,7 @@ static void test_eks(void **state) {
 }
 
 static void test_eks_elsewhere(void **state) {
-    const struct nc_render_options o = {.program = "/opt/n", .imds_endpoint = "http://127.0.0.1:1"};
+    const struct nc_render_input o = {.program = "/opt/n", .imds_endpoint = "http://127.0.0.1:1"};
     struct rendered r = {0};
 
     (void)state;
@@ -345,7 +355,7 @@ static void test_flag_of_two_lines(void **state) {
     fixture_document(x, node);
     fixture_plan(x);
     nc_strv_add(&x->plan.user_flags, "--a=b\nLD_PRELOAD=/x");
-    assert_true(nc_render(&x->facts, &x->config, &x->plan, &plain, &files, &err) < 0);
+    assert_true(render(x, &plain, &files, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_int_equal(files.n, 0);
     fixture_free(x);
