@@ -1,5 +1,6 @@
 #!/bin/sh
-# Each test that docs/threat-model.md names is there, by file and name. TAP.
+# The tests that docs/threat-model.md names exist, by file and name; so does what the documents link to, and each path that
+# ARCHITECTURE.md names: below the root, src or include. TAP.
 set -u
 cd "${NC_SRCDIR:-$(dirname "$0")/..}" || exit 99
 n=0
@@ -22,5 +23,15 @@ rows=$(grep -cE '^\| [a-z].* \|' docs/threat-model.md)
 named=$(grep -cE '^\| [a-z].* \| .*`.*` *(, .*)?\|$' docs/threat-model.md)
 heads=$(grep -c '| shown by |' docs/threat-model.md)
 if [ $((rows - heads)) -eq "$named" ]; then echo "ok $n - every row names a test"; else bad=1; echo "not ok $n - every row names a test"; fi
+missing=$(grep -oE '`[a-z][a-zA-Z0-9._-]*/[a-zA-Z0-9._/-]+`' ARCHITECTURE.md | tr -d '`' | while read -r path; do
+    [ -e "$path" ] || [ -e "src/$path" ] || [ -e "include/$path" ] || echo "# ARCHITECTURE.md: $path"
+done
+for document in *.md docs/*.md deploy/*.md userdata/*.md tests/fuzz/*.md; do
+    grep -oE '\]\([^)# ]+' "$document" | sed 's/^](//' | grep -v '://' | while read -r path; do
+        [ -e "$(dirname "$document")/$path" ] || echo "# $document: $path"
+    done
+done)
+n=$((n + 1))
+if [ -z "$missing" ]; then echo "ok $n - every path exists"; else bad=1; printf 'not ok %s - every path exists\n%s\n' "$n" "$missing"; fi
 echo "1..$n"
 exit $bad
