@@ -11,8 +11,7 @@
 #include "nc/lifecycle.h"
 
 #define NC_LIFE_SECOND_USEC (1000000ull)
-#define NC_LIFE_BUDGETS 16        /* whose blocking is remembered */
-#define NC_LIFE_STATUS_BYTES 1024 /* of the annotation */
+#define NC_LIFE_BUDGETS 16 /* whose blocking is remembered */
 
 /* A source of an ending. */
 struct nc_life_source {

@@ -10,9 +10,7 @@
 #include "nc/str.h"
 
 #define BLOCKED_MAX 5
-#define BLOCKED_BYTES                                                                              \
-    ((size_t)600) /* of their names: the rest of the annotation needs some 400                     \
-                   */
+#define BLOCKED_BYTES ((size_t)600) /* of their names; the rest of the annotation is some 400 */
 
 char *nc_life_sentence(const struct nc_life *l, enum nc_source s) {
     const struct nc_notice *n = &l->sources[s].notice;
