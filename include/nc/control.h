@@ -231,7 +231,7 @@ struct nc_control_counts {
     uint64_t requested[_NC_CONTROL_VERB_MAX];
     uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_UNAVAILABLE + 1];
     struct nc_histogram relays; /* word seen -> DELETE accepted */
-    uint64_t rate_limited;     /* writes that their object's share put off */
+    uint64_t rate_limited;      /* writes that their object's share put off */
 };
 void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
 

@@ -22,8 +22,10 @@ static void add_objects(struct nc_metrics *m, const struct nc_control_counts *n)
 
 static void add_writes(struct nc_metrics *m, const struct nc_control_counts *n) {
     static const char *const answers[] = {
-        [NC_CONTROL_DONE] = "done",         [NC_CONTROL_MISSING] = "missing",
-        [NC_CONTROL_CONFLICT] = "conflict", [NC_CONTROL_REFUSED] = "refused",
+        [NC_CONTROL_DONE] = "done",
+        [NC_CONTROL_MISSING] = "missing",
+        [NC_CONTROL_CONFLICT] = "conflict",
+        [NC_CONTROL_REFUSED] = "refused",
         [NC_CONTROL_UNAVAILABLE] = "unavailable",
     };
 

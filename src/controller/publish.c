@@ -18,7 +18,7 @@
 #include "nc/str.h"
 #include "process.h"
 
-#define COUNT_PUBLISHES 6         /* the line for people is at most so many times PUBLISH_USEC old */
+#define COUNT_PUBLISHES 6     /* the line for people is at most so many times PUBLISH_USEC old */
 #define FORGET_USEC 45000000u /* longer than any pause between two attempts */
 
 /* --- failures: said when they are new, and when there have been none for a while */

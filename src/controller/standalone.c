@@ -21,7 +21,8 @@ static void on_ec2(void *userdata, uint64_t id, enum nc_control_answer answer, c
                               .kind = NC_CONTROL_ANSWER, .id = id, .answer = answer, .name = name});
 }
 
-static int call_ec2(struct nc_controller *c, const struct nc_control_action *a, struct nc_err *err) {
+static int call_ec2(struct nc_controller *c, const struct nc_control_action *a,
+                    struct nc_err *err) {
     const bool is_end = a->verb == NC_CONTROL_END_INSTANCE;
     int r = 0;
 

@@ -61,8 +61,10 @@ static void send_call(struct nc_controller *c, const struct nc_control_action *a
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    *pending = (struct nc_pending_write){
-        .controller = c, .next = c->pending_writes, .at = &c->pending_writes, .is_event = a->verb == NC_CONTROL_EMIT_EVENT};
+    *pending = (struct nc_pending_write){.controller = c,
+                                         .next = c->pending_writes,
+                                         .at = &c->pending_writes,
+                                         .is_event = a->verb == NC_CONTROL_EMIT_EVENT};
     c->n_events_in_flight += pending->is_event;
     if (c->pending_writes)
         c->pending_writes->at = &pending->next;

@@ -169,7 +169,7 @@ class WhoElse(ControlTest):
         super().judge(world)
 
     def in_mode(self, world: ControlWorld, mode: str, within: float = 15) -> None:
-        world.must(lambda: world.metric("mode", f'{{mode="{word}"}}') == 1, f"mode = {word}", within)
+        world.must(lambda: world.metric("mode", f'{{mode="{mode}"}}') == 1, f"mode = {mode}", within)
 
     def test_karpenter(self) -> None:
         world = self.control_world(mode="auto")
