@@ -14,10 +14,10 @@
 #include "nc/value.h"
 
 /* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, last_moment, sources:
- * [{source, id, action, noticed, deadline, begin, policy}], cordon: {ours, since}, pods: {total,
- * remaining, leaving, kept, blocked, evicted, deleted, excluded: {reason: n}}, blocked: [{pod,
- * budget, message, last_moment}] (at most 20), drained, history: [{phase, at, at_usec}] as given}.
- * Owned. Times as RFC 3339; null where there is none. `history` is consumed, may be NULL. */
+ * [{source, id, action, noticed, deadline, begin, policy}], cordon: {ours, since}, pods: as
+ * nc_drain_counts() has them, blocked: [{pod, budget, message, last_moment}] (at most 20), drained,
+ * history: [{phase, at, at_usec}] as given}. Owned. Times as RFC 3339; null where there is none.
+ * `history` is consumed, may be NULL. */
 struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history);
 
@@ -65,7 +65,7 @@ struct nc_counters {
 void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uint64_t now_usec,
                        struct nc_buf *out);
 
-/* {total, remaining, leaving, kept, blocked, evicted, deleted, excluded: {reason: n}}. Owned. */
+/* The counts of a summary, by the names of its members; excluded: {reason: n}. Owned. */
 struct nc_value *nc_drain_counts(const struct nc_drain_summary *s);
 
 /* nc_drain_report and nc_daemon_metrics, of what the lifecycle showed. */

@@ -56,11 +56,8 @@ static void count_line(const struct nc_drain_line *line, uint64_t now_usec,
 
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         struct nc_drain_summary *ret) {
-    *ret = (struct nc_drain_summary){.total = d->n_left,
-                                     .deleted = d->n_deleted,
-                                     .evicted = d->n_evicted,
-                                     .last_progress_usec = d->progress_usec,
-                                     .gap = nc_drain_gap(d, r)};
+    *ret = d->so_far;
+    ret->gap = nc_drain_gap(d, r);
     for (size_t i = 0; i < d->n; i++) {
         const struct record *e = d->by_order[i];
         struct nc_drain_line line;

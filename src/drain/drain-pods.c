@@ -118,15 +118,15 @@ bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e) {
 }
 
 void nc_drain_progress(struct nc_drain *d, uint64_t usec) {
-    if (usec > d->progress_usec)
-        d->progress_usec = usec;
+    if (usec > d->so_far.last_progress_usec)
+        d->so_far.last_progress_usec = usec;
 }
 
 void nc_drain_remove(struct nc_drain *d, struct record *e) {
     if (e->was_eligible)
-        d->n_left++;
+        d->so_far.total++;
     if (e->evicted_usec)
-        d->n_evicted++;
+        d->so_far.evicted++;
     if (e->is_gone)
         d->n_gone--;
     take_out(d->by_uid, d->n, compare_uid, e);
@@ -178,7 +178,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
     if (e->is_deleting && e->is_forced && !e->deleted_usec && !e->evicted_usec) {
         nc_drain_note_deletion(d, e); /* the watch was faster than the answer */
         e->deleted_usec = e->delete_sent_usec;
-        d->n_deleted++;
+        d->so_far.deleted++;
     }
     nc_drain_believe_gone(d, e, now_usec);
     if (e->is_evicting || e->is_marking || e->is_deleting)
@@ -385,8 +385,7 @@ void nc_drain_restart(struct nc_drain *d) {
     d->limit = 0;
     d->is_listed = d->has_dropped_daemon = d->has_dropped_tolerating = false;
     d->gap = d->next_gap = NC_LIST_COMPLETE;
-    d->n_left = d->n_evicted = d->n_deleted = 0;
-    d->progress_usec = 0;
+    d->so_far = (struct nc_drain_summary){0};
 }
 
 size_t nc_drain_count(const struct nc_drain *d) {

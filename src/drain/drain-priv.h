@@ -57,9 +57,9 @@ struct nc_drain {
                                        now */
     bool has_dropped_daemon;        /* excluded, unless the disrupted taint stands */
     bool has_dropped_tolerating;    /* excluded, as long as only Karpenter drains */
-    size_t n_left, n_evicted, n_deleted; /* pods that are no longer in the table; deletions */
-    uint64_t progress_usec;
-    struct nc_pod_news *news; /* nc_drain_take_news */
+    struct nc_drain_summary so_far; /* what only grows: of pods that are no longer in the table;
+                                       deletions; the last progress */
+    struct nc_pod_news *news;       /* nc_drain_take_news */
     size_t n_news;
 };
 

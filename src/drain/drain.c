@@ -434,7 +434,7 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
     if (!nc_drain_is_leaving(e))
         nc_drain_progress(d, now_usec);
     if (e->is_forced && !e->deleted_usec && !e->evicted_usec)
-        d->n_deleted++;
+        d->so_far.deleted++;
     if (!e->deleted_usec)
         nc_drain_note_deletion(d, e);
     if (!e->deleted_usec)
