@@ -8,6 +8,12 @@ is() {
     n=$((n + 1))
     if [ "$2" = yes ]; then echo "ok $n - $name: $1"; else bad=1; echo "not ok $n - $name: $1"; [ -z "${3-}" ] || echo "# $3"; fi
 }
+# functions BINDING FILE...: the names of ours that are in it. What others may call is GLOBAL in an archive, and LOCAL in a program.
+functions() {
+    binding=$1
+    shift
+    LC_ALL=C readelf -sW "$@" 2>/dev/null | awk -v binding="$binding" '$4 == "FUNC" && $5 == binding && $7 != "UND" && $8 ~ /^nc_/ {print $8}' | sort -u
+}
 for name in nodeclaimd nodeclaim-controller; do
     program=${NC_BUILDDIR:-.}/$name
     [ -x "$program" ] || { echo "Bail out! there is no $program"; exit 99; }
@@ -46,6 +52,15 @@ for name in nodeclaimd nodeclaim-controller; do
     foreign=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
         grep -vE '^(libcurl\.so|libsystemd\.so|libcrypto\.so|libssl\.so|libyaml-0\.so|libexpat\.so|libz\.so|libc\.so|libm\.so|ld-linux|libasan\.so|libubsan\.so|libgcc_s\.so)')
     is "links only what ARCHITECTURE.md names" "$(if [ -z "$foreign" ]; then echo yes; else echo no; fi)" "$foreign"
+    # Of the rooms that are the other program's not one function is there.
+    case $name in
+        nodeclaimd) others='control control/standalone controller' ;;
+        *) others='bootstrap daemon commands host' ;;
+    esac
+    theirs=$(for room in $others; do functions GLOBAL "${NC_BUILDDIR:-.}/src/$room"/*.a; done | sort -u)
+    ours=$(functions LOCAL "$program")
+    shared=$(printf '%s\n' "$theirs" "$ours" | sort | uniq -d | head -n 5 | tr '\n' ' ')
+    is "nothing of $others" "$([ -n "$theirs" ] && [ -n "$ours" ] && [ -z "$shared" ] && echo yes || echo no)" "$shared"
     # Amazon Linux 2023 has glibc 2.34. A newer build host gives some functions newer versions by itself: only up to 2.36 is it our doing.
     host=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed -n 's/^glibc 2\.\([0-9]*\).*/\1/p')
     if [ "$sanitized" = no ] && [ "${host:-99}" -le 36 ]; then

@@ -84,6 +84,9 @@ found=$(find src include/nc -name '*.[ch]' | sort | while read -r file; do grep 
         else print path " includes " header
     }' || echo 'this check itself failed'; } | sort -u)
 verdict "each room includes what is listed for it" "$found"
+verdict "no room uses, in the end, itself" "$(echo "$rules" | awk '
+    $1 == "room" {room[$2] = 1; uses[$2] = $0}
+    END {for (r in room) {n = split(uses[r], word, " "); for (i = 3; i <= n; i++) if (word[i] in room) print r, word[i]}}' | tsort 2>&1 >/dev/null)"
 
 # one CONDITION HEADER FILE: exactly this file includes that header.
 only() {
