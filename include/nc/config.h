@@ -16,6 +16,7 @@
 #include "nc/err.h"
 #include "nc/mem.h"
 #include "nc/sources.h"
+#include "nc/str.h"
 #include "nc/value.h"
 
 enum nc_document_kind {
@@ -59,9 +60,9 @@ void nc_documents_done(struct nc_documents *d);
 /* Parses a stream of documents and checks each against its schema; what is wrong goes to diags
  * (syntax errors too). Returns 0, also where there are errors among the diags; negative only with
  * err filled (too many documents, too large). Documents of foreign kinds in a stream that has one
- * of ours are an error; `first_line` shifts the marks (a MIME part's place in the whole). */
-int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n,
-                     unsigned first_line, struct nc_err *err);
+ * of ours are an error. */
+int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text text,
+                     struct nc_err *err);
 
 /* Decodes user data (nc/userdata.h) and adds every part that is ours, named "NAME part K (type)". A
  * decoding failure is an error diag. */

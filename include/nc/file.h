@@ -26,9 +26,11 @@ int nc_mkdir_p(const char *path, struct nc_err *err);
 
 /* Writes atomically with exactly this mode (umask does not matter). Parents are made. Returns 1
  * where the file had these bytes and this mode already (nothing written), 0 where it was written.
- * `durable` adds the two fsyncs. */
-int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable,
-                  struct nc_err *err);
+ */
+int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, struct nc_err *err);
+/* The same with the two fsyncs: it is there after a power cut. */
+int nc_file_write_synced(const char *path, const void *data, size_t n, mode_t mode,
+                         struct nc_err *err);
 
 /* Writes to the path that a person named, as `>` of a shell does: through an open descriptor, so
  * that a device, a pipe or a symbolic link stays what it is. "-" is standard output. No folder is

@@ -20,6 +20,15 @@ bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characte
 /* Of UTF-8: editors of Windows begin a file with it, and YAML may begin so. */
 #define NC_BYTE_ORDER_MARK "\xef\xbb\xbf"
 
+/* A borrowed text, and the line of the whole that its first one is, from 1, for messages. */
+struct nc_text {
+    const char *data;
+    size_t n;
+    unsigned line;
+};
+/* All of a string. */
+struct nc_text nc_text(const char *s);
+
 /* Decimal digits only. Return 0, -EINVAL, or -ERANGE; *ret is written only on success. */
 int nc_parse_u64(const char *s, uint64_t *ret);
 int nc_parse_i64(const char *s, int64_t *ret); /* one leading '-' allowed */

@@ -118,9 +118,13 @@ void nc_json_write_string(struct nc_buf *out, const char *text);
  * keys: NC_ERR_CONFIG, the message starts with "line L, column C: ". Plain scalars resolve as
  * YAML 1.1's core types do in sigs.k8s.io/yaml (true/false, null, ints, floats; yes/no/on/off are
  * kept as Go's decoder reads them: booleans). Marks carry `source`. Empty documents are left out.
- * ret: owned array of owned values. */
-int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret,
-                  size_t *ret_n, struct nc_err *err);
-void nc_values_free(struct nc_value **v, size_t n);
+ */
+struct nc_values {
+    struct nc_value **v; /* owned, each */
+    size_t n;
+};
+int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_values *ret,
+                  struct nc_err *err);
+void nc_values_done(struct nc_values *v);
 
 #endif

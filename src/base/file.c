@@ -263,16 +263,28 @@ static int write_new(const char *path, const void *data, size_t n, mode_t mode, 
     return durable ? sync_folder(folder) : 0;
 }
 
-int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, bool durable,
-                  struct nc_err *err) {
+static int make_folder_of(const char *path, struct nc_err *err) {
     nc_auto_free char *folder = folder_of(path);
 
-    if (is_same(path, data, n, mode))
-        return 1;
-    int r = nc_mkdir_p(folder, err);
-    if (r < 0)
+    return nc_mkdir_p(folder, err);
+}
+
+int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, struct nc_err *err) {
+    int r = is_same(path, data, n, mode) ? 1 : make_folder_of(path, err);
+
+    if (r != 0)
         return r;
-    r = write_new(path, data, n, mode, durable);
+    r = write_new(path, data, n, mode, false);
+    return r < 0 ? nc_file_fail(err, -r, "write", path) : 0;
+}
+
+int nc_file_write_synced(const char *path, const void *data, size_t n, mode_t mode,
+                         struct nc_err *err) {
+    int r = is_same(path, data, n, mode) ? 1 : make_folder_of(path, err);
+
+    if (r != 0)
+        return r;
+    r = write_new(path, data, n, mode, true);
     return r < 0 ? nc_file_fail(err, -r, "write", path) : 0;
 }
 

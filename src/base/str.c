@@ -77,6 +77,10 @@ bool nc_is_text(const char *data, size_t n) {
     return true;
 }
 
+struct nc_text nc_text(const char *s) {
+    return (struct nc_text){.data = s, .n = strlen(s), .line = 1};
+}
+
 int nc_parse_u64(const char *s, uint64_t *ret) {
     uint64_t v = 0;
 

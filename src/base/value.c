@@ -63,10 +63,11 @@ void nc_value_freep(struct nc_value **v) {
     nc_value_free(*v);
 }
 
-void nc_values_free(struct nc_value **v, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        nc_value_free(v[i]);
-    free(v);
+void nc_values_done(struct nc_values *v) {
+    for (size_t i = 0; i < v->n; i++)
+        nc_value_free(v->v[i]);
+    free(v->v);
+    *v = (struct nc_values){0};
 }
 
 struct nc_value *nc_value_copy(const struct nc_value *v) {

@@ -25,8 +25,7 @@ struct reader {
     size_t depth;
     struct nc_value *root; /* of the document being read */
     bool root_is_empty;    /* nothing was written: the document is left out */
-    struct nc_value **documents;
-    size_t n_documents;
+    struct nc_values documents;
     struct nc_err *err;
 };
 
@@ -158,7 +157,7 @@ static int close_container(struct reader *r) {
 
 static void close_document(struct reader *r) {
     if (r->root && !r->root_is_empty)
-        *nc_append(&r->documents, &r->n_documents) = nc_steal(&r->root);
+        *nc_append(&r->documents.v, &r->documents.n) = nc_steal(&r->root);
     r->root = nc_value_free(r->root);
     r->root_is_empty = false;
 }
@@ -202,8 +201,8 @@ static int read_stream(struct reader *r) {
     return 0;
 }
 
-int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value ***ret,
-                  size_t *ret_n, struct nc_err *err) {
+int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_values *ret,
+                  struct nc_err *err) {
     const size_t mark = strlen(NC_BYTE_ORDER_MARK);
     struct reader r = {.source = source, .err = err};
 
@@ -221,10 +220,9 @@ int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_value *
     yaml_parser_delete(&r.parser);
     if (bad) {
         nc_value_free(r.root);
-        nc_values_free(r.documents, r.n_documents);
+        nc_values_done(&r.documents);
         return bad;
     }
     *ret = r.documents;
-    *ret_n = r.n_documents;
     return 0;
 }

@@ -52,7 +52,9 @@ static int add_document_text(struct nc_documents *d, const char *name, const str
                              struct nc_err *err) {
     if (text->len > 0 && looks_like_user_data(text))
         return nc_documents_add_userdata(d, name, text->data, text->len, err);
-    return nc_documents_add(d, name, text->data ? text->data : "", text->len, 1, err);
+    return nc_documents_add(
+        d, name, (struct nc_text){.data = text->data ? text->data : "", .n = text->len, .line = 1},
+        err);
 }
 
 static int add_document_file(struct nc_gather *g, const char *path, const char *name,

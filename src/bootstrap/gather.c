@@ -312,11 +312,11 @@ int nc_gather_save(const struct nc_gather *g, const char *folder, struct nc_err 
         relative = imds_path((enum nc_imds_item)i, g->facts.mac);
         path = nc_asprintf("%s/imds%s", folder, relative);
         r = nc_file_write(path, a->body.data, a->body.len, i == NC_IMDS_USER_DATA ? 0600 : 0644,
-                          false, err);
+                          err);
         if (r < 0)
             return r;
     }
     nc_facts_write_host_json(&g->facts, &host);
-    const int r = nc_file_write(host_path, host.data, host.len, 0644, false, err);
+    const int r = nc_file_write(host_path, host.data, host.len, 0644, err);
     return r < 0 ? r : 0;
 }

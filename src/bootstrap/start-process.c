@@ -69,7 +69,7 @@ static void remember_process(int pid, void *userdata) {
     nc_auto_free char *text = nc_asprintf("%d %" PRIu64 " %s\n", pid, start_ticks(pid), boot_id(b));
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_file_write(path, text, strlen(text), 0644, false, &err) < 0)
+    if (nc_file_write(path, text, strlen(text), 0644, &err) < 0)
         nc_log(NC_LOG_WARNING, NULL, "%s, a later run will not know the kubelet of this one",
                err.msg);
 }

@@ -67,7 +67,7 @@ static void mark_restart(void *userdata) {
     const struct nc_bootstrap *b = userdata;
     nc_auto_free char *path = nc_app_path(b->app, RESTART_FILE);
 
-    (void)nc_file_write(path, "", 0, 0644, false, NULL); /* status.json has the same trouble */
+    (void)nc_file_write(path, "", 0, 0644, NULL); /* status.json has the same trouble */
 }
 
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {

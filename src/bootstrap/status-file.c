@@ -94,7 +94,7 @@ static int write_status(const struct nc_app *app, enum nc_status_writer writer,
 
     nc_json_write(&text, whole, 2);
     (void)nc_buf_putc(&text, '\n');
-    return nc_file_write(path, text.data, text.len, 0644, false, err);
+    return nc_file_write(path, text.data, text.len, 0644, err);
 }
 
 /* --- metrics.prom */
@@ -140,7 +140,7 @@ static int write_metrics(const struct nc_app *app, enum nc_status_writer writer,
         (void)nc_buf_add(&text, own->data, own->len);
     if (writer == NC_STATUS_BOOTSTRAP)
         keep_metrics(path, writer, &text);
-    return nc_file_write(path, text.data ? text.data : "", text.len, 0644, false, err);
+    return nc_file_write(path, text.data ? text.data : "", text.len, 0644, err);
 }
 
 int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer,

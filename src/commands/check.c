@@ -58,25 +58,26 @@ static int add_written(struct nc_gather *g, const char *source, const struct nc_
         return 0;
     ++*ret_found;
     name = nc_asprintf("%s %s", source, path);
-    return nc_documents_add(&g->documents, name, text, strlen(text), content->mark.line + 1, err);
+    return nc_documents_add(
+        &g->documents, name,
+        (struct nc_text){.data = text, .n = strlen(text), .line = content->mark.line + 1}, err);
 }
 
 static int add_cloud_config(struct nc_gather *g, const char *source, const struct nc_buf *data,
                             struct nc_err *err) {
-    struct nc_value **trees = NULL;
-    size_t n = 0, found = 0;
-    int r = nc_yaml_parse(data->data, data->len, 0, &trees, &n, err);
+    nc_cleanup(nc_values_done) struct nc_values trees = {0};
+    size_t found = 0;
+    int r = nc_yaml_parse(data->data, data->len, 0, &trees, err);
 
     if (r < 0) {
         nc_err_wrap(err, "%s: cloud-config", source);
         return r;
     }
-    for (size_t i = 0; r >= 0 && i < n; i++) {
-        const struct nc_value *files = nc_value_get(trees[i], "write_files");
+    for (size_t i = 0; r >= 0 && i < trees.n; i++) {
+        const struct nc_value *files = nc_value_get(trees.v[i], "write_files");
         for (size_t k = 0; r >= 0 && files && files->type == NC_VALUE_LIST && k < files->n; k++)
             r = add_written(g, source, files->items[k], &found, err);
     }
-    nc_values_free(trees, n);
     if (r >= 0 && found == 0)
         (void)fprintf(stderr,
                       "%s is a cloud-config that writes no document into " NC_CONF_DIR
@@ -123,7 +124,7 @@ static int add_any_cluster(struct nc_documents *d, struct nc_err *err) {
                                "    certificateAuthority: YW55\n"
                                "    cidr: 10.100.0.0/16\n";
 
-    return nc_documents_add(d, "any cluster", text, strlen(text), 1, err);
+    return nc_documents_add(d, "any cluster", nc_text(text), err);
 }
 
 static void print_text(const struct nc_documents *d, const struct nc_strv *ignored,

@@ -161,7 +161,7 @@ static int put_request(const struct nc_app *app, const char *path, const struct 
     }
     nc_json_write(&text, request, 0);
     (void)nc_buf_putc(&text, '\n');
-    r = nc_file_write(path, text.data, text.len, 0600, false, err);
+    r = nc_file_write(path, text.data, text.len, 0600, err);
     return r < 0 ? r : 0;
 }
 

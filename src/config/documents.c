@@ -264,31 +264,29 @@ static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree
     return 0;
 }
 
-int nc_documents_add(struct nc_documents *d, const char *source, const char *data, size_t n,
-                     unsigned first_line, struct nc_err *err) {
+int nc_documents_add(struct nc_documents *d, const char *source, struct nc_text text,
+                     struct nc_err *err) {
     struct nc_err parse_error = NC_ERR_INIT;
-    struct nc_value **trees = NULL;
-    size_t n_trees = 0;
-    unsigned shift = first_line > 0 ? first_line - 1 : 0;
+    nc_cleanup(nc_values_done) struct nc_values trees = {0};
+    const unsigned shift = text.line > 0 ? text.line - 1 : 0;
     unsigned index = 0;
     int r = 0;
 
     if (d->n_sources >= MAX_SOURCES)
         return nc_err_set(err, NC_ERR_CONFIG, E2BIG, "%s: more than %zu sources", source,
                           MAX_SOURCES);
-    if (n > MAX_BYTES)
+    if (text.n > MAX_BYTES)
         return nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%s: %zu bytes, at most %zu are read", source,
-                          n, MAX_BYTES);
+                          text.n, MAX_BYTES);
     index = add_source(d, source);
-    if (nc_yaml_parse(data, n, index, &trees, &n_trees, &parse_error) < 0) {
+    if (nc_yaml_parse(text.data, text.n, index, &trees, &parse_error) < 0) {
         diagnose(d, index, shift, &parse_error);
         return 0;
     }
-    if (n_trees == 0)
+    if (trees.n == 0)
         nc_strv_addf(&d->found, "%s without any document", source);
-    for (size_t i = 0; r >= 0 && i < n_trees; i++)
-        r = adopt(d, index, &trees[i], shift, err);
-    nc_values_free(trees, n_trees);
+    for (size_t i = 0; r >= 0 && i < trees.n; i++)
+        r = adopt(d, index, &trees.v[i], shift, err);
     return r;
 }
 
@@ -316,7 +314,8 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
             nc_strv_addf(&d->found, "%s is %s", name, what);
             continue;
         }
-        r = nc_documents_add(d, name, p->data, p->n, p->line, err);
+        r = nc_documents_add(d, name, (struct nc_text){.data = p->data, .n = p->n, .line = p->line},
+                             err);
         if (r < 0)
             return r;
     }

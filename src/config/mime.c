@@ -145,9 +145,16 @@ static int bad_line(const char *text, size_t n, unsigned line, struct nc_err *er
         line, quoted);
 }
 
-int nc_mime_header_parse(const char *data, size_t n, bool strict, unsigned first_line,
-                         struct nc_mime_header *ret, struct nc_err *err) {
+struct nc_text nc_mime_body(struct nc_text text, const struct nc_mime_header *h) {
+    return (struct nc_text){
+        .data = text.data + h->body, .n = text.n - h->body, .line = text.line + h->lines};
+}
+
+int nc_mime_header_parse(struct nc_text text, bool strict, struct nc_mime_header *ret,
+                         struct nc_err *err) {
     nc_cleanup(nc_mime_header_done) struct nc_mime_header h = {.is_open = true};
+    const char *const data = text.data;
+    const size_t n = text.n;
     size_t at = 0;
 
     while (at < n && h.is_open) {
@@ -155,7 +162,7 @@ int nc_mime_header_parse(const char *data, size_t n, bool strict, unsigned first
         size_t next = 0;
         size_t length = line_at(data, n, at, &next);
         size_t name = header_name(data + at, length);
-        unsigned line = first_line + h.lines;
+        unsigned line = text.line + h.lines;
 
         h.lines++;
         if (length == 0) {
@@ -220,24 +227,23 @@ static bool is_blank(const char *data, size_t n) {
 static enum delimiter skip_to_delimiter(struct nc_mime_cursor *c, size_t *ret_end) {
     size_t end = c->at;
 
-    while (c->at < c->n) {
+    while (c->at < c->text.n) {
         size_t next = 0;
-        size_t length = line_at(c->data, c->n, c->at, &next);
-        enum delimiter d = delimiter_of(c->data + c->at, length, c->boundary);
+        size_t length = line_at(c->text.data, c->text.n, c->at, &next);
+        enum delimiter d = delimiter_of(c->text.data + c->at, length, c->boundary);
 
         if (d != NOT_ONE)
             *ret_end = end;
         end = c->at + length;
         c->at = next;
-        c->line++;
+        c->text.line++;
         if (d != NOT_ONE)
             return d;
     }
     return NOT_ONE;
 }
 
-int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsigned *ret_line,
-                 struct nc_err *err) {
+int nc_mime_next(struct nc_mime_cursor *c, struct nc_text *ret, struct nc_err *err) {
     nc_auto_free char *quoted = nc_quote(c->boundary, strlen(c->boundary));
     size_t start = 0;
     size_t end = 0;
@@ -249,7 +255,7 @@ int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsi
         if (d == NOT_ONE)
             return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
                               "cut off or damaged: no line begins a part of boundary %s", quoted);
-        if (d == CLOSING && !is_blank(c->data, end))
+        if (d == CLOSING && !is_blank(c->text.data, end))
             return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
                               "cut off or damaged: text stands before the closing line of boundary "
                               "%s, but no line begins a part",
@@ -260,11 +266,11 @@ int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsi
     if (c->is_closed)
         return 0;
     start = c->at;
-    line = c->line;
+    line = c->text.line;
     d = skip_to_delimiter(c, &end);
     if (d == NOT_ONE) {
         c->is_closed = true;
-        if (c->parts > 0 && is_blank(c->data + start, c->n - start))
+        if (c->parts > 0 && is_blank(c->text.data + start, c->text.n - start))
             return 0;
         return nc_err_set(err, NC_ERR_CONFIG, EBADMSG,
                           "cut off in part %u, which begins at line %u: the closing line of "
@@ -273,9 +279,8 @@ int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsi
     }
     c->is_closed = d == CLOSING;
     c->parts++;
-    *ret = c->data + start;
-    *ret_n = end > start ? end - start : 0;
-    *ret_line = line;
+    *ret = (struct nc_text){
+        .data = c->text.data + start, .n = end > start ? end - start : 0, .line = line};
     return 1;
 }
 

@@ -12,6 +12,7 @@
 
 #include "nc/err.h"
 #include "nc/mem.h"
+#include "nc/str.h"
 
 #define NC_MIME_MAX_BOUNDARY                                                                       \
     ((size_t)256) /* RFC 2046 allows 70; Go's reader, and so nodeadm, takes any */
@@ -32,29 +33,28 @@ void nc_mime_header_done(struct nc_mime_header *h);
 
 /* Reads the header at the start of data. A line that is no header line ends the attempt: is_mime
  * stays false where none of the lines before it was one of MIME's, otherwise it is NC_ERR_CONFIG
- * with its line number (first_line is the number of the data's first line). strict: any such line
- * is an error, as in a part, where nothing but a header may come. */
-int nc_mime_header_parse(const char *data, size_t n, bool strict, unsigned first_line,
-                         struct nc_mime_header *ret, struct nc_err *err);
+ * with its line number. strict: any such line is an error, as in a part, where nothing but a header
+ * may come. */
+int nc_mime_header_parse(struct nc_text text, bool strict, struct nc_mime_header *ret,
+                         struct nc_err *err);
+/* What comes behind the header that was read. */
+struct nc_text nc_mime_body(struct nc_text text, const struct nc_mime_header *h);
 
-/* Walks over the parts of a multipart body. data and boundary are borrowed. */
+/* Walks over the parts of a multipart body. text and boundary are borrowed. */
 struct nc_mime_cursor {
-    const char *data;
-    size_t n;
+    struct nc_text text; /* its line is that of the next unread byte */
     const char *boundary;
     size_t at;      /* offset of the next unread byte */
-    unsigned line;  /* its line number */
     bool is_inside; /* the preamble is behind us */
     bool is_closed; /* the closing delimiter was seen */
     unsigned parts;
 };
 
-/* 1: a part, header included, as a slice of data, and the line it begins on. 0: no more.
+/* 1: a part, header included, as a slice of the text. 0: no more.
  * NC_ERR_CONFIG: no delimiter, or only a closing one with text before it, or the data ends inside a
  * part. A last delimiter without its closing dashes ends the list if nothing follows it, as in Go.
  */
-int nc_mime_next(struct nc_mime_cursor *c, const char **ret, size_t *ret_n, unsigned *ret_line,
-                 struct nc_err *err);
+int nc_mime_next(struct nc_mime_cursor *c, struct nc_text *ret, struct nc_err *err);
 
 /* "", 7bit, 8bit, binary: copied; base64, quoted-printable: decoded. -ENOTSUP: another encoding;
  * -EINVAL: broken; -EFBIG: beyond the buffer's cap. */

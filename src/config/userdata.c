@@ -78,72 +78,66 @@ struct walk {
     struct nc_err *err;
 };
 
-/* base64, then gzip, as far as they are there. *ret_data is data itself or points into one of the
- * buffers. Returns 1 where anything was peeled off. */
-static int peel(struct walk *w, const char **data, size_t *n, struct nc_buf *decoded,
+/* base64, then gzip, as far as they are there: the text stays, or becomes one of the buffers, of
+ * line 1. */
+static int peel(struct walk *w, struct nc_text *text, struct nc_buf *decoded,
                 struct nc_buf *inflated) {
     int r = 0;
 
-    decoded->max = *n + 1;
-    r = peel_base64(*data, *n, decoded, w->err);
+    decoded->max = text->n + 1;
+    r = peel_base64(text->data, text->n, decoded, w->err);
     if (r < 0)
         return r;
-    if (r > 0) {
-        *data = decoded->data;
-        *n = decoded->len;
-    }
-    if (!nc_is_gzip(*data, *n))
-        return r;
+    if (r > 0)
+        *text = (struct nc_text){.data = decoded->data, .n = decoded->len, .line = 1};
+    if (!nc_is_gzip(text->data, text->n))
+        return 0;
     inflated->max = w->budget > 0 ? w->budget : 1;
-    if (nc_gunzip(*data, *n, inflated, w->err) < 0)
+    if (nc_gunzip(text->data, text->n, inflated, w->err) < 0)
         return -EBADMSG;
     w->budget -= inflated->len;
-    *data = inflated->data ? inflated->data : "";
-    *n = inflated->len;
-    return 1;
+    *text = (struct nc_text){
+        .data = inflated->data ? inflated->data : "", .n = inflated->len, .line = 1};
+    return 0;
 }
 
-static void push(struct walk *w, const char *name, const char *type, const char *data, size_t n,
-                 unsigned line) {
+static void push(struct walk *w, const char *name, const char *type, struct nc_text text) {
     struct nc_userdata_part *p = nc_append(&w->result->parts, &w->result->n);
 
     p->name = nc_strdup(name);
     p->content_type = nc_strdup(type);
-    p->data = nc_malloc(n + 1);
-    if (n > 0)
-        memcpy(p->data, data, n);
-    p->data[n] = '\0';
-    p->n = n;
-    p->line = line;
+    p->data = nc_malloc(text.n + 1);
+    if (text.n > 0)
+        memcpy(p->data, text.data, text.n);
+    p->data[text.n] = '\0';
+    p->n = text.n;
+    p->line = text.line;
 }
 
-static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n,
-                     unsigned line, const char *label, unsigned depth);
+static int take_part(struct walk *w, const struct nc_mime_header *h, struct nc_text body,
+                     const char *label, unsigned depth);
 
 /* Every part of a multipart body. `label` is "" for the outermost one, "2" for what is inside of
  * its part 2. */
-static int take_multipart(struct walk *w, const char *boundary, const char *body, size_t n,
-                          unsigned line, const char *label, unsigned depth) {
-    struct nc_mime_cursor cursor = {.data = body, .n = n, .boundary = boundary, .line = line};
-    const char *part = NULL;
-    size_t part_n = 0;
-    unsigned part_line = 0;
+static int take_multipart(struct walk *w, const char *boundary, struct nc_text body,
+                          const char *label, unsigned depth) {
+    struct nc_mime_cursor cursor = {.text = body, .boundary = boundary};
+    struct nc_text part = {0};
     int r = 0;
 
     if (depth > MAX_NESTING)
         return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG,
                           "multipart within multipart more than %u deep", MAX_NESTING);
-    while ((r = nc_mime_next(&cursor, &part, &part_n, &part_line, w->err)) > 0) {
+    while ((r = nc_mime_next(&cursor, &part, w->err)) > 0) {
         nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
         nc_auto_free char *inner = nc_asprintf("%s%s%u", label, label[0] ? "." : "", cursor.parts);
 
-        r = nc_mime_header_parse(part, part_n, true, part_line, &h, w->err);
-        if (r >= 0 && h.is_open && part_n > 0)
+        r = nc_mime_header_parse(part, true, &h, w->err);
+        if (r >= 0 && h.is_open && part.n > 0)
             r = nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "line %u: no empty line ends its header",
-                           part_line);
+                           part.line);
         if (r >= 0)
-            r = take_part(w, &h, part + h.body, part_n - h.body, part_line + h.lines, inner,
-                          depth + 1);
+            r = take_part(w, &h, nc_mime_body(part, &h), inner, depth + 1);
         if (r < 0) {
             nc_err_wrap(w->err, "part %s", inner);
             return r;
@@ -164,10 +158,10 @@ static int transfer_failed(struct walk *w, const char *encoding, int r) {
                       "its body is not valid %s: cut off or damaged", quoted);
 }
 
-static int take_part(struct walk *w, const struct nc_mime_header *h, const char *body, size_t n,
-                     unsigned line, const char *label, unsigned depth) {
+static int take_part(struct walk *w, const struct nc_mime_header *h, struct nc_text body,
+                     const char *label, unsigned depth) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf plain =
-        NC_BUF_INIT_MAX(n + 1); /* no transfer encoding expands */
+        NC_BUF_INIT_MAX(body.n + 1); /* no transfer encoding expands */
     nc_cleanup(nc_buf_done_secret) struct nc_buf decoded = NC_BUF_INIT;
     nc_cleanup(nc_buf_done_secret) struct nc_buf inflated = NC_BUF_INIT;
     const char *type = h->type[0] ? h->type : "text/plain";
@@ -179,66 +173,61 @@ static int take_part(struct walk *w, const struct nc_mime_header *h, const char 
         return nc_err_set(w->err, NC_ERR_CONFIG, E2BIG, "more than %d parts",
                           NC_USERDATA_MAX_PARTS);
     if (!is_multipart && !is_our_type(type)) {
-        push(w, name, type, body, n, line);
+        push(w, name, type, body);
         return 0;
     }
     /* A multipart is read as it stands, whatever its header says: RFC 2045 6.4 lets it have no
      * encoding that changes anything, and neither Go nor Python undoes one. */
-    r = nc_mime_transfer_decode(h->encoding, body, is_multipart ? 0 : n, &plain);
+    r = nc_mime_transfer_decode(h->encoding, body.data, is_multipart ? 0 : body.n, &plain);
     if (r < 0)
         return transfer_failed(w, h->encoding, r);
     if (is_multipart) {
         if (!h->boundary || !h->boundary[0] || strlen(h->boundary) > NC_MIME_MAX_BOUNDARY)
             return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "%s without a usable boundary", type);
-        return take_multipart(w, h->boundary, body, n, line, depth == 0 ? "" : label, depth);
+        return take_multipart(w, h->boundary, body, depth == 0 ? "" : label, depth);
     }
-    if (plain.len != n || (n > 0 && memcmp(plain.data, body, n) != 0))
-        line = 1;
-    body = plain.data ? plain.data : "";
-    n = plain.len;
-    r = peel(w, &body, &n, &decoded, &inflated);
+    if (plain.len != body.n || (body.n > 0 && memcmp(plain.data, body.data, body.n) != 0))
+        body.line = 1;
+    body.data = plain.data ? plain.data : "";
+    body.n = plain.len;
+    r = peel(w, &body, &decoded, &inflated);
     if (r < 0)
         return r;
-    push(w, name, type, body, n, r > 0 ? 1 : line);
+    push(w, name, type, body);
     return 0;
 }
 
 /* Leading empty lines belong to nobody: here-documents of scripts that write user data leave them.
  */
-static size_t leading_lines(const char *data, size_t n, unsigned *ret_lines) {
-    size_t at = 0;
-
-    *ret_lines = 0;
-    while (at < n
-           && (data[at] == '\n' || (data[at] == '\r' && at + 1 < n && data[at + 1] == '\n'))) {
-        at += data[at] == '\r' ? 2 : 1;
-        (*ret_lines)++;
+static struct nc_text skip_empty_lines(struct nc_text t) {
+    while (t.n > 0 && (t.data[0] == '\n' || (t.n > 1 && t.data[0] == '\r' && t.data[1] == '\n'))) {
+        const size_t n = t.data[0] == '\r' ? 2 : 1;
+        t = (struct nc_text){.data = t.data + n, .n = t.n - n, .line = t.line + 1};
     }
-    return at;
+    return t;
 }
 
 static int decode(struct walk *w, const char *data, size_t n) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf decoded = NC_BUF_INIT;
     nc_cleanup(nc_buf_done_secret) struct nc_buf inflated = NC_BUF_INIT;
     nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
-    unsigned blank = 0;
-    size_t skip = 0;
-    int r = peel(w, &data, &n, &decoded, &inflated);
+    struct nc_text all = {.data = data, .n = n, .line = 1}, text;
+    int r = peel(w, &all, &decoded, &inflated);
 
     if (r < 0)
         return r;
-    skip = leading_lines(data, n, &blank);
-    r = nc_mime_header_parse(data + skip, n - skip, false, 1 + blank, &h, w->err);
+    text = skip_empty_lines(all);
+    r = nc_mime_header_parse(text, false, &h, w->err);
     if (r < 0)
         return r;
     if (!h.is_mime) {
-        push(w, "", "", data, n, 1);
+        push(w, "", "", all);
         return 0;
     }
     if (h.is_open)
         return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG,
                           "MIME, cut off inside its header: no empty line ends it");
-    return take_part(w, &h, data + skip + h.body, n - skip - h.body, 1 + blank + h.lines, "1", 0);
+    return take_part(w, &h, nc_mime_body(text, &h), "1", 0);
 }
 
 int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, struct nc_err *err) {

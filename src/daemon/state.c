@@ -123,7 +123,9 @@ void nc_daemon_state_save(struct nc_daemon *d) {
     d->state.saved_usec = nc_mono_usec();
     free(d->state.saved);
     d->state.saved = NULL;
-    if (nc_file_write(path, text.data, text.len, 0600, is_to_be_synced(d), &err) >= 0) {
+    if ((is_to_be_synced(d) ? nc_file_write_synced : nc_file_write)(path, text.data, text.len, 0600,
+                                                                    &err)
+        >= 0) {
         d->state.saved = nc_buf_steal(&text);
         d->state.failed = false;
         return;

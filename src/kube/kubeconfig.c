@@ -313,20 +313,19 @@ static void wipe(struct nc_value *v) {
 
 int nc_kubeconfig_parse(const char *data, size_t n, struct nc_kubeconfig *ret, struct nc_err *err) {
     struct nc_kubeconfig k = NC_KUBECONFIG_INIT;
-    struct nc_value **documents = NULL;
-    size_t n_documents = 0;
-    int r = nc_yaml_parse(data, n, 0, &documents, &n_documents, err);
+    struct nc_values documents = {0};
+    int r = nc_yaml_parse(data, n, 0, &documents, err);
 
     if (r < 0)
         return r;
-    if (n_documents != 1)
+    if (documents.n != 1)
         r = nc_err_set(err, NC_ERR_CONFIG, EINVAL, "a kubeconfig is one document, not %zu",
-                       n_documents);
+                       documents.n);
     else
-        r = read_root(documents[0], &k, err);
-    for (size_t i = 0; i < n_documents; i++)
-        wipe(documents[i]);
-    nc_values_free(documents, n_documents);
+        r = read_root(documents.v[0], &k, err);
+    for (size_t i = 0; i < documents.n; i++)
+        wipe(documents.v[i]);
+    nc_values_done(&documents);
     if (r < 0) {
         nc_kubeconfig_done(&k);
         return r;

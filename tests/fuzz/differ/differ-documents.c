@@ -67,19 +67,18 @@ void differ_thin(const struct differ_field *f, struct nc_buf *out) {
 
 void differ_yaml(const struct differ_field *f, struct nc_buf *out) {
     struct nc_err err = NC_ERR_INIT;
-    struct nc_value **documents = NULL;
-    size_t n = 0;
+    struct nc_values documents = {0};
 
-    if (nc_yaml_parse(f->text, f->n, 0, &documents, &n, &err) < 0) {
+    if (nc_yaml_parse(f->text, f->n, 0, &documents, &err) < 0) {
         differ_refuse(out, &err);
         return;
     }
     (void)nc_buf_puts(out, "is");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < documents.n; i++) {
         (void)nc_buf_putc(out, ' ');
-        put_tree(out, documents[i]);
+        put_tree(out, documents.v[i]);
     }
-    nc_values_free(documents, n);
+    nc_values_done(&documents);
 }
 
 /* Each part as TYPE:BYTES, both in hexadecimal. */

@@ -193,14 +193,12 @@ static void yaml_of_json_is_json(void **state) {
         nc_auto_value struct nc_value *v = random_value(&rng, 4);
         nc_auto_free char *text = written(v, prng_below(&rng, 2) ? 2 : 0);
         nc_auto_value struct nc_value *as_json = NULL;
-        struct nc_value **as_yaml = NULL;
-        size_t n = 0;
+        struct nc_values as_yaml = {0};
         struct nc_err err = NC_ERR_INIT;
         check(nc_json_parse(text, strlen(text), &as_json, &err) == 0, "%s: %s", text, err.msg);
-        check(nc_yaml_parse(text, strlen(text), 0, &as_yaml, &n, &err) == 0, "%s: %s", text,
-              err.msg);
-        check(n == 1 && nc_value_equal(as_json, as_yaml[0]), "%s", text);
-        nc_values_free(as_yaml, n);
+        check(nc_yaml_parse(text, strlen(text), 0, &as_yaml, &err) == 0, "%s: %s", text, err.msg);
+        check(as_yaml.n == 1 && nc_value_equal(as_json, as_yaml.v[0]), "%s", text);
+        nc_values_done(&as_yaml);
     }
 }
 
@@ -213,8 +211,7 @@ static void noise_never_hurts(void **state) {
     for (unsigned i = 0; i < rounds; i++) {
         struct nc_buf b = NC_BUF_INIT;
         struct nc_value *v = NULL;
-        struct nc_value **documents = NULL;
-        size_t n = 0;
+        struct nc_values documents = {0};
         for (size_t left = prng_below(&rng, 60); left; left--)
             nc_buf_putc(&b, alphabet[prng_below(&rng, sizeof(alphabet))]);
         struct nc_err err = NC_ERR_INIT;
@@ -223,10 +220,11 @@ static void noise_never_hurts(void **state) {
               i);
         nc_value_free(v);
         err = (struct nc_err)NC_ERR_INIT;
-        if (nc_yaml_parse(b.data, b.len, 0, &documents, &n, &err) == 0)
-            nc_values_free(documents, n);
+        if (nc_yaml_parse(b.data, b.len, 0, &documents, &err) == 0)
+            nc_values_done(&documents);
         else
-            check(nc_starts_with(err.msg, "line ") && !documents, "YAML, round %u: %s", i, err.msg);
+            check(nc_starts_with(err.msg, "line ") && !documents.v, "YAML, round %u: %s", i,
+                  err.msg);
         nc_buf_done(&b);
     }
 }

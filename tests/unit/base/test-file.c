@@ -110,7 +110,7 @@ static void reading_is_capped(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;
 
-    assert_int_equal(nc_file_write(path, "12345", 5, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "12345", 5, 0644, NULL), 0);
     nc_buf_puts(&b, "kept ");
     assert_int_equal(nc_file_read(path, 4, &b, &err), -EFBIG);
     assert_non_null(strstr(err.msg, "larger than the 4 bytes allowed"));
@@ -128,7 +128,7 @@ static void an_empty_file_gives_empty_text(void **state) {
     nc_auto_free char *path = below("empty");
     (void)state;
 
-    assert_int_equal(nc_file_write(path, "", 0, 0600, true, NULL), 0);
+    assert_int_equal(nc_file_write_synced(path, "", 0, 0600, NULL), 0);
     assert_content(path, "");
 }
 
@@ -178,7 +178,7 @@ static void folders_are_made(void **state) {
     assert_int_equal(chmod(deep, 0700), 0);
     assert_int_equal(nc_mkdir_p(deep, &err), 0);
     assert_int_equal(mode_of(deep) & 07777, 0700); /* what was there is left alone */
-    assert_int_equal(nc_file_write(file, "", 0, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(file, "", 0, 0600, NULL), 0);
     assert_int_equal(nc_mkdir_p(file, &err), -ENOTDIR);
     assert_int_equal(nc_mkdir_p(blocked, &err), -ENOTDIR);
     assert_int_equal(err.class, NC_ERR_HOST);
@@ -194,16 +194,16 @@ static void writing_sets_bytes_and_mode(void **state) {
     (void)state;
 
     const mode_t old = umask(0777);
-    assert_int_equal(nc_file_write(path, "one", 3, 0644, true, &err), 0);
+    assert_int_equal(nc_file_write_synced(path, "one", 3, 0644, &err), 0);
     umask(old);
     assert_content(path, "one");
     assert_int_equal(mode_of(path), S_IFREG | 0644);
-    assert_int_equal(nc_file_write(path, "one", 3, 0644, true, &err), 1);
-    assert_int_equal(nc_file_write(path, "one", 3, 0600, true, &err), 0);
+    assert_int_equal(nc_file_write_synced(path, "one", 3, 0644, &err), 1);
+    assert_int_equal(nc_file_write_synced(path, "one", 3, 0600, &err), 0);
     assert_int_equal(mode_of(path), S_IFREG | 0600);
-    assert_int_equal(nc_file_write(path, "two", 3, 0600, true, &err), 0);
+    assert_int_equal(nc_file_write_synced(path, "two", 3, 0600, &err), 0);
     assert_content(path, "two");
-    assert_int_equal(nc_file_write(path, "longer", 6, 0600, false, &err), 0);
+    assert_int_equal(nc_file_write(path, "longer", 6, 0600, &err), 0);
     assert_content(path, "longer");
     assert_int_equal(count_entries(parent), 1);
 }
@@ -214,11 +214,11 @@ static void large_files_compare_whole(void **state) {
     (void)state;
 
     assert_non_null(data);
-    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 0);
-    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 1);
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, NULL), 0);
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, NULL), 1);
     data[99999] = 1;
-    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 0);
-    assert_int_equal(nc_file_write(path, data, 100000, 0644, false, NULL), 1);
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, NULL), 0);
+    assert_int_equal(nc_file_write(path, data, 100000, 0644, NULL), 1);
     free(data);
 }
 
@@ -227,11 +227,11 @@ static void a_link_is_replaced_not_followed(void **state) {
     nc_auto_free char *path = below("link");
     (void)state;
 
-    assert_int_equal(nc_file_write(target, "same", 4, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(target, "same", 4, 0644, NULL), 0);
     assert_int_equal(symlink(target, path), 0);
-    assert_int_equal(nc_file_write(path, "same", 4, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "same", 4, 0644, NULL), 0);
     assert_true(S_ISREG(mode_of(path)));
-    assert_int_equal(nc_file_write(path, "other", 5, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "other", 5, 0644, NULL), 0);
     assert_content(target, "same");
 }
 
@@ -240,7 +240,7 @@ static void a_path_without_a_folder_is_here(void **state) {
     (void)state;
 
     assert_int_equal(chdir(folder), 0);
-    assert_int_equal(nc_file_write("here", "x", 1, 0644, true, NULL), 0);
+    assert_int_equal(nc_file_write_synced("here", "x", 1, 0644, NULL), 0);
     assert_content("here", "x");
     assert_int_equal(chdir(cwd), 0);
 }
@@ -253,12 +253,12 @@ static void failures_leave_nothing(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;
 
-    assert_int_equal(nc_file_write(file, "x", 1, 0644, false, &err), 0);
-    assert_int_equal(nc_file_write(as_folder, "x", 1, 0644, false, &err), -EISDIR);
+    assert_int_equal(nc_file_write(file, "x", 1, 0644, &err), 0);
+    assert_int_equal(nc_file_write(as_folder, "x", 1, 0644, &err), -EISDIR);
     assert_int_equal(count_entries(parent), 1);
-    assert_int_equal(nc_file_write(under_file, "x", 1, 0644, false, &err), -ENOTDIR);
+    assert_int_equal(nc_file_write(under_file, "x", 1, 0644, &err), -ENOTDIR);
     assert_int_equal(err.class, NC_ERR_HOST);
-    assert_int_equal(nc_file_write("/proc/x", "x", 1, 0644, false, &err), -ENOENT);
+    assert_int_equal(nc_file_write("/proc/x", "x", 1, 0644, &err), -ENOENT);
 }
 
 /* What a killed run left is used by the next one, whatever it holds; what is being written by
@@ -269,16 +269,16 @@ static void a_leftover_is_taken_over(void **state) {
     nc_auto_free char *temporary = below("left/.file.new");
     (void)state;
 
-    assert_int_equal(nc_file_write(temporary, "a longer half of it", 19, 0666, false, NULL), 0);
-    assert_int_equal(nc_file_write(path, "new", 3, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(temporary, "a longer half of it", 19, 0666, NULL), 0);
+    assert_int_equal(nc_file_write(path, "new", 3, 0600, NULL), 0);
     assert_content(path, "new");
     assert_int_equal(mode_of(path) & 07777, 0600);
     assert_int_equal(count_entries(parent), 1);
 
-    assert_int_equal(nc_file_write(temporary, "theirs", 6, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(temporary, "theirs", 6, 0600, NULL), 0);
     const int fd = open(temporary, O_RDONLY | O_CLOEXEC);
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
-    assert_int_equal(nc_file_write(path, "ours", 4, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "ours", 4, 0600, NULL), 0);
     assert_content(path, "ours");
     assert_content(temporary, "theirs");
     (void)close(fd);
@@ -293,13 +293,13 @@ static void nothing_is_left_where_nothing_can_be_locked(void **state) {
     (void)state;
 
     lock_code = ENOLCK;
-    assert_int_equal(nc_file_write(path, "one", 3, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "one", 3, 0600, NULL), 0);
     assert_content(path, "one");
     assert_int_equal(count_entries(parent), 1);
     lock_code = 0;
-    assert_int_equal(nc_file_write(temporary, "half", 4, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(temporary, "half", 4, 0600, NULL), 0);
     lock_code = ENOLCK;
-    assert_int_equal(nc_file_write(path, "two", 3, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "two", 3, 0600, NULL), 0);
     lock_code = 0;
     assert_content(path, "two");
     assert_content(temporary, "half");
@@ -318,7 +318,7 @@ static void write_and_die(const char *path) {
 
     signal(SIGXFSZ, SIG_DFL); /* dies in the middle of the write */
     if (setrlimit(RLIMIT_FSIZE, &limit) == 0 && setrlimit(RLIMIT_CORE, &(struct rlimit){0}) == 0)
-        (void)nc_file_write(path, data, sizeof(data), 0644, true, NULL);
+        (void)nc_file_write_synced(path, data, sizeof(data), 0644, NULL);
     _exit(0);
 }
 
@@ -327,7 +327,7 @@ static void killed_runs_leave_one_at_most(void **state) {
     nc_auto_free char *path = below("killed/file");
     (void)state;
 
-    assert_int_equal(nc_file_write(path, "old", 3, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "old", 3, 0644, NULL), 0);
     for (int i = 0; i < 3; i++) {
         int status;
         const pid_t pid = fork();
@@ -338,7 +338,7 @@ static void killed_runs_leave_one_at_most(void **state) {
         assert_content(path, "old");
         assert_int_equal(count_entries(parent), 2);
     }
-    assert_int_equal(nc_file_write(path, "new", 3, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "new", 3, 0644, NULL), 0);
     assert_int_equal(count_entries(parent), 1);
 }
 
@@ -351,7 +351,7 @@ static int write_beyond_the_limit(const char *path) {
     signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &limit) < 0)
         return 1;
-    const int r = nc_file_write(path, data, sizeof(data), 0644, true, &err);
+    const int r = nc_file_write_synced(path, data, sizeof(data), 0644, &err);
     return r == -EFBIG && err.class == NC_ERR_HOST && strstr(err.msg, "write ") ? 0 : 2;
 }
 
@@ -361,7 +361,7 @@ static void a_write_that_fails_half_way_changes_nothing(void **state) {
     int status;
     (void)state;
 
-    assert_int_equal(nc_file_write(path, "old", 3, 0644, false, NULL), 0);
+    assert_int_equal(nc_file_write(path, "old", 3, 0644, NULL), 0);
     const pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -388,7 +388,7 @@ static void what_a_person_named_stays_what_it_is(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;
 
-    assert_int_equal(nc_file_write(target, "longer than before", 18, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(target, "longer than before", 18, 0600, NULL), 0);
     assert_int_equal(symlink("out-target", link), 0);
     assert_int_equal(nc_output_write(link, "new", 3, &err), 0);
     assert_true(S_ISLNK(mode_of(link)));
@@ -405,10 +405,10 @@ static void refusals_carry_a_remedy(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;
 
-    const int r = nc_file_write("/sys/nc-test-file", "x", 1, 0644, false, &err);
+    const int r = nc_file_write("/sys/nc-test-file", "x", 1, 0644, &err);
     assert_true(r == -EACCES || r == -EPERM || r == -EROFS);
     assert_non_null(strstr(err.remedy, "/sys/nc-test-file"));
-    assert_int_equal(nc_file_write("/dev/full/x", "x", 1, 0644, false, &err), -ENOTDIR);
+    assert_int_equal(nc_file_write("/dev/full/x", "x", 1, 0644, &err), -ENOTDIR);
     assert_non_null(strstr(err.msg, "/dev/full"));
     assert_string_equal(err.remedy, "a regular file is expected there"); /* which, is said once */
 }

@@ -193,14 +193,13 @@ static void merge_patch(void **state) {
 }
 
 static struct nc_value *yaml_at(const char *text, unsigned source) {
-    struct nc_value **v = NULL;
-    size_t n = 0;
+    struct nc_values v = {0};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_yaml_parse(text, strlen(text), source, &v, &n, &err) < 0 || n != 1)
+    if (nc_yaml_parse(text, strlen(text), source, &v, &err) < 0 || v.n != 1)
         fail_msg("%s: %s", text, err.msg);
-    struct nc_value *first = v[0];
-    free(v);
+    struct nc_value *first = v.v[0];
+    free(v.v);
     return first;
 }
 

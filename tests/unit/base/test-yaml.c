@@ -10,23 +10,18 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
-struct documents {
-    struct nc_value **v;
-    size_t n;
-};
-
-static int parse(const char *text, size_t n, struct documents *d, struct nc_err *err) {
+static int parse(const char *text, size_t n, struct nc_values *d, struct nc_err *err) {
     char *exact = malloc(n ? n : 1);
 
     assert_non_null(exact);
     memcpy(exact, text, n);
-    const int r = nc_yaml_parse(exact, n, 7, &d->v, &d->n, err);
+    const int r = nc_yaml_parse(exact, n, 7, d, err);
     free(exact);
     return r;
 }
 
-static struct documents must_parse(const char *text) {
-    struct documents d = {0};
+static struct nc_values must_parse(const char *text) {
+    struct nc_values d = {0};
     struct nc_err err = NC_ERR_INIT;
 
     if (parse(text, strlen(text), &d, &err) != 0)
@@ -184,7 +179,7 @@ static void plain_scalars_read_as_go_reads_them(void **state) {
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(plain); i++) {
         nc_auto_free char *text = nc_asprintf("a: %s", plain[i][0]);
-        struct documents d = {0};
+        struct nc_values d = {0};
         if (!plain[i][1]) {
             assert_true(parse(text, strlen(text), &d, NULL) < 0);
             continue;
@@ -192,12 +187,12 @@ static void plain_scalars_read_as_go_reads_them(void **state) {
         d = must_parse(text);
         assert_int_equal(d.n, 1);
         assert_written(nc_value_get(d.v[0], "a"), text, plain[i][1]);
-        nc_values_free(d.v, d.n);
+        nc_values_done(&d);
     }
 }
 
 static void numbers_keep_their_text(void **state) {
-    struct documents d = must_parse("[1.10, 1_0.5, 10]");
+    struct nc_values d = must_parse("[1.10, 1_0.5, 10]");
     char buf[32];
     (void)state;
 
@@ -205,7 +200,7 @@ static void numbers_keep_their_text(void **state) {
     assert_string_equal(nc_value_scalar_text(d.v[0]->items[0], buf), "1.10");
     assert_string_equal(d.v[0]->items[1]->text, "1_0.5");
     assert_int_equal(d.v[0]->items[2]->type, NC_VALUE_INT);
-    nc_values_free(d.v, d.n);
+    nc_values_done(&d);
 }
 
 static void documents_in_a_stream(void **state) {
@@ -240,11 +235,11 @@ static void documents_in_a_stream(void **state) {
     (void)state;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct documents d = must_parse(rows[i].text);
+        struct nc_values d = must_parse(rows[i].text);
         assert_int_equal(d.n, rows[i].n);
         if (d.n)
             assert_written(d.v[d.n - 1], rows[i].text, rows[i].last);
-        nc_values_free(d.v, d.n);
+        nc_values_done(&d);
     }
 }
 
@@ -255,7 +250,7 @@ static void assert_mark(struct nc_mark m, unsigned line, unsigned column) {
 }
 
 static void marks_say_where(void **state) {
-    struct documents d =
+    struct nc_values d =
         must_parse("# comment\nspec:\n  \xc3\xbc: {k: v}\n  list:\n  - 1\n  - two\n---\nx: 5\n");
     const struct nc_value *spec = nc_value_get(d.v[0], "spec");
     (void)state;
@@ -268,7 +263,7 @@ static void marks_say_where(void **state) {
     assert_mark(nc_value_get(spec->members[0].value, "k")->mark, 3, 10);
     assert_mark(nc_value_get(spec, "list")->items[1]->mark, 6, 5);
     assert_mark(nc_value_get(d.v[1], "x")->mark, 8, 4);
-    nc_values_free(d.v, d.n);
+    nc_values_done(&d);
 }
 
 static void refused(void **state) {
@@ -328,7 +323,7 @@ static void refused(void **state) {
     (void)state;
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
-        struct documents d = {(void *)&rows, 99};
+        struct nc_values d = {(void *)&rows, 99};
         struct nc_err err = NC_ERR_INIT;
         const size_t n = rows[i].n ? rows[i].n : strlen(rows[i].text);
         if (parse(rows[i].text, n, &d, &err) != -EINVAL)
@@ -344,7 +339,7 @@ static void refused(void **state) {
 
 static void depth_and_count_are_bounded(void **state) {
     struct nc_buf b = NC_BUF_INIT;
-    struct documents d = {0};
+    struct nc_values d = {0};
     struct nc_err err = NC_ERR_INIT;
     (void)state;
 
@@ -353,7 +348,7 @@ static void depth_and_count_are_bounded(void **state) {
     for (unsigned i = 0; i < NC_VALUE_MAX_DEPTH; i++)
         nc_buf_putc(&b, ']');
     assert_int_equal(parse(b.data, b.len, &d, &err), 0);
-    nc_values_free(d.v, d.n);
+    nc_values_done(&d);
     nc_buf_clear(&b);
     for (unsigned i = 0; i < 5000; i++)
         nc_buf_putc(&b, '{');
@@ -381,9 +376,9 @@ static void many_keys_are_cheap(void **state) {
 
     for (int i = 0; i < 50000; i++)
         nc_buf_printf(&b, "k%d: 0\n", i);
-    struct documents d = must_parse(b.data);
+    struct nc_values d = must_parse(b.data);
     assert_int_equal(d.v[0]->n, 50000);
-    nc_values_free(d.v, d.n);
+    nc_values_done(&d);
     nc_buf_done(&b);
 }
 

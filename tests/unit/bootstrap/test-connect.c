@@ -92,7 +92,7 @@ static int tear_down(void **state) {
 static void write_file(const struct world *w, const char *name, const char *text, mode_t mode) {
     nc_auto_free char *path = nc_asprintf("%s/%s", w->root, name);
 
-    assert_int_equal(nc_file_write(path, text, strlen(text), mode, false, NULL) < 0, 0);
+    assert_int_equal(nc_file_write(path, text, strlen(text), mode, NULL) < 0, 0);
 }
 
 /* A kubeconfig with this user. */

@@ -43,7 +43,7 @@
 static inline void add(struct nc_documents *d, const char *text) {
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_documents_add(d, "d", text, strlen(text), 1, &err) != 0)
+    if (nc_documents_add(d, "d", nc_text(text), &err) != 0)
         fail_msg("nc_documents_add: %s", err.msg);
 }
 
@@ -76,7 +76,7 @@ static inline int build(const char *const *documents, struct nc_config *ret, str
     for (size_t i = 0; documents[i]; i++) {
         nc_auto_free char *name = nc_asprintf("d%zu", i + 1);
 
-        assert_int_equal(nc_documents_add(&d, name, documents[i], strlen(documents[i]), 1, err), 0);
+        assert_int_equal(nc_documents_add(&d, name, nc_text(documents[i]), err), 0);
     }
     return nc_config_build(&d, ret, err);
 }

@@ -242,15 +242,14 @@ static void wrong_document(void **state) {
         "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata:\n  name: [x]\n";
     nc_cleanup(nc_claim_done) struct nc_claim c = {0};
     struct nc_err err = NC_ERR_INIT;
-    struct nc_value **trees = NULL;
-    size_t n = 0;
+    struct nc_values trees = {0};
 
     (void)state;
-    assert_int_equal(nc_yaml_parse(text, strlen(text), 3, &trees, &n, &err), 0);
-    assert_int_equal(nc_claim_parse(trees[0], &c, &err), -EINVAL);
+    assert_int_equal(nc_yaml_parse(text, strlen(text), 3, &trees, &err), 0);
+    assert_int_equal(nc_claim_parse(trees.v[0], &c, &err), -EINVAL);
     assert_int_equal(err.class, NC_ERR_CONFIG);
     assert_string_equal(err.msg, "line 4, column 9: metadata.name must be a string");
-    nc_values_free(trees, n);
+    nc_values_done(&trees);
     assert_int_equal(nc_claim_parse(NULL, &c, &err), -EINVAL);
     assert_int_equal(err.class, NC_ERR_BUG);
 }

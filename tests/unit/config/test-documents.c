@@ -85,7 +85,8 @@ static void syntax(void **state) {
         nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
         struct nc_err err = NC_ERR_INIT;
 
-        assert_int_equal(nc_documents_add(&d, "d", broken[i], strlen(broken[i]), 11, &err), 0);
+        assert_int_equal(
+            nc_documents_add(&d, "d", (struct nc_text){broken[i], strlen(broken[i]), 11}, &err), 0);
         assert_int_equal(nc_documents_errors(&d), 1);
         assert_true(d.diags[0].mark.line > 10);
         assert_true(d.diags[0].mark.column > 0);
@@ -102,7 +103,8 @@ static void lines_of_a_part(void **state) {
     static const char body[] = NODE_CONFIG "spec:\n  kubelet:\n    flags: [1]\n    flogs: []\n";
 
     (void)state;
-    assert_int_equal(nc_documents_add(&d, "part", body, strlen(body), 21, &err), 0);
+    assert_int_equal(nc_documents_add(&d, "part", (struct nc_text){body, strlen(body), 21}, &err),
+                     0);
     text = printed(&d);
     assert_string_equal(
         text,
@@ -135,10 +137,11 @@ static void limits(void **state) {
     {
         nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
 
-        assert_int_equal(nc_documents_add(&d, "d", large, (size_t)2 << 20, 1, &err), -EFBIG);
+        assert_int_equal(
+            nc_documents_add(&d, "d", (struct nc_text){large, (size_t)2 << 20, 1}, &err), -EFBIG);
         for (int i = 0; i < 127; i++)
-            assert_int_equal(nc_documents_add(&d, "d", "", 0, 1, &err), 0);
-        assert_int_equal(nc_documents_add(&d, "d", "", 0, 1, &err), -E2BIG);
+            assert_int_equal(nc_documents_add(&d, "d", nc_text(""), &err), 0);
+        assert_int_equal(nc_documents_add(&d, "d", nc_text(""), &err), -E2BIG);
     }
     {
         nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
@@ -146,7 +149,8 @@ static void limits(void **state) {
 
         for (int i = 0; i < 65; i++)
             assert_int_equal(nc_buf_puts(&b, "---\n" AGENT_CONFIG), 0);
-        assert_int_equal(nc_documents_add(&d, "d", b.data, b.len, 1, &err), -E2BIG);
+        assert_int_equal(nc_documents_add(&d, "d", (struct nc_text){b.data, b.len, 1}, &err),
+                         -E2BIG);
         assert_string_equal(err.msg, "d: more than 64 documents");
         nc_buf_clear(&b);
         assert_int_equal(nc_buf_puts(&b, "---\n" AGENT_CONFIG), 0);

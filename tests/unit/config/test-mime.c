@@ -68,7 +68,7 @@ static void headers(void **state) {
         nc_cleanup(nc_mime_header_done) struct nc_mime_header h = NC_MIME_HEADER_INIT;
         struct nc_err err = NC_ERR_INIT;
         const char *data = header_rows[i].data;
-        int r = nc_mime_header_parse(data, strlen(data), header_rows[i].strict, 1, &h, &err);
+        int r = nc_mime_header_parse(nc_text(data), header_rows[i].strict, &h, &err);
 
         print_message("# %s\n", header_rows[i].name);
         assert_int_equal(r, header_rows[i].r);
@@ -92,7 +92,9 @@ static void header_with_nul(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_mime_header_parse("Content-Type: a/b\0c\n\n", 21, false, 7, &h, &err), 0);
+    assert_int_equal(
+        nc_mime_header_parse((struct nc_text){"Content-Type: a/b\0c\n\n", 21, 7}, false, &h, &err),
+        0);
     assert_false(h.is_mime);
 }
 
@@ -128,28 +130,25 @@ static const struct {
 static void parts(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(part_rows); i++) {
-        struct nc_mime_cursor c = {.data = part_rows[i].data,
-                                   .n = strlen(part_rows[i].data),
-                                   .boundary = part_rows[i].boundary,
-                                   .line = 1};
+        struct nc_mime_cursor c = {.text = nc_text(part_rows[i].data),
+                                   .boundary = part_rows[i].boundary};
         nc_cleanup(nc_buf_done) struct nc_buf seen = NC_BUF_INIT;
         struct nc_err err = NC_ERR_INIT;
-        const char *part = NULL;
-        size_t n = 0;
-        unsigned line = 0;
+        struct nc_text part = {0};
         int r = 0;
 
         print_message("# %s\n", part_rows[i].name);
-        while ((r = nc_mime_next(&c, &part, &n, &line, &err)) > 0)
-            assert_int_equal(
-                nc_buf_printf(&seen, "%s%u:%.*s", seen.len ? "|" : "", line, (int)n, part), 0);
+        while ((r = nc_mime_next(&c, &part, &err)) > 0)
+            assert_int_equal(nc_buf_printf(&seen, "%s%u:%.*s", seen.len ? "|" : "", part.line,
+                                           (int)part.n, part.data),
+                             0);
         assert_string_equal(seen.data ? seen.data : "", part_rows[i].parts);
         if (part_rows[i].error) {
             assert_int_equal(r, -EBADMSG);
             assert_non_null(strstr(err.msg, part_rows[i].error));
         } else {
             assert_int_equal(r, 0);
-            assert_int_equal(nc_mime_next(&c, &part, &n, &line, &err), 0);
+            assert_int_equal(nc_mime_next(&c, &part, &err), 0);
         }
     }
 }

@@ -106,28 +106,19 @@ static const struct row {
 
 /* --- manifests */
 
-struct manifests {
-    struct nc_value **v;
-    size_t n;
-};
-
-static void read_manifests(const char *name, struct manifests *ret) {
+static void read_manifests(const char *name, struct nc_values *ret) {
     const char *top = getenv("NC_SRCDIR");
     nc_auto_free char *path = nc_asprintf("%s/deploy/%s", top ? top : ".", name);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_file_read(path, (size_t)1 << 20, &text, &err) < 0
-        || nc_yaml_parse(text.data, text.len, 1, &ret->v, &ret->n, &err) < 0)
+        || nc_yaml_parse(text.data, text.len, 1, ret, &err) < 0)
         fail_msg("%s: %s", name, err.msg);
     assert_true(ret->n > 0);
 }
 
-static void manifests_done(struct manifests *m) {
-    nc_values_free(m->v, m->n);
-}
-
-static const struct nc_value *find(const struct manifests *m, const char *kind, const char *name) {
+static const struct nc_value *find(const struct nc_values *m, const char *kind, const char *name) {
     for (size_t i = 0; i < m->n; i++)
         if (nc_streq(nc_value_get_string(m->v[i], "kind"), kind)
             && nc_streq(nc_value_string(nc_value_path(m->v[i], "metadata.name")), name))
@@ -164,7 +155,7 @@ static bool names(const struct nc_value *rule, const struct row *r) {
     return !nc_value_get(rule, "resourceNames") || lists(rule, "resourceNames", last);
 }
 
-static bool rbac_allows(const struct manifests *m, const struct row *r) {
+static bool rbac_allows(const struct nc_values *m, const struct row *r) {
     for (size_t i = 0; i < m->n; i++) {
         const struct nc_value *rules = nc_value_get(m->v[i], "rules");
         for (size_t k = 0; is_about(m->v[i], r) && k < rules->n; k++)
@@ -192,7 +183,7 @@ static bool wire_allows(const struct row *r) {
 }
 
 static void test_rbac_is_what_is_asked(void **state) {
-    nc_cleanup(manifests_done) struct manifests m = {0};
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
 
     (void)state;
     read_manifests("rbac.yaml", &m);
@@ -236,7 +227,7 @@ static void check_rule(const struct nc_value *rule) {
 }
 
 static void test_rbac_is_no_more(void **state) {
-    nc_cleanup(manifests_done) struct manifests m = {0};
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
 
     (void)state;
     read_manifests("rbac.yaml", &m);
@@ -283,7 +274,7 @@ static void check_keeps_away(const struct nc_value *pod) {
 }
 
 static void test_pod_has_no_powers(void **state) {
-    nc_cleanup(manifests_done) struct manifests m = {0};
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
     const struct nc_value *pod, *container;
 
     (void)state;
@@ -307,7 +298,7 @@ static void test_pod_has_no_powers(void **state) {
 }
 
 static void test_options_are_taken(void **state) {
-    nc_cleanup(manifests_done) struct manifests m = {0};
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
     const struct nc_value *containers, *args;
     struct nc_settings s;
     char *argv[16] = {(char *)"nodeclaim-controller"};
@@ -329,7 +320,7 @@ static void test_options_are_taken(void **state) {
 
 /* The policy selects the pods of the Deployment, and opens what it scrapes and nothing else. */
 static void test_network_policy(void **state) {
-    nc_cleanup(manifests_done) struct manifests deployment = {0}, policy = {0};
+    nc_cleanup(nc_values_done) struct nc_values deployment = {0}, policy = {0};
     const struct nc_value *labels, *spec, *rules;
 
     (void)state;
@@ -349,7 +340,7 @@ static void test_network_policy(void **state) {
 
 /* What the program asks of EC2; an end only of what has the cluster's tag. */
 static void test_iam_policy(void **state) {
-    nc_cleanup(manifests_done) struct manifests m = {0};
+    nc_cleanup(nc_values_done) struct nc_values m = {0};
     const struct nc_value *statements;
 
     (void)state;
@@ -372,7 +363,7 @@ static void test_the_rest_parses(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
-        nc_cleanup(manifests_done) struct manifests m = {0};
+        nc_cleanup(nc_values_done) struct nc_values m = {0};
         read_manifests(names[i], &m);
         for (size_t k = 0; k < m.n; k++)
             assert_non_null(nc_value_get_string(m.v[k], "apiVersion"));

@@ -109,7 +109,7 @@ static void configure(struct world *w, const char *spec) {
     nc_auto_free char *text =
         nc_asprintf("apiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec:\n%s", spec);
 
-    assert_true(nc_file_write(path, text, strlen(text), 0644, false, NULL) >= 0);
+    assert_true(nc_file_write(path, text, strlen(text), 0644, NULL) >= 0);
 }
 
 static int gather(struct world *w) {

@@ -96,7 +96,7 @@ static bool is_active(const struct world *w, enum nc_source source) {
 }
 
 static void write_state(const struct world *w, const char *text) {
-    assert_int_equal(nc_file_write(w->path, text, strlen(text), 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(w->path, text, strlen(text), 0600, NULL), 0);
 }
 
 static int load(struct world *w) {
@@ -187,7 +187,7 @@ static void test_too_large_is_put_aside(void **state) {
     nc_auto_free char *text = nc_malloc(n);
 
     memset(text, ' ', n);
-    assert_int_equal(nc_file_write(w->path, text, n, 0600, false, NULL), 0);
+    assert_int_equal(nc_file_write(w->path, text, n, 0600, NULL), 0);
     assert_int_equal(load(w), 0);
     assert_int_equal(access(w->bad, F_OK), 0);
 }
@@ -211,7 +211,7 @@ static void test_a_write_that_fails(void **state) {
     struct world *w = *state;
     nc_auto_free char *lib = nc_asprintf("%s/var", w->root);
 
-    assert_int_equal(nc_file_write(lib, "", 0, 0600, false, NULL), 0); /* no folder can be made */
+    assert_int_equal(nc_file_write(lib, "", 0, 0600, NULL), 0); /* no folder can be made */
     nc_daemon_state_save(&w->d);
     assert_true(w->d.state.failed);
     assert_int_equal(unlink(lib), 0);

@@ -42,7 +42,7 @@ static inline int remove_root(void **state) {
 static inline void put_bytes(const char *path, const void *data, size_t n, mode_t mode) {
     nc_auto_free char *whole = nc_path_below(root, path);
 
-    assert_true(nc_file_write(whole, data, n, mode, false, NULL) >= 0);
+    assert_true(nc_file_write(whole, data, n, mode, NULL) >= 0);
 }
 
 static inline void put(const char *path, const char *text) {

@@ -22,7 +22,7 @@ static int set_up(void **state) {
 static void put(const char *name, const char *text) {
     nc_auto_free char *path = nc_path_below(folder, name);
 
-    assert_true(nc_file_write(path, text, strlen(text), 0600, false, NULL) >= 0);
+    assert_true(nc_file_write(path, text, strlen(text), 0600, NULL) >= 0);
 }
 
 static void drop(const char *name) {

@@ -79,7 +79,7 @@ static inline void fixture_document(struct fixture *x, const char *text) {
     struct nc_err err = NC_ERR_INIT;
     nc_auto_free char *name = nc_asprintf("document %zu", x->docs.n_docs + 1);
 
-    if (nc_documents_add(&x->docs, name, text, strlen(text), 1, &err) < 0)
+    if (nc_documents_add(&x->docs, name, nc_text(text), &err) < 0)
         fail_msg("%s: %s", text, err.msg);
 }
 

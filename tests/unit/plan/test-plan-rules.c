@@ -7,14 +7,14 @@
 #define MI ((int64_t)1 << 20)
 
 static struct nc_value *yaml(const char *text) {
-    struct nc_value **values = NULL, *v;
+    struct nc_values values = {0};
+    struct nc_value *v;
     struct nc_err err = NC_ERR_INIT;
-    size_t n = 0;
 
-    if (nc_yaml_parse(text, strlen(text), 0, &values, &n, &err) < 0 || n != 1)
+    if (nc_yaml_parse(text, strlen(text), 0, &values, &err) < 0 || values.n != 1)
         fail_msg("%s: %s", text, err.msg);
-    v = nc_value_copy(values[0]);
-    nc_values_free(values, n);
+    v = nc_value_copy(values.v[0]);
+    nc_values_done(&values);
     return v;
 }
 
