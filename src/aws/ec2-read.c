@@ -34,7 +34,6 @@ static bool is_failure(const struct nc_xml *element, const char *leaf) {
 
 static int read_failure_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct failure *f = user;
-    (void)err;
 
     if (is_failure(element, "Code") && !f->code[0])
         snprintf(f->code, sizeof(f->code), "%s", element->text);
@@ -157,7 +156,6 @@ static void instance_reader_done(struct instance_reader *i) {
 
 static int read_instance_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct instance_reader *i = user;
-    (void)err;
 
     if (!i->id && nc_streq(element->path, INSTANCE "/instanceId"))
         i->id = nc_strdup(element->text);
@@ -195,7 +193,6 @@ struct end_reader {
 
 static int read_end_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct end_reader *e = user;
-    (void)err;
 
     if (nc_streq(element->path, "TerminateInstancesResponse/instancesSet/item/instanceId")
         && nc_streq(element->text, e->instance_id))

@@ -158,7 +158,6 @@ int nc_imds_batch_start(struct nc_imds *i, const struct nc_imds_batch_call *call
 /* --- for one-shot programs */
 
 static void on_waited(void *userdata, const struct nc_err *err) {
-    (void)err;
     *(bool *)userdata = true;
 }
 

@@ -38,7 +38,6 @@ static void answer_done(struct answer *a) {
 
 static int read_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct answer *a = user;
-    (void)err;
 
     read_word(element, RESULT "AccessKeyId", &a->c.access_key_id);
     read_word(element, RESULT "SecretAccessKey", &a->c.secret_access_key);

@@ -33,7 +33,6 @@ static int refuse(struct reader *x, const char *what) {
 
 static void on_start(void *user, const char *name, const char **attributes) {
     struct reader *x = user;
-    (void)attributes;
 
     nc_buf_clear(&x->text);
     if (strlen(name) > NC_XML_MAX_NAME) {

@@ -37,7 +37,6 @@ static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
                             const struct nc_err *err) {
     struct nc_bootstrap *b = userdata;
 
-    (void)status;
     b->node.error = *err;
     b->node.error_usec = nc_mono_usec();
 }

@@ -88,7 +88,6 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
                       const struct nc_err *err) {
     struct plan *p = userdata;
 
-    (void)status;
     p->failure = *err;
 }
 

@@ -389,7 +389,6 @@ void nc_control_seen(struct nc_control *c, struct control_object *o) {
     struct control_claim *claim = nc_control_as_claim(o);
     bool is_shown = o->rv >= o->write.awaited_rv;
 
-    (void)c;
     if (o->kind == NC_CONTROL_CLAIM) {
         is_shown |= o->write.verb == NC_CONTROL_DELETE_CLAIM && claim->deletion_usec;
         if (is_shown

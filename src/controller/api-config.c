@@ -112,7 +112,6 @@ bool nc_api_config_is_stale(const struct nc_settings *s, const struct nc_api_con
 
 static int give_fixed(void *userdata, bool refuse, char **ret_token, struct nc_err *err) {
     (void)refuse; /* there is no other one */
-    (void)err;
     *ret_token = nc_strdup(userdata);
     return 0;
 }

@@ -82,7 +82,6 @@ static void on_class(void *userdata, enum nc_watch_event event, const struct nc_
 
 static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
                             const struct nc_err *err) {
-    (void)status;
     nc_controller_failed(userdata, NC_TROUBLE_WATCH, err);
 }
 

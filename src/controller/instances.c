@@ -139,7 +139,6 @@ static void fetch(struct nc_instances *i) {
 static int on_turn(sd_event_source *source, void *userdata) {
     struct nc_instances *i = userdata;
 
-    (void)source;
     if (i->n == i->n_sent || i->is_fetching)
         return 0;
     if (!nc_role_current(i->role, nc_now_usec())) {

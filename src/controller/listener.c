@@ -151,8 +151,6 @@ static int on_peer(sd_event_source *source, int fd, uint32_t revents, void *user
     struct peer *p = userdata;
     int r = -ECONNRESET;
 
-    (void)source;
-    (void)fd;
     (void)revents; /* errors show when it is read or written */
     switch (p->stage) {
     case READING:
@@ -171,8 +169,6 @@ static int on_peer(sd_event_source *source, int fd, uint32_t revents, void *user
 }
 
 static int on_late(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     drop(userdata);
     return 0;
 }
@@ -251,8 +247,6 @@ static void welcome(struct nc_listener *l, int fd, const union nc_address *from)
 static int on_rested(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_listener *l = userdata;
 
-    (void)source;
-    (void)usec;
     return sd_event_source_set_enabled(l->io, SD_EVENT_ON);
 }
 
@@ -270,8 +264,6 @@ static int on_connect(sd_event_source *source, int fd, uint32_t revents, void *u
     socklen_t n = sizeof(from);
     const int peer = accept4(fd, &from.any, &n, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-    (void)source;
-    (void)revents;
     if (peer >= 0)
         welcome(userdata, peer, &from);
     else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)

@@ -34,7 +34,6 @@ static void on_released(void *userdata) {
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
     struct nc_controller *c = userdata;
 
-    (void)source;
     c->signal = (int)si->ssi_signo;
     if (c->is_stopping || !c->leader)
         return sd_event_exit(c->event, 0);
@@ -94,7 +93,6 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_controller *c = userdata;
     const bool was_stuck = c->is_stuck;
 
-    (void)usec;
     c->is_stuck = nc_controller_is_late(c);
     if (!c->is_stuck)
         nc_notify("WATCHDOG=1");
@@ -109,7 +107,6 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
 static int on_publish(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_controller *c = userdata;
 
-    (void)usec;
     nc_controller_notice_lead(c);
     nc_controller_publish(c);
     (void)sd_event_source_set_time_relative(source, PUBLISH_USEC);

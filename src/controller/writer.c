@@ -200,8 +200,6 @@ uint64_t nc_controller_now(const struct nc_controller *c) {
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_control_event e = {.kind = NC_CONTROL_TICK};
 
-    (void)source;
-    (void)usec;
     nc_controller_post(userdata, &e);
     return 0;
 }

@@ -345,8 +345,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_api_session *s = userdata;
     const uint64_t now = nc_mono_usec();
 
-    (void)source;
-    (void)usec;
     if ((nc_api_session_is_up(s) && s->wants_reconnect && now >= s->connect_after_usec)
         || were_replaced(s, now)) {
         if (s->step != NC_SESSION_HELD)

@@ -52,8 +52,6 @@ static void on_well(void *userdata) {
 }
 
 static int on_claim_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     nc_claim_watch_open(userdata);
     return 0;
 }

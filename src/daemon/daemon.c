@@ -81,8 +81,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_life_event tick = {.kind = NC_LIFE_TICK};
     struct nc_daemon *d = userdata;
 
-    (void)source;
-    (void)usec;
     d->steps.timer_usec = UINT64_MAX;
     nc_daemon_post(d, &tick);
     return 0;
@@ -226,7 +224,6 @@ static int on_after(sd_event_source *source, void *userdata) {
     struct nc_life_event tick = {.kind = NC_LIFE_TICK};
     struct nc_daemon *d = userdata;
 
-    (void)source;
     d->steps.is_after = true;
     nc_daemon_post(d, &tick);
     d->steps.is_after = false;

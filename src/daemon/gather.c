@@ -186,7 +186,6 @@ static void on_credentials(void *userdata, char *token, uint64_t until_usec,
     struct nc_err own = *err;
 
     (void)token; /* only the credentials were wanted */
-    (void)until_usec;
     it->credentials = NULL;
     if (own.class == NC_ERR_NONE && !g->http)
         (void)nc_http_new(g->app->event, 0, &g->http, &own);

@@ -34,7 +34,6 @@ static void on_written(void *userdata, const struct nc_value *object,
     struct nc_imds_condition *c = userdata;
     const bool is_refused = status->http == 403 || status->http == 404 || status->http == 422;
 
-    (void)object;
     c->write = NULL;
     if (err->class == NC_ERR_NONE) {
         c->is_true = c->is_writing_true;

@@ -328,7 +328,6 @@ static void on_node_failed(void *userdata, const struct nc_kube_status *status,
                            const struct nc_err *err) {
     struct nc_own_node *nw = userdata;
 
-    (void)status;
     nw->o.counters->watch_restarts++;
     nc_api_session_failed(nw->o.api, err);
 }
@@ -390,8 +389,6 @@ static void start_look(struct nc_own_node *nw) {
 static int on_look_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_own_node *nw = userdata;
 
-    (void)source;
-    (void)usec;
     if (nc_api_session_is_up(nw->o.api) && !nw->look
         && (nw->is_look_wanted || !nw->version || !nc_streq(nw->version, nw->watch_version)))
         start_look(nw);

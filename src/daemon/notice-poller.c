@@ -282,8 +282,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_notice_poller *all = userdata;
     const uint64_t now = nc_mono_usec();
 
-    (void)source;
-    (void)usec;
     if (all->life_due_usec <= now)
         ask_life_cycle(all);
     for (size_t i = 0; i < all->n_polls; i++) /* the spot notice is the first */

@@ -348,7 +348,6 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
                       const struct nc_err *err) {
     struct nc_pod_evictor *p = userdata;
 
-    (void)status;
     p->o.counters->watch_restarts++;
     nc_api_session_note_pods(p->o.api, err);
     nc_api_session_failed(p->o.api, err);

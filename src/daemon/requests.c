@@ -104,8 +104,6 @@ static void take_requests(const struct nc_requests *r) {
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
-    (void)source;
-    (void)event;
     take_requests(userdata);
     return 0;
 }
@@ -138,8 +136,6 @@ static int open_folder(struct nc_requests *r, struct nc_err *err) {
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     nc_requests_open(userdata);
     return 0;
 }

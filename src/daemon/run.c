@@ -31,8 +31,6 @@ static void post_rules(struct nc_daemon *d) {
 }
 
 static int on_gather_due(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     nc_daemon_gather_start(userdata);
     return 0;
 }
@@ -77,8 +75,6 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
     struct nc_daemon *d = userdata;
 
-    (void)source;
-    (void)si;
     d->counters.reloads++;
     d->is_reloading = true;
     nc_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
@@ -94,7 +90,6 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 static int on_turned(sd_event_source *source, void *userdata) {
     struct nc_daemon *d = userdata;
 
-    (void)source;
     nc_daemon_state_keep(d);
     nc_daemon_publish(d);
     return 0;

@@ -108,7 +108,6 @@ static void say_console(const struct nc_daemon *d, const struct nc_life_action *
 /* --- Events */
 
 static void on_event_sent(void *userdata, const struct nc_err *err) {
-    (void)userdata;
     if (err && err->class != NC_ERR_NONE)
         nc_log(NC_LOG_DEBUG, NULL, "%s, ignoring", err->msg);
 }

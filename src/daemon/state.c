@@ -136,8 +136,6 @@ void nc_daemon_state_save(struct nc_daemon *d) {
 }
 
 static int on_state_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     (void)userdata; /* nc_daemon_state_keep is called after every turn */
     return 0;
 }

@@ -175,8 +175,6 @@ static void write_files(struct nc_daemon *d) {
 }
 
 static int on_wake(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     (void)userdata; /* nc_daemon_publish is called after every turn */
     return 0;
 }

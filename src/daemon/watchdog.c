@@ -36,7 +36,6 @@ static bool is_stuck(struct nc_daemon *d) {
 static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_daemon *d = userdata;
 
-    (void)usec;
     if (is_stuck(d))
         nc_log(NC_LOG_ERROR, NULL, "a deadline or a request is stuck: waiting to be restarted");
     else

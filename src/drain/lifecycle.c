@@ -231,7 +231,6 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
 }
 
 uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
-    (void)now_usec;
     return l->next_usec;
 }
 

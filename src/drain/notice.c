@@ -82,7 +82,6 @@ static int read_spot(const char *data, size_t n, uint64_t now_usec, struct nc_no
     char time[32];
     int r = parse(data, n, NC_VALUE_MAP, &v, err);
 
-    (void)now_usec;
     if (r < 0)
         return r;
     for (size_t i = 0; i < NC_ARRAY_SIZE(actions); i++)
@@ -107,7 +106,6 @@ static int read_rebalance(const char *data, size_t n, uint64_t now_usec, struct 
     char time[32];
     int r = parse(data, n, NC_VALUE_MAP, &v, err);
 
-    (void)now_usec;
     if (r == 0)
         r = take_time(v, "noticeTime", &usec, err);
     if (r < 0)
@@ -236,7 +234,6 @@ static int read_target_state(const char *data, size_t n, uint64_t now_usec, stru
         {"Warmed:Stopped", false}, {"Warmed:Terminated", true},
     };
 
-    (void)now_usec;
     while (n > 0 && (data[n - 1] == '\n' || data[n - 1] == '\r'))
         n--;
     for (size_t i = 0; i < NC_ARRAY_SIZE(states); i++) {

@@ -79,7 +79,6 @@ static int on_inhibited(sd_bus_message *m, void *userdata, sd_bus_error *error) 
     struct nc_login *l = userdata;
     int fd = -1;
 
-    (void)error;
     drop_slot(&l->inhibit);
     if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "h", &fd) < 0
         || (fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0) {
@@ -127,7 +126,6 @@ static int on_window(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     struct nc_login *l = userdata;
     uint64_t usec = 0;
 
-    (void)error;
     drop_slot(&l->window);
     if (!sd_bus_message_is_method_error(m, NULL) && sd_bus_message_read(m, "v", "t", &usec) >= 0
         && usec > 0) {
@@ -173,7 +171,6 @@ static int on_preparing(sd_bus_message *m, void *userdata, sd_bus_error *error) 
     struct nc_login *l = userdata;
     int is_coming;
 
-    (void)error;
     drop_slot(&l->preparing);
     if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "v", "b", &is_coming) < 0)
         try_again(l);
@@ -197,8 +194,6 @@ static void read_preparing(struct nc_login *l) {
 static int on_prepare(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     struct nc_login *l = userdata;
 
-    (void)m;
-    (void)error;
     if (!l->is_lost && nc_hint_arrived(&l->shutdown, nc_mono_usec()))
         read_preparing(l);
     return 0;
@@ -219,7 +214,6 @@ static void greet(struct nc_login *l) {
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     const char *name, *old, *owner;
 
-    (void)error;
     /* The bus alone has a sender without a number: it writes everybody else's. */
     if (nc_streq(sd_bus_message_get_sender(m), BUS)
         && sd_bus_message_read(m, "sss", &name, &old, &owner) >= 0 && nc_streq(name, LOGIND)
@@ -231,8 +225,6 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 static int on_lost(sd_bus_message *m, void *userdata, sd_bus_error *error) {
     struct nc_login *l = userdata;
 
-    (void)m;
-    (void)error;
     l->is_lost = true;
     try_again(l);
     return 0;
@@ -291,8 +283,6 @@ static void connect_bus(struct nc_login *l) {
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_login *l = userdata;
 
-    (void)source;
-    (void)usec;
     if (l->is_lost)
         connect_bus(l);
     else

@@ -275,7 +275,6 @@ static int on_output(sd_event_source *source, int fd, uint32_t revents, void *us
     char chunk[4096];
     const ssize_t got = read(fd, chunk, sizeof(chunk));
 
-    (void)revents;
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return 0;
     if (got < 0) {
@@ -297,8 +296,6 @@ static int on_output(sd_event_source *source, int fd, uint32_t revents, void *us
 static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
     struct nc_capture *c = userdata;
 
-    (void)fd;
-    (void)revents;
     (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
     c->has_ended = true;
     check_end(c);
@@ -306,8 +303,6 @@ static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userd
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     fail(userdata, ETIMEDOUT);
     return 0;
 }

@@ -66,7 +66,6 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
     const char *path;
     uint32_t id;
 
-    (void)error;
     if (sd_bus_message_read(m, "uo", &id, &path) >= 0 && nc_streq(path, u->job))
         u->is_hinted = true;
     return 0;

@@ -156,7 +156,6 @@ static void on_asked(void *userdata, const struct nc_value *object,
         status->http >= 200 && status->http <= 299 && err->class != NC_ERR_NONE;
     const int http = is_nonsense ? 0 : status->http;
 
-    (void)object;
     nc_pod_answer_read(&(struct nc_pod_response){.http = http,
                                                  .reason = status->reason,
                                                  .cause = status->cause,

@@ -186,7 +186,6 @@ static void on_sent(void *userdata, const struct nc_value *object,
     void *const owner = s->userdata;
     struct nc_err failure = NC_ERR_INIT;
 
-    (void)object;
     if (s->body && status->http == 404) { /* an Event lives for an hour */
         nc_auto_value struct nc_value *body = nc_steal(&s->body);
         if (start(s, create_call(body, SEND_USEC), &failure) < 0 && done)

@@ -187,8 +187,6 @@ static void request_leases(struct nc_karpenter *p) {
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_karpenter *p = userdata;
 
-    (void)source;
-    (void)usec;
     p->at = 0;
     p->was_answered = p->has_failed = p->is_unsure_of_leases = false;
     nc_value_free(p->leases);

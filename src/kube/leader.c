@@ -136,7 +136,6 @@ static void on_release_read(void *userdata, const struct nc_value *object,
                             const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_leader *l = userdata;
 
-    (void)err;
     l->req = NULL;
     nc_lease_answer(&l->lease, NC_LEASE_GET, object, status->http, nc_mono_usec());
     if (object && l->lease.exists && nc_streq(l->lease.holder, l->identity))
@@ -149,8 +148,6 @@ static void on_release(void *userdata, const struct nc_value *object,
                        const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_leader *l = userdata;
 
-    (void)object;
-    (void)err;
     l->req = NULL;
     if (status->http == 409 && ++l->release_tries < RELEASE_TRIES)
         ask_release(l, true);
@@ -231,8 +228,6 @@ static void turn(struct nc_leader *l) {
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_leader *l = userdata;
 
-    (void)source;
-    (void)usec;
     if (!l->is_released)
         turn(l);
     else if (l->req || nc_mono_usec() >= l->release_until_usec)

@@ -282,7 +282,6 @@ static bool take_lines(struct nc_watch *w) {
 }
 
 static int on_lines(sd_event_source *source, void *userdata) {
-    (void)source;
     (void)take_lines(userdata);
     return 0;
 }
@@ -494,8 +493,6 @@ static void go_on(struct nc_watch *w) {
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_watch *w = userdata;
 
-    (void)source;
-    (void)usec;
     if (!w->stream)
         go_on(w);
     else if (w->well)

@@ -33,8 +33,6 @@ static int verify(int is_good, X509_STORE_CTX *ctx) {
 }
 
 static CURLcode prepare(CURL *easy, void *ssl_ctx, void *userdata) {
-    (void)easy;
-    (void)userdata;
     SSL_CTX_set_verify(ssl_ctx, SSL_CTX_get_verify_mode(ssl_ctx), verify);
     return CURLE_OK;
 }

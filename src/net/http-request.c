@@ -240,7 +240,6 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose,
     const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     const unsigned silent_ms = SILENT_PEER_USEC / 1000;
 
-    (void)purpose;
     if (fd < 0 && errno != EAFNOSUPPORT) /* without IPv6, IPv4 is tried */
         r->socket_errno = errno;
     if (fd >= 0)
@@ -251,8 +250,6 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose,
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_http_req *r = userdata;
 
-    (void)source;
-    (void)usec;
     r->abort = r->timeout_usec == 0 || nc_mono_usec() - r->start_usec < r->timeout_usec
                    ? ABORT_IDLE
                    : ABORT_DEADLINE;

@@ -190,8 +190,6 @@ void nc_http_request_pause(struct nc_http_req *r) {
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_http *h = userdata;
 
-    (void)source;
-    (void)usec;
     h->depth++;
     for (struct nc_http_req *r = h->requests; r; r = r->next) {
         r->turn_bytes = 0;
@@ -209,7 +207,6 @@ static int on_socket(sd_event_source *source, int fd, uint32_t revents, void *us
     struct http_socket *s = userdata;
     int events = 0;
 
-    (void)source;
     if (revents & (EPOLLIN | EPOLLHUP))
         events |= CURL_CSELECT_IN;
     if (revents & EPOLLOUT)
@@ -252,7 +249,6 @@ static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *userdata,
     struct http_socket *s = socket;
     uint32_t events = 0;
 
-    (void)easy;
     if (what == CURL_POLL_REMOVE) {
         if (s)
             forget_socket(s);
@@ -306,7 +302,6 @@ static int on_nudge(sd_event_source *source, uint64_t usec, void *userdata) {
     uint64_t at = h->active_usec + NUDGE_USEC;
     const size_t before = h->received;
 
-    (void)usec;
     if (nc_mono_usec() >= at) {
         if (!nudge_sockets(h))
             return 0;
@@ -364,8 +359,6 @@ void nc_http_suspect_connection(struct nc_http_req *r) {
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-    (void)source;
-    (void)usec;
     call_curl(userdata, CURL_SOCKET_TIMEOUT, 0);
     return 0;
 }
@@ -373,7 +366,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 static int timer_wanted(CURLM *multi, long timeout_ms, void *userdata) {
     struct nc_http *h = userdata;
 
-    (void)multi;
     if (timeout_ms < 0)
         return sd_event_source_set_enabled(h->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
     if (timeout_ms == 0) {
@@ -416,7 +408,6 @@ static int on_turn(sd_event_source *source, void *userdata) {
     struct nc_http *h = userdata;
     struct nc_http_req *r;
 
-    (void)source;
     r = h->finished;
     if (r)
         unqueue(r);

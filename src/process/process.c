@@ -105,8 +105,6 @@ int nc_loop_open(sd_event **event, int *signal, struct nc_err *err) {
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
     bool *over = userdata;
 
-    (void)source;
-    (void)usec;
     *over = true;
     return 0;
 }
