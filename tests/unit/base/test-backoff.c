@@ -2,6 +2,7 @@
  * The retry schedule: bounds for every attempt and seed, growth, and spread between nodes.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/backoff.h"
 
@@ -61,7 +62,7 @@ static void test_seeds(void **state) {
     assert_true(nc_backoff_seed("i-1") != nc_backoff_seed("i-2"));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_nothing_to_double),
@@ -70,5 +71,5 @@ int main(void) {
         cmocka_unit_test(test_seeds),
     };
 
-    return cmocka_run_group_tests_name("backoff", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

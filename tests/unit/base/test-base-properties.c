@@ -3,6 +3,7 @@
  * many rounds; the seed is printed, and a failure names it.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <inttypes.h>
 #include <zlib.h>
@@ -361,7 +362,7 @@ static void damaged_gzip_is_never_text(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(base64_there_and_back),
         cmocka_unit_test(json_written_and_parsed_is_the_same),
@@ -376,5 +377,5 @@ int main(void) {
     seed = number_from_env("NC_SEED", 20240501);
     rounds = (unsigned)number_from_env("NC_ROUNDS", 2000);
     fprintf(stderr, "# NC_SEED=%" PRIu64 " NC_ROUNDS=%u\n", seed, rounds);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * A time that is compared with what was written since, by a clock that may have been set.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/clock.h"
 
@@ -50,11 +51,11 @@ static void test_told(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_earliest),
         cmocka_unit_test(test_told),
     };
 
-    return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

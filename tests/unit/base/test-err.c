@@ -2,6 +2,7 @@
  * Errors as values: codes and classes, wrapping, cutting, the exit codes that the README promises.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -101,7 +102,7 @@ static void classes_have_names_and_exit_codes(void **state) {
     assert_int_equal(sizeof(rows) / sizeof(rows[0]), _NC_ERR_CLASS_MAX + 1);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_normalises_the_code),
         cmocka_unit_test(wrap_reads_outside_in),
@@ -109,5 +110,5 @@ int main(void) {
         cmocka_unit_test(long_messages_are_cut_between_characters),
         cmocka_unit_test(classes_have_names_and_exit_codes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * of its own.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -413,7 +414,7 @@ static void refusals_carry_a_remedy(void **state) {
     assert_string_equal(err.remedy, "a regular file is expected there"); /* which, is said once */
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_below_a_root),
         cmocka_unit_test(reading_is_capped),
@@ -433,5 +434,5 @@ int main(void) {
         cmocka_unit_test(what_a_person_named_stays_what_it_is),
         cmocka_unit_test(refusals_carry_a_remedy),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return run_group(tests, make_folder, remove_folder);
 }

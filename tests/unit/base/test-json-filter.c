@@ -3,6 +3,7 @@
  * seeded random documents (NC_SEED, NC_ROUNDS).
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -530,12 +531,12 @@ static void test_against_model(void **state) {
         round_of(&rng);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),   cmocka_unit_test(test_stream),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_large_values),
         cmocka_unit_test(test_limits),  cmocka_unit_test(test_against_model),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * valid.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -289,7 +290,7 @@ static void writing_is_all_or_nothing(void **state) {
     nc_buf_done(&b);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepted),
         cmocka_unit_test(refused),
@@ -300,5 +301,5 @@ int main(void) {
         cmocka_unit_test(strings_alone),
         cmocka_unit_test(writing_is_all_or_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * memory.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -211,7 +212,7 @@ static void running_out_of_memory_aborts(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocation_of_nothing_is_something),
         cmocka_unit_test(strings),
@@ -222,5 +223,5 @@ int main(void) {
         cmocka_unit_test(string_arrays),
         cmocka_unit_test(running_out_of_memory_aborts),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

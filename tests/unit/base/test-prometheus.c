@@ -2,6 +2,7 @@
  * Prometheus' text format: numbers, labels, histograms.
  */
 #include "base-test.h"
+#include "groups.h"
 #include "nc/prometheus.h"
 
 static void test_samples(void **state) {
@@ -66,11 +67,11 @@ static void test_histogram(void **state) {
     nc_buf_done(&b);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_histogram),
     };
 
-    return cmocka_run_group_tests_name("prometheus", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * format∘parse as a property.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -237,12 +238,12 @@ static void test_properties(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),      cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_of_values),  cmocka_unit_test(test_format),
         cmocka_unit_test(test_properties),
     };
 
-    return cmocka_run_group_tests_name("quantity", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Text: predicates, strict numbers, quoting, nearest names, base64, times and durations.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -440,7 +441,7 @@ static void durations_as_go_prints_them(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predicates),
         cmocka_unit_test(text),
@@ -456,5 +457,5 @@ int main(void) {
         cmocka_unit_test(durations),
         cmocka_unit_test(durations_as_go_prints_them),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * another.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/str.h"
 #include "nc/value.h"
@@ -264,7 +265,7 @@ static void test_nothing_to_say_is_null(void **state) {
                                    "\"e\":\"2024-01-01T00:00:00Z\"}");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(access_tolerates_anything),
         cmocka_unit_test(scalars_as_text),
@@ -277,5 +278,5 @@ int main(void) {
         cmocka_unit_test(a_patch_leaves_a_history_too),
         cmocka_unit_test(test_nothing_to_say_is_null),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * The rows of `plain` were produced by running sigs.k8s.io/yaml v1.4.0 (YAMLToJSON) on "a: TEXT".
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -382,7 +383,7 @@ static void many_keys_are_cheap(void **state) {
     nc_buf_done(&b);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_scalars_read_as_go_reads_them),
         cmocka_unit_test(numbers_keep_their_text),
@@ -392,5 +393,5 @@ int main(void) {
         cmocka_unit_test(depth_and_count_are_bounded),
         cmocka_unit_test(many_keys_are_cheap),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

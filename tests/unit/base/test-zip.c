@@ -2,6 +2,7 @@
  * gzip: members, caps, and every way in which the bytes can be wrong.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <zlib.h>
@@ -111,12 +112,12 @@ static void a_bomb_costs_its_cap(void **state) {
     nc_buf_done(&out);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recognised_by_two_bytes),
         cmocka_unit_test(members_are_joined),
         cmocka_unit_test(wrong_bytes_are_refused),
         cmocka_unit_test(a_bomb_costs_its_cap),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "documents-test.h"
+#include "groups.h"
 
 /* The object of a spot node under EKS Auto Mode, shortened to what matters. */
 #define AUTO_MODE                                                                                  \
@@ -271,7 +272,7 @@ static void too_many(void **state) {
     assert_string_equal(err.msg, "NodeClaim: spec.taints must be a list");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole),
         cmocka_unit_test(minimal),
@@ -283,5 +284,5 @@ int main(void) {
         cmocka_unit_test(too_many),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Configuration: what a bootstrap refuses to start with, where it says so, and what it advises.
  */
 #include "documents-test.h"
+#include "groups.h"
 
 static const struct {
     const char *name;
@@ -124,11 +125,11 @@ static void refused_user_data(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused),
         cmocka_unit_test(refused_user_data),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "documents-test.h"
+#include "groups.h"
 
 static void built(const char *const *documents, struct nc_config *ret) {
     struct nc_err err = NC_ERR_INIT;
@@ -370,7 +371,7 @@ static void dns_instead_of_cidr(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defaults),
                                        cmocka_unit_test(bare_off),
                                        cmocka_unit_test(everything),
@@ -386,5 +387,5 @@ int main(void) {
                                        cmocka_unit_test(nothing_to_leave_alone),
                                        cmocka_unit_test(dns_instead_of_cidr)};
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

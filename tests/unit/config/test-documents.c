@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "documents-test.h"
+#include "groups.h"
 
 static const struct {
     const char *name;
@@ -249,7 +250,7 @@ static void places(void **state) {
     assert_string_equal(whole, "d");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kinds),
         cmocka_unit_test(trees),
@@ -264,5 +265,5 @@ int main(void) {
         cmocka_unit_test(diagnostics_are_capped),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "documents-test.h"
+#include "groups.h"
 #include "mime.h"
 
 static const struct {
@@ -200,11 +201,11 @@ static void transfer_is_capped(void **state) {
     assert_int_equal(nc_mime_transfer_decode("quoted-printable", "a\nb", 3, &lines), -EFBIG);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers),  cmocka_unit_test(header_with_nul),    cmocka_unit_test(parts),
         cmocka_unit_test(transfer), cmocka_unit_test(transfer_is_capped),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * complaint.
  */
 #include "documents-test.h"
+#include "groups.h"
 
 struct row {
     const char *name;
@@ -486,7 +487,7 @@ static void many_taints_and_requirements(void **state) {
         0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(node_config),
         cmocka_unit_test(kubelet),
@@ -497,5 +498,5 @@ int main(void) {
         cmocka_unit_test(many_taints_and_requirements),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

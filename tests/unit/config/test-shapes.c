@@ -2,6 +2,7 @@
  * Shapes: for each predicate texts that have the shape and texts that have not.
  */
 #include "documents-test.h"
+#include "groups.h"
 #include "shapes.h"
 
 struct row {
@@ -173,7 +174,7 @@ static void pem_too_long(void **state) {
     assert_false(nc_shape_pem_certificates(text, strlen(text)));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),
         cmocka_unit_test(words),
@@ -182,5 +183,5 @@ int main(void) {
         cmocka_unit_test(pem_too_long),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "documents-test.h"
+#include "groups.h"
 
 #include <zlib.h>
 
@@ -339,7 +340,7 @@ static void cut_anywhere(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decode),
         cmocka_unit_test(wrapped),
@@ -352,5 +353,5 @@ int main(void) {
         cmocka_unit_test(cut_anywhere),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

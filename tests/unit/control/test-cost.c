@@ -3,6 +3,7 @@
  * work. Processor time, and room for a machine that has other things to do.
  */
 #include "control-world.h"
+#include "groups.h"
 
 #include <time.h>
 
@@ -143,11 +144,11 @@ static void test_one_machine_of_many(void **state) {
     compare("Nodes with one providerID", impersonate);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_expire),
         cmocka_unit_test(test_one_machine_of_many),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

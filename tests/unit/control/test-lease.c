@@ -3,6 +3,7 @@
  * lets several contenders fight over one server that loses and delays answers.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/lease.h"
 #include "nc/str.h"
@@ -415,7 +416,7 @@ static void test_arena(void **state) {
     assert_true(changes > 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_creates),
         cmocka_unit_test(test_waits_for_another),
@@ -430,5 +431,5 @@ int main(void) {
         cmocka_unit_test(test_arena),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

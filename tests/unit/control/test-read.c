@@ -2,6 +2,7 @@
  * What nodes and clusters may send: words and objects, read strictly and capped.
  */
 #include "control-world.h"
+#include "groups.h"
 
 #include "nc/str.h"
 
@@ -370,7 +371,7 @@ static void test_lists_of_a_node(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_garbage_without_end),
         cmocka_unit_test(test_lists_of_a_node),
@@ -385,5 +386,5 @@ int main(void) {
         cmocka_unit_test(test_keep),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * From a node's word to its NodeClaim: what is relayed, in which order, how often, and to whom.
  */
 #include "control-world.h"
+#include "groups.h"
 
 #include "nc/str.h"
 
@@ -544,7 +545,7 @@ static void test_clock_set_back(void **state) {
     world_close(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stamp_then_delete),
         cmocka_unit_test(test_delete_first),
@@ -578,5 +579,5 @@ int main(void) {
         cmocka_unit_test(test_clock_set_back),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

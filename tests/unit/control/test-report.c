@@ -2,6 +2,7 @@
  * What the controller tells: a report of every node, its text, counts and metrics.
  */
 #include "control-world.h"
+#include "groups.h"
 
 #include "nc/str.h"
 
@@ -248,7 +249,7 @@ static void test_hostile_text(void **state) {
         assert_true(b.data[i] == '\n' || (b.data[i] >= ' ' && b.data[i] <= '~'));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_node_by_name),
         cmocka_unit_test(test_status_that_only_reports),
@@ -260,5 +261,5 @@ int main(void) {
         cmocka_unit_test(test_hostile_text),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * finalizer on, and is deleted now, is let go, and nothing else is touched.
  */
 #include "control-world.h"
+#include "groups.h"
 
 #include "nc/str.h"
 
@@ -199,7 +200,7 @@ static void test_a_guess_that_claims_contradict(void **state) {
     world_close(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_guess_is_borne_out),
         cmocka_unit_test(test_a_guess_that_claims_contradict),
@@ -210,5 +211,5 @@ int main(void) {
         cmocka_unit_test(test_when_karpenter_is_found),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

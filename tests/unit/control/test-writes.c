@@ -2,6 +2,7 @@
  * Writes: how many at once, who first, how often again, and what an object may cost.
  */
 #include "control-world.h"
+#include "groups.h"
 
 #include <inttypes.h>
 
@@ -558,7 +559,7 @@ static void test_nonsense_events(void **state) {
     world_close(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_write_of_an_object),
         cmocka_unit_test(test_waits_for_the_watch),
@@ -585,5 +586,5 @@ int main(void) {
         cmocka_unit_test(test_nonsense_events),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * questions a busy server is asked at once.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <stdbool.h>
 
@@ -301,7 +302,7 @@ static void test_last_moments_need_no_room(void **state) {
     nc_drain_free(w.drain);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pauses),
         cmocka_unit_test(test_a_deadline_shortens_a_pause),
@@ -314,5 +315,5 @@ int main(void) {
         cmocka_unit_test(test_last_moments_need_no_room),
     };
 
-    return cmocka_run_group_tests_name("drain pauses", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

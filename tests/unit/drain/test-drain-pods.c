@@ -2,6 +2,7 @@
  * The table of pods: order, replacement, its limit, what is handed over, and what it costs.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -282,7 +283,7 @@ static void test_memory(void **state) {
     nc_drain_free(d);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_taken_over),
@@ -295,5 +296,5 @@ int main(void) {
         cmocka_unit_test(test_memory),
     };
 
-    return cmocka_run_group_tests_name("drain pods", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * NC_SEED replays one world; a failure prints its seed.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "drain-world.h"
 
@@ -34,10 +35,10 @@ static void test_worlds(void **state) {
         run_seed(seed);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_worlds),
     };
 
-    return cmocka_run_group_tests_name("drain properties", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

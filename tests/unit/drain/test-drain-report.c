@@ -2,6 +2,7 @@
  * What is said of a drain: status.json's member, the plan of a dry run as a table and as JSON.
  */
 #include "base-test.h"
+#include "groups.h"
 #include "nc/drain-report.h"
 
 #define SEC 1000000ull
@@ -315,7 +316,7 @@ static void test_plan_as_json(void **state) {
     nc_drain_free(d);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_report_of_nothing),
         cmocka_unit_test(test_report_of_a_drain),
@@ -330,5 +331,5 @@ int main(void) {
         cmocka_unit_test(test_plan_as_json),
     };
 
-    return cmocka_run_group_tests_name("drain report", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * The drain's rules, one after the other as its header words them: scripts and what they lead to.
  */
 #include "drain-script.h"
+#include "groups.h"
 
 #define CHECK(rows) script_check(rows, NC_ARRAY_SIZE(rows))
 
@@ -483,7 +484,7 @@ static void test_counts(void **state) {
     CHECK(rows);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_excluded),
         cmocka_unit_test(test_tiers),
@@ -498,5 +499,5 @@ int main(void) {
         cmocka_unit_test(test_counts),
     };
 
-    return cmocka_run_group_tests_name("drain", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

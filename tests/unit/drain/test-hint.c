@@ -2,6 +2,7 @@
  * Signals as hints: who calls for a read, which answers are news.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/hint.h"
 
@@ -42,11 +43,11 @@ static void test_not_read(void **state) {
     assert_false(nc_hint_ended(&h));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_read_at_a_time),
         cmocka_unit_test(test_not_read),
     };
 
-    return cmocka_run_group_tests_name("hint", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

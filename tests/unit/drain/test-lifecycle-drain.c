@@ -1,6 +1,7 @@
 /*
  * Stories of the drain: shutdowns, late pods, waits, and what is over.
  */
+#include "groups.h"
 #include "life-world.h"
 
 /* The margin is a tenth of what logind gives; it may go on once all are gone. */
@@ -664,7 +665,7 @@ static void test_a_line_for_each_pod(void **state) {
     life_world_done(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shutdown_waits_for_the_drain),
         cmocka_unit_test(test_shutdown_goes_on_when_time_is_over),
@@ -697,5 +698,5 @@ int main(void) {
         cmocka_unit_test(test_a_line_for_each_pod),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * Stories of the Node: gone, replaced, cordoned by somebody else, held by whoever deletes it.
  */
+#include "groups.h"
 #include "life-world.h"
 
 /* The notice is kept and announced; it is acted on when the Node registers. */
@@ -388,7 +389,7 @@ static void test_node_replaced_while_pods_are_watched(void **state) {
     LIFE_STORY(story);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notice_before_the_node),
         cmocka_unit_test(test_node_gone_in_a_drain),
@@ -412,5 +413,5 @@ int main(void) {
         cmocka_unit_test(test_node_replaced_while_pods_are_watched),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Stories of restarts: what was saved, what was lost, what another boot left behind; the
  * configuration read again.
  */
+#include "groups.h"
 #include "life-world.h"
 
 /* The write may have got through or not: it is made again. */
@@ -417,7 +418,7 @@ static void test_reboot_after_a_shutdown(void **state) {
     LIFE_STORY(story);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_restart_while_signalling),
         cmocka_unit_test(test_restart_while_evicting),
@@ -441,5 +442,5 @@ int main(void) {
         cmocka_unit_test(test_reboot_after_a_shutdown),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

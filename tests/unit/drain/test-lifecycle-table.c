@@ -2,6 +2,7 @@
  * Every cell of phase × event, and every sequence of three events from each phase: nothing crashes,
  * what holds for each write holds (life-world.c), and the next moment is never one that has passed.
  */
+#include "groups.h"
 #include "life-world.h"
 
 #include "nc/str.h"
@@ -111,7 +112,7 @@ static void test_names(void **state) {
     assert_string_equal(nc_life_phase_name(NC_LIFE_VOLUME_WAIT), "volume-wait");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_cell),
         cmocka_unit_test(test_said_twice),
@@ -119,5 +120,5 @@ int main(void) {
         cmocka_unit_test(test_names),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

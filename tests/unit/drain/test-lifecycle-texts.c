@@ -2,6 +2,7 @@
  * What the life of a node says and keeps: the annotation, messages, what people are shown, the
  * saved state and how it is refused.
  */
+#include "groups.h"
 #include "life-world.h"
 
 #include <errno.h>
@@ -311,7 +312,7 @@ static void test_stranger_states(void **state) {
     life_world_done(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_before_the_pods_are_known),
@@ -326,5 +327,5 @@ int main(void) {
         cmocka_unit_test(test_stranger_states),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * The life of a node in stories: sources, policies, deadlines, and how each ends.
  */
+#include "groups.h"
 #include "life-world.h"
 
 /* A report first, then a drain with a deadline: the signal names the stronger one before the
@@ -318,7 +319,7 @@ static void test_report_only_keeps_no_deadline(void **state) {
     LIFE_STORY(story);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weaker_then_stronger),
         cmocka_unit_test(test_stronger_then_weaker),
@@ -336,5 +337,5 @@ int main(void) {
         cmocka_unit_test(test_report_only_keeps_no_deadline),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * Stories of the writes: those that fail, those that are refused, how often, and what is looked at.
  */
+#include "groups.h"
 #include "life-world.h"
 
 /* Nothing follows until it is written. */
@@ -288,7 +289,7 @@ static void test_release_gets_lost_and_noticed_again(void **state) {
     LIFE_STORY(story);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_fails_without_deadline),
         cmocka_unit_test(test_signal_fails_under_a_deadline),
@@ -306,5 +307,5 @@ int main(void) {
         cmocka_unit_test(test_release_gets_lost_and_noticed_again),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * What announces an ending, as EC2 and people word it: what is taken, and what is refused.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -333,7 +334,7 @@ static void test_names(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spot),        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_too_large),   cmocka_unit_test(test_rebalance),
@@ -343,5 +344,5 @@ int main(void) {
         cmocka_unit_test(test_names),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * What an answer to an eviction, a mark or a deletion means, and whose budget it names.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/mem.h"
 #include "nc/pod.h"
@@ -146,12 +147,12 @@ static void test_bound(void **state) {
     assert_string_equal(a.budget, "");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_bound),
     };
 
-    return cmocka_run_group_tests_name("pod answers", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Pods: what is read of an object, who is eligible, and what the answers of the API server mean.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <inttypes.h>
 
@@ -406,7 +407,7 @@ static void test_names(void **state) {
     assert_string_equal(nc_pod_answer_name(_NC_ANSWER_MAX), "unknown");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_read),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_long_names), cmocka_unit_test(test_many_claims),
@@ -414,5 +415,5 @@ int main(void) {
         cmocka_unit_test(test_kept),       cmocka_unit_test(test_names),
     };
 
-    return cmocka_run_group_tests_name("pod", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

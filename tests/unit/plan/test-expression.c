@@ -2,6 +2,7 @@
  * maxPodsExpression: what it computes, and what it refuses with which words.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -166,12 +167,12 @@ static void test_bounds(void **state) {
     assert_non_null(strstr(why, "longer than"));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_bad),
         cmocka_unit_test(test_bounds),
     };
 
-    return cmocka_run_group_tests_name("expression", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "documents-test.h"
+#include "groups.h"
 #include "nc/facts.h"
 
 #define IDENTITY                                                                                   \
@@ -343,7 +344,7 @@ static void versions(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(questions),         cmocka_unit_test(identity),
         cmocka_unit_test(identity_refused),  cmocka_unit_test(texts),
@@ -354,5 +355,5 @@ int main(void) {
         cmocka_unit_test(versions),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * The set of files: sorted whatever the order of adding, contents taken over, secrets given back.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "fileset-priv.h"
 #include "nc/str.h"
@@ -65,12 +66,12 @@ static void test_absent_and_empty(void **state) {
     nc_fileset_done(&s);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sorted_by_path),
         cmocka_unit_test(test_any_order_gives_the_same),
         cmocka_unit_test(test_absent_and_empty),
     };
 
-    return cmocka_run_group_tests_name("fileset", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * first, nonsense is no type.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/file.h"
 #include "nc/plan.h"
@@ -126,12 +127,12 @@ static void test_override(void **state) {
     assert_int_equal(t.memory_mib, 512);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_row),
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_override),
     };
 
-    return cmocka_run_group_tests_name("instance-types", tests, load, unload);
+    return run_group(tests, load, unload);
 }

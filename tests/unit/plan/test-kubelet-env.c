@@ -3,6 +3,7 @@
  * property that whatever is written is read back.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -174,12 +175,12 @@ static void test_more_than_the_kernel_takes(void **state) {
     assert_int_equal(out.len, 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),         cmocka_unit_test(test_what_is_written),
         cmocka_unit_test(test_no_words),      cmocka_unit_test(test_what_is_written_is_read_back),
         cmocka_unit_test(test_refused_words), cmocka_unit_test(test_more_than_the_kernel_takes),
     };
 
-    return cmocka_run_group_tests_name("kubelet-env", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

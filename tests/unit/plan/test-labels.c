@@ -3,6 +3,7 @@
  * configuration.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -364,7 +365,7 @@ static void test_bad_values(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusal),     cmocka_unit_test(test_validity),
         cmocka_unit_test(test_label_lists), cmocka_unit_test(test_taint_lists),
@@ -373,5 +374,5 @@ int main(void) {
         cmocka_unit_test(test_bad_values),
     };
 
-    return cmocka_run_group_tests_name("labels", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * way.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -519,7 +520,7 @@ static void test_predict(void **state) {
                      0); /* nothing is known: nothing to refuse */
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cluster_dns), cmocka_unit_test(test_cpu_steps),
         cmocka_unit_test(test_policies),    cmocka_unit_test(test_gke),
@@ -530,5 +531,5 @@ int main(void) {
         cmocka_unit_test(test_predict),
     };
 
-    return cmocka_run_group_tests_name("plan-numbers", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

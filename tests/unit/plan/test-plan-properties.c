@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 
+#include "groups.h"
 #include "plan-fixture.h"
 
 static uint64_t seed;
@@ -230,7 +231,7 @@ static void test_hostile(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_hostile),
@@ -239,5 +240,5 @@ int main(void) {
     seed = number_from_env("NC_SEED", 20260102);
     rounds = (unsigned)number_from_env("NC_ROUNDS", 1000);
     print_message("# NC_SEED=%" PRIu64 "\n", seed);
-    return cmocka_run_group_tests_name("plan-properties", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * The rules of kubelet's configuration: what is refused and with which words, what gives way, what
  * is reserved.
  */
+#include "groups.h"
 #include "plan-fixture.h"
 
 #define MI ((int64_t)1 << 20)
@@ -287,12 +288,12 @@ static void test_early_aks(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),       cmocka_unit_test(test_flag_rules),
         cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_shutdown_policy),
         cmocka_unit_test(test_reservation), cmocka_unit_test(test_early_aks),
     };
 
-    return cmocka_run_group_tests_name("plan-rules", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  * does.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 
@@ -884,7 +885,7 @@ static void test_missing_facts(void **state) {
     fixture_free(x);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),
         cmocka_unit_test(test_version_refused), cmocka_unit_test(test_m5_large),
@@ -900,5 +901,5 @@ int main(void) {
         cmocka_unit_test(test_overrides),
     };
 
-    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * who it is. Whole trees are compared by the golden tests.
  */
 #include "base-test.h"
+#include "groups.h"
 #include "plan-fixture.h"
 
 #include "nc/fileset.h"
@@ -361,7 +362,7 @@ static void test_flag_of_two_lines(void **state) {
     fixture_free(x);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eks),
         cmocka_unit_test(test_eks_elsewhere),
@@ -378,5 +379,5 @@ int main(void) {
         cmocka_unit_test(test_flag_of_two_lines),
     };
 
-    return cmocka_run_group_tests_name("render", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

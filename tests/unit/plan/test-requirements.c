@@ -1,6 +1,7 @@
 /*
  * Requirements of a NodeClaim against this instance, and allocatable explained.
  */
+#include "groups.h"
 #include "plan-fixture.h"
 
 #define MI ((int64_t)1 << 20)
@@ -230,7 +231,7 @@ static void test_explain(void **state) {
     fixture_free(x);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_operators),
         cmocka_unit_test(test_type_names),
@@ -238,5 +239,5 @@ int main(void) {
         cmocka_unit_test(test_explain),
     };
 
-    return cmocka_run_group_tests_name("requirements", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

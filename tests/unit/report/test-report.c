@@ -3,6 +3,7 @@
  * byte.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <stdbool.h>
 
@@ -325,7 +326,7 @@ static void test_a_node_that_says_nothing(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_before_anything_is_known),
@@ -341,5 +342,5 @@ int main(void) {
         cmocka_unit_test(test_a_node_that_says_nothing),
     };
 
-    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

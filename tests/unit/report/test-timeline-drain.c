@@ -3,6 +3,7 @@
  * one, bounded, harmless and well-formed for any other.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/report.h"
 #include "nc/str.h"
@@ -242,12 +243,12 @@ static void test_too_much(void **state) {
     nc_buf_done(&json);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods),     cmocka_unit_test(test_status),
         cmocka_unit_test(test_timeline), cmocka_unit_test(test_svg),
         cmocka_unit_test(test_hostile),  cmocka_unit_test(test_too_much),
     };
 
-    return cmocka_run_group_tests_name("timeline-drain", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

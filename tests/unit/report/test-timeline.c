@@ -3,6 +3,7 @@
  * other.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/report.h"
 #include "nc/str.h"
@@ -195,7 +196,7 @@ static void test_too_much(void **state) {
     nc_buf_done(&json);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_status),
         cmocka_unit_test(test_timeline),
@@ -207,5 +208,5 @@ int main(void) {
         cmocka_unit_test(test_too_much),
     };
 
-    return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * The conformance tier compares the arithmetic with Karpenter's own.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <limits.h>
 
@@ -244,7 +245,7 @@ static void test_reasons(void **state) {
     assert_string_equal(nc_budget_reason_name(NC_BUDGET_REBALANCE), "Rebalance");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_allows),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_too_many), cmocka_unit_test(test_durations),
@@ -252,5 +253,5 @@ int main(void) {
         cmocka_unit_test(test_reasons),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * conformance tier compares with that parser itself; here stands what must hold without Go.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "nc/budget.h"
 #include "nc/str.h"
@@ -135,12 +136,12 @@ static void test_refused(void **state) {
     assert_true(nc_cron_parse(many, &c, NULL) < 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fires),
         cmocka_unit_test(test_is_after),
         cmocka_unit_test(test_refused),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

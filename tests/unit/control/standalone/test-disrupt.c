@@ -1,6 +1,7 @@
 /*
  * Where we are alone: the taint, and what is disrupted voluntarily, when, and beside what.
  */
+#include "groups.h"
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
@@ -478,7 +479,7 @@ static void test_reasons(void **state) {
     world_done(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taint),
         cmocka_unit_test(test_taint_of_others),
@@ -503,5 +504,5 @@ int main(void) {
         cmocka_unit_test(test_reasons),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * Where we are alone: what a claim that is being deleted asks of its node, and what it hears.
  */
+#include "groups.h"
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
@@ -276,7 +277,7 @@ static void test_agent_takes_long(void **state) {
     world_done(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ceiling),
         cmocka_unit_test(test_last_moment),
@@ -291,5 +292,5 @@ int main(void) {
         cmocka_unit_test(test_agent_takes_long),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

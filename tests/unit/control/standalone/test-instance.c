@@ -1,6 +1,7 @@
 /*
  * Where we are alone: the end of instance, Node and claim, once nothing is left to wait for.
  */
+#include "groups.h"
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
@@ -301,7 +302,7 @@ static void test_deleted_before_us(void **state) {
     world_done(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_instance),
         cmocka_unit_test(test_instance_is_not_heard_to_end),
@@ -321,5 +322,5 @@ int main(void) {
         cmocka_unit_test(test_deleted_before_us),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Where we are alone: whole lives of NodeClaims, from the first write to the last, in one piece,
  * side by side, and under leaders that die.
  */
+#include "groups.h"
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
@@ -222,12 +223,12 @@ static void test_leaders_die(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_life),
         cmocka_unit_test(test_one_at_a_time),
         cmocka_unit_test(test_leaders_die),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Where we are alone: whatever happens in whatever order, under leaders that die and answers that
  * are lost, the rules of alone-disorder.h hold.
  */
+#include "groups.h"
 #include "standalone-disorder.h"
 
 static size_t from_seed(void *source, size_t n) {
@@ -25,10 +26,10 @@ static void test_random(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

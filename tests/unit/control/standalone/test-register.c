@@ -1,6 +1,7 @@
 /*
  * Where we are alone: whose a claim is, its registration and initialization, its conditions.
  */
+#include "groups.h"
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
@@ -454,7 +455,7 @@ static void test_not_registered(void **state) {
     world_done(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_karpenters),
         cmocka_unit_test(test_a_node_that_says_karpenters),
@@ -476,5 +477,5 @@ int main(void) {
         cmocka_unit_test(test_not_registered),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }
