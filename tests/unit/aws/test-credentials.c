@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "nc/imds.h"
 #include "nc/str.h"
 
@@ -98,12 +99,12 @@ static void test_every_cut(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_every_cut),
     };
 
-    return cmocka_run_group_tests_name("credentials", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

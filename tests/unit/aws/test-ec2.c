@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "ec2-priv.h"
+#include "groups.h"
 #include "loopback.h"
 #include "nc/str.h"
 
@@ -265,12 +266,12 @@ static void test_not_asked(void **state) {
         strstr(err.msg, "ec2: DescribeInstanceTypes: connection refused by 127.0.0.1:"));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_private_dns_name), cmocka_unit_test(test_instance_type),
         cmocka_unit_test(test_refusals),         cmocka_unit_test(test_wrong_types),
         cmocka_unit_test(test_not_asked),
     };
 
-    return cmocka_run_group_tests_name("ec2", tests, set_up, tear_down);
+    return run_group(tests, set_up, tear_down);
 }

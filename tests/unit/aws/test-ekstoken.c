@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "nc/sigv4.h"
 #include "nc/str.h"
 
@@ -160,7 +161,7 @@ static void test_refused(void **state) {
     nc_buf_done(&tiny);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_token),
         cmocka_unit_test(test_only_known_parameters),
@@ -169,5 +170,5 @@ int main(void) {
         cmocka_unit_test(test_refused),
     };
 
-    return cmocka_run_group_tests_name("the token of EKS", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

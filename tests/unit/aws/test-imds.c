@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "loopback.h"
 #include "nc/clock.h"
 #include "nc/imds.h"
@@ -775,7 +776,7 @@ static void test_endpoints(void **state) {
 
 #define FRESH(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         FRESH(test_two_rounds),
         FRESH(test_no_proxy),
@@ -798,5 +799,5 @@ int main(void) {
         cmocka_unit_test(test_endpoints),
     };
 
-    return cmocka_run_group_tests_name("imds", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

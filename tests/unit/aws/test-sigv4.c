@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "nc/sigv4.h"
 #include "nc/str.h"
 
@@ -197,7 +198,7 @@ static void test_hosts(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_whole),
@@ -207,5 +208,5 @@ int main(void) {
         cmocka_unit_test(test_hosts),
     };
 
-    return cmocka_run_group_tests_name("sigv4", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

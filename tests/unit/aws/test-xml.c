@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "nc/str.h"
 #include "xml.h"
 
@@ -176,12 +177,12 @@ static void test_every_cut(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elements),     cmocka_unit_test(test_refused),
         cmocka_unit_test(test_caller_stops), cmocka_unit_test(test_caps),
         cmocka_unit_test(test_every_cut),
     };
 
-    return cmocka_run_group_tests_name("xml", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

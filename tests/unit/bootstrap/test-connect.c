@@ -19,6 +19,7 @@
 
 #include "connect.h"
 #include "gather.h"
+#include "groups.h"
 #include "loopback.h"
 #include "nc/file.h"
 #include "nc/str.h"
@@ -401,7 +402,7 @@ static void test_deadline(void **state) {
     assert_true(nc_app_timeout(&w->app, SECOND) > 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_own_token, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_configured, set_up, tear_down),
@@ -416,5 +417,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_deadline, set_up, tear_down),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

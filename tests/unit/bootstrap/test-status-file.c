@@ -2,6 +2,7 @@
  * status.json and metrics.prom under two writers: each keeps what is the other's, whatever the file
  * was, and the daemon does not wait for the lock.
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include <pthread.h>
@@ -147,7 +148,7 @@ static void test_nobody_has_run(void **state) {
     assert_null(tree);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_each_keeps_the_others),
         host_test(test_nothing_to_keep),
@@ -156,5 +157,5 @@ int main(void) {
         host_test(test_nobody_has_run),
     };
 
-    return cmocka_run_group_tests_name("status-file", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

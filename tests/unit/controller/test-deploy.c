@@ -4,6 +4,7 @@
  * has.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "guard.h"
 #include "nc/file.h"
@@ -370,7 +371,7 @@ static void test_the_rest_parses(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rbac_is_what_is_asked), cmocka_unit_test(test_rbac_is_no_more),
         cmocka_unit_test(test_pod_has_no_powers),     cmocka_unit_test(test_options_are_taken),
@@ -378,5 +379,5 @@ int main(void) {
         cmocka_unit_test(test_the_rest_parses),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * instance of EC2. One server on loopback plays EC2, STS and IMDS.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -400,7 +401,7 @@ static void test_container_uris(void **state) {
 
 #define world_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         world_test(test_ends),
         world_test(test_describes),
@@ -417,5 +418,5 @@ int main(void) {
         cmocka_unit_test(test_container_uris),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * holds a connection keeps nobody out.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -380,7 +381,7 @@ static void test_taken(void **state) {
 
 #define world_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_refused),
@@ -396,5 +397,5 @@ int main(void) {
         world_test(test_taken),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * The controller's command line: what each option takes, what is refused and how, the defaults.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include "log.h"
 #include "nc/mem.h"
@@ -217,7 +218,7 @@ static void test_help(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_defaults, set_up),
         cmocka_unit_test_setup(test_all_options, set_up),
@@ -229,5 +230,5 @@ int main(void) {
     };
 
     nc_program_set(NC_CONTROLLER);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

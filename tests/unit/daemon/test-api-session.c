@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "api-session.h"
+#include "groups.h"
 #include "log.h"
 #include "nc/str.h"
 
@@ -339,7 +340,7 @@ static void test_closed_on_the_way(void **state) {
     expect("[token cancelled]");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_with_a_certificate),
@@ -351,5 +352,5 @@ int main(void) {
         TEST(test_closed_on_the_way),
     };
 
-    return cmocka_run_group_tests_name("api-session", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "daemon.h"
+#include "groups.h"
 #include "nc/str.h"
 
 #define SECOND 1000000ull
@@ -426,7 +427,7 @@ static void test_a_clock_that_is_set(void **state) {
     assert_int_equal(w->d.counters.skew_usec, ahead_usec);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_actions_in_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_posts_inside_of_a_post_wait, set_up, tear_down),
@@ -445,5 +446,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_clock_that_is_set, set_up, tear_down),
     };
 
-    return cmocka_run_group_tests_name("daemon", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "daemon.h"
+#include "groups.h"
 #include "log.h"
 #include "loopback.h"
 #include "nc/file.h"
@@ -243,7 +244,7 @@ static void test_begun_anew(void **state) {
     assert_false(w->is_gathered);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_built_in_policies), TEST(test_no_configuration),
@@ -252,5 +253,5 @@ int main(void) {
         TEST(test_imds_is_away),      TEST(test_begun_anew),
     };
 
-    return cmocka_run_group_tests_name("daemon-gather", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

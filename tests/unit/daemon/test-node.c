@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "log.h"
 #include "nc/str.h"
 #include "node.h"
@@ -686,7 +687,7 @@ static void test_closing_answers_what_is_under_way(void **state) {
     expect("NODE(whole) -request -deletion"); /* it is known still */
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_first_sight),
@@ -710,5 +711,5 @@ int main(void) {
         TEST(test_closing_answers_what_is_under_way),
     };
 
-    return cmocka_run_group_tests_name("daemon-node", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

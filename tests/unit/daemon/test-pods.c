@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "log.h"
 #include "nc/str.h"
 #include "pods.h"
@@ -537,7 +538,7 @@ static void test_clean_up_begins_again_on_another_connection(void **state) {
     assert_true(script.watches[1].is_open);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_watch),
@@ -555,5 +556,5 @@ int main(void) {
         TEST(test_clean_up_begins_again_on_another_connection),
     };
 
-    return cmocka_run_group_tests_name("daemon-pods", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

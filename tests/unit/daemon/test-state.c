@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "daemon.h"
+#include "groups.h"
 #include "log.h"
 #include "nc/file.h"
 #include "nc/str.h"
@@ -220,7 +221,7 @@ static void test_a_write_that_fails(void **state) {
     assert_int_equal(access(w->path, F_OK), 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_comes_back_after_a_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_after_a_reboot_only_the_operator_is_remembered, set_up,
@@ -234,5 +235,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_write_that_fails, set_up, tear_down),
     };
 
-    return cmocka_run_group_tests_name("daemon-state", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

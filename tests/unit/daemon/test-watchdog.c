@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "daemon.h"
+#include "groups.h"
 #include "log.h"
 #include "nc/str.h"
 
@@ -169,7 +170,7 @@ static void test_a_manager_that_does_not_listen(void **state) {
     assert_true(n > 0 && n < 2000); /* its queue was full */
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
         TEST(test_all_is_well),
@@ -179,5 +180,5 @@ int main(void) {
         TEST(test_a_manager_that_does_not_listen),
     };
 
-    return cmocka_run_group_tests_name("daemon-watchdog", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * Filesets to disk: what is written, what is left alone, and that a failure changes nothing.
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include <sched.h>
@@ -359,7 +360,7 @@ static void leave_out_mounts(void) {
     (void)remove_root(&state);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_first_and_second_run),
         host_test(test_changes),
@@ -377,5 +378,5 @@ int main(void) {
     };
 
     leave_out_mounts();
-    return cmocka_run_group_tests_name("apply", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

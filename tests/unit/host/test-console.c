@@ -1,6 +1,7 @@
 /*
  * The console: a line appended below another root, a failure that is only told.
  */
+#include "groups.h"
 #include "host-test.h"
 
 static void test_lines_are_appended(void **state) {
@@ -54,12 +55,12 @@ static void test_no_folder_can_be_made(void **state) {
     assert_refused(ENOTDIR);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_lines_are_appended),    host_test(test_nobody_listens),
         host_test(test_nobody_reads),          host_test(test_folder_in_place),
         host_test(test_no_folder_can_be_made),
     };
 
-    return cmocka_run_group_tests_name("console", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * The last lines of a log file, and of a unit that has said nothing.
  */
+#include "groups.h"
 #include "host-test.h"
 
 static void assert_tail(const char *text, unsigned n, const char *expected) {
@@ -104,12 +105,12 @@ static void test_unit_that_said_nothing(void **state) {
     assert_int_equal(lines.n, 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_lines),       host_test(test_long_lines),
         host_test(test_half_a_line), host_test(test_the_cause_is_kept),
         host_test(test_no_file),     host_test(test_unit_that_said_nothing),
     };
 
-    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * kubelet's version from files and from binaries: good ones, other ones, and ones that lie about
  * their own layout.
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include <elf.h>
@@ -186,12 +187,12 @@ static void test_no_kubelet(void **state) {
     assert_true(nc_kubelet_version(root, "/none/kubelet", &version, &err) < 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_binaries),    host_test(test_without_sections),
         host_test(test_other_files), host_test(test_random_damage),
         host_test(test_files_first), host_test(test_no_kubelet),
     };
 
-    return cmocka_run_group_tests_name("kubelet-version", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

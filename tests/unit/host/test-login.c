@@ -2,6 +2,7 @@
  * The delay inhibitor and what logind announces, against the fake system bus of tests/fakes: taken,
  * let go, taken again; a bus that is not there, goes away and comes back.
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include <signal.h>
@@ -351,7 +352,7 @@ static void test_notify(void **state) {
     assert_int_equal(unsetenv("WATCHDOG_USEC"), 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_held_from_the_start),
         host_test(test_shutdown),
@@ -365,5 +366,5 @@ int main(void) {
         host_test(test_notify),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * InhibitDelayMaxSec: every form of a time span, sections, and the order of logind's files.
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include "logind-conf.h"
@@ -108,11 +109,11 @@ static void test_in_force(void **state) {
     assert_non_null(strstr(err.remedy, "cat-config systemd/logind.conf"));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_values), host_test(test_not_values), host_test(test_lines),
         host_test(test_order),  host_test(test_in_force),
     };
 
-    return cmocka_run_group_tests_name("logind-conf", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

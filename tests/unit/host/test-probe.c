@@ -1,6 +1,7 @@
 /*
  * What a host is: from files below a root, and from the kernel that runs where the root has none.
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include <sys/statvfs.h>
@@ -106,11 +107,11 @@ static void test_version_is_unknown(void **state) {
     assert_string_equal(f.kubelet_version, "v1.30.0");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_an_image), host_test(test_this_machine),       host_test(test_odd_files),
         host_test(test_memory),   host_test(test_version_is_unknown),
     };
 
-    return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

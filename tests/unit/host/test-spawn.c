@@ -1,6 +1,7 @@
 /*
  * Other programs: what they inherit, where their output goes, and that none outstays its welcome.
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include <fcntl.h>
@@ -337,7 +338,7 @@ static void test_killed_before_it_was_told(void **state) {
     assert_int_equal(access(ran, F_OK), -1);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_output),
         host_test(test_environment),
@@ -353,5 +354,5 @@ int main(void) {
         host_test(test_killed_before_it_was_told),
     };
 
-    return cmocka_run_group_tests_name("spawn", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Units and logind over D-Bus, against the fake system bus of tests/fakes (independent of
  * libsystemd).
  */
+#include "groups.h"
 #include "host-test.h"
 
 #include <signal.h>
@@ -234,7 +235,7 @@ static void test_no_bus(void **state) {
     assert_null(nc_units_free(NULL));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_start),         host_test(test_state),
         host_test(test_logind),        host_test(test_signal_ends_the_wait),
@@ -242,5 +243,5 @@ int main(void) {
         host_test(test_forged_end),
     };
 
-    return cmocka_run_group_tests_name("units", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * Finding our NodeClaim: the Table, its fallbacks, the owner of a Node, and answers that are not to
  * be trusted.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #define BASE "https://api.test:6443/apis/karpenter.sh/"
@@ -283,7 +284,7 @@ static void test_owner(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_cases),
@@ -291,5 +292,5 @@ int main(void) {
         cmocka_unit_test(test_owner),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

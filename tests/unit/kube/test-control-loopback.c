@@ -2,6 +2,7 @@
  * What the controller asks of an API server, over the real transport: a collection in pages while
  * the server fails and forgets, writes with their preconditions, a Lease that changes hands.
  */
+#include "groups.h"
 #include "kube-world.h"
 
 #include <signal.h>
@@ -265,7 +266,7 @@ static void test_karpenter(void **state) {
     nc_karpenter_free(p);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_writes),
         cmocka_unit_test(test_pages),
@@ -274,5 +275,5 @@ int main(void) {
     };
 
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return run_group(tests, set_up, tear_down);
 }

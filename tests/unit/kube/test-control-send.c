@@ -1,6 +1,7 @@
 /*
  * What the controller's actions become on the wire, and what each answer of an API server means.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "nc/kube-control.h"
@@ -266,12 +267,12 @@ static void test_say(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests), cmocka_unit_test(test_answers),
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_say),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

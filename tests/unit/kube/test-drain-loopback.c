@@ -1,6 +1,7 @@
 /*
  * What a drain asks of an API server, over the real transport.
  */
+#include "groups.h"
 #include "kube-world.h"
 
 #include <signal.h>
@@ -139,12 +140,12 @@ static void test_writes(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods),
         cmocka_unit_test(test_writes),
     };
 
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, world_set_up, world_tear_down);
+    return run_group(tests, world_set_up, world_tear_down);
 }

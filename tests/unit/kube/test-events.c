@@ -1,6 +1,7 @@
 /*
  * Events and SelfSubjectReview: what is sent, and what answers mean.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #define FIRST 1700000000000000u /* 2023-11-14T22:13:20Z */
@@ -235,12 +236,12 @@ static void test_whoami_in_the_loop(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_create),         cmocka_unit_test(test_create_node_event),
         cmocka_unit_test(test_create_refused), cmocka_unit_test(test_update),
         cmocka_unit_test(test_whoami),         cmocka_unit_test(test_whoami_in_the_loop),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * From inside a pod: where the API server is, and a token that is replaced while we run.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include <errno.h>
@@ -149,7 +150,7 @@ static void test_on_the_wire(void **state) {
     nc_token_file_free(t);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_address),
         cmocka_unit_test(test_roots),
@@ -157,5 +158,5 @@ int main(void) {
         cmocka_unit_test(test_on_the_wire),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return run_group(tests, set_up, tear_down);
 }

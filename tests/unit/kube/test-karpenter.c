@@ -1,6 +1,7 @@
 /*
  * Is Karpenter there, and what is served: its Leases over time, and looks at a scripted API server.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "nc/clock.h"
@@ -291,7 +292,7 @@ static void test_alive(void **state) {
            13, 600000, 0, "unknown k-1 - - -\nkarpenter k-1 - - -\n");
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives),           cmocka_unit_test(test_holder),
         cmocka_unit_test(test_all_there),       cmocka_unit_test(test_older_versions),
@@ -300,5 +301,5 @@ int main(void) {
         cmocka_unit_test(test_namespaces),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

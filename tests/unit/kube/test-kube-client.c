@@ -1,6 +1,7 @@
 /*
  * Requests: what is sent, what an answer means, tokens, the rules on the wire.
  */
+#include "groups.h"
 #include "kube-script.h"
 #include "nc/clock.h"
 
@@ -444,7 +445,7 @@ static void test_rules_are_enforced(void **state) {
     script_end(k);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_new),
@@ -459,5 +460,5 @@ int main(void) {
         cmocka_unit_test(test_rules_are_enforced),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

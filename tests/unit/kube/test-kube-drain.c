@@ -2,6 +2,7 @@
  * What is asked about a pod, each answer of an API server that a drain meets, and Events that
  * nobody waits for.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "nc/kube-drain.h"
@@ -325,7 +326,7 @@ static void test_event(void **state) {
     assert_int_equal(s.n, NC_ARRAY_SIZE(event_answers));
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_questions), cmocka_unit_test(test_answers),
         cmocka_unit_test(test_token),     cmocka_unit_test(test_cancelled),
@@ -333,5 +334,5 @@ int main(void) {
         cmocka_unit_test(test_event),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

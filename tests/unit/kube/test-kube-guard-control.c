@@ -2,6 +2,7 @@
  * The rules on the wire for the controller: marks, conditions and ends of Nodes and claims, and
  * nothing else.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "wire.h"
@@ -232,12 +233,12 @@ static void test_remedy(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_role),
         cmocka_unit_test(test_remedy),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

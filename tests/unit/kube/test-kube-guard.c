@@ -1,6 +1,7 @@
 /*
  * The rules on the wire: what a node may say about itself, and nothing else.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "wire.h"
@@ -223,10 +224,10 @@ static void test_rules(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * What a bootstrap asks of an API server, and watches, over the real transport.
  */
+#include "groups.h"
 #include "kube-world.h"
 
 #include <signal.h>
@@ -215,7 +216,7 @@ static void test_silence(void **state) {
     nc_watch_free(w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_identity),        cmocka_unit_test(test_node),
         cmocka_unit_test(test_claim_and_event), cmocka_unit_test(test_watch),
@@ -223,5 +224,5 @@ int main(void) {
     };
 
     signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, world_set_up, world_tear_down);
+    return run_group(tests, world_set_up, world_tear_down);
 }

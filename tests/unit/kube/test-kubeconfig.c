@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "nc/kubeconfig.h"
 #include "nc/str.h"
 
@@ -257,7 +258,7 @@ static void test_exec_credential(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eks),
         cmocka_unit_test(test_users),
@@ -266,5 +267,5 @@ int main(void) {
         cmocka_unit_test(test_exec_credential),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * Leadership over a scripted API server: taken, kept, lost to silence, given up.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "nc/clock.h"
@@ -288,7 +289,7 @@ static void test_released_in_callback(void **state) {
     script_end(k);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken_and_kept),
         cmocka_unit_test(test_taken_over),
@@ -302,5 +303,5 @@ int main(void) {
         cmocka_unit_test(test_released_in_callback),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

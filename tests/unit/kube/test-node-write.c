@@ -1,6 +1,7 @@
 /*
  * Our own Node: what is read of it, each of the patches, and what its answer means.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "nc/kube-drain.h"
@@ -300,12 +301,12 @@ static void test_send_refused(void **state) {
     assert_int_equal(h.n, 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_view),           cmocka_unit_test(test_view_of_nonsense),
         cmocka_unit_test(test_bodies),         cmocka_unit_test(test_send),
         cmocka_unit_test(test_send_cancelled), cmocka_unit_test(test_send_refused),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

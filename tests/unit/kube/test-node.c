@@ -1,6 +1,7 @@
 /*
  * Readers of a Node, the reasons that Karpenter waits for, and the bodies of patches.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include "wire.h"
@@ -262,7 +263,7 @@ static void test_long_message(void **state) {
     assert_int_equal(strlen(message), 1023);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_paths),          cmocka_unit_test(test_readers),
         cmocka_unit_test(test_reported_since), cmocka_unit_test(test_readers_of_nonsense),
@@ -270,5 +271,5 @@ int main(void) {
         cmocka_unit_test(test_long_message),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * The pure parts of a watch: lines out of chunks, what a line means, where to go on, how long to
  * wait, what is known.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include <errno.h>
@@ -384,7 +385,7 @@ static void test_known_property(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frames_property), cmocka_unit_test(test_frames_caps),
         cmocka_unit_test(test_lines),           cmocka_unit_test(test_cursor_requests),
@@ -394,5 +395,5 @@ int main(void) {
         cmocka_unit_test(test_known_property),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * A whole collection in pages: nothing is lost and nothing told twice, whatever happens between two
  * of them, and tens of thousands of objects pass through without being held.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include <malloc.h>
@@ -294,7 +295,7 @@ static void test_many(void **state) {
         free(pages[i]);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pages),         cmocka_unit_test(test_page_fails),
         cmocka_unit_test(test_page_cut),      cmocka_unit_test(test_expired),
@@ -302,5 +303,5 @@ int main(void) {
         cmocka_unit_test(test_start_over),    cmocka_unit_test(test_many),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

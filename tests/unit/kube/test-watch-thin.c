@@ -2,6 +2,7 @@
  * A watch that keeps only some members of each object: what its owner gets, and that neither a list
  * nor an object is ever held as a whole.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include <errno.h>
@@ -284,12 +285,12 @@ static void test_patience(void **state) {
     assert_int_equal(script_idle_usec[1], 75 * second);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members),     cmocka_unit_test(test_error_event),
         cmocka_unit_test(test_broken_list), cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_large),       cmocka_unit_test(test_patience),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

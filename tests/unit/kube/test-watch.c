@@ -2,6 +2,7 @@
  * The watch as its owner hears it: every answer of an API server, good or bad, and the trace that
  * follows from it.
  */
+#include "groups.h"
 #include "kube-script.h"
 
 #include <errno.h>
@@ -473,7 +474,7 @@ static void test_without_failed(void **state) {
     script_end(k);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list_then_stream),
         cmocka_unit_test(test_metadata_only),
@@ -510,5 +511,5 @@ int main(void) {
         cmocka_unit_test_setup(test_without_failed, thin_out),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

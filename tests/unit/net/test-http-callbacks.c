@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "http-world.h"
 #include "nc/str.h"
 
@@ -536,7 +537,7 @@ static void test_kept(void **state) {
     }
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_flood_leaves_turns),
@@ -556,5 +557,5 @@ int main(void) {
         cmocka_unit_test(test_cancel_free_and_start_in_a_stream),
     };
 
-    return cmocka_run_group_tests_name("http callbacks", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * What libcurl gives back is wiped: the linker sends each free() of ours through here first.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <malloc.h>
 #include <string.h>
@@ -41,10 +42,10 @@ static void test_wiped(void **state) {
     assert_int_equal(n_dirty, 0);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wiped),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

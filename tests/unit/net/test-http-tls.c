@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <openssl/ssl.h>
 
+#include "groups.h"
 #include "loopback.h"
 #include "nc/http.h"
 #include "nc/str.h"
@@ -559,7 +560,7 @@ static void test_proxy(void **state) {
     loopback_stop(proxy);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trust),
         cmocka_unit_test(test_names),
@@ -575,5 +576,5 @@ int main(void) {
         cmocka_unit_test(test_proxy),
     };
 
-    return cmocka_run_group_tests_name("http over TLS", tests, set_up, tear_down);
+    return run_group(tests, set_up, tear_down);
 }

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "groups.h"
 #include "http-world.h"
 #include "nc/str.h"
 
@@ -488,7 +489,7 @@ static void test_sigpipe_is_ignored(void **state) {
     world_done(&w);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answer),
         cmocka_unit_test(test_response_headers),
@@ -507,5 +508,5 @@ int main(void) {
         cmocka_unit_test(test_sigpipe_is_ignored),
     };
 
-    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }

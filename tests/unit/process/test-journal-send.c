@@ -3,6 +3,7 @@
  * and what is said where it is gone, full, or the entry too large for a datagram.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -277,7 +278,7 @@ static void test_full_and_gone(void **state) {
     assert_nothing_more();
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_lines),
@@ -289,5 +290,5 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_full_and_gone, begin, end),
     };
 
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return run_group(tests, make_folder, remove_folder);
 }

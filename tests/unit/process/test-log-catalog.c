@@ -3,6 +3,7 @@
  * the manual; and the catalog has no other.
  */
 #include "base-test.h"
+#include "groups.h"
 
 #include <ctype.h>
 
@@ -58,8 +59,8 @@ static void test_catalog(void **state) {
     assert_int_equal(n, _NC_MILESTONE_MAX - 1);
 }
 
-int main(void) {
+TEST_GROUP() {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ids), cmocka_unit_test(test_catalog)};
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_group(tests, NULL, NULL);
 }
