@@ -24,6 +24,6 @@ uint64_t nc_clock_earliest(uint64_t then_usec, uint64_t then_mono_usec, uint64_t
  * is ours: an answer has its date in whole seconds, and comes late. Where they do not, ours was
  * set, or is wrong. */
 #define NC_CLOCKS_AGREE_USEC 10000000u
-uint64_t nc_clock_told(uint64_t boot_usec);
+uint64_t nc_clock_shifted(uint64_t boot_usec);
 
 #endif

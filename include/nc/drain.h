@@ -141,7 +141,7 @@ struct nc_pod_news {
 void nc_pod_news_done(struct nc_pod_news *n);
 /* What there is since it was asked last; NULL where that is nothing. An owned array of owned
  * news. */
-struct nc_pod_news *nc_drain_take_news(struct nc_drain *d, size_t *ret_n);
+struct nc_pod_news *nc_drain_drop_news(struct nc_drain *d, size_t *ret_n);
 
 struct nc_drain_summary {
     size_t total;     /* eligible pods seen in this drain, those that are gone included */
@@ -166,9 +166,9 @@ struct nc_drain_line {
     const struct nc_pod *pod; /* borrowed */
     enum nc_pod_excluded excluded;
     bool is_kept, is_leaving, is_blocked;
-    uint64_t last_moment_usec; /* 0 = no deadline */
-    const char *budget;        /* "" or the budget that blocks it; borrowed */
-    const char *message;       /* of the last refusal; borrowed */
+    uint64_t force_delete_at_usec; /* 0 = no deadline */
+    const char *budget;            /* "" or the budget that blocks it; borrowed */
+    const char *message;           /* of the last refusal; borrowed */
 };
 size_t nc_drain_count(const struct nc_drain *d); /* pods known now, excluded ones too */
 /* Fills at most `room` lines; returns how many. */

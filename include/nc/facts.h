@@ -112,13 +112,13 @@ extern const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX];
 /* Takes one answer with status 200 into the facts (USER_DATA and CREDENTIALS are not facts:
  * -EINVAL). Strict: an id, a type, an address that does not look like one is NC_ERR_PROTOCOL with
  * the path in the message and the facts unchanged. Trailing white space is tolerated. */
-int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
-                       struct nc_err *err);
+int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
+                        struct nc_err *err);
 
 /* host.json of `--facts DIR`: {cpus, mem_total_bytes, root_fs_bytes, kubelet_version, boot_id,
  * sysctls{}, hostname, logind_inhibit_delay_usec, ecr_credential_provider_dir, has_nvidia}; unknown
  * keys are ignored, missing ones stay unknown. And back, for --save-facts. */
-int nc_facts_take_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err);
+int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err);
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out);
 
 /* "v1.34.4-eks-abc" -> 34. -EINVAL where it is no version 1.N. *ret_text (owned, may be NULL) is

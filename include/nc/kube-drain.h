@@ -13,8 +13,8 @@
  * the view and leaves the lower as it was, unless the uid says that it is another Node; a whole
  * object (it has spec or status) both. `n_stay` volumes named in `stay` (names as
  * in volumesAttached, "kubernetes.io/csi/DRIVER^HANDLE") are not counted. */
-void nc_node_view_take(struct nc_node_view *v, const struct nc_value *object,
-                       const struct nc_strv *stay);
+void nc_node_view_apply(struct nc_node_view *v, const struct nc_value *object,
+                        const struct nc_strv *stay);
 
 /* Where the PersistentVolumeClaim of a pod is asked for; NULL where a name is none. Owned. */
 char *nc_volume_claim_path(const char *namespace, const char *name);
@@ -53,7 +53,7 @@ int nc_node_send(struct nc_kube *k, const struct nc_node_call *c, struct nc_kube
  * condition DisruptionTarget (reason TerminationByNodeclaimd), or a deletion with grace (0: the
  * pod's own, which is right only for one that has ended) and uid. The action's pod is only read
  * during the call. `done` is called once unless the handle is freed or the request cancelled. */
-struct nc_pod_asked {
+struct nc_pod_result {
     struct nc_pod_answer answer;
     uint64_t duration_usec;
     enum nc_err_class class; /* NC_ERR_NONE where the server answered what is usual in a drain */
@@ -62,15 +62,15 @@ struct nc_pod_asked {
 struct nc_pod_call {
     const struct nc_drain_action *action;
     uint64_t now_usec, timeout_usec;
-    void (*done)(void *userdata, const struct nc_pod_asked *a);
+    void (*done)(void *userdata, const struct nc_pod_result *a);
     void *userdata;
 };
-int nc_pod_ask(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
-               struct nc_err *err);
+int nc_pod_send(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
+                struct nc_err *err);
 /* How long an attempt may take. An eviction 15 s: the server may hold it for 10 s, and giving it up
  * uses its budget up for nothing. A deletion 2, 4, 8, 15 s: an answer that got lost must not cost
  * that. A mark 2 s. */
-uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt);
+uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt);
 
 /* Fire and forget, for the daemon, within 5 s: `done` (may be NULL) hears only whether it went well
  * (err->class is NC_ERR_NONE then; an Event that exists already went well). With a count from 2 the

@@ -117,8 +117,8 @@ struct nc_watch_options {
                                    is at most 32 MiB, with it of any size */
     size_t max_value_bytes;     /* with `keep`: null stands for what is larger of one path
                                    (nc/json-filter.h), so that no object is too large; 0 = none */
-    bool tells_once;            /* an object that was told with the same resourceVersion before is
-                                   not told again by a later list, or by one that started over */
+    bool reports_once;          /* an object that was told with the same resourceVersion before is
+                                 not told again by a later list, or by one that started over */
     bool is_urgent;             /* somebody waits for it under a deadline: no pause is longer than
                                    5 s, where the stream keeps failing it is listed again, and a
                                    first list (with `keep`) that is silent for 5 s is given up */

@@ -8,10 +8,10 @@
  * The rules, in the words that the tests use:
  *  - A source is active from its NOTICE until its CLEARED. The policy in force is the strongest of
  *    all active sources (ignore < report < cordon < drain); the deadline in force, T, is the
- *    earliest of (deadline - margin, or deadline where is_last_moment) over all active sources
- * whose policy is drain; a source whose begin_usec is still ahead counts as `report` until then.
- * The margin of SHUTDOWN is at most a tenth of the time that logind gives. The leading source (for
- * id, reason) is the most severe active one that asks for the policy in force.
+ *    earliest of (deadline - margin, or deadline where is_force_delete_time) over all active
+ * sources whose policy is drain; a source whose begin_usec is still ahead counts as `report` until
+ * then. The margin of SHUTDOWN is at most a tenth of the time that logind gives. The leading source
+ * (for id, reason) is the most severe active one that asks for the policy in force.
  *  - drain.mode: off caps every policy at report; observe drains nobody (cordons at most); always
  *    drains a deleted Node like any other; auto watches whoever deletes it first, and evicts once
  * no pod has moved for NC_LIFE_PATIENCE_USEC (since the deletion was seen, or since the last pod
@@ -37,7 +37,7 @@
  *    stay.
  *  - After a restart, nothing is undone before every source has been heard once (NOTICE or CLEARED)
  *    and the Node was seen.
- *  - Drained: no eligible pod is left, at least NC_LIFE_SETTLE_USEC after the cordon (late-bound
+ *  - Drained: no eligible pod is left, at least NC_LIFE_GRACE_USEC after the cordon (late-bound
  *    pods) and drain.linger after the load-balancer label, the pods were listed after the cordon
  *    (and once more where a pod was only said to be gone in answer to a question), and the volumes
  *    are detached or T has passed. A pod that is bound later is drained too: the
@@ -66,7 +66,7 @@
 #include "nc/value.h"
 
 #define NC_LIFE_PATIENCE_USEC (5ull * 1000000)
-#define NC_LIFE_SETTLE_USEC (5ull * 1000000)
+#define NC_LIFE_GRACE_USEC (5ull * 1000000)
 #define NC_LIFE_WRITE_PATIENCE_USEC (3ull * 1000000)
 
 #define NC_ANNOTATION_REQUEST "nodeclaimd.io/drain-request"
@@ -93,7 +93,8 @@ const char *nc_life_phase_name(enum nc_life_phase p); /* "idle", "signalling", �
 /* What is known of our own Node. */
 struct nc_node_view {
     bool exists;
-    bool is_whole; /* the fields below the line are known too (metadata alone does not have them) */
+    bool is_complete; /* the fields below the line are known too (metadata alone does not have them)
+                       */
     char uid[64];
     bool is_deleting;
     uint64_t deletion_usec;
@@ -131,7 +132,8 @@ enum nc_node_write_kind {
                          */
     NC_WRITE_RELEASE,   /* merge patch: unschedulable, label, cordon record and drain-status removed
                          */
-    NC_WRITE_CALM,      /* /status: InterruptionPending False, Drained False where they are True */
+    NC_WRITE_CLEAR_CONDITIONS, /* /status: InterruptionPending False, Drained False where they are
+                                  True */
     _NC_WRITE_MAX
 };
 struct nc_condition {
@@ -152,32 +154,32 @@ struct nc_node_write {
 void nc_node_write_done(struct nc_node_write *w);
 
 enum nc_life_action_kind {
-    NC_ACT_WRITE = 1, /* one Node write: `write` */
-    NC_ACT_POD,       /* `pod`: evict, mark or delete */
-    NC_ACT_PODS_OPEN, /* list and watch the pods of this node, until CLOSE: questions that are under
-                         way then are answered all the same */
-    NC_ACT_PODS_CLOSE,
-    NC_ACT_LOOK,     /* GET our own Node: the answer is a NODE event with is_whole */
-    NC_ACT_ANNOUNCE, /* say it: `reason`, `message`, `is_warning`, `milestone` */
-    NC_ACT_POD_NEWS, /* a line of the log: `news` */
-    NC_ACT_LET_GO,   /* the shutdown may go on: give the inhibitor back */
+    NC_LIFE_ACTION_WRITE = 1, /* one Node write: `write` */
+    NC_LIFE_ACTION_POD,       /* `pod`: evict, mark or delete */
+    NC_LIFE_ACTION_PODS_OPEN, /* list and watch the pods of this node, until CLOSE: questions that
+                         are under way then are answered all the same */
+    NC_LIFE_ACTION_PODS_CLOSE,
+    NC_LIFE_ACTION_REFRESH_NODE, /* GET our own Node: the answer is a NODE event with is_whole */
+    NC_LIFE_ACTION_ANNOUNCE,     /* say it: `reason`, `message`, `is_warning`, `milestone` */
+    NC_LIFE_ACTION_POD_NEWS,     /* a line of the log: `news` */
+    NC_LIFE_ACTION_RELEASE_INHIBITOR, /* the shutdown may go on: give the inhibitor back */
 };
 enum nc_life_milestone {
-    NC_LIFE_SAYS_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
-    NC_LIFE_SAYS_WITHDRAWN,
-    NC_LIFE_SAYS_CORDONED,
-    NC_LIFE_SAYS_DRAINING,
-    NC_LIFE_SAYS_INCOMPLETE, /* not every pod of the node is known; once a drain */
-    NC_LIFE_SAYS_BLOCKED,    /* a pod is blocked: names it and its budget; in 30 s at most one a
-                                budget, and 16 in all; without a deadline in 30 s, 60 s, 2, 4, 8 and
-                                then 10 minutes */
-    NC_LIFE_SAYS_FORCING,
-    NC_LIFE_SAYS_DRAINED,
-    NC_LIFE_SAYS_FAILED, /* T has passed and pods are left */
-    NC_LIFE_SAYS_RELEASED,
-    NC_LIFE_SAYS_RECORDONED, /* our cordon was lifted under a deadline, and made once more */
-    NC_LIFE_SAYS_ORPHANED,   /* the Node was deleted in the middle of a drain, which goes on */
-    _NC_LIFE_SAYS_MAX
+    NC_LIFE_MILESTONE_NOTICED = 1, /* a source became active. Event SpotInterruption, … */
+    NC_LIFE_MILESTONE_WITHDRAWN,
+    NC_LIFE_MILESTONE_CORDONED,
+    NC_LIFE_MILESTONE_DRAINING,
+    NC_LIFE_MILESTONE_INCOMPLETE, /* not every pod of the node is known; once a drain */
+    NC_LIFE_MILESTONE_BLOCKED, /* a pod is blocked: names it and its budget; in 30 s at most one a
+                             budget, and 16 in all; without a deadline in 30 s, 60 s, 2, 4, 8 and
+                             then 10 minutes */
+    NC_LIFE_MILESTONE_FORCING,
+    NC_LIFE_MILESTONE_DRAINED,
+    NC_LIFE_MILESTONE_FAILED, /* T has passed and pods are left */
+    NC_LIFE_MILESTONE_RELEASED,
+    NC_LIFE_MILESTONE_RECORDONED, /* our cordon was lifted under a deadline, and made once more */
+    NC_LIFE_MILESTONE_ORPHANED,   /* the Node was deleted in the middle of a drain, which goes on */
+    _NC_LIFE_MILESTONE_MAX
 };
 struct nc_life_action {
     enum nc_life_action_kind kind;
@@ -216,7 +218,7 @@ enum nc_life_event_kind {
     NC_LIFE_TICK,       /* nc_life_next() has come */
     _NC_LIFE_EVENT_MAX
 };
-enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_AWAY, NC_WRITE_REFUSED };
+enum nc_write_outcome { NC_WRITTEN = 1, NC_WRITE_UNAVAILABLE, NC_WRITE_REFUSED };
 struct nc_life_event {
     enum nc_life_event_kind kind;
     uint64_t now_usec;
@@ -274,7 +276,7 @@ struct nc_life_view {
     struct nc_drain_summary drain;
     struct nc_drain_rules drain_rules;
 };
-void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret);
+void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret);
 const struct nc_drain *nc_life_drain(const struct nc_life *l);
 
 #endif

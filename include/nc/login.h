@@ -31,7 +31,7 @@ struct nc_login_options {
 int nc_login_new(sd_event *event, const struct nc_login_options *o, struct nc_login **ret,
                  struct nc_err *err);
 struct nc_login *nc_login_free(struct nc_login *l); /* lets go */
-void nc_login_let_go(
+void nc_login_release(
     struct nc_login *l); /* idempotent; taken again when the shutdown is cancelled */
 bool nc_login_holds(const struct nc_login *l);
 

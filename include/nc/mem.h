@@ -92,7 +92,7 @@ struct nc_strv {
     { 0 }
 void nc_strv_add(struct nc_strv *s, const char *text);
 void nc_strv_add_once(struct nc_strv *s, const char *text); /* unless it is there */
-void nc_strv_take(struct nc_strv *s, char *text);           /* takes ownership */
+void nc_strv_push(struct nc_strv *s, char *text);           /* takes ownership */
 void nc_strv_addf(struct nc_strv *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int nc_strv_contains(const struct nc_strv *s, const char *text);
 void nc_strv_done(struct nc_strv *s);

@@ -21,10 +21,10 @@ struct nc_notice {
     char id[72];     /* the same ending has the same id: "spot-terminate-2026-01-02T03:04:05Z" */
     char action[24]; /* terminate, stop, hibernate, system-reboot, Terminated, …; "" = none */
     char reason[64]; /* of a request: its own words, printable; "" = none */
-    enum nc_policy policy;  /* of REQUEST and OPERATOR: what is asked for. Others: the rules' */
-    uint64_t deadline_usec; /* when the machine goes; 0 = not known */
-    bool is_last_moment;    /* deadline_usec is T itself: whoever set it took the margin off */
-    uint64_t begin_usec;    /* act (cordon, drain) not before; 0 = at once */
+    enum nc_policy policy;     /* of REQUEST and OPERATOR: what is asked for. Others: the rules' */
+    uint64_t deadline_usec;    /* when the machine goes; 0 = not known */
+    bool is_force_delete_time; /* deadline_usec is T itself: whoever set it took the margin off */
+    uint64_t begin_usec;       /* act (cordon, drain) not before; 0 = at once */
 };
 
 /* What IMDS answers at the path of `source`, which has one. Returns 1 with *ret; 0 where nothing is

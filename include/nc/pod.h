@@ -97,7 +97,7 @@ enum nc_pod_answer_kind {
     NC_ANSWER_REFUSED,      /* other 400, 403, 422: an authorizer, a policy or a webhook */
     NC_ANSWER_FAILED,       /* 500 otherwise: the server is there and cannot do it: mostly a webhook
                                that does not answer */
-    NC_ANSWER_AWAY,         /* 401, other 5xx, time-out, no connection */
+    NC_ANSWER_UNAVAILABLE,  /* 401, other 5xx, time-out, no connection */
     _NC_ANSWER_MAX
 };
 struct nc_pod_answer {

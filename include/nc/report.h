@@ -87,13 +87,13 @@ void nc_report_finish(struct nc_report *r, uint64_t now_usec);
 /* The phase that failed, or that runs, or the last one that ended. */
 enum nc_phase nc_report_current(const struct nc_report *r);
 
-void nc_report_take_facts(struct nc_report *r, const struct nc_facts *f);
-void nc_report_take_plan(struct nc_report *r, const struct nc_plan *p);
-void nc_report_take_claim(struct nc_report *r, const struct nc_claim *c, const char *source);
+void nc_report_set_facts(struct nc_report *r, const struct nc_facts *f);
+void nc_report_set_plan(struct nc_report *r, const struct nc_plan *p);
+void nc_report_set_claim(struct nc_report *r, const struct nc_claim *c, const char *source);
 /* Conditions and allocatable of the Node as kubelet reported them; differences are the plan's to
  * explain. */
-void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
-                         const struct nc_claim *c);
+void nc_report_set_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
+                        const struct nc_claim *c);
 
 /* The tree of status.json, schema 1; owned. `drain` is null: that is the daemon's to fill. */
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec);

@@ -11,11 +11,11 @@
 
 /* What an ending leads to, weakest first. */
 enum nc_policy { NC_POLICY_IGNORE = 1, NC_POLICY_REPORT, NC_POLICY_CORDON, NC_POLICY_DRAIN };
-extern const char *const nc_policy_words[];   /* from IGNORE on; ends with NULL */
-const char *nc_policy_word(enum nc_policy p); /* NULL where it is none */
+extern const char *const nc_policy_names[];   /* from IGNORE on; ends with NULL */
+const char *nc_policy_name(enum nc_policy p); /* NULL where it is none */
 
 enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
-extern const char *const nc_drain_mode_words[]; /* from AUTO on; ends with NULL */
+extern const char *const nc_drain_mode_names[]; /* from AUTO on; ends with NULL */
 
 /* EC2's notice is to reach the NodeClaim's DELETE within a second, and a poll may only just have
  * missed it: the last tenth is for all that comes after the answer (30 ms at rest). The others are

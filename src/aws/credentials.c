@@ -37,7 +37,7 @@ static void free_secret_value(struct nc_value **v) {
     nc_value_free(*v);
 }
 
-static bool is_word(const char *s, size_t max) {
+static bool is_token(const char *s, size_t max) {
     const size_t n = strlen(s);
 
     for (size_t k = 0; k < n; k++)
@@ -46,11 +46,11 @@ static bool is_word(const char *s, size_t max) {
     return n > 0 && n <= max;
 }
 
-static int take(const struct nc_value *v, const char *key, size_t max, char **ret,
-                struct nc_err *err) {
+static int read_credential(const struct nc_value *v, const char *key, size_t max, char **ret,
+                           struct nc_err *err) {
     const char *text = nc_value_get_string(v, key);
 
-    if (!text || !is_word(text, max))
+    if (!text || !is_token(text, max))
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
                           "role credentials: %s is missing or no key", key);
     *ret = nc_strdup(text);
@@ -88,11 +88,11 @@ static int parse(const char *data, size_t n, bool has_code, struct nc_credential
     }
     r = has_code ? check_code(v, err) : 0;
     if (r == 0)
-        r = take(v, "AccessKeyId", MAX_KEY, &c.access_key_id, err);
+        r = read_credential(v, "AccessKeyId", MAX_KEY, &c.access_key_id, err);
     if (r == 0)
-        r = take(v, "SecretAccessKey", MAX_SECRET, &c.secret_access_key, err);
+        r = read_credential(v, "SecretAccessKey", MAX_SECRET, &c.secret_access_key, err);
     if (r == 0 && nc_value_get(v, "Token"))
-        r = take(v, "Token", MAX_SESSION_TOKEN, &c.session_token, err);
+        r = read_credential(v, "Token", MAX_SESSION_TOKEN, &c.session_token, err);
     if (r < 0)
         return r;
     expiration = nc_value_get_string(v, "Expiration");

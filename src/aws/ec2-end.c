@@ -10,8 +10,8 @@
 static const char terminate[] = "TerminateInstances", describe[] = "DescribeInstances";
 
 /* 200: the rest is its reader's. Negative: err is set, or it is unknown. */
-static int take_status(struct nc_ec2_call *call, const struct nc_http_result *result,
-                       const char *action, struct nc_err *err) {
+static int read_end_status(struct nc_ec2_call *call, const struct nc_http_result *result,
+                           const char *action, struct nc_err *err) {
     nc_auto_free char *name = nc_asprintf("ec2: %s", action);
 
     call->req = NULL;
@@ -19,7 +19,7 @@ static int take_status(struct nc_ec2_call *call, const struct nc_http_result *re
         return nc_http_error(result, name, err);
     if (result->status == 200)
         return 0;
-    call->is_unknown = nc_ec2_says(result, "InvalidInstanceID.NotFound");
+    call->is_unknown = nc_ec2_has_error(result, "InvalidInstanceID.NotFound");
     return call->is_unknown ? -ENOENT : nc_ec2_refused(result, action, err);
 }
 
@@ -27,7 +27,7 @@ static void on_ended(void *userdata, const struct nc_http_result *result) {
     struct nc_ec2_call *call = userdata;
     struct nc_err err = NC_ERR_INIT;
 
-    if (take_status(call, result, terminate, &err) >= 0
+    if (read_end_status(call, result, terminate, &err) >= 0
         && nc_ec2_read_end(result->body, result->n, call->instance_id, &err) < 0)
         nc_err_wrap(&err, "ec2: %s", terminate);
     call->done(call, &err);
@@ -38,7 +38,7 @@ static void on_described(void *userdata, const struct nc_http_result *result) {
     struct nc_err err = NC_ERR_INIT;
     nc_auto_free char *name = NULL;
 
-    if (take_status(call, result, describe, &err) >= 0
+    if (read_end_status(call, result, describe, &err) >= 0
         && nc_ec2_read_instance(result->body, result->n, call->instance_id, &name, &err) < 0)
         nc_err_wrap(&err, "ec2: %s", describe);
     call->private_dns_name = name;

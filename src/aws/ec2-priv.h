@@ -21,7 +21,7 @@ int nc_ec2_read_type(const char *data, size_t n, const char *type, struct nc_ins
 int nc_ec2_refused(const struct nc_http_result *result, const char *action, struct nc_err *err);
 
 /* Is that EC2's error code in an answer that is no success? */
-bool nc_ec2_says(const struct nc_http_result *result, const char *code);
+bool nc_ec2_has_error(const struct nc_http_result *result, const char *code);
 /* TerminateInstances: the answer is about exactly this instance. */
 int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct nc_err *err);
 

@@ -48,7 +48,7 @@ static void read_failure(const struct nc_http_result *result, struct failure *re
     (void)nc_xml_read(result->body, result->n, read_failure_element, ret, NULL);
 }
 
-bool nc_ec2_says(const struct nc_http_result *result, const char *code) {
+bool nc_ec2_has_error(const struct nc_http_result *result, const char *code) {
     struct failure f;
 
     read_failure(result, &f);

@@ -73,8 +73,8 @@ int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
 }
 
 /* The body is taken over. */
-static int ask(const struct nc_ec2 *e, const char *action, char *body, struct nc_http_answer *ret,
-               struct nc_err *err) {
+static int call_ec2_api(const struct nc_ec2 *e, const char *action, char *body,
+                        struct nc_http_answer *ret, struct nc_err *err) {
     nc_cleanup(nc_ec2_request_done) struct nc_ec2_request q = {0};
     int r = nc_ec2_request_make(e, action, body, &q, err);
 
@@ -112,7 +112,7 @@ int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, cha
 
     if (!nc_ec2_is_plain(instance_id))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "ec2: %s: not an instance id", action);
-    r = ask(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &answer, err);
+    r = call_ec2_api(e, action, nc_ec2_form(action, "InstanceId.1", instance_id), &answer, err);
     if (r < 0)
         return r;
     r = nc_ec2_read_instance(answer.result.body, answer.result.n, instance_id, ret, err);
@@ -129,7 +129,7 @@ int nc_ec2_instance_type(const struct nc_ec2 *e, const char *type, struct nc_ins
 
     if (!nc_ec2_is_plain(type))
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "ec2: %s: not an instance type", action);
-    r = ask(e, action, nc_ec2_form(action, "InstanceType.1", type), &answer, err);
+    r = call_ec2_api(e, action, nc_ec2_form(action, "InstanceType.1", type), &answer, err);
     if (r < 0)
         return r;
     r = nc_ec2_read_type(answer.result.body, answer.result.n, type, ret, err);

@@ -68,7 +68,7 @@ void nc_imds_forget(struct nc_imds *i, const void *userdata) {
 
 /* The Date header has whole seconds: each answer narrows where the difference of the clocks can be.
  */
-static void take_skew(struct nc_imds *i, const struct nc_http_result *result) {
+static void note_skew(struct nc_imds *i, const struct nc_http_result *result) {
     const int64_t low = (int64_t)result->date_usec - (int64_t)result->received_usec;
     const int64_t high = low + 1000000;
 
@@ -121,7 +121,7 @@ static void count(struct nc_imds *i, const struct nc_http_result *result) {
     i->stats.connections += result->new_connection;
     if (result->outcome != NC_HTTP_ANSWERED || (result->status != 200 && result->status != 404))
         i->stats.failures++;
-    take_skew(i, result);
+    note_skew(i, result);
 }
 
 /* Tells the asker, and forgets the question. The handle may be gone afterwards. */
@@ -239,7 +239,7 @@ static void flush_waiting(struct nc_imds *i, const struct nc_err *failure) {
         free(i);
 }
 
-static void take_token(struct nc_imds *i, const struct nc_http_result *result) {
+static void apply_imds_token(struct nc_imds *i, const struct nc_http_result *result) {
     const uint64_t given = result->token_ttl_sec;
     const uint64_t life_usec =
         (given > 0 && given < TOKEN_TTL_SEC ? given : TOKEN_TTL_SEC) * 1000000;
@@ -258,7 +258,7 @@ static void on_token(void *userdata, const struct nc_http_result *result) {
     i->token_request = NULL;
     count(i, result);
     if (nc_imds_check_token(i, result, &err) == 0) {
-        take_token(i, result);
+        apply_imds_token(i, result);
     } else if (i->token_header && nc_boot_usec() < i->expire_usec) {
         i->renew_usec = nc_boot_usec() + RENEW_RETRY_USEC;
         err = (struct nc_err)NC_ERR_INIT;

@@ -94,7 +94,7 @@ static int read_fact(struct nc_node_token *t, enum nc_imds_item item, struct nc_
     const struct nc_buf *body = &t->answers[item].body;
 
     return t->answers[item].status == 200
-               ? nc_facts_take_imds(&t->facts, item, body->data, body->len, err)
+               ? nc_facts_parse_imds(&t->facts, item, body->data, body->len, err)
                : 0;
 }
 

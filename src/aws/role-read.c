@@ -13,7 +13,7 @@
 #define MAX_SECRET 8192
 
 /* The first of them, where it is printable ASCII. */
-static void read_word(const struct nc_xml *element, const char *path, char **ret) {
+static void read_role_token(const struct nc_xml *element, const char *path, char **ret) {
     const char *text = element->text;
 
     if (*ret || !nc_streq(element->path, path) || !*text || strlen(text) > MAX_SECRET)
@@ -39,11 +39,11 @@ static void answer_done(struct answer *a) {
 static int read_element(void *user, const struct nc_xml *element, struct nc_err *err) {
     struct answer *a = user;
 
-    read_word(element, RESULT "AccessKeyId", &a->c.access_key_id);
-    read_word(element, RESULT "SecretAccessKey", &a->c.secret_access_key);
-    read_word(element, RESULT "SessionToken", &a->c.session_token);
-    read_word(element, RESULT "Expiration", &a->expiration);
-    read_word(element, "ErrorResponse/Error/Code", &a->code);
+    read_role_token(element, RESULT "AccessKeyId", &a->c.access_key_id);
+    read_role_token(element, RESULT "SecretAccessKey", &a->c.secret_access_key);
+    read_role_token(element, RESULT "SessionToken", &a->c.session_token);
+    read_role_token(element, RESULT "Expiration", &a->expiration);
+    read_role_token(element, "ErrorResponse/Error/Code", &a->code);
     if (!a->message && nc_streq(element->path, "ErrorResponse/Error/Message"))
         a->message = nc_strdup(element->text);
     return 0;
@@ -54,14 +54,14 @@ static int refused(const struct nc_http_result *result, const struct answer *a,
     const char *code_text = a->code ? a->code : "", *message_text = a->message ? a->message : "";
     nc_auto_free char *code = nc_quote(code_text, strlen(code_text));
     nc_auto_free char *message = nc_quote(message_text, strlen(message_text));
-    const bool is_away = result->status >= 500 || result->status == 429
-                         || nc_streq(code_text, "Throttling")
-                         || nc_streq(code_text, "IDPCommunicationError");
-    const int r = nc_err_set(err, is_away ? NC_ERR_TRANSIENT : NC_ERR_AUTH, result->status,
+    const bool is_unavailable = result->status >= 500 || result->status == 429
+                                || nc_streq(code_text, "Throttling")
+                                || nc_streq(code_text, "IDPCommunicationError");
+    const int r = nc_err_set(err, is_unavailable ? NC_ERR_TRANSIENT : NC_ERR_AUTH, result->status,
                              "sts: AssumeRoleWithWebIdentity: HTTP %d, %s: %s", result->status,
                              code, message);
 
-    if (!is_away)
+    if (!is_unavailable)
         nc_err_remedy(err, "check that the role exists and that its trust policy lets this "
                            "ServiceAccount assume it");
     return r;

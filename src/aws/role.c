@@ -163,7 +163,7 @@ static int read_token(const char *path, struct nc_buf *ret, struct nc_err *err) 
     return 0;
 }
 
-static int ask_sts(struct nc_role *r, const char *region, struct nc_err *err) {
+static int request_web_identity(struct nc_role *r, const char *region, struct nc_err *err) {
     static const char *const headers[] = {
         "Content-Type: application/x-www-form-urlencoded; charset=utf-8", "Accept: text/xml", NULL};
     nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
@@ -199,7 +199,7 @@ static int ask_sts(struct nc_role *r, const char *region, struct nc_err *err) {
     return nc_http_start(r->http, &o, &r->req, err);
 }
 
-static int ask_container(struct nc_role *r, struct nc_err *err) {
+static int request_container_role(struct nc_role *r, struct nc_err *err) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf token = NC_BUF_INIT;
     char *header = NULL;
     const char *headers[] = {NULL, NULL};
@@ -282,7 +282,7 @@ static void on_imds_role(void *userdata, const struct nc_imds_answer *a) {
         finish(r, NULL, &err);
 }
 
-static int ask_imds(struct nc_role *r, struct nc_err *err) {
+static int request_instance_role(struct nc_role *r, struct nc_err *err) {
     const struct nc_imds_call call = {.path = ROLE_PATH,
                                       .max_bytes = 256,
                                       .timeout_usec = IMDS_USEC,
@@ -303,9 +303,9 @@ int nc_role_fetch(struct nc_role *r, const char *region, nc_role_fn done, void *
         return nc_err_set(err, NC_ERR_BUG, EBUSY, "credentials are being fetched already");
     r->done = done;
     r->userdata = userdata;
-    code = r->token_file ? ask_sts(r, region, err)
-           : r->uri      ? ask_container(r, err)
-                         : ask_imds(r, err);
+    code = r->token_file ? request_web_identity(r, region, err)
+           : r->uri      ? request_container_role(r, err)
+                         : request_instance_role(r, err);
     r->is_busy = code >= 0;
     return code;
 }

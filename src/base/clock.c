@@ -33,9 +33,10 @@ uint64_t nc_clock_earliest(uint64_t then_usec, uint64_t then_mono_usec, uint64_t
     return then_usec < by_todays_clock ? then_usec : by_todays_clock;
 }
 
-uint64_t nc_clock_told(uint64_t boot_usec) {
-    const uint64_t own_usec = nc_now_usec(), told_usec = boot_usec + nc_boot_usec();
-    const uint64_t apart_usec = told_usec > own_usec ? told_usec - own_usec : own_usec - told_usec;
+uint64_t nc_clock_shifted(uint64_t boot_usec) {
+    const uint64_t own_usec = nc_now_usec(), shifted_usec = boot_usec + nc_boot_usec();
+    const uint64_t apart_usec =
+        shifted_usec > own_usec ? shifted_usec - own_usec : own_usec - shifted_usec;
 
-    return boot_usec && apart_usec > NC_CLOCKS_AGREE_USEC ? told_usec : own_usec;
+    return boot_usec && apart_usec > NC_CLOCKS_AGREE_USEC ? shifted_usec : own_usec;
 }

@@ -201,7 +201,7 @@ static bool lock(int fd, const char *path, bool is_made) {
 
 /* Empties what was locked. False where somebody else has just put it in its place, or it is nothing
  * to write to. */
-static bool take_over(int fd, const char *path) {
+static bool is_own_leftover(int fd, const char *path) {
     struct stat st, there;
 
     if (fstat(fd, &st) < 0 || lstat(path, &there) < 0 || st.st_dev != there.st_dev
@@ -221,7 +221,7 @@ static int open_temporary(const char *folder, const char *name, char **ret_path)
 
     if (!is_made && errno == EEXIST)
         fd = open(path, flags);
-    if (fd >= 0 && !(lock(fd, path, is_made) && take_over(fd, path))) {
+    if (fd >= 0 && !(lock(fd, path, is_made) && is_own_leftover(fd, path))) {
         (void)close(fd);
         fd = -1;
     }

@@ -25,10 +25,10 @@
 /* What becomes of a value. */
 enum mode {
     SKIP = 0,
-    WHOLE, /* every byte that is no space is kept */
-    THIN,  /* of objects the members that the paths name, of arrays each element likewise */
-    TOP,   /* a list: everything is kept but the items */
-    ITEMS, /* each element is an item */
+    COMPLETE, /* every byte that is no space is kept */
+    THIN,     /* of objects the members that the paths name, of arrays each element likewise */
+    TOP,      /* a list: everything is kept but the items */
+    ITEMS,    /* each element is an item */
 };
 
 enum expect {
@@ -65,8 +65,8 @@ struct nc_json_filter {
     struct nc_buf key; /* the last one that was compared, decoded */
     bool is_kept;      /* the token that is being read is */
     size_t max_value_bytes;
-    size_t value_start, value_depth; /* in item, of the value that is weighed */
-    bool is_weighed, is_left_out;    /* such a value is being read; it was too large */
+    size_t value_start, value_depth;   /* in item, of the value that is weighed */
+    bool is_size_checked, is_left_out; /* such a value is being read; it was too large */
 
     struct nc_buf item, rest;
     struct nc_buf *out;
@@ -88,10 +88,10 @@ static int fail_token(struct nc_json_filter *f, const char *what) {
     return fail(f, what);
 }
 
-static int put(struct nc_json_filter *f, const char *data, size_t n) {
+static int write_out(struct nc_json_filter *f, const char *data, size_t n) {
     if (f->is_left_out)
         return 0;
-    if (f->is_weighed && f->item.len - f->value_start + n > f->max_value_bytes) {
+    if (f->is_size_checked && f->item.len - f->value_start + n > f->max_value_bytes) {
         f->is_left_out = true;
         f->item.len = f->value_start;
         data = "null";
@@ -118,9 +118,9 @@ static enum mode mode_of_value(struct nc_json_filter *f, const struct nc_json_pa
 
     *ret_node = f->paths;
     if (!b)
-        return !f->is_stream ? TOP : f->paths->is_whole ? WHOLE : THIN;
+        return !f->is_stream ? TOP : f->paths->is_complete ? COMPLETE : THIN;
     if (b->mode == ITEMS)
-        return f->paths->is_whole ? WHOLE : THIN;
+        return f->paths->is_complete ? COMPLETE : THIN;
     if (b->end == ']') {
         *ret_node = b->node;
         return b->mode;
@@ -135,26 +135,26 @@ static bool begins_item(struct nc_json_filter *f) {
 
 /* The comma, and the key of a member, before what is kept of a value that stands in a thinned
  * bracket. */
-static int put_lead(struct nc_json_filter *f) {
+static int write_lead(struct nc_json_filter *f) {
     struct bracket *b = top(f);
     int r = 0;
 
     if (!b || b->mode != THIN)
         return 0;
     if (b->has_output)
-        r = put(f, ",", 1);
+        r = write_out(f, ",", 1);
     b->has_output = true;
     if (r == 0 && b->end == '}')
-        r = put(f, f->coming_node->literal, f->coming_node->literal_n);
+        r = write_out(f, f->coming_node->literal, f->coming_node->literal_n);
     return r;
 }
 
 /* What a path names, or an array on the way to it: others may make each as large as they like. */
-static void weigh(struct nc_json_filter *f, char c, enum mode mode) {
-    if (f->max_value_bytes == 0 || f->is_weighed || f->depth == 0 || top(f)->mode != THIN
-        || (mode != WHOLE && c != '['))
+static void check_size(struct nc_json_filter *f, char c, enum mode mode) {
+    if (f->max_value_bytes == 0 || f->is_size_checked || f->depth == 0 || top(f)->mode != THIN
+        || (mode != COMPLETE && c != '['))
         return;
-    f->is_weighed = true;
+    f->is_size_checked = true;
     f->value_start = f->item.len;
     f->value_depth = f->depth;
 }
@@ -188,18 +188,18 @@ static int open_bracket(struct nc_json_filter *f, char c, enum mode mode,
         r = fail(f, "a list must be an object");
     else if (mode == ITEMS && c != '[')
         r = fail(f, "items must be an array");
-    if (r == 0 && (mode == WHOLE || mode == THIN)) {
-        r = put_lead(f);
-        weigh(f, c, mode);
+    if (r == 0 && (mode == COMPLETE || mode == THIN)) {
+        r = write_lead(f);
+        check_size(f, c, mode);
     }
     if (r == 0 && mode != ITEMS)
-        r = put(f, &c, 1);
+        r = write_out(f, &c, 1);
     return r < 0 ? r : push(f, c, mode, node);
 }
 
 static void after_value(struct nc_json_filter *f) {
-    if (f->is_weighed && f->depth == f->value_depth)
-        f->is_weighed = f->is_left_out = false;
+    if (f->is_size_checked && f->depth == f->value_depth)
+        f->is_size_checked = f->is_left_out = false;
     f->expect = f->depth > 0 ? COMMA_OR_END : f->is_stream ? VALUE : NOTHING;
 }
 
@@ -264,7 +264,7 @@ static int close_bracket(struct nc_json_filter *f, char c) {
     if (!b || b->end != c)
         return fail(f, "a closing bracket that closes nothing");
     if (b->mode != ITEMS && b->mode != SKIP)
-        r = put(f, &c, 1);
+        r = write_out(f, &c, 1);
     if (r == 0 && f->item_depth == f->depth)
         r = give_item(f);
     f->depth--;
@@ -294,33 +294,33 @@ static int begin_value(struct nc_json_filter *f, char c) {
     if (c == '{' || c == '[')
         return open_bracket(f, c, mode, node);
     r = check_scalar(f, c, mode);
-    f->is_kept = mode == WHOLE;
+    f->is_kept = mode == COMPLETE;
     f->expect = IN_VALUE;
     if (r == 0 && f->is_kept) {
-        r = put_lead(f);
-        weigh(f, c, mode);
+        r = write_lead(f);
+        check_size(f, c, mode);
     }
-    return r == 0 && f->is_kept ? put(f, &c, 1) : r;
+    return r == 0 && f->is_kept ? write_out(f, &c, 1) : r;
 }
 
 static int begin_key(struct nc_json_filter *f) {
     struct bracket *b = inner(f);
     int r = 0;
 
-    f->is_kept = b->mode == WHOLE || b->mode == TOP;
+    f->is_kept = b->mode == COMPLETE || b->mode == TOP;
     f->key_start = f->rest.len;
     if (b->mode == TOP && b->has_output)
-        r = put(f, ",", 1);
+        r = write_out(f, ",", 1);
     (void)nc_json_token_begin(&f->token, '"', b->mode == THIN || b->mode == TOP ? &f->key : NULL);
     f->expect = IN_KEY;
-    return r < 0 || !f->is_kept ? r : put(f, "\"", 1);
+    return r < 0 || !f->is_kept ? r : write_out(f, "\"", 1);
 }
 
 /* The key of a list's member was written as it came; that of the items is taken back. */
 static int end_key_of_list(struct nc_json_filter *f, struct bracket *b) {
     const bool is_items = !f->token.is_too_long && nc_streq(f->key.data, "items");
 
-    f->coming = WHOLE;
+    f->coming = COMPLETE;
     if (!is_items) {
         b->has_output = true;
         return 0;
@@ -345,21 +345,21 @@ static int end_key(struct nc_json_filter *f) {
     if (b->mode == THIN) {
         f->coming_node =
             f->token.is_too_long ? NULL : nc_json_path_find(b->node, f->key.data, f->key.len);
-        f->coming = !f->coming_node ? SKIP : f->coming_node->is_whole ? WHOLE : THIN;
+        f->coming = !f->coming_node ? SKIP : f->coming_node->is_complete ? COMPLETE : THIN;
     }
     return 0;
 }
 
-static int take_colon(struct nc_json_filter *f, char c) {
+static int expect_colon(struct nc_json_filter *f, char c) {
     const enum mode mode = inner(f)->mode;
 
     if (c != ':')
         return fail(f, "a colon was expected");
     f->expect = VALUE;
-    return mode == WHOLE || (mode == TOP && f->coming != ITEMS) ? put(f, &c, 1) : 0;
+    return mode == COMPLETE || (mode == TOP && f->coming != ITEMS) ? write_out(f, &c, 1) : 0;
 }
 
-static int take_comma_or_end(struct nc_json_filter *f, char c) {
+static int expect_comma_or_end(struct nc_json_filter *f, char c) {
     const struct bracket *b = inner(f);
 
     if (c == '}' || c == ']')
@@ -367,10 +367,10 @@ static int take_comma_or_end(struct nc_json_filter *f, char c) {
     if (c != ',')
         return fail(f, "a comma or a closing bracket was expected");
     f->expect = b->end == '}' ? KEY : VALUE;
-    return b->mode == WHOLE ? put(f, &c, 1) : 0;
+    return b->mode == COMPLETE ? write_out(f, &c, 1) : 0;
 }
 
-static int take_structure(struct nc_json_filter *f, char c) {
+static int read_structure(struct nc_json_filter *f, char c) {
     if (nc_json_is_space(c))
         return 0;
     f->started_at = f->at;
@@ -386,9 +386,9 @@ static int take_structure(struct nc_json_filter *f, char c) {
     case KEY:
         return c == '"' ? begin_key(f) : fail(f, "a key was expected");
     case COLON:
-        return take_colon(f, c);
+        return expect_colon(f, c);
     case COMMA_OR_END:
-        return take_comma_or_end(f, c);
+        return expect_comma_or_end(f, c);
     case NOTHING:
     case IN_KEY:
     case IN_VALUE:
@@ -398,7 +398,7 @@ static int take_structure(struct nc_json_filter *f, char c) {
 }
 
 /* A piece of a string, number or literal. */
-static int take_token(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
+static int consume_token(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
     const char *wrong = nc_json_token_scan(&f->token, data, n, ret_used);
     int r;
 
@@ -406,7 +406,7 @@ static int take_token(struct nc_json_filter *f, const char *data, size_t n, size
         f->at += *ret_used;
         return fail(f, wrong);
     }
-    r = f->is_kept ? put(f, data, *ret_used) : 0;
+    r = f->is_kept ? write_out(f, data, *ret_used) : 0;
     if (r < 0 || !f->token.is_done)
         return r;
     if (f->expect == IN_KEY)
@@ -416,11 +416,11 @@ static int take_token(struct nc_json_filter *f, const char *data, size_t n, size
 }
 
 /* Something whole, or a piece of it. */
-static int take(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
+static int consume(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
     *ret_used = 1;
     if (f->expect == IN_KEY || f->expect == IN_VALUE)
-        return take_token(f, data, n, ret_used);
-    return take_structure(f, *data);
+        return consume_token(f, data, n, ret_used);
+    return read_structure(f, *data);
 }
 
 static int fail_again(const struct nc_json_filter *f, struct nc_err *err) {
@@ -431,7 +431,7 @@ static int fail_again(const struct nc_json_filter *f, struct nc_err *err) {
 
 int nc_json_filter_add(struct nc_json_filter *f, const char *data, size_t n, struct nc_err *err) {
     for (size_t i = 0, used; i < n && f->failure.class == NC_ERR_NONE; i += used)
-        if (take(f, data + i, n - i, &used) == 0)
+        if (consume(f, data + i, n - i, &used) == 0)
             f->at += used;
     return f->failure.class == NC_ERR_NONE ? 0 : fail_again(f, err);
 }

@@ -11,7 +11,7 @@
 #include "nc/value.h"
 
 /* The next key of a path, unescaped; *path moves behind it. Owned. */
-static char *take_key(const char **path) {
+static char *next_path_key(const char **path) {
     struct nc_buf b = NC_BUF_INIT;
     const char *p = *path;
 
@@ -47,12 +47,12 @@ static struct nc_json_path *child_of(struct nc_json_path *node, char *key) {
 struct nc_json_path *nc_json_paths_new(const char *const *paths) {
     struct nc_json_path *root = nc_calloc(1, sizeof(*root));
 
-    root->is_whole = paths == NULL;
+    root->is_complete = paths == NULL;
     for (; paths && *paths; paths++) {
         struct nc_json_path *node = root;
         for (const char *p = *paths; p;)
-            node = child_of(node, take_key(&p));
-        node->is_whole = true;
+            node = child_of(node, next_path_key(&p));
+        node->is_complete = true;
     }
     return root;
 }

@@ -14,7 +14,7 @@ struct nc_json_path {
     size_t n;
     char *literal; /* the key as JSON with its colon */
     size_t literal_n;
-    bool is_whole; /* a path ends here: everything below is meant */
+    bool is_complete; /* a path ends here: everything below is meant */
 };
 
 /* NULL-terminated; NULL: everything. Behind a backslash a dot or backslash is a key's own. Owned.

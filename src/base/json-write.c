@@ -21,13 +21,13 @@ struct writer {
     bool full; /* the cap was reached; everything after that is dropped */
 };
 
-static void put(struct writer *w, const char *s, size_t n) {
+static void write_bytes(struct writer *w, const char *s, size_t n) {
     if (!w->full && nc_buf_add(w->out, s, n) < 0)
         w->full = true;
 }
 
-static void put_text(struct writer *w, const char *s) {
-    put(w, s, strlen(s));
+static void write_text(struct writer *w, const char *s) {
+    write_bytes(w, s, strlen(s));
 }
 
 /* Valid JSON as it is, but no YAML or a line break there: escaped, so that what is written reads
@@ -66,7 +66,7 @@ static void write_string(struct writer *w, const char *text) {
     const size_t n = strlen(text);
     size_t plain = 0; /* the start of what is not yet written and needs no escape */
 
-    put_text(w, "\"");
+    write_text(w, "\"");
     for (size_t i = 0; i < n;) {
         char buf[8];
         uint32_t c;
@@ -74,14 +74,14 @@ static void write_string(struct writer *w, const char *text) {
         const char *escape = length == 0 ? "\xef\xbf\xbd" : escape_of(c, buf);
         const size_t next = i + (length ? length : 1);
         if (escape) {
-            put(w, text + plain, i - plain);
-            put_text(w, escape);
+            write_bytes(w, text + plain, i - plain);
+            write_text(w, escape);
             plain = next;
         }
         i = next;
     }
-    put(w, text + plain, n - plain);
-    put_text(w, "\"");
+    write_bytes(w, text + plain, n - plain);
+    write_text(w, "\"");
 }
 
 static void write_scalar(struct writer *w, const struct nc_value *v) {
@@ -90,16 +90,16 @@ static void write_scalar(struct writer *w, const struct nc_value *v) {
 
     switch (v->type) {
     case NC_VALUE_BOOL:
-        put_text(w, v->boolean ? "true" : "false");
+        write_text(w, v->boolean ? "true" : "false");
         break;
     case NC_VALUE_INT:
         snprintf(buf, sizeof(buf), "%" PRId64, v->integer);
-        put_text(w, buf);
+        write_text(w, buf);
         break;
     case NC_VALUE_FLOAT:
         if (isfinite(d))
             nc_number_write(d, buf);
-        put_text(w, isfinite(d) ? buf : "null");
+        write_text(w, isfinite(d) ? buf : "null");
         break;
     case NC_VALUE_STRING:
         write_string(w, v->text);
@@ -108,7 +108,7 @@ static void write_scalar(struct writer *w, const struct nc_value *v) {
     case NC_VALUE_MAP:
     case NC_VALUE_LIST:
     case _NC_VALUE_TYPE_MAX:
-        put_text(w, "null");
+        write_text(w, "null");
         break;
     }
 }
@@ -116,9 +116,9 @@ static void write_scalar(struct writer *w, const struct nc_value *v) {
 static void new_line(struct writer *w, unsigned depth) {
     if (!w->indent)
         return;
-    put_text(w, "\n");
+    write_text(w, "\n");
     for (unsigned i = 0; i < depth * w->indent; i++)
-        put_text(w, " ");
+        write_text(w, " ");
 }
 
 static void write_value(struct writer *w, const struct nc_value *v, unsigned depth) {
@@ -128,20 +128,20 @@ static void write_value(struct writer *w, const struct nc_value *v, unsigned dep
         write_scalar(w, v ? v : &(const struct nc_value){0});
         return;
     }
-    put_text(w, map ? "{" : "[");
+    write_text(w, map ? "{" : "[");
     for (size_t i = 0; i < v->n && !w->full; i++) {
         if (i)
-            put_text(w, ",");
+            write_text(w, ",");
         new_line(w, depth + 1);
         if (map) {
             write_string(w, v->members[i].key);
-            put_text(w, w->indent ? ": " : ":");
+            write_text(w, w->indent ? ": " : ":");
         }
         write_value(w, map ? v->members[i].value : v->items[i], depth + 1);
     }
     if (v->n)
         new_line(w, depth);
-    put_text(w, map ? "}" : "]");
+    write_text(w, map ? "}" : "]");
 }
 
 static void finish(struct writer *w, size_t before) {

@@ -192,14 +192,14 @@ void *nc_realloc_wiped(void *p, size_t size) {
     return q;
 }
 
-void nc_strv_take(struct nc_strv *s, char *text) {
+void nc_strv_push(struct nc_strv *s, char *text) {
     s->v = nc_grow(s->v, s->n + 1, sizeof(*s->v));
     s->v[s->n++] = text;
     s->v[s->n] = NULL;
 }
 
 void nc_strv_add(struct nc_strv *s, const char *text) {
-    nc_strv_take(s, nc_strdup(text));
+    nc_strv_push(s, nc_strdup(text));
 }
 
 void nc_strv_add_once(struct nc_strv *s, const char *text) {
@@ -211,7 +211,7 @@ void nc_strv_addf(struct nc_strv *s, const char *format, ...) {
     va_list ap;
 
     va_start(ap, format);
-    nc_strv_take(s, nc_vasprintf(format, ap));
+    nc_strv_push(s, nc_vasprintf(format, ap));
     va_end(ap);
 }
 

@@ -5,8 +5,8 @@
 
 #include "nc/mem.h"
 
-const char *const nc_policy_words[] = {"ignore", "report", "cordon", "drain", NULL};
-const char *const nc_drain_mode_words[] = {"auto", "always", "observe", "off", NULL};
+const char *const nc_policy_names[] = {"ignore", "report", "cordon", "drain", NULL};
+const char *const nc_drain_mode_names[] = {"auto", "always", "observe", "off", NULL};
 
 const struct nc_source_info nc_sources[_NC_SOURCE_MAX] = {
 #define OPTION(id, text, by_default, ...)                                                          \
@@ -15,6 +15,6 @@ const struct nc_source_info nc_sources[_NC_SOURCE_MAX] = {
     [NC_SOURCE_##id] = {.name = (text), .policy = NC_POLICY_##by_default, __VA_ARGS__},
     NC_SOURCES(OPTION, FIXED)};
 
-const char *nc_policy_word(enum nc_policy p) {
-    return p >= NC_POLICY_IGNORE && p <= NC_POLICY_DRAIN ? nc_policy_words[p - 1] : NULL;
+const char *nc_policy_name(enum nc_policy p) {
+    return p >= NC_POLICY_IGNORE && p <= NC_POLICY_DRAIN ? nc_policy_names[p - 1] : NULL;
 }

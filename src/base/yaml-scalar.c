@@ -19,29 +19,29 @@
 #include "nc/str.h"
 #include "number.h"
 
-static const struct word {
+static const struct name {
     const char *text;
     enum nc_value_type type;
     bool boolean;
-} words[] = {
+} list[] = {
     {"y", NC_VALUE_BOOL, true},      {"yes", NC_VALUE_BOOL, true},  {"true", NC_VALUE_BOOL, true},
     {"on", NC_VALUE_BOOL, true},     {"n", NC_VALUE_BOOL, false},   {"no", NC_VALUE_BOOL, false},
     {"false", NC_VALUE_BOOL, false}, {"off", NC_VALUE_BOOL, false}, {"null", NC_VALUE_NULL, false},
 };
 
 /* "yes", "Yes" or "YES", not "yEs". */
-static bool is_word(const char *text, const char *word) {
+static bool is_one_of(const char *text, const char *name) {
     bool lower = true;
     bool upper = true;
 
-    for (size_t i = 0; word[i]; i++) {
-        if (tolower((unsigned char)text[i]) != word[i])
+    for (size_t i = 0; name[i]; i++) {
+        if (tolower((unsigned char)text[i]) != name[i])
             return false;
-        const bool is_upper = text[i] != word[i];
+        const bool is_upper = text[i] != name[i];
         lower = lower && (!is_upper || i == 0);
         upper = upper && is_upper;
     }
-    return text[strlen(word)] == '\0' && (lower || upper);
+    return text[strlen(name)] == '\0' && (lower || upper);
 }
 
 static bool is_non_finite(const char *text) {
@@ -176,10 +176,10 @@ bool nc_yaml_resolve_plain(struct nc_value *v, const char *text) {
     v->type = NC_VALUE_NULL;
     if (!*text || strcmp(text, "~") == 0)
         return true;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(words); i++)
-        if (is_word(text, words[i].text)) {
-            v->type = words[i].type;
-            v->boolean = words[i].boolean;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(list); i++)
+        if (is_one_of(text, list[i].text)) {
+            v->type = list[i].type;
+            v->boolean = list[i].boolean;
             return true;
         }
     if (strchr("+-.0123456789", text[0]) && resolve_number(v, text))

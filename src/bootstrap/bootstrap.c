@@ -141,7 +141,7 @@ static int step_imds(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    nc_report_take_facts(&b->report, &b->gather.facts);
+    nc_report_set_facts(&b->report, &b->gather.facts);
     return 0;
 }
 
@@ -165,13 +165,13 @@ static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
 
 /* The command line was checked when it was read. */
 static enum nc_kubelet_start choose_start(const struct nc_bootstrap *b) {
-    const char *word = b->app->opts.start;
+    const char *token = b->app->opts.start;
 
-    if (!word)
+    if (!token)
         return b->gather.config.start;
-    return nc_streq(word, "exec")   ? NC_START_EXEC
-           : nc_streq(word, "none") ? NC_START_NONE
-                                    : NC_START_SYSTEMD;
+    return nc_streq(token, "exec")   ? NC_START_EXEC
+           : nc_streq(token, "none") ? NC_START_NONE
+                                     : NC_START_SYSTEMD;
 }
 
 static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
@@ -186,7 +186,7 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
     add_warnings(b, &c->warnings);
     b->kubelet.mode = choose_start(b);
     if (c->has_claim_document)
-        nc_report_take_claim(&b->report, &c->claim, "document");
+        nc_report_set_claim(&b->report, &c->claim, "document");
     return 0;
 }
 
@@ -222,7 +222,7 @@ static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
     add_warnings(b, &g->warnings);
     if (r < 0)
         return r;
-    nc_report_take_plan(&b->report, &g->plan);
+    nc_report_set_plan(&b->report, &g->plan);
     nc_check_sysctls(&g->facts, &g->plan, &b->report.warnings);
     if (nc_bootstrap_claim(b))
         nc_requirements_check(nc_bootstrap_claim(b), &g->facts, &g->plan, &b->report.warnings);

@@ -125,7 +125,7 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
     }
     if (a->status != 200)
         return 0;
-    r = nc_facts_take_imds(&g->facts, item, a->body.data, a->body.len, err);
+    r = nc_facts_parse_imds(&g->facts, item, a->body.data, a->body.len, err);
     if (r < 0) {
         nc_imds_answer_done(a);
         nc_err_wrap(err, "imds");
@@ -215,7 +215,7 @@ static int read_recorded_host(struct nc_gather *g, struct nc_err *err) {
 
     if (r == -ENOENT)
         return 0;
-    return r < 0 ? r : nc_facts_take_host_json(&g->facts, text.data, text.len, err);
+    return r < 0 ? r : nc_facts_parse_host_json(&g->facts, text.data, text.len, err);
 }
 
 static void read_types(struct nc_gather *g) {

@@ -216,7 +216,7 @@ static void read_owning_claim(struct nc_bootstrap *b) {
     r = nc_claim_of_node(b->connection.kube, b->node.object,
                          nc_app_timeout(b->app, REQUEST_TIMEOUT_USEC), &b->claim, &err);
     if (r > 0) {
-        nc_report_take_claim(&b->report, &b->claim, "ownerReferences");
+        nc_report_set_claim(&b->report, &b->claim, "ownerReferences");
         nc_requirements_check(&b->claim, &b->gather.facts, &b->gather.plan, &b->report.warnings);
     }
     /* Without access it stays what the user data said. */
@@ -235,7 +235,7 @@ static void note_owner(struct nc_bootstrap *b) {
             continue;
         c.name = nc_strdup(nc_value_get_string(owners->items[i], "name"));
         c.uid = nc_strdup(nc_value_get_string(owners->items[i], "uid"));
-        nc_report_take_claim(&b->report, &c, "ownerReferences");
+        nc_report_set_claim(&b->report, &c, "ownerReferences");
         nc_claim_done(&c);
     }
 }
@@ -287,7 +287,7 @@ static void read_node(struct nc_bootstrap *b) {
         return;
     read_owning_claim(b);
     note_owner(b);
-    nc_report_take_node(&b->report, b->node.object, &b->gather.plan, nc_bootstrap_claim(b));
+    nc_report_set_node(&b->report, b->node.object, &b->gather.plan, nc_bootstrap_claim(b));
 }
 
 static bool is_initialized(struct nc_bootstrap *b, struct nc_err *why) {

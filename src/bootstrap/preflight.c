@@ -175,7 +175,7 @@ static void find_claim(struct nc_bootstrap *b) {
         nc_strv_addf(&b->report.warnings,
                      "cannot read the NodeClaim, planned from the user data: %s", err.msg);
     if (r > 0)
-        nc_report_take_claim(&b->report, &b->claim, "list");
+        nc_report_set_claim(&b->report, &b->claim, "list");
 }
 
 int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {

@@ -28,21 +28,21 @@
 #define FLAG_EXITING 0x4u /* PF_EXITING, include/linux/sched.h */
 #define SECOND_USEC 1000000u
 #define END_USEC 20000000u /* kubelet ends within a second or two of its SIGTERM */
-#define END_LOOK_USEC 20000u
+#define END_CHECK_USEC 20000u
 
 /* A number of /proc/PID/stat; 0 where there is no such process. */
 static uint64_t read_stat(int pid, int wanted) {
     nc_auto_free char *path = nc_asprintf("/proc/%d/stat", pid);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     uint64_t value = 0;
-    char *rest, *word;
+    char *rest, *token;
 
     if (nc_file_read(path, STAT_MAX_BYTES, &text, NULL) < 0)
         return 0;
     rest = strrchr(text.data, ')'); /* a name may have blanks and parentheses */
-    for (int field = 2; rest && (word = strsep(&rest, " \n")); field++)
+    for (int field = 2; rest && (token = strsep(&rest, " \n")); field++)
         if (field == wanted)
-            return nc_parse_u64(word, &value) < 0 ? 0 : value;
+            return nc_parse_u64(token, &value) < 0 ? 0 : value;
     return 0;
 }
 
@@ -75,7 +75,7 @@ static void remember_process(int pid, void *userdata) {
 }
 
 /* The kernel counts from the boot, suspended time and all; the two clocks go on from here. */
-static void take_start(struct nc_bootstrap *b, uint64_t ticks) {
+static void note_process_start(struct nc_bootstrap *b, uint64_t ticks) {
     const long hz = sysconf(_SC_CLK_TCK);
     const uint64_t started = ticks * (SECOND_USEC / (uint64_t)(hz > 0 ? hz : 100));
     const uint64_t age = nc_boot_usec() - started, mono = nc_mono_usec();
@@ -116,7 +116,7 @@ static bool open_remembered(struct nc_bootstrap *b) {
     }
     b->kubelet.pid = (int)pid;
     b->kubelet.fd = fd;
-    take_start(b, ticks);
+    note_process_start(b, ticks);
     return true;
 }
 
@@ -134,7 +134,7 @@ static int end_process(struct nc_bootstrap *b, struct nc_err *err) {
 
     (void)syscall(SYS_pidfd_send_signal, b->kubelet.fd, SIGTERM, NULL, 0);
     while (r >= 0 && !has_ended(b->kubelet.fd) && nc_mono_usec() < until)
-        r = nc_app_pause(b->app, END_LOOK_USEC);
+        r = nc_app_pause(b->app, END_CHECK_USEC);
     if (!has_ended(b->kubelet.fd)) {
         r = nc_err_set(err, NC_ERR_HOST, EBUSY,
                        "kubelet of an earlier run, process %d, does not end after SIGTERM", pid);
@@ -173,7 +173,7 @@ int nc_start_process(struct nc_bootstrap *b, struct nc_err *err) {
     if (r < 0)
         return r;
     b->kubelet.fd = (int)syscall(SYS_pidfd_open, b->kubelet.pid, 0);
-    take_start(b, start_ticks(b->kubelet.pid));
+    note_process_start(b, start_ticks(b->kubelet.pid));
     return 0;
 }
 

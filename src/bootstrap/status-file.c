@@ -29,7 +29,7 @@ static void close_fd(const int *fd) {
 }
 
 /* A descriptor that holds the lock until it is closed; -EAGAIN where somebody else does. */
-static int take_lock(const struct nc_app *app, unsigned tries) {
+static int lock_status_file(const struct nc_app *app, unsigned tries) {
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NSEC};
     nc_auto_free char *folder = nc_app_path(app, NC_RUN_DIR);
     nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
@@ -112,7 +112,7 @@ static bool is_kept(const char *line, enum nc_status_writer writer) {
     return is_bootstrap == (writer == NC_STATUS_DAEMON);
 }
 
-static void put_line(struct nc_buf *out, const char *line) {
+static void add_line_to(struct nc_buf *out, const char *line) {
     (void)nc_buf_puts(out, line);
     (void)nc_buf_putc(out, '\n');
 }
@@ -126,7 +126,7 @@ static void keep_metrics(const char *path, enum nc_status_writer writer, struct 
         return;
     for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         if (is_kept(line, writer))
-            put_line(out, line);
+            add_line_to(out, line);
 }
 
 static int write_metrics(const struct nc_app *app, enum nc_status_writer writer,
@@ -147,7 +147,7 @@ int nc_status_files_write(const struct nc_app *app, enum nc_status_writer writer
                           struct nc_value *status, const struct nc_buf *metrics,
                           struct nc_err *err) {
     nc_cleanup(close_fd) const int lock =
-        take_lock(app, writer == NC_STATUS_BOOTSTRAP ? LOCK_TRIES : 1);
+        lock_status_file(app, writer == NC_STATUS_BOOTSTRAP ? LOCK_TRIES : 1);
     int r = 0;
 
     if (lock == -EAGAIN && writer == NC_STATUS_DAEMON) {

@@ -140,7 +140,7 @@ static void print_text(const struct nc_documents *d, const struct nc_strv *ignor
 }
 
 /* A machine on which everything fits: what is refused for it is refused everywhere. */
-static void take_any_instance(struct nc_facts *f) {
+static void assume_any_instance(struct nc_facts *f) {
     f->instance_id = nc_strdup("i-00000000000000000");
     f->instance_type = nc_strdup("u7i-12tb.224xlarge");
     f->region = nc_strdup("us-west-2");
@@ -162,7 +162,7 @@ static int try_plan(struct nc_gather *g, struct nc_err *err) {
     nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
     const struct nc_plan_input in = {.facts = &f, .config = &g->config, .docs = &g->documents};
 
-    take_any_instance(&f);
+    assume_any_instance(&f);
     return nc_plan_make(&in, &g->plan, err);
 }
 

@@ -241,7 +241,7 @@ static const char *refuse_empty(int id) {
     return text;
 }
 
-static const char *take_option(void *userdata, int id, const char *value) {
+static const char *parse_agent_option(void *userdata, int id, const char *value) {
     struct nc_app *app = userdata;
     const char **text = text_of(&app->opts, id);
 
@@ -259,7 +259,7 @@ static int run(struct nc_app *app, const struct command *c, int argc, char **arg
                                          .n_flags = NC_ARRAY_SIZE(flags),
                                          .output = c->accepts & ACCEPTS_OUTPUT ? OPT_OUTPUT : 0,
                                          .help = OPT_HELP,
-                                         .take = take_option,
+                                         .on_option = parse_agent_option,
                                          .userdata = app};
     int rest;
 

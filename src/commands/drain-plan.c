@@ -60,7 +60,7 @@ static int find_node(struct plan *p, struct nc_err *err) {
     return 0;
 }
 
-static int look_at_node(struct plan *p, struct nc_err *err) {
+static int check_drain_node(struct plan *p, struct nc_err *err) {
     nc_auto_free char *path = nc_kube_node_path(p->node, NULL);
     nc_auto_value struct nc_value *node = NULL;
     const struct nc_kube_call call = {
@@ -146,7 +146,7 @@ static int read_rules(struct plan *p, const struct nc_value *request, struct nc_
     p->rules.max_in_flight = NC_DRAIN_MAX_IN_FLIGHT;
     if (notice.deadline_usec == 0)
         return 0;
-    margin = notice.is_last_moment ? 0 : read_margin(p->app);
+    margin = notice.is_force_delete_time ? 0 : read_margin(p->app);
     p->rules.t_usec = notice.deadline_usec > margin ? notice.deadline_usec - margin : 1;
     return 0;
 }
@@ -162,7 +162,7 @@ static int make(struct plan *p, const struct nc_value *request, struct nc_err *e
     if (r == 0)
         r = find_node(p, err);
     if (r == 0)
-        r = look_at_node(p, err);
+        r = check_drain_node(p, err);
     return r < 0 ? r : list_pods(p, err);
 }
 

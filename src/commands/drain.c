@@ -23,10 +23,10 @@
 #include "status-file.h"
 
 #define ACCEPT_USEC 5000000u
-#define LOOK_USEC 50000u
+#define CHECK_USEC 50000u
 #define FOLLOW_USEC 250000u
-#define AWAY_USEC 60000000u    /* so long a daemon may be gone while it is followed */
-#define OVERTIME_USEC 5000000u /* after the last moment of all pods */
+#define UNREACHABLE_USEC 60000000u /* so long a daemon may be gone while it is followed */
+#define OVERTIME_USEC 5000000u     /* after the last moment of all pods */
 #define SECOND 1000000u
 #define NAMED_PODS 3
 
@@ -123,7 +123,7 @@ static int no_daemon(struct nc_err *err, const char *why) {
 }
 
 /* NULL where it cannot be read: it is being written for the first time, or never will be. */
-static struct nc_value *look(const struct nc_app *app) {
+static struct nc_value *read_status_file(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_value *status = NULL;
 
@@ -146,8 +146,8 @@ static bool is_answered(const struct nc_value *status, const char *id) {
     return id ? request && nc_streq(nc_value_get_string(request, "id"), id) : !request;
 }
 
-static int put_request(const struct nc_app *app, const char *path, const struct nc_value *request,
-                       struct nc_err *err) {
+static int write_request_file(const struct nc_app *app, const char *path,
+                              const struct nc_value *request, struct nc_err *err) {
     nc_auto_free char *folder = nc_app_path(app, NC_REQUEST_DIR);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     int r;
@@ -175,13 +175,13 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
     int r = 0;
 
     for (;;) {
-        const bool is_taken = access(path, F_OK) < 0;
-        nc_auto_value struct nc_value *status = look(app);
-        if (is_taken && status && is_answered(status, id))
+        const bool is_accepted = access(path, F_OK) < 0;
+        nc_auto_value struct nc_value *status = read_status_file(app);
+        if (is_accepted && status && is_answered(status, id))
             return 0;
         if (r < 0 || nc_mono_usec() >= deadline)
             break;
-        r = nc_app_pause(app, LOOK_USEC);
+        r = nc_app_pause(app, CHECK_USEC);
     }
     if (unlink(path) == 0)
         return r < 0 ? interrupted(app, "the request is withdrawn, nobody had taken it", err)
@@ -193,17 +193,17 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
 }
 
 /* Leaves the request and waits until the daemon says that it is known. */
-static int ask(struct nc_app *app, const char *name, const struct nc_value *request,
-               struct nc_err *err) {
+static int request_and_follow(struct nc_app *app, const char *name, const struct nc_value *request,
+                              struct nc_err *err) {
     nc_auto_free char *relative = nc_asprintf(NC_REQUEST_DIR "/%s", name);
     nc_auto_free char *path = nc_app_path(app, relative);
-    nc_auto_value struct nc_value *status = look(app);
+    nc_auto_value struct nc_value *status = read_status_file(app);
     int r = nc_app_loop(app, err);
 
     if (r == 0 && nc_daemon_is_gone(app, status))
         r = no_daemon(err, "its process is gone");
     if (r == 0)
-        r = put_request(app, path, request, err);
+        r = write_request_file(app, path, request, err);
     return r < 0 ? r : await_answer(app, path, nc_value_get_string(request, "id"), err);
 }
 
@@ -216,8 +216,8 @@ static int64_t count_of(const struct nc_value *drain, const char *path) {
 }
 
 /* What keeps the daemon from going on, beside pods. */
-static void put_hindrance(const struct nc_app *app, const struct nc_value *status,
-                          struct nc_buf *out) {
+static void show_hindrance(const struct nc_app *app, const struct nc_value *status,
+                           struct nc_buf *out) {
     const char *error = nc_value_string(nc_value_path(status, "daemon.api_error"));
     const char *state = nc_value_string(nc_value_path(status, "daemon.api_state"));
 
@@ -234,14 +234,14 @@ struct following {
     uint64_t seen_usec; /* monotonic: the daemon ran */
 };
 
-static void say_progress(struct following *f, const struct nc_value *status) {
+static void print_progress(struct following *f, const struct nc_value *status) {
     const struct nc_value *drain = nc_value_get(status, "drain");
     const char *phase = nc_value_get_string(drain, "phase");
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
 
     (void)nc_buf_puts(&line, phase ? phase : "unknown");
     nc_drain_pods_text(drain, NAMED_PODS, &line);
-    put_hindrance(f->app, status, &line);
+    show_hindrance(f->app, status, &line);
     if (nc_streq(line.data, f->last.data))
         return;
     nc_buf_clear(&f->last);
@@ -301,13 +301,13 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
 
     f->seen_usec = nc_mono_usec();
     while (r == 0) {
-        nc_auto_value struct nc_value *status = look(f->app);
+        nc_auto_value struct nc_value *status = read_status_file(f->app);
         if (status && !nc_daemon_is_gone(f->app, status))
             f->seen_usec = nc_mono_usec();
-        else if (nc_mono_usec() - f->seen_usec > AWAY_USEC)
+        else if (nc_mono_usec() - f->seen_usec > UNREACHABLE_USEC)
             return no_daemon(err, "it has been gone for a minute");
         if (status) {
-            say_progress(f, status);
+            print_progress(f, status);
             r = judge(f, status, err);
         }
         if (r > 0)
@@ -338,10 +338,10 @@ static void print_answer(const struct nc_value *request, const struct nc_value *
 
 /* Accepted is not begun. */
 static void warn_of_hindrance(const struct nc_app *app) {
-    nc_auto_value struct nc_value *status = look(app);
+    nc_auto_value struct nc_value *status = read_status_file(app);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
 
-    put_hindrance(app, status, &line);
+    show_hindrance(app, status, &line);
     if (line.len > 0)
         (void)fprintf(stderr, "nodeclaimd %s: the request waits%s\n", app->opts.command, line.data);
 }
@@ -350,7 +350,7 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
     struct following f = {.app = app, .id = nc_value_get_string(request, "id")};
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
-    int r = ask(app, name, request, &err);
+    int r = request_and_follow(app, name, request, &err);
 
     if (r == 0 && !app->opts.json)
         (void)printf("%s\n", f.id ? f.id : "the request is taken back");
@@ -367,7 +367,7 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
 }
 
 int nc_command_drain(struct nc_app *app) {
-    nc_auto_value struct nc_value *status = look(app), *request = NULL;
+    nc_auto_value struct nc_value *status = read_status_file(app), *request = NULL;
     struct nc_err err = NC_ERR_INIT;
 
     if (nc_drain_request_make(app, now_of(status), &request, &err) < 0) {

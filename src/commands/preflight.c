@@ -37,8 +37,8 @@ struct preflight {
     bool has_skew;
 };
 
-static void say(struct preflight *p, const char *check, const char *outcome, const char *detail,
-                const char *remedy) {
+static void print_check(struct preflight *p, const char *check, const char *outcome,
+                        const char *detail, const char *remedy) {
     struct nc_value *line = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(line, "check", check);
@@ -62,12 +62,12 @@ static void ok(struct preflight *p, const char *check, const char *format, ...) 
     va_start(ap, format);
     detail = nc_vasprintf(format, ap);
     va_end(ap);
-    say(p, check, "ok", detail, "");
+    print_check(p, check, "ok", detail, "");
 }
 
 static int failed(struct preflight *p, const char *check, const struct nc_err *err,
                   const char *remedy) {
-    say(p, check, "failed", err->msg, *err->remedy ? err->remedy : remedy);
+    print_check(p, check, "failed", err->msg, *err->remedy ? err->remedy : remedy);
     if (p->failed++ == 0)
         p->first = *err;
     return -EIO;
@@ -88,7 +88,7 @@ static int check_imds(struct preflight *p) {
                           &err);
     for (enum nc_imds_item i = NC_IMDS_IDENTITY; r >= 0 && i < _NC_IMDS_ITEM_MAX; i++)
         if ((items & (1u << i)) && answers[i].status == 200)
-            r = nc_facts_take_imds(&p->facts, i, answers[i].body.data, answers[i].body.len, &err);
+            r = nc_facts_parse_imds(&p->facts, i, answers[i].body.data, answers[i].body.len, &err);
     nc_imds_answer_done(&answers[NC_IMDS_IDENTITY]);
     nc_imds_answer_done(&answers[NC_IMDS_LOCAL_HOSTNAME]);
     if (r < 0)
@@ -117,7 +117,7 @@ static void check_clock(struct preflight *p) {
     const long long seconds = p->skew_usec / 1000000;
 
     if (!p->has_skew) {
-        say(p, "clock", "skipped", "no server has said what time it is", "");
+        print_check(p, "clock", "skipped", "no server has said what time it is", "");
         return;
     }
     if (llabs(seconds) < SKEW_FAILS_SEC) {
@@ -198,7 +198,7 @@ static int check_tcp(struct preflight *p, const struct addrinfo *list, const cha
                       : "check routes, security groups and network ACLs between node and cluster");
 }
 
-static int check_way(struct preflight *p) {
+static int check_route(struct preflight *p) {
     nc_auto_free char *host = NULL, *port = NULL;
     struct addrinfo *list = NULL;
     struct nc_err err = NC_ERR_INIT;
@@ -286,7 +286,7 @@ static void check_cluster(struct preflight *p) {
     ok(p, "kubeconfig", "%s", path);
     if (uses_role(&p->connection.kubeconfig) && (!p->imds || check_credentials(p) < 0))
         return;
-    if (check_way(p) >= 0)
+    if (check_route(p) >= 0)
         check_api(p);
 }
 
@@ -327,8 +327,8 @@ static void check_host(struct preflight *p) {
     plan.kubelet_effective = read_kubelet_config(p);
     nc_check_sysctls(&p->facts, &plan, &sentences);
     for (size_t i = 0; i < sentences.n; i++)
-        say(p, "sysctl", "warning", sentences.v[i],
-            "set it in /etc/sysctl.d, or protectKernelDefaults: false");
+        print_check(p, "sysctl", "warning", sentences.v[i],
+                    "set it in /etc/sysctl.d, or protectKernelDefaults: false");
     if (sentences.n == 0)
         ok(p, "sysctl", "nothing that kubelet would refuse");
     nc_plan_done(&plan);
@@ -342,9 +342,9 @@ static void check_logind(struct preflight *p) {
     if (!nc_logind_is_short(p->app->opts.root, 0, &err))
         return;
     if (nc_logind_delay(&usec, &err) < 0)
-        say(p, "logind", "skipped", err.msg, "");
+        print_check(p, "logind", "skipped", err.msg, "");
     else if (nc_logind_is_short(p->app->opts.root, usec, &err))
-        say(p, "logind", "warning", err.msg, err.remedy);
+        print_check(p, "logind", "warning", err.msg, err.remedy);
     else
         ok(p, "logind", "waits %.1f s at a shutdown", (double)usec / 1e6);
 }

@@ -35,10 +35,10 @@ static void print_credential(const char *token, uint64_t until_usec) {
     nc_auto_value struct nc_value *root = nc_value_new(NC_VALUE_MAP);
     struct nc_value *status = nc_value_new(NC_VALUE_MAP);
     nc_cleanup(nc_buf_done_secret) struct nc_buf text = NC_BUF_INIT;
-    char stamp[32];
+    char timestamp[32];
 
-    nc_time_format(until_usec, stamp);
-    nc_value_set_string(status, "expirationTimestamp", stamp);
+    nc_time_format(until_usec, timestamp);
+    nc_value_set_string(status, "expirationTimestamp", timestamp);
     nc_value_set_string(status, "token", token);
     nc_value_set_string(root, "kind", "ExecCredential");
     nc_value_set_string(root, "apiVersion", api_version());

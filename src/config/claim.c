@@ -62,8 +62,8 @@ static bool is_there(const struct nc_value *v) {
 }
 
 /* A string at a path of the object; absent leaves *ret alone. */
-static int take_text(const struct nc_value *object, const char *path, char **ret,
-                     struct nc_err *err) {
+static int read_claim_text(const struct nc_value *object, const char *path, char **ret,
+                           struct nc_err *err) {
     const struct nc_value *v = nc_value_path(object, path);
 
     if (!is_there(v))
@@ -75,8 +75,8 @@ static int take_text(const struct nc_value *object, const char *path, char **ret
     return 0;
 }
 
-static int take_time(const struct nc_value *object, const char *path, uint64_t *ret,
-                     struct nc_err *err) {
+static int read_claim_time(const struct nc_value *object, const char *path, uint64_t *ret,
+                           struct nc_err *err) {
     const struct nc_value *v = nc_value_path(object, path);
 
     if (!is_there(v))
@@ -86,8 +86,8 @@ static int take_time(const struct nc_value *object, const char *path, uint64_t *
     return 0;
 }
 
-static int take_map(const struct nc_value *object, const char *path, struct nc_value **ret,
-                    struct nc_err *err) {
+static int read_string_map(const struct nc_value *object, const char *path, struct nc_value **ret,
+                           struct nc_err *err) {
     const struct nc_value *v = nc_value_path(object, path);
 
     if (!is_there(v))
@@ -114,7 +114,8 @@ static int list_at(const struct nc_value *object, const char *path, struct nc_va
     return 0;
 }
 
-static int take_labels(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
+static int read_claim_labels(const struct nc_value *object, struct nc_claim *c,
+                             struct nc_err *err) {
     const struct nc_value *map = nc_value_path(object, "metadata.labels");
 
     if (!is_there(map))
@@ -141,8 +142,8 @@ static int take_labels(const struct nc_value *object, struct nc_claim *c, struct
     return 0;
 }
 
-static int take_taints(const struct nc_value *object, const char *path, struct nc_claim *c,
-                       struct nc_err *err) {
+static int read_claim_taints(const struct nc_value *object, const char *path, struct nc_claim *c,
+                             struct nc_err *err) {
     struct nc_value **items = NULL;
     size_t n = 0;
     int r = list_at(object, path, &items, &n, err);
@@ -185,7 +186,7 @@ static const char *normalised(const char *key) {
     return key;
 }
 
-static int take_requirement(const struct nc_value *item, struct nc_claim *c, struct nc_err *err) {
+static int read_requirement(const struct nc_value *item, struct nc_claim *c, struct nc_err *err) {
     static const char *const ops[] = {"In", "NotIn", "Exists", "DoesNotExist",
                                       "Gt", "Lt",    "Gte",    "Lte"};
     const char *key = nc_value_get_string(item, "key");
@@ -215,29 +216,29 @@ static int take_requirement(const struct nc_value *item, struct nc_claim *c, str
     return 0;
 }
 
-static int take_requirements(const struct nc_value *object, struct nc_claim *c,
+static int read_requirements(const struct nc_value *object, struct nc_claim *c,
                              struct nc_err *err) {
     struct nc_value **items = NULL;
     size_t n = 0;
     int r = list_at(object, "spec.requirements", &items, &n, err);
 
     for (size_t i = 0; r >= 0 && i < n; i++)
-        r = take_requirement(items[i], c, err);
+        r = read_requirement(items[i], c, err);
     return r;
 }
 
 /* v1: group, kind, name. v1beta1: apiVersion and kind may be left out, and mean EC2NodeClass then.
  */
-static int take_class_ref(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
+static int read_class_ref(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
     nc_auto_free char *api_version = NULL;
-    int r = take_text(object, "spec.nodeClassRef.name", &c->node_class_name, err);
+    int r = read_claim_text(object, "spec.nodeClassRef.name", &c->node_class_name, err);
 
     if (r >= 0)
-        r = take_text(object, "spec.nodeClassRef.kind", &c->node_class_kind, err);
+        r = read_claim_text(object, "spec.nodeClassRef.kind", &c->node_class_kind, err);
     if (r >= 0)
-        r = take_text(object, "spec.nodeClassRef.group", &c->node_class_group, err);
+        r = read_claim_text(object, "spec.nodeClassRef.group", &c->node_class_group, err);
     if (r >= 0)
-        r = take_text(object, "spec.nodeClassRef.apiVersion", &api_version, err);
+        r = read_claim_text(object, "spec.nodeClassRef.apiVersion", &api_version, err);
     if (r < 0 || !c->node_class_name)
         return r;
     if (!c->node_class_group)
@@ -248,7 +249,8 @@ static int take_class_ref(const struct nc_value *object, struct nc_claim *c, str
     return 0;
 }
 
-static int take_durations(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
+static int read_claim_durations(const struct nc_value *object, struct nc_claim *c,
+                                struct nc_err *err) {
     const struct nc_value *grace = nc_value_path(object, "spec.terminationGracePeriod");
     const struct nc_value *expiry = nc_value_path(object, "spec.expireAfter");
 
@@ -279,11 +281,12 @@ static void set_marks(struct nc_value *v, struct nc_mark mark) {
         set_marks(v->items[i], mark);
 }
 
-static int take_kubelet(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
+static int read_claim_kubelet(const struct nc_value *object, struct nc_claim *c,
+                              struct nc_err *err) {
     const struct nc_value *annotation =
         nc_value_get(nc_value_path(object, "metadata.annotations"), KUBELET_ANNOTATION);
     nc_auto_value struct nc_value *block = NULL;
-    int r = take_map(object, "spec.kubelet", &c->kubelet, err);
+    int r = read_string_map(object, "spec.kubelet", &c->kubelet, err);
 
     if (r < 0 || c->kubelet || !is_there(annotation))
         return r;
@@ -297,40 +300,40 @@ static int take_kubelet(const struct nc_value *object, struct nc_claim *c, struc
     return 0;
 }
 
-static int take_all(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
-    int r = take_text(object, "metadata.name", &c->name, err);
+static int read_whole_claim(const struct nc_value *object, struct nc_claim *c, struct nc_err *err) {
+    int r = read_claim_text(object, "metadata.name", &c->name, err);
 
     if (r >= 0)
-        r = take_text(object, "metadata.uid", &c->uid, err);
+        r = read_claim_text(object, "metadata.uid", &c->uid, err);
     if (r >= 0)
-        r = take_time(object, "metadata.creationTimestamp", &c->created_usec, err);
+        r = read_claim_time(object, "metadata.creationTimestamp", &c->created_usec, err);
     if (r >= 0)
-        r = take_time(object, "metadata.deletionTimestamp", &c->deletion_usec, err);
+        r = read_claim_time(object, "metadata.deletionTimestamp", &c->deletion_usec, err);
     if (r >= 0)
-        r = take_labels(object, c, err);
+        r = read_claim_labels(object, c, err);
     if (r >= 0)
-        r = take_taints(object, "spec.taints", c, err);
+        r = read_claim_taints(object, "spec.taints", c, err);
     c->n_plain_taints = c->n_taints;
     if (r >= 0)
-        r = take_taints(object, "spec.startupTaints", c, err);
+        r = read_claim_taints(object, "spec.startupTaints", c, err);
     if (r >= 0)
-        r = take_requirements(object, c, err);
+        r = read_requirements(object, c, err);
     if (r >= 0)
-        r = take_class_ref(object, c, err);
+        r = read_class_ref(object, c, err);
     if (r >= 0)
-        r = take_durations(object, c, err);
+        r = read_claim_durations(object, c, err);
     if (r >= 0)
-        r = take_kubelet(object, c, err);
+        r = read_claim_kubelet(object, c, err);
     if (r >= 0)
-        r = take_map(object, "spec.resources.requests", &c->requests, err);
+        r = read_string_map(object, "spec.resources.requests", &c->requests, err);
     if (r >= 0)
-        r = take_map(object, "status.capacity", &c->capacity, err);
+        r = read_string_map(object, "status.capacity", &c->capacity, err);
     if (r >= 0)
-        r = take_map(object, "status.allocatable", &c->allocatable, err);
+        r = read_string_map(object, "status.allocatable", &c->allocatable, err);
     if (r >= 0)
-        r = take_text(object, "status.providerID", &c->provider_id, err);
+        r = read_claim_text(object, "status.providerID", &c->provider_id, err);
     if (r >= 0)
-        r = take_text(object, "status.imageID", &c->image_id, err);
+        r = read_claim_text(object, "status.imageID", &c->image_id, err);
     return r;
 }
 
@@ -345,7 +348,7 @@ int nc_claim_parse(const struct nc_value *object, struct nc_claim *ret, struct n
         || !nc_starts_with(api_version, "karpenter.sh/"))
         return wrong(object, "the object", "a NodeClaim of karpenter.sh", err);
     c.api_version = nc_strdup(api_version);
-    r = take_all(object, &c, err);
+    r = read_whole_claim(object, &c, err);
     if (r < 0)
         return r;
     *ret = c;

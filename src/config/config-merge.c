@@ -62,7 +62,7 @@ static struct nc_value *map_at(struct nc_value *v, const char *key) {
 }
 
 /* A copy of v[key], which leaves v. NULL where there is none. */
-static struct nc_value *take_out(struct nc_value *v, const char *key) {
+static struct nc_value *detach_key(struct nc_value *v, const char *key) {
     const struct nc_value *found = nc_value_get(v, key);
     struct nc_value *copy = found ? nc_value_copy(found) : NULL;
 
@@ -151,9 +151,9 @@ static void merge_spec(struct nc_config *c, struct nc_value *spec, const struct 
     if (!from || from->type != NC_VALUE_MAP)
         return;
     kubelet = nc_value_get(from, "kubelet");
-    flags = take_out(kubelet, "flags");
-    config = take_out(kubelet, "config");
-    taints = take_out(nc_value_get(from, "node"), "taints");
+    flags = detach_key(kubelet, "flags");
+    config = detach_key(kubelet, "config");
+    taints = detach_key(nc_value_get(from, "node"), "taints");
     prune(from);
     append_flags(c, flags);
     merge_kubelet(spec, config);
@@ -184,7 +184,7 @@ static int check_one_cluster(const struct nc_documents *d, struct nc_err *err) {
             first = name;
         if (nc_streq(first->text, name->text))
             continue;
-        place = nc_mark_place(d, first->mark);
+        place = nc_mark_location(d, first->mark);
         r = nc_diag_err(d, name->mark, "spec.cluster.name", err,
                         "names cluster '%s', but %s names '%s'", name->text, place, first->text);
         nc_err_remedy(err, "A node joins one cluster: remove the document that is not meant.");
@@ -193,7 +193,7 @@ static int check_one_cluster(const struct nc_documents *d, struct nc_err *err) {
     return 0;
 }
 
-static int take_claim(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+static int merge_claim(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     const struct nc_document *found = NULL;
 
     for (size_t i = 0; i < d->n_docs; i++) {
@@ -205,7 +205,7 @@ static int take_claim(const struct nc_documents *d, struct nc_config *c, struct 
         if (found
             && !nc_streq(nc_value_string(nc_value_path(found->tree, "metadata.name")),
                          nc_value_string(nc_value_path(doc->tree, "metadata.name")))) {
-            place = nc_mark_place(d, found->tree->mark);
+            place = nc_mark_location(d, found->tree->mark);
             return nc_diag_err(d, doc->tree->mark, "metadata.name", err,
                                "a second NodeClaim, the first is at %s", place);
         }
@@ -238,7 +238,7 @@ static void merge_classes(const struct nc_documents *d, struct nc_config *c,
 
         if (doc->kind != NC_DOCUMENT_NODE_CLASS)
             continue;
-        place = nc_mark_place(d, kubelet ? kubelet->mark : doc->tree->mark);
+        place = nc_mark_location(d, kubelet ? kubelet->mark : doc->tree->mark);
         if (!is_class_of_claim(&c->claim, doc))
             nc_strv_addf(&c->warnings, "%s: not used: the NodeClaim refers to NodeClass %s", place,
                          c->claim.node_class_name);
@@ -275,7 +275,7 @@ int nc_config_merge(const struct nc_documents *d, struct nc_config *ret, struct 
     int r = check_one_cluster(d, err);
 
     if (r >= 0)
-        r = take_claim(d, ret, err);
+        r = merge_claim(d, ret, err);
     if (r < 0)
         return r;
     ret->tree = nc_value_new(NC_VALUE_MAP);

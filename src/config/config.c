@@ -125,7 +125,7 @@ static int conflict(const struct nc_documents *d, const struct nc_config *c, con
     return nc_diag_err(d, v ? v->mark : blame(d), path, err, "%s", why);
 }
 
-static void take_labels(struct nc_config *c) {
+static void apply_labels(struct nc_config *c) {
     const struct nc_value *map = at(c, "spec.node.labels");
 
     for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
@@ -139,7 +139,7 @@ static void take_labels(struct nc_config *c) {
     }
 }
 
-static void take_taints(struct nc_config *c) {
+static void apply_taints(struct nc_config *c) {
     const struct nc_value *list = at(c, "spec.node.taints");
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
@@ -154,7 +154,7 @@ static void take_taints(struct nc_config *c) {
 }
 
 /* The mode that is written, or that which the given credentials imply. */
-static int take_auth(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+static int apply_auth(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     static const char *const modes[] = {"eks", "client-certificate", "bootstrap-token",
                                         "kubeconfig", NULL};
     int implied = 0;
@@ -197,10 +197,10 @@ static bool has_cluster_dns(const struct nc_config *c) {
     return list && list->type == NC_VALUE_LIST && list->n > 0;
 }
 
-static int take_cluster(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+static int apply_cluster(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     const char *ca = nc_value_string(at(c, "spec.cluster.certificateAuthority"));
     bool is_outpost = bool_at(c, "spec.cluster.enableOutpost", false);
-    int r = take_auth(d, c, err);
+    int r = apply_auth(d, c, err);
 
     if (r < 0)
         return r;
@@ -233,7 +233,7 @@ static int take_cluster(const struct nc_documents *d, struct nc_config *c, struc
     return 0;
 }
 
-static int take_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     static const char *const modes[] = {"eni",        "custom-networking", "prefix",
                                         "expression", "explicit",          NULL};
     const struct nc_value *value = at(c, "spec.maxPods.value");
@@ -258,7 +258,7 @@ static int take_max_pods(const struct nc_documents *d, struct nc_config *c, stru
 
 /* A half that is left out follows the other: the pair that kubelet 1.34 gets from nodeadm is 2m30s
  * and 30s. */
-static int take_shutdown(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
+static int apply_shutdown(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     c->has_shutdown =
         at(c, "spec.shutdown.gracePeriod") || at(c, "spec.shutdown.gracePeriodCriticalPods");
     if (!c->has_shutdown)
@@ -275,7 +275,7 @@ static int take_shutdown(const struct nc_documents *d, struct nc_config *c, stru
     return 0;
 }
 
-static void take_node(struct nc_config *c) {
+static void apply_node_settings(struct nc_config *c) {
     static const char *const namings[] = {"private-dns", "resource-name", "instance-id", "hostname",
                                           NULL};
     bool by_id = bool_at(c, "spec.featureGates.InstanceIdNodeName", false);
@@ -284,11 +284,11 @@ static void take_node(struct nc_config *c) {
                                      by_id ? NC_NAMING_INSTANCE_ID : NC_NAMING_PRIVATE_DNS);
     c->name_override = text_at(c, "spec.node.nameOverride");
     c->provider_id = text_at(c, "spec.node.providerID");
-    take_labels(c);
-    take_taints(c);
+    apply_labels(c);
+    apply_taints(c);
 }
 
-static void take_kubelet(struct nc_config *c) {
+static void apply_kubelet(struct nc_config *c) {
     static const char *const starts[] = {"systemd", "exec", "none", NULL};
     static const char *const policies[] = {"karpenter", "actual",   "gke", "aks",
                                            "auto-mode", "explicit", NULL};
@@ -307,16 +307,16 @@ static void take_kubelet(struct nc_config *c) {
     c->system_reserved = copy_at(c, "spec.reservation.systemReserved");
 }
 
-static void take_policies(struct nc_config *c) {
+static void apply_policies(struct nc_config *c) {
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         nc_auto_free char *path = nc_asprintf("spec.interruption.%s", nc_source_name(s));
-        c->policy[s] = nc_sources[s].is_option ? (enum nc_policy)pick(c, path, nc_policy_words,
+        c->policy[s] = nc_sources[s].is_option ? (enum nc_policy)pick(c, path, nc_policy_names,
                                                                       nc_config_defaults.policy[s])
                                                : nc_config_defaults.policy[s];
     }
     c->autoscaling_deadline_usec = duration_at(c, "spec.interruption.autoscalingDeadline",
                                                nc_config_defaults.autoscaling_deadline_usec);
-    c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", nc_drain_mode_words,
+    c->drain_mode = (enum nc_drain_mode)pick(c, "spec.drain.mode", nc_drain_mode_names,
                                              nc_config_defaults.drain_mode);
     c->drain_margin_usec =
         duration_at(c, "spec.drain.margin", nc_config_defaults.drain_margin_usec);
@@ -324,7 +324,7 @@ static void take_policies(struct nc_config *c) {
         duration_at(c, "spec.drain.linger", nc_config_defaults.drain_linger_usec);
 }
 
-static void take_surroundings(struct nc_config *c) {
+static void apply_surroundings(struct nc_config *c) {
     static const char *const uses[] = {"auto", "never", "always", NULL};
     static const char *const lookups[] = {"auto", "never", NULL};
 
@@ -360,7 +360,7 @@ static void warn_ignored_fields(const struct nc_documents *d, struct nc_config *
 
         if (!v || (v->type == NC_VALUE_BOOL && !v->boolean))
             continue;
-        place = nc_mark_place(d, v->mark);
+        place = nc_mark_location(d, v->mark);
         nc_strv_addf(&c->warnings, "%s: %s: left alone: %s", place, ignored_fields[i].path,
                      ignored_fields[i].whose);
     }
@@ -428,21 +428,21 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
         return nothing_found(d, err);
     r = nc_config_merge(d, &c, err);
     if (r >= 0)
-        r = take_cluster(d, &c, err);
+        r = apply_cluster(d, &c, err);
     if (r >= 0)
-        r = take_max_pods(d, &c, err);
+        r = apply_max_pods(d, &c, err);
     if (r >= 0)
-        r = take_shutdown(d, &c, err);
+        r = apply_shutdown(d, &c, err);
     if (r < 0) {
         if (err && !err->remedy[0])
             nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain tells where "
                                "each value comes from.");
         return r;
     }
-    take_node(&c);
-    take_kubelet(&c);
-    take_policies(&c);
-    take_surroundings(&c);
+    apply_node_settings(&c);
+    apply_kubelet(&c);
+    apply_policies(&c);
+    apply_surroundings(&c);
     warn_ignored_fields(d, &c);
     *ret = c;
     c = (struct nc_config)NC_CONFIG_INIT;
@@ -460,8 +460,8 @@ int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, stru
     r = nc_config_merge(d, &c, err);
     if (r < 0)
         return r;
-    take_policies(&c);
-    take_surroundings(&c);
+    apply_policies(&c);
+    apply_surroundings(&c);
     *ret = c;
     c = (struct nc_config)NC_CONFIG_INIT;
     return 0;

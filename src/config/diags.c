@@ -12,7 +12,7 @@ static const char *source_name(const struct nc_documents *d, unsigned source) {
     return source < d->n_sources ? d->sources[source] : "built-in default";
 }
 
-char *nc_mark_place(const struct nc_documents *d, struct nc_mark m) {
+char *nc_mark_location(const struct nc_documents *d, struct nc_mark m) {
     if (m.line == 0)
         return nc_strdup(source_name(d, m.source));
     return nc_asprintf("%s:%u:%u", source_name(d, m.source), m.line, m.column);
@@ -75,7 +75,7 @@ void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const c
 
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
                 struct nc_err *err, const char *format, ...) {
-    nc_auto_free char *place = nc_mark_place(d, mark);
+    nc_auto_free char *place = nc_mark_location(d, mark);
     nc_auto_free char *message = NULL;
     va_list ap;
 
@@ -101,7 +101,7 @@ int nc_documents_first_error(const struct nc_documents *d, struct nc_err *err) {
 void nc_documents_print(const struct nc_documents *d, struct nc_buf *out) {
     for (size_t i = 0; i < d->n_diags; i++) {
         const struct nc_diagnostic *diag = &d->diags[i];
-        nc_auto_free char *place = nc_mark_place(d, diag->mark);
+        nc_auto_free char *place = nc_mark_location(d, diag->mark);
 
         (void)nc_buf_printf(out, "%s: %s: %s%s%s\n", place, diag->is_error ? "error" : "warning",
                             diag->path, diag->path[0] ? ": " : "", diag->message);

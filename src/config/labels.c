@@ -104,7 +104,7 @@ bool nc_label_is_valid(const char *key, const char *value, char *why, size_t siz
     return true;
 }
 
-char *nc_labels_put(struct nc_label **labels, size_t *n, const char *key, const char *value,
+char *nc_labels_set(struct nc_label **labels, size_t *n, const char *key, const char *value,
                     struct nc_mark mark) {
     struct nc_label *l = NULL;
 
@@ -166,7 +166,7 @@ int nc_labels_parse(const char *text, struct nc_mark mark, struct nc_label **ret
             *value++ = '\0';
         else
             value = none;
-        free(nc_labels_put(&labels, &n, nc_trim(item), nc_trim(value), mark));
+        free(nc_labels_set(&labels, &n, nc_trim(item), nc_trim(value), mark));
     }
     r = check_labels(labels, n, err);
     if (r < 0) {

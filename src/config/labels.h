@@ -23,14 +23,14 @@ bool nc_label_is_valid(const char *key, const char *value, char *why, size_t siz
 
 /* Puts a label: an older one of the same key is replaced in place. Returns the replaced value
  * (owned) or NULL. */
-char *nc_labels_put(struct nc_label **labels, size_t *n, const char *key, const char *value,
+char *nc_labels_set(struct nc_label **labels, size_t *n, const char *key, const char *value,
                     struct nc_mark mark);
 void nc_labels_sort(struct nc_label *labels, size_t n); /* by key */
 void nc_labels_free(struct nc_label *labels, size_t n);
 
 /* Puts a taint: an older one of the same key and effect is replaced in place. Returns the replaced
  * value or NULL. */
-char *nc_taints_put(struct nc_taint **taints, size_t *n, const struct nc_taint *t);
+char *nc_taints_set(struct nc_taint **taints, size_t *n, const struct nc_taint *t);
 void nc_taints_free(struct nc_taint *taints, size_t n);
 bool nc_taint_is_valid(const struct nc_taint *t, char *why, size_t size);
 

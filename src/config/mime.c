@@ -118,8 +118,8 @@ static int content_type(const char *value, unsigned line, struct nc_mime_header 
 }
 
 /* One header, its folded lines joined. Only the first of several equal ones counts, as in Go. */
-static int take_header(const char *header, size_t name_n, unsigned line, struct nc_mime_header *h,
-                       struct nc_err *err) {
+static int read_mime_header(const char *header, size_t name_n, unsigned line,
+                            struct nc_mime_header *h, struct nc_err *err) {
     nc_auto_free char *value = nc_strdup(header + name_n + 1);
 
     nc_trim(value);
@@ -181,7 +181,7 @@ int nc_mime_header_parse(struct nc_text text, bool strict, struct nc_mime_header
             (void)nc_buf_add(&header, data + at, length);
             h.lines++;
         }
-        if (take_header(header.data, name, line, &h, err) < 0)
+        if (read_mime_header(header.data, name, line, &h, err) < 0)
             return -EBADMSG;
     }
     if (h.is_open)

@@ -14,8 +14,8 @@
     { .name = (n), .type = NC_FIELD_##t }
 #define ONE_OF(n, list)                                                                            \
     { .name = (n), .type = NC_FIELD_STRING, .allowed = (list) }
-#define CHECKED(n, f, words)                                                                       \
-    { .name = (n), .type = NC_FIELD_STRING, .check = (f), .wanted = (words) }
+#define CHECKED(n, f, names)                                                                       \
+    { .name = (n), .type = NC_FIELD_STRING, .check = (f), .wanted = (names) }
 #define OBJECT(n, s)                                                                               \
     { .name = (n), .type = NC_FIELD_OBJECT, .object = &(s) }
 
@@ -51,7 +51,7 @@ static bool is_flag(const char *s) {
 }
 
 static bool is_partition(const char *s) {
-    return nc_shape_word(s, 32);
+    return nc_shape_token(s, 32);
 }
 
 /* `self` asked every node for the right to delete NodeClaims. */
@@ -59,17 +59,17 @@ static bool is_none(const char *s) {
     return nc_streq(s, "none");
 }
 
-#define PATH_WORDS "an absolute path"
-#define LABEL_KEY_WORDS "a label key such as example.com/name"
-#define LABEL_VALUE_WORDS "at most 63 letters, digits, - _ ."
-#define URL_WORDS "a URL such as https://ec2.us-west-2.amazonaws.com"
-#define CA_WORDS "the base64 form of a PEM file of certificates (-----BEGIN CERTIFICATE----- …)"
+#define PATH_EXPECTED "an absolute path"
+#define LABEL_KEY_EXPECTED "a label key such as example.com/name"
+#define LABEL_VALUE_EXPECTED "at most 63 letters, digits, - _ ."
+#define URL_EXPECTED "a URL such as https://ec2.us-west-2.amazonaws.com"
+#define CA_EXPECTED "the base64 form of a PEM file of certificates (-----BEGIN CERTIFICATE----- …)"
 
 #define CLUSTER_FIELDS                                                                             \
     CHECKED("name", is_cluster_name, "a cluster name: at most 100 letters, digits, - and _"),      \
         CHECKED("apiServerEndpoint", nc_shape_https_url,                                           \
                 "an https URL such as https://ABC.gr7.us-west-2.eks.amazonaws.com"),               \
-        CHECKED("certificateAuthority", is_encoded_authority, CA_WORDS),                           \
+        CHECKED("certificateAuthority", is_encoded_authority, CA_EXPECTED),                        \
         CHECKED("cidr", nc_shape_cidr, "the service CIDR of the cluster such as 10.100.0.0/16")
 
 static const char *const strategies[] = {"RAID0", "RAID10", "Mount", NULL};
@@ -151,14 +151,14 @@ static const char *const resources[] = {"cpu", "memory", "ephemeral-storage", "p
 
 static const struct nc_field auth_fields[] = {
     ONE_OF("mode", auth_modes),
-    CHECKED("clientCertificate", nc_shape_absolute_path, PATH_WORDS),
-    CHECKED("clientKey", nc_shape_absolute_path, PATH_WORDS),
+    CHECKED("clientCertificate", nc_shape_absolute_path, PATH_EXPECTED),
+    CHECKED("clientKey", nc_shape_absolute_path, PATH_EXPECTED),
     {.name = "bootstrapToken",
      .type = NC_FIELD_STRING,
      .flags = NC_FIELD_SECRET,
      .check = nc_shape_bootstrap_token,
      .wanted = "a bootstrap token: six characters, a dot, sixteen characters, all of a-z and 0-9"},
-    CHECKED("kubeconfig", nc_shape_absolute_path, PATH_WORDS),
+    CHECKED("kubeconfig", nc_shape_absolute_path, PATH_EXPECTED),
 };
 static const struct nc_schema auth = NC_SCHEMA("AgentConfig's spec.cluster.auth", auth_fields);
 static const struct nc_field agent_cluster_fields[] = {CLUSTER_FIELDS, OBJECT("auth", auth)};
@@ -173,9 +173,9 @@ static const struct nc_field agent_node_fields[] = {
      .type = NC_FIELD_STRING_MAP,
      .flags = NC_FIELD_FORGIVING,
      .check = nc_shape_label_value,
-     .wanted = LABEL_VALUE_WORDS,
+     .wanted = LABEL_VALUE_EXPECTED,
      .check_key = nc_shape_qualified_name,
-     .wanted_key = LABEL_KEY_WORDS},
+     .wanted_key = LABEL_KEY_EXPECTED},
     {.name = "taints", .type = NC_FIELD_OBJECTS, .object = &nc_schema_taint},
     CHECKED("providerID", is_provider_id,
             "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"),
@@ -200,7 +200,7 @@ static const struct nc_schema reservation =
 static const struct nc_field agent_kubelet_fields[] = {
     ONE_OF("start", starts),
     CHECKED("unit", is_systemd_unit, "the name of a service such as kubelet.service"),
-    CHECKED("path", nc_shape_absolute_path, PATH_WORDS),
+    CHECKED("path", nc_shape_absolute_path, PATH_EXPECTED),
     OBJECT("config", nc_schema_kubelet),
     {.name = "flags",
      .type = NC_FIELD_STRINGS,
@@ -215,12 +215,12 @@ static const struct nc_field shutdown_fields[] = {F("gracePeriod", DURATION),
 static const struct nc_schema shutdown_schema =
     NC_SCHEMA("AgentConfig's spec.shutdown", shutdown_fields);
 static const struct nc_field interruption_fields[] = {
-#define OPTION(id, name, ...) ONE_OF(name, nc_policy_words),
+#define OPTION(id, name, ...) ONE_OF(name, nc_policy_names),
 #define FIXED(...)
     NC_SOURCES(OPTION, FIXED) F("autoscalingDeadline", DURATION)};
 static const struct nc_schema interruption =
     NC_SCHEMA("AgentConfig's spec.interruption", interruption_fields);
-static const struct nc_field drain_fields[] = {ONE_OF("mode", nc_drain_mode_words),
+static const struct nc_field drain_fields[] = {ONE_OF("mode", nc_drain_mode_names),
                                                F("margin", DURATION), F("linger", DURATION)};
 static const struct nc_schema drain = NC_SCHEMA("AgentConfig's spec.drain", drain_fields);
 static const struct nc_field report_fields[] = {F("console", BOOL), F("events", BOOL),
@@ -228,8 +228,8 @@ static const struct nc_field report_fields[] = {F("console", BOOL), F("events", 
 static const struct nc_schema report = NC_SCHEMA("AgentConfig's spec.report", report_fields);
 static const struct nc_field aws_fields[] = {
     ONE_OF("ec2", ec2_uses),
-    CHECKED("ec2Endpoint", nc_shape_url, URL_WORDS),
-    CHECKED("stsEndpoint", nc_shape_url, URL_WORDS),
+    CHECKED("ec2Endpoint", nc_shape_url, URL_EXPECTED),
+    CHECKED("stsEndpoint", nc_shape_url, URL_EXPECTED),
     CHECKED("partition", is_partition, "a partition such as aws-cn"),
     CHECKED("domain", nc_shape_domain, "a domain such as amazonaws.com.cn"),
 };

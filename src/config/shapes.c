@@ -68,7 +68,7 @@ static bool is_word(const char *s, size_t n) {
     return true;
 }
 
-bool nc_shape_word(const char *s, size_t max) {
+bool nc_shape_token(const char *s, size_t max) {
     return s && strlen(s) <= max && is_word(s, strlen(s));
 }
 
@@ -81,13 +81,13 @@ bool nc_shape_instance_type(const char *s) {
 }
 
 bool nc_shape_region(const char *s) {
-    if (!nc_shape_word(s, 32) || !is_lower(s[0]) || !strchr(s, '-'))
+    if (!nc_shape_token(s, 32) || !is_lower(s[0]) || !strchr(s, '-'))
         return false;
     return is_digit(s[strlen(s) - 1]);
 }
 
 bool nc_shape_zone(const char *s) {
-    if (!nc_shape_word(s, 48) || !is_lower(s[0]) || !strchr(s, '-'))
+    if (!nc_shape_token(s, 48) || !is_lower(s[0]) || !strchr(s, '-'))
         return false;
 
     size_t n = strlen(s);
@@ -98,7 +98,7 @@ bool nc_shape_zone(const char *s) {
 }
 
 bool nc_shape_zone_id(const char *s) {
-    return nc_shape_word(s, 48) && strchr(s, '-') && is_digit(s[strlen(s) - 1]);
+    return nc_shape_token(s, 48) && strchr(s, '-') && is_digit(s[strlen(s) - 1]);
 }
 
 bool nc_shape_account_id(const char *s) {

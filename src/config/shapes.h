@@ -31,8 +31,8 @@ bool nc_shape_instance_hostname(
 bool nc_shape_node_name(
     const char *s); /* RFC 1123 subdomain, as Kubernetes demands of object names */
 bool nc_shape_role_name(const char *s); /* IAM: letters, digits and +=,.@_-, at most 64 */
-bool nc_shape_word(const char *s,
-                   size_t max); /* lower-case letters, digits and dashes, not empty */
+bool nc_shape_token(const char *s,
+                    size_t max); /* lower-case letters, digits and dashes, not empty */
 bool nc_shape_https_url(
     const char *s); /* https://host[:port][/path], no user, query, or fragment */
 bool nc_shape_url(

@@ -27,7 +27,7 @@ bool nc_taint_is_valid(const struct nc_taint *t, char *why, size_t size) {
     return false;
 }
 
-char *nc_taints_put(struct nc_taint **taints, size_t *n, const struct nc_taint *t) {
+char *nc_taints_set(struct nc_taint **taints, size_t *n, const struct nc_taint *t) {
     const char *value = t->value ? t->value : "";
     struct nc_taint *new;
 
@@ -55,12 +55,12 @@ void nc_taints_free(struct nc_taint *taints, size_t n) {
 }
 
 /* Checks one, puts it; on failure the list is freed. */
-static int take(struct nc_taint **taints, size_t *n, const struct nc_taint *t, const char *field,
-                struct nc_err *err) {
+static int add_taint(struct nc_taint **taints, size_t *n, const struct nc_taint *t,
+                     const char *field, struct nc_err *err) {
     char why[NC_LABEL_WHY_BYTES];
 
     if (nc_taint_is_valid(t, why, sizeof(why))) {
-        free(nc_taints_put(taints, n, t));
+        free(nc_taints_set(taints, n, t));
         return 0;
     }
     nc_taints_free(*taints, *n);
@@ -89,7 +89,7 @@ int nc_taints_parse(const char *text, struct nc_mark mark, struct nc_taint **ret
             *equal = '\0';
             t.value = equal + 1;
         }
-        r = take(&taints, &n, &t, "--register-with-taints", err);
+        r = add_taint(&taints, &n, &t, "--register-with-taints", err);
         if (r < 0)
             return r;
     }
@@ -115,7 +115,7 @@ int nc_taints_read(const struct nc_value *list, const char *field, struct nc_tai
                              .value = (char *)(value ? value : ""),
                              .effect = (char *)(effect ? effect : ""),
                              .mark = item->mark};
-        int r = take(&taints, &n, &t, field, err);
+        int r = add_taint(&taints, &n, &t, field, err);
         if (r < 0)
             return r;
     }

@@ -114,12 +114,12 @@ static void push(struct walk *w, const char *name, const char *type, struct nc_t
     p->line = text.line;
 }
 
-static int take_part(struct walk *w, const struct nc_mime_header *h, struct nc_text body,
+static int walk_part(struct walk *w, const struct nc_mime_header *h, struct nc_text body,
                      const char *label, unsigned depth);
 
 /* Every part of a multipart body. `label` is "" for the outermost one, "2" for what is inside of
  * its part 2. */
-static int take_multipart(struct walk *w, const char *boundary, struct nc_text body,
+static int walk_multipart(struct walk *w, const char *boundary, struct nc_text body,
                           const char *label, unsigned depth) {
     struct nc_mime_cursor cursor = {.text = body, .boundary = boundary};
     struct nc_text part = {0};
@@ -137,7 +137,7 @@ static int take_multipart(struct walk *w, const char *boundary, struct nc_text b
             r = nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "line %u: no empty line ends its header",
                            part.line);
         if (r >= 0)
-            r = take_part(w, &h, nc_mime_body(part, &h), inner, depth + 1);
+            r = walk_part(w, &h, nc_mime_body(part, &h), inner, depth + 1);
         if (r < 0) {
             nc_err_wrap(w->err, "part %s", inner);
             return r;
@@ -158,7 +158,7 @@ static int transfer_failed(struct walk *w, const char *encoding, int r) {
                       "its body is not valid %s: cut off or damaged", quoted);
 }
 
-static int take_part(struct walk *w, const struct nc_mime_header *h, struct nc_text body,
+static int walk_part(struct walk *w, const struct nc_mime_header *h, struct nc_text body,
                      const char *label, unsigned depth) {
     nc_cleanup(nc_buf_done_secret) struct nc_buf plain =
         NC_BUF_INIT_MAX(body.n + 1); /* no transfer encoding expands */
@@ -184,7 +184,7 @@ static int take_part(struct walk *w, const struct nc_mime_header *h, struct nc_t
     if (is_multipart) {
         if (!h->boundary || !h->boundary[0] || strlen(h->boundary) > NC_MIME_MAX_BOUNDARY)
             return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG, "%s without a usable boundary", type);
-        return take_multipart(w, h->boundary, body, depth == 0 ? "" : label, depth);
+        return walk_multipart(w, h->boundary, body, depth == 0 ? "" : label, depth);
     }
     if (plain.len != body.n || (body.n > 0 && memcmp(plain.data, body.data, body.n) != 0))
         body.line = 1;
@@ -227,7 +227,7 @@ static int decode(struct walk *w, const char *data, size_t n) {
     if (h.is_open)
         return nc_err_set(w->err, NC_ERR_CONFIG, EBADMSG,
                           "MIME, cut off inside its header: no empty line ends it");
-    return take_part(w, &h, nc_mime_body(text, &h), "1", 0);
+    return walk_part(w, &h, nc_mime_body(text, &h), "1", 0);
 }
 
 int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, struct nc_err *err) {
@@ -271,14 +271,14 @@ static const char *after_mark(const char *text) {
     return nc_starts_with(text, NC_BYTE_ORDER_MARK) ? text + strlen(NC_BYTE_ORDER_MARK) : text;
 }
 
-static const char *first_word(const struct nc_userdata_part *p) {
+static const char *first_token(const struct nc_userdata_part *p) {
     const char *text = after_mark(p->data);
 
     return text + strspn(text, " \t\r\n");
 }
 
 static const char *foreign_start(const struct nc_userdata_part *p) {
-    const char *s = first_word(p);
+    const char *s = first_token(p);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(foreign_starts); i++)
         if (nc_starts_with(s, foreign_starts[i].start))
@@ -308,7 +308,7 @@ int nc_userdata_part_is_ours(const struct nc_userdata_part *p) {
     if (!nc_is_text(p->data, p->n) || foreign_start(p))
         return 0;
     /* One line of JSON has its keys in any order. */
-    if (*first_word(p) == '{')
+    if (*first_token(p) == '{')
         return strstr(p->data, "\"apiVersion\"") != NULL;
     return has_key(after_mark(p->data), "apiVersion");
 }

@@ -96,7 +96,7 @@ static void open_watch(struct nc_controller *c, enum nc_control_kind kind) {
         .keep = nc_control_keep(kind, c->mode),
         .max_value_bytes = kind == NC_CONTROL_NODE ? NODE_VALUE_MAX_BYTES : 0,
         .metadata_only = kind == NC_CONTROL_NODE && c->mode != NC_CONTROL_STANDALONE,
-        .tells_once = true,
+        .reports_once = true,
         .event = callbacks[kind],
         .failed = on_watch_failed,
         .userdata = c,

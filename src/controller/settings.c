@@ -385,7 +385,7 @@ static int read_command(const struct command *c, int argc, char **argv, struct n
                                          .n_flags = NC_ARRAY_SIZE(flags),
                                          .output = c->accepts & ACCEPTS_OUTPUT ? OPT_OUTPUT : 0,
                                          .help = OPT_HELP,
-                                         .take = parse_option,
+                                         .on_option = parse_option,
                                          .userdata = ret};
     int rest = 0;
 

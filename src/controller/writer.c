@@ -194,7 +194,7 @@ static uint64_t local_boot_usec(const struct nc_controller *c) {
 }
 
 uint64_t nc_controller_now(const struct nc_controller *c) {
-    return nc_clock_told(local_boot_usec(c));
+    return nc_clock_shifted(local_boot_usec(c));
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {

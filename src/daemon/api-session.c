@@ -12,7 +12,7 @@
 #include "log.h"
 #include "nc/str.h"
 
-#define LOOK_USEC 1000000u       /* for a kubeconfig that is not there yet */
+#define CHECK_USEC 1000000u      /* for a kubeconfig that is not there yet */
 #define RETRY_USEC 5000000u      /* after a kubeconfig that is of no use, or an answer of no use */
 #define RECONNECT_USEC 10000000u /* not more often, whatever the server says */
 #define FILES_USEC 60000000u     /* kubelet rotates its certificate long before the old one ends */
@@ -131,7 +131,7 @@ static bool were_replaced(struct nc_api_session *s, uint64_t now) {
 
 /* --- the steps */
 
-static void go_down(struct nc_api_session *s) {
+static void close_session(struct nc_api_session *s) {
     const bool was_up = nc_api_session_is_up(s);
 
     s->step = NC_SESSION_DOWN;
@@ -146,12 +146,12 @@ static void go_down(struct nc_api_session *s) {
 static void fail_step(struct nc_api_session *s, const struct nc_err *err) {
     if (!s->o.app->signal)
         nc_api_session_failed(s, err);
-    go_down(s);
+    close_session(s);
     s->connect_after_usec = nc_mono_usec() + RETRY_USEC;
     set_timer(s);
 }
 
-static void go_up(struct nc_api_session *s) {
+static void open_session(struct nc_api_session *s) {
     s->step = NC_SESSION_UP;
     s->connect_after_usec = nc_mono_usec() + RECONNECT_USEC;
     s->wants_reconnect = false;
@@ -172,7 +172,7 @@ static void on_identity(void *userdata, struct nc_identity *who, const struct nc
     }
     if (nc_starts_with(who->username, NODE_USER) && who->username[strlen(NODE_USER)]) {
         *s->o.node_name = nc_strdup(who->username + strlen(NODE_USER));
-        go_up(s);
+        open_session(s);
         return;
     }
     quoted = nc_quote(who->username, strlen(who->username));
@@ -182,11 +182,11 @@ static void on_identity(void *userdata, struct nc_identity *who, const struct nc
     fail_step(s, &own);
 }
 
-static void ask_identity(struct nc_api_session *s) {
+static void request_identity(struct nc_api_session *s) {
     struct nc_err err = NC_ERR_INIT;
 
     if (*s->o.node_name) {
-        go_up(s);
+        open_session(s);
         return;
     }
     s->step = NC_SESSION_IDENTITY;
@@ -203,7 +203,7 @@ static void on_first_token(void *userdata, const struct nc_err *err) {
     const struct nc_err own = *err;
 
     if (own.class == NC_ERR_NONE)
-        ask_identity(s);
+        request_identity(s);
     else
         fail_step(s, &own);
 }
@@ -226,7 +226,7 @@ static void connect_now(struct nc_api_session *s) {
     c->token_wanted = on_token_wanted;
     c->userdata = s;
     if (!nc_connection_makes_tokens(c)) {
-        ask_identity(s);
+        request_identity(s);
         return;
     }
     s->step = NC_SESSION_TOKEN;
@@ -246,10 +246,10 @@ static void wait_for(struct nc_api_session *s, enum nc_api_state what, const str
     s->waits = what;
     s->error = *err;
     s->has_waited = true;
-    s->connect_after_usec = nc_mono_usec() + LOOK_USEC;
+    s->connect_after_usec = nc_mono_usec() + CHECK_USEC;
 }
 
-static enum nc_api_state look_for_credentials(const struct nc_api_session *s, struct nc_err *err) {
+static enum nc_api_state find_credentials(const struct nc_api_session *s, struct nc_err *err) {
     switch (nc_connect_check(s->o.app, s->o.kubeconfig(s->o.userdata), err)) {
     case NC_CREDENTIALS_THERE:
         return NC_API_CONNECTING;
@@ -265,7 +265,7 @@ static enum nc_api_state look_for_credentials(const struct nc_api_session *s, st
 
 static void try_to_connect(struct nc_api_session *s) {
     struct nc_err err = NC_ERR_INIT;
-    const enum nc_api_state missing = look_for_credentials(s, &err);
+    const enum nc_api_state missing = find_credentials(s, &err);
 
     if (missing != NC_API_CONNECTING) {
         wait_for(s, missing, &err);
@@ -348,7 +348,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     if ((nc_api_session_is_up(s) && s->wants_reconnect && now >= s->connect_after_usec)
         || were_replaced(s, now)) {
         if (s->step != NC_SESSION_HELD)
-            go_down(s);
+            close_session(s);
         s->connect_after_usec = 0;
     }
     if (s->step == NC_SESSION_DOWN && now >= s->connect_after_usec)
@@ -382,5 +382,5 @@ void nc_api_session_close(struct nc_api_session *s) {
     s->is_closed = true;
     s->timer = sd_event_source_disable_unref(s->timer);
     if (s->o.app)
-        go_down(s);
+        close_session(s);
 }

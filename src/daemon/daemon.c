@@ -36,7 +36,7 @@ struct nc_posted {
 uint64_t nc_daemon_now(const struct nc_daemon *d) {
     if (d->boot_usec)
         return d->boot_usec + nc_boot_usec();
-    return (uint64_t)((int64_t)nc_clock_told(d->api_boot_usec) + d->counters.skew_usec);
+    return (uint64_t)((int64_t)nc_clock_shifted(d->api_boot_usec) + d->counters.skew_usec);
 }
 
 void nc_daemon_read_skew(struct nc_daemon *d) {
@@ -71,7 +71,7 @@ bool nc_daemon_is_busy(const struct nc_daemon *d) {
 
     if (d->steps.phase != NC_LIFE_IDLE)
         return true;
-    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
     return view.leading >= 0;
 }
 
@@ -127,31 +127,31 @@ void nc_daemon_arm(struct nc_daemon *d) {
 
 static void carry_out(struct nc_daemon *d, const struct nc_life_action *a) {
     switch (a->kind) {
-    case NC_ACT_WRITE:
+    case NC_LIFE_ACTION_WRITE:
         nc_own_node_write(&d->node, &a->write);
         break;
-    case NC_ACT_POD:
+    case NC_LIFE_ACTION_POD:
         if (d->is_state_due) /* whoever comes after us must know that this drain began */
             nc_daemon_state_save(d);
         nc_pod_evictor_send(&d->pods, &a->pod);
         break;
-    case NC_ACT_PODS_OPEN:
+    case NC_LIFE_ACTION_PODS_OPEN:
         nc_pod_evictor_open(&d->pods);
         break;
-    case NC_ACT_PODS_CLOSE:
+    case NC_LIFE_ACTION_PODS_CLOSE:
         d->pods.wants_watch = false;
         nc_pod_evictor_unwatch(&d->pods);
         break;
-    case NC_ACT_LOOK:
-        nc_own_node_look(&d->node);
+    case NC_LIFE_ACTION_REFRESH_NODE:
+        nc_own_node_refresh(&d->node);
         break;
-    case NC_ACT_ANNOUNCE:
-        nc_daemon_say(d, a);
+    case NC_LIFE_ACTION_ANNOUNCE:
+        nc_daemon_announce(d, a);
         break;
-    case NC_ACT_POD_NEWS:
-        nc_daemon_say_pod(d, &a->news);
+    case NC_LIFE_ACTION_POD_NEWS:
+        nc_daemon_log_pod(d, &a->news);
         break;
-    case NC_ACT_LET_GO:
+    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
         nc_shutdown_release(&d->shutdown);
         break;
     }
@@ -188,10 +188,10 @@ static bool is_news(const struct nc_daemon *d, const struct nc_life_event *e) {
     return !is_of_pods(e->kind) && !d->steps.is_after;
 }
 
-static void look_at_step(struct nc_daemon *d, const struct nc_life_event *e, bool was_active) {
+static void check_after_step(struct nc_daemon *d, const struct nc_life_event *e, bool was_active) {
     struct nc_life_view view;
 
-    nc_life_look(d->life, e->now_usec, &view);
+    nc_life_get_view(d->life, e->now_usec, &view);
     if (e->kind == NC_LIFE_NOTICE && !was_active && view.is_active[e->notice->source])
         d->counters.notices[e->notice->source]++;
     if (view.phase != d->steps.phase) {
@@ -211,12 +211,12 @@ static bool is_active(const struct nc_daemon *d, const struct nc_life_event *e) 
 
     if (e->kind != NC_LIFE_NOTICE)
         return false;
-    nc_life_look(d->life, e->now_usec, &view);
+    nc_life_get_view(d->life, e->now_usec, &view);
     return view.is_active[e->notice->source];
 }
 
 /* What is said again and again (a poll that still hears nothing) wakes nobody. */
-static bool is_worth_a_look(const struct nc_life_event *e, const struct nc_life_actions *actions) {
+static bool is_worth_saving(const struct nc_life_event *e, const struct nc_life_actions *actions) {
     return actions->n > 0 || e->kind != NC_LIFE_CLEARED;
 }
 
@@ -232,7 +232,7 @@ static int on_after(sd_event_source *source, void *userdata) {
 
 /* One packet may tell of a hundred pods: what they ask for is asked once, when all that came in
  * this turn of the loop is known. False where that cannot be. */
-static bool look_after_turn(struct nc_daemon *d) {
+static bool check_after_turn(struct nc_daemon *d) {
     if (d->steps.after)
         return sd_event_source_set_enabled(d->steps.after, SD_EVENT_ONESHOT) >= 0;
     return sd_event_add_defer(d->app->event, &d->steps.after, on_after, d) >= 0;
@@ -243,13 +243,13 @@ static void step(struct nc_daemon *d, struct nc_life_event *e) {
     bool was_active;
 
     e->now_usec = event_time(d);
-    e->more = is_of_pods(e->kind) && look_after_turn(d);
+    e->more = is_of_pods(e->kind) && check_after_turn(d);
     was_active = is_active(d, e);
     nc_life_step(d->life, e, &actions);
-    d->is_state_due |= is_news(d, e) && is_worth_a_look(e, &actions);
-    d->is_status_due |= is_worth_a_look(e, &actions);
+    d->is_state_due |= is_news(d, e) && is_worth_saving(e, &actions);
+    d->is_status_due |= is_worth_saving(e, &actions);
     if (!e->more)
-        look_at_step(d, e, was_active);
+        check_after_step(d, e, was_active);
     for (size_t i = 0; i < actions.n; i++)
         carry_out(d, &actions.v[i]);
     nc_life_actions_done(&actions);
@@ -293,7 +293,7 @@ static void free_posted(struct nc_posted *p) {
     free(p);
 }
 
-static void put(struct nc_daemon *d, const struct nc_life_event *e) {
+static void post_event(struct nc_daemon *d, const struct nc_life_event *e) {
     struct nc_posted *p = copy_event(e);
 
     if (!d->steps.queue)
@@ -306,7 +306,7 @@ void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e) {
     if (!d->life)
         return;
     if (d->steps.is_stepping) {
-        put(d, e);
+        post_event(d, e);
         return;
     }
     d->steps.is_stepping = true;

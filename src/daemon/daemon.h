@@ -132,9 +132,9 @@ void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err);
 void nc_daemon_defaults(struct nc_daemon *d);
 
 /* say.c: journal with its milestone, Event, console (NOTICED, DRAINED and FAILED only). */
-void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a);
-void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n);
-void nc_daemon_say_done(struct nc_daemon *d);
+void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a);
+void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n);
+void nc_daemon_announce_done(struct nc_daemon *d);
 
 /* The command `run`: takes the options and gives the exit code. */
 int nc_command_run(struct nc_app *app);

@@ -72,14 +72,14 @@ static void keep_name(struct nc_daemon *d, struct nc_plan *p) {
 
 /* A node that somebody else brought into the cluster may have nothing but policies of ours: those
  * count, and who we are the API server knows. */
-static int read_config(struct nc_gather *g, bool *ret_is_whole, struct nc_err *err) {
+static int read_config(struct nc_gather *g, bool *ret_is_complete, struct nc_err *err) {
     struct nc_err own = NC_ERR_INIT;
     int r = nc_gather_documents(g, err);
 
     if (r < 0 || g->documents.n_docs == 0)
         return r;
-    *ret_is_whole = nc_gather_config(g, &own) >= 0;
-    if (*ret_is_whole)
+    *ret_is_complete = nc_gather_config(g, &own) >= 0;
+    if (*ret_is_complete)
         return 0;
     r = nc_config_policies(&g->documents, &g->config, err);
     if (r < 0)
@@ -89,7 +89,7 @@ static int read_config(struct nc_gather *g, bool *ret_is_whole, struct nc_err *e
     return 0;
 }
 
-static void say_unusable(const struct nc_daemon *d, const struct nc_err *err) {
+static void log_unusable(const struct nc_daemon *d, const struct nc_err *err) {
     const struct nc_log_fields fields = {.phase = "config",
                                          .error_class = nc_err_class_name(err->class)};
 
@@ -212,7 +212,7 @@ static bool needs_ec2(const struct nc_daemon_gathering *it) {
            && nc_plan_needs_private_dns_name(&g->facts, &g->config);
 }
 
-static void ask_ec2(struct nc_daemon_gathering *it) {
+static void request_instance(struct nc_daemon_gathering *it) {
     const struct nc_node_token_call call = {
         .credentials = &it->g.credentials, .done = on_credentials, .userdata = it};
     struct nc_err err = NC_ERR_INIT;
@@ -231,7 +231,7 @@ static void apply_answers(struct nc_daemon_gathering *it) {
     it->has_facts = true;
     if (read_config(&it->g, &is_whole, &err) < 0) {
         if (err.class != NC_ERR_HOST) {
-            say_unusable(d, &err);
+            log_unusable(d, &err);
             err = (struct nc_err)NC_ERR_INIT;
         }
         finish(it, &err);
@@ -243,7 +243,7 @@ static void apply_answers(struct nc_daemon_gathering *it) {
     } else if (!is_whole || (d->node_name && d->app->opts.node_name)) {
         use_config(it, &err);
     } else if (needs_ec2(it)) {
-        ask_ec2(it);
+        request_instance(it);
     } else {
         find_name(it);
     }

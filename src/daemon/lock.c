@@ -16,7 +16,7 @@
 #define LOCK_FILE NC_RUN_DIR "/.daemon"
 #define FLAGS (O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK)
 
-static struct flock whole_file(void) {
+static struct flock lock_range(void) {
     return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
 }
 
@@ -30,7 +30,7 @@ static int refuse(pid_t pid, struct nc_err *err) {
 int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
     nc_auto_free char *folder = nc_app_path(app, NC_RUN_DIR);
     nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
-    const struct flock lock = whole_file();
+    const struct flock lock = lock_range();
     int fd = nc_mkdir_p(folder, err), code;
 
     if (fd < 0)
@@ -50,7 +50,7 @@ int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
 
 pid_t nc_daemon_pid(const struct nc_app *app) {
     nc_auto_free char *path = nc_app_path(app, LOCK_FILE);
-    struct flock lock = whole_file();
+    struct flock lock = lock_range();
     const int fd = open(path, O_RDONLY | FLAGS);
     int r;
 

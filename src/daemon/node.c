@@ -20,10 +20,10 @@
 #define TIMEOUT_USEC 5000000u
 #define FROZEN_USEC 1500000u /* the first of several tries: another connection may be answered */
 #define PROMPT_USEC 500000u  /* an answer that shows a server in good health */
-#define LOOK_EVERY_USEC 1000000u
-#define LOOK_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
-#define LOOK_REFUSED_USEC 10000000u
-#define SAY_REFUSED_EVERY_USEC 10000000u
+#define REFRESH_EVERY_USEC 1000000u
+#define REFRESH_AFTER_WRITE_USEC 200000u /* the answer of a write brings the Node anyway */
+#define REFRESH_REFUSED_USEC 10000000u
+#define REPORT_REFUSED_EVERY_USEC 10000000u
 
 static void set_text(char **to, const char *text) {
     if (nc_streq(*to, text))
@@ -32,7 +32,7 @@ static void set_text(char **to, const char *text) {
     *to = nc_strdup(text);
 }
 
-static void look_in(struct nc_own_node *nw, uint64_t wait_usec);
+static void schedule_refresh(struct nc_own_node *nw, uint64_t wait_usec);
 
 /* --- how long to wait */
 
@@ -56,7 +56,8 @@ static void note_answer(struct nc_own_node *nw, bool is_answered, uint64_t durat
 
 /* Whoever asked is told, where people look: a controller of a later release may know words that we
  * do not, and its request is not acknowledged. One who asks in a loop is told now and then. */
-static void say_refusal(struct nc_own_node *nw, const struct nc_err *err, bool has_another) {
+static void report_invalid_request(struct nc_own_node *nw, const struct nc_err *err,
+                                   bool has_another) {
     nc_auto_free char *message =
         nc_asprintf("annotation %s: %s; %s", NC_ANNOTATION_REQUEST, err->msg,
                     has_another ? "the request before it stays in force" : "taken as none");
@@ -64,7 +65,7 @@ static void say_refusal(struct nc_own_node *nw, const struct nc_err *err, bool h
 
     set_text(&nw->request_refused, err->msg);
     nw->o.sink.changed(nw->o.sink.userdata);
-    if (nw->refused_usec != 0 && now < nw->refused_usec + SAY_REFUSED_EVERY_USEC)
+    if (nw->refused_usec != 0 && now < nw->refused_usec + REPORT_REFUSED_EVERY_USEC)
         return;
     nw->refused_usec = now;
     nw->o.request_refused(nw->o.sink.userdata, message);
@@ -74,7 +75,7 @@ static void keep_request(struct nc_own_node *nw, const struct nc_err *err) {
     struct nc_notice before;
     const bool has_before = nw->o.sink.is_active(nw->o.sink.userdata, NC_SOURCE_REQUEST, &before);
 
-    say_refusal(nw, err, has_before);
+    report_invalid_request(nw, err, has_before);
     if (has_before)
         nw->o.sink.notice(nw->o.sink.userdata, &before);
     else
@@ -105,7 +106,7 @@ static int read_request(const struct nc_own_node *nw, const char *text, struct n
     return nc_notice_check_deadline(ret, nw->o.sink.now(nw->o.sink.userdata), err);
 }
 
-static void take_request(struct nc_own_node *nw, const struct nc_value *metadata) {
+static void apply_drain_request(struct nc_own_node *nw, const struct nc_value *metadata) {
     const char *text =
         nc_value_get_string(nc_value_get(metadata, "annotations"), NC_ANNOTATION_REQUEST);
     struct nc_notice notice = {0};
@@ -145,7 +146,7 @@ void nc_own_node_report_deletion(struct nc_own_node *nw) {
     (void)snprintf(notice.reason, sizeof(notice.reason), "%s is being deleted",
                    nw->o.claim->is_deleting ? "the NodeClaim" : "the Node");
     notice.deadline_usec = nw->o.claim->t_usec;
-    notice.is_last_moment = nw->o.claim->t_usec != 0;
+    notice.is_force_delete_time = nw->o.claim->t_usec != 0;
     nw->o.sink.notice(nw->o.sink.userdata, &notice);
 }
 
@@ -157,10 +158,10 @@ static void post_node(struct nc_own_node *nw, const struct nc_value *metadata) {
     struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &view};
 
     nw->o.seen(nw->o.sink.userdata, metadata);
-    view.is_whole &= nc_streq(nw->version, nc_value_get_string(metadata, "resourceVersion"));
+    view.is_complete &= nc_streq(nw->version, nc_value_get_string(metadata, "resourceVersion"));
     nw->o.post(nw->o.sink.userdata, &e);
     nc_claim_watch_own(nw->o.claim, metadata);
-    take_request(nw, metadata);
+    apply_drain_request(nw, metadata);
     nc_own_node_report_deletion(nw);
 }
 
@@ -217,10 +218,10 @@ static void doubt_node(struct nc_own_node *nw) {
                "another machine, nothing is written to it until it says whose it is",
                *nw->o.node_name);
     nw->is_known = false;
-    nw->is_doubted = nw->is_look_wanted = true;
+    nw->is_doubted = nw->is_refresh_wanted = true;
     nw->o.sink.changed(nw->o.sink.userdata);
     post_gone(nw, true);
-    look_in(nw, LOOK_REFUSED_USEC);
+    schedule_refresh(nw, REFRESH_REFUSED_USEC);
 }
 
 /* Our Node was deleted, its pods are drained all the same, and now there is another of its name:
@@ -230,14 +231,14 @@ static void hold_orphans(struct nc_own_node *nw) {
         post_gone(nw, true);
 }
 
-static void take_whole(struct nc_own_node *nw, const struct nc_value *node) {
+static void apply_node(struct nc_own_node *nw, const struct nc_value *node) {
     const struct nc_value *metadata = nc_value_get(node, "metadata");
 
     if (!nc_streq(nc_value_get_string(metadata, "name"), *nw->o.node_name))
         return;
     if (!nc_streq(nc_value_get_string(metadata, "uid"), nw->view.uid))
         forget_node(nw);
-    nc_node_view_take(&nw->view, node, nw->o.staying_volumes);
+    nc_node_view_apply(&nw->view, node, nw->o.staying_volumes);
     set_text(&nw->version, nc_value_get_string(metadata, "resourceVersion"));
     if (is_anothers(nw, node)) {
         refuse_node(nw, node);
@@ -262,7 +263,7 @@ static bool is_outdated(const char *version, const char *known) {
            && nc_parse_u64(known, &ours) == 0 && theirs < ours;
 }
 
-static void take_metadata(struct nc_own_node *nw, const struct nc_value *object) {
+static void apply_metadata(struct nc_own_node *nw, const struct nc_value *object) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
     const char *version = nc_value_get_string(metadata, "resourceVersion");
 
@@ -272,7 +273,7 @@ static void take_metadata(struct nc_own_node *nw, const struct nc_value *object)
     }
     if (is_outdated(version, nw->version))
         return;
-    nc_node_view_take(&nw->view, object, nw->o.staying_volumes);
+    nc_node_view_apply(&nw->view, object, nw->o.staying_volumes);
     set_text(&nw->watch_version, version);
     if (nw->is_foreign)
         return;
@@ -281,19 +282,19 @@ static void take_metadata(struct nc_own_node *nw, const struct nc_value *object)
     if (nc_streq(nw->watch_version, nw->version)
         || !(nw->o.is_busy(nw->o.sink.userdata) || !nw->is_known))
         return;
-    look_in(nw, nw->write ? LOOK_AFTER_WRITE_USEC : 0);
+    schedule_refresh(nw, nw->write ? REFRESH_AFTER_WRITE_USEC : 0);
 }
 
 /* What a deleted Node announced stays announced: another Node of the name takes it back. */
-static void take_absence(struct nc_own_node *nw) {
-    static const enum nc_source said[] = {NC_SOURCE_REQUEST, NC_SOURCE_DELETION};
+static void apply_absence(struct nc_own_node *nw) {
+    static const enum nc_source announced[] = {NC_SOURCE_REQUEST, NC_SOURCE_DELETION};
     struct nc_notice before;
 
     forget_node(nw);
     post_gone(nw, false);
-    for (size_t i = 0; i < NC_ARRAY_SIZE(said); i++)
-        if (!nw->o.sink.is_active(nw->o.sink.userdata, said[i], &before))
-            nw->o.sink.cleared(nw->o.sink.userdata, said[i]);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(announced); i++)
+        if (!nw->o.sink.is_active(nw->o.sink.userdata, announced[i], &before))
+            nw->o.sink.cleared(nw->o.sink.userdata, announced[i]);
 }
 
 static void on_node(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
@@ -304,16 +305,16 @@ static void on_node(void *userdata, enum nc_watch_event event, const struct nc_v
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
         nw->is_listed = true;
-        take_metadata(nw, object);
+        apply_metadata(nw, object);
         break;
     case NC_WATCH_DELETED:
         nw->is_listed = false;
-        take_absence(nw);
+        apply_absence(nw);
         break;
     case NC_WATCH_SYNCED:
         nw->is_synced = true;
         if (!nw->is_listed)
-            take_absence(nw);
+            apply_absence(nw);
         break;
     }
 }
@@ -341,75 +342,75 @@ static bool is_overtaken(const struct nc_own_node *nw, const struct nc_value *no
     return is_outdated(version, nw->version) || is_outdated(version, nw->watch_version);
 }
 
-static void on_looked(void *userdata, const struct nc_value *object,
-                      const struct nc_kube_status *status, const struct nc_err *err) {
+static void on_refreshed(void *userdata, const struct nc_value *object,
+                         const struct nc_kube_status *status, const struct nc_err *err) {
     struct nc_own_node *nw = userdata;
 
-    nw->look = NULL;
-    nc_histogram_add(&nw->o.counters->api_latency, nc_mono_usec() - nw->look_usec);
-    note_answer(nw, status->http != 0, nc_mono_usec() - nw->look_usec);
+    nw->refresh = NULL;
+    nc_histogram_add(&nw->o.counters->api_latency, nc_mono_usec() - nw->refresh_usec);
+    note_answer(nw, status->http != 0, nc_mono_usec() - nw->refresh_usec);
     if (err->class == NC_ERR_NONE && object) {
         nc_api_session_well(nw->o.api);
-        nw->is_look_wanted = is_overtaken(nw, object);
-        if (nw->is_look_wanted)
-            look_in(nw, 0);
+        nw->is_refresh_wanted = is_overtaken(nw, object);
+        if (nw->is_refresh_wanted)
+            schedule_refresh(nw, 0);
         else
-            take_whole(nw, object);
+            apply_node(nw, object);
     } else if (status->http == 404) { /* the watch tells that it is gone; until then it is there */
-        nw->is_look_wanted = nw->is_listed;
-        if (nw->is_look_wanted)
-            look_in(nw, LOOK_EVERY_USEC);
+        nw->is_refresh_wanted = nw->is_listed;
+        if (nw->is_refresh_wanted)
+            schedule_refresh(nw, REFRESH_EVERY_USEC);
     } else {
         nc_api_session_failed(nw->o.api, err);
-        nw->is_look_wanted = true;
-        look_in(nw, status->http == 403 ? LOOK_REFUSED_USEC : LOOK_EVERY_USEC);
+        nw->is_refresh_wanted = true;
+        schedule_refresh(nw, status->http == 403 ? REFRESH_REFUSED_USEC : REFRESH_EVERY_USEC);
     }
 }
 
-static void start_look(struct nc_own_node *nw) {
+static void start_refresh(struct nc_own_node *nw) {
     nc_auto_free char *path = nc_kube_node_path(*nw->o.node_name, NULL);
     const struct nc_kube_call call = {.what = "get node",
                                       .method = "GET",
                                       .path = path,
                                       .timeout_usec = timeout_of(nw),
-                                      .done = on_looked,
+                                      .done = on_refreshed,
                                       .userdata = nw};
     struct nc_err err = NC_ERR_INIT;
 
-    nw->is_look_wanted = false;
-    nw->look_usec = nc_mono_usec();
+    nw->is_refresh_wanted = false;
+    nw->refresh_usec = nc_mono_usec();
     nw->o.counters->api_requests++;
-    if (nc_kube_start(nw->o.api->connection.kube, &call, &nw->look, &err) < 0) {
+    if (nc_kube_start(nw->o.api->connection.kube, &call, &nw->refresh, &err) < 0) {
         nc_api_session_failed(nw->o.api, &err);
-        nw->is_look_wanted = true;
-        look_in(nw, LOOK_EVERY_USEC);
+        nw->is_refresh_wanted = true;
+        schedule_refresh(nw, REFRESH_EVERY_USEC);
     }
 }
 
-static int on_look_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_refresh_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     struct nc_own_node *nw = userdata;
 
-    if (nc_api_session_is_up(nw->o.api) && !nw->look
-        && (nw->is_look_wanted || !nw->version || !nc_streq(nw->version, nw->watch_version)))
-        start_look(nw);
+    if (nc_api_session_is_up(nw->o.api) && !nw->refresh
+        && (nw->is_refresh_wanted || !nw->version || !nc_streq(nw->version, nw->watch_version)))
+        start_refresh(nw);
     return 0;
 }
 
 /* At most once a second, and never two at a time: what changes meanwhile is looked at by the next
  * one. */
-static void look_in(struct nc_own_node *nw, uint64_t wait_usec) {
-    const uint64_t now = nc_mono_usec(), soonest = nw->look_usec + LOOK_EVERY_USEC;
+static void schedule_refresh(struct nc_own_node *nw, uint64_t wait_usec) {
+    const uint64_t now = nc_mono_usec(), soonest = nw->refresh_usec + REFRESH_EVERY_USEC;
     uint64_t at = now + wait_usec;
 
-    if (nw->look_usec != 0 && at < soonest)
+    if (nw->refresh_usec != 0 && at < soonest)
         at = soonest;
-    nc_timer_set(nw->o.event, &nw->look_timer, at - now, on_look_timer, nw);
+    nc_timer_set(nw->o.event, &nw->refresh_timer, at - now, on_refresh_timer, nw);
 }
 
-void nc_own_node_look(struct nc_own_node *nw) {
-    nw->is_look_wanted = true;
+void nc_own_node_refresh(struct nc_own_node *nw) {
+    nw->is_refresh_wanted = true;
     if (nc_api_session_is_up(nw->o.api))
-        look_in(nw, 0);
+        schedule_refresh(nw, 0);
 }
 
 /* --- writing */
@@ -429,13 +430,13 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
 
     nw->write = NULL;
     nc_histogram_add(&nw->o.counters->api_latency, w->duration_usec);
-    note_answer(nw, w->outcome != NC_WRITE_AWAY, w->duration_usec);
+    note_answer(nw, w->outcome != NC_WRITE_UNAVAILABLE, w->duration_usec);
     if (w->outcome == NC_WRITTEN)
         nc_api_session_well(nw->o.api);
     else
         nc_api_session_failed(nw->o.api, &w->err);
     if (w->node)
-        take_whole(nw, w->node);
+        apply_node(nw, w->node);
     post_written(nw, w->outcome, w->retry_after_usec);
 }
 
@@ -451,20 +452,20 @@ void nc_own_node_write(struct nc_own_node *nw, const struct nc_node_write *w) {
     nw->write_kind = w->kind;
     nw->o.counters->node_writes[w->kind]++;
     if (!nc_api_session_is_up(nw->o.api) || nw->is_foreign || nw->write) {
-        post_written(nw, NC_WRITE_AWAY, 0);
+        post_written(nw, NC_WRITE_UNAVAILABLE, 0);
         return;
     }
     nw->write_usec = nc_mono_usec();
     nw->o.counters->api_requests++;
     if (nc_node_send(nw->o.api->connection.kube, &call, &nw->write, &err) < 0) {
         nc_api_session_failed(nw->o.api, &err);
-        post_written(nw, NC_WRITE_AWAY, 0);
+        post_written(nw, NC_WRITE_UNAVAILABLE, 0);
     }
 }
 
 bool nc_own_node_is_stuck(const struct nc_own_node *nw, uint64_t mono_usec) {
     return (nw->write && mono_usec > nw->write_usec + 2 * TIMEOUT_USEC)
-           || (nw->look && mono_usec > nw->look_usec + 2 * TIMEOUT_USEC);
+           || (nw->refresh && mono_usec > nw->refresh_usec + 2 * TIMEOUT_USEC);
 }
 
 int nc_own_node_open(struct nc_own_node *nw, struct nc_err *err) {
@@ -491,11 +492,11 @@ void nc_own_node_close(struct nc_own_node *nw) {
 
     nw->watch = nc_watch_free(nw->watch);
     nc_claim_watch_close(nw->o.claim);
-    nw->look = nc_kube_cancel(nw->look);
+    nw->refresh = nc_kube_cancel(nw->refresh);
     nw->write = nc_kube_cancel(nw->write);
-    nw->look_timer = sd_event_source_disable_unref(nw->look_timer);
+    nw->refresh_timer = sd_event_source_disable_unref(nw->refresh_timer);
     if (was_writing)
-        post_written(nw, NC_WRITE_AWAY, 0);
+        post_written(nw, NC_WRITE_UNAVAILABLE, 0);
 }
 
 void nc_own_node_done(struct nc_own_node *nw) {

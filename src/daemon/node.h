@@ -35,22 +35,22 @@ struct nc_own_node {
     struct nc_own_node_options o;
     struct nc_watch *watch;
     struct nc_node_view view;
-    struct nc_kube_req *write, *look;
-    uint64_t write_usec, look_usec; /* monotonic: begun */
-    unsigned unanswered;            /* of those in a row, at most 2: how patient the next is */
+    struct nc_kube_req *write, *refresh;
+    uint64_t write_usec, refresh_usec; /* monotonic: begun */
+    unsigned unanswered;               /* of those in a row, at most 2: how patient the next is */
     enum nc_node_write_kind write_kind;
-    sd_event_source *look_timer;
-    bool is_synced;        /* the watch has shown what there is */
-    bool is_listed;        /* and our Node was there */
-    bool is_known;         /* a whole object was seen of this uid: it is ours, or it is foreign */
-    bool is_foreign;       /* the Node of our name belongs to another instance */
-    bool is_doubted;       /* it does not say whose it is, and another machine may have made it */
-    bool is_look_wanted;   /* by the lifecycle: not only because something changed */
-    char *version;         /* resourceVersion of the last whole object */
-    char *watch_version;   /* … and as the watch last had it */
-    char *request;         /* the drain-request annotation as last read; NULL = none */
-    char *request_refused; /* why it is not taken; NULL = it is, or there is none */
-    uint64_t refused_usec; /* monotonic: said last */
+    sd_event_source *refresh_timer;
+    bool is_synced;         /* the watch has shown what there is */
+    bool is_listed;         /* and our Node was there */
+    bool is_known;          /* a whole object was seen of this uid: it is ours, or it is foreign */
+    bool is_foreign;        /* the Node of our name belongs to another instance */
+    bool is_doubted;        /* it does not say whose it is, and another machine may have made it */
+    bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
+    char *version;          /* resourceVersion of the last whole object */
+    char *watch_version;    /* … and as the watch last had it */
+    char *request;          /* the drain-request annotation as last read; NULL = none */
+    char *request_refused;  /* why it is not taken; NULL = it is, or there is none */
+    uint64_t refused_usec;  /* monotonic: said last */
 };
 
 /* Opens the watch (and the NodeClaim's where its name is known). What is in flight is answered AWAY
@@ -60,7 +60,7 @@ void nc_own_node_close(struct nc_own_node *nw);
 void nc_own_node_done(struct nc_own_node *nw);
 void nc_own_node_write(struct nc_own_node *nw, const struct nc_node_write *w);
 /* GETs the Node, now or as soon as a second has passed since the last time. */
-void nc_own_node_look(struct nc_own_node *nw);
+void nc_own_node_refresh(struct nc_own_node *nw);
 /* DELETION, by what is known of the Node and its claim. */
 void nc_own_node_report_deletion(struct nc_own_node *nw);
 /* Has a request been in flight for longer than twice its time limit? */

@@ -27,12 +27,12 @@ struct poll {
     uint64_t due_usec; /* CLOCK_MONOTONIC: to be asked; UINT64_MAX = not by the clock */
     bool is_off;
     bool is_on_grid; /* it was asked before */
-    bool is_under_way;
+    bool is_in_flight;
     bool is_postponed;     /* due, but another one is under way */
-    bool is_heard;         /* there was an answer that could be read */
+    bool is_answered;      /* there was an answer that could be read */
     bool is_quiet;         /* the last one was a CLEARED, and was posted */
     bool is_absent;        /* the last one was a 404 */
-    uint64_t asked_usec;   /* CLOCK_MONOTONIC */
+    uint64_t started_usec; /* CLOCK_MONOTONIC */
     uint64_t failing_usec; /* CLOCK_MONOTONIC: since when */
     unsigned failures;     /* in a row */
     struct nc_err error;   /* class NONE while it is well */
@@ -77,11 +77,11 @@ static void arm(struct poll *p) {
     if (p->failures > 0)
         at = now + nc_backoff_pause(is_urgent(p) ? &soon : &later, p->failures, p->all->seed);
     else
-        at = next_on_grid(p->asked_usec,
+        at = next_on_grid(p->started_usec,
                           p->is_absent && k->absent_usec ? k->absent_usec : k->every_usec,
                           p->all->seed);
     /* The first ones are asked at once, one after the other: the next must not fall into that. */
-    if (p->failures == 0 && !p->is_on_grid && at < p->asked_usec + k->every_usec / 2)
+    if (p->failures == 0 && !p->is_on_grid && at < p->started_usec + k->every_usec / 2)
         at += k->every_usec;
     p->is_on_grid = true;
     p->due_usec = p->is_off ? UINT64_MAX : at > now ? at : now + 1;
@@ -112,14 +112,14 @@ static void succeed_poll(struct poll *p) {
     if (p->error.class != NC_ERR_NONE)
         nc_log(NC_LOG_INFO, NULL, "imds: %s answers again after %u failures", p->kind->path,
                p->failures);
-    if (p->error.class != NC_ERR_NONE || !p->is_heard)
+    if (p->error.class != NC_ERR_NONE || !p->is_answered)
         o->sink.changed(o->sink.userdata);
     p->failures = 0;
     p->error = (struct nc_err)NC_ERR_INIT;
-    p->is_heard = true;
+    p->is_answered = true;
 }
 
-static void take_body(struct poll *p, const struct nc_buf *body) {
+static void apply_poll_body(struct poll *p, const struct nc_buf *body) {
     const struct nc_notice_poller_options *o = &p->all->o;
     struct nc_err err = NC_ERR_INIT;
     struct nc_notice notice;
@@ -137,7 +137,7 @@ static void take_body(struct poll *p, const struct nc_buf *body) {
     p->is_quiet = r == 0;
 }
 
-static void take_absence(struct poll *p) {
+static void apply_poll_absence(struct poll *p) {
     succeed_poll(p);
     if (!p->is_quiet)
         p->all->o.sink.cleared(p->all->o.sink.userdata, p->source);
@@ -146,7 +146,7 @@ static void take_absence(struct poll *p) {
 
 /* --- asking */
 
-static void ask(struct poll *p) {
+static void start_poll(struct poll *p) {
     const struct nc_source_info *k = p->kind;
     struct nc_imds *imds = p->all->o.imds;
     const uint64_t limit_usec = is_urgent(p) ? 2 * SECOND : 5 * SECOND;
@@ -159,47 +159,47 @@ static void ask(struct poll *p) {
     struct nc_err err = NC_ERR_INIT;
 
     p->is_postponed = false;
-    p->asked_usec = nc_mono_usec();
+    p->started_usec = nc_mono_usec();
     if (nc_imds_get(imds, &call, &err) < 0) {
         fail_poll(p, &err);
         arm(p);
         return;
     }
-    p->is_under_way = true;
+    p->is_in_flight = true;
 }
 
 static bool is_busy(const struct nc_notice_poller *all) {
     for (size_t i = 0; i < all->n_polls; i++)
-        if (all->polls[i].is_under_way)
+        if (all->polls[i].is_in_flight)
             return true;
     return false;
 }
 
-static void ask_postponed(struct nc_notice_poller *all) {
+static void request_postponed(struct nc_notice_poller *all) {
     for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].is_postponed && !is_busy(all))
-            ask(&all->polls[i]);
+            start_poll(&all->polls[i]);
 }
 
 static void on_answer(void *userdata, const struct nc_imds_answer *a) {
     struct poll *p = userdata;
     const struct nc_notice_poller_options *o = &p->all->o;
 
-    p->is_under_way = false;
+    p->is_in_flight = false;
     if (!p->is_off) { /* else it turned out meanwhile that nobody needs to ask */
         o->answered(o->sink.userdata);
-        nc_histogram_add(&o->counters->imds_latency, nc_mono_usec() - p->asked_usec);
+        nc_histogram_add(&o->counters->imds_latency, nc_mono_usec() - p->started_usec);
         p->is_absent = a->status == 404;
         if (a->status == 200)
-            take_body(p, &a->body);
+            apply_poll_body(p, &a->body);
         else if (a->status == 404)
-            take_absence(p);
+            apply_poll_absence(p);
         else
             fail_poll(p, &a->err);
         arm(p);
         o->evaluated(o->sink.userdata);
     }
-    ask_postponed(p->all);
+    request_postponed(p->all);
     set_timer(p->all);
 }
 
@@ -208,7 +208,7 @@ static void on_due(struct poll *p) {
     if (!is_urgent(p) && is_busy(p->all))
         p->is_postponed = true;
     else
-        ask(p);
+        start_poll(p);
 }
 
 /* --- spot or not */
@@ -217,13 +217,13 @@ static void on_due(struct poll *p) {
 static void turn_off(struct poll *p) {
     p->is_off = true;
     p->is_postponed = false;
-    if (!p->is_under_way)
+    if (!p->is_in_flight)
         p->due_usec = UINT64_MAX;
     p->all->o.sink.cleared(p->all->o.sink.userdata, p->source);
     p->all->o.sink.changed(p->all->o.sink.userdata);
 }
 
-static void take_life_cycle(struct nc_notice_poller *all, enum nc_life_cycle life_cycle) {
+static void apply_life_cycle(struct nc_notice_poller *all, enum nc_life_cycle life_cycle) {
     for (size_t i = 0; i < all->n_polls; i++)
         if (all->polls[i].kind->is_of_spot && life_cycle != NC_LIFE_CYCLE_SPOT)
             turn_off(&all->polls[i]);
@@ -236,16 +236,16 @@ static void on_life_cycle(void *userdata, const struct nc_imds_answer *a) {
     struct nc_err err = NC_ERR_INIT;
 
     if (a->status == 200
-        && nc_facts_take_imds(&facts, NC_IMDS_LIFE_CYCLE, a->body.data, a->body.len, &err) == 0
+        && nc_facts_parse_imds(&facts, NC_IMDS_LIFE_CYCLE, a->body.data, a->body.len, &err) == 0
         && facts.life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
-        take_life_cycle(all, facts.life_cycle);
+        apply_life_cycle(all, facts.life_cycle);
         return;
     }
     all->life_due_usec = nc_mono_usec() + nc_backoff_pause(&again, ++all->life_failures, all->seed);
     set_timer(all);
 }
 
-static void ask_life_cycle(struct nc_notice_poller *all) {
+static void request_life_cycle(struct nc_notice_poller *all) {
     const struct nc_imds_question *q = &nc_imds_questions[NC_IMDS_LIFE_CYCLE];
     const struct nc_imds_call call = {.path = q->path,
                                       .max_bytes = q->max,
@@ -283,7 +283,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
     const uint64_t now = nc_mono_usec();
 
     if (all->life_due_usec <= now)
-        ask_life_cycle(all);
+        request_life_cycle(all);
     for (size_t i = 0; i < all->n_polls; i++) /* the spot notice is the first */
         if (all->polls[i].due_usec <= now)
             on_due(&all->polls[i]);
@@ -312,7 +312,7 @@ int nc_notice_poller_new(const struct nc_notice_poller_options *o, struct nc_not
                 (struct poll){.kind = &nc_sources[s], .source = (enum nc_source)s, .all = all};
     if (o->life_cycle != NC_LIFE_CYCLE_UNKNOWN) {
         all->life_due_usec = UINT64_MAX;
-        take_life_cycle(all, o->life_cycle);
+        apply_life_cycle(all, o->life_cycle);
     }
     *ret = all;
     return 0;
@@ -337,7 +337,7 @@ int nc_notice_poller_is_failing(const struct nc_notice_poller *all, uint64_t for
     for (size_t i = 0; all && i < all->n_polls; i++) {
         const struct poll *p = &all->polls[i];
         const bool is_long = p->failures > 0 && now - p->failing_usec >= for_usec;
-        if (p->is_off || (p->is_heard && p->failures == 0))
+        if (p->is_off || (p->is_answered && p->failures == 0))
             continue;
         if (!is_long) {
             is_known = false;
@@ -356,15 +356,15 @@ int nc_notice_poller_is_failing(const struct nc_notice_poller *all, uint64_t for
     return 0;
 }
 
-bool nc_notice_poller_look(const struct nc_notice_poller *all, enum nc_source s,
-                           struct nc_poll_view *ret) {
+bool nc_notice_poller_get_view(const struct nc_notice_poller *all, enum nc_source s,
+                               struct nc_poll_view *ret) {
     for (size_t i = 0; all && i < all->n_polls; i++) {
         const struct poll *p = &all->polls[i];
         if (p->source != s)
             continue;
         ret->state = p->is_off                       ? "off"
                      : p->error.class != NC_ERR_NONE ? "failing"
-                     : p->is_heard                   ? "ok"
+                     : p->is_answered                ? "ok"
                                                      : "waiting";
         ret->last_usec = all->o.counters->imds_success_usec[s];
         ret->error = p->error.msg;

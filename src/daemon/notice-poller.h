@@ -36,8 +36,8 @@ struct nc_poll_view {
     const char *error;  /* "" unless failing; borrowed */
 };
 /* False where this source is no poll, or p is NULL. */
-bool nc_notice_poller_look(const struct nc_notice_poller *p, enum nc_source s,
-                           struct nc_poll_view *ret);
+bool nc_notice_poller_get_view(const struct nc_notice_poller *p, enum nc_source s,
+                               struct nc_poll_view *ret);
 
 /* Whether what EC2 announces is not received: a poll has failed for at least so long. -EAGAIN where
  * that is not known yet: one fails, but not for so long, or was not answered yet, or p is NULL.

@@ -63,23 +63,23 @@ static void post_answer(struct nc_pod_evictor *p, const char *uid, enum nc_drain
     p->o.post(p->o.userdata, &e);
 }
 
-static void post_away(struct nc_pod_evictor *p, const char *uid, enum nc_drain_verb verb,
-                      const char *why) {
-    struct nc_pod_answer away;
+static void post_unavailable(struct nc_pod_evictor *p, const char *uid, enum nc_drain_verb verb,
+                             const char *why) {
+    struct nc_pod_answer unavailable;
 
-    nc_pod_answer_read(&(struct nc_pod_response){.message = why}, &away);
-    post_answer(p, uid, verb, &away);
+    nc_pod_answer_read(&(struct nc_pod_response){.message = why}, &unavailable);
+    post_answer(p, uid, verb, &unavailable);
 }
 
 /* Whether the API server is there and takes us for who we are: while a drain is held up nothing
  * else may be asked of it. */
-static void note_way(struct nc_pod_evictor *p, enum nc_drain_verb verb,
-                     const struct nc_pod_asked *a) {
+static void note_route(struct nc_pod_evictor *p, enum nc_drain_verb verb,
+                       const struct nc_pod_result *a) {
     static const char *const verbs[] = {
         [NC_DRAIN_EVICT] = "evict", [NC_DRAIN_MARK] = "mark", [NC_DRAIN_DELETE] = "delete"};
     struct nc_err err = NC_ERR_INIT;
 
-    if (a->answer.kind == NC_ANSWER_AWAY) {
+    if (a->answer.kind == NC_ANSWER_UNAVAILABLE) {
         (void)nc_err_set(&err, a->class, a->code, "%s pod: %s", verbs[verb], a->answer.message);
         nc_api_session_failed(p->o.api, &err);
     } else if (a->class == NC_ERR_NONE) {
@@ -100,14 +100,14 @@ static void note_clean_up(struct nc_pod_evictor *p) {
     p->o.cleaned_up(p->o.userdata);
 }
 
-static void on_asked(void *userdata, const struct nc_pod_asked *a) {
+static void on_pod_answer(void *userdata, const struct nc_pod_result *a) {
     struct nc_pod_request *q = userdata;
     struct nc_pod_evictor *p = q->p;
 
     unlink_pod_request(q);
     q->req = NULL;
     nc_histogram_add(&p->o.counters->api_latency, a->duration_usec);
-    note_way(p, q->verb, a);
+    note_route(p, q->verb, a);
     if (!q->is_clean_up)
         post_answer(p, q->uid, q->verb, &a->answer);
     free_pod_request(q);
@@ -125,15 +125,15 @@ static int start_request(struct nc_pod_evictor *p, const struct nc_drain_action 
                                  .verb = a->verb,
                                  .is_clean_up = is_clean_up,
                                  .started_usec = nc_mono_usec()};
-    q->timeout_usec = nc_pod_ask_timeout(a->verb, a->attempt);
+    q->timeout_usec = nc_pod_send_timeout(a->verb, a->attempt);
     p->o.counters->api_requests++;
-    r = nc_pod_ask(p->o.api->connection.kube,
-                   &(struct nc_pod_call){.action = a,
-                                         .now_usec = p->o.now(p->o.userdata),
-                                         .timeout_usec = q->timeout_usec,
-                                         .done = on_asked,
-                                         .userdata = q},
-                   &q->req, err);
+    r = nc_pod_send(p->o.api->connection.kube,
+                    &(struct nc_pod_call){.action = a,
+                                          .now_usec = p->o.now(p->o.userdata),
+                                          .timeout_usec = q->timeout_usec,
+                                          .done = on_pod_answer,
+                                          .userdata = q},
+                    &q->req, err);
     if (r < 0) {
         free_pod_request(q);
         return r;
@@ -146,12 +146,12 @@ void nc_pod_evictor_send(struct nc_pod_evictor *p, const struct nc_drain_action 
     struct nc_err err = NC_ERR_INIT;
 
     if (!nc_api_session_is_up(p->o.api)) {
-        post_away(p, a->pod->uid, a->verb, "there is no connection to the API server");
+        post_unavailable(p, a->pod->uid, a->verb, "there is no connection to the API server");
         return;
     }
     if (start_request(p, a, false, &err) < 0) {
         nc_api_session_failed(p->o.api, &err);
-        post_away(p, a->pod->uid, a->verb, err.msg);
+        post_unavailable(p, a->pod->uid, a->verb, err.msg);
     }
 }
 
@@ -202,12 +202,12 @@ static void give_up(struct nc_volume_request *q, const struct nc_kube_status *st
     if (err->class != NC_ERR_NONE)
         nc_log(NC_LOG_DEBUG, NULL, "volume of %s: %s, ignoring", q->claim, err->msg);
     if (status->http == 0 || status->http >= 429) {
-        struct nc_strv *asked = &q->p->staying_claims;
-        for (size_t i = 0; i < asked->n; i++)
-            if (nc_streq(asked->v[i], q->claim)) {
-                free(asked->v[i]);
-                asked->v[i] = asked->v[--asked->n];
-                asked->v[asked->n] = NULL;
+        struct nc_strv *result = &q->p->staying_claims;
+        for (size_t i = 0; i < result->n; i++)
+            if (nc_streq(result->v[i], q->claim)) {
+                free(result->v[i]);
+                result->v[i] = result->v[--result->n];
+                result->v[result->n] = NULL;
                 break;
             }
     }
@@ -240,7 +240,7 @@ static void on_claim(void *userdata, const struct nc_value *object,
     give_up(q, status, err);
 }
 
-static void ask_volume(struct nc_pod_evictor *p, const char *namespace, const char *name) {
+static void request_volume(struct nc_pod_evictor *p, const char *namespace, const char *name) {
     nc_auto_free char *claim = nc_asprintf("%s/%s", namespace, name);
     nc_auto_free char *path = nc_volume_claim_path(namespace, name);
     struct nc_volume_request *q;
@@ -276,7 +276,7 @@ void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drai
     n = nc_drain_lines(drain, rules, now, lines, room);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; stays(lines[i].excluded) && k < lines[i].pod->claims.n; k++)
-            ask_volume(p, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
+            request_volume(p, lines[i].pod->namespace, lines[i].pod->claims.v[k]);
 }
 
 /* --- the watch */
@@ -285,8 +285,8 @@ void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drai
  * Where the two disagree, a pod that has just begun to end would seem to be stuck, or to end too
  * late. What both keep to, and what an answer may be late by, is left alone. */
 static uint64_t by_ec2s_clock(struct nc_pod_evictor *p, uint64_t usec) {
-    const uint64_t told = nc_kube_boot_usec(p->o.api->connection.kube);
-    const uint64_t theirs = told ? told : p->api_boot_usec;
+    const uint64_t reported = nc_kube_boot_usec(p->o.api->connection.kube);
+    const uint64_t theirs = reported ? reported : p->api_boot_usec;
     const uint64_t ours = p->o.now(p->o.userdata) - nc_boot_usec();
     const uint64_t apart = theirs > ours ? theirs - ours : ours - theirs;
 
@@ -298,7 +298,7 @@ static uint64_t by_ec2s_clock(struct nc_pod_evictor *p, uint64_t usec) {
     return usec > apart ? usec - apart : 1;
 }
 
-static void take_pod(struct nc_pod_evictor *p, const struct nc_value *object) {
+static void handle_pod(struct nc_pod_evictor *p, const struct nc_value *object) {
     struct nc_pod pod = {0};
     struct nc_life_event e = {.kind = NC_LIFE_POD, .pod = &pod};
     struct nc_err err = NC_ERR_INIT;
@@ -311,7 +311,7 @@ static void take_pod(struct nc_pod_evictor *p, const struct nc_value *object) {
     p->o.post(p->o.userdata, &e);
 }
 
-static void take_absence(struct nc_pod_evictor *p, const struct nc_value *object) {
+static void handle_pod_absence(struct nc_pod_evictor *p, const struct nc_value *object) {
     struct nc_life_event e = {.kind = NC_LIFE_POD_GONE};
 
     e.uid = nc_value_string(nc_value_path(object, "metadata.uid"));
@@ -333,10 +333,10 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
     switch (event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
-        take_pod(p, object);
+        handle_pod(p, object);
         break;
     case NC_WATCH_DELETED:
-        take_absence(p, object);
+        handle_pod_absence(p, object);
         break;
     case NC_WATCH_SYNCED:
         p->o.post(p->o.userdata, &synced);
@@ -360,7 +360,7 @@ static void on_well(void *userdata) {
     nc_api_session_well(p->o.api);
 }
 
-static int watch(struct nc_pod_evictor *p, const char *more, nc_watch_fn told,
+static int watch(struct nc_pod_evictor *p, const char *more, nc_watch_fn reported,
                  struct nc_watch **ret, struct nc_err *err) {
     nc_auto_free char *selector =
         nc_asprintf("fieldSelector=spec.nodeName%%3D%s%s", *p->o.node_name, more);
@@ -370,8 +370,8 @@ static int watch(struct nc_pod_evictor *p, const char *more, nc_watch_fn told,
         .keep = nc_pod_paths,
         .max_object_bytes = NC_POD_MAX_BYTES,
         .max_value_bytes = NC_POD_VALUE_MAX_BYTES,
-        .is_urgent = told == on_pod, /* a drain waits for them */
-        .event = told,
+        .is_urgent = reported == on_pod, /* a drain waits for them */
+        .event = reported,
         .failed = on_failed,
         .well = on_well,
         .userdata = p,
@@ -399,7 +399,7 @@ static void cancel_questions(struct nc_pod_evictor *p) {
         all = q->next;
         q->req = nc_kube_cancel(q->req);
         if (!q->is_clean_up)
-            post_away(p, q->uid, q->verb, "the connection to the API server was given up");
+            post_unavailable(p, q->uid, q->verb, "the connection to the API server was given up");
         free_pod_request(q);
     }
 }
@@ -434,11 +434,11 @@ static void clean_up(struct nc_pod_evictor *p, const struct nc_value *object) {
     const struct nc_drain_action a = {
         .verb = NC_DRAIN_DELETE, .pod = &pod, .grace_sec = CLEAN_UP_GRACE_SEC, .attempt = 2};
     struct nc_err err = NC_ERR_INIT;
-    size_t under_way = 0;
+    size_t in_flight = 0;
 
     for (const struct nc_pod_request *q = p->requests; q; q = q->next)
-        under_way++;
-    if (under_way >= CLEAN_UP_MAX || nc_pod_read(object, &pod, NULL) < 0)
+        in_flight++;
+    if (in_flight >= CLEAN_UP_MAX || nc_pod_read(object, &pod, NULL) < 0)
         return;
     if (pod.is_shutdown_left && pod.has_controller && !pod.is_job) {
         if (start_request(p, &a, true, &err) < 0)

@@ -46,7 +46,7 @@ static int check_owner(const char *path, struct nc_err *err) {
         (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
 }
 
-static void take_drain(const struct nc_requests *q, const char *path) {
+static void apply_drain_file(const struct nc_requests *q, const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_notice notice;
     struct nc_err err = NC_ERR_INIT;
@@ -69,7 +69,7 @@ static void take_drain(const struct nc_requests *q, const char *path) {
     (void)unlink(path);
 }
 
-static void take_undrain(const struct nc_requests *q, const char *path) {
+static void apply_undrain_file(const struct nc_requests *q, const char *path) {
     struct nc_err err = NC_ERR_INIT;
 
     if (check_owner(path, &err) == 0)
@@ -90,27 +90,27 @@ static uint64_t written_nsec(const char *path) {
 }
 
 /* Whatever is there, in the order in which it was written: the last word counts. */
-static void take_requests(const struct nc_requests *r) {
+static void apply_request_files(const struct nc_requests *r) {
     nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, r->folder);
     nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, r->folder);
     const uint64_t drain_nsec = written_nsec(drain), undrain_nsec = written_nsec(undrain);
 
     if (undrain_nsec > 0 && undrain_nsec < drain_nsec)
-        take_undrain(r, undrain);
+        apply_undrain_file(r, undrain);
     if (drain_nsec > 0)
-        take_drain(r, drain);
+        apply_drain_file(r, drain);
     if (undrain_nsec > 0 && undrain_nsec >= drain_nsec)
-        take_undrain(r, undrain);
+        apply_undrain_file(r, undrain);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
-    take_requests(userdata);
+    apply_request_files(userdata);
     return 0;
 }
 
 /* A request that survived a restart is active still; else nobody on this machine asks for anything.
  */
-static void say_first_word(const struct nc_requests *r) {
+static void log_existing_requests(const struct nc_requests *r) {
     struct nc_notice notice;
 
     if (r->sink.is_active(r->sink.userdata, NC_SOURCE_OPERATOR, &notice))
@@ -130,8 +130,8 @@ static int open_folder(struct nc_requests *r, struct nc_err *err) {
                              IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR, on_change, r);
     if (k < 0)
         k = nc_file_fail(err, -k, "watch", r->folder);
-    say_first_word(r);
-    take_requests(r); /* heard late, where it cannot be watched: with the next attempt */
+    log_existing_requests(r);
+    apply_request_files(r); /* heard late, where it cannot be watched: with the next attempt */
     return k < 0 ? k : 0;
 }
 

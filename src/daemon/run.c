@@ -190,7 +190,7 @@ static int begin(struct nc_daemon *d, struct nc_err *err) {
     return 0;
 }
 
-static void say_stop(struct nc_daemon *d) {
+static void log_stop(struct nc_daemon *d) {
     d->is_stopping = true;
     nc_notify("STOPPING=1");
     nc_daemon_state_save(d);
@@ -208,7 +208,7 @@ static void daemon_done(struct nc_daemon *d) {
     nc_api_session_close(&d->api);
     nc_own_node_done(&d->node);
     nc_claim_watch_done(&d->claim);
-    nc_daemon_say_done(d);
+    nc_daemon_announce_done(d);
     nc_requests_close(&d->requests);
     nc_shutdown_close(&d->shutdown);
     d->poller = nc_notice_poller_free(d->poller);
@@ -241,7 +241,7 @@ int nc_command_run(struct nc_app *app) {
     if (app->signal)
         r = 0;
     if (d.life)
-        say_stop(&d);
+        log_stop(&d);
     if (r < 0) {
         (void)nc_err_set(&err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r));
         return nc_app_fail(app, &err);

@@ -70,6 +70,6 @@ void nc_shutdown_release(struct nc_shutdown *s) {
         return;
     if (nc_login_holds(s->login))
         nc_log(NC_LOG_INFO, NULL, "the shutdown may go on");
-    nc_login_let_go(s->login);
+    nc_login_release(s->login);
     s->sink.changed(s->sink.userdata);
 }

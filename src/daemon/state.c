@@ -18,7 +18,7 @@
 #define STATE_MAX_BYTES ((size_t)256 << 10)
 #define SCHEMA 1
 
-static void put_aside(const char *path, const char *why) {
+static void set_aside(const char *path, const char *why) {
     nc_auto_free char *aside = nc_asprintf("%s.bad", path);
     const bool moved = rename(path, aside) == 0;
 
@@ -66,14 +66,14 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     if (r == 0)
         r = nc_json_parse(text.data ? text.data : "", text.len, &state, &own);
     if (r < 0) {
-        put_aside(path, own.msg);
+        set_aside(path, own.msg);
         return 0;
     }
     wrong = check(d, state);
     if (!wrong && nc_life_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state)) < 0)
         wrong = "what it says of a drain makes no sense";
     if (wrong) {
-        put_aside(path, wrong);
+        set_aside(path, wrong);
         return 0;
     }
     d->state.saved = nc_buf_steal(&text);
@@ -100,7 +100,7 @@ static bool is_to_be_synced(struct nc_daemon *d) {
     const bool before = d->state.has_request;
     struct nc_life_view view;
 
-    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
     d->state.has_request = view.is_active[NC_SOURCE_OPERATOR];
     return before || d->state.has_request;
 }

@@ -31,7 +31,7 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         struct nc_value *one;
-        if (!nc_notice_poller_look(d->poller, s, &view))
+        if (!nc_notice_poller_get_view(d->poller, s, &view))
             continue;
         one = nc_value_new(NC_VALUE_MAP);
         nc_value_set_string(one, "state", view.state);
@@ -48,7 +48,7 @@ static struct nc_value *policies_tree(const struct nc_daemon *d) {
 
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
         if (!nc_sources[s].has_own_policy)
-            nc_value_set_text(map, nc_source_name(s), nc_policy_word(d->rules.policy[s]));
+            nc_value_set_text(map, nc_source_name(s), nc_policy_name(d->rules.policy[s]));
     nc_value_set_string(map, "from", d->gather.has_config ? "configuration" : "built-in");
     return map;
 }
@@ -88,7 +88,7 @@ static struct nc_value *status_tree(const struct nc_daemon *d) {
 
 /* --- STATUS= */
 
-static void put_time_left(const struct nc_life_view *view, uint64_t now_usec, struct nc_buf *out) {
+static void add_time_left(const struct nc_life_view *view, uint64_t now_usec, struct nc_buf *out) {
     if (view->t_usec > now_usec)
         (void)nc_buf_printf(out, ", %" PRIu64 " s to the last moment",
                             (view->t_usec - now_usec) / 1000000);
@@ -96,7 +96,7 @@ static void put_time_left(const struct nc_life_view *view, uint64_t now_usec, st
         (void)nc_buf_puts(out, ", the last moment has passed");
 }
 
-static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
+static void add_idle_metrics(const struct nc_daemon *d, struct nc_buf *out) {
     struct nc_poll_view poll;
 
     const struct nc_err *err;
@@ -108,7 +108,7 @@ static void put_idle(const struct nc_daemon *d, struct nc_buf *out) {
         (void)nc_buf_printf(out, "no notice; API server: %s%s%s", nc_api_state_name(state),
                             err ? ": " : "", err ? err->msg : "");
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++)
-        if (nc_notice_poller_look(d->poller, s, &poll) && *poll.error) {
+        if (nc_notice_poller_get_view(d->poller, s, &poll) && *poll.error) {
             (void)nc_buf_printf(out, "; IMDS fails: %s", poll.error);
             return;
         }
@@ -119,9 +119,9 @@ static void status_line(const struct nc_daemon *d, const struct nc_value *drain,
     const uint64_t now = nc_daemon_now(d);
     struct nc_life_view view;
 
-    nc_life_look(d->life, now, &view);
+    nc_life_get_view(d->life, now, &view);
     if (view.leading < 0 && view.phase == NC_LIFE_IDLE) {
-        put_idle(d, out);
+        add_idle_metrics(d, out);
         return;
     }
     if (view.leading >= 0)
@@ -130,12 +130,12 @@ static void status_line(const struct nc_daemon *d, const struct nc_value *drain,
     if (view.is_orphaned)
         (void)nc_buf_puts(out, ", the Node was deleted");
     nc_drain_pods_text(drain, 1, out);
-    put_time_left(&view, now, out);
+    add_time_left(&view, now, out);
 }
 
 /* --- when */
 
-static void put_metrics(struct nc_daemon *d, struct nc_buf *out) {
+static void write_daemon_metrics(struct nc_daemon *d, struct nc_buf *out) {
     const struct nc_err *err;
 
     d->counters.api_state = nc_api_session_state(&d->api, &err);
@@ -146,7 +146,7 @@ static void write_counters(struct nc_daemon *d) {
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
     struct nc_err err = NC_ERR_INIT;
 
-    put_metrics(d, &metrics);
+    write_daemon_metrics(d, &metrics);
     if (nc_status_files_write(d->app, NC_STATUS_DAEMON, NULL, &metrics, &err) < 0)
         d->is_status_due = true; /* the whole is tried soon, and says what is wrong */
 }
@@ -158,7 +158,7 @@ static void write_files(struct nc_daemon *d) {
     int r;
 
     d->status.is_inhibitor_shown = nc_login_holds(d->shutdown.login);
-    put_metrics(d, &metrics);
+    write_daemon_metrics(d, &metrics);
     status_line(d, nc_value_get(status, "drain"), &line);
     r = nc_status_files_write(d->app, NC_STATUS_DAEMON, status, &metrics, &err);
     d->is_status_due = r == -EAGAIN;

@@ -95,7 +95,7 @@ static void post_event(void *userdata, struct nc_life_event *e) {
 static void on_volume_found(void *userdata) {
     struct nc_daemon *d = userdata;
 
-    nc_own_node_look(&d->node);
+    nc_own_node_refresh(&d->node);
 }
 
 static void on_cleaned_up(void *userdata) {
@@ -122,7 +122,7 @@ static bool is_active(void *userdata, enum nc_source s, struct nc_notice *ret) {
     const struct nc_daemon *d = userdata;
     struct nc_life_view view;
 
-    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
     if (view.is_active[s])
         *ret = view.notices[s];
     return view.is_active[s];
@@ -157,18 +157,18 @@ static bool is_orphaned(void *userdata) {
     const struct nc_daemon *d = userdata;
     struct nc_life_view view;
 
-    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
     return view.is_orphaned;
 }
 
 static void on_annotation_refused(void *userdata, const char *message) {
-    const struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
+    const struct nc_life_action a = {.kind = NC_LIFE_ACTION_ANNOUNCE,
                                      .reason = "DrainRequestRefused",
                                      .is_warning = true,
                                      .message = (char *)(uintptr_t)message,
                                      .series = (char *)NC_ANNOTATION_REQUEST};
 
-    nc_daemon_say(userdata, &a);
+    nc_daemon_announce(userdata, &a);
 }
 
 static void on_node_seen(void *userdata, const struct nc_value *metadata) {
@@ -213,12 +213,12 @@ static void on_request_kept(void *userdata) {
 }
 
 static void on_request_refused(void *userdata, const char *message) {
-    const struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
+    const struct nc_life_action a = {.kind = NC_LIFE_ACTION_ANNOUNCE,
                                      .reason = "DrainRequestRefused",
                                      .is_warning = true,
                                      .message = (char *)(uintptr_t)message};
 
-    nc_daemon_say(userdata, &a);
+    nc_daemon_announce(userdata, &a);
 }
 
 /* An answer shows EC2's clock. */

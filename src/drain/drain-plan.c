@@ -22,7 +22,7 @@ enum fate {
     FATE_EVICT,
     _FATE_MAX
 };
-static const char *const fate_words[_FATE_MAX] = {
+static const char *const fate_descriptions[_FATE_MAX] = {
     [FATE_LEFT] = "leave alone",
     [FATE_LEAVING] = "terminating already",
     [FATE_SHORTEN] = "shorten",
@@ -45,15 +45,15 @@ struct row {
     uint64_t grace_sec; /* of a deletion at its last moment, or now; 0 = there is none */
 };
 
-static const char *tier_word(enum nc_tier t) {
-    static const char *const words[_NC_TIER_MAX] = {
+static const char *tier_name(enum nc_tier t) {
+    static const char *const names[_NC_TIER_MAX] = {
         [NC_TIER_PLAIN] = "plain",
         [NC_TIER_PLAIN_DAEMON] = "daemonset",
         [NC_TIER_CRITICAL] = "critical",
         [NC_TIER_CRITICAL_DAEMON] = "critical-daemonset",
     };
 
-    return (unsigned)t < _NC_TIER_MAX ? words[t] : "unknown";
+    return (unsigned)t < _NC_TIER_MAX ? names[t] : "unknown";
 }
 
 static enum fate fate_of(const struct nc_drain_line *line, const struct nc_drain_rules *r,
@@ -63,7 +63,7 @@ static enum fate fate_of(const struct nc_drain_line *line, const struct nc_drain
     if (line->pod->deletion_usec)
         return r->t_usec && nc_drain_ends_late(line->pod, r->t_usec, now_usec) ? FATE_SHORTEN
                                                                                : FATE_LEAVING;
-    if (line->last_moment_usec && now_usec >= line->last_moment_usec)
+    if (line->force_delete_at_usec && now_usec >= line->force_delete_at_usec)
         return FATE_DELETE;
     if (line->is_leaving)
         return FATE_LEAVING;
@@ -75,12 +75,12 @@ static enum fate fate_of(const struct nc_drain_line *line, const struct nc_drain
 static void fill_row(const struct nc_drain_line *line, const struct nc_drain_rules *r,
                      uint64_t now_usec, struct row *ret) {
     *ret = (struct row){.line = line, .fate = fate_of(line, r, now_usec)};
-    (void)snprintf(ret->what, sizeof(ret->what), "%s%s%s", fate_words[ret->fate],
+    (void)snprintf(ret->what, sizeof(ret->what), "%s%s%s", fate_descriptions[ret->fate],
                    ret->fate == FATE_LEFT ? ": " : "",
                    ret->fate == FATE_LEFT ? nc_pod_excluded_name(line->excluded) : "");
     if (ret->fate == FATE_LEFT || ret->fate == FATE_LEAVING || !r->t_usec)
         return;
-    ret->last_usec = ret->fate == FATE_SHORTEN ? now_usec : line->last_moment_usec;
+    ret->last_usec = ret->fate == FATE_SHORTEN ? now_usec : line->force_delete_at_usec;
     ret->grace_sec = nc_drain_grace(line->pod, 0, r->t_usec,
                                     ret->last_usec > now_usec ? ret->last_usec : now_usec);
 }
@@ -126,7 +126,7 @@ static struct widths measure(const struct row *rows, size_t n) {
 
     for (size_t i = 0; i < n; i++) {
         const struct nc_pod *p = rows[i].line->pod;
-        w.tier = wider(w.tier, strlen(tier_word(p->tier)));
+        w.tier = wider(w.tier, strlen(tier_name(p->tier)));
         w.pod = wider(w.pod, strlen(p->namespace) + 1 + strlen(p->name));
         w.what = wider(w.what, strlen(rows[i].what));
     }
@@ -138,7 +138,7 @@ static void add_row(const struct row *row, const struct widths *w, uint64_t now_
     const struct nc_pod *p = row->line->pod;
     nc_auto_free char *name = nc_asprintf("%s/%s", p->namespace, p->name);
 
-    (void)nc_buf_printf(out, "%-*s  %-*s  ", w->tier, tier_word(p->tier), w->pod, name);
+    (void)nc_buf_printf(out, "%-*s  %-*s  ", w->tier, tier_name(p->tier), w->pod, name);
     if (row->last_usec) {
         (void)nc_buf_printf(out, "%-*s  %5" PRIu64 "s  ", w->what, row->what, row->grace_sec);
         add_moment(out, row->last_usec, now_usec);
@@ -168,7 +168,7 @@ static struct nc_value *new_row(const struct row *row) {
     const struct nc_pod *p = row->line->pod;
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
 
-    nc_value_set_string(v, "tier", tier_word(p->tier));
+    nc_value_set_string(v, "tier", tier_name(p->tier));
     nc_value_set_string(v, "namespace", p->namespace);
     nc_value_set_string(v, "name", p->name);
     nc_value_set_string(v, "uid", p->uid);

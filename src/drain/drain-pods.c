@@ -87,7 +87,8 @@ static void insert(struct record **v, size_t n, compare_fn compare, struct recor
     v[at] = e;
 }
 
-static void take_out(struct record **v, size_t n, compare_fn compare, const struct record *e) {
+static void remove_from_index(struct record **v, size_t n, compare_fn compare,
+                              const struct record *e) {
     const size_t at = place_of(v, n, compare, &e->pod);
 
     memmove(v + at, v + at + 1, (n - at - 1) * sizeof(*v));
@@ -129,8 +130,8 @@ void nc_drain_remove(struct nc_drain *d, struct record *e) {
         d->so_far.evicted++;
     if (e->is_gone)
         d->n_gone--;
-    take_out(d->by_uid, d->n, compare_uid, e);
-    take_out(d->by_order, d->n, compare_order, e);
+    remove_from_index(d->by_uid, d->n, compare_uid, e);
+    remove_from_index(d->by_order, d->n, compare_order, e);
     d->n--;
     free_record(e);
 }
@@ -151,13 +152,13 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, const st
                               .message = message};
 }
 
-struct nc_pod_news *nc_drain_take_news(struct nc_drain *d, size_t *ret_n) {
+struct nc_pod_news *nc_drain_drop_news(struct nc_drain *d, size_t *ret_n) {
     *ret_n = d->n_news;
     d->n_news = 0;
     return nc_steal(&d->news);
 }
 
-void nc_drain_believe_gone(struct nc_drain *d, struct record *e, uint64_t now_usec) {
+void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     if (e->is_gone)
         return;
     if (nc_drain_is_concern(d, e)) {
@@ -180,7 +181,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
         e->deleted_usec = e->delete_sent_usec;
         d->so_far.deleted++;
     }
-    nc_drain_believe_gone(d, e, now_usec);
+    nc_drain_mark_absent(d, e, now_usec);
     if (e->is_evicting || e->is_marking || e->is_deleting)
         e->is_removed = true;
     else
@@ -195,7 +196,7 @@ static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     free(e->refusal);
     *e = (struct record){.pod = was.pod,
                          .new_usec = nc_sum_usec(now_usec, NC_SEC_USEC),
-                         .asked_usec = was.asked_usec,
+                         .requested_usec = was.requested_usec,
                          .evict_usec = was.evict_usec,
                          .delete_sent_usec = was.delete_sent_usec,
                          .evictions = was.evictions,
@@ -234,7 +235,7 @@ static void replace(struct nc_drain *d, struct record *e, struct nc_pod *pod, ui
     if (e->is_gone)
         come_back(d, e, now_usec);
     if (moves)
-        take_out(d->by_order, d->n, compare_order, e);
+        remove_from_index(d->by_order, d->n, compare_order, e);
     e->pod = *pod;
     if (moves)
         insert(d->by_order, d->n - 1, compare_order, e);
@@ -249,7 +250,7 @@ static void purge(struct nc_drain *d) {
             nc_drain_remove(d, d->by_uid[i - 1]);
 }
 
-static bool is_asked(const struct record *e) {
+static bool is_requested(const struct record *e) {
     return e->is_evicting || e->is_marking || e->is_deleting;
 }
 
@@ -269,7 +270,7 @@ static struct record *find_place(const struct nc_drain *d, const struct nc_pod *
         return NULL;
     for (size_t i = d->n; i > 0; i--) {
         struct record *e = d->by_order[i - 1];
-        if (is_asked(e))
+        if (is_requested(e))
             continue;
         if (excluded_now(d, &e->pod, now_usec) != NC_POD_ELIGIBLE)
             return e;
@@ -375,9 +376,9 @@ void nc_drain_restart(struct nc_drain *d) {
         struct record *e = d->by_uid[i];
         free(e->refusal);
         e->refusal = NULL;
-        e->ask_usec[0] = e->ask_usec[1] = e->delete_usec = 0;
+        e->not_before_usec[0] = e->not_before_usec[1] = e->delete_usec = 0;
         if (!nc_drain_is_leaving(e))
-            e->asked_usec = 0;
+            e->requested_usec = 0;
         e->evictions = e->marks = e->deletions = e->refusals = 0;
         e->refused = 0;
         e->was_eligible = e->is_forced = false;

@@ -1,8 +1,8 @@
 /*
  * How a drain keeps its pods: one record each, found by uid and walked in the order of the drain.
  *
- * drain-pods.c owns the table, drain.c decides what is due, drain-look.c tells. Records do not move
- * while they live, so a pod may be borrowed until it is replaced or removed.
+ * drain-pods.c owns the table, drain.c decides what is due, drain-summary.c tells. Records do not
+ * move while they live, so a pod may be borrowed until it is replaced or removed.
  */
 #ifndef NC_DRAIN_PRIV_H
 #define NC_DRAIN_PRIV_H
@@ -21,9 +21,9 @@ struct refusal {
 struct record {
     struct nc_pod pod;
     struct refusal *refusal;               /* owned; NULL where it was not refused the last time */
-    uint64_t ask_usec[2];                  /* no eviction before: the pause after a refusal;
-                                              without a deadline, with one */
-    uint64_t asked_usec;                   /* when an eviction was asked for first; 0 = never */
+    uint64_t not_before_usec[2];           /* no eviction before: the pause after a refusal;
+                                       without a deadline, with one */
+    uint64_t requested_usec;               /* when an eviction was asked for first; 0 = never */
     uint64_t new_usec;                     /* not asked in any way before: the API server may not
                                               know of it yet */
     uint64_t evict_usec, delete_sent_usec; /* when either was asked for last */
@@ -47,9 +47,9 @@ struct nc_drain {
     struct record **by_order; /* sorted by tier, namespace, name, uid */
     size_t n, room, max;
     size_t n_gone;          /* of them is_gone */
-    size_t under_way;       /* evictions without an answer, also of pods that are gone by now */
+    size_t in_flight;       /* evictions without an answer, also of pods that are gone by now */
     unsigned limit;         /* of them, after the server was busy; 0 = what the rules allow */
-    unsigned max_asked;     /* max_in_flight of the last step */
+    unsigned max_requested; /* max_in_flight of the last step */
     bool has_taint;         /* of the last step */
     bool leaves_tolerating; /* likewise */
     bool is_listed;         /* all pods were seen: who is new was bound just now */
@@ -59,7 +59,7 @@ struct nc_drain {
     bool has_dropped_tolerating;    /* excluded, as long as only Karpenter drains */
     struct nc_drain_summary so_far; /* what only grows: of pods that are no longer in the table;
                                        deletions; the last progress */
-    struct nc_pod_news *news;       /* nc_drain_take_news */
+    struct nc_pod_news *news;       /* nc_drain_drop_news */
     size_t n_news;
 };
 
@@ -72,19 +72,20 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, const st
 /* A deletion by force was accepted. */
 void nc_drain_note_deletion(struct nc_drain *d, const struct record *e);
 /* Believe that it is gone. */
-void nc_drain_believe_gone(struct nc_drain *d, struct record *e, uint64_t now_usec);
+void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_usec);
 /* Was there anything to do about it, but for its being stuck? */
 bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e);
 void nc_drain_progress(struct nc_drain *d, uint64_t usec);
 
 /* The moments of a pod. Sums and differences stop at UINT64_MAX and 0. */
-uint64_t nc_drain_last_moment(const struct nc_pod *p, uint64_t t_usec); /* UINT64_MAX without T */
+uint64_t nc_drain_force_delete_at(const struct nc_pod *p,
+                                  uint64_t t_usec); /* UINT64_MAX without T */
 /* It is terminating, but neither soon nor in time. */
 bool nc_drain_ends_late(const struct nc_pod *p, uint64_t t_usec, uint64_t now_usec);
 /* The grace of a deletion, in seconds: what is left until T, or 1. A second deletion counts from
  * the first request: that is in the pod where it is terminating; else asked_usec, where the watch
  * has not shown yet what was accepted then (0 = nothing was). */
-uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t asked_usec, uint64_t t_usec,
+uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
                         uint64_t now_usec);
 uint64_t nc_pod_stuck_usec(const struct nc_pod *p); /* the last at which it is not; UINT64_MAX */
 

@@ -21,7 +21,7 @@ static struct nc_value *new_source(enum nc_source s, const struct nc_life_view *
     nc_value_set_time(v, "noticed", view->noticed_usec[s]);
     nc_value_set_time(v, "deadline", n->deadline_usec);
     nc_value_set_time(v, "begin", n->begin_usec);
-    nc_value_set_text(v, "policy", nc_policy_word(view->policies[s]));
+    nc_value_set_text(v, "policy", nc_policy_name(view->policies[s]));
     return v;
 }
 
@@ -77,7 +77,7 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
     nc_value_set_string(v, "pod", name);
     nc_value_set_text(v, "budget", line->budget);
     nc_value_set_text(v, "message", line->is_kept ? KEPT : line->message);
-    nc_value_set_time(v, "last_moment", line->last_moment_usec);
+    nc_value_set_time(v, "last_moment", line->force_delete_at_usec);
     return v;
 }
 
@@ -101,7 +101,7 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     nc_value_set_string(v, "phase", nc_life_phase_name(view->phase));
     nc_value_set_time(v, "since", view->since_usec);
     set_leading(v, view);
-    nc_value_set_text(v, "policy", nc_policy_word(view->policy));
+    nc_value_set_text(v, "policy", nc_policy_name(view->policy));
     nc_value_set_time(v, "deadline", view->deadline_usec);
     nc_value_set_time(v, "last_moment", view->t_usec);
     nc_value_set(v, "sources", new_sources(view));
@@ -124,6 +124,6 @@ struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history) {
     struct nc_life_view view;
 
-    nc_life_look(l, now_usec, &view);
+    nc_life_get_view(l, now_usec, &view);
     return nc_drain_report_view(&view, nc_life_drain(l), now_usec, history);
 }

@@ -36,7 +36,7 @@ static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-uint64_t nc_drain_last_moment(const struct nc_pod *p, uint64_t t_usec) {
+uint64_t nc_drain_force_delete_at(const struct nc_pod *p, uint64_t t_usec) {
     return t_usec ? nc_less_usec(t_usec, nc_sec_to_usec(p->grace_sec)) : UINT64_MAX;
 }
 
@@ -63,7 +63,7 @@ static uint64_t first_eviction_waits(const struct record *e) {
  * made for: where T has moved away since, it is made again. */
 static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
                                uint64_t now_usec) {
-    const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
+    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
     const uint64_t mark_usec = nc_less_usec(last_usec, MARK_AHEAD_USEC);
     const bool is_marked = e->deleted_usec || (e->mark_usec && e->mark_usec >= mark_usec);
     const uint64_t waits_usec = later(e->new_usec, first_eviction_waits(e));
@@ -91,7 +91,7 @@ static bool is_left_to_others(const struct nc_pod *p, const struct nc_drain_rule
 
 static struct due due_gently(const struct record *e, const struct nc_drain_rules *r,
                              enum nc_tier tier, uint64_t now_usec) {
-    uint64_t usec = later(e->ask_usec[r->t_usec != 0], e->new_usec);
+    uint64_t usec = later(e->not_before_usec[r->t_usec != 0], e->new_usec);
 
     if (!r->may_evict || e->pod.tier > tier || nc_drain_is_leaving(e) || e->is_evicting
         || e->is_deleting || e->pod.never_disrupt || is_left_to_others(&e->pod, r))
@@ -100,7 +100,7 @@ static struct due due_gently(const struct record *e, const struct nc_drain_rules
         usec = later(usec, nc_sum_usec(e->new_usec, REPLACED_USEC));
     if (nc_pod_is_kept(&e->pod, now_usec))
         usec = later(usec, e->pod.keep_until_usec);
-    if (now_usec >= nc_drain_last_moment(&e->pod, r->t_usec))
+    if (now_usec >= nc_drain_force_delete_at(&e->pod, r->t_usec))
         return never;
     return (struct due){NC_DRAIN_EVICT, usec};
 }
@@ -110,17 +110,17 @@ static struct due due_gently(const struct record *e, const struct nc_drain_rules
 static uint64_t holds_until(const struct record *e, const struct nc_drain_rules *r,
                             uint64_t now_usec) {
     const struct nc_pod *p = &e->pod;
-    uint64_t asked_usec = e->asked_usec;
+    uint64_t requested_usec = e->requested_usec;
 
     if (!r->t_usec)
         return UINT64_MAX;
     if (!nc_drain_is_leaving(e)
         && (e->refusal || nc_pod_is_kept(p, now_usec) || is_left_to_others(p, r)))
         return 0;
-    if (!asked_usec && p->deletion_usec)
-        asked_usec =
+    if (!requested_usec && p->deletion_usec)
+        requested_usec =
             later(nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec)), 1);
-    return asked_usec ? nc_sum_usec(asked_usec, TURN_USEC) : UINT64_MAX;
+    return requested_usec ? nc_sum_usec(requested_usec, TURN_USEC) : UINT64_MAX;
 }
 
 /* Whose turn it is: up to the first tier that has a pod which holds up the others. */
@@ -133,45 +133,46 @@ static enum nc_tier current_tier(const struct nc_drain *d, const struct nc_drain
     return _NC_TIER_MAX;
 }
 
-static unsigned max_asked(const struct nc_drain_rules *r) {
+static unsigned max_requested(const struct nc_drain_rules *r) {
     if (r->max_in_flight < 1)
         return 1;
     return r->max_in_flight < NC_DRAIN_MAX_IN_FLIGHT ? r->max_in_flight : NC_DRAIN_MAX_IN_FLIGHT;
 }
 
 /* Last moments do not wait for room: only evictions count against the budget. */
-static bool may_ask(const struct nc_drain *d, const struct nc_drain_rules *r) {
-    const unsigned max = max_asked(r);
+static bool may_request(const struct nc_drain *d, const struct nc_drain_rules *r) {
+    const unsigned max = max_requested(r);
 
-    return d->under_way < (d->limit && d->limit < max ? d->limit : max);
+    return d->in_flight < (d->limit && d->limit < max ? d->limit : max);
 }
 
-uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t asked_usec, uint64_t t_usec,
+uint64_t nc_drain_grace(const struct nc_pod *p, uint64_t requested_usec, uint64_t t_usec,
                         uint64_t now_usec) {
     uint64_t sec;
 
     if (p->deletion_usec)
-        asked_usec = nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
-    else if (!asked_usec)
-        asked_usec = now_usec;
-    sec = nc_less_usec(later(t_usec, now_usec), asked_usec);
+        requested_usec = nc_less_usec(p->deletion_usec, nc_sec_to_usec(p->deletion_grace_sec));
+    else if (!requested_usec)
+        requested_usec = now_usec;
+    sec = nc_less_usec(later(t_usec, now_usec), requested_usec);
     sec = sec / NC_SEC_USEC + (sec % NC_SEC_USEC != 0);
     if (!p->deletion_usec && sec > p->grace_sec)
         sec = p->grace_sec;
     return sec ? sec : 1;
 }
 
-static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_drain_verb verb,
-                                  const struct nc_drain_rules *r, uint64_t now_usec) {
+static struct nc_drain_action request_pod(struct nc_drain *d, struct record *e,
+                                          enum nc_drain_verb verb, const struct nc_drain_rules *r,
+                                          uint64_t now_usec) {
     struct nc_drain_action a = {.verb = verb, .pod = &e->pod};
 
     switch (verb) {
     case NC_DRAIN_EVICT:
-        d->under_way++;
+        d->in_flight++;
         e->is_evicting = true;
         e->evict_usec = later(now_usec, 1);
-        if (!e->asked_usec)
-            e->asked_usec = e->evict_usec;
+        if (!e->requested_usec)
+            e->requested_usec = e->evict_usec;
         a.attempt = ++e->evictions;
         if (r->t_usec)
             a.grace_sec = nc_drain_grace(&e->pod, 0, r->t_usec, now_usec);
@@ -201,7 +202,7 @@ static struct nc_drain_action ask(struct nc_drain *d, struct record *e, enum nc_
 static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec) {
     bool is_due = false;
 
-    d->max_asked = max_asked(r);
+    d->max_requested = max_requested(r);
     d->has_taint = r->has_disrupted_taint;
     d->leaves_tolerating = nc_drain_leaves_tolerating(r);
     for (size_t i = 0; i < d->n; i++) {
@@ -217,7 +218,7 @@ static bool begin_step(struct nc_drain *d, const struct nc_drain_rules *r, uint6
 /* Of one tier's pods of one namespace, which stand side by side. */
 struct group {
     size_t end;          /* behind the last */
-    size_t under_way;    /* their evictions without an answer */
+    size_t in_flight;    /* their evictions without an answer */
     struct record *next; /* whose eviction has been due for longest; NULL = of none it is */
     uint64_t due_usec;
 };
@@ -233,7 +234,7 @@ static struct group next_of_group(const struct nc_drain *d, size_t begin,
         struct due due;
         if (e->pod.tier != first->tier || strcmp(e->pod.namespace, first->namespace) != 0)
             break;
-        g.under_way += e->is_evicting;
+        g.in_flight += e->is_evicting;
         if (!nc_drain_is_eligible(e, r, now_usec))
             continue;
         due = due_gently(e, r, tier, now_usec);
@@ -254,8 +255,8 @@ static struct record *next_to_evict(const struct nc_drain *d, const struct nc_dr
     for (size_t i = 0; i < d->n; i = g.end) {
         g = next_of_group(d, i, r, tier, now_usec);
         if (g.next
-            && (!best.next || g.under_way < best.under_way
-                || (g.under_way == best.under_way && g.due_usec < best.due_usec)))
+            && (!best.next || g.in_flight < best.in_flight
+                || (g.in_flight == best.in_flight && g.due_usec < best.due_usec)))
             best = g;
     }
     return best.next;
@@ -277,10 +278,10 @@ size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_
                 continue;
             due = due_by_force(e, r, now_usec);
             if (due.verb == verbs[v] && due.usec <= now_usec)
-                ret[n++] = ask(d, e, due.verb, r, now_usec);
+                ret[n++] = request_pod(d, e, due.verb, r, now_usec);
         }
-    while (n < room && may_ask(d, r) && (next = next_to_evict(d, r, tier, now_usec)))
-        ret[n++] = ask(d, next, NC_DRAIN_EVICT, r, now_usec);
+    while (n < room && may_request(d, r) && (next = next_to_evict(d, r, tier, now_usec)))
+        ret[n++] = request_pod(d, next, NC_DRAIN_EVICT, r, now_usec);
     return n;
 }
 
@@ -293,7 +294,7 @@ static void nearest(uint64_t *next, uint64_t usec) {
  * and the turn may pass to the next tier. */
 static void nearest_change(const struct record *e, const struct nc_drain_rules *r,
                            uint64_t now_usec, uint64_t *next) {
-    const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
+    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
 
     nearest(next, nc_sum_usec(nc_pod_stuck_usec(&e->pod), 1));
     if (nc_drain_is_leaving(e))
@@ -314,7 +315,7 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
         if (!nc_drain_is_eligible(e, r, now_usec))
             continue;
         nearest(&next, due_by_force(e, r, now_usec).usec);
-        if (may_ask(d, r))
+        if (may_request(d, r))
             nearest(&next, due_gently(e, r, tier, now_usec).usec);
         if (e->pod.tier == tier && d->by_order[d->n - 1]->pod.tier > tier
             && holds_until(e, r, now_usec) > now_usec)
@@ -356,7 +357,7 @@ static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
     const bool is_known =
         e->refusal && e->refusal->kind == a->kind && strcmp(e->refusal->budget, a->budget) == 0;
 
-    if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_AWAY)
+    if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_UNAVAILABLE)
         return;
     if (!is_known)
         nc_drain_note_news(d, NC_POD_NEWS_REFUSED, &e->pod,
@@ -384,10 +385,10 @@ static void forget_refusal(struct record *e) {
  * again all at once would be given up again. Or of a webhook that hangs for longer than an eviction
  * is waited for, and that is no matter of the other pods: hence the floor. */
 static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
-    if (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_AWAY) {
-        const unsigned limit = d->limit ? d->limit : d->max_asked;
+    if (kind == NC_ANSWER_BUSY || kind == NC_ANSWER_UNAVAILABLE) {
+        const unsigned limit = d->limit ? d->limit : d->max_requested;
         d->limit = limit > 2 * MIN_LIMIT ? limit / 2 : MIN_LIMIT;
-    } else if (kind == NC_ANSWER_ACCEPTED && d->limit && ++d->limit >= d->max_asked) {
+    } else if (kind == NC_ANSWER_ACCEPTED && d->limit && ++d->limit >= d->max_requested) {
         d->limit = 0;
     }
 }
@@ -408,8 +409,8 @@ static void eviction_answered(struct nc_drain *d, struct record *e, const struct
     }
     e->refusals = e->refused == a->kind ? e->refusals + 1 : 1;
     e->refused = a->kind;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(e->ask_usec); i++)
-        e->ask_usec[i] = nc_sum_usec(
+    for (size_t i = 0; i < NC_ARRAY_SIZE(e->not_before_usec); i++)
+        e->not_before_usec[i] = nc_sum_usec(
             now_usec, pause_after(a, e->refusals, i, seed + nc_backoff_seed(e->pod.uid)));
     note_refusal(d, e, "Eviction", a);
 }
@@ -442,7 +443,8 @@ static void deletion_answered(struct nc_drain *d, struct record *e, const struct
     forget_refusal(e);
 }
 
-static void take_answer(struct nc_drain *d, struct record *e, const struct nc_drain_reply *reply) {
+static void apply_pod_answer(struct nc_drain *d, struct record *e,
+                             const struct nc_drain_reply *reply) {
     const struct nc_pod_answer *a = reply->answer;
 
     switch (reply->verb) {
@@ -457,7 +459,7 @@ static void take_answer(struct nc_drain *d, struct record *e, const struct nc_dr
         break;
     }
     if (a->kind == NC_ANSWER_GONE && reply->verb != NC_DRAIN_MARK)
-        nc_drain_believe_gone(d, e, reply->now_usec);
+        nc_drain_mark_absent(d, e, reply->now_usec);
     else if (reply->verb == NC_DRAIN_EVICT)
         eviction_answered(d, e, a, reply->seed, reply->now_usec);
     else if (reply->verb == NC_DRAIN_DELETE)
@@ -469,9 +471,9 @@ static void take_answer(struct nc_drain *d, struct record *e, const struct nc_dr
 void nc_drain_answer(struct nc_drain *d, const struct nc_drain_reply *reply) {
     struct record *e = nc_drain_find(d, reply->uid);
 
-    if (reply->verb == NC_DRAIN_EVICT && d->under_way > 0)
-        d->under_way--;
+    if (reply->verb == NC_DRAIN_EVICT && d->in_flight > 0)
+        d->in_flight--;
     adapt_limit(d, reply->answer->kind);
     if (e)
-        take_answer(d, e, reply);
+        apply_pod_answer(d, e, reply);
 }

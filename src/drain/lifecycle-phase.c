@@ -45,7 +45,7 @@ bool nc_life_may_cordon(struct nc_life *l) {
 
 bool nc_life_may_drain(struct nc_life *l) {
     return nc_life_may_cordon(l)
-           && (l->is_open || l->is_cordon_settled || has_waited(l, NC_WRITE_CORDON));
+           && (l->is_open || l->is_cordon_done || has_waited(l, NC_WRITE_CORDON));
 }
 
 /* auto: whoever deleted the Node drains it, as long as something moves. */
@@ -69,23 +69,23 @@ static bool is_observing(struct nc_life *l, const struct nc_drain_summary *s) {
 static bool are_volumes_off(struct nc_life *l) {
     if (l->orphaned_usec) /* where they are attached stood in the Node */
         return true;
-    if (l->node.is_whole && l->node.n_volumes == 0 && l->whole_usec >= l->empty_usec)
+    if (l->node.is_complete && l->node.n_volumes == 0 && l->complete_usec >= l->empty_usec)
         return true;
     return l->force.t_usec && nc_life_has_come(l, l->force.t_usec);
 }
 
 /* No eligible pod is left: what else is waited for? */
 static bool is_drained(struct nc_life *l) {
-    const bool is_shut = l->is_cordon_settled || l->orphaned_usec; /* nothing is bound to no Node */
-    const uint64_t cordoned_usec = l->is_cordon_settled ? l->cordoned_usec : l->orphaned_usec;
+    const bool is_shut = l->is_cordon_done || l->orphaned_usec; /* nothing is bound to no Node */
+    const uint64_t cordoned_usec = l->is_cordon_done ? l->cordoned_usec : l->orphaned_usec;
 
     if (!is_shut || l->synced_usec < cordoned_usec)
         return false;
     if (l->phase == NC_LIFE_DRAINED)
         return true;
-    if (l->believed_usec && l->opened_usec < l->believed_usec)
+    if (l->marked_absent_usec && l->opened_usec < l->marked_absent_usec)
         return false;
-    return nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_SETTLE_USEC))
+    return nc_life_has_come(l, nc_life_later(cordoned_usec, NC_LIFE_GRACE_USEC))
            && nc_life_has_come(l, nc_life_later(cordoned_usec, l->rules.linger_usec))
            && are_volumes_off(l);
 }
@@ -108,7 +108,7 @@ static enum nc_life_phase pod_phase(struct nc_life *l) {
 
 enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
     if (l->force.policy < NC_POLICY_REPORT)
-        return nc_life_wants_undo(l) || l->under_way ? NC_LIFE_RELEASING : NC_LIFE_IDLE;
+        return nc_life_wants_undo(l) || l->in_flight ? NC_LIFE_RELEASING : NC_LIFE_IDLE;
     if (l->is_resuming && l->phase != NC_LIFE_IDLE && l->phase != NC_LIFE_RELEASING)
         return l->phase;
     if (l->orphaned_usec && l->force.policy == NC_POLICY_DRAIN)
@@ -119,7 +119,7 @@ enum nc_life_phase nc_life_wanted_phase(struct nc_life *l) {
                    : NC_LIFE_SIGNALLING;
     if (l->force.policy == NC_POLICY_REPORT)
         return nc_life_is_signalled(l) ? NC_LIFE_REPORTED : NC_LIFE_SIGNALLING;
-    if (l->force.policy == NC_POLICY_CORDON && l->is_cordon_settled)
+    if (l->force.policy == NC_POLICY_CORDON && l->is_cordon_done)
         return NC_LIFE_CORDONED;
     if (!nc_life_may_cordon(l))
         return NC_LIFE_SIGNALLING;
@@ -147,7 +147,7 @@ bool nc_life_is_failed(struct nc_life *l) {
 /* A shutdown that asks for no drain waits for its writes, but not for long. */
 static bool has_waited_for_shutdown(struct nc_life *l, unsigned writes) {
     const uint64_t noticed_usec = l->sources[NC_SOURCE_SHUTDOWN].noticed_usec;
-    const uint64_t last_usec = nc_life_last_moment(l, NC_SOURCE_SHUTDOWN);
+    const uint64_t last_usec = nc_life_force_delete_at(l, NC_SOURCE_SHUTDOWN);
 
     return (last_usec && nc_life_has_come(l, last_usec))
            || nc_life_has_come(l,
@@ -162,24 +162,24 @@ static bool is_shutdown_served(struct nc_life *l) {
     case NC_POLICY_REPORT:
         return nc_life_is_signalled(l) || has_waited_for_shutdown(l, 1);
     case NC_POLICY_CORDON:
-        return l->is_cordon_settled || has_waited_for_shutdown(l, 2);
+        return l->is_cordon_done || has_waited_for_shutdown(l, 2);
     case NC_POLICY_DRAIN:
         break;
     }
     return l->phase == NC_LIFE_DRAINED
-           && (l->orphaned_usec || l->is_drained_settled || l->node.is_drained_true
+           && (l->orphaned_usec || l->is_drained_done || l->node.is_drained_true
                || nc_life_has_come(l, nc_life_later(l->drained_usec, NC_LIFE_WRITE_PATIENCE_USEC)));
 }
 
-void nc_life_let_go(struct nc_life *l, struct nc_life_actions *out) {
+void nc_life_release_inhibitor(struct nc_life *l, struct nc_life_actions *out) {
     const bool is_draining = nc_life_has_machine(l) && l->force.policy == NC_POLICY_DRAIN;
     const bool is_node_gone = l->is_node_seen && !l->node.exists && !is_draining;
 
-    if (!l->sources[NC_SOURCE_SHUTDOWN].is_active || l->has_let_go)
+    if (!l->sources[NC_SOURCE_SHUTDOWN].is_active || l->has_released)
         return;
     if (!is_node_gone && !is_shutdown_served(l)
         && !(l->force.t_usec && nc_life_has_come(l, l->force.t_usec)))
         return;
-    l->has_let_go = true;
-    (void)nc_life_act(out, NC_ACT_LET_GO);
+    l->has_released = true;
+    (void)nc_life_add_action(out, NC_LIFE_ACTION_RELEASE_INHIBITOR);
 }

@@ -7,14 +7,14 @@
 #include "lifecycle-priv.h"
 #include "nc/str.h"
 
-#define BLOCKED_SAID_USEC (30 * NC_LIFE_SECOND_USEC)
-#define BLOCKED_SAID_MAX_USEC (600 * NC_LIFE_SECOND_USEC)
+#define BLOCKED_EVENT_USEC (30 * NC_LIFE_SECOND_USEC)
+#define BLOCKED_EVENT_MAX_USEC (600 * NC_LIFE_SECOND_USEC)
 #define STALLED_USEC (NC_LIFE_SECOND_USEC / 10)
 #define RELIST_USEC                                                                                \
     NC_LIFE_SECOND_USEC /* of an incomplete list: nothing else is left to be done, */
 #define RELIST_PRESSED_USEC (5 * NC_LIFE_SECOND_USEC) /* there is a deadline, */
-#define RELIST_CALM_USEC (30 * NC_LIFE_SECOND_USEC)   /* or there is none */
-#define ASKED_AT_ONCE ((size_t)64)
+#define RELIST_IDLE_USEC (30 * NC_LIFE_SECOND_USEC)   /* or there is none */
+#define REQUESTED_AT_ONCE ((size_t)64)
 
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
     *ret = (struct nc_drain_rules){
@@ -34,7 +34,7 @@ void nc_life_summarize(struct nc_life *l, struct nc_drain_summary *ret) {
     if (!l->is_counted) {
         nc_life_drain_rules(l, &rules);
         nc_drain_summarize(l->drain, &rules, l->now_usec, &l->summary);
-        l->is_counted = l->is_settling;
+        l->is_counted = l->is_reconciling;
     }
     *ret = l->summary;
 }
@@ -57,7 +57,7 @@ void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
     l->is_counted = false;
     l->empty_usec = 0;
     nc_drain_restart(l->drain);
-    (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
+    (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_CLOSE);
 }
 
 /* What is known stays; what the list will not show is gone. */
@@ -72,12 +72,12 @@ static void open_pods(struct nc_life *l, struct nc_life_actions *out) {
     l->is_open = true;
     l->is_synced = false;
     l->opened_usec = l->now_usec;
-    (void)nc_life_act(out, NC_ACT_PODS_OPEN);
+    (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_OPEN);
 }
 
 /* Not every pod is known: once those that are have gone, or some of them, the others are listed. */
 static bool needs_rest(struct nc_life *l) {
-    uint64_t pause_usec = l->force.t_usec ? RELIST_PRESSED_USEC : RELIST_CALM_USEC;
+    uint64_t pause_usec = l->force.t_usec ? RELIST_PRESSED_USEC : RELIST_IDLE_USEC;
     struct nc_drain_summary s;
 
     nc_life_summarize(l, &s);
@@ -92,9 +92,9 @@ static bool needs_rest(struct nc_life *l) {
 /* A pod may have been bound between the list and the cordon. And who was said to be gone in answer
  * to a question may be there all the same: the API server knew nothing of it yet. */
 static bool needs_list(struct nc_life *l) {
-    return (!l->is_cordon_settled && l->synced_usec < l->orphaned_usec)
-           || (l->is_cordon_settled && l->synced_usec < l->cordoned_usec)
-           || (l->empty_usec && l->believed_usec && l->opened_usec < l->believed_usec)
+    return (!l->is_cordon_done && l->synced_usec < l->orphaned_usec)
+           || (l->is_cordon_done && l->synced_usec < l->cordoned_usec)
+           || (l->empty_usec && l->marked_absent_usec && l->opened_usec < l->marked_absent_usec)
            || needs_rest(l);
 }
 
@@ -106,7 +106,7 @@ void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out) {
         open_pods(l, out);
     } else if (l->is_synced && needs_list(l)) {
         l->held_phase = l->phase;
-        (void)nc_life_act(out, NC_ACT_PODS_CLOSE);
+        (void)nc_life_add_action(out, NC_LIFE_ACTION_PODS_CLOSE);
         open_pods(l, out);
     }
 }
@@ -145,10 +145,10 @@ static void await_pods(struct nc_life *l, const struct nc_drain_rules *rules) {
             l, next_usec > l->now_usec ? next_usec : nc_life_later(l->now_usec, STALLED_USEC));
 }
 
-void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
-    struct nc_drain_action due[ASKED_AT_ONCE];
+void nc_life_step_pods(struct nc_life *l, struct nc_life_actions *out) {
+    struct nc_drain_action due[REQUESTED_AT_ONCE];
     struct nc_drain_rules rules;
-    size_t n = ASKED_AT_ONCE;
+    size_t n = REQUESTED_AT_ONCE;
 
     nc_life_drain_rules(l, &rules);
     /* Who is not listed again yet may be gone. But where there are too many, lists are long and
@@ -159,29 +159,29 @@ void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out) {
                 || nc_drain_gap(l->drain, &rules) == NC_LIST_COMPLETE)))
         return;
     l->is_counted = false;
-    while (n == ASKED_AT_ONCE) {
-        n = nc_drain_step(l->drain, &rules, l->now_usec, due, ASKED_AT_ONCE);
+    while (n == REQUESTED_AT_ONCE) {
+        n = nc_drain_step(l->drain, &rules, l->now_usec, due, REQUESTED_AT_ONCE);
         for (size_t i = 0; i < n; i++)
-            nc_life_act(out, NC_ACT_POD)->pod = due[i];
+            nc_life_add_action(out, NC_LIFE_ACTION_POD)->pod = due[i];
     }
     await_pods(l, &rules);
 }
 
-void nc_life_tell_pods(struct nc_life *l, struct nc_life_actions *out) {
+void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out) {
     size_t n;
-    nc_auto_free struct nc_pod_news *news = nc_drain_take_news(l->drain, &n);
+    nc_auto_free struct nc_pod_news *news = nc_drain_drop_news(l->drain, &n);
 
     for (size_t i = 0; i < n; i++)
-        nc_life_act(out, NC_ACT_POD_NEWS)->news = news[i];
+        nc_life_add_action(out, NC_LIFE_ACTION_POD_NEWS)->news = news[i];
 }
 
 /* Without a deadline nothing but a person helps, who is not told each half minute for days. */
-static uint64_t said_pause(const struct nc_life *l, const struct nc_life_budget *b) {
-    uint64_t usec = BLOCKED_SAID_USEC;
+static uint64_t blocked_event_pause(const struct nc_life *l, const struct nc_life_budget *b) {
+    uint64_t usec = BLOCKED_EVENT_USEC;
 
-    for (unsigned i = 1; !l->force.t_usec && i < b->times && usec < BLOCKED_SAID_MAX_USEC; i++)
+    for (unsigned i = 1; !l->force.t_usec && i < b->times && usec < BLOCKED_EVENT_MAX_USEC; i++)
         usec *= 2;
-    return usec < BLOCKED_SAID_MAX_USEC ? usec : BLOCKED_SAID_MAX_USEC;
+    return usec < BLOCKED_EVENT_MAX_USEC ? usec : BLOCKED_EVENT_MAX_USEC;
 }
 
 /* Was this budget named lately? Notes it if not; an unused place, or the oldest, is taken. Where
@@ -195,18 +195,18 @@ static bool was_reported(struct nc_life *l, const char *key) {
             place = b;
             break;
         }
-        if (place->key && (!b->key || b->said_usec < place->said_usec))
+        if (place->key && (!b->key || b->reported_usec < place->reported_usec))
             place = b;
     }
     const bool is_known = nc_streq(place->key, key);
     if (place->key
-        && l->now_usec < nc_life_later(place->said_usec,
-                                       is_known ? said_pause(l, place) : BLOCKED_SAID_USEC))
+        && l->now_usec < nc_life_later(
+               place->reported_usec, is_known ? blocked_event_pause(l, place) : BLOCKED_EVENT_USEC))
         return true;
     const unsigned times = is_known ? place->times : 0;
     free(place->key);
     *place = (struct nc_life_budget){
-        .key = nc_strdup(key), .said_usec = l->now_usec, .times = times + 1};
+        .key = nc_strdup(key), .reported_usec = l->now_usec, .times = times + 1};
     return false;
 }
 
@@ -215,8 +215,8 @@ static bool is_blocking(enum nc_pod_answer_kind kind) {
            || kind == NC_ANSWER_FAILED;
 }
 
-void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,
-                         struct nc_life_actions *out) {
+void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
+                            struct nc_life_actions *out) {
     const struct nc_pod *pod = NULL;
     size_t n;
 
@@ -232,9 +232,9 @@ void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,
     nc_auto_free char *key = nc_asprintf("%s/%s", pod->namespace, budget);
     if (was_reported(l, key))
         return;
-    nc_life_say(NC_LIFE_SAYS_BLOCKED, "DrainBlocked",
-                nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,
-                            e->answer->message[0] ? ": " : "", e->answer->message),
-                out);
+    nc_life_emit(NC_LIFE_MILESTONE_BLOCKED, "DrainBlocked",
+                 nc_asprintf("Pod %s/%s may not leave: %s%s%s", pod->namespace, pod->name, budget,
+                             e->answer->message[0] ? ": " : "", e->answer->message),
+                 out);
     out->v[out->n - 1].series = nc_steal(&key);
 }

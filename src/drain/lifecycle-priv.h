@@ -15,7 +15,7 @@
 
 /* A source of an ending. */
 struct nc_life_source {
-    bool is_active, is_heard, is_announced;
+    bool is_active, is_observed, is_announced;
     struct nc_notice notice;
     uint64_t noticed_usec; /* since when this ending (its id) is known */
     uint64_t window_usec;  /* from hearing of the deadline until then */
@@ -49,7 +49,7 @@ struct nc_life_try {
 
 struct nc_life_budget {
     char *key;
-    uint64_t said_usec;
+    uint64_t reported_usec;
     unsigned times;
 };
 
@@ -58,7 +58,7 @@ struct nc_life {
     uint64_t now_usec;               /* of the last event */
     uint64_t next_usec;              /* the earliest moment that something waits for */
     struct nc_drain_summary summary; /* of the pods, where is_counted */
-    bool is_settling, is_counted;
+    bool is_reconciling, is_counted;
 
     enum nc_life_phase phase;
     uint64_t since_usec;
@@ -67,36 +67,36 @@ struct nc_life {
     enum nc_life_phase held_phase; /* the saved one, until the pods are listed; IDLE = none */
 
     struct nc_life_source sources[_NC_SOURCE_MAX];
-    struct nc_notice notices[_NC_SOURCE_MAX]; /* for nc_life_look */
+    struct nc_notice notices[_NC_SOURCE_MAX]; /* for nc_life_get_view */
     struct nc_life_force force;
     uint64_t quiet_usec;  /* since when no cordon is asked for */
     uint64_t raised_usec; /* since when one is */
-    bool has_let_go;
+    bool has_released;
 
     struct nc_node_view node; /* its uid stays known when the Node is gone */
     bool is_node_seen;        /* or heard to be gone */
     uint64_t orphaned_usec;   /* when our Node was deleted under us; 0 = it was not */
-    uint64_t whole_usec;      /* when the lower half was seen last */
-    uint64_t look_usec;       /* when it was asked for last; 0 = never */
+    uint64_t complete_usec;   /* when the lower half was seen last */
+    uint64_t refresh_usec;    /* when it was asked for last; 0 = never */
 
-    enum nc_node_write_kind under_way;
-    struct nc_life_signal under_way_signal;
-    struct nc_node_write under_way_parts; /* without its texts */
-    char *under_way_status;
-    bool is_under_way_void; /* it was for a Node that is no more */
+    enum nc_node_write_kind in_flight;
+    struct nc_life_signal in_flight_signal;
+    struct nc_node_write in_flight_parts; /* without its texts */
+    char *in_flight_status;
+    bool is_in_flight_void; /* it was for a Node that is no more */
     char *status;           /* what the annotation says (without `updated`); NULL = nothing */
     uint64_t status_usec;   /* when it was sent; 0 = never */
     struct nc_life_try tries[_NC_WRITE_MAX];
 
     struct nc_life_signal signalled; /* written, or refused for good */
-    bool is_cordon_settled;          /* likewise */
+    bool is_cordon_done;             /* likewise */
     bool is_cordon_refused;          /* it is settled, but was refused */
     bool is_foreign;                 /* somebody else had cordoned */
-    bool is_release_lost;    /* the last got no answer: a cordon that is seen may be of before */
-    uint64_t cordoned_usec;  /* when that was */
-    bool is_drained_settled; /* likewise */
-    uint64_t drained_usec;   /* when the drain was complete; 0 = it is not */
-    bool says[_NC_LIFE_SAYS_MAX]; /* what was announced in this drain */
+    bool is_release_lost;   /* the last got no answer: a cordon that is seen may be of before */
+    uint64_t cordoned_usec; /* when that was */
+    bool is_drained_done;   /* likewise */
+    uint64_t drained_usec;  /* when the drain was complete; 0 = it is not */
+    bool has_announced[_NC_LIFE_MILESTONE_MAX]; /* what was announced in this drain */
     struct nc_life_budget budgets[NC_LIFE_BUDGETS];
 
     struct nc_drain *drain;
@@ -104,17 +104,18 @@ struct nc_life {
     bool is_open, is_synced;   /* the pods */
     uint64_t opened_usec;      /* when the list was asked for that is read now, or was read last */
     uint64_t synced_usec;
-    uint64_t believed_usec; /* when a pod was last said to be gone in an answer; 0 = never */
-    struct nc_strv unseen;  /* uids that were known before the pods were listed again */
-    uint64_t empty_usec;    /* since when no eligible pod is left; 0 = there are some */
-    bool is_failed;         /* the time is over and pods are left */
-    bool has_taken_over;    /* from whoever deleted the Node */
+    uint64_t marked_absent_usec; /* when a pod was last said to be gone in an answer; 0 = never */
+    struct nc_strv unseen;       /* uids that were known before the pods were listed again */
+    uint64_t empty_usec;         /* since when no eligible pod is left; 0 = there are some */
+    bool is_failed;              /* the time is over and pods are left */
+    bool has_taken_over;         /* from whoever deleted the Node */
 };
 
 /* lifecycle.c: is it that late? If not, a TICK will come then. */
 bool nc_life_has_come(struct nc_life *l, uint64_t when_usec);
 uint64_t nc_life_later(uint64_t a, uint64_t b); /* a + b, at most UINT64_MAX */
-struct nc_life_action *nc_life_act(struct nc_life_actions *out, enum nc_life_action_kind kind);
+struct nc_life_action *nc_life_add_action(struct nc_life_actions *out,
+                                          enum nc_life_action_kind kind);
 void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out);
 bool nc_life_has_pods(enum nc_life_phase p); /* a phase in which the pods are watched */
 /* Are there pods of ours? Without a Node only those of one that was deleted under us. */
@@ -124,14 +125,14 @@ static inline bool nc_life_has_machine(const struct nc_life *l) {
 
 /* lifecycle-sources.c */
 bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b);
-void nc_life_hear(struct nc_life *l, const struct nc_notice *n);
+void nc_life_observe(struct nc_life *l, const struct nc_notice *n);
 void nc_life_clear(struct nc_life *l, enum nc_source s, struct nc_life_actions *out);
-bool nc_life_all_heard(const struct nc_life *l);
+bool nc_life_all_observed(const struct nc_life *l);
 /* The policy of one source, as it counts now: IGNORE where it is not active. */
 enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source s);
 /* The moment by which the pods must be gone for this source; 0 = none. */
-uint64_t nc_life_last_moment(const struct nc_life *l, enum nc_source s);
-void nc_life_weigh(struct nc_life *l);
+uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source s);
+void nc_life_apply_policies(struct nc_life *l);
 
 /* lifecycle-phase.c */
 enum nc_life_phase nc_life_wanted_phase(struct nc_life *l);
@@ -140,7 +141,7 @@ bool nc_life_is_signalled(const struct nc_life *l);
 bool nc_life_may_cordon(struct nc_life *l); /* SIGNAL was done, or waited for long enough */
 bool nc_life_may_drain(struct nc_life *l);  /* CORDON likewise */
 bool nc_life_is_failed(struct nc_life *l);
-void nc_life_let_go(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_release_inhibitor(struct nc_life *l, struct nc_life_actions *out);
 
 /* lifecycle-pods.c */
 void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret);
@@ -151,29 +152,29 @@ void nc_life_open_pods(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_see_pod(struct nc_life *l, struct nc_pod *pod);
 void nc_life_synced(struct nc_life *l);
-void nc_life_tell_pods(struct nc_life *l, struct nc_life_actions *out); /* what became of them */
-void nc_life_ask_pods(struct nc_life *l, struct nc_life_actions *out);
-void nc_life_say_blocked(struct nc_life *l, const struct nc_life_event *e,
-                         struct nc_life_actions *out);
+void nc_life_report_pods(struct nc_life *l, struct nc_life_actions *out); /* what became of them */
+void nc_life_step_pods(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_report_blocked(struct nc_life *l, const struct nc_life_event *e,
+                            struct nc_life_actions *out);
 
 /* lifecycle-write.c */
 bool nc_life_keeps_cordon(const struct nc_life *l); /* a Node that goes stays cordoned */
 bool nc_life_wants_undo(const struct nc_life *l);
-void nc_life_look_out(struct nc_life *l, struct nc_life_actions *out);
+void nc_life_refresh_node(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_write(struct nc_life *l, struct nc_life_actions *out);
 void nc_life_written(struct nc_life *l, const struct nc_life_event *e, struct nc_life_actions *out);
 void nc_life_adopt(struct nc_life *l);
 
 /* lifecycle-text.c: owned texts. */
-char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool is_stamped);
+char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool has_updated);
 char *nc_life_cordon_text(const struct nc_life *l);
 char *nc_life_sentence(const struct nc_life *l, enum nc_source s);
 const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_summary *s);
 /* Says it once a drain; `message` is taken over. */
-void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message,
-                      struct nc_life_actions *out);
-void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
-                 struct nc_life_actions *out);
+void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *message,
+                       struct nc_life_actions *out);
+void nc_life_emit(enum nc_life_milestone m, const char *reason, char *message,
+                  struct nc_life_actions *out);
 void nc_life_announce(struct nc_life *l, struct nc_life_actions *out);
 
 #endif

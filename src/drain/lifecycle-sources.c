@@ -25,8 +25,8 @@ void nc_life_rules_from(const struct nc_config *c, uint64_t seed, struct nc_life
 bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) {
     return a->source == b->source && strcmp(a->id, b->id) == 0 && strcmp(a->action, b->action) == 0
            && strcmp(a->reason, b->reason) == 0 && a->policy == b->policy
-           && a->deadline_usec == b->deadline_usec && a->is_last_moment == b->is_last_moment
-           && a->begin_usec == b->begin_usec;
+           && a->deadline_usec == b->deadline_usec
+           && a->is_force_delete_time == b->is_force_delete_time && a->begin_usec == b->begin_usec;
 }
 
 /* EC2 does not say how long a lifecycle hook waits: people do. */
@@ -39,21 +39,21 @@ static struct nc_notice with_deadline(const struct nc_life *l, const struct nc_n
     return with;
 }
 
-void nc_life_hear(struct nc_life *l, const struct nc_notice *heard) {
-    struct nc_life_source *s = &l->sources[heard->source];
-    const bool is_same_ending = s->is_active && strcmp(s->notice.id, heard->id) == 0;
+void nc_life_observe(struct nc_life *l, const struct nc_notice *observed) {
+    struct nc_life_source *s = &l->sources[observed->source];
+    const bool is_same_ending = s->is_active && strcmp(s->notice.id, observed->id) == 0;
     const struct nc_notice with =
-        with_deadline(l, heard, is_same_ending ? s->noticed_usec : l->now_usec);
+        with_deadline(l, observed, is_same_ending ? s->noticed_usec : l->now_usec);
     const struct nc_notice *n = &with;
 
-    s->is_heard = true;
+    s->is_observed = true;
     if (s->is_active && nc_life_notice_equal(&s->notice, n))
         return;
     if (!is_same_ending) {
         s->noticed_usec = l->now_usec;
         s->is_announced = false;
         if (n->source == NC_SOURCE_SHUTDOWN)
-            l->has_let_go = false;
+            l->has_released = false;
     }
     if (!is_same_ending || s->notice.deadline_usec != n->deadline_usec)
         s->window_usec = n->deadline_usec > l->now_usec ? n->deadline_usec - l->now_usec : 0;
@@ -64,21 +64,21 @@ void nc_life_hear(struct nc_life *l, const struct nc_notice *heard) {
 void nc_life_clear(struct nc_life *l, enum nc_source source, struct nc_life_actions *out) {
     struct nc_life_source *s = &l->sources[source];
 
-    s->is_heard = true;
+    s->is_observed = true;
     if (!s->is_active)
         return;
     if (s->is_announced)
-        nc_life_say(NC_LIFE_SAYS_WITHDRAWN, "InterruptionWithdrawn",
-                    nc_asprintf("No longer so: %s", nc_source_name(source)), out);
-    *s = (struct nc_life_source){.is_heard = true};
+        nc_life_emit(NC_LIFE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
+                     nc_asprintf("No longer so: %s", nc_source_name(source)), out);
+    *s = (struct nc_life_source){.is_observed = true};
     l->notices[source] = (struct nc_notice){0};
     if (source == NC_SOURCE_SHUTDOWN)
-        l->has_let_go = false;
+        l->has_released = false;
 }
 
-bool nc_life_all_heard(const struct nc_life *l) {
+bool nc_life_all_observed(const struct nc_life *l) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
-        if (!l->sources[i].is_heard)
+        if (!l->sources[i].is_observed)
             return false;
     return true;
 }
@@ -103,11 +103,11 @@ enum nc_policy nc_life_policy(struct nc_life *l, enum nc_source source) {
     return p;
 }
 
-uint64_t nc_life_last_moment(const struct nc_life *l, enum nc_source source) {
+uint64_t nc_life_force_delete_at(const struct nc_life *l, enum nc_source source) {
     const struct nc_life_source *s = &l->sources[source];
     uint64_t margin_usec = l->rules.margin_usec;
 
-    if (!s->notice.deadline_usec || s->notice.is_last_moment)
+    if (!s->notice.deadline_usec || s->notice.is_force_delete_time)
         return s->notice.deadline_usec;
     if (source == NC_SOURCE_SHUTDOWN && margin_usec > s->window_usec / SHUTDOWN_MARGIN_PART)
         margin_usec = s->window_usec / SHUTDOWN_MARGIN_PART;
@@ -122,7 +122,7 @@ static void earliest(uint64_t *usec, uint64_t other_usec) {
 /* The machine's deadline is what EC2 or a person said. A last moment that somebody derived from it
  * stands in only where nothing else is known: otherwise the two would take margins off each other's
  * in turn. */
-static void weigh_sources(struct nc_life *l, struct nc_life_force *f) {
+static void evaluate_sources(struct nc_life *l, struct nc_life_force *f) {
     uint64_t derived_usec = 0;
 
     *f =
@@ -137,10 +137,10 @@ static void weigh_sources(struct nc_life *l, struct nc_life_force *f) {
             f->policy = p;
             f->leading = (int)i;
         }
-        earliest(n->is_last_moment ? &derived_usec : &f->deadline_usec, n->deadline_usec);
+        earliest(n->is_force_delete_time ? &derived_usec : &f->deadline_usec, n->deadline_usec);
         if (p != NC_POLICY_DRAIN)
             continue;
-        earliest(&f->t_usec, nc_life_last_moment(l, (enum nc_source)i));
+        earliest(&f->t_usec, nc_life_force_delete_at(l, (enum nc_source)i));
         f->is_only_deletion = f->is_only_deletion && i == NC_SOURCE_DELETION;
     }
     if (!f->deadline_usec)
@@ -148,12 +148,12 @@ static void weigh_sources(struct nc_life *l, struct nc_life_force *f) {
 }
 
 static void forget_drain(struct nc_life *l) {
-    static const enum nc_life_milestone of_drain[] = {NC_LIFE_SAYS_DRAINING, NC_LIFE_SAYS_FORCING,
-                                                      NC_LIFE_SAYS_DRAINED, NC_LIFE_SAYS_FAILED,
-                                                      NC_LIFE_SAYS_ORPHANED};
+    static const enum nc_life_milestone of_drain[] = {
+        NC_LIFE_MILESTONE_DRAINING, NC_LIFE_MILESTONE_FORCING, NC_LIFE_MILESTONE_DRAINED,
+        NC_LIFE_MILESTONE_FAILED, NC_LIFE_MILESTONE_ORPHANED};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_drain); i++)
-        l->says[of_drain[i]] = false;
+        l->has_announced[of_drain[i]] = false;
     for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
         free(nc_steal(&l->budgets[i].key));
     l->has_taken_over = false;
@@ -161,13 +161,14 @@ static void forget_drain(struct nc_life *l) {
 }
 
 static void forget_cordon(struct nc_life *l) {
-    l->is_cordon_settled = l->is_cordon_refused = l->is_foreign = false;
+    l->is_cordon_done = l->is_cordon_refused = l->is_foreign = false;
     l->cordoned_usec = 0;
-    l->says[NC_LIFE_SAYS_CORDONED] = l->says[NC_LIFE_SAYS_RECORDONED] = false;
+    l->has_announced[NC_LIFE_MILESTONE_CORDONED] = l->has_announced[NC_LIFE_MILESTONE_RECORDONED] =
+        false;
 }
 
-void nc_life_weigh(struct nc_life *l) {
-    weigh_sources(l, &l->force);
+void nc_life_apply_policies(struct nc_life *l) {
+    evaluate_sources(l, &l->force);
     if (l->force.policy < NC_POLICY_DRAIN)
         forget_drain(l);
     if (l->force.policy < NC_POLICY_CORDON) {

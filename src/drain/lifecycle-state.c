@@ -28,7 +28,7 @@ static struct nc_value *save_source(const struct nc_life_source *s) {
     nc_value_set_string(v, "reason", s->notice.reason);
     nc_value_set_int(v, "policy", (int64_t)s->notice.policy);
     set_usec(v, "deadline", s->notice.deadline_usec);
-    nc_value_set_bool(v, "last_moment", s->notice.is_last_moment);
+    nc_value_set_bool(v, "last_moment", s->notice.is_force_delete_time);
     set_usec(v, "begin", s->notice.begin_usec);
     set_usec(v, "noticed", s->noticed_usec);
     set_usec(v, "window", s->window_usec);
@@ -38,7 +38,7 @@ static struct nc_value *save_source(const struct nc_life_source *s) {
 
 static struct nc_value *save_node(const struct nc_life *l) {
     struct nc_value *v = nc_value_new(NC_VALUE_MAP);
-    struct nc_value *said = nc_value_new(NC_VALUE_LIST);
+    struct nc_value *announced = nc_value_new(NC_VALUE_LIST);
 
     nc_value_set_string(v, "uid", l->node.uid);
     if (l->signalled.is_set && !l->signalled.is_refused) { /* a restart is worth another try */
@@ -48,14 +48,14 @@ static struct nc_value *save_node(const struct nc_life *l) {
         set_usec(signal, "deadline", l->signalled.deadline_usec);
         nc_value_set(v, "signalled", signal);
     }
-    nc_value_set_bool(v, "is_cordoned", l->is_cordon_settled && !l->is_cordon_refused);
+    nc_value_set_bool(v, "is_cordoned", l->is_cordon_done && !l->is_cordon_refused);
     nc_value_set_bool(v, "is_foreign", l->is_foreign);
     set_usec(v, "cordoned", l->cordoned_usec);
     set_usec(v, "drained", l->drained_usec);
-    for (int m = 1; m < _NC_LIFE_SAYS_MAX; m++)
-        if (l->says[m])
-            nc_value_push(said, nc_value_new_int(m));
-    nc_value_set(v, "said", said);
+    for (int m = 1; m < _NC_LIFE_MILESTONE_MAX; m++)
+        if (l->has_announced[m])
+            nc_value_push(announced, nc_value_new_int(m));
+    nc_value_set(v, "said", announced);
     return v;
 }
 
@@ -127,9 +127,9 @@ static bool load_source(const struct nc_value *v, struct nc_life_source *sources
         || !get_text(v, "reason", n->reason, sizeof(n->reason)) || !policy
         || policy->type != NC_VALUE_INT || policy->integer < 0 || policy->integer > NC_POLICY_DRAIN
         || !get_usec(v, "deadline", &n->deadline_usec)
-        || !get_bool(v, "last_moment", &n->is_last_moment) || !get_usec(v, "begin", &n->begin_usec)
-        || !get_usec(v, "noticed", &s.noticed_usec) || !get_usec(v, "window", &s.window_usec)
-        || !get_bool(v, "announced", &s.is_announced))
+        || !get_bool(v, "last_moment", &n->is_force_delete_time)
+        || !get_usec(v, "begin", &n->begin_usec) || !get_usec(v, "noticed", &s.noticed_usec)
+        || !get_usec(v, "window", &s.window_usec) || !get_bool(v, "announced", &s.is_announced))
         return false;
     n->policy = (enum nc_policy)policy->integer;
     sources[n->source] = s;
@@ -149,14 +149,14 @@ static bool load_signal(const struct nc_value *v, struct nc_life_signal *ret) {
     return true;
 }
 
-static bool load_said(const struct nc_value *v, bool *says) {
+static bool load_announced(const struct nc_value *v, bool *has_announced) {
     if (!v || v->type != NC_VALUE_LIST)
         return false;
     for (size_t i = 0; i < v->n; i++) {
         const struct nc_value *m = v->items[i];
-        if (m->type != NC_VALUE_INT || m->integer < 1 || m->integer >= _NC_LIFE_SAYS_MAX)
+        if (m->type != NC_VALUE_INT || m->integer < 1 || m->integer >= _NC_LIFE_MILESTONE_MAX)
             return false;
-        says[m->integer] = true;
+        has_announced[m->integer] = true;
     }
     return true;
 }
@@ -164,10 +164,10 @@ static bool load_said(const struct nc_value *v, bool *says) {
 static bool load_node(const struct nc_value *v, struct nc_life *l) {
     return get_text(v, "uid", l->node.uid, sizeof(l->node.uid))
            && load_signal(nc_value_get(v, "signalled"), &l->signalled)
-           && get_bool(v, "is_cordoned", &l->is_cordon_settled)
+           && get_bool(v, "is_cordoned", &l->is_cordon_done)
            && get_bool(v, "is_foreign", &l->is_foreign)
            && get_usec(v, "cordoned", &l->cordoned_usec) && get_usec(v, "drained", &l->drained_usec)
-           && load_said(nc_value_get(v, "said"), l->says);
+           && load_announced(nc_value_get(v, "said"), l->has_announced);
 }
 
 static bool load(const struct nc_value *v, struct nc_life *l) {
@@ -182,7 +182,7 @@ static bool load(const struct nc_value *v, struct nc_life *l) {
     return true;
 }
 
-static void take_sources(struct nc_life *l, const struct nc_life *saved, bool same_boot) {
+static void restore_sources(struct nc_life *l, const struct nc_life *saved, bool same_boot) {
     for (size_t i = 0; i < _NC_SOURCE_MAX; i++)
         if (saved->sources[i].is_active && (same_boot || i == NC_SOURCE_OPERATOR)) {
             l->sources[i] = saved->sources[i];
@@ -195,7 +195,7 @@ int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot
 
     if (!load(saved, &s))
         return -EBADMSG;
-    take_sources(l, &s, same_boot);
+    restore_sources(l, &s, same_boot);
     if (!same_boot)
         return 0;
     l->phase = s.phase;
@@ -205,10 +205,10 @@ int nc_life_load(struct nc_life *l, const struct nc_value *saved, bool same_boot
     l->held_phase = nc_life_has_pods(s.phase) ? s.phase : NC_LIFE_IDLE;
     memcpy(l->node.uid, s.node.uid, sizeof(l->node.uid));
     l->signalled = s.signalled;
-    l->is_cordon_settled = s.is_cordon_settled;
+    l->is_cordon_done = s.is_cordon_done;
     l->is_foreign = s.is_foreign;
     l->cordoned_usec = s.cordoned_usec;
     l->drained_usec = s.drained_usec;
-    memcpy(l->says, s.says, sizeof(l->says));
+    memcpy(l->has_announced, s.has_announced, sizeof(l->has_announced));
     return 0;
 }

@@ -53,7 +53,7 @@ const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_
     }
     if (l->is_failed)
         return "Failed";
-    if (s->is_forcing || (l->says[NC_LIFE_SAYS_FORCING] && l->force.t_usec))
+    if (s->is_forcing || (l->has_announced[NC_LIFE_MILESTONE_FORCING] && l->force.t_usec))
         return "Forcing";
     return l->phase == NC_LIFE_OBSERVING ? "Cordoned" : "Evicting";
 }
@@ -82,7 +82,7 @@ static struct nc_value *blocked(const struct nc_life *l, const struct nc_drain_s
     return list;
 }
 
-char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool is_stamped) {
+char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool has_updated) {
     const bool has_leading = l->force.leading >= 0;
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_drain_summary s;
@@ -94,7 +94,7 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     nc_value_set_string(v, "source",
                         has_leading ? nc_source_name((enum nc_source)l->force.leading) : "");
     if (l->force.policy == NC_POLICY_REPORT)
-        nc_value_set_string(v, "policy", nc_policy_word(NC_POLICY_REPORT));
+        nc_value_set_string(v, "policy", nc_policy_name(NC_POLICY_REPORT));
     nc_value_set_string(v, "phase",
                         kind == NC_WRITE_CORDON && l->phase == NC_LIFE_CORDONING
                             ? "Cordoned"
@@ -106,7 +106,7 @@ char *nc_life_status_text(struct nc_life *l, enum nc_node_write_kind kind, bool 
     nc_value_set(v, "blocked", blocked(l, &s));
     if (s.gap != NC_LIST_COMPLETE)
         nc_value_set_string(v, "incomplete", nc_list_gap_name(s.gap));
-    if (is_stamped)
+    if (has_updated)
         nc_value_set_time(v, "updated", l->now_usec);
     nc_json_write(&b, v, 0);
     return nc_buf_steal(&b);
@@ -122,34 +122,37 @@ char *nc_life_cordon_text(const struct nc_life *l) {
     return nc_buf_steal(&b);
 }
 
-void nc_life_say(enum nc_life_milestone m, const char *reason, char *message,
-                 struct nc_life_actions *out) {
-    struct nc_life_action *a = nc_life_act(out, NC_ACT_ANNOUNCE);
+void nc_life_emit(enum nc_life_milestone m, const char *reason, char *message,
+                  struct nc_life_actions *out) {
+    struct nc_life_action *a = nc_life_add_action(out, NC_LIFE_ACTION_ANNOUNCE);
 
     a->milestone = m;
     a->reason = reason;
     a->message = message;
-    a->is_warning = m == NC_LIFE_SAYS_NOTICED || m == NC_LIFE_SAYS_INCOMPLETE
-                    || m == NC_LIFE_SAYS_BLOCKED || m == NC_LIFE_SAYS_FORCING
-                    || m == NC_LIFE_SAYS_FAILED || m == NC_LIFE_SAYS_ORPHANED
-                    || m == NC_LIFE_SAYS_RECORDONED;
+    a->is_warning = m == NC_LIFE_MILESTONE_NOTICED || m == NC_LIFE_MILESTONE_INCOMPLETE
+                    || m == NC_LIFE_MILESTONE_BLOCKED || m == NC_LIFE_MILESTONE_FORCING
+                    || m == NC_LIFE_MILESTONE_FAILED || m == NC_LIFE_MILESTONE_ORPHANED
+                    || m == NC_LIFE_MILESTONE_RECORDONED;
 }
 
-void nc_life_say_once(struct nc_life *l, enum nc_life_milestone m, char *message,
-                      struct nc_life_actions *out) {
-    static const char *const reasons[_NC_LIFE_SAYS_MAX] = {
-        [NC_LIFE_SAYS_CORDONED] = "NodeCordoned",        [NC_LIFE_SAYS_DRAINING] = "DrainStarted",
-        [NC_LIFE_SAYS_INCOMPLETE] = "PodListIncomplete", [NC_LIFE_SAYS_FORCING] = "DrainForced",
-        [NC_LIFE_SAYS_DRAINED] = "NodeDrained",          [NC_LIFE_SAYS_FAILED] = "DrainFailed",
-        [NC_LIFE_SAYS_ORPHANED] = "NodeDeletedInDrain",
+void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *message,
+                       struct nc_life_actions *out) {
+    static const char *const reasons[_NC_LIFE_MILESTONE_MAX] = {
+        [NC_LIFE_MILESTONE_CORDONED] = "NodeCordoned",
+        [NC_LIFE_MILESTONE_DRAINING] = "DrainStarted",
+        [NC_LIFE_MILESTONE_INCOMPLETE] = "PodListIncomplete",
+        [NC_LIFE_MILESTONE_FORCING] = "DrainForced",
+        [NC_LIFE_MILESTONE_DRAINED] = "NodeDrained",
+        [NC_LIFE_MILESTONE_FAILED] = "DrainFailed",
+        [NC_LIFE_MILESTONE_ORPHANED] = "NodeDeletedInDrain",
     };
 
-    if (l->says[m]) {
+    if (l->has_announced[m]) {
         free(message);
         return;
     }
-    l->says[m] = true;
-    nc_life_say(m, reasons[m], message, out);
+    l->has_announced[m] = true;
+    nc_life_emit(m, reasons[m], message, out);
 }
 
 /* Before its time a source only reports: then the message says what comes when. */
@@ -159,9 +162,9 @@ static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc
     char time[32];
 
     if (n->begin_usec <= l->now_usec)
-        return nc_asprintf("%s; what is done about it: %s", sentence, nc_policy_word(now));
+        return nc_asprintf("%s; what is done about it: %s", sentence, nc_policy_name(now));
     nc_time_format(n->begin_usec, time);
-    return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, nc_policy_word(now));
+    return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, nc_policy_name(now));
 }
 
 static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {
@@ -170,8 +173,8 @@ static void announce_sources(struct nc_life *l, struct nc_life_actions *out) {
         if (p == NC_POLICY_IGNORE || l->sources[i].is_announced)
             continue;
         l->sources[i].is_announced = true;
-        nc_life_say(NC_LIFE_SAYS_NOTICED, nc_source_reason((enum nc_source)i),
-                    notice_text(l, (enum nc_source)i, p), out);
+        nc_life_emit(NC_LIFE_MILESTONE_NOTICED, nc_source_reason((enum nc_source)i),
+                     notice_text(l, (enum nc_source)i, p), out);
     }
 }
 
@@ -206,30 +209,32 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
         return;
     nc_life_summarize(l, &s);
     if (l->orphaned_usec && l->phase != NC_LIFE_DRAINED)
-        nc_life_say_once(l, NC_LIFE_SAYS_ORPHANED,
-                         nc_strdup("The Node was deleted while it is drained: its pods are still "
-                                   "asked to leave, and what becomes of them is said in Events and "
-                                   "on this machine only"),
-                         out);
+        nc_life_emit_once(
+            l, NC_LIFE_MILESTONE_ORPHANED,
+            nc_strdup("The Node was deleted while it is drained: its pods are still "
+                      "asked to leave, and what becomes of them is said in Events and "
+                      "on this machine only"),
+            out);
     if (l->phase == NC_LIFE_EVICTING)
-        nc_life_say_once(l, NC_LIFE_SAYS_DRAINING, nc_strdup("Pods are asked to leave"), out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINING, nc_strdup("Pods are asked to leave"), out);
     if (s.gap != NC_LIST_COMPLETE)
-        nc_life_say_once(l, NC_LIFE_SAYS_INCOMPLETE, gap_text(l, s.gap), out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_INCOMPLETE, gap_text(l, s.gap), out);
     if (s.is_forcing)
-        nc_life_say_once(l, NC_LIFE_SAYS_FORCING,
-                         nc_strdup("The last moment of a pod has come: it is deleted with the time "
-                                   "that is left"),
-                         out);
+        nc_life_emit_once(
+            l, NC_LIFE_MILESTONE_FORCING,
+            nc_strdup("The last moment of a pod has come: it is deleted with the time "
+                      "that is left"),
+            out);
     if (l->phase == NC_LIFE_DRAINED)
-        nc_life_say_once(l, NC_LIFE_SAYS_DRAINED, drained_text(&s), out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINED, drained_text(&s), out);
     if (l->is_failed && l->is_synced)
-        nc_life_say_once(l, NC_LIFE_SAYS_FAILED,
-                         nc_asprintf("The time is over and %zu pods are left%s", s.remaining,
-                                     s.gap == NC_LIST_COMPLETE
-                                         ? ""
-                                         : ", besides those that the list of pods did not show"),
-                         out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_FAILED,
+                          nc_asprintf("The time is over and %zu pods are left%s", s.remaining,
+                                      s.gap == NC_LIST_COMPLETE
+                                          ? ""
+                                          : ", besides those that the list of pods did not show"),
+                          out);
     else if (l->is_failed)
-        nc_life_say_once(l, NC_LIFE_SAYS_FAILED,
-                         nc_strdup("The time is over and the pods were not even listed"), out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_FAILED,
+                          nc_strdup("The time is over and the pods were not even listed"), out);
 }

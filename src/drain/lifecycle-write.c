@@ -11,7 +11,7 @@
 #define RETRY_AFTER_MAX_USEC (10 * NC_LIFE_SECOND_USEC)
 #define REFUSED_PAUSE_USEC (60 * NC_LIFE_SECOND_USEC)
 #define LOOK_USEC NC_LIFE_SECOND_USEC
-#define LOOK_SELDOM_USEC (30 * NC_LIFE_SECOND_USEC)
+#define REFRESH_SELDOM_USEC (30 * NC_LIFE_SECOND_USEC)
 
 static const struct nc_backoff retries = {.first_usec = NC_LIFE_SECOND_USEC / 5,
                                           .max_usec = 2 * NC_LIFE_SECOND_USEC};
@@ -34,13 +34,13 @@ static bool has_status_to_undo(const struct nc_life *l) {
 }
 
 static bool has_conditions_to_undo(const struct nc_life *l) {
-    return is_ignored(l) && l->node.is_whole
+    return is_ignored(l) && l->node.is_complete
            && (l->node.is_pending_true || l->node.is_drained_true);
 }
 
 /* After a restart a source that was not heard yet may still be active. */
 static bool may_undo(const struct nc_life *l) {
-    return l->node.exists && nc_life_all_heard(l);
+    return l->node.exists && nc_life_all_observed(l);
 }
 
 bool nc_life_wants_undo(const struct nc_life *l) {
@@ -49,7 +49,7 @@ bool nc_life_wants_undo(const struct nc_life *l) {
 }
 
 static bool is_seen_since(const struct nc_life *l, uint64_t usec) {
-    return l->node.is_whole && l->whole_usec >= usec;
+    return l->node.is_complete && l->complete_usec >= usec;
 }
 
 static bool wants_signal(struct nc_life *l) {
@@ -58,22 +58,22 @@ static bool wants_signal(struct nc_life *l) {
 
 /* A foreign cordon that was lifted under us: now we need our own. */
 static bool is_foreign_lifted(const struct nc_life *l) {
-    return l->is_cordon_settled && l->is_foreign && l->node.is_whole && !l->node.is_unschedulable
+    return l->is_cordon_done && l->is_foreign && l->node.is_complete && !l->node.is_unschedulable
            && !l->node.has_cordon_record;
 }
 
 /* Under a deadline a node that takes pods again takes them to their end. Whoever lifts the cordon
  * twice means it. */
 static bool is_lifted(const struct nc_life *l) {
-    return l->force.t_usec && l->is_cordon_settled && !l->is_cordon_refused && !l->is_foreign
-           && !l->says[NC_LIFE_SAYS_RECORDONED] && l->node.is_whole && !l->node.is_unschedulable
-           && l->whole_usec >= l->cordoned_usec;
+    return l->force.t_usec && l->is_cordon_done && !l->is_cordon_refused && !l->is_foreign
+           && !l->has_announced[NC_LIFE_MILESTONE_RECORDONED] && l->node.is_complete
+           && !l->node.is_unschedulable && l->complete_usec >= l->cordoned_usec;
 }
 
 static bool needs_cordon(struct nc_life *l) {
     return l->force.policy >= NC_POLICY_CORDON
            && (is_foreign_lifted(l) || is_lifted(l)
-               || (!l->is_cordon_settled && nc_life_may_cordon(l)));
+               || (!l->is_cordon_done && nc_life_may_cordon(l)));
 }
 
 static bool wants_cordon(struct nc_life *l) {
@@ -88,18 +88,18 @@ static bool wants_release(struct nc_life *l) {
     return needs_release(l) && is_seen_since(l, l->quiet_usec);
 }
 
-static bool wants_calm(struct nc_life *l) {
+static bool wants_conditions_cleared(struct nc_life *l) {
     return may_undo(l) && has_conditions_to_undo(l)
            && (!needs_release(l) || l->tries[NC_WRITE_RELEASE].is_refused);
 }
 
 static bool wants_drained(struct nc_life *l) {
-    return l->phase == NC_LIFE_DRAINED && !l->is_drained_settled && l->is_synced
+    return l->phase == NC_LIFE_DRAINED && !l->is_drained_done && l->is_synced
            && !l->node.is_drained_true;
 }
 
 static bool wants_undrained(struct nc_life *l) {
-    return !is_ignored(l) && l->phase != NC_LIFE_DRAINED && l->node.is_whole
+    return !is_ignored(l) && l->phase != NC_LIFE_DRAINED && l->node.is_complete
            && l->node.is_drained_true;
 }
 
@@ -109,7 +109,7 @@ static const struct {
 } kinds[] = {
     {NC_WRITE_SIGNAL, wants_signal},       {NC_WRITE_CORDON, wants_cordon},
     {NC_WRITE_UNDRAINED, wants_undrained}, {NC_WRITE_DRAINED, wants_drained},
-    {NC_WRITE_RELEASE, wants_release},     {NC_WRITE_CALM, wants_calm},
+    {NC_WRITE_RELEASE, wants_release},     {NC_WRITE_CLEAR_CONDITIONS, wants_conditions_cleared},
 };
 
 static void note_wanted(struct nc_life *l, enum nc_node_write_kind kind, bool is_wanted) {
@@ -123,7 +123,7 @@ static void note_wanted(struct nc_life *l, enum nc_node_write_kind kind, bool is
 
 /* Of one that is under way only the patience is counted anew: how it fares is still to be heard. */
 static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool is_wanted) {
-    if (l->under_way != kind)
+    if (l->in_flight != kind)
         note_wanted(l, kind, is_wanted);
     else if (!is_wanted)
         l->tries[kind].wanted_usec = 0;
@@ -134,11 +134,11 @@ static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool i
 /* A Node that carries our cordon needs no second one, nor one that says so a second Drained; and
  * from when the first two are wanted, patience counts. */
 void nc_life_adopt(struct nc_life *l) {
-    if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_settled && l->node.exists
-        && l->node.is_whole && l->node.has_cordon_record && l->node.is_unschedulable
-        && l->under_way != NC_WRITE_RELEASE && l->under_way != NC_WRITE_CORDON
+    if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
+        && l->node.is_complete && l->node.has_cordon_record && l->node.is_unschedulable
+        && l->in_flight != NC_WRITE_RELEASE && l->in_flight != NC_WRITE_CORDON
         && !l->is_release_lost) {
-        l->is_cordon_settled = true;
+        l->is_cordon_done = true;
         l->cordoned_usec = l->now_usec;
     }
     note_awaited(l, NC_WRITE_SIGNAL, l->node.exists && wants_signal(l));
@@ -153,30 +153,31 @@ static bool is_taint_expected(const struct nc_life *l) {
 }
 
 /* When should the whole Node be asked for again? UINT64_MAX = it is known well enough. */
-static uint64_t look_pause(struct nc_life *l) {
-    if (!l->node.is_whole || (needs_cordon(l) && !is_seen_since(l, l->raised_usec))
+static uint64_t refresh_pause(struct nc_life *l) {
+    if (!l->node.is_complete || (needs_cordon(l) && !is_seen_since(l, l->raised_usec))
         || (needs_release(l) && !is_seen_since(l, l->quiet_usec)))
         return LOOK_USEC;
     if (l->phase == NC_LIFE_VOLUME_WAIT
         && (l->node.n_volumes > 0 || !is_seen_since(l, l->empty_usec)))
         return LOOK_USEC;
     if (is_taint_expected(l))
-        return l->now_usec < nc_life_later(l->since_usec, LOOK_SELDOM_USEC) ? 2 * LOOK_USEC
-                                                                            : LOOK_SELDOM_USEC;
+        return l->now_usec < nc_life_later(l->since_usec, REFRESH_SELDOM_USEC)
+                   ? 2 * LOOK_USEC
+                   : REFRESH_SELDOM_USEC;
     if (l->force.policy < NC_POLICY_CORDON && l->node.has_disrupted_taint && !l->node.is_deleting
         && (l->node.has_cordon_record || l->node.is_balancers_label_ours))
-        return LOOK_SELDOM_USEC;
+        return REFRESH_SELDOM_USEC;
     return UINT64_MAX;
 }
 
-void nc_life_look_out(struct nc_life *l, struct nc_life_actions *out) {
-    const uint64_t pause_usec = l->node.exists ? look_pause(l) : UINT64_MAX;
+void nc_life_refresh_node(struct nc_life *l, struct nc_life_actions *out) {
+    const uint64_t pause_usec = l->node.exists ? refresh_pause(l) : UINT64_MAX;
 
     if (pause_usec == UINT64_MAX
-        || (l->look_usec && !nc_life_has_come(l, nc_life_later(l->look_usec, pause_usec))))
+        || (l->refresh_usec && !nc_life_has_come(l, nc_life_later(l->refresh_usec, pause_usec))))
         return;
-    l->look_usec = l->now_usec;
-    (void)nc_life_act(out, NC_ACT_LOOK);
+    l->refresh_usec = l->now_usec;
+    (void)nc_life_add_action(out, NC_LIFE_ACTION_REFRESH_NODE);
     (void)nc_life_has_come(l, nc_life_later(l->now_usec, pause_usec)); /* an answer may get lost */
 }
 
@@ -209,7 +210,7 @@ static void fill_condition(struct nc_condition *c, bool is_true, const char *rea
         .is_set = true, .is_true = is_true, .reason = reason, .message = message};
 }
 
-static void fill_calm(const struct nc_life *l, struct nc_node_write *w) {
+static void fill_cleared_conditions(const struct nc_life *l, struct nc_node_write *w) {
     if (l->node.is_pending_true)
         fill_condition(&w->pending, false, "InterruptionWithdrawn",
                        nc_strdup("Nothing announces an end of this node"));
@@ -232,25 +233,25 @@ static void fill(struct nc_life *l, enum nc_node_write_kind kind, struct nc_node
                        nc_strdup("The node is not drained, or no longer"));
     if (kind == NC_WRITE_RELEASE)
         fill_release(l, w);
-    if (kind == NC_WRITE_CALM)
-        fill_calm(l, w);
-    w->sets_status = kind != NC_WRITE_CALM;
+    if (kind == NC_WRITE_CLEAR_CONDITIONS)
+        fill_cleared_conditions(l, w);
+    w->sets_status = kind != NC_WRITE_CLEAR_CONDITIONS;
     if (w->sets_status && !is_ignored(l))
         w->drain_status = nc_life_status_text(l, kind, true);
 }
 
 static void send(struct nc_life *l, enum nc_node_write_kind kind, struct nc_life_actions *out) {
-    struct nc_node_write *w = &nc_life_act(out, NC_ACT_WRITE)->write;
+    struct nc_node_write *w = &nc_life_add_action(out, NC_LIFE_ACTION_WRITE)->write;
 
     fill(l, kind, w);
-    l->under_way = kind;
-    l->under_way_signal = nc_life_wanted_signal(l);
-    l->under_way_parts = *w;
-    l->under_way_parts.drain_status = l->under_way_parts.cordon = NULL;
-    l->under_way_parts.pending.message = l->under_way_parts.drained.message = NULL;
-    l->is_under_way_void = false;
-    free(l->under_way_status);
-    l->under_way_status = w->drain_status ? nc_life_status_text(l, kind, false) : NULL;
+    l->in_flight = kind;
+    l->in_flight_signal = nc_life_wanted_signal(l);
+    l->in_flight_parts = *w;
+    l->in_flight_parts.drain_status = l->in_flight_parts.cordon = NULL;
+    l->in_flight_parts.pending.message = l->in_flight_parts.drained.message = NULL;
+    l->is_in_flight_void = false;
+    free(l->in_flight_status);
+    l->in_flight_status = w->drain_status ? nc_life_status_text(l, kind, false) : NULL;
     if (w->sets_status)
         l->status_usec = l->now_usec;
     l->tries[kind].last_usec = l->now_usec;
@@ -273,7 +274,7 @@ static bool wants_progress(struct nc_life *l) {
 void nc_life_write(struct nc_life *l, struct nc_life_actions *out) {
     enum nc_node_write_kind next = NC_WRITE_NONE;
 
-    if (l->under_way || !l->node.exists || l->is_resuming)
+    if (l->in_flight || !l->node.exists || l->is_resuming)
         return;
     for (size_t i = 0; i < NC_ARRAY_SIZE(kinds); i++) {
         const enum nc_node_write_kind kind = kinds[i].kind;
@@ -301,65 +302,67 @@ static void apply(struct nc_life *l, const struct nc_node_write *w) {
     if (w->sets_cordon)
         n->has_cordon_record = w->unschedulable == 1;
     if (w->sets_status)
-        n->has_status = l->under_way_status != NULL;
+        n->has_status = l->in_flight_status != NULL;
     if (w->pending.is_set)
         n->is_pending_true = w->pending.is_true;
     if (w->drained.is_set)
         n->is_drained_true = w->drained.is_true;
 }
 
-static void settle_cordon(struct nc_life *l, bool is_done) {
+static void finish_cordon(struct nc_life *l, bool is_done) {
     if (l->force.policy < NC_POLICY_CORDON)
         return;
-    l->is_cordon_settled = true;
+    l->is_cordon_done = true;
     l->cordoned_usec = l->now_usec;
     l->is_cordon_refused = !is_done;
-    l->is_foreign = is_done && !l->under_way_parts.sets_cordon;
+    l->is_foreign = is_done && !l->in_flight_parts.sets_cordon;
 }
 
-static void say_done(struct nc_life *l, const struct nc_node_write *w, bool is_again,
-                     struct nc_life_actions *out) {
+static void announce_written(struct nc_life *l, const struct nc_node_write *w, bool is_again,
+                             struct nc_life_actions *out) {
     if (is_again)
-        nc_life_say(
-            NC_LIFE_SAYS_RECORDONED, "NodeCordoned",
+        nc_life_emit(
+            NC_LIFE_MILESTONE_RECORDONED, "NodeCordoned",
             nc_strdup("The cordon was lifted while the node has a deadline: it was set once "
                       "more, so that no new pod is bound to its end; lifted again it stays "
                       "lifted"),
             out);
     else if (w->kind == NC_WRITE_CORDON)
-        nc_life_say_once(l, NC_LIFE_SAYS_CORDONED,
-                         nc_strdup(w->sets_cordon ? "The node takes no new pods"
-                                                  : "The node takes no new pods: somebody else had "
-                                                    "cordoned it, and it stays so"),
-                         out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_CORDONED,
+                          nc_strdup(w->sets_cordon
+                                        ? "The node takes no new pods"
+                                        : "The node takes no new pods: somebody else had "
+                                          "cordoned it, and it stays so"),
+                          out);
     if (w->kind == NC_WRITE_RELEASE && w->unschedulable == 0)
-        nc_life_say(NC_LIFE_SAYS_RELEASED, "NodeReleased",
-                    nc_strdup("The node takes pods again: the cordon was ours and is lifted"), out);
+        nc_life_emit(NC_LIFE_MILESTONE_RELEASED, "NodeReleased",
+                     nc_strdup("The node takes pods again: the cordon was ours and is lifted"),
+                     out);
 }
 
 /* Written, or refused for good: what waits for it may go on. */
-static void settle_write(struct nc_life *l, bool is_done, struct nc_life_actions *out) {
-    const struct nc_node_write *w = &l->under_way_parts;
-    const bool is_again = w->kind == NC_WRITE_CORDON && l->is_cordon_settled && !l->is_foreign;
+static void finish_write(struct nc_life *l, bool is_done, struct nc_life_actions *out) {
+    const struct nc_node_write *w = &l->in_flight_parts;
+    const bool is_again = w->kind == NC_WRITE_CORDON && l->is_cordon_done && !l->is_foreign;
 
     if (w->kind == NC_WRITE_SIGNAL) {
-        l->signalled = l->under_way_signal;
+        l->signalled = l->in_flight_signal;
         l->signalled.is_refused = !is_done;
     }
     if (w->kind == NC_WRITE_CORDON || w->kind == NC_WRITE_RELEASE)
         l->is_release_lost = false;
     if (w->kind == NC_WRITE_CORDON)
-        settle_cordon(l, is_done);
+        finish_cordon(l, is_done);
     if (is_again)
-        l->says[NC_LIFE_SAYS_RECORDONED] = true;
+        l->has_announced[NC_LIFE_MILESTONE_RECORDONED] = true;
     if (w->kind == NC_WRITE_DRAINED)
-        l->is_drained_settled = l->phase == NC_LIFE_DRAINED;
+        l->is_drained_done = l->phase == NC_LIFE_DRAINED;
     if (w->sets_status) {
         free(l->status);
-        l->status = nc_steal(&l->under_way_status);
+        l->status = nc_steal(&l->in_flight_status);
     }
     if (is_done)
-        say_done(l, w, is_again, out);
+        announce_written(l, w, is_again, out);
 }
 
 static uint64_t pause_of(struct nc_life *l, const struct nc_life_event *e,
@@ -373,23 +376,23 @@ static uint64_t pause_of(struct nc_life *l, const struct nc_life_event *e,
 
 /* Kinds that are not tried again once they were refused: what they would say next is another thing,
  * and goes out at once. */
-static bool is_settled_for_good(enum nc_node_write_kind kind) {
+static bool is_write_final(enum nc_node_write_kind kind) {
     return kind == NC_WRITE_SIGNAL || kind == NC_WRITE_CORDON || kind == NC_WRITE_DRAINED
            || kind == NC_WRITE_PROGRESS;
 }
 
 void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
                      struct nc_life_actions *out) {
-    struct nc_life_try *t = &l->tries[l->under_way];
+    struct nc_life_try *t = &l->tries[l->in_flight];
 
-    if (!l->under_way)
+    if (!l->in_flight)
         return;
-    l->under_way = NC_WRITE_NONE;
-    if (l->is_under_way_void)
+    l->in_flight = NC_WRITE_NONE;
+    if (l->is_in_flight_void)
         return;
     t->is_refused = e->outcome == NC_WRITE_REFUSED;
     t->attempts = e->outcome == NC_WRITTEN ? 0 : t->attempts + 1;
-    if (e->outcome == NC_WRITE_AWAY) {
+    if (e->outcome == NC_WRITE_UNAVAILABLE) {
         if (t == &l->tries[NC_WRITE_RELEASE])
             l->is_release_lost = true;
         t->next_usec = nc_life_later(e->now_usec, pause_of(l, e, t));
@@ -398,8 +401,8 @@ void nc_life_written(struct nc_life *l, const struct nc_life_event *e,
     if (e->outcome == NC_WRITE_REFUSED)
         t->next_usec = nc_life_later(e->now_usec, REFUSED_PAUSE_USEC);
     else
-        apply(l, &l->under_way_parts);
-    settle_write(l, e->outcome == NC_WRITTEN, out);
-    if (is_settled_for_good(l->under_way_parts.kind))
+        apply(l, &l->in_flight_parts);
+    finish_write(l, e->outcome == NC_WRITTEN, out);
+    if (is_write_final(l->in_flight_parts.kind))
         *t = (struct nc_life_try){0};
 }

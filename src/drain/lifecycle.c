@@ -39,7 +39,8 @@ bool nc_life_has_come(struct nc_life *l, uint64_t when_usec) {
     return false;
 }
 
-struct nc_life_action *nc_life_act(struct nc_life_actions *out, enum nc_life_action_kind kind) {
+struct nc_life_action *nc_life_add_action(struct nc_life_actions *out,
+                                          enum nc_life_action_kind kind) {
     struct nc_life_action *a = nc_append(&out->v, &out->n);
 
     a->kind = kind;
@@ -49,26 +50,26 @@ struct nc_life_action *nc_life_act(struct nc_life_actions *out, enum nc_life_act
 /* What was written to a Node that is no more was not written to the one of the same name. */
 void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     l->node = (struct nc_node_view){0};
-    l->orphaned_usec = l->whole_usec = l->look_usec = 0;
-    l->is_under_way_void = l->under_way != NC_WRITE_NONE;
+    l->orphaned_usec = l->complete_usec = l->refresh_usec = 0;
+    l->is_in_flight_void = l->in_flight != NC_WRITE_NONE;
     memset(l->tries, 0, sizeof(l->tries));
     free(nc_steal(&l->status));
     l->signalled.is_set = false;
-    l->is_cordon_settled = l->is_cordon_refused = l->is_foreign = l->is_drained_settled = false;
+    l->is_cordon_done = l->is_cordon_refused = l->is_foreign = l->is_drained_done = false;
     l->cordoned_usec = l->drained_usec = 0;
     l->held_phase = NC_LIFE_IDLE;
     l->is_resuming = l->is_unverified = false;
-    memset(l->says, 0, sizeof(l->says));
+    memset(l->has_announced, 0, sizeof(l->has_announced));
     nc_life_close_pods(l, out);
 }
 
 /* What was saved may be older than the last writes: the Node knows better. */
 static void verify(struct nc_life *l, const struct nc_node_view *v) {
-    if (!v->has_status || (v->is_whole && !v->is_pending_true))
+    if (!v->has_status || (v->is_complete && !v->is_pending_true))
         l->signalled.is_set = false;
-    if (!v->has_cordon_record && (!l->is_foreign || (v->is_whole && !v->is_unschedulable)))
-        l->is_cordon_settled = false;
-    l->is_unverified = !v->is_whole;
+    if (!v->has_cordon_record && (!l->is_foreign || (v->is_complete && !v->is_unschedulable)))
+        l->is_cordon_done = false;
+    l->is_unverified = !v->is_complete;
     l->is_resuming = false;
 }
 
@@ -78,10 +79,10 @@ static void observe_node(struct nc_life *l, const struct nc_life_event *e,
 
     if (l->node.uid[0] && strcmp(l->node.uid, v.uid) != 0)
         nc_life_void_node(l, out);
-    if (v.is_whole)
-        l->whole_usec = e->now_usec;
+    if (v.is_complete)
+        l->complete_usec = e->now_usec;
     else {
-        v.is_whole = l->node.is_whole;
+        v.is_complete = l->node.is_complete;
         v.is_unschedulable = l->node.is_unschedulable;
         v.has_disrupted_taint = l->node.has_disrupted_taint;
         v.is_pending_true = l->node.is_pending_true;
@@ -115,9 +116,9 @@ static void observe_answer(struct nc_life *l, const struct nc_life_event *e,
                                                        .seed = l->rules.seed,
                                                        .now_usec = e->now_usec});
     if (e->answer->kind == NC_ANSWER_GONE)
-        l->believed_usec = e->now_usec;
+        l->marked_absent_usec = e->now_usec;
     if (l->is_open)
-        nc_life_say_blocked(l, e, out);
+        nc_life_report_blocked(l, e, out);
 }
 
 /* Every event may come in every phase: an answer may be to a question of an earlier one. What is
@@ -133,7 +134,7 @@ static void observe(struct nc_life *l, const struct nc_life_event *e, struct nc_
         l->rules = *e->rules;
         break;
     case NC_LIFE_NOTICE:
-        nc_life_hear(l, e->notice);
+        nc_life_observe(l, e->notice);
         break;
     case NC_LIFE_CLEARED:
         nc_life_clear(l, e->source, out);
@@ -178,33 +179,33 @@ static void enter(struct nc_life *l, enum nc_life_phase phase) {
     l->since_usec = l->now_usec;
     l->drained_usec = phase == NC_LIFE_DRAINED ? l->now_usec : 0;
     if (phase != NC_LIFE_DRAINED)
-        l->is_drained_settled = false;
+        l->is_drained_done = false;
 }
 
 /* What should be true now? The next missing thing of each kind is asked for. */
-static void settle(struct nc_life *l, struct nc_life_actions *out) {
+static void reconcile(struct nc_life *l, struct nc_life_actions *out) {
     l->next_usec = UINT64_MAX;
-    nc_life_weigh(l);
+    nc_life_apply_policies(l);
     nc_life_adopt(l);
-    l->is_settling = true;
+    l->is_reconciling = true;
     l->is_counted = false;
     enter(l, nc_life_wanted_phase(l));
     l->is_failed = nc_life_is_failed(l);
     nc_life_announce(l, out);
-    nc_life_look_out(l, out);
+    nc_life_refresh_node(l, out);
     nc_life_write(l, out);
     nc_life_open_pods(l, out);
-    nc_life_ask_pods(l, out);
-    nc_life_let_go(l, out);
-    l->is_settling = l->is_counted = false;
+    nc_life_step_pods(l, out);
+    nc_life_release_inhibitor(l, out);
+    l->is_reconciling = l->is_counted = false;
 }
 
 /* The clock was set back: what counts from a moment now counts from the new now. */
 static void set_back(struct nc_life *l, uint64_t by_usec) {
-    uint64_t *const moments[] = {&l->orphaned_usec, &l->quiet_usec,    &l->raised_usec,
-                                 &l->whole_usec,    &l->look_usec,     &l->status_usec,
-                                 &l->cordoned_usec, &l->drained_usec,  &l->opened_usec,
-                                 &l->synced_usec,   &l->believed_usec, &l->empty_usec};
+    uint64_t *const moments[] = {&l->orphaned_usec, &l->quiet_usec,         &l->raised_usec,
+                                 &l->complete_usec, &l->refresh_usec,       &l->status_usec,
+                                 &l->cordoned_usec, &l->drained_usec,       &l->opened_usec,
+                                 &l->synced_usec,   &l->marked_absent_usec, &l->empty_usec};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(moments); i++)
         *moments[i] = *moments[i] > by_usec ? *moments[i] - by_usec : 0;
@@ -225,9 +226,9 @@ void nc_life_step(struct nc_life *l, const struct nc_life_event *e, struct nc_li
         set_back(l, l->now_usec - e->now_usec);
     l->now_usec = e->now_usec;
     observe(l, e, out);
-    nc_life_tell_pods(l, out);
+    nc_life_report_pods(l, out);
     if (!e->more)
-        settle(l, out);
+        reconcile(l, out);
 }
 
 uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
@@ -255,7 +256,7 @@ struct nc_life *nc_life_free(struct nc_life *l) {
     nc_drain_free(l->no_drain);
     nc_strv_done(&l->unseen);
     free(l->status);
-    free(l->under_way_status);
+    free(l->in_flight_status);
     for (size_t i = 0; i < NC_LIFE_BUDGETS; i++)
         free(l->budgets[i].key);
     free(l);
@@ -281,7 +282,7 @@ void nc_life_actions_done(struct nc_life_actions *a) {
     *a = (struct nc_life_actions){0};
 }
 
-void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
+void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
     *ret = (struct nc_life_view){
         .phase = l->phase,
         .since_usec = l->since_usec,
@@ -291,7 +292,7 @@ void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_vie
         .deadline_usec = l->force.deadline_usec,
         .t_usec = l->force.t_usec,
         .is_ours = l->node.exists && l->node.has_cordon_record
-                   && (!l->node.is_whole || l->node.is_unschedulable),
+                   && (!l->node.is_complete || l->node.is_unschedulable),
         .is_orphaned = l->orphaned_usec != 0,
         .cordoned_usec = l->cordoned_usec,
         .drained_usec = l->drained_usec,

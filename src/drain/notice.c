@@ -64,8 +64,8 @@ static int parse(const char *data, size_t n, enum nc_value_type type, struct nc_
 }
 
 /* A member that holds an RFC 3339 time. */
-static int take_time(const struct nc_value *map, const char *key, uint64_t *ret,
-                     struct nc_err *err) {
+static int read_notice_time(const struct nc_value *map, const char *key, uint64_t *ret,
+                            struct nc_err *err) {
     const struct nc_value *v = nc_value_get(map, key);
 
     if (nc_time_parse(nc_value_string(v), ret) < 0)
@@ -89,7 +89,7 @@ static int read_spot(const char *data, size_t n, uint64_t now_usec, struct nc_no
             action = actions[i];
     if (!action)
         return refuse(err, "action", nc_value_get(v, "action"), "terminate, stop or hibernate");
-    r = take_time(v, "time", &usec, err);
+    r = read_notice_time(v, "time", &usec, err);
     if (r < 0)
         return r;
     nc_time_format(usec, time);
@@ -107,7 +107,7 @@ static int read_rebalance(const char *data, size_t n, uint64_t now_usec, struct 
     int r = parse(data, n, NC_VALUE_MAP, &v, err);
 
     if (r == 0)
-        r = take_time(v, "noticeTime", &usec, err);
+        r = read_notice_time(v, "noticeTime", &usec, err);
     if (r < 0)
         return r;
     nc_time_format(usec, time);
@@ -127,8 +127,8 @@ static int parse_event_time(const char *text, uint64_t *ret) {
     return nc_time_parse_http(http, ret);
 }
 
-static int take_text(const struct nc_value *event, const char *key, const char **ret,
-                     struct nc_err *err) {
+static int read_notice_text(const struct nc_value *event, const char *key, const char **ret,
+                            struct nc_err *err) {
     const struct nc_value *v = nc_value_get(event, key);
 
     *ret = nc_value_string(v);
@@ -138,10 +138,10 @@ static int take_text(const struct nc_value *event, const char *key, const char *
 /* Completed and cancelled events stay in the list for a while. */
 static int is_news(const struct nc_value *event, struct nc_err *err) {
     const char *state, *description;
-    int r = take_text(event, "State", &state, err);
+    int r = read_notice_text(event, "State", &state, err);
 
     if (r == 0)
-        r = take_text(event, "Description", &description, err);
+        r = read_notice_text(event, "Description", &description, err);
     if (r < 0)
         return r;
     return !nc_streq(state, "completed") && !nc_streq(state, "canceled")
@@ -266,7 +266,8 @@ int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t no
 }
 
 /* A reason: one line of text, cut to what fits at the end of a character. */
-static int take_reason(const struct nc_value *document, struct nc_notice *n, struct nc_err *err) {
+static int read_request_reason(const struct nc_value *document, struct nc_notice *n,
+                               struct nc_err *err) {
     const struct nc_value *v = nc_value_get(document, "reason");
     const char *text = nc_value_string(v);
 
@@ -285,7 +286,8 @@ static int take_reason(const struct nc_value *document, struct nc_notice *n, str
     return 0;
 }
 
-static int take_mode(const struct nc_value *document, struct nc_notice *n, struct nc_err *err) {
+static int read_request_mode(const struct nc_value *document, struct nc_notice *n,
+                             struct nc_err *err) {
     const struct nc_value *v = nc_value_get(document, "mode");
     const char *mode = nc_value_string(v);
 
@@ -294,7 +296,7 @@ static int take_mode(const struct nc_value *document, struct nc_notice *n, struc
     n->policy = nc_streq(mode, "cordon") ? NC_POLICY_CORDON : NC_POLICY_DRAIN;
     if (!nc_streq(mode, "deadline"))
         return 0;
-    const int r = take_time(document, "deadline", &n->deadline_usec, err);
+    const int r = read_notice_time(document, "deadline", &n->deadline_usec, err);
     if (r == 0 && n->deadline_usec == 0)
         n->deadline_usec = 1; /* 0 would mean that there is none */
     return r;
@@ -310,8 +312,8 @@ static int read_request(const char *data, size_t size, struct nc_notice *n, stru
     if (!is_printable(id, 1, 64))
         return refuse(err, "id", nc_value_get(v, "id"), "a text of 1 to 64 printable bytes");
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
-    r = take_reason(v, n, err);
-    return r < 0 ? r : take_mode(v, n, err);
+    r = read_request_reason(v, n, err);
+    return r < 0 ? r : read_request_mode(v, n, err);
 }
 
 int nc_notice_read_request(const char *data, size_t n, enum nc_source source, struct nc_notice *ret,

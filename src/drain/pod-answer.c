@@ -13,8 +13,8 @@
 #define MAX_MESSAGE_BYTES 4096
 #define MAX_BUDGET_BYTES 253
 
-#define BUDGET_WORDS "The disruption budget "
-#define BUDGETS_WORDS "more than one PodDisruptionBudget"
+#define BUDGET_TEXT "The disruption budget "
+#define BUDGETS_TEXT "more than one PodDisruptionBudget"
 
 /* Evictions below one budget all write its status. After 20 conflicts, 500 ms apart, the API server
  * passes the last one on (EvictionsRetry, RetryOnConflict): a 409 that says nothing of the pod. */
@@ -32,12 +32,12 @@ static enum nc_pod_answer_kind kind_of(int http, const char *cause, const char *
     if (http == 429)
         return nc_streq(cause, "DisruptionBudget") ? NC_ANSWER_BUDGET : NC_ANSWER_BUSY;
     if (http == 500)
-        return strstr(message, BUDGETS_WORDS) ? NC_ANSWER_BUDGETS : NC_ANSWER_FAILED;
+        return strstr(message, BUDGETS_TEXT) ? NC_ANSWER_BUDGETS : NC_ANSWER_FAILED;
     if (http == 403 && nc_streq(cause, "NamespaceTerminating"))
         return NC_ANSWER_NAMESPACE;
     if (http >= 400 && http <= 499 && http != 401 && http != 408)
         return NC_ANSWER_REFUSED;
-    return NC_ANSWER_AWAY;
+    return NC_ANSWER_UNAVAILABLE;
 }
 
 static bool is_name_char(char c) {
@@ -63,8 +63,8 @@ static void copy_cut(char *to, size_t size, const char *from, size_t n) {
 /* "The disruption budget X needs N healthy pods and has M currently", or "… X is still being
  * processed by the server". Returns the sentence, NULL where there is none. */
 static const char *read_budget(const char *message, char *ret, size_t size) {
-    const char *sentence = strstr(message, BUDGET_WORDS);
-    const char *name = sentence ? sentence + strlen(BUDGET_WORDS) : "";
+    const char *sentence = strstr(message, BUDGET_TEXT);
+    const char *name = sentence ? sentence + strlen(BUDGET_TEXT) : "";
     size_t n = 0;
 
     while (n <= MAX_BUDGET_BYTES && is_name_char(name[n]))
@@ -76,7 +76,7 @@ static const char *read_budget(const char *message, char *ret, size_t size) {
     return sentence;
 }
 
-static void say(struct nc_pod_answer *ret, const char *text) {
+static void set_message(struct nc_pod_answer *ret, const char *text) {
     nc_auto_free char *quoted = nc_quote(text, strlen(text));
 
     copy_cut(ret->message, sizeof(ret->message), quoted, strlen(quoted));
@@ -94,11 +94,11 @@ void nc_pod_answer_read(const struct nc_pod_response *r, struct nc_pod_answer *r
     if (ret->kind == NC_ANSWER_BUDGET)
         sentence = read_budget(text, ret->budget, sizeof(ret->budget));
     if (sentence)
-        say(ret, sentence);
+        set_message(ret, sentence);
     else if (*text)
-        say(ret, text);
+        set_message(ret, text);
     else if (r->reason && *r->reason)
-        say(ret, r->reason);
+        set_message(ret, r->reason);
     else if (r->http)
         (void)snprintf(ret->message, sizeof(ret->message), "HTTP %d", r->http);
     else
@@ -111,7 +111,7 @@ const char *nc_pod_answer_name(enum nc_pod_answer_kind k) {
         [NC_ANSWER_BUDGET] = "budget",     [NC_ANSWER_BUDGETS] = "budgets",
         [NC_ANSWER_BUSY] = "busy",         [NC_ANSWER_NAMESPACE] = "namespace",
         [NC_ANSWER_REFUSED] = "refused",   [NC_ANSWER_FAILED] = "failed",
-        [NC_ANSWER_AWAY] = "away",
+        [NC_ANSWER_UNAVAILABLE] = "away",
     };
 
     return (unsigned)k < _NC_ANSWER_MAX && names[k] ? names[k] : "unknown";

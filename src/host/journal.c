@@ -24,33 +24,33 @@ struct tail {
     bool is_full, has_cause;
 };
 
-static bool has_word(const char *text, size_t n, const char *word) {
+static bool contains_word(const char *text, size_t n, const char *word) {
     return memmem(text, n, word, strlen(word)) != NULL;
 }
 
 /* Does this line say what went wrong? klog's errors and fatal ones ("E1123 05:12:09.5 …"),
  * structured errors, what Go programs print before they end. Not what systemd says of the end
  * itself. */
-static bool says_why(const char *text, size_t n) {
+static bool explains_failure(const char *text, size_t n) {
     const bool is_klog = n > 6 && (text[0] == 'E' || text[0] == 'F') && text[5] == ' '
                          && strspn(text + 1, "0123456789") == 4;
 
-    return is_klog || has_word(text, n, "err=\"") || has_word(text, n, "rror: ")
-           || has_word(text, n, "panic: ");
+    return is_klog || contains_word(text, n, "err=\"") || contains_word(text, n, "rror: ")
+           || contains_word(text, n, "panic: ");
 }
 
 /* The newest n lines, and in the place of the oldest of them the newest that says why, where none
  * of them does: a unit that is started again and again covers its error up. False: that is all. */
-static bool take_line(struct tail *t, const char *text, size_t n) {
+static bool keep_line(struct tail *t, const char *text, size_t n) {
     if (n > LINE_MAX_BYTES)
         n = LINE_MAX_BYTES;
     nc_auto_free char *line = nc_strndup(text, n);
-    const bool is_cause = says_why(line, strlen(line));
+    const bool is_cause = explains_failure(line, strlen(line));
 
     t->is_full |= t->ret->n >= t->n || t->total + n > TOTAL_MAX_BYTES;
     if (!t->is_full) {
         t->total += n;
-        nc_strv_take(t->ret, nc_steal(&line));
+        nc_strv_push(t->ret, nc_steal(&line));
         t->has_cause |= is_cause;
     } else if (is_cause && !t->has_cause && t->ret->n > 0) {
         free(t->ret->v[t->ret->n - 1]);
@@ -110,7 +110,7 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
         if (sd_journal_get_data(j, "MESSAGE", &data, &length) < 0 || length <= strlen("MESSAGE="))
             continue;
         wants_more =
-            take_line(&t, (const char *)data + strlen("MESSAGE="), length - strlen("MESSAGE="));
+            keep_line(&t, (const char *)data + strlen("MESSAGE="), length - strlen("MESSAGE="));
     }
     sd_journal_close(j);
     if (r < 0)
@@ -135,7 +135,7 @@ static void last_lines(const char *text, size_t length, unsigned n, struct nc_st
         while (start > text && start[-1] != '\n')
             start--;
         if (end > start)
-            wants_more = take_line(&t, start, (size_t)(end - start));
+            wants_more = keep_line(&t, start, (size_t)(end - start));
         end = start;
     }
 }

@@ -20,7 +20,7 @@
 #include "nc/file.h"
 #include "nc/str.h"
 
-#define WORD_MAX_BYTES 64
+#define VERSION_MAX_BYTES 64
 #define VERSION_FILE_MAX_BYTES 4096
 #define INFO_MAX_BYTES ((size_t)1 << 20)
 #define MAX_SECTIONS 512u
@@ -38,19 +38,19 @@ static bool is_version_character(char c) {
 }
 
 /* A word of version characters that starts at p. */
-static int take_word(const char *p, const char *end, char **ret) {
-    char word[WORD_MAX_BYTES];
+static int read_version_token(const char *p, const char *end, char **ret) {
+    char token[VERSION_MAX_BYTES];
     unsigned minor;
     size_t n = 0;
 
-    while (p + n < end && n + 1 < sizeof(word) && is_version_character(p[n])) {
-        word[n] = p[n];
+    while (p + n < end && n + 1 < sizeof(token) && is_version_character(p[n])) {
+        token[n] = p[n];
         n++;
     }
-    word[n] = '\0';
-    if (nc_kubelet_version_parse(word, &minor, NULL) < 0)
+    token[n] = '\0';
+    if (nc_kubelet_version_parse(token, &minor, NULL) < 0)
         return -EINVAL;
-    *ret = nc_strdup(word);
+    *ret = nc_strdup(token);
     return 0;
 }
 
@@ -58,7 +58,7 @@ static int take_word(const char *p, const char *end, char **ret) {
 static int from_file(const char *root, const char *path, char **ret, struct nc_err *err) {
     nc_auto_free char *below = nc_path_below(root, path);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    const char *word;
+    const char *token;
     struct nc_err own = NC_ERR_INIT;
     const int r = nc_file_read(below, VERSION_FILE_MAX_BYTES, &text, &own);
 
@@ -67,10 +67,10 @@ static int from_file(const char *root, const char *path, char **ret, struct nc_e
     if (r < 0)
         return r;
     /* "v1.34.4", or what `kubelet --version` prints: "Kubernetes v1.34.4" */
-    word = nc_trim(text.data);
-    if (nc_starts_with(word, "Kubernetes "))
-        word += strlen("Kubernetes ");
-    return take_word(word, word + strlen(word), ret);
+    token = nc_trim(text.data);
+    if (nc_starts_with(token, "Kubernetes "))
+        token += strlen("Kubernetes ");
+    return read_version_token(token, token + strlen(token), ret);
 }
 
 /* The version in the text of the build information. */
@@ -84,7 +84,7 @@ static int search(const char *info, size_t n, char **ret) {
         const char *p = info;
         while ((p = memmem(p, (size_t)(end - p), marks[i], length))) {
             p += length;
-            if (take_word(p, end, ret) >= 0)
+            if (read_version_token(p, end, ret) >= 0)
                 return 0;
         }
     }

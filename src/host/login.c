@@ -50,9 +50,9 @@ struct nc_login {
     unsigned failures; /* in a row */
 
     int fd;                  /* the inhibitor; -1 = not held */
-    bool has_let_go;         /* and shall not take it again before the shutdown is cancelled */
+    bool has_released;       /* and shall not take it again before the shutdown is cancelled */
     struct nc_hint shutdown; /* CLOCK_MONOTONIC; since_usec: when the window began */
-    bool is_told;
+    bool is_reported;
     uint64_t delay_usec; /* InhibitDelayMaxUSec as last read; 0 = never */
 };
 
@@ -87,18 +87,18 @@ static int on_inhibited(sd_bus_message *m, void *userdata, sd_bus_error *error) 
     }
     release(l); /* an older one, of a logind that was restarted */
     l->failures = 0;
-    if (l->has_let_go)
+    if (l->has_released)
         (void)close(fd);
     else
         l->fd = fd;
     return 0;
 }
 
-static void take(struct nc_login *l) {
+static void take_inhibitor(struct nc_login *l) {
     sd_bus_message *m = NULL;
     int r;
 
-    if (l->has_let_go || l->is_lost)
+    if (l->has_released || l->is_lost)
         return;
     drop_slot(&l->inhibit);
     r = sd_bus_message_new_method_call(l->bus, &m, LOGIND, LOGIND_PATH, MANAGER, "Inhibit");
@@ -113,12 +113,12 @@ static void take(struct nc_login *l) {
 
 /* --- the shutdown */
 
-static void tell(struct nc_login *l) {
+static void report_inhibitor(struct nc_login *l) {
     const uint64_t window = l->delay_usec ? l->delay_usec : DEFAULT_WINDOW_USEC;
     const uint64_t gone = nc_mono_usec() - l->shutdown.since_usec;
     const bool is_coming = l->shutdown.is_true;
 
-    l->is_told = true;
+    l->is_reported = true;
     l->o.told(l->o.userdata, is_coming, is_coming && window > gone ? window - gone : 0);
 }
 
@@ -132,13 +132,13 @@ static int on_window(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         l->delay_usec = usec;
         l->o.delay(l->o.userdata, usec);
     }
-    if (l->shutdown.is_true && !l->is_told)
-        tell(l);
+    if (l->shutdown.is_true && !l->is_reported)
+        report_inhibitor(l);
     return 0;
 }
 
-static int ask_property(struct nc_login *l, const char *name, uint64_t timeout_usec,
-                        sd_bus_message_handler_t done, sd_bus_slot **slot) {
+static int request_property(struct nc_login *l, const char *name, uint64_t timeout_usec,
+                            sd_bus_message_handler_t done, sd_bus_slot **slot) {
     sd_bus_message *m = NULL;
     int r = sd_bus_message_new_method_call(l->bus, &m, LOGIND, LOGIND_PATH, PROPERTIES, "Get");
 
@@ -153,15 +153,16 @@ static int ask_property(struct nc_login *l, const char *name, uint64_t timeout_u
 
 /* How long the window is may have been changed since it was last read: it is asked for again. */
 static void handle_change(struct nc_login *l) {
-    l->is_told = false;
+    l->is_reported = false;
     if (!l->shutdown.is_true) {
-        l->has_let_go = false;
+        l->has_released = false;
         if (l->fd < 0)
-            take(l);
-        tell(l);
-    } else if (ask_property(l, "InhibitDelayMaxUSec", WINDOW_TIMEOUT_USEC, on_window, &l->window)
+            take_inhibitor(l);
+        report_inhibitor(l);
+    } else if (request_property(l, "InhibitDelayMaxUSec", WINDOW_TIMEOUT_USEC, on_window,
+                                &l->window)
                < 0) {
-        tell(l);
+        report_inhibitor(l);
     }
 }
 
@@ -182,7 +183,7 @@ static int on_preparing(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 }
 
 static void read_preparing(struct nc_login *l) {
-    if (ask_property(l, "PreparingForShutdown", CALL_TIMEOUT_USEC, on_preparing, &l->preparing)
+    if (request_property(l, "PreparingForShutdown", CALL_TIMEOUT_USEC, on_preparing, &l->preparing)
         >= 0)
         return;
     (void)nc_hint_ended(&l->shutdown);
@@ -201,12 +202,12 @@ static int on_prepare(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 /* Everything that a logind which was just found is asked. */
 static void greet(struct nc_login *l) {
-    take(l);
+    take_inhibitor(l);
     l->shutdown.is_reading = l->shutdown.is_hinted = false; /* the one before does not answer */
     (void)nc_hint_arrived(&l->shutdown, nc_mono_usec());
     read_preparing(l);
     if (!l->window)
-        (void)ask_property(l, "InhibitDelayMaxUSec", CALL_TIMEOUT_USEC, on_window, &l->window);
+        (void)request_property(l, "InhibitDelayMaxUSec", CALL_TIMEOUT_USEC, on_window, &l->window);
 }
 
 /* --- the bus */
@@ -320,8 +321,8 @@ struct nc_login *nc_login_free(struct nc_login *l) {
     return NULL;
 }
 
-void nc_login_let_go(struct nc_login *l) {
-    l->has_let_go = true;
+void nc_login_release(struct nc_login *l) {
+    l->has_released = true;
     release(l);
 }
 

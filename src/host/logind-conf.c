@@ -45,7 +45,7 @@ static const struct {
 };
 
 /* The unit at *pp, seconds where there is none; 0 for a word that is no unit. */
-static uint64_t take_unit(const char **pp) {
+static uint64_t next_unit(const char **pp) {
     const size_t n = strspn(*pp, "abcdefghijklmnopqrstuvwxyz");
 
     if (n == 0)
@@ -77,7 +77,7 @@ static bool parse_span(const char *p, uint64_t *ret) {
             return false;
         p += n;
         p += strspn(p, " \t");
-        const uint64_t unit = take_unit(&p);
+        const uint64_t unit = next_unit(&p);
         if (unit == 0)
             return false;
         total += number * (double)unit;

@@ -92,7 +92,7 @@ static void probe_disk(const char *root, struct nc_facts *f) {
     f->root_fs_bytes = (int64_t)((uint64_t)st.f_blocks * st.f_frsize);
 }
 
-static char *read_word(const char *root, const char *path) {
+static char *read_token(const char *root, const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     if (read_kernel(root, path, &text) < 0 || !text.data || !nc_is_text(text.data, text.len))
@@ -116,7 +116,7 @@ static void probe_sysctls(const char *root, struct nc_facts *f) {
         char *value;
         for (char *dot = path; (dot = strchr(dot, '.'));)
             *dot = '/';
-        value = read_word(root, path);
+        value = read_token(root, path);
         if (!value)
             continue;
         *nc_append(&f->sysctls, &f->n_sysctls) =
@@ -164,9 +164,9 @@ int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f
     probe_memory(root, f);
     probe_disk(root, f);
     free(f->boot_id);
-    f->boot_id = read_word("", "/proc/sys/kernel/random/boot_id");
+    f->boot_id = read_token("", "/proc/sys/kernel/random/boot_id");
     free(f->hostname);
-    f->hostname = read_word(root, "/proc/sys/kernel/hostname");
+    f->hostname = read_token(root, "/proc/sys/kernel/hostname");
     probe_sysctls(root, f);
     f->logind_inhibit_delay_usec = nc_logind_configured_delay(root);
     probe_credential_provider(root, f);

@@ -119,7 +119,7 @@ static int exec_failed(struct nc_err *err, const char *path, int code) {
 }
 
 /* Tells the caller of the child before it becomes anything. */
-static void let_go(const struct nc_spawn_call *call, pid_t pid, int fd) {
+static void release(const struct nc_spawn_call *call, pid_t pid, int fd) {
     if (pid > 0)
         call->on_forked((int)pid, call->userdata);
     (void)!write(fd, "", 1); /* a child that is gone tells so below */
@@ -128,14 +128,14 @@ static void let_go(const struct nc_spawn_call *call, pid_t pid, int fd) {
 /* Forks and waits until the child is another program, or says why it is not. */
 static int launch(struct child *c, const struct nc_spawn_call *call, pid_t *ret_pid,
                   struct nc_err *err) {
-    const bool is_told = call && call->on_forked;
+    const bool is_reported = call && call->on_forked;
     int report[2], go[2] = {-1, -1}, code = 0;
     ssize_t got;
     pid_t pid;
 
     if (pipe2(report, O_CLOEXEC) < 0)
         return sys_failed(err, "pipe");
-    if (is_told && pipe2(go, O_CLOEXEC) < 0) {
+    if (is_reported && pipe2(go, O_CLOEXEC) < 0) {
         const int failed = sys_failed(err, "pipe");
         (void)close(report[0]);
         (void)close(report[1]);
@@ -145,14 +145,14 @@ static int launch(struct child *c, const struct nc_spawn_call *call, pid_t *ret_
     c->go = go[0];
     pid = fork();
     if (pid == 0) {
-        if (is_told)
+        if (is_reported)
             (void)close(go[1]); /* else it would wait for itself */
         become(c);
     }
     const int r = pid < 0 ? sys_failed(err, "fork") : 0;
     (void)close(report[1]);
-    if (is_told) {
-        let_go(call, pid, go[1]);
+    if (is_reported) {
+        release(call, pid, go[1]);
         (void)close(go[0]);
         (void)close(go[1]);
     }

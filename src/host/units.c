@@ -27,7 +27,7 @@
 #define LOGIND "org.freedesktop.login1"
 #define CALL_TIMEOUT_USEC 5000000u
 #define LOGIND_WAIT_USEC 1000000u
-#define LOGIND_LOOK_USEC 5000u
+#define LOGIND_CHECK_USEC 5000u
 #define MAX_POLL_MSEC 60000u
 
 struct nc_units {
@@ -332,7 +332,7 @@ int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err) {
 int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay_usec,
                      struct nc_err *err) {
     const uint64_t deadline = nc_mono_usec() + LOGIND_WAIT_USEC;
-    const struct timespec pause = {.tv_nsec = LOGIND_LOOK_USEC * 1000};
+    const struct timespec pause = {.tv_nsec = LOGIND_CHECK_USEC * 1000};
     sd_bus_error e = SD_BUS_ERROR_NULL;
     int r = read_delay(u->bus, NULL, ret_delay_usec);
 

@@ -70,20 +70,20 @@ static void on_sent(void *userdata, const struct nc_value *object,
         nc_kube_bare(nc_control_verb_name(s->verb), status, &bare);
         err = &bare;
     }
-    const struct nc_control_sent told = {.id = s->id,
-                                         .verb = s->verb,
-                                         .answer = is_done ? NC_CONTROL_DONE
-                                                   : meant == NC_CONTROL_DONE
-                                                       ? NC_CONTROL_UNAVAILABLE
-                                                       : meant,
-                                         .retry_after_usec = status->retry_after_usec,
-                                         .duration_usec = nc_mono_usec() - s->started_usec,
-                                         .object = is_done ? object : NULL,
-                                         .status = *status,
-                                         .err = is_done ? none : *err};
+    const struct nc_control_sent reported = {.id = s->id,
+                                             .verb = s->verb,
+                                             .answer = is_done ? NC_CONTROL_DONE
+                                                       : meant == NC_CONTROL_DONE
+                                                           ? NC_CONTROL_UNAVAILABLE
+                                                           : meant,
+                                             .retry_after_usec = status->retry_after_usec,
+                                             .duration_usec = nc_mono_usec() - s->started_usec,
+                                             .object = is_done ? object : NULL,
+                                             .status = *status,
+                                             .err = is_done ? none : *err};
 
     if (s->done)
-        s->done(s->userdata, &told);
+        s->done(s->userdata, &reported);
 }
 
 static const struct {
@@ -100,8 +100,8 @@ static const struct {
 };
 
 /* Fills the call; *ret_path owns its path. */
-static int put_action(const struct nc_control_action *a, const char *claims_path,
-                      struct nc_kube_call *call, char **ret_path, struct nc_err *err) {
+static int build_action(const struct nc_control_action *a, const char *claims_path,
+                        struct nc_kube_call *call, char **ret_path, struct nc_err *err) {
     nc_auto_free char *name = nc_kube_escape(a->name ? a->name : "");
     const char *collection;
 
@@ -148,8 +148,8 @@ static const char *kind_of(enum nc_control_kind what) {
 }
 
 /* `kubectl describe` finds the Events of a Node by its name as the uid, as kubelet writes them. */
-static struct nc_value *put_event(const struct nc_control_action *a, const char *claims_path,
-                                  uint64_t now_usec, struct nc_kube_call *call) {
+static struct nc_value *build_event(const struct nc_control_action *a, const char *claims_path,
+                                    uint64_t now_usec, struct nc_kube_call *call) {
     nc_auto_free char *version = nc_control_claims_version(claims_path);
     const bool is_node = a->what == NC_CONTROL_NODE;
     const struct nc_event e = {.kind = kind_of(a->what),
@@ -185,9 +185,9 @@ int nc_control_send(struct nc_kube *k, const struct nc_control_call *c, struct n
     int r = 0;
 
     if (a->verb == NC_CONTROL_EMIT_EVENT)
-        event = put_event(a, c->claims_path, c->now_usec, &call);
+        event = build_event(a, c->claims_path, c->now_usec, &call);
     else
-        r = put_action(a, c->claims_path, &call, &path, err);
+        r = build_action(a, c->claims_path, &call, &path, err);
     if (r < 0)
         return r;
     s = nc_calloc(1, sizeof(*s));

@@ -18,7 +18,7 @@
 #define MESSAGE "nodeclaimd: the node is going away, the last moment of this pod has come"
 
 struct asked {
-    void (*done)(void *userdata, const struct nc_pod_asked *a);
+    void (*done)(void *userdata, const struct nc_pod_result *a);
     void *userdata;
     uint64_t started_usec;
 };
@@ -27,7 +27,7 @@ struct asked {
  * budget first and deletes then, and nothing gives back what was taken but the disruption
  * controller, two minutes later. Many pods below one budget wait for seconds. A connection that is
  * dead shows itself (nc/http.h), and last moments wait for no eviction. */
-uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt) {
+uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt) {
     static const uint64_t seconds[] = {2, 4, 8, 15};
     const size_t last = NC_ARRAY_SIZE(seconds) - 1;
     const size_t i = attempt > 0 ? attempt - 1 : 0;
@@ -96,8 +96,9 @@ static struct nc_value *deletion_body(const struct nc_pod *p, uint64_t grace_sec
 }
 
 /* Fills the call; *ret_path and *ret_body own what it points to. */
-static void put_question(const struct nc_drain_action *a, uint64_t now_usec,
-                         struct nc_kube_call *call, char **ret_path, struct nc_value **ret_body) {
+static void build_pod_request(const struct nc_drain_action *a, uint64_t now_usec,
+                              struct nc_kube_call *call, char **ret_path,
+                              struct nc_value **ret_body) {
     nc_auto_free char *namespace = nc_kube_escape(a->pod->namespace);
     nc_auto_free char *name = nc_kube_escape(a->pod->name);
     const char *subresource = "";
@@ -139,7 +140,7 @@ static enum nc_err_class class_of(enum nc_pod_answer_kind kind, const struct nc_
     case NC_ANSWER_BUSY:
     case NC_ANSWER_REFUSED:
     case NC_ANSWER_FAILED:
-    case NC_ANSWER_AWAY:
+    case NC_ANSWER_UNAVAILABLE:
     case _NC_ANSWER_MAX:
         break;
     }
@@ -147,10 +148,10 @@ static enum nc_err_class class_of(enum nc_pod_answer_kind kind, const struct nc_
 }
 
 /* Where nobody answered, what is known is why. A success that was none is no answer either. */
-static void on_asked(void *userdata, const struct nc_value *object,
-                     const struct nc_kube_status *status, const struct nc_err *err) {
+static void on_pod_answer(void *userdata, const struct nc_value *object,
+                          const struct nc_kube_status *status, const struct nc_err *err) {
     nc_auto_free struct asked *s = userdata;
-    struct nc_pod_asked a = {.duration_usec = nc_mono_usec() - s->started_usec};
+    struct nc_pod_result a = {.duration_usec = nc_mono_usec() - s->started_usec};
 
     const bool is_nonsense =
         status->http >= 200 && status->http <= 299 && err->class != NC_ERR_NONE;
@@ -167,19 +168,19 @@ static void on_asked(void *userdata, const struct nc_value *object,
     s->done(s->userdata, &a);
 }
 
-int nc_pod_ask(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
-               struct nc_err *err) {
+int nc_pod_send(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
+                struct nc_err *err) {
     struct asked *s = nc_calloc(1, sizeof(*s));
     struct nc_kube_call call = {.timeout_usec = c->timeout_usec,
                                 .drops_answer = true,
-                                .done = on_asked,
+                                .done = on_pod_answer,
                                 .userdata = s,
                                 .destroy = free};
     nc_auto_free char *path = NULL;
     nc_auto_value struct nc_value *body = NULL;
     int r;
 
-    put_question(c->action, c->now_usec, &call, &path, &body);
+    build_pod_request(c->action, c->now_usec, &call, &path, &body);
     *s = (struct asked){.done = c->done, .userdata = c->userdata, .started_usec = nc_mono_usec()};
     r = nc_kube_start(k, &call, ret, err);
     if (r < 0)

@@ -100,7 +100,7 @@ static void note_found(struct nc_karpenter_seen *s, const struct scan *l, uint64
     s->was_scanned = true;
     s->was_there = s->was_there || l->is_there;
     s->record = l->record;
-    nc_kube_say(s->holder, sizeof(s->holder), l->holder, strlen(l->holder));
+    nc_kube_printable(s->holder, sizeof(s->holder), l->holder, strlen(l->holder));
 }
 
 enum nc_control_mode nc_karpenter_judge(struct nc_karpenter_seen *s, const struct nc_value *leases,

@@ -50,7 +50,7 @@ const char *nc_leader_holder(const struct nc_leader *l) {
     return l->lease.holder;
 }
 
-static void tell(struct nc_leader *l) {
+static void report_leading(struct nc_leader *l) {
     const bool leads = nc_leader_leads(l);
 
     if (leads == l->is_leading)
@@ -130,7 +130,7 @@ static void end_release(struct nc_leader *l) {
         released(l->released_userdata);
 }
 
-static void ask_release(struct nc_leader *l, bool reads_first);
+static void start_release(struct nc_leader *l, bool reads_first);
 
 static void on_release_read(void *userdata, const struct nc_value *object,
                             const struct nc_kube_status *status, const struct nc_err *err) {
@@ -139,7 +139,7 @@ static void on_release_read(void *userdata, const struct nc_value *object,
     l->req = NULL;
     nc_lease_answer(&l->lease, NC_LEASE_GET, object, status->http, nc_mono_usec());
     if (object && l->lease.exists && nc_streq(l->lease.holder, l->identity))
-        ask_release(l, false);
+        start_release(l, false);
     else
         end_release(l);
 }
@@ -150,12 +150,12 @@ static void on_release(void *userdata, const struct nc_value *object,
 
     l->req = NULL;
     if (status->http == 409 && ++l->release_tries < RELEASE_TRIES)
-        ask_release(l, true);
+        start_release(l, true);
     else
         end_release(l);
 }
 
-static void ask_release(struct nc_leader *l, bool reads_first) {
+static void start_release(struct nc_leader *l, bool reads_first) {
     int r = -ETIMEDOUT;
 
     if (reads_first)
@@ -169,14 +169,14 @@ static void ask_release(struct nc_leader *l, bool reads_first) {
 
 /* The first step of it, from the loop. */
 static void begin_release(struct nc_leader *l) {
-    const bool was_asking =
+    const bool was_requesting =
         l->lease.requested == NC_LEASE_CREATE || l->lease.requested == NC_LEASE_UPDATE;
 
     wake_at(l, l->release_until_usec);
-    if (was_asking)
-        ask_release(l, true);
+    if (was_requesting)
+        start_release(l, true);
     else if (l->lease.exists && nc_streq(l->lease.holder, l->identity))
-        ask_release(l, false);
+        start_release(l, false);
     else
         end_release(l);
 }
@@ -188,13 +188,13 @@ void nc_leader_release(struct nc_leader *l, uint64_t timeout_usec, void (*done)(
     l->released_userdata = userdata;
     l->release_until_usec = nc_mono_usec() + timeout_usec;
     l->req = nc_kube_cancel(l->req);
-    tell(l);
+    report_leading(l);
     wake_at(l, 0);
 }
 
 /* ---- the turn */
 
-static void ask(struct nc_leader *l, enum nc_lease_verb verb) {
+static void start_lease_request(struct nc_leader *l, enum nc_lease_verb verb) {
     struct nc_err err = NC_ERR_INIT;
 
     if (start(l, verb, false, on_answer, &err) == 0)
@@ -212,11 +212,11 @@ static void turn(struct nc_leader *l) {
     if (l->is_released)
         return;
     verb = nc_lease_next(&l->lease, nc_mono_usec());
-    tell(l);
+    report_leading(l);
     if (l->is_released)
         return;
     if (verb != NC_LEASE_WAIT)
-        ask(l, verb);
+        start_lease_request(l, verb);
     if (l->is_released)
         return;
     next = l->req ? UINT64_MAX : l->lease.next_usec;

@@ -21,19 +21,19 @@ static bool has_text(const struct nc_value *map, const char *key) {
 }
 
 /* Another uid is another Node. */
-static void take_uid(struct nc_node_view *v, const struct nc_value *metadata) {
+static void apply_uid(struct nc_node_view *v, const struct nc_value *metadata) {
     const char *uid = nc_value_get_string(metadata, "uid");
-    char said[sizeof(v->uid)] = "";
+    char printable[sizeof(v->uid)] = "";
 
     if (uid)
-        nc_kube_say(said, sizeof(said), uid, strlen(uid));
-    if (!v->exists || !nc_streq(v->uid, said))
+        nc_kube_printable(printable, sizeof(printable), uid, strlen(uid));
+    if (!v->exists || !nc_streq(v->uid, printable))
         memset(v, 0, sizeof(*v));
-    memcpy(v->uid, said, sizeof(said));
+    memcpy(v->uid, printable, sizeof(printable));
     v->exists = true;
 }
 
-static void take_metadata(struct nc_node_view *v, const struct nc_value *metadata) {
+static void apply_view_metadata(struct nc_node_view *v, const struct nc_value *metadata) {
     const struct nc_value *annotations = nc_value_get(metadata, "annotations");
     const char *deletion = nc_value_get_string(metadata, "deletionTimestamp");
     const char *balancers =
@@ -65,11 +65,11 @@ static size_t count_volumes(const struct nc_value *node, const struct nc_strv *s
     return count;
 }
 
-static void take_rest(struct nc_node_view *v, const struct nc_value *node,
-                      const struct nc_strv *stay) {
+static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
+                            const struct nc_strv *stay) {
     const struct nc_value *unschedulable = nc_value_path(node, "spec.unschedulable");
 
-    v->is_whole = true;
+    v->is_complete = true;
     v->is_unschedulable =
         unschedulable && unschedulable->type == NC_VALUE_BOOL && unschedulable->boolean;
     v->has_disrupted_taint = nc_node_has_taint(node, DISRUPTED_TAINT, "NoSchedule");
@@ -78,14 +78,14 @@ static void take_rest(struct nc_node_view *v, const struct nc_value *node,
     v->n_volumes = count_volumes(node, stay);
 }
 
-void nc_node_view_take(struct nc_node_view *v, const struct nc_value *object,
-                       const struct nc_strv *stay) {
+void nc_node_view_apply(struct nc_node_view *v, const struct nc_value *object,
+                        const struct nc_strv *stay) {
     const struct nc_value *metadata = nc_value_get(object, "metadata");
 
-    take_uid(v, metadata);
-    take_metadata(v, metadata);
+    apply_uid(v, metadata);
+    apply_view_metadata(v, metadata);
     if (nc_value_get(object, "spec") || nc_value_get(object, "status"))
-        take_rest(v, object, stay);
+        apply_view_rest(v, object, stay);
 }
 
 /* --- the volumes of pods that stay */

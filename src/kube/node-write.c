@@ -18,7 +18,7 @@ static bool goes_to_status(enum nc_node_write_kind kind) {
     case NC_WRITE_SIGNAL:
     case NC_WRITE_DRAINED:
     case NC_WRITE_UNDRAINED:
-    case NC_WRITE_CALM:
+    case NC_WRITE_CLEAR_CONDITIONS:
         return true;
     case NC_WRITE_NONE:
     case NC_WRITE_CORDON:
@@ -126,7 +126,7 @@ static enum nc_write_outcome outcome_of(const struct nc_kube_status *status,
     if (err->class == NC_ERR_NONE)
         return NC_WRITTEN;
     return status->http == 403 || status->http == 404 || status->http == 422 ? NC_WRITE_REFUSED
-                                                                             : NC_WRITE_AWAY;
+                                                                             : NC_WRITE_UNAVAILABLE;
 }
 
 static void on_written(void *userdata, const struct nc_value *object,
@@ -154,7 +154,7 @@ static const char *what_of(enum nc_node_write_kind kind) {
         return "drained on node";
     case NC_WRITE_RELEASE:
         return "release node";
-    case NC_WRITE_CALM:
+    case NC_WRITE_CLEAR_CONDITIONS:
         return "calm on node";
     case NC_WRITE_NONE:
     case _NC_WRITE_MAX:

@@ -16,11 +16,11 @@
 
 #define MAX_RETRY_AFTER_SEC 86400
 
-static void say_field(const struct nc_value *v, const char *key, char *to, size_t size) {
+static void copy_printable_field(const struct nc_value *v, const char *key, char *to, size_t size) {
     const char *s = nc_value_get_string(v, key);
 
     if (s)
-        nc_kube_say(to, size, s, strlen(s));
+        nc_kube_printable(to, size, s, strlen(s));
 }
 
 /* The cause's sentence names what the message does not: the budget that forbids an eviction. */
@@ -30,13 +30,13 @@ static void read_causes(const struct nc_value *causes, struct nc_kube_status *re
     const char *sentence = nc_value_get_string(first, "message");
     const size_t n = strlen(ret->message);
 
-    say_field(first, "reason", ret->cause, sizeof(ret->cause));
+    copy_printable_field(first, "reason", ret->cause, sizeof(ret->cause));
     if (!sentence || !*sentence || n + 8 > sizeof(ret->message) || strstr(ret->message, sentence))
         return;
     if (n > 0)
         memcpy(ret->message + n, ": ", 3);
-    nc_kube_say(ret->message + n + (n ? 2 : 0), sizeof(ret->message) - n - 2, sentence,
-                strlen(sentence));
+    nc_kube_printable(ret->message + n + (n ? 2 : 0), sizeof(ret->message) - n - 2, sentence,
+                      strlen(sentence));
 }
 
 bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *ret) {
@@ -46,8 +46,8 @@ bool nc_kube_status_read(const struct nc_value *object, struct nc_kube_status *r
     if (!nc_streq(nc_value_get_string(object, "kind"), "Status")
         || !nc_streq(nc_value_get_string(object, "apiVersion"), "v1"))
         return false;
-    say_field(object, "reason", ret->reason, sizeof(ret->reason));
-    say_field(object, "message", ret->message, sizeof(ret->message));
+    copy_printable_field(object, "reason", ret->reason, sizeof(ret->reason));
+    copy_printable_field(object, "message", ret->message, sizeof(ret->message));
     read_causes(nc_value_path(object, "details.causes"), ret);
     if (ret->http == 0 && code && code->type == NC_VALUE_INT && code->integer >= 100
         && code->integer <= 599)
@@ -101,10 +101,10 @@ static void read_refusal(const struct nc_http_result *r, struct nc_kube_status *
     if (nc_json_parse(r->body ? r->body : "", r->n, &object, NULL) < 0
         || !nc_kube_status_read(object, ret)) {
         const char *end = r->n > 0 && r->body ? memchr(r->body, '\n', r->n) : NULL;
-        nc_kube_say(ret->message, sizeof(ret->message), r->body ? r->body : "",
-                    end       ? (size_t)(end - r->body)
-                    : r->body ? r->n
-                              : 0);
+        nc_kube_printable(ret->message, sizeof(ret->message), r->body ? r->body : "",
+                          end       ? (size_t)(end - r->body)
+                          : r->body ? r->n
+                                    : 0);
     }
     nc_value_free(object);
 }

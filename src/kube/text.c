@@ -28,7 +28,7 @@ char *nc_kube_escape(const char *s) {
     return nc_buf_steal(&b);
 }
 
-void nc_kube_say(char *to, size_t size, const char *from, size_t n) {
+void nc_kube_printable(char *to, size_t size, const char *from, size_t n) {
     const size_t room = size - 1;
     size_t kept = n < room ? n : room;
 

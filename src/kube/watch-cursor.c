@@ -61,19 +61,19 @@ int nc_watch_cursor_advance(struct nc_watch_cursor *c, const char *version) {
     return 0;
 }
 
-static void put_version(struct nc_buf *b, const char *version) {
+static void add_version_query(struct nc_buf *b, const char *version) {
     nc_auto_free char *escaped = nc_kube_escape(version);
 
     nc_buf_printf(b, "&resourceVersion=%s", escaped);
 }
 
-static void put_list(const struct nc_watch_cursor *c, bool has_selector, struct nc_buf *b) {
+static void add_list_query(const struct nc_watch_cursor *c, bool has_selector, struct nc_buf *b) {
     nc_buf_printf(b, "limit=%d", c->is_whole ? 0 : PAGE_ITEMS);
     if (c->next) {
         nc_auto_free char *escaped = nc_kube_escape(c->next);
         nc_buf_printf(b, "&continue=%s", escaped);
     } else if (has_selector && !c->is_strict) {
-        put_version(b, c->version[0] ? c->version : "0");
+        add_version_query(b, c->version[0] ? c->version : "0");
         nc_buf_puts(b, "&resourceVersionMatch=NotOlderThan");
     }
 }
@@ -86,9 +86,9 @@ char *nc_watch_cursor_request(struct nc_watch_cursor *c, const char *path, const
     if (c->is_listed) {
         nc_buf_printf(&b, "watch=true&allowWatchBookmarks=true&timeoutSeconds=%u",
                       MIN_STREAM_SEC + (unsigned)(next_random(&c->random) % STREAM_JITTER_SEC));
-        put_version(&b, c->version);
+        add_version_query(&b, c->version);
     } else {
-        put_list(c, has_selector, &b);
+        add_list_query(c, has_selector, &b);
     }
     return nc_buf_steal(&b);
 }

@@ -112,7 +112,7 @@ void nc_known_begin_list(struct nc_known *k);
 /* ADDED where the object is new, MODIFIED where it is known; *ret_is_same where it is known with
  * this resourceVersion. Where another object had the name before, *ret_old is a stub of it (owned)
  * that is to be reported as DELETED first; else NULL. */
-enum nc_watch_event nc_known_put(struct nc_known *k, const struct nc_value *object,
+enum nc_watch_event nc_known_add(struct nc_known *k, const struct nc_value *object,
                                  bool *ret_is_same, struct nc_value **ret_old);
 void nc_known_drop(struct nc_known *k, const struct nc_value *object);
 /* After a list: removes one object that the list did not name and returns its stub {metadata:

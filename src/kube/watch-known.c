@@ -152,7 +152,7 @@ static void insert(struct nc_known *k, size_t at, struct nc_known_item *item) {
     k->items[at] = item;
 }
 
-enum nc_watch_event nc_known_put(struct nc_known *k, const struct nc_value *object,
+enum nc_watch_event nc_known_add(struct nc_known *k, const struct nc_value *object,
                                  bool *ret_is_same, struct nc_value **ret_old) {
     nc_auto_free char *key = key_of(object);
     const char *uid = nc_value_string(nc_value_path(object, "metadata.uid"));

@@ -41,7 +41,7 @@ void nc_watch_thin_init(struct nc_watch_thin *t, const struct nc_watch_options *
     }
 }
 
-static int put_line(void *userdata, const char *data, size_t n) {
+static int keep_line(void *userdata, const char *data, size_t n) {
     struct nc_watch_thin *t = userdata;
     const int r = nc_frames_add(t->to, data, n);
 
@@ -53,7 +53,7 @@ int nc_watch_thin_begin(struct nc_watch_thin *t, bool is_list, struct nc_err *er
     const struct nc_json_filter_options o = {.keep = (const char *const *)keep->v,
                                              .max_item_bytes = t->max_object_bytes,
                                              .max_value_bytes = t->max_value_bytes,
-                                             .item = put_line,
+                                             .item = keep_line,
                                              .userdata = t};
 
     t->filter = nc_json_filter_free(t->filter);

@@ -16,7 +16,7 @@
 
 #define DEFAULT_OBJECT_BYTES ((size_t)4 << 20)
 #define MAX_LIST_BYTES ((size_t)32 << 20)
-#define WHOLE_LIST_TIMEOUT_USEC 10000000u /* of a few objects: many are thinned out */
+#define COMPLETE_LIST_TIMEOUT_USEC 10000000u /* of a few objects: many are thinned out */
 #define LIST_TIMEOUT_USEC 30000000u
 #define HEAD_TIMEOUT_USEC 10000000u       /* an answer begins at once, however long it then is */
 #define THIN_LIST_TIMEOUT_USEC 300000000u /* gigabytes may come; silence is limited */
@@ -33,9 +33,9 @@ struct nc_watch {
     struct nc_kube *kube;
     sd_event *event;
     char *path, *selector;
-    bool metadata_only, tells_once;
+    bool metadata_only, reports_once;
     uint64_t idle_timeout_usec;
-    nc_watch_fn tell;
+    nc_watch_fn report;
     nc_watch_failed_fn failed;
     void (*well)(void *userdata);
     void *userdata;
@@ -71,11 +71,11 @@ static void stop(struct nc_watch *w) {
 }
 
 /* False where the callback freed the watch. */
-static bool tell(struct nc_watch *w, enum nc_watch_event event, const struct nc_value *object) {
+static bool report(struct nc_watch *w, enum nc_watch_event event, const struct nc_value *object) {
     bool gone = false;
 
     w->gone = &gone;
-    w->tell(w->userdata, event, object);
+    w->report(w->userdata, event, object);
     if (!gone)
         w->gone = NULL;
     return !gone;
@@ -111,44 +111,44 @@ static void fail_protocol(struct nc_watch *w, const char *what) {
 }
 
 /* One object as the list or the stream has it. False: the watch is gone. */
-static bool put_object(struct nc_watch *w, const struct nc_value *object) {
+static bool report_object(struct nc_watch *w, const struct nc_value *object) {
     nc_auto_value struct nc_value *old = NULL;
     bool is_same;
-    const enum nc_watch_event event = nc_known_put(&w->known, object, &is_same, &old);
+    const enum nc_watch_event event = nc_known_add(&w->known, object, &is_same, &old);
 
-    if (is_same && w->tells_once)
+    if (is_same && w->reports_once)
         return true;
-    if (old && !tell(w, NC_WATCH_DELETED, old))
+    if (old && !report(w, NC_WATCH_DELETED, old))
         return false;
-    return tell(w, event, object);
+    return report(w, event, object);
 }
 
 /* False: the watch is gone. */
-static bool put_items(struct nc_watch *w, const struct nc_value *items) {
+static bool report_items(struct nc_watch *w, const struct nc_value *items) {
     for (size_t i = 0; i < items->n; i++)
-        if (!put_object(w, items->items[i]))
+        if (!report_object(w, items->items[i]))
             return false;
     return true;
 }
 
-static bool put_vanished(struct nc_watch *w) {
+static bool report_vanished(struct nc_watch *w) {
     struct nc_value *old;
     bool is_here = true;
 
     while (is_here && (old = nc_known_sweep(&w->known))) {
-        is_here = tell(w, NC_WATCH_DELETED, old);
+        is_here = report(w, NC_WATCH_DELETED, old);
         nc_value_free(old);
     }
     return is_here;
 }
 
 /* After a page: the next one, or the stream. */
-static void take_page(struct nc_watch *w, const struct nc_value *object) {
+static void handle_page(struct nc_watch *w, const struct nc_value *object) {
     const char *more = nc_value_string(nc_value_path(object, "metadata.continue"));
     const struct nc_value *items = nc_value_get(object, "items");
     const char *version = nc_value_string(nc_value_path(object, "metadata.resourceVersion"));
 
-    if (items && items->type == NC_VALUE_LIST && !put_items(w, items))
+    if (items && items->type == NC_VALUE_LIST && !report_items(w, items))
         return;
     nc_watch_cursor_done(&w->cursor);
     if (more && *more) {
@@ -160,7 +160,7 @@ static void take_page(struct nc_watch *w, const struct nc_value *object) {
         }
         w->cursor.is_listed = true;
         w->cursor.is_strict = false;
-        if (!put_vanished(w) || !tell(w, NC_WATCH_SYNCED, NULL))
+        if (!report_vanished(w) || !report(w, NC_WATCH_SYNCED, NULL))
             return;
     }
     go_on(w);
@@ -195,7 +195,7 @@ static void on_list(void *userdata, const struct nc_value *object,
     if (wrong)
         fail_protocol(w, wrong);
     else
-        take_page(w, object);
+        handle_page(w, object);
 }
 
 static int start_list(struct nc_watch *w, const char *request, struct nc_err *err) {
@@ -203,7 +203,7 @@ static int start_list(struct nc_watch *w, const char *request, struct nc_err *er
                                       .method = "GET",
                                       .path = request,
                                       .accept = w->metadata_only ? nc_watch_metadata(true) : NULL,
-                                      .timeout_usec = WHOLE_LIST_TIMEOUT_USEC,
+                                      .timeout_usec = COMPLETE_LIST_TIMEOUT_USEC,
                                       .max_bytes = MAX_LIST_BYTES,
                                       .done = on_list,
                                       .userdata = w};
@@ -212,7 +212,7 @@ static int start_list(struct nc_watch *w, const char *request, struct nc_err *er
 }
 
 /* Takes one event over. False: do not go on (the watch is gone, or the stream was given up). */
-static bool take_event(struct nc_watch *w, const struct nc_watch_line *l) {
+static bool handle_watch_event(struct nc_watch *w, const struct nc_watch_line *l) {
     if (nc_watch_cursor_advance(&w->cursor, l->version) < 0) {
         fail_protocol(w, "an event whose resourceVersion cannot be one");
         return false;
@@ -222,10 +222,10 @@ static bool take_event(struct nc_watch *w, const struct nc_watch_line *l) {
     switch (l->event) {
     case NC_WATCH_ADDED:
     case NC_WATCH_MODIFIED:
-        return put_object(w, l->object);
+        return report_object(w, l->object);
     case NC_WATCH_DELETED:
         nc_known_drop(&w->known, l->object);
-        return tell(w, NC_WATCH_DELETED, l->object);
+        return report(w, NC_WATCH_DELETED, l->object);
     case NC_WATCH_SYNCED:
         break;
     }
@@ -233,7 +233,7 @@ static bool take_event(struct nc_watch *w, const struct nc_watch_line *l) {
 }
 
 /* An item of a list that is thinned out. */
-static bool take_item(struct nc_watch *w, const char *line, size_t n) {
+static bool handle_item(struct nc_watch *w, const char *line, size_t n) {
     const struct nc_kube_status none = {0};
     nc_auto_value struct nc_value *object = NULL;
     struct nc_err err = NC_ERR_INIT;
@@ -247,10 +247,10 @@ static bool take_item(struct nc_watch *w, const char *line, size_t n) {
     wrong = nc_watch_check_item(object);
     if (wrong)
         fail_protocol(w, wrong);
-    return !wrong && put_object(w, object);
+    return !wrong && report_object(w, object);
 }
 
-static bool take_line(struct nc_watch *w, const char *line, size_t n) {
+static bool handle_line(struct nc_watch *w, const char *line, size_t n) {
     struct nc_watch_line l;
     struct nc_kube_status status;
     struct nc_err err = NC_ERR_INIT;
@@ -260,19 +260,19 @@ static bool take_line(struct nc_watch *w, const char *line, size_t n) {
         fail(w, &status, &err);
         return false;
     }
-    go = take_event(w, &l);
+    go = handle_watch_event(w, &l);
     nc_watch_line_done(&l);
     return go;
 }
 
 /* All complete lines. False: do not go on. */
-static bool take_lines(struct nc_watch *w) {
+static bool handle_lines(struct nc_watch *w) {
     const char *line;
     size_t n;
     int r;
 
     while ((r = nc_frames_next(&w->frames, &line, &n)) > 0)
-        if (!(w->is_listing ? take_item : take_line)(w, line, n))
+        if (!(w->is_listing ? handle_item : handle_line)(w, line, n))
             return false;
     if (r < 0) {
         fail_protocol(w, "an event is larger than an object may be");
@@ -282,7 +282,7 @@ static bool take_lines(struct nc_watch *w) {
 }
 
 static int on_lines(sd_event_source *source, void *userdata) {
-    (void)take_lines(userdata);
+    (void)handle_lines(userdata);
     return 0;
 }
 
@@ -334,10 +334,10 @@ static void end_cleanly(struct nc_watch *w) {
 
 /* What came without a line's end, where nothing else did: an event, or an answer that is none.
  * After events it is half of one, which comes again. False: do not go on. */
-static bool take_rest(struct nc_watch *w) {
+static bool handle_rest(struct nc_watch *w) {
     if (w->is_alive || w->is_listing || w->thin.is_on)
         return true;
-    return nc_frames_add(&w->frames, "\n", 1) < 0 || take_lines(w);
+    return nc_frames_add(&w->frames, "\n", 1) < 0 || handle_lines(w);
 }
 
 /* A list that is thinned out is complete; its items have been told. */
@@ -357,7 +357,7 @@ static void end_list(struct nc_watch *w) {
     if (wrong)
         fail_protocol(w, wrong);
     else
-        take_page(w, rest);
+        handle_page(w, rest);
 }
 
 /* The reader said no. */
@@ -404,7 +404,7 @@ static void on_stream_done(void *userdata, const struct nc_http_result *result) 
     (void)sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
     if (w->is_listing) /* a watch was answered long ago */
         nc_kube_note_clock(w->kube, result);
-    if (!take_lines(w))
+    if (!handle_lines(w))
         return;
     if (w->is_overflow)
         end_refused(w);
@@ -412,7 +412,7 @@ static void on_stream_done(void *userdata, const struct nc_http_result *result) 
         end_badly(w, result);
     else if (w->is_listing)
         end_list(w);
-    else if (take_rest(w))
+    else if (handle_rest(w))
         end_cleanly(w);
 }
 
@@ -510,10 +510,10 @@ int nc_watch_new(struct nc_kube *k, sd_event *event, const struct nc_watch_optio
     w->path = nc_strdup(o->path);
     w->selector = nc_strdup(o->selector ? o->selector : "");
     w->metadata_only = o->metadata_only;
-    w->tells_once = o->tells_once;
+    w->reports_once = o->reports_once;
     w->cursor.is_urgent = o->is_urgent;
     w->idle_timeout_usec = o->idle_timeout_usec ? o->idle_timeout_usec : IDLE_TIMEOUT_USEC;
-    w->tell = o->event;
+    w->report = o->event;
     w->failed = o->failed;
     w->well = o->well;
     w->userdata = o->userdata;

@@ -27,7 +27,7 @@ char *nc_kube_escape(const char *s);
 
 /* Copies hostile text for a person: printable ASCII stays, white space becomes a space, the rest
  * '?'; cut with "..." */
-void nc_kube_say(char *to, size_t size, const char *from, size_t n);
+void nc_kube_printable(char *to, size_t size, const char *from, size_t n);
 
 /* 64-bit FNV-1a, seeded by an earlier sum or by NC_KUBE_HASH_SEED. Not for secrets. */
 #define NC_KUBE_HASH_SEED 0xcbf29ce484222325u

@@ -40,10 +40,10 @@ struct nc_http {
 enum request_state {
     REQUEST_WAITING = 1, /* starts as soon as libcurl is off the stack */
     REQUEST_RUNNING,
-    REQUEST_FINISHED, /* waits for its loop turn */
-    REQUEST_DROPPED,  /* cancelled while libcurl was on the stack */
-    REQUEST_HANDED,   /* in its callback */
-    REQUEST_KEPT,     /* answered; may be repeated */
+    REQUEST_FINISHED,  /* waits for its loop turn */
+    REQUEST_DROPPED,   /* cancelled while libcurl was on the stack */
+    REQUEST_DELIVERED, /* in its callback */
+    REQUEST_KEPT,      /* answered; may be repeated */
 };
 
 enum request_abort {
@@ -65,7 +65,7 @@ struct nc_http_req {
     /* What was asked. */
     CURL *easy;
     char *name;
-    char *peer; /* "host:port" */
+    char *server; /* "host:port" */
     struct curl_slist *headers;
     struct curl_slist *connect_to;
     char *sent_body;

@@ -22,7 +22,7 @@
 #define MAX_RETRY_AFTER_SEC 86400
 /* A peer that is gone without a word: noticed by the kernel after so long, with bytes under way or
  * without. */
-#define SILENT_PEER_USEC 10000000u
+#define SILENT_SERVER_USEC 10000000u
 #define KEEPALIVE_IDLE_SEC 15
 #define KEEPALIVE_INTERVAL_SEC 5
 /* What a stream may take in one loop turn. libcurl reads for as long as bytes come, which can be as
@@ -61,7 +61,7 @@ void nc_http_request_free(struct nc_http_req *r) {
         explicit_bzero(r->sent_body, r->sent_body_n);
     free(r->sent_body);
     free(r->name);
-    free(r->peer);
+    free(r->server);
     sd_event_source_disable_unref(r->deadline);
     if (r->secret)
         nc_buf_done_secret(&r->body);
@@ -72,7 +72,7 @@ void nc_http_request_free(struct nc_http_req *r) {
 
 /* A body longer than its cap is an error of the peer's; one of an answer that is no success is only
  * cut. */
-static size_t take_error_body(struct nc_http_req *r, const char *data, size_t n) {
+static size_t receive_error_body(struct nc_http_req *r, const char *data, size_t n) {
     const size_t keep = NC_HTTP_ERROR_KEEP_BYTES - r->body.len;
 
     r->error_bytes += n;
@@ -104,7 +104,7 @@ static uint64_t deadline_of(const struct nc_http_req *r) {
     return first == UINT64_MAX ? 0 : first;
 }
 
-static size_t take_part(struct nc_http_req *r, const char *data, size_t n) {
+static size_t receive_part(struct nc_http_req *r, const char *data, size_t n) {
     long status = 0;
 
     if (is_unwanted(r))
@@ -113,7 +113,7 @@ static size_t take_part(struct nc_http_req *r, const char *data, size_t n) {
     if (r->idle_timeout_usec)
         (void)sd_event_source_set_time(r->deadline, deadline_of(r));
     if (status < 200 || status > 299)
-        return take_error_body(r, data, n);
+        return receive_error_body(r, data, n);
     if (!r->on_data) {
         if (n > r->max_body_bytes || r->body.len > r->max_body_bytes - n) {
             r->abort = ABORT_LARGE_BODY;
@@ -148,7 +148,7 @@ static void finish_refused(struct nc_http_req *r) {
     nc_http_request_finish(r, CURLE_OK);
 }
 
-static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
+static size_t receive_body(char *data, size_t size, size_t n, void *userdata) {
     struct nc_http_req *r = userdata;
     size_t taken;
 
@@ -161,7 +161,7 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
         return CURL_WRITEFUNC_PAUSE;
     }
     r->turn_bytes += n;
-    taken = take_part(r, data, n);
+    taken = receive_part(r, data, n);
     r->come += taken;
     if (taken == n && is_refused(r))
         finish_refused(r);
@@ -188,7 +188,7 @@ static bool is_success(const char *line, size_t n) {
     return space && space + 1 < line + n && space[1] == '2';
 }
 
-static size_t take_header(char *line, size_t size, size_t n, void *userdata) {
+static size_t receive_header(char *line, size_t size, size_t n, void *userdata) {
     struct nc_http_req *r = userdata;
     char value[128];
     uint64_t number;
@@ -238,7 +238,7 @@ static curl_socket_t open_socket(void *userdata, curlsocktype purpose,
                                  struct curl_sockaddr *address) {
     struct nc_http_req *r = userdata;
     const int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-    const unsigned silent_ms = SILENT_PEER_USEC / 1000;
+    const unsigned silent_ms = SILENT_SERVER_USEC / 1000;
 
     if (fd < 0 && errno != EAFNOSUPPORT) /* without IPv6, IPv4 is tried */
         r->socket_errno = errno;
@@ -367,9 +367,9 @@ static void set_rules(struct nc_http_req *r, const struct nc_http_options *o) {
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, r->error);
     curl_easy_setopt(c, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(c, CURLOPT_OPENSOCKETDATA, r);
-    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, receive_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, r);
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, receive_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, r);
 }
 
@@ -383,9 +383,9 @@ static int refuse_url(const struct nc_http_options *o, const char *why, struct n
 /* A kubeconfig's tls-server-name: libcurl takes the name for SNI and the certificate from the URL,
  * so the URL gets it and the connection goes where the URL pointed. */
 static void set_server_name(struct nc_http_req *r, CURLU *u, const char *server_name) {
-    nc_auto_free char *to = nc_asprintf("::%s", r->peer);
+    nc_auto_free char *to = nc_asprintf("::%s", r->server);
 
-    add_header(&r->headers, nc_asprintf("Host: %s", r->peer));
+    add_header(&r->headers, nc_asprintf("Host: %s", r->server));
     r->connect_to = curl_slist_append(NULL, to);
     curl_easy_setopt(r->easy, CURLOPT_CONNECT_TO, r->connect_to);
     curl_url_set(u, CURLUPART_HOST, server_name, 0);
@@ -411,7 +411,7 @@ static int set_url(struct nc_http_req *r, const struct nc_http_options *o, struc
         k = refuse_url(o, "it must not carry a user name", err);
     if (k == 0) {
         r->is_https = nc_streq(scheme, "https");
-        r->peer = nc_asprintf("%s:%s", host, port);
+        r->server = nc_asprintf("%s:%s", host, port);
         if (o->tls && o->tls->server_name && r->is_https)
             set_server_name(r, u, o->tls->server_name);
         if (curl_url_get(u, CURLUPART_URL, &whole, 0) != CURLUE_OK)

@@ -16,7 +16,7 @@
 /* CURLE_TOO_LARGE, which headers before libcurl 8.6 do not have, while the library may be newer. */
 #define CODE_TOO_LARGE 100
 
-static bool says(const struct nc_http_req *r, const char *part) {
+static bool mentions(const struct nc_http_req *r, const char *part) {
     return strstr(r->error, part) != NULL;
 }
 
@@ -28,14 +28,15 @@ static enum nc_http_outcome outcome_of_connect(const struct nc_http_req *r, int 
 
 /* A handshake that the network cut is no verdict on anybody's certificate. */
 static enum nc_http_outcome outcome_of_handshake(const struct nc_http_req *r) {
-    return says(r, "SSL_ERROR_SYSCALL") || says(r, "reset by peer") || says(r, "unexpected eof")
+    return mentions(r, "SSL_ERROR_SYSCALL") || mentions(r, "reset by peer")
+                   || mentions(r, "unexpected eof")
                ? NC_HTTP_BROKEN
                : NC_HTTP_TLS;
 }
 
 /* Under TLS 1.3 the peer judges our certificate after our side of the handshake has ended. */
 static bool is_refusal_of_certificate(const struct nc_http_req *r) {
-    return says(r, "alert") && !says(r, "internal error") && !says(r, "close notify");
+    return mentions(r, "alert") && !mentions(r, "internal error") && !mentions(r, "close notify");
 }
 
 static enum nc_http_outcome outcome_of_abort(enum request_abort abort) {
@@ -105,7 +106,8 @@ static bool is_nonsense(const struct nc_http_req *r) {
     case CURLE_BAD_CONTENT_ENCODING:
         return true;
     case CURLE_RECV_ERROR:
-        return says(r, "chunk") || says(r, "Chunk") || says(r, "encoding") || says(r, "header");
+        return mentions(r, "chunk") || mentions(r, "Chunk") || mentions(r, "encoding")
+               || mentions(r, "header");
     default:
         return false;
     }
@@ -135,7 +137,7 @@ static uint64_t limit_of(const struct nc_http_req *r) {
     return r->connect_timeout_usec; /* libcurl's own: it is told of no other */
 }
 
-static void say_timeout(struct nc_http_req *r, bool has_answer, char *to, size_t size) {
+static void describe_timeout(struct nc_http_req *r, bool has_answer, char *to, size_t size) {
     curl_off_t connected = 0, ready = 0; /* a connection that was kept has only the second */
     char within[32];
 
@@ -143,28 +145,28 @@ static void say_timeout(struct nc_http_req *r, bool has_answer, char *to, size_t
     (void)curl_easy_getinfo(r->easy, CURLINFO_PRETRANSFER_TIME_T, &ready);
     nc_duration_format(limit_of(r), within);
     if (r->code == CURLE_COULDNT_CONNECT) /* the kernel gave up */
-        snprintf(to, size, "no connection to %s: %s", r->peer, strerror(ETIMEDOUT));
+        snprintf(to, size, "no connection to %s: %s", r->server, strerror(ETIMEDOUT));
     else if (r->abort == ABORT_IDLE)
-        snprintf(to, size, "%s was silent for %s", r->peer, within);
+        snprintf(to, size, "%s was silent for %s", r->server, within);
     else if (has_answer)
-        snprintf(to, size, "the answer of %s did not end within %s", r->peer, within);
+        snprintf(to, size, "the answer of %s did not end within %s", r->server, within);
     else if (connected > 0 || ready > 0)
-        snprintf(to, size, "no answer from %s within %s", r->peer, within);
+        snprintf(to, size, "no answer from %s within %s", r->server, within);
     else
-        snprintf(to, size, "no connection to %s within %s", r->peer, within);
+        snprintf(to, size, "no connection to %s within %s", r->server, within);
 }
 
-static void say_broken(struct nc_http_req *r, bool nonsense, char *to, size_t size) {
+static void describe_broken(struct nc_http_req *r, bool nonsense, char *to, size_t size) {
     if (r->abort == ABORT_CALLBACK)
-        snprintf(to, size, "the stream from %s was ended by its reader", r->peer);
+        snprintf(to, size, "the stream from %s was ended by its reader", r->server);
     else if (nonsense)
-        snprintf(to, size, "%s does not speak HTTP: %s", r->peer, detail(r));
+        snprintf(to, size, "%s does not speak HTTP: %s", r->server, detail(r));
     else if (r->code == CURLE_GOT_NOTHING)
-        snprintf(to, size, "%s closed the connection without an answer", r->peer);
+        snprintf(to, size, "%s closed the connection without an answer", r->server);
     else if (r->code == CURLE_PARTIAL_FILE)
-        snprintf(to, size, "%s closed the connection in mid-answer", r->peer);
+        snprintf(to, size, "%s closed the connection in mid-answer", r->server);
     else
-        snprintf(to, size, "the connection to %s broke: %s", r->peer, detail(r));
+        snprintf(to, size, "the connection to %s broke: %s", r->server, detail(r));
 }
 
 static size_t cap_of(enum request_abort abort, size_t max_body_bytes) {
@@ -173,8 +175,8 @@ static size_t cap_of(enum request_abort abort, size_t max_body_bytes) {
     return abort == ABORT_LARGE_FAILURE ? NC_HTTP_ERROR_MAX_BYTES : NC_HTTP_MAX_HEADER_BYTES;
 }
 
-static void say(struct nc_http_req *r, const struct nc_http_result *result, int os_errno, char *to,
-                size_t size) {
+static void describe(struct nc_http_req *r, const struct nc_http_result *result, int os_errno,
+                     char *to, size_t size) {
     const bool has_answer = r->header_bytes > 0;
 
     switch (result->outcome) {
@@ -182,33 +184,33 @@ static void say(struct nc_http_req *r, const struct nc_http_result *result, int 
         to[0] = '\0';
         return;
     case NC_HTTP_UNRESOLVED:
-        snprintf(to, size, "no address for %s: %s", r->peer, detail(r));
+        snprintf(to, size, "no address for %s: %s", r->server, detail(r));
         return;
     case NC_HTTP_REFUSED:
         if (os_errno == ECONNREFUSED)
-            snprintf(to, size, "connection refused by %s", r->peer);
+            snprintf(to, size, "connection refused by %s", r->server);
         else
-            snprintf(to, size, "no way to %s: %s", r->peer,
+            snprintf(to, size, "no way to %s: %s", r->server,
                      os_errno ? strerror(os_errno) : detail(r));
         return;
     case NC_HTTP_TIMEOUT:
-        say_timeout(r, has_answer, to, size);
+        describe_timeout(r, has_answer, to, size);
         return;
     case NC_HTTP_TLS:
-        snprintf(to, size, "TLS with %s failed: %s", r->peer,
+        snprintf(to, size, "TLS with %s failed: %s", r->server,
                  nc_http_names_are_missing(r->error)
                      ? "its certificate has no subjectAltName, and a common name does not count"
                      : detail(r));
         return;
     case NC_HTTP_BROKEN:
-        say_broken(r, result->nonsense, to, size);
+        describe_broken(r, result->nonsense, to, size);
         return;
     case NC_HTTP_TOO_LARGE:
-        snprintf(to, size, "the answer of %s is larger than %zu bytes", r->peer,
+        snprintf(to, size, "the answer of %s is larger than %zu bytes", r->server,
                  cap_of(r->abort, r->max_body_bytes));
         return;
     case NC_HTTP_LOCAL:
-        snprintf(to, size, "cannot ask %s: %s", r->peer,
+        snprintf(to, size, "cannot ask %s: %s", r->server,
                  r->socket_errno ? strerror(r->socket_errno) : detail(r));
         return;
     }
@@ -237,10 +239,10 @@ void nc_http_result_fill(struct nc_http_req *r, struct nc_http_result *ret) {
         ret->outcome = NC_HTTP_BROKEN;
         ret->nonsense = true;
         snprintf(ret->message, sizeof(ret->message), "%s answers with the impossible status %ld",
-                 r->peer, status);
+                 r->server, status);
         return;
     }
-    say(r, ret, (int)os_errno, ret->message, sizeof(ret->message));
+    describe(r, ret, (int)os_errno, ret->message, sizeof(ret->message));
 }
 
 static int status_error(const struct nc_http_result *r, const char *what, struct nc_err *err) {

@@ -378,7 +378,7 @@ static int timer_wanted(CURLM *multi, long timeout_ms, void *userdata) {
 }
 
 /* Whatever the callback does: repeats the request, cancels it, frees the handle. */
-static void hand_out_kept(struct nc_http_req *r, const struct nc_http_result *result) {
+static void deliver_repeated(struct nc_http_req *r, const struct nc_http_result *result) {
     struct nc_buf body = r->body;
 
     r->body = (struct nc_buf)NC_BUF_INIT_MAX(body.max);
@@ -388,17 +388,17 @@ static void hand_out_kept(struct nc_http_req *r, const struct nc_http_result *re
 }
 
 /* Calls back. The handle may be gone when this returns. */
-static void hand_out(struct nc_http_req *r) {
+static void deliver(struct nc_http_req *r) {
     struct nc_http_result result;
 
     curl_multi_remove_handle(r->h->multi, r->easy);
     nc_http_result_fill(r, &result);
     if (r->is_kept) {
-        hand_out_kept(r, &result);
+        deliver_repeated(r, &result);
         return;
     }
     unlink_request(r);
-    r->state = REQUEST_HANDED;
+    r->state = REQUEST_DELIVERED;
     r->h = NULL;
     r->on_done(r->userdata, &result);
     nc_http_request_free(r);
@@ -414,7 +414,7 @@ static int on_turn(sd_event_source *source, void *userdata) {
     if (h->finished)
         wake(h);
     if (r)
-        hand_out(r);
+        deliver(r);
     return 0;
 }
 
@@ -565,7 +565,7 @@ int nc_http_repeat(struct nc_http_req *r, uint64_t timeout_usec, struct nc_err *
 }
 
 struct nc_http_req *nc_http_cancel(struct nc_http_req *r) {
-    if (!r || r->state == REQUEST_HANDED)
+    if (!r || r->state == REQUEST_DELIVERED)
         return NULL;
     if (r->h->depth == 0) {
         drop(r);

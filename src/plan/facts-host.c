@@ -67,8 +67,8 @@ static bool is_set(const struct nc_value *v) {
     return v && v->type != NC_VALUE_NULL;
 }
 
-static int take_number(const struct nc_value *host, const char *key, int64_t *ret,
-                       struct nc_err *err) {
+static int read_host_number(const struct nc_value *host, const char *key, int64_t *ret,
+                            struct nc_err *err) {
     const struct nc_value *v = nc_value_get(host, key);
 
     if (!is_set(v))
@@ -79,7 +79,8 @@ static int take_number(const struct nc_value *host, const char *key, int64_t *re
     return 0;
 }
 
-static int take_bool(const struct nc_value *host, const char *key, bool *ret, struct nc_err *err) {
+static int read_host_bool(const struct nc_value *host, const char *key, bool *ret,
+                          struct nc_err *err) {
     const struct nc_value *v = nc_value_get(host, key);
 
     if (!is_set(v))
@@ -106,7 +107,8 @@ struct host_text {
     const char *wanted;
 };
 
-static int take_string(const struct nc_value *host, const struct host_text *t, struct nc_err *err) {
+static int read_host_string(const struct nc_value *host, const struct host_text *t,
+                            struct nc_err *err) {
     const struct nc_value *v = nc_value_get(host, t->key);
     const char *text = nc_value_string(v);
 
@@ -119,7 +121,7 @@ static int take_string(const struct nc_value *host, const struct host_text *t, s
     return 0;
 }
 
-static int take_sysctls(const struct nc_value *host, struct nc_facts *f, struct nc_err *err) {
+static int read_host_sysctls(const struct nc_value *host, struct nc_facts *f, struct nc_err *err) {
     const struct nc_value *map = nc_value_get(host, "sysctls");
 
     if (!is_set(map))
@@ -140,7 +142,7 @@ static int take_sysctls(const struct nc_value *host, struct nc_facts *f, struct 
     return 0;
 }
 
-static int take_host(struct nc_facts *f, const struct nc_value *host, struct nc_err *err) {
+static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_err *err) {
     const struct host_text texts[] = {
         {"kubelet_version", &f->kubelet_version, is_version, "a kubelet version such as v1.34.4"},
         {"boot_id", &f->boot_id, is_line, "one line of text"},
@@ -149,20 +151,20 @@ static int take_host(struct nc_facts *f, const struct nc_value *host, struct nc_
          "an absolute path"},
     };
     int64_t delay = (int64_t)f->logind_inhibit_delay_usec;
-    int r = take_number(host, "cpus", &f->cpus, err);
+    int r = read_host_number(host, "cpus", &f->cpus, err);
 
     if (r >= 0)
-        r = take_number(host, "mem_total_bytes", &f->mem_total_bytes, err);
+        r = read_host_number(host, "mem_total_bytes", &f->mem_total_bytes, err);
     if (r >= 0)
-        r = take_number(host, "root_fs_bytes", &f->root_fs_bytes, err);
+        r = read_host_number(host, "root_fs_bytes", &f->root_fs_bytes, err);
     if (r >= 0)
-        r = take_number(host, "logind_inhibit_delay_usec", &delay, err);
+        r = read_host_number(host, "logind_inhibit_delay_usec", &delay, err);
     for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(texts); i++)
-        r = take_string(host, &texts[i], err);
+        r = read_host_string(host, &texts[i], err);
     if (r >= 0)
-        r = take_bool(host, "has_nvidia", &f->has_nvidia, err);
+        r = read_host_bool(host, "has_nvidia", &f->has_nvidia, err);
     if (r >= 0)
-        r = take_sysctls(host, f, err);
+        r = read_host_sysctls(host, f, err);
     if (r < 0)
         return r;
     f->logind_inhibit_delay_usec = (uint64_t)delay;
@@ -178,7 +180,7 @@ static void adopt_text(char **into, char **from) {
     *into = nc_steal(from);
 }
 
-int nc_facts_take_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err) {
+int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err) {
     nc_auto_value struct nc_value *host = NULL;
     struct nc_facts taken = *f;
     int r = 0;
@@ -197,7 +199,7 @@ int nc_facts_take_host_json(struct nc_facts *f, const char *data, size_t n, stru
         NULL;
     taken.sysctls = NULL;
     taken.n_sysctls = 0;
-    r = take_host(&taken, host, err);
+    r = read_host(&taken, host, err);
     if (r >= 0) {
         f->cpus = taken.cpus;
         f->mem_total_bytes = taken.mem_total_bytes;

@@ -78,14 +78,14 @@ const char *nc_life_cycle_name(enum nc_life_cycle l) {
 
 /* The text of an answer without the white space around it, cut to its first word where only that
  * one counts. NULL: not text, or nothing left. */
-static char *answer_text(const char *body, size_t n, bool first_word) {
+static char *answer_text(const char *body, size_t n, bool first_token) {
     nc_auto_free char *text = NULL;
 
     if (!nc_is_text(body, n) || memchr(body, '\0', n))
         return NULL;
     text = nc_strndup(body, n);
     nc_trim(text);
-    if (first_word)
+    if (first_token)
         text[strcspn(text, " \t\r\n")] = '\0';
     return text[0] ? nc_steal(&text) : NULL;
 }
@@ -99,11 +99,11 @@ static int refuse(enum nc_imds_item item, const char *body, size_t n, const char
 }
 
 static bool is_partition(const char *s) {
-    return nc_shape_word(s, 32);
+    return nc_shape_token(s, 32);
 }
 
 static bool is_life_cycle(const char *s) {
-    return nc_shape_word(s, 48);
+    return nc_shape_token(s, 48);
 }
 
 /* Answers of one line. */
@@ -124,8 +124,8 @@ static const struct {
 };
 
 /* Takes a one-line answer into *field if it has its shape. */
-static int take_text(enum nc_imds_item item, const char *body, size_t n, char **field,
-                     struct nc_err *err) {
+static int set_fact(enum nc_imds_item item, const char *body, size_t n, char **field,
+                    struct nc_err *err) {
     nc_auto_free char *text = answer_text(body, n, lines[item].is_first_word);
 
     if (!text || !lines[item].shape(text))
@@ -136,9 +136,9 @@ static int take_text(enum nc_imds_item item, const char *body, size_t n, char **
 }
 
 /* A life cycle that is newer than this program is well-formed, and unknown. */
-static int take_life_cycle(struct nc_facts *f, const char *body, size_t n, struct nc_err *err) {
+static int set_life_cycle(struct nc_facts *f, const char *body, size_t n, struct nc_err *err) {
     nc_auto_free char *text = NULL;
-    const int r = take_text(NC_IMDS_LIFE_CYCLE, body, n, &text, err);
+    const int r = set_fact(NC_IMDS_LIFE_CYCLE, body, n, &text, err);
 
     if (r < 0)
         return r;
@@ -195,7 +195,8 @@ static int identity_text(const struct nc_value *document, const struct identity_
     return 0;
 }
 
-static int take_identity(struct nc_facts *f, const char *body, size_t n, struct nc_err *err) {
+static int read_identity_document(struct nc_facts *f, const char *body, size_t n,
+                                  struct nc_err *err) {
     char **facts[IDENTITY_MAX] = {&f->instance_id, &f->instance_type, &f->region,    &f->az,
                                   &f->image_id,    &f->architecture,  &f->account_id};
     const char *path = nc_imds_questions[NC_IMDS_IDENTITY].path;
@@ -225,8 +226,8 @@ static int take_identity(struct nc_facts *f, const char *body, size_t n, struct 
     return r < 0 ? r : 0;
 }
 
-int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
-                       struct nc_err *err) {
+int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *body, size_t n,
+                        struct nc_err *err) {
     if (item >= _NC_IMDS_ITEM_MAX)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "no such question to IMDS: %d", (int)item);
     if (n > nc_imds_questions[item].max)
@@ -234,25 +235,25 @@ int nc_facts_take_imds(struct nc_facts *f, enum nc_imds_item item, const char *b
                           nc_imds_questions[item].path, n, nc_imds_questions[item].max);
     switch (item) {
     case NC_IMDS_IDENTITY:
-        return take_identity(f, body, n, err);
+        return read_identity_document(f, body, n, err);
     case NC_IMDS_MAC:
-        return take_text(item, body, n, &f->mac, err);
+        return set_fact(item, body, n, &f->mac, err);
     case NC_IMDS_LOCAL_IPV4:
-        return take_text(item, body, n, &f->local_ipv4, err);
+        return set_fact(item, body, n, &f->local_ipv4, err);
     case NC_IMDS_LOCAL_HOSTNAME:
-        return take_text(item, body, n, &f->local_hostname, err);
+        return set_fact(item, body, n, &f->local_hostname, err);
     case NC_IMDS_AZ_ID:
-        return take_text(item, body, n, &f->az_id, err);
+        return set_fact(item, body, n, &f->az_id, err);
     case NC_IMDS_LIFE_CYCLE:
-        return take_life_cycle(f, body, n, err);
+        return set_life_cycle(f, body, n, err);
     case NC_IMDS_DOMAIN:
-        return take_text(item, body, n, &f->domain, err);
+        return set_fact(item, body, n, &f->domain, err);
     case NC_IMDS_PARTITION:
-        return take_text(item, body, n, &f->partition, err);
+        return set_fact(item, body, n, &f->partition, err);
     case NC_IMDS_ROLE:
-        return take_text(item, body, n, &f->role, err);
+        return set_fact(item, body, n, &f->role, err);
     case NC_IMDS_IPV6S:
-        return take_text(item, body, n, &f->ipv6, err);
+        return set_fact(item, body, n, &f->ipv6, err);
     case NC_IMDS_USER_DATA:
     case NC_IMDS_CREDENTIALS:
     case _NC_IMDS_ITEM_MAX:

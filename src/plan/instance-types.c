@@ -79,7 +79,7 @@ static bool find_built_in(const char *name, struct nc_instance_type *ret) {
 }
 
 /* One field of a row, "-" or "" = -1. */
-static bool take_number(const char *text, int64_t *ret) {
+static bool parse_column(const char *text, int64_t *ret) {
     uint64_t v;
 
     *ret = -1;
@@ -91,8 +91,8 @@ static bool take_number(const char *text, int64_t *ret) {
     return true;
 }
 
-static bool take_word(const char *text, char *ret, size_t size, const char *const *allowed,
-                      size_t n) {
+static bool parse_name_column(const char *text, char *ret, size_t size, const char *const *allowed,
+                              size_t n) {
     if (nc_streq(text, "-"))
         text = "";
     for (size_t i = 0; i < n; i++) {
@@ -114,13 +114,14 @@ static enum nc_type_row parse_row(char *row, struct nc_instance_type *ret) {
         fields[n] = strsep(&p, "\t");
     while (n < NC_ARRAY_SIZE(fields))
         fields[n++] = none;
-    if (strlen(fields[0]) >= sizeof(t.name) || !take_number(fields[1], &t.vcpus)
-        || !take_number(fields[2], &t.memory_mib)
-        || !take_word(fields[3], t.arch, sizeof(t.arch), arch_names, NC_ARRAY_SIZE(arch_names))
-        || !take_number(fields[4], &t.enis) || !take_number(fields[5], &t.ipv4_per_eni)
-        || !take_number(fields[6], &t.branch_enis)
-        || !take_word(fields[7], t.hypervisor, sizeof(t.hypervisor), hypervisor_names,
-                      NC_ARRAY_SIZE(hypervisor_names)))
+    if (strlen(fields[0]) >= sizeof(t.name) || !parse_column(fields[1], &t.vcpus)
+        || !parse_column(fields[2], &t.memory_mib)
+        || !parse_name_column(fields[3], t.arch, sizeof(t.arch), arch_names,
+                              NC_ARRAY_SIZE(arch_names))
+        || !parse_column(fields[4], &t.enis) || !parse_column(fields[5], &t.ipv4_per_eni)
+        || !parse_column(fields[6], &t.branch_enis)
+        || !parse_name_column(fields[7], t.hypervisor, sizeof(t.hypervisor), hypervisor_names,
+                              NC_ARRAY_SIZE(hypervisor_names)))
         return NC_TYPE_ROW_BAD;
     strcpy(t.name, fields[0]);
     *ret = t;

@@ -15,18 +15,18 @@
 #define BLANKS " \t\n\r"
 
 /* A word that is plain to both levels and to a shell into which a person may paste it. */
-static bool is_plain(const char *word) {
-    return *word && !strpbrk(word, BLANKS "\"'\\$`;#*?[]{}()<>|&~!");
+static bool is_plain(const char *token) {
+    return *token && !strpbrk(token, BLANKS "\"'\\$`;#*?[]{}()<>|&~!");
 }
 
 /* The inner level: inside quotes a backslash takes the meaning from any character. */
-static void put_word(struct nc_buf *out, const char *word) {
-    if (is_plain(word)) {
-        (void)nc_buf_puts(out, word);
+static void add_env_token(struct nc_buf *out, const char *token) {
+    if (is_plain(token)) {
+        (void)nc_buf_puts(out, token);
         return;
     }
     (void)nc_buf_putc(out, '"');
-    for (const char *p = word; *p; p++) {
+    for (const char *p = token; *p; p++) {
         if (*p == '"' || *p == '\\')
             (void)nc_buf_putc(out, '\\');
         (void)nc_buf_putc(out, *p);
@@ -36,7 +36,7 @@ static void put_word(struct nc_buf *out, const char *word) {
 
 /* The outer level: single quotes keep everything but a single quote, which stands between double
  * ones. */
-static void put_value(struct nc_buf *out, const char *value) {
+static void add_env_value(struct nc_buf *out, const char *value) {
     if (!strpbrk(value, "\"'\\$`#;")) {
         (void)nc_buf_puts(out, value);
         return;
@@ -50,12 +50,12 @@ static void put_value(struct nc_buf *out, const char *value) {
     (void)nc_buf_putc(out, '\'');
 }
 
-static int check_word(const char *word, struct nc_err *err) {
-    const size_t n = strlen(word);
+static int check_token(const char *token, struct nc_err *err) {
+    const size_t n = strlen(token);
 
-    if (nc_is_text(word, n) && !strpbrk(word, "\t\n\r"))
+    if (nc_is_text(token, n) && !strpbrk(token, "\t\n\r"))
         return 0;
-    nc_auto_free char *quoted = nc_quote(word, n);
+    nc_auto_free char *quoted = nc_quote(token, n);
     return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                       "kubelet flag %s has a control character or is not UTF-8: a flag is one line "
                       "of text",
@@ -69,14 +69,14 @@ int nc_env_join(const struct nc_strv *const *lists, size_t n_lists, struct nc_bu
 
     for (size_t l = 0; l < n_lists; l++)
         for (size_t i = 0; i < lists[l]->n; i++) {
-            const int r = check_word(lists[l]->v[i], err);
+            const int r = check_token(lists[l]->v[i], err);
             if (r < 0)
                 return r;
             if (words.len > 0)
                 (void)nc_buf_putc(&words, ' ');
-            put_word(&words, lists[l]->v[i]);
+            add_env_token(&words, lists[l]->v[i]);
         }
-    put_value(&value, words.data ? words.data : "");
+    add_env_value(&value, words.data ? words.data : "");
     if (value.len > NC_ENV_MAX_BYTES)
         return nc_err_set(err, NC_ERR_CONFIG, E2BIG,
                           "kubelet's flags have %zu bytes, the kernel passes %d: shorten "

@@ -27,8 +27,8 @@ void nc_flags_done(struct nc_flags *f) {
 
 /* Takes the next word off *rest. 1: a word in *ret, 0: nothing left, -EINVAL: a quote stays open.
  */
-static int next_word(const char **rest, char **ret) {
-    struct nc_buf word = NC_BUF_INIT;
+static int next_token(const char **rest, char **ret) {
+    struct nc_buf token = NC_BUF_INIT;
     const char *p = *rest;
     char quote = '\0';
 
@@ -43,14 +43,14 @@ static int next_word(const char **rest, char **ret) {
         }
         if (*p == '\\' && quote != '\'' && p[1])
             p++;
-        nc_buf_putc(&word, *p);
+        nc_buf_putc(&token, *p);
     }
     if (quote) {
-        nc_buf_done(&word);
+        nc_buf_done(&token);
         return -EINVAL;
     }
     *rest = p;
-    *ret = nc_buf_steal(&word);
+    *ret = nc_buf_steal(&token);
     return 1;
 }
 
@@ -70,34 +70,34 @@ static void split_argument(struct nc_flag *f) {
 }
 
 /* A word without dashes belongs to the flag before it, where that has no value yet. */
-static bool join_value(struct nc_flags *flags, const char *word) {
+static bool join_value(struct nc_flags *flags, const char *token) {
     struct nc_flag *last = flags->n > 0 ? &flags->v[flags->n - 1] : NULL;
     char *joined;
 
-    if (!last || last->value || *word == '-' || !nc_starts_with(last->argument, "-"))
+    if (!last || last->value || *token == '-' || !nc_starts_with(last->argument, "-"))
         return false;
     if (!last->name && strlen(last->argument) != 2) /* "-v 2", but not "-v=2 3" */
         return false;
-    joined = nc_asprintf("%s=%s", last->argument, word);
+    joined = nc_asprintf("%s=%s", last->argument, token);
     free(last->argument);
     last->argument = joined;
-    last->value = nc_strdup(word);
+    last->value = nc_strdup(token);
     return true;
 }
 
-static int take_item(struct nc_flags *flags, const char *item, struct nc_mark mark,
-                     struct nc_err *err) {
+static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark mark,
+                      struct nc_err *err) {
     const char *rest = item;
-    char *word = NULL;
+    char *token = NULL;
     int r;
 
-    while ((r = next_word(&rest, &word)) > 0) {
-        nc_auto_free char *owned = word;
+    while ((r = next_token(&rest, &token)) > 0) {
+        nc_auto_free char *owned = token;
         struct nc_flag *f;
-        if (join_value(flags, word))
+        if (join_value(flags, token))
             continue;
-        if (*word != '-') {
-            nc_auto_free char *quoted = nc_quote(word, strlen(word));
+        if (*token != '-') {
+            nc_auto_free char *quoted = nc_quote(token, strlen(token));
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
                               "kubelet.flags: %s is no flag (--key=value)", quoted);
         }
@@ -120,7 +120,7 @@ int nc_flags_parse(const struct nc_strv *items, const struct nc_mark *marks, str
     int r = 0;
 
     for (size_t i = 0; i < items->n && r == 0; i++)
-        r = take_item(&flags, items->v[i], marks ? marks[i] : (struct nc_mark){0}, err);
+        r = apply_flag(&flags, items->v[i], marks ? marks[i] : (struct nc_mark){0}, err);
     if (r < 0)
         nc_flags_done(&flags);
     else
@@ -148,14 +148,14 @@ const char *nc_flag_of_field(const char *field) {
 
 /* The field that a flag sets, as the way from the top to it. 0: there is none. */
 static size_t find_field(const struct nc_schema *schema, const char *flag, size_t depth,
-                         const struct nc_field *ret_way[static MAX_DEPTH]) {
+                         const struct nc_field *ret_form[static MAX_DEPTH]) {
     for (size_t i = 0; i < schema->n && depth < MAX_DEPTH; i++) {
         const struct nc_field *f = &schema->fields[i];
-        ret_way[depth] = f;
+        ret_form[depth] = f;
         if (f->flag && nc_streq(f->flag, flag))
             return depth + 1;
         const size_t n =
-            f->type == NC_FIELD_OBJECT ? find_field(f->object, flag, depth + 1, ret_way) : 0;
+            f->type == NC_FIELD_OBJECT ? find_field(f->object, flag, depth + 1, ret_form) : 0;
         if (n > 0)
             return n;
     }
@@ -256,7 +256,7 @@ static struct nc_value *map_of(struct nc_value *tree, const char *key) {
 }
 
 /* A list or map flag that is given twice adds up; everything else is replaced. */
-static void put_leaf(struct nc_value *map, const char *key, struct nc_value *leaf) {
+static void set_flag_leaf(struct nc_value *map, const char *key, struct nc_value *leaf) {
     struct nc_value *old = nc_value_get(map, key);
 
     if (old && leaf->type == NC_VALUE_LIST) {
@@ -288,7 +288,7 @@ int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err
         set_marks(leaf, f->v[i].mark);
         for (size_t k = 0; k + 1 < n; k++)
             map = map_of(map, way[k]->name);
-        put_leaf(map, way[n - 1]->name, leaf);
+        set_flag_leaf(map, way[n - 1]->name, leaf);
     }
     *ret = nc_steal(&tree);
     return 0;

@@ -48,7 +48,7 @@ static void add_gate(struct nc_value *gates, const char *gate, unsigned since, u
         return;
     nc_value_set_bool(gates, gate, true);
     if (since > 0)
-        nc_reasons_put(reasons, path, why);
+        nc_reasons_set(reasons, path, why);
 }
 
 static void add_gates(struct nc_value *base, unsigned minor, struct nc_reasons *reasons) {
@@ -80,7 +80,7 @@ static void add_eviction(struct nc_value *base, const struct nc_kubelet_input *i
 
     nc_value_set_string(hard, "memory.available", early_aks ? "750Mi" : "100Mi");
     if (early_aks)
-        nc_reasons_put(reasons, "evictionHard.memory.available",
+        nc_reasons_set(reasons, "evictionHard.memory.available",
                        "reservation policy aks before 1.29");
     nc_value_set_string(hard, "nodefs.available", "10%");
     nc_value_set_string(hard, "nodefs.inodesFree", "5%");
@@ -129,7 +129,7 @@ static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *i
     nc_duration_format(critical, text);
     nc_value_set_string(base, "shutdownGracePeriodCriticalPods", text);
     for (int i = 0; i < 2; i++)
-        nc_reasons_put(reasons, i ? "shutdownGracePeriodCriticalPods" : "shutdownGracePeriod",
+        nc_reasons_set(reasons, i ? "shutdownGracePeriodCriticalPods" : "shutdownGracePeriod",
                        c->has_shutdown ? "shutdown of the configuration"
                                        : "kubelet 1.34 and later");
 }
@@ -141,7 +141,7 @@ static void add_certificates(struct nc_value *base, const struct nc_kubelet_inpu
     if (in->config->auth != NC_AUTH_BOOTSTRAP_TOKEN)
         return;
     nc_value_set_bool(base, "rotateCertificates", true);
-    nc_reasons_put(reasons, "rotateCertificates", "cluster.auth bootstrap-token");
+    nc_reasons_set(reasons, "rotateCertificates", "cluster.auth bootstrap-token");
 }
 
 static void add_cluster_dns(struct nc_value *base, const char *address) {

@@ -32,7 +32,7 @@ void nc_origin_add(struct nc_plan *p, const char *field, const char *value, cons
                             nc_strdup(overrode)};
 }
 
-void nc_origin_put(struct nc_plan *p, const char *field, const char *value, const char *from) {
+void nc_origin_set(struct nc_plan *p, const char *field, const char *value, const char *from) {
     for (size_t i = 0; i < p->n_origins; i++) {
         struct nc_origin *o = &p->origins[i];
         char *history;
@@ -72,7 +72,7 @@ int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const s
     return r;
 }
 
-void nc_reasons_put(struct nc_reasons *r, const char *path, const char *text) {
+void nc_reasons_set(struct nc_reasons *r, const char *path, const char *text) {
     struct nc_reason *reason = nc_append(&r->v, &r->n);
 
     *reason = (struct nc_reason){nc_strdup(path), nc_strdup(text)};
@@ -247,11 +247,11 @@ void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
     for (enum nc_source s = 0; s < _NC_SOURCE_MAX; s++) {
         nc_auto_free char *field = nc_asprintf("interruption.%s", nc_source_name(s));
         if (nc_sources[s].is_option)
-            explain_policy(p, docs, c, field, nc_policy_word(otherwise->policy[s]));
+            explain_policy(p, docs, c, field, nc_policy_name(otherwise->policy[s]));
     }
     nc_duration_format(otherwise->drain_margin_usec, margin);
     nc_duration_format(otherwise->drain_linger_usec, linger);
-    explain_policy(p, docs, c, "drain.mode", nc_drain_mode_words[otherwise->drain_mode - 1]);
+    explain_policy(p, docs, c, "drain.mode", nc_drain_mode_names[otherwise->drain_mode - 1]);
     explain_policy(p, docs, c, "drain.margin", margin);
     explain_policy(p, docs, c, "drain.linger", linger);
 }

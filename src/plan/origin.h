@@ -10,7 +10,7 @@
 char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark);
 
 /* Puts one origin. Where the field has one already, that one becomes what was overrode. */
-void nc_origin_put(struct nc_plan *p, const char *field, const char *value, const char *from);
+void nc_origin_set(struct nc_plan *p, const char *field, const char *value, const char *from);
 
 /* The same for one whose history is known: `overrode` is taken over as it is ("" = nothing). */
 void nc_origin_add(struct nc_plan *p, const char *field, const char *value, const char *from,
@@ -34,7 +34,7 @@ struct nc_reasons {
     size_t n;
 };
 
-void nc_reasons_put(struct nc_reasons *r, const char *path, const char *text);
+void nc_reasons_set(struct nc_reasons *r, const char *path, const char *text);
 const char *nc_reasons_get(const struct nc_reasons *r,
                            const char *path); /* "built-in default" where none was put */
 void nc_reasons_done(struct nc_reasons *r);

@@ -69,7 +69,7 @@ static int plan_cluster_dns(struct nc_planner *s) {
         return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL,
                           "cluster.cidr: %s is no CIDR (\"10.100.0.0/16\")", quoted);
     }
-    nc_reasons_put(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");
+    nc_reasons_set(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");
     return 0;
 }
 
@@ -94,7 +94,7 @@ static void overlay(struct nc_planner *s, struct nc_value **map, const struct nc
         if (!*map)
             *map = nc_value_new(NC_VALUE_MAP);
         nc_value_set(*map, keys->members[i].key, nc_value_copy(keys->members[i].value));
-        nc_reasons_put(&s->reasons, path, *place ? place : "reservation of the configuration");
+        nc_reasons_set(&s->reasons, path, *place ? place : "reservation of the configuration");
     }
     nc_quote_numbers(*map);
 }
@@ -130,7 +130,7 @@ static void reserve_reasons(struct nc_planner *s, const struct nc_reserve_input 
                     (long long)in->cpus, (long long)pods);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(fields); i++)
-        nc_reasons_put(&s->reasons, fields[i], text);
+        nc_reasons_set(&s->reasons, fields[i], text);
 }
 
 static int reserve(struct nc_planner *s, struct nc_value **kube, struct nc_value **system) {
@@ -168,9 +168,9 @@ static int make_computed(struct nc_planner *s) {
         r = reserve(s, &kube, &system);
     if (r < 0)
         return r;
-    nc_reasons_put(&s->reasons, "maxPods", s->pods.from);
-    nc_reasons_put(&s->reasons, "providerID", nc_origin_from(&s->plan, "providerID"));
-    nc_reasons_put(&s->reasons, "registerWithTaints", "the taints of all places");
+    nc_reasons_set(&s->reasons, "maxPods", s->pods.from);
+    nc_reasons_set(&s->reasons, "providerID", nc_origin_from(&s->plan, "providerID"));
+    nc_reasons_set(&s->reasons, "registerWithTaints", "the taints of all places");
     s->computed = nc_kubelet_base(
         &(struct nc_kubelet_input){
             .config = s->config,

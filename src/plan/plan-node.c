@@ -47,13 +47,13 @@ static int plan_name(struct nc_planner *s) {
     }
     if (flag) {
         p->node_name = nc_strdup(flag);
-        nc_origin_put(p, "node.name", flag, flag_from);
+        nc_origin_set(p, "node.name", flag, flag_from);
         return 0;
     }
     r = nc_name_decide(s->facts, s->config, &name, &p->warnings, s->err);
     p->node_name = name.text;
     if (r == 0)
-        nc_origin_put(p, "node.name", name.text, name.from);
+        nc_origin_set(p, "node.name", name.text, name.from);
     return r;
 }
 
@@ -80,46 +80,46 @@ int nc_plan_identity(struct nc_planner *s) {
         return r;
     if (given) {
         p->provider_id = nc_strdup(given);
-        nc_origin_put(p, "providerID", given, given_from);
+        nc_origin_set(p, "providerID", given, given_from);
         return 0;
     }
     r = nc_provider_id_decide(s->facts, s->config, &id, s->err);
     p->provider_id = id.text;
     if (r == 0)
-        nc_origin_put(p, "providerID", id.text, id.from);
+        nc_origin_set(p, "providerID", id.text, id.from);
     return r;
 }
 
-static void put_origin(struct nc_planner *s, const char *format, const char *key, const char *value,
+static void set_origin(struct nc_planner *s, const char *format, const char *key, const char *value,
                        const char *from) {
     nc_auto_free char *field = nc_asprintf("%s[%s]", format, key);
 
-    nc_origin_put(&s->plan, field, value, from);
+    nc_origin_set(&s->plan, field, value, from);
 }
 
 /* One label of one layer. */
-static int put_label(struct nc_planner *s, const struct nc_label *l, const char *from) {
+static int set_label(struct nc_planner *s, const struct nc_label *l, const char *from) {
     const char *value = l->value ? l->value : "", *refusal = nc_label_refusal(l->key);
     char why[NC_LABEL_WHY_BYTES];
 
     if (!nc_label_is_valid(l->key, value, why, sizeof(why)))
         return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s", from, why);
     if (refusal) {
-        free(nc_labels_put(&s->plan.held_back, &s->plan.n_held_back, l->key, value, l->mark));
+        free(nc_labels_set(&s->plan.held_back, &s->plan.n_held_back, l->key, value, l->mark));
         nc_strv_addf(&s->plan.warnings, "label %s=%s from %s is held back: %s", l->key, value, from,
                      refusal);
         return 0;
     }
-    free(nc_labels_put(&s->plan.labels, &s->plan.n_labels, l->key, value, l->mark));
-    put_origin(s, "labels", l->key, value, from);
+    free(nc_labels_set(&s->plan.labels, &s->plan.n_labels, l->key, value, l->mark));
+    set_origin(s, "labels", l->key, value, from);
     return 0;
 }
 
-static int put_labels(struct nc_planner *s, const struct nc_label *labels, size_t n,
+static int set_labels(struct nc_planner *s, const struct nc_label *labels, size_t n,
                       const char *layer) {
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *place = nc_origin_mark(s->docs, labels[i].mark);
-        int r = put_label(s, &labels[i], *place ? place : layer);
+        int r = set_label(s, &labels[i], *place ? place : layer);
         if (r < 0)
             return r;
     }
@@ -127,7 +127,7 @@ static int put_labels(struct nc_planner *s, const struct nc_label *labels, size_
 }
 
 /* Every --node-labels adds up, in kubelet as here. */
-static int put_flag_labels(struct nc_planner *s) {
+static int set_flag_labels(struct nc_planner *s) {
     for (size_t i = 0; i < s->flags.n; i++) {
         const struct nc_flag *f = &s->flags.v[i];
         nc_auto_free char *from = NULL;
@@ -141,7 +141,7 @@ static int put_flag_labels(struct nc_planner *s) {
         if (r < 0)
             nc_err_wrap(s->err, "%s", from);
         for (size_t k = 0; r == 0 && k < n; k++)
-            r = put_label(s, &labels[k], from);
+            r = set_label(s, &labels[k], from);
         nc_labels_free(labels, n);
         if (r < 0)
             return r;
@@ -176,14 +176,14 @@ int nc_plan_labels(struct nc_planner *s) {
 
     if (s->facts->has_nvidia && p->kubelet_minor >= 35) {
         struct nc_label gpu = {(char *)"nvidia.com/gpu.present", (char *)"true", {0}};
-        r = put_label(s, &gpu, "NVIDIA device, kubelet 1.35 and later");
+        r = set_label(s, &gpu, "NVIDIA device, kubelet 1.35 and later");
     }
     if (r == 0 && s->claim)
-        r = put_labels(s, s->claim->labels, s->claim->n_labels, "NodeClaim");
+        r = set_labels(s, s->claim->labels, s->claim->n_labels, "NodeClaim");
     if (r == 0)
-        r = put_labels(s, c->labels, c->n_labels, "node.labels of the configuration");
+        r = set_labels(s, c->labels, c->n_labels, "node.labels of the configuration");
     if (r == 0)
-        r = put_flag_labels(s);
+        r = set_flag_labels(s);
     if (r < 0)
         return r;
     p->belongs_to_claim = s->claim != NULL;
@@ -193,7 +193,7 @@ int nc_plan_labels(struct nc_planner *s) {
      * that was taken off. */
     if (s->claim && s->claim->n_taints > 0 && !has_label(p, DO_NOT_SYNC)) {
         struct nc_label sync = {(char *)DO_NOT_SYNC, (char *)"true", {0}};
-        r = put_label(s, &sync, "the node registers the NodeClaim's taints itself");
+        r = set_label(s, &sync, "the node registers the NodeClaim's taints itself");
     }
     nc_labels_sort(p->labels, p->n_labels);
     nc_labels_sort(p->held_back, p->n_held_back);
@@ -207,11 +207,11 @@ static bool is_unregistered(const struct nc_taint *t) {
 static void taint_origin(struct nc_planner *s, const struct nc_taint *t, const char *from) {
     nc_auto_free char *key = nc_asprintf("%s:%s", t->key, t->effect);
 
-    put_origin(s, "taints", key, t->value ? t->value : "", from);
+    set_origin(s, "taints", key, t->value ? t->value : "", from);
 }
 
 /* One layer. The unregistered taint is only noted: it comes last. */
-static int put_taints(struct nc_planner *s, const struct nc_taint *taints, size_t n,
+static int set_taints(struct nc_planner *s, const struct nc_taint *taints, size_t n,
                       const char *layer) {
     for (size_t i = 0; i < n; i++) {
         nc_auto_free char *place = nc_origin_mark(s->docs, taints[i].mark);
@@ -223,12 +223,12 @@ static int put_taints(struct nc_planner *s, const struct nc_taint *taints, size_
         if (is_unregistered(&taints[i]))
             s->plan.belongs_to_claim = true;
         else
-            free(nc_taints_put(&s->plan.taints, &s->plan.n_taints, &taints[i]));
+            free(nc_taints_set(&s->plan.taints, &s->plan.n_taints, &taints[i]));
     }
     return 0;
 }
 
-static int put_user_taints(struct nc_planner *s) {
+static int set_user_taints(struct nc_planner *s) {
     const struct nc_value *list = nc_value_get(s->config->kubelet, "registerWithTaints");
     struct nc_taint *taints = NULL;
     size_t n = 0;
@@ -240,12 +240,12 @@ static int put_user_taints(struct nc_planner *s) {
             nc_err_wrap(s->err, "%s", place);
     }
     if (r == 0)
-        r = put_taints(s, taints, n, "kubelet.registerWithTaints");
+        r = set_taints(s, taints, n, "kubelet.registerWithTaints");
     nc_taints_free(taints, n);
     return r;
 }
 
-static int put_flag_taints(struct nc_planner *s) {
+static int set_flag_taints(struct nc_planner *s) {
     for (size_t i = 0; i < s->flags.n; i++) {
         const struct nc_flag *f = &s->flags.v[i];
         nc_auto_free char *from = NULL;
@@ -259,7 +259,7 @@ static int put_flag_taints(struct nc_planner *s) {
         if (r < 0)
             nc_err_wrap(s->err, "%s", from);
         else
-            r = put_taints(s, taints, n, from);
+            r = set_taints(s, taints, n, from);
         nc_taints_free(taints, n);
         if (r < 0)
             return r;
@@ -273,13 +273,13 @@ int nc_plan_taints(struct nc_planner *s) {
     int r = 0;
 
     if (s->claim)
-        r = put_taints(s, s->claim->taints, s->claim->n_taints, "NodeClaim");
+        r = set_taints(s, s->claim->taints, s->claim->n_taints, "NodeClaim");
     if (r == 0)
-        r = put_taints(s, c->taints, c->n_taints, "node.taints of the configuration");
+        r = set_taints(s, c->taints, c->n_taints, "node.taints of the configuration");
     if (r == 0)
-        r = put_user_taints(s);
+        r = set_user_taints(s);
     if (r == 0)
-        r = put_flag_taints(s);
+        r = set_flag_taints(s);
     if (r < 0 || !s->plan.belongs_to_claim)
         return r;
     for (size_t i = 0; i < s->plan.n_origins; i++)
@@ -287,7 +287,7 @@ int nc_plan_taints(struct nc_planner *s) {
             r = 1; /* a document said it already */
     if (r == 0)
         taint_origin(s, &unregistered, "the node belongs to a NodeClaim");
-    free(nc_taints_put(&s->plan.taints, &s->plan.n_taints, &unregistered));
+    free(nc_taints_set(&s->plan.taints, &s->plan.n_taints, &unregistered));
     return 0;
 }
 
@@ -322,7 +322,7 @@ int nc_plan_network(struct nc_planner *s) {
                                   "is set: pods get the node's resolver");
     if (address) {
         p->node_ip = nc_strdup(address);
-        nc_origin_put(p, "node.ip", address,
+        nc_origin_set(p, "node.ip", address,
                       flag          ? flag_from
                       : family == 6 ? "IMDS ipv6s"
                                     : "IMDS local-ipv4");

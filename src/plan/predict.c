@@ -94,7 +94,7 @@ static int subtract(const struct subtraction *s, int64_t *ret, struct nc_err *er
 }
 
 /* reservedSystemCPUs replaces the CPU of both reservations (cmd/kubelet/app/server.go). */
-static int take_reserved_cpus(const struct nc_value *kubelet, const struct nc_documents *docs,
+static int read_reserved_cpus(const struct nc_value *kubelet, const struct nc_documents *docs,
                               struct nc_resources *kube, struct nc_resources *system,
                               struct nc_err *err) {
     const struct nc_value *v = nc_value_get(kubelet, "reservedSystemCPUs");
@@ -127,7 +127,7 @@ static int read_reserved(const struct nc_value *kubelet, const struct nc_documen
 
     if (r == 0)
         r = nc_reserve_read(nc_value_get(kubelet, "systemReserved"), "systemReserved", system, err);
-    return r < 0 ? r : take_reserved_cpus(kubelet, docs, kube, system, err);
+    return r < 0 ? r : read_reserved_cpus(kubelet, docs, kube, system, err);
 }
 
 int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
@@ -147,9 +147,9 @@ int nc_predict_kubelet(const struct nc_facts *f, const struct nc_value *kubelet,
         {"ephemeral-storage", c.ephemeral_bytes, kube.ephemeral_bytes, system.ephemeral_bytes,
          evicted(kubelet, "nodefs.available", c.ephemeral_bytes)},
     };
-    int64_t *const places[] = {&a.cpu_millicores, &a.memory_bytes, &a.ephemeral_bytes};
+    int64_t *const decimals[] = {&a.cpu_millicores, &a.memory_bytes, &a.ephemeral_bytes};
     for (size_t i = 0; i < NC_ARRAY_SIZE(all); i++) {
-        r = subtract(&all[i], places[i], first < 0 ? NULL : err);
+        r = subtract(&all[i], decimals[i], first < 0 ? NULL : err);
         first = first < 0 ? first : r;
     }
     a.pods = c.pods;

@@ -19,7 +19,7 @@ struct answer {
 
 /* "m5.large" -> category "m", family "m5", generation "5", size "large" (Karpenter:
  * (^[a-z]+)(\-[0-9]+tb)?([0-9]+).*\.). */
-static void take_type_part(const char *type, const char *part, struct answer *a) {
+static void answer_type_part(const char *type, const char *part, struct answer *a) {
     const char *dot = strchr(type, '.');
     size_t letters = strspn(type, "abcdefghijklmnopqrstuvwxyz");
     const char *p = type + letters;
@@ -43,14 +43,14 @@ static void take_type_part(const char *type, const char *part, struct answer *a)
     }
 }
 
-static void take_text(const char *text, struct answer *a) {
+static void answer_text(const char *text, struct answer *a) {
     if (!text || !*text)
         return;
     a->known = true;
     snprintf(a->value, sizeof(a->value), "%s", text);
 }
 
-static void take_int(int64_t v, struct answer *a) {
+static void answer_int(int64_t v, struct answer *a) {
     a->known = v >= 0;
     snprintf(a->value, sizeof(a->value), "%lld", (long long)v);
 }
@@ -63,27 +63,27 @@ static void answer_instance(const char *part, const struct nc_facts *f, const st
 
     for (size_t i = 0; f->instance_type && i < NC_ARRAY_SIZE(of_name); i++)
         if (nc_streq(part, of_name[i]))
-            take_type_part(f->instance_type, part, a);
+            answer_type_part(f->instance_type, part, a);
     if (nc_streq(part, "instance-cpu"))
-        take_int(p->type.name[0] ? p->type.vcpus : -1, a);
+        answer_int(p->type.name[0] ? p->type.vcpus : -1, a);
     else if (nc_streq(part, "instance-memory"))
-        take_int(p->type.name[0] ? p->type.memory_mib : -1, a);
+        answer_int(p->type.name[0] ? p->type.memory_mib : -1, a);
     else if (nc_streq(part, "instance-hypervisor") && !nc_streq(p->type.hypervisor, "metal"))
-        take_text(p->type.hypervisor, a);
+        answer_text(p->type.hypervisor, a);
 }
 
 /* A capacity reservation's instance is an on-demand one to IMDS. */
 static void answer_capacity_type(const struct nc_facts *f, struct answer *a) {
     switch (f->life_cycle) {
     case NC_LIFE_CYCLE_SPOT:
-        take_text("spot", a);
+        answer_text("spot", a);
         return;
     case NC_LIFE_CYCLE_ON_DEMAND:
-        take_text("on-demand", a);
+        answer_text("on-demand", a);
         snprintf(a->other, sizeof(a->other), "reserved");
         return;
     case NC_LIFE_CYCLE_CAPACITY_BLOCK:
-        take_text("reserved", a);
+        answer_text("reserved", a);
         return;
     case NC_LIFE_CYCLE_SCHEDULED:
     case NC_LIFE_CYCLE_UNKNOWN:
@@ -103,24 +103,24 @@ static struct answer answer_key(const char *key, const struct nc_facts *f,
     const char *slash = strchr(key, '/');
 
     if (nc_streq(key, "node.kubernetes.io/instance-type"))
-        take_text(f->instance_type, &a);
+        answer_text(f->instance_type, &a);
     else if (nc_streq(key, "topology.kubernetes.io/zone"))
-        take_text(f->az, &a);
+        answer_text(f->az, &a);
     else if (nc_streq(key, "topology.kubernetes.io/region"))
-        take_text(f->region, &a);
+        answer_text(f->region, &a);
     else if (nc_streq(key, "topology.k8s.aws/zone-id"))
-        take_text(f->az_id, &a);
+        answer_text(f->az_id, &a);
     else if (nc_streq(key, "kubernetes.io/arch"))
-        take_text(architecture(f, p), &a);
+        answer_text(architecture(f, p), &a);
     else if (nc_streq(key, "kubernetes.io/os"))
-        take_text("linux", &a);
+        answer_text("linux", &a);
     else if (nc_streq(key, "karpenter.sh/capacity-type"))
         answer_capacity_type(f, &a);
     else if (nc_starts_with(key, "karpenter.k8s.aws/") || nc_starts_with(key, "eks.amazonaws.com/"))
         answer_instance(slash + 1, f, p, &a);
     for (size_t i = 0; !a.known && i < p->n_labels; i++)
         if (nc_streq(p->labels[i].key, key))
-            take_text(p->labels[i].value, &a);
+            answer_text(p->labels[i].value, &a);
     return a;
 }
 
@@ -163,7 +163,7 @@ static void add_mismatch(const struct nc_requirement *r, const struct answer *a,
     if (shown > 0)
         nc_buf_puts(&text, shown < r->values.n ? ", …]" : "]");
     nc_buf_printf(&text, " is not met: this instance has %s", a->value);
-    nc_strv_take(mismatches, nc_buf_steal(&text));
+    nc_strv_push(mismatches, nc_buf_steal(&text));
 }
 
 void nc_requirements_check(const struct nc_claim *claim, const struct nc_facts *f,

@@ -21,7 +21,7 @@
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
 /* "NAME=value\n", or "NAME\n", the length and the value where that has lines of its own. */
-void nc_journal_put(struct nc_buf *entry, const char *name, const char *value) {
+void nc_journal_add_field(struct nc_buf *entry, const char *name, const char *value) {
     const uint64_t n = htole64((uint64_t)strlen(value));
 
     (void)nc_buf_puts(entry, name);
@@ -52,20 +52,20 @@ static int send_datagram(const char *data, size_t n) {
     return put < 0 ? -errno : 0;
 }
 
-static int say_lost(unsigned n) {
+static int report_lost(unsigned n) {
     nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
     char text[64];
 
     (void)snprintf(text, sizeof(text), "%u lines are missing here: journald did not read", n);
-    nc_journal_put(&entry, "MESSAGE", text);
-    nc_journal_put(&entry, "PRIORITY", "4");
-    nc_journal_put(&entry, "SYSLOG_IDENTIFIER", nc_program());
+    nc_journal_add_field(&entry, "MESSAGE", text);
+    nc_journal_add_field(&entry, "PRIORITY", "4");
+    nc_journal_add_field(&entry, "SYSLOG_IDENTIFIER", nc_program());
     return send_datagram(entry.data, entry.len);
 }
 
 int nc_journal_send(const struct nc_buf *entry) {
     static unsigned lost;
-    int r = lost > 0 ? say_lost(lost) : 0;
+    int r = lost > 0 ? report_lost(lost) : 0;
 
     if (r >= 0) {
         lost = 0;

@@ -7,7 +7,7 @@
 #include "nc/str.h"
 
 /* Appends a field. */
-void nc_journal_put(struct nc_buf *entry, const char *name, const char *value);
+void nc_journal_add_field(struct nc_buf *entry, const char *name, const char *value);
 
 /* Negative where there is no journal, or the entry is too large for a datagram; an entry that
  * journald has no room for is counted, no more. */

@@ -97,9 +97,9 @@ static enum nc_log_format format_of_run(void) {
     return format_in_force;
 }
 
-static void put(struct nc_buf *entry, const char *name, const char *value) {
+static void add_field(struct nc_buf *entry, const char *name, const char *value) {
     if (value && *value)
-        nc_journal_put(entry, name, value);
+        nc_journal_add_field(entry, name, value);
 }
 
 static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
@@ -108,27 +108,27 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
     char number[24], time[32];
 
     (void)snprintf(number, sizeof(number), "%d", (int)level);
-    put(&entry, "MESSAGE", message);
-    put(&entry, "PRIORITY", number);
-    put(&entry, "SYSLOG_IDENTIFIER", nc_program());
-    put(&entry, "MESSAGE_ID", message_ids[in->milestone]);
-    put(&entry, "POD_NAMESPACE", in->pod_namespace);
-    put(&entry, "POD_NAME", in->pod_name);
-    put(&entry, "PHASE", in->drain_phase);
-    put(&entry, "SOURCE", in->source);
+    add_field(&entry, "MESSAGE", message);
+    add_field(&entry, "PRIORITY", number);
+    add_field(&entry, "SYSLOG_IDENTIFIER", nc_program());
+    add_field(&entry, "MESSAGE_ID", message_ids[in->milestone]);
+    add_field(&entry, "POD_NAMESPACE", in->pod_namespace);
+    add_field(&entry, "POD_NAME", in->pod_name);
+    add_field(&entry, "PHASE", in->drain_phase);
+    add_field(&entry, "SOURCE", in->source);
     if (in->deadline_usec > 0) {
         nc_time_format(in->deadline_usec, time);
-        put(&entry, "DEADLINE", time);
+        add_field(&entry, "DEADLINE", time);
     }
-    put(&entry, "NC_PHASE", in->phase);
-    put(&entry, "NC_ERR_CLASS", in->error_class);
-    put(&entry, "NC_REASON", in->reason);
-    put(&entry, "NC_INSTANCE_ID", in->instance);
-    put(&entry, "NC_NODE", in->node);
-    put(&entry, "NC_NODECLAIM", in->nodeclaim);
+    add_field(&entry, "NC_PHASE", in->phase);
+    add_field(&entry, "NC_ERR_CLASS", in->error_class);
+    add_field(&entry, "NC_REASON", in->reason);
+    add_field(&entry, "NC_INSTANCE_ID", in->instance);
+    add_field(&entry, "NC_NODE", in->node);
+    add_field(&entry, "NC_NODECLAIM", in->nodeclaim);
     if (in->duration_usec > 0) {
         (void)snprintf(number, sizeof(number), "%" PRIu64, in->duration_usec);
-        put(&entry, "NC_DURATION_USEC", number);
+        add_field(&entry, "NC_DURATION_USEC", number);
     }
     return nc_journal_send(&entry);
 }
@@ -137,12 +137,12 @@ static void to_json(enum nc_log_level level, const struct nc_log_fields *in, con
     nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
     struct timespec ts;
-    char stamp[32], whole[48];
+    char timestamp[32], whole[48];
 
     (void)clock_gettime(CLOCK_REALTIME, &ts);
-    nc_time_format((uint64_t)ts.tv_sec * 1000000, stamp);
-    stamp[strlen(stamp) - 1] = '\0'; /* the Z comes after the milliseconds */
-    (void)snprintf(whole, sizeof(whole), "%s.%03ldZ", stamp, ts.tv_nsec / 1000000);
+    nc_time_format((uint64_t)ts.tv_sec * 1000000, timestamp);
+    timestamp[strlen(timestamp) - 1] = '\0'; /* the Z comes after the milliseconds */
+    (void)snprintf(whole, sizeof(whole), "%s.%03ldZ", timestamp, ts.tv_nsec / 1000000);
     nc_value_set_string(map, "level",
                         level == NC_LOG_ERROR     ? "ERROR"
                         : level == NC_LOG_WARNING ? "WARN"

@@ -34,11 +34,11 @@ int nc_options_wrong(const char *command, const char *what, const char *value) {
 }
 
 /* getopt stays at a word of several letters until its last one. */
-static int unknown_option(const struct nc_command_line *line, const char *word) {
+static int unknown_option(const struct nc_command_line *line, const char *arg) {
     const char letter[] = {'-', (char)optopt, '\0'};
 
     (void)nc_options_wrong(line->command, "unknown option, or an option without its value:",
-                           optopt > 0 && optopt < NC_FLAG_FIRST ? letter : word);
+                           optopt > 0 && optopt < NC_FLAG_FIRST ? letter : arg);
     return NC_OPTIONS_WRONG;
 }
 
@@ -73,7 +73,7 @@ int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, 
         id = meant(line, id);
         if (id == line->help)
             return NC_OPTIONS_HELP;
-        wrong = line->take(line->userdata, id, optarg);
+        wrong = line->on_option(line->userdata, id, optarg);
         if (wrong) {
             (void)nc_options_wrong(line->command, wrong, optarg);
             return NC_OPTIONS_WRONG;

@@ -27,7 +27,7 @@ struct nc_command_line {
     size_t n_flags;
     int output; /* the id that -o stands for; 0: there is no -o */
     int help;   /* the id that -h stands for */
-    nc_option_fn take;
+    nc_option_fn on_option;
     void *userdata;
 };
 

@@ -15,7 +15,7 @@ static void add_state(struct nc_metrics *m, const struct nc_life_view *v, uint64
         nc_metric_count(m, NC_LABELS("phase", nc_life_phase_name(p)), p == v->phase);
     nc_metric_family(m, "policy", NC_GAUGE, "Policy: 1 for the one in force.");
     for (enum nc_policy p = NC_POLICY_IGNORE; p <= NC_POLICY_DRAIN; p++)
-        nc_metric_count(m, NC_LABELS("policy", nc_policy_word(p)), p == v->policy);
+        nc_metric_count(m, NC_LABELS("policy", nc_policy_name(p)), p == v->policy);
 }
 
 static void add_notices(struct nc_metrics *m, const struct nc_life_view *v,
@@ -148,7 +148,7 @@ static void add_api(struct nc_metrics *m, const struct nc_counters *c) {
         [NC_WRITE_NONE] = "none",       [NC_WRITE_SIGNAL] = "signal",
         [NC_WRITE_CORDON] = "cordon",   [NC_WRITE_PROGRESS] = "progress",
         [NC_WRITE_DRAINED] = "drained", [NC_WRITE_UNDRAINED] = "undrained",
-        [NC_WRITE_RELEASE] = "release", [NC_WRITE_CALM] = "clear-conditions",
+        [NC_WRITE_RELEASE] = "release", [NC_WRITE_CLEAR_CONDITIONS] = "clear-conditions",
     };
 
     nc_metric_family(m, "api_state", NC_GAUGE,
@@ -193,6 +193,6 @@ void nc_daemon_metrics(const struct nc_life *l, const struct nc_counters *c, uin
                        struct nc_buf *out) {
     struct nc_life_view v;
 
-    nc_life_look(l, now_usec, &v);
+    nc_life_get_view(l, now_usec, &v);
     nc_daemon_metrics_view(&v, c, out);
 }

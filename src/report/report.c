@@ -67,31 +67,31 @@ void nc_report_start(struct nc_report *r, uint64_t now_usec, uint64_t deadline_u
     r->deadline_usec = deadline_usec;
 }
 
-static void settle(struct nc_phase_entry *e, enum nc_outcome outcome, uint64_t now_usec) {
+static void end_entry(struct nc_phase_entry *e, enum nc_outcome outcome, uint64_t now_usec) {
     e->outcome = outcome;
     if (e->started_usec == 0)
         e->started_usec = now_usec;
     e->duration_usec = now_usec > e->started_usec ? now_usec - e->started_usec : 0;
 }
 
-static void take_error(struct nc_phase_entry *e, const struct nc_err *err) {
+static void add_error(struct nc_phase_entry *e, const struct nc_err *err) {
     e->has_error = true;
     e->error = *err;
 }
 
 void nc_report_attempt(struct nc_report *r, enum nc_phase p, uint64_t now_usec) {
     r->phases[p].attempts++;
-    settle(&r->phases[p], NC_RUNNING, now_usec);
+    end_entry(&r->phases[p], NC_RUNNING, now_usec);
 }
 
 void nc_report_retrying(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
                         uint64_t now_usec) {
-    settle(&r->phases[p], NC_RUNNING, now_usec);
-    take_error(&r->phases[p], e);
+    end_entry(&r->phases[p], NC_RUNNING, now_usec);
+    add_error(&r->phases[p], e);
 }
 
 void nc_report_succeed(struct nc_report *r, enum nc_phase p, uint64_t now_usec) {
-    settle(&r->phases[p], NC_SUCCEEDED, now_usec);
+    end_entry(&r->phases[p], NC_SUCCEEDED, now_usec);
     r->phases[p].has_error = false;
 }
 
@@ -105,8 +105,8 @@ void nc_report_skip(struct nc_report *r, enum nc_phase p) {
 
 void nc_report_fail(struct nc_report *r, enum nc_phase p, const struct nc_err *e,
                     uint64_t now_usec) {
-    settle(&r->phases[p], NC_FAILED, now_usec);
-    take_error(&r->phases[p], e);
+    end_entry(&r->phases[p], NC_FAILED, now_usec);
+    add_error(&r->phases[p], e);
     r->outcome = NC_FAILED;
     r->ended_usec = now_usec;
 }
@@ -136,7 +136,7 @@ static void replace(char **field, const char *value) {
     *field = nc_strdup(value);
 }
 
-void nc_report_take_facts(struct nc_report *r, const struct nc_facts *f) {
+void nc_report_set_facts(struct nc_report *r, const struct nc_facts *f) {
     replace(&r->instance_id, f->instance_id);
     replace(&r->instance_type, f->instance_type);
     replace(&r->az, f->az);
@@ -145,7 +145,7 @@ void nc_report_take_facts(struct nc_report *r, const struct nc_facts *f) {
             f->life_cycle == NC_LIFE_CYCLE_UNKNOWN ? NULL : nc_life_cycle_name(f->life_cycle));
 }
 
-void nc_report_take_plan(struct nc_report *r, const struct nc_plan *p) {
+void nc_report_set_plan(struct nc_report *r, const struct nc_plan *p) {
     replace(&r->node, p->node_name);
     r->has_predicted = true;
     r->predicted = p->allocatable;
@@ -153,7 +153,7 @@ void nc_report_take_plan(struct nc_report *r, const struct nc_plan *p) {
         nc_strv_add_once(&r->warnings, p->warnings.v[i]);
 }
 
-void nc_report_take_claim(struct nc_report *r, const struct nc_claim *c, const char *source) {
+void nc_report_set_claim(struct nc_report *r, const struct nc_claim *c, const char *source) {
     replace(&r->claim_name, c->name);
     replace(&r->claim_uid, c->uid);
     replace(&r->claim_source, source);
@@ -179,8 +179,8 @@ static struct nc_value *short_conditions(const struct nc_value *conditions) {
     return list;
 }
 
-void nc_report_take_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
-                         const struct nc_claim *c) {
+void nc_report_set_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
+                        const struct nc_claim *c) {
     const struct nc_value *allocatable = nc_value_path(node, "status.allocatable");
 
     nc_value_free(r->conditions);

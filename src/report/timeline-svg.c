@@ -8,7 +8,7 @@
 
 #include "nc/report.h"
 #include "nc/str.h"
-#include "status-words.h"
+#include "status-show.h"
 
 #define WIDTH 960
 #define LEFT 140 /* where the time axis begins */
@@ -26,11 +26,11 @@ struct drawing {
 };
 
 /* What may not stand in XML as it is; U+FFFE and U+FFFF may not stand there at all. */
-static void put_escaped(struct nc_buf *out, const char *text) {
+static void draw_escaped(struct nc_buf *out, const char *text) {
     nc_cleanup(nc_buf_done) struct nc_buf clean = NC_BUF_INIT;
     size_t n;
 
-    nc_words_put(&clean, text);
+    nc_show_put(&clean, text);
     for (size_t i = 0; i < clean.len; i++) {
         const unsigned char c = (unsigned char)clean.data[i];
         n = clean.len - i;
@@ -64,15 +64,15 @@ static void put_escaped(struct nc_buf *out, const char *text) {
     }
 }
 
-static void put_text(struct drawing *d, unsigned x, const char *class, const char *text) {
+static void draw_text(struct drawing *d, unsigned x, const char *class, const char *text) {
     (void)nc_buf_printf(d->out, "<text x=\"%u\" y=\"%u\" class=\"%s\">", x, d->y + 15, class);
-    put_escaped(d->out, text);
+    draw_escaped(d->out, text);
     (void)nc_buf_puts(d->out, "</text>\n");
 }
 
-static void put_title(struct drawing *d, const char *text) {
+static void draw_title(struct drawing *d, const char *text) {
     d->y += ROW / 2;
-    put_text(d, 10, "title", text);
+    draw_text(d, 10, "title", text);
     d->y += ROW + 4;
 }
 
@@ -82,7 +82,7 @@ static unsigned place(uint64_t usec, uint64_t total_usec) {
     return LEFT + (unsigned)((usec < total_usec ? usec : total_usec) * AXIS / total_usec);
 }
 
-static void put_duration(struct nc_buf *out, uint64_t usec) {
+static void draw_duration(struct nc_buf *out, uint64_t usec) {
     if (usec < 10000000)
         (void)nc_buf_printf(out, "%" PRIu64 " ms", usec / 1000);
     else
@@ -90,36 +90,36 @@ static void put_duration(struct nc_buf *out, uint64_t usec) {
                             usec % 1000000 / 100000);
 }
 
-static void put_bar(struct drawing *d, const char *name, const char *class, uint64_t from,
-                    uint64_t to) {
+static void draw_bar(struct drawing *d, const char *name, const char *class, uint64_t from,
+                     uint64_t to) {
     nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
     const unsigned x = place(from, d->total_usec), end = place(to, d->total_usec);
     const unsigned width = end > x + 2 ? end - x : 2;
 
-    put_text(d, 10, "name", name);
+    draw_text(d, 10, "name", name);
     (void)nc_buf_printf(d->out,
                         "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"14\" class=\"%s\"/>\n", x,
                         d->y + 4, width, class);
-    put_duration(&label, to > from ? to - from : 0);
-    put_text(d, x + width + 6, "time", label.data);
+    draw_duration(&label, to > from ? to - from : 0);
+    draw_text(d, x + width + 6, "time", label.data);
     d->y += ROW;
 }
 
-static void put_mark(struct drawing *d, const char *class, const char *word, const char *text,
-                     uint64_t at) {
+static void draw_mark(struct drawing *d, const char *class, const char *caption, const char *text,
+                      uint64_t at) {
     const unsigned x = place(at, d->total_usec);
     nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
 
     (void)nc_buf_printf(d->out, "<path d=\"M%u %u l6 6 l-6 6 l-6 -6 z\" class=\"%s\"/>\n", x,
                         d->y + 5, class);
-    put_text(d, 10, "name", word);
+    draw_text(d, 10, "name", caption);
     (void)nc_buf_puts(&label, "+");
-    put_duration(&label, at);
+    draw_duration(&label, at);
     if (*text) {
         (void)nc_buf_putc(&label, ' ');
-        nc_words_put(&label, text);
+        nc_show_put(&label, text);
     }
-    put_text(d, x + 12, "time", label.data);
+    draw_text(d, x + 12, "time", label.data);
     d->y += ROW;
 }
 
@@ -135,23 +135,23 @@ static const char *class_of(const char *outcome) {
 }
 
 static void draw_boot(struct drawing *d, const struct nc_value *status) {
-    const struct nc_value *phases[NC_WORDS_MAX_PHASES];
-    const size_t n = nc_words_at_most(nc_words_phases(status, phases), MAX_ROWS);
+    const struct nc_value *phases[NC_SHOW_MAX_PHASES];
+    const size_t n = nc_show_at_most(nc_show_phases(status, phases), MAX_ROWS);
     nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT;
     uint64_t at = 0;
 
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        d->total_usec += nc_words_number(phases[i], "duration_usec", MAX_SPAN_USEC);
+        d->total_usec += nc_show_number(phases[i], "duration_usec", MAX_SPAN_USEC);
     (void)nc_buf_puts(&title, "bootstrap of ");
-    nc_words_put(&title, nc_words_text(status, "node", "an unknown node"));
-    put_title(d, title.data);
+    nc_show_put(&title, nc_show_text(status, "node", "an unknown node"));
+    draw_title(d, title.data);
     for (size_t i = 0; i < n; i++) {
         const struct nc_value *p = phases[i];
-        const uint64_t end = at + nc_words_number(p, "duration_usec", MAX_SPAN_USEC);
-        put_bar(d, nc_words_text(p, "name", "?"), class_of(nc_words_text(p, "outcome", "")), at,
-                end);
+        const uint64_t end = at + nc_show_number(p, "duration_usec", MAX_SPAN_USEC);
+        draw_bar(d, nc_show_text(p, "name", "?"), class_of(nc_show_text(p, "outcome", "")), at,
+                 end);
         at = end;
     }
 }
@@ -159,7 +159,7 @@ static void draw_boot(struct drawing *d, const struct nc_value *status) {
 /* --- the drain */
 
 struct mark {
-    const char *class, *word, *text;
+    const char *class, *caption, *text;
     uint64_t usec;
 };
 
@@ -169,29 +169,27 @@ static void add_mark(struct mark marks[], size_t *n, struct mark m) {
 }
 
 static size_t collect_marks(const struct nc_value *drain, struct mark marks[]) {
-    const struct nc_value *sources = nc_words_list(drain, "sources");
-    const struct nc_value *blocked = nc_words_list(drain, "blocked");
+    const struct nc_value *sources = nc_show_list(drain, "sources");
+    const struct nc_value *blocked = nc_show_list(drain, "blocked");
     size_t n = 0;
 
-    for (size_t i = 0; sources && i < nc_words_at_most(sources->n, 16); i++)
+    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, 16); i++)
         add_mark(marks, &n,
                  (struct mark){"notice", "notice",
-                               nc_words_text(sources->items[i], "source", "unknown"),
-                               nc_words_time(sources->items[i], "noticed")});
+                               nc_show_text(sources->items[i], "source", "unknown"),
+                               nc_show_time(sources->items[i], "noticed")});
     add_mark(marks, &n,
              (struct mark){"cordon", "cordon", "",
-                           nc_words_time(nc_value_get(drain, "cordon"), "since")});
-    for (size_t i = 0; blocked && i < nc_words_at_most(blocked->n, 20); i++)
+                           nc_show_time(nc_value_get(drain, "cordon"), "since")});
+    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, 20); i++)
         add_mark(marks, &n,
-                 (struct mark){"moment", "last moment",
-                               nc_words_text(blocked->items[i], "pod", "?"),
-                               nc_words_time(blocked->items[i], "last_moment")});
+                 (struct mark){"moment", "last moment", nc_show_text(blocked->items[i], "pod", "?"),
+                               nc_show_time(blocked->items[i], "last_moment")});
     add_mark(
         marks, &n,
-        (struct mark){"moment", "last moment", "of all pods", nc_words_time(drain, "last_moment")});
-    add_mark(
-        marks, &n,
-        (struct mark){"end", "deadline", "the machine goes", nc_words_time(drain, "deadline")});
+        (struct mark){"moment", "last moment", "of all pods", nc_show_time(drain, "last_moment")});
+    add_mark(marks, &n,
+             (struct mark){"end", "deadline", "the machine goes", nc_show_time(drain, "deadline")});
     return n;
 }
 
@@ -203,7 +201,7 @@ static uint64_t after(uint64_t usec, uint64_t origin_usec) {
 
 static void draw_drain(struct drawing *d, const struct nc_value *status) {
     const struct nc_value *drain = nc_value_get(status, "drain");
-    const struct nc_value *history = nc_words_list(drain, "history");
+    const struct nc_value *history = nc_show_list(drain, "history");
     struct mark marks[MAX_MARKS];
     const size_t n_marks = collect_marks(drain, marks);
     uint64_t origin, last;
@@ -211,21 +209,21 @@ static void draw_drain(struct drawing *d, const struct nc_value *status) {
 
     if (!nc_drain_last(status, &from, &to))
         return;
-    origin = nc_words_moment(history->items[from]);
+    origin = nc_show_moment(history->items[from]);
     last = d->total_usec =
-        after(nc_words_moment(history->items[to < history->n ? to : to - 1]), origin);
+        after(nc_show_moment(history->items[to < history->n ? to : to - 1]), origin);
     for (size_t i = 0; i < n_marks; i++)
         if (after(marks[i].usec, origin) > d->total_usec)
             d->total_usec = after(marks[i].usec, origin);
-    put_title(d, "drain");
+    draw_title(d, "drain");
     for (size_t i = from; i < to; i++) {
         const bool is_followed = i + 1 < history->n;
-        put_bar(d, nc_words_text(history->items[i], "phase", "?"), "drain",
-                after(nc_words_moment(history->items[i]), origin),
-                is_followed ? after(nc_words_moment(history->items[i + 1]), origin) : last);
+        draw_bar(d, nc_show_text(history->items[i], "phase", "?"), "drain",
+                 after(nc_show_moment(history->items[i]), origin),
+                 is_followed ? after(nc_show_moment(history->items[i + 1]), origin) : last);
     }
     for (size_t i = 0; i < n_marks; i++)
-        put_mark(d, marks[i].class, marks[i].word, marks[i].text, after(marks[i].usec, origin));
+        draw_mark(d, marks[i].class, marks[i].caption, marks[i].text, after(marks[i].usec, origin));
 }
 
 static const char style[] =
@@ -241,7 +239,7 @@ void nc_timeline_svg(const struct nc_value *status, struct nc_buf *out) {
     draw_boot(&d, status);
     draw_drain(&d, status);
     if (d.y == 0)
-        put_title(&d, "no phases are known");
+        draw_title(&d, "no phases are known");
     d.y += ROW / 2;
     (void)nc_buf_printf(out,
                         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "

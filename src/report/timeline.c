@@ -9,16 +9,16 @@
 
 #include "nc/report.h"
 #include "nc/str.h"
-#include "status-words.h"
+#include "status-show.h"
 
 #define BAR_WIDTH 40
 #define MAX_DURATION_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is no boot */
 
 static uint64_t duration_of(const struct nc_value *phase) {
-    return nc_words_number(phase, "duration_usec", MAX_DURATION_USEC);
+    return nc_show_number(phase, "duration_usec", MAX_DURATION_USEC);
 }
 
-static void put_usec(struct nc_buf *out, uint64_t usec) {
+static void show_usec(struct nc_buf *out, uint64_t usec) {
     if (usec < 10000)
         (void)nc_buf_printf(out, "%6.2f ms", (double)usec / 1e3);
     else if (usec < 10000000)
@@ -27,115 +27,115 @@ static void put_usec(struct nc_buf *out, uint64_t usec) {
         (void)nc_buf_printf(out, "%6.1f s ", (double)usec / 1e6);
 }
 
-static void put_error(struct nc_buf *out, const struct nc_value *phase) {
+static void show_error(struct nc_buf *out, const struct nc_value *phase) {
     const struct nc_value *error = nc_value_get(phase, "error");
-    const char *remedy = nc_words_text(error, "remedy", NULL);
+    const char *remedy = nc_show_text(error, "remedy", NULL);
 
     if (!error || error->type != NC_VALUE_MAP)
         return;
-    (void)nc_buf_puts(out, NC_WORDS_INDENT);
-    nc_words_put(out, nc_words_text(error, "class", "error"));
+    (void)nc_buf_puts(out, NC_SHOW_INDENT);
+    nc_show_put(out, nc_show_text(error, "class", "error"));
     (void)nc_buf_puts(out, ": ");
-    nc_words_put(out, nc_words_text(error, "message", "?"));
+    nc_show_put(out, nc_show_text(error, "message", "?"));
     (void)nc_buf_putc(out, '\n');
     if (!remedy)
         return;
-    (void)nc_buf_puts(out, NC_WORDS_INDENT "remedy: ");
-    nc_words_put(out, remedy);
+    (void)nc_buf_puts(out, NC_SHOW_INDENT "remedy: ");
+    nc_show_put(out, remedy);
     (void)nc_buf_putc(out, '\n');
 }
 
-static void put_list(struct nc_buf *out, const char *title, const struct nc_value *list) {
-    const size_t n = list ? nc_words_at_most(list->n, NC_WORDS_MAX_LINES) : 0;
+static void add_list_query(struct nc_buf *out, const char *title, const struct nc_value *list) {
+    const size_t n = list ? nc_show_at_most(list->n, NC_SHOW_MAX_LINES) : 0;
 
     for (size_t i = 0; i < n; i++)
         if (nc_value_string(list->items[i]))
-            nc_words_line(out, i == 0 ? title : "", nc_value_string(list->items[i]));
+            nc_show_line(out, i == 0 ? title : "", nc_value_string(list->items[i]));
     if (list && list->n > n)
-        (void)nc_buf_printf(out, NC_WORDS_INDENT "and %zu more\n", list->n - n);
+        (void)nc_buf_printf(out, NC_SHOW_INDENT "and %zu more\n", list->n - n);
 }
 
-static void put_resources(struct nc_buf *out, const char *title, const struct nc_value *map) {
+static void show_resources(struct nc_buf *out, const char *title, const struct nc_value *map) {
     char buf[32];
 
     if (!map || map->type != NC_VALUE_MAP || map->n == 0)
         return;
     (void)nc_buf_printf(out, "%-12s", title);
-    for (size_t i = 0; i < nc_words_at_most(map->n, NC_WORDS_MAX_LINES); i++) {
+    for (size_t i = 0; i < nc_show_at_most(map->n, NC_SHOW_MAX_LINES); i++) {
         const char *text = nc_value_scalar_text(map->members[i].value, buf);
         if (!text || nc_streq(text, "0"))
             continue;
         (void)nc_buf_putc(out, ' ');
-        nc_words_put(out, map->members[i].key);
+        nc_show_put(out, map->members[i].key);
         (void)nc_buf_putc(out, '=');
-        nc_words_put(out, text);
+        nc_show_put(out, text);
     }
     (void)nc_buf_putc(out, '\n');
 }
 
-static void put_instance(struct nc_buf *out, const struct nc_value *instance) {
+static void show_instance(struct nc_buf *out, const struct nc_value *instance) {
     static const char *const keys[] = {"id", "type", "az", "life_cycle"};
 
-    nc_words_title(out, "instance");
+    nc_show_title(out, "instance");
     for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++) {
         (void)nc_buf_puts(out, i ? ", " : "");
-        nc_words_put(out, nc_words_text(instance, keys[i], "-"));
+        nc_show_put(out, nc_show_text(instance, keys[i], "-"));
     }
     (void)nc_buf_putc(out, '\n');
 }
 
 /* The phase that runs or failed, with what is wrong and until when it is tried. */
-static void put_open_phase(struct nc_buf *out, const struct nc_value *status,
-                           const struct nc_value *phase) {
-    const char *outcome = nc_words_text(phase, "outcome", "");
+static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
+                            const struct nc_value *phase) {
+    const char *outcome = nc_show_text(phase, "outcome", "");
 
     if (!nc_streq(outcome, "running") && !nc_streq(outcome, "failed"))
         return;
     nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT, line = NC_BUF_INIT;
-    nc_words_put(&name, nc_words_text(phase, "name", "?"));
+    nc_show_put(&name, nc_show_text(phase, "name", "?"));
     (void)nc_buf_printf(&line, "%s, attempt %" PRIu64 ", deadline ", outcome,
-                        nc_words_number(phase, "attempts", UINT32_MAX));
-    (void)nc_buf_puts(&line, nc_words_text(status, "deadline", "-"));
-    nc_words_line(out, name.data, line.data);
-    put_error(out, phase);
+                        nc_show_number(phase, "attempts", UINT32_MAX));
+    (void)nc_buf_puts(&line, nc_show_text(status, "deadline", "-"));
+    nc_show_line(out, name.data, line.data);
+    show_error(out, phase);
 }
 
 /* Without a bootstrap the daemon alone knows. */
 static const char *node_of(const struct nc_value *status) {
-    const char *own = nc_words_text(nc_value_get(status, "daemon"), "node", "-");
+    const char *own = nc_show_text(nc_value_get(status, "daemon"), "node", "-");
 
-    return nc_words_text(status, "node", own);
+    return nc_show_text(status, "node", own);
 }
 
 void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
-    const struct nc_value *phases[NC_WORDS_MAX_PHASES];
-    const size_t n_phases = nc_words_phases(status, phases);
+    const struct nc_value *phases[NC_SHOW_MAX_PHASES];
+    const size_t n_phases = nc_show_phases(status, phases);
     const struct nc_value *waiting = nc_value_get(status, "waiting");
-    const char *reason = nc_words_text(waiting, "reason", NULL);
+    const char *reason = nc_show_text(waiting, "reason", NULL);
     /* The daemon may be all that has run. */
-    const bool is_bootstrapped = nc_words_list(status, "phases") || !nc_value_get(status, "daemon");
+    const bool is_bootstrapped = nc_show_list(status, "phases") || !nc_value_get(status, "daemon");
 
     if (is_bootstrapped)
-        nc_words_line(out, "outcome", nc_words_text(status, "outcome", "unknown"));
-    nc_words_line(out, "node", node_of(status));
+        nc_show_line(out, "outcome", nc_show_text(status, "outcome", "unknown"));
+    nc_show_line(out, "node", node_of(status));
     if (is_bootstrapped) {
-        put_instance(out, nc_value_get(status, "instance"));
-        nc_words_line(out, "nodeclaim",
-                      nc_words_text(nc_value_get(status, "nodeclaim"), "name", "-"));
+        show_instance(out, nc_value_get(status, "instance"));
+        nc_show_line(out, "nodeclaim",
+                     nc_show_text(nc_value_get(status, "nodeclaim"), "name", "-"));
     }
     for (size_t i = 0; i < n_phases; i++)
-        put_open_phase(out, status, phases[i]);
+        show_open_phase(out, status, phases[i]);
     if (reason) {
-        nc_words_title(out, "waiting");
-        nc_words_put(out, reason);
+        nc_show_title(out, "waiting");
+        nc_show_put(out, reason);
         (void)nc_buf_puts(out, ": ");
-        nc_words_put(out, nc_words_text(waiting, "message", ""));
+        nc_show_put(out, nc_show_text(waiting, "message", ""));
         (void)nc_buf_putc(out, '\n');
     }
-    put_resources(out, "predicted", nc_value_path(status, "allocatable.predicted"));
-    put_resources(out, "allocatable", nc_value_path(status, "allocatable.actual"));
-    put_list(out, "difference", nc_words_list(status, "allocatable.differences"));
-    put_list(out, "warning", nc_words_list(status, "warnings"));
+    show_resources(out, "predicted", nc_value_path(status, "allocatable.predicted"));
+    show_resources(out, "allocatable", nc_value_path(status, "allocatable.actual"));
+    add_list_query(out, "difference", nc_show_list(status, "allocatable.differences"));
+    add_list_query(out, "warning", nc_show_list(status, "warnings"));
     nc_drain_status_text(status, out);
 }
 
@@ -145,7 +145,7 @@ struct span {
 
 /* status.json has starts in whole seconds and durations in microseconds: phases follow each other,
  * so the sum places them. */
-static void put_bar(struct nc_buf *out, struct span s, uint64_t total) {
+static void show_bar(struct nc_buf *out, struct span s, uint64_t total) {
     uint64_t from = total ? s.start * BAR_WIDTH / total : 0;
     uint64_t to = total ? (s.end * BAR_WIDTH + total - 1) / total : 0;
 
@@ -157,65 +157,65 @@ static void put_bar(struct nc_buf *out, struct span s, uint64_t total) {
         (void)nc_buf_putc(out, i >= from && i < to ? '#' : '.');
 }
 
-static void put_phase(struct nc_buf *out, const struct nc_value *phase, struct span s,
-                      uint64_t total) {
-    const uint64_t attempts = nc_words_number(phase, "attempts", UINT32_MAX);
+static void show_phase(struct nc_buf *out, const struct nc_value *phase, struct span s,
+                       uint64_t total) {
+    const uint64_t attempts = nc_show_number(phase, "attempts", UINT32_MAX);
     nc_cleanup(nc_buf_done) struct nc_buf name = NC_BUF_INIT;
 
-    nc_words_put(&name, nc_words_text(phase, "name", "?"));
+    nc_show_put(&name, nc_show_text(phase, "name", "?"));
     (void)nc_buf_putc(out, '+');
-    put_usec(out, s.start);
+    show_usec(out, s.start);
     (void)nc_buf_printf(out, "  %-10s ", name.data);
-    put_usec(out, s.end - s.start);
+    show_usec(out, s.end - s.start);
     (void)nc_buf_puts(out, "  ");
     if (attempts > 0 || s.end > s.start)
-        put_bar(out, s, total);
+        show_bar(out, s, total);
     else
         (void)nc_buf_printf(out, "%*s", BAR_WIDTH, "");
     (void)nc_buf_puts(out, "  ");
-    nc_words_put(out, nc_words_text(phase, "outcome", "?"));
+    nc_show_put(out, nc_show_text(phase, "outcome", "?"));
     if (attempts > 1)
         (void)nc_buf_printf(out, " (%" PRIu64 " attempts)", attempts);
     (void)nc_buf_putc(out, '\n');
-    put_error(out, phase);
+    show_error(out, phase);
 }
 
-static void put_headline(struct nc_buf *out, const struct nc_value *status) {
+static void show_headline(struct nc_buf *out, const struct nc_value *status) {
     (void)nc_buf_puts(out, "bootstrap of ");
-    nc_words_put(out, nc_words_text(status, "node", "an unknown node"));
+    nc_show_put(out, nc_show_text(status, "node", "an unknown node"));
     (void)nc_buf_puts(out, " (");
-    nc_words_put(out, nc_words_text(nc_value_get(status, "instance"), "id", "-"));
+    nc_show_put(out, nc_show_text(nc_value_get(status, "instance"), "id", "-"));
     (void)nc_buf_puts(out, "), started ");
-    nc_words_put(out, nc_words_text(status, "started", "-"));
+    nc_show_put(out, nc_show_text(status, "started", "-"));
     (void)nc_buf_puts(out, ": ");
-    nc_words_put(out, nc_words_text(status, "outcome", "unknown"));
+    nc_show_put(out, nc_show_text(status, "outcome", "unknown"));
     (void)nc_buf_putc(out, '\n');
 }
 
-static void put_boot(const struct nc_value *status, struct nc_buf *out) {
-    const struct nc_value *phases[NC_WORDS_MAX_PHASES];
-    const size_t n = nc_words_phases(status, phases);
+static void show_boot(const struct nc_value *status, struct nc_buf *out) {
+    const struct nc_value *phases[NC_SHOW_MAX_PHASES];
+    const size_t n = nc_show_phases(status, phases);
     uint64_t total = 0, at = 0;
 
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++)
         total += duration_of(phases[i]);
-    put_headline(out, status);
+    show_headline(out, status);
     for (size_t i = 0; i < n; i++) {
         const uint64_t end = at + duration_of(phases[i]);
-        put_phase(out, phases[i], (struct span){at, end}, total);
+        show_phase(out, phases[i], (struct span){at, end}, total);
         at = end;
     }
     (void)nc_buf_putc(out, '=');
-    put_usec(out, total);
+    show_usec(out, total);
     (void)nc_buf_puts(out, "  in all\n");
 }
 
 void nc_timeline_text(const struct nc_value *status, struct nc_buf *out) {
     const size_t before = out->len;
 
-    put_boot(status, out);
+    show_boot(status, out);
     nc_drain_timeline_text(status, out);
     if (out->len == before)
         (void)nc_buf_puts(out, "no phases are known\n");

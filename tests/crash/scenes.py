@@ -415,7 +415,7 @@ class Rebooted(Daemon):
 
     def is_over(self, world: World) -> bool:
         assert isinstance(world, DaemonWorld)
-        is_done = self.is_let_go(world) and is_calm(world) and len(world.pods()) == 3 and self.speaks(world)
+        is_done = self.is_inhibitor_released(world) and is_calm(world) and len(world.pods()) == 3 and self.speaks(world)
         return is_done and self.is_settled(world)
 
     def is_settled(self, world: DaemonWorld) -> bool:
@@ -423,7 +423,7 @@ class Rebooted(Daemon):
         saved = json.loads((world.root / STATE).read_text() or "{}")
         return "clean_up" not in saved and bool(saved.get("life", {}).get("node", {}).get("uid"))
 
-    def is_let_go(self, world: DaemonWorld) -> bool:
+    def is_inhibitor_released(self, world: DaemonWorld) -> bool:
         return not world.is_cordoned()
 
     def at_end(self, world: World) -> list[str]:
@@ -450,7 +450,7 @@ class RebootedForeign(Rebooted):
         world.change_node(cordon)
         super().prepare(world)
 
-    def is_let_go(self, world: DaemonWorld) -> bool:
+    def is_inhibitor_released(self, world: DaemonWorld) -> bool:
         return True
 
     def whose(self, world: DaemonWorld) -> list[str]:

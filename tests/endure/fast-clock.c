@@ -48,8 +48,8 @@ static struct {
 } fds[FDS];
 
 static struct page nowhere, *page = &nowhere;
-static uint64_t heard_nsec; /* true time of the last word on a connection that is not quick */
-static int top;             /* no descriptor in the table is higher */
+static uint64_t observed_nsec; /* true time of the last word on a connection that is not quick */
+static int top;                /* no descriptor in the table is higher */
 
 #define REAL(name) ((__typeof__(&name))real_##name)
 static void *real_clock_gettime, *real_timerfd_create, *real_timerfd_settime, *real_epoll_wait,
@@ -167,7 +167,7 @@ static void answered(int fd, ssize_t got) {
         return;
     fds[fd].owed_nsec = 0;
     if (fds[fd].kind == TALKING)
-        heard_nsec = true_nsec(CLOCK_MONOTONIC);
+        observed_nsec = true_nsec(CLOCK_MONOTONIC);
 }
 
 static bool is_quick(const struct sockaddr *to) {
@@ -316,8 +316,8 @@ static uint64_t until_jump(void) {
     uint64_t wait = 0;
     int i;
 
-    if (heard_nsec + QUIET > now)
-        wait = heard_nsec + QUIET - now;
+    if (observed_nsec + QUIET > now)
+        wait = observed_nsec + QUIET - now;
     for (i = 0; i <= top; i++) {
         if (fds[i].kind < QUICK || fds[i].owed_nsec == 0)
             continue;

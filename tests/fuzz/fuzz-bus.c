@@ -316,21 +316,21 @@ static void happen(struct world *w, const uint8_t *data, size_t n) {
         const size_t own = op == STRANGER || op == RAW ? more % 32u : 0;
         data++;
         n--;
-        const size_t take_n = own < n ? own : n;
+        const size_t read_n = own < n ? own : n;
         if (op == TURN)
             turn(w);
         else if (op == PREPARE || op == CALL_OFF)
             announce(w, op == PREPARE);
-        else if (op == STRANGER && take_n > 0)
-            be_a_stranger(w, data[0], data + 1, take_n - 1);
+        else if (op == STRANGER && read_n > 0)
+            be_a_stranger(w, data[0], data + 1, read_n - 1);
         else if (op == ANSWERS)
             hold(w, (enum answers)(more % _ANSWERS_MAX), more / _ANSWERS_MAX % 2);
         else if (op == OWNER)
             change_owner(w);
         else if (op == RAW)
-            send_bytes(w, data, take_n);
-        data += take_n;
-        n -= take_n;
+            send_bytes(w, data, read_n);
+        data += read_n;
+        n -= read_n;
     }
     turn(w);
 }

@@ -94,7 +94,7 @@ static void check_relay(const struct world *w, const struct nc_control_action *a
         must(w->deleted[i] != c->uid);
 }
 
-static void take_action(struct world *w, const struct nc_control_action *a) {
+static void handle_action(struct world *w, const struct nc_control_action *a) {
     struct pending *f = &w->in_flight[w->n_in_flight];
     const char *timestamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
                                                 NC_ANNOTATION_TIMESTAMP);
@@ -129,7 +129,7 @@ static void step(struct world *w, struct nc_control_event e) {
     e.now_usec = w->now_usec;
     nc_control_step(w->c, &e, &out);
     for (size_t i = 0; i < out.n; i++)
-        take_action(w, &out.v[i]);
+        handle_action(w, &out.v[i]);
     nc_control_actions_done(&out);
     must(nc_control_next(w->c, w->now_usec) >= w->now_usec);
 }

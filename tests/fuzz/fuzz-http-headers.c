@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         const size_t length = (size_t)((lf ? lf + 1 : end) - at);
         nc_auto_free char *line = nc_malloc(length); /* not ended by a NUL, as libcurl's */
         memcpy(line, at, length);
-        if (take_header(line, 1, length, &r) != length) {
+        if (receive_header(line, 1, length, &r) != length) {
             if (r.abort != ABORT_LARGE_HEAD || r.header_bytes <= NC_HTTP_MAX_HEADER_BYTES)
                 abort();
             return 0;

@@ -15,9 +15,9 @@ static void host(const char *data, size_t n) {
     struct nc_buf once = NC_BUF_INIT;
     struct nc_buf twice = NC_BUF_INIT;
 
-    if (nc_facts_take_host_json(&f, data, n, NULL) == 0) {
+    if (nc_facts_parse_host_json(&f, data, n, NULL) == 0) {
         nc_facts_write_host_json(&f, &once);
-        if (nc_facts_take_host_json(&back, once.data, once.len, NULL) < 0)
+        if (nc_facts_parse_host_json(&back, once.data, once.len, NULL) < 0)
             abort();
         nc_facts_write_host_json(&back, &twice);
         if (!nc_streq(once.data, twice.data))
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         host((const char *)data + 1, n - 1);
         return 0;
     }
-    if (nc_facts_take_imds(&f, item, (const char *)data + 1, n - 1, &err) < 0
+    if (nc_facts_parse_imds(&f, item, (const char *)data + 1, n - 1, &err) < 0
         && (err.msg[0] == '\0' || f.instance_id || f.mac || f.local_ipv4 || f.local_hostname
             || f.ipv6 || f.role))
         abort();

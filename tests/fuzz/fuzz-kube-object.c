@@ -25,14 +25,14 @@ static void check_view(const struct nc_value *object) {
     const struct nc_strv stay = NC_STRV_INIT;
     struct nc_node_view once = {0}, twice;
 
-    nc_node_view_take(&once, object, &stay);
+    nc_node_view_apply(&once, object, &stay);
     twice = once;
-    nc_node_view_take(&twice, object, &stay);
+    nc_node_view_apply(&twice, object, &stay);
     if (memcmp(&once, &twice, sizeof(once)) != 0)
         abort();
     if (metadata)
         nc_value_set(metadata_only, "metadata", nc_value_copy(metadata));
-    nc_node_view_take(&twice, metadata_only, &stay);
+    nc_node_view_apply(&twice, metadata_only, &stay);
     if (strnlen(once.uid, sizeof(once.uid)) == sizeof(once.uid)
         || (metadata && nc_streq(once.uid, twice.uid) && once.n_volumes != twice.n_volumes))
         abort();

@@ -18,7 +18,7 @@ struct world {
     uint64_t now_usec;
     struct nc_node_view node; /* as the server has it, and as it was shown */
     struct nc_node_write write;
-    bool is_writing, is_open, is_synced, has_let_go;
+    bool is_writing, is_open, is_synced, has_released;
     bool is_active[_NC_SOURCE_MAX];
     bool was_signal_tried;
 };
@@ -35,14 +35,15 @@ static bool is_anything_active(const struct world *w) {
     return false;
 }
 
-static void take_write(struct world *w, struct nc_node_write *n) {
+static void handle_write(struct world *w, struct nc_node_write *n) {
     must(!w->is_writing && w->node.exists);
     must(n->unschedulable != 0 || w->node.has_cordon_record);
     must(n->unschedulable != 0 || !w->node.is_deleting);
     must(n->balancers_label != 0 || w->node.is_balancers_label_ours);
     must(n->balancers_label != 1 || !w->node.has_balancers_label);
     must(!n->drain_status || strlen(n->drain_status) <= 1024);
-    must(is_anything_active(w) || n->kind == NC_WRITE_RELEASE || n->kind == NC_WRITE_CALM);
+    must(is_anything_active(w) || n->kind == NC_WRITE_RELEASE
+         || n->kind == NC_WRITE_CLEAR_CONDITIONS);
     w->was_signal_tried |= n->kind == NC_WRITE_SIGNAL;
     nc_node_write_done(&w->write);
     w->write = *n;
@@ -50,37 +51,37 @@ static void take_write(struct world *w, struct nc_node_write *n) {
     w->is_writing = true;
 }
 
-static void take_action(struct world *w, struct nc_life_action *a) {
+static void handle_action(struct world *w, struct nc_life_action *a) {
     switch (a->kind) {
-    case NC_ACT_WRITE:
-        take_write(w, &a->write);
+    case NC_LIFE_ACTION_WRITE:
+        handle_write(w, &a->write);
         break;
-    case NC_ACT_POD:
+    case NC_LIFE_ACTION_POD:
         must(w->is_open && a->pod.pod && is_anything_active(w));
         must(a->pod.verb != NC_DRAIN_EVICT || (w->is_synced && w->rules.mode != NC_DRAIN_OFF));
         must(a->pod.verb != NC_DRAIN_DELETE || a->pod.grace_sec > 0);
         break;
-    case NC_ACT_PODS_OPEN:
+    case NC_LIFE_ACTION_PODS_OPEN:
         must(!w->is_open);
         w->is_open = true;
         w->is_synced = false;
         break;
-    case NC_ACT_PODS_CLOSE:
+    case NC_LIFE_ACTION_PODS_CLOSE:
         must(w->is_open);
         w->is_open = false;
         break;
-    case NC_ACT_LOOK:
+    case NC_LIFE_ACTION_REFRESH_NODE:
         must(w->node.exists);
         break;
-    case NC_ACT_ANNOUNCE:
+    case NC_LIFE_ACTION_ANNOUNCE:
         must(a->message && a->reason);
         break;
-    case NC_ACT_POD_NEWS:
+    case NC_LIFE_ACTION_POD_NEWS:
         must(a->news.kind && a->news.namespace && a->news.name && a->news.message);
         break;
-    case NC_ACT_LET_GO:
-        must(w->is_active[NC_SOURCE_SHUTDOWN] && !w->has_let_go);
-        w->has_let_go = true;
+    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+        must(w->is_active[NC_SOURCE_SHUTDOWN] && !w->has_released);
+        w->has_released = true;
         break;
     }
 }
@@ -91,7 +92,7 @@ static void step(struct world *w, struct nc_life_event *e) {
     e->now_usec = w->now_usec;
     nc_life_step(w->life, e, &out);
     for (size_t i = 0; i < out.n; i++)
-        take_action(w, &out.v[i]);
+        handle_action(w, &out.v[i]);
     nc_life_actions_done(&out);
     must(nc_life_next(w->life, w->now_usec) > w->now_usec);
 }
@@ -106,9 +107,9 @@ static void notice(struct world *w, uint8_t with) {
         n.deadline_usec = w->now_usec + (with >> 5) * 20000000ull;
     if (with & 32)
         n.begin_usec = w->now_usec + 5000000;
-    n.is_last_moment = with & 64;
+    n.is_force_delete_time = with & 64;
     if (n.source == NC_SOURCE_SHUTDOWN)
-        w->has_let_go = false;
+        w->has_released = false;
     w->is_active[n.source] = true;
     step(w, &e);
 }
@@ -124,12 +125,12 @@ static void clear(struct world *w, uint8_t with) {
         }
 }
 
-static void show(struct world *w, bool is_whole) {
+static void show(struct world *w, bool is_complete) {
     struct nc_node_view v = w->node;
     struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &v};
 
     v.exists = w->node.exists = true;
-    v.is_whole = is_whole;
+    v.is_complete = is_complete;
     step(w, &e);
 }
 
@@ -231,7 +232,7 @@ static void restart(struct world *w, uint8_t with) {
 
     nc_life_free(w->life);
     w->life = nc_life_new(&w->rules);
-    w->is_writing = w->is_open = w->is_synced = w->has_let_go = false;
+    w->is_writing = w->is_open = w->is_synced = w->has_released = false;
     if (with & 1)
         must(nc_life_load(w->life, saved, with & 2) == 0);
     for (size_t s = 0; s < _NC_SOURCE_MAX; s++)

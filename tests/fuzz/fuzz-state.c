@@ -22,7 +22,7 @@ static void must(bool is_so) {
 /* Everything is quiet: what was active is taken back, what was ours is undone, and it ends. */
 static void live(struct nc_life *l) {
     struct nc_life_event e = {.kind = NC_LIFE_START, .now_usec = 1767323045000000};
-    struct nc_node_view node = {.exists = true, .is_whole = true, .uid = "u"};
+    struct nc_node_view node = {.exists = true, .is_complete = true, .uid = "u"};
 
     for (unsigned i = 0; i < 40; i++) {
         struct nc_life_actions out = {0};

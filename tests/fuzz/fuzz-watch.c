@@ -35,7 +35,7 @@ static void take_line(const char *line, size_t n, struct nc_known *known) {
     if (l.event == NC_WATCH_DELETED)
         nc_known_drop(known, l.object);
     else if (l.event != 0)
-        nc_known_put(known, l.object, &is_same, &old);
+        nc_known_add(known, l.object, &is_same, &old);
     nc_value_free(old);
     nc_watch_line_done(&l);
 }

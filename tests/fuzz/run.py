@@ -157,15 +157,15 @@ class Count:
 
     def run(self):
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as p:
-            under_way = {}
+            in_flight = {}
             while True:
-                while len(under_way) < AT_ONCE and (h := self.next()):
+                while len(in_flight) < AT_ONCE and (h := self.next()):
                     self.busy.append(h)
-                    under_way[p.submit(self.r.slice, h, self.seconds, self.done[h.name]["turns"])] = h
-                if not under_way:
+                    in_flight[p.submit(self.r.slice, h, self.seconds, self.done[h.name]["turns"])] = h
+                if not in_flight:
                     break
-                for f in concurrent.futures.wait(under_way, return_when=concurrent.futures.FIRST_COMPLETED).done:
-                    self.take(under_way.pop(f), *f.result())
+                for f in concurrent.futures.wait(in_flight, return_when=concurrent.futures.FIRST_COMPLETED).done:
+                    self.take(in_flight.pop(f), *f.result())
         results = [verdict(h, h.name in self.failed, f"{self.done[h.name]['executions']} executions in "
                            f"{self.done[h.name]['seconds']:.0f} s") for h in self.all]
         for kind, n in self.wanted.items():

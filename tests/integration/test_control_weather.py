@@ -40,14 +40,14 @@ class Away(ControlTest):
         def leave(req: Request) -> bool:
             if req.method == "PATCH" and not gone:
                 gone.append(time.monotonic())
-            return is_away(req)
+            return is_unavailable(req)
 
-        def is_away(req: Request) -> bool:
+        def is_unavailable(req: Request) -> bool:
             return bool(gone) and time.monotonic() < gone[0] + 1.2
 
         world.start()
         world.api.server.before_answer.append(leave)
-        world.api.server.before_request.append(is_away)
+        world.api.server.before_request.append(is_unavailable)
         deadline = world.say("n1")
         self.assertRelayed(world, "c-n1", deadline)
         self.assertGreaterEqual(world.accepted("delete")[0].at, gone[0] + 1.2)

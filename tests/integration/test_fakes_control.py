@@ -121,7 +121,7 @@ class ControlTest(WithApi):
         self.assertEqual([c["metadata"]["name"] for c in rest["items"]], ["c-6"])
         self.expect(self.control("GET", f"{CLAIMS}?limit=3&continue=nonsense"), 400, "continue key is not valid")
 
-    def test_metadata_alone(self) -> None:
+    def test_only_metadata(self) -> None:
         self.claim("c", annotations={"a": "b"})
         got = self.expect(self.admin("GET", f"{CLAIMS}/c", accept=PARTIAL), 200)
         self.assertEqual((got["kind"], got["metadata"]["annotations"], set(got)), (

@@ -32,7 +32,7 @@ static struct nc_notice random_notice(struct world *w, enum nc_source s, uint64_
         n.begin_usec = at_usec + world_random(w, 60 * SEC);
     if (s == NC_SOURCE_REQUEST || s == NC_SOURCE_OPERATOR) {
         n.policy = world_chance(w, 75) ? NC_POLICY_DRAIN : NC_POLICY_CORDON;
-        n.is_last_moment = n.deadline_usec && world_chance(w, 30);
+        n.is_force_delete_time = n.deadline_usec && world_chance(w, 30);
     }
     return n;
 }
@@ -66,11 +66,11 @@ static void change_source(struct world *w, enum nc_source s, unsigned turn) {
         if (source->is_on)
             source->notice = random_notice(w, s, w->now_usec);
     }
-    world_tell(w, "%s: %s, deadline %+.3f", nc_source_name(s),
-               source->is_on ? source->notice.id : "nothing",
-               source->notice.deadline_usec
-                   ? (double)(int64_t)(source->notice.deadline_usec - w->now_usec) / 1e6
-                   : 0.0);
+    world_log(w, "%s: %s, deadline %+.3f", nc_source_name(s),
+              source->is_on ? source->notice.id : "nothing",
+              source->notice.deadline_usec
+                  ? (double)(int64_t)(source->notice.deadline_usec - w->now_usec) / 1e6
+                  : 0.0);
     if (s == NC_SOURCE_SHUTDOWN && source->is_on)
         plan_end_of_machine(w, source->notice.deadline_usec);
     if (s == NC_SOURCE_SHUTDOWN) {
@@ -98,8 +98,8 @@ static void bind_pod(struct world *w, bool is_daemon) {
     if (i == MODEL_MAX_PODS)
         return;
     w->pods[i].is_terminal = false;
-    world_tell(w, "pod %u is bound, tier %d, grace %llu", i, (int)w->pods[i].tier,
-               (unsigned long long)w->pods[i].grace_sec);
+    world_log(w, "pod %u is bound, tier %d, grace %llu", i, (int)w->pods[i].tier,
+              (unsigned long long)w->pods[i].grace_sec);
     world_pod_changed(w, i);
 }
 
@@ -108,7 +108,7 @@ static void stop_pod(struct world *w, unsigned pod) {
 
     if (!p->exists || p->deletion_usec)
         return;
-    world_tell(w, "pod %u has succeeded", pod);
+    world_log(w, "pod %u has succeeded", pod);
     p->is_terminal = true;
     if (p->has_volume)
         world_plan(w, w->now_usec + world_random(w, 20 * SEC), THING_DETACHED, 0, 0);
@@ -122,23 +122,23 @@ static void be_a_person(struct world *w, unsigned what) {
     if (!n->exists)
         return;
     if (what < 4 && !n->is_unschedulable) {
-        world_tell(w, "somebody cordons");
+        world_log(w, "somebody cordons");
         n->is_unschedulable = true;
         n->foreign_usec = n->has_record ? n->foreign_usec : w->now_usec;
     } else if (what < 7 && n->is_unschedulable) {
-        world_tell(w, "somebody uncordons");
+        world_log(w, "somebody uncordons");
         n->is_unschedulable = false;
         w->is_meddled = true;
     } else if (what < 9 && n->label == LABEL_NONE) {
-        world_tell(w, "somebody labels the Node");
+        world_log(w, "somebody labels the Node");
         n->label = LABEL_FOREIGN;
     } else if (what == 9 || n->is_deleting) {
-        world_tell(w, "somebody evicts everything");
+        world_log(w, "somebody evicts everything");
         for (unsigned i = 0; i < w->n_pods; i++)
             if (w->pods[i].exists && !w->pods[i].is_mirror)
                 (void)world_evict(w, i, 0);
     } else { /* a candidate for disruption, or no longer one */
-        world_tell(w, n->has_taint ? "the taint is taken away" : "the Node is tainted");
+        world_log(w, n->has_taint ? "the taint is taken away" : "the Node is tainted");
         n->has_taint = !n->has_taint;
         n->held_usec = w->now_usec;
         if (n->has_taint)
@@ -176,7 +176,7 @@ static void be_karpenter(struct world *w) {
 static void lose_node(struct world *w) {
     if (!w->node.exists)
         return;
-    world_tell(w, "the Node is deleted");
+    world_log(w, "the Node is deleted");
     w->node = (struct world_node){
         .uid = w->node.uid + 1, .version = w->node.version, .n_volumes = w->node.n_volumes};
     w->claim_t_usec = 0;
@@ -185,7 +185,7 @@ static void lose_node(struct world *w) {
     world_plan(w, w->now_usec + world_random(w, 20 * SEC), THING_NODE_BACK, 0, 0);
 }
 
-void world_act(struct world *w, const struct thing_due *due) {
+void world_action(struct world *w, const struct thing_due *due) {
     switch (due->kind) {
     case THING_SOURCE:
         change_source(w, (enum nc_source)due->a, due->b);
@@ -233,7 +233,7 @@ void world_act(struct world *w, const struct thing_due *due) {
     case THING_TICK:
     case THING_HEARTBEAT:
     case THING_POLL:
-    case THING_LOOK:
+    case THING_REFRESH:
     case THING_NODE_SEEN:
     case THING_POD_SEEN:
     case THING_LISTED:

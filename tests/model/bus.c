@@ -28,7 +28,7 @@ void host_greet_logind(struct world *w) {
     host_hint(w);
 }
 
-static void take_value(struct world *w, bool is_coming) {
+static void read_value(struct world *w, bool is_coming) {
     w->property_failures = 0;
     if (!nc_hint_read(&w->shutdown, is_coming))
         return;
@@ -52,7 +52,7 @@ void host_property(struct world *w, unsigned number, unsigned value) {
         return;
     }
     if (value < 2) {
-        take_value(w, value);
+        read_value(w, value);
     } else { /* the retry asks for it anew */
         w->property_failures++;
         world_plan(w, w->now_usec + SEC, THING_HINT, 0, 0);

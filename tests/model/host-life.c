@@ -34,11 +34,11 @@ void host_start(struct world *w, bool is_same_boot) {
     w->life = nc_life_new(&w->config);
     w->armed_usec = UINT64_MAX;
     w->shutdown = (struct nc_hint){0};
-    w->is_looking = w->is_look_wanted = w->is_listed = w->is_node_known = false;
+    w->is_looking = w->is_refresh_wanted = w->is_listed = w->is_node_known = false;
     memset(&w->view, 0, sizeof(w->view));
     w->node_stream_usec = w->pod_stream_usec = 0;
     w->whole_version = w->watch_version = 0;
-    world_tell(w, "the daemon starts%s", w->saved ? " with what was saved" : "");
+    world_log(w, "the daemon starts%s", w->saved ? " with what was saved" : "");
     if (w->saved)
         load(w, is_same_boot, &w->saved_memory);
     else
@@ -73,7 +73,7 @@ void host_kill(struct world *w, bool is_reboot, uint64_t away_usec) {
     w->kill_at_action = w->n_actions + 1 + (unsigned)world_random(w, 20);
     if (w->sources[NC_SOURCE_SHUTDOWN].is_on) /* nobody holds it up any more */
         is_reboot = true;
-    world_tell(w, is_reboot ? "the machine goes down" : "the daemon is killed");
+    world_log(w, is_reboot ? "the machine goes down" : "the daemon is killed");
     choose_state(w);
     w->life = nc_life_free(w->life);
     if (is_reboot && w->sources[NC_SOURCE_SHUTDOWN].is_on)

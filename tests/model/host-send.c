@@ -18,13 +18,11 @@ static struct request *send(struct world *w, uint64_t timeout_usec) {
 }
 
 static void send_write(struct world *w, const struct nc_node_write *p) {
-    static const char *const names[_NC_WRITE_MAX] = {[NC_WRITE_SIGNAL] = "signal",
-                                                     [NC_WRITE_CORDON] = "cordon",
-                                                     [NC_WRITE_PROGRESS] = "progress",
-                                                     [NC_WRITE_DRAINED] = "drained",
-                                                     [NC_WRITE_UNDRAINED] = "undrained",
-                                                     [NC_WRITE_RELEASE] = "release",
-                                                     [NC_WRITE_CALM] = "calm"};
+    static const char *const names[_NC_WRITE_MAX] = {
+        [NC_WRITE_SIGNAL] = "signal",        [NC_WRITE_CORDON] = "cordon",
+        [NC_WRITE_PROGRESS] = "progress",    [NC_WRITE_DRAINED] = "drained",
+        [NC_WRITE_UNDRAINED] = "undrained",  [NC_WRITE_RELEASE] = "release",
+        [NC_WRITE_CLEAR_CONDITIONS] = "calm"};
     struct request *q = send(w, world_between(w, 2, 10) * SEC);
 
     for (unsigned i = 0; p->kind == NC_WRITE_DRAINED && i < w->n_pods; i++)
@@ -35,10 +33,10 @@ static void send_write(struct world *w, const struct nc_node_write *p) {
     q->write = *p;
     q->has_record_text = p->sets_cordon && p->cordon;
     q->has_status_text = p->sets_status && p->drain_status;
-    world_tell(w, "-> write %s: unschedulable %d, label %d, record %s, status %s", names[p->kind],
-               p->unschedulable, p->balancers_label,
-               p->sets_cordon ? (p->cordon ? p->cordon : "removed") : "untouched",
-               p->sets_status ? (p->drain_status ? p->drain_status : "removed") : "untouched");
+    world_log(w, "-> write %s: unschedulable %d, label %d, record %s, status %s", names[p->kind],
+              p->unschedulable, p->balancers_label,
+              p->sets_cordon ? (p->cordon ? p->cordon : "removed") : "untouched",
+              p->sets_status ? (p->drain_status ? p->drain_status : "removed") : "untouched");
 }
 
 static void send_pod(struct world *w, const struct nc_drain_action *a) {
@@ -52,15 +50,15 @@ static void send_pod(struct world *w, const struct nc_drain_action *a) {
     q->pod = rules_pod_number(a->pod->uid);
     q->is_informed = rules_is_known_to_end(&w->rules.pods[q->pod]);
     q->grace_sec = a->grace_sec;
-    world_tell(w, "-> %s pod %u, grace %llu, attempt %u", names[a->verb], q->pod,
-               (unsigned long long)a->grace_sec, a->attempt);
+    world_log(w, "-> %s pod %u, grace %llu, attempt %u", names[a->verb], q->pod,
+              (unsigned long long)a->grace_sec, a->attempt);
 }
 
 void host_look(struct world *w) {
     if (w->is_looking)
         return;
     w->is_looking = true;
-    send(w, 5 * SEC)->kind = REQUEST_LOOK;
+    send(w, 5 * SEC)->kind = REQUEST_REFRESH;
 }
 
 static void open_pods(struct world *w) {
@@ -70,36 +68,36 @@ static void open_pods(struct world *w) {
     w->is_listed = false;
     due = world_plan(w, w->now_usec + world_latency(w), THING_LISTED, 0, w->watch_number);
     due->life = w->life_number;
-    world_tell(w, "-> list the pods");
+    world_log(w, "-> list the pods");
 }
 
 void host_carry_out(struct world *w, const struct nc_life_action *a) {
     switch (a->kind) {
-    case NC_ACT_WRITE:
+    case NC_LIFE_ACTION_WRITE:
         send_write(w, &a->write);
         break;
-    case NC_ACT_POD:
+    case NC_LIFE_ACTION_POD:
         send_pod(w, &a->pod);
         break;
-    case NC_ACT_PODS_OPEN:
+    case NC_LIFE_ACTION_PODS_OPEN:
         open_pods(w);
         break;
-    case NC_ACT_PODS_CLOSE:
-        world_tell(w, "-> close the watch of the pods");
+    case NC_LIFE_ACTION_PODS_CLOSE:
+        world_log(w, "-> close the watch of the pods");
         w->watch_number++;
         w->is_listed = false;
         break;
-    case NC_ACT_LOOK:
-        world_tell(w, "-> look at the Node");
+    case NC_LIFE_ACTION_REFRESH_NODE:
+        world_log(w, "-> look at the Node");
         host_look(w);
         break;
-    case NC_ACT_ANNOUNCE:
-        world_tell(w, "-> %s: %s", a->reason, a->message);
+    case NC_LIFE_ACTION_ANNOUNCE:
+        world_log(w, "-> %s: %s", a->reason, a->message);
         break;
-    case NC_ACT_POD_NEWS:
+    case NC_LIFE_ACTION_POD_NEWS:
         break;
-    case NC_ACT_LET_GO:
-        world_tell(w, "-> let the shutdown go on");
+    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+        world_log(w, "-> let the shutdown go on");
         if (w->sources[NC_SOURCE_SHUTDOWN].is_on)
             world_plan(w, w->now_usec + world_between(w, SEC, 5 * SEC), THING_KILL, 2, 0);
         break;

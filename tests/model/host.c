@@ -85,7 +85,7 @@ static void post_deletion(struct world *w) {
     struct nc_notice n = {.source = NC_SOURCE_DELETION,
                           .action = "delete",
                           .deadline_usec = w->claim_t_usec,
-                          .is_last_moment = w->claim_t_usec != 0};
+                          .is_force_delete_time = w->claim_t_usec != 0};
 
     snprintf(n.id, sizeof(n.id), "deletion-%.50s", w->view.uid);
     if (w->view.is_deleting)
@@ -95,12 +95,12 @@ static void post_deletion(struct world *w) {
 }
 
 static void post_node(struct world *w) {
-    world_tell(w, "Node: %s, %s%s%s%s%s%s%s%zu volumes", w->view.is_whole ? "whole" : "metadata",
-               w->view.is_unschedulable ? "cordoned, " : "",
-               w->view.has_cordon_record ? "record, " : "", w->view.has_status ? "status, " : "",
-               w->view.is_pending_true ? "pending, " : "",
-               w->view.is_drained_true ? "drained, " : "", w->view.is_deleting ? "deleting, " : "",
-               w->view.has_disrupted_taint ? "taint, " : "", w->view.n_volumes);
+    world_log(w, "Node: %s, %s%s%s%s%s%s%s%zu volumes", w->view.is_complete ? "whole" : "metadata",
+              w->view.is_unschedulable ? "cordoned, " : "",
+              w->view.has_cordon_record ? "record, " : "", w->view.has_status ? "status, " : "",
+              w->view.is_pending_true ? "pending, " : "",
+              w->view.is_drained_true ? "drained, " : "", w->view.is_deleting ? "deleting, " : "",
+              w->view.has_disrupted_taint ? "taint, " : "", w->view.n_volumes);
     host_post(w, &(struct nc_life_event){.kind = NC_LIFE_NODE, .node = &w->view});
     post_deletion(w);
     if (w->sources[NC_SOURCE_REQUEST].is_on)
@@ -119,23 +119,23 @@ static void forget_other_node(struct world *w, const struct nc_node_view *v) {
 }
 
 /* What came may be older than what the watch has shown meanwhile: then it is looked at again. */
-static void look_again(struct world *w) {
+static void check_again(struct world *w) {
     struct nc_life_view view = {0};
 
     if (w->life)
-        nc_life_look(w->life, w->now_usec, &view);
+        nc_life_get_view(w->life, w->now_usec, &view);
     if (!w->is_node_known
         || (w->whole_version != w->watch_version
             && (view.phase != NC_LIFE_IDLE || !w->minds_versions)))
-        world_plan(w, w->now_usec + SEC / 2, THING_LOOK, 0, 0)->life = w->life_number;
+        world_plan(w, w->now_usec + SEC / 2, THING_REFRESH, 0, 0)->life = w->life_number;
 }
 
 static bool is_overtaken(const struct world *w, const struct request *q) {
-    return (q->kind == REQUEST_LOOK || w->minds_versions)
+    return (q->kind == REQUEST_REFRESH || w->minds_versions)
            && (q->version < w->whole_version || q->version < w->watch_version);
 }
 
-static void take_whole(struct world *w, const struct nc_node_view *v, unsigned version) {
+static void apply_node(struct world *w, const struct nc_node_view *v, unsigned version) {
     forget_other_node(w, v);
     w->view = *v;
     w->whole_version = version;
@@ -171,7 +171,7 @@ static void see_node(struct world *w, const struct nc_node_view *v, unsigned ver
     forget_other_node(w, v);
     old = w->view;
     w->view = *v;
-    w->view.is_whole = w->is_node_known && version == w->whole_version;
+    w->view.is_complete = w->is_node_known && version == w->whole_version;
     w->view.is_unschedulable = old.is_unschedulable;
     w->view.has_disrupted_taint = old.has_disrupted_taint;
     w->view.is_pending_true = old.is_pending_true;
@@ -179,7 +179,7 @@ static void see_node(struct world *w, const struct nc_node_view *v, unsigned ver
     w->view.n_volumes = old.n_volumes;
     if (w->is_node_known || !w->waits_for_whole)
         post_node(w);
-    look_again(w);
+    check_again(w);
 }
 
 /* --- pods --------------------------------------------------------------------------------------
@@ -203,13 +203,13 @@ static void post_pod(struct world *w, unsigned i, const struct world_pod *p) {
                          .deletion_usec = p->deletion_usec,
                          .deletion_grace_sec = p->deletion_grace_sec};
 
-    world_tell(w, "pod %u: tier %d, grace %llu%s%s%s%s%s%s, ends %+.3f (%llu)", i, (int)p->tier,
-               (unsigned long long)p->grace_sec, p->is_daemon ? ", daemon" : "",
-               p->is_mirror ? ", mirror" : "", p->is_terminal ? ", terminal" : "",
-               p->tolerates ? ", tolerates" : "", p->never_disrupt ? ", never" : "",
-               p->keep_until_usec > w->now_usec ? ", kept" : "",
-               p->deletion_usec ? (double)(int64_t)(p->deletion_usec - w->now_usec) / 1e6 : 0.0,
-               (unsigned long long)p->deletion_grace_sec);
+    world_log(w, "pod %u: tier %d, grace %llu%s%s%s%s%s%s, ends %+.3f (%llu)", i, (int)p->tier,
+              (unsigned long long)p->grace_sec, p->is_daemon ? ", daemon" : "",
+              p->is_mirror ? ", mirror" : "", p->is_terminal ? ", terminal" : "",
+              p->tolerates ? ", tolerates" : "", p->never_disrupt ? ", never" : "",
+              p->keep_until_usec > w->now_usec ? ", kept" : "",
+              p->deletion_usec ? (double)(int64_t)(p->deletion_usec - w->now_usec) / 1e6 : 0.0,
+              (unsigned long long)p->deletion_grace_sec);
     if (!w->life || w->rules.broken[0] || w->now_usec < p->unreadable_until_usec)
         nc_pod_done(&pod);
     if (w->now_usec < p->unreadable_until_usec)
@@ -233,12 +233,12 @@ static void see_pod(struct world *w, const struct thing_due *due) {
         return;
     }
     snprintf(uid, sizeof(uid), "uid-%02u", due->a);
-    world_tell(w, "pod %u: gone", due->a);
+    world_log(w, "pod %u: gone", due->a);
     host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_GONE, .uid = uid});
 }
 
 static void list(struct world *w, const struct thing_due *due) {
-    uint64_t until = world_away_until(w, w->now_usec);
+    uint64_t until = world_unavailable_until(w, w->now_usec);
     struct thing_due *again;
 
     if (due->b != w->watch_number)
@@ -254,18 +254,18 @@ static void list(struct world *w, const struct thing_due *due) {
 static void sync_pods(struct world *w, const struct thing_due *due) {
     if (due->b != w->watch_number)
         return;
-    world_tell(w, "pods are listed");
+    world_log(w, "pods are listed");
     host_post(w, &(struct nc_life_event){.kind = NC_LIFE_PODS_SYNCED});
 }
 
 /* --- answers -----------------------------------------------------------------------------------
  */
 
-static void take_pod_answer(struct world *w, const struct request *q) {
+static void handle_pod_answer(struct world *w, const struct request *q) {
     char uid[16];
 
     snprintf(uid, sizeof(uid), "uid-%02u", q->pod);
-    world_tell(w, "pod %u: verb %d: %s", q->pod, (int)q->verb, nc_pod_answer_name(q->answer.kind));
+    world_log(w, "pod %u: verb %d: %s", q->pod, (int)q->verb, nc_pod_answer_name(q->answer.kind));
     host_post(w, &(struct nc_life_event){.kind = NC_LIFE_POD_ANSWER,
                                          .uid = uid,
                                          .verb = q->verb,
@@ -277,24 +277,24 @@ static void take_answer(struct world *w, const struct request *q) {
     unsigned life = w->life_number;
 
     if (q->kind == REQUEST_POD) {
-        take_pod_answer(w, q);
+        handle_pod_answer(w, q);
         return;
     }
-    if (q->kind == REQUEST_LOOK)
+    if (q->kind == REQUEST_REFRESH)
         w->is_looking = false;
-    if (q->kind == REQUEST_LOOK)
-        w->is_look_wanted = !q->has_view || is_overtaken(w, q);
-    if (q->kind == REQUEST_LOOK && w->is_look_wanted && w->node.exists)
-        world_plan(w, w->now_usec + SEC, THING_LOOK, 0, 0)->life = life;
+    if (q->kind == REQUEST_REFRESH)
+        w->is_refresh_wanted = !q->has_view || is_overtaken(w, q);
+    if (q->kind == REQUEST_REFRESH && w->is_refresh_wanted && w->node.exists)
+        world_plan(w, w->now_usec + SEC, THING_REFRESH, 0, 0)->life = life;
     if (q->kind == REQUEST_WRITE)
-        world_tell(w, "write: %s",
-                   q->outcome == NC_WRITTEN         ? "written"
-                   : q->outcome == NC_WRITE_REFUSED ? "refused"
-                                                    : "no answer");
+        world_log(w, "write: %s",
+                  q->outcome == NC_WRITTEN         ? "written"
+                  : q->outcome == NC_WRITE_REFUSED ? "refused"
+                                                   : "no answer");
     if (q->has_view && !is_overtaken(w, q))
-        take_whole(w, &q->view, q->version);
+        apply_node(w, &q->view, q->version);
     if (q->has_view)
-        look_again(w);
+        check_again(w);
     if (q->kind == REQUEST_WRITE && life == w->life_number)
         host_post(w, &(struct nc_life_event){.kind = NC_LIFE_WRITTEN,
                                              .outcome = q->outcome,
@@ -363,8 +363,8 @@ static void happen_to_daemon(struct world *w, struct thing_due *due) {
     case THING_ANSWERED:
         take_answer(w, due->data);
         break;
-    case THING_LOOK:
-        if (!w->is_node_known || w->is_look_wanted || w->whole_version != w->watch_version)
+    case THING_REFRESH:
+        if (!w->is_node_known || w->is_refresh_wanted || w->whole_version != w->watch_version)
             host_look(w);
         break;
     case THING_RULES:

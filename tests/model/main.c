@@ -43,7 +43,7 @@ static void judge_end(struct world *w) {
 
         end.n_left += world_is_left(w, p, leaves);
         if (world_is_left(w, p, leaves))
-            world_tell(w, "pod %u is left", i);
+            world_log(w, "pod %u is left", i);
         if (p->exists && p->deletion_usec && w->now_usec < p->deletion_usec + 100 * SEC)
             end.is_steady = false;
     }
@@ -61,7 +61,7 @@ static bool run(uint64_t seed, bool is_traced) {
             break;
         }
         w.now_usec = due.at_usec;
-        world_act(&w, &due);
+        world_action(&w, &due);
         host_happen(&w, &due);
         free(due.data);
     }

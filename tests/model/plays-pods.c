@@ -13,7 +13,7 @@ static void break_terminal(void) {
 static void break_mirror(void) {
     scene_spot();
     scene_add_pod(2, (struct nc_pod){.is_mirror = true});
-    scene_ask(NC_DRAIN_MARK, 2, 0);
+    scene_request(NC_DRAIN_MARK, 2, 0);
 }
 static void break_tolerates(void) {
     scene_spot();
@@ -21,14 +21,14 @@ static void break_tolerates(void) {
                                      .is_daemon = true,
                                      .tier = NC_TIER_PLAIN_DAEMON});
     scene_wait_sec(100);
-    scene_ask(NC_DRAIN_DELETE, 2, 5);
+    scene_request(NC_DRAIN_DELETE, 2, 5);
 }
 static void break_left_to_karpenter(void) {
     scene_set(NC_DRAIN_ALWAYS, NC_SOURCE_DELETION, 0);
     scene_add_pod(2, (struct nc_pod){.tolerates_disrupted = true});
     scene_evict(2);
 }
-static void break_left_until_its_last_moment(void) {
+static void break_left_until_its_force_delete_time(void) {
     scene_set(NC_DRAIN_ALWAYS, NC_SOURCE_DELETION, 120);
     scene_evict(0);
     scene_evict(1);
@@ -47,7 +47,7 @@ static void break_stuck(void) {
     scene_spot();
     scene_add_pod(2,
                   (struct nc_pod){.deletion_usec = scene_now - 61 * SEC, .deletion_grace_sec = 30});
-    scene_ask(NC_DRAIN_DELETE, 2, 5);
+    scene_request(NC_DRAIN_DELETE, 2, 5);
 }
 static void break_kept(void) {
     scene_spot();
@@ -76,7 +76,7 @@ static void break_twice(void) {
     scene_answer(NC_DRAIN_EVICT, 0, NC_ANSWER_ACCEPTED);
     scene_evict(0);
 }
-static void break_twice_asked(void) {
+static void break_twice_requested(void) {
     scene_spot();
     scene_evict(0);
     scene_evict(0);
@@ -89,7 +89,7 @@ static void break_late_eviction(void) {
     scene_evict(2); /* once it must be asked */
     scene_answer(NC_DRAIN_EVICT, 2, NC_ANSWER_BUDGET);
     scene_wait_sec(2);
-    scene_ask(NC_DRAIN_EVICT, 2, 103);
+    scene_request(NC_DRAIN_EVICT, 2, 103);
 }
 static void break_pause(void) {
     scene_spot();
@@ -134,10 +134,10 @@ static void break_patience(void) {
 static void break_cordon_first(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_show_node();
-    scene_hear(NC_SOURCE_AUTOSCALING, 0);
+    scene_observe(NC_SOURCE_AUTOSCALING, 0);
     scene_signalled();
     scene_wait_sec(2);
-    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
     scene_sync_pods();
     scene_evict(0);
@@ -145,17 +145,17 @@ static void break_cordon_first(void) {
 static void break_signal_first(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_show_node();
-    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_observe(NC_SOURCE_SPOT, 120);
     scene_wait_sec(2);
     scene_cordoned();
 }
 static void break_unlisted(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_show_node();
-    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_observe(NC_SOURCE_SPOT, 120);
     scene_signalled();
     scene_cordoned();
-    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
     scene_evict(0);
 }
@@ -196,13 +196,13 @@ static void break_no_node(void) {
 }
 static void break_no_deadline(void) {
     scene_set(NC_DRAIN_AUTO, NC_SOURCE_AUTOSCALING, 0);
-    scene_ask(NC_DRAIN_DELETE, 0, 30);
+    scene_request(NC_DRAIN_DELETE, 0, 30);
 }
 static void break_early_deletion(void) {
     scene_spot();
     scene_wait_sec(74);
     scene_marked(0);
-    scene_ask(NC_DRAIN_DELETE, 0, 30);
+    scene_request(NC_DRAIN_DELETE, 0, 30);
 }
 static void break_early_mark(void) {
     scene_spot();
@@ -213,26 +213,26 @@ static void break_untried(void) {
     scene_spot();
     scene_wait_sec(75);
     scene_marked(0);
-    scene_ask(NC_DRAIN_DELETE, 0, 30);
+    scene_request(NC_DRAIN_DELETE, 0, 30);
 }
 static void break_unmarked(void) {
     scene_spot();
     scene_evict(0);
     scene_wait_sec(75);
-    scene_ask(NC_DRAIN_DELETE, 0, 30);
+    scene_request(NC_DRAIN_DELETE, 0, 30);
 }
 static void break_mark_waits(void) {
     scene_spot();
     scene_evict(0);
     scene_wait_sec(75);
-    scene_ask(NC_DRAIN_MARK, 0, 0);
-    scene_ask(NC_DRAIN_DELETE, 0, 30);
+    scene_request(NC_DRAIN_MARK, 0, 0);
+    scene_request(NC_DRAIN_DELETE, 0, 30);
 }
 static void delete_at(uint64_t at_sec, uint64_t grace_sec) {
     scene_spot();
     scene_now = SCENE_BEGIN_USEC + at_sec * SEC;
     scene_marked(0);
-    scene_ask(NC_DRAIN_DELETE, 0, grace_sec);
+    scene_request(NC_DRAIN_DELETE, 0, grace_sec);
 }
 static void break_grace_zero(void) {
     delete_at(76, 0);
@@ -247,13 +247,13 @@ static void break_grace_of_terminating(void) {
     scene_spot();
     scene_add_pod(
         2, (struct nc_pod){.deletion_usec = scene_now + 3590 * SEC, .deletion_grace_sec = 3600});
-    scene_ask(NC_DRAIN_DELETE, 2, 105);
+    scene_request(NC_DRAIN_DELETE, 2, 105);
 }
 static void break_needless(void) {
     scene_spot();
     scene_add_pod(
         2, (struct nc_pod){.deletion_usec = scene_now + 105 * SEC, .deletion_grace_sec = 110});
-    scene_ask(NC_DRAIN_DELETE, 2, 110);
+    scene_request(NC_DRAIN_DELETE, 2, 110);
 }
 static void break_overdue(void) {
     scene_spot();
@@ -284,7 +284,7 @@ const struct scene_play plays_of_pods[] = {
     {"excluded", break_mirror},
     {"excluded", break_tolerates},
     {"excluded", break_left_to_karpenter},
-    {"tolerates", break_left_until_its_last_moment},
+    {"tolerates", break_left_until_its_force_delete_time},
     {"excluded", break_daemon},
     {"excluded", break_stuck},
     {"kept", break_kept},
@@ -292,7 +292,7 @@ const struct scene_play plays_of_pods[] = {
     {"tier", break_tier},
     {"terminating", break_terminating},
     {"twice", break_twice},
-    {"twice-asked", break_twice_asked},
+    {"twice-asked", break_twice_requested},
     {"late-eviction", break_late_eviction},
     {"pause", break_pause},
     {"in-flight", break_in_flight},

@@ -20,7 +20,7 @@ static void play_right(void) {
     scene_wait_sec(4);
     scene_marked(1);
     scene_wait_sec(1);
-    scene_ask(NC_DRAIN_DELETE, 1, 30);
+    scene_request(NC_DRAIN_DELETE, 1, 30);
     scene_answer(NC_DRAIN_DELETE, 1, NC_ANSWER_ACCEPTED);
     scene_gone(1);
     scene_send_write(scene_a_write(NC_WRITE_DRAINED));
@@ -28,12 +28,13 @@ static void play_right(void) {
     scene_node.is_drained_true = true;
     scene_show_node();
     scene_clear_all();
-    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_CLOSE});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_CLOSE});
     scene_send_write(scene_a_write(NC_WRITE_RELEASE));
     scene_end_write(NC_WRITTEN);
-    scene_node = (struct nc_node_view){.exists = true, .is_whole = true, .is_pending_true = true};
+    scene_node =
+        (struct nc_node_view){.exists = true, .is_complete = true, .is_pending_true = true};
     scene_show_node();
-    scene_send_write(scene_a_write(NC_WRITE_CALM));
+    scene_send_write(scene_a_write(NC_WRITE_CLEAR_CONDITIONS));
     scene_end_write(NC_WRITTEN);
     rules_end(&scene_judge,
               &(struct rules_end){.is_node = true, .is_steady = true, .now_usec = scene_now});
@@ -58,14 +59,14 @@ static void break_idle_release(void) {
 }
 static void break_write_without_node(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_observe(NC_SOURCE_SPOT, 120);
     scene_send_write(scene_a_write(NC_WRITE_SIGNAL));
 }
 static void break_foreign_claimed(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_node.is_unschedulable = true;
     scene_show_node();
-    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_observe(NC_SOURCE_SPOT, 120);
     scene_signalled();
     scene_send_write(scene_a_write(NC_WRITE_CORDON));
 }
@@ -81,7 +82,7 @@ static void break_label_overwritten(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_node.has_balancers_label = true;
     scene_show_node();
-    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_observe(NC_SOURCE_SPOT, 120);
     scene_signalled();
     scene_send_write(scene_a_write(NC_WRITE_CORDON));
 }
@@ -98,7 +99,7 @@ static void break_unrecorded(void) {
 
     scene_begin(NC_DRAIN_AUTO);
     scene_show_node();
-    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_observe(NC_SOURCE_SPOT, 120);
     scene_signalled();
     w.cordon = NULL;
     w.sets_cordon = false;
@@ -151,10 +152,10 @@ static void break_drained_with_volumes(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_node.n_volumes = 1;
     scene_show_node();
-    scene_hear(NC_SOURCE_SPOT, 120);
+    scene_observe(NC_SOURCE_SPOT, 120);
     scene_signalled();
     scene_cordoned();
-    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
     scene_sync_pods();
     scene_wait_sec(40);
     scene_send_write(scene_a_write(NC_WRITE_DRAINED));
@@ -187,31 +188,31 @@ static void break_status_count(void) {
     send_progress("{\"source\":\"spot\",\"remaining\":1,\"updated\":1}");
 }
 static void break_blocked_rate(void) {
-    struct nc_life_action a = {.kind = NC_ACT_ANNOUNCE,
-                               .milestone = NC_LIFE_SAYS_BLOCKED,
+    struct nc_life_action a = {.kind = NC_LIFE_ACTION_ANNOUNCE,
+                               .milestone = NC_LIFE_MILESTONE_BLOCKED,
                                .message = (char *)"Pod 1: budget-1"};
 
     scene_spot();
-    scene_act(a);
+    scene_action(a);
     scene_wait_sec(29);
-    scene_act(a);
+    scene_action(a);
 }
 static void break_leader(void) {
     scene_spot();
-    scene_hear(NC_SOURCE_REBALANCE, 0);
+    scene_observe(NC_SOURCE_REBALANCE, 0);
     send_progress("{\"source\":\"rebalance\",\"updated\":1}");
 }
 static void break_no_signal(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_show_node();
-    scene_hear(NC_SOURCE_REBALANCE, 0);
+    scene_observe(NC_SOURCE_REBALANCE, 0);
     scene_wait_sec(3);
     rules_watch(&scene_judge, scene_now);
 }
 static void break_no_cordon(void) {
     scene_begin(NC_DRAIN_AUTO);
     scene_show_node();
-    scene_hear(NC_SOURCE_REBALANCE, 0);
+    scene_observe(NC_SOURCE_REBALANCE, 0);
     scene_signalled();
     scene_wait_sec(3);
     rules_watch(&scene_judge, scene_now);
@@ -222,31 +223,31 @@ static void break_no_cordon(void) {
 
 static void break_opened_twice(void) {
     scene_spot();
-    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
 }
 static void break_closed_twice(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_CLOSE});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_CLOSE});
 }
-static void break_let_go_late(void) {
+static void break_release_late(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_hear(NC_SOURCE_SHUTDOWN, 10);
+    scene_observe(NC_SOURCE_SHUTDOWN, 10);
     scene_wait_sec(10);
     rules_watch(&scene_judge, scene_now);
 }
-static void break_let_go_twice(void) {
+static void break_release_twice(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_hear(NC_SOURCE_SHUTDOWN, 10);
-    scene_act((struct nc_life_action){.kind = NC_ACT_LET_GO});
-    scene_act((struct nc_life_action){.kind = NC_ACT_LET_GO});
+    scene_observe(NC_SOURCE_SHUTDOWN, 10);
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
 }
-static void break_let_go_early(void) {
+static void break_release_early(void) {
     scene_set(NC_DRAIN_AUTO, NC_SOURCE_SHUTDOWN, 60);
-    scene_act((struct nc_life_action){.kind = NC_ACT_LET_GO});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
 }
-static void break_let_go_idle(void) {
+static void break_release_idle(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_act((struct nc_life_action){.kind = NC_ACT_LET_GO});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_RELEASE_INHIBITOR});
 }
 static void break_stranger_begins(void) {
     struct nc_notice n = {.source = NC_SOURCE_SHUTDOWN, .policy = NC_POLICY_DRAIN};
@@ -257,7 +258,7 @@ static void break_stranger_begins(void) {
 }
 static void break_stranger_ends(void) {
     scene_begin(NC_DRAIN_AUTO);
-    scene_hear(NC_SOURCE_SHUTDOWN, 60);
+    scene_observe(NC_SOURCE_SHUTDOWN, 60);
     scene_wait_sec(5);
     scene_post((struct nc_life_event){.kind = NC_LIFE_CLEARED, .source = NC_SOURCE_SHUTDOWN});
 }
@@ -280,10 +281,10 @@ static void break_busy_ticks(void) {
                       &(struct nc_life_event){.kind = NC_LIFE_TICK, .now_usec = scene_now}, 0,
                       scene_now + 1000);
 }
-static void break_looks(void) {
+static void break_refreshes(void) {
     scene_begin(NC_DRAIN_AUTO);
     for (int i = 0; i < 20; i++)
-        scene_act((struct nc_life_action){.kind = NC_ACT_LOOK});
+        scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_REFRESH_NODE});
 }
 
 static void end_with(struct rules_end e) {
@@ -356,16 +357,16 @@ const struct scene_play plays_of_writes[] = {
     {"no-cordon", break_no_cordon},
     {"opened-twice", break_opened_twice},
     {"closed-twice", break_closed_twice},
-    {"let-go-late", break_let_go_late},
-    {"let-go-twice", break_let_go_twice},
-    {"let-go-early", break_let_go_early},
-    {"let-go-idle", break_let_go_idle},
+    {"let-go-late", break_release_late},
+    {"let-go-twice", break_release_twice},
+    {"let-go-early", break_release_early},
+    {"let-go-idle", break_release_idle},
     {"stranger-begins", break_stranger_begins},
     {"stranger-ends", break_stranger_ends},
     {"stranger-delays", break_stranger_delays},
     {"busy-loop", break_busy_loop},
     {"busy-ticks", break_busy_ticks},
-    {"looks", break_looks},
+    {"looks", break_refreshes},
     {"left-cordon", break_left_cordon},
     {"left-marks", break_left_marks},
     {"left-condition", break_left_condition},

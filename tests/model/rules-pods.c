@@ -194,7 +194,7 @@ static uint64_t pause_after(struct rules_pod *p, const struct nc_pod_answer *a, 
     case NC_ANSWER_NAMESPACE:
         return (at_most && !has_deadline ? 30 : 5) * SEC;
     case NC_ANSWER_FAILED:
-    case NC_ANSWER_AWAY:
+    case NC_ANSWER_UNAVAILABLE:
         return !at_most ? SEC / 2 : (has_deadline ? 5 : 30) * SEC;
     case NC_ANSWER_ACCEPTED:
     case NC_ANSWER_GONE:
@@ -210,12 +210,12 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 }
 
 static void note_refusal(struct rules_pod *p, const struct nc_pod_answer *a) {
-    if (a->kind != NC_ANSWER_BUSY && a->kind != NC_ANSWER_AWAY)
+    if (a->kind != NC_ANSWER_BUSY && a->kind != NC_ANSWER_UNAVAILABLE)
         p->is_refused = a->kind != NC_ANSWER_ACCEPTED;
 }
 
-static void take_evicted(struct rules *r, struct rules_pod *p, const struct nc_pod_answer *a,
-                         uint64_t now_usec) {
+static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc_pod_answer *a,
+                           uint64_t now_usec) {
     if (a->kind == NC_ANSWER_ACCEPTED) {
         if (!p->deletion_usec && !p->is_accepted && !p->is_deleted)
             r->moved_usec = now_usec;
@@ -254,7 +254,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
         if (!r->evicts_out && r->free_usec < e->now_usec)
             r->free_usec = e->now_usec;
         if (p->was_known)
-            take_evicted(r, p, e->answer, e->now_usec);
+            handle_evicted(r, p, e->answer, e->now_usec);
         break;
     case NC_DRAIN_MARK:
         less(&p->marks_out);
@@ -270,7 +270,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
         }
         break;
     }
-    p->is_unsure |= e->verb != NC_DRAIN_MARK && e->answer->kind == NC_ANSWER_AWAY;
+    p->is_unsure |= e->verb != NC_DRAIN_MARK && e->answer->kind == NC_ANSWER_UNAVAILABLE;
     if (e->answer->kind == NC_ANSWER_GONE && e->verb != NC_DRAIN_MARK && p->was_known
         && !p->is_gone) {
         p->is_gone = true;

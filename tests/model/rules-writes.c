@@ -51,10 +51,10 @@ static void judge_release(struct rules *r, const struct nc_node_write *w) {
 static void judge_undoing(struct rules *r, const struct nc_node_write *w) {
     if (r->in_force >= NC_POLICY_CORDON
         || (r->in_force >= NC_POLICY_REPORT
-            && (w->kind == NC_WRITE_CALM || (w->sets_status && !w->drain_status))))
+            && (w->kind == NC_WRITE_CLEAR_CONDITIONS || (w->sets_status && !w->drain_status))))
         rules_break(r, "undone-active", "what is ours is undone while something is announced");
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
-        if (s != NC_SOURCE_OPERATOR && !r->is_heard[s])
+        if (s != NC_SOURCE_OPERATOR && !r->is_observed[s])
             rules_break(r, "undone-unheard", "%s was not heard yet",
                         nc_source_name((enum nc_source)s));
 }
@@ -114,7 +114,7 @@ static void judge_kind(struct rules *r, const struct nc_node_write *w, uint64_t 
         judge_undoing(r, w);
         judge_release(r, w);
         return;
-    case NC_WRITE_CALM:
+    case NC_WRITE_CLEAR_CONDITIONS:
         judge_undoing(r, w);
         if (!r->node.is_pending_true && !r->node.is_drained_true)
             rules_break(r, "idle-write", "no condition is True");

@@ -68,9 +68,9 @@ enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t no
 /* T of one source: the margin is taken off, of a shutdown at most a tenth of what it was given. */
 static uint64_t last_moment(const struct rules *r, enum nc_source s) {
     const struct nc_notice *n = &r->memory.notices[s];
-    uint64_t margin = n->is_last_moment ? 0 : r->config.margin_usec;
-    uint64_t heard = r->memory.noticed_usec[s];
-    uint64_t given = n->deadline_usec > heard ? n->deadline_usec - heard : 0;
+    uint64_t margin = n->is_force_delete_time ? 0 : r->config.margin_usec;
+    uint64_t observed = r->memory.noticed_usec[s];
+    uint64_t given = n->deadline_usec > observed ? n->deadline_usec - observed : 0;
 
     if (s == NC_SOURCE_SHUTDOWN && margin > given / 10)
         margin = given / 10;
@@ -168,36 +168,36 @@ void rules_shutdown(struct rules *r, bool is_on, uint64_t now_usec) {
 
 /* What the daemon heard of a shutdown was so a moment ago: no local user other than root begins or
  * ends one. */
-static void judge_shutdown(struct rules *r, bool is_heard, uint64_t now_usec) {
-    if (is_heard == r->is_shutdown || is_heard == r->memory.is_active[NC_SOURCE_SHUTDOWN]
+static void judge_shutdown(struct rules *r, bool is_observed, uint64_t now_usec) {
+    if (is_observed == r->is_shutdown || is_observed == r->memory.is_active[NC_SOURCE_SHUTDOWN]
         || now_usec < r->shutdown_usec + BUS_USEC)
         return;
-    rules_break(r, is_heard ? "stranger-begins" : "stranger-ends",
-                "the daemon heard that a shutdown %s", is_heard ? "begins" : "is called off");
+    rules_break(r, is_observed ? "stranger-begins" : "stranger-ends",
+                "the daemon heard that a shutdown %s", is_observed ? "begins" : "is called off");
 }
 
-static void take_notice(struct rules *r, const struct nc_notice *n, uint64_t now_usec) {
+static void on_notice_event(struct rules *r, const struct nc_notice *n, uint64_t now_usec) {
     struct rules_memory *m = &r->memory;
 
-    r->is_heard[n->source] = true;
+    r->is_observed[n->source] = true;
     if (n->source == NC_SOURCE_SHUTDOWN)
         judge_shutdown(r, true, now_usec);
     if (!m->is_active[n->source] || strcmp(m->notices[n->source].id, n->id) != 0) {
         m->noticed_usec[n->source] = now_usec;
         if (n->source == NC_SOURCE_SHUTDOWN)
-            r->must_let_go = true, r->has_let_go = false;
+            r->must_release = true, r->has_released = false;
     }
     m->is_active[n->source] = true;
     m->notices[n->source] = *n;
 }
 
-static void take_cleared(struct rules *r, enum nc_source s, uint64_t now_usec) {
-    r->is_heard[s] = true;
+static void on_cleared_event(struct rules *r, enum nc_source s, uint64_t now_usec) {
+    r->is_observed[s] = true;
     if (s == NC_SOURCE_SHUTDOWN)
         judge_shutdown(r, false, now_usec);
     r->memory.is_active[s] = false;
     if (s == NC_SOURCE_SHUTDOWN)
-        r->must_let_go = false;
+        r->must_release = false;
 }
 
 static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t now_usec) {
@@ -215,9 +215,9 @@ static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t no
     r->node = *v;
     r->has_node = v->exists;
     r->is_orphan = false;
-    if (v->is_whole) {
+    if (v->is_complete) {
         r->has_whole = true;
-        r->whole_usec = now_usec;
+        r->complete_usec = now_usec;
         r->detached_usec = v->n_volumes ? r->detached_usec : now_usec;
         return;
     }
@@ -236,12 +236,12 @@ static void apply_conditions(struct rules *r) {
         r->node.is_drained_true = r->memory.was_drained = true;
     else if (r->write == NC_WRITE_UNDRAINED)
         r->node.is_drained_true = false;
-    else if (r->write == NC_WRITE_CALM)
+    else if (r->write == NC_WRITE_CLEAR_CONDITIONS)
         r->node.is_pending_true = r->node.is_drained_true = false;
 }
 
-static void take_written(struct rules *r, const struct nc_life_event *e) {
-    bool is_final = e->outcome != NC_WRITE_AWAY;
+static void on_written_event(struct rules *r, const struct nc_life_event *e) {
+    bool is_final = e->outcome != NC_WRITE_UNAVAILABLE;
 
     if (is_final && r->write == NC_WRITE_SIGNAL && r->in_force >= NC_POLICY_REPORT)
         r->memory.is_signalled = true, r->signalled_usec = e->now_usec;
@@ -266,10 +266,10 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
         r->is_reloaded = true;
         break;
     case NC_LIFE_NOTICE:
-        take_notice(r, e->notice, e->now_usec);
+        on_notice_event(r, e->notice, e->now_usec);
         break;
     case NC_LIFE_CLEARED:
-        take_cleared(r, e->source, e->now_usec);
+        on_cleared_event(r, e->source, e->now_usec);
         break;
     case NC_LIFE_NODE:
         take_node(r, e->node, e->now_usec);
@@ -279,7 +279,7 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
         r->is_orphan = r->memory.node_uid[0] && !e->is_anothers;
         break;
     case NC_LIFE_WRITTEN:
-        take_written(r, e);
+        on_written_event(r, e);
         break;
     case NC_LIFE_POD:
     case NC_LIFE_POD_UNREADABLE:
@@ -294,18 +294,18 @@ void rules_event(struct rules *r, const struct nc_life_event *e) {
     rules_refresh(r, e->now_usec);
 }
 
-static void judge_let_go(struct rules *r, uint64_t now_usec) {
+static void judge_inhibitor(struct rules *r, uint64_t now_usec) {
     bool is_draining = rules_policy(r, NC_SOURCE_SHUTDOWN, now_usec) == NC_POLICY_DRAIN;
 
     if (!r->memory.is_active[NC_SOURCE_SHUTDOWN])
         rules_break(r, "let-go-idle", "the inhibitor is given back though nothing shuts down");
-    if (r->has_let_go)
+    if (r->has_released)
         rules_break(r, "let-go-twice", "the inhibitor is given back twice");
     for (unsigned i = 0; is_draining && now_usec < r->t_usec && i < MODEL_MAX_PODS; i++)
         if (r->is_synced && (r->has_node || r->is_orphan) && r->pods[i].is_known
             && !r->pods[i].is_gone && rules_is_eligible(r, &r->pods[i], now_usec))
             rules_break(r, "let-go-early", "pod %u is still there and T is not reached", i);
-    r->has_let_go = true;
+    r->has_released = true;
 }
 
 static void judge_rate(struct rules *r, unsigned *n, uint64_t *second_usec, unsigned most,
@@ -333,34 +333,34 @@ static void judge_blocked(struct rules *r, const char *message, uint64_t now_use
 
 void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_usec) {
     switch (a->kind) {
-    case NC_ACT_WRITE:
+    case NC_LIFE_ACTION_WRITE:
         rules_judge_write(r, &a->write, now_usec);
         break;
-    case NC_ACT_POD:
+    case NC_LIFE_ACTION_POD:
         rules_judge_pod(r, &a->pod, now_usec);
         break;
-    case NC_ACT_PODS_OPEN:
+    case NC_LIFE_ACTION_PODS_OPEN:
         if (r->is_open)
             rules_break(r, "opened-twice", "the pods are watched already");
         rules_open_pods(r, now_usec);
         break;
-    case NC_ACT_PODS_CLOSE:
+    case NC_LIFE_ACTION_PODS_CLOSE:
         if (!r->is_open)
             rules_break(r, "closed-twice", "the pods are not watched");
         rules_close_pods(r, now_usec);
         break;
-    case NC_ACT_LOOK:
+    case NC_LIFE_ACTION_REFRESH_NODE:
         r->evaluated_usec = now_usec;
-        judge_rate(r, &r->looks, &r->look_second_usec, 10, "looks", now_usec);
+        judge_rate(r, &r->looks, &r->second_check_usec, 10, "looks", now_usec);
         break;
-    case NC_ACT_ANNOUNCE:
-        if (a->milestone == NC_LIFE_SAYS_BLOCKED)
+    case NC_LIFE_ACTION_ANNOUNCE:
+        if (a->milestone == NC_LIFE_MILESTONE_BLOCKED)
             judge_blocked(r, a->message, now_usec);
         break;
-    case NC_ACT_POD_NEWS:
+    case NC_LIFE_ACTION_POD_NEWS:
         break;
-    case NC_ACT_LET_GO:
-        judge_let_go(r, now_usec);
+    case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+        judge_inhibitor(r, now_usec);
         break;
     }
 }
@@ -375,10 +375,10 @@ void rules_stepped(struct rules *r, const struct nc_life_event *e, size_t n_acti
     judge_rate(r, &r->ticks, &r->tick_second_usec, 40, "busy-ticks", e->now_usec);
 }
 
-static void watch_let_go(struct rules *r, uint64_t now_usec) {
+static void watch_release(struct rules *r, uint64_t now_usec) {
     uint64_t by = last_moment(r, NC_SOURCE_SHUTDOWN);
 
-    if (!r->must_let_go || r->has_let_go || !r->memory.notices[NC_SOURCE_SHUTDOWN].deadline_usec)
+    if (!r->must_release || r->has_released || !r->memory.notices[NC_SOURCE_SHUTDOWN].deadline_usec)
         return;
     if (by < r->memory.noticed_usec[NC_SOURCE_SHUTDOWN])
         by = r->memory.noticed_usec[NC_SOURCE_SHUTDOWN];
@@ -403,10 +403,10 @@ static void watch_writes(struct rules *r, uint64_t now_usec) {
 
     if (!since)
         return;
-    if (r->memory.is_signalled && (!r->has_whole || r->whole_usec < r->cordon_wanted_usec))
+    if (r->memory.is_signalled && (!r->has_whole || r->complete_usec < r->cordon_wanted_usec))
         since = r->evaluated_usec > since ? r->evaluated_usec : since;
-    else if (r->memory.is_signalled && r->whole_usec > since)
-        since = r->whole_usec;
+    else if (r->memory.is_signalled && r->complete_usec > since)
+        since = r->complete_usec;
     if (now_usec > since + SEC * 5 / 2)
         rules_break(r, r->memory.is_signalled ? "no-cordon" : "no-signal",
                     "a write is due for 2.5 s and is not tried");
@@ -415,7 +415,7 @@ static void watch_writes(struct rules *r, uint64_t now_usec) {
 void rules_watch(struct rules *r, uint64_t now_usec) {
     rules_refresh(r, now_usec);
     watch_shutdown(r, now_usec);
-    watch_let_go(r, now_usec);
+    watch_release(r, now_usec);
     watch_writes(r, now_usec);
     rules_watch_pods(r, now_usec);
 }

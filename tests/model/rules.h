@@ -66,13 +66,13 @@ struct rules {
 
     struct nc_life_rules config;
     struct rules_memory memory;
-    bool is_heard[_NC_SOURCE_MAX];
+    bool is_observed[_NC_SOURCE_MAX];
     uint64_t started_usec;
 
     struct nc_node_view node; /* the lower half as of the last whole one */
     bool has_node, has_whole;
-    bool is_orphan;                     /* our Node was deleted: its pods are there all the same */
-    uint64_t whole_usec, detached_usec; /* when it came; when it had no volumes */
+    bool is_orphan; /* our Node was deleted: its pods are there all the same */
+    uint64_t complete_usec, detached_usec; /* when it came; when it had no volumes */
 
     enum nc_node_write_kind write; /* under way; NC_WRITE_NONE = none */
     bool is_write_calming;
@@ -98,10 +98,10 @@ struct rules {
     enum nc_policy in_force;
     uint64_t t_usec;
     uint64_t active_usec, drain_usec, t_since_usec; /* since when: reported, drained, this T */
-    bool must_let_go, has_let_go;
-    uint64_t let_go_by_usec;
+    bool must_release, has_released;
+    uint64_t release_by_usec;
     unsigned ticks, looks;
-    uint64_t tick_second_usec, look_second_usec, blocked_usec[8];
+    uint64_t tick_second_usec, second_check_usec, blocked_usec[8];
 
     bool is_shutdown; /* in truth: root has asked logind for one */
     uint64_t shutdown_usec;

@@ -16,7 +16,7 @@ void scene_post(struct nc_life_event e) {
     rules_event(&scene_judge, &e);
 }
 
-void scene_act(struct nc_life_action a) {
+void scene_action(struct nc_life_action a) {
     rules_action(&scene_judge, &a, scene_now);
 }
 
@@ -29,7 +29,7 @@ void scene_begin(enum nc_drain_mode mode) {
     scene_now = SCENE_BEGIN_USEC;
     rules_init(&scene_judge, &config);
     rules_restart(&scene_judge, NULL, &config, scene_now);
-    scene_node = (struct nc_node_view){.exists = true, .is_whole = true, .uid = "node-1"};
+    scene_node = (struct nc_node_view){.exists = true, .is_complete = true, .uid = "node-1"};
     scene_post((struct nc_life_event){.kind = NC_LIFE_START});
 }
 
@@ -37,7 +37,7 @@ void scene_show_node(void) {
     scene_post((struct nc_life_event){.kind = NC_LIFE_NODE, .node = &scene_node});
 }
 
-void scene_hear(enum nc_source s, uint64_t in_sec) {
+void scene_observe(enum nc_source s, uint64_t in_sec) {
     struct nc_notice n = {.source = s,
                           .policy = NC_POLICY_DRAIN,
                           .deadline_usec = in_sec ? scene_now + in_sec * SEC : 0};
@@ -74,7 +74,7 @@ struct nc_node_write scene_a_write(enum nc_node_write_kind kind) {
 }
 
 void scene_send_write(struct nc_node_write w) {
-    scene_act((struct nc_life_action){.kind = NC_ACT_WRITE, .write = w});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_WRITE, .write = w});
 }
 
 void scene_end_write(enum nc_write_outcome outcome) {
@@ -119,10 +119,10 @@ void scene_sync_pods(void) {
 void scene_set(enum nc_drain_mode mode, enum nc_source s, uint64_t in_sec) {
     scene_begin(mode);
     scene_show_node();
-    scene_hear(s, in_sec);
+    scene_observe(s, in_sec);
     scene_signalled();
     scene_cordoned();
-    scene_act((struct nc_life_action){.kind = NC_ACT_PODS_OPEN});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_PODS_OPEN});
     scene_show_pod(0, (struct nc_pod){0});
     scene_show_pod(1, (struct nc_pod){0});
     scene_sync_pods();
@@ -132,17 +132,17 @@ void scene_spot(void) {
     scene_set(NC_DRAIN_AUTO, NC_SOURCE_SPOT, 120);
 }
 
-void scene_ask(enum nc_drain_verb verb, unsigned i, uint64_t grace_sec) {
+void scene_request(enum nc_drain_verb verb, unsigned i, uint64_t grace_sec) {
     char uid[16];
     struct nc_pod p = {.uid = uid};
 
     snprintf(uid, sizeof(uid), "uid-%02u", i);
-    scene_act((struct nc_life_action){.kind = NC_ACT_POD,
-                                      .pod = {.verb = verb, .pod = &p, .grace_sec = grace_sec}});
+    scene_action((struct nc_life_action){.kind = NC_LIFE_ACTION_POD,
+                                         .pod = {.verb = verb, .pod = &p, .grace_sec = grace_sec}});
 }
 
 void scene_evict(unsigned i) {
-    scene_ask(NC_DRAIN_EVICT, i, 0);
+    scene_request(NC_DRAIN_EVICT, i, 0);
 }
 
 void scene_answer(enum nc_drain_verb verb, unsigned i, enum nc_pod_answer_kind kind) {
@@ -173,6 +173,6 @@ void scene_wait_sec(uint64_t sec) {
 }
 
 void scene_marked(unsigned i) {
-    scene_ask(NC_DRAIN_MARK, i, 0);
+    scene_request(NC_DRAIN_MARK, i, 0);
     scene_answer(NC_DRAIN_MARK, i, NC_ANSWER_ACCEPTED);
 }

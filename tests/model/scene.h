@@ -15,11 +15,11 @@ extern uint64_t scene_now;
 extern struct nc_node_view scene_node;
 
 void scene_post(struct nc_life_event e);
-void scene_act(struct nc_life_action a);
+void scene_action(struct nc_life_action a);
 void scene_begin(enum nc_drain_mode mode);
 void scene_show_node(void);
 /* A notice whose deadline is so far ahead; 0 = none. */
-void scene_hear(enum nc_source s, uint64_t in_sec);
+void scene_observe(enum nc_source s, uint64_t in_sec);
 void scene_clear(enum nc_source s);
 void scene_clear_all(void);
 struct nc_node_write scene_a_write(enum nc_node_write_kind kind);
@@ -35,7 +35,7 @@ void scene_sync_pods(void);
 void scene_set(enum nc_drain_mode mode, enum nc_source s, uint64_t in_sec);
 /* Evictions may begin; T is 105 s ahead. */
 void scene_spot(void);
-void scene_ask(enum nc_drain_verb verb, unsigned i, uint64_t grace_sec);
+void scene_request(enum nc_drain_verb verb, unsigned i, uint64_t grace_sec);
 void scene_evict(unsigned i);
 void scene_answer(enum nc_drain_verb verb, unsigned i, enum nc_pod_answer_kind kind);
 /* Evicted, accepted, and shown to be terminating. */

@@ -13,7 +13,7 @@ uint64_t world_latency(struct world *w) {
     return world_chance(w, 3) ? usec + world_random(w, 2 * SEC) : usec;
 }
 
-uint64_t world_away_until(const struct world *w, uint64_t at_usec) {
+uint64_t world_unavailable_until(const struct world *w, uint64_t at_usec) {
     for (unsigned i = 0; i < w->n_outages; i++)
         if (at_usec >= w->outages[i].from_usec && at_usec < w->outages[i].to_usec)
             return w->outages[i].to_usec;
@@ -23,7 +23,7 @@ uint64_t world_away_until(const struct world *w, uint64_t at_usec) {
 static uint64_t reachable_from(struct world *w, uint64_t at_usec) {
     uint64_t until;
 
-    while ((until = world_away_until(w, at_usec)) != 0)
+    while ((until = world_unavailable_until(w, at_usec)) != 0)
         at_usec = until + world_random(w, SEC);
     return at_usec;
 }
@@ -43,7 +43,7 @@ void world_node_view(const struct world *w, struct nc_node_view *ret) {
     const struct world_node *n = &w->node;
 
     *ret = (struct nc_node_view){.exists = n->exists,
-                                 .is_whole = true,
+                                 .is_complete = true,
                                  .is_deleting = n->is_deleting,
                                  .has_cordon_record = n->has_record,
                                  .has_status = n->has_status,
@@ -90,7 +90,7 @@ static void patch_node(struct world *w, struct request *q) {
     struct world_node *n = &w->node;
     const struct nc_node_write *p = &q->write;
     bool is_status = p->kind == NC_WRITE_SIGNAL || p->kind == NC_WRITE_DRAINED
-                     || p->kind == NC_WRITE_UNDRAINED || p->kind == NC_WRITE_CALM;
+                     || p->kind == NC_WRITE_UNDRAINED || p->kind == NC_WRITE_CLEAR_CONDITIONS;
 
     q->outcome = NC_WRITE_REFUSED;
     if (!n->exists || (is_status ? w->refuses_status : w->refuses_patch))
@@ -151,7 +151,7 @@ bool world_is_left(const struct world *w, const struct world_pod *p, bool leaves
 void world_remove_pod(struct world *w, unsigned pod) {
     struct world_pod *p = &w->pods[pod];
 
-    world_tell(w, "pod %u is gone", pod);
+    world_log(w, "pod %u is gone", pod);
     p->exists = false;
     p->generation++;
     world_pod_changed(w, pod);
@@ -253,7 +253,7 @@ static enum nc_pod_answer_kind ask_pod(struct world *w, const struct request *q)
             delete_pod(w, q->pod, q->grace_sec);
         return NC_ANSWER_ACCEPTED;
     }
-    return NC_ANSWER_AWAY;
+    return NC_ANSWER_UNAVAILABLE;
 }
 
 /* --- requests ----------------------------------------------------------------------------------
@@ -270,8 +270,8 @@ static void answer_pod(struct world *w, struct request *q) {
 }
 
 static void fail(struct request *q) {
-    q->answer = (struct nc_pod_answer){.kind = NC_ANSWER_AWAY};
-    q->outcome = NC_WRITE_AWAY;
+    q->answer = (struct nc_pod_answer){.kind = NC_ANSWER_UNAVAILABLE};
+    q->outcome = NC_WRITE_UNAVAILABLE;
     q->has_view = false;
 }
 
@@ -294,7 +294,7 @@ static void serve(struct world *w, struct request *q) {
         patch_node(w, q);
     else if (q->kind == REQUEST_POD)
         answer_pod(w, q);
-    q->has_view = w->node.exists && (q->kind == REQUEST_LOOK || q->outcome == NC_WRITTEN);
+    q->has_view = w->node.exists && (q->kind == REQUEST_REFRESH || q->outcome == NC_WRITTEN);
     world_node_view(w, &q->view);
     q->version = w->node.version;
 }
@@ -303,12 +303,12 @@ void world_arrive(struct world *w, struct thing_due *due) {
     struct request *q = due->data;
     uint64_t deadline = q->sent_usec + q->timeout_usec;
     uint64_t at = w->now_usec + world_latency(w);
-    uint64_t away = world_away_until(w, w->now_usec);
+    uint64_t away = world_unavailable_until(w, w->now_usec);
     struct thing_due *answer;
 
     due->data = NULL;
-    q->answer.kind = NC_ANSWER_AWAY;
-    q->outcome = NC_WRITE_AWAY;
+    q->answer.kind = NC_ANSWER_UNAVAILABLE;
+    q->outcome = NC_WRITE_UNAVAILABLE;
     if (world_chance(w, w->hold_percent))
         at += world_random(w, 10 * SEC);
     if (away) {

@@ -30,7 +30,7 @@ bool world_chance(struct world *w, unsigned percent) {
     return world_random(w, 100) < percent;
 }
 
-void world_tell(const struct world *w, const char *format, ...) {
+void world_log(const struct world *w, const char *format, ...) {
     va_list ap;
 
     if (!w->is_traced)

@@ -24,7 +24,7 @@ enum thing {
     THING_HEARTBEAT, /* nothing happens: the judge looks */
     THING_POLL,      /* a source is asked; a = source */
     THING_SOURCE,    /* an announcement begins, changes or ends; a = source, b = turn */
-    THING_LOOK,      /* our Node is asked for again */
+    THING_REFRESH,   /* our Node is asked for again */
     THING_NODE_SEEN, /* the watch of our Node; data = view */
     THING_POD_SEEN,  /* the watch of the pods; a = pod, data = pod or NULL where it is gone */
     THING_LISTED,    /* the list of pods is read by the server */
@@ -91,7 +91,7 @@ struct world_source {
 };
 
 struct request {
-    enum { REQUEST_WRITE, REQUEST_POD, REQUEST_LOOK } kind;
+    enum { REQUEST_WRITE, REQUEST_POD, REQUEST_REFRESH } kind;
     struct nc_node_write write; /* without its texts */
     bool has_record_text, has_status_text;
     enum nc_drain_verb verb;
@@ -124,7 +124,7 @@ struct world {
     bool karpenter_evicts;
     bool is_meddled; /* people undid what we did */
     bool is_over;    /* the machine is gone for good */
-    bool is_let_go, ends_in_reboot;
+    bool is_inhibitor_released, ends_in_reboot;
     uint64_t changed_usec; /* pods or volumes: the last time that something was left or moved */
 
     struct {
@@ -147,7 +147,7 @@ struct world {
     unsigned life_number, tick_number, watch_number;
     uint64_t armed_usec; /* of the timer; UINT64_MAX = not armed */
     bool is_unsettled;   /* it was told that more follows: a tick is owed to it */
-    bool is_looking, is_look_wanted;
+    bool is_looking, is_refresh_wanted;
     uint64_t node_stream_usec, pod_stream_usec;
     bool is_listed;
     unsigned n_actions, kill_at_action;
@@ -161,7 +161,7 @@ struct world {
 /* world.c */
 void world_init(struct world *w, uint64_t seed, bool is_traced);
 void world_done(struct world *w);
-void world_tell(const struct world *w, const char *format, ...)
+void world_log(const struct world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 uint64_t world_random(struct world *w, uint64_t below);
 uint64_t world_between(struct world *w, uint64_t from, uint64_t to);
@@ -182,14 +182,14 @@ void world_node_changed(struct world *w);
 void world_pod_changed(struct world *w, unsigned pod);
 void world_list(struct world *w);
 uint64_t world_latency(struct world *w);
-uint64_t world_away_until(const struct world *w, uint64_t at_usec); /* 0 = it is there */
+uint64_t world_unavailable_until(const struct world *w, uint64_t at_usec); /* 0 = it is there */
 /* grace_sec 0: the pod's own. */
 enum nc_pod_answer_kind world_evict(struct world *w, unsigned pod, uint64_t grace_sec);
 void world_remove_pod(struct world *w, unsigned pod);
 bool world_is_left(const struct world *w, const struct world_pod *p, bool leaves_tolerating);
 
 /* actors.c */
-void world_act(struct world *w, const struct thing_due *due);
+void world_action(struct world *w, const struct thing_due *due);
 
 /* bus.c */
 void host_hint(struct world *w);

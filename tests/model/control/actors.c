@@ -146,10 +146,10 @@ static void begin_drain(struct world *w, struct machine *m, const char *id) {
 static const char *phase_of(const struct world *w, const struct machine *m) {
     const uint64_t since = w->now_usec - m->drain_usec;
 
-    return since < 2 * SEC               ? "Detected"
-           : since < 3 * SEC             ? "Cordoned"
-           : since < m->drain_takes_usec ? "Evicting"
-                                         : "Drained";
+    return since < 2 * SEC                  ? "Detected"
+           : since < 3 * SEC                ? "Cordoned"
+           : since < m->drain_duration_usec ? "Evicting"
+                                            : "Drained";
 }
 
 #define REPORTS "\"policy\":\"report\","
@@ -224,10 +224,10 @@ static void agent(struct world *w, unsigned i) {
     if (!m->is_mute) {
         nc_auto_free char *text = say(w, m, node);
         if (!nc_streq(text, annotation_of(node->v, STATUS_KEY))
-            && (m->said[0] || !strstr(text, "\"source\":\"\""))) {
-            (void)snprintf(m->said, sizeof(m->said), "%s", text);
-            m->said_usec = w->now_usec;
-            world_tell(w, "%s says %s", m->node, text);
+            && (m->announced[0] || !strstr(text, "\"source\":\"\""))) {
+            (void)snprintf(m->announced, sizeof(m->announced), "%s", text);
+            m->reported_usec = w->now_usec;
+            world_log(w, "%s says %s", m->node, text);
             annotate(w, node, STATUS_KEY, text);
         }
     }
@@ -379,20 +379,20 @@ static void person(struct world *w) {
 /* From now on everybody helps. */
 static void quiet(struct world *w) {
     w->is_quiet = true;
-    world_tell(w, "it is quiet from now on");
+    world_log(w, "it is quiet from now on");
     for (unsigned i = 0; i < w->n_machines; i++) {
         struct machine *m = &w->machines[i];
         struct object *node = node_of(w, m);
         const bool was_hostile = m->is_hostile;
         m->is_hostile = m->is_mute = false;
-        if (m->drain_takes_usec > 60 * SEC)
-            m->drain_takes_usec = 60 * SEC;
+        if (m->drain_duration_usec > 60 * SEC)
+            m->drain_duration_usec = 60 * SEC;
         if (!node)
             continue;
         const char *request = annotation_of(node->v, REQUEST_KEY);
         if (request && !strstr(request, "claim-"))
             annotate(w, node, REQUEST_KEY, NULL);
-        m->said[0] = 'x';
+        m->announced[0] = 'x';
         if (was_hostile)
             world_post(w, SEC, THING_AGENT, i, 0, NULL);
     }

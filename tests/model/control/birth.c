@@ -99,7 +99,7 @@ static void make_machine(struct world *w, unsigned i, const struct object *claim
     (void)snprintf(m->provider, sizeof(m->provider), "aws:///eu-west-1a/i-%04u", i);
     m->is_hostile = world_chance(w, 12);
     m->is_mute = world_chance(w, 10);
-    m->drain_takes_usec = world_between(w, 3 * SEC, world_chance(w, 20) ? 900 * SEC : 60 * SEC);
+    m->drain_duration_usec = world_between(w, 3 * SEC, world_chance(w, 20) ? 900 * SEC : 60 * SEC);
     if (!claim && i > 0) /* it says that it is another one */
         memcpy(m->provider, w->machines[world_below(w, i)].provider, sizeof(m->provider));
     world_post(w, world_below(w, world_chance(w, 70) ? 2 * SEC : 300 * SEC), THING_LAUNCH, i, 0,

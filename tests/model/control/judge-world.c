@@ -143,7 +143,7 @@ static bool is_relayed(const struct world *w, const struct object *claim, uint64
     return timestamp + w->rules.margin_usec <= deadline;
 }
 
-static void look_at_relay(struct world *w, unsigned i, uint64_t bound) {
+static void probe_relay(struct world *w, unsigned i, uint64_t bound) {
     const struct object *claim = &w->objects[i];
     uint64_t *since = &w->judge->due_usec[i];
     const uint64_t deadline = claim->v ? to_relay(w, i) : 0;
@@ -170,7 +170,7 @@ void judge_heartbeat(struct world *w) {
         w->good_usec = w->now_usec;
     for (unsigned i = 0; i < w->n_objects; i++)
         if (w->objects[i].kind == NC_CONTROL_CLAIM)
-            look_at_relay(w, i, bound);
+            probe_relay(w, i, bound);
     if (w->is_quiet && w->now_usec + 300 * SEC < w->end_usec)
         w->judge->quiet_writes = w->judge->writes;
 }
@@ -257,19 +257,19 @@ static void end_expired(struct world *w, const struct object *o) {
 }
 
 /* All objects, for whoever reads the story. */
-static void tell_all(const struct world *w) {
+static void post_all(const struct world *w) {
     for (unsigned i = 0; w->is_traced && i < w->n_objects; i++) {
         struct nc_buf b = NC_BUF_INIT;
         if (!w->objects[i].v)
             continue;
         nc_json_write(&b, w->objects[i].v, 0);
-        world_tell(w, "%s", b.data);
+        world_log(w, "%s", b.data);
         nc_buf_done(&b);
     }
 }
 
 void judge_end(struct world *w) {
-    tell_all(w);
+    post_all(w);
     if (!w->is_standalone || w->judge->broken[0])
         return;
     for (unsigned i = 0; i < w->n_objects; i++) {

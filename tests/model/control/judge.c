@@ -114,7 +114,7 @@ static bool is_of_ec2(enum nc_control_verb verb) {
     return verb == NC_CONTROL_END_INSTANCE || verb == NC_CONTROL_DESCRIBE_INSTANCE;
 }
 
-static void take_done(struct world *w, struct shown *s, const struct pending *f) {
+static void handle_done(struct world *w, struct shown *s, const struct pending *f) {
     s->failures = 0;
     s->pause_usec = 0;
     s->settled_usec = s->rv > s->sent_rv || is_of_ec2(f->verb) ? 0 : w->now_usec + GRACE_USEC;
@@ -143,7 +143,7 @@ static void take_answer(struct world *w, struct view *v, const struct nc_control
         s->flight_id = 0;
         s->is_delete_sent = false;
         if (e->answer == NC_CONTROL_DONE)
-            take_done(w, s, &f);
+            handle_done(w, s, &f);
         else
             s->failures++;
         if (e->answer == NC_CONTROL_REFUSED || e->answer == NC_CONTROL_UNAVAILABLE)
@@ -207,7 +207,7 @@ static void judge_when(struct world *w, const struct view *v, const struct nc_co
                     v->n_in_flight + 1);
 }
 
-static void take_share(struct world *w, struct shown *s) {
+static void share_of(struct world *w, struct shown *s) {
     if (s->rate_usec)
         s->share += (double)(w->now_usec - s->rate_usec) * PER_USEC;
     if (s->share > BURST)
@@ -242,7 +242,7 @@ static void judge_turn(struct world *w, struct shown *s, const struct nc_control
     }
     s->verb = a->verb;
     s->was_relay = a->is_relay;
-    take_share(w, s);
+    share_of(w, s);
 }
 
 static void judge_body(struct world *w, const struct shown *s, const struct nc_control_action *a) {

@@ -125,7 +125,7 @@ static int parse(int argc, char **argv, struct options *o) {
     return 0;
 }
 
-static void tell_how(uint64_t seed) {
+static void post_how(uint64_t seed) {
     printf("# tests/model/control/control-model --seed %" PRIu64 " --worlds 1 --trace\n", seed);
 }
 
@@ -144,7 +144,7 @@ int main(int argc, char **argv) {
     for (uint64_t i = 0; i < o.worlds && !broken; i++)
         broken = run(o.seed + i, SABOTAGE_NONE, o.is_traced, rule, &t) ? 0 : o.seed + i;
     if (broken)
-        tell_how(broken);
+        post_how(broken);
     if (o.is_self_test)
         printf("%sok %u - %" PRIu64 " worlds from seed %" PRIu64 "\n1..%u\n", broken ? "not " : "",
                n + 1, o.worlds, o.seed, n + 1);

@@ -86,11 +86,11 @@ void process_post(struct world *w, unsigned p, struct nc_control_event *e) {
     sabotage(w, p, e, &out);
     for (size_t i = 0; i < out.n; i++) {
         if (out.v[i].verb == NC_CONTROL_EMIT_EVENT)
-            world_tell(w, "%u: says %s of %s: %s", p, out.v[i].reason, out.v[i].name,
-                       out.v[i].message);
+            world_log(w, "%u: says %s of %s: %s", p, out.v[i].reason, out.v[i].name,
+                      out.v[i].message);
         else
-            world_tell(w, "%u: %s %s #%llu", p, nc_control_verb_name(out.v[i].verb), out.v[i].name,
-                       (unsigned long long)out.v[i].id);
+            world_log(w, "%u: %s %s #%llu", p, nc_control_verb_name(out.v[i].verb), out.v[i].name,
+                      (unsigned long long)out.v[i].id);
         judge_action(w, p, &out.v[i]);
         if (out.v[i].verb != NC_CONTROL_EMIT_EVENT)
             process_send(w, p, &out.v[i]);
@@ -178,7 +178,7 @@ static void gone_meanwhile(struct world *w, unsigned p, enum nc_control_kind k,
     }
 }
 
-static void take_list(struct world *w, const struct due *due) {
+static void handle_list(struct world *w, const struct due *due) {
     const unsigned p = due->a / KINDS, k = due->a % KINDS;
     struct watch *watch = &w->procs[p].watches[k];
     struct listed *l = due->data;
@@ -247,7 +247,7 @@ static void start(struct world *w, unsigned p) {
     *proc = (struct process){
         .c = nc_control_new(&nc_standalone), .life = proc->life + 1, .ticks = proc->ticks};
     judge_started(w, p);
-    world_tell(w, "%u: starts", p);
+    world_log(w, "%u: starts", p);
     if (w->sabotage == SABOTAGE_TRUSTS_NODES)
         rules.identity = NC_CONTROL_IDENTITY_ADMISSION;
     process_post(w, p, &e);
@@ -264,7 +264,7 @@ static void post_mode(struct world *w, const struct due *due) {
     if (w->is_standalone && !proc->is_mode_posted && !proc->was_fooled && !w->is_quiet
         && world_chance(w, 30)) {
         proc->was_fooled = true;
-        world_tell(w, "%u: is told that Karpenter runs", due->a);
+        world_log(w, "%u: is told that Karpenter runs", due->a);
         process_post(w, due->a,
                      &(struct nc_control_event){.kind = NC_CONTROL_MODE,
                                                 .mode = NC_CONTROL_KARPENTER,
@@ -275,7 +275,7 @@ static void post_mode(struct world *w, const struct due *due) {
         return;
     }
     proc->is_mode_posted = true;
-    world_tell(w, "%u: is told who", due->a);
+    world_log(w, "%u: is told who", due->a);
     process_post(w, due->a,
                  &(struct nc_control_event){.kind = NC_CONTROL_MODE, .mode = mode_is(w, proc)});
     for (unsigned k = 0; k < (w->is_standalone ? KINDS : 2); k++)
@@ -285,7 +285,7 @@ static void post_mode(struct world *w, const struct due *due) {
 static void lead(struct world *w, unsigned p, bool leads) {
     w->procs[p].leads = leads;
     w->leader = leads ? (int)p : -1;
-    world_tell(w, "%u: %s", p, leads ? "leads" : "leads no more");
+    world_log(w, "%u: %s", p, leads ? "leads" : "leads no more");
     process_post(w, p, &(struct nc_control_event){.kind = NC_CONTROL_LEAD, .leads = leads});
 }
 
@@ -311,7 +311,7 @@ static void kill_leader(struct world *w) {
 
     if (p < 0)
         return;
-    world_tell(w, "%d: is killed", p);
+    world_log(w, "%d: is killed", p);
     w->leader = -1;
     process_free(w, (unsigned)p);
     world_post(w, world_between(w, SEC, 20 * SEC), THING_START, (unsigned)p, 0, NULL);
@@ -344,8 +344,8 @@ static void arrive(struct world *w, const struct due *due) {
 static void answer(struct world *w, const struct due *due) {
     struct request *r = due->data;
 
-    world_tell(w, "%u: #%llu %s %s: %d", r->proc, (unsigned long long)r->action.id,
-               nc_control_verb_name(r->action.verb), r->action.name, (int)r->answer);
+    world_log(w, "%u: #%llu %s %s: %d", r->proc, (unsigned long long)r->action.id,
+              nc_control_verb_name(r->action.verb), r->action.name, (int)r->answer);
     if (w->procs[r->proc].life == r->life)
         process_post(w, r->proc,
                      &(struct nc_control_event){.kind = NC_CONTROL_ANSWER,
@@ -394,7 +394,7 @@ void process_happen(struct world *w, const struct due *due) {
         read_list(w, due);
         break;
     case THING_LISTED:
-        take_list(w, due);
+        handle_list(w, due);
         break;
     case THING_STREAM:
         stream(w, due);

@@ -42,7 +42,7 @@ static size_t finalizers_of(const struct object *o) {
 static void forget(struct world *w, struct object *o) {
     set_version(w, o);
     log_it(w, o, true);
-    world_tell(w, "server: %s %s is gone", nc_control_kind_name(o->kind), o->name);
+    world_log(w, "server: %s %s is gone", nc_control_kind_name(o->kind), o->name);
     o->v = nc_value_free(o->v);
 }
 
@@ -124,7 +124,7 @@ void server_delete(struct world *w, struct object *o) {
     nc_auto_value struct nc_value *was = nc_value_copy(o->v);
     nc_time_format(w->now_usec, now);
     nc_value_set_string(meta(o), "deletionTimestamp", now);
-    world_tell(w, "server: %s %s is being deleted", nc_control_kind_name(o->kind), o->name);
+    world_log(w, "server: %s %s is being deleted", nc_control_kind_name(o->kind), o->name);
     settle(w, o, was);
     if (o->kind == NC_CONTROL_CLAIM && !w->is_standalone)
         world_post(w, world_between(w, 2 * SEC, 40 * SEC), THING_KARPENTER,

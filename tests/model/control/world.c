@@ -31,7 +31,7 @@ bool world_is_in(const struct window *windows, uint64_t now_usec) {
     return false;
 }
 
-void world_tell(const struct world *w, const char *format, ...) {
+void world_log(const struct world *w, const char *format, ...) {
     va_list ap;
 
     if (!w->is_traced)

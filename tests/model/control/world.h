@@ -90,9 +90,9 @@ struct machine {
     unsigned notices;
     uint64_t drain_usec; /* since when it drains */
     char drain_id[64];
-    uint64_t drain_takes_usec;
-    char said[512]; /* its last word */
-    uint64_t said_usec;
+    uint64_t drain_duration_usec;
+    char announced[512]; /* its last word */
+    uint64_t reported_usec;
 };
 
 struct request {
@@ -164,7 +164,7 @@ void world_post(struct world *w, uint64_t in_usec, enum thing kind, unsigned a, 
 uint64_t world_below(struct world *w, uint64_t n);
 bool world_chance(struct world *w, unsigned percent);
 uint64_t world_between(struct world *w, uint64_t from, uint64_t to);
-void world_tell(const struct world *w, const char *format, ...)
+void world_log(const struct world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool world_is_in(const struct window *windows, uint64_t now_usec);
 /* JSON with printf. Owned. */

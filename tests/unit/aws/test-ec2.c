@@ -237,7 +237,7 @@ static void test_wrong_types(void **state) {
     assert_non_null(strstr(err.msg, "ec2: DescribeInstanceTypes: XML"));
 }
 
-static void test_not_asked(void **state) {
+static void test_not_requested(void **state) {
     struct world *w = *state;
     struct nc_ec2 e = w->ec2;
     struct nc_err err = NC_ERR_INIT;
@@ -270,7 +270,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_private_dns_name), cmocka_unit_test(test_instance_type),
         cmocka_unit_test(test_refusals),         cmocka_unit_test(test_wrong_types),
-        cmocka_unit_test(test_not_asked),
+        cmocka_unit_test(test_not_requested),
     };
 
     return run_group(tests, set_up, tear_down);

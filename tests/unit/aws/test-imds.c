@@ -436,7 +436,7 @@ struct asked {
     struct nc_err err;
 };
 
-static void on_asked(void *userdata, const struct nc_imds_answer *answer) {
+static void on_pod_answer(void *userdata, const struct nc_imds_answer *answer) {
     struct asked *a = userdata;
 
     a->done++;
@@ -468,7 +468,7 @@ static void test_renewal_at_half_life(void **state) {
 
     w->script.put_headers = "X-Aws-Ec2-Metadata-Token-Ttl-Seconds: 1\r\n";
     while (w->script.puts < 2 && n < 100000) {
-        ask(w, "/latest/meta-data/mac", on_asked, &a);
+        ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
         turn_until(w, &a.done, ++n);
         (void)sd_event_run(w->event, 2000);
     }
@@ -478,7 +478,7 @@ static void test_renewal_at_half_life(void **state) {
     w->script.put = FAULT_STATUS;
     w->script.put_status = 500;
     while (w->script.puts < 3 && n < 200000) {
-        ask(w, "/latest/meta-data/mac", on_asked, &a);
+        ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
         turn_until(w, &a.done, ++n);
         (void)sd_event_run(w->event, 2000);
     }
@@ -494,13 +494,13 @@ static void test_get(void **state) {
     struct world *w = *state;
     struct asked a = {0};
     struct nc_imds_call call = {
-        .max_bytes = 64, .timeout_usec = SECOND, .done = on_asked, .userdata = &a};
+        .max_bytes = 64, .timeout_usec = SECOND, .done = on_pod_answer, .userdata = &a};
 
-    ask(w, "/latest/meta-data/mac", on_asked, &a);
-    ask(w, "/latest/user-data", on_asked, &a);
+    ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
+    ask(w, "/latest/user-data", on_pod_answer, &a);
     turn_until(w, &a.done, 2);
     assert_int_equal(a.failed, 0);
-    ask(w, "/latest/user-data", on_asked, &a);
+    ask(w, "/latest/user-data", on_pod_answer, &a);
     turn_until(w, &a.done, 3);
     assert_int_equal(a.status, 404);
     for (size_t k = 0; k < NC_ARRAY_SIZE(no_paths); k++) {
@@ -519,7 +519,7 @@ static void poll_until(struct world *w, struct asked *a, uint64_t timeout_usec, 
                                       .max_bytes = 64,
                                       .timeout_usec = timeout_usec,
                                       .is_poll = true,
-                                      .done = on_asked,
+                                      .done = on_pod_answer,
                                       .userdata = a};
 
     if (nc_imds_get(w->imds, &call, &w->err) < 0)
@@ -535,11 +535,11 @@ static void test_pace(void **state) {
     const struct nc_imds_call silent = {.path = "/latest/meta-data/mac",
                                         .max_bytes = 64,
                                         .timeout_usec = SECOND / 5,
-                                        .done = on_asked,
+                                        .done = on_pod_answer,
                                         .userdata = &a};
 
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), SECOND);
-    ask(w, "/latest/meta-data/mac", on_asked, &a);
+    ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
     turn_until(w, &a.done, 1);
     w->script.get = FAULT_SILENT;
     atomic_store(&w->script.faults_left, 3);
@@ -552,7 +552,7 @@ static void test_pace(void **state) {
     assert_int_equal(nc_imds_timeout(w->imds, SECOND), 4 * SECOND);
     assert_int_equal(nc_imds_timeout(w->imds, 3 * SECOND), 8 * SECOND);
     assert_int_equal(nc_imds_timeout(w->imds, 9 * SECOND), 9 * SECOND);
-    ask(w, "/latest/meta-data/mac", on_asked, &a);
+    ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
     turn_until(w, &a.done, 5);
     assert_int_equal(nc_imds_timeout(w->imds, 5 * SECOND), 5 * SECOND);
 }
@@ -635,7 +635,7 @@ static void ask_again(void *userdata, const struct nc_imds_answer *answer) {
 
 /* Who asks again in the callback of a failure waits for a new token, and is not failed with the old
  * one's error. */
-static void test_ask_in_callback(void **state) {
+static void test_request_in_callback(void **state) {
     struct world *w = *state;
     struct asked a = {.w = w, .limit = 4};
 
@@ -679,7 +679,7 @@ static void test_batch_cancelled(void **state) {
     struct asked a = {0};
 
     assert_int_equal(nc_imds_batch_start(w->imds, &call, &batch, NULL), 0);
-    ask(w, "/latest/meta-data/mac", on_asked, &a);
+    ask(w, "/latest/meta-data/mac", on_pod_answer, &a);
     assert_null(nc_imds_batch_cancel(batch));
     turn_until(w, &a.done, 1);
     assert_int_equal(a.failed, 0);
@@ -792,7 +792,7 @@ TEST_GROUP() {
         FRESH(test_pace),
         FRESH(test_poll),
         cmocka_unit_test(test_free_in_callback),
-        FRESH(test_ask_in_callback),
+        FRESH(test_request_in_callback),
         FRESH(test_fetch_is_interrupted),
         FRESH(test_batch_cancelled),
         cmocka_unit_test(test_skew),

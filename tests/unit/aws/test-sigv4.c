@@ -63,7 +63,7 @@ static void test_stages(void **state) {
     }
 }
 
-static void test_whole(void **state) {
+static void test_complete(void **state) {
     (void)state;
     for (size_t k = 0; k < NC_ARRAY_SIZE(sigv4_vectors); k++) {
         const struct sigv4_vector *v = &sigv4_vectors[k];
@@ -201,7 +201,7 @@ static void test_hosts(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stages),
-        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_complete),
         cmocka_unit_test(test_order_does_not_matter),
         cmocka_unit_test(test_path),
         cmocka_unit_test(test_too_many_parameters),

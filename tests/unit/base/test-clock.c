@@ -34,15 +34,15 @@ static void test_earliest(void **state) {
 }
 
 /* Ours counts while it agrees with what was told, and where nobody told. */
-static void test_told(void **state) {
+static void test_reported(void **state) {
     static const int64_t apart_sec[] = {0, 9, -9, 11, -11, 3600, -3600};
 
     (void)state;
-    assert_in_range(nc_now_usec() + SECOND - nc_clock_told(0), 0, SECOND);
+    assert_in_range(nc_now_usec() + SECOND - nc_clock_shifted(0), 0, SECOND);
     for (size_t i = 0; i < sizeof(apart_sec) / sizeof(*apart_sec); i++) {
         const int64_t apart = apart_sec[i] * (int64_t)SECOND;
         const uint64_t told =
-            nc_clock_told((uint64_t)((int64_t)nc_now_usec() + apart) - nc_boot_usec());
+            nc_clock_shifted((uint64_t)((int64_t)nc_now_usec() + apart) - nc_boot_usec());
         const int is_ours = apart_sec[i] > -10 && apart_sec[i] < 10;
 
         print_message("# %d s apart\n", (int)apart_sec[i]);
@@ -54,7 +54,7 @@ static void test_told(void **state) {
 TEST_GROUP() {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_earliest),
-        cmocka_unit_test(test_told),
+        cmocka_unit_test(test_reported),
     };
 
     return run_group(tests, NULL, NULL);

@@ -451,7 +451,7 @@ static void random_path(uint64_t *rng, struct want *root, struct nc_strv *paths)
         w = next;
     }
     w->is_whole = true;
-    nc_strv_take(paths, nc_buf_steal(&path));
+    nc_strv_push(paths, nc_buf_steal(&path));
 }
 
 static void check_equal(const char *got, size_t n, const struct nc_value *wanted) {

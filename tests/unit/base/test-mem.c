@@ -144,7 +144,7 @@ static void string_arrays(void **state) {
         assert_null(s.v[s.n]);
     }
     nc_strv_add(&s, "a");
-    nc_strv_take(&s, nc_strdup("b"));
+    nc_strv_push(&s, nc_strdup("b"));
     assert_true(nc_strv_contains(&s, "a"));
     assert_true(nc_strv_contains(&s, "b"));
     assert_true(nc_strv_contains(&s, "39"));

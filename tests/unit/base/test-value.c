@@ -250,7 +250,7 @@ static void a_patch_leaves_a_history_too(void **state) {
     assert_int_equal(nc_value_get(v, "m")->overrode->integer, 5);
 }
 
-static void test_nothing_to_say_is_null(void **state) {
+static void test_nothing_to_report_is_null(void **state) {
     nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
@@ -276,7 +276,7 @@ TEST_GROUP() {
         cmocka_unit_test(merge_patch),
         cmocka_unit_test(a_value_tells_what_it_overrode),
         cmocka_unit_test(a_patch_leaves_a_history_too),
-        cmocka_unit_test(test_nothing_to_say_is_null),
+        cmocka_unit_test(test_nothing_to_report_is_null),
     };
     return run_group(tests, NULL, NULL);
 }

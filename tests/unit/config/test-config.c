@@ -345,7 +345,7 @@ static void ignored_fields(void **state) {
     assert_string_equal(c.cluster_name, "u");
 }
 
-static void nothing_to_leave_alone(void **state) {
+static void nothing_to_exclude(void **state) {
     BUILT(c, GOOD,
           CONFIG("containerd: {}, instance: {localStorage: {strategy: ''}}, cluster: "
                  "{enableOutpost: false}, featureGates: "
@@ -384,7 +384,7 @@ TEST_GROUP() {
                                        cmocka_unit_test(shutdown_halves),
                                        cmocka_unit_test(auth),
                                        cmocka_unit_test(ignored_fields),
-                                       cmocka_unit_test(nothing_to_leave_alone),
+                                       cmocka_unit_test(nothing_to_exclude),
                                        cmocka_unit_test(dns_instead_of_cidr)};
 
     return run_group(tests, NULL, NULL);

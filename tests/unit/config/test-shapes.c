@@ -106,10 +106,10 @@ static void shapes(void **state) {
 
 static void words(void **state) {
     (void)state;
-    assert_true(nc_shape_word("aws-cn", 6));
-    assert_false(nc_shape_word("aws-cn", 5));
-    assert_false(nc_shape_word("", 5));
-    assert_false(nc_shape_word(NULL, 5));
+    assert_true(nc_shape_token("aws-cn", 6));
+    assert_false(nc_shape_token("aws-cn", 5));
+    assert_false(nc_shape_token("", 5));
+    assert_false(nc_shape_token(NULL, 5));
 }
 
 /* Every name of the table of instance types has the shape of one. */

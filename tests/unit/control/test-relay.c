@@ -20,7 +20,7 @@ static void notice(struct world *w, const char *wanted) {
     expect(world_node(w, "n1", world_status(w, "spot", 120)), wanted);
 }
 
-static void test_stamp_then_delete(void **state) {
+static void test_timestamp_then_delete(void **state) {
     struct world w;
 
     (void)state;
@@ -144,7 +144,7 @@ static const char *stamped(const char *time) {
     return text;
 }
 
-static void test_stamp_that_is_there(void **state) {
+static void test_timestamp_that_is_there(void **state) {
     static const struct {
         const char *there, *wanted;
     } rows[] = {
@@ -231,7 +231,7 @@ static void test_withdrawn_before_delete(void **state) {
     world_close(&w);
 }
 
-static void test_a_stamp_of_others_stays(void **state) {
+static void test_a_timestamp_of_others_stays(void **state) {
     struct world w;
 
     (void)state;
@@ -319,7 +319,7 @@ static void test_the_next_leader_leaves_what_is_not_ours(void **state) {
     }
 }
 
-static void test_refused_stamp(void **state) {
+static void test_refused_timestamp(void **state) {
     struct world w;
 
     (void)state;
@@ -348,7 +348,7 @@ static void test_refused_delete(void **state) {
     world_close(&w);
 }
 
-static void test_stamp_away_too_long(void **state) {
+static void test_timestamp_unavailable_too_long(void **state) {
     struct world w;
 
     (void)state;
@@ -547,14 +547,14 @@ static void test_clock_set_back(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stamp_then_delete),
+        cmocka_unit_test(test_timestamp_then_delete),
         cmocka_unit_test(test_delete_first),
         cmocka_unit_test(test_which_statuses),
         cmocka_unit_test(test_no_deadline_no_relay),
         cmocka_unit_test(test_what_is_only_reported),
         cmocka_unit_test(test_far_deadline_in_its_time),
         cmocka_unit_test(test_rounds_down),
-        cmocka_unit_test(test_stamp_that_is_there),
+        cmocka_unit_test(test_timestamp_that_is_there),
         cmocka_unit_test(test_deleted_by_somebody),
         cmocka_unit_test(test_never_a_second_delete),
         cmocka_unit_test(test_another_of_the_same_name),
@@ -562,10 +562,10 @@ TEST_GROUP() {
         cmocka_unit_test(test_the_next_leader_ends_what_was_begun),
         cmocka_unit_test(test_the_next_leader_takes_back_what_was_withdrawn),
         cmocka_unit_test(test_the_next_leader_leaves_what_is_not_ours),
-        cmocka_unit_test(test_a_stamp_of_others_stays),
-        cmocka_unit_test(test_refused_stamp),
+        cmocka_unit_test(test_a_timestamp_of_others_stays),
+        cmocka_unit_test(test_refused_timestamp),
         cmocka_unit_test(test_refused_delete),
-        cmocka_unit_test(test_stamp_away_too_long),
+        cmocka_unit_test(test_timestamp_unavailable_too_long),
         cmocka_unit_test(test_missing_ends_with_the_watch),
         cmocka_unit_test(test_its_own_claim_only),
         cmocka_unit_test(test_two_claims_of_one_node),

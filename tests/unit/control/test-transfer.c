@@ -30,11 +30,11 @@ static const char *node(struct world *w, const char *finalizers, const char *pha
     return see(w, NC_CONTROL_NODE, finalizers, more);
 }
 
-static void test_what_is_let_go(void **state) {
+static void test_what_is_released(void **state) {
     static const struct {
         enum nc_control_kind kind;
         const char *finalizers, *more;
-        bool is_let_go;
+        bool is_inhibitor_released;
     } rows[] = {
         {NC_CONTROL_CLAIM, OURS, DELETED, true},
         {NC_CONTROL_CLAIM, THEIRS "," OURS, DELETED, true},
@@ -50,7 +50,7 @@ static void test_what_is_let_go(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct world w;
         world_open(&w);
-        const char *wanted = !rows[i].is_let_go                 ? ""
+        const char *wanted = !rows[i].is_inhibitor_released     ? ""
                              : rows[i].kind == NC_CONTROL_CLAIM ? "patch-claim x\n"
                                                                 : "patch-node x\n";
         assert_string_equal(see(&w, rows[i].kind, rows[i].finalizers, rows[i].more), wanted);
@@ -204,7 +204,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_guess_is_borne_out),
         cmocka_unit_test(test_a_guess_that_claims_contradict),
-        cmocka_unit_test(test_what_is_let_go),
+        cmocka_unit_test(test_what_is_released),
         cmocka_unit_test(test_node_that_karpenter_does_not_hold),
         cmocka_unit_test(test_node_that_says_nothing),
         cmocka_unit_test(test_the_write),

@@ -522,7 +522,7 @@ static void test_invalid_status_reported_once(void **state) {
     world_close(&w);
 }
 
-static void test_only_a_leader_says(void **state) {
+static void test_only_a_leader_emits_events(void **state) {
     struct world w;
 
     (void)state;
@@ -582,7 +582,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_rate_limit),
         cmocka_unit_test(test_held_writes_come_later),
         cmocka_unit_test(test_invalid_status_reported_once),
-        cmocka_unit_test(test_only_a_leader_says),
+        cmocka_unit_test(test_only_a_leader_emits_events),
         cmocka_unit_test(test_nonsense_events),
     };
 

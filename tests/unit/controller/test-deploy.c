@@ -298,7 +298,7 @@ static void test_pod_has_no_powers(void **state) {
     assert_non_null(find(&m, "PodDisruptionBudget", NC_CONTROLLER));
 }
 
-static void test_options_are_taken(void **state) {
+static void test_options_are_parsed(void **state) {
     nc_cleanup(nc_values_done) struct nc_values m = {0};
     const struct nc_value *containers, *args;
     struct nc_settings s;
@@ -374,7 +374,7 @@ static void test_the_rest_parses(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rbac_is_what_is_asked), cmocka_unit_test(test_rbac_is_no_more),
-        cmocka_unit_test(test_pod_has_no_powers),     cmocka_unit_test(test_options_are_taken),
+        cmocka_unit_test(test_pod_has_no_powers),     cmocka_unit_test(test_options_are_parsed),
         cmocka_unit_test(test_network_policy),        cmocka_unit_test(test_iam_policy),
         cmocka_unit_test(test_the_rest_parses),
     };

@@ -368,7 +368,7 @@ static void test_slow(void **state) {
     assert_int_equal(w->requested, 0);
 }
 
-static void test_taken(void **state) {
+static void test_accepted(void **state) {
     struct world *w = *state;
     nc_auto_free char *address = nc_asprintf("127.0.0.1:%u", nc_listener_port(w->listener));
     struct nc_listener *second = NULL;
@@ -394,7 +394,7 @@ TEST_GROUP() {
         world_test(test_a_probe_in_a_crowd),
         world_test(test_rate_limit),
         world_test(test_slow),
-        world_test(test_taken),
+        world_test(test_accepted),
     };
 
     return run_group(tests, NULL, NULL);

@@ -81,7 +81,7 @@ uint64_t nc_life_next(const struct nc_life *l, uint64_t now_usec) {
     return script.next_in_usec == UINT64_MAX ? UINT64_MAX : now_usec + script.next_in_usec;
 }
 
-void nc_life_look(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
+void nc_life_get_view(const struct nc_life *l, uint64_t now_usec, struct nc_life_view *ret) {
     (void)l;
     (void)now_usec;
     *ret = (struct nc_life_view){.phase = script.phase, .leading = script.is_active ? 0 : -1};
@@ -124,7 +124,7 @@ const struct nc_drain *nc_life_drain(const struct nc_life *l) {
 /* --- those who carry out */
 
 void nc_own_node_write(struct nc_own_node *n, const struct nc_node_write *w) {
-    struct nc_life_event e = {.kind = NC_LIFE_WRITTEN, .outcome = NC_WRITE_AWAY};
+    struct nc_life_event e = {.kind = NC_LIFE_WRITTEN, .outcome = NC_WRITE_UNAVAILABLE};
 
     (void)w;
     say("[write");
@@ -135,7 +135,7 @@ void nc_own_node_write(struct nc_own_node *n, const struct nc_node_write *w) {
 
 void nc_pod_evictor_send(struct nc_pod_evictor *p, const struct nc_drain_action *a) {
     char uid[] = "pod-1";
-    struct nc_pod_answer answer = {.kind = NC_ANSWER_AWAY};
+    struct nc_pod_answer answer = {.kind = NC_ANSWER_UNAVAILABLE};
     struct nc_life_event e = {.kind = NC_LIFE_POD_ANSWER, .uid = uid, .answer = &answer};
 
     (void)a;
@@ -164,18 +164,18 @@ void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drai
     say("[staying]");
 }
 
-void nc_own_node_look(struct nc_own_node *n) {
+void nc_own_node_refresh(struct nc_own_node *n) {
     (void)n;
     say("[look]");
 }
 
-void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
+void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a) {
     (void)d;
     (void)a;
     say("[say]");
 }
 
-void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     (void)d;
     (void)n;
     say("[pod-news]");
@@ -232,9 +232,11 @@ static void post(struct world *w, enum nc_life_event_kind kind) {
 }
 
 static void test_actions_in_order(void **state) {
-    static const enum nc_life_action_kind kinds[] = {NC_ACT_ANNOUNCE,   NC_ACT_WRITE, NC_ACT_LOOK,
-                                                     NC_ACT_PODS_OPEN,  NC_ACT_POD,   NC_ACT_POD,
-                                                     NC_ACT_PODS_CLOSE, NC_ACT_LET_GO};
+    static const enum nc_life_action_kind kinds[] = {
+        NC_LIFE_ACTION_ANNOUNCE,     NC_LIFE_ACTION_WRITE,
+        NC_LIFE_ACTION_REFRESH_NODE, NC_LIFE_ACTION_PODS_OPEN,
+        NC_LIFE_ACTION_POD,          NC_LIFE_ACTION_POD,
+        NC_LIFE_ACTION_PODS_CLOSE,   NC_LIFE_ACTION_RELEASE_INHIBITOR};
     struct world *w = *state;
 
     asks(kinds, NC_ARRAY_SIZE(kinds));
@@ -248,7 +250,8 @@ static void test_actions_in_order(void **state) {
 /* An action that ends at once posts its result while the step is still carried out: that waits
  * until the rest of the actions is done, and has copies of what it pointed at. */
 static void test_posts_inside_of_a_post_wait(void **state) {
-    static const enum nc_life_action_kind kinds[] = {NC_ACT_WRITE, NC_ACT_POD, NC_ACT_LOOK};
+    static const enum nc_life_action_kind kinds[] = {NC_LIFE_ACTION_WRITE, NC_LIFE_ACTION_POD,
+                                                     NC_LIFE_ACTION_REFRESH_NODE};
     struct world *w = *state;
 
     script.answers_at_once = true;
@@ -366,7 +369,7 @@ static void test_nothing_new_is_no_news(void **state) {
     assert_true(w->d.is_status_due);
 }
 
-static void test_volumes_are_looked_for_when_they_are_waited_for(void **state) {
+static void test_volumes_are_checked_when_they_are_waited_for(void **state) {
     struct world *w = *state;
 
     script.phase = NC_LIFE_VOLUME_WAIT;
@@ -439,8 +442,8 @@ TEST_GROUP() {
         cmocka_unit_test_setup_teardown(test_notices_are_counted_when_they_become_active, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_new_is_no_news, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_volumes_are_looked_for_when_they_are_waited_for,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_volumes_are_checked_when_they_are_waited_for, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_pods_of_one_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_time_does_not_run_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_clock_that_is_set, set_up, tear_down),

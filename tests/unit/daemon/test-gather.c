@@ -179,7 +179,7 @@ static void test_a_name_that_was_given(void **state) {
 }
 
 /* Somebody else brought the node into the cluster: our documents say what is to be done. */
-static void test_policies_alone(void **state) {
+static void test_only_policies(void **state) {
     struct world *w = *state;
 
     configure(w, "  interruption: {spot: report}\n  report: {events: false}\n");
@@ -209,7 +209,7 @@ static void test_configuration_that_is_of_no_use(void **state) {
     assert_true(w->d.gather.has_config);
 }
 
-static void test_imds_is_away(void **state) {
+static void test_imds_is_unavailable(void **state) {
     struct world *w = *state;
 
     configure(w, "  interruption: {spot: report}\n");
@@ -247,10 +247,10 @@ static void test_begun_anew(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-        TEST(test_built_in_policies), TEST(test_no_configuration),
-        TEST(test_configuration),     TEST(test_a_name_that_was_given),
-        TEST(test_policies_alone),    TEST(test_configuration_that_is_of_no_use),
-        TEST(test_imds_is_away),      TEST(test_begun_anew),
+        TEST(test_built_in_policies),   TEST(test_no_configuration),
+        TEST(test_configuration),       TEST(test_a_name_that_was_given),
+        TEST(test_only_policies),       TEST(test_configuration_that_is_of_no_use),
+        TEST(test_imds_is_unavailable), TEST(test_begun_anew),
     };
 
     return run_group(tests, NULL, NULL);

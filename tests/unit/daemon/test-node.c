@@ -41,7 +41,7 @@ static struct nc_watch node_watch, claim_watch = {.is_claim = true};
 struct nc_kube_req {
     int unused;
 };
-static struct nc_kube_req look_req, write_req;
+static struct nc_kube_req refresh_request, write_req;
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...) {
@@ -94,7 +94,7 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kub
     assert_string_equal(c->path, "/api/v1/nodes/node-1");
     script.looks++;
     script.looked = c->done;
-    *ret = &look_req;
+    *ret = &refresh_request;
     return 0;
 }
 
@@ -146,14 +146,14 @@ void nc_api_session_well(struct nc_api_session *s) {
 static void post_event(void *userdata, struct nc_life_event *e) {
     (void)userdata;
     if (e->kind == NC_LIFE_NODE)
-        say("NODE%s%s", e->node->is_whole ? "(whole)" : "",
+        say("NODE%s%s", e->node->is_complete ? "(whole)" : "",
             e->node->has_cordon_record ? "+cordon" : "");
     else if (e->kind == NC_LIFE_NODE_GONE)
         say("GONE");
     else if (e->kind == NC_LIFE_WRITTEN)
-        say("%s", e->outcome == NC_WRITTEN      ? "WRITTEN"
-                  : e->outcome == NC_WRITE_AWAY ? "AWAY"
-                                                : "REFUSED");
+        say("%s", e->outcome == NC_WRITTEN             ? "WRITTEN"
+                  : e->outcome == NC_WRITE_UNAVAILABLE ? "AWAY"
+                                                       : "REFUSED");
     else
         fail();
 }
@@ -168,7 +168,7 @@ static void on_notice(void *userdata, const struct nc_notice *n) {
     (void)userdata;
     script.is_active[n->source] = true;
     script.notices[n->source] = *n;
-    say("+%s:%s%s", nc_source_name(n->source), n->id, n->is_last_moment ? "!" : "");
+    say("+%s:%s%s", nc_source_name(n->source), n->id, n->is_force_delete_time ? "!" : "");
 }
 
 static void on_cleared(void *userdata, enum nc_source s) {
@@ -293,7 +293,7 @@ static void watch(struct world *w, enum nc_watch_event event, const char *uid, u
 }
 
 /* Turns the loop until the look that is due was begun. */
-static void wait_for_look(struct world *w, unsigned looks) {
+static void wait_for_refresh(struct world *w, unsigned looks) {
     while (script.looks < looks)
         assert_true(sd_event_run(w->event, 5000000) > 0);
     assert_int_equal(script.looks, looks);
@@ -314,7 +314,7 @@ static void look(struct world *w, const char *uid, unsigned version, const char 
 static void meet(struct world *w) {
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
     watch(w, NC_WATCH_SYNCED, "", 0, "");
-    wait_for_look(w, 1);
+    wait_for_refresh(w, 1);
     look(w, "u1", 10, "", OURS);
     expect("NODE(whole) -request -deletion");
 }
@@ -327,15 +327,15 @@ static void test_first_sight(void **state) {
 
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
     expect("");
-    wait_for_look(w, 1);
+    wait_for_refresh(w, 1);
     look(w, "u1", 10, "", OURS);
     expect("NODE(whole) -request -deletion");
     watch(w, NC_WATCH_SYNCED, "", 0, "");
     expect("");
 }
 
-static void look_of_boot(struct world *w, const char *uid, unsigned version, const char *boot_id,
-                         const char *provider_id) {
+static void boot_view(struct world *w, const char *uid, unsigned version, const char *boot_id,
+                      const char *provider_id) {
     const struct nc_kube_status ok = {.http = 200};
     const struct nc_err none = NC_ERR_INIT;
     nc_auto_free char *rest = nc_asprintf(
@@ -355,13 +355,13 @@ static void test_whose_it_is_without_a_provider_id(void **state) {
     watch(w, NC_WATCH_DELETED, "u1", 11, "");
     expect("GONE -request -deletion");
     watch(w, NC_WATCH_ADDED, "u2", 20, "");
-    wait_for_look(w, 2);
-    look_of_boot(w, "u2", 20, "boot-2", "");
+    wait_for_refresh(w, 2);
+    boot_view(w, "u2", 20, "boot-2", "");
     expect("GONE");
     assert_true(w->node.is_doubted && !w->node.is_known && !w->node.is_foreign);
     watch(w, NC_WATCH_MODIFIED, "u2", 21, ""); /* what becomes of it is looked at */
-    wait_for_look(w, 3);
-    look_of_boot(w, "u2", 21, "boot-1", "");
+    wait_for_refresh(w, 3);
+    boot_view(w, "u2", 21, "boot-1", "");
     expect("NODE(whole) -request -deletion");
     assert_false(w->node.is_doubted);
     nc_own_node_write(&w->node, &write);
@@ -381,7 +381,7 @@ static void test_another_instances(void **state) {
     struct world *w = *state;
 
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
-    wait_for_look(w, 1);
+    wait_for_refresh(w, 1);
     look(w, "u1", 10, "", "aws:///us-west-2a/i-2");
     expect("GONE");
     assert_true(w->node.is_foreign);
@@ -394,13 +394,13 @@ static void test_another_instances(void **state) {
     watch(w, NC_WATCH_DELETED, "u1", 12, "");
     expect("GONE -request -deletion");
     watch(w, NC_WATCH_ADDED, "u2", 13, "");
-    wait_for_look(w, 2);
+    wait_for_refresh(w, 2);
     look(w, "u2", 13, "", OURS);
     expect("NODE(whole) -request -deletion");
 }
 
 /* Metadata tells nothing of the spec; only a version that was seen whole is told as whole. */
-static void test_metadata_alone(void **state) {
+static void test_only_metadata(void **state) {
     struct world *w = *state;
 
     meet(w);
@@ -411,7 +411,7 @@ static void test_metadata_alone(void **state) {
     assert_int_equal(script.looks, 1); /* nothing goes on: nobody looks */
 }
 
-static void test_looks_while_something_goes_on(void **state) {
+static void test_refreshes_while_something_goes_on(void **state) {
     struct world *w = *state;
 
     meet(w);
@@ -419,7 +419,7 @@ static void test_looks_while_something_goes_on(void **state) {
     watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
     watch(w, NC_WATCH_MODIFIED, "u1", 12, "");
     assert_int_equal(script.looks, 1);
-    wait_for_look(w, 2); /* one for both, a second after the last */
+    wait_for_refresh(w, 2); /* one for both, a second after the last */
     look(w, "u1", 12, "", OURS);
     assert_int_equal(sd_event_run(w->event, 1200000), 0);
     assert_int_equal(script.looks, 2);
@@ -447,32 +447,32 @@ static void test_the_answer_overtakes_the_watch(void **state) {
     assert_int_equal(script.looks, 1); /* it is known already */
 }
 
-static void test_a_look_that_fails_is_repeated(void **state) {
+static void test_a_refresh_that_fails_is_repeated(void **state) {
     const struct nc_kube_status away = {.http = 503};
     const struct nc_err err = {.class = NC_ERR_TRANSIENT, .code = 503};
     struct world *w = *state;
 
     watch(w, NC_WATCH_ADDED, "u1", 10, "");
-    wait_for_look(w, 1);
+    wait_for_refresh(w, 1);
     script.looked(&w->node, NULL, &away, &err);
     expect("failed");
-    wait_for_look(w, 2);
+    wait_for_refresh(w, 2);
 }
 
 /* Answered after the watch has shown a newer one: of before, and looked at again. */
-static void test_a_look_that_is_late_is_repeated(void **state) {
+static void test_a_refresh_that_is_late_is_repeated(void **state) {
     static const char deleting[] = ",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"";
     struct world *w = *state;
 
     meet(w);
     is_busy = true;
     watch(w, NC_WATCH_MODIFIED, "u1", 11, "");
-    wait_for_look(w, 2);
+    wait_for_refresh(w, 2);
     watch(w, NC_WATCH_MODIFIED, "u1", 12, deleting);
     nc_buf_clear(&script.trace);
     look(w, "u1", 11, "", OURS);
     expect("");
-    wait_for_look(w, 3);
+    wait_for_refresh(w, 3);
     assert_true(w->node.view.is_deleting);
 }
 
@@ -542,7 +542,7 @@ static void test_a_request_in_force_stays_so(void **state) {
     assert_int_equal(
         nc_time_parse("2026-01-02T01:04:05Z", &script.notices[NC_SOURCE_REQUEST].deadline_usec), 0);
     watch(w, NC_WATCH_ADDED, "u1", 10, late);
-    wait_for_look(w, 1);
+    wait_for_refresh(w, 1);
     look(w, "u1", 10, late, OURS);
     expect("NODE(whole) +request:r1 -deletion");
     assert_null(w->node.request_refused);
@@ -667,7 +667,7 @@ static void test_owners_that_are_no_claim(void **state) {
 
 /* --- closing */
 
-static void test_closing_answers_what_is_under_way(void **state) {
+static void test_closing_answers_what_is_in_flight(void **state) {
     struct nc_node_write write = {.kind = NC_WRITE_SIGNAL};
     struct nc_err err = NC_ERR_INIT;
     struct world *w = *state;
@@ -694,11 +694,11 @@ TEST_GROUP() {
         TEST(test_whose_it_is_without_a_provider_id),
         TEST(test_none_there),
         TEST(test_another_instances),
-        TEST(test_metadata_alone),
-        TEST(test_looks_while_something_goes_on),
+        TEST(test_only_metadata),
+        TEST(test_refreshes_while_something_goes_on),
         TEST(test_the_answer_overtakes_the_watch),
-        TEST(test_a_look_that_fails_is_repeated),
-        TEST(test_a_look_that_is_late_is_repeated),
+        TEST(test_a_refresh_that_fails_is_repeated),
+        TEST(test_a_refresh_that_is_late_is_repeated),
         TEST(test_requests),
         TEST(test_a_request_whose_deadline_has_passed),
         TEST(test_a_request_in_force_stays_so),
@@ -708,7 +708,7 @@ TEST_GROUP() {
         TEST(test_claim_whose_time_is_none),
         TEST(test_claim_that_may_not_be_read),
         TEST(test_owners_that_are_no_claim),
-        TEST(test_closing_answers_what_is_under_way),
+        TEST(test_closing_answers_what_is_in_flight),
     };
 
     return run_group(tests, NULL, NULL);

@@ -29,7 +29,7 @@ struct nc_watch {
 struct nc_kube_req {
     char path[160];
     nc_kube_done_fn done; /* of a GET */
-    void (*asked)(void *userdata, const struct nc_pod_asked *a);
+    void (*asked)(void *userdata, const struct nc_pod_result *a);
     void *userdata;
     bool is_open;
 };
@@ -114,8 +114,8 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kub
     return 0;
 }
 
-int nc_pod_ask(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
-               struct nc_err *err) {
+int nc_pod_send(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_req **ret,
+                struct nc_err *err) {
     const struct nc_drain_action *a = c->action;
 
     (void)k;
@@ -137,7 +137,7 @@ struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r) {
     return NULL;
 }
 
-uint64_t nc_pod_ask_timeout(enum nc_drain_verb verb, unsigned attempt) {
+uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt) {
     (void)verb;
     return attempt * 1000000u;
 }
@@ -276,7 +276,7 @@ static void ask(struct world *w, enum nc_drain_verb verb, const char *name) {
 }
 
 static void answer(size_t i, enum nc_pod_answer_kind kind) {
-    const struct nc_pod_asked a = {.answer = {.kind = kind}};
+    const struct nc_pod_result a = {.answer = {.kind = kind}};
 
     script.reqs[i].is_open = false;
     script.reqs[i].asked(script.reqs[i].userdata, &a);
@@ -366,7 +366,7 @@ static void test_each_question_is_answered_once(void **state) {
     assert_int_equal(w->counters.answers[NC_DRAIN_DELETE][NC_ANSWER_GONE], 1);
 }
 
-static void test_what_cannot_be_sent_is_away(void **state) {
+static void test_what_cannot_be_sent_is_unavailable(void **state) {
     struct world *w = *state;
 
     w->api.step = NC_SESSION_DOWN;
@@ -390,7 +390,7 @@ static void test_questions_outlast_the_watch(void **state) {
     expect("EVICT:a accepted:uid-a");
 }
 
-static void test_closing_answers_what_is_under_way(void **state) {
+static void test_closing_answers_what_is_in_flight(void **state) {
     struct world *w = *state;
 
     nc_pod_evictor_open(&w->p);
@@ -409,7 +409,7 @@ static void test_stuck(void **state) {
     ask(w, NC_DRAIN_EVICT, "a");
     assert_false(nc_pod_evictor_is_stuck(&w->p, now + 2000000));
     assert_true(nc_pod_evictor_is_stuck(&w->p, nc_mono_usec() + 2000001));
-    answer(0, NC_ANSWER_AWAY);
+    answer(0, NC_ANSWER_UNAVAILABLE);
     assert_false(nc_pod_evictor_is_stuck(&w->p, UINT64_MAX));
 }
 
@@ -468,7 +468,7 @@ static void test_volume_of_another_claim(void **state) {
 }
 
 /* A refusal is tolerated and final; what may pass is asked for again. */
-static void test_volumes_that_cannot_be_looked_up(void **state) {
+static void test_volumes_that_cannot_be_read(void **state) {
     struct world *w = *state;
 
     put("one", CLAIM("data-1") TOLERATES "}");
@@ -545,13 +545,13 @@ TEST_GROUP() {
         TEST(test_clocks_that_disagree),
         TEST(test_wanted_without_a_connection),
         TEST(test_each_question_is_answered_once),
-        TEST(test_what_cannot_be_sent_is_away),
+        TEST(test_what_cannot_be_sent_is_unavailable),
         TEST(test_questions_outlast_the_watch),
-        TEST(test_closing_answers_what_is_under_way),
+        TEST(test_closing_answers_what_is_in_flight),
         TEST(test_stuck),
         TEST(test_volumes_of_pods_that_stay),
         TEST(test_volume_of_another_claim),
-        TEST(test_volumes_that_cannot_be_looked_up),
+        TEST(test_volumes_that_cannot_be_read),
         TEST(test_clean_up),
         TEST(test_clean_up_begins_again_on_another_connection),
     };

@@ -92,7 +92,7 @@ static void notice(struct world *w, enum nc_source source, enum nc_policy policy
 static bool is_active(const struct world *w, enum nc_source source) {
     struct nc_life_view view;
 
-    nc_life_look(w->d.life, NOW, &view);
+    nc_life_get_view(w->d.life, NOW, &view);
     return view.is_active[source];
 }
 

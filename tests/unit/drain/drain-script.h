@@ -169,9 +169,9 @@ static void script_lines(struct script *s) {
         (void)nc_buf_printf(&s->trace, "%s%s", i ? ", " : "", lines[i].pod->name);
         if (lines[i].excluded)
             (void)nc_buf_printf(&s->trace, " %s", nc_pod_excluded_name(lines[i].excluded));
-        if (lines[i].last_moment_usec) {
+        if (lines[i].force_delete_at_usec) {
             (void)nc_buf_puts(&s->trace, " last=");
-            script_put_time(&s->trace, lines[i].last_moment_usec);
+            script_put_time(&s->trace, lines[i].force_delete_at_usec);
         }
         (void)nc_buf_printf(&s->trace, "%s%s%s", lines[i].is_kept ? " kept" : "",
                             lines[i].is_leaving ? " leaving" : "",
@@ -207,7 +207,7 @@ static void script_rules(struct script *s, char *const *words) {
 
 /* Each pod was asked to leave before, and nobody answered: as if every last moment had come. */
 static void script_tried(struct script *s) {
-    const struct nc_pod_answer away = {.kind = NC_ANSWER_AWAY};
+    const struct nc_pod_answer away = {.kind = NC_ANSWER_UNAVAILABLE};
     const struct nc_drain_rules rules = {.t_usec = s->now_usec, .max_in_flight = 100};
     struct nc_drain_action actions[16];
     const size_t n = nc_drain_step(s->drain, &rules, s->now_usec, actions, 16);

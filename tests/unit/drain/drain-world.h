@@ -31,7 +31,7 @@ static uint64_t world_seed; /* said where a rule is broken */
 
 struct world_pod {
     struct nc_pod seen; /* without its texts */
-    bool is_there, is_believed_gone, is_removed, is_accepted, is_deleted;
+    bool is_there, is_marked_absent, is_removed, is_accepted, is_deleted;
     bool is_asked[NC_DRAIN_DELETE + 1];
     uint64_t new_usec;                   /* seen again after it was said to be gone */
     uint64_t pause_usec;                 /* no eviction before */
@@ -47,7 +47,7 @@ struct world {
     struct nc_drain *drain;
     struct nc_drain_rules rules;
     uint64_t now_usec;
-    size_t under_way; /* evictions */
+    size_t in_flight; /* evictions */
     struct world_pod pods[WORLD_PODS];
 };
 
@@ -62,7 +62,7 @@ static uint64_t world_last(const struct world *w, const struct world_pod *p) {
 }
 
 static bool world_is_eligible(const struct world *w, const struct world_pod *p) {
-    return p->is_there && !p->is_believed_gone
+    return p->is_there && !p->is_marked_absent
            && nc_pod_excluded(&p->seen, w->rules.has_disrupted_taint,
                               w->rules.leaves_tolerating && !w->rules.t_usec, w->now_usec)
                   == NC_POD_ELIGIBLE;
@@ -102,7 +102,7 @@ static void world_check_evict(struct world *w, const struct world_pod *p, uint64
     must(!nc_pod_is_kept(&p->seen, w->now_usec));
     must(!p->seen.tolerates_disrupted || !w->rules.leaves_tolerating);
     must(!w->rules.t_usec || w->now_usec < world_last(w, p));
-    must(w->under_way < (w->rules.max_in_flight ? w->rules.max_in_flight : 1));
+    must(w->in_flight < (w->rules.max_in_flight ? w->rules.max_in_flight : 1));
     must(w->now_usec >= p->pause_usec);
     for (size_t i = 0; i < WORLD_PODS; i++)
         must(!world_is_eligible(w, &w->pods[i]) || w->pods[i].seen.tier >= p->seen.tier
@@ -155,7 +155,7 @@ static void world_check(struct world *w, const struct nc_drain_action *a) {
         p->first_usec = p->tries++ ? p->first_usec : w->now_usec;
     }
     p->is_asked[a->verb] = true;
-    w->under_way += a->verb == NC_DRAIN_EVICT;
+    w->in_flight += a->verb == NC_DRAIN_EVICT;
 }
 
 /* Nobody is forgotten: past its last moment a pod is being asked, or its pause is running. */
@@ -184,7 +184,7 @@ static size_t world_step(struct world *w) {
     for (size_t i = 0; i < WORLD_PODS; i++) {
         world_check_forced(w, &w->pods[i]);
         eligible += world_is_eligible(w, &w->pods[i]);
-        there += w->pods[i].is_there && !w->pods[i].is_believed_gone;
+        there += w->pods[i].is_there && !w->pods[i].is_marked_absent;
     }
     nc_drain_summarize(w->drain, &w->rules, w->now_usec, &sum);
     must(sum.remaining == eligible && sum.total >= sum.remaining);
@@ -210,7 +210,7 @@ static void world_see(struct world *w, size_t i) {
         pod.deletion_usec = w->now_usec + pod.deletion_grace_sec * WORLD_SEC;
         pod.deletion_usec -= choose(w, 100) * WORLD_SEC;
     }
-    if (p->is_believed_gone)
+    if (p->is_marked_absent)
         *p =
             (struct world_pod){.new_usec = w->now_usec + WORLD_SEC,
                                .tries = p->tries,
@@ -238,14 +238,15 @@ static void world_gone(struct world *w, size_t i) {
     char uid[4] = {(char)('0' + i / 10), (char)('0' + i % 10)};
 
     nc_drain_gone(w->drain, i < 10 ? uid + 1 : uid, w->now_usec);
-    p->is_believed_gone = p->is_removed = true;
+    p->is_marked_absent = p->is_removed = true;
     world_forget(p);
 }
 
 static void world_answer(struct world *w, size_t i) {
     static const uint64_t least_usec[_NC_ANSWER_MAX] = {
-        [NC_ANSWER_BUDGET] = 750000,     [NC_ANSWER_BUDGETS] = 22500000, [NC_ANSWER_BUSY] = 750000,
-        [NC_ANSWER_NAMESPACE] = 3750000, [NC_ANSWER_REFUSED] = 750000,   [NC_ANSWER_AWAY] = 375000,
+        [NC_ANSWER_BUDGET] = 750000,  [NC_ANSWER_BUDGETS] = 22500000,
+        [NC_ANSWER_BUSY] = 750000,    [NC_ANSWER_NAMESPACE] = 3750000,
+        [NC_ANSWER_REFUSED] = 750000, [NC_ANSWER_UNAVAILABLE] = 375000,
         [NC_ANSWER_FAILED] = 375000};
     const enum nc_drain_verb verb = (enum nc_drain_verb)(1 + choose(w, NC_DRAIN_DELETE));
     const struct nc_pod_answer a = {
@@ -256,14 +257,14 @@ static void world_answer(struct world *w, size_t i) {
     if (!p->is_asked[verb])
         return;
     p->is_asked[verb] = false;
-    w->under_way -= verb == NC_DRAIN_EVICT;
+    w->in_flight -= verb == NC_DRAIN_EVICT;
     nc_drain_answer(w->drain, &(struct nc_drain_reply){uid, verb, &a, w->rules.seed, w->now_usec});
     if (verb == NC_DRAIN_DELETE)
         p->deletion_answer = w->now_usec;
-    if (verb != NC_DRAIN_MARK && a.kind != NC_ANSWER_BUSY && a.kind != NC_ANSWER_AWAY)
+    if (verb != NC_DRAIN_MARK && a.kind != NC_ANSWER_BUSY && a.kind != NC_ANSWER_UNAVAILABLE)
         p->is_refused = a.kind != NC_ANSWER_ACCEPTED;
     if (a.kind == NC_ANSWER_GONE && verb != NC_DRAIN_MARK)
-        p->is_believed_gone = true;
+        p->is_marked_absent = true;
     else if (verb == NC_DRAIN_EVICT)
         p->pause_usec = w->now_usec + least_usec[a.kind];
     p->is_accepted = p->is_accepted || (verb == NC_DRAIN_EVICT && a.kind == NC_ANSWER_ACCEPTED);

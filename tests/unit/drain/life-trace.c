@@ -8,7 +8,7 @@
 static const char *const phases_of_writes[] = {"none",    "signal",    "cordon",  "progress",
                                                "drained", "undrained", "release", "calm"};
 
-void life_say(struct life_world *w, const char *text) {
+void life_request_text(struct life_world *w, const char *text) {
     if (w->trace.len)
         (void)nc_buf_puts(&w->trace, "; ");
     (void)nc_buf_puts(&w->trace, text);
@@ -38,7 +38,7 @@ static void say_write(struct life_world *w, const struct nc_node_write *n) {
     if (n->drained.is_set)
         (void)nc_buf_puts(&b, n->drained.is_true ? " drained" : " !drained");
     (void)nc_buf_puts(&b, "]");
-    life_say(w, b.data);
+    life_request_text(w, b.data);
     nc_buf_done(&b);
 }
 
@@ -49,7 +49,7 @@ static void note_asked(struct life_world *w, const char *name, enum nc_drain_ver
             return;
         }
     assert_true(w->n_asked < 80);
-    struct life_asked *a = &w->asked[w->n_asked++];
+    struct life_requested *a = &w->asked[w->n_asked++];
     (void)snprintf(a->name, sizeof(a->name), "%s", name);
     a->verb = verb;
 }
@@ -64,12 +64,12 @@ static void say_pod(struct life_world *w, const struct nc_drain_action *a) {
     else
         (void)snprintf(text, sizeof(text), "%s %s", a->verb == NC_DRAIN_EVICT ? "evict" : "mark",
                        a->pod->name);
-    life_say(w, text);
+    life_request_text(w, text);
 }
 
 /* What holds for each write of each story. */
 static void check_write(const struct life_world *w, const struct nc_node_write *n) {
-    assert_false(w->write.is_under_way); /* one at a time */
+    assert_false(w->write.is_in_flight); /* one at a time */
     if (n->unschedulable == 0)
         assert_true(w->server.has_cordon_record);
     if (n->balancers_label == 0)
@@ -80,12 +80,12 @@ static void check_write(const struct life_world *w, const struct nc_node_write *
         assert_int_equal(n->unschedulable, 1);
 }
 
-static void take_write(struct life_world *w, struct nc_node_write *n) {
+static void handle_write(struct life_world *w, struct nc_node_write *n) {
     check_write(w, n);
     say_write(w, n);
     nc_node_write_done(&w->write.w);
     w->write.w = *n;
-    w->write.is_under_way = true;
+    w->write.is_in_flight = true;
     *n = (struct nc_node_write){0};
 }
 
@@ -98,30 +98,30 @@ void life_step(struct life_world *w, struct nc_life_event *e) {
     for (size_t i = 0; i < out.n; i++) {
         struct nc_life_action *a = &out.v[i];
         switch (a->kind) {
-        case NC_ACT_WRITE:
-            take_write(w, &a->write);
+        case NC_LIFE_ACTION_WRITE:
+            handle_write(w, &a->write);
             break;
-        case NC_ACT_POD:
+        case NC_LIFE_ACTION_POD:
             say_pod(w, &a->pod);
             break;
-        case NC_ACT_PODS_OPEN:
-            life_say(w, "OPEN");
+        case NC_LIFE_ACTION_PODS_OPEN:
+            life_request_text(w, "OPEN");
             break;
-        case NC_ACT_PODS_CLOSE:
-            life_say(w, "CLOSE");
+        case NC_LIFE_ACTION_PODS_CLOSE:
+            life_request_text(w, "CLOSE");
             break;
-        case NC_ACT_LOOK:
-            life_say(w, "LOOK");
+        case NC_LIFE_ACTION_REFRESH_NODE:
+            life_request_text(w, "LOOK");
             break;
-        case NC_ACT_POD_NEWS:
+        case NC_LIFE_ACTION_POD_NEWS:
             (void)nc_buf_printf(&w->news, "%s%s", w->news.len ? "; " : "", a->news.message);
             break;
-        case NC_ACT_LET_GO:
-            life_say(w, "LET GO");
+        case NC_LIFE_ACTION_RELEASE_INHIBITOR:
+            life_request_text(w, "LET GO");
             break;
-        case NC_ACT_ANNOUNCE: {
+        case NC_LIFE_ACTION_ANNOUNCE: {
             nc_auto_free char *text = nc_asprintf("SAY %s", a->reason);
-            life_say(w, text);
+            life_request_text(w, text);
             (void)snprintf(w->last_message, sizeof(w->last_message), "%s", a->message);
             break;
         }

@@ -58,7 +58,7 @@ static void do_notice(struct life_world *w, char *rest) {
         else if (nc_starts_with(word, "word="))
             (void)snprintf(n.reason, sizeof(n.reason), "%s", word + 5);
         else if (nc_streq(word, "last"))
-            n.is_last_moment = true;
+            n.is_force_delete_time = true;
         else if (nc_streq(word, "cordon"))
             n.policy = NC_POLICY_CORDON;
         else
@@ -114,13 +114,13 @@ static void set_flags(struct life_world *w, char *rest) {
         set_flag(&w->server, word);
 }
 
-static void show_node(struct life_world *w, bool is_whole) {
+static void show_node(struct life_world *w, bool is_complete) {
     struct nc_node_view v = w->server;
     struct nc_life_event e = {.kind = NC_LIFE_NODE, .node = &v};
 
     w->server.exists = v.exists = true;
-    v.is_whole = is_whole;
-    if (!is_whole) {
+    v.is_complete = is_complete;
+    if (!is_complete) {
         v.is_unschedulable = v.has_disrupted_taint = v.is_pending_true = v.is_drained_true = false;
         v.n_volumes = 0;
     }
@@ -143,7 +143,7 @@ static void do_gone(struct life_world *w, char *rest) {
     step_kind(w, NC_LIFE_NODE_GONE);
 }
 
-static void do_taken(struct life_world *w, char *rest) {
+static void do_accepted(struct life_world *w, char *rest) {
     struct nc_life_event e = {.kind = NC_LIFE_NODE_GONE, .is_anothers = true};
 
     (void)rest;
@@ -228,13 +228,13 @@ static void end_write(struct life_world *w, enum nc_write_outcome outcome, uint6
     struct nc_life_event e = {
         .kind = NC_LIFE_WRITTEN, .outcome = outcome, .retry_after_usec = after_usec};
 
-    w->write.is_under_way = false;
+    w->write.is_in_flight = false;
     life_step(w, &e);
 }
 
 static void do_ok(struct life_world *w, char *rest) {
     (void)rest;
-    assert_true(w->write.is_under_way);
+    assert_true(w->write.is_in_flight);
     apply_write(w);
     show_node(w, true);
     end_write(w, NC_WRITTEN, 0);
@@ -242,14 +242,14 @@ static void do_ok(struct life_world *w, char *rest) {
 
 static void do_okay_unseen(struct life_world *w, char *rest) {
     (void)rest;
-    assert_true(w->write.is_under_way);
+    assert_true(w->write.is_in_flight);
     apply_write(w);
     end_write(w, NC_WRITTEN, 0);
 }
 
 /* However it is: written where a write is under way, unasked for where none is. */
 static void do_written(struct life_world *w, char *rest) {
-    if (w->write.is_under_way)
+    if (w->write.is_in_flight)
         do_ok(w, rest);
     else
         end_write(w, NC_WRITTEN, 0);
@@ -261,7 +261,7 @@ static void do_refused(struct life_world *w, char *rest) {
 }
 
 static void do_away(struct life_world *w, char *rest) {
-    end_write(w, NC_WRITE_AWAY, (uint64_t)(strtod(rest, NULL) * 1e6));
+    end_write(w, NC_WRITE_UNAVAILABLE, (uint64_t)(strtod(rest, NULL) * 1e6));
 }
 
 static void answer_of(struct life_world *w, const char *name, enum nc_pod_answer_kind kind,
@@ -294,7 +294,7 @@ static void do_no(struct life_world *w, char *rest) {
 }
 
 static void do_away_pod(struct life_world *w, char *rest) {
-    answer(w, rest, NC_ANSWER_AWAY);
+    answer(w, rest, NC_ANSWER_UNAVAILABLE);
 }
 
 static void do_refused_pod(struct life_world *w, char *rest) {
@@ -349,7 +349,7 @@ static void revive(struct life_world *w, bool keep, bool same_boot) {
 
     w->life = nc_life_free(w->life);
     w->life = nc_life_new(&w->rules);
-    w->write.is_under_way = false;
+    w->write.is_in_flight = false;
     if (keep) {
         struct nc_buf b = NC_BUF_INIT;
         nc_auto_value struct nc_value *read = NULL;
@@ -412,7 +412,7 @@ static void do_next(struct life_world *w, char *rest) {
     if (next != UINT64_MAX)
         (void)snprintf(text, sizeof(text), "%llu",
                        (unsigned long long)(next - LIFE_EPOCH_USEC) / 1000);
-    life_say(w, text);
+    life_request_text(w, text);
 }
 
 static const struct {
@@ -427,7 +427,7 @@ static const struct {
     {"meta", do_meta},
     {"set", set_flags},
     {"gone", do_gone},
-    {"taken", do_taken},
+    {"taken", do_accepted},
     {"pods", do_pods},
     {"leaving", do_leaving},
     {"lost", do_lost},
@@ -477,7 +477,7 @@ const char *life_do(struct life_world *w, unsigned at_ms, const char *event) {
         }
     if (!is_known)
         fail_msg("no event %s", event);
-    nc_life_look(w->life, w->now_usec, &view);
+    nc_life_get_view(w->life, w->now_usec, &view);
     (void)nc_buf_printf(&w->trace, "%s@%s", w->trace.len ? " " : "",
                         nc_life_phase_name(view.phase));
     return w->trace.data;

@@ -36,7 +36,7 @@ struct life_row {
     const char *expected; /* NULL: whatever */
 };
 
-struct life_asked {
+struct life_requested {
     char name[256];
     enum nc_drain_verb verb;
 };
@@ -49,9 +49,9 @@ struct life_world {
     struct nc_node_view server;
     struct life_write {
         struct nc_node_write w;
-        bool is_under_way;
+        bool is_in_flight;
     } write;
-    struct life_asked asked[80];
+    struct life_requested asked[80];
     size_t n_asked;
     struct nc_buf trace;
     struct nc_buf news;      /* what became of pods; in no trace */
@@ -67,7 +67,7 @@ void life_play(struct life_world *w, const struct life_row *rows, size_t n);
 
 /* Steps at the world's time and appends what is asked for to the trace (life-trace.c). */
 void life_step(struct life_world *w, struct nc_life_event *e);
-void life_say(struct life_world *w, const char *text);
+void life_request_text(struct life_world *w, const char *text);
 
 /* A story from an empty world with default rules. */
 #define LIFE_STORY(rows)                                                                           \

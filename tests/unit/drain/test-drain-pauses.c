@@ -103,7 +103,8 @@ static const struct {
      {1, 5, 10, 10, 10},
      false},
     {"away",
-     {K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY), K(AWAY)},
+     {K(UNAVAILABLE), K(UNAVAILABLE), K(UNAVAILABLE), K(UNAVAILABLE), K(UNAVAILABLE),
+      K(UNAVAILABLE), K(UNAVAILABLE), K(UNAVAILABLE)},
      {0.5, 1, 2, 4, 8, 16, 30, 30},
      {0.5, 1, 2, 4, 5, 5, 5, 5},
      false},
@@ -113,7 +114,7 @@ static const struct {
      {0.5, 1, 2, 4, 5, 5, 5, 5},
      false},
     {"another kind begins anew",
-     {K(BUDGET), K(BUDGET), K(AWAY), K(BUDGET)},
+     {K(BUDGET), K(BUDGET), K(UNAVAILABLE), K(BUDGET)},
      {1, 2, 0.5, 1},
      {0},
      false},
@@ -228,9 +229,9 @@ static void test_busy_halves_and_acceptance_grows(void **state) {
 }
 
 /* A server that cannot keep up answers too late, or not at all. */
-static void test_away_halves_too(void **state) {
+static void test_unavailable_halves_too(void **state) {
     (void)state;
-    halves_and_grows(NC_ANSWER_AWAY);
+    halves_and_grows(NC_ANSWER_UNAVAILABLE);
 }
 
 /* A webhook that does not answer is no word of the server's load. */
@@ -282,7 +283,7 @@ static void test_new_drain(void **state) {
 }
 
 /* Deletions at a last moment do not queue behind evictions. */
-static void test_last_moments_need_no_room(void **state) {
+static void test_force_deletes_need_no_room(void **state) {
     struct world w = {.drain = nc_drain_new(),
                       .rules = {.may_evict = true, .max_in_flight = 2, .t_usec = START + 10 * SEC}};
 
@@ -308,11 +309,11 @@ TEST_GROUP() {
         cmocka_unit_test(test_a_deadline_shortens_a_pause),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_busy_halves_and_acceptance_grows),
-        cmocka_unit_test(test_away_halves_too),
+        cmocka_unit_test(test_unavailable_halves_too),
         cmocka_unit_test(test_an_answered_failure_halves_nothing),
         cmocka_unit_test(test_smaller_budget),
         cmocka_unit_test(test_new_drain),
-        cmocka_unit_test(test_last_moments_need_no_room),
+        cmocka_unit_test(test_force_deletes_need_no_room),
     };
 
     return run_group(tests, NULL, NULL);

@@ -197,7 +197,7 @@ static void test_deletions_are_counted(void **state) {
 }
 
 /* Last moment: T - grace. Mark, then delete with the time that is left. */
-static void test_last_moment(void **state) {
+static void test_force_delete_time(void **state) {
     static const struct script_row rows[] = {
         {"a mark one second ahead, then the deletion at the moment",
          "rules t=100\nsee a never\ntried\nat 0\nnext\nat 68.999999\nat 69\nanswer mark a "
@@ -491,7 +491,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_graceful),
         cmocka_unit_test(test_fresh),
         cmocka_unit_test(test_deletions_are_counted),
-        cmocka_unit_test(test_last_moment),
+        cmocka_unit_test(test_force_delete_time),
         cmocka_unit_test(test_moving_deadline),
         cmocka_unit_test(test_shortening),
         cmocka_unit_test(test_deletion_again),

@@ -146,7 +146,7 @@ static void test_late_pod(void **state) {
 }
 
 /* Not before five seconds after the cordon. */
-static void test_settle(void **state) {
+static void test_finish(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
@@ -264,7 +264,7 @@ static void test_pods_never_listed(void **state) {
 }
 
 /* An answer said so; the list says otherwise. */
-static void test_said_to_be_gone(void **state) {
+static void test_reported_gone(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
@@ -287,7 +287,7 @@ static void test_said_to_be_gone(void **state) {
 }
 
 /* A list that was asked for before the answer does not say that the pod is gone. */
-static void test_said_to_be_gone_while_listed(void **state) {
+static void test_reported_gone_while_listed(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
@@ -304,7 +304,7 @@ static void test_said_to_be_gone_while_listed(void **state) {
     LIFE_STORY(story);
 }
 
-static void test_withdrawn_while_a_question_is_under_way(void **state) {
+static void test_withdrawn_while_a_request_is_in_flight(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice request drain", "SAY Requested; WRITE signal[Detected pending] @signalling"},
@@ -420,7 +420,7 @@ static void test_many_budgets(void **state) {
 }
 
 /* Without a deadline only a person helps: he is told less and less often. */
-static void test_what_blocks_for_long_is_said_seldom(void **state) {
+static void test_what_blocks_for_long_is_reported_seldom(void **state) {
     static const char *const before[] = {"begin", "notice request drain", "ok",
                                          "ok",    "more pods p",          "synced"};
     static const unsigned gaps_sec[] = {30, 60, 120, 240, 480, 600, 600, 600};
@@ -457,7 +457,7 @@ static void test_pods_that_nobody_waits_for(void **state) {
 }
 
 /* The pods are listed again; one that may be gone is not touched before. */
-static void test_last_moments_wait_for_the_list(void **state) {
+static void test_force_deletes_wait_for_the_list(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice spot +49",
@@ -599,7 +599,7 @@ static void test_an_unreadable_pod_comes_late(void **state) {
     LIFE_STORY(story);
 }
 
-static void test_incomplete_is_said(void **state) {
+static void test_incomplete_is_reported(void **state) {
     struct life_world w;
     static const struct life_row story[] = {
         CORDONED_WITH_LIMIT,    {1030, "pods a", NULL},
@@ -675,26 +675,26 @@ TEST_GROUP() {
         cmocka_unit_test(test_shutdown_without_a_node),
         cmocka_unit_test(test_shutdown_before_the_node_is_seen),
         cmocka_unit_test(test_late_pod),
-        cmocka_unit_test(test_settle),
+        cmocka_unit_test(test_finish),
         cmocka_unit_test(test_linger),
         cmocka_unit_test(test_volumes_until_time_is_over),
         cmocka_unit_test(test_time_is_over_and_pods_are_left),
         cmocka_unit_test(test_pods_never_listed),
-        cmocka_unit_test(test_said_to_be_gone),
-        cmocka_unit_test(test_what_blocks_for_long_is_said_seldom),
-        cmocka_unit_test(test_said_to_be_gone_while_listed),
-        cmocka_unit_test(test_withdrawn_while_a_question_is_under_way),
+        cmocka_unit_test(test_reported_gone),
+        cmocka_unit_test(test_what_blocks_for_long_is_reported_seldom),
+        cmocka_unit_test(test_reported_gone_while_listed),
+        cmocka_unit_test(test_withdrawn_while_a_request_is_in_flight),
         cmocka_unit_test(test_many_pods),
         cmocka_unit_test(test_a_burst_of_pods),
         cmocka_unit_test(test_many_budgets),
         cmocka_unit_test(test_pods_that_nobody_waits_for),
-        cmocka_unit_test(test_last_moments_wait_for_the_list),
+        cmocka_unit_test(test_force_deletes_wait_for_the_list),
         cmocka_unit_test(test_more_pods_than_are_kept),
         cmocka_unit_test(test_more_pods_than_are_kept_and_none_leaves),
         cmocka_unit_test(test_started_pods_are_kept_first),
         cmocka_unit_test(test_an_unreadable_pod),
         cmocka_unit_test(test_an_unreadable_pod_comes_late),
-        cmocka_unit_test(test_incomplete_is_said),
+        cmocka_unit_test(test_incomplete_is_reported),
         cmocka_unit_test(test_a_line_for_each_pod),
     };
 

@@ -222,7 +222,7 @@ static void test_cordon_seen_only_when_it_counts(void **state) {
 }
 
 /* The signal is refused, so its answer shows nothing: the Node is looked at. */
-static void test_cordon_needs_a_look(void **state) {
+static void test_cordon_needs_a_refresh(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice spot +120",
@@ -402,7 +402,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_foreign_cordon),
         cmocka_unit_test(test_foreign_cordon_lifted),
         cmocka_unit_test(test_cordon_seen_only_when_it_counts),
-        cmocka_unit_test(test_cordon_needs_a_look),
+        cmocka_unit_test(test_cordon_needs_a_refresh),
         cmocka_unit_test(test_label_of_somebody_else),
         cmocka_unit_test(test_cordon_lifted_by_a_person),
         cmocka_unit_test(test_held_by_deletion),

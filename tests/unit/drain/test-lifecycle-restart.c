@@ -139,7 +139,7 @@ static void test_state_lost_and_still_announced(void **state) {
     LIFE_STORY(story);
 }
 
-static void test_state_lost_between_release_and_calm(void **state) {
+static void test_state_lost_between_release_and_clearing(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice spot +120",
@@ -289,7 +289,7 @@ static void test_mode_auto_and_another_source(void **state) {
     LIFE_STORY(story);
 }
 
-static void test_mode_auto_keeps_last_moments(void **state) {
+static void test_mode_auto_keeps_force_deletes(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice deletion +34 last",
@@ -426,14 +426,14 @@ TEST_GROUP() {
         cmocka_unit_test(test_restart_and_withdrawn_meanwhile),
         cmocka_unit_test(test_state_lost),
         cmocka_unit_test(test_state_lost_and_still_announced),
-        cmocka_unit_test(test_state_lost_between_release_and_calm),
+        cmocka_unit_test(test_state_lost_between_release_and_clearing),
         cmocka_unit_test(test_reboot),
         cmocka_unit_test(test_rules_read_again),
         cmocka_unit_test(test_mode_off),
         cmocka_unit_test(test_mode_observe),
         cmocka_unit_test(test_mode_auto_and_deletion),
         cmocka_unit_test(test_mode_auto_and_another_source),
-        cmocka_unit_test(test_mode_auto_keeps_last_moments),
+        cmocka_unit_test(test_mode_auto_keeps_force_deletes),
         cmocka_unit_test(test_mode_always),
         cmocka_unit_test(test_saved_state_is_older_than_the_node),
         cmocka_unit_test(test_restart_while_held_by_somebody_else),

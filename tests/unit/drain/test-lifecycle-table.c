@@ -68,7 +68,7 @@ static void test_every_cell(void **state) {
 }
 
 /* What is heard again at the same moment is no news: no announcement, no further write. */
-static void test_said_twice(void **state) {
+static void test_reported_twice(void **state) {
     static const char *const repeated[] = {"notice spot +40", "clear all", "node", "gone",
                                            "rules spot=report"};
 
@@ -115,7 +115,7 @@ static void test_names(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_cell),
-        cmocka_unit_test(test_said_twice),
+        cmocka_unit_test(test_reported_twice),
         cmocka_unit_test(test_every_three_events),
         cmocka_unit_test(test_names),
     };

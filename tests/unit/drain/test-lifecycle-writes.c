@@ -205,7 +205,7 @@ static void test_clock_set_back(void **state) {
     LIFE_STORY(story);
 }
 
-static void test_disrupted_taint_is_looked_for(void **state) {
+static void test_disrupted_taint_is_checked(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
         {1000, "notice deletion", "SAY Requested; WRITE signal[Detected pending] @signalling"},
@@ -300,7 +300,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_answer_of_the_write_gets_lost),
         cmocka_unit_test(test_blocked_once_in_thirty_seconds),
         cmocka_unit_test(test_clock_set_back),
-        cmocka_unit_test(test_disrupted_taint_is_looked_for),
+        cmocka_unit_test(test_disrupted_taint_is_checked),
         cmocka_unit_test(test_cleared_twice),
         cmocka_unit_test(test_another_ending_of_the_same_source),
         cmocka_unit_test(test_patience_begins_anew),

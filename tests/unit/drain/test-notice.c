@@ -50,7 +50,7 @@ static void test_spot(void **state) {
         assert_string_equal(n.id, rows[i].id);
         assert_string_equal(n.action, rows[i].action);
         assert_true(n.deadline_usec > 0);
-        assert_false(n.is_last_moment);
+        assert_false(n.is_force_delete_time);
         assert_int_equal(n.begin_usec, 0);
     }
 }
@@ -73,7 +73,7 @@ static int read_any(enum nc_source s, const char *data, size_t n, struct nc_noti
 static void test_refused(void **state) {
     static const struct {
         enum nc_source source;
-        const char *body, *says;
+        const char *body, *has_announced;
     } rows[] = {
         {NC_SOURCE_SPOT, "", "spot/instance-action: "},
         {NC_SOURCE_SPOT, "terminate", "spot/instance-action: "},
@@ -146,8 +146,8 @@ static void test_refused(void **state) {
         struct nc_err err = NC_ERR_INIT;
         assert_true(read_any(rows[i].source, rows[i].body, strlen(rows[i].body), &n, &err) < 0);
         assert_int_equal(err.class, NC_ERR_PROTOCOL);
-        if (!strstr(err.msg, rows[i].says))
-            fail_msg("row %zu: %s\n  says not %s", i, err.msg, rows[i].says);
+        if (!strstr(err.msg, rows[i].has_announced))
+            fail_msg("row %zu: %s\n  says not %s", i, err.msg, rows[i].has_announced);
         assert_string_equal(n.id, "untouched");
         assert_true(read_any(rows[i].source, rows[i].body, strlen(rows[i].body), &n, NULL) < 0);
     }
@@ -328,7 +328,7 @@ static void test_names(void **state) {
     for (int s = 0; s < _NC_SOURCE_MAX; s++) {
         assert_non_null(nc_source_name((enum nc_source)s));
         assert_non_null(nc_source_reason((enum nc_source)s));
-        assert_non_null(nc_policy_word(nc_sources[s].policy));
+        assert_non_null(nc_policy_name(nc_sources[s].policy));
         if (nc_sources[s].path) /* then it is read */
             (void)read_notice((enum nc_source)s, "", 0, NOW_USEC, &(struct nc_notice){0}, NULL);
     }

@@ -7,7 +7,7 @@
 #include "nc/mem.h"
 #include "nc/pod.h"
 
-#define EVICT_WORDS "Cannot evict pod as it would violate the pod's disruption budget."
+#define EVICT_TEXT "Cannot evict pod as it would violate the pod's disruption budget."
 #define NEEDS " needs 3 healthy pods and has 3 currently"
 
 static const struct {
@@ -15,7 +15,7 @@ static const struct {
     int http;
     const char *reason, *cause, *message;
     enum nc_pod_answer_kind kind;
-    const char *budget, *said;
+    const char *budget, *announced;
 } rows[] = {
     {"201", 201, NULL, NULL, NULL, NC_ANSWER_ACCEPTED, "", ""},
     {"200", 200, "x", "y", "z", NC_ANSWER_ACCEPTED, "", ""},
@@ -37,12 +37,12 @@ static const struct {
      "The disruption budget e-pdb" NEEDS, NC_ANSWER_BUDGET, "e-pdb",
      "'The disruption budget e-pdb" NEEDS "'"},
     {"behind another sentence", 429, "TooManyRequests", "DisruptionBudget",
-     EVICT_WORDS ": The disruption budget e.pdb-0" NEEDS, NC_ANSWER_BUDGET, "e.pdb-0",
+     EVICT_TEXT ": The disruption budget e.pdb-0" NEEDS, NC_ANSWER_BUDGET, "e.pdb-0",
      "'The disruption budget e.pdb-0" NEEDS "'"},
     {"a budget that was not judged yet", 429, "TooManyRequests", "DisruptionBudget",
      "The disruption budget web is still being processed by the server.", NC_ANSWER_BUDGET, "web",
      "'The disruption budget web is still being processed by the server.'"},
-    {"without its name", 429, NULL, "DisruptionBudget", EVICT_WORDS, NC_ANSWER_BUDGET, "",
+    {"without its name", 429, NULL, "DisruptionBudget", EVICT_TEXT, NC_ANSWER_BUDGET, "",
      "'Cannot evict pod as it would violate the pod\\'s disruption budget.'"},
     {"no name at all", 429, NULL, "DisruptionBudget", "The disruption budget " NEEDS,
      NC_ANSWER_BUDGET, "", "'The disruption budget " NEEDS "'"},
@@ -75,7 +75,7 @@ static const struct {
      "Internal error occurred: failed calling webhook \"a.b\"", NC_ANSWER_FAILED, "",
      "'Internal error occurred: failed calling webhook \"a.b\"'"},
     {"500 without a word", 500, NULL, NULL, NULL, NC_ANSWER_FAILED, "", "HTTP 500"},
-    {"502", 502, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 502"},
+    {"502", 502, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "HTTP 502"},
 
     {"a namespace that ends", 403, "Forbidden", "NamespaceTerminating", "x", NC_ANSWER_NAMESPACE,
      "", "'x'"},
@@ -83,14 +83,14 @@ static const struct {
     {"400", 400, NULL, NULL, "x", NC_ANSWER_REFUSED, "", "'x'"},
     {"422", 422, NULL, NULL, "x", NC_ANSWER_REFUSED, "", "'x'"},
     {"405", 405, NULL, NULL, NULL, NC_ANSWER_REFUSED, "", "HTTP 405"},
-    {"401", 401, "Unauthorized", NULL, "", NC_ANSWER_AWAY, "", "'Unauthorized'"},
-    {"408", 408, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 408"},
-    {"503", 503, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 503"},
-    {"504", 504, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 504"},
-    {"a redirection", 302, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "HTTP 302"},
-    {"no connection", 0, NULL, NULL, "timed out after 2 s", NC_ANSWER_AWAY, "",
+    {"401", 401, "Unauthorized", NULL, "", NC_ANSWER_UNAVAILABLE, "", "'Unauthorized'"},
+    {"408", 408, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "HTTP 408"},
+    {"503", 503, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "HTTP 503"},
+    {"504", 504, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "HTTP 504"},
+    {"a redirection", 302, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "HTTP 302"},
+    {"no connection", 0, NULL, NULL, "timed out after 2 s", NC_ANSWER_UNAVAILABLE, "",
      "'timed out after 2 s'"},
-    {"nothing is known", 0, NULL, NULL, NULL, NC_ANSWER_AWAY, "", "no answer"},
+    {"nothing is known", 0, NULL, NULL, NULL, NC_ANSWER_UNAVAILABLE, "", "no answer"},
     {"control characters", 403, NULL, NULL, "a\x1b[31m\nb", NC_ANSWER_REFUSED, "",
      "'a\\x1b[31m\\nb'"},
 };
@@ -103,11 +103,11 @@ static void test_rows(void **state) {
                                                      rows[i].message, 5},
                            &a);
         if (a.kind != rows[i].kind || strcmp(a.budget, rows[i].budget) != 0
-            || strcmp(a.message, rows[i].said) != 0)
+            || strcmp(a.message, rows[i].announced) != 0)
             print_message("# %s\n", rows[i].name);
         assert_int_equal(a.kind, rows[i].kind);
         assert_string_equal(a.budget, rows[i].budget);
-        assert_string_equal(a.message, rows[i].said);
+        assert_string_equal(a.message, rows[i].announced);
         assert_int_equal(a.retry_after_usec, 5);
     }
 }

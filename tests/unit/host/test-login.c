@@ -179,8 +179,8 @@ static void test_shutdown(void **state) {
     assert_int_equal(w.delay_usec, 150000000);
     ask_server(&w, "prepare"); /* said twice, told once */
     assert_int_equal(ask_server(&w, "held"), 1);
-    nc_login_let_go(w.login);
-    nc_login_let_go(w.login);
+    nc_login_release(w.login);
+    nc_login_release(w.login);
     assert_int_equal(ask_server(&w, "held"), 0);
     assert_false(nc_login_holds(w.login));
     ask_server(&w, "cancel");

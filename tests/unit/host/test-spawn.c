@@ -290,7 +290,7 @@ static void on_forked(int pid, void *userdata) {
     assert_int_equal(access(path, F_OK), -1); /* it is not the program yet */
 }
 
-static void test_told_before_it_runs(void **state) {
+static void test_reported_before_it_runs(void **state) {
     nc_auto_free char *log = nc_path_below(root, "/log");
     nc_auto_free char *script = nc_asprintf("echo yes >%s/ran", root);
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
@@ -350,7 +350,7 @@ TEST_GROUP() {
         host_test(test_capture_in_the_loop),
         host_test(test_spawn),
         host_test(test_no_log),
-        host_test(test_told_before_it_runs),
+        host_test(test_reported_before_it_runs),
         host_test(test_killed_before_it_was_told),
     };
 

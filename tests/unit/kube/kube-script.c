@@ -102,7 +102,7 @@ struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step
     return begin(role, steps, n, NULL, NULL);
 }
 
-size_t script_asked(void) {
+size_t script_requested(void) {
     return script_at;
 }
 

@@ -53,7 +53,7 @@ struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step
                     sizeof((const struct script_step[]){__VA_ARGS__})                              \
                         / sizeof(struct script_step))
 /* How many requests were made so far. */
-size_t script_asked(void);
+size_t script_requested(void);
 sd_event *script_loop(void);
 /* Runs the loop until sd_event_exit(), at most ten seconds. */
 void script_run(void);

@@ -197,8 +197,8 @@ void world_turn(const char *method, const char *path, const char *body) {
     nc_http_answer_done(&answer);
 }
 
-void heard_event(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    struct heard *h = userdata;
+void observed_event(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
+    struct observed *h = userdata;
 
     h->added += event == NC_WATCH_ADDED;
     h->modified += event == NC_WATCH_MODIFIED;
@@ -207,8 +207,9 @@ void heard_event(void *userdata, enum nc_watch_event event, const struct nc_valu
     assert_int_equal(object == NULL, event == NC_WATCH_SYNCED);
 }
 
-void heard_failure(void *userdata, const struct nc_kube_status *status, const struct nc_err *err) {
-    struct heard *h = userdata;
+void observed_failure(void *userdata, const struct nc_kube_status *status,
+                      const struct nc_err *err) {
+    struct observed *h = userdata;
 
     (void)status;
     h->failed++;

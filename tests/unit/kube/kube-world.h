@@ -47,12 +47,13 @@ void world_turn(const char *method, const char *path, const char *body);
 void world_wait_for(const char *what, const unsigned *count, unsigned wanted);
 
 /* What a watch has said. */
-struct heard {
+struct observed {
     unsigned added, modified, deleted, synced, failed;
     char last[400];
 };
 
-void heard_event(void *userdata, enum nc_watch_event event, const struct nc_value *object);
-void heard_failure(void *userdata, const struct nc_kube_status *status, const struct nc_err *err);
+void observed_event(void *userdata, enum nc_watch_event event, const struct nc_value *object);
+void observed_failure(void *userdata, const struct nc_kube_status *status,
+                      const struct nc_err *err);
 
 #endif

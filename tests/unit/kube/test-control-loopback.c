@@ -130,7 +130,7 @@ static void test_writes(void **state) {
 /* ---- pages */
 
 struct pages {
-    struct heard h;
+    struct observed h;
     unsigned char seen[MORE_NODES];
 };
 
@@ -138,7 +138,7 @@ static void on_node(void *userdata, enum nc_watch_event event, const struct nc_v
     const char *name = nc_value_string(nc_value_path(object, "metadata.name"));
     struct pages *p = userdata;
 
-    heard_event(&p->h, event, object);
+    observed_event(&p->h, event, object);
     assert_null(nc_value_get(object, "spec"));
     if (event == NC_WATCH_ADDED && nc_starts_with(name, "more-"))
         p->seen[atoi(name + 5)]++;
@@ -152,9 +152,9 @@ static void test_pages(void **state) {
     const struct nc_watch_options o = {.path = "/api/v1/nodes",
                                        .metadata_only = true,
                                        .keep = keep,
-                                       .tells_once = true,
+                                       .reports_once = true,
                                        .event = on_node,
-                                       .failed = heard_failure,
+                                       .failed = observed_failure,
                                        .userdata = &p};
     struct nc_watch *w = NULL;
 

@@ -12,13 +12,13 @@
 #define PARTIAL                                                                                    \
     "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
-struct heard {
+struct observed {
     unsigned n;
     struct nc_control_sent sent;
 };
 
 static void on_sent(void *userdata, const struct nc_control_sent *s) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     h->n++;
     h->sent = *s;
@@ -26,7 +26,7 @@ static void on_sent(void *userdata, const struct nc_control_sent *s) {
 }
 
 static int send(struct nc_kube *k, const char *claims_path, const struct nc_control_action *a,
-                uint64_t timeout_usec, struct heard *h, struct nc_kube_req **ret,
+                uint64_t timeout_usec, struct observed *h, struct nc_kube_req **ret,
                 struct nc_err *err) {
     const struct nc_control_call call = {.claims_path = claims_path,
                                          .action = a,
@@ -83,7 +83,7 @@ static void test_requests(void **state) {
         nc_auto_value struct nc_value *body = js(requests[i].body);
         const struct nc_control_action a = action_of(requests[i].verb, body);
         struct script_step step = requests[i].step;
-        struct heard h = {0};
+        struct observed h = {0};
         struct nc_err err = NC_ERR_INIT;
         struct nc_kube *k;
         print_message("# row %zu\n", i);
@@ -148,7 +148,7 @@ static void test_answers(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++) {
         nc_auto_value struct nc_value *body = js("{'preconditions':{'uid':'u'}}");
         const struct nc_control_action a = action_of(NC_CONTROL_DELETE_CLAIM, body);
-        struct heard h = {0};
+        struct observed h = {0};
         struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &answers[i].step, 1);
         print_message("# row %zu\n", i);
         assert_int_equal(send(k, CLAIMS, &a, 2000000, &h, NULL, NULL), 0);
@@ -165,7 +165,7 @@ static void test_answers(void **state) {
 static void test_refused(void **state) {
     nc_auto_value struct nc_value *body = js("{'preconditions':{'uid':'u'}}");
     struct nc_control_action a = action_of(NC_CONTROL_END_INSTANCE, body);
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, NULL, 0);
 
@@ -190,20 +190,20 @@ static void test_refused(void **state) {
 static void test_cancelled(void **state) {
     nc_auto_value struct nc_value *body = js("{'preconditions':{'uid':'u'}}");
     const struct nc_control_action a = action_of(NC_CONTROL_DELETE_CLAIM, body);
-    const struct nc_control_action said = {.verb = NC_CONTROL_EMIT_EVENT,
-                                           .what = NC_CONTROL_CLAIM,
-                                           .name = (char[]){"c-1"},
-                                           .reason = "X"};
+    const struct nc_control_action announced = {.verb = NC_CONTROL_EMIT_EVENT,
+                                                .what = NC_CONTROL_CLAIM,
+                                                .name = (char[]){"c-1"},
+                                                .reason = "X"};
     static const struct script_step steps[] = {
         {.stays_open = true}, {.stays_open = true}, {.stays_open = true}};
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube_req *req = NULL;
     struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, steps, 3);
 
     (void)state;
     assert_int_equal(send(k, CLAIMS, &a, 9, &h, &req, NULL), 0);
     assert_int_equal(send(k, CLAIMS, &a, 9, &h, NULL, NULL), 0);
-    assert_int_equal(send(k, CLAIMS, &said, 9, &h, NULL, NULL), 0);
+    assert_int_equal(send(k, CLAIMS, &announced, 9, &h, NULL, NULL), 0);
     assert_null(nc_kube_cancel(req));
     script_end(k);
     assert_int_equal(script_cancelled, 3);
@@ -216,7 +216,7 @@ static const struct {
     struct script_step step;
     const char *involved; /* a part of the body */
     enum nc_control_answer answer;
-} says[] = {
+} has_announced[] = {
     {NC_CONTROL_CLAIM,
      true,
      {.method = "POST", .url = API "/api/v1/namespaces/default/events"},
@@ -244,25 +244,26 @@ static const struct {
     {NC_CONTROL_CLAIM, false, {.status = 503}, "", NC_CONTROL_UNAVAILABLE},
 };
 
-static void test_say(void **state) {
+static void test_describe(void **state) {
     (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(says); i++) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(has_announced); i++) {
         const struct nc_control_action a = {.verb = NC_CONTROL_EMIT_EVENT,
-                                            .what = says[i].what,
+                                            .what = has_announced[i].what,
                                             .name = (char[]){"c-1"},
                                             .uid = (char[]){"u"},
                                             .reason = "Relayed",
-                                            .is_warning = says[i].is_warning,
+                                            .is_warning = has_announced[i].is_warning,
                                             .message = (char[]){"gone soon"}};
-        struct heard h = {0};
-        struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &says[i].step, 1);
+        struct observed h = {0};
+        struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &has_announced[i].step, 1);
         print_message("# row %zu\n", i);
         assert_int_equal(send(k, CLAIMS, &a, 2000000, &h, NULL, NULL), 0);
-        if (!strstr(script_last_body, says[i].involved))
+        if (!strstr(script_last_body, has_announced[i].involved))
             fail_msg("%s", script_last_body);
         script_run();
-        assert_int_equal(h.sent.answer, says[i].answer);
-        assert_int_equal(h.sent.err.class == NC_ERR_NONE, says[i].answer == NC_CONTROL_DONE);
+        assert_int_equal(h.sent.answer, has_announced[i].answer);
+        assert_int_equal(h.sent.err.class == NC_ERR_NONE,
+                         has_announced[i].answer == NC_CONTROL_DONE);
         script_end(k);
     }
 }
@@ -271,7 +272,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_requests), cmocka_unit_test(test_answers),
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_say),
+        cmocka_unit_test(test_describe),
     };
 
     return run_group(tests, NULL, NULL);

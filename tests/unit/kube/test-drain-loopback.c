@@ -8,7 +8,7 @@
 
 /* The pods of a drain, as a watch has them that keeps little of each. */
 struct seen {
-    struct heard h;
+    struct observed h;
     char uid[2][64];
     bool is_marked[2], is_leaving[2];
 };
@@ -19,7 +19,7 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
     const char *uid = nc_value_string(nc_value_path(object, "metadata.uid"));
     const size_t i = name && nc_ends_with(name, "1");
 
-    heard_event(&s->h, event, object);
+    observed_event(&s->h, event, object);
     assert_null(nc_value_path(object, "spec"));
     if (uid)
         snprintf(s->uid[i], sizeof(s->uid[i]), "%s", uid);
@@ -27,8 +27,8 @@ static void on_pod(void *userdata, enum nc_watch_event event, const struct nc_va
     s->is_leaving[i] = s->is_leaving[i] || nc_node_is_being_deleted(object);
 }
 
-static void on_asked(void *userdata, const struct nc_pod_asked *a) {
-    *(struct nc_pod_asked *)userdata = *a;
+static void on_pod_answer(void *userdata, const struct nc_pod_result *a) {
+    *(struct nc_pod_result *)userdata = *a;
 }
 
 static void ask(enum nc_drain_verb verb, const char *name, const char *uid,
@@ -37,15 +37,15 @@ static void ask(enum nc_drain_verb verb, const char *name, const char *uid,
                                .name = (char *)(uintptr_t)name,
                                .uid = (char *)(uintptr_t)uid};
     const struct nc_drain_action a = {.verb = verb, .pod = &pod, .grace_sec = 5, .attempt = 1};
-    struct nc_pod_asked asked = {0};
+    struct nc_pod_result asked = {0};
     const struct nc_pod_call call = {.action = &a,
                                      .now_usec = 1700000000000000u,
                                      .timeout_usec = TIMEOUT,
-                                     .done = on_asked,
+                                     .done = on_pod_answer,
                                      .userdata = &asked};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_pod_ask(world.kube, &call, NULL, &err) < 0)
+    if (nc_pod_send(world.kube, &call, NULL, &err) < 0)
         fail_msg("%s", err.msg);
     while (!asked.answer.kind)
         assert_true(sd_event_run(world.loop, 2 * TIMEOUT) > 0);
@@ -61,7 +61,7 @@ static void test_pods(void **state) {
                                        .selector = "fieldSelector=spec.nodeName%3Dnode-a",
                                        .keep = keep,
                                        .event = on_pod,
-                                       .failed = heard_failure,
+                                       .failed = observed_failure,
                                        .userdata = &s};
     struct nc_watch *w = NULL;
 
@@ -87,7 +87,7 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
 
     if (w->outcome != NC_WRITTEN)
         fail_msg("%s", w->err.msg);
-    nc_node_view_take(v, w->node, NULL);
+    nc_node_view_apply(v, w->node, NULL);
 }
 
 static void on_sent(void *userdata, const struct nc_err *err) {
@@ -126,7 +126,7 @@ static void test_writes(void **state) {
 
     (void)state;
     assert_int_equal(nc_node_send(world.kube, &call, NULL, NULL), 0);
-    while (!v.is_whole)
+    while (!v.is_complete)
         assert_true(sd_event_run(world.loop, TIMEOUT) > 0);
     assert_true(v.is_pending_true && v.has_status && !v.is_unschedulable);
     call.write = &cordon;

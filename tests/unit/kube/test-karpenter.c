@@ -143,14 +143,14 @@ static void test_holder(void **state) {
 #define CLASSES SERVES("{'name':'ec2nodeclasses'}")
 #define ABSENT .status = 404
 
-struct heard {
+struct observed {
     struct nc_buf trace;
     unsigned reported, failed;
 };
 
 static void on_changed(void *userdata, const struct nc_karpenter_found *f) {
     static const char *const mode[] = {"unknown", "karpenter", "standalone"};
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     nc_buf_printf(&h->trace, "%s %s %s %s %s\n", mode[f->mode], f->holder,
                   f->claims_path ? f->claims_path : "-", f->pools_path ? f->pools_path : "-",
@@ -159,7 +159,7 @@ static void on_changed(void *userdata, const struct nc_karpenter_found *f) {
 }
 
 static void on_failed(void *userdata, const struct nc_err *err) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     assert_true(err->class != NC_ERR_NONE);
     h->failed++;
@@ -171,7 +171,7 @@ static const char *const *namespaces = one;
 /* Until all of the script was asked and the last answer was heard. */
 static void follow(struct nc_kube *k, size_t requests, uint64_t scan_usec, unsigned failed,
                    const char *trace) {
-    struct heard h = {0};
+    struct observed h = {0};
     const struct nc_karpenter_options o = {.namespaces = namespaces,
                                            .scan_usec = scan_usec,
                                            .changed = on_changed,
@@ -181,7 +181,7 @@ static void follow(struct nc_kube *k, size_t requests, uint64_t scan_usec, unsig
     struct nc_karpenter *p;
 
     assert_int_equal(nc_karpenter_scan(k, script_loop(), &o, &p, NULL), 0);
-    while (script_asked() < requests) {
+    while (script_requested() < requests) {
         assert_true(nc_mono_usec() < until);
         assert_true(sd_event_run(script_loop(), 100000) >= 0);
     }

@@ -14,17 +14,17 @@ static const struct nc_kube_call get_node = {
 
 static void test_text(void **state) {
     char *escaped = nc_kube_escape("a b/c=d,\xc3\xa9~_.-%");
-    char said[20];
+    char announced[20];
 
     (void)state;
     assert_string_equal(escaped, "a%20b%2Fc%3Dd%2C%C3%A9~_.-%25");
     free(escaped);
-    nc_kube_say(said, sizeof(said), "two\nlines \x01\xff", 12);
-    assert_string_equal(said, "two lines ??");
-    nc_kube_say(said, sizeof(said), "0123456789012345678901234", 25);
-    assert_string_equal(said, "0123456789012345...");
-    nc_kube_say(said, sizeof(said), "   ", 3);
-    assert_string_equal(said, "");
+    nc_kube_printable(announced, sizeof(announced), "two\nlines \x01\xff", 12);
+    assert_string_equal(announced, "two lines ??");
+    nc_kube_printable(announced, sizeof(announced), "0123456789012345678901234", 25);
+    assert_string_equal(announced, "0123456789012345...");
+    nc_kube_printable(announced, sizeof(announced), "   ", 3);
+    assert_string_equal(announced, "");
     assert_true(nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, "ab"), "c")
                 != nc_kube_hash(nc_kube_hash(NC_KUBE_HASH_SEED, "a"), "bc"));
     assert_int_equal(nc_kube_time_left(nc_mono_usec() - 10000000, 5000000), 1);
@@ -105,7 +105,7 @@ static const struct {
     enum nc_err_class class;
     const char *reason, *cause, *message; /* message: a part of the status' message */
     uint64_t retry_after_usec;
-    const char *says; /* a part of the error's message */
+    const char *has_announced; /* a part of the error's message */
 } refusals[] = {
     {{.status = 401,
       .answer =
@@ -247,7 +247,7 @@ static void test_refusals(void **state) {
         struct nc_value *object = NULL;
         struct nc_kube_status status;
         struct nc_err err = NC_ERR_INIT;
-        print_message("# row %zu: %s\n", i, refusals[i].says);
+        print_message("# row %zu: %s\n", i, refusals[i].has_announced);
         assert_true(nc_kube_perform(k, &get_node, &object, &status, &err) < 0);
         assert_null(object);
         assert_int_equal(err.class, refusals[i].class);
@@ -255,7 +255,7 @@ static void test_refusals(void **state) {
         assert_string_equal(status.cause, refusals[i].cause);
         assert_non_null(strstr(status.message, refusals[i].message));
         assert_int_equal(status.retry_after_usec, refusals[i].retry_after_usec);
-        assert_non_null(strstr(err.msg, refusals[i].says));
+        assert_non_null(strstr(err.msg, refusals[i].has_announced));
         assert_int_equal(err.remedy[0] != '\0', needs_remedy(&refusals[i].step));
         script_end(k);
     }
@@ -331,7 +331,7 @@ static void test_bad_token(void **state) {
     }
 }
 
-struct heard {
+struct observed {
     unsigned calls;
     int http;
     enum nc_err_class class;
@@ -341,7 +341,7 @@ struct heard {
 
 static void on_answer(void *userdata, const struct nc_value *object,
                       const struct nc_kube_status *status, const struct nc_err *err) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
     const char *kind = nc_value_get_string(object, "kind");
 
     h->calls++;
@@ -352,7 +352,8 @@ static void on_answer(void *userdata, const struct nc_value *object,
     sd_event_exit(script_loop(), 0);
 }
 
-static int start(struct nc_kube *k, struct heard *h, struct nc_kube_req **ret, struct nc_err *err) {
+static int start(struct nc_kube *k, struct observed *h, struct nc_kube_req **ret,
+                 struct nc_err *err) {
     struct nc_kube_call call = get_node;
 
     call.done = on_answer;
@@ -362,7 +363,7 @@ static int start(struct nc_kube *k, struct heard *h, struct nc_kube_req **ret, s
 
 static void test_start(void **state) {
     unsigned tokens = 0;
-    struct heard heard = {0};
+    struct observed observed = {0};
     struct nc_kube_req *req = NULL;
     struct nc_err err = NC_ERR_INIT;
     struct nc_kube *k =
@@ -370,46 +371,46 @@ static void test_start(void **state) {
                {.header = "Authorization: Bearer two", .answer = "{'kind':'Node'}"});
 
     (void)state;
-    assert_int_equal(start(k, &heard, &req, &err), 0);
+    assert_int_equal(start(k, &observed, &req, &err), 0);
     assert_non_null(req);
     script_run();
-    assert_int_equal(heard.calls, 1);
-    assert_int_equal(heard.class, NC_ERR_NONE);
-    assert_string_equal(heard.kind, "Node");
+    assert_int_equal(observed.calls, 1);
+    assert_int_equal(observed.class, NC_ERR_NONE);
+    assert_string_equal(observed.kind, "Node");
     script_end(k);
 
     k = SCRIPT(give_token, NULL, {.status = 401}, {.status = 401});
-    assert_int_equal(start(k, &heard, NULL, &err), 0);
+    assert_int_equal(start(k, &observed, NULL, &err), 0);
     script_run();
-    assert_int_equal(heard.calls, 2);
-    assert_int_equal(heard.class, NC_ERR_AUTH);
-    assert_int_equal(heard.http, 401);
+    assert_int_equal(observed.calls, 2);
+    assert_int_equal(observed.class, NC_ERR_AUTH);
+    assert_int_equal(observed.http, 401);
     script_end(k);
 }
 
 /* The callback frees the client, with another request under way. */
 static void test_free_in_callback(void **state) {
-    struct heard heard = {0};
-    struct heard never = {0};
+    struct observed observed = {0};
+    struct observed never = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_kube *k =
         SCRIPT(NULL, NULL, {.stays_open = true}, {.status = 500}, {.stays_open = true});
     struct nc_kube_req *first, *last;
 
     (void)state;
-    heard.free_it = k;
+    observed.free_it = k;
     assert_int_equal(start(k, &never, &first, &err), 0);
-    assert_int_equal(start(k, &heard, NULL, &err), 0);
+    assert_int_equal(start(k, &observed, NULL, &err), 0);
     assert_int_equal(start(k, &never, &last, &err), 0);
     script_run();
-    assert_int_equal(heard.calls, 1);
+    assert_int_equal(observed.calls, 1);
     assert_int_equal(never.calls, 0);
     assert_int_equal(script_cancelled, 2);
     script_end(NULL);
 }
 
 static void test_cancel(void **state) {
-    struct heard heard = {0};
+    struct observed observed = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_kube *k =
         SCRIPT(NULL, NULL, {.stays_open = true}, {.stays_open = true}, {.stays_open = true});
@@ -417,12 +418,12 @@ static void test_cancel(void **state) {
 
     (void)state;
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(start(k, &heard, &reqs[i], &err), 0);
+        assert_int_equal(start(k, &observed, &reqs[i], &err), 0);
     assert_null(nc_kube_cancel(reqs[1])); /* the middle, an end, the last one */
     assert_null(nc_kube_cancel(reqs[2]));
     assert_null(nc_kube_cancel(reqs[0]));
     assert_int_equal(script_cancelled, 3);
-    assert_int_equal(heard.calls, 0);
+    assert_int_equal(observed.calls, 0);
     script_end(k);
 }
 

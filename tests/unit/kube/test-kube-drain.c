@@ -12,25 +12,28 @@
 static const struct nc_pod pod = {
     .namespace = (char[]){"shop"}, .name = (char[]){"cart-7f.0"}, .uid = (char[]){"u-1"}};
 
-struct heard {
+struct observed {
     unsigned n;
-    struct nc_pod_asked asked;
+    struct nc_pod_result asked;
 };
 
-static void on_asked(void *userdata, const struct nc_pod_asked *a) {
-    struct heard *h = userdata;
+static void on_pod_answer(void *userdata, const struct nc_pod_result *a) {
+    struct observed *h = userdata;
 
     h->n++;
     h->asked = *a;
     sd_event_exit(script_loop(), 0);
 }
 
-static int ask(struct nc_kube *k, const struct nc_drain_action *a, struct heard *h,
+static int ask(struct nc_kube *k, const struct nc_drain_action *a, struct observed *h,
                struct nc_kube_req **ret, struct nc_err *err) {
-    const struct nc_pod_call call = {
-        .action = a, .now_usec = NOW, .timeout_usec = 2000000, .done = on_asked, .userdata = h};
+    const struct nc_pod_call call = {.action = a,
+                                     .now_usec = NOW,
+                                     .timeout_usec = 2000000,
+                                     .done = on_pod_answer,
+                                     .userdata = h};
 
-    return nc_pod_ask(k, &call, ret, err);
+    return nc_pod_send(k, &call, ret, err);
 }
 
 #define POD_URL "https://api.test:6443/api/v1/namespaces/shop/pods/cart-7f.0"
@@ -78,7 +81,7 @@ static void test_questions(void **state) {
                                           .pod = &pod,
                                           .grace_sec = questions[i].grace_sec,
                                           .attempt = 1};
-        struct heard h = {0};
+        struct observed h = {0};
         struct nc_kube_req *req = NULL;
         struct nc_err err = NC_ERR_INIT;
         struct nc_kube *k;
@@ -148,18 +151,18 @@ static const struct {
      NC_ANSWER_REFUSED,
      NC_ERR_PROTOCOL,
      ""},
-    {{.status = 401}, NC_ANSWER_AWAY, NC_ERR_AUTH, ""},
-    {{.status = 503}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
-    {{.outcome = NC_HTTP_TIMEOUT}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
-    {{.outcome = NC_HTTP_TLS}, NC_ANSWER_AWAY, NC_ERR_AUTH, ""},
+    {{.status = 401}, NC_ANSWER_UNAVAILABLE, NC_ERR_AUTH, ""},
+    {{.status = 503}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},
+    {{.outcome = NC_HTTP_TIMEOUT}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},
+    {{.outcome = NC_HTTP_TLS}, NC_ANSWER_UNAVAILABLE, NC_ERR_AUTH, ""},
     /* A success that is none of an API server's: nobody was asked to leave. */
-    {{.raw = ""}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
-    {{.raw = "<!DOCTYPE html><html>"}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
-    {{.answer = "['kind']"}, NC_ANSWER_AWAY, NC_ERR_TRANSIENT, ""},
-    {{.answer = "{'status':'Success'}"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
-    {{.answer = "{'kind':7}"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
-    {{.raw = "{\"kind\":\"\xff\"}"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
-    {{.answer = "{'metadata'"}, NC_ANSWER_AWAY, NC_ERR_PROTOCOL, ""},
+    {{.raw = ""}, NC_ANSWER_UNAVAILABLE, NC_ERR_PROTOCOL, ""},
+    {{.raw = "<!DOCTYPE html><html>"}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},
+    {{.answer = "['kind']"}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},
+    {{.answer = "{'status':'Success'}"}, NC_ANSWER_UNAVAILABLE, NC_ERR_PROTOCOL, ""},
+    {{.answer = "{'kind':7}"}, NC_ANSWER_UNAVAILABLE, NC_ERR_PROTOCOL, ""},
+    {{.raw = "{\"kind\":\"\xff\"}"}, NC_ANSWER_UNAVAILABLE, NC_ERR_PROTOCOL, ""},
+    {{.answer = "{'metadata'"}, NC_ANSWER_UNAVAILABLE, NC_ERR_PROTOCOL, ""},
     /* An object of the API, whatever it begins with. */
     {{.raw = "{ \"apiVersion\" : \"v1\",\"kind\":\"Pod\"}"}, NC_ANSWER_ACCEPTED, 0, ""},
     {{.answer = "{'metadata':{'name':'a'},'kind':'Pod'}"}, NC_ANSWER_ACCEPTED, 0, ""},
@@ -170,7 +173,7 @@ static void test_answers(void **state) {
 
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++) {
-        struct heard h = {0};
+        struct observed h = {0};
         struct nc_kube *k = script_begin(&answers[i].step, 1, NULL, NULL);
         print_message("# row %zu\n", i);
         assert_int_equal(ask(k, &a, &h, NULL, NULL), 0);
@@ -189,7 +192,7 @@ static void test_answers(void **state) {
 /* A token that has just run out costs one more request, not the question. */
 static void test_token(void **state) {
     const struct nc_drain_action a = {.verb = NC_DRAIN_EVICT, .pod = &pod, .attempt = 1};
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube *k =
         SCRIPT(give_token, NULL, {.header = "Authorization: Bearer one", .status = 401},
                {.header = "Authorization: Bearer two"});
@@ -203,7 +206,7 @@ static void test_token(void **state) {
 
 static void test_cancelled(void **state) {
     const struct nc_drain_action a = {.verb = NC_DRAIN_EVICT, .pod = &pod, .attempt = 1};
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube_req *req = NULL;
     struct nc_kube *k = SCRIPT(NULL, NULL, {.stays_open = true}, {.stays_open = true});
 
@@ -222,7 +225,7 @@ static void test_refused(void **state) {
     const struct nc_pod nameless = {
         .namespace = (char[]){"a"}, .name = (char[]){"x"}, .uid = (char[]){""}};
     struct nc_drain_action a = {.verb = NC_DRAIN_DELETE, .pod = &odd, .grace_sec = 1};
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_kube *k = script_begin(NULL, 0, NULL, NULL);
 
@@ -237,15 +240,15 @@ static void test_refused(void **state) {
 
 static void test_timeouts(void **state) {
     (void)state;
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 1), 15000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_EVICT, 9), 15000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 0), 2000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 1), 2000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 2), 4000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 3), 8000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 4), 15000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_DELETE, 4000000000u), 15000000);
-    assert_int_equal(nc_pod_ask_timeout(NC_DRAIN_MARK, 9), 2000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_EVICT, 1), 15000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_EVICT, 9), 15000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_DELETE, 0), 2000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_DELETE, 1), 2000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_DELETE, 2), 4000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_DELETE, 3), 8000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_DELETE, 4), 15000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_DELETE, 4000000000u), 15000000);
+    assert_int_equal(nc_pod_send_timeout(NC_DRAIN_MARK, 9), 2000000);
 }
 
 struct sent {

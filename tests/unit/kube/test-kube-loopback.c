@@ -152,14 +152,14 @@ static void touch(const char *value) {
         fail_msg("%s", err.msg);
 }
 
-static struct nc_watch *watch(uint64_t idle_timeout_usec, struct heard *h) {
+static struct nc_watch *watch(uint64_t idle_timeout_usec, struct observed *h) {
     nc_auto_free char *selector = nc_kube_node_selector("node-a");
     const struct nc_watch_options o = {.path = "/api/v1/nodes",
                                        .selector = selector,
                                        .idle_timeout_usec = idle_timeout_usec,
                                        .metadata_only = true,
-                                       .event = heard_event,
-                                       .failed = heard_failure,
+                                       .event = observed_event,
+                                       .failed = observed_failure,
                                        .userdata = h};
     struct nc_watch *w = NULL;
 
@@ -170,7 +170,7 @@ static struct nc_watch *watch(uint64_t idle_timeout_usec, struct heard *h) {
 }
 
 static void test_watch(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_watch *w = watch(0, &h);
 
     (void)state;
@@ -202,7 +202,7 @@ static void test_watch(void **state) {
 }
 
 static void test_silence(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_watch *w;
 
     (void)state;

@@ -116,7 +116,7 @@ static void test_json(void **state) {
 
 #define EXEC "apiVersion: client.authentication.k8s.io/v1, command: x"
 static const struct {
-    const char *text, *says;
+    const char *text, *has_announced;
 } wrong[] = {
     {"", "one document, not 0"},
     {"{}\n---\n{}\n", "one document, not 2"},
@@ -211,10 +211,10 @@ static void test_wrong(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(wrong); i++) {
         struct nc_kubeconfig k = NC_KUBECONFIG_INIT;
         struct nc_err err = NC_ERR_INIT;
-        print_message("# row %zu: %s\n", i, wrong[i].says);
+        print_message("# row %zu: %s\n", i, wrong[i].has_announced);
         assert_true(parse(wrong[i].text, &k, &err) < 0);
         assert_int_equal(err.class, NC_ERR_CONFIG);
-        if (!strstr(err.msg, wrong[i].says))
+        if (!strstr(err.msg, wrong[i].has_announced))
             fail_msg("%s", err.msg);
         assert_null(k.server);
     }
@@ -224,7 +224,7 @@ static void test_wrong(void **state) {
  * is said about it. */
 static void test_exec_credential(void **state) {
     static const struct {
-        const char *text, *says; /* NULL: it is taken */
+        const char *text, *has_announced; /* NULL: it is taken */
     } rows[] = {
         {"{'status':{'token':'k8s.S3CRET'}}", NULL},
         {"{'kind':'ExecCredential','status':{'token':'a','expirationTimestamp':null}}", NULL},
@@ -249,9 +249,9 @@ static void test_exec_credential(void **state) {
         for (char *p = text; *p; p++)
             *p = *p == '\'' ? '"' : *p;
         const int r = nc_exec_credential_parse(text, strlen(text), &c, &err);
-        assert_int_equal(r < 0, rows[i].says != NULL);
+        assert_int_equal(r < 0, rows[i].has_announced != NULL);
         assert_int_equal(c.token == NULL, r < 0);
-        if (r < 0 && (!strstr(err.msg, rows[i].says) || strstr(err.msg, "S3CRET")))
+        if (r < 0 && (!strstr(err.msg, rows[i].has_announced) || strstr(err.msg, "S3CRET")))
             fail_msg("%s", err.msg);
         assert_int_equal(c.until_usec, i == 2 ? 1767323045000000 : 0);
         nc_exec_credential_done(&c);

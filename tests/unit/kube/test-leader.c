@@ -22,7 +22,7 @@
     { .method = "PUT", .url = LEASE, __VA_ARGS__ }
 #define SEC 1000000u
 
-struct heard {
+struct observed {
     unsigned begun, ended, failed, released;
     uint64_t ended_usec;
     struct nc_leader *leader;
@@ -30,13 +30,13 @@ struct heard {
 };
 
 static void on_released(void *userdata) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     h->released++;
 }
 
 static void on_changed(void *userdata, bool leads) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     assert_int_equal(nc_leader_leads(h->leader), leads);
     h->begun += leads;
@@ -48,13 +48,13 @@ static void on_changed(void *userdata, bool leads) {
 }
 
 static void on_failed(void *userdata, const struct nc_err *err) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     assert_true(err->class != NC_ERR_NONE);
     h->failed++;
 }
 
-static void begin(struct nc_kube *k, struct heard *h, uint64_t renew_usec, uint64_t retry_usec) {
+static void begin(struct nc_kube *k, struct observed *h, uint64_t renew_usec, uint64_t retry_usec) {
     const struct nc_leader_options o = {.namespace = "kube-system",
                                         .name = "nodeclaim-controller",
                                         .rules = {.identity = "me",
@@ -84,7 +84,7 @@ static void wait_for(const unsigned *count, unsigned wanted) {
 static void wait_for_requests(size_t n) {
     const uint64_t until = nc_mono_usec() + 10 * SEC;
 
-    while (script_asked() < n) {
+    while (script_requested() < n) {
         assert_true(nc_mono_usec() < until);
         assert_true(sd_event_run(script_loop(), 100000) >= 0);
     }
@@ -99,8 +99,8 @@ static void assert_said(const char *text) {
 }
 
 /* No Lease: it is made, and from then on renewed by its version. */
-static void test_taken_and_kept(void **state) {
-    struct heard h = {0};
+static void test_accepted_and_kept(void **state) {
+    struct observed h = {0};
     struct nc_kube *k =
         SCRIPT_CONTROLLER(GET(.status = 404), POST(.status = 201, .answer = OURS("5")),
                           PUT(.answer = OURS("6")), PUT(.stays_open = true));
@@ -127,7 +127,7 @@ static void test_taken_and_kept(void **state) {
 /* Somebody else has it: nothing is written before its second is over unchanged on our clock,
  * however old its times are. */
 static void test_taken_over(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     const uint64_t started = nc_mono_usec();
     struct nc_kube *k = SCRIPT_CONTROLLER(
         GET(.answer = HELD("other", "5", "2001-01-01T00:00:00.000000Z")),
@@ -147,7 +147,7 @@ static void test_taken_over(void **state) {
 }
 
 static void test_somebody_was_faster(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube *k = SCRIPT_CONTROLLER(GET(.answer = HELD("", "5", "")), PUT(.status = 409),
                                           GET(.stays_open = true));
 
@@ -162,7 +162,7 @@ static void test_somebody_was_faster(void **state) {
 
 /* The API server is silent: leadership ends by the clock, while the request still hangs. */
 static void test_lost_to_silence(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     uint64_t begun;
     struct nc_kube *k =
         SCRIPT_CONTROLLER(GET(.status = 404), POST(.answer = OURS("5")), PUT(.stays_open = true));
@@ -183,7 +183,7 @@ static void test_lost_to_silence(void **state) {
 
 /* Refusals are told and do not end the asking. */
 static void test_refused(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube *k = SCRIPT_CONTROLLER(GET(.status = 403), GET(.status = 404),
                                           POST(.status = 404), /* there is no such namespace */
                                           GET(.outcome = NC_HTTP_REFUSED), GET(.stays_open = true));
@@ -199,7 +199,7 @@ static void test_refused(void **state) {
 
 /* A clean stop: not ours any more from the call on, and the Lease says so. */
 static void test_released(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube *k = SCRIPT_CONTROLLER(GET(.status = 404), POST(.answer = OURS("5")),
                                           PUT(.answer = HELD("", "6", "")));
 
@@ -219,7 +219,7 @@ static void test_released(void **state) {
 
 /* A renewal was under way: whether it came through is read before anything is written. */
 static void test_released_while_renewing(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube *k =
         SCRIPT_CONTROLLER(GET(.status = 404), POST(.answer = OURS("5")), PUT(.stays_open = true),
                           GET(.answer = OURS("6")), PUT(.answer = HELD("", "7", "")));
@@ -236,7 +236,7 @@ static void test_released_while_renewing(void **state) {
 
 /* It was taken meanwhile: what is another's is left alone. */
 static void test_released_too_late(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube *k =
         SCRIPT_CONTROLLER(GET(.status = 404), POST(.answer = OURS("5")), PUT(.status = 409),
                           GET(.answer = HELD("other", "9", "")));
@@ -252,7 +252,7 @@ static void test_released_too_late(void **state) {
 
 /* Nobody waits for an API server that is silent; what was never ours is not asked about. */
 static void test_release_ends(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube *k =
         SCRIPT_CONTROLLER(GET(.status = 404), POST(.answer = OURS("5")), PUT(.stays_open = true));
 
@@ -276,7 +276,7 @@ static void test_release_ends(void **state) {
 
 /* The program may decide to stop in the very callback that tells it that it leads. */
 static void test_released_in_callback(void **state) {
-    struct heard h = {.wants_release = true};
+    struct observed h = {.wants_release = true};
     struct nc_kube *k = SCRIPT_CONTROLLER(GET(.status = 404), POST(.answer = OURS("5")),
                                           PUT(.answer = HELD("", "6", "")));
 
@@ -291,7 +291,7 @@ static void test_released_in_callback(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_taken_and_kept),
+        cmocka_unit_test(test_accepted_and_kept),
         cmocka_unit_test(test_taken_over),
         cmocka_unit_test(test_somebody_was_faster),
         cmocka_unit_test(test_lost_to_silence),

@@ -14,7 +14,7 @@
 static void take(struct nc_node_view *v, const char *text, const struct nc_strv *stay) {
     nc_auto_value struct nc_value *object = js(text);
 
-    nc_node_view_take(v, object, stay);
+    nc_node_view_apply(v, object, stay);
 }
 
 static void test_view(void **state) {
@@ -29,7 +29,7 @@ static void test_view(void **state) {
          "drain-status':'{}'},'labels':{'" LABEL "':'nodeclaimd'},"
          "'deletionTimestamp':'2023-11-14T22:13:20Z'}}",
          &stay);
-    assert_true(v.exists && !v.is_whole && v.is_deleting);
+    assert_true(v.exists && !v.is_complete && v.is_deleting);
     assert_string_equal(v.uid, "u1");
     assert_int_equal(v.deletion_usec, NOW);
     assert_true(v.has_cordon_record && v.has_status);
@@ -42,7 +42,7 @@ static void test_view(void **state) {
          "'True'}],'volumesAttached':[{'name':'kubernetes.io/csi/ebs.csi.aws.com^vol-1'},{'name':"
          "'kubernetes.io/csi/ebs.csi.aws.com^vol-2'},{'devicePath':'x'},5]}}",
          &stay);
-    assert_true(v.exists && v.is_whole && !v.is_deleting);
+    assert_true(v.exists && v.is_complete && !v.is_deleting);
     assert_int_equal(v.deletion_usec, 0);
     assert_false(v.has_cordon_record || v.has_status);
     assert_true(v.has_balancers_label && !v.is_balancers_label_ours);
@@ -51,17 +51,17 @@ static void test_view(void **state) {
     assert_int_equal(v.n_volumes, 1);
     /* Metadata again: the lower half stays as it was last seen. */
     take(&v, "{'metadata':{'uid':'u1'}}", NULL);
-    assert_true(v.is_whole && v.is_unschedulable && v.n_volumes == 1);
+    assert_true(v.is_complete && v.is_unschedulable && v.n_volumes == 1);
     assert_false(v.has_balancers_label || v.is_balancers_label_ours);
     /* The same name, another Node: nothing of the old one is true. */
     take(&v, "{'metadata':{'uid':'u2'}}", NULL);
-    assert_true(v.exists && !v.is_whole && !v.is_unschedulable && v.n_volumes == 0);
+    assert_true(v.exists && !v.is_complete && !v.is_unschedulable && v.n_volumes == 0);
     /* Without a list of what stays, each counts; what is not there any more is false again. */
     take(&v,
          "{'metadata':{'uid':'u2'},'status':{'volumesAttached':[{'name':'a'},{'name':'b'}],"
          "'conditions':[{'type':'Drained','status':'False'}]}}",
          NULL);
-    assert_true(v.is_whole && v.n_volumes == 2);
+    assert_true(v.is_complete && v.n_volumes == 2);
     assert_false(v.is_unschedulable || v.has_disrupted_taint || v.is_drained_true);
     nc_strv_done(&stay);
 }
@@ -153,7 +153,7 @@ static const struct {
      NULL,
      "{'metadata':{'annotations':{'nodeclaimd.io/drain-status':null,'nodeclaimd.io/cordon':null},"
      "'labels':{'" LABEL "':null}},'spec':{'unschedulable':null}}"},
-    {{.kind = NC_WRITE_CALM,
+    {{.kind = NC_WRITE_CLEAR_CONDITIONS,
       .unschedulable = -1,
       .balancers_label = -1,
       .pending = {true, false, "Withdrawn", (char[]){"x"}},
@@ -194,7 +194,7 @@ static void test_bodies(void **state) {
     }
 }
 
-struct heard {
+struct observed {
     unsigned n;
     enum nc_write_outcome outcome;
     enum nc_err_class class;
@@ -203,7 +203,7 @@ struct heard {
 };
 
 static void on_written(void *userdata, const struct nc_node_written *w) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
     const char *uid = nc_value_string(nc_value_path(w->node, "metadata.uid"));
 
     h->n++;
@@ -215,7 +215,7 @@ static void on_written(void *userdata, const struct nc_node_written *w) {
     sd_event_exit(script_loop(), 0);
 }
 
-static int send(struct nc_kube *k, const char *node, size_t i, struct heard *h,
+static int send(struct nc_kube *k, const char *node, size_t i, struct observed *h,
                 struct nc_kube_req **ret, struct nc_err *err) {
     const struct nc_node_call call = {.node = node,
                                       .write = &writes[i].w,
@@ -233,22 +233,22 @@ static const struct {
     enum nc_err_class class;
 } answers[] = {
     {{.answer = "{'metadata':{'uid':'u1'}}"}, NC_WRITTEN, NC_ERR_NONE},
-    {{.status = 401}, NC_WRITE_AWAY, NC_ERR_AUTH},
+    {{.status = 401}, NC_WRITE_UNAVAILABLE, NC_ERR_AUTH},
     {{.status = 403}, NC_WRITE_REFUSED, NC_ERR_AUTH},
     {{.status = 404}, NC_WRITE_REFUSED, NC_ERR_PROTOCOL},
-    {{.status = 409}, NC_WRITE_AWAY, NC_ERR_PROTOCOL},
+    {{.status = 409}, NC_WRITE_UNAVAILABLE, NC_ERR_PROTOCOL},
     {{.status = 422}, NC_WRITE_REFUSED, NC_ERR_PROTOCOL},
-    {{.status = 429, .retry_after_usec = 3000000}, NC_WRITE_AWAY, NC_ERR_TRANSIENT},
-    {{.status = 500}, NC_WRITE_AWAY, NC_ERR_TRANSIENT},
-    {{.status = 200, .raw = "<html>"}, NC_WRITE_AWAY, NC_ERR_PROTOCOL},
-    {{.outcome = NC_HTTP_TIMEOUT}, NC_WRITE_AWAY, NC_ERR_TRANSIENT},
+    {{.status = 429, .retry_after_usec = 3000000}, NC_WRITE_UNAVAILABLE, NC_ERR_TRANSIENT},
+    {{.status = 500}, NC_WRITE_UNAVAILABLE, NC_ERR_TRANSIENT},
+    {{.status = 200, .raw = "<html>"}, NC_WRITE_UNAVAILABLE, NC_ERR_PROTOCOL},
+    {{.outcome = NC_HTTP_TIMEOUT}, NC_WRITE_UNAVAILABLE, NC_ERR_TRANSIENT},
 };
 
 static void test_send(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(answers); i++) {
         struct script_step step = answers[i].step;
-        struct heard h = {0};
+        struct observed h = {0};
         struct nc_kube_req *req = NULL;
         struct nc_err err = NC_ERR_INIT;
         struct nc_kube *k;
@@ -272,7 +272,7 @@ static void test_send(void **state) {
 
 /* Cancelled, or its handle freed: nothing is heard, nothing is lost. */
 static void test_send_cancelled(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_kube_req *req = NULL;
     struct nc_kube *k = SCRIPT(NULL, NULL, {.stays_open = true}, {.stays_open = true});
 
@@ -287,7 +287,7 @@ static void test_send_cancelled(void **state) {
 
 /* What the rules on the wire refuse fails at once. */
 static void test_send_refused(void **state) {
-    struct heard h = {0};
+    struct observed h = {0};
     struct nc_err err = NC_ERR_INIT;
     struct nc_kube *k = script_begin(NULL, 0, NULL, NULL);
 

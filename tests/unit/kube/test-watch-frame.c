@@ -97,7 +97,7 @@ static const struct {
     const char *line;
     int event; /* -1: refused */
     int http;
-    const char *says;
+    const char *has_announced;
 } lines[] = {
     {"{'type':'ADDED','object':{'metadata':{'name':'a','resourceVersion':'5'}}}", NC_WATCH_ADDED, 0,
      NULL},
@@ -138,7 +138,7 @@ static void test_lines(void **state) {
         assert_int_equal(status.http, lines[i].http);
         if (lines[i].event < 0) {
             assert_true(r < 0);
-            assert_non_null(strstr(err.msg, lines[i].says));
+            assert_non_null(strstr(err.msg, lines[i].has_announced));
             continue;
         }
         assert_int_equal(r, 0);
@@ -293,17 +293,17 @@ static void test_known(void **state) {
 
     (void)state;
     nc_known_begin_list(&k);
-    assert_int_equal(nc_known_put(&k, a1, &is_same, &old), NC_WATCH_ADDED);
+    assert_int_equal(nc_known_add(&k, a1, &is_same, &old), NC_WATCH_ADDED);
     assert_null(old);
-    assert_int_equal(nc_known_put(&k, a1, &is_same, &old), NC_WATCH_MODIFIED);
-    assert_int_equal(nc_known_put(&k, a2, &is_same, &old), NC_WATCH_ADDED);
+    assert_int_equal(nc_known_add(&k, a1, &is_same, &old), NC_WATCH_MODIFIED);
+    assert_int_equal(nc_known_add(&k, a2, &is_same, &old), NC_WATCH_ADDED);
     assert_json(old, "{'metadata':{'namespace':'n','name':'a','uid':'1'}}");
     nc_value_free(old);
-    assert_int_equal(nc_known_put(&k, c, &is_same, &old), NC_WATCH_ADDED);
+    assert_int_equal(nc_known_add(&k, c, &is_same, &old), NC_WATCH_ADDED);
     nc_known_drop(&k, nothing);
     assert_null(nc_known_sweep(&k));
     nc_known_begin_list(&k);
-    assert_int_equal(nc_known_put(&k, a2, &is_same, &old), NC_WATCH_MODIFIED);
+    assert_int_equal(nc_known_add(&k, a2, &is_same, &old), NC_WATCH_MODIFIED);
     old = nc_known_sweep(&k);
     assert_json(old, "{'metadata':{'name':'c','uid':'3'}}");
     nc_value_free(old);
@@ -334,8 +334,8 @@ static void test_known_uids(void **state) {
         struct nc_value *old;
         bool is_same;
         nc_known_begin_list(&k);
-        assert_int_equal(nc_known_put(&k, object, &is_same, &old), NC_WATCH_ADDED);
-        assert_int_equal(nc_known_put(&k, object, &is_same, &old), NC_WATCH_MODIFIED);
+        assert_int_equal(nc_known_add(&k, object, &is_same, &old), NC_WATCH_ADDED);
+        assert_int_equal(nc_known_add(&k, object, &is_same, &old), NC_WATCH_MODIFIED);
         nc_known_begin_list(&k);
         old = nc_known_sweep(&k);
         assert_json(old, text);
@@ -364,7 +364,7 @@ static void test_known_property(void **state) {
             if (i == 400)
                 nc_known_begin_list(&k);
             if (put || i >= 400) {
-                assert_int_equal(nc_known_put(&k, object, &is_same, &old),
+                assert_int_equal(nc_known_add(&k, object, &is_same, &old),
                                  is_known[name] ? NC_WATCH_MODIFIED : NC_WATCH_ADDED);
                 is_listed[name] = is_listed[name] || i >= 400;
             } else {

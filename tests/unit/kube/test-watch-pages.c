@@ -27,7 +27,7 @@
 static const char *const annotations[] = {"metadata.annotations", NULL};
 static const char *const *keep;
 
-struct heard {
+struct observed {
     struct nc_buf trace;
     const char *stop_at;
     unsigned n, synced;
@@ -37,7 +37,7 @@ struct heard {
 static void on_event(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     static const char *const names[] = {"?", "added", "modified", "deleted", "synced"};
     const char *name = nc_value_string(nc_value_path(object, "metadata.name"));
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     if (keep)
         assert_null(nc_value_get(object, "spec"));
@@ -48,17 +48,17 @@ static void on_event(void *userdata, enum nc_watch_event event, const struct nc_
 
 static void on_failed(void *userdata, const struct nc_kube_status *status,
                       const struct nc_err *err) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     nc_buf_printf(&h->trace, "failed %d %s\n", status->http, nc_err_class_name(err->class));
 }
 
-static void follow(struct nc_kube *k, bool tells_once, const char *stop_at, const char *trace) {
-    struct heard h = {.stop_at = stop_at};
+static void follow(struct nc_kube *k, bool reports_once, const char *stop_at, const char *trace) {
+    struct observed h = {.stop_at = stop_at};
     const struct nc_watch_options o = {.path = "/api/v1/nodes",
                                        .metadata_only = true,
                                        .keep = keep,
-                                       .tells_once = tells_once,
+                                       .reports_once = reports_once,
                                        .event = on_event,
                                        .failed = on_failed,
                                        .userdata = &h};
@@ -245,7 +245,7 @@ static long long heap_bytes(void) {
 }
 
 static void on_many(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     (void)object;
     h->n += event == NC_WATCH_ADDED;
@@ -258,11 +258,11 @@ static void on_many(void *userdata, enum nc_watch_event event, const struct nc_v
 static void test_many(void **state) {
     static struct script_step steps[PAGES + 1];
     static char *pages[PAGES];
-    struct heard h = {0};
+    struct observed h = {0};
     const struct nc_watch_options o = {.path = "/api/v1/nodes",
                                        .metadata_only = true,
                                        .keep = annotations,
-                                       .tells_once = true,
+                                       .reports_once = true,
                                        .event = on_many,
                                        .failed = on_failed,
                                        .userdata = &h};

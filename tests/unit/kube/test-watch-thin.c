@@ -10,7 +10,7 @@
 
 #include "watch-frame.h"
 
-struct heard {
+struct observed {
     struct nc_buf trace;
     struct nc_watch *watch;
     const char *stop_at;
@@ -20,7 +20,7 @@ struct heard {
 
 static const char *const keep[] = {"metadata.labels", "spec.volumes.claim", "status", NULL};
 
-static void note(struct heard *h, const char *line) {
+static void note(struct observed *h, const char *line) {
     nc_buf_puts(&h->trace, line);
     if (nc_ends_with(h->trace.data, h->stop_at))
         sd_event_exit(script_loop(), 0);
@@ -51,7 +51,7 @@ static void on_failed(void *userdata, const struct nc_kube_status *status,
 
 static void follow_with(struct nc_kube *k, const char *stop_at, struct nc_watch_options o,
                         const char *trace) {
-    struct heard h = {.stop_at = stop_at};
+    struct observed h = {.stop_at = stop_at};
 
     o.path = "/api/v1/nodes";
     o.selector = "fieldSelector=x";
@@ -140,7 +140,7 @@ static void test_broken_list(void **state) {
 static const struct {
     struct script_step list, stream;
     size_t max;
-    const char *says;
+    const char *has_announced;
 } hostile[] = {
     {{.raw = "<html>"}, {0}, 0, "failed 0 protocol: watch /api/v1/nodes: JSON: byte 0: "},
     {{.raw = ""}, {0}, 0, "failed 0 protocol: list /api/v1/nodes: JSON: byte 0: the text ends"},
@@ -166,7 +166,7 @@ static const struct {
 static void test_hostile(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(hostile); i++) {
-        struct heard h = {.stop_at = "never"};
+        struct observed h = {.stop_at = "never"};
         const struct script_step steps[] = {hostile[i].list, hostile[i].stream};
         const bool has_stream = hostile[i].stream.answer != NULL;
         struct nc_kube *k = script_begin(steps, has_stream ? 2 : 1, NULL, NULL);
@@ -177,11 +177,11 @@ static void test_hostile(void **state) {
                                            .event = on_event,
                                            .failed = on_failed,
                                            .userdata = &h};
-        print_message("# row %zu: %s\n", i, hostile[i].says);
+        print_message("# row %zu: %s\n", i, hostile[i].has_announced);
         assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, NULL), 0);
         while (!h.trace.data || !strstr(h.trace.data, "failed"))
             assert_true(sd_event_run(script_loop(), 5000000) > 0);
-        if (!strstr(h.trace.data, hostile[i].says))
+        if (!strstr(h.trace.data, hostile[i].has_announced))
             fail_msg("%s", h.trace.data);
         nc_watch_free(h.watch);
         nc_buf_done(&h.trace);
@@ -199,7 +199,7 @@ static long long heap_bytes(void) {
 }
 
 static void on_large(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
-    struct heard *h = userdata;
+    struct observed *h = userdata;
 
     (void)object;
     if (h->n++ == 0)
@@ -224,7 +224,7 @@ static void put_pod(struct nc_buf *b, const char *name, size_t n) {
 
 static void test_large(void **state) {
     struct nc_buf list = NC_BUF_INIT, event = NC_BUF_INIT;
-    struct heard h = {.stop_at = ""};
+    struct observed h = {.stop_at = ""};
     const long long room = 256 << 10;
 
     (void)state;

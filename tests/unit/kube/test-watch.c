@@ -18,14 +18,14 @@ static int thin_out(void **state) {
 }
 
 /* The whole of it: what the owner hears, line by line. */
-struct heard {
+struct observed {
     struct nc_buf trace;
     struct nc_watch *watch;
     const char *stop_at; /* the loop ends when the trace ends with this */
     const char *free_at; /* the watch is freed when the trace ends with this */
 };
 
-static void note(struct heard *h, const char *line) {
+static void note(struct observed *h, const char *line) {
     nc_buf_puts(&h->trace, line);
     if (h->free_at && nc_ends_with(h->trace.data, h->free_at))
         h->watch = nc_watch_free(h->watch);
@@ -56,7 +56,7 @@ static void on_well(void *userdata) {
 
 static void follow_with(struct nc_kube *k, const char *stop_at, const char *free_at,
                         struct nc_watch_options o, const char *trace) {
-    struct heard h = {.stop_at = stop_at, .free_at = free_at};
+    struct observed h = {.stop_at = stop_at, .free_at = free_at};
     struct nc_err err = NC_ERR_INIT;
 
     o.path = "/api/v1/nodes";
@@ -196,8 +196,8 @@ static void test_list_again(void **state) {
 
 /* A sign of life between two failures makes the second one a first one: seven that doubled their
  * waits would take more than the ten seconds that a test has. */
-static void hear_once(const struct script_step *steps, size_t n) {
-    struct heard h = {.stop_at = "added a\n"};
+static void observe_once(const struct script_step *steps, size_t n) {
+    struct observed h = {.stop_at = "added a\n"};
     struct nc_kube *k = script_begin(steps, n, NULL, NULL);
     const struct nc_watch_options o = {.path = "/api/v1/nodes",
                                        .selector = "fieldSelector=x",
@@ -222,13 +222,13 @@ static void test_life_between_failures(void **state) {
     for (size_t i = 1; i < 8; i++)
         steps[i] = (struct script_step){.outcome = NC_HTTP_BROKEN, .answer = sign};
     steps[8] = last;
-    hear_once(steps, 9);
+    observe_once(steps, 9);
     for (size_t i = 1; i < 15; i += 2) {
         steps[i] = (struct script_step){.outcome = NC_HTTP_BROKEN};
         steps[i + 1] = (struct script_step){.answer = sign};
     }
     steps[15] = last;
-    hear_once(steps, 16);
+    observe_once(steps, 16);
 }
 
 /* Silence: the transport ends the stream, the watch opens it again. That is told only where the
@@ -334,7 +334,7 @@ static void test_no_token(void **state) {
 static const struct {
     struct script_step list, stream;
     size_t max;
-    const char *says;
+    const char *has_announced;
 } hostile[] = {
     {{.answer = "{}"}, {0}, 0, "watch /api/v1/nodes: the answer is no list: no items"},
     {{.answer = "{'items':{}}"}, {0}, 0, "watch /api/v1/nodes: the answer is no list: items"},
@@ -374,7 +374,7 @@ static const struct {
 static void test_hostile(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(hostile); i++) {
-        struct heard h = {.stop_at = "\n\n"};
+        struct observed h = {.stop_at = "\n\n"};
         struct script_step steps[] = {hostile[i].list, hostile[i].stream};
         const bool list_only =
             strncmp(hostile[i].list.answer ? hostile[i].list.answer : "", "{'kind':'NodeList'", 18)
@@ -387,11 +387,11 @@ static void test_hostile(void **state) {
                                      .failed = on_failed,
                                      .userdata = &h};
         struct nc_err err = NC_ERR_INIT;
-        print_message("# row %zu: %s\n", i, hostile[i].says);
+        print_message("# row %zu: %s\n", i, hostile[i].has_announced);
         assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, &err), 0);
         while (!h.trace.data || !strstr(h.trace.data, "failed"))
             assert_true(sd_event_run(script_loop(), 5000000) > 0);
-        assert_non_null(strstr(h.trace.data, hostile[i].says));
+        assert_non_null(strstr(h.trace.data, hostile[i].has_announced));
         h.watch = nc_watch_free(h.watch);
         nc_buf_done(&h.trace);
         script_end(k);
@@ -441,7 +441,7 @@ static void test_free_in_callback(void **state) {
 
 /* Who does not want to hear of failures need not; the rules on the wire hold for watches too. */
 static void test_without_failed(void **state) {
-    struct heard h = {.stop_at = "synced\n"};
+    struct observed h = {.stop_at = "synced\n"};
     struct nc_watch_options o = {.path = "/api/v1/nodes",
                                  .selector = "fieldSelector=x",
                                  .keep = keep,

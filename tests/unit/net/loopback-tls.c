@@ -25,7 +25,7 @@ static void must(int ok) {
     abort();
 }
 
-static char *take_bio(BIO *b) {
+static char *count_bio(BIO *b) {
     char *data;
     const long n = BIO_get_mem_data(b, &data);
     char *s = nc_strndup(data, (size_t)n);
@@ -96,10 +96,10 @@ struct loopback_identity loopback_identity_new(const char *name,
     BIO *b = BIO_new(BIO_s_mem());
 
     must(PEM_write_bio_X509(b, cert));
-    i.cert_pem = take_bio(b);
+    i.cert_pem = count_bio(b);
     b = BIO_new(BIO_s_mem());
     must(PEM_write_bio_PrivateKey(b, key, NULL, NULL, 0, NULL, NULL));
-    i.key_pem = take_bio(b);
+    i.key_pem = count_bio(b);
     X509_free(cert);
     X509_free(issuer_cert);
     EVP_PKEY_free(key);

@@ -211,7 +211,7 @@ static void test_start_in_callback(void **state) {
     world_done(&w);
 }
 
-static void test_free_with_requests_under_way(void **state) {
+static void test_free_with_requests_in_flight(void **state) {
     struct world w = world_new(PLAY_HANG, 2);
     struct nc_http_options o;
     (void)state;
@@ -432,7 +432,7 @@ struct flood {
 };
 
 /* Slower than the peer sends: there is always more to read. */
-static int take_flood(void *userdata, const char *data, size_t n) {
+static int send_flood(void *userdata, const char *data, size_t n) {
     struct flood *f = userdata;
 
     for (unsigned round = 0; round < 8; round++)
@@ -471,7 +471,7 @@ static void test_flood_leaves_turns(void **state) {
     nc_auto_free char *url = url_of(&w, "/size/33554432");
     struct nc_http_options o = options_for(url);
     o.timeout_usec = 60 * SECOND;
-    o.on_data = take_flood;
+    o.on_data = send_flood;
     o.on_done = end_flood;
     o.userdata = &f;
     assert_true(sd_event_add_time_relative(w.event, &tick, CLOCK_MONOTONIC, 0, 1, on_tick, &f)
@@ -547,7 +547,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_cancel_a_finished_one),
         cmocka_unit_test(test_free_handle_in_callback),
         cmocka_unit_test(test_start_in_callback),
-        cmocka_unit_test(test_free_with_requests_under_way),
+        cmocka_unit_test(test_free_with_requests_in_flight),
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_stream_deadlines),
         cmocka_unit_test(test_stream_that_never_begins),

@@ -279,9 +279,9 @@ static void test_sockets_close_on_exec(void **state) {
     a = get(&w, "/", NULL); /* the connection stays open */
     nc_http_answer_done(&a);
     for (int fd = 3; fd < 256; fd++) {
-        struct sockaddr_in peer;
-        socklen_t n = sizeof(peer);
-        if (getpeername(fd, (struct sockaddr *)&peer, &n) < 0 || peer.sin_family != AF_INET)
+        struct sockaddr_in server;
+        socklen_t n = sizeof(server);
+        if (getpeername(fd, (struct sockaddr *)&server, &n) < 0 || server.sin_family != AF_INET)
             continue;
         sockets++;
         assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);

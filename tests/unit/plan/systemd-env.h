@@ -79,7 +79,7 @@ static inline int next_word(const char **pp, struct nc_strv *ret, struct nc_err 
     if (quote)
         return half_quote(err, quote);
     *pp = p;
-    nc_strv_take(ret, nc_buf_steal(&word));
+    nc_strv_push(ret, nc_buf_steal(&word));
     return 0;
 }
 

@@ -15,7 +15,7 @@
     "\"kernelId\": null, \"region\": \"us-west-2\", \"version\": \"2017-09-30\"}"
 
 static int take(struct nc_facts *f, enum nc_imds_item item, const char *body, struct nc_err *err) {
-    return nc_facts_take_imds(f, item, body, strlen(body), err);
+    return nc_facts_parse_imds(f, item, body, strlen(body), err);
 }
 
 static void questions(void **state) {
@@ -165,7 +165,8 @@ static void answer_with_nul(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_facts_take_imds(&f, NC_IMDS_LOCAL_IPV4, "10.0.0.1\0x", 10, &err), -EBADMSG);
+    assert_int_equal(nc_facts_parse_imds(&f, NC_IMDS_LOCAL_IPV4, "10.0.0.1\0x", 10, &err),
+                     -EBADMSG);
 }
 
 static void answer_too_long(void **state) {
@@ -175,7 +176,7 @@ static void answer_too_long(void **state) {
 
     (void)state;
     memset(body, ' ', sizeof(body));
-    assert_int_equal(nc_facts_take_imds(&f, NC_IMDS_MAC, body, sizeof(body), &err), -EFBIG);
+    assert_int_equal(nc_facts_parse_imds(&f, NC_IMDS_MAC, body, sizeof(body), &err), -EFBIG);
     assert_string_equal(err.msg, "/latest/meta-data/mac: 65 bytes, at most 64 are expected");
 }
 
@@ -222,7 +223,7 @@ static void host_json(void **state) {
 
     (void)state;
     for (int twice = 0; twice < 2; twice++)
-        assert_int_equal(nc_facts_take_host_json(&f, HOST, strlen(HOST), &err), 0);
+        assert_int_equal(nc_facts_parse_host_json(&f, HOST, strlen(HOST), &err), 0);
     assert_int_equal(f.cpus, 2);
     assert_int_equal(f.mem_total_bytes, 8000000000);
     assert_int_equal(f.root_fs_bytes, 21462233088);
@@ -248,7 +249,7 @@ static void host_json_lenient(void **state) {
     (void)state;
     f.cpus = 4;
     f.hostname = nc_strdup("kept");
-    assert_int_equal(nc_facts_take_host_json(&f, body, strlen(body), &err), 0);
+    assert_int_equal(nc_facts_parse_host_json(&f, body, strlen(body), &err), 0);
     assert_int_equal(f.cpus, 4);
     assert_string_equal(f.hostname, "kept");
     assert_string_equal(f.sysctls[0].value, "1");
@@ -286,7 +287,7 @@ static void host_json_refused(void **state) {
         nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
         struct nc_err err = NC_ERR_INIT;
 
-        assert_true(nc_facts_take_host_json(&f, host_rows[i].body, strlen(host_rows[i].body), &err)
+        assert_true(nc_facts_parse_host_json(&f, host_rows[i].body, strlen(host_rows[i].body), &err)
                     < 0);
         if (!strstr(err.msg, host_rows[i].error))
             fail_msg("row %zu: %s", i, err.msg);
@@ -303,7 +304,7 @@ static void host_json_too_long(void **state) {
 
     (void)state;
     memset(body, ' ', n);
-    assert_int_equal(nc_facts_take_host_json(&f, body, n, &err), -EFBIG);
+    assert_int_equal(nc_facts_parse_host_json(&f, body, n, &err), -EFBIG);
 }
 
 static const struct {

@@ -100,7 +100,7 @@ static void test_what_is_written(void **state) {
                 "'--x \"--eviction-hard=memory.available<100Mi\"'");
 }
 
-static void test_no_words(void **state) {
+static void test_no_arguments(void **state) {
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
     const struct nc_strv none = NC_STRV_INIT;
 
@@ -142,7 +142,7 @@ static void test_what_is_written_is_read_back(void **state) {
     }
 }
 
-static void test_refused_words(void **state) {
+static void test_refused_names(void **state) {
     static const char *const bad[] = {"--a=b\nc",   "--a=\tb",  "--a=\rb",
                                       "--a=\x1b[m", "--a=\x7f", "--a=\xff"};
 
@@ -178,8 +178,8 @@ static void test_more_than_the_kernel_takes(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),         cmocka_unit_test(test_what_is_written),
-        cmocka_unit_test(test_no_words),      cmocka_unit_test(test_what_is_written_is_read_back),
-        cmocka_unit_test(test_refused_words), cmocka_unit_test(test_more_than_the_kernel_takes),
+        cmocka_unit_test(test_no_arguments),  cmocka_unit_test(test_what_is_written_is_read_back),
+        cmocka_unit_test(test_refused_names), cmocka_unit_test(test_more_than_the_kernel_takes),
     };
 
     return run_group(tests, NULL, NULL);

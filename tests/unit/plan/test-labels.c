@@ -214,7 +214,7 @@ static void expect_words(const char *item, const char *words) {
         fail_msg("%s: %s instead of %s", item, got.data, words);
 }
 
-static void test_words(void **state) {
+static void test_enum_names(void **state) {
     (void)state;
     expect_words("--node-labels=\"a=b,c=d\"", "--node-labels=a=b,c=d");
     expect_words("\"--node-labels=a=b\"", "--node-labels=a=b");
@@ -369,7 +369,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusal),     cmocka_unit_test(test_validity),
         cmocka_unit_test(test_label_lists), cmocka_unit_test(test_taint_lists),
-        cmocka_unit_test(test_words),       cmocka_unit_test(test_find),
+        cmocka_unit_test(test_enum_names),  cmocka_unit_test(test_find),
         cmocka_unit_test(test_tree),        cmocka_unit_test(test_every_flag),
         cmocka_unit_test(test_bad_values),
     };

@@ -123,7 +123,7 @@ static void assert_missing(unsigned n) {
 static int send_text(const char *text) {
     nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
 
-    nc_journal_put(&entry, "MESSAGE", text);
+    nc_journal_add_field(&entry, "MESSAGE", text);
     return nc_journal_send(&entry);
 }
 
@@ -156,7 +156,7 @@ static void test_fields(void **state) {
     (void)state;
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
-        nc_journal_put(&entry, "F", rows[i].value);
+        nc_journal_add_field(&entry, "F", rows[i].value);
         assert_string_equal(entry.data, rows[i].expected);
     }
 }
@@ -168,9 +168,9 @@ static void test_lines(void **state) {
     uint64_t n;
 
     (void)state;
-    nc_journal_put(&entry, "BEFORE", "x");
-    nc_journal_put(&entry, "MESSAGE", value);
-    nc_journal_put(&entry, "AFTER", "y");
+    nc_journal_add_field(&entry, "BEFORE", "x");
+    nc_journal_add_field(&entry, "MESSAGE", value);
+    nc_journal_add_field(&entry, "AFTER", "y");
     const char *at = entry.data;
     assert_memory_equal(at, "BEFORE=x\nMESSAGE\n", 17);
     memcpy(&n, at + 17, sizeof(n));
@@ -186,8 +186,8 @@ static void test_one_datagram(void **state) {
     nc_cleanup(nc_buf_done) struct nc_buf got = NC_BUF_INIT;
 
     (void)state;
-    nc_journal_put(&entry, "MESSAGE", "two\nlines");
-    nc_journal_put(&entry, "PRIORITY", "6");
+    nc_journal_add_field(&entry, "MESSAGE", "two\nlines");
+    nc_journal_add_field(&entry, "PRIORITY", "6");
     assert_int_equal(nc_journal_send(&entry), 0);
     assert_true(take(&got));
     assert_int_equal(got.len, entry.len); /* the length has bytes of 0 */

@@ -266,16 +266,16 @@ static struct nc_value *parse(const char *text) {
     return v;
 }
 
-static void take_all(struct nc_report *r, struct nc_plan *plan) {
+static void read_whole_claim(struct nc_report *r, struct nc_plan *plan) {
     struct nc_facts facts = {.instance_id = (char *)(uintptr_t) "i-1",
                              .instance_type = (char *)(uintptr_t) "m5.large",
                              .life_cycle = NC_LIFE_CYCLE_SPOT};
     struct nc_claim claim = {.name = (char *)(uintptr_t) "default-x",
                              .uid = (char *)(uintptr_t) "u-1"};
 
-    nc_report_take_facts(r, &facts);
-    nc_report_take_plan(r, plan);
-    nc_report_take_claim(r, &claim, "document");
+    nc_report_set_facts(r, &facts);
+    nc_report_set_plan(r, plan);
+    nc_report_set_claim(r, &claim, "document");
 }
 
 static void test_everything_is_known(void **state) {
@@ -291,10 +291,10 @@ static void test_everything_is_known(void **state) {
     plan.allocatable = (struct nc_resources){1930, (int64_t)6903 << 20, -1, 29};
     nc_strv_add(&plan.warnings, "careful");
     nc_report_start(&r, T0, 0);
-    take_all(&r, &plan);
-    take_all(&r, &plan); /* a second attempt says nothing twice */
-    nc_report_take_node(&r, node, &plan, NULL);
-    nc_report_take_node(&r, node, &plan, NULL);
+    read_whole_claim(&r, &plan);
+    read_whole_claim(&r, &plan); /* a second attempt says nothing twice */
+    nc_report_set_node(&r, node, &plan, NULL);
+    nc_report_set_node(&r, node, &plan, NULL);
     r.waiting_reason = nc_strdup("NodeNotReady");
     nc_auto_value struct nc_value *v = status_of(&r, T0);
     assert_at(v, "node", "\"n\"");
@@ -320,7 +320,7 @@ static void test_a_node_that_says_nothing(void **state) {
         nc_cleanup(nc_report_done) struct nc_report r = NC_REPORT_INIT;
         const struct nc_plan plan = NC_PLAN_INIT;
         nc_auto_value struct nc_value *node = parse(nodes[i]);
-        nc_report_take_node(&r, node, &plan, NULL);
+        nc_report_set_node(&r, node, &plan, NULL);
         assert_null(r.actual);
         assert_int_equal(r.conditions->n, 0);
     }

@@ -157,7 +157,7 @@ static void assert_harmless(const char *text) {
             fail_msg("control character %d in %s", *p, text);
 }
 
-static void test_terminal_is_left_alone(void **state) {
+static void test_terminal_is_excluded(void **state) {
     static const char odd[] =
         "{'outcome': '\\u001b[2Jx', 'node': 'a\\nb\\r\\tc\\u007f\\u009bd', 'warnings': "
         "['\\u001b]0;t\\u0007'], 'phases': [{'name': '\\u001bn', 'outcome': 'failed', 'error': "
@@ -204,7 +204,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_nothing_is_known),
         cmocka_unit_test(test_other_types),
         cmocka_unit_test(test_absurd_durations),
-        cmocka_unit_test(test_terminal_is_left_alone),
+        cmocka_unit_test(test_terminal_is_excluded),
         cmocka_unit_test(test_too_much),
     };
 

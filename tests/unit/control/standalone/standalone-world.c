@@ -108,7 +108,7 @@ static void show_gone(struct world *w, struct world_object *o) {
     tell(w, e);
 }
 
-static void tell_deferred(struct world *w) {
+static void post_deferred(struct world *w) {
     const size_t n = w->n_deferred;
 
     w->is_deferring = false;
@@ -308,7 +308,7 @@ static void answer(struct world *w, const struct nc_control_action *a) {
                                        .object =
                                            a->verb == NC_CONTROL_DESCRIBE_INSTANCE ? NULL : object,
                                        .name = w->dns_name});
-    tell_deferred(w);
+    post_deferred(w);
 }
 
 static void step(struct world *w, const struct nc_control_event *e) {
@@ -323,7 +323,7 @@ static void free_action(struct nc_control_action *a) {
         &(struct nc_control_actions){memcpy(nc_malloc(sizeof(*a)), a, sizeof(*a)), 1});
 }
 
-static struct nc_control_action take_action(struct world *w, size_t i) {
+static struct nc_control_action handle_action(struct world *w, size_t i) {
     const struct nc_control_action a = w->out.v[i];
 
     memmove(&w->out.v[i], &w->out.v[i + 1], (w->out.n - i - 1) * sizeof(a));
@@ -342,7 +342,7 @@ static size_t first_action(const struct world *w) {
 
 static void carry_out_all(struct world *w) {
     for (unsigned n = 0; first_action(w) < w->out.n; n++) {
-        struct nc_control_action a = take_action(w, first_action(w));
+        struct nc_control_action a = handle_action(w, first_action(w));
         assert_true(n < 2000); /* it does not come to rest */
         if (a.verb != NC_CONTROL_EMIT_EVENT)
             answer(w, &a);
@@ -351,7 +351,7 @@ static void carry_out_all(struct world *w) {
 }
 
 /* What the agents have to say by now, and when they have more. */
-static void let_agents_say(struct world *w) {
+static void let_agents_report(struct world *w) {
     w->agents_next_usec = UINT64_MAX;
     for (size_t i = 0; w->has_agent && i < w->n; i++) {
         struct world_object *o = &w->objects[i];
@@ -385,7 +385,7 @@ void world_reconcile(struct world *w) {
     for (unsigned i = 0; i < 100; i++) {
         step(w, &(struct nc_control_event){.kind = NC_CONTROL_TICK});
         carry_out_all(w);
-        let_agents_say(w);
+        let_agents_report(w);
         if (first_action(w) == w->out.n)
             return;
     }

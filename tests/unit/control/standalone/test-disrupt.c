@@ -279,7 +279,7 @@ static void test_order(void **state) {
 }
 
 /* What was chosen and could not be sent is weighed again before it is. */
-static void test_weighed_again(void **state) {
+static void test_evaluated_again(void **state) {
     struct world w;
 
     (void)state;
@@ -303,7 +303,7 @@ static void test_weighed_again(void **state) {
 }
 
 /* A DELETE that nobody has answered yet counts. */
-static void test_delete_under_way_counts(void **state) {
+static void test_delete_in_flight_counts(void **state) {
     struct world w;
     size_t n = 0;
 
@@ -492,8 +492,8 @@ TEST_GROUP() {
         cmocka_unit_test(test_not_ready_counts),
         cmocka_unit_test(test_deletion_of_others_counts),
         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_weighed_again),
-        cmocka_unit_test(test_delete_under_way_counts),
+        cmocka_unit_test(test_evaluated_again),
+        cmocka_unit_test(test_delete_in_flight_counts),
         cmocka_unit_test(test_not_initialized),
         cmocka_unit_test(test_schedule),
         cmocka_unit_test(test_expiry_of_pool),

@@ -7,7 +7,7 @@
 #include "nc/lifecycle.h"
 #include "nc/str.h"
 
-static void test_last_moment(void **state) {
+static void test_force_delete_time(void **state) {
     struct world w;
 
     (void)state;
@@ -35,7 +35,7 @@ static void test_last_moment(void **state) {
 }
 
 /* A timestamp that is there is never put off; a request follows one that comes nearer. */
-static void test_last_moment_of_others(void **state) {
+static void test_force_delete_time_of_others(void **state) {
     struct world w;
 
     (void)state;
@@ -85,7 +85,7 @@ static void test_request_of_others(void **state) {
 }
 
 /* Which words mean that the node is drained for us. */
-static void test_words(void **state) {
+static void test_enum_names(void **state) {
     static const struct {
         const char *status;
         bool is_drained;
@@ -244,7 +244,7 @@ static void test_spot_notice(void **state) {
 }
 
 /* The request waits until its last moment stands on the claim. */
-static void test_last_moment_first(void **state) {
+static void test_force_delete_time_first(void **state) {
     struct world w;
 
     (void)state;
@@ -280,15 +280,15 @@ static void test_agent_takes_long(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ceiling),
-        cmocka_unit_test(test_last_moment),
-        cmocka_unit_test(test_last_moment_of_others),
+        cmocka_unit_test(test_force_delete_time),
+        cmocka_unit_test(test_force_delete_time_of_others),
         cmocka_unit_test(test_request_of_others),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_enum_names),
         cmocka_unit_test(test_no_agent),
         cmocka_unit_test(test_node_held_by_another),
         cmocka_unit_test(test_machine_gone),
         cmocka_unit_test(test_spot_notice),
-        cmocka_unit_test(test_last_moment_first),
+        cmocka_unit_test(test_force_delete_time_first),
         cmocka_unit_test(test_agent_takes_long),
     };
 

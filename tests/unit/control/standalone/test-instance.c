@@ -29,7 +29,7 @@ static void test_instance(void **state) {
     world_done(&w);
 }
 
-static void test_instance_is_not_heard_to_end(void **state) {
+static void test_instance_that_does_not_end(void **state) {
     struct world w;
 
     (void)state;
@@ -305,7 +305,7 @@ static void test_deleted_before_us(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_instance),
-        cmocka_unit_test(test_instance_is_not_heard_to_end),
+        cmocka_unit_test(test_instance_that_does_not_end),
         cmocka_unit_test(test_ec2_is_slow),
         cmocka_unit_test(test_no_such_instance),
         cmocka_unit_test(test_instance_is_not_known_yet),

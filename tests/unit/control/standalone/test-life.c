@@ -84,7 +84,7 @@ static void expect_birth(struct world *w) {
                     "status-claim a\n");
 }
 
-static void test_whole_life(void **state) {
+static void test_complete_life(void **state) {
     struct world w;
 
     (void)state;
@@ -225,7 +225,7 @@ static void test_leaders_die(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_life),
+        cmocka_unit_test(test_complete_life),
         cmocka_unit_test(test_one_at_a_time),
         cmocka_unit_test(test_leaders_die),
     };

@@ -5,7 +5,7 @@
 
 /* Lines give 0 where there is no deadline. */
 static uint64_t shown_moment(const struct nc_pod *p, uint64_t t_usec) {
-    const uint64_t usec = nc_drain_last_moment(p, t_usec);
+    const uint64_t usec = nc_drain_force_delete_at(p, t_usec);
 
     if (!t_usec)
         return 0;
@@ -14,13 +14,13 @@ static uint64_t shown_moment(const struct nc_pod *p, uint64_t t_usec) {
 
 static void fill_line(const struct record *e, const struct nc_drain_rules *r, uint64_t now_usec,
                       struct nc_drain_line *ret) {
-    const uint64_t last_usec = nc_drain_last_moment(&e->pod, r->t_usec);
+    const uint64_t last_usec = nc_drain_force_delete_at(&e->pod, r->t_usec);
 
     *ret = (struct nc_drain_line){.pod = &e->pod, .budget = "", .message = ""};
     ret->excluded = nc_drain_excluded(e, r, now_usec);
     if (ret->excluded != NC_POD_ELIGIBLE)
         return;
-    ret->last_moment_usec = shown_moment(&e->pod, r->t_usec);
+    ret->force_delete_at_usec = shown_moment(&e->pod, r->t_usec);
     ret->is_leaving = nc_drain_is_leaving(e);
     ret->is_kept = !ret->is_leaving && now_usec < last_usec && nc_pod_is_kept(&e->pod, now_usec);
     ret->is_blocked = !ret->is_leaving && !ret->is_kept && e->refusal;
@@ -50,7 +50,7 @@ static void count_line(const struct nc_drain_line *line, uint64_t now_usec,
     ret->leaving += line->is_leaving;
     ret->kept += line->is_kept;
     ret->blocked += line->is_blocked;
-    if (!line->is_leaving && line->last_moment_usec && now_usec >= line->last_moment_usec)
+    if (!line->is_leaving && line->force_delete_at_usec && now_usec >= line->force_delete_at_usec)
         ret->is_forcing = true;
 }
 

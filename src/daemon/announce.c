@@ -14,36 +14,36 @@
 
 static enum nc_milestone milestone_of(enum nc_life_milestone m) {
     switch (m) {
-    case NC_LIFE_SAYS_NOTICED:
+    case NC_LIFE_MILESTONE_NOTICED:
         return NC_MILESTONE_NOTICED;
-    case NC_LIFE_SAYS_WITHDRAWN:
+    case NC_LIFE_MILESTONE_WITHDRAWN:
         return NC_MILESTONE_WITHDRAWN;
-    case NC_LIFE_SAYS_CORDONED:
-    case NC_LIFE_SAYS_RECORDONED:
+    case NC_LIFE_MILESTONE_CORDONED:
+    case NC_LIFE_MILESTONE_RECORDONED:
         return NC_MILESTONE_CORDONED;
-    case NC_LIFE_SAYS_DRAINING:
+    case NC_LIFE_MILESTONE_DRAINING:
         return NC_MILESTONE_DRAINING;
-    case NC_LIFE_SAYS_INCOMPLETE:
+    case NC_LIFE_MILESTONE_INCOMPLETE:
         return NC_MILESTONE_INCOMPLETE;
-    case NC_LIFE_SAYS_BLOCKED:
+    case NC_LIFE_MILESTONE_BLOCKED:
         return NC_MILESTONE_BLOCKED;
-    case NC_LIFE_SAYS_FORCING:
+    case NC_LIFE_MILESTONE_FORCING:
         return NC_MILESTONE_FORCING;
-    case NC_LIFE_SAYS_DRAINED:
+    case NC_LIFE_MILESTONE_DRAINED:
         return NC_MILESTONE_DRAINED;
-    case NC_LIFE_SAYS_FAILED:
+    case NC_LIFE_MILESTONE_FAILED:
         return NC_MILESTONE_DRAIN_FAILED;
-    case NC_LIFE_SAYS_RELEASED:
+    case NC_LIFE_MILESTONE_RELEASED:
         return NC_MILESTONE_RELEASED;
-    case NC_LIFE_SAYS_ORPHANED:
+    case NC_LIFE_MILESTONE_ORPHANED:
         break;
-    case _NC_LIFE_SAYS_MAX:
+    case _NC_LIFE_MILESTONE_MAX:
         break;
     }
     return NC_MILESTONE_NONE;
 }
 
-static void say_journal(const struct nc_daemon *d, const struct nc_life_action *a) {
+static void announce_to_journal(const struct nc_daemon *d, const struct nc_life_action *a) {
     struct nc_life_view view;
     struct nc_log_fields fields = {.milestone = milestone_of(a->milestone),
                                    .reason = a->reason,
@@ -51,14 +51,14 @@ static void say_journal(const struct nc_daemon *d, const struct nc_life_action *
                                    .node = d->node_name,
                                    .nodeclaim = d->claim.name};
 
-    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
     fields.drain_phase = nc_life_phase_name(view.phase);
     fields.source = view.leading < 0 ? NULL : nc_source_name((enum nc_source)view.leading);
     fields.deadline_usec = view.deadline_usec;
     nc_log(a->is_warning ? NC_LOG_WARNING : NC_LOG_INFO, &fields, "%s", a->message);
 }
 
-void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
+void nc_daemon_log_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
     static const enum nc_milestone milestones[_NC_POD_NEWS_MAX] = {
         [NC_POD_NEWS_EVICTED] = NC_MILESTONE_POD_EVICTED,
         [NC_POD_NEWS_REFUSED] = NC_MILESTONE_POD_REFUSED,
@@ -79,18 +79,18 @@ void nc_daemon_say_pod(struct nc_daemon *d, const struct nc_pod_news *n) {
 
 /* --- console */
 
-static void say_console(const struct nc_daemon *d, const struct nc_life_action *a) {
+static void announce_to_console(const struct nc_daemon *d, const struct nc_life_action *a) {
     nc_auto_value struct nc_value *map = nc_value_new(NC_VALUE_MAP);
     nc_cleanup(nc_buf_done) struct nc_buf line = NC_BUF_INIT;
     struct nc_life_view view;
     struct nc_err err = NC_ERR_INIT;
 
-    if (a->milestone != NC_LIFE_SAYS_NOTICED && a->milestone != NC_LIFE_SAYS_DRAINED
-        && a->milestone != NC_LIFE_SAYS_FAILED)
+    if (a->milestone != NC_LIFE_MILESTONE_NOTICED && a->milestone != NC_LIFE_MILESTONE_DRAINED
+        && a->milestone != NC_LIFE_MILESTONE_FAILED)
         return;
     if (d->gather.has_config && !d->gather.config.report_console)
         return;
-    nc_life_look(d->life, nc_daemon_now(d), &view);
+    nc_life_get_view(d->life, nc_daemon_now(d), &view);
     nc_value_set_text(map, "drain", nc_life_phase_name(view.phase));
     nc_value_set_text(map, "reason", a->reason);
     nc_value_set_text(map, "message", a->message);
@@ -142,12 +142,12 @@ static const struct nc_series *count_series(struct nc_daemon *d, const char *key
     return s;
 }
 
-void nc_daemon_say_done(struct nc_daemon *d) {
+void nc_daemon_announce_done(struct nc_daemon *d) {
     for (size_t i = 0; i < NC_SERIES; i++)
         free(nc_steal(&d->series[i].key));
 }
 
-static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
+static void announce_as_event(struct nc_daemon *d, const struct nc_life_action *a) {
     const uint64_t now = nc_now_usec();
     struct nc_event e = {.kind = "Node",
                          .api_version = "v1",
@@ -179,8 +179,8 @@ static void say_events(struct nc_daemon *d, const struct nc_life_action *a) {
     send_event(d, &e);
 }
 
-void nc_daemon_say(struct nc_daemon *d, const struct nc_life_action *a) {
-    say_journal(d, a);
-    say_console(d, a);
-    say_events(d, a);
+void nc_daemon_announce(struct nc_daemon *d, const struct nc_life_action *a) {
+    announce_to_journal(d, a);
+    announce_to_console(d, a);
+    announce_as_event(d, a);
 }

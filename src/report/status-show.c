@@ -2,21 +2,21 @@
  * Words out of a value that nobody vouches for: cleaned, bounded, with something in place of what
  * is missing.
  */
-#include "status-words.h"
+#include "status-show.h"
 
 #define MAX_MOMENT_USEC (253402300800ull * 1000000) /* the year 10000 */
 
 #include "nc/report.h"
 #include "nc/str.h"
 
-size_t nc_words_at_most(size_t n, size_t most) {
+size_t nc_show_at_most(size_t n, size_t most) {
     return n < most ? n : most;
 }
 
-void nc_words_put(struct nc_buf *out, const char *text) {
+void nc_show_put(struct nc_buf *out, const char *text) {
     for (size_t i = 0; text[i]; i++) {
         const unsigned char c = (unsigned char)text[i];
-        if (i >= NC_WORDS_MAX_TEXT_BYTES && (c & 0xc0) != 0x80)
+        if (i >= NC_SHOW_MAX_TEXT_BYTES && (c & 0xc0) != 0x80)
             return;
         const bool is_c1 = c == 0xc2 && (unsigned char)text[i + 1] < 0xa0 && text[i + 1];
         (void)nc_buf_putc(out, c < 0x20 || c == 0x7f || is_c1 ? ' ' : text[i]);
@@ -24,23 +24,23 @@ void nc_words_put(struct nc_buf *out, const char *text) {
     }
 }
 
-void nc_words_title(struct nc_buf *out, const char *title) {
+void nc_show_title(struct nc_buf *out, const char *title) {
     (void)nc_buf_printf(out, "%-12s ", title);
 }
 
-void nc_words_line(struct nc_buf *out, const char *title, const char *text) {
-    nc_words_title(out, title);
-    nc_words_put(out, text);
+void nc_show_line(struct nc_buf *out, const char *title, const char *text) {
+    nc_show_title(out, title);
+    nc_show_put(out, text);
     (void)nc_buf_putc(out, '\n');
 }
 
-const char *nc_words_text(const struct nc_value *map, const char *key, const char *otherwise) {
+const char *nc_show_text(const struct nc_value *map, const char *key, const char *otherwise) {
     const char *text = nc_value_get_string(map, key);
 
     return text && *text ? text : otherwise;
 }
 
-uint64_t nc_words_number(const struct nc_value *map, const char *path, uint64_t most) {
+uint64_t nc_show_number(const struct nc_value *map, const char *path, uint64_t most) {
     const struct nc_value *v = nc_value_path(map, path);
 
     if (!v || v->type != NC_VALUE_INT || v->integer <= 0)
@@ -48,20 +48,20 @@ uint64_t nc_words_number(const struct nc_value *map, const char *path, uint64_t 
     return (uint64_t)v->integer < most ? (uint64_t)v->integer : most;
 }
 
-const struct nc_value *nc_words_list(const struct nc_value *map, const char *path) {
+const struct nc_value *nc_show_list(const struct nc_value *map, const char *path) {
     const struct nc_value *v = nc_value_path(map, path);
 
     return v && v->type == NC_VALUE_LIST ? v : NULL;
 }
 
-size_t nc_words_phases(const struct nc_value *status,
-                       const struct nc_value *ret[static NC_WORDS_MAX_PHASES]) {
-    const struct nc_value *list = nc_words_list(status, "phases");
-    const size_t n = list ? nc_words_at_most(list->n, NC_WORDS_MAX_PHASES) : 0;
+size_t nc_show_phases(const struct nc_value *status,
+                      const struct nc_value *ret[static NC_SHOW_MAX_PHASES]) {
+    const struct nc_value *list = nc_show_list(status, "phases");
+    const size_t n = list ? nc_show_at_most(list->n, NC_SHOW_MAX_PHASES) : 0;
     size_t plan = n;
 
     for (size_t i = 0; i < n; i++) {
-        const char *name = nc_words_text(list->items[i], "name", "");
+        const char *name = nc_show_text(list->items[i], "name", "");
         ret[i] = list->items[i];
         if (nc_streq(name, nc_phase_name(NC_PHASE_PLAN)))
             plan = i;
@@ -73,13 +73,13 @@ size_t nc_words_phases(const struct nc_value *status,
     return n;
 }
 
-uint64_t nc_words_moment(const struct nc_value *entry) {
-    const uint64_t usec = nc_words_number(entry, "at_usec", MAX_MOMENT_USEC);
+uint64_t nc_show_moment(const struct nc_value *entry) {
+    const uint64_t usec = nc_show_number(entry, "at_usec", MAX_MOMENT_USEC);
 
-    return usec ? usec : nc_words_time(entry, "at");
+    return usec ? usec : nc_show_time(entry, "at");
 }
 
-uint64_t nc_words_time(const struct nc_value *map, const char *key) {
+uint64_t nc_show_time(const struct nc_value *map, const char *key) {
     const char *text = nc_value_get_string(map, key);
     uint64_t usec;
 

@@ -3,40 +3,40 @@
  *
  * The file is not trusted: anything may be missing, of another type, or absurd.
  */
-#ifndef NC_REPORT_STATUS_WORDS_H
-#define NC_REPORT_STATUS_WORDS_H
+#ifndef NC_REPORT_STATUS_SHOW_H
+#define NC_REPORT_STATUS_SHOW_H
 
 #include "nc/value.h"
 
-#define NC_WORDS_INDENT "             "
-#define NC_WORDS_MAX_TEXT_BYTES 1024
-#define NC_WORDS_MAX_LINES 64
+#define NC_SHOW_INDENT "             "
+#define NC_SHOW_MAX_TEXT_BYTES 1024
+#define NC_SHOW_MAX_LINES 64
 
-/* Text on one line, cut at NC_WORDS_MAX_TEXT_BYTES: a control character (of C0, C1, or DEL) becomes
+/* Text on one line, cut at NC_SHOW_MAX_TEXT_BYTES: a control character (of C0, C1, or DEL) becomes
  * a space. The parser has made sure of UTF-8. */
-void nc_words_put(struct nc_buf *out, const char *text);
+void nc_show_put(struct nc_buf *out, const char *text);
 /* "TITLE        text\n". */
-void nc_words_line(struct nc_buf *out, const char *title, const char *text);
+void nc_show_line(struct nc_buf *out, const char *title, const char *text);
 /* The title of such a line. */
-void nc_words_title(struct nc_buf *out, const char *title);
+void nc_show_title(struct nc_buf *out, const char *title);
 
 /* A string member that is not empty, else `otherwise`. */
-const char *nc_words_text(const struct nc_value *map, const char *key, const char *otherwise);
+const char *nc_show_text(const struct nc_value *map, const char *key, const char *otherwise);
 /* A positive integer member, at most `most`; 0 where there is none. Dotted paths. */
-uint64_t nc_words_number(const struct nc_value *map, const char *path, uint64_t most);
+uint64_t nc_show_number(const struct nc_value *map, const char *path, uint64_t most);
 /* A list, or NULL. Dotted paths. */
-const struct nc_value *nc_words_list(const struct nc_value *map, const char *path);
+const struct nc_value *nc_show_list(const struct nc_value *map, const char *path);
 /* The phases, in the order in which they run: the list has `preflight` behind what waits for it. As
  * many as fit; returns how many that is. */
-#define NC_WORDS_MAX_PHASES 64
-size_t nc_words_phases(const struct nc_value *status,
-                       const struct nc_value *ret[static NC_WORDS_MAX_PHASES]);
+#define NC_SHOW_MAX_PHASES 64
+size_t nc_show_phases(const struct nc_value *status,
+                      const struct nc_value *ret[static NC_SHOW_MAX_PHASES]);
 /* An RFC 3339 member, in usec since the epoch; 0 where there is none. */
-uint64_t nc_words_time(const struct nc_value *map, const char *key);
+uint64_t nc_show_time(const struct nc_value *map, const char *key);
 /* When an entry of drain.history began, usec since the epoch: "at_usec", else "at"; 0 = not known.
  */
-uint64_t nc_words_moment(const struct nc_value *entry);
-size_t nc_words_at_most(size_t n, size_t most);
+uint64_t nc_show_moment(const struct nc_value *entry);
+size_t nc_show_at_most(size_t n, size_t most);
 
 /* timeline-drain.c: what `status` and `timeline` say of daemon and drain. Nothing where there is
  * nothing to say. */

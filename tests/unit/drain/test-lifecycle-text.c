@@ -97,7 +97,7 @@ static void test_annotation_is_short(void **state) {
 
 static void test_messages(void **state) {
     static const struct {
-        const char *events[8], *says;
+        const char *events[8], *has_announced;
     } rows[] = {
         {{"begin", "notice spot +120"},
          "EC2 interrupts this spot instance at 2026-01-02T03:06:05Z; what is done about it: drain"},
@@ -119,7 +119,7 @@ static void test_messages(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct life_world w;
         begin(&w, rows[i].events);
-        assert_string_equal(w.last_message, rows[i].says);
+        assert_string_equal(w.last_message, rows[i].has_announced);
         life_world_done(&w);
     }
 }
@@ -152,7 +152,7 @@ static void test_view(void **state) {
 
     (void)state;
     begin(&w, events);
-    nc_life_look(w.life, w.now_usec, &v);
+    nc_life_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.phase, NC_LIFE_EVICTING);
     assert_string_equal(v.status_phase, "Evicting");
     assert_int_equal(v.leading, NC_SOURCE_SPOT);
@@ -167,12 +167,12 @@ static void test_view(void **state) {
     assert_true(v.drain_rules.may_evict);
     assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 1);
     (void)life_do(&w, 100, "gone"); /* its pods are not */
-    nc_life_look(w.life, w.now_usec, &v);
+    nc_life_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.drain.remaining, 1);
     assert_true(v.is_orphaned && !v.is_ours);
     (void)life_do(&w, 110, "taken");
     assert_int_equal(nc_drain_count(nc_life_drain(w.life)), 0);
-    nc_life_look(w.life, w.now_usec, &v);
+    nc_life_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.drain.remaining, 0);
     assert_false(v.is_ours);
     assert_string_equal(v.status_phase, "Detected");
@@ -188,11 +188,11 @@ static void test_derived_deadline(void **state) {
 
     (void)state;
     begin(&w, events);
-    nc_life_look(w.life, w.now_usec, &v);
+    nc_life_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.deadline_usec, LIFE_EPOCH_USEC + 60000000);
     assert_int_equal(v.t_usec, LIFE_EPOCH_USEC + 60000000);
     (void)life_do(&w, 100, "notice spot +90");
-    nc_life_look(w.life, w.now_usec, &v);
+    nc_life_get_view(w.life, w.now_usec, &v);
     assert_int_equal(v.deadline_usec, LIFE_EPOCH_USEC + 90000000);
     assert_int_equal(v.t_usec, LIFE_EPOCH_USEC + 60000000);
     life_world_done(&w);
@@ -241,7 +241,7 @@ static void assert_refused(const struct life_world *w, const struct nc_value *sa
     struct nc_life_view v;
 
     assert_int_equal(nc_life_load(l, saved, true), -EBADMSG);
-    nc_life_look(l, w->now_usec, &v);
+    nc_life_get_view(l, w->now_usec, &v);
     assert_int_equal(v.phase, NC_LIFE_IDLE);
     assert_false(v.is_active[NC_SOURCE_SPOT]);
     nc_life_free(l);
@@ -302,9 +302,9 @@ static void test_stranger_states(void **state) {
     nc_value_push(nc_value_get(twice, "sources"),
                   nc_value_copy(nc_value_get(twice, "sources")->items[0]));
     assert_refused(&w, twice);
-    nc_auto_value struct nc_value *said = nc_life_save(w.life);
-    nc_value_push(nc_value_path(said, "node.said"), nc_value_new_int(_NC_LIFE_SAYS_MAX));
-    assert_refused(&w, said);
+    nc_auto_value struct nc_value *announced = nc_life_save(w.life);
+    nc_value_push(nc_value_path(announced, "node.said"), nc_value_new_int(_NC_LIFE_MILESTONE_MAX));
+    assert_refused(&w, announced);
     nc_auto_value struct nc_value *whole = nc_life_save(w.life);
     struct nc_life *l = nc_life_new(&w.rules);
     assert_int_equal(nc_life_load(l, whole, true), 0);
