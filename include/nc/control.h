@@ -104,16 +104,17 @@ enum nc_control_identity {
 };
 
 struct nc_control_rules {
-    uint64_t margin_usec;          /* 15 s: design §9 */
-    enum nc_control_order order;   /* both */
-    uint64_t timestamp_after_usec; /* of delete-first: 5 s */
-    unsigned max_in_flight;        /* 64; at least 4 */
+    uint64_t margin_usec;
+    enum nc_control_order order;
+    uint64_t timestamp_after_usec; /* of delete-first */
+    unsigned max_in_flight;        /* at least 4 */
     bool terminates;               /* alone: instances are ended through EC2 */
     bool rebalances;               /* alone: a rebalance recommendation is a reason to disrupt */
     enum nc_control_identity identity;
     uint64_t ceiling_usec; /* alone: an end without a time, and no agent answers; 0 = none */
     uint64_t seed;         /* of pauses */
 };
+extern const struct nc_control_rules nc_control_defaults;
 
 enum nc_control_kind {
     NC_CONTROL_NODE = 0,

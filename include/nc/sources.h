@@ -17,6 +17,9 @@ const char *nc_policy_name(enum nc_policy p); /* NULL where it is none */
 enum nc_drain_mode { NC_DRAIN_AUTO = 1, NC_DRAIN_ALWAYS, NC_DRAIN_OBSERVE, NC_DRAIN_OFF };
 extern const char *const nc_drain_mode_names[]; /* from AUTO on; ends with NULL */
 
+/* How much earlier than the machine ends pods have to be gone, where nobody says otherwise. */
+#define NC_MARGIN_USEC (15ull * 1000000)
+
 /* EC2's notice is to reach the NodeClaim's DELETE within a second, and a poll may only just have
  * missed it: the last tenth is for all that comes after the answer (30 ms at rest). The others are
  * whole multiples of it, so that they wake the machine together: 9.9 and 59.4 s. */

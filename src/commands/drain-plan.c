@@ -15,7 +15,6 @@
 
 #define TIMEOUT_USEC 10000000u
 #define LIST_TIMEOUT_USEC 300000000u
-#define DEFAULT_MARGIN_USEC 15000000u
 
 struct plan {
     struct nc_app *app;
@@ -128,8 +127,9 @@ static uint64_t read_margin(struct nc_app *app) {
     if (nc_gather_open(&g, app, &err) == 0 && nc_gather_imds(&g, &err) == 0
         && nc_gather_documents(&g, &err) == 0 && nc_gather_config(&g, &err) == 0)
         return g.config.drain_margin_usec;
-    (void)fprintf(stderr, "nodeclaimd drain: %s; assuming the default margin of 15 s\n", err.msg);
-    return DEFAULT_MARGIN_USEC;
+    (void)fprintf(stderr, "nodeclaimd drain: %s; assuming the default margin of %llu s\n", err.msg,
+                  NC_MARGIN_USEC / 1000000);
+    return NC_MARGIN_USEC;
 }
 
 static int read_rules(struct plan *p, const struct nc_value *request, struct nc_err *err) {

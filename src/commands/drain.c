@@ -267,7 +267,8 @@ static int judge_hope(const struct following *f, const struct nc_value *status,
     const int64_t left = count_of(drain, "pods.remaining");
     uint64_t last_usec;
 
-    if (nc_streq(policy, "report") || (!wants_cordon && nc_streq(policy, "cordon")))
+    if (nc_streq(policy, nc_policy_name(NC_POLICY_REPORT))
+        || (!wants_cordon && nc_streq(policy, nc_policy_name(NC_POLICY_CORDON))))
         return nc_err_set(err, NC_ERR_CONFIG, EPERM,
                           "drain.mode of the configuration lets the daemon %s, no more", policy);
     if (last && left > 0 && nc_time_parse(last, &last_usec) == 0

@@ -11,6 +11,7 @@
 #include "diags.h"
 #include "labels.h"
 #include "nc/str.h"
+#include "schema.h"
 #include "shapes.h"
 
 #define SECOND ((uint64_t)1000000)
@@ -19,7 +20,7 @@ const struct nc_config nc_config_defaults = {
 #define POLICY(id, name, by_default, ...) [NC_SOURCE_##id] = NC_POLICY_##by_default,
     .policy = {NC_SOURCES(POLICY, POLICY)},
     .drain_mode = NC_DRAIN_AUTO,
-    .drain_margin_usec = 15 * SECOND,
+    .drain_margin_usec = NC_MARGIN_USEC,
     .report_console = true,
     .report_events = true,
     .report_node = true,
@@ -155,8 +156,6 @@ static void apply_taints(struct nc_config *c) {
 
 /* The mode that is written, or that which the given credentials imply. */
 static int apply_auth(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    static const char *const modes[] = {"eks", "client-certificate", "bootstrap-token",
-                                        "kubeconfig", NULL};
     int implied = 0;
     int kinds = 0;
 
@@ -170,8 +169,8 @@ static int apply_auth(const struct nc_documents *d, struct nc_config *c, struct 
         implied = NC_AUTH_BOOTSTRAP_TOKEN, kinds++;
     if (c->kubeconfig)
         implied = NC_AUTH_KUBECONFIG, kinds++;
-    c->auth =
-        (enum nc_auth_mode)pick(c, "spec.cluster.auth.mode", modes, kinds ? implied : NC_AUTH_EKS);
+    c->auth = (enum nc_auth_mode)pick(c, "spec.cluster.auth.mode", nc_auth_mode_words,
+                                      kinds ? implied : NC_AUTH_EKS);
     if (kinds > 1 && !at(c, "spec.cluster.auth.mode"))
         return conflict(d, c, "spec.cluster.auth",
                         "several credentials are given: choose one by mode", err);
@@ -234,8 +233,6 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
 }
 
 static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
-    static const char *const modes[] = {"eni",        "custom-networking", "prefix",
-                                        "expression", "explicit",          NULL};
     const struct nc_value *value = at(c, "spec.maxPods.value");
     int implied = NC_MAX_PODS_ENI;
 
@@ -248,7 +245,8 @@ static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, str
         implied = NC_MAX_PODS_EXPRESSION;
     if (c->max_pods_value > 0)
         implied = NC_MAX_PODS_EXPLICIT;
-    c->max_pods_mode = (enum nc_max_pods_mode)pick(c, "spec.maxPods.mode", modes, implied);
+    c->max_pods_mode =
+        (enum nc_max_pods_mode)pick(c, "spec.maxPods.mode", nc_max_pods_mode_words, implied);
     if (c->max_pods_mode == NC_MAX_PODS_EXPRESSION && !c->max_pods_expression)
         return conflict(d, c, "spec.maxPods.mode", "expression needs spec.maxPods.expression", err);
     if (c->max_pods_mode == NC_MAX_PODS_EXPLICIT && c->max_pods_value <= 0)
@@ -276,11 +274,9 @@ static int apply_shutdown(const struct nc_documents *d, struct nc_config *c, str
 }
 
 static void apply_node_settings(struct nc_config *c) {
-    static const char *const namings[] = {"private-dns", "resource-name", "instance-id", "hostname",
-                                          NULL};
     bool by_id = bool_at(c, "spec.featureGates.InstanceIdNodeName", false);
 
-    c->naming = (enum nc_naming)pick(c, "spec.node.name", namings,
+    c->naming = (enum nc_naming)pick(c, "spec.node.name", nc_naming_words,
                                      by_id ? NC_NAMING_INSTANCE_ID : NC_NAMING_PRIVATE_DNS);
     c->name_override = text_at(c, "spec.node.nameOverride");
     c->provider_id = text_at(c, "spec.node.providerID");
@@ -289,20 +285,17 @@ static void apply_node_settings(struct nc_config *c) {
 }
 
 static void apply_kubelet(struct nc_config *c) {
-    static const char *const starts[] = {"systemd", "exec", "none", NULL};
-    static const char *const policies[] = {"karpenter", "actual",   "gke", "aks",
-                                           "auto-mode", "explicit", NULL};
-
     c->kubelet = copy_at(c, "spec.kubelet.config");
-    c->start = (enum nc_kubelet_start)pick(c, "spec.kubelet.start", starts, NC_START_SYSTEMD);
+    c->start = (enum nc_kubelet_start)pick(c, "spec.kubelet.start", nc_kubelet_start_words,
+                                           NC_START_SYSTEMD);
     c->kubelet_unit = text_at(c, "spec.kubelet.unit");
     if (!c->kubelet_unit)
         c->kubelet_unit = nc_strdup("kubelet.service");
     c->kubelet_path = text_at(c, "spec.kubelet.path");
     if (!c->kubelet_path)
         c->kubelet_path = nc_strdup("/usr/bin/kubelet");
-    c->reservation =
-        (enum nc_reservation)pick(c, "spec.reservation.policy", policies, NC_RESERVATION_KARPENTER);
+    c->reservation = (enum nc_reservation)pick(c, "spec.reservation.policy", nc_reservation_words,
+                                               NC_RESERVATION_KARPENTER);
     c->kube_reserved = copy_at(c, "spec.reservation.kubeReserved");
     c->system_reserved = copy_at(c, "spec.reservation.systemReserved");
 }
@@ -325,19 +318,17 @@ static void apply_policies(struct nc_config *c) {
 }
 
 static void apply_surroundings(struct nc_config *c) {
-    static const char *const uses[] = {"auto", "never", "always", NULL};
-    static const char *const lookups[] = {"auto", "never", NULL};
-
     c->report_console = bool_at(c, "spec.report.console", nc_config_defaults.report_console);
     c->report_events = bool_at(c, "spec.report.events", nc_config_defaults.report_events);
     c->report_node = bool_at(c, "spec.report.node", nc_config_defaults.report_node);
-    c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", uses, NC_EC2_AUTO);
+    c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", nc_ec2_use_words, NC_EC2_AUTO);
     c->ec2_endpoint = text_at(c, "spec.aws.ec2Endpoint");
     c->sts_endpoint = text_at(c, "spec.aws.stsEndpoint");
     c->partition = text_at(c, "spec.aws.partition");
     c->domain = text_at(c, "spec.aws.domain");
     c->claim_lookup =
-        pick(c, "spec.claim.lookup", lookups, nc_config_defaults.claim_lookup ? 1 : 2) == 1;
+        pick(c, "spec.claim.lookup", nc_claim_lookup_words, nc_config_defaults.claim_lookup ? 1 : 2)
+        == 1;
 }
 
 /* Parts of NodeConfig that are real, and not this program's to carry out. */

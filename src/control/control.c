@@ -8,10 +8,14 @@
 
 #define CLOCK_BACK_USEC 1000000ull
 
-static const struct nc_control_rules first_rules = {.margin_usec = 15000000,
-                                                    .order = NC_CONTROL_BOTH,
-                                                    .timestamp_after_usec = 5000000,
-                                                    .max_in_flight = 64};
+/* The ceiling: a day. Who is on call has seen WaitingForAgent by then, and no node stays for a
+ * weekend. */
+const struct nc_control_rules nc_control_defaults = {.margin_usec = NC_MARGIN_USEC,
+                                                     .order = NC_CONTROL_BOTH,
+                                                     .timestamp_after_usec = 5000000,
+                                                     .max_in_flight = 64,
+                                                     .identity = NC_CONTROL_IDENTITY_EC2,
+                                                     .ceiling_usec = 24ull * 3600 * 1000000};
 
 const char *nc_control_kind_name(enum nc_control_kind k) {
     static const char *const names[_NC_CONTROL_KIND_MAX] = {
@@ -108,7 +112,7 @@ struct nc_control *nc_control_new(const struct nc_standalone *standalone) {
     struct nc_control *c = nc_calloc(1, sizeof(*c));
 
     c->standalone = standalone;
-    c->rules = first_rules;
+    c->rules = nc_control_defaults;
     return c;
 }
 

@@ -107,7 +107,7 @@ static bool read_drain_status(const struct nc_value *v, struct control_drain_sta
         return false;
     w->source = source_of(source);
     w->phase = phase_of(phase);
-    w->is_report = nc_streq(policy, "report");
+    w->is_report = nc_streq(policy, nc_policy_name(NC_POLICY_REPORT));
     w->total = count_at(v, "total", &ok);
     w->remaining = count_at(v, "remaining", &ok);
     if (id)

@@ -352,12 +352,7 @@ static void set_defaults(struct nc_settings *s) {
     const char *pod = getenv("KUBERNETES_SERVICE_HOST");
 
     *s = (struct nc_settings){
-        .rules = {.margin_usec = 15000000,
-                  .order = NC_CONTROL_BOTH,
-                  .timestamp_after_usec = 5000000,
-                  .max_in_flight = 64,
-                  .identity = NC_CONTROL_IDENTITY_EC2,
-                  .ceiling_usec = NC_ENDING_CEILING_USEC},
+        .rules = nc_control_defaults,
         .lease_name = NC_CONTROLLER,
         .lease_duration_usec = NC_LEASE_DURATION_USEC,
         .renew_usec = NC_LEASE_RENEW_USEC,

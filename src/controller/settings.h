@@ -13,8 +13,6 @@
 
 #define NC_CONTROLLER "nodeclaim-controller"
 #define NC_METRICS_ADDRESS "127.0.0.1:8080"
-/* A day: who is on call has seen WaitingForAgent by then, and no node stays for a weekend. */
-#define NC_ENDING_CEILING_USEC (24ull * 3600 * 1000000)
 #define NC_LEASE_NAMESPACE "kube-system"
 
 /* standalone.c; only main.c refers to it, unless --disable-standalone. */

@@ -78,7 +78,7 @@ static void test_all_options(void **state) {
     assert_int_equal(s.rules.max_in_flight, 128);
     assert_true(s.rules.rebalances && s.rules.terminates);
     assert_int_equal(s.rules.identity, NC_CONTROL_IDENTITY_EC2); /* nobody has to ask for it */
-    assert_int_equal(s.rules.ceiling_usec, NC_ENDING_CEILING_USEC);
+    assert_int_equal(s.rules.ceiling_usec, 24ull * 3600 * 1000000);
     assert_int_equal(read_line("run --node-identity admission --ending-ceiling 0s "
                                "--karpenter-namespace a --karpenter-namespace b-1",
                                &s, &code),
