@@ -27,7 +27,7 @@ EPOCH = re.compile(r"\b1\d{15}\b")  # microseconds since 1970
 KUBELETS = "var/log/nodeclaimd-kubelet.log"  # what the stand-in kubelet says
 CONSOLE = "dev/console"  # a line of each run: the last one counts
 METRICS = "run/nodeclaimd/metrics.prom"  # counters begin again with each process, so only what holds now is compared
-HOLDS = re.compile(r"nodeclaimd_(bootstrap_outcome|drain_phase|pods_remaining)\b")
+HOLDS = re.compile(r"nodeclaimd_(bootstrap_outcome|phase|policy|cordon_owned|drain_pods_remaining)\b")
 PID_FILE = "run/nodeclaimd/kubelet.pid"
 
 

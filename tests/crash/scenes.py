@@ -214,8 +214,9 @@ class Daemon(Scene):
         return world.start(ready=False, **env)
 
     def speaks(self, world: DaemonWorld) -> bool:
-        """What status.json says is of this process, not of the one before it."""
-        return world.said_of_itself().get("pid") == world.daemon.pid
+        """What status.json says is of this process, not of the one before it, and of one that has connected."""
+        said = world.said_of_itself()
+        return said.get("pid") == world.daemon.pid and bool(said.get("connected"))
 
     def end(self, world: World, proc: "subprocess.Popen[bytes]") -> int:
         if proc.poll() is None:
