@@ -35,9 +35,8 @@ static void add_writes(struct nc_metrics *m, const struct nc_control_counts *n) 
     nc_metric_family(m, "write_answers_total", NC_COUNTER, "Writes answered, by verb and answer.");
     for (enum nc_control_verb v = NC_CONTROL_SET_TIMESTAMP; v < NC_CONTROL_EMIT_EVENT; v++)
         for (enum nc_control_answer a = NC_CONTROL_DONE; a <= NC_CONTROL_UNAVAILABLE; a++)
-            if (n->answered[v][a])
-                nc_metric_count(m, NC_LABELS("verb", nc_control_verb_name(v), "answer", answers[a]),
-                                n->answered[v][a]);
+            nc_metric_count(m, NC_LABELS("verb", nc_control_verb_name(v), "answer", answers[a]),
+                            n->answered[v][a]);
 }
 
 void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc_buf *out) {

@@ -170,6 +170,7 @@ static void test_metrics(void **state) {
         "nodeclaim_controller_relay_duration_seconds_count 1\n",
         "nodeclaim_controller_write_requests_total{verb=\"delete-claim\"} 1\n",
         "nodeclaim_controller_write_answers_total{verb=\"set-timestamp\",answer=\"done\"} 1\n",
+        "nodeclaim_controller_write_answers_total{verb=\"delete-node\",answer=\"refused\"} 0\n",
         "nodeclaim_controller_rate_limited_writes_total 0\n",
         "nodeclaim_controller_waiting 0\n",
         "nodeclaim_controller_in_flight 0\n",
