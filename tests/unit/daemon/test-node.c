@@ -17,6 +17,7 @@
 #include "log.h"
 #include "nc/str.h"
 #include "node.h"
+#include "virtual-clock.h"
 
 #define OURS "aws:///us-west-2a/i-1"
 
@@ -295,7 +296,7 @@ static void watch(struct world *w, enum nc_watch_event event, const char *uid, u
 /* Turns the loop until the look that is due was begun. */
 static void wait_for_refresh(struct world *w, unsigned looks) {
     while (script.looks < looks)
-        assert_true(sd_event_run(w->event, 5000000) > 0);
+        assert_true(clock_run(w->event, 5000000) > 0);
     assert_int_equal(script.looks, looks);
 }
 
@@ -421,7 +422,7 @@ static void test_refreshes_while_something_goes_on(void **state) {
     assert_int_equal(script.looks, 1);
     wait_for_refresh(w, 2); /* one for both, a second after the last */
     look(w, "u1", 12, "", OURS);
-    assert_int_equal(sd_event_run(w->event, 1200000), 0);
+    assert_int_equal(clock_run(w->event, 1200000), 0);
     assert_int_equal(script.looks, 2);
 }
 
@@ -443,7 +444,7 @@ static void test_the_answer_overtakes_the_watch(void **state) {
     expect("");
     watch(w, NC_WATCH_MODIFIED, "u1", 12, cordon);
     expect("NODE(whole)+cordon -request -deletion");
-    assert_int_equal(sd_event_run(w->event, 1200000), 0);
+    assert_int_equal(clock_run(w->event, 1200000), 0);
     assert_int_equal(script.looks, 1); /* it is known already */
 }
 

@@ -3,6 +3,7 @@
  */
 #include "groups.h"
 #include "kube-script.h"
+#include "virtual-clock.h"
 
 #include "nc/clock.h"
 #include "nc/kube-control.h"
@@ -183,7 +184,7 @@ static void follow(struct nc_kube *k, size_t requests, uint64_t scan_usec, unsig
     assert_int_equal(nc_karpenter_scan(k, script_loop(), &o, &p, NULL), 0);
     while (script_requested() < requests) {
         assert_true(nc_mono_usec() < until);
-        assert_true(sd_event_run(script_loop(), 100000) >= 0);
+        assert_true(clock_run(script_loop(), 100000) >= 0);
     }
     assert_string_equal(h.trace.data ? h.trace.data : "", trace);
     assert_int_equal(h.failed, failed);

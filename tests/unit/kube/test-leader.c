@@ -3,6 +3,7 @@
  */
 #include "groups.h"
 #include "kube-script.h"
+#include "virtual-clock.h"
 
 #include "nc/clock.h"
 #include "nc/kube-control.h"
@@ -77,7 +78,7 @@ static void wait_for(const unsigned *count, unsigned wanted) {
 
     while (*count < wanted) {
         assert_true(nc_mono_usec() < until);
-        assert_true(sd_event_run(script_loop(), 100000) >= 0);
+        assert_true(clock_run(script_loop(), 100000) >= 0);
     }
 }
 
@@ -86,7 +87,7 @@ static void wait_for_requests(size_t n) {
 
     while (script_requested() < n) {
         assert_true(nc_mono_usec() < until);
-        assert_true(sd_event_run(script_loop(), 100000) >= 0);
+        assert_true(clock_run(script_loop(), 100000) >= 0);
     }
 }
 
@@ -267,7 +268,7 @@ static void test_release_ends(void **state) {
     begin(k, &h, 10 * SEC, 5 * SEC);
     wait_for_requests(1);
     while (nc_leader_holder(h.leader)[0] == '\0')
-        assert_true(sd_event_run(script_loop(), 100000) >= 0);
+        assert_true(clock_run(script_loop(), 100000) >= 0);
     nc_leader_release(h.leader, 5 * SEC, on_released, &h);
     wait_for(&h.released, 2);
     nc_leader_free(h.leader);

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -183,6 +184,7 @@ static void *run_listener(void *argument) {
         struct loopback_conn *c;
         if (fd < 0)
             continue;
+        must(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0, "no delay");
         c = nc_calloc(1, sizeof(*c));
         *c = (struct loopback_conn){.l = l, .fd = fd, .number = atomic_fetch_add(&l->accepted, 1)};
         atomic_fetch_add(&l->open, 1);
