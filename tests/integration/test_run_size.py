@@ -1,4 +1,4 @@
-"""Two thousand pods, and pods of a megabyte: read as they come, never held."""
+"""Hundreds of pods of a megabyte each: read as they come, never held."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from running import PATIENCE, DaemonTest, DaemonWorld
 
 from pods import PODS as PODS_RESOURCE
 
-PODS, LEAVING = 2000, 300
+PODS, LEAVING = 500, 300
 CROWD = 4100  # more than are kept at a time
 PADDING = 1_000_000 if PATIENCE == 1 else 100_000
 # Resident at the peak, libraries included: one such pod would show. The fake speaks HTTP/1.1 only, so that evictions side
@@ -19,7 +19,7 @@ CONNECTIONS_KIB = 100 * 160
 
 
 class Size(DaemonTest):
-    def test_a_list_of_two_gigabytes(self) -> None:
+    def test_a_list_of_half_a_gigabyte(self) -> None:
         world = self.node_world()
         stays = {"tolerations": [{"operator": "Exists"}]}
         for i in range(PODS - 10):
