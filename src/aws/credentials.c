@@ -68,7 +68,7 @@ static int check_code(const struct nc_value *v, struct nc_err *err) {
     if (nc_streq(code, "Success"))
         return 0;
     quoted = nc_quote(code, strlen(code));
-    r = nc_err_set(err, NC_ERR_AUTH, EACCES, "role credentials: the service says %s", quoted);
+    r = nc_err_set(err, NC_ERR_AUTH, EACCES, "role credentials: the service answered %s", quoted);
     nc_err_remedy(err, "check that the instance profile's role exists and that its trust policy "
                        "lets ec2.amazonaws.com "
                        "assume it");
@@ -98,7 +98,8 @@ static int parse(const char *data, size_t n, bool has_code, struct nc_credential
     expiration = nc_value_get_string(v, "Expiration");
     if (nc_value_get(v, "Expiration")
         && (!expiration || nc_time_parse(expiration, &c.expiration_usec) < 0))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "role credentials: Expiration is no time");
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
+                          "role credentials: invalid time in Expiration");
     *ret = c;
     c = (struct nc_credentials){0};
     return 0;

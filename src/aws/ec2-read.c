@@ -180,7 +180,7 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet",
                           instance_id);
     if (!is_dns_name(i.name))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "the private DNS name of %s is no name",
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "invalid private DNS name of %s",
                           instance_id);
     *ret = nc_steal(&i.name);
     return 0;

@@ -53,8 +53,7 @@ int nc_ec2_request_make(const struct nc_ec2 *e, const char *action, char *body,
                                  .url = nc_asprintf("%s/", base ? base : ""),
                                  .body = body};
     if (!host)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "ec2: the endpoint is no URL: write https://HOST");
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "ec2: invalid endpoint: write https://HOST");
     if (!e->credentials || !e->credentials->access_key_id || !e->credentials->secret_access_key)
         return nc_err_set(err, NC_ERR_AUTH, EACCES, "ec2: %s: no credentials", action);
     r = nc_sigv4_headers(&request, e->credentials, &q->headers, err);

@@ -44,7 +44,7 @@ static int refuse_disabled(const char *what, struct nc_err *err) {
 
     nc_err_remedy(
         err, "set the instance's metadata option HttpEndpoint to enabled (EC2NodeClass: "
-             "spec.metadataOptions.httpEndpoint), and look for a proxy or firewall on this host");
+             "spec.metadataOptions.httpEndpoint), and check this host for a proxy or firewall");
     return r;
 }
 
@@ -130,7 +130,8 @@ int nc_imds_check_token(const struct nc_imds *i, const struct nc_http_result *re
     if (result->status == 200)
         return is_token(result->body, result->n)
                    ? 0
-                   : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: the answer is no token", what);
+                   : nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: invalid token in the answer",
+                                what);
     if (result->status == 403)
         return refuse_disabled(what, err);
     r = nc_http_error(result, what, err);

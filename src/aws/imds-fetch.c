@@ -64,7 +64,7 @@ static int make_path(enum nc_imds_item item, const char *argument, char **ret, s
         return 0;
     }
     if (!argument)
-        return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: %s was asked for without its argument",
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: %s was requested without its argument",
                           path);
     if (!is_argument(argument)) {
         nc_auto_free char *quoted = nc_quote(argument, strlen(argument));

@@ -119,7 +119,7 @@ static int read_answers(struct nc_node_token *t, struct nc_err *err) {
         return r < 0 || t->facts.region
                    ? r
                    : nc_err_set(err, NC_ERR_PROTOCOL, ENOENT,
-                                "imds: the identity document does not say the region: use "
+                                "imds: the identity document has no region: use "
                                 "--region");
     case STEP_SIGN:
         break;

@@ -44,9 +44,9 @@ int nc_role_new(sd_event *event, struct nc_http *http, const struct nc_role_opti
     struct nc_role *r;
 
     if (o->container_uri && *o->container_uri && !nc_role_is_container_uri(o->container_uri))
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "AWS_CONTAINER_CREDENTIALS_FULL_URI is none that may be asked: https, "
-                          "or http on this machine");
+        return nc_err_set(
+            err, NC_ERR_CONFIG, EINVAL,
+            "invalid AWS_CONTAINER_CREDENTIALS_FULL_URI: use https, or http on this machine");
     r = nc_calloc(1, sizeof(*r));
     *r = (struct nc_role){.event = event,
                           .http = http,
@@ -277,7 +277,7 @@ static void on_imds_role(void *userdata, const struct nc_imds_answer *a) {
     call.path = path = nc_asprintf(ROLE_PATH "%s", name);
     code = is_role_name(name)
                ? nc_imds_get(r->imds, &call, &err)
-               : nc_err_set(&err, NC_ERR_PROTOCOL, EBADMSG, "imds: what it names is no role");
+               : nc_err_set(&err, NC_ERR_PROTOCOL, EBADMSG, "imds: invalid role name");
     if (code < 0)
         finish(r, NULL, &err);
 }

@@ -169,7 +169,7 @@ static int push(struct nc_json_filter *f, char c, enum mode mode, const struct n
 
 static int begin_item(struct nc_json_filter *f, char c) {
     if (c != '{')
-        return fail(f, "an item that is no object");
+        return fail(f, "invalid item: not an object");
     nc_buf_clear(&f->item);
     f->out = &f->item;
     f->item_depth = f->depth + 1;
@@ -253,7 +253,7 @@ static int give_item(struct nc_json_filter *f) {
     f->item_depth = 0;
     f->out = &f->rest;
     return r < 0 ? nc_err_set(&f->failure, NC_ERR_PROTOCOL, r,
-                              "JSON: byte %zu: an item was not taken: %s", f->at, strerror(-r))
+                              "JSON: byte %zu: an item was refused: %s", f->at, strerror(-r))
                  : 0;
 }
 
@@ -278,7 +278,7 @@ static int check_scalar(struct nc_json_filter *f, char c, enum mode mode) {
     if (!nc_json_token_begin(&f->token, c, NULL))
         return fail(f, "a value was expected");
     if (begins_item(f))
-        return fail(f, "an item that is no object");
+        return fail(f, "invalid item: not an object");
     if (mode == TOP)
         return fail(f, "a list must be an object");
     if (mode == ITEMS && c != 'n')

@@ -41,9 +41,9 @@ static const char *default_remedy(enum nc_phase p, enum nc_err_class class) {
         return "check the role's mapping to system:node:<name> in the cluster (access entry or "
                "aws-auth), and the cluster's CA";
     if (class == NC_ERR_CONFIG)
-        return "correct the document; `nodeclaimd check` says what is allowed";
+        return "correct the document; `nodeclaimd check` shows what is allowed";
     if (class == NC_ERR_HOST)
-        return "look at the journal of this unit and of kubelet";
+        return "check the journal of this unit and of kubelet";
     if (class == NC_ERR_BUG)
         return "please report it, with the folder that `nodeclaimd render --save-facts DIR` writes";
     return "check routes, security groups and DNS between this node and the API server";

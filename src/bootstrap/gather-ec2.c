@@ -65,7 +65,7 @@ static void describe_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
             break;
     }
     g->facts.described_type.name[0] = '\0';
-    nc_strv_addf(&g->warnings, "EC2 did not say what an instance of type %s is: %s%s%s",
+    nc_strv_addf(&g->warnings, "EC2 did not describe instance type %s: %s%s%s",
                  g->facts.instance_type, err.msg, *err.remedy ? "; " : "", err.remedy);
 }
 
@@ -83,7 +83,7 @@ int nc_gather_ec2(struct nc_gather *g, bool wants_type, struct nc_err *err) {
     g->is_type_requested |= needs_type;
     r = prepare_ec2(g, &endpoint, &own);
     if (r < 0 && !needs_name) {
-        nc_strv_addf(&g->warnings, "EC2 was not asked what an instance of type %s is: %s",
+        nc_strv_addf(&g->warnings, "EC2 was not queried for instance type %s: %s",
                      g->facts.instance_type, own.msg);
         return 0;
     }

@@ -131,7 +131,7 @@ static int parse_answer(struct nc_gather *g, enum nc_imds_item item, struct nc_e
         nc_err_wrap(err, "imds");
         if (err && !*err->remedy)
             nc_err_remedy(err,
-                          "what answers at %s is not the instance metadata service: look for a "
+                          "the server at %s is not the instance metadata service: check for a "
                           "proxy or a redirect in between",
                           g->imds ? nc_imds_endpoint(g->imds) : "the recorded folder");
     }

@@ -184,8 +184,7 @@ static void publish_unregistered(struct nc_bootstrap *b, struct nc_err *why) {
         (void)nc_err_set(why, NC_ERR_TRANSIENT, ETIMEDOUT,
                          "kubelet runs, but has not registered %s yet%s", b->gather.plan.node_name,
                          lines);
-        nc_err_remedy(why,
-                      "read kubelet's log: it says why it cannot register or is still starting");
+        nc_err_remedy(why, "read kubelet's log for why it cannot register or is still starting");
     }
     nc_phase_waits(b, NC_PHASE_REGISTER, why);
     nc_publish_event_in_time(b, NC_PHASE_REGISTER);
@@ -262,7 +261,7 @@ static const char *find_waiting_reason(const struct nc_bootstrap *b, char **ret_
 
     if (!is_reported(b)) {
         *ret_sentence = nc_strdup("Node status is not ready: kubelet has not reported since it was "
-                                  "started, what the Node says is of before");
+                                  "started; the status of the Node is older");
         return "NodeNotReady";
     }
     if (karpenter && nc_streq(nc_node_label(node, "karpenter.sh/initialized"), "true")
@@ -312,13 +311,13 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *why) {
     (void)nc_err_set(why, NC_ERR_TRANSIENT, ETIMEDOUT, "%s: %s", reason, sentence);
     nc_err_remedy(why, "%s",
                   !is_reported(b)
-                      ? "read kubelet's log: it says why it cannot report, or is still starting"
+                      ? "read kubelet's log for why it cannot report, or is still starting"
                   : nc_streq(reason, "NodeNotReady")
                       ? "read the Node's Ready condition and kubelet's log: most often the network "
                         "plugin is missing"
                   : nc_streq(reason, "NodeNotRegistered")
-                      ? "look at Karpenter's log for this NodeClaim: it matches Nodes by providerID"
-                      : "whoever owns what is named has to act");
+                      ? "check Karpenter's log for this NodeClaim: it matches Nodes by providerID"
+                      : "the owner of the named taint or condition must remove it");
     return false;
 }
 

@@ -83,7 +83,7 @@ static void check_clock_skew(struct nc_bootstrap *b, const struct nc_kube_status
         && llabs(seconds) >= SKEW_THAT_STS_REFUSES_SEC)
         nc_err_remedy(err,
                       "set the clock, tokens are signed with the time: it differs from the API "
-                      "server's by %lld s; then look at the role's mapping",
+                      "server's by %lld s; then check the role's mapping",
                       seconds);
 }
 
@@ -170,7 +170,7 @@ static void find_claim(struct nc_bootstrap *b) {
     search.timeout_usec = nc_app_timeout(b->app, CLAIM_TIMEOUT_USEC);
     r = nc_claim_find(b->connection.kube, &search, &b->claim, NULL, &err);
     if (r < 0)
-        nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, going on with what the user data said", err.msg);
+        nc_log(NC_LOG_DEBUG, NULL, "nodeclaim: %s, continuing with the user data", err.msg);
     if (r < 0 && err.class == NC_ERR_TRANSIENT)
         nc_strv_addf(&b->report.warnings,
                      "cannot read the NodeClaim, planned from the user data: %s", err.msg);

@@ -43,23 +43,23 @@ static const struct command {
     {"render", nc_command_render, ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUT | ACCEPTS_VERSION,
      "", 0, "writes the tree that bootstrap would write, anywhere"},
     {"check", nc_command_check, ACCEPTS_STRICT | ACCEPTS_OUTPUT, " FILE-or-URL...", INT_MAX,
-     "says what is wrong with configuration documents, and where"},
+     "validates configuration documents, and shows where they are wrong"},
     {"explain", nc_command_explain,
      ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUTPUT | ACCEPTS_VERSION, " [FIELD]", 1,
      "where each final value came from, and what it overrode"},
     {"preflight", nc_command_preflight, ACCEPTS_OUTPUT, "", 0,
      "tries everything that a bootstrap needs: each line ok or failed, with a remedy"},
     {"run", nc_command_run, ACCEPTS_SOURCES, "", 0,
-     "the daemon: hears of every ending, drains in order, says what it does"},
+     "the daemon: observes interruption notices, drains in order, reports its progress"},
     {"drain", nc_command_drain, ACCEPTS_DRAIN | ACCEPTS_WAIT | ACCEPTS_OUTPUT, "", 0,
-     "asks the daemon to cordon and drain this node"},
+     "requests the daemon to cordon and drain this node"},
     {"undrain", nc_command_undrain, ACCEPTS_WAIT | ACCEPTS_OUTPUT, "", 0,
-     "takes the request of drain back"},
+     "withdraws the request of drain"},
     {"status", nc_command_status, ACCEPTS_OUTPUT | ACCEPTS_METRICS, "", 0,
      "what the node is doing"},
     {"timeline", nc_command_timeline, ACCEPTS_SVG, "", 0, "the boot and the drain, phase by phase"},
     {"token", nc_command_token, ACCEPTS_CLUSTER, "", 0,
-     "prints the ExecCredential that kubelet asks for"},
+     "prints the ExecCredential that kubelet requests"},
     {"version", nc_command_version, ACCEPTS_OUTPUT, "", 0, "version and libraries"},
 };
 
@@ -97,7 +97,7 @@ enum option_id {
 static const struct nc_flag flags[] = {
     {"source", "URL", OPT_SOURCE, ACCEPTS_SOURCES,
      "imds://user-data or file:///PATH; may be repeated, later wins"},
-    {"facts", "DIR-or-URL", OPT_FACTS, ACCEPTS_FACTS, "recorded facts, or the IMDS to ask"},
+    {"facts", "DIR-or-URL", OPT_FACTS, ACCEPTS_FACTS, "recorded facts, or the IMDS to query"},
     {"save-facts", "DIR", OPT_SAVE_FACTS, ACCEPTS_FACTS,
      "records the facts, so that they can be replayed anywhere"},
     {"kubelet-version", "vX.Y.Z", OPT_KUBELET_VERSION, ACCEPTS_VERSION,
@@ -120,7 +120,7 @@ static const struct nc_flag flags[] = {
      "how far to go; default graceful"},
     {"deadline", "DURATION-or-TIME", OPT_DEADLINE, ACCEPTS_DRAIN,
      "5m, or RFC 3339: when the machine goes; implies --mode deadline"},
-    {"reason", "TEXT", OPT_REASON, ACCEPTS_DRAIN, "said in Events and in status"},
+    {"reason", "TEXT", OPT_REASON, ACCEPTS_DRAIN, "shown in Events and in status"},
     {"wait", NULL, OPT_WAIT, ACCEPTS_WAIT, "follows it to its end"},
     {"svg", "FILE", OPT_SVG, ACCEPTS_SVG, "draws it instead; - is standard output"},
     {"imds", "URL", OPT_IMDS, 0,
@@ -284,7 +284,7 @@ static int dispatch(struct nc_app *app, int argc, char **argv) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(commands); i++)
         if (nc_streq(app->opts.command, commands[i].name))
             return run(app, &commands[i], argc - 1, argv + 1);
-    (void)fprintf(stderr, "nodeclaimd: there is no command %s\n", argv[1]);
+    (void)fprintf(stderr, "nodeclaimd: unknown command: %s\n", argv[1]);
     print_usage(stderr);
     return NC_EXIT_USAGE;
 }

@@ -51,8 +51,9 @@ static int find_node(struct plan *p, struct nc_err *err) {
         return r;
     if (!nc_starts_with(identity.username, prefix)) {
         r = nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                       "the API server knows us as %s, which is no node", identity.username);
-        nc_err_remedy(err, "say --node-name NAME");
+                       "the API server identified this client as %s, not as a node",
+                       identity.username);
+        nc_err_remedy(err, "use --node-name NAME");
         return r;
     }
     p->node = nc_strdup(identity.username + strlen(prefix));

@@ -92,7 +92,7 @@ int nc_drain_request_make(const struct nc_app *app, uint64_t now_usec, struct nc
 
     if (nc_streq(mode, "deadline") != (o->deadline != NULL))
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          o->deadline ? "--mode %s has no deadline; leave one of them away"
+                          o->deadline ? "--mode %s has no deadline; omit one of them"
                                       : "--mode %s needs --deadline",
                           mode);
     if (o->deadline)
@@ -154,7 +154,7 @@ static int write_request_file(const struct nc_app *app, const char *path,
 
     if (access(folder, W_OK | X_OK) < 0) {
         if (errno == ENOENT)
-            return no_daemon(err, "there is no folder for requests");
+            return no_daemon(err, "the folder for requests does not exist");
         r = nc_err_set(err, NC_ERR_HOST, errno, "%s: %s", folder, strerror(errno));
         nc_err_remedy(err, "run as root");
         return r;
@@ -184,10 +184,10 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
         r = nc_app_pause(app, CHECK_USEC);
     }
     if (unlink(path) == 0)
-        return r < 0 ? interrupted(app, "the request is withdrawn, nobody had taken it", err)
-                     : no_daemon(err, "nobody took the request in 5 s");
+        return r < 0 ? interrupted(app, "the request is withdrawn; the daemon had not read it", err)
+                     : no_daemon(err, "the daemon did not read the request in 5 s");
     nc_err_set(err, NC_ERR_HOST, ETIMEDOUT,
-               "the daemon took the request, but does not say that it acts on it");
+               "the daemon read the request, but its status does not show it");
     nc_err_remedy(err, "journalctl -u nodeclaimd");
     return -ETIMEDOUT;
 }
@@ -274,7 +274,7 @@ static int judge_hope(const struct following *f, const struct nc_value *status,
     if (last && left > 0 && nc_time_parse(last, &last_usec) == 0
         && now_of(status) > last_usec + OVERTIME_USEC)
         return nc_err_set(err, NC_ERR_TRANSIENT, ETIMEDOUT,
-                          "the last moment has passed, and %" PRId64 " pods are left", left);
+                          "the force-delete time has passed, and %" PRId64 " pods are left", left);
     return 0;
 }
 
@@ -291,7 +291,7 @@ static int judge(const struct following *f, const struct nc_value *status, struc
         return is_one_of(phase, released) || (sources && sources->n > 0);
     if (!is_answered(status, f->id))
         return nc_err_set(err, NC_ERR_TRANSIENT, ECANCELED,
-                          "the request was taken back before the node was drained");
+                          "the request was withdrawn before the node was drained");
     if (is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained))
         return 1;
     return judge_hope(f, status, drain, err);
@@ -315,9 +315,9 @@ static int follow(struct following *f, struct nc_value **ret, struct nc_err *err
             *ret = nc_steal(&status);
         if (r == 0 && nc_app_pause(f->app, FOLLOW_USEC) < 0)
             r = interrupted(f->app,
-                            f->id ? "the request stays, and the daemon goes on with it; "
-                                    "`nodeclaimd undrain` takes it back"
-                                  : "the request is taken back all the same",
+                            f->id ? "the request stays, and the daemon continues with it; "
+                                    "`nodeclaimd undrain` withdraws it"
+                                  : "the request is withdrawn nevertheless",
                             err);
     }
     return r < 0 ? r : 0;
@@ -354,7 +354,7 @@ static int run(struct nc_app *app, const char *name, const struct nc_value *requ
     int r = request_and_follow(app, name, request, &err);
 
     if (r == 0 && !app->opts.json)
-        (void)printf("%s\n", f.id ? f.id : "the request is taken back");
+        (void)printf("%s\n", f.id ? f.id : "the request is withdrawn");
     if (r == 0 && !app->opts.wait)
         warn_of_hindrance(app);
     if (r == 0 && app->opts.wait)

@@ -117,7 +117,7 @@ static void check_clock(struct preflight *p) {
     const long long seconds = p->skew_usec / 1000000;
 
     if (!p->has_skew) {
-        print_check(p, "clock", "skipped", "no server has said what time it is", "");
+        print_check(p, "clock", "skipped", "no server has sent its time", "");
         return;
     }
     if (llabs(seconds) < SKEW_FAILS_SEC) {

@@ -66,7 +66,8 @@ int nc_command_render(struct nc_app *app) {
     int r;
 
     if (!app->opts.out && !app->opts.save_facts) {
-        (void)fprintf(stderr, "nodeclaimd render: --out DIR says where the tree is written\n");
+        (void)fprintf(stderr,
+                      "nodeclaimd render: --out DIR is required: the tree is written there\n");
         return NC_EXIT_USAGE;
     }
     r = gather_all(&g, app, &err);

@@ -269,7 +269,7 @@ static int apply_shutdown(const struct nc_documents *d, struct nc_config *c, str
         return conflict(d, c, "spec.shutdown.gracePeriodCriticalPods",
                         "is a part of gracePeriod and cannot exceed it", err);
     if (c->shutdown_usec > 0 && c->shutdown_usec < SECOND)
-        return conflict(d, c, "spec.shutdown.gracePeriod", "kubelet takes 0 or at least 1s", err);
+        return conflict(d, c, "spec.shutdown.gracePeriod", "kubelet accepts 0 or at least 1s", err);
     return 0;
 }
 
@@ -352,12 +352,12 @@ static void warn_ignored_fields(const struct nc_documents *d, struct nc_config *
         if (!v || (v->type == NC_VALUE_BOOL && !v->boolean))
             continue;
         place = nc_mark_location(d, v->mark);
-        nc_strv_addf(&c->warnings, "%s: %s: left alone: %s", place, ignored_fields[i].path,
+        nc_strv_addf(&c->warnings, "%s: %s: ignored: %s", place, ignored_fields[i].path,
                      ignored_fields[i].whose);
     }
     if (bool_at(c, "spec.featureGates.FastImagePull", false))
         nc_strv_add(&c->warnings,
-                    "spec.featureGates.FastImagePull: left alone: image pulls are the AMI's");
+                    "spec.featureGates.FastImagePull: ignored: image pulls are the AMI's");
 }
 
 static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
@@ -385,13 +385,14 @@ static int refuse(const struct nc_documents *d, struct nc_err *err) {
         first++;
     if (d->diags[first].mark.line == 0)
         nc_err_remedy(
-            err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
+            err, "Check what the launch template or the EC2NodeClass really sends as user data.");
     else if (n > 1)
         nc_err_remedy(err, "Correct it, and %zu more error%s: nodeclaimd check lists all.", n - 1,
                       n > 2 ? "s" : "");
     else
         nc_err_remedy(
-            err, "Correct the document; nodeclaimd check tells whether a bootstrap would take it.");
+            err,
+            "Correct the document; nodeclaimd check shows whether a bootstrap would accept it.");
     return r;
 }
 
@@ -405,7 +406,7 @@ int nc_config_check_authority(const struct nc_documents *d, const struct nc_conf
                               "spec.cluster.certificateAuthority", err,
                               "is base64, but of no PEM file of certificates (-----BEGIN "
                               "CERTIFICATE----- …): no API server could be trusted");
-    nc_err_remedy(err, "take it from the cluster's certificateAuthority.data");
+    nc_err_remedy(err, "copy it from the cluster's certificateAuthority.data");
     return r;
 }
 
@@ -426,7 +427,7 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
         r = apply_shutdown(d, &c, err);
     if (r < 0) {
         if (err && !err->remedy[0])
-            nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain tells where "
+            nc_err_remedy(err, "Correct the setting that is named; nodeclaimd explain shows where "
                                "each value comes from.");
         return r;
     }

@@ -244,8 +244,8 @@ static int adopt(struct nc_documents *d, unsigned source, struct nc_value **tree
     shift_marks(*tree, shift);
     large = oversized(*tree);
     if (large) {
-        nc_diag(d, true, large->mark, "", "%zu entries in one %s, at most %zu are taken", large->n,
-                large->type == NC_VALUE_MAP ? "map" : "list",
+        nc_diag(d, true, large->mark, "", "%zu entries in one %s, at most %zu are accepted",
+                large->n, large->type == NC_VALUE_MAP ? "map" : "list",
                 large->type == NC_VALUE_MAP ? MAX_MEMBERS : MAX_ITEMS);
         return 0;
     }

@@ -91,13 +91,13 @@ bool nc_label_is_valid(const char *key, const char *value, char *why, size_t siz
 
     if (!is_qualified_name(key)) {
         quoted = nc_quote(key, strlen(key));
-        snprintf(why, size, "%s is no label key ([domain/]name of letters, digits, '-', '_', '.')",
-                 quoted);
+        snprintf(why, size,
+                 "invalid label key: %s ([domain/]name of letters, digits, '-', '_', '.')", quoted);
         return false;
     }
     if (*value && !is_name(value, strlen(value))) {
         quoted = nc_quote(value, strlen(value));
-        snprintf(why, size, "%s is no label value (at most 63 letters, digits, '-', '_', '.')",
+        snprintf(why, size, "invalid label value: %s (at most 63 letters, digits, '-', '_', '.')",
                  quoted);
         return false;
     }

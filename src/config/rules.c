@@ -113,12 +113,12 @@ static void check_requirement(struct nc_documents *d, const struct nc_value *r, 
     if ((nc_streq(name, "In") || nc_streq(name, "NotIn")) && n == 0)
         nc_diag(d, true, op->mark, values_path, "operator %s needs at least one value", name);
     if ((nc_streq(name, "Exists") || nc_streq(name, "DoesNotExist")) && n > 0)
-        nc_diag(d, true, op->mark, values_path, "operator %s takes no values", name);
+        nc_diag(d, true, op->mark, values_path, "operator %s allows no values", name);
     if ((name[0] == 'G' || name[0] == 'L') && (n != 1 || !is_count(values->items[0])))
         nc_diag(d, true, op->mark, values_path,
                 "operator %s needs exactly one value, an integer that is not negative", name);
     if (min && min->type == NC_VALUE_INT && nc_streq(name, "In") && n < (uint64_t)min->integer)
-        nc_diag(d, false, min->mark, path, "minValues asks for %lld values, only %zu are listed",
+        nc_diag(d, false, min->mark, path, "minValues requires %lld values, only %zu are listed",
                 (long long)min->integer, n);
 }
 
@@ -154,7 +154,7 @@ void nc_rules_taints(struct nc_documents *d, const struct nc_value *taints,
     /* A node with more taints than this is no node; the comparison below is quadratic. */
     if (all > 256) {
         nc_diag(d, true, n > 256 ? taints->mark : other->mark, path,
-                "%zu taints, at most 256 are taken", all);
+                "%zu taints, at most 256 are accepted", all);
         return;
     }
     for (size_t i = 0; i < all; i++) {

@@ -223,7 +223,7 @@ static void check_map_value(struct walk *w, const struct nc_field *f, const stru
     check_quantity(w, f, v);
     if (v->type == NC_VALUE_INT || v->type == NC_VALUE_FLOAT)
         nc_diag(w->d, false, v->mark, path_of(w),
-                "a number where kubelet wants a string; taken as one");
+                "a number where kubelet requires a string; used as a string");
 }
 
 static void check_map(struct walk *w, const struct nc_field *f, const struct nc_value *v) {

@@ -244,7 +244,7 @@ int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, stru
     r = n > 0 ? decode(&w, data, n) : 0;
     if (r < 0) {
         nc_err_remedy(
-            err, "Look at what the launch template or the EC2NodeClass really sends as user data.");
+            err, "Check what the launch template or the EC2NodeClass really sends as user data.");
         return r;
     }
     *ret = result;
@@ -319,7 +319,7 @@ char *nc_userdata_describe(const struct nc_userdata_part *p) {
     if (p->n == 0)
         return nc_strdup("nothing");
     if (!what && !nc_is_text(p->data, p->n))
-        return nc_asprintf("%zu bytes that are no text", p->n);
+        return nc_asprintf("%zu bytes of binary data", p->n);
     if (p->content_type[0])
         return what ? nc_asprintf("%s of type %s", what, p->content_type)
                     : nc_asprintf("a part of type %s", p->content_type);

@@ -125,8 +125,7 @@ static void report_relayed(struct nc_control *c, struct control_claim *claim, ui
     const bool has_time = !needs_timestamp(claim, r.t_usec, now_usec)
                           || c->rules.order == NC_CONTROL_DELETE_FIRST; /* it follows */
     nc_control_emit_always(c, &claim->o, "InterruptionRelayed", false,
-                           nc_asprintf("Node %s says that it goes at %s (%s): the NodeClaim is "
-                                       "ended %s%s",
+                           nc_asprintf("Node %s ends at %s (%s): the NodeClaim is deleted %s%s",
                                        r.node->o.name, deadline,
                                        nc_source_name((enum nc_source)r.node->drain_status->source),
                                        has_time ? "by " : "without a time", has_time ? t : ""));

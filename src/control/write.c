@@ -43,10 +43,9 @@ const char *nc_control_doubts(const struct nc_control *c) {
     if (!c->is_guess || c->mode == NC_CONTROL_MODE_UNKNOWN)
         return NULL;
     if (c->mode == NC_CONTROL_KARPENTER)
-        return c->n_karpenter_claims > 0
-                   ? NULL
-                   : "Karpenter's Lease is held, and no NodeClaim has its finalizer: nothing is "
-                     "handed over; set --mode";
+        return c->n_karpenter_claims > 0 ? NULL
+                                         : "Karpenter's Lease is held, and no NodeClaim has its "
+                                           "finalizer: nothing is transferred; set --mode";
     return c->n_karpenter_claims == 0
                ? NULL
                : "NodeClaims have Karpenter's finalizer, and its Lease was not found: nothing but "

@@ -59,7 +59,7 @@ static int read_pod(struct nc_kubeconfig *ret, struct nc_err *err) {
 
     if (r < 0)
         nc_err_remedy(err, "outside of a cluster name a kubeconfig: --kubeconfig FILE or "
-                           "$KUBECONFIG; ~/.kube/config is not looked at");
+                           "$KUBECONFIG; ~/.kube/config is not read");
     return r;
 }
 

@@ -20,9 +20,9 @@
 #define NODE_VALUE_MAX_BYTES ((size_t)128 << 10)
 
 static const char *mode_text(enum nc_control_mode mode) {
-    return mode == NC_CONTROL_KARPENTER    ? "Karpenter runs here"
-           : mode == NC_CONTROL_STANDALONE ? "there is no Karpenter"
-                                           : "it is not known yet whether Karpenter runs here";
+    return mode == NC_CONTROL_KARPENTER    ? "mode=karpenter"
+           : mode == NC_CONTROL_STANDALONE ? "mode=standalone"
+                                           : "it is not known yet whether mode=karpenter";
 }
 
 /* --- watches */
@@ -171,7 +171,7 @@ static void log_mode(const struct nc_controller *c, const struct nc_karpenter_fo
 
     if (c->settings->mode != NC_CONTROL_MODE_UNKNOWN && f->mode != NC_CONTROL_MODE_UNKNOWN
         && f->mode != c->settings->mode)
-        nc_log(NC_LOG_WARNING, NULL, "%s, but --mode says otherwise and is followed",
+        nc_log(NC_LOG_WARNING, NULL, "%s was detected, but --mode is set and takes precedence",
                mode_text(f->mode));
     else
         nc_log(is_beyond_us ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "%s%s%s%s",

@@ -205,7 +205,7 @@ static int add_order(struct nc_instances *i, uint64_t id, const char *provider_i
     if (i->n >= MAX_WAITING)
         r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "too many instances wait for EC2: %s", quoted);
     else if (read_provider_id(provider_id, o) < 0)
-        r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "%s is no provider ID of EC2", quoted);
+        r = nc_err_set(err, NC_ERR_PROTOCOL, EINVAL, "invalid provider ID: %s", quoted);
     else
         r = check_region(i, o, err);
     if (r < 0) {

@@ -26,9 +26,9 @@ static const struct command {
     const char *help;
 } commands[] = {
     {"run", ACCEPTS_RUN | ACCEPTS_ADDRESS,
-     "watches Nodes and NodeClaims, hands deadlines on, leads where nobody else does (default)"},
+     "watches Nodes and NodeClaims, relays deadlines, runs the leader election (default)"},
     {"status", ACCEPTS_OUTPUT | ACCEPTS_METRICS | ACCEPTS_ADDRESS,
-     "what the running controller sees and does, asked at its metrics address"},
+     "state of the running controller, read from its metrics address"},
     {"version", ACCEPTS_OUTPUT, "version and libraries"},
 };
 
@@ -65,25 +65,26 @@ enum option_id {
 
 static const struct nc_flag flags[] = {
     {"kubeconfig", "FILE", OPT_KUBECONFIG, ACCEPTS_RUN,
-     "default: the pod's own ServiceAccount, else $KUBECONFIG; ~/.kube is not looked at"},
+     "default: the pod's own ServiceAccount, else $KUBECONFIG; ~/.kube is not read"},
     {"mode", "auto|karpenter|standalone", OPT_MODE, ACCEPTS_RUN,
-     "who manages NodeClaims; auto looks for the Lease of Karpenter"},
+     "who manages NodeClaims; auto checks the Lease of Karpenter"},
     {"karpenter-namespace", "NAME", OPT_KARPENTER_NAMESPACE, ACCEPTS_RUN,
      "where its Lease is; may be given several times; kube-system and karpenter"},
     {"order", "both|delete-first", OPT_ORDER, ACCEPTS_RUN,
      "of a relay: the deadline, then DELETE; or DELETE at once and the deadline later"},
     {"margin", "DURATION", OPT_MARGIN, ACCEPTS_RUN,
-     "how much earlier than the machine ends Karpenter is told that it does; 15s"},
+     "how much earlier than the end of the machine the termination timestamp is; 15s"},
     {"timestamp-after", "DURATION", OPT_TIMESTAMP_AFTER, ACCEPTS_RUN,
      "with delete-first: how much later the deadline follows; 5s"},
     {"stamp-after", "DURATION", OPT_TIMESTAMP_AFTER, ACCEPTS_RUN, NULL},
-    {"max-in-flight", "N", OPT_MAX_IN_FLIGHT, ACCEPTS_RUN, "writes under way at once; 64"},
+    {"max-in-flight", "N", OPT_MAX_IN_FLIGHT, ACCEPTS_RUN, "writes in flight at once; 64"},
     {"rebalance", "ignore|drain", OPT_REBALANCE, ACCEPTS_RUN,
      "standalone: is a rebalance recommendation a reason to replace a node? ignore"},
     {"terminate", NULL, OPT_TERMINATE, ACCEPTS_RUN,
-     "standalone: ends instances through EC2, once they are drained or their time is over"},
+     "standalone: terminates instances through EC2, once they are drained or their deadline has "
+     "passed"},
     {"node-identity", "ec2|admission", OPT_NODE_IDENTITY, ACCEPTS_RUN,
-     "standalone: which Node is a NodeClaim's says EC2, or an admission policy sees to it; ec2"},
+     "standalone: what proves which Node is a NodeClaim's: EC2, or an admission policy; ec2"},
     {"ending-ceiling", "DURATION", OPT_ENDING_CEILING, ACCEPTS_RUN,
      "standalone: a drain without a deadline that no agent answers is over then; 0 = never; 24h"},
     {"region", "REGION", OPT_REGION, ACCEPTS_RUN,
@@ -96,7 +97,7 @@ static const struct nc_flag flags[] = {
      "default: the pod's, else " NC_LEASE_NAMESPACE},
     {"lease-name", "NAME", OPT_LEASE_NAME, ACCEPTS_RUN, "default " NC_CONTROLLER},
     {"identity", "NAME", OPT_IDENTITY, ACCEPTS_RUN,
-     "in the Lease; default HOST_ and a random word"},
+     "in the Lease; default HOST_ and a random string"},
     {"no-leader-election", NULL, OPT_NO_LEADER_ELECTION, ACCEPTS_RUN,
      "leads at once; for one process only"},
     {"lease-duration", "DURATION", OPT_LEASE_DURATION, ACCEPTS_RUN, "15s"},
@@ -342,7 +343,7 @@ static const char *judge(const struct nc_settings *s) {
         return "--terminate has no meaning with --mode karpenter: Karpenter ends its instances "
                "itself";
     if (nc_streq(s->command, "status") && !s->metrics_address)
-        return "status asks the controller at its metrics address: it cannot be off";
+        return "status reads from the metrics address of the controller: it cannot be off";
     return NULL;
 }
 
@@ -424,7 +425,7 @@ int nc_settings_read(int argc, char **argv, const struct nc_standalone_mode *sta
         if (nc_streq(commands[i].name, ret->command))
             c = &commands[i];
     if (!c) {
-        (void)fprintf(stderr, NC_CONTROLLER ": there is no command %s\n", argv[1]);
+        (void)fprintf(stderr, NC_CONTROLLER ": unknown command: %s\n", argv[1]);
         print_usage(stderr);
         *ret_code = NC_EXIT_USAGE;
         return NC_OPTIONS_WRONG;

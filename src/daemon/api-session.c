@@ -176,9 +176,9 @@ static void on_identity(void *userdata, struct nc_identity *who, const struct nc
         return;
     }
     quoted = nc_quote(who->username, strlen(who->username));
-    (void)nc_err_set(&own, NC_ERR_AUTH, EPERM, "the API server knows us as %s: that is no node",
-                     quoted);
-    nc_err_remedy(&own, "use the node's own kubeconfig, or say --node-name");
+    (void)nc_err_set(&own, NC_ERR_AUTH, EPERM,
+                     "the API server identified this client as %s, not as a node", quoted);
+    nc_err_remedy(&own, "use the node's own kubeconfig, or --node-name");
     fail_step(s, &own);
 }
 

@@ -38,7 +38,7 @@ static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_
     c->t_usec = 0;
     if (until && nc_time_parse(until, &c->t_usec) < 0) {
         nc_auto_free char *quoted = nc_quote(until, strlen(until));
-        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: %s is no time, ignoring", c->name,
+        nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: invalid time: %s, ignoring", c->name,
                TERMINATION_TIME, quoted);
     }
     c->is_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;

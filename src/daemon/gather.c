@@ -84,7 +84,7 @@ static int read_config(struct nc_gather *g, bool *ret_is_complete, struct nc_err
     r = nc_config_policies(&g->documents, &g->config, err);
     if (r < 0)
         return r;
-    nc_log(NC_LOG_INFO, NULL, "%s: its policies are taken all the same", own.msg);
+    nc_log(NC_LOG_INFO, NULL, "%s: its policies are applied nevertheless", own.msg);
     g->has_config = true;
     return 0;
 }
@@ -149,7 +149,7 @@ static void use_config(struct nc_daemon_gathering *it, const struct nc_err *err)
         return;
     }
     nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.error_class = nc_err_class_name(own.class)},
-           "%s; the API server will be asked who we are", own.msg);
+           "%s; the API server will be queried for the node name", own.msg);
     if (own.class != NC_ERR_TRANSIENT && own.class != NC_ERR_AUTH)
         own = (struct nc_err)NC_ERR_INIT;
     finish(it, &own);
@@ -236,8 +236,7 @@ static void apply_answers(struct nc_daemon_gathering *it) {
         }
         finish(it, &err);
     } else if (!it->g.has_config) {
-        nc_log(NC_LOG_INFO, NULL,
-               "there is no configuration of ours: the built-in policies are in force");
+        nc_log(NC_LOG_INFO, NULL, "no configuration was found: the built-in policies are in force");
         nc_daemon_defaults(d);
         finish(it, &err);
     } else if (!is_whole || (d->node_name && d->app->opts.node_name)) {

@@ -60,7 +60,7 @@ static void report_invalid_request(struct nc_own_node *nw, const struct nc_err *
                                    bool has_another) {
     nc_auto_free char *message =
         nc_asprintf("annotation %s: %s; %s", NC_ANNOTATION_REQUEST, err->msg,
-                    has_another ? "the request before it stays in force" : "taken as none");
+                    has_another ? "the request before it stays in force" : "ignored");
     const uint64_t now = nc_mono_usec();
 
     set_text(&nw->request_refused, err->msg);
@@ -215,7 +215,7 @@ static void doubt_node(struct nc_own_node *nw) {
     if (!nw->is_doubted)
         nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.node = *nw->o.node_name},
                "the Node %s has no providerID and another boot's id than ours: it may belong to "
-               "another machine, nothing is written to it until it says whose it is",
+               "another machine; nothing is written to it until it has a providerID",
                *nw->o.node_name);
     nw->is_known = false;
     nw->is_doubted = nw->is_refresh_wanted = true;

@@ -96,7 +96,7 @@ static void fail_poll(struct poll *p, const struct nc_err *err) {
     if (p->error.class != err->class || p->error.code != err->code) {
         nc_log(NC_LOG_WARNING,
                &(struct nc_log_fields){.error_class = nc_err_class_name(err->class)},
-               "%s; %s notices are not heard meanwhile", err->msg, nc_source_name(p->source));
+               "%s; %s notices are not observed meanwhile", err->msg, nc_source_name(p->source));
         o->sink.changed(o->sink.userdata);
     }
     if (p->failures++ == 0)

@@ -146,7 +146,7 @@ void nc_pod_evictor_send(struct nc_pod_evictor *p, const struct nc_drain_action 
     struct nc_err err = NC_ERR_INIT;
 
     if (!nc_api_session_is_up(p->o.api)) {
-        post_unavailable(p, a->pod->uid, a->verb, "there is no connection to the API server");
+        post_unavailable(p, a->pod->uid, a->verb, "not connected to the API server");
         return;
     }
     if (start_request(p, a, false, &err) < 0) {

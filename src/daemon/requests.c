@@ -27,7 +27,7 @@ static void keep(const struct nc_requests *r) {
 }
 
 static void refuse(const struct nc_requests *r, const char *path, const struct nc_err *err) {
-    nc_auto_free char *message = nc_asprintf("%s: %s; taken as none", path, err->msg);
+    nc_auto_free char *message = nc_asprintf("%s: %s; ignored", path, err->msg);
 
     r->refused(r->sink.userdata, message);
 }

@@ -151,8 +151,8 @@ static int lock_instance(struct nc_daemon *d, struct nc_err *err) {
     }
     if (r < 0)
         nc_log(NC_LOG_WARNING, NULL,
-               "%s, going on without: `nodeclaimd status` may say that the "
-               "daemon does not run",
+               "%s, continuing without it: `nodeclaimd status` may report that the daemon does not "
+               "run",
                own.msg);
     return 0;
 }

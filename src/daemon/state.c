@@ -71,7 +71,7 @@ int nc_daemon_state_load(struct nc_daemon *d, struct nc_err *err) {
     }
     wrong = check(d, state);
     if (!wrong && nc_life_load(d->life, nc_value_get(state, "life"), is_same_boot(d, state)) < 0)
-        wrong = "what it says of a drain makes no sense";
+        wrong = "invalid drain state";
     if (wrong) {
         set_aside(path, wrong);
         return 0;

@@ -23,12 +23,8 @@ enum fate {
     _FATE_MAX
 };
 static const char *const fate_descriptions[_FATE_MAX] = {
-    [FATE_LEFT] = "leave alone",
-    [FATE_LEAVING] = "terminating already",
-    [FATE_SHORTEN] = "shorten",
-    [FATE_DELETE] = "delete",
-    [FATE_KEEP] = "keep (do-not-disrupt)",
-    [FATE_OTHERS] = "not evict",
+    [FATE_LEFT] = "exclude",  [FATE_LEAVING] = "terminating already", [FATE_SHORTEN] = "shorten",
+    [FATE_DELETE] = "delete", [FATE_KEEP] = "keep (do-not-disrupt)",  [FATE_OTHERS] = "not evict",
     [FATE_EVICT] = "evict",
 };
 static const char *const fate_names[_FATE_MAX] = {
@@ -106,9 +102,7 @@ static void add_head(const struct nc_drain_rules *r, size_t n, uint64_t now_usec
         add_moment(out, r->t_usec, now_usec);
         (void)nc_buf_puts(out, ".\n");
     } else {
-        (void)nc_buf_puts(
-            out,
-            "There is no deadline: budgets and do-not-disrupt hold for as long as it takes.\n");
+        (void)nc_buf_puts(out, "No deadline: budgets and do-not-disrupt hold without a limit.\n");
     }
 }
 
@@ -157,7 +151,7 @@ static void add_table(const struct row *rows, size_t n, const struct nc_drain_ru
         return;
     (void)nc_buf_printf(out, "\n%-*s  %-*s  ", w.tier, "TIER", w.pod, "POD");
     if (r->t_usec)
-        (void)nc_buf_printf(out, "%-*s  %6s  %s\n", w.what, "WHAT", "GRACE", "LAST MOMENT");
+        (void)nc_buf_printf(out, "%-*s  %6s  %s\n", w.what, "WHAT", "GRACE", "FORCE-DELETE");
     else
         (void)nc_buf_puts(out, "WHAT\n");
     for (size_t i = 0; i < n; i++)

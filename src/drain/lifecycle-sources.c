@@ -69,7 +69,7 @@ void nc_life_clear(struct nc_life *l, enum nc_source source, struct nc_life_acti
         return;
     if (s->is_announced)
         nc_life_emit(NC_LIFE_MILESTONE_WITHDRAWN, "InterruptionWithdrawn",
-                     nc_asprintf("No longer so: %s", nc_source_name(source)), out);
+                     nc_asprintf("interruption notice withdrawn: %s", nc_source_name(source)), out);
     *s = (struct nc_life_source){.is_observed = true};
     l->notices[source] = (struct nc_notice){0};
     if (source == NC_SOURCE_SHUTDOWN)

@@ -162,7 +162,7 @@ static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc
     char time[32];
 
     if (n->begin_usec <= l->now_usec)
-        return nc_asprintf("%s; what is done about it: %s", sentence, nc_policy_name(now));
+        return nc_asprintf("%s; policy=%s", sentence, nc_policy_name(now));
     nc_time_format(n->begin_usec, time);
     return nc_asprintf("%s; acted on from %s, until then: %s", sentence, time, nc_policy_name(now));
 }
@@ -197,8 +197,8 @@ static char *drained_text(const struct nc_drain_summary *s) {
             : nc_asprintf(", besides %zu that should have ended more than a minute ago",
                           s->excluded[NC_POD_STUCK]);
 
-    return nc_asprintf("No pod is left%s; evicted: %zu, deleted at their last moment: %zu", but,
-                       s->evicted, s->deleted);
+    return nc_asprintf("No pods remaining%s; evicted: %zu, force-deleted: %zu", but, s->evicted,
+                       s->deleted);
 }
 
 void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
@@ -211,30 +211,29 @@ void nc_life_announce(struct nc_life *l, struct nc_life_actions *out) {
     if (l->orphaned_usec && l->phase != NC_LIFE_DRAINED)
         nc_life_emit_once(
             l, NC_LIFE_MILESTONE_ORPHANED,
-            nc_strdup("The Node was deleted while it is drained: its pods are still "
-                      "asked to leave, and what becomes of them is said in Events and "
-                      "on this machine only"),
+            nc_strdup("The Node was deleted during its drain: its pods are still evicted; progress "
+                      "is reported in Events and on this machine only"),
             out);
     if (l->phase == NC_LIFE_EVICTING)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINING, nc_strdup("Pods are asked to leave"), out);
+        nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINING, nc_strdup("Evicting pods"), out);
     if (s.gap != NC_LIST_COMPLETE)
         nc_life_emit_once(l, NC_LIFE_MILESTONE_INCOMPLETE, gap_text(l, s.gap), out);
     if (s.is_forcing)
         nc_life_emit_once(
             l, NC_LIFE_MILESTONE_FORCING,
-            nc_strdup("The last moment of a pod has come: it is deleted with the time "
+            nc_strdup("The force-delete time of a pod has come: it is deleted with the time "
                       "that is left"),
             out);
     if (l->phase == NC_LIFE_DRAINED)
         nc_life_emit_once(l, NC_LIFE_MILESTONE_DRAINED, drained_text(&s), out);
     if (l->is_failed && l->is_synced)
         nc_life_emit_once(l, NC_LIFE_MILESTONE_FAILED,
-                          nc_asprintf("The time is over and %zu pods are left%s", s.remaining,
+                          nc_asprintf("drain deadline exceeded, %zu pods remaining%s", s.remaining,
                                       s.gap == NC_LIST_COMPLETE
                                           ? ""
                                           : ", besides those that the list of pods did not show"),
                           out);
     else if (l->is_failed)
         nc_life_emit_once(l, NC_LIFE_MILESTONE_FAILED,
-                          nc_strdup("The time is over and the pods were not even listed"), out);
+                          nc_strdup("drain deadline exceeded before the pods were listed"), out);
 }

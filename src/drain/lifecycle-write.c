@@ -215,7 +215,7 @@ static void fill_cleared_conditions(const struct nc_life *l, struct nc_node_writ
         fill_condition(&w->pending, false, "InterruptionWithdrawn",
                        nc_strdup("Nothing announces an end of this node"));
     if (l->node.is_drained_true)
-        fill_condition(&w->drained, false, "NodeReleased", nc_strdup("The node takes pods again"));
+        fill_condition(&w->drained, false, "NodeReleased", nc_strdup("Node uncordoned"));
 }
 
 static void fill(struct nc_life *l, enum nc_node_write_kind kind, struct nc_node_write *w) {
@@ -328,16 +328,15 @@ static void announce_written(struct nc_life *l, const struct nc_node_write *w, b
                       "lifted"),
             out);
     else if (w->kind == NC_WRITE_CORDON)
-        nc_life_emit_once(l, NC_LIFE_MILESTONE_CORDONED,
-                          nc_strdup(w->sets_cordon
-                                        ? "The node takes no new pods"
-                                        : "The node takes no new pods: somebody else had "
-                                          "cordoned it, and it stays so"),
-                          out);
+        nc_life_emit_once(
+            l, NC_LIFE_MILESTONE_CORDONED,
+            nc_strdup(w->sets_cordon
+                          ? "Node cordoned"
+                          : "Node was already cordoned by another client and stays cordoned"),
+            out);
     if (w->kind == NC_WRITE_RELEASE && w->unschedulable == 0)
         nc_life_emit(NC_LIFE_MILESTONE_RELEASED, "NodeReleased",
-                     nc_strdup("The node takes pods again: the cordon was ours and is lifted"),
-                     out);
+                     nc_strdup("Node uncordoned: the cordon was set by nodeclaimd"), out);
 }
 
 /* Written, or refused for good: what waits for it may go on. */

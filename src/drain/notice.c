@@ -246,7 +246,7 @@ static int read_target_state(const char *data, size_t n, uint64_t now_usec, stru
         return 1;
     }
     nc_auto_free char *text = nc_quote(n ? data : "", n);
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s is no state that is known", text);
+    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "unknown state: %s", text);
 }
 
 int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t now_usec,
@@ -274,7 +274,7 @@ static int read_request_reason(const struct nc_value *document, struct nc_notice
     if (!v || v->type == NC_VALUE_NULL)
         return 0;
     if (!text || !nc_is_text(text, strlen(text)) || strpbrk(text, "\t\r\n"))
-        return refuse(err, "reason", v, "one line of text");
+        return refuse(err, "reason", v, "a string of one line");
     size_t cut = strlen(text);
     if (cut >= sizeof(n->reason)) {
         cut = sizeof(n->reason) - 1;
@@ -310,7 +310,7 @@ static int read_request(const char *data, size_t size, struct nc_notice *n, stru
         return r;
     const char *id = nc_value_get_string(v, "id");
     if (!is_printable(id, 1, 64))
-        return refuse(err, "id", nc_value_get(v, "id"), "a text of 1 to 64 printable bytes");
+        return refuse(err, "id", nc_value_get(v, "id"), "a string of 1 to 64 printable bytes");
     (void)snprintf(n->id, sizeof(n->id), "%s", id);
     r = read_request_reason(v, n, err);
     return r < 0 ? r : read_request_mode(v, n, err);

@@ -69,12 +69,11 @@ static int read_name(const struct nc_value *metadata, const char *key, char **re
         if (s[i] <= ' ' || s[i] > '~' || strchr("/%?#", s[i])) {
             nc_auto_free char *quoted = nc_quote(s, n);
             return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                              "pod: metadata.%s %s is no name: byte %zu cannot be part of one", key,
-                              quoted, i);
+                              "pod: invalid metadata.%s: %s: byte %zu is not allowed in a name",
+                              key, quoted, i);
         }
     if (nc_streq(s, ".") || nc_streq(s, ".."))
-        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "pod: metadata.%s '%s' is no name", key,
-                          s);
+        return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "pod: invalid metadata.%s: '%s'", key, s);
     *ret = nc_strdup(s);
     return 0;
 }

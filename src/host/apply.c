@@ -60,7 +60,7 @@ static int compare(struct item *item, struct nc_err *err) {
 
     if (lstat(item->path, &st) < 0) {
         if (errno != ENOENT && errno != ENOTDIR)
-            return nc_file_fail(err, errno, "look at", item->path);
+            return nc_file_fail(err, errno, "check", item->path);
         item->change = item->file->absent ? CHANGE_NONE : CHANGE_WRITE;
         return 0;
     }
@@ -92,7 +92,7 @@ static int stage(struct item *item, struct nc_err *err) {
     int r = nc_mkdir_p(folder, err);
 
     if (r < 0 && err && !*err->remedy)
-        nc_err_remedy(err, "look at %s: it is to be a folder", folder);
+        nc_err_remedy(err, "check %s: it must be a folder", folder);
     if (r < 0)
         return r;
     item->temporary = nc_asprintf("%s" SUFFIX, item->path);

@@ -33,7 +33,7 @@
 /* The window runs already while it is asked for how long it is. */
 #define WINDOW_TIMEOUT_USEC 500000u
 #define DEFAULT_WINDOW_USEC 5000000u /* logind's own, logind.conf(5) */
-#define WHY "Pods are asked to leave before kubelet is stopped"
+#define WHY "Pods are evicted before kubelet is stopped"
 
 static const struct nc_backoff again = {.first_usec = 1000000, .max_usec = 60000000};
 

@@ -149,8 +149,8 @@ bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *er
     (void)nc_err_set(err, NC_ERR_HOST, ETIME,
                      "InhibitDelayMaxSec: logind waits %.1f s at a shutdown, %.1f s are needed",
                      (double)delay_usec / 1e6, (double)wanted_usec / 1e6);
-    nc_err_remedy(err, "systemd-analyze cat-config systemd/logind.conf shows which file has the "
-                       "last word; then systemctl kill -s HUP systemd-logind");
+    nc_err_remedy(err, "systemd-analyze cat-config systemd/logind.conf shows which file takes "
+                       "precedence; then systemctl kill -s HUP systemd-logind");
     return true;
 }
 

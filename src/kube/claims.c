@@ -85,9 +85,8 @@ static int get_claim(struct search *s, const char *name, struct nc_claim *ret) {
         r = nc_claim_parse(object, &claim, s->err);
     if (r == 0 && !nc_streq(claim.name, name)) {
         nc_claim_done(&claim);
-        r = nc_err_set(
-            s->err, NC_ERR_PROTOCOL, EBADMSG,
-            "get nodeclaim: the API server answered with another object than was asked for");
+        r = nc_err_set(s->err, NC_ERR_PROTOCOL, EBADMSG,
+                       "get nodeclaim: the API server answered with another object than requested");
     }
     if (r < 0)
         return r;

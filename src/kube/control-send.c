@@ -91,7 +91,7 @@ static const struct {
     bool is_node;
     const char *subresource;
 } requests[_NC_CONTROL_VERB_MAX] = {
-    [NC_CONTROL_SET_TIMESTAMP] = {"stamp claim", "PATCH", false, ""},
+    [NC_CONTROL_SET_TIMESTAMP] = {"set timestamp of claim", "PATCH", false, ""},
     [NC_CONTROL_DELETE_CLAIM] = {"delete claim", "DELETE", false, ""},
     [NC_CONTROL_PATCH_CLAIM] = {"patch claim", "PATCH", false, ""},
     [NC_CONTROL_STATUS_CLAIM] = {"patch claim's status", "PATCH", false, "/status"},
@@ -106,8 +106,7 @@ static int build_action(const struct nc_control_action *a, const char *claims_pa
     const char *collection;
 
     if (a->verb <= 0 || a->verb >= _NC_CONTROL_VERB_MAX || !requests[a->verb].what)
-        return nc_err_set(err, NC_ERR_BUG, EINVAL, "an action that is no request of the API: %d",
-                          (int)a->verb);
+        return nc_err_set(err, NC_ERR_BUG, EINVAL, "invalid action for the API: %d", (int)a->verb);
     collection = requests[a->verb].is_node ? NODES : claims_path;
     call->what = requests[a->verb].what;
     call->method = requests[a->verb].method;

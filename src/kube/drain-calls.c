@@ -15,7 +15,7 @@
 #include "wire.h"
 
 #define REASON "TerminationByNodeclaimd"
-#define MESSAGE "nodeclaimd: the node is going away, the last moment of this pod has come"
+#define MESSAGE "nodeclaimd: the node is terminating, force-deleting this pod"
 
 struct asked {
     void (*done)(void *userdata, const struct nc_pod_result *a);

@@ -104,10 +104,11 @@ static int check_field(const struct nc_kube_call *c, const struct nc_member *m,
         return 0;
     }
     if (nc_streq(m->key, "labels") || nc_streq(m->key, "annotations"))
-        return is_string_map(m->value) ? 0 : nc_guard_refuse(c, err, "what must be texts:", m->key);
+        return is_string_map(m->value) ? 0
+                                       : nc_guard_refuse(c, err, "not a map of strings:", m->key);
     return nc_value_string(m->value) && *nc_value_string(m->value)
                ? 0
-               : nc_guard_refuse(c, err, "what must be a text:", m->key);
+               : nc_guard_refuse(c, err, "not a string:", m->key);
 }
 
 static int check_fields(const struct nc_kube_call *c, const struct nc_value *v, const char *thing,
@@ -129,7 +130,7 @@ static int check_patch(const struct nc_kube_call *c, const struct allowed *a, st
     if (c->patch != NC_KUBE_PATCH_MERGE)
         return nc_guard_refuse(c, err, "the controller's patches are merge patches:", a->thing);
     if (!c->body || c->body->type != NC_VALUE_MAP || c->body->n == 0)
-        return nc_guard_refuse(c, err, "a patch must be a map that says something:", a->thing);
+        return nc_guard_refuse(c, err, "not a map with members:", a->thing);
     for (size_t i = 0; r == 0 && i < c->body->n; i++) {
         const struct nc_member *m = &c->body->members[i];
         if (nc_streq(m->key, "metadata"))

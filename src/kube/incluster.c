@@ -20,16 +20,17 @@ static int check_address(const char *host, const char *port, struct nc_err *err)
     uint64_t number;
 
     if (!host || !*host || !port || !*port)
-        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "no kubeconfig was named and this is no pod: KUBERNETES_SERVICE_HOST and "
-                          "KUBERNETES_SERVICE_PORT are not set");
+        return nc_err_set(
+            err, NC_ERR_CONFIG, EINVAL,
+            "no kubeconfig was named and this process is not in a pod: KUBERNETES_SERVICE_HOST and "
+            "KUBERNETES_SERVICE_PORT are not set");
     if (strlen(host) > MAX_HOST
         || host[strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-")])
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "KUBERNETES_SERVICE_HOST is no name and no address");
+                          "invalid KUBERNETES_SERVICE_HOST: neither a name nor an address");
     if (nc_parse_u64(port, &number) < 0 || number < 1 || number > 65535)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                          "KUBERNETES_SERVICE_PORT is no number from 1 to 65535");
+                          "invalid KUBERNETES_SERVICE_PORT: not a number from 1 to 65535");
     return 0;
 }
 

@@ -136,7 +136,7 @@ static void on_answer(void *userdata, const struct nc_value *object,
     p->req = NULL;
     p->was_answered = p->was_answered || is_good || is_absent;
     if (!is_good && !is_absent && err->class == NC_ERR_NONE) {
-        nc_kube_bare("look for Karpenter", status, &bare);
+        nc_kube_bare("find Karpenter", status, &bare);
         apply_failure(p, &bare);
     } else if (!is_good && !is_absent)
         apply_failure(p, err);
@@ -174,7 +174,7 @@ static void request_leases(struct nc_karpenter *p) {
     }
     path = row(p) ? nc_asprintf("/apis/%s", row(p)->group_version)
                   : nc_asprintf(LEASE_FORMAT, p->namespaces[p->at]);
-    call.what = row(p) ? "look for Karpenter's kinds" : "look for Karpenter";
+    call.what = row(p) ? "find Karpenter's kinds" : "find Karpenter";
     call.path = path;
     if (nc_kube_start(p->kube, &call, &p->req, &err) == 0)
         return;
@@ -222,7 +222,7 @@ int nc_karpenter_scan(struct nc_kube *k, sd_event *event, const struct nc_karpen
                                    on_timer, p);
     if (r < 0) {
         nc_karpenter_free(p);
-        return nc_err_set(err, NC_ERR_HOST, r, "look for Karpenter: event loop: %s", strerror(-r));
+        return nc_err_set(err, NC_ERR_HOST, r, "find Karpenter: event loop: %s", strerror(-r));
     }
     *ret = p;
     return 0;

@@ -50,7 +50,7 @@ static int get_text(const struct nc_value *map, const char *key, const char *pat
     if (!v || v->type == NC_VALUE_NULL)
         return 0;
     if (v->type != NC_VALUE_STRING)
-        return fail(err, v, path, "must be a text");
+        return fail(err, v, path, "must be a string");
     if (*v->text)
         *ret = v->text;
     return 0;
@@ -159,10 +159,10 @@ static int read_cluster(const struct nc_value *cluster, struct nc_kubeconfig *k,
     int r = read_server(cluster, k, err);
 
     if (r == 0)
-        r = refuse_key(cluster, "insecure-skip-tls-verify", "cluster.insecure-skip-tls-verify",
-                       "is refused: anybody on the way could pose as the API server; give "
-                       "certificate-authority",
-                       err);
+        r = refuse_key(
+            cluster, "insecure-skip-tls-verify", "cluster.insecure-skip-tls-verify",
+            "is refused: another host could pose as the API server; set certificate-authority",
+            err);
     if (r == 0)
         r = refuse_key(cluster, "proxy-url", "cluster.proxy-url",
                        "is not supported: set HTTPS_PROXY for the service", err);
@@ -183,10 +183,10 @@ static int read_exec_args(const struct nc_value *list, struct nc_kubeconfig *k,
     if (!list || list->type == NC_VALUE_NULL)
         return 0;
     if (list->type != NC_VALUE_LIST)
-        return fail(err, list, "user.exec.args", "must be a list of texts");
+        return fail(err, list, "user.exec.args", "must be a list of strings");
     for (size_t i = 0; i < list->n; i++) {
         if (!nc_value_string(list->items[i]))
-            return fail(err, list->items[i], "user.exec.args", "must be a list of texts");
+            return fail(err, list->items[i], "user.exec.args", "must be a list of strings");
         nc_strv_add(&k->exec_args, nc_value_string(list->items[i]));
     }
     return 0;

@@ -155,7 +155,7 @@ static const char *what_of(enum nc_node_write_kind kind) {
     case NC_WRITE_RELEASE:
         return "release node";
     case NC_WRITE_CLEAR_CONDITIONS:
-        return "calm on node";
+        return "clear conditions of node";
     case NC_WRITE_NONE:
     case _NC_WRITE_MAX:
         break;

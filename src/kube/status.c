@@ -86,8 +86,8 @@ void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, str
     if (k->role != NC_KUBE_CONTROLLER)
         return;
     if (s->http == 401)
-        nc_err_remedy(err, "the API server does not know this credential: look at the pod's "
-                           "ServiceAccount, or at the user of the kubeconfig");
+        nc_err_remedy(err, "the API server does not accept this credential: check the pod's "
+                           "ServiceAccount, or the user of the kubeconfig");
     else if (s->http == 403)
         nc_err_remedy(err, "the API server knows this identity but does not allow the request: "
                            "bind the ClusterRole and the Role of nodeclaim-controller to it");
@@ -198,8 +198,8 @@ int nc_kube_judge_head(const struct nc_http_result *r, const char *what, const c
     const int e = nc_kube_judge(&whole, what, NULL, ret_status, err);
     if (e < 0 || is_object(head))
         return e;
-    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d: the answer is no object", what,
-                      r->status);
+    return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: HTTP %d: invalid answer: not an object",
+                      what, r->status);
 }
 
 int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_value **ret_object,

@@ -21,14 +21,13 @@ static const struct {
     const char *key, *effect, *remover;
 } ephemeral[] = {
     {UNREGISTERED, "NoExecute",
-     "Karpenter removes it when it registers the node: look at the NodeClaim's condition "
-     "Registered"},
+     "Karpenter removes it when it registers the node: check the NodeClaim's condition Registered"},
     {"node.kubernetes.io/not-ready", "NoSchedule",
      "kube-controller-manager removes it, the node itself may not"},
     {"node.kubernetes.io/not-ready", "NoExecute",
      "kube-controller-manager removes it, the node itself may not"},
     {"node.kubernetes.io/unreachable", "NoSchedule",
-     "kube-controller-manager removes it when it hears from kubelet again"},
+     "kube-controller-manager removes it when kubelet reports again"},
     {"node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule",
      "the cloud controller manager removes it"},
 };

@@ -113,7 +113,7 @@ static int read_line(struct nc_watch_line *l, struct nc_kube_status *ret_status,
         return nc_kube_refused(ret_status, "watch", err);
     if (event < 0)
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG,
-                          "watch: a line that is no event: type must be ADDED, MODIFIED, DELETED, "
+                          "watch: invalid event: type must be ADDED, MODIFIED, DELETED, "
                           "BOOKMARK or ERROR");
     l->event = (enum nc_watch_event)event;
     l->version = nc_value_string(nc_value_path(l->object, "metadata.resourceVersion"));
@@ -133,7 +133,7 @@ int nc_watch_line_parse(const char *line, size_t n, struct nc_watch_line *ret,
 
     memset(ret_status, 0, sizeof(*ret_status));
     if (r < 0) {
-        nc_err_wrap(err, "watch: an event that is no JSON");
+        nc_err_wrap(err, "watch: invalid JSON of an event");
         return r;
     }
     r = read_line(&l, ret_status, err);
@@ -161,9 +161,9 @@ const char *nc_watch_check_list(const struct nc_value *object) {
 
     /* An empty list may come as null. */
     if (items && items->type != NC_VALUE_LIST && items->type != NC_VALUE_NULL)
-        return "the answer is no list: items";
+        return "invalid list: items";
     if (!items && !nc_ends_with(nc_value_get_string(object, "kind"), "List"))
-        return "the answer is no list: no items";
+        return "invalid list: no items";
     for (size_t i = 0; items && i < items->n; i++)
         if (nc_watch_check_item(items->items[i]))
             return nc_watch_check_item(items->items[i]);
@@ -173,5 +173,5 @@ const char *nc_watch_check_list(const struct nc_value *object) {
 const char *nc_watch_check_rest(const struct nc_value *rest) {
     const char *kind = nc_value_get_string(rest, "kind");
 
-    return kind && !nc_ends_with(kind, "List") ? "the answer is no list: its kind" : NULL;
+    return kind && !nc_ends_with(kind, "List") ? "invalid list: its kind" : NULL;
 }

@@ -190,7 +190,7 @@ static void describe(struct nc_http_req *r, const struct nc_http_result *result,
         if (os_errno == ECONNREFUSED)
             snprintf(to, size, "connection refused by %s", r->server);
         else
-            snprintf(to, size, "no way to %s: %s", r->server,
+            snprintf(to, size, "no route to %s: %s", r->server,
                      os_errno ? strerror(os_errno) : detail(r));
         return;
     case NC_HTTP_TIMEOUT:
@@ -210,7 +210,7 @@ static void describe(struct nc_http_req *r, const struct nc_http_result *result,
                  cap_of(r->abort, r->max_body_bytes));
         return;
     case NC_HTTP_LOCAL:
-        snprintf(to, size, "cannot ask %s: %s", r->server,
+        snprintf(to, size, "cannot query %s: %s", r->server,
                  r->socket_errno ? strerror(r->socket_errno) : detail(r));
         return;
     }

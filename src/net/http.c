@@ -548,7 +548,7 @@ int nc_http_repeat(struct nc_http_req *r, uint64_t timeout_usec, struct nc_err *
     int k;
 
     if (r->state != REQUEST_KEPT)
-        return nc_err_set(err, NC_ERR_BUG, EBUSY, "%s: it is in flight already", r->name);
+        return nc_err_set(err, NC_ERR_BUG, EBUSY, "%s: already in flight", r->name);
     nc_http_request_renew(r, timeout_usec);
     k = nc_http_request_arm(r, err);
     if (k < 0)

@@ -62,11 +62,12 @@ static void explain_report(const struct resource *r, int64_t capacity, int64_t a
         char there[32], planned[32];
         format(r, capacity, there);
         format(r, r->capacity, planned);
-        snprintf(detail, sizeof(detail), "its capacity is %s, the facts said %s", there, planned);
+        snprintf(detail, sizeof(detail), "its capacity is %s, the facts have %s", there, planned);
     } else if (huge > 0 && nc_streq(r->name, "memory") && r->predicted - allocatable == huge) {
-        snprintf(detail, sizeof(detail), "huge pages take the difference");
+        snprintf(detail, sizeof(detail), "huge pages use the difference");
     } else {
-        snprintf(detail, sizeof(detail), "kubelet keeps back something else than the files say");
+        snprintf(detail, sizeof(detail),
+                 "kubelet reserves something else than the files configure");
     }
     nc_strv_addf(sentences, "%s: kubelet reports %s, predicted was %s: %s", r->name, have, want,
                  detail);
@@ -81,14 +82,14 @@ static void memory_reason(const struct nc_plan *p, int64_t difference, char *ret
         char here[32], there[32];
         nc_quantity_format_bytes(p->kube_reserved.memory_bytes, here);
         nc_quantity_format_bytes(planned, there);
-        snprintf(
-            ret, size,
-            "kubeReserved here is %s, Karpenter counts with %s for %lld pods unless it is told",
-            here, there, (long long)p->eni_pods);
+        snprintf(ret, size,
+                 "kubeReserved here is %s, Karpenter assumes %s for %lld pods unless spec.kubelet "
+                 "is set",
+                 here, there, (long long)p->eni_pods);
     } else if (difference > 0) {
         snprintf(
             ret, size,
-            "Karpenter takes 7.5%% off for the hypervisor until it has seen a node of this type");
+            "Karpenter subtracts 7.5%% for the hypervisor until it has seen a node of this type");
     } else {
         snprintf(ret, size,
                  "the host has less memory than Karpenter counts with: its pods may not fit");
@@ -119,8 +120,8 @@ static void explain_claim(const struct nc_plan *p, const struct resource *r, int
                  "differently");
     else
         snprintf(reason, sizeof(reason), "kubeReserved or systemReserved differ");
-    nc_strv_addf(sentences, "%s: the node offers %s, the NodeClaim says %s: %s", r->name, have,
-                 want, reason);
+    nc_strv_addf(sentences, "%s: the node offers %s, the NodeClaim has %s: %s", r->name, have, want,
+                 reason);
 }
 
 void nc_allocatable_explain(const struct nc_plan *p, const struct nc_value *capacity,

@@ -87,7 +87,7 @@ static int check_threshold(const char *field, const struct nc_member *m, bool re
     }
     if (!text || m->value->type != NC_VALUE_STRING)
         return nc_origin_error(err, docs, m->value,
-                               "kubelet.%s.%s: a text is needed (\"100Mi\", \"10%%\")", field,
+                               "kubelet.%s.%s: a string is required (\"100Mi\", \"10%%\")", field,
                                m->key);
     if (nc_ends_with(text, "%")) {
         if (parse_percent(text, &percent, &exact) && exact <= 100 && (!reclaim || exact > 0))
@@ -109,8 +109,8 @@ static int check_threshold(const char *field, const struct nc_member *m, bool re
 static int check_map(const char *field, const struct nc_value *map, const struct nc_documents *docs,
                      struct nc_err *err) {
     if (map && map->type != NC_VALUE_MAP && map->type != NC_VALUE_NULL)
-        return nc_origin_error(err, docs, map, "kubelet.%s: a map from signal to text is needed",
-                               field);
+        return nc_origin_error(err, docs, map,
+                               "kubelet.%s: a map from signal to string is required", field);
     return 0;
 }
 

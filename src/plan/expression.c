@@ -153,7 +153,7 @@ static struct value parse_number(struct parser *s) {
     if (nc_parse_i64(digits, &v) < 0)
         return fail(s, "number too large");
     if (s->p[n] == '.' || isalpha((unsigned char)s->p[n]) || s->p[n] == '_')
-        return fail(s, "only whole numbers are allowed");
+        return fail(s, "only integers are allowed");
     s->p += n;
     return integer(v);
 }

@@ -145,7 +145,7 @@ static int read_host_sysctls(const struct nc_value *host, struct nc_facts *f, st
 static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_err *err) {
     const struct host_text texts[] = {
         {"kubelet_version", &f->kubelet_version, is_version, "a kubelet version such as v1.34.4"},
-        {"boot_id", &f->boot_id, is_line, "one line of text"},
+        {"boot_id", &f->boot_id, is_line, "a string of one line"},
         {"hostname", &f->hostname, nc_shape_domain, "a host name"},
         {"ecr_credential_provider_dir", &f->ecr_credential_provider_dir, nc_shape_absolute_path,
          "an absolute path"},

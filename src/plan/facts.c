@@ -186,7 +186,7 @@ static int identity_text(const struct nc_value *document, const struct identity_
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: no \"%s\" in it", path, field->key);
     if (!text || !field->shape(text)) {
         nc_auto_free char *quoted =
-            text ? nc_quote(text, strlen(text)) : nc_strdup("a value that is no string");
+            text ? nc_quote(text, strlen(text)) : nc_strdup("invalid value: not a string");
 
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "%s: %s: %s is not %s", path, field->key,
                           quoted, field->wanted);

@@ -56,10 +56,10 @@ static int check_token(const char *token, struct nc_err *err) {
     if (nc_is_text(token, n) && !strpbrk(token, "\t\n\r"))
         return 0;
     nc_auto_free char *quoted = nc_quote(token, n);
-    return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                      "kubelet flag %s has a control character or is not UTF-8: a flag is one line "
-                      "of text",
-                      quoted);
+    return nc_err_set(
+        err, NC_ERR_CONFIG, EINVAL,
+        "kubelet flag %s has a control character or is not UTF-8: a flag is a string of one line",
+        quoted);
 }
 
 int nc_env_join(const struct nc_strv *const *lists, size_t n_lists, struct nc_buf *out,

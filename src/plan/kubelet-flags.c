@@ -99,7 +99,7 @@ static int apply_flag(struct nc_flags *flags, const char *item, struct nc_mark m
         if (*token != '-') {
             nc_auto_free char *quoted = nc_quote(token, strlen(token));
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.flags: %s is no flag (--key=value)", quoted);
+                              "kubelet.flags: invalid flag: %s (--key=value)", quoted);
         }
         f = nc_append(&flags->v, &flags->n);
         f->argument = nc_steal(&owned);

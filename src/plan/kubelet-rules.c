@@ -27,7 +27,7 @@ static int check_fields(const struct nc_value *kubelet, const struct nc_document
         if (f->type == NC_FIELD_BOOL && v->type != NC_VALUE_BOOL)
             return nc_origin_error(err, docs, v, "kubelet.%s: true or false is needed", f->name);
         if (f->type == NC_FIELD_INT && v->type != NC_VALUE_INT)
-            return nc_origin_error(err, docs, v, "kubelet.%s: a whole number is needed", f->name);
+            return nc_origin_error(err, docs, v, "kubelet.%s: an integer is required", f->name);
         if (f->type == NC_FIELD_INT && !nc_field_in_range(f, v->integer, &min, &max))
             return nc_origin_error(err, docs, v, "kubelet.%s: %lld is not between %lld and %lld",
                                    f->name, (long long)v->integer, (long long)min, (long long)max);
@@ -141,7 +141,7 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
                 "kubelet.enforceNodeAllocatable: pods, system-reserved, kube-reserved or none");
         if (nc_streq(text, "none") && list->n > 1)
             return nc_origin_error(err, docs, list->items[i],
-                                   "kubelet.enforceNodeAllocatable: none stands alone");
+                                   "kubelet.enforceNodeAllocatable: none excludes other values");
         if (nc_starts_with(text, "system-reserved") && !is_set(kubelet, "systemReservedCgroup"))
             return nc_origin_error(err, docs, list->items[i],
                                    "kubelet.enforceNodeAllocatable: %s needs systemReservedCgroup",

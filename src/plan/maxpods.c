@@ -40,7 +40,7 @@ static int64_t pods_by_prefix(const struct nc_facts *f, const struct nc_instance
 
     if (nc_streq(t->hypervisor, "xen")) {
         nc_strv_addf(warnings,
-                     "maxPods: %s is no Nitro instance, prefix delegation does not work on it: "
+                     "maxPods: %s is not a Nitro instance, prefix delegation does not work on it: "
                      "counting single addresses",
                      t->name);
         return nc_max_pods_eni(t);

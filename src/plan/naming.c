@@ -73,7 +73,7 @@ static char *private_dns_name(const struct nc_facts *f, char *from, size_t size,
         snprintf(from, size, "IMDS local-ipv4 and region");
         nc_strv_addf(warnings,
                      "node name: local-hostname '%.64s' is not EC2's own name (a DHCP domain?) and "
-                     "EC2 was not asked: derived %s",
+                     "EC2 was not queried: derived %s",
                      f->local_hostname ? f->local_hostname : "", name);
         return name;
     }

@@ -67,7 +67,7 @@ static int plan_cluster_dns(struct nc_planner *s) {
     if (r < 0) {
         nc_auto_free char *quoted = nc_quote(cidr, strlen(cidr));
         return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL,
-                          "cluster.cidr: %s is no CIDR (\"10.100.0.0/16\")", quoted);
+                          "cluster.cidr: invalid CIDR: %s (\"10.100.0.0/16\")", quoted);
     }
     nc_reasons_set(&s->reasons, "clusterDNS", "cluster.cidr, network address + 10");
     return 0;
@@ -170,7 +170,7 @@ static int make_computed(struct nc_planner *s) {
         return r;
     nc_reasons_set(&s->reasons, "maxPods", s->pods.from);
     nc_reasons_set(&s->reasons, "providerID", nc_origin_from(&s->plan, "providerID"));
-    nc_reasons_set(&s->reasons, "registerWithTaints", "the taints of all places");
+    nc_reasons_set(&s->reasons, "registerWithTaints", "the taints of all sources");
     s->computed = nc_kubelet_base(
         &(struct nc_kubelet_input){
             .config = s->config,

@@ -42,7 +42,7 @@ static int plan_name(struct nc_planner *s) {
 
     if (flag && !nc_is_dns_subdomain(flag, strlen(flag))) {
         nc_auto_free char *quoted = nc_quote(flag, strlen(flag));
-        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: %s is no node name", flag_from,
+        return nc_err_set(s->err, NC_ERR_CONFIG, EINVAL, "%s: invalid node name: %s", flag_from,
                           quoted);
     }
     if (flag) {

@@ -60,7 +60,7 @@ static int plan_version(struct nc_planner *s) {
 
     if (!text) {
         r = nc_err_set(s->err, NC_ERR_HOST, ENOENT, "kubelet's version is not known");
-        nc_err_remedy(s->err, "install kubelet, or say --kubelet-version");
+        nc_err_remedy(s->err, "install kubelet, or use --kubelet-version");
         return r;
     }
     if (nc_kubelet_version_parse(text, &p->kubelet_minor, &p->kubelet_version) < 0) {

@@ -179,8 +179,8 @@ int nc_reserve_read(const struct nc_value *map, const char *field, struct nc_res
                               m->key, quoted);
         if (e < 0)
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
-                              "kubelet.%s.%s: %s is no quantity (\"100m\", \"1Gi\")", field, m->key,
-                              quoted);
+                              "kubelet.%s.%s: invalid quantity: %s (\"100m\", \"1Gi\")", field,
+                              m->key, quoted);
         if (amount < 0)
             return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "kubelet.%s.%s: %s: must not be negative",
                               field, m->key, quoted);

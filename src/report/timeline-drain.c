@@ -159,7 +159,7 @@ void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_bu
     static const struct {
         const char *path, *words;
     } counts[] = {{"pods.leaving", "leaving"},
-                  {"pods.deleted", "deleted at their last moment"},
+                  {"pods.deleted", "force-deleted"},
                   {"pods.kept", "kept by do-not-disrupt"},
                   {"pods.blocked", "blocked"}};
     const uint64_t total = nc_show_number(drain, "pods.total", MAX_COUNT);
@@ -183,7 +183,7 @@ static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
         nc_show_title(out, i == 0 ? "blocked" : "");
         nc_show_put(out, nc_show_text(b, "pod", "?"));
         show_more(out, b, "budget", "budget");
-        show_more(out, b, "last_moment", "last moment");
+        show_more(out, b, "last_moment", "force-delete");
         show_more(out, b, "message", "says");
         (void)nc_buf_putc(out, '\n');
     }
@@ -203,7 +203,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     nc_show_put(out, nc_show_text(drain, "phase", "unknown"));
     show_more(out, drain, "since", "since");
     nc_drain_pods_text(drain, 0, out);
-    show_more(out, drain, "last_moment", "last moment");
+    show_more(out, drain, "last_moment", "force-delete");
     if (ours && ours->type == NC_VALUE_BOOL && ours->boolean)
         (void)nc_buf_puts(out, ", cordoned by us");
     (void)nc_buf_putc(out, '\n');
@@ -261,8 +261,8 @@ static void show_marks(struct nc_buf *out, const struct nc_value *drain, uint64_
                  "");
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
         show_mark_at(out, nc_show_time(blocked->items[i], "last_moment"), origin_usec,
-                     "last moment", nc_show_text(blocked->items[i], "pod", "?"));
-    show_mark_at(out, nc_show_time(drain, "last_moment"), origin_usec, "last moment",
+                     "force-delete", nc_show_text(blocked->items[i], "pod", "?"));
+    show_mark_at(out, nc_show_time(drain, "last_moment"), origin_usec, "force-delete",
                  "of all pods");
     show_mark_at(out, nc_show_time(drain, "deadline"), origin_usec, "deadline", "the machine goes");
 }

@@ -183,11 +183,12 @@ static size_t collect_marks(const struct nc_value *drain, struct mark marks[]) {
                            nc_show_time(nc_value_get(drain, "cordon"), "since")});
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, 20); i++)
         add_mark(marks, &n,
-                 (struct mark){"moment", "last moment", nc_show_text(blocked->items[i], "pod", "?"),
+                 (struct mark){"moment", "force-delete",
+                               nc_show_text(blocked->items[i], "pod", "?"),
                                nc_show_time(blocked->items[i], "last_moment")});
     add_mark(
         marks, &n,
-        (struct mark){"moment", "last moment", "of all pods", nc_show_time(drain, "last_moment")});
+        (struct mark){"moment", "force-delete", "of all pods", nc_show_time(drain, "last_moment")});
     add_mark(marks, &n,
              (struct mark){"end", "deadline", "the machine goes", nc_show_time(drain, "deadline")});
     return n;

@@ -21,7 +21,7 @@ SECONDS = re.compile(r"\b\d+(\.\d+)? ?(m?s|seconds?)\b")
 LOOSE_KEYS = re.compile(
     r".*_usec|pid|attempts|resourceVersion|generation|updated|counters|history|polls|window|total|evicted|deleted|said|imds"
 )
-DONE = re.compile(r"\b(evicted|deleted at their last moment): \d+")
+DONE = re.compile(r"\b(evicted|force-deleted): \d+")
 ID = re.compile(r"operator-TIME-[0-9a-f]{8}")
 EPOCH = re.compile(r"\b1\d{15}\b")  # microseconds since 1970
 KUBELETS = "var/log/nodeclaimd-kubelet.log"  # what the stand-in kubelet says

@@ -65,7 +65,7 @@ def in_time(world: Outage, deadline: float) -> None:
 def too_late(world: Outage, deadline: float) -> None:
     """The deadline passes, and that is said."""
     left = deadline - MARGIN_SEC + GIVEN_UP_SEC + 3 - time.monotonic()
-    world.must(lambda: any("The time is over" in str(r["message"]) for r in world.records()), "a word on the console", left / PATIENCE)
+    world.must(lambda: any("drain deadline exceeded" in str(r["message"]) for r in world.records()), "a word on the console", left / PATIENCE)
     world.need(world.own_pods(), "the pods are gone")
     world.need(world.drain().get("phase") != "drained", "status.json says drained")
     world.need(world.condition("Drained")[0] != "True", "the Node says drained")

@@ -51,7 +51,7 @@ class Usage(unittest.TestCase):
     def test_mistakes_end_with_2_and_say_which(self) -> None:
         rows = (
             ((), "usage:"),
-            (("boot",), "there is no command boot"),
+            (("boot",), "unknown command: boot"),
             (("status", "--cluster", "x"), "--cluster"),
             (("status", "--nonsense"), "--nonsense"),
             (("status", "-x"), "-x"),

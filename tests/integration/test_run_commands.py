@@ -59,7 +59,7 @@ class Commands(DaemonTest):
         self.assertEqual(world.run("undrain", within=30).code, 0)
         done = world.finish(waiting, 30)
         self.assertEqual(done.code, 1)
-        self.assertIn("taken back", done.err)
+        self.assertIn("withdrawn", done.err)
 
     def test_a_daemon_that_was_killed(self) -> None:
         """What it left behind says that all is well: the lock that it held does not."""

@@ -398,7 +398,7 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
     if (!r->is_crowded && !is_turn(r, p, now_usec))
         rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
-        rules_break(r, "late-eviction", "pod %u is evicted after its last moment", i);
+        rules_break(r, "late-eviction", "pod %u is evicted after its force-delete time", i);
     if (!r->is_crowded && now_usec < p->ask_after_usec[r->t_usec != 0])
         rules_break(r, "pause", "pod %u is asked again too early", i);
     if (r->evicts_out >= r->config.max_in_flight && now_usec > r->blurred_usec)
@@ -439,7 +439,7 @@ static void judge_mark(struct rules *r, struct rules_pod *p, unsigned i, uint64_
     else if (p->deletion_usec && p->deletion_usec <= r->t_usec + SEC)
         rules_break(r, "needless", "pod %u ends in time and is marked", i);
     else if (!p->deletion_usec && now_usec + MARK_AHEAD_USEC < last_moment(r, p))
-        rules_break(r, "early-mark", "pod %u is marked long before its last moment", i);
+        rules_break(r, "early-mark", "pod %u is marked long before its force-delete time", i);
     if (p->marks_out && now_usec > p->blurred_usec)
         rules_break(r, "twice-asked", "pod %u is marked while a mark is under way", i);
     p->mark_usec = now_usec;
@@ -474,7 +474,7 @@ static void judge_delete(struct rules *r, struct rules_pod *p, unsigned i, uint6
     else if (p->deletion_usec && p->deletion_usec <= r->t_usec + SEC)
         rules_break(r, "needless", "pod %u ends in time and is deleted", i);
     else if (!p->deletion_usec && now_usec < last_moment(r, p))
-        rules_break(r, "early-deletion", "pod %u is deleted before its last moment", i);
+        rules_break(r, "early-deletion", "pod %u is deleted before its force-delete time", i);
     else if (!is_right_grace(r, p, grace_sec, now_usec))
         rules_break(r, "grace", "pod %u is given %llu s", i, (unsigned long long)grace_sec);
     if (!p->deletion_usec && !p->evict_usec && !p->is_deleted)
@@ -569,7 +569,8 @@ static void watch_ending(struct rules *r, struct rules_pod *p, unsigned i, uint6
     if (p->evictions == 1 && p->evict_usec <= since + ASKED_USEC && p->evict_usec + SEC > since)
         since = p->evict_usec + SEC; /* the first eviction is waited for */
     if (!p->deletes_out && now_usec > p->blurred_usec && now_usec > since + OVERDUE_USEC)
-        rules_break(r, "overdue", "pod %u has its last moment since %llu ms and is not deleted", i,
+        rules_break(r, "overdue",
+                    "pod %u has its force-delete time since %llu ms and is not deleted", i,
                     (unsigned long long)(now_usec - since) / 1000);
 }
 

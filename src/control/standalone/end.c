@@ -136,9 +136,9 @@ static bool drain(const struct standalone_view *v, struct nc_control_action *ret
     if (is_word) {
         set_drained(&cs, NULL);
     } else if (deadline && v->now_usec >= deadline) {
-        set_drained(&cs, "The last moment has passed");
+        set_drained(&cs, "The force-delete time has passed");
     } else if (is_abandoned(v, next_usec)) {
-        set_drained(&cs, "The Node is being deleted, and its machine has not been heard of");
+        set_drained(&cs, "The Node is being deleted, and its agent does not respond");
     } else if (is_beyond_ceiling(v, next_usec)) {
         set_drained(&cs, "No agent has answered for as long as is waited for one");
     } else {
@@ -237,7 +237,7 @@ static bool write_nothing_drains(const struct standalone_view *v, struct nc_cont
         return false;
     nc_standalone_conditions(v, &cs);
     nc_standalone_set(&cs, &(struct standalone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE,
-                                                          "Drained", "There is no Node"});
+                                                          "Drained", "The NodeClaim has no Node"});
     return nc_standalone_write_status(v, &cs, NULL, ret);
 }
 

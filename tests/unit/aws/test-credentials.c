@@ -51,7 +51,7 @@ static void test_refused(void **state) {
         {"{}", NC_ERR_PROTOCOL, "no Code"},
         {"{\"Code\":1}", NC_ERR_PROTOCOL, "no Code"},
         {"{\"Code\":\"Failed\",\"Message\":\"topsecret\"}", NC_ERR_AUTH,
-         "the service says 'Failed'"},
+         "the service answered 'Failed'"},
         {"{\"Code\":\"AssumeRoleUnauthorizedAccess\"}", NC_ERR_AUTH,
          "'AssumeRoleUnauthorizedAccess'"},
         {"{\"Code\":\"Success\"}", NC_ERR_PROTOCOL, "AccessKeyId"},

@@ -189,7 +189,7 @@ static void test_refusals(void **state) {
         {200, INSTANCES(INSTANCE(ID, "")), NC_ERR_TRANSIENT, "no private DNS name yet", ""},
         {200, INSTANCES("<item><instanceId>" ID "</instanceId></item>"), NC_ERR_TRANSIENT,
          "no private DNS name yet", ""},
-        {200, INSTANCES(INSTANCE(ID, "a b")), NC_ERR_PROTOCOL, "is no name", ""},
+        {200, INSTANCES(INSTANCE(ID, "a b")), NC_ERR_PROTOCOL, "invalid private DNS name", ""},
     };
     struct world *w = *state;
 

@@ -66,7 +66,7 @@ static const struct {
      "d2:3:62: spec.shutdown.gracePeriodCriticalPods: is a part of gracePeriod"},
     {"shorter than kubelet takes",
      {GOOD, AGENT("shutdown: {gracePeriod: 10ms}")},
-     "spec.shutdown.gracePeriod: kubelet takes 0 or at least 1s"},
+     "spec.shutdown.gracePeriod: kubelet accepts 0 or at least 1s"},
 };
 
 static void refused(void **state) {
@@ -94,7 +94,7 @@ static void refused_user_data(void **state) {
         {"", "no configuration for this node: user-data is empty", "application/node.eks.aws"},
         {"#!/bin/sh\n", "no configuration for this node: user-data is a shell script",
          "application/node.eks.aws"},
-        {"\x80\x81", "no configuration for this node: user-data is 2 bytes that are no text",
+        {"\x80\x81", "no configuration for this node: user-data is 2 bytes of binary data",
          "amiFamily: AL2023"},
         {"Content-Type: multipart/mixed; "
          "boundary=b\n\n--b\n\na\n--b\n\nb\n--b\n\nc\n--b\n\nd\n--b\n\ne\n--b--",
@@ -103,7 +103,7 @@ static void refused_user_data(void **state) {
         {"Content-Type: multipart/mixed; boundary=b\n\n--b\n\na\n", "user-data: cut off in part 1",
          "launch template"},
         {NODE_CONFIG "spec: {cluster: 1}\n", "user-data:3:17: spec.cluster: must be a map",
-         "nodeclaimd check tells"},
+         "nodeclaimd check shows"},
         {NODE_CONFIG "spec: {cluster: 1, kubelet: 2}\n",
          "user-data:3:17: spec.cluster: must be a map", "and 1 more error:"},
         {NODE_CONFIG "spec: {cluster: 1, kubelet: 2, instance: 3}\n",

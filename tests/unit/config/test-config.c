@@ -341,7 +341,7 @@ static void ignored_fields(void **state) {
     assert_int_equal(c.warnings.n, 7);
     assert_string_equal(
         c.warnings.v[2],
-        "d2:3:83: spec.instance.localStorage: left alone: local disks are prepared by the AMI");
+        "d2:3:83: spec.instance.localStorage: ignored: local disks are prepared by the AMI");
     assert_string_equal(c.cluster_name, "u");
 }
 

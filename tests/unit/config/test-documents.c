@@ -177,8 +177,9 @@ static void large_maps_and_lists(void **state) {
     assert_int_equal(nc_buf_puts(&b, "]}]]\n"), 0);
     add(&d, b.data);
     text = printed(&d);
-    assert_string_equal(text, "d:6:7: error: 1025 entries in one map, at most 1024 are taken\n"
-                              "d:5:18: error: 8193 entries in one list, at most 8192 are taken\n");
+    assert_string_equal(text,
+                        "d:6:7: error: 1025 entries in one map, at most 1024 are accepted\n"
+                        "d:5:18: error: 8193 entries in one list, at most 8192 are accepted\n");
     assert_int_equal(d.n_docs, 0);
 }
 

@@ -166,8 +166,8 @@ static const struct row kubelet_rows[] = {
      "d:3:40: error: spec.kubelet.config.clusterDNS[0]: must be an IP address, not the string "
      "'dns'\n"},
     {"reservation as a number", "kubeReserved: {cpu: 1}",
-     "d:3:47: warning: spec.kubelet.config.kubeReserved.cpu: a number where kubelet wants a "
-     "string; taken as one\n"},
+     "d:3:47: warning: spec.kubelet.config.kubeReserved.cpu: a number where kubelet requires a "
+     "string; used as a string\n"},
     {"reservation as a bool", "kubeReserved: {cpu: true}",
      "d:3:47: error: spec.kubelet.config.kubeReserved.cpu: must be a quantity such as \"100m\" or "
      "\"1Gi\", not true\n"},
@@ -250,8 +250,8 @@ static const struct row agent_config_rows[] = {
      "report: {console: true, events: false, node: true}, aws: {ec2: never, ec2Endpoint: "
      "'http://127.0.0.1:5000', stsEndpoint: "
      "'https://a', partition: aws-cn, domain: amazonaws.com.cn}, claim: {lookup: never}}",
-     "d:3:557: warning: spec.reservation.kubeReserved.cpu: a number where kubelet wants a string; "
-     "taken as one\n"},
+     "d:3:557: warning: spec.reservation.kubeReserved.cpu: a number where kubelet requires a "
+     "string; used as a string\n"},
     {"typos", "spec: {interruptions: {}, drain: {margins: 1s}}",
      "d:3:8: warning: spec: unknown field \"interruptions\", did you mean \"interruption\"?\n"
      "d:3:35: warning: spec.drain: unknown field \"margins\", did you mean \"margin\"?\n"},
@@ -343,7 +343,7 @@ static const struct row claim_rows[] = {
     {"In without values", SPEC("requirements: [{key: a, operator: In}]"),
      "d:3:113: error: spec.requirements[0].values: operator In needs at least one value\n"},
     {"Exists with values", SPEC("requirements: [{key: a, operator: Exists, values: [x]}]"),
-     "d:3:113: error: spec.requirements[0].values: operator Exists takes no values\n"},
+     "d:3:113: error: spec.requirements[0].values: operator Exists allows no values\n"},
     {"Gt without an integer",
      SPEC("requirements: [{key: a, operator: Gt, values: [x]}, {key: b, operator: Lt, values: "
           "[-1]}]"),
@@ -357,7 +357,7 @@ static const struct row claim_rows[] = {
      "d:3:113: error: spec.requirements[0].values: operator Gte needs exactly one value, an "
      "integer that is not negative\n"},
     {"minValues", SPEC("requirements: [{key: a, operator: In, values: [x], minValues: 2}]"),
-     "d:3:141: warning: spec.requirements[0]: minValues asks for 2 values, only 1 are listed\n"},
+     "d:3:141: warning: spec.requirements[0]: minValues requires 2 values, only 1 are listed\n"},
     {"keys",
      SPEC("requirements: [{key: a b, operator: Exists}, {key: kubernetes.io/hostname, operator: "
           "Exists}, {key: karpenter.sh/x, "
@@ -483,7 +483,7 @@ static void many_taints_and_requirements(void **state) {
     assert_int_equal(
         differs("many", b.data,
                 "d:264:3: warning: spec.requirements: 101 requirements, Karpenter allows 100\n"
-                "d:6:3: error: spec.taints: 257 taints, at most 256 are taken\n"),
+                "d:6:3: error: spec.taints: 257 taints, at most 256 are accepted\n"),
         0);
 }
 

@@ -301,7 +301,7 @@ static const struct {
     {"", "#cloud-config\napiVersion: x\n", false, "a cloud-config"},
     {"", "[settings.kubernetes]\n", false, "settings of Bottlerocket"},
     {"", "<powershell>\n", false, "a PowerShell script"},
-    {"", "apiVersion: \xff", false, "13 bytes that are no text"},
+    {"", "apiVersion: \xff", false, "13 bytes of binary data"},
     {"", "", false, "nothing"},
     {"application/node.eks.aws", "", true, NULL},
     {"text/plain", OURS, false, "a part of type text/plain"},

@@ -29,8 +29,8 @@ static void test_timestamp_then_delete(void **state) {
     expect(world_pass(&w, 2 * WORLD_SEC), ""); /* the DELETE waits for the answer */
     expect(world_answer(&w, 1, NC_CONTROL_DONE), "delete-claim c1\n");
     expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
-    expect(w.told, "Node n1 says that it goes at 2026-11-22T02:02:00Z (spot): the NodeClaim is "
-                   "ended by " T105);
+    expect(w.told,
+           "Node n1 ends at 2026-11-22T02:02:00Z (spot): the NodeClaim is deleted by " T105);
     expect(world_claim(&w, "c1", "n1",
                        ",\"annotations\":{\"karpenter.sh/nodeclaim-termination-timestamp\":\"" T105
                        "\"},\"deletionTimestamp\":\"2026-11-22T02:00:00Z\""),
@@ -328,8 +328,8 @@ static void test_refused_timestamp(void **state) {
     expect(world_answer(&w, 1, NC_CONTROL_REFUSED),
            "event RelayRefused NodeClaim c1\ndelete-claim c1\n");
     expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID "set-timestamp c1 " T105 "\n");
-    expect(w.told, "Node n1 says that it goes at 2026-11-22T02:02:00Z (spot): the NodeClaim is "
-                   "ended without a time");
+    expect(w.told,
+           "Node n1 ends at 2026-11-22T02:02:00Z (spot): the NodeClaim is deleted without a time");
     expect(world_answer(&w, 3, NC_CONTROL_REFUSED), "");
     world_close(&w);
 }

@@ -212,25 +212,25 @@ static void test_plan_with_a_deadline(void **state) {
         "7 pods on this node, in the order of the drain. Every pod that may not stay is gone by "
         "2026-01-01T00:01:45Z (in 1m45s).\n"
         "\n"
-        "TIER       POD              WHAT                     GRACE  LAST MOMENT\n"
+        "TIER       POD              WHAT                    GRACE  FORCE-DELETE\n"
         "plain      web/ending       terminating already\n"
-        "plain      web/kept         keep (do-not-disrupt)      30s  2026-01-01T00:01:15Z (in "
+        "plain      web/kept         keep (do-not-disrupt)     30s  2026-01-01T00:01:15Z (in "
         "1m15s)\n"
-        "plain      web/long         delete                    105s  at once\n"
-        "plain      web/shop-1       evict                      30s  2026-01-01T00:01:15Z (in "
+        "plain      web/long         delete                   105s  at once\n"
+        "plain      web/shop-1       evict                     30s  2026-01-01T00:01:15Z (in "
         "1m15s)\n"
-        "daemonset  web/agent        leave alone: daemonset\n"
-        "critical   web/dns          evict                      30s  2026-01-01T00:01:15Z (in "
+        "daemonset  web/agent        exclude: daemonset\n"
+        "critical   web/dns          evict                     30s  2026-01-01T00:01:15Z (in "
         "1m15s)\n"
-        "critical   web/ending-late  shorten                   115s  at once\n");
+        "critical   web/ending-late  shorten                  115s  at once\n");
 }
 
 static void test_plan_without_a_deadline(void **state) {
     const struct nc_drain_rules rules = {.may_evict = true, .has_disrupted_taint = true};
 
     (void)state;
-    assert_plan(&rules, "7 pods on this node, in the order of the drain. There is no deadline: "
-                        "budgets and do-not-disrupt hold for as long as it takes.\n"
+    assert_plan(&rules, "7 pods on this node, in the order of the drain. No deadline: budgets and "
+                        "do-not-disrupt hold without a limit.\n"
                         "\n"
                         "TIER       POD              WHAT\n"
                         "plain      web/ending       terminating already\n"
@@ -249,9 +249,8 @@ static void test_plan_of_nothing(void **state) {
 
     (void)state;
     nc_drain_plan_text(d, &rules, NOW, false, &b);
-    assert_string_equal(b.data, "0 pods on this node, in the order of the drain. There is no "
-                                "deadline: budgets and do-not-disrupt hold for as long as it "
-                                "takes.\n");
+    assert_string_equal(b.data, "0 pods on this node, in the order of the drain. No deadline: "
+                                "budgets and do-not-disrupt hold without a limit.\n");
     nc_buf_clear(&b);
     see(d, new_pod("a", NC_TIER_PLAIN));
     nc_drain_plan_text(d, &rules, NOW, false, &b);

@@ -14,13 +14,13 @@ static void test_excluded(void **state) {
          "del=-61/30\nat "
          "0\nnext\nsum",
          "0:\nnext never\nsum terminal=1 mirror=1 tolerating=1 daemonset=1 stuck=1 progress=-91\n"},
-        {"each reason, at the last moment and after it",
+        {"each reason, at the force-delete time and after it",
          "rules t=30 karpenter\nsee a ended\nsee b mirror\nsee d daemon tier=1\nsee e "
          "del=-61/30\nat 0\nat 40\nnext",
          "0:\n40:\nnext never\n"},
         {"a DaemonSet's pod goes where the disrupted taint stands",
          "rules taint\nsee d daemon tier=1\nat 0", "0: evict d\n"},
-        {"and is deleted at its last moment there",
+        {"and is deleted at its force-delete time there",
          "rules t=20 taint\nsee d daemon tier=1\nat 0\nanswer evict d refused\nat 0",
          "0: evict d 20\n0: mark d\n"},
         {"who tolerates the taint is evicted where no Karpenter drains, after 30 s if it came back",
@@ -30,7 +30,7 @@ static void test_excluded(void **state) {
          "0: evict a\n1:\n31:\n31.5: evict b\nsum total=2 remaining=1 evicted=1 progress=0\n"},
         {"under a deadline at once", "rules t=100\nlisted\nat 0\nsee b tolerates\nat 0.5",
          "0:\n0.5: evict b\n"},
-        {"where Karpenter does, not before its last moment, and it is waited for",
+        {"where Karpenter does, not before its force-delete time, and it is waited for",
          "rules t=100 karpenter\nsee a tolerates\nsee b tier=2\nat 0\nat 68\nsum\nat 69\nanswer "
          "evict a "
          "refused\nat 69\nanswer mark a accepted\nat 70",
@@ -120,7 +120,7 @@ static void test_graceful(void **state) {
          "rules max=3\nsee a ns=a\nsee b ns=a\nsee c ns=a\nsee z ns=z\nat 0\nanswer evict z "
          "budget\nat 0\nanswer evict a failed\nat 5\nanswer evict b failed\nat 10",
          "0: evict a, evict z, evict b\n0: evict c\n5: evict z#2\n10: evict a#2\n"},
-        {"last moments take no room from evictions",
+        {"force-delete times take no room from evictions",
          "rules t=30 max=1\nsee a\ntried\nsee b grace=5\nat 0", "0: mark a, evict b\n"},
         {"at most max_in_flight evictions are under way",
          "rules max=2\nsee a\nsee b\nsee c\nat 0\nnext\nanswer evict b accepted\nat 1\nnext",
@@ -133,11 +133,11 @@ static void test_graceful(void **state) {
         {"where others drain, nothing is evicted",
          "rules watch\nsee a\nat 0\nnext\nrules\nnext\nat 1",
          "0:\nnext never\nnext now\n1: evict a\n"},
-        {"with T only before the last moment",
+        {"with T only before the force-delete time",
          "rules t=100\nsee a\ntried\nat 69.999999\nanswer mark a accepted\nanswer evict a "
          "budget\nrules t=130\nat 71",
          "69.999999: mark a, evict a#2\n71: evict a#3\n"},
-        {"an eviction is not asked at the last moment",
+        {"an eviction is not asked at the force-delete time",
          "rules t=100\nsee a never\ntried\nat 0\nsee a\nat 70", "0:\n70: mark a\n"},
         {"an accepted eviction is never asked again, whatever the watch shows",
          "see a\nat 0\nanswer evict a accepted\nat 1\nsee a\nat 100\nsum\nsee a del=130/30\nat "
@@ -157,7 +157,7 @@ static void test_fresh(void **state) {
         {"who comes later is left alone for half a second",
          "listed\nat 0\nsee a\nat 0\nnext\nat 0.499999\nat 0.5",
          "0:\n0:\nnext 0.5\n0.499999:\n0.5: evict a\n"},
-        {"also at its last moment",
+        {"also at its force-delete time",
          "listed\nrules t=20\nat 0\nsee a\nat 0\nat 0.5\nanswer evict a refused\nat 0.5\n"
          "answer mark a accepted\nat 0.5",
          "0:\n0:\n0.5: evict a 20\n0.5: mark a\n0.5: delete a 20\n"},

@@ -616,10 +616,11 @@ static void test_incomplete_is_reported(void **state) {
     (void)life_do(&w, 115000, "tick");
     (void)life_do(&w, 115100, "written");
     (void)life_do(&w, 109000, "tick"); /* T was 107 s */
-    assert_null(strstr(w.last_message, "The time is over"));
+    assert_null(strstr(w.last_message, "deadline exceeded"));
     (void)life_do(&w, 119000, "tick"); /* lists that are read again do not put it off */
-    assert_string_equal(w.last_message, "The time is over and 2 pods are left, besides those that "
-                                        "the list of pods did not show");
+    assert_string_equal(w.last_message,
+                        "drain deadline exceeded, 2 pods remaining, besides those that "
+                        "the list of pods did not show");
     life_world_done(&w);
 }
 

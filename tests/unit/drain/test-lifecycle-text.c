@@ -97,18 +97,19 @@ static void test_annotation_is_short(void **state) {
 
 static void test_messages(void **state) {
     static const struct {
-        const char *events[8], *has_announced;
+        const char *events[8], *expected;
     } rows[] = {
         {{"begin", "notice spot +120"},
-         "EC2 interrupts this spot instance at 2026-01-02T03:06:05Z; what is done about it: drain"},
+         "EC2 interrupts this spot instance at 2026-01-02T03:06:05Z; policy=drain"},
         {{"begin", "notice request cordon word=Upgrade"},
-         "The Node asks for it: Upgrade; what is done about it: cordon"},
+         "The Node asks for it: Upgrade; policy=cordon"},
         {{"begin", "notice maintenance +3600 begin+2700"},
          "EC2 has scheduled maintenance of this instance at 2026-01-02T04:04:05Z; acted on from "
          "2026-01-02T03:49:05Z, until then: report"},
-        {{"begin", "notice rebalance", "clear rebalance"}, "No longer so: rebalance"},
+        {{"begin", "notice rebalance", "clear rebalance"},
+         "interruption notice withdrawn: rebalance"},
         {{"begin cordoned", "notice request cordon", "ok", "ok"},
-         "The node takes no new pods: somebody else had cordoned it, and it stays so"},
+         "Node was already cordoned by another client and stays cordoned"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "no a"},
          "Pod ns/a may not leave: web: 'needs 3'"},
         {{"begin", "notice request drain", "ok", "ok", "pods a:30", "synced", "refused-pod a"},
@@ -119,7 +120,7 @@ static void test_messages(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
         struct life_world w;
         begin(&w, rows[i].events);
-        assert_string_equal(w.last_message, rows[i].has_announced);
+        assert_string_equal(w.last_message, rows[i].expected);
         life_world_done(&w);
     }
 }
@@ -134,13 +135,14 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     (void)state;
     begin(&w, events);
     (void)life_do(&w, 59000, "tick");
-    assert_string_equal(w.last_message, "Pods are asked to leave");
+    assert_string_equal(w.last_message, "Evicting pods");
     (void)life_do(&w, 62000, "tick"); /* the volumes are looked at */
     (void)life_do(&w, 62010, "node");
     (void)life_do(&w, 68000, "tick");
-    assert_string_equal(w.last_message,
-                        "No pod is left, besides 1 that should have ended more than a minute ago; "
-                        "evicted: 0, deleted at their last moment: 0");
+    assert_string_equal(
+        w.last_message,
+        "No pods remaining, besides 1 that should have ended more than a minute ago; "
+        "evicted: 0, force-deleted: 0");
     life_world_done(&w);
 }
 

@@ -73,7 +73,7 @@ static int read_any(enum nc_source s, const char *data, size_t n, struct nc_noti
 static void test_refused(void **state) {
     static const struct {
         enum nc_source source;
-        const char *body, *has_announced;
+        const char *body, *expected;
     } rows[] = {
         {NC_SOURCE_SPOT, "", "spot/instance-action: "},
         {NC_SOURCE_SPOT, "terminate", "spot/instance-action: "},
@@ -115,11 +115,11 @@ static void test_refused(void **state) {
         {NC_SOURCE_MAINTENANCE,
          "[{\"EventId\":\"a\",\"Code\":\"b\",\"NotBefore\":\"021 Jan 2019 09:00:43 GMT\"}]",
          "event 1: NotBefore: found '021"},
-        {NC_SOURCE_AUTOSCALING, "", "target-lifecycle-state: '' is no state"},
-        {NC_SOURCE_AUTOSCALING, "terminated", "'terminated' is no state"},
-        {NC_SOURCE_AUTOSCALING, "Terminated now", "is no state"},
-        {NC_SOURCE_AUTOSCALING, "Terminatex", "is no state"},
-        {NC_SOURCE_AUTOSCALING, "<html>", "is no state"},
+        {NC_SOURCE_AUTOSCALING, "", "target-lifecycle-state: unknown state: ''"},
+        {NC_SOURCE_AUTOSCALING, "terminated", "unknown state: 'terminated'"},
+        {NC_SOURCE_AUTOSCALING, "Terminated now", "unknown state"},
+        {NC_SOURCE_AUTOSCALING, "Terminatex", "unknown state"},
+        {NC_SOURCE_AUTOSCALING, "<html>", "unknown state"},
         {NC_SOURCE_REQUEST, "", "drain request: "},
         {NC_SOURCE_REQUEST, "[]", "an object is needed"},
         {NC_SOURCE_REQUEST, "{\"mode\":\"graceful\"}", "id: found nothing"},
@@ -146,8 +146,8 @@ static void test_refused(void **state) {
         struct nc_err err = NC_ERR_INIT;
         assert_true(read_any(rows[i].source, rows[i].body, strlen(rows[i].body), &n, &err) < 0);
         assert_int_equal(err.class, NC_ERR_PROTOCOL);
-        if (!strstr(err.msg, rows[i].has_announced))
-            fail_msg("row %zu: %s\n  says not %s", i, err.msg, rows[i].has_announced);
+        if (!strstr(err.msg, rows[i].expected))
+            fail_msg("row %zu: %s\n  says not %s", i, err.msg, rows[i].expected);
         assert_string_equal(n.id, "untouched");
         assert_true(read_any(rows[i].source, rows[i].body, strlen(rows[i].body), &n, NULL) < 0);
     }

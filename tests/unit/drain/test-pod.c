@@ -215,16 +215,16 @@ static void test_refused(void **state) {
         {"{\"metadata\":[]}", "pod: metadata.namespace is missing"},
         {NAMED("\"a\"", "\"b\"", "7"), "pod: metadata.uid is missing"},
         {NAMED("\"a\"", "\"\"", "\"c\""), "pod: metadata.name is missing"},
-        {NAMED("\"a\"", "\"..\"", "\"c\""), "pod: metadata.name '..' is no name"},
-        {NAMED("\".\"", "\"b\"", "\"c\""), "pod: metadata.namespace '.' is no name"},
+        {NAMED("\"a\"", "\"..\"", "\"c\""), "pod: invalid metadata.name: '..'"},
+        {NAMED("\".\"", "\"b\"", "\"c\""), "pod: invalid metadata.namespace: '.'"},
         {NAMED("\"a/b\"", "\"b\"", "\"c\""),
-         "pod: metadata.namespace 'a/b' is no name: byte 1 cannot be part of one"},
+         "pod: invalid metadata.namespace: 'a/b': byte 1 is not allowed in a name"},
         {NAMED("\"a\"", "\"b?x\"", "\"c\""),
-         "pod: metadata.name 'b?x' is no name: byte 1 cannot be part of one"},
+         "pod: invalid metadata.name: 'b?x': byte 1 is not allowed in a name"},
         {NAMED("\"a\"", "\"b\"", "\"c\\nd\""),
-         "pod: metadata.uid 'c\\nd' is no name: byte 1 cannot be part of one"},
+         "pod: invalid metadata.uid: 'c\\nd': byte 1 is not allowed in a name"},
         {NAMED("\"a\"", "\"\u00fc\"", "\"c\""),
-         "pod: metadata.name '\u00fc' is no name: byte 0 cannot be part of one"},
+         "pod: invalid metadata.name: '\u00fc': byte 0 is not allowed in a name"},
     };
 
     (void)state;

@@ -76,7 +76,7 @@ static const struct {
     struct script_step steps[4];
     int r; /* 1, 0, or -1 for negative */
     enum nc_err_class class;
-    const char *has_announced;
+    const char *expected;
 } cases[] = {
     {"no claim has our id yet",
      {{.url = TABLE_URL("v1"),
@@ -190,7 +190,7 @@ static void test_cases(void **state) {
         const int r = find(k, &claim, &status, &err);
         assert_int_equal(r < 0 ? -1 : r, cases[i].r);
         assert_int_equal(err.class, cases[i].class);
-        if (cases[i].has_announced && !strstr(err.msg, cases[i].has_announced))
+        if (cases[i].expected && !strstr(err.msg, cases[i].expected))
             fail_msg("%s", err.msg);
         if (r == 1)
             assert_string_equal(claim.provider_id, ID);
@@ -226,7 +226,7 @@ static const struct {
     struct script_step step;
     int r;
     enum nc_err_class class;
-    const char *has_announced;
+    const char *expected;
 } owners[] = {
     {NODE("[{'apiVersion':'v1','kind':'X','name':'y'}," REF("karpenter.sh/v1", "a", "u") "]"),
      {.url = BASE "v1/nodeclaims/a", .answer = CLAIM("a", "u", ID)},
@@ -278,7 +278,7 @@ static void test_owner(void **state) {
         const int r = nc_claim_of_node(k, node, 5000000, &claim, &err);
         assert_int_equal(r < 0 ? -1 : r, owners[i].r);
         assert_int_equal(err.class, owners[i].class);
-        assert_non_null(strstr(err.msg, owners[i].has_announced));
+        assert_non_null(strstr(err.msg, owners[i].expected));
         nc_claim_done(&claim);
         script_end(k);
     }

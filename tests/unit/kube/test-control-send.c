@@ -216,7 +216,7 @@ static const struct {
     struct script_step step;
     const char *involved; /* a part of the body */
     enum nc_control_answer answer;
-} has_announced[] = {
+} expected[] = {
     {NC_CONTROL_CLAIM,
      true,
      {.method = "POST", .url = API "/api/v1/namespaces/default/events"},
@@ -246,24 +246,23 @@ static const struct {
 
 static void test_describe(void **state) {
     (void)state;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(has_announced); i++) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(expected); i++) {
         const struct nc_control_action a = {.verb = NC_CONTROL_EMIT_EVENT,
-                                            .what = has_announced[i].what,
+                                            .what = expected[i].what,
                                             .name = (char[]){"c-1"},
                                             .uid = (char[]){"u"},
                                             .reason = "Relayed",
-                                            .is_warning = has_announced[i].is_warning,
+                                            .is_warning = expected[i].is_warning,
                                             .message = (char[]){"gone soon"}};
         struct observed h = {0};
-        struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &has_announced[i].step, 1);
+        struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &expected[i].step, 1);
         print_message("# row %zu\n", i);
         assert_int_equal(send(k, CLAIMS, &a, 2000000, &h, NULL, NULL), 0);
-        if (!strstr(script_last_body, has_announced[i].involved))
+        if (!strstr(script_last_body, expected[i].involved))
             fail_msg("%s", script_last_body);
         script_run();
-        assert_int_equal(h.sent.answer, has_announced[i].answer);
-        assert_int_equal(h.sent.err.class == NC_ERR_NONE,
-                         has_announced[i].answer == NC_CONTROL_DONE);
+        assert_int_equal(h.sent.answer, expected[i].answer);
+        assert_int_equal(h.sent.err.class == NC_ERR_NONE, expected[i].answer == NC_CONTROL_DONE);
         script_end(k);
     }
 }

@@ -105,7 +105,7 @@ static const struct {
     enum nc_err_class class;
     const char *reason, *cause, *message; /* message: a part of the status' message */
     uint64_t retry_after_usec;
-    const char *has_announced; /* a part of the error's message */
+    const char *expected; /* a part of the error's message */
 } refusals[] = {
     {{.status = 401,
       .answer =
@@ -247,7 +247,7 @@ static void test_refusals(void **state) {
         struct nc_value *object = NULL;
         struct nc_kube_status status;
         struct nc_err err = NC_ERR_INIT;
-        print_message("# row %zu: %s\n", i, refusals[i].has_announced);
+        print_message("# row %zu: %s\n", i, refusals[i].expected);
         assert_true(nc_kube_perform(k, &get_node, &object, &status, &err) < 0);
         assert_null(object);
         assert_int_equal(err.class, refusals[i].class);
@@ -255,7 +255,7 @@ static void test_refusals(void **state) {
         assert_string_equal(status.cause, refusals[i].cause);
         assert_non_null(strstr(status.message, refusals[i].message));
         assert_int_equal(status.retry_after_usec, refusals[i].retry_after_usec);
-        assert_non_null(strstr(err.msg, refusals[i].has_announced));
+        assert_non_null(strstr(err.msg, refusals[i].expected));
         assert_int_equal(err.remedy[0] != '\0', needs_remedy(&refusals[i].step));
         script_end(k);
     }

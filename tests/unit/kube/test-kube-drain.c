@@ -57,7 +57,7 @@ static const struct {
       .header = "Content-Type: application/strategic-merge-patch+json",
       .body = "{'metadata':{'uid':'u-1'},'status':{'conditions':[{'type':'DisruptionTarget',"
               "'status':'True','reason':'TerminationByNodeclaimd','message':'nodeclaimd: the node "
-              "is going away, the last moment of this pod has come','lastTransitionTime':'2023-11-"
+              "is terminating, force-deleting this pod','lastTransitionTime':'2023-11-"
               "14T22:13:20Z'}]}}"}},
     {NC_DRAIN_DELETE,
      17,

@@ -116,7 +116,7 @@ static void test_json(void **state) {
 
 #define EXEC "apiVersion: client.authentication.k8s.io/v1, command: x"
 static const struct {
-    const char *text, *has_announced;
+    const char *text, *expected;
 } wrong[] = {
     {"", "one document, not 0"},
     {"{}\n---\n{}\n", "one document, not 2"},
@@ -126,7 +126,7 @@ static const struct {
     {"apiVersion: v2\nkind: Config\n", "apiVersion must be v1"},
     {"apiVersion: v1\nkind: Config\n", "current-context: is missing"},
     {"apiVersion: v1\nkind: Config\ncurrent-context: [x]\n",
-     "line 3, column 18: current-context: must be a text"},
+     "line 3, column 18: current-context: must be a string"},
     {HEAD, "contexts: must be a list"},
     {HEAD "contexts: {}\n", "line 4, column 11: contexts: must be a list"},
     {HEAD "contexts: [{name: there}]\n", "contexts: has no entry named 'here'"},
@@ -134,12 +134,12 @@ static const struct {
     {HEAD "contexts: [{name: here, context: 5}]\n",
      "contexts: the entry that is in use has no settings"},
     {HEAD "contexts: [5, {name: here, context: {cluster: 5}}]\n",
-     "context.cluster: must be a text"},
+     "context.cluster: must be a string"},
     {HEAD CONTEXT, "clusters: must be a list"},
     {HEAD CONTEXT "clusters: []\n", "clusters: has no entry named 'c'"},
     {HEAD CONTEXT "clusters: [{name: c, cluster: {}}]\n", "cluster.server: is missing"},
     {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 5}}]\n",
-     "cluster.server: must be a text"},
+     "cluster.server: must be a string"},
     {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'http://x'}}]\n",
      "cluster.server: must be https://HOST[:PORT]"},
     {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'https://'}}]\n",
@@ -152,7 +152,7 @@ static const struct {
     {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'https://x', proxy-url: 'http://p'}}]\n",
      "proxy-url: is not supported"},
     {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'https://x', tls-server-name: []}}]\n",
-     "tls-server-name: must be a text"},
+     "tls-server-name: must be a string"},
     {HEAD CONTEXT
      "clusters: [{name: c, cluster: {server: 'https://x', certificate-authority: ca.crt}}]\n",
      "certificate-authority: must be an absolute path"},
@@ -170,7 +170,7 @@ static const struct {
      "must be PEM in base64"},
     {HEAD CONTEXT
      "clusters: [{name: c, cluster: {server: 'https://x', certificate-authority-data: 7}}]\n",
-     "must be a text"},
+     "must be a string"},
     {HEAD CONTEXT CLUSTER, "users: must be a list"},
     {HEAD CONTEXT CLUSTER "users: [{name: u, user: x}]\n",
      "users: the entry that is in use has no settings"},
@@ -187,7 +187,7 @@ static const struct {
     {HEAD CONTEXT CLUSTER USERS("{auth-provider: {name: gcp}}"), "only client certificates"},
     {HEAD CONTEXT CLUSTER USERS("{as: admin}"), "only client certificates"},
     {HEAD CONTEXT CLUSTER USERS("{tokenFile: t}"), "tokenFile: must be an absolute path"},
-    {HEAD CONTEXT CLUSTER USERS("{token: 5}"), "token: must be a text"},
+    {HEAD CONTEXT CLUSTER USERS("{token: 5}"), "token: must be a string"},
     {HEAD CONTEXT CLUSTER USERS("{exec: x}"), "user.exec: must be a map"},
     {HEAD CONTEXT CLUSTER USERS("{exec: {}}"), "user.exec.command: is missing"},
     {HEAD CONTEXT CLUSTER USERS("{exec: {command: x}}"), "user.exec.apiVersion: must be"},
@@ -195,9 +195,10 @@ static const struct {
          "{exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}}"),
      "user.exec.apiVersion: must be"},
     {HEAD CONTEXT CLUSTER USERS("{exec: {command: x, apiVersion: 1}}"),
-     "user.exec.apiVersion: must be a text"},
-    {HEAD CONTEXT CLUSTER USERS("{exec: {" EXEC ", args: x}}"), "args: must be a list of texts"},
-    {HEAD CONTEXT CLUSTER USERS("{exec: {" EXEC ", args: [1]}}"), "args: must be a list of texts"},
+     "user.exec.apiVersion: must be a string"},
+    {HEAD CONTEXT CLUSTER USERS("{exec: {" EXEC ", args: x}}"), "args: must be a list of strings"},
+    {HEAD CONTEXT CLUSTER USERS("{exec: {" EXEC ", args: [1]}}"),
+     "args: must be a list of strings"},
     {HEAD CONTEXT CLUSTER USERS("{exec: {" EXEC ", args: null, env: {}}}"),
      "env: must be a list of {name, value}"},
     {HEAD CONTEXT CLUSTER USERS("{exec: {" EXEC ", env: [{name: a}]}}"),
@@ -211,10 +212,10 @@ static void test_wrong(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(wrong); i++) {
         struct nc_kubeconfig k = NC_KUBECONFIG_INIT;
         struct nc_err err = NC_ERR_INIT;
-        print_message("# row %zu: %s\n", i, wrong[i].has_announced);
+        print_message("# row %zu: %s\n", i, wrong[i].expected);
         assert_true(parse(wrong[i].text, &k, &err) < 0);
         assert_int_equal(err.class, NC_ERR_CONFIG);
-        if (!strstr(err.msg, wrong[i].has_announced))
+        if (!strstr(err.msg, wrong[i].expected))
             fail_msg("%s", err.msg);
         assert_null(k.server);
     }
@@ -224,7 +225,7 @@ static void test_wrong(void **state) {
  * is said about it. */
 static void test_exec_credential(void **state) {
     static const struct {
-        const char *text, *has_announced; /* NULL: it is taken */
+        const char *text, *expected; /* NULL: it is taken */
     } rows[] = {
         {"{'status':{'token':'k8s.S3CRET'}}", NULL},
         {"{'kind':'ExecCredential','status':{'token':'a','expirationTimestamp':null}}", NULL},
@@ -249,9 +250,9 @@ static void test_exec_credential(void **state) {
         for (char *p = text; *p; p++)
             *p = *p == '\'' ? '"' : *p;
         const int r = nc_exec_credential_parse(text, strlen(text), &c, &err);
-        assert_int_equal(r < 0, rows[i].has_announced != NULL);
+        assert_int_equal(r < 0, rows[i].expected != NULL);
         assert_int_equal(c.token == NULL, r < 0);
-        if (r < 0 && (!strstr(err.msg, rows[i].has_announced) || strstr(err.msg, "S3CRET")))
+        if (r < 0 && (!strstr(err.msg, rows[i].expected) || strstr(err.msg, "S3CRET")))
             fail_msg("%s", err.msg);
         assert_int_equal(c.until_usec, i == 2 ? 1767323045000000 : 0);
         nc_exec_credential_done(&c);

@@ -121,7 +121,7 @@ static void test_readers_of_nonsense(void **state) {
 static const struct {
     const char *node;
     const char *reason;
-    const char *has_announced[2];
+    const char *expected[2];
 } waits[] = {
     {"{'status':{" READY ",'allocatable':{'cpu':'1930m','example.com/gpu':'1','pods':29}}}",
      "",
@@ -158,7 +158,7 @@ static const struct {
     {"{'spec':{'taints':[{'key':'node.kubernetes.io/"
      "unreachable','effect':'NoSchedule'}]},'status':{" READY "}}",
      "KnownEphemeralTaintsExist",
-     {"hears from kubelet"}},
+     {"when kubelet reports"}},
     {"{'spec':{'taints':[{'key':'readiness.k8s.io/net'}]},'status':{" READY "}}",
      "KnownEphemeralTaintsExist",
      {"'readiness.k8s.io/net:'", "readiness controller"}},
@@ -188,8 +188,8 @@ static void test_waiting(void **state) {
         print_message("# row %zu\n", i);
         nc_node_waiting_for(node, &claim, &reason, &sentence);
         assert_string_equal(reason, waits[i].reason);
-        for (size_t j = 0; j < 2 && waits[i].has_announced[j]; j++)
-            assert_non_null(strstr(sentence, waits[i].has_announced[j]));
+        for (size_t j = 0; j < 2 && waits[i].expected[j]; j++)
+            assert_non_null(strstr(sentence, waits[i].expected[j]));
         free(sentence);
     }
     /* Without the claim, its startup taints and requests are unknown. */

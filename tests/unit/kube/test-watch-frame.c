@@ -97,7 +97,7 @@ static const struct {
     const char *line;
     int event; /* -1: refused */
     int http;
-    const char *has_announced;
+    const char *expected;
 } lines[] = {
     {"{'type':'ADDED','object':{'metadata':{'name':'a','resourceVersion':'5'}}}", NC_WATCH_ADDED, 0,
      NULL},
@@ -112,18 +112,18 @@ static const struct {
      -1, 410, "watch: HTTP 410 Expired: too old"},
     {"{'type':'ERROR','object':{'kind':'Status','apiVersion':'v1','code':500,'message':'no'}}", -1,
      500, "HTTP 500: no"},
-    {"{'type':'ERROR','object':{'kind':'Pod'}}", -1, 0, "no event"},
+    {"{'type':'ERROR','object':{'kind':'Pod'}}", -1, 0, "invalid event"},
     {"{'type':'SYNCED','object':{'metadata':{'name':'a','resourceVersion':'5'}}}", -1, 0,
-     "no event"},
-    {"{'type':5,'object':{'metadata':{'name':'a','resourceVersion':'5'}}}", -1, 0, "no event"},
+     "invalid event"},
+    {"{'type':5,'object':{'metadata':{'name':'a','resourceVersion':'5'}}}", -1, 0, "invalid event"},
     {"{'type':'ADDED','object':{'metadata':{'name':'a','resourceVersion':5}}}", -1, 0,
      "resourceVersion"},
     {"{'type':'ADDED','object':{'metadata':{'resourceVersion':'5'}}}", -1, 0, "metadata.name"},
     {"{'type':'ADDED','object':[]}", -1, 0, "resourceVersion"},
     {"{'type':'ADDED'}", -1, 0, "resourceVersion"},
-    {"{'type':'ADDED','obj", -1, 0, "no JSON"},
-    {"[]", -1, 0, "no event"},
-    {"<html>", -1, 0, "no JSON"},
+    {"{'type':'ADDED','obj", -1, 0, "invalid JSON"},
+    {"[]", -1, 0, "invalid event"},
+    {"<html>", -1, 0, "invalid JSON"},
 };
 
 static void test_lines(void **state) {
@@ -138,7 +138,7 @@ static void test_lines(void **state) {
         assert_int_equal(status.http, lines[i].http);
         if (lines[i].event < 0) {
             assert_true(r < 0);
-            assert_non_null(strstr(err.msg, lines[i].has_announced));
+            assert_non_null(strstr(err.msg, lines[i].expected));
             continue;
         }
         assert_int_equal(r, 0);

@@ -141,14 +141,14 @@ static void test_broken_list(void **state) {
 static const struct {
     struct script_step list, stream;
     size_t max;
-    const char *has_announced;
+    const char *expected;
 } hostile[] = {
     {{.raw = "<html>"}, {0}, 0, "failed 0 protocol: watch /api/v1/nodes: JSON: byte 0: "},
     {{.raw = ""}, {0}, 0, "failed 0 protocol: list /api/v1/nodes: JSON: byte 0: the text ends"},
-    {{.answer = "{'kind':'Status'}"}, {0}, 0, "the answer is no list: its kind"},
+    {{.answer = "{'kind':'Status'}"}, {0}, 0, "invalid list: its kind"},
     {{.answer = "{}"}, {0}, 0, "the list has no metadata.resourceVersion"},
     {{.answer = "{'items':{}}"}, {0}, 0, "JSON: byte 9: items must be an array"},
-    {{.answer = "{'items':[5]}"}, {0}, 0, "JSON: byte 10: an item that is no object"},
+    {{.answer = "{'items':[5]}"}, {0}, 0, "JSON: byte 10: invalid item: not an object"},
     {{.answer = "{'items':[{}]}"}, {0}, 0, "an item of the list has no metadata.name"},
     {{.answer = "{'items':[{'status':1,'status':2}]}"},
      {0},
@@ -156,8 +156,8 @@ static const struct {
      "watch /api/v1/nodes: an item of the list: JSON: byte 23: duplicate key"},
     {{.answer = LIST("1", "{'status':'0123456789'}")}, {0}, 20, "of an item is too large"},
     {{.answer = LIST("1", "")}, {.answer = EVENT("ADDED", "{'status':'01'}")}, 20, "is too large"},
-    {{.answer = LIST("1", "")}, {.answer = "[]"}, 0, "an item that is no object"},
-    {{.answer = LIST("1", "")}, {.answer = "{'type':'X'}"}, 0, "watch: a line that is no event"},
+    {{.answer = LIST("1", "")}, {.answer = "[]"}, 0, "invalid item: not an object"},
+    {{.answer = LIST("1", "")}, {.answer = "{'type':'X'}"}, 0, "watch: invalid event"},
     {{.answer = LIST("1", "")},
      {.answer = EVENT("ADDED", "{'metadata':{'name':'a'}}")},
      0,
@@ -178,11 +178,11 @@ static void test_hostile(void **state) {
                                            .event = on_event,
                                            .failed = on_failed,
                                            .userdata = &h};
-        print_message("# row %zu: %s\n", i, hostile[i].has_announced);
+        print_message("# row %zu: %s\n", i, hostile[i].expected);
         assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, NULL), 0);
         while (!h.trace.data || !strstr(h.trace.data, "failed"))
             assert_true(clock_run(script_loop(), 5000000) > 0);
-        if (!strstr(h.trace.data, hostile[i].has_announced))
+        if (!strstr(h.trace.data, hostile[i].expected))
             fail_msg("%s", h.trace.data);
         nc_watch_free(h.watch);
         nc_buf_done(&h.trace);

@@ -335,10 +335,10 @@ static void test_no_token(void **state) {
 static const struct {
     struct script_step list, stream;
     size_t max;
-    const char *has_announced;
+    const char *expected;
 } hostile[] = {
-    {{.answer = "{}"}, {0}, 0, "watch /api/v1/nodes: the answer is no list: no items"},
-    {{.answer = "{'items':{}}"}, {0}, 0, "watch /api/v1/nodes: the answer is no list: items"},
+    {{.answer = "{}"}, {0}, 0, "watch /api/v1/nodes: invalid list: no items"},
+    {{.answer = "{'items':{}}"}, {0}, 0, "watch /api/v1/nodes: invalid list: items"},
     {{.answer = "{'items':[5],'metadata':{'resourceVersion':'1'}}"},
      {0},
      0,
@@ -360,12 +360,12 @@ static const struct {
     {{.answer = LIST("1", "")},
      {.answer = "{'kind':'NodeList'}\n", .stays_open = true},
      0,
-     "watch: a line that is no event"},
+     "watch: invalid event"},
     {{.answer = LIST("1", "")},
      {.answer = EVENT("ADDED", NODE("a", "1", "1 1"))},
      0,
      "watch /api/v1/nodes: an event whose resourceVersion cannot be one"},
-    {{.answer = LIST("1", "")}, {.raw = "<html>a page"}, 0, "watch: an event that is no JSON"},
+    {{.answer = LIST("1", "")}, {.raw = "<html>a page"}, 0, "watch: invalid JSON of an event"},
     {{.answer = LIST("1", "")},
      {.status = 503, .raw = "overloaded"},
      0,
@@ -388,11 +388,11 @@ static void test_hostile(void **state) {
                                      .failed = on_failed,
                                      .userdata = &h};
         struct nc_err err = NC_ERR_INIT;
-        print_message("# row %zu: %s\n", i, hostile[i].has_announced);
+        print_message("# row %zu: %s\n", i, hostile[i].expected);
         assert_int_equal(nc_watch_new(k, script_loop(), &o, &h.watch, &err), 0);
         while (!h.trace.data || !strstr(h.trace.data, "failed"))
             assert_true(clock_run(script_loop(), 5000000) > 0);
-        assert_non_null(strstr(h.trace.data, hostile[i].has_announced));
+        assert_non_null(strstr(h.trace.data, hostile[i].expected));
         h.watch = nc_watch_free(h.watch);
         nc_buf_done(&h.trace);
         script_end(k);

@@ -120,7 +120,7 @@ static void test_trust(void **state) {
     expect(w, &wrong, NC_HTTP_TLS, "TLS with 127.0.0.1:");
     expect(w, &system, NC_HTTP_TLS, "TLS with 127.0.0.1:");
     expect(w, NULL, NC_HTTP_TLS, "certificate");
-    expect(w, &garbage, NC_HTTP_LOCAL, "cannot ask 127.0.0.1:");
+    expect(w, &garbage, NC_HTTP_LOCAL, "cannot query 127.0.0.1:");
     assert_int_equal(loopback_requests(w->l), 0);
     expect(w, &good, NC_HTTP_ANSWERED, "");
     expect(w, &wrong, NC_HTTP_TLS, ""); /* nor may a connection that others trusted be used */
@@ -196,8 +196,8 @@ static void test_client_certificate(void **state) {
     server.client_ca_pem = w->ca.cert_pem;
     start(w, &server);
     expect(w, &none, NC_HTTP_TLS, "TLS with 127.0.0.1:");
-    expect(w, &mixed, NC_HTTP_LOCAL, "cannot ask");
-    expect(w, &missing, NC_HTTP_LOCAL, "cannot ask");
+    expect(w, &mixed, NC_HTTP_LOCAL, "cannot query");
+    expect(w, &missing, NC_HTTP_LOCAL, "cannot query");
     assert_int_equal(loopback_requests(w->l), 0);
     expect(w, &blobs, NC_HTTP_ANSWERED, "");
     expect(w, &none, NC_HTTP_TLS,

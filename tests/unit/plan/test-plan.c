@@ -822,7 +822,7 @@ static void test_overrides(void **state) {
     assert_int_equal(x->plan.eni_pods, 58);
     *nc_append(&x->config.labels, &x->config.n_labels) =
         (struct nc_label){nc_strdup(bad.key), nc_strdup(bad.value), {0}};
-    fixture_refused(x, NC_ERR_CONFIG, "node.labels of the configuration: 'a b'");
+    fixture_refused(x, NC_ERR_CONFIG, "node.labels of the configuration: invalid label key: 'a b'");
     x->config.n_labels = 0;
     free(x->config.labels[0].key);
     free(x->config.labels[0].value);
@@ -879,7 +879,7 @@ static void test_missing_facts(void **state) {
     x->config.reservation = 0;
     x->config.cidr = nc_strdup("nonsense");
     assert_true(nc_plan_make(&in, &p, &err) < 0);
-    assert_non_null(strstr(err.msg, "'nonsense' is no CIDR"));
+    assert_non_null(strstr(err.msg, "invalid CIDR: 'nonsense'"));
     x->config.max_pods_mode = NC_MAX_PODS_EXPLICIT;
     assert_true(nc_plan_make(&in, &p, NULL) < 0);
     fixture_free(x);

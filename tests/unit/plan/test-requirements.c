@@ -187,34 +187,33 @@ static void test_explain(void **state) {
         p, "{'cpu':'2','memory':'7900Mi','pods':'29'}",
         "{'cpu':'1900m','memory':'7226Mi','pods':'29'}", NULL,
         (const char *const[]){
-            "cpu: kubelet reports 1900m, predicted was 1930m: kubelet keeps back something else",
+            "cpu: kubelet reports 1900m, predicted was 1930m: kubelet reserves something else",
             NULL});
     expect_sentences(
         p, "{'cpu':'1','memory':'7000Mi','pods':'29'}",
         "{'cpu':'930m','memory':'6326Mi','pods':'29'}", NULL,
         (const char *const[]){
-            "cpu: kubelet reports 930m, predicted was 1930m: its capacity is 1, the facts said 2",
-            "its capacity is 7000Mi, the facts said 7900Mi", NULL});
+            "cpu: kubelet reports 930m, predicted was 1930m: its capacity is 1, the facts have 2",
+            "its capacity is 7000Mi, the facts have 7900Mi", NULL});
     expect_sentences(p, "{'memory':'7900Mi','hugepages-2Mi':'1Gi','hugepages-1Gi':'0'}",
                      "{'memory':'6202Mi'}", NULL,
-                     (const char *const[]){"huge pages take the difference", NULL});
+                     (const char *const[]){"huge pages use the difference", NULL});
     expect_sentences(
         p, "{}", "{}",
         "{'cpu':'1930m','memory':'6903Mi','ephemeral-storage':'17Gi','pods':'110','vpc.amazonaws."
         "com/pod-eni':'9'}",
         (const char *const[]){
-            "memory: the node offers 7226Mi, the NodeClaim says 6903Mi: Karpenter takes 7.5% off",
-            "ephemeral-storage: the node offers 18253610976, the NodeClaim says 17Gi",
-            "pods: the node offers 29, the NodeClaim says 110: maxPods here is 29", NULL});
+            "memory: the node offers 7226Mi, the NodeClaim has 6903Mi: Karpenter subtracts 7.5%",
+            "ephemeral-storage: the node offers 18253610976, the NodeClaim has 17Gi",
+            "pods: the node offers 29, the NodeClaim has 110: maxPods here is 29", NULL});
     expect_sentences(p, "null", "null", "{'memory':'9000Mi'}",
                      (const char *const[]){"the host has less memory", NULL});
     x->config.reservation = NC_RESERVATION_ACTUAL;
     nc_strv_add(&x->config.kubelet_flags, "--max-pods=110");
     fixture_plan(x);
-    expect_sentences(
-        p, "null", "null", "{'memory':'6903Mi', 'pods': '110'}",
-        (const char *const[]){
-            "kubeReserved here is 1465Mi, Karpenter counts with 574Mi for 29 pods", NULL});
+    expect_sentences(p, "null", "null", "{'memory':'6903Mi', 'pods': '110'}",
+                     (const char *const[]){
+                         "kubeReserved here is 1465Mi, Karpenter assumes 574Mi for 29 pods", NULL});
     fixture_free(x);
 
     x = fixture_new();

@@ -67,11 +67,11 @@ static void test_pods(void **state) {
     (void)state;
     assert_text(blocked, named_1,
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
-                "1 deleted at their last moment, 1 kept by do-not-disrupt, 2 blocked: a/b by "
+                "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
                 "a/pdb");
     assert_text(blocked, named_3,
                 ", the list of pods is incomplete: TooManyPods, 7 of 12 pods left, 2 leaving, "
-                "1 deleted at their last moment, 1 kept by do-not-disrupt, 2 blocked: a/b by "
+                "1 force-deleted, 1 kept by do-not-disrupt, 2 blocked: a/b by "
                 "a/pdb, a/c , ?");
     assert_text("{'pods': {'total': 0, 'remaining': 0}, 'blocked': []}", named_3, "");
     assert_text("{'pods': 7, 'blocked': 'a/b'}", named_3, "");
@@ -84,11 +84,11 @@ static void test_status(void **state) {
                 "daemon       connected, shutdown inhibitor held, since 2024-01-01T00:00:00Z\n"
                 "imds         spot ok, maintenance failing (HTTP 503)\n"
                 "drain        evicting, since 2024-01-01T00:10:01Z, 7 of 12 pods left, 5 leaving, "
-                "1 kept by do-not-disrupt, 1 blocked, last moment 2024-01-01T00:11:45Z, "
+                "1 kept by do-not-disrupt, 1 blocked, force-delete 2024-01-01T00:11:45Z, "
                 "cordoned by us\n"
                 "notice       spot, to terminate, policy drain, deadline 2024-01-01T00:12:00Z, "
                 "since 2024-01-01T00:10:00Z\n"
-                "blocked      a/b, budget pdb, last moment 2024-01-01T00:11:15Z, says no\n");
+                "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
     assert_text(
         "{'daemon': {'connected': false, 'api_error': 'refused', 'inhibit_delay': 'too short'}}",
         nc_status_text,
@@ -120,8 +120,8 @@ static void test_timeline(void **state) {
                 "+   41.000 s  drained          0.000 s  ........................................\n"
                 "+    0.000 s  notice       spot\n"
                 "+    1.000 s  cordon       \n"
-                "+   75.000 s  last moment  a/b\n"
-                "+  105.000 s  last moment  of all pods\n"
+                "+   75.000 s  force-delete a/b\n"
+                "+  105.000 s  force-delete of all pods\n"
                 "+  120.000 s  deadline     the machine goes\n");
     /* Where the moment is known more exactly it is told so; one that is absurd is not believed. */
     assert_text(
