@@ -169,7 +169,7 @@ static int apply_auth(const struct nc_documents *d, struct nc_config *c, struct 
         implied = NC_AUTH_BOOTSTRAP_TOKEN, kinds++;
     if (c->kubeconfig)
         implied = NC_AUTH_KUBECONFIG, kinds++;
-    c->auth = (enum nc_auth_mode)pick(c, "spec.cluster.auth.mode", nc_auth_mode_words,
+    c->auth = (enum nc_auth_mode)pick(c, "spec.cluster.auth.mode", nc_auth_mode_names,
                                       kinds ? implied : NC_AUTH_EKS);
     if (kinds > 1 && !at(c, "spec.cluster.auth.mode"))
         return conflict(d, c, "spec.cluster.auth",
@@ -246,7 +246,7 @@ static int apply_max_pods(const struct nc_documents *d, struct nc_config *c, str
     if (c->max_pods_value > 0)
         implied = NC_MAX_PODS_EXPLICIT;
     c->max_pods_mode =
-        (enum nc_max_pods_mode)pick(c, "spec.maxPods.mode", nc_max_pods_mode_words, implied);
+        (enum nc_max_pods_mode)pick(c, "spec.maxPods.mode", nc_max_pods_mode_names, implied);
     if (c->max_pods_mode == NC_MAX_PODS_EXPRESSION && !c->max_pods_expression)
         return conflict(d, c, "spec.maxPods.mode", "expression needs spec.maxPods.expression", err);
     if (c->max_pods_mode == NC_MAX_PODS_EXPLICIT && c->max_pods_value <= 0)
@@ -276,7 +276,7 @@ static int apply_shutdown(const struct nc_documents *d, struct nc_config *c, str
 static void apply_node_settings(struct nc_config *c) {
     bool by_id = bool_at(c, "spec.featureGates.InstanceIdNodeName", false);
 
-    c->naming = (enum nc_naming)pick(c, "spec.node.name", nc_naming_words,
+    c->naming = (enum nc_naming)pick(c, "spec.node.name", nc_naming_names,
                                      by_id ? NC_NAMING_INSTANCE_ID : NC_NAMING_PRIVATE_DNS);
     c->name_override = text_at(c, "spec.node.nameOverride");
     c->provider_id = text_at(c, "spec.node.providerID");
@@ -286,7 +286,7 @@ static void apply_node_settings(struct nc_config *c) {
 
 static void apply_kubelet(struct nc_config *c) {
     c->kubelet = copy_at(c, "spec.kubelet.config");
-    c->start = (enum nc_kubelet_start)pick(c, "spec.kubelet.start", nc_kubelet_start_words,
+    c->start = (enum nc_kubelet_start)pick(c, "spec.kubelet.start", nc_kubelet_start_names,
                                            NC_START_SYSTEMD);
     c->kubelet_unit = text_at(c, "spec.kubelet.unit");
     if (!c->kubelet_unit)
@@ -294,7 +294,7 @@ static void apply_kubelet(struct nc_config *c) {
     c->kubelet_path = text_at(c, "spec.kubelet.path");
     if (!c->kubelet_path)
         c->kubelet_path = nc_strdup("/usr/bin/kubelet");
-    c->reservation = (enum nc_reservation)pick(c, "spec.reservation.policy", nc_reservation_words,
+    c->reservation = (enum nc_reservation)pick(c, "spec.reservation.policy", nc_reservation_names,
                                                NC_RESERVATION_KARPENTER);
     c->kube_reserved = copy_at(c, "spec.reservation.kubeReserved");
     c->system_reserved = copy_at(c, "spec.reservation.systemReserved");
@@ -321,13 +321,13 @@ static void apply_surroundings(struct nc_config *c) {
     c->report_console = bool_at(c, "spec.report.console", nc_config_defaults.report_console);
     c->report_events = bool_at(c, "spec.report.events", nc_config_defaults.report_events);
     c->report_node = bool_at(c, "spec.report.node", nc_config_defaults.report_node);
-    c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", nc_ec2_use_words, NC_EC2_AUTO);
+    c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", nc_ec2_use_names, NC_EC2_AUTO);
     c->ec2_endpoint = text_at(c, "spec.aws.ec2Endpoint");
     c->sts_endpoint = text_at(c, "spec.aws.stsEndpoint");
     c->partition = text_at(c, "spec.aws.partition");
     c->domain = text_at(c, "spec.aws.domain");
     c->claim_lookup =
-        pick(c, "spec.claim.lookup", nc_claim_lookup_words, nc_config_defaults.claim_lookup ? 1 : 2)
+        pick(c, "spec.claim.lookup", nc_claim_lookup_names, nc_config_defaults.claim_lookup ? 1 : 2)
         == 1;
 }
 

@@ -31,7 +31,7 @@ static const char *const topology_policies[] = {"none", "best-effort", "restrict
 static const char *const topology_scopes[] = {"container", "pod", NULL};
 static const char *const hairpin_modes[] = {"promiscuous-bridge", "hairpin-veth", "none", NULL};
 static const char *const authorization_modes[] = {"AlwaysAllow", "Webhook", NULL};
-static const char *const resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
+const char *const nc_reserved_resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
 
 /* pkg/kubelet/eviction/api: signals that can be set */
 const char *const nc_eviction_signals[] = {"memory.available",
@@ -201,9 +201,9 @@ static const struct nc_field kubelet_fields[] = {
     BETWEEN("containerLogMaxWorkers", 1, INT32_MAX),
     F("containerLogMonitorInterval", DURATION),
     F("configMapAndSecretChangeDetectionStrategy", STRING),
-    F("systemReserved", QUANTITY_MAP, .keys = resources, .flag = "system-reserved",
+    F("systemReserved", QUANTITY_MAP, .keys = nc_reserved_resources, .flag = "system-reserved",
       .flags = NC_FIELD_V1BETA1),
-    F("kubeReserved", QUANTITY_MAP, .keys = resources, .flag = "kube-reserved",
+    F("kubeReserved", QUANTITY_MAP, .keys = nc_reserved_resources, .flag = "kube-reserved",
       .flags = NC_FIELD_V1BETA1),
     F("reservedSystemCPUs", STRING, .flag = "reserved-cpus"),
     F("showHiddenMetricsForVersion", STRING),

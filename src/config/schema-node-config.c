@@ -136,21 +136,20 @@ const struct nc_schema nc_schema_node_config = NC_SCHEMA("NodeConfig", node_conf
 
 /* AgentConfig */
 
-const char *const nc_auth_mode_words[] = {"eks", "client-certificate", "bootstrap-token",
+const char *const nc_auth_mode_names[] = {"eks", "client-certificate", "bootstrap-token",
                                           "kubeconfig", NULL};
-const char *const nc_naming_words[] = {"private-dns", "resource-name", "instance-id", "hostname",
+const char *const nc_naming_names[] = {"private-dns", "resource-name", "instance-id", "hostname",
                                        NULL};
-const char *const nc_max_pods_mode_words[] = {"eni",        "custom-networking", "prefix",
+const char *const nc_max_pods_mode_names[] = {"eni",        "custom-networking", "prefix",
                                               "expression", "explicit",          NULL};
-const char *const nc_reservation_words[] = {"karpenter", "actual",   "gke", "aks",
+const char *const nc_reservation_names[] = {"karpenter", "actual",   "gke", "aks",
                                             "auto-mode", "explicit", NULL};
-const char *const nc_kubelet_start_words[] = {"systemd", "exec", "none", NULL};
-const char *const nc_ec2_use_words[] = {"auto", "never", "always", NULL};
-const char *const nc_claim_lookup_words[] = {"auto", "never", NULL};
-static const char *const resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
+const char *const nc_kubelet_start_names[] = {"systemd", "exec", "none", NULL};
+const char *const nc_ec2_use_names[] = {"auto", "never", "always", NULL};
+const char *const nc_claim_lookup_names[] = {"auto", "never", NULL};
 
 static const struct nc_field auth_fields[] = {
-    ONE_OF("mode", nc_auth_mode_words),
+    ONE_OF("mode", nc_auth_mode_names),
     CHECKED("clientCertificate", nc_shape_absolute_path, PATH_EXPECTED),
     CHECKED("clientKey", nc_shape_absolute_path, PATH_EXPECTED),
     {.name = "bootstrapToken",
@@ -166,7 +165,7 @@ static const struct nc_schema agent_cluster =
     NC_SCHEMA("AgentConfig's spec.cluster", agent_cluster_fields);
 
 static const struct nc_field agent_node_fields[] = {
-    ONE_OF("name", nc_naming_words),
+    ONE_OF("name", nc_naming_names),
     CHECKED("nameOverride", nc_shape_node_name,
             "a node name: lower-case letters, digits, dashes and dots"),
     {.name = "labels",
@@ -183,22 +182,22 @@ static const struct nc_field agent_node_fields[] = {
 static const struct nc_schema agent_node = NC_SCHEMA("AgentConfig's spec.node", agent_node_fields);
 
 static const struct nc_field max_pods_fields[] = {
-    ONE_OF("mode", nc_max_pods_mode_words),
+    ONE_OF("mode", nc_max_pods_mode_names),
     F("expression", STRING),
     {.name = "value", .type = NC_FIELD_INT, .min = 1, .max = INT32_MAX},
 };
 static const struct nc_schema max_pods = NC_SCHEMA("AgentConfig's spec.maxPods", max_pods_fields);
 
 static const struct nc_field reservation_fields[] = {
-    ONE_OF("policy", nc_reservation_words),
-    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
-    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = resources},
+    ONE_OF("policy", nc_reservation_names),
+    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = nc_reserved_resources},
+    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = nc_reserved_resources},
 };
 static const struct nc_schema reservation =
     NC_SCHEMA("AgentConfig's spec.reservation", reservation_fields);
 
 static const struct nc_field agent_kubelet_fields[] = {
-    ONE_OF("start", nc_kubelet_start_words),
+    ONE_OF("start", nc_kubelet_start_names),
     CHECKED("unit", is_systemd_unit, "the name of a service such as kubelet.service"),
     CHECKED("path", nc_shape_absolute_path, PATH_EXPECTED),
     OBJECT("config", nc_schema_kubelet),
@@ -227,14 +226,14 @@ static const struct nc_field report_fields[] = {F("console", BOOL), F("events", 
                                                 F("node", BOOL)};
 static const struct nc_schema report = NC_SCHEMA("AgentConfig's spec.report", report_fields);
 static const struct nc_field aws_fields[] = {
-    ONE_OF("ec2", nc_ec2_use_words),
+    ONE_OF("ec2", nc_ec2_use_names),
     CHECKED("ec2Endpoint", nc_shape_url, URL_EXPECTED),
     CHECKED("stsEndpoint", nc_shape_url, URL_EXPECTED),
     CHECKED("partition", is_partition, "a partition such as aws-cn"),
     CHECKED("domain", nc_shape_domain, "a domain such as amazonaws.com.cn"),
 };
 static const struct nc_schema aws = NC_SCHEMA("AgentConfig's spec.aws", aws_fields);
-static const struct nc_field claim_fields[] = {ONE_OF("lookup", nc_claim_lookup_words)};
+static const struct nc_field claim_fields[] = {ONE_OF("lookup", nc_claim_lookup_names)};
 static const struct nc_schema claim = NC_SCHEMA("AgentConfig's spec.claim", claim_fields);
 
 static const struct nc_field agent_spec_fields[] = {

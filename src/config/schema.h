@@ -78,12 +78,15 @@ bool nc_field_in_range(const struct nc_field *f, int64_t i, int64_t *ret_min, in
 void nc_schema_check(struct nc_documents *d, const struct nc_schema *schema,
                      const struct nc_value *v, const char *path);
 
-/* The words of AgentConfig for the enums of nc/config.h, in their order; each ends with NULL. */
-extern const char *const nc_auth_mode_words[],
-    *const nc_naming_words[], *const nc_max_pods_mode_words[], *const nc_reservation_words[],
-                                                                   *const nc_kubelet_start_words[],
-                                                                       *const nc_ec2_use_words[];
-extern const char *const nc_claim_lookup_words[]; /* true, false */
+/* The names in AgentConfig of the enums of nc/config.h, in their order; each ends with NULL. */
+extern const char *const nc_auth_mode_names[];
+extern const char *const nc_naming_names[];
+extern const char *const nc_max_pods_mode_names[];
+extern const char *const nc_reservation_names[];
+extern const char *const nc_kubelet_start_names[];
+extern const char *const nc_ec2_use_names[];
+extern const char *const nc_claim_lookup_names[]; /* true, false */
+extern const char *const nc_reserved_resources[]; /* what a reservation may name */
 
 /* The tables. */
 extern const struct nc_schema nc_schema_node_config;
