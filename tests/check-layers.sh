@@ -25,7 +25,7 @@ owns base backoff clock err file json-filter mem prometheus quantity sources str
 owns config config userdata
 owns plan facts fileset plan
 owns drain drain drain-report hint lifecycle notice pod
-owns report report
+owns report report daemon-metrics
 owns control control lease
 owns standalone standalone budget
 owns net http

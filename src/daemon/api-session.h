@@ -9,7 +9,7 @@
 #define NC_DAEMON_API_SESSION_H
 
 #include "connect.h"
-#include "nc/drain-report.h"
+#include "nc/daemon-metrics.h"
 
 /* Which file it was: rotation replaces it. */
 struct nc_file_mark {

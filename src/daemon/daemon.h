@@ -12,6 +12,7 @@
 #include "claim.h"
 #include "gather.h"
 #include "imds-condition.h"
+#include "nc/daemon-metrics.h"
 #include "nc/drain-report.h"
 #include "nc/kube-drain.h"
 #include "nc/lifecycle.h"

@@ -6,7 +6,7 @@
 #ifndef NC_DAEMON_NOTICE_POLLER_H
 #define NC_DAEMON_NOTICE_POLLER_H
 
-#include "nc/drain-report.h"
+#include "nc/daemon-metrics.h"
 #include "nc/imds.h"
 #include "notice-sink.h"
 

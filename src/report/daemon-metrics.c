@@ -5,7 +5,7 @@
  * an age or a distance would be wrong by then. A sample that has no value now (the time of a notice
  * that is not there) is left out.
  */
-#include "nc/drain-report.h"
+#include "nc/daemon-metrics.h"
 
 static void add_state(struct nc_metrics *m, const struct nc_life_view *v, uint64_t started_usec) {
     nc_metric_family(m, "start_time_seconds", NC_GAUGE, "Unix time at which the daemon started.");

@@ -2,7 +2,7 @@
  * The daemon's metrics: the samples that a person would be woken by.
  */
 #include "base-test.h"
-#include "nc/drain-report.h"
+#include "nc/daemon-metrics.h"
 
 #define SEC 1000000ull
 #define NOW (1767225600 * SEC)
