@@ -95,7 +95,9 @@ enum nc_control_mode {
     NC_CONTROL_MODE_UNKNOWN = 0, /* not looked yet: nothing but the relay */
     NC_CONTROL_KARPENTER,        /* Karpenter runs: the relay, nothing else */
     NC_CONTROL_STANDALONE,
+    _NC_CONTROL_MODE_MAX
 };
+const char *nc_control_mode_name(enum nc_control_mode m); /* "unknown", "karpenter", … */
 
 /* What says whose Node it is, before it is registered. */
 enum nc_control_identity {

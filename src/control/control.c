@@ -17,6 +17,16 @@ const struct nc_control_rules nc_control_defaults = {.margin_usec = NC_MARGIN_US
                                                      .identity = NC_CONTROL_IDENTITY_EC2,
                                                      .ceiling_usec = 24ull * 3600 * 1000000};
 
+const char *nc_control_mode_name(enum nc_control_mode m) {
+    static const char *const names[_NC_CONTROL_MODE_MAX] = {
+        [NC_CONTROL_MODE_UNKNOWN] = "unknown",
+        [NC_CONTROL_KARPENTER] = "karpenter",
+        [NC_CONTROL_STANDALONE] = "standalone",
+    };
+
+    return names[m];
+}
+
 const char *nc_control_kind_name(enum nc_control_kind k) {
     static const char *const names[_NC_CONTROL_KIND_MAX] = {
         [NC_CONTROL_NODE] = "Node",

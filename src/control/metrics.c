@@ -5,9 +5,8 @@
 
 static void add_mode(struct nc_metrics *m, const struct nc_control *c) {
     nc_metric_family(m, "mode", NC_GAUGE, "Mode of the controller: 1 for the current one.");
-    nc_metric_count(m, NC_LABELS("mode", "unknown"), c->mode == NC_CONTROL_MODE_UNKNOWN);
-    nc_metric_count(m, NC_LABELS("mode", "karpenter"), c->mode == NC_CONTROL_KARPENTER);
-    nc_metric_count(m, NC_LABELS("mode", "standalone"), c->mode == NC_CONTROL_STANDALONE);
+    for (enum nc_control_mode mode = 0; mode < _NC_CONTROL_MODE_MAX; mode++)
+        nc_metric_count(m, NC_LABELS("mode", nc_control_mode_name(mode)), c->mode == mode);
 }
 
 static void add_objects(struct nc_metrics *m, const struct nc_control_counts *n) {

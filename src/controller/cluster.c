@@ -19,12 +19,6 @@
  * pool somebody meant, and it fits by itself. */
 #define NODE_VALUE_MAX_BYTES ((size_t)128 << 10)
 
-static const char *mode_text(enum nc_control_mode mode) {
-    return mode == NC_CONTROL_KARPENTER    ? "mode=karpenter"
-           : mode == NC_CONTROL_STANDALONE ? "mode=standalone"
-                                           : "it is not known yet whether mode=karpenter";
-}
-
 /* --- watches */
 
 static void on_synced(struct nc_controller *c, enum nc_control_kind kind) {
@@ -171,11 +165,12 @@ static void log_mode(const struct nc_controller *c, const struct nc_karpenter_fo
 
     if (c->settings->mode != NC_CONTROL_MODE_UNKNOWN && f->mode != NC_CONTROL_MODE_UNKNOWN
         && f->mode != c->settings->mode)
-        nc_log(NC_LOG_WARNING, NULL, "%s was detected, but --mode is set and takes precedence",
-               mode_text(f->mode));
+        nc_log(NC_LOG_WARNING, NULL, "mode=%s was detected, but --mode is set and takes precedence",
+               nc_control_mode_name(f->mode));
     else
-        nc_log(is_beyond_us ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "%s%s%s%s",
-               mode_text(is_beyond_us ? f->mode : c->mode), *f->holder ? ": " : "", f->holder,
+        nc_log(is_beyond_us ? NC_LOG_WARNING : NC_LOG_INFO, NULL, "mode=%s%s%s%s",
+               nc_control_mode_name(is_beyond_us ? f->mode : c->mode), *f->holder ? ": " : "",
+               f->holder,
                is_beyond_us ? ", and this build has no standalone mode: nothing but the relay is "
                               "done"
                             : "");

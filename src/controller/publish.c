@@ -68,22 +68,17 @@ static void forget_failures(struct nc_controller *c) {
 
 /* --- status */
 
-static const char *mode_name(enum nc_control_mode mode) {
-    return mode == NC_CONTROL_KARPENTER    ? "karpenter"
-           : mode == NC_CONTROL_STANDALONE ? "standalone"
-                                           : "unknown";
-}
-
 static struct nc_value *about_us(const struct nc_controller *c) {
     const struct nc_err *trouble = nc_controller_trouble(c);
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 
     nc_value_set_string(map, "version", NC_VERSION);
     nc_value_set_string(map, "identity", c->identity);
-    nc_value_set_string(
-        map, "mode",
-        c->settings->mode == NC_CONTROL_MODE_UNKNOWN ? "auto" : mode_name(c->settings->mode));
-    nc_value_set_string(map, "activeMode", mode_name(c->mode));
+    nc_value_set_string(map, "mode",
+                        c->settings->mode == NC_CONTROL_MODE_UNKNOWN
+                            ? "auto"
+                            : nc_control_mode_name(c->settings->mode));
+    nc_value_set_string(map, "activeMode", nc_control_mode_name(c->mode));
     nc_value_set_bool(map, "leads", c->leads);
     nc_value_set_text(map, "holder", c->leader ? nc_leader_holder(c->leader) : NULL);
     nc_value_set_time(map, "started", c->started_usec);
