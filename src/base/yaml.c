@@ -155,13 +155,6 @@ static int close_container(struct reader *r) {
     return fail(r, duplicate->mark, what);
 }
 
-static void close_document(struct reader *r) {
-    if (r->root && !r->root_is_empty)
-        *nc_append(&r->documents.v, &r->documents.n) = nc_steal(&r->root);
-    r->root = nc_value_free(r->root);
-    r->root_is_empty = false;
-}
-
 static int read_event(struct reader *r, const yaml_event_t *e) {
     switch (e->type) {
     case YAML_ALIAS_EVENT:
@@ -176,7 +169,10 @@ static int read_event(struct reader *r, const yaml_event_t *e) {
     case YAML_MAPPING_END_EVENT:
         return close_container(r);
     case YAML_DOCUMENT_END_EVENT:
-        close_document(r);
+        if (r->root && !r->root_is_empty)
+            *nc_append(&r->documents.v, &r->documents.n) = nc_steal(&r->root);
+        r->root = nc_value_free(r->root);
+        r->root_is_empty = false;
         return 0;
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:

@@ -62,14 +62,6 @@ static struct nc_value *read_status(const char *path) {
     return tree->type == NC_VALUE_MAP ? tree : nc_value_free(tree);
 }
 
-static void carry_over(struct nc_value *to, const struct nc_value *from) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(of_daemon); i++) {
-        const struct nc_value *v = nc_value_get(from, of_daemon[i]);
-        if (v)
-            nc_value_set(to, of_daemon[i], nc_value_copy(v));
-    }
-}
-
 /* `drain` and `daemon` from one tree, the rest from the other. Both are consumed. */
 static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own,
                               struct nc_value *there) {
@@ -81,7 +73,11 @@ static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own
         nc_value_set_int(whole, "schema", 1);
         nc_value_set_string(whole, "version", NC_VERSION);
     }
-    carry_over(whole, part);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(of_daemon); i++) {
+        const struct nc_value *v = nc_value_get(part, of_daemon[i]);
+        if (v)
+            nc_value_set(whole, of_daemon[i], nc_value_copy(v));
+    }
     nc_value_free(part);
     return whole;
 }

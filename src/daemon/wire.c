@@ -73,15 +73,6 @@ static void on_claim_changed(void *userdata) {
     nc_own_node_report_deletion(&d->node);
 }
 
-static void wire_claim(struct nc_daemon *d) {
-    d->claim.o = (struct nc_claim_watch_options){.event = d->app->event,
-                                                 .api = &d->api,
-                                                 .counters = &d->counters,
-                                                 .is_allowed = is_claim_allowed,
-                                                 .changed = on_claim_changed,
-                                                 .userdata = d};
-}
-
 /* --- the pods */
 
 static uint64_t now_of(void *userdata) {
@@ -102,18 +93,6 @@ static void on_cleaned_up(void *userdata) {
     struct nc_daemon *d = userdata;
 
     d->is_state_due = true;
-}
-
-static void wire_pods(struct nc_daemon *d) {
-    d->pods.o = (struct nc_pod_evictor_options){.event = d->app->event,
-                                                .api = &d->api,
-                                                .counters = &d->counters,
-                                                .node_name = &d->node_name,
-                                                .now = now_of,
-                                                .post = post_event,
-                                                .volume_found = on_volume_found,
-                                                .cleaned_up = on_cleaned_up,
-                                                .userdata = d};
 }
 
 /* --- sources of notices */
@@ -240,16 +219,6 @@ static bool may_write_condition(void *userdata) {
            && (!d->claim.name || d->condition.is_registered);
 }
 
-static void wire_condition(struct nc_daemon *d) {
-    d->condition.o = (struct nc_imds_condition_options){.api = &d->api,
-                                                        .counters = &d->counters,
-                                                        .node_name = &d->node_name,
-                                                        .poller = &d->poller,
-                                                        .now = now_of,
-                                                        .may_write = may_write_condition,
-                                                        .userdata = d};
-}
-
 void nc_daemon_open_connections(struct nc_daemon *d) {
     const struct nc_api_session_options o = {.app = d->app,
                                              .imds = d->imds,
@@ -295,7 +264,26 @@ void nc_daemon_open_sources(struct nc_daemon *d) {
 
 void nc_daemon_wire(struct nc_daemon *d) {
     wire_node(d);
-    wire_claim(d);
-    wire_condition(d);
-    wire_pods(d);
+    d->claim.o = (struct nc_claim_watch_options){.event = d->app->event,
+                                                 .api = &d->api,
+                                                 .counters = &d->counters,
+                                                 .is_allowed = is_claim_allowed,
+                                                 .changed = on_claim_changed,
+                                                 .userdata = d};
+    d->condition.o = (struct nc_imds_condition_options){.api = &d->api,
+                                                        .counters = &d->counters,
+                                                        .node_name = &d->node_name,
+                                                        .poller = &d->poller,
+                                                        .now = now_of,
+                                                        .may_write = may_write_condition,
+                                                        .userdata = d};
+    d->pods.o = (struct nc_pod_evictor_options){.event = d->app->event,
+                                                .api = &d->api,
+                                                .counters = &d->counters,
+                                                .node_name = &d->node_name,
+                                                .now = now_of,
+                                                .post = post_event,
+                                                .volume_found = on_volume_found,
+                                                .cleaned_up = on_cleaned_up,
+                                                .userdata = d};
 }

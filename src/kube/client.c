@@ -150,17 +150,13 @@ int nc_kube_perform(struct nc_kube *k, const struct nc_kube_call *c, struct nc_v
     return r;
 }
 
-static void unlink_req(struct nc_kube_req *q) {
+static void free_req(struct nc_kube_req *q) {
     if (q->prev)
         q->prev->next = q->next;
     else
         q->kube->reqs = q->next;
     if (q->next)
         q->next->prev = q->prev;
-}
-
-static void free_req(struct nc_kube_req *q) {
-    unlink_req(q);
     nc_kube_message_done(&q->message);
     free(q);
 }

@@ -63,13 +63,6 @@ struct nc_watch {
 
 static void go_on(struct nc_watch *w);
 
-static void stop(struct nc_watch *w) {
-    w->list = nc_kube_cancel(w->list);
-    w->stream = nc_http_cancel(w->stream);
-    (void)sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
-    (void)sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
-}
-
 /* False where the callback freed the watch. */
 static bool report(struct nc_watch *w, enum nc_watch_event event, const struct nc_value *object) {
     bool gone = false;
@@ -90,7 +83,10 @@ static void again_after(struct nc_watch *w, uint64_t wait_usec) {
  * long absence: told only from the second time on. */
 static void fail(struct nc_watch *w, const struct nc_kube_status *status,
                  const struct nc_err *err) {
-    stop(w);
+    w->list = nc_kube_cancel(w->list);
+    w->stream = nc_http_cancel(w->stream);
+    (void)sd_event_source_set_enabled(w->lines, SD_EVENT_OFF);
+    (void)sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
     nc_frames_clear(&w->frames);
     w->was_failing = true;
     if (w->is_alive)
