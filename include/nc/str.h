@@ -20,6 +20,18 @@ bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characte
 /* Of UTF-8: editors of Windows begin a file with it, and YAML may begin so. */
 #define NC_BYTE_ORDER_MARK "\xef\xbb\xbf"
 
+#define NC_DIGITS "0123456789"
+#define NC_LOWER "abcdefghijklmnopqrstuvwxyz"
+#define NC_ALNUM NC_LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ" NC_DIGITS
+/* Has s one to `most` bytes, all of the set? NULL has none. */
+bool nc_is_made_of(const char *s, const char *set, size_t most);
+/* 0 to 15; -1 for what is no hexadecimal digit. */
+int nc_hex_digit(char c);
+/* How many bytes of s to keep so that they are at most `most`, and no half of a character. */
+size_t nc_cut(const char *s, size_t most);
+/* Appends s as a part of a URL: what is neither unreserved (RFC 3986) nor in `also` as "%XX". */
+void nc_url_escape(struct nc_buf *out, const char *s, const char *also);
+
 /* A borrowed text, and the line of the whole that its first one is, from 1, for messages. */
 struct nc_text {
     const char *data;

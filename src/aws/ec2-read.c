@@ -133,16 +133,6 @@ int nc_ec2_refused(const struct nc_http_result *result, const char *action, stru
     return r;
 }
 
-static bool is_dns_name(const char *s) {
-    if (!s || !*s || strlen(s) > 253)
-        return false;
-    for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9')
-              || *s == '-' || *s == '.'))
-            return false;
-    return true;
-}
-
 #define INSTANCE "DescribeInstancesResponse/reservationSet/item/instancesSet/item"
 
 struct instance_reader {
@@ -179,7 +169,7 @@ int nc_ec2_read_instance(const char *data, size_t n, const char *instance_id, ch
     if (!i.name || !*i.name) /* an instance that is just being made */
         return nc_err_set(err, NC_ERR_TRANSIENT, ENOENT, "%s has no private DNS name yet",
                           instance_id);
-    if (!is_dns_name(i.name))
+    if (!nc_is_made_of(i.name, NC_ALNUM "-.", 253))
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "invalid private DNS name of %s",
                           instance_id);
     *ret = nc_steal(&i.name);

@@ -94,13 +94,7 @@ char *nc_ec2_form(const char *action, const char *key, const char *value) {
 
 /* Only what cannot change the form around it. */
 bool nc_ec2_is_plain(const char *s) {
-    if (!s || !*s || strlen(s) >= 64)
-        return false;
-    for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9')
-              || *s == '-' || *s == '.'))
-            return false;
-    return true;
+    return nc_is_made_of(s, NC_ALNUM "-.", 63);
 }
 
 int nc_ec2_private_dns_name(const struct nc_ec2 *e, const char *instance_id, char **ret,

@@ -16,6 +16,7 @@
 /* Has no effect: STS accepts the URL for 15 minutes after its date. Old verifiers refuse more
  * than 60. */
 #define EXPIRES_SEC 60
+#define HOST_MAX 255
 
 /* The name becomes a header of the verifier's request. */
 static bool is_cluster_name(const char *s) {
@@ -27,16 +28,6 @@ static bool is_cluster_name(const char *s) {
     return true;
 }
 
-static bool is_host(const char *s) {
-    if (!s || !*s)
-        return false;
-    for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9') || *s == '.' || *s == '-'
-              || *s == ':'))
-            return false;
-    return true;
-}
-
 static int check(const struct nc_credentials *c, const struct nc_eks_token_request *q,
                  struct nc_err *err) {
     if (!is_cluster_name(q->cluster))
@@ -44,7 +35,7 @@ static int check(const struct nc_credentials *c, const struct nc_eks_token_reque
                           "token: the cluster's name is empty or cannot be part of a header");
     if (!q->region || !*q->region)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: no region");
-    if (!is_host(q->sts_host))
+    if (!nc_is_made_of(q->sts_host, NC_LOWER NC_DIGITS ".-:", HOST_MAX))
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "token: no usable STS host for the region");
     if (!c || !c->access_key_id || !c->secret_access_key)
         return nc_err_set(err, NC_ERR_AUTH, EACCES, "token: no credentials");

@@ -42,18 +42,6 @@ static void on_fetched(void *userdata, const struct nc_imds_answer *answer) {
     call.done(call.userdata, &err);
 }
 
-static bool is_argument(const char *s) {
-    if (!s || !*s || strlen(s) > 128)
-        return false;
-    for (; *s; s++) {
-        const bool letter =
-            (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
-        if (!letter && !strchr("+=,.@_:-", *s))
-            return false;
-    }
-    return true;
-}
-
 /* The path of an item with its argument in place. */
 static int make_path(enum nc_imds_item item, const char *argument, char **ret, struct nc_err *err) {
     const char *path = nc_imds_questions[item].path;
@@ -66,7 +54,7 @@ static int make_path(enum nc_imds_item item, const char *argument, char **ret, s
     if (!argument)
         return nc_err_set(err, NC_ERR_BUG, EINVAL, "imds: %s was requested without its argument",
                           path);
-    if (!is_argument(argument)) {
+    if (!nc_is_made_of(argument, NC_ALNUM "+=,.@_:-", 128)) {
         nc_auto_free char *quoted = nc_quote(argument, strlen(argument));
         return nc_err_set(err, NC_ERR_PROTOCOL, EBADMSG, "imds: %s cannot be part of the path %s",
                           quoted, path);

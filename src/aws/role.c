@@ -141,17 +141,6 @@ static void on_container(void *userdata, const struct nc_http_result *result) {
     finish(r, code < 0 ? NULL : &c, code < 0 ? &err : NULL);
 }
 
-static void add_escaped(struct nc_buf *out, const char *s) {
-    for (; *s; s++) {
-        const bool is_plain = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z')
-                              || (*s >= '0' && *s <= '9') || strchr("-._~", *s);
-        if (is_plain)
-            (void)nc_buf_putc(out, *s);
-        else
-            (void)nc_buf_printf(out, "%%%02X", (unsigned)(unsigned char)*s);
-    }
-}
-
 /* Read anew each time: it is replaced long before it ends. */
 static int read_token(const char *path, struct nc_buf *ret, struct nc_err *err) {
     const int r = nc_file_read(path, MAX_TOKEN, ret, err);
@@ -189,11 +178,11 @@ static int request_web_identity(struct nc_role *r, const char *region, struct nc
     if (code < 0)
         return code;
     (void)nc_buf_puts(&body, "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=");
-    add_escaped(&body, r->arn);
+    nc_url_escape(&body, r->arn, "");
     (void)nc_buf_puts(&body, "&RoleSessionName=");
-    add_escaped(&body, r->session ? r->session : "nodeclaim-controller");
+    nc_url_escape(&body, r->session ? r->session : "nodeclaim-controller", "");
     (void)nc_buf_puts(&body, "&WebIdentityToken=");
-    add_escaped(&body, nc_trim(token.data));
+    nc_url_escape(&body, nc_trim(token.data), "");
     o.body = body.data;
     o.body_n = body.len;
     return nc_http_start(r->http, &o, &r->req, err);

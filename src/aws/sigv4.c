@@ -40,17 +40,9 @@ static void pairs_done(struct pairs *p) {
 
 /* Percent-encodes all but the unreserved characters and those in `more`. */
 static char *encode_but(const char *s, const char *more) {
-    static const char hex[] = "0123456789ABCDEF";
     struct nc_buf b = NC_BUF_INIT;
 
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
-                           || (c >= '0' && c <= '9')
-                           || (c && (strchr("-_.~", c) || strchr(more, c)));
-        const char escaped[] = {'%', hex[c >> 4], hex[c & 15]};
-        (void)nc_buf_add(&b, plain ? (const char *)&c : escaped, plain ? 1 : sizeof(escaped));
-    }
+    nc_url_escape(&b, s, more);
     return nc_buf_steal(&b);
 }
 

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nc/str.h"
+
 /* Linux has no errno from here on, and HTTP no failure below: what a code means follows from its
  * size. */
 #define FIRST_HTTP_STATUS 200
@@ -28,13 +30,8 @@ static const struct {
 
 /* Copies at most size - 1 bytes and drops a character that did not fit whole. */
 static void copy_cut(char *to, size_t size, const char *from) {
-    size_t n = strlen(from);
+    const size_t n = nc_cut(from, size - 1);
 
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)from[n] & 0xc0) == 0x80)
-            n--;
-    }
     memcpy(to, from, n);
     to[n] = '\0';
 }

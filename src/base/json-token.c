@@ -1,17 +1,14 @@
 /*
  * A JSON string, number or literal that comes in pieces: the grammar of RFC 8259, byte by byte. It
  * may be cut anywhere: inside an escape, a pair of surrogates, a UTF-8 character.
- *
- * Plain text is passed over eight bytes at a time, because of a document that is read only to find
- * a few members nearly every byte is plain text of a string.
  */
 #include "json-token.h"
 
-#include <endian.h>
 #include <string.h>
 
+#include "nc/str.h"
+
 #define REPLACEMENT 0xfffdu /* stands for NUL, which no text of ours can hold */
-#define EVERY(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 bool nc_json_token_begin(struct nc_json_token *t, char c, struct nc_buf *decoded) {
     *t = (struct nc_json_token){.kind = NC_TOKEN_LITERAL, .decoded = decoded};
@@ -92,27 +89,9 @@ static bool is_plain(unsigned char c) {
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The top bit of a byte of the result is set only if that byte, or one below it, is not plain: the
- * lowest one that is set tells the first such byte. */
-static uint64_t not_plain(uint64_t x) {
-    const uint64_t quote = x ^ EVERY('"');
-    const uint64_t backslash = x ^ EVERY('\\');
-
-    return (x | ((x - EVERY(0x20)) & ~x) | ((quote - EVERY(1)) & ~quote)
-            | ((backslash - EVERY(1)) & ~backslash))
-           & EVERY(0x80);
-}
-
 static size_t plain_run(const char *data, size_t n) {
     size_t i = 0;
-    uint64_t word;
 
-    for (; n - i >= sizeof(word); i += sizeof(word)) {
-        memcpy(&word, data + i, sizeof(word));
-        word = not_plain(le64toh(word));
-        if (word)
-            return i + (size_t)__builtin_ctzll(word) / 8;
-    }
     while (i < n && is_plain((unsigned char)data[i]))
         i++;
     return i;
@@ -223,17 +202,11 @@ static const char *end_unit(struct nc_json_token *t) {
 }
 
 static const char *hex_byte(struct nc_json_token *t, unsigned char c) {
-    unsigned digit;
+    const int digit = nc_hex_digit((char)c);
 
-    if (c >= '0' && c <= '9')
-        digit = (unsigned)c - '0';
-    else if (c >= 'a' && c <= 'f')
-        digit = (unsigned)c - 'a' + 10;
-    else if (c >= 'A' && c <= 'F')
-        digit = (unsigned)c - 'A' + 10;
-    else
+    if (digit < 0)
         return "invalid escape in a string";
-    t->unit = t->unit << 4 | digit;
+    t->unit = t->unit << 4 | (unsigned)digit;
     return --t->hex_left > 0 ? NULL : end_unit(t);
 }
 

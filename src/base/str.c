@@ -77,6 +77,37 @@ bool nc_is_text(const char *data, size_t n) {
     return true;
 }
 
+bool nc_is_made_of(const char *s, const char *set, size_t most) {
+    const size_t n = s ? strspn(s, set) : 0;
+
+    return n > 0 && n <= most && s[n] == '\0';
+}
+
+int nc_hex_digit(char c) {
+    const char digits[] = "0123456789abcdef",
+               *at = strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c);
+
+    return c && at ? (int)(at - digits) : -1;
+}
+
+size_t nc_cut(const char *s, size_t most) {
+    size_t n = strnlen(s, most + 1);
+
+    if (n <= most)
+        return n;
+    for (n = most; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80;)
+        n--;
+    return n;
+}
+
+void nc_url_escape(struct nc_buf *out, const char *s, const char *also) {
+    for (; *s; s++)
+        if (strchr(NC_ALNUM "-._~", *s) || strchr(also, *s))
+            (void)nc_buf_putc(out, *s);
+        else
+            (void)nc_buf_printf(out, "%%%02X", (unsigned)(unsigned char)*s);
+}
+
 struct nc_text nc_text(const char *s) {
     return (struct nc_text){.data = s, .n = strlen(s), .line = 1};
 }

@@ -410,15 +410,19 @@ int nc_config_check_authority(const struct nc_documents *d, const struct nc_conf
     return r;
 }
 
-int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err) {
-    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
-    int r = 0;
-
+/* What both read of the documents: what is wrong in them, and all laid over one another. */
+static int merge(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     if (nc_documents_errors(d) > 0)
         return refuse(d, err);
     if (d->n_docs == 0)
         return nothing_found(d, err);
-    r = nc_config_merge(d, &c, err);
+    return nc_config_merge(d, c, err);
+}
+
+int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err) {
+    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+    int r = merge(d, &c, err);
+
     if (r >= 0)
         r = apply_cluster(d, &c, err);
     if (r >= 0)
@@ -443,13 +447,8 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
 
 int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err) {
     nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
-    int r = 0;
+    const int r = merge(d, &c, err);
 
-    if (nc_documents_errors(d) > 0)
-        return refuse(d, err);
-    if (d->n_docs == 0)
-        return nothing_found(d, err);
-    r = nc_config_merge(d, &c, err);
     if (r < 0)
         return r;
     apply_policies(&c);

@@ -284,16 +284,6 @@ int nc_mime_next(struct nc_mime_cursor *c, struct nc_text *ret, struct nc_err *e
     return 1;
 }
 
-static int hex(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
-}
-
 /* RFC 2045 6.7: "=XX", a soft line break "=\n"; white space before a line end is no data. A line
  * end stays as it is written. */
 static int quoted_printable(const char *data, size_t n, struct nc_buf *out) {
@@ -314,8 +304,8 @@ static int quoted_printable(const char *data, size_t n, struct nc_buf *out) {
                 break;
             }
             if (c == '=') {
-                int high = hex(data[at + i + 1]);
-                int low = i + 2 < length ? hex(data[at + i + 2]) : -1;
+                int high = nc_hex_digit(data[at + i + 1]);
+                int low = i + 2 < length ? nc_hex_digit(data[at + i + 2]) : -1;
 
                 if (high < 0 || low < 0)
                     return -EINVAL;

@@ -13,25 +13,11 @@ struct head {
 };
 
 static bool is_name(const char *s) {
-    size_t n = 0;
-
-    for (; s[n]; n++)
-        if (n >= CONTROL_NAME_MAX
-            || !((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= '0' && s[n] <= '9') || s[n] == '-'
-                 || s[n] == '.'))
-            return false;
-    return n > 0;
+    return nc_is_made_of(s, NC_LOWER NC_DIGITS "-.", CONTROL_NAME_MAX);
 }
 
 static bool is_uid(const char *s) {
-    size_t n = 0;
-
-    for (; s[n]; n++)
-        if (n >= CONTROL_UID_MAX
-            || !((s[n] >= 'a' && s[n] <= 'z') || (s[n] >= 'A' && s[n] <= 'Z')
-                 || (s[n] >= '0' && s[n] <= '9') || s[n] == '-'))
-            return false;
-    return n > 0;
+    return nc_is_made_of(s, NC_ALNUM "-", CONTROL_UID_MAX);
 }
 
 static int read_head(const struct nc_value *object, struct head *ret) {
@@ -40,8 +26,7 @@ static int read_head(const struct nc_value *object, struct head *ret) {
 
     ret->name = nc_value_get_string(meta, "name");
     ret->uid = nc_value_get_string(meta, "uid");
-    if (!ret->name || !is_name(ret->name) || !ret->uid || !is_uid(ret->uid) || !rv
-        || nc_parse_u64(rv, &ret->rv) < 0
+    if (!is_name(ret->name) || !is_uid(ret->uid) || !rv || nc_parse_u64(rv, &ret->rv) < 0
         || nc_control_parse_time(nc_control_at(meta, "creationTimestamp", NULL), &ret->created_usec)
                < 0)
         return -EBADMSG;
@@ -54,7 +39,7 @@ static const char *pool_of(const struct nc_value *object) {
     const char *name =
         nc_value_string(nc_control_at(object, "metadata.labels", "karpenter.sh/nodepool"));
 
-    return name && is_name(name) ? name : NULL;
+    return is_name(name) ? name : NULL;
 }
 
 static const char *owner_of(const struct nc_value *object) {
@@ -64,7 +49,7 @@ static const char *owner_of(const struct nc_value *object) {
         const char *uid = nc_value_get_string(list->items[i], "uid");
         const char *api = nc_value_get_string(list->items[i], "apiVersion");
         if (nc_streq(nc_value_get_string(list->items[i], "kind"), "NodeClaim") && api
-            && nc_starts_with(api, "karpenter.sh/") && uid && is_uid(uid))
+            && nc_starts_with(api, "karpenter.sh/") && is_uid(uid))
             return uid;
     }
     return NULL;

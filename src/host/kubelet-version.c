@@ -33,17 +33,13 @@
 static const char *const version_files[] = {"/etc/nodeclaimd/kubelet-version",
                                             "/etc/eks/kubelet-version.txt"};
 
-static bool is_version_character(char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c && strchr("v.-+", c));
-}
-
 /* A word of version characters that starts at p. */
 static int read_version_token(const char *p, const char *end, char **ret) {
     char token[VERSION_MAX_BYTES];
     unsigned minor;
     size_t n = 0;
 
-    while (p + n < end && n + 1 < sizeof(token) && is_version_character(p[n])) {
+    while (p + n < end && n + 1 < sizeof(token) && p[n] && strchr(NC_LOWER NC_DIGITS ".-+", p[n])) {
         token[n] = p[n];
         n++;
     }

@@ -34,14 +34,6 @@ struct search {
     struct nc_err *err;
 };
 
-static bool is_label_text(const char *s, const char *also) {
-    for (; *s; s++)
-        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9')
-              || strchr(also, *s)))
-            return false;
-    return true;
-}
-
 /* A label that no selector can carry is left out: the search becomes wider, not wrong. */
 static char *label_selector(const struct nc_label *labels, size_t n) {
     struct nc_buf b = NC_BUF_INIT;
@@ -49,7 +41,7 @@ static char *label_selector(const struct nc_label *labels, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const char *key = labels[i].key;
         const char *value = labels[i].value ? labels[i].value : "";
-        if (!key || !*key || !is_label_text(key, "-_./") || !is_label_text(value, "-_."))
+        if (!nc_is_made_of(key, NC_ALNUM "-_./", SIZE_MAX) || value[strspn(value, NC_ALNUM "-_.")])
             continue;
         nc_buf_printf(&b, "%s%s=%s", b.len ? "," : "", key, value);
     }
@@ -230,7 +222,7 @@ static const char *claim_version(const char *api_version) {
                         ? api_version + strlen(GROUP "/")
                         : NULL;
 
-    return v && *v == 'v' && strlen(v) <= 16 && is_label_text(v, "") ? v : NULL;
+    return v && *v == 'v' && nc_is_made_of(v, NC_ALNUM, 16) ? v : NULL;
 }
 
 static const struct nc_value *claim_reference(const struct nc_value *node) {

@@ -40,14 +40,9 @@ char *nc_event_name(const struct nc_event *e) {
 }
 
 static void set_message(struct nc_value *body, const char *message) {
-    size_t n = message ? strlen(message) : 0;
+    nc_auto_free char *cut =
+        nc_strndup(message ? message : "", message ? nc_cut(message, MAX_MESSAGE) : 0);
 
-    if (n > MAX_MESSAGE) {
-        n = MAX_MESSAGE;
-        while (n > 0 && ((unsigned char)message[n] & 0xc0) == 0x80)
-            n--;
-    }
-    nc_auto_free char *cut = nc_strndup(message ? message : "", n);
     nc_value_set_string(body, "message", cut);
 }
 

@@ -85,24 +85,13 @@ const char *nc_node_label(const struct nc_value *node, const char *key) {
     return nc_value_get_string(nc_value_path(node, "metadata.labels"), key);
 }
 
-/* Cut at a character's start, as the API server refuses half a character. */
-static char *cut(const char *s, size_t max) {
-    size_t n = strlen(s);
-
-    if (n > max) {
-        n = max;
-        while (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80)
-            n--;
-    }
-    return nc_strndup(s, n);
-}
-
 struct nc_value *nc_node_condition_patch(const struct nc_node_condition *c) {
     struct nc_value *root = nc_value_new(NC_VALUE_MAP);
     struct nc_value *inner = nc_value_new(NC_VALUE_MAP);
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     struct nc_value *condition = nc_value_new(NC_VALUE_MAP);
-    nc_auto_free char *text = cut(c->message ? c->message : "", MAX_CONDITION_MESSAGE);
+    const char *message = c->message ? c->message : "";
+    nc_auto_free char *text = nc_strndup(message, nc_cut(message, MAX_CONDITION_MESSAGE));
     char now[32];
 
     nc_time_format(c->now_usec, now);

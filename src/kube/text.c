@@ -11,20 +11,10 @@
 
 #include "wire.h"
 
-static bool is_unreserved(unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
-           || (c != '\0' && strchr("-._~", c));
-}
-
 char *nc_kube_escape(const char *s) {
     struct nc_buf b = NC_BUF_INIT;
 
-    for (; *s; s++) {
-        if (is_unreserved((unsigned char)*s))
-            nc_buf_putc(&b, *s);
-        else
-            nc_buf_printf(&b, "%%%02X", (unsigned char)*s);
-    }
+    nc_url_escape(&b, s, "");
     return nc_buf_steal(&b);
 }
 

@@ -105,10 +105,8 @@ static char *value_text(const struct nc_value *v) {
         nc_buf_puts(&json, scalar);
     else
         nc_json_write(&json, v, 0);
-    n = json.len;
-    if (n > MAX_VALUE_TEXT) {
-        for (n = MAX_VALUE_TEXT; n > 0 && ((unsigned char)json.data[n] & 0xc0) == 0x80; n--)
-            ; /* not in the middle of a character */
+    n = nc_cut(json.data, MAX_VALUE_TEXT);
+    if (n < json.len) {
         json.len = n;
         json.data[n] = '\0';
         nc_buf_puts(&json, "…");

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -102,6 +103,27 @@ static void add_field(struct nc_buf *entry, const char *name, const char *value)
         nc_journal_add_field(entry, name, value);
 }
 
+/* What a program may read beside the message: its names in the journal and in JSON. */
+static const struct {
+    const char *journal, *json;
+    size_t at;
+} texts[] = {
+    {"POD_NAMESPACE", "pod-namespace", offsetof(struct nc_log_fields, pod_namespace)},
+    {"POD_NAME", "pod-name", offsetof(struct nc_log_fields, pod_name)},
+    {"PHASE", "drain-phase", offsetof(struct nc_log_fields, drain_phase)},
+    {"SOURCE", "source", offsetof(struct nc_log_fields, source)},
+    {"NC_PHASE", "phase", offsetof(struct nc_log_fields, phase)},
+    {"NC_ERR_CLASS", "class", offsetof(struct nc_log_fields, error_class)},
+    {"NC_REASON", "reason", offsetof(struct nc_log_fields, reason)},
+    {"NC_INSTANCE_ID", "instance-id", offsetof(struct nc_log_fields, instance)},
+    {"NC_NODE", "node", offsetof(struct nc_log_fields, node)},
+    {"NC_NODECLAIM", "nodeclaim", offsetof(struct nc_log_fields, nodeclaim)},
+};
+
+static const char *text_of(const struct nc_log_fields *in, size_t i) {
+    return *(const char *const *)((const char *)in + texts[i].at);
+}
+
 static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
                       const char *message) {
     nc_cleanup(nc_buf_done) struct nc_buf entry = NC_BUF_INIT;
@@ -112,20 +134,12 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
     add_field(&entry, "PRIORITY", number);
     add_field(&entry, "SYSLOG_IDENTIFIER", nc_program());
     add_field(&entry, "MESSAGE_ID", message_ids[in->milestone]);
-    add_field(&entry, "POD_NAMESPACE", in->pod_namespace);
-    add_field(&entry, "POD_NAME", in->pod_name);
-    add_field(&entry, "PHASE", in->drain_phase);
-    add_field(&entry, "SOURCE", in->source);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
+        add_field(&entry, texts[i].journal, text_of(in, i));
     if (in->deadline_usec > 0) {
         nc_time_format(in->deadline_usec, time);
         add_field(&entry, "DEADLINE", time);
     }
-    add_field(&entry, "NC_PHASE", in->phase);
-    add_field(&entry, "NC_ERR_CLASS", in->error_class);
-    add_field(&entry, "NC_REASON", in->reason);
-    add_field(&entry, "NC_INSTANCE_ID", in->instance);
-    add_field(&entry, "NC_NODE", in->node);
-    add_field(&entry, "NC_NODECLAIM", in->nodeclaim);
     if (in->duration_usec > 0) {
         (void)snprintf(number, sizeof(number), "%" PRIu64, in->duration_usec);
         add_field(&entry, "NC_DURATION_USEC", number);
@@ -151,30 +165,13 @@ static void to_json(enum nc_log_level level, const struct nc_log_fields *in, con
     nc_value_set_string(map, "time", whole);
     nc_value_set_string(map, "logger", nc_program());
     nc_value_set_string(map, "message", message);
-    if (in->pod_name)
-        nc_value_set_string(map, "pod-namespace", in->pod_namespace);
-    if (in->pod_name)
-        nc_value_set_string(map, "pod-name", in->pod_name);
-    if (in->drain_phase)
-        nc_value_set_string(map, "drain-phase", in->drain_phase);
-    if (in->source)
-        nc_value_set_string(map, "source", in->source);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
+        if (text_of(in, i))
+            nc_value_set_string(map, texts[i].json, text_of(in, i));
     if (in->deadline_usec > 0) {
         nc_time_format(in->deadline_usec, whole);
         nc_value_set_string(map, "deadline", whole);
     }
-    if (in->phase)
-        nc_value_set_string(map, "phase", in->phase);
-    if (in->error_class)
-        nc_value_set_string(map, "class", in->error_class);
-    if (in->reason)
-        nc_value_set_string(map, "reason", in->reason);
-    if (in->instance)
-        nc_value_set_string(map, "instance-id", in->instance);
-    if (in->node)
-        nc_value_set_string(map, "node", in->node);
-    if (in->nodeclaim)
-        nc_value_set_string(map, "nodeclaim", in->nodeclaim);
     if (in->duration_usec > 0)
         nc_value_set_int(map, "duration_usec", (int64_t)in->duration_usec);
     nc_json_write(&line, map, 0);

@@ -441,6 +441,34 @@ static void durations_as_go_prints_them(void **state) {
     }
 }
 
+static void sets_of_characters(void **state) {
+    nc_cleanup(nc_buf_done) struct nc_buf url = NC_BUF_INIT;
+
+    assert_true(nc_is_made_of("i-0A", NC_ALNUM "-", 4));
+    assert_false(nc_is_made_of("i-0A", NC_ALNUM "-", 3));
+    assert_false(nc_is_made_of("i-0A", NC_LOWER NC_DIGITS "-", 4));
+    assert_false(nc_is_made_of("a\n", NC_ALNUM, 4));
+    assert_false(nc_is_made_of("", NC_ALNUM, 4));
+    assert_false(nc_is_made_of(NULL, NC_ALNUM, 4));
+    for (int c = -128; c < 128; c++)
+        assert_int_equal(nc_hex_digit((char)c), c >= '0' && c <= '9'   ? c - '0'
+                                                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                                       : -1);
+    nc_url_escape(&url, "aZ9-._~ /%\xc3\xa4", "/");
+    assert_string_equal(url.data, "aZ9-._~%20/%25%C3%A4");
+}
+
+static void cutting(void **state) {
+    assert_int_equal(nc_cut("", 0), 0);
+    assert_int_equal(nc_cut("abc", 3), 3);
+    assert_int_equal(nc_cut("abcd", 3), 3);
+    assert_int_equal(nc_cut("ab\xe2\x82\xac", 5), 5);
+    assert_int_equal(nc_cut("ab\xe2\x82\xac", 4), 2);
+    assert_int_equal(nc_cut("ab\xe2\x82\xac", 2), 2);
+    assert_int_equal(nc_cut("\xe2\x82\xac", 2), 0);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predicates),
@@ -450,6 +478,8 @@ TEST_GROUP() {
         cmocka_unit_test(quoting),
         cmocka_unit_test(trimming),
         cmocka_unit_test(nearest_names),
+        cmocka_unit_test(sets_of_characters),
+        cmocka_unit_test(cutting),
         cmocka_unit_test(base64_decoding),
         cmocka_unit_test(base64_encoding),
         cmocka_unit_test(times),
