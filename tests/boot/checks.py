@@ -51,6 +51,7 @@ class Report:
 
     def __init__(self) -> None:
         self.passed = self.failed = 0
+        self.began = time.monotonic()
         self.exec_msec: list[float] = []  # bootstrap start -> kubelet executed, a boot each
 
     @staticmethod
@@ -83,7 +84,8 @@ class Report:
             0 < fastest <= REACH_EXEC_MSEC,
             f"{fastest:.1f} ms",
         )
-        print(f"\n{self.passed} passed, {self.failed} failed")
+        print(f"\n{time.monotonic() - self.began:.0f} s")
+        print(f"{self.passed} passed, {self.failed} failed")
         return 1 if self.failed else 0
 
 

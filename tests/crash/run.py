@@ -285,6 +285,7 @@ class Sweep:
     def __init__(self, opts: argparse.Namespace) -> None:
         self.opts = opts
         self.passed = self.failed = self.listed = 0
+        self.flaky: list[str] = []
         context = multiprocessing.get_context("fork")
         self.pool = concurrent.futures.ProcessPoolExecutor(opts.jobs, mp_context=context)
 
@@ -345,10 +346,12 @@ class Sweep:
             self.failed += 1
         else:
             print("      once more, by itself: passed", flush=True)
+            self.flaky.append(str(case))
             tally[kind_of(case)] = tally.get(kind_of(case), 0) + 1
 
 
 def main() -> int:
+    start = time.monotonic()
     args = argparse.ArgumentParser(description="kill -9 and power cuts at each call that changes the world")
     args.add_argument("--agent", type=Path, required=True)
     args.add_argument("--shim", type=Path, required=True)
@@ -371,6 +374,9 @@ def main() -> int:
     if opts.list:
         print(f"{sweep.listed} cases, scenes: {len(wanted)}")
     else:
+        for name in sweep.flaky:
+            print(f"flaky: {name}")
+        print(f"{len(sweep.flaky)} flaky, {time.monotonic() - start:.0f} s")
         print(f"{sweep.passed} passed, {sweep.failed} failed")
     return 1 if sweep.failed or (not sweep.passed and not opts.list) else 0
 

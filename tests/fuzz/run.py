@@ -17,6 +17,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 AT_ONCE = 2
+BEGAN = time.monotonic()
 SANITIZERS = {
     "ASAN_OPTIONS": "quarantine_size_mb=8:malloc_context_size=6:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -93,6 +94,7 @@ def verdict(h, code, text):
 
 def end(results):
     failed = sum(not ok for ok in results)
+    say(f"{time.monotonic() - BEGAN:.0f} s")
     say(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed or not results else 0
 
