@@ -9,7 +9,7 @@
 
 #include "drain-world.h"
 
-#define WORLDS 3000
+#define WORLDS 600
 #define TURNS 400
 
 static uint8_t next_choice(void *source) {
