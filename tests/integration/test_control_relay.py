@@ -16,7 +16,6 @@ from controlling import (
     TIME_KEY,
     ControlTest,
     ControlWorld,
-    epoch,
     stamp,
 )
 
@@ -67,42 +66,6 @@ class Relay(ControlTest):
         world.pair("n1")
         world.start("--margin", "40s")
         self.assertRelayed(world, "c-n1", world.say("n1"), margin=40)
-
-    def test_delete_first(self) -> None:
-        world = self.control_world()
-        world.pair("n1")
-        world.start("--order", "delete-first", "--stamp-after", "1s")
-        deadline = world.say("n1")
-        world.relayed("c-n1")
-        self.assertIsNone(world.timestamp("c-n1"), world.story())
-        world.must(lambda: world.accepted("set-timestamp"), "the stamp")
-        self.assertEqual(world.timestamp("c-n1"), (deadline or 0) - 15)
-        self.assertGreaterEqual(world.accepted("set-timestamp")[0].at - world.accepted("delete")[0].at, 0.95)
-        self.assertQuiet(world, 1)
-        self.assertEqual(len(world.accepted("delete")), 1)
-
-    def test_a_stamp_that_is_there(self) -> None:
-        """An earlier one stays, a later one and one that is no time are replaced."""
-        world = self.control_world()
-        world.start()
-        rows = {"earlier": (stamp(time.time() + 30), False), "later": (stamp(time.time() + 3000), True), "odd": ("soon", True)}
-        for name, (text, moves) in rows.items():
-            with self.subTest(name):
-                world.pair(name, annotations={TIME_KEY: text})
-                deadline = world.say(name) or 0
-                world.relayed(f"c-{name}")
-                self.assertEqual(len(world.accepted("set-timestamp", f"c-{name}")), int(moves), world.story())
-                self.assertEqual(world.timestamp(f"c-{name}"), deadline - 15 if moves else epoch(text))
-
-    def test_a_claim_that_is_being_deleted_gets_the_stamp_alone(self) -> None:
-        world = self.control_world()
-        world.pair("n1")
-        world.remove("nodeclaims", "c-n1")
-        world.start()
-        deadline = world.say("n1") or 0
-        world.must(lambda: world.timestamp("c-n1") == deadline - 15, "the stamp")
-        self.assertQuiet(world, 1)
-        self.assertEqual(world.steps("delete"), [])
 
     def test_said_before_the_start(self) -> None:
         world = self.control_world()
@@ -181,37 +144,6 @@ class Relay(ControlTest):
 
 
 class WhatIsRelayed(ControlTest):
-    def test_sources_and_deadlines(self) -> None:
-        world = self.control_world()
-        rows: dict[str, tuple[bool, dict[str, Any]]] = {
-            "spot": (True, {}),
-            "maintenance": (True, {"source": "maintenance", "deadline": 3000}),
-            "maintenance-to-come": (False, {"source": "maintenance", "deadline": 3000, "policy": "report"}),
-            "only-reported": (False, {"policy": "report"}),
-            "passed": (True, {"deadline": -300}),
-            "evicting": (True, {"phase": "Evicting"}),
-            "rebalance": (False, {"source": "rebalance"}),
-            "autoscaling": (False, {"source": "autoscaling"}),
-            "request": (False, {"source": "request"}),
-            "operator": (False, {"source": "operator"}),
-            "deletion": (False, {"source": "deletion"}),
-            "shutdown": (False, {"source": "shutdown"}),
-            "no-source": (False, {"source": ""}),
-            "no-deadline": (False, {"deadline": None}),
-            "far-ahead": (False, {"deadline": 3700}),
-            "long-past": (False, {"deadline": -700}),
-        }
-        for name, (_, word) in rows.items():
-            world.pair(name)
-            world.say(name, **word)
-        world.start()
-        wanted = {f"c-{name}" for name, (relayed, _) in rows.items() if relayed}
-        world.must(lambda: {s.what for s in world.accepted("delete")} >= wanted, "the relays")
-        self.assertQuiet(world, 1.5)
-        self.assertEqual({s.what for s in world.accepted("delete")}, wanted, world.story())
-        self.assertEqual(len(world.accepted("delete")), len(wanted))
-        self.assertEqual({s.what for s in world.writes()}, wanted)
-
     def test_its_time_comes(self) -> None:
         """A maintenance that is more than an hour ahead is handed on when it is an hour away."""
         world = self.control_world()
