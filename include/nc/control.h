@@ -19,51 +19,53 @@
  *    identity ADMISSION the providerID itself counts, where exactly one Node has it: an admission
  *    policy ties it to who asks. Two such Nodes are then an answer of their own (Registered False,
  *    MultipleNodesFound); nothing is done to either.
- *  - Words. What a Node says is its annotation nodeclaimd.io/drain-status, read strictly and
- *    capped; what cannot be read is no word, is counted, and told once (EMIT_EVENT
- * InvalidDrainStatus). A word concerns the node that says it and its own claim, nothing else.
- *  - Relay. A word of source spot or maintenance with a deadline that is at most
+ *  - Words. The drain status of a Node is its annotation nodeclaimd.io/drain-status, read strictly
+ * and capped; what cannot be read is no drain status, is counted, and told once (EMIT_EVENT
+ * InvalidDrainStatus). A drain status concerns the node that says it and its own claim, nothing
+ * else.
+ *  - Relay. A drain status of source spot or maintenance with a deadline that is at most
  *    NC_CONTROL_RELAY_AHEAD_USEC ahead and at most NC_CONTROL_RELAY_PAST_USEC past is carried to
- *    the claim. STAMP (karpenter.sh/nodeclaim-termination-timestamp = deadline - margin, rounded
- *    down to the second, in UTC) where the claim has none or a later one (one that cannot be read
- *    is none); then DELETE with the claim's uid where it is not being deleted. Never a second
- *    DELETE of the same uid once one was accepted. A word of another source, without a
+ *    the claim. SET_TIMESTAMP (karpenter.sh/nodeclaim-termination-timestamp = deadline - margin,
+ * rounded down to the second, in UTC) where the claim has none or a later one (one that cannot be
+ * read is none); then DELETE with the claim's uid where it is not being deleted. Never a second
+ *    DELETE of the same uid once one was accepted. A drain status of another source, without a
  *    deadline, or with policy "report" (the node itself does nothing about it, or not yet) is not
  *    relayed. The deadline is an absolute time: a node that lies, or whose clock is wrong, ends its
  *    own claim too early or too late, within these bounds, and nobody else's.
- *  - Order `both`: STAMP first, DELETE once that is answered; also where it is refused, or failed
- *    four times: an ending without its time is better than none. Order `delete-first`: DELETE
- *    at once, STAMP once timestamp_after_usec have passed since.
- *  - A word that is withdrawn before the DELETE ends the relay, and a stamp that we set is taken
- *    back: on a claim that lives on it would be the hard end of whatever deletes it later. Which
- *    stamp is ours the claim itself says (nodeclaimd.io/stamped, the same time, in the same write),
- *    so the next leader takes it back too. After the DELETE nothing can end it.
- *  - We act only while we lead, and only once both lists (and, for what is done alone, those of
- *    this `mode` and of the NodePools) are complete. What is on its way while leadership ends is
- *    forgotten: its answer changes nothing.
- *  - At most one write of an object is under way. After it was accepted the object is left alone
+ *  - Order `both`: SET_TIMESTAMP first, DELETE once that is answered; also where it is refused, or
+ * failed four times: an ending without its time is better than none. Order `delete-first`: DELETE
+ *    at once, SET_TIMESTAMP once timestamp_after_usec have passed since.
+ *  - A drain status that is withdrawn before the DELETE ends the relay, and a termination timestamp
+ * that we set is taken back: on a claim that lives on it would be the hard end of whatever deletes
+ * it later. Which termination timestamp is ours the claim itself says (nodeclaimd.io/stamped, the
+ * same time, in the same write), so the next leader takes it back too. After the DELETE nothing can
+ * end it.
+ *  - We act only while we lead, and only once both lists (and, for what is done in standalone mode,
+ * those of this `mode` and of the NodePools) are complete. What is on its way while leadership ends
+ * is forgotten: its answer changes nothing.
+ *  - At most one write of an object is in flight. After it was accepted the object is not touched
  *    until the watch has shown a resourceVersion or a fact that the write led to, or
  *    NC_CONTROL_WATCH_WAIT_USEC have passed. A failed write is tried again after its own pause (0.2
  * s doubling to 30 s; what the server's Retry-After says where that is longer, up to 5 minutes); a
  * conflict (409), or an answer that the object is gone, waits for the watch (at most the pause).
- *  - In flight at once: max_in_flight, a quarter of the places for relays alone, and at most a
- *    quarter for ends of instances: where EC2 is slow the rest goes on. Relays go first, those that
- *    were begun before others; among equals the one that waits longest.
- *  - Shares. Each object may cost NC_CONTROL_RATE_BURST writes at once and then
- *    NC_CONTROL_RATE_PER_MINUTE; what is more waits. So a node that changes its word all the time
- *    holds up nobody.
- *  - Alone (no Karpenter): registration, initialization, the taint karpenter.sh/disrupted,
+ *  - In flight at once: max_in_flight, a quarter of the concurrency limit for relays alone, and at
+ * most a quarter for ends of instances: where EC2 is slow the rest goes on. Relays go first, those
+ * that were begun before others; among equals the one that waits longest.
+ *  - Rate limit. Each object may cost NC_CONTROL_RATE_BURST writes at once and then
+ *    NC_CONTROL_RATE_PER_MINUTE; what is more waits. So a node that changes its drain status all
+ * the time holds up nobody.
+ *  - Standalone (no Karpenter): registration, initialization, the taint karpenter.sh/disrupted,
  *    voluntary disruption under budgets, drain requests, finalization: nc/standalone.h. Beside
  *    Karpenter none of it; a claim or Node with Karpenter's finalizer karpenter.sh/termination is
- *    never touched but by the relay and the handover.
- *  - Handover. Beside Karpenter our finalizer, of a time without it, is taken off what is being
+ *    never touched but by the relay and the transfer.
+ *  - Transfer. Beside Karpenter our finalizer, of a time without it, is taken off what is being
  *    deleted: off a claim at once; off a Node that Karpenter's finalizer holds too at once, off
- *    another one once its word is Drained or Failed, or five minutes after the deletion where it
- *    says nothing. Without that a claim that Karpenter has ended would never go.
- *  - Who is believed. A `mode` that was only found out must be borne out by NodeClaims, which no
- *    node and no right in a namespace can write: nothing is handed over where no NodeClaim has
- *    Karpenter's finalizer, and nothing is done alone where one has that another controller's mark
- *    does not explain. Until then there is the relay alone.
+ *    another one once its drain status is Drained or Failed, or five minutes after the deletion
+ * where it says nothing. Without that a claim that Karpenter has ended would never go.
+ *  - Who is trusted. A `mode` that was only found out must be borne out by NodeClaims, which no
+ *    node and no right in a namespace can write: nothing is transferred where no NodeClaim has
+ *    Karpenter's finalizer, and nothing is done in standalone mode where one has that another
+ * controller's mark does not explain. Until then there is the relay alone.
  */
 #ifndef NC_CONTROL_H
 #define NC_CONTROL_H
@@ -85,7 +87,8 @@
 #define NC_CONTROL_RATE_PER_MINUTE 12u               /* and then */
 
 #define NC_ANNOTATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
-#define NC_ANNOTATION_OUR_TIMESTAMP "nodeclaimd.io/stamped" /* our stamp's time: it is ours */
+#define NC_ANNOTATION_OUR_TIMESTAMP                                                                \
+    "nodeclaimd.io/stamped" /* our termination timestamp's time: it is ours */
 #define NC_FINALIZER                                                                               \
     "nodeclaimd.io/termination" /* ours; Karpenter's is karpenter.sh/termination                   \
                                  */
@@ -110,10 +113,10 @@ struct nc_control_rules {
     enum nc_control_order order;
     uint64_t timestamp_after_usec; /* of delete-first */
     unsigned max_in_flight;        /* at least 4 */
-    bool terminates;               /* alone: instances are ended through EC2 */
-    bool rebalances;               /* alone: a rebalance recommendation is a reason to disrupt */
+    bool terminates;               /* standalone: instances are ended through EC2 */
+    bool rebalances;               /* standalone: a rebalance is a reason to disrupt */
     enum nc_control_identity identity;
-    uint64_t ceiling_usec; /* alone: an end without a time, and no agent answers; 0 = none */
+    uint64_t ceiling_usec; /* standalone: an end without a time, and no agent answers; 0 = none */
     uint64_t seed;         /* of pauses */
 };
 extern const struct nc_control_rules nc_control_defaults;
@@ -121,13 +124,13 @@ extern const struct nc_control_rules nc_control_defaults;
 enum nc_control_kind {
     NC_CONTROL_NODE = 0,
     NC_CONTROL_CLAIM,
-    NC_CONTROL_POOL,  /* NodePool: only where we are alone */
+    NC_CONTROL_POOL,  /* NodePool: only in standalone mode */
     NC_CONTROL_CLASS, /* EC2NodeClass: its hash alone; where the cluster has it */
     _NC_CONTROL_KIND_MAX
 };
 const char *nc_control_kind_name(enum nc_control_kind k); /* "Node", "NodeClaim", … */
 
-/* What is kept of an object, as dotted paths (nc/json-filter.h): the watches ask for no more.
+/* What is kept of an object, as dotted paths (nc/json-filter.h): the watches request no more.
  * Static, NULL-terminated. `mode` decides: beside Karpenter of Nodes the metadata is enough. */
 const char *const *nc_control_keep(enum nc_control_kind k, enum nc_control_mode mode);
 
@@ -227,9 +230,9 @@ struct nc_control_counts {
     size_t objects[_NC_CONTROL_KIND_MAX];
     size_t unreadable[_NC_CONTROL_KIND_MAX]; /* objects that were refused */
     uint64_t invalid_drain_statuses;         /* drain-status that could not be read */
-    size_t relaying;  /* claims with a word that has not reached them in full */
+    size_t relaying;  /* claims with a drain status that has not reached them in full */
     size_t draining;  /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
-    size_t waiting;   /* objects whose write waits for a place */
+    size_t waiting;   /* objects whose write waits for the concurrency limit */
     size_t in_flight; /* writes without an answer */
     uint64_t requested[_NC_CONTROL_VERB_MAX];
     uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_UNAVAILABLE + 1];
@@ -239,8 +242,8 @@ struct nc_control_counts {
 void nc_control_count(const struct nc_control *c, uint64_t now_usec, struct nc_control_counts *ret);
 
 /* Every node: {node, claim, pool, phase, source, policy, deadline, remaining, blocked,
- * claimDeletion, state}, by name; `policy` is "report" where the word only reports, else null;
- * `state` is a word for what we do about it: "", relaying, relayed, disrupting, draining,
+ * claimDeletion, state}, by name; `policy` is "report" where the drain status only reports, else
+ * null; `state` is a word for what we do about it: "", relaying, relayed, disrupting, draining,
  * WaitingForAgent, WaitingForAnotherRequest, ending. Owned; times as RFC 3339 or null. */
 struct nc_value *nc_control_report(const struct nc_control *c, uint64_t now_usec);
 /* The same as a table for people, from a report that was read back (hostile: bounded, no control

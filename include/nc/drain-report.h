@@ -21,8 +21,8 @@ struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history);
 
 /* `drain --dry-run`: what would be done and when, one line a pod in the order of the drain: tier,
- * namespace/name, what (evict, keep, leave alone: reason), when its last moment is, with how much
- * grace it would then be deleted. JSON with the same content where `json`. */
+ * namespace/name, what (evict, keep, leave alone: reason), when its force-delete time is, with how
+ * much grace it would then be deleted. JSON with the same content where `json`. */
 void nc_drain_plan_text(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         bool json, struct nc_buf *out);
 

@@ -1,5 +1,5 @@
 /*
- * The drain: which pod is asked to leave when, and what happens to those that may not.
+ * The drain: which pod is evicted when, and what happens to those that may not.
  *
  * Pure: time is passed in, actions come out, answers come back in. Each pod is known by its uid.
  *
@@ -8,19 +8,19 @@
  *  - Excluded pods (nc/pod.h) are never touched, in no way.
  *  - A pod that tolerates the disrupted taint and is no DaemonSet's is one like the others, but
  *    where Karpenter drains: there it is excluded without T, and with T not evicted before its last
- *    moment. Without T, one that was bound late is left alone for 30 s: its controller may put it
+ *    moment. Without T, one that was bound late is not touched for 30 s: its controller may put it
  *    back on a cordoned node again and again.
  *  - Graceful: a pod is evicted where its tier's turn has come, it is not terminating, not kept by
  * do-not-disrupt, its last refusal's pause is over, and fewer than max_in_flight evictions are
- * under way. With T: only before its last moment. Where there is not room for all, the next is of
- * the namespace that has the fewest evictions under way in this tier, and there the one that has
- * been due for longest.
+ * in flight. With T: only before its force-delete time. Where there is not room for all, the next
+ * is of the namespace that has the fewest evictions in flight in this tier, and there the one that
+ * has been due for longest.
  *  - Turn: without T a pod holds up the tiers behind its own for as long as it is eligible. With T
  *    it does not while it is kept, once it was refused (BUSY and AWAY are no refusals of the pod),
  *    nor beyond 10 s after it was asked first, or its deletion was: nobody's budget is broken
  *    because somebody else's holds.
- *  - Last moment: T - grace of the pod. One second ahead of it, or at once where that is over,
- *    whatever its tier, budget or annotation, and however many questions are under way: where no
+ *  - Force-delete time: T - grace of the pod. One second ahead of it, or at once where that is
+ * over, whatever its tier, budget or annotation, and however many questions are in flight: where no
  *    EVICT was asked in this drain, that first, with the grace that DELETE would have; then a MARK
  *    (condition DisruptionTarget, so that Jobs count it as a disruption); and at the moment
  *    DELETE with grace = the time that is left until T, rounded up to seconds, never less than 1
@@ -37,12 +37,12 @@
  * (at most 10 s) or 1 s; NAMESPACE 5 s, without T on to 10, 20, 30 s; REFUSED 1, 5, 10 s, without T
  *    on to 30 s; FAILED and AWAY 0.5 s doubling to 5 s, without T to 30 s. Each minus up to a
  * quarter, by the seed and the uid, but for a Retry-After. BUSY and AWAY also halve the number of
- * evictions under way, down to 8 (it grows by one with each acceptance). DELETE is tried again
+ * evictions in flight, down to 8 (it grows by one with each acceptance). DELETE is tried again
  *    after 0.2 s doubling to 1 s, whatever the answer.
- *  - GONE is believed until the pod is seen again; then it counts as new, after a second. Not of a
+ *  - GONE is trusted until the pod is seen again; then it counts as new, after a second. Not of a
  *    mark: the DELETE that follows it says so.
  *  - A pod that appears after all were listed was bound a moment ago: the API server's admission
- *    may not know of it yet, and would refuse. It is left alone for half a second.
+ *    may not know of it yet, and would refuse. It is not touched for half a second.
  */
 #ifndef NC_DRAIN_H
 #define NC_DRAIN_H
@@ -61,8 +61,8 @@ struct nc_drain *nc_drain_free(struct nc_drain *d);
 /* What is in force now; may differ from step to step. */
 struct nc_drain_rules {
     uint64_t t_usec; /* T; 0 = no deadline */
-    bool may_evict;  /* false: somebody else drains and is only watched; last moments are kept all
-                        the same */
+    bool may_evict;  /* false: somebody else drains and is only watched; force-delete times are kept
+                        all  the same */
     bool has_disrupted_taint;
     bool leaves_tolerating; /* Karpenter drains, and leaves who tolerates its taint alone */
     unsigned max_in_flight; /* client budget, at least 1 */
@@ -107,7 +107,7 @@ struct nc_drain_action {
     uint64_t grace_sec; /* of DELETE; of EVICT where less is left than the pod's own, else 0 */
     unsigned attempt;   /* from 1, of this verb for this pod */
 };
-/* What is due now, at most `room` of them; each counts as under way until it is answered. Returns
+/* What is due now, at most `room` of them; each counts as in flight until it is answered. Returns
  * how many; where it is `room`, call again. */
 size_t nc_drain_step(struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                      struct nc_drain_action *ret, size_t room);
@@ -147,15 +147,15 @@ struct nc_drain_summary {
     size_t total;     /* eligible pods seen in this drain, those that are gone included */
     size_t remaining; /* eligible pods still there (kept and blocked ones too; not the stuck) */
     size_t leaving;   /* of them: terminating, or their eviction was accepted */
-    size_t kept;      /* of them: held by do-not-disrupt, last moment not reached */
+    size_t kept;      /* of them: held by do-not-disrupt, force-delete time not reached */
     size_t blocked;   /* of them: refused the last time they were asked (not by a busy or absent
                          server), neither leaving nor kept */
-    size_t excluded[_NC_POD_EXCLUDED_MAX]; /* pods left alone, by reason; [ELIGIBLE] is 0 */
-    size_t deleted;                        /* how many were deleted at their last moment so far */
-    size_t evicted;                        /* how many left by an eviction that was accepted */
-    uint64_t last_progress_usec;           /* a pod began to leave, or left; 0 = never */
-    bool is_forcing;      /* the last moment of a pod that is not leaving has come */
-    enum nc_list_gap gap; /* where it is set, there are more pods than are counted here */
+    size_t excluded[_NC_POD_EXCLUDED_MAX]; /* pods not touched, by reason; [ELIGIBLE] is 0 */
+    size_t deleted;              /* how many were deleted at their force-delete time so far */
+    size_t evicted;              /* how many left by an eviction that was accepted */
+    uint64_t last_progress_usec; /* a pod began to leave, or left; 0 = never */
+    bool is_forcing;             /* the force-delete time of a pod that is not leaving has come */
+    enum nc_list_gap gap;        /* where it is set, there are more pods than are counted here */
 };
 void nc_drain_summarize(const struct nc_drain *d, const struct nc_drain_rules *r, uint64_t now_usec,
                         struct nc_drain_summary *ret);

@@ -1,8 +1,8 @@
 /*
- * The two questions that EC2 itself must answer, and only where configuration asks for them: the
+ * The two questions that EC2 itself must answer, and only where configuration requests them: the
  * private DNS name of an instance (custom DHCP domains; the controller: whose Node is it?) and what
  * an instance type is that the table does not know. And the one order that the controller gives
- * where it is alone: to end an instance.
+ * in standalone mode: to end an instance.
  */
 #ifndef NC_EC2_H
 #define NC_EC2_H

@@ -41,7 +41,7 @@ int nc_err_set(struct nc_err *err, enum nc_err_class class, int code, const char
 int nc_err_setv(struct nc_err *err, enum nc_err_class class, int code, const char *format,
                 va_list ap) __attribute__((format(printf, 4, 0)));
 
-/* Hands on what a callback was told: copies it to err (if not NULL) and returns the negative form
+/* Relays what a callback was told: copies it to err (if not NULL) and returns the negative form
  * of its code; 0, and err untouched, where its class is NC_ERR_NONE. */
 int nc_err_give(const struct nc_err *from, struct nc_err *err);
 

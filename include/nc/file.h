@@ -1,7 +1,7 @@
 /*
  * Files: capped reads, atomic writes, paths below a root.
  *
- * A write is whole or not at all: temporary file in the same folder, fsync, rename, fsync of the
+ * A write is complete or not at all: temporary file in the same folder, fsync, rename, fsync of the
  * folder. No policy here.
  */
 #ifndef NC_FILE_H

@@ -67,7 +67,7 @@ int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay
 
 /* The InhibitDelayMaxUSec in force, on a connection of its own. */
 int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err);
-/* Whether that is less than our own drop-in below `root` asks for; NC_ERR_HOST then says how much,
+/* Whether that is less than our own drop-in below `root` requests; NC_ERR_HOST then says how much,
  * and where to look. False where there is no drop-in of ours. */
 bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *err);
 

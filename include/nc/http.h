@@ -16,7 +16,7 @@
 #include "nc/mem.h"
 
 struct nc_http;     /* handle */
-struct nc_http_req; /* one request under way */
+struct nc_http_req; /* one request in flight */
 
 /* How a transfer ended, before any thought about its status code. */
 enum nc_http_outcome {
@@ -95,7 +95,7 @@ struct nc_http_options {
 int nc_http_new(sd_event *event, unsigned max_host_connections, struct nc_http **ret,
                 struct nc_err *err);
 struct nc_http *
-nc_http_free(struct nc_http *h); /* cancels what is under way; callbacks are not called */
+nc_http_free(struct nc_http *h); /* cancels what is in flight; callbacks are not called */
 
 /* "nodeclaimd/0.1.0 (run)": what this process calls itself to every peer; never set:
  * "nodeclaimd/…". `command` NULL: without the parentheses. Cut at 63 characters. */
@@ -128,7 +128,7 @@ int nc_http_perform(struct nc_http *h, const struct nc_http_options *o, struct n
                     struct nc_err *err);
 
 /* Turns the loop until *done. -EINTR where the loop was asked to exit meanwhile. For one-shot
- * programs with several requests under way. */
+ * programs with several requests in flight. */
 int nc_http_wait(struct nc_http *h, const bool *done, struct nc_err *err);
 
 /* An error's class and message for a transfer that is no success: outcome and status decide

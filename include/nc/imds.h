@@ -41,7 +41,7 @@ struct nc_imds_answer {
 };
 void nc_imds_answer_done(struct nc_imds_answer *a); /* wipes */
 
-/* Asks for the items side by side, after a token if none is valid. One try: a 401 refreshes the
+/* Requests the items side by side, after a token if none is valid. One try: a 401 refreshes the
  * token once. `done` is told once, from the loop, when all have ended; err is that of the failure
  * that matters most, or NC_ERR_NONE where every answer is 200 or 404 (answers that did arrive are
  * kept, so that a retry asks only for the rest). What call points at must stay until then. Cancel

@@ -1,5 +1,5 @@
 /*
- * JSON thinned out while it streams in: of each object only the members that somebody asked for.
+ * JSON thinned out while it streams in: of each object only the members that somebody requested.
  *
  * A list of two thousand pods of a megabyte each must not be held in memory, not even one of them:
  * bytes go in as the network brings them, complete items come out as small JSON texts. Syntax is

@@ -25,7 +25,7 @@ struct nc_control_sent {
     enum nc_control_answer answer;
     uint64_t retry_after_usec;
     uint64_t duration_usec;
-    /* What it left, its metadata alone (borrowed; NULL where there is none, or it cannot be read):
+    /* What it left, its metadata only (borrowed; NULL where there is none, or it cannot be read):
      * the watch may have shown this version already. */
     const struct nc_value *object;
     struct nc_kube_status status;

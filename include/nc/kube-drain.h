@@ -9,16 +9,16 @@
 #include "nc/kube.h"
 #include "nc/lifecycle.h"
 
-/* Reads an object of our own Node. Metadata alone (a metadata-only watch) updates the upper half of
+/* Reads an object of our own Node. Metadata only (a metadata-only watch) updates the upper half of
  * the view and leaves the lower as it was, unless the uid says that it is another Node; a whole
  * object (it has spec or status) both. `n_stay` volumes named in `stay` (names as
  * in volumesAttached, "kubernetes.io/csi/DRIVER^HANDLE") are not counted. */
 void nc_node_view_apply(struct nc_node_view *v, const struct nc_value *object,
                         const struct nc_strv *stay);
 
-/* Where the PersistentVolumeClaim of a pod is asked for; NULL where a name is none. Owned. */
+/* Where the PersistentVolumeClaim of a pod is requested; NULL where a name is none. Owned. */
 char *nc_volume_claim_path(const char *namespace, const char *name);
-/* Where the PersistentVolume is asked for that the claim names; NULL where it names none. Owned. */
+/* Where the PersistentVolume is requested that the claim names; NULL where it names none. Owned. */
 char *nc_volume_claim_read(const struct nc_value *claim);
 /* The volume's name as in volumesAttached; NULL where it is of no CSI driver, or bound to another
  * claim than `claim` ("namespace/name"): any claim may name any volume. Owned. */
@@ -72,9 +72,10 @@ int nc_pod_send(struct nc_kube *k, const struct nc_pod_call *c, struct nc_kube_r
  * that. A mark 2 s. */
 uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt);
 
-/* Fire and forget, for the daemon, within 5 s: `done` (may be NULL) hears only whether it went well
- * (err->class is NC_ERR_NONE then; an Event that exists already went well). With a count from 2 the
- * one of the same first_usec is patched: count, message, lastTimestamp; made anew where it is gone.
+/* Fire and forget, for the daemon, within 5 s: `done` (may be NULL) observes only whether it went
+ * well (err->class is NC_ERR_NONE then; an Event that exists already went well). With a count from
+ * 2 the one of the same first_usec is patched: count, message, lastTimestamp; made anew where it is
+ * gone.
  */
 typedef void (*nc_event_sent_fn)(void *userdata, const struct nc_err *err);
 int nc_event_send(struct nc_kube *k, const struct nc_event *e, nc_event_sent_fn done,

@@ -37,7 +37,7 @@ struct nc_kube_options {
 int nc_kube_new(struct nc_http *http, const struct nc_kube_options *o, struct nc_kube **ret,
                 struct nc_err *err);
 struct nc_kube *
-nc_kube_free(struct nc_kube *k); /* cancels what is under way; its watches must be freed before */
+nc_kube_free(struct nc_kube *k); /* cancels what is in flight; its watches must be freed before */
 
 /* The API server's time when CLOCK_BOOTTIME was 0, by the Date of its answers; 0 = none has come.
  * To about a second, and late by as much as the best of the last answers was: what is derived from
@@ -95,10 +95,11 @@ struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r);
 /* A watch that goes on: list first where no resourceVersion is known (a whole collection in pages
  * of one consistent state; SYNCED comes after the last of them), bookmarks, 410 -> relist,
  * reconnect with backoff; never gives up until it is freed. `event`: type ADDED, MODIFIED, DELETED,
- * or SYNCED after a list, with NULL object. What vanished while the watch was away is reported as
- * DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is told of each
- * failure while it retries, `well` of the end of failing. Callbacks come from the loop, never from
- * nc_watch_new, and may free the watch. Waits are jittered from a seed that path and selector give.
+ * or SYNCED after a list, with NULL object. What vanished while the watch was unavailable is
+ * reported as DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is
+ * told of each failure while it retries, `well` of the end of failing. Callbacks come from the
+ * loop, never from nc_watch_new, and may free the watch. Waits are jittered from a seed that path
+ * and selector give.
  */
 enum nc_watch_event { NC_WATCH_ADDED = 1, NC_WATCH_MODIFIED, NC_WATCH_DELETED, NC_WATCH_SYNCED };
 typedef void (*nc_watch_fn)(void *userdata, enum nc_watch_event event,

@@ -3,7 +3,7 @@
  * can hold the same Lease before or after us.
  *
  * Pure half (core): what to do next, given what was last read and when on our own clock. As in
- * client-go's leaderelection, the holder's clock is never believed: a Lease is expired once its
+ * client-go's leaderelection, the holder's clock is never trusted: a Lease is expired once its
  * record has not changed for leaseDurationSeconds by our own monotonic clock.
  */
 #ifndef NC_LEASE_H
@@ -37,9 +37,9 @@ struct nc_lease {
     int64_t transitions;
     char acquire_time[40]; /* of the record that is ours */
     bool leads;
-    uint64_t renewed_usec; /* monotonic: when the renewal that was accepted last was asked for */
+    uint64_t renewed_usec; /* monotonic: when the renewal that was accepted last was requested */
     uint64_t next_usec;    /* monotonic: ask again */
-    enum nc_lease_verb requested; /* under way since asked_usec; WAIT = nothing */
+    enum nc_lease_verb requested; /* in flight since asked_usec; WAIT = nothing */
     uint64_t asked_usec;
     bool has_failed; /* an UPDATE was not accepted: the next one waits for its turn */
 };
@@ -57,10 +57,10 @@ struct nc_value *nc_lease_body(const struct nc_lease *l, const char *namespace, 
 void nc_lease_answer(struct nc_lease *l, enum nc_lease_verb requested,
                      const struct nc_value *object, int http_status, uint64_t mono_usec);
 /* Do we lead at this moment? False as soon as renew_usec have passed since the last renewal was
- * asked for, whether anything was heard or not: the others count from when they saw it, which is
+ * requested, whether anything was observed or not: the others count from when they saw it, which is
  * later. */
 bool nc_lease_leads(const struct nc_lease *l, uint64_t mono_usec);
-/* The moment at which leading ends if nothing is heard until then (a timer is needed for it);
+/* The moment at which leading ends if nothing is observed until then (a timer is needed for it);
  * UINT64_MAX where we do not lead. */
 uint64_t nc_lease_until(const struct nc_lease *l);
 

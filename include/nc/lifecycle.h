@@ -11,12 +11,12 @@
  *    earliest of (deadline - margin, or deadline where is_force_delete_time) over all active
  * sources whose policy is drain; a source whose begin_usec is still ahead counts as `report` until
  * then. The margin of SHUTDOWN is at most a tenth of the time that logind gives. The leading source
- * (for id, reason) is the most severe active one that asks for the policy in force.
+ * (for id, reason) is the most severe active one that requests the policy in force.
  *  - drain.mode: off caps every policy at report; observe drains nobody (cordons at most); always
  *    drains a deleted Node like any other; auto watches whoever deletes it first, and evicts once
  * no pod has moved for NC_LIFE_PATIENCE_USEC (since the deletion was seen, or since the last pod
- *    began to leave or left), or another source than DELETION asks for a drain. Last moments are
- * kept in each but `observe` and `off`.
+ *    began to leave or left), or another source than DELETION requests a drain. Force-delete times
+ * are kept in each but `observe` and `off`.
  *  - Signal first: SIGNAL (status: condition InterruptionPending and annotation drain-status) is
  *    written before the cordon, the cordon before the first eviction. A write that is refused for
  *    good (403, 422) does not hold up what follows; one that fails otherwise is tried again (0.2 s
@@ -35,8 +35,8 @@
  *    karpenter.sh/disrupted. Where what is active only reports (also because the configuration was
  *    read again), the cordon is undone alike; RELEASE then carries drain-status, and the conditions
  *    stay.
- *  - After a restart, nothing is undone before every source has been heard once (NOTICE or CLEARED)
- *    and the Node was seen.
+ *  - After a restart, nothing is undone before every source has been observed once (NOTICE or
+ * CLEARED) and the Node was seen.
  *  - Drained: no eligible pod is left, at least NC_LIFE_GRACE_USEC after the cordon (late-bound
  *    pods) and drain.linger after the load-balancer label, the pods were listed after the cordon
  *    (and once more where a pod was only said to be gone in answer to a question), and the volumes
@@ -77,12 +77,12 @@
 
 enum nc_life_phase {
     NC_LIFE_IDLE = 0,    /* nothing is announced, or what is announced is ignored */
-    NC_LIFE_SIGNALLING,  /* the first write is under way */
-    NC_LIFE_REPORTED,    /* signalled; more is not asked for (yet) */
-    NC_LIFE_CORDONING,   /* the second write is under way */
-    NC_LIFE_CORDONED,    /* more is not asked for (yet) */
+    NC_LIFE_SIGNALLING,  /* the first write is in flight */
+    NC_LIFE_REPORTED,    /* signalled; more is not requested (yet) */
+    NC_LIFE_CORDONING,   /* the second write is in flight */
+    NC_LIFE_CORDONED,    /* more is not requested (yet) */
     NC_LIFE_OBSERVING,   /* somebody else drains */
-    NC_LIFE_EVICTING,    /* "Evicting", or "Forcing" once a last moment has come */
+    NC_LIFE_EVICTING,    /* "Evicting", or "Forcing" once a force-delete time has come */
     NC_LIFE_VOLUME_WAIT, /* pods are gone, volumes are still attached, or the linger runs */
     NC_LIFE_DRAINED,
     NC_LIFE_RELEASING, /* what was ours is being undone */
@@ -93,7 +93,7 @@ const char *nc_life_phase_name(enum nc_life_phase p); /* "idle", "signalling", â
 /* What is known of our own Node. */
 struct nc_node_view {
     bool exists;
-    bool is_complete; /* the fields below the line are known too (metadata alone does not have them)
+    bool is_complete; /* the fields below the line are known too (metadata only does not have them)
                        */
     char uid[64];
     bool is_deleting;
@@ -157,7 +157,7 @@ enum nc_life_action_kind {
     NC_LIFE_ACTION_WRITE = 1, /* one Node write: `write` */
     NC_LIFE_ACTION_POD,       /* `pod`: evict, mark or delete */
     NC_LIFE_ACTION_PODS_OPEN, /* list and watch the pods of this node, until CLOSE: questions that
-                         are under way then are answered all the same */
+                         are in flight then are answered all the same */
     NC_LIFE_ACTION_PODS_CLOSE,
     NC_LIFE_ACTION_REFRESH_NODE, /* GET our own Node: the answer is a NODE event with is_whole */
     NC_LIFE_ACTION_ANNOUNCE,     /* say it: `reason`, `message`, `is_warning`, `milestone` */
@@ -212,7 +212,7 @@ enum nc_life_event_kind {
     NC_LIFE_POD_UNREADABLE, /* a list or the watch shows a pod that is none */
     NC_LIFE_POD_GONE,       /* `uid` */
     NC_LIFE_PODS_SYNCED,    /* the list of pods is complete */
-    NC_LIFE_WRITTEN,    /* the write under way ended: `outcome` (and a NODE event before it, where
+    NC_LIFE_WRITTEN,    /* the write in flight ended: `outcome` (and a NODE event before it, where
                            the answer brought the Node) */
     NC_LIFE_POD_ANSWER, /* `uid`, `verb`, `answer` */
     NC_LIFE_TICK,       /* nc_life_next() has come */
@@ -269,7 +269,7 @@ struct nc_life_view {
     int leading;            /* enum nc_source, -1 = none */
     enum nc_policy policy;  /* in force */
     uint64_t deadline_usec; /* of the machine, 0 = none */
-    uint64_t t_usec;        /* the last moment of all, 0 = none */
+    uint64_t t_usec;        /* the force-delete time of all, 0 = none */
     bool is_ours;           /* the cordon: we made it, and it was not lifted since */
     bool is_orphaned;       /* our Node was deleted, and another one was not seen */
     uint64_t cordoned_usec, drained_usec;

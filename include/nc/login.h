@@ -4,7 +4,7 @@
  *
  * A delay inhibitor is held from the start; PrepareForShutdown(true) begins a window of
  * InhibitDelayMaxUSec in which the network and kubelet are still up. Whoever holds the inhibitor
- * may use it and must then let go.
+ * may use it and must then release.
  */
 #ifndef NC_LOGIN_H
 #define NC_LOGIN_H
@@ -30,7 +30,7 @@ struct nc_login_options {
  * A shutdown that is already being prepared when we connect is told at once. */
 int nc_login_new(sd_event *event, const struct nc_login_options *o, struct nc_login **ret,
                  struct nc_err *err);
-struct nc_login *nc_login_free(struct nc_login *l); /* lets go */
+struct nc_login *nc_login_free(struct nc_login *l); /* releases the inhibitor */
 void nc_login_release(
     struct nc_login *l); /* idempotent; taken again when the shutdown is cancelled */
 bool nc_login_holds(const struct nc_login *l);

@@ -26,7 +26,7 @@ static inline void nc_freep(void *p) {
     free(*(void **)p);
 }
 
-/* An owning local: freed at the end of its scope. Hand over with nc_steal(). */
+/* An owning local: freed at the end of its scope. Transfer with nc_steal(). */
 #define nc_auto_free __attribute__((cleanup(nc_freep)))
 #define nc_cleanup(f) __attribute__((cleanup(f)))
 #define nc_steal(p)                                                                                \

@@ -1,6 +1,6 @@
 /*
  * The node's own EKS token: the role's credentials from IMDS, the region where nobody said it, and
- * a signature. Asynchronous; what must be asked for is asked for only where it is not there.
+ * a signature. Asynchronous; what must be requested is requested only where it is not there.
  */
 #ifndef NC_NODE_TOKEN_H
 #define NC_NODE_TOKEN_H

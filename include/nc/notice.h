@@ -21,7 +21,7 @@ struct nc_notice {
     char id[72];     /* the same ending has the same id: "spot-terminate-2026-01-02T03:04:05Z" */
     char action[24]; /* terminate, stop, hibernate, system-reboot, Terminated, …; "" = none */
     char reason[64]; /* of a request: its own words, printable; "" = none */
-    enum nc_policy policy;     /* of REQUEST and OPERATOR: what is asked for. Others: the rules' */
+    enum nc_policy policy;     /* of REQUEST and OPERATOR: what is requested. Others: the rules' */
     uint64_t deadline_usec;    /* when the machine goes; 0 = not known */
     bool is_force_delete_time; /* deadline_usec is T itself: whoever set it took the margin off */
     uint64_t begin_usec;       /* act (cordon, drain) not before; 0 = at once */
@@ -43,9 +43,9 @@ int nc_notice_read(enum nc_source source, const struct nc_buf *body, uint64_t no
 #define NC_MAINTENANCE_LEAD_USEC (15ull * 60 * 1000000)
 
 /* The annotation nodeclaimd.io/drain-request, and the file of `nodeclaimd drain`: {id, reason,
- * mode: cordon|graceful|deadline, deadline: RFC 3339}. cordon asks for the policy cordon, the
+ * mode: cordon|graceful|deadline, deadline: RFC 3339}. cordon requests the policy cordon, the
  * others for drain; deadline needs a deadline, the others have none (one that is given is not
- * looked at). Unknown keys are tolerated (one release apart); the id is required (1..64 printable
+ * checked). Unknown keys are tolerated (one release apart); the id is required (1..64 printable
  * bytes), a reason is not. At most 4 KiB. Returns 1, or NC_ERR_PROTOCOL. `source` is REQUEST or
  * OPERATOR. */
 int nc_notice_read_request(const char *data, size_t n, enum nc_source source, struct nc_notice *ret,

@@ -46,7 +46,7 @@ struct nc_pod {
 };
 void nc_pod_done(struct nc_pod *p);
 
-/* The members of a Pod object that nc_pod_read looks at, as NULL-terminated dotted paths: what a
+/* The members of a Pod object that nc_pod_read checks, as NULL-terminated dotted paths: what a
  * list may be filtered down to while it streams in. Whoever writes a pod may fill it up to the
  * megabytes that the API server takes; where the value of one path is larger than any that is used
  * in earnest, it counts as unset, and a pod is never too large. */
@@ -64,7 +64,7 @@ extern const char *const nc_pod_paths[];
  * "." or ".."). At most 256 claims. */
 int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err *err);
 
-/* Why a pod is left alone by a drain. */
+/* Why a pod is not touched by a drain. */
 enum nc_pod_excluded {
     NC_POD_ELIGIBLE = 0,
     NC_POD_TERMINAL,  /* it has ended by itself */
@@ -89,15 +89,15 @@ enum nc_pod_answer_kind {
     NC_ANSWER_ACCEPTED = 1, /* 200, 201 */
     NC_ANSWER_GONE,         /* 404; 409 that tells of the uid: another pod has the name */
     NC_ANSWER_BUDGET,       /* 429 with the cause DisruptionBudget */
-    NC_ANSWER_BUDGETS,      /* 500 that says: more than one budget covers it; only its last moment
-                               helps */
-    NC_ANSWER_BUSY,         /* 429 otherwise: the API server's own fairness; 409 otherwise: too many
-                               evictions below one budget at once */
-    NC_ANSWER_NAMESPACE,    /* 403 with the cause NamespaceTerminating */
-    NC_ANSWER_REFUSED,      /* other 400, 403, 422: an authorizer, a policy or a webhook */
-    NC_ANSWER_FAILED,       /* 500 otherwise: the server is there and cannot do it: mostly a webhook
-                               that does not answer */
-    NC_ANSWER_UNAVAILABLE,  /* 401, other 5xx, time-out, no connection */
+    NC_ANSWER_BUDGETS, /* 500 that says: more than one budget covers it; only its force-delete time
+                          helps */
+    NC_ANSWER_BUSY,    /* 429 otherwise: the API server's own fairness; 409 otherwise: too many
+                          evictions below one budget at once */
+    NC_ANSWER_NAMESPACE,   /* 403 with the cause NamespaceTerminating */
+    NC_ANSWER_REFUSED,     /* other 400, 403, 422: an authorizer, a policy or a webhook */
+    NC_ANSWER_FAILED,      /* 500 otherwise: the server is there and cannot do it: mostly a webhook
+                              that does not answer */
+    NC_ANSWER_UNAVAILABLE, /* 401, other 5xx, time-out, no connection */
     _NC_ANSWER_MAX
 };
 struct nc_pod_answer {

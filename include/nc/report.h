@@ -114,7 +114,7 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out);
 void nc_drain_pods_text(const struct nc_value *drain, size_t names, struct nc_buf *out);
 void nc_timeline_text(const struct nc_value *status, struct nc_buf *out);
 /* Boot and last drain as one self-contained SVG: bars for phases, marks for notices, cordon and
- * last moments. Hostile as above; text is escaped. */
+ * force-delete times. Hostile as above; text is escaped. */
 void nc_timeline_svg(const struct nc_value *status, struct nc_buf *out);
 
 #endif

@@ -22,12 +22,12 @@ extern const char *const nc_drain_mode_names[]; /* from AUTO on; ends with NULL 
 
 /* EC2's notice is to reach the NodeClaim's DELETE within a second, and a poll may only just have
  * missed it: the last tenth is for all that comes after the answer (30 ms at rest). The others are
- * whole multiples of it, so that they wake the machine together: 9.9 and 59.4 s. */
+ * complete multiples of it, so that they wake the machine together: 9.9 and 59.4 s. */
 #define NC_POLL_URGENT_USEC (900000ull)
 #define NC_POLL_OFTEN_USEC (11 * NC_POLL_URGENT_USEC)
 #define NC_POLL_SELDOM_USEC (6 * NC_POLL_OFTEN_USEC)
 
-/* Weakest first: of two that ask for the same, the later one leads. A row is its identifier, its
+/* Weakest first: of two that request the same, the later one leads. A row is its identifier, its
  * name, its policy where nobody says another, and members of struct nc_source_info. The policy of
  * an OPTION is set by its name in spec.interruption; that of a FIXED one is not set there. */
 #define NC_SOURCES(OPTION, FIXED)                                                                  \
@@ -73,7 +73,7 @@ struct nc_source_info {
     const char *reason;    /* of the condition InterruptionPending, and of the Event */
     const char *sentence;  /* how messages about it begin */
     bool is_option;        /* spec.interruption has a policy for it */
-    bool has_own_policy;   /* the notice says what is asked for */
+    bool has_own_policy;   /* the notice says what is requested */
     bool is_relayed;       /* its deadline is EC2's: the controller hands it to Karpenter */
     const char *path;      /* in IMDS; NULL = it comes from elsewhere */
     size_t max_bytes;      /* of an answer */

@@ -9,7 +9,7 @@
  *    What stands on a Node says nothing about that (whoever has the node's credential may have put
  *    it there): one of our claim is ours, and goes with that finalizer, too. A claim of another API
  * group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode), or with another
- * label app.kubernetes.io/managed-by than nodeclaimd is of another controller: it is left alone,
+ * label app.kubernetes.io/managed-by than nodeclaimd is of another controller: it is not touched,
  * and so is its Node. The relay (nc/control.h) is for all of them.
  *  - Finalizer. NC_FINALIZER on every claim that is not being deleted, before anything else is
  *    written about it.
@@ -30,7 +30,7 @@
  *  - Ready is True where Launched (absent: whoever wrote the providerID has launched it),
  * Registered and Initialized are. lastTransitionTime moves with the status of a condition, and only
  * then. A condition that we do not know stays as it is.
- *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose word has a drain under way
+ *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose word has a drain in flight
  *    (phase Evicting or further, or an earlier one with a deadline: one that only reports has
  * none), or whose claim is being deleted. It is taken off again where neither is so and the
  * annotation NC_STANDALONE_TAINTED says that it is ours. All other taints are left as they are.
@@ -38,7 +38,7 @@
  *    drifted (its hash and the NodePool's or NodeClass's differ, of one version; initialized), or
  *    its Node's word is a rebalance recommendation (rules.rebalances; initialized). The commit
  * point is the DELETE of the claim with its uid. It is sent where fewer of the pool's claims than
- * its budgets allow for that reason are on their way out: being deleted, a DELETE of it under way,
+ * its budgets allow for that reason are on their way out: being deleted, a DELETE of it in flight,
  * or registered with a Node that is not Ready (the candidate itself counts once). The budgets'
  * number of nodes is the pool's claims with an initialized Node, those on their way out, and the
  * candidate: one that does not work yet makes no room for others to go, and none takes a place that
@@ -51,22 +51,23 @@
  *    claim is deleted. Gone is a Node that was not seen for NC_STANDALONE_LOST_USEC: Nodes and
  * claims come by different watches, and one that hangs is noticed later than a claim says who its
  * Node is. So long the Node of a registered claim that is being deleted is waited for, too.
- *  - A claim that is being deleted, by whomever. First its last moment: where spec has
+ *  - A claim that is being deleted, by whomever. First its force-delete time: where spec has
  *    terminationGracePeriod and the annotation karpenter.sh/nodeclaim-termination-timestamp is
  *    missing, that is set to deletionTimestamp + terminationGracePeriod. Then its Node gets, with
  * the taint, the drain-request {id: claim-UID, reason, mode: deadline | graceful, deadline: the
- * last moment + margin}; the same claim has the same request, whoever writes it. A request with
- * another id is not overwritten: the state WaitingForAnotherRequest.
+ * force-delete time + margin}; the same claim has the same request, whoever writes it. A request
+ * with another id is not overwritten: the state WaitingForAnotherRequest.
  *  - Drained: Unknown, Draining; True once the Node's word is Drained and is about our request, or
  *    from a source that is stronger than a request (operator, deletion, spot, shutdown), or the
- *    request's deadline has passed. Where no agent has said such a word for
+ *    request's deadline has passed. Where no agent has said such a drain status for
  * NC_STANDALONE_RESPONSE_USEC and there is no deadline: Unknown, WaitingForAgent. VolumesDetached
- * is True with the word Drained; False, TerminationGracePeriodElapsed, where it was the deadline
- * that ended the wait. A Node that was deleted (the cloud's controller does so where a machine is
- * gone) and is not Ready for NC_STANDALONE_ENDING_USEC has nobody who could say the word: the wait
- * ends as by a deadline. So it does where no agent says such a word, and there is no last moment,
- * for rules.ceiling_usec since the deletion. An agent that speaks is waited for: budgets are there
- * to be kept, and who wants an end in any case sets terminationGracePeriod.
+ * is True with the drain status Drained; False, TerminationGracePeriodElapsed, where it was the
+ * deadline that ended the wait. A Node that was deleted (the cloud's controller does so where a
+ * machine is gone) and is not Ready for NC_STANDALONE_ENDING_USEC has nobody who could say the
+ * drain status: the wait ends as by a deadline. So it does where no agent says such a drain status,
+ * and there is no force-delete time, for rules.ceiling_usec since the deletion. An agent that
+ * speaks is waited for: budgets are there to be kept, and who wants an end in any case sets
+ * terminationGracePeriod.
  *  - End, after Drained: where rules.terminates, END_INSTANCE, InstanceTerminating True once it was
  *    accepted, and again every NC_STANDALONE_AGAIN_USEC until the Node is not Ready, is being
  * deleted by somebody, is gone, EC2 knows no such instance, or NC_STANDALONE_ENDING_USEC have
@@ -74,14 +75,14 @@
  * finalizer off the Node, and once the Node is gone, off the claim. A claim without a Node: where
  * there is a providerID and rules.terminates, Drained True, and then END_INSTANCE, so that a Node
  * which comes with that moment is not waited for, whoever leads; then the finalizer off. That EC2
- *    knows no such instance is not believed of one without a Node whose claim is younger than
+ *    knows no such instance is not trusted of one without a Node whose claim is younger than
  *    NC_STANDALONE_LAUNCHED_USEC: it may say so for minutes after a launch, and would forget it.
- *    By identity EC2 a Node that says to be its machine is asked for before that, for at most
+ *    By identity EC2 a Node that says to be its machine is requested before that, for at most
  *    NC_STANDALONE_ENDING_USEC.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer
  *    is taken off. Where there are claims and it cannot be told which is its own (another Node says
- *    that it is the same machine): once its word is Drained or Failed, or it has not been Ready for
- *    NC_STANDALONE_ENDING_USEC.
+ *    that it is the same machine): once its drain status is Drained or Failed, or it has not been
+ * Ready for NC_STANDALONE_ENDING_USEC.
  */
 #ifndef NC_STANDALONE_H
 #define NC_STANDALONE_H

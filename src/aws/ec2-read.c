@@ -20,7 +20,7 @@ struct failure {
     char message[MAX_FAILURE_BYTES];
 };
 
-/* EC2 writes the first, AWS' other services the second, what stands in for EC2 the third. */
+/* EC2 writes the first, AWS' other services the second, what replaces EC2 the third. */
 static bool is_failure(const struct nc_xml *element, const char *leaf) {
     static const char *const above[] = {"Response/Errors/Error/", "ErrorResponse/Error/",
                                         "ErrorResponse/Errors/Error/"};

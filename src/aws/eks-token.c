@@ -1,6 +1,6 @@
 /*
  * The bearer token of EKS: a presigned question to STS who we are, which the API server's
- * authenticator asks for us.
+ * authenticator requests us.
  *
  * The rules are the verifier's (aws-iam-authenticator, pkg/token): https, path "/", a known STS
  * host, only these query parameters, x-k8s-aws-id signed with the cluster's name, X-Amz-Expires at

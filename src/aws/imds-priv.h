@@ -1,5 +1,5 @@
 /*
- * What the files of IMDS share: the handle with its token, and a question under way.
+ * What the files of IMDS share: the handle with its token, and a question in flight.
  */
 #ifndef NC_IMDS_PRIV_H
 #define NC_IMDS_PRIV_H

@@ -65,7 +65,7 @@ struct nc_json_filter {
     struct nc_buf key; /* the last one that was compared, decoded */
     bool is_kept;      /* the token that is being read is */
     size_t max_value_bytes;
-    size_t value_start, value_depth;   /* in item, of the value that is weighed */
+    size_t value_start, value_depth;   /* in item, of the value that is evaluated */
     bool is_size_checked, is_left_out; /* such a value is being read; it was too large */
 
     struct nc_buf item, rest;

@@ -4,7 +4,7 @@
  * A text becomes at most 36 significant digits, a power of ten and a power of two; what does not
  * fit into the digits only counts as "there is more", which matters because every rounding is
  * upwards, away from zero, as apimachinery's resource.Quantity does it. Stricter than apimachinery
- * in one point: at least one digit is asked for.
+ * in one point: at least one digit is requested.
  */
 #include "nc/quantity.h"
 

@@ -66,7 +66,7 @@ int nc_app_loop(
     struct nc_err *err); /* makes the loop on first use; SIGTERM and SIGINT set app->signal */
 void nc_app_done(struct nc_app *app);
 
-/* Turns the loop for at most usec. 0: the time is over; -EINTR: asked to stop. */
+/* Turns the loop for at most usec. 0: the deadline has passed; -EINTR: asked to stop. */
 int nc_app_pause(struct nc_app *app, uint64_t usec);
 bool nc_app_is_late(const struct nc_app *app); /* the deadline has passed */
 /* Time left until the deadline, at most `most`; 0 when it has passed. */

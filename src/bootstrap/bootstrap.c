@@ -261,7 +261,8 @@ static const struct step {
     {NC_PHASE_INITIALIZE, nc_step_initialize, JOINS},
 };
 
-/* Tries the step until it is done. Only while the deadline is away and nobody asked to stop. */
+/* Tries the step until it is done. Only while the deadline is far away and nobody asked to stop.
+ */
 static int run_step(struct nc_bootstrap *b, const struct step *step) {
     const enum nc_phase p = step->phase;
 

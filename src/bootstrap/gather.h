@@ -41,7 +41,7 @@ void nc_gather_done(struct nc_gather *g);
 int nc_gather_open(struct nc_gather *g, struct nc_app *app, struct nc_err *err);
 /* Asks IMDS for everything that needs no other answer. `user_data` too where a source wants it. */
 int nc_gather_imds(struct nc_gather *g, struct nc_err *err);
-/* The two halves of it, for who does not wait: what is asked for; and what becomes of the answers,
+/* The two halves of it, for who does not wait: what is requested; and what becomes of the answers,
  * r and err being what the asking came to. */
 unsigned nc_gather_items(const struct nc_app *app);
 int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err);
@@ -53,14 +53,14 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err);
 int nc_gather_host(struct nc_gather *g, struct nc_err *err);
 /* What is gathered so far, as the planner's input. */
 struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_claim *claim);
-/* The host's facts, what must be asked for after the configuration is known (IPv6 addresses, EC2),
+/* The host's facts, what must be requested after the configuration is known (IPv6 addresses, EC2),
  * and the plan. `claim`: planned with in place of a document's; NULL = there is none. */
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err);
 /* Who the node is, without the rest of a plan: plan.node_name and plan.provider_id. */
 int nc_gather_name(struct nc_gather *g, struct nc_err *err);
 int nc_gather_render(struct nc_gather *g, struct nc_err *err);
 
-/* Asks for those items that have no answer yet: IMDS, or the recorded folder. args: what fills an
+/* Requests those items that have no answer yet: IMDS, or the recorded folder. args: what fills an
  * item's %s; may be NULL. */
 int nc_gather_answers(struct nc_gather *g, unsigned items,
                       const char *const args[_NC_IMDS_ITEM_MAX], struct nc_err *err);

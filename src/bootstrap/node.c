@@ -2,7 +2,7 @@
  * The Node appears, becomes Ready, and is taken over by whoever owns it: followed on one watch of
  * this Node alone.
  *
- * The watch's callbacks only keep what came; what it means is looked at between two turns of the
+ * The watch's callbacks only keep what came; what it means is checked between two turns of the
  * loop.
  */
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "log.h"
 #include "nc/str.h"
 
-#define LOOK_USEC 500000u     /* how often kubelet itself is looked at while nothing else happens */
+#define LOOK_USEC 500000u     /* how often kubelet itself is checked while nothing else happens */
 #define NOT_YET_USEC 5000000u /* silence longer than this is said */
 #define REQUEST_TIMEOUT_USEC 3000000u
 #define RENEW_PAUSE_USEC 5000000u
@@ -41,7 +41,7 @@ static void on_watch_failed(void *userdata, const struct nc_kube_status *status,
     b->node.error_usec = nc_mono_usec();
 }
 
-/* A bootstrap token may ask for a certificate and for nothing else: the Node is watched once we are
+/* A bootstrap token may request a certificate and for nothing else: the Node is watched once we are
  * the node. */
 static int open_watch(struct nc_bootstrap *b, struct nc_err *err) {
     nc_auto_free char *selector = nc_kube_node_selector(b->gather.plan.node_name);
@@ -58,7 +58,7 @@ static int open_watch(struct nc_bootstrap *b, struct nc_err *err) {
     return nc_watch_new(b->connection.kube, b->app->event, &o, &b->node.watch, err);
 }
 
-/* Turns the loop until the Node has changed, kubelet is to be looked at, or the end. */
+/* Turns the loop until the Node has changed, kubelet is to be checked, or the end. */
 static int wait_for_news(struct nc_bootstrap *b) {
     const uint64_t until = nc_mono_usec() + nc_app_left(b->app, LOOK_USEC);
     uint64_t now;
@@ -198,7 +198,7 @@ int nc_step_register(struct nc_bootstrap *b, struct nc_err *err) {
     if (r < 0)
         return r;
     nc_log(NC_LOG_INFO, &fields, "node %s is registered", b->gather.plan.node_name);
-    b->node.has_changed = true; /* the next phase looks at it first thing */
+    b->node.has_changed = true; /* the next phase checks it first thing */
     return 0;
 }
 

@@ -47,8 +47,8 @@ void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p,
                              f->sysctls[i].name, f->sysctls[i].value, kubelet_sysctls[k].value);
 }
 
-/* The way to the API server, from memory; where the kubeconfig is the user's, or kubelet has made
- * its own already, from that file. */
+/* The connection to the API server, from memory; where the kubeconfig is the user's, or kubelet has
+ * made its own already, from that file. */
 static int open_connection(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_config *c = &b->gather.config;
     const char *path = b->app->opts.kubeconfig;
@@ -111,8 +111,9 @@ static int check_identity(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 /* kubelet registers once in its life. One that is started while another instance's Node stands
- * under our name takes it over, keeps it Ready, so that no controller deletes it, and is not heard
- * of again once somebody does. A Node that cannot be read is in nobody's way: kubelet will say. */
+ * under our name takes it over, keeps it Ready, so that no controller deletes it, and is not
+ * observed again once somebody does. A Node that cannot be read is in nobody's way: kubelet will
+ * say. */
 static int check_name_is_free(struct nc_bootstrap *b, struct nc_err *err) {
     nc_auto_free char *path = nc_kube_node_path(b->gather.plan.node_name, NULL);
     nc_auto_value struct nc_value *node = NULL;

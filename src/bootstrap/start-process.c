@@ -2,7 +2,7 @@
  * kubelet as a process of its own, where there is no service manager.
  *
  * Which process is ours is written down: number, start time and boot, so that a number that the
- * kernel gave to somebody else is never taken for kubelet. A process is looked at and signalled
+ * kernel gave to somebody else is never taken for kubelet. A process is checked and signalled
  * through a descriptor of it, never through its number.
  */
 #include <errno.h>
@@ -108,7 +108,7 @@ static bool open_remembered(struct nc_bootstrap *b) {
     fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     if (fd < 0)
         return false;
-    /* Looked at while the descriptor holds the process: it is this one or none. One that nobody
+    /* Checked while the descriptor holds the process: it is this one or none. One that nobody
      * waited for is none either. */
     if (start_ticks((int)pid) != ticks || has_ended(fd)) {
         (void)close(fd);

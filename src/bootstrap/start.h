@@ -14,7 +14,7 @@ char *nc_kubelet_log(const struct nc_bootstrap *b);
 bool nc_restart_is_due(const struct nc_bootstrap *b);
 
 /* Starts kubelet, ending one of an earlier run first where its files have changed; one that runs
- * with these files already is left alone. */
+ * with these files already is not touched. */
 int nc_start_process(struct nc_bootstrap *b, struct nc_err *err);
 /* 0 while it lives; negative, with its last words, once it has ended. */
 int nc_check_process(struct nc_bootstrap *b, struct nc_err *err);

@@ -149,7 +149,7 @@ static void print_help(const struct command *c, const struct nc_command_line *li
     nc_options_print(line);
 }
 
-/* Where an option goes that is taken as it is; NULL where it is looked at. */
+/* Where an option goes that is taken as it is; NULL where it is checked. */
 static const char **text_of(struct nc_options *o, int id) {
     const struct {
         enum option_id id;

@@ -7,7 +7,7 @@
 #include "app.h"
 #include "nc/value.h"
 
-/* The drain-request document that the options ask for: {id, mode, reason, deadline}. Owned. */
+/* The drain-request document that the options request: {id, mode, reason, deadline}. Owned. */
 int nc_drain_request_make(const struct nc_app *app, uint64_t now_usec, struct nc_value **ret,
                           struct nc_err *err);
 

@@ -26,11 +26,11 @@
 #define CHECK_USEC 50000u
 #define FOLLOW_USEC 250000u
 #define UNREACHABLE_USEC 60000000u /* so long a daemon may be gone while it is followed */
-#define OVERTIME_USEC 5000000u     /* after the last moment of all pods */
+#define OVERTIME_USEC 5000000u     /* after the force-delete time of all pods */
 #define SECOND 1000000u
 #define NAMED_PODS 3
 
-/* --- what is asked for */
+/* --- what is requested */
 
 static int64_t skew_of(const struct nc_value *status) {
     const struct nc_value *v = nc_value_path(status, "daemon.skew_usec");
@@ -257,8 +257,8 @@ static bool is_one_of(const char *phase, const char *const *ends) {
     return false;
 }
 
-/* A drain that cannot come to its end as things are: the configuration allows less, or its time is
- * over. */
+/* A drain that cannot come to its end as things are: the configuration allows less, or its deadline
+ * has passed. */
 static int judge_hope(const struct following *f, const struct nc_value *status,
                       const struct nc_value *drain, struct nc_err *err) {
     const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");

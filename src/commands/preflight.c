@@ -334,7 +334,7 @@ static void check_host(struct preflight *p) {
     nc_plan_done(&plan);
 }
 
-/* Only where our drop-in asks for a time. */
+/* Only where our drop-in requests a time. */
 static void check_logind(struct preflight *p) {
     struct nc_err err = NC_ERR_INIT;
     uint64_t usec = 0;

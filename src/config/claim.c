@@ -4,7 +4,7 @@
  * Takes v1 and v1beta1 alike and normalises what differs: labels of old names in requirements, the
  * group of the NodeClass, the kubelet block (spec.kubelet of v1beta1, or the annotation that its
  * conversion to v1 left behind). Values that YAML or an int-or-string field may spell as numbers
- * become text. Only what a node uses is looked at; the rest may be anything.
+ * become text. Only what a node uses is checked; the rest may be anything.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -19,7 +19,7 @@
 #define MAX_DOCUMENTS ((size_t)64)
 #define MAX_SOURCES ((size_t)128)
 #define MAX_BYTES ((size_t)1 << 20)
-#define MAX_MEMBERS ((size_t)1024) /* of one map: what follows may look at each pair of them */
+#define MAX_MEMBERS ((size_t)1024) /* of one map: what follows may check each pair of them */
 #define MAX_ITEMS ((size_t)8192)
 
 /* A bootstrap token is the only secret that a document may carry. */

@@ -139,7 +139,7 @@ void nc_labels_free(struct nc_label *labels, size_t n) {
     free(labels);
 }
 
-/* Only what is left at the end is looked at: kubelet checks the map that it has made of its flag.
+/* Only what is left at the end is checked: kubelet checks the map that it has made of its flag.
  */
 static int check_labels(const struct nc_label *labels, size_t n, struct nc_err *err) {
     char why[NC_LABEL_WHY_BYTES];

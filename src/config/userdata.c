@@ -1,5 +1,5 @@
 /*
- * User data: peels base64 and gzip off, takes MIME apart, and hands over every part.
+ * User data: peels base64 and gzip off, takes MIME apart, and transfers every part.
  *
  * The order is nodeadm's: base64 of the whole if it decodes, gzip by its magic, then MIME or plain;
  * the same again for each part that is ours. All sizes are capped before anything is allocated: 16

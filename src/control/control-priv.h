@@ -3,13 +3,14 @@
  *
  * Objects are kept small: a name, a few times, flags. What only a life without Karpenter needs
  * hangs on `more` of a Node and a NodeClaim, and is there only where mode == STANDALONE; lists that
- * only registration and initialization look at are dropped once those are done. Every lookup is a
+ * only registration and initialization check are dropped once those are done. Every lookup is a
  * hash lookup; nothing here walks all objects but SYNCED, LEAD, WHO and the reports.
  *
  * An object that changed is put on the list of the dirty ones (nc_control_touch); at the end of the
- * step each of them is asked once what it wants next: first by the relay (relay.c), then, alone,
- * by struct nc_standalone. So these are functions of what is seen now: they may be asked at any
- * moment, and are asked again after each answer, each change and at the time that they named.
+ * step each of them is asked once what it wants next: first by the relay (relay.c), then,
+ * standalone, by struct nc_standalone. So these are functions of what is seen now: they may be
+ * asked at any moment, and are asked again after each answer, each change and at the time that they
+ * named.
  */
 #ifndef NC_CONTROL_PRIV_H
 #define NC_CONTROL_PRIV_H
@@ -79,17 +80,17 @@ struct nc_value *nc_control_strings_without(const struct control_strings *t, con
 
 /* How its writes fare. Only write.c changes it. */
 struct control_write {
-    uint64_t id;      /* under way; 0 = none */
+    uint64_t id;      /* in flight; 0 = none */
     uint64_t sent_rv; /* … as it was then: whatever is shown beyond it may be what came of it */
     uint64_t pause_usec;      /* after a failure: not before */
     uint64_t watch_wait_usec; /* after an accepted one: not before, unless the watch shows it */
     uint64_t awaited_rv;      /* … that is: this resourceVersion or a later one */
     uint64_t rate_usec;       /* the share as one moment: how far ahead of time its writes are */
     uint16_t attempts;        /* that failed in a row */
-    uint8_t verb;             /* of what is under way, or was last: enum nc_control_verb */
+    uint8_t verb;             /* of what is in flight, or was last: enum nc_control_verb */
     bool is_relay;            /* that one */
     bool waits_for_watch;     /* it was gone or has changed: the pause ends with the next SEEN */
-    bool is_held;             /* by its share */
+    bool is_held;             /* by its rate limit */
 };
 
 struct control_hook {
@@ -108,7 +109,7 @@ struct control_object {
     char *uid;        /* "" = not known */
     uint64_t rv;      /* resourceVersion: a number, as Kubernetes promises */
     struct control_link by_name;
-    struct control_hook hooks[_CONTROL_HOOK_MAX]; /* is dirty; waits for a place */
+    struct control_hook hooks[_CONTROL_HOOK_MAX]; /* is dirty; waits for the concurrency limit */
     struct control_queue *waits_in;
     uint64_t wake_usec; /* look again; UINT64_MAX = never */
     struct control_write write;
@@ -182,7 +183,7 @@ struct control_node {
 
 /* ---- NodeClaim */
 
-/* Conditions that somebody looks at. */
+/* Conditions that somebody checks. */
 enum control_condition {
     CONTROL_COND_LAUNCHED = 0,
     CONTROL_COND_REGISTERED,
@@ -220,7 +221,7 @@ struct control_claim_more { /* only where mode == STANDALONE */
     struct control_strings conditions; /* CONTROL_CONDITION_WIDTH each */
     struct control_claim_early *early; /* NULL: is Initialized */
 
-    /* Of standalone.c, and left alone by the readers: */
+    /* Of standalone.c, and not touched by the readers: */
     int disrupt;           /* enum nc_budget_reason + 1 that was chosen; 0 = none */
     unsigned scratch;      /* yours */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
@@ -239,11 +240,12 @@ struct control_claim {
     struct control_class *class; /* NULL where it is no EC2NodeClass, or beside Karpenter */
     struct control_claim *class_next, **class_at;
     /* The relay; belongs to this uid. */
-    uint64_t relay_usec; /* the word is known since; 0 = there is none to relay */
-    uint64_t
-        accepted_timestamp_usec; /* the stamp that was accepted and is not seen yet; 0 = none */
-    uint64_t deleted_usec;       /* when a DELETE of ours was accepted: never another; 0 = not */
-    uint64_t sent_t_usec; /* what the STAMP under way, or the last one, writes; 0 = none any more */
+    uint64_t relay_usec; /* the drain status is known since; 0 = there is none to relay */
+    uint64_t accepted_timestamp_usec; /* the termination timestamp that was accepted and is not seen
+                                         yet; 0 = none */
+    uint64_t deleted_usec; /* when a DELETE of ours was accepted: never another; 0 = not */
+    uint64_t sent_t_usec; /* what the SET_TIMESTAMP in flight, or the last one, writes; 0 = none any
+                             more */
     uint64_t our_timestamp_usec; /* the last one that was accepted, or is recorded */
     uint8_t timestamp_tries;     /* that failed in this relay */
     bool is_timestamp_refused, was_reported, was_refusal_reported;
@@ -324,32 +326,32 @@ struct control_class *nc_control_class(const struct nc_control *c, const char *n
 
 /* The Node that belongs to a claim and the other way round, by the rule of nc/control.h: by
  * status.nodeName (and where the Node has an owner of kind NodeClaim, that must be this claim;
- * where it has none, no other claim may name the Node); before that, alone, by providerID and
+ * where it has none, no other claim may name the Node); before that, standalone, by providerID and
  * rules.identity. */
 struct control_node *nc_control_node_of(const struct nc_control *c,
                                         const struct control_claim *claim);
 struct control_claim *nc_control_claim_of(const struct nc_control *c,
                                           const struct control_node *node);
-/* How many Nodes have this providerID, counted up to 2 (alone only), and the first of them. */
+/* How many Nodes have this providerID, counted up to 2 (standalone only), and the first of them. */
 unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
                                struct control_node **ret_first);
 /* What EC2 says that the claim's instance is called. */
 void nc_control_set_dns_name(struct control_claim *claim, const char *name);
-/* Alone only; empty lists once it is Initialized. */
+/* Standalone only; empty lists once it is Initialized. */
 const struct control_claim_early *nc_control_early(const struct control_claim *claim);
 /* Claims of a pool: pool->claims, then claim->pool_next; pool->n_claims. Of a class alike. */
 
-/* ---- for the alone half */
+/* ---- for the standalone half */
 
 static inline bool nc_control_is_deleting(const struct control_claim *claim) {
     return claim->deletion_usec > 0 || claim->deleted_usec > 0;
 }
-/* Look at all of them again. */
+/* Check all of them again. */
 void nc_control_touch_all(struct nc_control *c);
-/* Look at it again in this step (or the next one). */
+/* Check it again in this step (or the next one). */
 void nc_control_touch(struct nc_control *c, struct control_object *o);
-/* A SAY, within the object's share and only where we lead. The reason is static; false where the
- * share holds it back. */
+/* A SAY, within the object's rate limit and only where we lead. The reason is static; false where
+ * the share holds it back. */
 bool nc_control_emit(struct nc_control *c, struct control_object *o, const char *reason,
                      bool is_warning, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -371,12 +373,12 @@ struct nc_value *nc_control_delete_options(const struct control_object *o);
  *
  * `claim` and `node` write their own object only: a Node is deleted by `node`, an instance is ended
  * by `claim`. Asked only where mode == STANDALONE, we lead, Nodes, NodeClaims and NodePools are
- * synced, no write of the object is under way or settling, no pause runs, and (claims) the relay
- * wants nothing now. True: *ret is the one next write (verb, body, provider_id; everything else is
- * filled in by the caller); it may be asked again before that write is sent (places, share), so it
- * changes nothing. False: nothing to do. *next: when to look again where nothing changes;
- * UINT64_MAX = never; taken in both cases. Asked anew after each change of the object, of the Node
- * or claim that belongs to it, each end of a write, and at *next. */
+ * synced, no write of the object is in flight or waiting for the watch, no pause runs, and (claims)
+ * the relay wants nothing now. True: *ret is the one next write (verb, body, provider_id;
+ * everything else is filled in by the caller); it may be asked again before that write is sent
+ * (places, share), so it changes nothing. False: nothing to do. *next: when to look again where
+ * nothing changes; UINT64_MAX = never; taken in both cases. Asked anew after each change of the
+ * object, of the Node or claim that belongs to it, each end of a write, and at *next. */
 struct control_class_ref { /* NULL = none */
     char *group, *kind, *name;
 };
@@ -465,14 +467,14 @@ bool nc_control_transfer(struct control_object *o, uint64_t now_usec, struct nc_
                          uint64_t *next_usec);
 
 /* relay.c: the one next write that the relay wants of a claim. Level-triggered, as the
- * hooks of the alone half are. */
+ * hooks of the standalone half are. */
 struct control_relay {
-    enum nc_control_verb verb; /* STAMP or DELETE_CLAIM; 0 = nothing now */
-    uint64_t t_usec;           /* the stamp; 0: ours is taken back */
+    enum nc_control_verb verb; /* SET_TIMESTAMP or DELETE_CLAIM; 0 = nothing now */
+    uint64_t t_usec;           /* the termination timestamp; 0: ours is taken back */
     uint64_t next_usec;        /* look again; UINT64_MAX = never */
     const struct control_node *node;
 };
-/* Is there a word that is to be relayed to this claim, whatever was done about it? */
+/* Is there a drain status that is to be relayed to this claim, whatever was done about it? */
 bool nc_control_has_relay(const struct nc_control *c, const struct control_claim *claim,
                           uint64_t now_usec, struct control_relay *ret);
 bool nc_control_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,

@@ -160,7 +160,8 @@ static void apply_rules(struct nc_control *c, const struct nc_control_rules *rul
     nc_control_touch_all(c);
 }
 
-/* Without Karpenter more of each object is wanted: nothing is done alone until it was seen. */
+/* Without Karpenter more of each object is wanted: nothing is done in standalone mode until it was
+ * seen. */
 static void apply_mode(struct nc_control *c, const struct nc_control_event *e) {
     const enum nc_control_mode mode =
         e->mode == NC_CONTROL_STANDALONE && !c->standalone ? NC_CONTROL_MODE_UNKNOWN : e->mode;

@@ -2,8 +2,8 @@
  * Leadership by a Lease: when to read it, when to take it, when it is ours no more.
  *
  * Knows client-go's rules (tools/leaderelection, v0.35: tryAcquireOrRenew) and the form of a Lease.
- * Two things are stricter than there: leading counts from when the renewal was asked for, and ends
- * at once where somebody else is seen as the holder. Must not believe a clock but our own.
+ * Two things are stricter than there: leading counts from when the renewal was requested, and ends
+ * at once where somebody else is seen as the holder. Must not trust a clock but our own.
  */
 #include "nc/lease.h"
 
@@ -31,7 +31,7 @@ static bool is_ours(const struct nc_lease *l) {
     return l->exists && nc_streq(l->holder, l->rules.identity);
 }
 
-/* Nobody has it, we have it, or whoever has it has not been heard of for as long as it said. */
+/* Nobody has it, we have it, or whoever has it has not responded for as long as it said. */
 static bool may_acquire(const struct nc_lease *l, uint64_t mono_usec) {
     return !l->exists || l->holder[0] == '\0' || is_ours(l)
            || mono_usec - l->observed_usec >= l->holder_duration_usec;
@@ -99,7 +99,7 @@ struct nc_value *nc_lease_body(const struct nc_lease *l, const char *namespace, 
     return body;
 }
 
-/* What is read of a Lease, before any of it is believed. */
+/* What is read of a Lease, before any of it is trusted. */
 struct seen {
     const char *holder, *resource_version, *acquire_time, *renew_time;
     int64_t duration_sec, transitions;

@@ -1,6 +1,6 @@
 /*
  * Strict, capped readers of parts of a hostile object. 0, or -EBADMSG where what stands there is of
- * another kind, or longer than anybody needs. Absent is fine: *ret is left alone.
+ * another kind, or longer than anybody needs. Absent is fine: *ret is not touched.
  */
 #ifndef NC_CONTROL_PARSE_H
 #define NC_CONTROL_PARSE_H

@@ -63,7 +63,7 @@ static bool is_same_ending(const struct control_drain_status *a,
            && a->deadline_usec == b->deadline_usec && nc_streq(a->id, b->id);
 }
 
-/* What cannot be read is no word; it is counted and told once, not at each sight of it. */
+/* What cannot be read is no drain status; it is counted and told once, not at each sight of it. */
 static void apply_drain_status(struct nc_control *c, struct control_node *node,
                                const struct nc_value *object) {
     const struct nc_value *v =

@@ -1,6 +1,6 @@
 /*
- * The wire from a node's notice to its NodeClaim: when a word is to be carried there, what is
- * missing there, and what follows from the answers.
+ * The wire from a node's notice to its NodeClaim: when a drain status is to be carried there, what
+ * is missing there, and what follows from the answers.
  *
  * Bounds against a hostile node, or one whose clock is wrong: the deadline is taken as an absolute
  * time, so a node that lies or is skewed ends its own claim earlier or later, never another one;
@@ -66,7 +66,8 @@ static enum nc_control_verb verb_of(const struct nc_control *c, const struct con
     return is_timestamp_missing ? NC_CONTROL_SET_TIMESTAMP : 0;
 }
 
-/* Our stamp on a claim that lives on would be the hard end of whatever deletes it later. */
+/* Our termination timestamp on a claim that lives on would be the hard end of whatever deletes it
+ * later. */
 static bool has_stale_timestamp(const struct control_claim *claim) {
     return claim->our_timestamp_usec && claim->timestamp_usec == claim->our_timestamp_usec
            && !nc_control_is_deleting(claim);

@@ -257,7 +257,7 @@ static struct control_claim *naming(const struct nc_control *c, const struct con
     return NULL;
 }
 
-/* A name may come again with another machine. Beside Karpenter nobody has asked for providerIDs. */
+/* A name may come again with another machine. Beside Karpenter nobody has requested providerIDs. */
 static bool is_another_machine(const struct control_node *node, const struct control_claim *claim) {
     return node->more && node->more->provider_id && claim->more && claim->more->provider_id
            && !nc_streq(node->more->provider_id, claim->more->provider_id);

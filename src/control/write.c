@@ -12,8 +12,8 @@
 #include "nc/backoff.h"
 #include "nc/str.h"
 
-#define POOL_PAUSE_USEC 1000000ull                   /* between two looks at the same pool */
-#define RETRY_AFTER_MAX_USEC (300ull * 1000000)      /* more is not believed */
+#define POOL_PAUSE_USEC 1000000ull                   /* between two checks the same pool */
+#define RETRY_AFTER_MAX_USEC (300ull * 1000000)      /* more is not trusted */
 #define INVALID_STATUS_EVENT_USEC (600ull * 1000000) /* said of one Node at most so often */
 #define RECHECK_USEC 1000000ull
 #define CONCURRENCY_MIN 4u
@@ -25,7 +25,7 @@ static const struct nc_backoff pauses = {.first_usec = 200000, .max_usec = 30000
 struct want {
     bool is_wanted, is_relay;
     struct control_relay relay;
-    struct nc_control_action action; /* of the alone half */
+    struct nc_control_action action; /* of the standalone half */
     uint64_t next_usec;
 };
 
@@ -112,8 +112,8 @@ void nc_control_actions_done(struct nc_control_actions *a) {
     *a = (struct nc_control_actions){0};
 }
 
-/* A pause concerns the verb that failed; what is settling is no reason for the relay to wait: what
- * it has done already it knows by itself. */
+/* A pause concerns the verb that failed; what is waiting for the watch is no reason for the relay
+ * to wait: what it has done already it knows by itself. */
 static void want_relay(struct nc_control *c, struct control_claim *claim, uint64_t now_usec,
                        struct want *w) {
     const struct control_write *past = &claim->o.write;
@@ -129,7 +129,7 @@ static void want_relay(struct nc_control *c, struct control_claim *claim, uint64
         w->is_wanted = true;
 }
 
-/* What is wanted beside the relay: all the rest where we are alone; beside Karpenter only that
+/* What is wanted beside the relay: all the rest in standalone mode; beside Karpenter only that
  * nothing of such a time stays. */
 static void want_other(struct nc_control *c, struct control_object *o, uint64_t now_usec,
                        struct want *w) {
@@ -166,7 +166,7 @@ static struct want want(struct nc_control *c, struct control_object *o, uint64_t
     return w;
 }
 
-/* Its share holds it back: counted once a write. */
+/* Its rate limit holds it back: counted once a write. */
 static bool is_held(struct nc_control *c, struct control_object *o, uint64_t now_usec,
                     struct want *w) {
     uint64_t when_usec = 0;
@@ -414,14 +414,14 @@ static uint64_t version_of(const struct nc_value *object, const struct control_o
 }
 
 static void accepted(struct control_object *o, const struct nc_control_event *e) {
-    /* Whichever half of us asked for it: never another one, and budgets count it at once. */
+    /* Whichever half of us requested it: never another one, and budgets count it at once. */
     if (o->write.verb == NC_CONTROL_DELETE_CLAIM)
         nc_control_as_claim(o)->deleted_usec = e->now_usec ? e->now_usec : 1;
     o->write.attempts = 0;
     o->write.pause_usec = 0;
     o->write.waits_for_watch = false;
     o->write.awaited_rv = version_of(e->object, o);
-    /* The watch may have been faster than the answer; and none shows what EC2 was asked for: that
+    /* The watch may have been faster than the answer; and none shows what EC2 did: that
      * is known from its answer. */
     o->write.watch_wait_usec =
         o->rv >= o->write.awaited_rv || is_for_ec2((enum nc_control_verb)o->write.verb)

@@ -124,7 +124,7 @@ static void open_watches(struct nc_controller *c) {
 
 /* --- who is there */
 
-/* Would the watches ask for the same? */
+/* Would the watches request the same? */
 static bool keeps_the_same(enum nc_control_mode a, enum nc_control_mode b) {
     if ((a == NC_CONTROL_STANDALONE) != (b == NC_CONTROL_STANDALONE))
         return false;

@@ -2,7 +2,7 @@
  * What the parts of the running controller share.
  *
  * One thread, one loop. A watch posts what it sees, nc_controller_post steps the pure half
- * (nc/control.h) and carries out what it asks for; each answer is posted as the next event.
+ * (nc/control.h) and carries out what it requests; each answer is posted as the next event.
  * Decisions are not made here.
  */
 #ifndef NC_CONTROLLER_H
@@ -24,7 +24,7 @@ struct nc_failure {
     uint64_t mono_usec; /* when */
 };
 
-struct nc_pending_write; /* act.c: a request under way */
+struct nc_pending_write; /* act.c: a request in flight */
 struct nc_refused {
     uint64_t id;
     enum nc_control_answer answer;
@@ -63,7 +63,7 @@ struct nc_controller {
     struct nc_instances *instances;           /* of standalone.c */
     uint64_t event_rate_usec;                 /* the share of Events as one moment */
     uint64_t api_boot_usec;                   /* nc_kube_boot_usec() of the last way that knew it */
-    struct nc_control_actions waiting_events; /* Events that wait for those under way */
+    struct nc_control_actions waiting_events; /* Events that wait for those in flight */
     unsigned n_events_in_flight;              /* these */
 
     /* publish.c: what is told */

@@ -106,7 +106,7 @@ static int send_order(struct nc_instances *i, struct order *o, struct nc_err *er
                           : nc_ec2_end_start(&e, o->instance, &o->call, err);
 }
 
-/* All that wait fail alike where there are no credentials. Their answers may ask for new orders:
+/* All that wait fail alike where there are no credentials. Their answers may request new orders:
  * those are at the end, and wait for the next turn. */
 static void fail_all(struct nc_instances *i, const struct nc_err *err) {
     for (unsigned left = i->n; left > 0 && i->orders; left--) {

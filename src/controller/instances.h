@@ -1,5 +1,5 @@
 /*
- * Instances at EC2, where nobody else deals with them: ended, or asked for their name, by provider
+ * Instances at EC2, where nobody else deals with them: ended, or requested their name, by provider
  * ID, answered once each.
  *
  * Credentials come from where AWS' own programs look: the environment, a web identity token, IMDS.
@@ -16,7 +16,7 @@
 struct nc_instances;
 
 /* How the action `id` ended; MISSING where there is no such instance (any more, or yet). `name`:
- * the private DNS name, where that was asked for. */
+ * the private DNS name, where that was requested. */
 typedef void (*nc_instances_fn)(void *userdata, uint64_t id, enum nc_control_answer answer,
                                 const char *name, const struct nc_err *err);
 struct nc_instances_options {

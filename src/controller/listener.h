@@ -3,12 +3,12 @@
  * a path, one question a connection.
  *
  * Strict and bounded: at most NC_LISTENER_MAX connections of NC_LISTENER_USEC each; a request is at
- * most 4 KiB and has no body. An address has NC_LISTENER_PER_ADDRESS of the places. Where its share
- * is used up the connection of that address that is held longest goes, and where all places are
- * taken that of the address which holds most: but only one that has not asked yet (or was answered
- * already) and has had NC_LISTENER_GRACE_USEC for that. Else it is the new one that is not taken.
- * So nobody who just holds connections keeps the others out, and a probe, which asks at once, is
- * never dropped for somebody newer. Knows nothing of what is asked.
+ * most 4 KiB and has no body. An address has NC_LISTENER_PER_ADDRESS of the places. Where its rate
+ * limit is used up the connection of that address that is held longest goes, and where all places
+ * are taken that of the address which holds most: but only one that has not asked yet (or was
+ * answered already) and has had NC_LISTENER_GRACE_USEC for that. Else it is the new one that is not
+ * taken. So nobody who just holds connections keeps the others out, and a probe, which asks at
+ * once, is never dropped for somebody newer. Knows nothing of what is asked.
  */
 #ifndef NC_LISTENER_H
 #define NC_LISTENER_H

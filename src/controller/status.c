@@ -69,7 +69,7 @@ static int request_status(const struct nc_settings *s, const char *path, struct 
     return r;
 }
 
-/* --- for people: what comes back is looked at as if it were anybody's */
+/* --- for people: what comes back is checked as if it were anybody's */
 
 static void add_line(struct nc_buf *out, const char *name, const struct nc_value *map,
                      const char *key) {

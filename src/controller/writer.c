@@ -18,11 +18,11 @@
 #define EVENT_BURST 100u
 #define EVENT_EVERY_USEC 100000u /* and then ten a second */
 #define EVENT_MAX_IN_FLIGHT                                                                        \
-    8u /* under way at once: a request takes more memory than what it says */
+    8u /* in flight at once: a request takes more memory than what it says */
 #define LATE_USEC 10000000u
 #define LATE_MAX 2 /* looks in a row: a clock that was set is no step that is stuck */
 
-/* One request under way. */
+/* One request in flight. */
 struct nc_pending_write {
     struct nc_controller *controller;
     struct nc_pending_write *next, **at;
@@ -236,7 +236,7 @@ static void step_once(struct nc_controller *c, struct nc_control_event *e) {
 void nc_controller_post(struct nc_controller *c, struct nc_control_event *e) {
     if (!c->control)
         return;
-    if (e->kind != NC_CONTROL_LEAD) /* it may have ended since, and nothing was heard */
+    if (e->kind != NC_CONTROL_LEAD) /* it may have ended since, and nothing was observed */
         nc_controller_notice_lead(c);
     step_once(c, e);
     for (size_t i = 0; i < c->n_refused; i++) {

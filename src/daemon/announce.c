@@ -1,7 +1,7 @@
 /*
- * What the lifecycle announces, said where somebody may hear it: the journal, the serial console,
- * Events on the Node and on its NodeClaim. Each is independent of the others, and none of them is
- * waited for.
+ * What the lifecycle announces, said where somebody may observe it: the journal, the serial
+ * console, Events on the Node and on its NodeClaim. Each is independent of the others, and none of
+ * them is waited for.
  */
 #include <stdio.h>
 

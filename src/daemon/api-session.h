@@ -71,13 +71,13 @@ static inline bool nc_api_session_is_up(const struct nc_api_session *s) {
 }
 
 void nc_api_session_resume(struct nc_api_session *s); /* after `found` */
-/* The kubeconfig may be another one, or is_urgent has changed: whether it was replaced is looked at
+/* The kubeconfig may be another one, or is_urgent has changed: whether it was replaced is checked
  * soon, or at once. */
 void nc_api_session_check_soon(struct nc_api_session *s);
 void nc_api_session_check_now(struct nc_api_session *s);
 
 /* A failure or a success of a request: counted, kept in `error`, logged when it changes. A 401 that
- * comes back asks for a new connection. */
+ * comes back requests a new connection. */
 void nc_api_session_failed(struct nc_api_session *s, const struct nc_err *err);
 void nc_api_session_well(struct nc_api_session *s);
 /* How the list and watch of pods are doing; NULL: well. */

@@ -25,7 +25,7 @@ struct nc_claim_watch {
     char *api;              /* "karpenter.sh/v1" */
     uint64_t t_usec;        /* its termination timestamp; 0 = none */
     bool is_deleting;
-    bool is_known; /* it was asked for, whatever the answer */
+    bool is_known; /* it was requested, whatever the answer */
     unsigned failures;
 };
 

@@ -1,5 +1,5 @@
 /*
- * The lifecycle on the loop: what is posted is stepped, what the step asks for is carried out, in
+ * The lifecycle on the loop: what is posted is stepped, what the step requests is carried out, in
  * order.
  *
  * Knows the clock, the queue of what is posted while a step is carried out, and the one timer. Must
@@ -215,7 +215,7 @@ static bool is_active(const struct nc_daemon *d, const struct nc_life_event *e) 
     return view.is_active[e->notice->source];
 }
 
-/* What is said again and again (a poll that still hears nothing) wakes nobody. */
+/* What is said again and again (a poll that still observes nothing) wakes nobody. */
 static bool is_worth_saving(const struct nc_life_event *e, const struct nc_life_actions *actions) {
     return actions->n > 0 || e->kind != NC_LIFE_CLEARED;
 }
@@ -230,7 +230,7 @@ static int on_after(sd_event_source *source, void *userdata) {
     return 0;
 }
 
-/* One packet may tell of a hundred pods: what they ask for is asked once, when all that came in
+/* One packet may tell of a hundred pods: what they request is asked once, when all that came in
  * this turn of the loop is known. False where that cannot be. */
 static bool check_after_turn(struct nc_daemon *d) {
     if (d->steps.after)

@@ -1,7 +1,7 @@
 /*
  * `run`: what the parts of the daemon share.
  *
- * One thread, one loop. A watcher decodes what it hears and posts an event; nc_daemon_post steps
+ * One thread, one loop. A watcher decodes what it observes and posts an event; nc_daemon_post steps
  * the lifecycle and carries its actions out; each result is posted as the next event. Nothing waits
  * inside of the loop: gather.c and api-session.c are step machines.
  */
@@ -42,7 +42,7 @@ struct nc_daemon_steps {
     uint64_t timer_usec;    /* monotonic: what it is set to; UINT64_MAX = off */
     uint64_t now_usec;      /* of the last event */
     bool is_stepping;       /* a post inside of a post is queued */
-    sd_event_source *after; /* what the pods of this turn ask for is asked after it */
+    sd_event_source *after; /* what the pods of this turn request is asked after it */
     bool is_after;          /* this step is that */
     struct nc_posted *queue, **queue_end;
     enum nc_life_phase phase; /* after the last step: each change is put into the history */
@@ -86,7 +86,7 @@ struct nc_daemon {
     struct nc_claim_watch claim;
     struct nc_imds_condition condition;
     struct nc_pod_evictor pods;
-    struct nc_notice_poller *poller; /* NULL until facts were asked for once */
+    struct nc_notice_poller *poller; /* NULL until facts were requested once */
     struct nc_shutdown shutdown;
     struct nc_requests requests;
 
@@ -102,8 +102,8 @@ uint64_t nc_daemon_now(const struct nc_daemon *d);
 /* Takes over what IMDS has told of the difference of the clocks since. */
 void nc_daemon_read_skew(struct nc_daemon *d);
 
-/* Steps the lifecycle with the event (its now_usec is filled in here) and carries out what it asks
- * for. May be called from any callback of the loop. A pod's contents are taken over. */
+/* Steps the lifecycle with the event (its now_usec is filled in here) and carries out what it
+ * requests. May be called from any callback of the loop. A pod's contents are taken over. */
 void nc_daemon_post(struct nc_daemon *d, struct nc_life_event *e);
 void nc_daemon_done(struct nc_daemon *d); /* daemon.c: what nc_daemon_post keeps */
 void nc_daemon_arm(struct nc_daemon *d);  /* the timer, by the clocks as they are now */
@@ -113,7 +113,7 @@ void nc_daemon_post_notice(struct nc_daemon *d, const struct nc_notice *n);
 void nc_daemon_post_cleared(struct nc_daemon *d, enum nc_source s);
 
 /* wire.c. Before the life begins; what this machine announces; IMDS and the API server, once facts
- * were asked for. */
+ * were requested. */
 void nc_daemon_wire(struct nc_daemon *d);
 void nc_daemon_open_sources(struct nc_daemon *d);
 void nc_daemon_open_connections(struct nc_daemon *d);
@@ -123,7 +123,7 @@ void nc_daemon_open_connections(struct nc_daemon *d);
 int nc_daemon_watchdog_open(struct nc_daemon *d);
 
 /* gather.c. Begins to read facts, configuration and name, as far as they can be had, anew where it
- * was under way; at the end tells nc_daemon_gathered (run.c), maybe before this returns. What is
+ * was in flight; at the end tells nc_daemon_gathered (run.c), maybe before this returns. What is
  * only needed to get there is freed. A configuration that cannot be used is logged, and the
  * defaults stand. err (transient) where it is worth trying again. */
 void nc_daemon_gather_start(struct nc_daemon *d);

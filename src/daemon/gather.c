@@ -204,7 +204,7 @@ static void on_credentials(void *userdata, char *token, uint64_t until_usec,
     use_config(it, &own);
 }
 
-/* EC2 is asked for the name where the configuration wants that one. */
+/* EC2 is requested the name where the configuration wants that one. */
 static bool needs_ec2(const struct nc_daemon_gathering *it) {
     const struct nc_gather *g = &it->g;
 

@@ -1,5 +1,5 @@
 /*
- * The Node condition that says that notices of EC2 cannot be received: who looks at the cluster
+ * The Node condition that says that notices of EC2 cannot be received: who checks the cluster
  * sees it there, before the instance is gone without a word.
  *
  * Written on change only, and beside the lifecycle's writes: it is best effort, and decides

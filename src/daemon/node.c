@@ -1,5 +1,5 @@
 /*
- * Our own Node: watched by its metadata, looked at whole only where something is going on, written
+ * Our own Node: watched by its metadata, checked whole only where something is going on, written
  * to by the lifecycle's orders.
  *
  * Gives NODE and NODE_GONE, and the source that is read off the metadata: REQUEST (annotation
@@ -96,7 +96,7 @@ static bool is_in_force(const struct nc_own_node *nw, const struct nc_notice *n)
 }
 
 /* What was in force before a restart goes on; and a claim's time may rightly end while its node
- * hears nothing. */
+ * observes nothing. */
 static int read_request(const struct nc_own_node *nw, const char *text, struct nc_notice *ret,
                         struct nc_err *err) {
     const int r = nc_notice_read_request(text, strlen(text), NC_SOURCE_REQUEST, ret, err);
@@ -130,8 +130,8 @@ static void apply_drain_request(struct nc_own_node *nw, const struct nc_value *m
 }
 
 /* After a restart the claim may be being deleted while the Node is not yet: before it was read
- * nothing is taken back. Whoever set the claim's time took his margin off already: it is the last
- * moment itself. */
+ * nothing is taken back. Whoever set the claim's time took his margin off already: it is the
+ * force-delete time itself. */
 void nc_own_node_report_deletion(struct nc_own_node *nw) {
     struct nc_notice notice = {.source = NC_SOURCE_DELETION, .action = "delete"};
 
@@ -396,7 +396,7 @@ static int on_refresh_timer(sd_event_source *source, uint64_t usec, void *userda
     return 0;
 }
 
-/* At most once a second, and never two at a time: what changes meanwhile is looked at by the next
+/* At most once a second, and never two at a time: what changes meanwhile is checked by the next
  * one. */
 static void schedule_refresh(struct nc_own_node *nw, uint64_t wait_usec) {
     const uint64_t now = nc_mono_usec(), soonest = nw->refresh_usec + REFRESH_EVERY_USEC;

@@ -28,7 +28,7 @@ struct poll {
     bool is_off;
     bool is_on_grid; /* it was asked before */
     bool is_in_flight;
-    bool is_postponed;     /* due, but another one is under way */
+    bool is_postponed;     /* due, but another one is in flight */
     bool is_answered;      /* there was an answer that could be read */
     bool is_quiet;         /* the last one was a CLEARED, and was posted */
     bool is_absent;        /* the last one was a 404 */
@@ -213,7 +213,7 @@ static void on_due(struct poll *p) {
 
 /* --- spot or not */
 
-/* Nothing of the kind is announced here: that counts as heard. */
+/* Nothing of the kind is announced here: that counts as observed. */
 static void turn_off(struct poll *p) {
     p->is_off = true;
     p->is_postponed = false;

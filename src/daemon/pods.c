@@ -2,8 +2,8 @@
  * The pods of our Node: watched while the lifecycle wants them, asked one question at a time each,
  * and the volumes of those that stay.
  *
- * Pods that have ended are not even listed. Of each only what a drain looks at is kept
- * (nc_pod_paths). A question that is under way knows
+ * Pods that have ended are not even listed. Of each only what a drain checks is kept
+ * (nc_pod_paths). A question that is in flight knows
  * its pod by uid alone; it is answered exactly once, AWAY where it is cut off. Volumes and what a
  * shutdown left are best effort: a refusal there is no failure of a drain.
  */
@@ -89,7 +89,7 @@ static void note_route(struct nc_pod_evictor *p, enum nc_drain_verb verb,
     }
 }
 
-/* Once nothing of it is under way: what nobody answered to is not asked again in this life. */
+/* Once nothing of it is in flight: what nobody answered to is not asked again in this life. */
 static void note_clean_up(struct nc_pod_evictor *p) {
     if (!p->wants_clean_up || !p->is_left_listed)
         return;
@@ -196,7 +196,7 @@ static int get(struct nc_volume_request *q, const char *what, const char *path,
     return r;
 }
 
-/* It is forgotten that it was asked for: the next look asks again. */
+/* It is forgotten that it was requested: the next look asks again. */
 static void give_up(struct nc_volume_request *q, const struct nc_kube_status *status,
                     const struct nc_err *err) {
     if (err->class != NC_ERR_NONE)
@@ -283,7 +283,7 @@ void nc_pod_evictor_query_volumes(struct nc_pod_evictor *p, const struct nc_drai
 
 /* When a pod's grace ends is counted on the API server's clock, what a drain waits for on EC2's.
  * Where the two disagree, a pod that has just begun to end would seem to be stuck, or to end too
- * late. What both keep to, and what an answer may be late by, is left alone. */
+ * late. What both keep to, and what an answer may be late by, is not touched. */
 static uint64_t by_ec2s_clock(struct nc_pod_evictor *p, uint64_t usec) {
     const uint64_t reported = nc_kube_boot_usec(p->o.api->connection.kube);
     const uint64_t theirs = reported ? reported : p->api_boot_usec;
@@ -404,7 +404,7 @@ static void cancel_questions(struct nc_pod_evictor *p) {
     }
 }
 
-/* A question that is under way is answered: given up, an eviction may have used its budget up all
+/* A question that is in flight is answered: given up, an eviction may have used its budget up all
  * the same. */
 void nc_pod_evictor_unwatch(struct nc_pod_evictor *p) {
     nc_api_session_note_pods(p->o.api, NULL);

@@ -28,12 +28,12 @@ struct nc_pod_evictor_options {
 struct nc_pod_evictor {
     struct nc_pod_evictor_options o;
     struct nc_watch *watch, *failed_watch;
-    bool wants_watch;    /* the lifecycle asked for it: opened as soon as we are connected */
+    bool wants_watch;    /* the lifecycle requested it: opened as soon as we are connected */
     bool wants_clean_up; /* the machine was rebooted: pods that the shutdown left are removed */
     bool is_left_listed; /* all of them were found: it is over with the last answer */
     struct nc_pod_request *requests;
     struct nc_volume_request *volume_requests;
-    struct nc_strv staying_claims;  /* "namespace/claim" asked for already */
+    struct nc_strv staying_claims;  /* "namespace/claim" requested already */
     struct nc_strv staying_volumes; /* as in volumesAttached */
     uint64_t api_boot_usec;         /* nc_kube_boot_usec() of the last connection that knew it */
 };

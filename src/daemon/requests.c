@@ -1,7 +1,7 @@
 /*
  * `drain` and `undrain` of this machine: each leaves one small file in a folder that only root can
  * reach. A file is read, posted, and removed, whatever became of it; the answer is status.json's.
- * What it asked for is kept before it is removed: whoever ends us in between finds the one or the
+ * What it requested is kept before it is removed: whoever ends us in between finds the one or the
  * other.
  */
 #include "requests.h"
@@ -89,7 +89,7 @@ static uint64_t written_nsec(const char *path) {
     return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
 }
 
-/* Whatever is there, in the order in which it was written: the last word counts. */
+/* Whatever is there, in the order in which it was written: precedence counts. */
 static void apply_request_files(const struct nc_requests *r) {
     nc_auto_free char *drain = nc_asprintf("%s/" NC_REQUEST_DRAIN, r->folder);
     nc_auto_free char *undrain = nc_asprintf("%s/" NC_REQUEST_UNDRAIN, r->folder);
@@ -108,7 +108,7 @@ static int on_change(sd_event_source *source, const struct inotify_event *event,
     return 0;
 }
 
-/* A request that survived a restart is active still; else nobody on this machine asks for anything.
+/* A request that survived a restart is active still; else nobody on this machine requests anything.
  */
 static void log_existing_requests(const struct nc_requests *r) {
     struct nc_notice notice;
@@ -131,7 +131,7 @@ static int open_folder(struct nc_requests *r, struct nc_err *err) {
     if (k < 0)
         k = nc_file_fail(err, -k, "watch", r->folder);
     log_existing_requests(r);
-    apply_request_files(r); /* heard late, where it cannot be watched: with the next attempt */
+    apply_request_files(r); /* observed late, where it cannot be watched: with the next attempt */
     return k < 0 ? k : 0;
 }
 

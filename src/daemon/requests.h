@@ -18,7 +18,7 @@ struct nc_requests {
     struct nc_notice_sink sink;
     sd_event *event;              /* borrowed */
     char *folder;                 /* owned */
-    void (*kept)(void *userdata); /* what was asked for must survive us: its file is removed now */
+    void (*kept)(void *userdata); /* what was requested must survive us: its file is removed now */
     void (*refused)(void *userdata, const char *message);
 
     sd_event_source *watch; /* NULL = the folder cannot be watched */

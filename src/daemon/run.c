@@ -56,7 +56,7 @@ static void note_gathered(struct nc_daemon *d, const struct nc_err *err) {
                d->gather.has_config ? "known" : "built-in");
 }
 
-/* What the polls are to ask for depends on what instance this is: they begin after the first
+/* What the polls are to request depends on what instance this is: they begin after the first
  * attempt to learn that. */
 void nc_daemon_gathered(struct nc_daemon *d, const struct nc_err *err) {
     note_gathered(d, err);
@@ -126,7 +126,7 @@ static int open_loop(struct nc_daemon *d, struct nc_err *err) {
     return r < 0 ? nc_err_set(err, NC_ERR_HOST, -r, "event loop: %s", strerror(-r)) : 0;
 }
 
-/* What is left of an earlier run; without it everything is heard again from its source. */
+/* What is left of an earlier run; without it everything is observed again from its source. */
 static void begin_life(struct nc_daemon *d) {
     struct nc_life_event start = {.kind = NC_LIFE_START, .rules = &d->rules};
     struct nc_err err = NC_ERR_INIT;
@@ -195,7 +195,7 @@ static void log_stop(struct nc_daemon *d) {
     nc_notify("STOPPING=1");
     nc_daemon_state_save(d);
     d->is_status_due = true;
-    d->status.written_usec = 0; /* the last word is not held back */
+    d->status.written_usec = 0; /* precedence is not held back */
     nc_daemon_publish(d);
     nc_log(NC_LOG_INFO, NULL, "stopped by %s", sigabbrev_np(d->app->signal));
 }

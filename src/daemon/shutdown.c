@@ -30,7 +30,7 @@ static void on_shutdown(void *userdata, bool is_coming, uint64_t window_usec) {
     s->sink.notice(s->sink.userdata, &notice);
 }
 
-/* Our drop-in asks for a time; another file may have the last word. */
+/* Our drop-in requests a time; another file may have precedence. */
 static void on_delay(void *userdata, uint64_t delay_usec) {
     struct nc_shutdown *s = userdata;
     struct nc_err err = NC_ERR_INIT;

@@ -11,7 +11,7 @@ struct nc_shutdown {
     struct nc_notice_sink sink;
     const char *root;
     struct nc_login *login; /* NULL = there is no logind */
-    char *short_delay;      /* it waits for less than our drop-in asks for; NULL = it does not */
+    char *short_delay;      /* it waits for less than our drop-in requests; NULL = it does not */
 };
 
 /* root: the folder that the machine's files are below, borrowed. Without logind this fails, and the

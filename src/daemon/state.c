@@ -3,7 +3,7 @@
  *
  * Second to the Node's own annotations, which tell whose the cordon is; this file knows which
  * notices were active and since when. A power failure may cost it, and then the sources tell the
- * same again; only what an operator asked for nobody tells again, so with that it is synced. A file
+ * same again; only what an operator requested nobody tells again, so with that it is synced. A file
  * that cannot be used is put aside, never repaired.
  */
 #include "daemon.h"

@@ -42,7 +42,7 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
     return map;
 }
 
-/* What an ending leads to, by its source. What is asked for says so itself, up to drain_mode. */
+/* What an ending leads to, by its source. What is requested says so itself, up to drain_mode. */
 static struct nc_value *policies_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 

@@ -2,7 +2,7 @@
  * The sign of life for the service manager, which restarts us where it fails to come.
  *
  * A loop that turns is not enough: it is withheld too where a deadline was missed by far, or where
- * a request is under way for longer than it may be. What a restart then does is safe: all state can
+ * a request is in flight for longer than it may be. What a restart then does is safe: all state can
  * be had again.
  */
 #include <string.h>

@@ -13,12 +13,12 @@
 
 /* What would become of a pod, were the drain to begin now. */
 enum fate {
-    FATE_LEFT = 0, /* left alone */
+    FATE_LEFT = 0, /* not touched */
     FATE_LEAVING,  /* terminating already, in time */
     FATE_SHORTEN,  /* terminating already, but not in time */
-    FATE_DELETE,   /* its last moment has come */
+    FATE_DELETE,   /* its force-delete time has come */
     FATE_KEEP,     /* do-not-disrupt */
-    FATE_OTHERS,   /* nobody evicts: only its last moment is kept */
+    FATE_OTHERS,   /* nobody evicts: only its force-delete time is kept */
     FATE_EVICT,
     _FATE_MAX
 };
@@ -38,7 +38,7 @@ struct row {
     enum fate fate;
     char what[64];
     uint64_t last_usec; /* 0 = none */
-    uint64_t grace_sec; /* of a deletion at its last moment, or now; 0 = there is none */
+    uint64_t grace_sec; /* of a deletion at its force-delete time, or now; 0 = there is none */
 };
 
 static const char *tier_name(enum nc_tier t) {

@@ -1,8 +1,8 @@
 /*
  * The pods that a drain knows: taken in, replaced, forgotten, found again.
  *
- * Knows nothing of when a pod is asked what. A pod whose going was only believed, or about which a
- * question is still under way, is kept hidden until that is settled: should it show up again, what
+ * Knows nothing of when a pod is asked what. A pod whose going was only trusted, or about which a
+ * question is still in flight, is kept hidden until that is settled: should it show up again, what
  * was asked of it is remembered.
  */
 #include <errno.h>
@@ -188,7 +188,7 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
         nc_drain_remove(d, e);
 }
 
-/* It was said to be gone and is not: all that was known of it is stale, but for what is under way.
+/* It was said to be gone and is not: all that was known of it is stale, but for what is in flight.
  */
 static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     const struct record was = *e;
@@ -243,7 +243,7 @@ static void replace(struct nc_drain *d, struct record *e, struct nc_pod *pod, ui
     nc_pod_done(&old);
 }
 
-/* Makes room by forgetting what is only believed to be gone. */
+/* Makes room by forgetting what is only assumed deleted. */
 static void purge(struct nc_drain *d) {
     for (size_t i = d->n; i > 0 && d->n_gone > 0; i--)
         if (d->by_uid[i - 1]->is_gone)
@@ -369,7 +369,7 @@ bool nc_drain_has_room(const struct nc_drain *d, size_t remaining) {
     return remaining < d->max;
 }
 
-/* What was accepted stays known: an eviction is not asked for twice. */
+/* What was accepted stays known: an eviction is not requested twice. */
 void nc_drain_restart(struct nc_drain *d) {
     purge(d);
     for (size_t i = 0; i < d->n; i++) {

@@ -23,11 +23,11 @@ struct record {
     struct refusal *refusal;               /* owned; NULL where it was not refused the last time */
     uint64_t not_before_usec[2];           /* no eviction before: the pause after a refusal;
                                        without a deadline, with one */
-    uint64_t requested_usec;               /* when an eviction was asked for first; 0 = never */
+    uint64_t requested_usec;               /* when an eviction was requested first; 0 = never */
     uint64_t new_usec;                     /* not asked in any way before: the API server may not
                                               know of it yet */
-    uint64_t evict_usec, delete_sent_usec; /* when either was asked for last */
-    uint64_t evicted_usec;     /* when the eviction that was accepted was asked for; 0 = none was */
+    uint64_t evict_usec, delete_sent_usec; /* when either was requested last */
+    uint64_t evicted_usec;     /* when the eviction that was accepted was requested; 0 = none was */
     uint64_t deleted_usec;     /* likewise the first such deletion */
     uint64_t delete_usec;      /* no deletion before: the pause after the last */
     uint64_t mark_usec;        /* when it was marked last; 0 = never */
@@ -35,11 +35,11 @@ struct record {
     unsigned evictions, marks, deletions;      /* how often it was asked */
     unsigned refusals;                         /* in a row, of the kind `refused` */
     enum nc_pod_answer_kind refused;           /* what the last eviction met; 0 = nothing */
-    bool is_evicting, is_marking, is_deleting; /* questions under way */
+    bool is_evicting, is_marking, is_deleting; /* questions in flight */
     bool was_eligible;                         /* in this drain */
-    bool is_forced;                            /* a deletion was asked for while it stayed */
+    bool is_forced;                            /* a deletion was requested while it stayed */
     bool is_gone;                              /* said to be gone, not seen since */
-    bool is_removed;                           /* gone for good once nothing is under way */
+    bool is_removed;                           /* gone for good once nothing is in flight */
 };
 
 struct nc_drain {
@@ -71,7 +71,7 @@ void nc_drain_note_news(struct nc_drain *d, enum nc_pod_news_kind kind, const st
                         char *message);
 /* A deletion by force was accepted. */
 void nc_drain_note_deletion(struct nc_drain *d, const struct record *e);
-/* Believe that it is gone. */
+/* Assume that it is deleted. */
 void nc_drain_mark_absent(struct nc_drain *d, struct record *e, uint64_t now_usec);
 /* Was there anything to do about it, but for its being stuck? */
 bool nc_drain_is_concern(const struct nc_drain *d, const struct record *e);

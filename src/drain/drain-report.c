@@ -1,5 +1,5 @@
 /*
- * The member `drain` of status.json: what is announced, what is done about it, who holds it up.
+ * The member `drain` of status.json: what is announced, the policy in force, what blocks it.
  *
  * Pure: reads the lifecycle, builds a value. Every member is always there; what is not known is
  * null, so that a reader needs no schema.

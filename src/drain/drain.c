@@ -1,8 +1,8 @@
 /*
  * The drain: what is due for which pod, and what an answer changes.
  *
- * Two questions are asked of each pod: must it go by force now (its last moment), and may it be
- * asked to go. Both give a verb and a moment; nc_drain_step acts on those that have come,
+ * Two questions are asked of each pod: must it go by force now (its force-delete time), and may it
+ * be asked to go. Both give a verb and a moment; nc_drain_step acts on those that have come,
  * nc_drain_next tells the nearest that has not, so the two cannot disagree. Nothing is allocated
  * here but the words of a refusal.
  */
@@ -58,8 +58,8 @@ static uint64_t first_eviction_waits(const struct record *e) {
     return is_waited_for ? nc_sum_usec(e->evict_usec, EVICT_PATIENCE_USEC) : 0;
 }
 
-/* What the last moment asks for. Nobody is deleted who was not asked to leave: a budget that allows
- * it, and whoever watches evictions, hears of it all the same. A mark serves the moment that it was
+/* What the force-delete time requests. Nobody is deleted who was not evicted: a budget that allows
+ * it, and whoever watches evictions, observes it all the same. A mark serves the moment that it was
  * made for: where T has moved away since, it is made again. */
 static struct due due_by_force(const struct record *e, const struct nc_drain_rules *r,
                                uint64_t now_usec) {
@@ -84,7 +84,7 @@ static struct due due_by_force(const struct record *e, const struct nc_drain_rul
     return (struct due){NC_DRAIN_DELETE, usec};
 }
 
-/* Karpenter does not evict it: it is not asked before its last moment. */
+/* Karpenter does not evict it: it is not asked before its force-delete time. */
 static bool is_left_to_others(const struct nc_pod *p, const struct nc_drain_rules *r) {
     return p->tolerates_disrupted && r->leaves_tolerating;
 }
@@ -139,7 +139,7 @@ static unsigned max_requested(const struct nc_drain_rules *r) {
     return r->max_in_flight < NC_DRAIN_MAX_IN_FLIGHT ? r->max_in_flight : NC_DRAIN_MAX_IN_FLIGHT;
 }
 
-/* Last moments do not wait for room: only evictions count against the budget. */
+/* Force-delete times do not wait for room: only evictions count against the budget. */
 static bool may_request(const struct nc_drain *d, const struct nc_drain_rules *r) {
     const unsigned max = max_requested(r);
 
@@ -325,7 +325,7 @@ uint64_t nc_drain_next(const struct nc_drain *d, const struct nc_drain_rules *r,
     return next;
 }
 
-/* The pause after the n-th refusal of its kind in a row. What a server asks for is not cut. Without
+/* The pause after the n-th refusal of its kind in a row. What a server requests is not cut. Without
  * a deadline nothing is lost by asking rarely, and a drain may be blocked for days. */
 static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_deadline,
                             uint64_t seed) {
@@ -393,7 +393,7 @@ static void adapt_limit(struct nc_drain *d, enum nc_pod_answer_kind kind) {
     }
 }
 
-/* What is accepted counts from when it was asked for: the server's clock began to run between that
+/* What is accepted counts from when it was requested: the server's clock began to run between that
  * and its answer, so a later request never takes away what was granted. */
 static void eviction_answered(struct nc_drain *d, struct record *e, const struct nc_pod_answer *a,
                               uint64_t seed, uint64_t now_usec) {

@@ -144,7 +144,7 @@ bool nc_life_is_failed(struct nc_life *l) {
         l, nc_life_later(from_usec, is_listed ? FAILED_USEC : FAILED_UNLISTED_USEC));
 }
 
-/* A shutdown that asks for no drain waits for its writes, but not for long. */
+/* A shutdown that requests no drain waits for its writes, but not for long. */
 static bool has_waited_for_shutdown(struct nc_life *l, unsigned writes) {
     const uint64_t noticed_usec = l->sources[NC_SOURCE_SHUTDOWN].noticed_usec;
     const uint64_t last_usec = nc_life_force_delete_at(l, NC_SOURCE_SHUTDOWN);

@@ -21,13 +21,13 @@ void nc_life_drain_rules(const struct nc_life *l, struct nc_drain_rules *ret) {
         .t_usec = l->force.t_usec,
         .may_evict = l->is_synced && l->has_taken_over, /* tiers need to know every pod */
         .has_disrupted_taint = l->node.has_disrupted_taint,
-        .leaves_tolerating = l->force.is_only_deletion, /* nobody else asks for a drain */
+        .leaves_tolerating = l->force.is_only_deletion, /* nobody else requests a drain */
         .max_in_flight = l->rules.max_in_flight ? l->rules.max_in_flight : 1,
         .seed = l->rules.seed,
     };
 }
 
-/* Several ask for it while nothing changes: it is counted once. */
+/* Several request it while nothing changes: it is counted once. */
 void nc_life_summarize(struct nc_life *l, struct nc_drain_summary *ret) {
     struct nc_drain_rules rules;
 
@@ -49,7 +49,7 @@ struct nc_drain_line *nc_life_lines(const struct nc_life *l, size_t *ret_n) {
     return v;
 }
 
-/* The pods stay known, for questions about them may be under way; but nobody is shown them. */
+/* The pods stay known, for questions about them may be in flight; but nobody is shown them. */
 void nc_life_close_pods(struct nc_life *l, struct nc_life_actions *out) {
     if (!l->is_open)
         return;
@@ -152,7 +152,7 @@ void nc_life_step_pods(struct nc_life *l, struct nc_life_actions *out) {
 
     nc_life_drain_rules(l, &rules);
     /* Who is not listed again yet may be gone. But where there are too many, lists are long and
-     * many: a last moment does not wait for those of the same drain. */
+     * many: a force-delete time does not wait for those of the same drain. */
     if (!l->is_open
         || (l->unseen.n
             && (l->held_phase == NC_LIFE_IDLE

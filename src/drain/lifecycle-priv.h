@@ -27,7 +27,7 @@ struct nc_life_force {
     enum nc_policy policy; /* IGNORE where nothing is active */
     int leading;
     uint64_t deadline_usec, t_usec;
-    bool is_only_deletion; /* nothing else asks for a drain */
+    bool is_only_deletion; /* nothing else requests a drain */
 };
 
 /* What a SIGNAL says. */
@@ -69,15 +69,15 @@ struct nc_life {
     struct nc_life_source sources[_NC_SOURCE_MAX];
     struct nc_notice notices[_NC_SOURCE_MAX]; /* for nc_life_get_view */
     struct nc_life_force force;
-    uint64_t quiet_usec;  /* since when no cordon is asked for */
+    uint64_t quiet_usec;  /* since when no cordon is requested */
     uint64_t raised_usec; /* since when one is */
     bool has_released;
 
     struct nc_node_view node; /* its uid stays known when the Node is gone */
-    bool is_node_seen;        /* or heard to be gone */
+    bool is_node_seen;        /* or observed to be gone */
     uint64_t orphaned_usec;   /* when our Node was deleted under us; 0 = it was not */
     uint64_t complete_usec;   /* when the lower half was seen last */
-    uint64_t refresh_usec;    /* when it was asked for last; 0 = never */
+    uint64_t refresh_usec;    /* when it was requested last; 0 = never */
 
     enum nc_node_write_kind in_flight;
     struct nc_life_signal in_flight_signal;
@@ -102,12 +102,12 @@ struct nc_life {
     struct nc_drain *drain;
     struct nc_drain *no_drain; /* what is shown while the pods are not watched */
     bool is_open, is_synced;   /* the pods */
-    uint64_t opened_usec;      /* when the list was asked for that is read now, or was read last */
+    uint64_t opened_usec;      /* when the list was requested that is read now, or was read last */
     uint64_t synced_usec;
     uint64_t marked_absent_usec; /* when a pod was last said to be gone in an answer; 0 = never */
     struct nc_strv unseen;       /* uids that were known before the pods were listed again */
     uint64_t empty_usec;         /* since when no eligible pod is left; 0 = there are some */
-    bool is_failed;              /* the time is over and pods are left */
+    bool is_failed;              /* the deadline has passed and pods are left */
     bool has_taken_over;         /* from whoever deleted the Node */
 };
 

@@ -1,7 +1,7 @@
 /*
  * The sources of an ending, and what is in force: policy, leading source, deadline.
  *
- * Knows nothing of writes or pods; when less is asked for than before, it forgets what was done for
+ * Knows nothing of writes or pods; when less is requested than before, it forgets what was done for
  * more.
  */
 #include <string.h>
@@ -119,9 +119,9 @@ static void earliest(uint64_t *usec, uint64_t other_usec) {
         *usec = other_usec;
 }
 
-/* The machine's deadline is what EC2 or a person said. A last moment that somebody derived from it
- * stands in only where nothing else is known: otherwise the two would take margins off each other's
- * in turn. */
+/* The machine's deadline is what EC2 or a person said. A force-delete time that somebody derived
+ * from it stands in only where nothing else is known: otherwise the two would take margins off each
+ * other's in turn. */
 static void evaluate_sources(struct nc_life *l, struct nc_life_force *f) {
     uint64_t derived_usec = 0;
 

@@ -1,7 +1,7 @@
 /*
  * What survives a restart: the notices, the phase, and what was written to which Node.
  *
- * Nothing of the pods: they are listed again, and whoever was asked to leave is seen to be leaving.
+ * Nothing of the pods: they are listed again, and whoever was evicted is seen to be leaving.
  * A saved state is read strictly and as a whole: what is strange in it makes all of it void, for
  * the Node itself carries the record of our cordon. Times are decimal texts: JSON numbers end too
  * early for them.

@@ -29,7 +29,7 @@ char *nc_life_sentence(const struct nc_life *l, enum nc_source s) {
     return nc_buf_steal(&b);
 }
 
-/* While the second write is under way the first has told; and what it writes is true once it is
+/* While the second write is in flight the first has told; and what it writes is true once it is
  * there. */
 const char *nc_life_status_phase(const struct nc_life *l, const struct nc_drain_summary *s) {
     switch (l->phase) {

@@ -2,7 +2,7 @@
  * The writes of our own Node: which is wanted, which is due, what is in it, how it ended.
  *
  * One at a time. What was undone by somebody else is not done again; what is not ours is never
- * touched. Before a cordon is made or lifted the whole Node is looked at, as it is then.
+ * touched. Before a cordon is made or lifted the whole Node is checked, as it is then.
  */
 #include "lifecycle-priv.h"
 #include "nc/backoff.h"
@@ -38,7 +38,7 @@ static bool has_conditions_to_undo(const struct nc_life *l) {
            && (l->node.is_pending_true || l->node.is_drained_true);
 }
 
-/* After a restart a source that was not heard yet may still be active. */
+/* After a restart a source that was not observed yet may still be active. */
 static bool may_undo(const struct nc_life *l) {
     return l->node.exists && nc_life_all_observed(l);
 }
@@ -121,7 +121,8 @@ static void note_wanted(struct nc_life *l, enum nc_node_write_kind kind, bool is
         t->wanted_usec = l->now_usec;
 }
 
-/* Of one that is under way only the patience is counted anew: how it fares is still to be heard. */
+/* Of one that is in flight only the patience is counted anew: how it fares is still to be observed.
+ */
 static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool is_wanted) {
     if (l->in_flight != kind)
         note_wanted(l, kind, is_wanted);
@@ -152,7 +153,7 @@ static bool is_taint_expected(const struct nc_life *l) {
            && !l->node.has_disrupted_taint;
 }
 
-/* When should the whole Node be asked for again? UINT64_MAX = it is known well enough. */
+/* When should the whole Node be requested again? UINT64_MAX = it is known well enough. */
 static uint64_t refresh_pause(struct nc_life *l) {
     if (!l->node.is_complete || (needs_cordon(l) && !is_seen_since(l, l->raised_usec))
         || (needs_release(l) && !is_seen_since(l, l->quiet_usec)))

@@ -182,7 +182,7 @@ static void enter(struct nc_life *l, enum nc_life_phase phase) {
         l->is_drained_done = false;
 }
 
-/* What should be true now? The next missing thing of each kind is asked for. */
+/* What should be true now? The next missing thing of each kind is requested. */
 static void reconcile(struct nc_life *l, struct nc_life_actions *out) {
     l->next_usec = UINT64_MAX;
     nc_life_apply_policies(l);

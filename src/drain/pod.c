@@ -53,7 +53,7 @@ void nc_pod_done(struct nc_pod *p) {
     *p = (struct nc_pod){0};
 }
 
-/* A member of a map that may stand in for a segment of a URL's path. */
+/* A member of a map that may replace a segment of a URL's path. */
 static int read_name(const struct nc_value *metadata, const char *key, char **ret,
                      struct nc_err *err) {
     const char *s = nc_value_get_string(metadata, key);
@@ -102,7 +102,7 @@ static bool is_owner(const struct nc_value *owner, const char *api_version, cons
            && nc_streq(nc_value_get_string(owner, "kind"), kind);
 }
 
-/* Karpenter asks for any owner of the kind, not only for the controller. */
+/* Karpenter requests any owner of the kind, not only for the controller. */
 static void read_owners(const struct nc_value *owners, struct nc_pod *p) {
     const struct nc_value *owner;
 

@@ -45,7 +45,7 @@ static void items_done(struct item *items, size_t n) {
     free(items);
 }
 
-/* A file that somebody else may write to, by its mode or as its owner, is not what was asked for.
+/* A file that somebody else may write to, by its mode or as its owner, is not what was requested.
  */
 static bool has_our_form(const struct item *item, const struct stat *st) {
     return S_ISREG(st->st_mode) && (st->st_mode & 07777) == item->file->mode

@@ -30,7 +30,7 @@
 #define MANAGER LOGIND ".Manager"
 #define PROPERTIES "org.freedesktop.DBus.Properties"
 #define CALL_TIMEOUT_USEC 10000000u
-/* The window runs already while it is asked for how long it is. */
+/* The window runs already while it is requested how long it is. */
 #define WINDOW_TIMEOUT_USEC 500000u
 #define DEFAULT_WINDOW_USEC 5000000u /* logind's own, logind.conf(5) */
 #define WHY "Pods are evicted before kubelet is stopped"
@@ -44,7 +44,7 @@ struct nc_login {
 
     sd_bus *bus;
     sd_bus_slot *matches[4];
-    sd_bus_slot *inhibit, *preparing, *window; /* calls under way */
+    sd_bus_slot *inhibit, *preparing, *window; /* calls in flight */
     bool is_lost; /* the connection has ended; the timer makes a new one */
     sd_event_source *retry;
     unsigned failures; /* in a row */
@@ -151,7 +151,7 @@ static int request_property(struct nc_login *l, const char *name, uint64_t timeo
     return r;
 }
 
-/* How long the window is may have been changed since it was last read: it is asked for again. */
+/* How long the window is may have been changed since it was last read: it is requested again. */
 static void handle_change(struct nc_login *l) {
     l->is_reported = false;
     if (!l->shutdown.is_true) {

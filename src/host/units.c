@@ -1,5 +1,5 @@
 /*
- * systemd and logind over D-Bus: start a unit and wait for its job, look at a unit, make logind
+ * systemd and logind over D-Bus: start a unit and wait for its job, check a unit, make logind
  * read its files again.
  *
  * Every call blocks until its answer or its timeout: for one-shot programs only. The long wait, for
@@ -160,7 +160,7 @@ int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *r
 }
 
 /* Waits for the bus; -EINTR where a signal that ends the program is pending. The caller has it
- * blocked, so it stays for the caller's own loop: it is only looked at here. */
+ * blocked, so it stays for the caller's own loop: it is only checked here. */
 static int wait_for_bus(struct nc_units *u, uint64_t usec) {
     const int events = sd_bus_get_events(u->bus);
     struct pollfd fds[] = {{.fd = sd_bus_get_fd(u->bus), .events = (short)events},
@@ -201,7 +201,7 @@ static int job_has_ended(struct nc_units *u, const char *path, struct nc_err *er
 
 /* Signals are dispatched by sd_bus_process only, and queued before: the end of a job that comes
  * before the answer which names the job is not lost. However many arrive, deadline and SIGTERM are
- * looked at after each. */
+ * checked after each. */
 static int wait_for_job(struct nc_units *u, const char *unit, const char *path,
                         uint64_t timeout_usec, struct nc_err *err) {
     const uint64_t deadline = nc_mono_usec() + timeout_usec;
@@ -240,7 +240,7 @@ static bool was_skipped(struct nc_units *u, const char *path, uint64_t begun_use
 }
 
 /* What the job has left. A unit whose process was started has been started, though it may have
- * ended since and systemd starts it again: what becomes of it is for whoever looks at it next. */
+ * ended since and systemd starts it again: what becomes of it is for whoever checks it next. */
 static int judge_unit(struct nc_units *u, const char *unit, const char *path, uint64_t begun_usec,
                       struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
@@ -328,7 +328,7 @@ int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err) {
 }
 
 /* logind reads its files again on SIGHUP. It does so after the call has returned: the property is
- * looked at until it is what is wanted. */
+ * checked until it is what is wanted. */
 int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay_usec,
                      struct nc_err *err) {
     const uint64_t deadline = nc_mono_usec() + LOGIND_WAIT_USEC;

@@ -192,7 +192,7 @@ static int send_req(struct nc_kube_req *q, bool refuse, struct nc_err *err) {
     return r;
 }
 
-/* The request is gone before its owner hears of it: the callback may free everything, the handle
+/* The request is gone before its owner observes it: the callback may free everything, the handle
  * included. */
 static void finish(struct nc_kube_req *q, const struct nc_value *object,
                    const struct nc_kube_status *status, const struct nc_err *err) {

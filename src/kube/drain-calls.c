@@ -26,7 +26,7 @@ struct asked {
 /* An eviction that is given up may already have used its budget up: the API server takes from the
  * budget first and deletes then, and nothing gives back what was taken but the disruption
  * controller, two minutes later. Many pods below one budget wait for seconds. A connection that is
- * dead shows itself (nc/http.h), and last moments wait for no eviction. */
+ * dead shows itself (nc/http.h), and force-delete times wait for no eviction. */
 uint64_t nc_pod_send_timeout(enum nc_drain_verb verb, unsigned attempt) {
     static const uint64_t seconds[] = {2, 4, 8, 15};
     const size_t last = NC_ARRAY_SIZE(seconds) - 1;

@@ -3,7 +3,7 @@
  *
  * Its identity may read every Node and delete every NodeClaim of a cluster: what a slip could do is
  * worse than on a node. So everything is allowed by name, reads too, and all else is refused: no
- * pod and no secret is ever read, nothing is deleted without its uid, what somebody asked for (a
+ * pod and no secret is ever read, nothing is deleted without its uid, what somebody requested (a
  * claim's spec, a cordon) is never changed, and a list that a merge patch replaces as a whole must
  * say which version of the object it was made from. Pure.
  */

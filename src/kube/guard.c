@@ -46,7 +46,7 @@ bool nc_guard_has_only(const struct nc_value *map, const char *const *keys) {
     return true;
 }
 
-/* Names need no escapes, but a hostile one may ask for some. */
+/* Names need no escapes, but a hostile one may request some. */
 bool nc_guard_is_same(const char *path, size_t n, const char *name) {
     nc_auto_free char *escaped = name ? nc_kube_escape(name) : NULL;
 

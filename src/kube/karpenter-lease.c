@@ -2,13 +2,13 @@
  * Does Karpenter run? By the Lease that its replicas compete for.
  *
  * What is wrong in the one direction costs little (beside a Karpenter that is not there we only
- * relay), in the other much (two would write the same claims). So a Lease that is held is believed
+ * relay), in the other much (two would write the same claims). So a Lease that is held is trusted
  * at once where its renewTime is of the last two minutes by our clock, and with any clocks as soon
- * as it is seen to move from one look to the next. That nobody is there is believed at once only
- * where no such Lease has ever been seen; else once none has moved for as long as its holder asked
- * for and a minute more, on our own clock: a restart of Karpenter (which gives the Lease up and
- * takes it again) is no absence. What cannot be seen here: a Karpenter without leader election, or
- * one outside of the cluster (EKS Auto Mode); for these the program has a switch. Pure.
+ * as it is seen to move from one look to the next. That nobody is there is trusted at once only
+ * where no such Lease has ever been seen; else once none has moved for as long as its holder
+ * requested and a minute more, on our own clock: a restart of Karpenter (which gives the Lease up
+ * and takes it again) is no absence. What cannot be seen here: a Karpenter without leader election,
+ * or one outside of the cluster (EKS Auto Mode); for these the program has a switch. Pure.
  */
 #include <string.h>
 
@@ -58,7 +58,7 @@ static uint64_t duration_usec(const struct nc_value *spec) {
     return (uint64_t)(sec > MAX_DURATION_SEC ? MAX_DURATION_SEC : sec) * SEC_USEC;
 }
 
-/* What one look at all Leases of that name says. */
+/* What one check all Leases of that name says. */
 struct scan {
     uint64_t record, duration_usec;
     bool is_there, is_fresh;

@@ -3,7 +3,7 @@
  *
  * A look asks one question at a time: the Lease that Karpenter's replicas compete for, by its name
  * in each namespace that Karpenter may be in, then which versions of its kinds the API server has.
- * No other namespace is looked at: whoever may write Leases in one of his own says nothing about
+ * No other namespace is checked: whoever may write Leases in one of his own says nothing about
  * the cluster. What a question that failed would have said stays as it was; only "not found" takes
  * something away.
  */
@@ -50,7 +50,7 @@ struct nc_karpenter {
     sd_event_source *timer;
     struct nc_kube_req *req;
 
-    /* The look under way. */
+    /* The look in flight. */
     size_t at;               /* namespaces[at], then versions[at - n_namespaces] */
     struct nc_value *leases; /* {"items": those that are there} */
     char *path[_PART_MAX];

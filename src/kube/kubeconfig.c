@@ -76,7 +76,7 @@ static int copy_path(const struct nc_value *map, const char *key, const char *pa
     return r;
 }
 
-/* Base64 of PEM. The clear text may be a key: the buffer is wiped where it is not handed over. */
+/* Base64 of PEM. The clear text may be a key: the buffer is wiped where it is not transferred. */
 static int copy_pem(const struct nc_value *map, const char *key, const char *path, char **ret,
                     struct nc_err *err) {
     struct nc_buf pem = NC_BUF_INIT_MAX(MAX_PEM_BYTES);

@@ -2,8 +2,8 @@
  * Leadership on the loop: what nc/lease.h wants asked is asked, and when it begins or ends is told.
  *
  * All decisions are the pure half's. This one knows requests, the clock and one timer; it makes
- * sure that the end of leadership is told when its time is over, whether anything was heard or not,
- * and that a clean stop gives the Lease up instead of letting it run out.
+ * sure that the end of leadership is told when its deadline has passed, whether anything was
+ * observed or not, and that a clean stop gives the Lease up instead of letting it run out.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #define LEASES "/apis/coordination.k8s.io/v1/namespaces/%s/leases"
 #define MAX_LEASE_BYTES ((size_t)256 << 10)
 #define TIMER_ACCURACY_USEC 5000u
-#define RELEASE_TRIES 2 /* a renewal that was under way may have changed the version */
+#define RELEASE_TRIES 2 /* a renewal that was in flight may have changed the version */
 
 struct nc_leader {
     struct nc_kube *kube;

@@ -2,7 +2,7 @@
  * What the lifecycle wants to know of our own Node, out of an object as a list, a watch or the
  * answer to a patch has it.
  *
- * Metadata alone leaves what it cannot know as it was; but for a Node that was made anew under the
+ * Metadata only leaves what it cannot know as it was; but for a Node that was made anew under the
  * same name, of which nothing that was known before is true. A Node is another program's writing:
  * whatever has the wrong type reads as absent. And which of its volumes are those of pods that
  * stay. Pure.

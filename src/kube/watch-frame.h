@@ -31,7 +31,7 @@ struct nc_watch_thin {
     struct nc_strv of_item, of_event;
     size_t max_object_bytes, max_value_bytes; /* of what is kept */
     struct nc_frames *to;
-    struct nc_json_filter *filter; /* of the request under way */
+    struct nc_json_filter *filter; /* of the request in flight */
     struct nc_err failure;         /* why nc_watch_thin_add refused; class 0 = it did not */
 };
 /* What o->keep names is copied; `to` is borrowed, and an object is at most as large as its lines.
@@ -68,10 +68,10 @@ const char *nc_watch_check_rest(const struct nc_value *rest);
 struct nc_watch_cursor {
     char version[132]; /* resourceVersion to go on from, "" = none yet */
     bool is_listed;    /* the next request is a watch, not a list */
-    bool is_strict;    /* the cache could not serve us: the next list asks for the newest state */
+    bool is_strict;    /* the cache could not serve us: the next list requests the newest state */
     char *next;        /* a list's continue token, NULL on its first page */
-    bool is_passing;   /* the failure that is told next may pass: its page is asked for again */
-    bool is_whole;     /* the next list is asked for in one piece */
+    bool is_passing;   /* the failure that is told next may pass: its page is requested again */
+    bool is_whole;     /* the next list is requested in one piece */
     unsigned expired;  /* continue tokens, since a list or a stream last went well */
     unsigned failures; /* in a row, without a sign of life between them */
     bool is_urgent;    /* as nc_watch_options has it */

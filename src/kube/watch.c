@@ -46,7 +46,7 @@ struct nc_watch {
     sd_event_source *timer; /* the next request */
     bool *gone;             /* set where the watch is freed under a callback */
 
-    /* The request under way: a list, or a stream. */
+    /* The request in flight: a list, or a stream. */
     struct nc_kube_req *list;
     struct nc_http_req *stream;
     struct nc_frames frames;

@@ -16,7 +16,7 @@ struct nc_kube {
     nc_kube_token_fn token;
     void *userdata;
     char *user_agent;
-    struct nc_kube_req *reqs; /* under way, newest first */
+    struct nc_kube_req *reqs; /* in flight, newest first */
     uint64_t boot_usec;       /* its time when CLOCK_BOOTTIME was 0; 0 = not known */
     uint64_t dated_usec;      /* CLOCK_BOOTTIME: when that was learned */
 };
@@ -43,7 +43,7 @@ uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec);
  * and the question who we are. A list or watch of Nodes or pods needs a field selector. */
 int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err);
 /* The same for the controller. Read are Nodes, NodeClaims, NodePools, node classes, Leases and what
- * is served; written are the marks and conditions of Nodes and claims, never what was asked for,
+ * is served; written are the marks and conditions of Nodes and claims, never what was requested,
  * their deletion by uid, Leases of ours, Events, and the question who we are. A list that is
  * replaced as a whole needs the resourceVersion it was read at. */
 int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err);
@@ -60,7 +60,7 @@ int nc_kube_judge(const struct nc_http_result *r, const char *what, struct nc_va
 /* The same where of a success only the first bytes were kept (text). */
 int nc_kube_judge_head(const struct nc_http_result *r, const char *what, const char *head,
                        struct nc_kube_status *ret_status, struct nc_err *err);
-/* The error of a success without an object, where one was asked for. Always negative. */
+/* The error of a success without an object, where one was requested. Always negative. */
 int nc_kube_bare(const char *what, const struct nc_kube_status *s, struct nc_err *err);
 /* What the server's clock shows (nc_kube_boot_usec). */
 void nc_kube_note_clock(struct nc_kube *k, const struct nc_http_result *r);
@@ -84,7 +84,7 @@ int nc_kube_message_init(struct nc_kube *k, const struct nc_kube_call *c,
 void nc_kube_message_done(struct nc_kube_message *m);
 
 /* Options for one sending of it; *ret_headers is owned by the caller, wiped with
- * nc_kube_headers_done(), and borrowed by *ret. `refuse` asks for another token than the last one.
+ * nc_kube_headers_done(), and borrowed by *ret. `refuse` requests another token than the last one.
  */
 int nc_kube_message_options(const struct nc_kube_message *m, bool refuse,
                             struct nc_strv *ret_headers, struct nc_http_options *ret,

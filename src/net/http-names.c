@@ -11,7 +11,7 @@
 
 #include "http-priv.h"
 
-/* A DNS name or an address: with either libcurl no longer looks at the common name. */
+/* A DNS name or an address: with either libcurl no longer checks the common name. */
 static bool has_alternative_name(const X509 *cert) {
     GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
     bool found = false;

@@ -1,5 +1,5 @@
 /*
- * What the files of src/net share: the handle, a request under way, and who does what.
+ * What the files of src/net share: the handle, a request in flight, and who does what.
  *
  * http.c turns the loop for libcurl, http-request.c sets a transfer up and takes its bytes,
  * http-result.c says how it ended. A request is in the list of its handle until it is handed out;
@@ -87,7 +87,7 @@ struct nc_http_req {
     uint64_t length, come; /* what Content-Length says (UINT64_MAX: nothing); of it is there */
     uint64_t retry_after_usec, date_usec, received_usec, token_ttl_sec;
     enum request_abort abort;
-    bool is_refused;  /* and was ended here; what libcurl still brings is not looked at */
+    bool is_refused;  /* and was ended here; what libcurl still brings is not checked */
     int socket_errno; /* why no socket could be made; 0 = it could */
     CURLcode code;
     char error[CURL_ERROR_SIZE];

@@ -20,7 +20,7 @@
 #include "nc/str.h"
 
 #define MAX_RETRY_AFTER_SEC 86400
-/* A peer that is gone without a word: noticed by the kernel after so long, with bytes under way or
+/* A peer that is gone without a word: noticed by the kernel after so long, with bytes in flight or
  * without. */
 #define SILENT_SERVER_USEC 10000000u
 #define KEEPALIVE_IDLE_SEC 15
@@ -332,7 +332,7 @@ static void set_method(struct nc_http_req *r, const struct nc_http_options *o) {
         curl_easy_setopt(c, CURLOPT_POST, 1L);
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)o->body_n);
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->sent_body);
-        /* Of what is sent, a hundred may be under way at once: the least that libcurl can do with,
+        /* Of what is sent, a hundred may be in flight at once: the least that libcurl can do with,
          * where its own choice is 80 KiB each. */
         curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
         curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 4096L);

@@ -9,7 +9,7 @@
  * ( "min" | "max" ) "(" expr { "," expr } ")"
  *
  * As in CEL, integers are 64 bits wide and overflow or a division by zero is an error, integers and
- * truth values do not mix, && and || do not look at what they do not need, and only the chosen
+ * truth values do not mix, && and || do not check what they do not need, and only the chosen
  * branch of ?: is computed. What is not computed is still parsed. A chained comparison is refused.
  * Depth and length are bounded.
  */

@@ -1,5 +1,5 @@
 /*
- * How many pods: from the instance type, by the mode that was asked for, and what to fall back to.
+ * How many pods: from the instance type, by the mode that was requested, and what to fall back to.
  */
 #ifndef NC_PLAN_MAXPODS_H
 #define NC_PLAN_MAXPODS_H

@@ -2,7 +2,7 @@
  * The plan: facts and configuration in, everything that is to be written out.
  *
  * nc_plan_make() is the list of steps, in the order in which they need each other; each step lives
- * beside its rules. Nothing here looks at a clock, a file or the network.
+ * beside its rules. Nothing here checks a clock, a file or the network.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  *
  * Karpenter chose the instance, so a mismatch means that something else is going on: a wrong claim,
  * a hand-made instance, a label that changed. Only what the facts can answer is judged; a
- * requirement about a label that nobody here knows is left alone. karpenter.k8s.aws/ and
+ * requirement about a label that nobody here knows is not touched. karpenter.k8s.aws/ and
  * eks.amazonaws.com/ keys mean the same (Auto Mode renamed them).
  */
 #include <stdio.h>

@@ -197,7 +197,7 @@ void nc_log(enum nc_log_level level, const struct nc_log_fields *fields, const c
     case NC_LOG_JOURNAL:
         if (to_journal(level, fields, message) >= 0)
             return;
-        /* journald is away: stderr with a priority that whoever reads it understands */
+        /* journald is unavailable: stderr with a priority that whoever reads it understands */
         (void)fprintf(stderr, "<%d>%s\n", (int)level, message);
         return;
     case NC_LOG_AUTO:

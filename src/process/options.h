@@ -19,7 +19,7 @@ enum { NC_FLAG_FIRST = 1000 };
 /* NULL, or what is wrong with the value: "--x is a or b, not". */
 typedef const char *(*nc_option_fn)(void *userdata, int id, const char *value);
 
-/* The command that was asked for, as far as its options go. */
+/* The command that was requested, as far as its options go. */
 struct nc_command_line {
     const char *command;
     unsigned accepts;
@@ -33,7 +33,7 @@ struct nc_command_line {
 
 enum { NC_OPTIONS_HELP = 1, NC_OPTIONS_WRONG = 2 };
 /* 0: everything was taken, *ret_rest is the index of what is no option; NC_OPTIONS_HELP where help
- * was asked for; NC_OPTIONS_WRONG where something was wrong and was said on stderr. argv[0] is the
+ * was requested; NC_OPTIONS_WRONG where something was wrong and was said on stderr. argv[0] is the
  * command. */
 int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, int *ret_rest);
 

@@ -28,7 +28,7 @@ int nc_process_flush(const char *command, int code);
 /* Makes the loop where *event is NULL. SIGTERM and SIGINT set *signal and end the loop; *signal
  * must live as long as the loop. */
 int nc_loop_open(sd_event **event, int *signal, struct nc_err *err);
-/* Turns the loop for at most usec. 0: the time is over; -EINTR: asked to stop. */
+/* Turns the loop for at most usec. 0: the deadline has passed; -EINTR: asked to stop. */
 int nc_loop_pause(sd_event *event, const int *signal, uint64_t usec);
 
 /* A timer that fires once, in usec; made where *timer is NULL, else set anew. One that cannot be

@@ -1,5 +1,5 @@
 /*
- * What the wrappers of the shim share: one call that is looked at, and what is decided about it.
+ * What the wrappers of the shim share: one call that is checked, and what is decided about it.
  * The interface is described in shim.c.
  */
 #ifndef NC_TESTS_SHIM_H

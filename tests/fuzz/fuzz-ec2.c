@@ -1,6 +1,6 @@
 /*
  * EC2's answers: the XML reader ends on every input and keeps to its caps;
- * what the readers above it accept is what was asked for.
+ * what the readers above it accept is what was requested.
  */
 #include <stdint.h>
 

@@ -130,7 +130,7 @@ static void token(const char *path) {
     if (nc_token_file_give(t, false, &text, &err) < 0)
         must(!text && err.msg[0]);
     else
-        must(*text); /* who makes a header of it looks at each byte */
+        must(*text); /* who makes a header of it checks each byte */
     nc_secret_free(text);
     nc_token_file_free(t);
 }

@@ -1,7 +1,7 @@
 /*
  * The journal's tail: entries that any program on the machine may write. What is shown is bounded,
  * whatever they say: at most so many lines, each cut, and in all no more than the cap and one line
- * that says why. The first byte says how many are asked for; entries end with 0x1e, newest first.
+ * that says why. The first byte says how many are requested; entries end with 0x1e, newest first.
  */
 #include <errno.h>
 #include <stdint.h>

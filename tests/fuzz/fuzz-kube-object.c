@@ -18,7 +18,7 @@ static void check_ready(const struct nc_value *object) {
         abort();
 }
 
-/* The same object twice is the same view; metadata alone leaves the rest as it was. */
+/* The same object twice is the same view; metadata only leaves the rest as it was. */
 static void check_view(const struct nc_value *object) {
     nc_auto_value struct nc_value *metadata_only = nc_value_new(NC_VALUE_MAP);
     const struct nc_value *metadata = nc_value_get(object, "metadata");

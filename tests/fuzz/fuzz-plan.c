@@ -1,5 +1,5 @@
 /*
- * From user data to files: whatever a document asks for, there is a plan with files that can be
+ * From user data to files: whatever a document requests, there is a plan with files that can be
  * written, or one refusal that says why; the same twice. The first byte says on which machine.
  */
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
  * Everybody else: who announces, kubelet, controllers, the scheduler, people, Karpenter.
  *
- * They act on the world's truth; the daemon hears of it by its watches and polls alone.
+ * They act on the world's truth; the daemon observes it by its watches and polls alone.
  */
 #include "world.h"
 
@@ -47,7 +47,7 @@ static void begin_deletion(struct world *w) {
     world_node_changed(w);
 }
 
-/* What logind does in the end, whether it was let go or not. */
+/* What logind does in the end, whether it was released or not. */
 static void plan_end_of_machine(struct world *w, uint64_t at_usec) {
     world_plan(w, at_usec + world_random(w, 2 * SEC), THING_KILL, 2, 0);
 }
@@ -91,7 +91,7 @@ static void bind_pod(struct world *w, bool is_daemon) {
         return;
     if (is_daemon && (w->node.has_taint || w->n_pods > MODEL_MAX_PODS - 8))
         return;
-    /* the scheduler has not heard of a fresh cordon yet, now and then */
+    /* the scheduler has not observed a fresh cordon yet, now and then */
     if (!is_daemon && w->node.is_unschedulable && !world_chance(w, 15))
         return;
     i = world_bear_pod(w, is_daemon);

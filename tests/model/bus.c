@@ -53,7 +53,7 @@ void host_property(struct world *w, unsigned number, unsigned value) {
     }
     if (value < 2) {
         read_value(w, value);
-    } else { /* the retry asks for it anew */
+    } else { /* the retry requests it anew */
         w->property_failures++;
         world_plan(w, w->now_usec + SEC, THING_HINT, 0, 0);
     }

@@ -1,5 +1,5 @@
 /*
- * What the daemon asks for, on its way to the API server; and what else an action does.
+ * What the daemon requests, on its way to the API server; and what else an action does.
  *
  * A request keeps what the judge needs later: when it was sent, and which T was in force.
  */

@@ -118,7 +118,7 @@ static void forget_other_node(struct world *w, const struct nc_node_view *v) {
     w->is_node_known = false;
 }
 
-/* What came may be older than what the watch has shown meanwhile: then it is looked at again. */
+/* What came may be older than what the watch has shown meanwhile: then it is checked again. */
 static void check_again(struct world *w) {
     struct nc_life_view view = {0};
 

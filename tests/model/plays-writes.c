@@ -5,7 +5,7 @@
  */
 #include "scene.h"
 
-/* The first pod leaves by itself, the second is refused until its last moment. */
+/* The first pod leaves by itself, the second is refused until its force-delete time. */
 static void play_right(void) {
     scene_spot();
     scene_evicted(0);

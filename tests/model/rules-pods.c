@@ -1,7 +1,7 @@
 /*
  * The judge of evictions, marks and deletions: who may be asked, when and how; and what is overdue.
  *
- * Knows of a pod what the daemon was shown of it. Must not look at the world itself.
+ * Knows of a pod what the daemon was shown of it. Must not check the world itself.
  */
 #include "rules.h"
 
@@ -11,7 +11,7 @@
 #define MARK_AHEAD_USEC SEC
 #define WRITE_PATIENCE_USEC (3 * SEC)
 #define OVERDUE_USEC (SEC + SEC / 5) /* a mark is waited for one second; and some slack */
-#define FRESH_USEC (SEC / 2)         /* a pod that was bound just now is left alone */
+#define FRESH_USEC (SEC / 2)         /* a pod that was bound just now is not touched */
 #define ASKED_USEC (SEC / 5)         /* what is due is asked by then */
 #define IDLE_USEC (SEC / 2)
 #define QUESTION_USEC (16 * SEC) /* no answer takes longer */
@@ -27,7 +27,7 @@ unsigned rules_pod_number(const char *uid) {
     return n < MODEL_MAX_PODS ? n : MODEL_MAX_PODS;
 }
 
-/* Nothing asks for a drain but the deletion of the Node: Karpenter drains, or nobody does. */
+/* Nothing requests a drain but the deletion of the Node: Karpenter drains, or nobody does. */
 bool rules_is_karpenters(const struct rules *r, uint64_t now_usec) {
     for (int s = 0; s < _NC_SOURCE_MAX; s++)
         if (s != NC_SOURCE_DELETION
@@ -335,7 +335,7 @@ void rules_close_pods(struct rules *r, uint64_t now_usec) {
  */
 
 static bool is_evictable(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {
-    if (p->tolerates /* what came back is left alone for a while */
+    if (p->tolerates /* what came back is not touched for a while */
         && (rules_is_karpenters(r, now_usec)
             || (!r->t_usec && now_usec < p->since_usec + 31 * SEC)))
         return false;
@@ -378,7 +378,7 @@ static uint64_t seconds_up(uint64_t usec) {
     return (usec + SEC - 1) / SEC;
 }
 
-/* Nobody is deleted who was not asked to leave: whatever else holds. Where pods are more than are
+/* Nobody is deleted who was not evicted: whatever else holds. Where pods are more than are
  * kept, who was said to be gone is forgotten for the others, and is asked anew if it is shown
  * again. */
 static bool is_last_try(const struct rules *r, const struct rules_pod *p, uint64_t now_usec) {

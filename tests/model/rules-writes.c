@@ -47,7 +47,7 @@ static void judge_release(struct rules *r, const struct nc_node_write *w) {
         rules_break(r, "idle-write", "there is nothing to release");
 }
 
-/* A cordon is undone where nothing asks for one any more; all else where nothing is announced. */
+/* A cordon is undone where nothing requests one any more; all else where nothing is announced. */
 static void judge_undoing(struct rules *r, const struct nc_node_write *w) {
     if (r->in_force >= NC_POLICY_CORDON
         || (r->in_force >= NC_POLICY_REPORT
@@ -125,7 +125,7 @@ static void judge_kind(struct rules *r, const struct nc_node_write *w, uint64_t 
     }
 }
 
-/* The source that leads: the most severe of those that ask for what is in force. */
+/* The source that leads: the most severe of those that request what is in force. */
 static void judge_leader(struct rules *r, const struct nc_node_write *w, uint64_t now_usec) {
     char want[48] = "";
     const char *remaining;

@@ -8,8 +8,9 @@
 #include <stdio.h>
 
 #define WRITE_PATIENCE_USEC (3 * SEC)
-#define BUS_USEC (3 * SEC)           /* what was read may be so old */
-#define BUS_PATIENCE_USEC (15 * SEC) /* from the start, or from the shutdown, until it is heard */
+#define BUS_USEC (3 * SEC) /* what was read may be so old */
+#define BUS_PATIENCE_USEC                                                                          \
+    (15 * SEC) /* from the start, or from the shutdown, until it is observed */
 
 void rules_break(struct rules *r, const char *rule, const char *format, ...) {
     va_list ap;
@@ -139,7 +140,7 @@ void rules_refresh(struct rules *r, uint64_t now_usec) {
     set_progress(r, now_usec);
 }
 
-/* Beside whoever deletes the Node: first the patience, unless another source asks for a drain. */
+/* Beside whoever deletes the Node: first the patience, unless another source requests a drain. */
 bool rules_may_evict(const struct rules *r, uint64_t now_usec, bool strictly) {
     uint64_t since = r->memory.noticed_usec[NC_SOURCE_DELETION];
     uint64_t moved = strictly ? r->moved_usec : r->any_moved_usec;
@@ -166,7 +167,7 @@ void rules_shutdown(struct rules *r, bool is_on, uint64_t now_usec) {
     r->shutdown_usec = now_usec;
 }
 
-/* What the daemon heard of a shutdown was so a moment ago: no local user other than root begins or
+/* What the daemon observed a shutdown was so a moment ago: no local user other than root begins or
  * ends one. */
 static void judge_shutdown(struct rules *r, bool is_observed, uint64_t now_usec) {
     if (is_observed == r->is_shutdown || is_observed == r->memory.is_active[NC_SOURCE_SHUTDOWN]
@@ -228,7 +229,7 @@ static void take_node(struct rules *r, const struct nc_node_view *v, uint64_t no
     r->node.n_volumes = old.n_volumes;
 }
 
-/* Written is written, whether or not the answer was believed to show the Node. */
+/* Written is written, whether or not the answer was trusted to show the Node. */
 static void apply_conditions(struct rules *r) {
     if (r->write == NC_WRITE_SIGNAL)
         r->node.is_pending_true = true;
@@ -365,7 +366,7 @@ void rules_action(struct rules *r, const struct nc_life_action *a, uint64_t now_
     }
 }
 
-/* A tick that did nothing must not ask for itself again, nor may there be many of them. */
+/* A tick that did nothing must not request itself again, nor may there be many of them. */
 void rules_stepped(struct rules *r, const struct nc_life_event *e, size_t n_actions,
                    uint64_t next_usec) {
     if (e->kind != NC_LIFE_TICK || n_actions)
@@ -397,7 +398,7 @@ static void watch_shutdown(struct rules *r, uint64_t now_usec) {
         rules_break(r, "stranger-delays", "a shutdown is prepared and the daemon has not heard");
 }
 
-/* Before the cordon the Node may be looked at, to tell whose cordon is there. */
+/* Before the cordon the Node may be checked, to tell whose cordon is there. */
 static void watch_writes(struct rules *r, uint64_t now_usec) {
     uint64_t since = r->signal_asked_usec;
 

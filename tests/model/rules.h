@@ -3,8 +3,8 @@
  *
  * It is told every event that the lifecycle is given, every action that comes back, and a few
  * truths of the world (what the API server made of a deletion, how a quiet world ends). What is
- * allowed it derives from what the daemon was shown, by itself: no decision of the program is asked
- * for. The first broken rule is kept, by name.
+ * allowed it derives from what the daemon was shown, by itself: no decision of the program is
+ * requested. The first broken rule is kept, by name.
  *
  * Pods are told apart by a number that their uid carries ("uid-07").
  */
@@ -26,14 +26,14 @@ struct rules_pod {
     char namespace[16];
     bool is_daemon, is_mirror, is_terminal, tolerates, is_bound_to_stay;
     uint64_t keep_until_usec, grace_sec, deletion_usec, deletion_grace_sec;
-    bool is_eligible;    /* when it was looked at last */
+    bool is_eligible;    /* when it was checked last */
     uint64_t since_usec; /* shown for the first time, or anew, or in a way that changes much */
 
     uint64_t fresh_usec; /* bound after all were listed: not asked before */
 
     unsigned evicts_out, marks_out, deletes_out;
     bool is_accepted;      /* an eviction of it was accepted, and the answer came */
-    uint64_t leaving_usec; /* when the first eviction or deletion that was accepted was asked for */
+    uint64_t leaving_usec; /* when the first eviction or deletion that was accepted was requested */
     uint64_t evict_usec, mark_usec, delete_usec, delete_answer_usec;
     bool is_unsure;  /* an answer got lost: it may be terminating, nobody knows since when */
     bool is_deleted; /* a deletion was accepted, and the answer came */
@@ -46,7 +46,7 @@ struct rules_pod {
     uint64_t blurred_usec; /* until then an answer may be for a question of an earlier watch */
     enum nc_pod_answer_kind refusal;
     uint64_t evictable_usec; /* since when it should be asked; 0 = it should not */
-    uint64_t ending_usec;    /* since when its last moment counts; 0 = it does not */
+    uint64_t ending_usec;    /* since when its force-delete time counts; 0 = it does not */
 };
 
 /* What a daemon carries over a restart: who announces what. */
@@ -74,7 +74,7 @@ struct rules {
     bool is_orphan; /* our Node was deleted: its pods are there all the same */
     uint64_t complete_usec, detached_usec; /* when it came; when it had no volumes */
 
-    enum nc_node_write_kind write; /* under way; NC_WRITE_NONE = none */
+    enum nc_node_write_kind write; /* in flight; NC_WRITE_NONE = none */
     bool is_write_calming;
     uint64_t write_usec, progress_usec, drained_try_usec;
     char status_text[1100]; /* of the last write that was carried out, without its time */
@@ -89,7 +89,7 @@ struct rules {
     struct rules_pod pods[MODEL_MAX_PODS];
     unsigned evicts_out;
     uint64_t blurred_usec;
-    uint64_t free_usec; /* since when no eviction is under way */
+    uint64_t free_usec; /* since when no eviction is in flight */
     uint64_t moved_usec, any_moved_usec;
     bool is_past_t;     /* in this drain: volumes are not waited for */
     bool has_waited;    /* under a deadline, for a write that fails: what follows goes on */
@@ -149,7 +149,7 @@ void rules_end(struct rules *r, const struct rules_end *e);
 /* How far a source goes now: 0 = nothing. */
 enum nc_policy rules_policy(const struct rules *r, enum nc_source s, uint64_t now_usec);
 size_t rules_remaining(const struct rules *r, uint64_t now_usec);
-/* Only Karpenter asks for a drain: it leaves pods that tolerate its taint. */
+/* Only Karpenter requests a drain: it leaves pods that tolerate its taint. */
 bool rules_is_karpenters(const struct rules *r, uint64_t now_usec);
 bool rules_is_eligible(const struct rules *r, const struct rules_pod *p, uint64_t now_usec);
 

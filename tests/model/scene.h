@@ -1,7 +1,7 @@
 /*
  * The scene in which rules are broken on purpose: what is posted and done is told to one judge.
  *
- * Events and actions happen at scene_now; scene_node is what the next look at the Node shows.
+ * Events and actions happen at scene_now; scene_node is what the next check the Node shows.
  */
 #ifndef MODEL_SCENE_H
 #define MODEL_SCENE_H

@@ -28,7 +28,7 @@ static uint64_t reachable_from(struct world *w, uint64_t at_usec) {
     return at_usec;
 }
 
-/* A watch keeps the order; what it shows while it is away comes later. */
+/* A watch keeps the order; what it shows while it is unavailable comes later. */
 static uint64_t stream(struct world *w, uint64_t *last_usec) {
     uint64_t at = reachable_from(w, w->now_usec + world_latency(w));
 

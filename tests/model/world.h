@@ -24,7 +24,7 @@ enum thing {
     THING_HEARTBEAT, /* nothing happens: the judge looks */
     THING_POLL,      /* a source is asked; a = source */
     THING_SOURCE,    /* an announcement begins, changes or ends; a = source, b = turn */
-    THING_REFRESH,   /* our Node is asked for again */
+    THING_REFRESH,   /* our Node is requested again */
     THING_NODE_SEEN, /* the watch of our Node; data = view */
     THING_POD_SEEN,  /* the watch of the pods; a = pod, data = pod or NULL where it is gone */
     THING_LISTED,    /* the list of pods is read by the server */
@@ -142,7 +142,7 @@ struct world {
     struct nc_hint shutdown;  /* what the daemon holds of logind's property */
     unsigned property_number, property_failures;
     bool is_node_known, waits_for_whole;
-    bool minds_versions;                   /* what is older than what is known is not believed */
+    bool minds_versions;                   /* what is older than what is known is not trusted */
     unsigned whole_version, watch_version; /* of what was seen last */
     unsigned life_number, tick_number, watch_number;
     uint64_t armed_usec; /* of the timer; UINT64_MAX = not armed */

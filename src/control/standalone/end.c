@@ -1,5 +1,5 @@
 /*
- * The end of a claim that is being deleted: the request to drain, what is heard of it, the
+ * The end of a claim that is being deleted: the request to drain, what is observed of it, the
  * instance, the finalizer.
  */
 #include "nc/str.h"
@@ -33,8 +33,8 @@ static const char *request_reason(const struct standalone_view *v) {
     return "Deleted";
 }
 
-/* Without a reason until the time is known that the annotation is going to have: its last moment is
- * written first. */
+/* Without a reason until the time is known that the annotation is going to have: its force-delete
+ * time is written first. */
 char *nc_standalone_request_text(const struct standalone_view *v) {
     const uint64_t deadline = nc_standalone_deadline(v);
     struct nc_buf b = NC_BUF_INIT;
@@ -52,7 +52,7 @@ char *nc_standalone_request_text(const struct standalone_view *v) {
     return nc_buf_steal(&b);
 }
 
-/* One that nobody can read asks for nothing: it is nobody's. */
+/* One that nobody can read requests nothing: it is nobody's. */
 enum standalone_request nc_standalone_request_on(const struct standalone_view *v) {
     const char *text = v->node->more->drain_request;
     struct nc_notice notice = {0};
@@ -63,9 +63,9 @@ enum standalone_request nc_standalone_request_on(const struct standalone_view *v
     return nc_streq(notice.id, id) ? STANDALONE_REQUEST_OURS : STANDALONE_REQUEST_OTHER;
 }
 
-/* --- what is heard */
+/* --- what is observed */
 
-/* The word is an answer to our request, or of a source that would end this node anyway. */
+/* The drain status is an answer to our request, or of a source that would end this node anyway. */
 static bool is_heard(const struct standalone_view *v) {
     const struct control_drain_status *w = v->node->drain_status;
     nc_auto_free char *id = request_id(v);
@@ -76,8 +76,8 @@ static bool is_heard(const struct standalone_view *v) {
 }
 
 /* Somebody has deleted the Node object (where a machine is gone: the cloud's controller), nobody
- * has heard of its kubelet since, and that for minutes: no agent is going to say a word any more,
- * and without a last moment both would stay for ever. */
+ * has observed its kubelet since, and that for minutes: no agent is going to say a word any more,
+ * and without a force-delete time both would stay for ever. */
 static bool is_abandoned(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t node_usec = v->node->deletion_usec, claim_usec = v->claim->deletion_usec;
     const uint64_t over_usec =
@@ -90,8 +90,8 @@ static bool is_abandoned(const struct standalone_view *v, uint64_t *next_usec) {
     return v->now_usec >= over_usec;
 }
 
-/* No agent has answered, and there is no last moment: who runs the machine must not be able to keep
- * it for ever by saying nothing. */
+/* No agent has answered, and there is no force-delete time: who runs the machine must not be able
+ * to keep it for ever by saying nothing. */
 static bool is_beyond_ceiling(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t over_usec = sum(v->claim->deletion_usec, v->c->rules.ceiling_usec);
 
@@ -102,7 +102,7 @@ static bool is_beyond_ceiling(const struct standalone_view *v, uint64_t *next_us
     return v->now_usec >= over_usec;
 }
 
-/* `late`: why nobody said the word; NULL where somebody did. */
+/* `late`: why nobody said the drain status; NULL where somebody did. */
 static void set_drained(struct standalone_conditions *cs, const char *late) {
     nc_standalone_set(cs, &(struct standalone_condition){CONTROL_COND_DRAINED, CONTROL_TRUE,
                                                          "Drained", late ? late : ""});
@@ -177,7 +177,7 @@ static bool has_instance(const struct standalone_view *v) {
     return v->c->rules.terminates && v->claim->more->provider_id;
 }
 
-/* Asked for, accepted, said. True where one of these is due. */
+/* Requested, accepted, said. True where one of these is due. */
 static bool terminate(const struct standalone_view *v, struct nc_control_action *ret) {
     if (!has_instance(v) || is_terminating(v))
         return false;
@@ -229,7 +229,7 @@ static bool write_force_delete_time(const struct standalone_view *v,
 }
 
 /* Written before the instance is ended: a Node may come with that moment, and whoever leads then
- * must not wait for the word of an agent that is gone. */
+ * must not wait for the drain status of an agent that is gone. */
 static bool write_nothing_drains(const struct standalone_view *v, struct nc_control_action *ret) {
     struct standalone_conditions cs;
 

@@ -1,5 +1,5 @@
 /*
- * What only a life without Karpenter looks at: the rest of Nodes and NodeClaims, NodePools and
+ * What only a life without Karpenter checks: the rest of Nodes and NodeClaims, NodePools and
  * EC2NodeClasses. Lists that only registration and initialization need are kept until these are
  * done: at ten thousand nodes they would be most of the memory.
  */
@@ -59,7 +59,7 @@ static void parse_node_condition(void *userdata, const char *type, const char *s
         m->is_ready = nc_streq(status, "True");
 }
 
-/* Any text: nothing of it is believed, it is only compared with what is wanted. Of one that is too
+/* Any text: nothing of it is trusted, it is only compared with what is wanted. Of one that is too
  * long only the beginning is kept: it is another one than any of ours. */
 static void parse_drain_request(const struct nc_value *object, struct control_node_more *m) {
     const char *text = nc_value_string(annotation(object, CONTROL_ANNOTATION_REQUEST));

@@ -13,7 +13,7 @@
 #define STANDALONE_LABEL_REGISTERED "karpenter.sh/registered"
 #define STANDALONE_LABEL_INITIALIZED "karpenter.sh/initialized"
 
-/* One claim and its Node, looked at now. */
+/* One claim and its Node, checked now. */
 struct standalone_view {
     struct nc_control *c;
     struct control_claim *claim;
@@ -27,7 +27,7 @@ struct standalone_view nc_standalone_view(struct nc_control *c, struct control_c
 bool nc_standalone_is_foreign(const struct standalone_view *v);
 /* There is no Node of its name and machine, but not for so long that it must be gone. */
 bool nc_standalone_may_come_back(const struct standalone_view *v, uint64_t *next_usec);
-/* Somebody says to be the claim's machine, and EC2 was not asked for its name yet: that question.
+/* Somebody says to be the claim's machine, and EC2 was not queried for its name yet: that query.
  */
 bool nc_standalone_query_name(const struct standalone_view *v, struct nc_control_action *ret);
 static inline bool nc_standalone_is(const struct control_claim *claim, enum control_condition k) {

@@ -1,5 +1,5 @@
 /*
- * Where we are alone: what a NodeClaim and its Node need next. Pure; called by the step.
+ * Where we are standalone: what a NodeClaim and its Node need next. Pure; called by the step.
  *
  * Here is the order of things; how each is put together is in the files beside this one.
  */
@@ -264,7 +264,7 @@ static bool is_claimed(const struct nc_control *c, const struct control_node *no
 }
 
 /* Whose it is cannot be told, so nothing is done to it; but what somebody has deleted is not held
- * for ever: not once its agent has drained it, nor where its machine was not heard of for minutes.
+ * for ever: not once its agent has drained it, nor where its machine was not observed for minutes.
  */
 static bool let_go(const struct control_node *node, uint64_t now_usec,
                    struct nc_control_action *ret, uint64_t *next_usec) {

@@ -117,7 +117,8 @@ static const struct machine *machine_of(const struct world *w, unsigned claim) {
     return NULL;
 }
 
-/* A word of an honest Node that is bound to this claim, and is to be carried to it; 0 = none. */
+/* A drain status of an honest Node that is bound to this claim, and is to be carried to it; 0 =
+ * none. */
 static uint64_t to_relay(struct world *w, unsigned i) {
     const struct object *claim = &w->objects[i];
     const struct machine *m = machine_of(w, i);

@@ -81,7 +81,8 @@ static uint64_t timestamp_of(const struct nc_value *claim) {
     return nc_time_parse(annotation_of(claim, NC_ANNOTATION_TIMESTAMP), &usec) < 0 ? 0 : usec;
 }
 
-/* The word was withdrawn in time: our own stamp goes from a claim that lives on. */
+/* The drain status was withdrawn in time: our own termination timestamp goes from a claim that
+ * lives on. */
 static bool is_taken_back(const struct world *w, const struct shown *s,
                           const struct nc_control_action *a, uint64_t deadline) {
     const struct nc_value *timestamp =
@@ -373,7 +374,7 @@ static bool has_karpenters(const struct view *v) {
     return false;
 }
 
-/* Beside a Karpenter that was only found out a finalizer is handed over where NodeClaims bear that
+/* Beside a Karpenter that was only found out a finalizer is transferred where NodeClaims bear that
  * out: no right in a namespace makes it fall. */
 void judge_standalone(struct world *w, struct view *v, struct shown *s,
                       const struct nc_control_action *a) {

@@ -20,13 +20,13 @@ struct shown {
     enum nc_control_kind kind;
     char name[32], uid[24];
     uint64_t rv, sent_rv;
-    uint64_t flight_id;    /* a write under way */
+    uint64_t flight_id;    /* a write in flight */
     uint64_t pause_usec;   /* no write before; */
     uint64_t settled_usec; /* nor before this, unless something of it was shown */
     unsigned failures;
     enum nc_control_verb verb; /* of the last write, and whether it was one of the relay */
     bool was_relay;
-    bool is_delete_sent, is_deleted; /* DELETE under way; accepted */
+    bool is_delete_sent, is_deleted; /* DELETE in flight; accepted */
     double share;                    /* writes that it may still have */
     uint64_t rate_usec;
     bool is_timestamp_tried;
@@ -78,7 +78,7 @@ bool is_deleting(const struct nc_value *v);
 uint64_t time_at(const struct nc_value *v, const char *path); /* 0 = none */
 /* "True", "False", …; NULL = no such condition. */
 const char *condition_of(const struct nc_value *v, const char *type);
-/* A word that may be relayed: its deadline; 0 = none. */
+/* A drain status that may be relayed: its deadline; 0 = none. */
 uint64_t deadline_to_relay(const struct nc_value *node, uint64_t now_usec);
 bool only_reports(const struct nc_value *node);
 bool is_foreign(const struct nc_value *claim);

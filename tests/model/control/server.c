@@ -131,7 +131,7 @@ void server_delete(struct world *w, struct object *o) {
                    (unsigned)(o - w->objects), 0, NULL);
 }
 
-/* --- what a controller asks for */
+/* --- what a controller requests */
 
 static bool has_text(const struct nc_value *list, const char *text) {
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++)

@@ -163,7 +163,7 @@ static void test_refusals(void **state) {
          "HTTP 403, 'UnauthorizedOperation': 'why & what'", "allow ec2:DescribeInstances"},
         {401, REFUSAL("AuthFailure"), NC_ERR_AUTH, "'AuthFailure'", "clock"},
         {400, REFUSAL("RequestExpired"), NC_ERR_AUTH, "'RequestExpired'", "clock"},
-        /* as AWS' other services write it, and what stands in for EC2 */
+        /* as AWS' other services write it, and what replaces EC2 */
         {401, "<ErrorResponse><Error><Code>AuthFailure</Code></Error></ErrorResponse>", NC_ERR_AUTH,
          "HTTP 401, 'AuthFailure'", "clock"},
         {403,

@@ -401,8 +401,8 @@ static void test_a_401_refreshes_once(void **state) {
     assert_int_equal(stats.failures, w->script.unauthorized);
 }
 
-/* A 401 that speaks of the token before the present one asks for no third; and a question that is
- * under way when a token is replaced is not asked twice. */
+/* A 401 that speaks of the token before the present one requests no third; and a question that is
+ * in flight when a token is replaced is not asked twice. */
 static void test_a_late_401_uses_the_new_token(void **state) {
     struct world *w = *state;
 

@@ -178,7 +178,7 @@ static void folders_are_made(void **state) {
     assert_int_equal(mode_of(deep) & 07777, 0755);
     assert_int_equal(chmod(deep, 0700), 0);
     assert_int_equal(nc_mkdir_p(deep, &err), 0);
-    assert_int_equal(mode_of(deep) & 07777, 0700); /* what was there is left alone */
+    assert_int_equal(mode_of(deep) & 07777, 0700); /* what was there is not touched */
     assert_int_equal(nc_file_write(file, "", 0, 0600, NULL), 0);
     assert_int_equal(nc_mkdir_p(file, &err), -ENOTDIR);
     assert_int_equal(nc_mkdir_p(blocked, &err), -ENOTDIR);

@@ -32,7 +32,7 @@ struct world {
     struct nc_connection connection;
     struct loopback *server;
     char root[64];
-    atomic_uint credentials; /* how often they were asked for */
+    atomic_uint credentials; /* how often they were requested */
     atomic_bool away;
     struct nc_err err;
 };
@@ -50,7 +50,7 @@ static bool serve(void *userdata, struct loopback_conn *c, const struct loopback
     if (!nc_starts_with(r->path, role))
         return loopback_answer(c, 404, "", "");
     atomic_fetch_add(&w->credentials, 1);
-    /* They end within the agent's margin: each new token asks for them. */
+    /* They end within the agent's margin: each new token requests them. */
     return loopback_answer(
         c, 200, "",
         "{\"Code\":\"Success\",\"Type\":\"AWS-HMAC\",\"LastUpdated\":\"2024-01-01T00:00:00Z\","
@@ -126,7 +126,7 @@ static int connect_by_plugin(struct world *w, const char *script) {
     return connect_as(w, user);
 }
 
-/* As kube asks for it. */
+/* As kube requests it. */
 static int token(struct world *w, bool refuse, char **ret) {
     const struct nc_kube *k = w->connection.kube;
 

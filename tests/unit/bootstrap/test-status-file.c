@@ -91,7 +91,7 @@ static void test_metrics(void **state) {
     assert_file(METRICS, BOOT "nodeclaimd_phase 3\n");
     assert_int_equal(write_as(NC_STATUS_BOOTSTRAP, NULL, "nodeclaimd_bootstrap_y 1\n"), 0);
     assert_file(METRICS, "nodeclaimd_bootstrap_y 1\nnodeclaimd_phase 3\n");
-    assert_int_equal(mode_of(STATUS), 0); /* not asked for */
+    assert_int_equal(mode_of(STATUS), 0); /* not requested */
 }
 
 struct holder {

@@ -56,7 +56,7 @@ static inline char *printed(const struct nc_documents *d) {
 }
 
 /* 0 if the diagnostics of one document are exactly these lines, 1 (and what differs is printed) if
- * not: rows of a table are all looked at before a test fails. */
+ * not: rows of a table are all checked before a test fails. */
 static inline int differs(const char *name, const char *document, const char *expected) {
     nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
     nc_auto_free char *text = NULL;

@@ -147,7 +147,7 @@ const char *world_pass(struct world *w, uint64_t usec) {
     size_t n = 0;
 
     for (unsigned turns = 0; nc_control_next(w->c, w->now_usec) <= end; turns++) {
-        assert_true(turns < 1000); /* it asks for one moment again and again */
+        assert_true(turns < 1000); /* it requests one moment again and again */
         w->now_usec = nc_control_next(w->c, w->now_usec);
         (void)nc_buf_puts(&all, world_tick(w));
         for (size_t i = 0; i < w->n_ids; i++)

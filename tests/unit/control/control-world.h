@@ -38,7 +38,7 @@ const char *world_mode(struct world *w, enum nc_control_mode mode);
 const char *world_synced(struct world *w, enum nc_control_kind k);
 const char *world_rules(struct world *w);
 const char *world_tick(struct world *w);                /* now */
-const char *world_pass(struct world *w, uint64_t usec); /* ticks as nc_control_next asks for them */
+const char *world_pass(struct world *w, uint64_t usec); /* ticks as nc_control_next requests them */
 const char *world_answer(struct world *w, uint64_t id, enum nc_control_answer a);
 const char *world_answer_with(struct world *w, uint64_t id, enum nc_control_answer a,
                               uint64_t retry_after_usec, const char *json);
@@ -48,7 +48,7 @@ const char *world_node(struct world *w, const char *name, const char *status);
 /* A NodeClaim "cX" with uid "uid-cX" of Node `node` (NULL: none); `more` goes into its metadata, as
  * ",\"deletionTimestamp\":…", or is "". */
 const char *world_claim(struct world *w, const char *name, const char *node, const char *more);
-/* The word of a spot interruption in so many seconds; static. */
+/* The drain status of a spot interruption in so many seconds; static. */
 const char *world_status(struct world *w, const char *source, int64_t in_sec);
 const char *world_time(uint64_t usec); /* one of four statics */
 

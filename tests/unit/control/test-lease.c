@@ -175,7 +175,7 @@ static void test_stops_without_an_answer(void **state) {
     (void)state;
     lead(&l);
     assert_int_equal(nc_lease_next(&l, requested), NC_LEASE_UPDATE);
-    /* The answer takes three seconds; leading counts from when it was asked for. */
+    /* The answer takes three seconds; leading counts from when it was requested. */
     accept_write(&l, NC_LEASE_UPDATE, "2", requested + 3 * SEC);
     assert_true(nc_lease_until(&l) == requested + NC_LEASE_RENEW_USEC);
     assert_int_equal(nc_lease_next(&l, requested + 5 * SEC), NC_LEASE_UPDATE);
@@ -250,7 +250,7 @@ static void test_releases(void **state) {
     assert_string_equal(nc_value_string(nc_value_path(body, "metadata.resourceVersion")), "1");
 }
 
-/* No object of these is believed: it is as if nothing had answered. */
+/* No object of these is trusted: it is as if nothing had answered. */
 static void test_hostile(void **state) {
 #define META "\"metadata\":{\"resourceVersion\":\"7\"}"
     static const char *const rows[] = {

@@ -146,7 +146,7 @@ static void test_status_too_long(void **state) {
     world_close(&w);
 }
 
-/* A word that becomes unreadable is no word: what it said before is over. */
+/* A drain status that becomes unreadable is no drain status: what it said before is over. */
 static void test_invalid_ends_the_status(void **state) {
     struct world w;
 
@@ -286,7 +286,7 @@ static void test_labels_that_are_no_pool(void **state) {
     world_close(&w);
 }
 
-/* The reader must find in what nc_control_keep asks for all that it reads: a path too few, and an
+/* The reader must find in what nc_control_keep requests all that it reads: a path too few, and an
  * object would be another one than the cluster's. */
 static bool keeps(enum nc_control_kind k, enum nc_control_mode mode, const char *path) {
     for (const char *const *p = nc_control_keep(k, mode); *p; p++)
@@ -317,7 +317,7 @@ static void test_keep(void **state) {
     assert_false(keeps(NC_CONTROL_CLAIM, NC_CONTROL_KARPENTER, "spec.taints"));
     assert_ptr_equal(nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_MODE_UNKNOWN),
                      nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER));
-    /* Beside Karpenter all of a Node is metadata: its watch may ask for no more. */
+    /* Beside Karpenter all of a Node is metadata: its watch may request no more. */
     for (const char *const *p = nc_control_keep(NC_CONTROL_NODE, NC_CONTROL_KARPENTER); *p; p++)
         assert_true(nc_starts_with(*p, "metadata."));
 }

@@ -185,7 +185,8 @@ static void test_never_a_second_delete(void **state) {
     notice(&w, "set-timestamp c1 " T105 "\n");
     (void)world_answer(&w, 1, NC_CONTROL_DONE);
     expect(world_answer(&w, 2, NC_CONTROL_DONE), SAID);
-    /* The watch shows it without a deletion, the word changes, leadership goes and comes. */
+    /* The watch shows it without a deletion, the drain status changes, leadership goes and comes.
+     */
     expect(world_claim(&w, "c1", "n1", stamped(T105)), "");
     expect(world_pass(&w, 60 * WORLD_SEC), "");
     expect(world_node(&w, "n1", NULL), "");
@@ -244,7 +245,8 @@ static void test_a_timestamp_of_others_stays(void **state) {
     world_close(&w);
 }
 
-/* What the leader before us, who died between the stamp and the DELETE, has left on a claim. */
+/* What the leader before us, who died between the termination timestamp and the DELETE, has left on
+ * a claim. */
 static const char *left(const char *timestamp, const char *record) {
     static char text[256];
 
@@ -268,7 +270,7 @@ static void test_the_next_leader_ends_what_was_begun(void **state) {
     struct world w;
 
     (void)state;
-    world_open_raw(&w); /* the clock that the word is made by */
+    world_open_raw(&w); /* the clock that the drain status is made by */
     const char *status = world_status(&w, "spot", 120);
     world_close(&w);
     begin_in_the_middle(&w, status);
@@ -278,8 +280,8 @@ static void test_the_next_leader_ends_what_was_begun(void **state) {
     world_close(&w);
 }
 
-/* The word was withdrawn while nobody led: the stamp would be the hard end of whatever deletes the
- * claim later. */
+/* The drain status was withdrawn while nobody led: the termination timestamp would be the hard end
+ * of whatever deletes the claim later. */
 static void test_the_next_leader_takes_back_what_was_withdrawn(void **state) {
     struct world w;
 
@@ -387,7 +389,7 @@ static void test_its_own_claim_only(void **state) {
     expect(world_node(&w, "n1", world_status(&w, "spot", 120)), "");        /* has no claim */
     expect(world_claim(&w, "c1", "n1", ""), "set-timestamp c1 " T105 "\n"); /* now it has */
     expect(world_gone(&w, NC_CONTROL_NODE, "n1", "uid-n1"), "");
-    expect(world_answer(&w, 1, NC_CONTROL_DONE), ""); /* no Node, no word */
+    expect(world_answer(&w, 1, NC_CONTROL_DONE), ""); /* no Node, no drain status */
     world_close(&w);
 }
 

@@ -56,7 +56,7 @@ static void expect_policy(struct world *w, const char *wanted) {
     expect(policy ? policy : "", wanted);
 }
 
-/* Nothing is done about such a word: who looks must see why. */
+/* Nothing is done about such a drain status: who looks must see why. */
 static void test_status_that_only_reports(void **state) {
     struct world w;
 

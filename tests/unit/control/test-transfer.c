@@ -1,6 +1,6 @@
 /*
- * Karpenter comes to a cluster in which the controller was alone: what the controller once put its
- * finalizer on, and is deleted now, is let go, and nothing else is touched.
+ * Karpenter comes to a cluster in which the controller was standalone: what the controller once put
+ * its finalizer on, and is deleted now, is released, and nothing else is touched.
  */
 #include "control-world.h"
 #include "groups.h"
@@ -151,7 +151,7 @@ static const char *other(struct world *w) {
         "{\"metadata\":{\"name\":\"other\",\"uid\":\"uid-other\",\"finalizers\":[" THEIRS "]}}");
 }
 
-/* A Lease says that Karpenter runs. As long as no NodeClaim bears that out nothing is handed over.
+/* A Lease says that Karpenter runs. As long as no NodeClaim bears that out nothing is transferred.
  */
 static void test_a_guess_is_borne_out(void **state) {
     struct world w;

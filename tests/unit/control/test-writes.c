@@ -50,7 +50,7 @@ static void test_one_write_of_an_object(void **state) {
     world_close(&w);
 }
 
-/* What was accepted and is not seen yet is not written again; nor is it left alone for ever. */
+/* What was accepted and is not seen yet is not written again; nor is it not touched for ever. */
 static void test_waits_for_the_watch(void **state) {
     static const char deleting[] = ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\"";
     struct world w;
@@ -83,7 +83,8 @@ static void test_waits_for_the_watch_by_version(void **state) {
         expect(world_answer_with(&w, 1, NC_CONTROL_DONE, 0,
                                  "{\"metadata\":{\"uid\":\"uid-c1\",\"resourceVersion\":\"500\"}}"),
                "event InterruptionRelayed NodeClaim c1\n");
-        /* Seen without the stamp: an old sight, or somebody has taken it away since. */
+        /* Seen without the termination timestamp: an old sight, or somebody has taken it away
+         * since. */
         nc_auto_free char *all =
             nc_asprintf("%s,\"deletionTimestamp\":\"2026-11-22T01:00:00Z\"", more);
         expect(world_claim(&w, "c1", "n1", all), rows[i].is_newer ? STAMP1 : "");
@@ -156,7 +157,7 @@ static void test_retry_after(void **state) {
         {0, 150000, 200000},
         {100000, 150000, 200000},
         {7 * WORLD_SEC, 7 * WORLD_SEC, 7 * WORLD_SEC},
-        {86400 * WORLD_SEC, 300 * WORLD_SEC, 300 * WORLD_SEC}, /* is not believed */
+        {86400 * WORLD_SEC, 300 * WORLD_SEC, 300 * WORLD_SEC}, /* is not trusted */
     };
 
     (void)state;
@@ -187,7 +188,8 @@ static void test_conflict_waits_for_the_watch(void **state) {
     }
 }
 
-/* The watch may tell of our own stamp only after the claim was found gone: that is no news. */
+/* The watch may tell of our own termination timestamp only after the claim was found gone: that is
+ * no news. */
 static void test_own_write_is_no_news(void **state) {
     struct world w;
 
@@ -249,7 +251,7 @@ static void test_concurrency(void **state) {
     world_close(&w);
 }
 
-/* Ends every write that is under way, until nothing comes any more. */
+/* Ends every write that is in flight, until nothing comes any more. */
 static void answer_all(struct world *w, size_t n_relays) {
     uint64_t open[4096];
     size_t n = w->n_ids, n_timestamps = 0, n_deletes = 0, from = 0;
@@ -400,7 +402,8 @@ static void test_lowest_concurrency(void **state) {
     world_close(&w);
 }
 
-/* Nothing is done alone before the NodePools are there; nor after Karpenter was found. */
+/* Nothing is done in standalone mode before the NodePools are there; nor after Karpenter was found.
+ */
 static void test_standalone_waits_for_its_lists(void **state) {
     struct world w;
 
@@ -497,7 +500,7 @@ static void test_held_writes_come_later(void **state) {
     expect(world_pass(&w, 5 * WORLD_SEC - 1), "");
     expect(world_claim(&w, "c1", "n1", ",\"deletionTimestamp\":\"2026-11-22T01:00:00Z\""), "");
     expect(world_pass(&w, 1), "set-timestamp c1 " T105 "\n");
-    assert_int_equal(counts(&w).rate_limited, 1); /* one write, however often it was looked at */
+    assert_int_equal(counts(&w).rate_limited, 1); /* one write, however often it was checked */
     world_close(&w);
 }
 
@@ -553,7 +556,7 @@ static void test_nonsense_events(void **state) {
                                                      .what = _NC_CONTROL_KIND_MAX}),
            "");
     expect(world_gone(&w, NC_CONTROL_POOL, "p1", ""), "");  /* only the claim names it */
-    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", ""), ""); /* while its write is under way */
+    expect(world_gone(&w, NC_CONTROL_CLAIM, "c1", ""), ""); /* while its write is in flight */
     expect(world_answer(&w, 1, NC_CONTROL_DONE), "");
     assert_int_equal(counts(&w).in_flight, 0);
     world_close(&w);

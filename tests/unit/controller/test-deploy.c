@@ -210,7 +210,7 @@ static bool is_known(const char *group, const char *resource, const char *verb) 
     return false;
 }
 
-/* No rule grants what is not looked at above: no wildcard, no forgotten resource. */
+/* No rule grants what is not checked above: no wildcard, no forgotten resource. */
 static void check_rule(const struct nc_value *rule) {
     const struct nc_value *groups = nc_value_get(rule, "apiGroups");
     const struct nc_value *resources = nc_value_get(rule, "resources");

@@ -207,7 +207,7 @@ static void test_describes(void **state) {
     assert_string_equal(w->name, "");
 }
 
-/* Another region would say that it knows no such instance, and a claim would be let go whose
+/* Another region would say that it knows no such instance, and a claim would be released whose
  * machine runs. */
 static void test_another_region(void **state) {
     struct world *w = *state;
@@ -275,7 +275,7 @@ static void test_no_instance(void **state) {
     assert_int_equal(atomic_load(&w->orders), 0);
 }
 
-/* A crowd: all are answered, the keys are asked for once. */
+/* A crowd: all are answered, the keys are requested once. */
 static void test_crowd_with_the_instance_role(void **state) {
     struct world *w = *state;
     const uint64_t until = nc_mono_usec() + PATIENCE_USEC;
@@ -293,8 +293,8 @@ static void test_crowd_with_the_instance_role(void **state) {
     assert_non_null(strstr(w->head, "\r\nX-Amz-Security-Token: ttt\r\n"));
 }
 
-/* Where IAM is away, IMDS goes on giving out keys that have ended, and AWS goes on taking them:
- * there are no others, so these are used, and asked for anew a minute later. */
+/* Where IAM is unavailable, IMDS goes on giving out keys that have ended, and AWS goes on taking
+ * them: there are no others, so these are used, and requested anew a minute later. */
 static void test_keys_that_have_ended(void **state) {
     static const uint64_t ago_usec = 3600u * 1000000ull, left_usec = 60u * 1000000ull;
     const uint64_t ends[] = {nc_now_usec() - ago_usec, nc_now_usec() + left_usec};

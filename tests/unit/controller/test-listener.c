@@ -353,7 +353,7 @@ static void test_crowd(void **state) {
         (void)close(fds[i]);
 }
 
-/* Half a request is dropped when its time is over. */
+/* Half a request is dropped when its deadline has passed. */
 static void test_slow(void **state) {
     struct world *w = *state;
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;

@@ -28,7 +28,7 @@ static struct {
     uint64_t next_in_usec; /* UINT64_MAX: no tick */
     unsigned steps;
     uint64_t last_usec;
-    const enum nc_life_action_kind *asks; /* what the next step asks for */
+    const enum nc_life_action_kind *asks; /* what the next step requests */
     size_t n_asks;
     bool answers_at_once; /* a question is answered before its asker returns */
     int64_t set_by_usec;  /* the machine's clock */
@@ -353,11 +353,11 @@ static void test_notices_are_counted_when_they_become_active(void **state) {
     struct world *w = *state;
 
     nc_daemon_post_notice(&w->d, &notice);
-    nc_daemon_post_notice(&w->d, &notice); /* the next poll hears the same */
+    nc_daemon_post_notice(&w->d, &notice); /* the next poll observes the same */
     assert_int_equal(w->d.counters.notices[NC_SOURCE_SPOT], 1);
 }
 
-/* A poll that hears nothing, again and again, must not make anybody write. */
+/* A poll that observes nothing, again and again, must not make anybody write. */
 static void test_nothing_new_is_no_news(void **state) {
     struct world *w = *state;
 
@@ -381,7 +381,7 @@ static void test_volumes_are_checked_when_they_are_waited_for(void **state) {
                         "POD_GONE more POD_GONE more TICK [staying] TICK [staying]");
 }
 
-/* What one packet tells of many pods is looked at once, after it; none of it is kept on disk. */
+/* What one packet tells of many pods is checked once, after it; none of it is kept on disk. */
 static void test_pods_of_one_turn(void **state) {
     struct world *w = *state;
 

@@ -227,7 +227,7 @@ static void test_imds_is_unavailable(void **state) {
     assert_string_equal(w->d.gather.facts.instance_id, "i-0123456789abcdef0");
 }
 
-/* A reload while an attempt is under way begins anew, and one that is given up is never told. */
+/* A reload while an attempt is in flight begins anew, and one that is given up is never told. */
 static void test_begun_anew(void **state) {
     struct world *w = *state;
 

@@ -1,6 +1,6 @@
 /*
  * Our own Node and NodeClaim: what the watch and the looks show becomes events, and what is not
- * ours is left alone. The API is a script: watches, looks and writes are caught where they are
+ * ours is not touched. The API is a script: watches, looks and writes are caught where they are
  * begun, and their answers are told by the tests; events are caught where they are posted.
  */
 #include <setjmp.h>
@@ -273,7 +273,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* `more` goes into the metadata, after a comma; `rest` after it: "" is metadata alone. */
+/* `more` goes into the metadata, after a comma; `rest` after it: "" is metadata only. */
 static struct nc_value *node(const char *uid, unsigned version, const char *more,
                              const char *rest) {
     nc_auto_free char *text = nc_asprintf("{\"metadata\":{\"name\":\"node-1\",\"uid\":\"%s\","
@@ -360,7 +360,7 @@ static void test_whose_it_is_without_a_provider_id(void **state) {
     boot_view(w, "u2", 20, "boot-2", "");
     expect("GONE");
     assert_true(w->node.is_doubted && !w->node.is_known && !w->node.is_foreign);
-    watch(w, NC_WATCH_MODIFIED, "u2", 21, ""); /* what becomes of it is looked at */
+    watch(w, NC_WATCH_MODIFIED, "u2", 21, ""); /* what becomes of it is checked */
     wait_for_refresh(w, 3);
     boot_view(w, "u2", 21, "boot-1", "");
     expect("NODE(whole) -request -deletion");
@@ -460,7 +460,7 @@ static void test_a_refresh_that_fails_is_repeated(void **state) {
     wait_for_refresh(w, 2);
 }
 
-/* Answered after the watch has shown a newer one: of before, and looked at again. */
+/* Answered after the watch has shown a newer one: of before, and checked again. */
 static void test_a_refresh_that_is_late_is_repeated(void **state) {
     static const char deleting[] = ",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"";
     struct world *w = *state;
@@ -519,7 +519,7 @@ static void test_a_request_whose_deadline_has_passed(void **state) {
     watch(w, NC_WATCH_MODIFIED, "u1", 11, two_hours);
     expect("NODE say:DrainRequestRefused -request -deletion");
     assert_non_null(strstr(w->node.request_refused, "deadline 2026-01-02T01:04:05Z had passed"));
-    watch(w, NC_WATCH_MODIFIED, "u1", 12, a_minute); /* what was under way may be so late */
+    watch(w, NC_WATCH_MODIFIED, "u1", 12, a_minute); /* what was in flight may be so late */
     expect("NODE +request:r2 -deletion");
     assert_null(w->node.request_refused);
     watch(w, NC_WATCH_MODIFIED, "u1", 13, longer); /* the one before stays */
@@ -566,7 +566,7 @@ static void test_deletion(void **state) {
     ",\"ownerReferences\":[{\"apiVersion\":\"karpenter.sh/v1\",\"kind\":\"NodeClaim\","            \
     "\"name\":\"claim-1\",\"uid\":\"c1\"}]"
 
-/* Until the claim was asked for, nobody knows that it is not being deleted. */
+/* Until the claim was requested, nobody knows that it is not being deleted. */
 static void meet_owned(struct world *w) {
     meet(w);
     watch(w, NC_WATCH_MODIFIED, "u1", 11, OWNER);
@@ -580,7 +580,7 @@ static void claim(struct world *w, const char *uid, const char *more) {
     script.claim.event(&w->claim, NC_WATCH_MODIFIED, v);
 }
 
-/* The time of a claim's end may rightly pass while its node hears nothing. */
+/* The time of a claim's end may rightly pass while its node observes nothing. */
 static void test_the_controllers_request_may_be_late(void **state) {
     struct world *w = *state;
 
@@ -626,7 +626,7 @@ static void test_claim_whose_time_is_none(void **state) {
     assert_int_equal(script.notices[NC_SOURCE_DELETION].deadline_usec, 0);
 }
 
-/* No access is no failure, and is not asked for again and again. */
+/* No access is no failure, and is not requested again and again. */
 static void test_claim_that_may_not_be_read(void **state) {
     const struct nc_kube_status forbidden = {.http = 403}, away = {.http = 503};
     const struct nc_err err = {.class = NC_ERR_AUTH, .code = 403};

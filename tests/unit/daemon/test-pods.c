@@ -335,7 +335,7 @@ static void test_clocks_that_disagree(void **state) {
     show(w, 0, NC_WATCH_ADDED, "b", "", ""); /* it does not end */
     assert_int_equal(script.deletion_usec, 0);
     assert_in_range(moved(w, -95000000) - 94500000, 0, 1000000);
-    script.is_dated = false; /* a new connection has not heard of it yet */
+    script.is_dated = false; /* a new connection has not observed it yet */
     assert_in_range(moved(w, 0) - 94500000, 0, 1000000);
     nc_buf_clear(&script.trace);
 }
@@ -452,7 +452,7 @@ static void test_volumes_of_pods_that_stay(void **state) {
     assert_null(w->p.volume_requests);
 }
 
-/* Any claim may name any volume: only that is believed which names the claim, too. */
+/* Any claim may name any volume: only that is trusted which names the claim, too. */
 static void test_volume_of_another_claim(void **state) {
     struct world *w = *state;
 
@@ -467,7 +467,7 @@ static void test_volume_of_another_claim(void **state) {
     assert_null(w->p.volume_requests);
 }
 
-/* A refusal is tolerated and final; what may pass is asked for again. */
+/* A refusal is tolerated and final; what may pass is requested again. */
 static void test_volumes_that_cannot_be_read(void **state) {
     struct world *w = *state;
 

@@ -7,7 +7,7 @@
  * due is done: "S: evict a, delete b 30" answer VERB NAME KIND [retry=S]  of the last question of
  * this kind; budget=NAME too next                             "next S" or "next never" sum the
  * counts that are not 0 lines what nc_drain_lines says tried                              each pod
- * was asked to leave, and nobody answered restart listed                             all pods were
+ * was evicted, and nobody answered restart listed                             all pods were
  * seen
  */
 #ifndef NC_DRAIN_SCRIPT_H
@@ -205,7 +205,7 @@ static void script_rules(struct script *s, char *const *words) {
     s->rules.max_in_flight = (unsigned)script_number(words, "max", 100);
 }
 
-/* Each pod was asked to leave before, and nobody answered: as if every last moment had come. */
+/* Each pod was evicted before, and nobody answered: as if every force-delete time had come. */
 static void script_tried(struct script *s) {
     const struct nc_pod_answer away = {.kind = NC_ANSWER_UNAVAILABLE};
     const struct nc_drain_rules rules = {.t_usec = s->now_usec, .max_in_flight = 100};

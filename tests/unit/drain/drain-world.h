@@ -85,7 +85,7 @@ static bool world_holds(const struct world *w, const struct world_pod *p) {
     return !asked || w->now_usec < asked + 10 * WORLD_SEC;
 }
 
-/* Nobody is deleted who was not asked to leave. */
+/* Nobody is deleted who was not evicted. */
 static bool world_is_last_try(const struct world *w, const struct world_pod *p) {
     return w->rules.t_usec && !p->tries && w->now_usec + WORLD_SEC >= world_last(w, p);
 }
@@ -158,7 +158,7 @@ static void world_check(struct world *w, const struct nc_drain_action *a) {
     w->in_flight += a->verb == NC_DRAIN_EVICT;
 }
 
-/* Nobody is forgotten: past its last moment a pod is being asked, or its pause is running. */
+/* Nobody is forgotten: past its force-delete time a pod is being asked, or its pause is running. */
 static void world_check_forced(struct world *w, const struct world_pod *p) {
     if (!w->rules.t_usec || !world_is_eligible(w, p) || p->seen.deletion_usec
         || w->now_usec < world_last(w, p) || w->now_usec < p->new_usec)
@@ -226,7 +226,7 @@ static void world_see(struct world *w, size_t i) {
     must(nc_drain_see(w->drain, &pod, w->now_usec) == 0);
 }
 
-/* Gone for good, unless a question is under way: until its answer it may come back. */
+/* Gone for good, unless a question is in flight: until its answer it may come back. */
 static void world_forget(struct world_pod *p) {
     if (p->is_removed && !p->is_asked[NC_DRAIN_EVICT] && !p->is_asked[NC_DRAIN_MARK]
         && !p->is_asked[NC_DRAIN_DELETE])

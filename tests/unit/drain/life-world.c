@@ -247,7 +247,7 @@ static void do_okay_unseen(struct life_world *w, char *rest) {
     end_write(w, NC_WRITTEN, 0);
 }
 
-/* However it is: written where a write is under way, unasked for where none is. */
+/* However it is: written where a write is in flight, unasked for where none is. */
 static void do_written(struct life_world *w, char *rest) {
     if (w->write.is_in_flight)
         do_ok(w, rest);

@@ -1,6 +1,6 @@
 /*
  * A world for traces of the lifecycle: a Node as a server would keep it, pods, a clock, and stories
- * told in rows of {time, event, what is asked for}.
+ * told in rows of {time, event, what is requested}.
  *
  * Events, in words:
  *   begin [FLAGS]   start, all sources cleared, the Node seen
@@ -13,13 +13,13 @@
  *   pods NAME:GRACE …   each is seen;   leaving NAME:GRACE   it is terminating;   lost NAME   it is
  * gone; started NAME   it is seen, and kubelet has started it; unreadable   one is seen that is
  * none; limit N   so many pods are kept (before begin) synced          the list is complete ok |
- * okay-unseen | refused | away [SECONDS]   the write under way ended yes NAME | no NAME [BUDGET] |
+ * okay-unseen | refused | away [SECONDS]   the write in flight ended yes NAME | no NAME [BUDGET] |
  * again NAME | gone-pod NAME   the answer to what was asked of a pod rules KEY=VALUE …   spot=,
  * rebalance=, shutdown=, maintenance=, mode=, margin=, linger= restart | crash | reboot   state
  * kept and loaded | lost | loaded as of another boot; then START FLAGS: uid=X deleting cordoned
  * record status label label-ours taint pending drained volumes=N
  *
- * What is asked for is one text, "; " between the actions, and the phase at the end:
+ * What is requested is one text, "; " between the actions, and the phase at the end:
  *   "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"
  */
 #ifndef NC_LIFE_WORLD_H
@@ -65,7 +65,7 @@ void life_world_done(struct life_world *w);
 const char *life_do(struct life_world *w, unsigned at_ms, const char *event);
 void life_play(struct life_world *w, const struct life_row *rows, size_t n);
 
-/* Steps at the world's time and appends what is asked for to the trace (life-trace.c). */
+/* Steps at the world's time and appends what is requested to the trace (life-trace.c). */
 void life_step(struct life_world *w, struct nc_life_event *e);
 void life_request_text(struct life_world *w, const char *text);
 

@@ -263,7 +263,7 @@ static void test_smaller_budget(void **state) {
     answer_all(&w, 4, 0, NC_ANSWER_ACCEPTED);
     assert_int_equal(step(&w, START), 4);
     nc_drain_restart(w.drain);
-    assert_int_equal(step(&w, START), 0); /* they are still under way */
+    assert_int_equal(step(&w, START), 0); /* they are still in flight */
     nc_drain_free(w.drain);
 }
 
@@ -282,7 +282,7 @@ static void test_new_drain(void **state) {
     nc_drain_free(w.drain);
 }
 
-/* Deletions at a last moment do not queue behind evictions. */
+/* Deletions at a force-delete time do not queue behind evictions. */
 static void test_force_deletes_need_no_room(void **state) {
     struct world w = {.drain = nc_drain_new(),
                       .rules = {.may_evict = true, .max_in_flight = 2, .t_usec = START + 10 * SEC}};

@@ -1,5 +1,5 @@
 /*
- * The table of pods: order, replacement, its limit, what is handed over, and what it costs.
+ * The table of pods: order, replacement, its limit, what is transferred, and what it costs.
  */
 #include "base-test.h"
 #include "groups.h"
@@ -47,7 +47,7 @@ static void test_nothing(void **state) {
     assert_null(nc_drain_free(d));
 }
 
-/* What is handed over is the drain's; what was there before is freed. */
+/* What is transferred is the drain's; what was there before is freed. */
 static void test_taken_over(void **state) {
     struct nc_drain *d = nc_drain_new();
     const struct nc_drain_rules rules = {0};
@@ -175,7 +175,7 @@ static void test_excluded_pods_count_for_no_concurrency(void **state) {
 }
 
 /* Whoever may create pods fills the table, but cannot crowd out those that kubelet has started; nor
- * is a pod forgotten about which a question is under way. */
+ * is a pod forgotten about which a question is in flight. */
 static void test_a_flood(void **state) {
     const struct nc_drain_rules rules = {.may_evict = true, .max_in_flight = 1};
     struct nc_drain_action action;

@@ -1,6 +1,6 @@
 /*
  * The drain in random worlds: whatever happens in whatever order, no rule is broken, nobody past
- * their last moment is forgotten, and nothing is due before the moment that was foretold.
+ * their force-delete time is forgotten, and nothing is due before the moment that was foretold.
  *
  * NC_SEED replays one world; a failure prints its seed.
  */

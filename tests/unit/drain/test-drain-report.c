@@ -272,7 +272,7 @@ static void test_plan_where_others_drain(void **state) {
     nc_drain_free(d);
 }
 
-/* A plan of a drain that is under way. */
+/* A plan of a drain that is in flight. */
 static void test_plan_of_who_is_leaving(void **state) {
     const struct nc_drain_rules rules = {.may_evict = true};
     const struct nc_pod_answer a = {.kind = NC_ANSWER_ACCEPTED};

@@ -48,7 +48,7 @@ static void test_excluded(void **state) {
     CHECK(rows);
 }
 
-/* Graceful: the tier's turn, not terminating, not kept, no pause, fewer than max under way. */
+/* Graceful: the tier's turn, not terminating, not kept, no pause, fewer than max in flight. */
 static void test_tiers(void **state) {
     static const struct script_row rows[] = {
         {"one tier after the other, each when the one before is gone",
@@ -196,7 +196,7 @@ static void test_deletions_are_counted(void **state) {
     CHECK(rows);
 }
 
-/* Last moment: T - grace. Mark, then delete with the time that is left. */
+/* Force-delete time: T - grace. Mark, then delete with the time that is left. */
 static void test_force_delete_time(void **state) {
     static const struct script_row rows[] = {
         {"a mark one second ahead, then the deletion at the moment",
@@ -382,7 +382,7 @@ static void test_deletion_again(void **state) {
     CHECK(rows);
 }
 
-/* GONE is believed until the pod is seen again; then it is new, after a second. */
+/* GONE is trusted until the pod is seen again; then it is new, after a second. */
 static void test_gone(void **state) {
     static const struct script_row rows[] = {
         {"believed", "see a\nsee b tier=2\nat 0\nanswer evict a gone\nlines\nsum\nat 0.1\nat 500",

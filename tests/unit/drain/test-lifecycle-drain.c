@@ -286,7 +286,7 @@ static void test_reported_gone(void **state) {
     LIFE_STORY(story);
 }
 
-/* A list that was asked for before the answer does not say that the pod is gone. */
+/* A list that was requested before the answer does not say that the pod is gone. */
 static void test_reported_gone_while_listed(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -360,7 +360,7 @@ static void test_many_pods(void **state) {
     LIFE_STORY(story);
 }
 
-/* What is asked for is the same, but asked once. */
+/* What is requested is the same, but asked once. */
 static void test_a_burst_of_pods(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -537,7 +537,7 @@ static void test_more_pods_than_are_kept_and_none_leaves(void **state) {
         {6039, "tick", "WRITE progress[Evicting] @evicting"},
         {6040, "tick", "CLOSE; OPEN @evicting"},
         {6041, "ok", "@evicting"},
-        /* a last moment waits for no list */
+        /* a force-delete time waits for no list */
         {101000, "tick", "mark b @evicting"},
     };
 

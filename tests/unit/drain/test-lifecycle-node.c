@@ -91,7 +91,7 @@ static void test_node_gone_and_back_as_another(void **state) {
     LIFE_STORY(story);
 }
 
-/* What was under way was for the old Node. */
+/* What was in flight was for the old Node. */
 static void test_node_replaced_during_a_write(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -221,7 +221,7 @@ static void test_cordon_seen_only_when_it_counts(void **state) {
     LIFE_STORY(story);
 }
 
-/* The signal is refused, so its answer shows nothing: the Node is looked at. */
+/* The signal is refused, so its answer shows nothing: the Node is checked. */
 static void test_cordon_needs_a_refresh(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},

@@ -73,7 +73,7 @@ static void test_restart_when_drained(void **state) {
     LIFE_STORY(story);
 }
 
-/* Nothing is undone before every source was heard. */
+/* Nothing is undone before every source was observed. */
 static void test_restart_and_withdrawn_meanwhile(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -160,7 +160,7 @@ static void test_state_lost_between_release_and_clearing(void **state) {
     LIFE_STORY(story);
 }
 
-/* What was announced in another boot is over, but for what a person asked for. */
+/* What was announced in another boot is over, but for what a person requested. */
 static void test_reboot(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},

@@ -67,7 +67,7 @@ static void test_every_cell(void **state) {
         }
 }
 
-/* What is heard again at the same moment is no news: no announcement, no further write. */
+/* What is observed again at the same moment is no news: no announcement, no further write. */
 static void test_reported_twice(void **state) {
     static const char *const repeated[] = {"notice spot +40", "clear all", "node", "gone",
                                            "rules spot=report"};

@@ -136,7 +136,7 @@ static void test_drained_beside_a_pod_that_does_not_end(void **state) {
     begin(&w, events);
     (void)life_do(&w, 59000, "tick");
     assert_string_equal(w.last_message, "Evicting pods");
-    (void)life_do(&w, 62000, "tick"); /* the volumes are looked at */
+    (void)life_do(&w, 62000, "tick"); /* the volumes are checked */
     (void)life_do(&w, 62010, "node");
     (void)life_do(&w, 68000, "tick");
     assert_string_equal(
@@ -181,7 +181,7 @@ static void test_view(void **state) {
     life_world_done(&w);
 }
 
-/* A last moment that somebody derived stands in for the machine's deadline only where there is no
+/* A force-delete time that somebody derived replaces the machine's deadline only where there is no
  * other. */
 static void test_derived_deadline(void **state) {
     static const char *const events[] = {"begin", "notice deletion +60 last", NULL};
@@ -221,7 +221,7 @@ static void test_rules_from(void **state) {
     assert_int_equal(r.seed, 9);
 }
 
-/* The deepest map that holds the last word of a dotted path; "0" is an item. */
+/* The deepest map that holds precedence of a dotted path; "0" is an item. */
 static void spoil(struct nc_value *v, const char *path, struct nc_value *with) {
     nc_auto_free char *text = nc_strdup(path);
     char *save = NULL;

@@ -42,7 +42,7 @@ static void test_stronger_then_weaker(void **state) {
     LIFE_STORY(story);
 }
 
-/* A graceful request drains; the spot notice that follows brings the last moments. */
+/* A graceful request drains; the spot notice that follows brings the force-delete times. */
 static void test_earliest_deadline(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -186,7 +186,7 @@ static void test_source_cleared_while_another_drains(void **state) {
     LIFE_STORY(story);
 }
 
-/* What only reports asks for no cordon. */
+/* What only reports requests no cordon. */
 static void test_drain_ends_while_a_report_stays(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -296,7 +296,7 @@ static void test_margin_that_is_longer_than_the_time(void **state) {
     LIFE_STORY(story);
 }
 
-/* A source that only reports sets no last moment, but its deadline is told. */
+/* A source that only reports sets no force-delete time, but its deadline is told. */
 static void test_report_only_keeps_no_deadline(void **state) {
     static const struct life_row story[] = {
         {0, "start", "@idle"},

@@ -1,5 +1,5 @@
 /*
- * Stories of the writes: those that fail, those that are refused, how often, and what is looked at.
+ * Stories of the writes: those that fail, those that are refused, how often, and what is checked.
  */
 #include "groups.h"
 #include "life-world.h"
@@ -25,7 +25,7 @@ static void test_signal_fails_without_deadline(void **state) {
     LIFE_STORY(story);
 }
 
-/* Three seconds, and the cordon is tried; three more, and the pods are asked to leave. */
+/* Three seconds, and the cordon is tried; three more, and the pods are evicted. */
 static void test_signal_fails_under_a_deadline(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},
@@ -250,7 +250,7 @@ static void test_another_ending_of_the_same_source(void **state) {
     LIFE_STORY(story);
 }
 
-/* A signal of before is still under way: the patience of this drain begins with this drain. */
+/* A signal of before is still in flight: the patience of this drain begins with this drain. */
 static void test_patience_begins_anew(void **state) {
     static const struct life_row story[] = {
         {0, "begin", "@idle"},

@@ -112,7 +112,7 @@ static void test_rows(void **state) {
     }
 }
 
-/* However long and whatever it is, what is kept is whole characters and fits. */
+/* However long and whatever it is, what is kept is complete characters and fits. */
 static void test_cut(void **state) {
     (void)state;
     for (size_t n = 1; n < 200; n++) {
@@ -129,7 +129,7 @@ static void test_cut(void **state) {
     }
 }
 
-/* No more than a bound is looked at. */
+/* No more than a bound is checked. */
 static void test_bound(void **state) {
     nc_auto_free char *text = nc_calloc(100000, 1);
     const struct nc_pod_response budget = {

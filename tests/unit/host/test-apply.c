@@ -1,5 +1,5 @@
 /*
- * Filesets to disk: what is written, what is left alone, and that a failure changes nothing.
+ * Filesets to disk: what is written, what is not touched, and that a failure changes nothing.
  */
 #include "groups.h"
 #include "host-test.h"

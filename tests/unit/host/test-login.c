@@ -1,6 +1,6 @@
 /*
  * The delay inhibitor and what logind announces, against the fake system bus of tests/fakes: taken,
- * let go, taken again; a bus that is not there, goes away and comes back.
+ * release, taken again; a bus that is not there, goes away and comes back.
  */
 #include "groups.h"
 #include "host-test.h"

@@ -98,7 +98,7 @@ static void test_in_force(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_false(nc_logind_is_short(root, 0, &err)); /* we ask for nothing */
+    assert_false(nc_logind_is_short(root, 0, &err)); /* we request nothing */
     conf("/etc/systemd/logind.conf.d/50-nodeclaimd.conf", 150);
     assert_false(nc_logind_is_short(root, 0, &err));
     conf("/etc/systemd/logind.conf.d/zz-nodeclaimd.conf", 150);

@@ -57,7 +57,7 @@ size_t script_requested(void);
 sd_event *script_loop(void);
 /* Runs the loop until sd_event_exit(), at most ten seconds. */
 void script_run(void);
-/* Everything was asked, nothing is under way; frees the client. */
+/* Everything was asked, nothing is in flight; frees the client. */
 void script_end(struct nc_kube *k);
 /* How many requests were cancelled, and how many headers of the last one. */
 extern unsigned script_cancelled;

@@ -1,5 +1,5 @@
 /*
- * Is Karpenter there, and what is served: its Leases over time, and looks at a scripted API server.
+ * Is Karpenter there, and what is served: its Leases over time, and checks a scripted API server.
  */
 #include "groups.h"
 #include "kube-script.h"
@@ -169,7 +169,7 @@ static void on_failed(void *userdata, const struct nc_err *err) {
 static const char *const one[] = {"kube-system", NULL}, *const two[] = {"a", "b", NULL};
 static const char *const *namespaces = one;
 
-/* Until all of the script was asked and the last answer was heard. */
+/* Until all of the script was asked and the last answer was observed. */
 static void follow(struct nc_kube *k, size_t requests, uint64_t scan_usec, unsigned failed,
                    const char *trace) {
     struct observed h = {0};
@@ -193,7 +193,7 @@ static void follow(struct nc_kube *k, size_t requests, uint64_t scan_usec, unsig
     script_end(k);
 }
 
-/* The last step of each script stays open: everything before it has been heard. */
+/* The last step of each script stays open: everything before it has been observed. */
 #define END                                                                                        \
     { .stays_open = true }
 

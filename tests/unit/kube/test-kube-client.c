@@ -232,7 +232,7 @@ static const struct {
     {{.raw = "[1,2]"}, NC_ERR_PROTOCOL, "", "", "", 0, "JSON but no object"},
 };
 
-/* Who is refused, or finds no way, is told what to look at; for the rest there is nothing but to
+/* Who is refused, or finds no way, is told what to check; for the rest there is nothing but to
  * wait. */
 static bool needs_remedy(const struct script_step *s) {
     return s->status == 401 || s->status == 403 || s->outcome == NC_HTTP_TLS
@@ -388,7 +388,7 @@ static void test_start(void **state) {
     script_end(k);
 }
 
-/* The callback frees the client, with another request under way. */
+/* The callback frees the client, with another request in flight. */
 static void test_free_in_callback(void **state) {
     struct observed observed = {0};
     struct observed never = {0};

@@ -155,7 +155,7 @@ static const struct {
     {{.status = 503}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},
     {{.outcome = NC_HTTP_TIMEOUT}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},
     {{.outcome = NC_HTTP_TLS}, NC_ANSWER_UNAVAILABLE, NC_ERR_AUTH, ""},
-    /* A success that is none of an API server's: nobody was asked to leave. */
+    /* A success that is none of an API server's: nobody was evicted. */
     {{.raw = ""}, NC_ANSWER_UNAVAILABLE, NC_ERR_PROTOCOL, ""},
     {{.raw = "<!DOCTYPE html><html>"}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},
     {{.answer = "['kind']"}, NC_ANSWER_UNAVAILABLE, NC_ERR_TRANSIENT, ""},

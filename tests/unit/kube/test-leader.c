@@ -218,7 +218,7 @@ static void test_released(void **state) {
     script_end(k);
 }
 
-/* A renewal was under way: whether it came through is read before anything is written. */
+/* A renewal was in flight: whether it came through is read before anything is written. */
 static void test_released_while_renewing(void **state) {
     struct observed h = {0};
     struct nc_kube *k =
@@ -235,7 +235,7 @@ static void test_released_while_renewing(void **state) {
     script_end(k);
 }
 
-/* It was taken meanwhile: what is another's is left alone. */
+/* It was taken meanwhile: what is another's is not touched. */
 static void test_released_too_late(void **state) {
     struct observed h = {0};
     struct nc_kube *k =

@@ -23,7 +23,7 @@ static void test_view(void **state) {
 
     (void)state;
     nc_strv_add(&stay, "kubernetes.io/csi/ebs.csi.aws.com^vol-2");
-    /* Metadata alone. */
+    /* Metadata only. */
     take(&v,
          "{'metadata':{'uid':'u1','annotations':{'nodeclaimd.io/cordon':'{}','nodeclaimd.io/"
          "drain-status':'{}'},'labels':{'" LABEL "':'nodeclaimd'},"
@@ -270,7 +270,7 @@ static void test_send(void **state) {
     }
 }
 
-/* Cancelled, or its handle freed: nothing is heard, nothing is lost. */
+/* Cancelled, or its handle freed: nothing is observed, nothing is lost. */
 static void test_send_cancelled(void **state) {
     struct observed h = {0};
     struct nc_kube_req *req = NULL;

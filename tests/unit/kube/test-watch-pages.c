@@ -72,7 +72,7 @@ static void follow(struct nc_kube *k, bool reports_once, const char *stop_at, co
     script_end(k);
 }
 
-/* Each of the following is heard alike with whole objects and with thin ones. */
+/* Each of the following is observed alike with whole objects and with thin ones. */
 static void both(void (*run)(void)) {
     keep = NULL;
     run();
@@ -98,7 +98,7 @@ static void test_pages(void **state) {
     both(run_pages);
 }
 
-/* A page that fails in passing is asked for again, and no other. */
+/* A page that fails in passing is requested again, and no other. */
 static void run_page_fails(void) {
     follow(SCRIPT_CONTROLLER({.url = URL, .answer = PAGE("t1", NODE("a", "1"))},
                              {.url = NEXT("t1"), .status = 503},
@@ -147,7 +147,7 @@ static void test_expired(void **state) {
     both(run_expired);
 }
 
-/* Tokens that run out again and again: the list is asked for in one piece; later ones in pages. */
+/* Tokens that run out again and again: the list is requested in one piece; later ones in pages. */
 static void run_expired_again(void) {
     follow(SCRIPT_CONTROLLER({.url = URL, .answer = PAGE("t1", NODE("a", "1"))},
                              {.url = NEXT("t1"), .status = 410, .answer = TOO_OLD},

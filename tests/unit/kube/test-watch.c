@@ -1,6 +1,6 @@
 /*
- * The watch as its owner hears it: every answer of an API server, good or bad, and the trace that
- * follows from it.
+ * The watch as its owner observes it: every answer of an API server, good or bad, and the trace
+ * that follows from it.
  */
 #include "groups.h"
 #include "kube-script.h"
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* The same must be heard where objects are thinned out on their way. */
+/* The same must be observed where objects are thinned out on their way. */
 static const char *const status_only[] = {"status.phase", NULL};
 static const char *const *keep;
 
@@ -18,7 +18,7 @@ static int thin_out(void **state) {
     return 0;
 }
 
-/* The whole of it: what the owner hears, line by line. */
+/* The whole of it: what the owner observes, line by line. */
 struct observed {
     struct nc_buf trace;
     struct nc_watch *watch;
@@ -175,7 +175,7 @@ static void test_urgent(void **state) {
                 "403\ndeleted a\nsynced\n");
 }
 
-/* A list that the cache cannot serve is asked for strictly; pages are followed. */
+/* A list that the cache cannot serve is requested strictly; pages are followed. */
 static void test_list_again(void **state) {
     (void)state;
     follow(
@@ -440,7 +440,7 @@ static void test_free_in_callback(void **state) {
                 (struct nc_watch_options){0}, "failed 500 transient: list: HTTP 500\n");
 }
 
-/* Who does not want to hear of failures need not; the rules on the wire hold for watches too. */
+/* Who does not want to observe failures need not; the rules on the wire hold for watches too. */
 static void test_without_failed(void **state) {
     struct observed h = {.stop_at = "synced\n"};
     struct nc_watch_options o = {.path = "/api/v1/nodes",

@@ -31,7 +31,7 @@ typedef bool (*loopback_fn)(void *userdata, struct loopback_conn *c,
 struct loopback_tls {
     const char *cert_pem, *key_pem;
     const char
-        *client_ca_pem; /* a client certificate of this CA is demanded; NULL = none is asked for */
+        *client_ca_pem; /* a client certificate of this CA is demanded; NULL = none is requested */
     int max_version;    /* 0 = any */
     bool http2;
     bool early; /* HTTP/2: each request is answered at its headers; no byte of a body is let in */

@@ -107,7 +107,7 @@ static void test_methods_and_bodies(void **state) {
         nc_http_answer_done(&a);
     }
     struct nc_http_options o = options_for(NULL);
-    o.method = "PUT"; /* without a body, as IMDS is asked for a token */
+    o.method = "PUT"; /* without a body, as IMDS is requested a token */
     a = get(&w, "/token", &o);
     assert_non_null(strstr(w.script.head, "PUT /token HTTP/1.1\r\n"));
     nc_http_answer_done(&a);

@@ -119,7 +119,7 @@ static void test_label_lists(void **state) {
     assert_int_equal(nc_labels_parse("", (struct nc_mark){0}, &l, &n, &err), 0);
     assert_int_equal(n, 0);
     nc_labels_free(l, n);
-    /* kubelet looks at what is left at the end, and ends where a label has no key */
+    /* kubelet checks what is left at the end, and ends where a label has no key */
     assert_int_equal(nc_labels_parse("a=b c,a=1", (struct nc_mark){0}, &l, &n, &err), 0);
     assert_int_equal(n, 1);
     assert_string_equal(l[0].value, "1");

@@ -146,7 +146,7 @@ static void test_versions(void **state) {
                 nc_value_get_string(p->kubelet_base, "shutdownGracePeriodCriticalPods"), "30s");
         }
         if (minor
-            == 28) { /* that kubelet fills a drop-in with defaults first: both files are whole */
+            == 28) { /* that kubelet fills a drop-in with defaults first: both files are complete */
             assert_true(nc_value_equal(p->kubelet_base, p->kubelet_dropin));
             assert_int_equal(nc_value_get(p->kubelet_base, "maxPods")->integer, 20);
         } else {
@@ -832,8 +832,8 @@ static void test_overrides(void **state) {
     fixture_free(x);
 }
 
-/* A recorded host under another type's name: what nobody asked for is a warning, what somebody
- * asked for an error. */
+/* A recorded host under another type's name: what nobody requested is a warning, what somebody
+ * requested an error. */
 static void test_small_host(void **state) {
     struct fixture *x = fixture_new();
     nc_auto_free char *text = node_config("");

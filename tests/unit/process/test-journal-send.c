@@ -1,5 +1,5 @@
 /*
- * One entry for the journal. A socket of the test's own stands in for journald's: what comes to it,
+ * One entry for the journal. A socket of the test's own replaces journald's: what comes to it,
  * and what is said where it is gone, full, or the entry too large for a datagram.
  */
 #include "base-test.h"

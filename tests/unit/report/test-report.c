@@ -191,7 +191,7 @@ static void test_console(void **state) {
                         "\"node\":\"ip-10-0-0-1\",\"instance\":\"i-1\"}");
 }
 
-/* Whatever there is to say, the annotation is whole JSON of at most 2 KiB. */
+/* Whatever there is to say, the annotation is complete JSON of at most 2 KiB. */
 static void test_annotation_is_bounded(void **state) {
     static const char *const gone[] = {"differences", "remedy", "message"};
 

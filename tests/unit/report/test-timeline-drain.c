@@ -123,7 +123,7 @@ static void test_timeline(void **state) {
                 "+   75.000 s  force-delete a/b\n"
                 "+  105.000 s  force-delete of all pods\n"
                 "+  120.000 s  deadline     the machine goes\n");
-    /* Where the moment is known more exactly it is told so; one that is absurd is not believed. */
+    /* Where the moment is known more exactly it is told so; one that is absurd is not trusted. */
     assert_text(
         "{'drain': {'history': [{'phase': 'signalling', 'at': '2024-01-01T00:00:00Z',"
         " 'at_usec': 1704067200250000}, {'phase': 'evicting', 'at': '2024-01-01T00:00:00Z',"

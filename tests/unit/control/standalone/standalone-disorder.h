@@ -2,7 +2,7 @@
  * Disorder in the cluster of alone-world.h, made of choices that a generator or a fuzzer gives:
  * objects change, words are said, answers are lost, leaders die. Each write is held against the
  * rules as the world sees them: a node is never ended before it is drained, budgets hold, what is
- * Karpenter's is left alone; and once the disorder ends, everything that is to go is gone.
+ * Karpenter's is not touched; and once the disorder ends, everything that is to go is gone.
  */
 #ifndef NC_STANDALONE_DISORDER_H
 #define NC_STANDALONE_DISORDER_H
@@ -159,7 +159,7 @@ static void disturb(struct world *w, const char *name, const struct disorder *d)
     bool has_claim, has_node;
 
     world_reconcile(
-        w); /* nothing is on its way: what is asked for next follows from what is so now */
+        w); /* nothing is on its way: what is requested next follows from what is so now */
     has_claim = world_get(w, CLAIM, name);
     has_node = world_get(w, NODE, name);
     switch (pick(d, 12)) {

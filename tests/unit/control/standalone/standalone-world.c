@@ -392,7 +392,7 @@ void world_reconcile(struct world *w) {
     fail_msg("it does not come to rest");
 }
 
-/* From one moment at which something is wanted to the next: a timer that the step does not ask for
+/* From one moment at which something is wanted to the next: a timer that the step does not request
  * does not come. */
 void world_advance(struct world *w, uint64_t usec) {
     const uint64_t end = w->now_usec + usec;

@@ -1,7 +1,7 @@
 /*
  * A cluster around the controller's step: a small API server that keeps objects, takes the step's
  * writes as a real one does (resourceVersion and uid as preconditions, finalizers, deletion, the
- * status apart) and shows what has changed, through the filter of what the watches ask for. Beside
+ * status apart) and shows what has changed, through the filter of what the watches request. Beside
  * it an agent on each node that drains when it is asked to, and EC2. Time is virtual.
  */
 #ifndef NC_STANDALONE_WORLD_H

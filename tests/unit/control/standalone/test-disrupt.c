@@ -1,5 +1,5 @@
 /*
- * Where we are alone: the taint, and what is disrupted voluntarily, when, and beside what.
+ * Where we are standalone: the taint, and what is disrupted voluntarily, when, and beside what.
  */
 #include "groups.h"
 #include "standalone-world.h"
@@ -117,7 +117,7 @@ static void test_drift(void **state) {
     }
 }
 
-/* What waits for the room of one reason is looked at when another one begins. */
+/* What waits for the room of one reason is checked when another one begins. */
 static void test_drifted_then_expired(void **state) {
     struct world w;
 
@@ -278,7 +278,7 @@ static void test_order(void **state) {
     world_done(&w);
 }
 
-/* What was chosen and could not be sent is weighed again before it is. */
+/* What was chosen and could not be sent is evaluated again before it is. */
 static void test_evaluated_again(void **state) {
     struct world w;
 
@@ -387,7 +387,7 @@ static void begin_with_budget(struct world *w, const char *nodes) {
     world_patch(w, POOL, "pool", budgets);
 }
 
-/* Two that work have expired, and nobody drains them: so many DELETEs are under way. */
+/* Two that work have expired, and nobody drains them: so many DELETEs are in flight. */
 static unsigned two_expire(struct world *w) {
     world_add_pair(w, "a", "'expireAfter':'1h'");
     world_add_pair(w, "b", "'expireAfter':'1h'");

@@ -1,5 +1,6 @@
 /*
- * Where we are alone: what a claim that is being deleted asks of its node, and what it hears.
+ * Where we are standalone: what a claim that is being deleted asks of its node, and what it
+ * observes.
  */
 #include "groups.h"
 #include "standalone-world.h"
@@ -198,7 +199,7 @@ static void test_node_held_by_another(void **state) {
     world_done(&w);
 }
 
-/* A machine that went by itself: nobody says a word any more, and there is no last moment. */
+/* A machine that went by itself: nobody says a word any more, and there is no force-delete time. */
 static void test_machine_gone(void **state) {
     struct world w;
 
@@ -243,7 +244,7 @@ static void test_spot_notice(void **state) {
     world_done(&w);
 }
 
-/* The request waits until its last moment stands on the claim. */
+/* The request waits until its force-delete time stands on the claim. */
 static void test_force_delete_time_first(void **state) {
     struct world w;
 

@@ -1,5 +1,5 @@
 /*
- * Where we are alone: the end of instance, Node and claim, once nothing is left to wait for.
+ * Where we are standalone: the end of instance, Node and claim, once nothing is left to wait for.
  */
 #include "groups.h"
 #include "standalone-world.h"
@@ -247,7 +247,7 @@ static void come_with_the_end(struct world *w, const struct nc_control_action *a
 }
 
 /* The Node comes while EC2 ends the instance of a claim that had none: whenever a leader dies, the
- * next one does not wait for the word of an agent that is gone. */
+ * next one does not wait for the drain status of an agent that is gone. */
 static void test_node_comes_with_the_end(void **state) {
     struct world w;
 

@@ -1,6 +1,6 @@
 /*
- * Where we are alone: whole lives of NodeClaims, from the first write to the last, in one piece,
- * side by side, and under leaders that die.
+ * Where we are standalone: whole lives of NodeClaims, from the first write to the last, in one
+ * piece, side by side, and under leaders that die.
  */
 #include "groups.h"
 #include "standalone-world.h"

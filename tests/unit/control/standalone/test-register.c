@@ -1,5 +1,5 @@
 /*
- * Where we are alone: whose a claim is, its registration and initialization, its conditions.
+ * Where we are standalone: whose a claim is, its registration and initialization, its conditions.
  */
 #include "groups.h"
 #include "standalone-world.h"
@@ -66,7 +66,7 @@ static void begin_with_a_liar(struct world *w, const char *dns_name) {
     world_advance(w, 60 * WORLD_SEC);
 }
 
-/* It says whose it is, and is not believed: EC2 is. */
+/* It says whose it is, and is not trusted: EC2 is. */
 static void test_a_node_that_says_it_is_anothers(void **state) {
     struct world w;
 
@@ -123,7 +123,7 @@ static void test_other_controllers(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(theirs); i++) {
         world_init(&w);
         w.control = nc_control_free(w.control);
-        w.control = nc_control_new(&nc_standalone); /* it sees nothing before it is whole */
+        w.control = nc_control_new(&nc_standalone); /* it sees nothing before it is complete */
         world_add_claim(&w, "a", "");
         world_patch(&w, CLAIM, "a", theirs[i]);
         world_restart(&w);
