@@ -113,7 +113,7 @@ static void test_former_names(void **state) {
     int code = -1;
 
     (void)state;
-    assert_int_equal(read_line("--mode standalone --stamp-after 7s", &s, &code), 0);
+    assert_int_equal(read_line("--mode alone --stamp-after 7s", &s, &code), 0);
     assert_int_equal(s.mode, NC_CONTROL_STANDALONE);
     assert_int_equal(s.rules.timestamp_after_usec, 7000000);
 }
