@@ -30,8 +30,8 @@
  *  - Ready is True where Launched (absent: whoever wrote the providerID has launched it),
  * Registered and Initialized are. lastTransitionTime moves with the status of a condition, and only
  * then. A condition that we do not know stays as it is.
- *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose word has a drain in flight
- *    (phase Evicting or further, or an earlier one with a deadline: one that only reports has
+ *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose drain status has a drain in
+ * progress (phase Evicting or further, or an earlier one with a deadline: one that only reports has
  * none), or whose claim is being deleted. It is taken off again where neither is so and the
  * annotation NC_STANDALONE_TAINTED says that it is ours. All other taints are left as they are.
  *  - Voluntary disruption: the claim is expired (created + expireAfter has passed; registered),

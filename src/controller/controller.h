@@ -24,7 +24,7 @@ struct nc_failure {
     uint64_t mono_usec; /* when */
 };
 
-struct nc_pending_write; /* act.c: a request in flight */
+struct nc_pending_write; /* writer.c: a request in flight */
 struct nc_refused {
     uint64_t id;
     enum nc_control_answer answer;

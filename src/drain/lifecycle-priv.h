@@ -1,7 +1,7 @@
 /*
  * The life of a node, inside: what the files of the lifecycle share.
  *
- * Each event changes what is known; then nc_life_settle asks what should be true now and lets the
+ * Each event changes what is known; then nc_life_step asks what should be true now and lets the
  * next missing thing be done. Whatever waits for a moment asks nc_life_has_come(), which notes the
  * moment: so nc_life_next() can never forget one, nor name one that has passed.
  */

@@ -94,7 +94,7 @@ static int on_inhibited(sd_bus_message *m, void *userdata, sd_bus_error *error) 
     return 0;
 }
 
-static void take_inhibitor(struct nc_login *l) {
+static void acquire_inhibitor(struct nc_login *l) {
     sd_bus_message *m = NULL;
     int r;
 
@@ -157,7 +157,7 @@ static void handle_change(struct nc_login *l) {
     if (!l->shutdown.is_true) {
         l->has_released = false;
         if (l->fd < 0)
-            take_inhibitor(l);
+            acquire_inhibitor(l);
         report_inhibitor(l);
     } else if (request_property(l, "InhibitDelayMaxUSec", WINDOW_TIMEOUT_USEC, on_window,
                                 &l->window)
@@ -202,7 +202,7 @@ static int on_prepare(sd_bus_message *m, void *userdata, sd_bus_error *error) {
 
 /* Everything that a logind which was just found is asked. */
 static void greet(struct nc_login *l) {
-    take_inhibitor(l);
+    acquire_inhibitor(l);
     l->shutdown.is_reading = l->shutdown.is_hinted = false; /* the one before does not answer */
     (void)nc_hint_arrived(&l->shutdown, nc_mono_usec());
     read_preparing(l);

@@ -266,8 +266,8 @@ static bool is_claimed(const struct nc_control *c, const struct control_node *no
 /* Whose it is cannot be told, so nothing is done to it; but what somebody has deleted is not held
  * for ever: not once its agent has drained it, nor where its machine was not observed for minutes.
  */
-static bool let_go(const struct control_node *node, uint64_t now_usec,
-                   struct nc_control_action *ret, uint64_t *next_usec) {
+static bool release_node(const struct control_node *node, uint64_t now_usec,
+                         struct nc_control_action *ret, uint64_t *next_usec) {
     const uint64_t over_usec = node->deletion_usec + NC_STANDALONE_ENDING_USEC;
 
     if (!node->deletion_usec || !node->more->has_our_finalizer)
@@ -288,7 +288,7 @@ static bool claimless(const struct nc_control *c, struct control_node *node, uin
     if (node->more->has_karpenter_finalizer)
         return false;
     if (is_claimed(c, node))
-        return let_go(node, now_usec, ret, next_usec);
+        return release_node(node, now_usec, ret, next_usec);
     if (node->deletion_usec && node->more->has_our_finalizer)
         return drop_finalizer(node, ret);
     return patch_node(mark_node(node, NULL), ret);
@@ -306,7 +306,7 @@ static bool alone_node(struct nc_control *c, struct control_node *node, uint64_t
     if (nc_standalone_is_foreign(&v))
         return false;
     if (v.node != node)
-        return let_go(node, now_usec, ret, next_usec);
+        return release_node(node, now_usec, ret, next_usec);
     if (!nc_control_is_deleting(claim)) {
         struct nc_value *patch = nc_standalone_registration(&v);
         return patch_node(patch ? patch : mark_node(node, &v), ret);
