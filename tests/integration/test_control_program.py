@@ -139,7 +139,7 @@ class Program(ControlTest):
         holder = world.holder()
         watches = len(world.steps("watch"))
         self.replace(world, lambda config: config["clusters"][0]["cluster"].update({"tls-server-name": "localhost"}))
-        world.must(lambda: "connecting again" in world.log(), "another connection", within=30)
+        world.must(lambda: "API credentials changed, reconnecting" in world.log(), "another connection", within=30)
         world.must(lambda: len(world.steps("watch")) >= watches + 2, "its watches")
         world.say("n2")
         world.relayed("c-n2")
