@@ -315,7 +315,7 @@ class Operator(Daemon):
             assert self.command.stderr
             said = self.command.stderr.read().decode()
             self.is_accepted = self.command.returncode == 0
-            if "took the request" in said:
+            if "daemon read the request" in said:
                 self.broken.append(said)
             self.command = None
 

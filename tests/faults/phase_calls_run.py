@@ -302,7 +302,7 @@ def drive_journal(world: FaultWorld, how: str) -> None:
         world.must(lambda: b"MESSAGE_ID" in listener.heard, "its first entry")
         listener.leave()
     drain(world)
-    if how != "silent" and "No pod is left" not in world.log():
+    if how != "silent" and "No pods remaining" not in world.log():
         raise cells.Broken(f"stderr does not say it\n{world.log()}")
     again = Listener(silent) if silent and how == "silent" else Listener.at(path)
     end(world)
