@@ -142,6 +142,7 @@ class Actors:
         elif (
             "node Ready" in self.times
             and "pod created" not in self.times
+            and not node["spec"].get("unschedulable")  # the cordon of the shutdown before a reboot
             and self._is_settled(node)
         ):
             self._mark("pod created")
