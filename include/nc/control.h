@@ -86,13 +86,6 @@
 #define NC_CONTROL_RATE_BURST 20u                    /* writes of one object at once */
 #define NC_CONTROL_RATE_PER_MINUTE 12u               /* and then */
 
-#define NC_ANNOTATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
-#define NC_ANNOTATION_OUR_TIMESTAMP                                                                \
-    "nodeclaimd.io/stamped" /* our termination timestamp's time: it is ours */
-#define NC_FINALIZER                                                                               \
-    "nodeclaimd.io/termination" /* ours; Karpenter's is karpenter.sh/termination                   \
-                                 */
-
 enum nc_control_order { NC_CONTROL_BOTH = 1, NC_CONTROL_DELETE_FIRST };
 enum nc_control_mode {
     NC_CONTROL_MODE_UNKNOWN = 0, /* not looked yet: nothing but the relay */

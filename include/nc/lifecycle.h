@@ -69,12 +69,6 @@
 #define NC_LIFE_GRACE_USEC (5ull * 1000000)
 #define NC_LIFE_WRITE_PATIENCE_USEC (3ull * 1000000)
 
-#define NC_ANNOTATION_REQUEST "nodeclaimd.io/drain-request"
-#define NC_ANNOTATION_STATUS "nodeclaimd.io/drain-status"
-#define NC_ANNOTATION_CORDON "nodeclaimd.io/cordon"
-#define NC_LABEL_BALANCERS "node.kubernetes.io/exclude-from-external-load-balancers"
-#define NC_LABEL_BALANCERS_VALUE "nodeclaimd"
-
 enum nc_life_phase {
     NC_LIFE_IDLE = 0,    /* nothing is announced, or what is announced is ignored */
     NC_LIFE_SIGNALLING,  /* the first write is in flight */

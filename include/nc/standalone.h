@@ -33,7 +33,7 @@
  *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose drain status has a drain in
  * progress (phase Evicting or further, or an earlier one with a deadline: one that only reports has
  * none), or whose claim is being deleted. It is taken off again where neither is so and the
- * annotation NC_STANDALONE_TAINTED says that it is ours. All other taints are left as they are.
+ * annotation NC_ANNOTATION_OUR_TAINT says that it is ours. All other taints are left as they are.
  *  - Voluntary disruption: the claim is expired (created + expireAfter has passed; registered),
  *    drifted (its hash and the NodePool's or NodeClass's differ, of one version; initialized), or
  *    its Node's word is a rebalance recommendation (rules.rebalances; initialized). The commit
@@ -88,6 +88,7 @@
 #define NC_STANDALONE_H
 
 #include "nc/control.h"
+#include "nc/names.h"
 
 #define NC_STANDALONE_RESPONSE_USEC (60ull * 1000000)
 #define NC_STANDALONE_AGAIN_USEC (30ull * 1000000)
@@ -97,7 +98,5 @@
 #define NC_STANDALONE_LAUNCHED_USEC (300ull * 1000000)
 /* For nc_control_new(). */
 extern const struct nc_standalone nc_standalone;
-
-#define NC_STANDALONE_TAINTED "nodeclaimd.io/disrupted" /* annotation: the taint is ours */
 
 #endif

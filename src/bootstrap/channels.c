@@ -7,10 +7,10 @@
 
 #include "bootstrap.h"
 #include "log.h"
+#include "nc/names.h"
 #include "nc/str.h"
 #include "status-file.h"
 
-#define ANNOTATION "nodeclaimd.io/bootstrap"
 #define CONDITION "BootstrapComplete"
 #define EVENT_AFTER_USEC 10000000u
 #define EVENT_EVERY_USEC 60000000u
@@ -116,7 +116,7 @@ static bool may_write_node(const struct nc_bootstrap *b) {
         || b->connection.is_bootstrap)
         return false;
     return !b->gather.plan.belongs_to_claim
-           || nc_streq(nc_node_label(b->node.object, "karpenter.sh/registered"), "true");
+           || nc_streq(nc_node_label(b->node.object, NC_LABEL_REGISTERED), "true");
 }
 
 static int patch_node(struct nc_bootstrap *b, const char *subresource, struct nc_kube_call call,
@@ -159,7 +159,7 @@ static int write_node(struct nc_bootstrap *b, const char *reason, const char *me
     if (r < 0 || !complete)
         return r;
     nc_report_annotation(&b->report, &text);
-    body = nc_node_annotation_patch(ANNOTATION, text.data);
+    body = nc_node_annotation_patch(NC_ANNOTATION_BOOTSTRAP, text.data);
     const struct nc_kube_call call = {
         .what = "annotate the node", .body = body, .patch = NC_KUBE_PATCH_MERGE};
     return patch_node(b, NULL, call, err);

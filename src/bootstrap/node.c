@@ -11,6 +11,7 @@
 
 #include "bootstrap.h"
 #include "log.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define LOOK_USEC 500000u     /* how often kubelet itself is checked while nothing else happens */
@@ -264,10 +265,10 @@ static const char *find_waiting_reason(const struct nc_bootstrap *b, char **ret_
                                   "started; the status of the Node is older");
         return "NodeNotReady";
     }
-    if (karpenter && nc_streq(nc_node_label(node, "karpenter.sh/initialized"), "true")
+    if (karpenter && nc_streq(nc_node_label(node, NC_LABEL_INITIALIZED), "true")
         && nc_node_is_ready(node, NULL, NULL)) /* the label is of the first boot, for good */
         return NULL;
-    if (karpenter && !nc_streq(nc_node_label(node, "karpenter.sh/registered"), "true")) {
+    if (karpenter && !nc_streq(nc_node_label(node, NC_LABEL_REGISTERED), "true")) {
         *ret_sentence = nc_strdup("Karpenter has not registered the node yet");
         return "NodeNotRegistered";
     }

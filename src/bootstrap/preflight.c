@@ -12,6 +12,7 @@
 
 #include "bootstrap.h"
 #include "log.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define REQUEST_TIMEOUT_USEC 2000000u
@@ -142,9 +143,9 @@ static int check_name_is_free(struct nc_bootstrap *b, struct nc_err *err) {
 static size_t selecting_labels(const struct nc_facts *f, char *node_pool,
                                struct nc_label ret[static 3]) {
     const struct nc_label known[] = {
-        {.key = (char *)"karpenter.sh/nodepool", .value = node_pool},
-        {.key = (char *)"node.kubernetes.io/instance-type", .value = f->instance_type},
-        {.key = (char *)"topology.kubernetes.io/zone", .value = f->az},
+        {.key = (char *)NC_LABEL_NODE_POOL, .value = node_pool},
+        {.key = (char *)NC_LABEL_INSTANCE_TYPE, .value = f->instance_type},
+        {.key = (char *)NC_LABEL_ZONE, .value = f->az},
     };
     size_t n = 0;
 

@@ -11,6 +11,7 @@
 #include "gather.h"
 #include "nc/drain-report.h"
 #include "nc/kube-drain.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define TIMEOUT_USEC 10000000u
@@ -69,7 +70,7 @@ static int check_drain_node(struct plan *p, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    p->rules.has_disrupted_taint = nc_node_has_taint(node, "karpenter.sh/disrupted", NULL);
+    p->rules.has_disrupted_taint = nc_node_has_taint(node, NC_TAINT_DISRUPTED, NULL);
     return 0;
 }
 

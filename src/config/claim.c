@@ -11,6 +11,7 @@
 
 #include "labels.h"
 #include "nc/config.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define KUBELET_ANNOTATION "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
@@ -133,8 +134,8 @@ static int read_claim_labels(const struct nc_value *object, struct nc_claim *c,
         l->key = nc_strdup(map->members[i].key);
         l->value = nc_strdup(text);
         l->mark = map->members[i].mark;
-        if (nc_streq(l->key, "karpenter.sh/nodepool")
-            || (nc_streq(l->key, "karpenter.sh/provisioner-name") && !c->node_pool)) {
+        if (nc_streq(l->key, NC_LABEL_NODE_POOL)
+            || (nc_streq(l->key, NC_LABEL_PROVISIONER) && !c->node_pool)) {
             free(c->node_pool);
             c->node_pool = nc_strdup(text);
         }
@@ -172,11 +173,11 @@ static const struct {
     const char *old;
     const char *now;
 } aliases[] = {
-    {"failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"},
-    {"failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"},
-    {"beta.kubernetes.io/arch", "kubernetes.io/arch"},
-    {"beta.kubernetes.io/os", "kubernetes.io/os"},
-    {"beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"},
+    {"failure-domain.beta.kubernetes.io/zone", NC_LABEL_ZONE},
+    {"failure-domain.beta.kubernetes.io/region", NC_LABEL_REGION},
+    {"beta.kubernetes.io/arch", NC_LABEL_ARCH},
+    {"beta.kubernetes.io/os", NC_LABEL_OS},
+    {"beta.kubernetes.io/instance-type", NC_LABEL_INSTANCE_TYPE},
 };
 
 static const char *normalised(const char *key) {

@@ -12,19 +12,20 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "nc/names.h"
 #include "nc/str.h"
 
 /* k8s.io/kubelet/pkg/apis/well_known_labels.go */
 static const char *const kubelet_labels[] = {
-    "kubernetes.io/hostname",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
+    NC_LABEL_HOSTNAME,
+    NC_LABEL_ZONE,
+    NC_LABEL_REGION,
     "failure-domain.beta.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region",
     "beta.kubernetes.io/instance-type",
-    "node.kubernetes.io/instance-type",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
+    NC_LABEL_INSTANCE_TYPE,
+    NC_LABEL_OS,
+    NC_LABEL_ARCH,
     "beta.kubernetes.io/os",
     "beta.kubernetes.io/arch",
 };
@@ -43,7 +44,7 @@ const char *nc_label_refusal(const char *key) {
 
     /* Only Karpenter may say these; a node that says so itself is never registered or never
      * watched. */
-    if (nc_streq(key, "karpenter.sh/registered") || nc_streq(key, "karpenter.sh/initialized"))
+    if (nc_streq(key, NC_LABEL_REGISTERED) || nc_streq(key, NC_LABEL_INITIALIZED))
         return "only Karpenter sets it";
     if (!in_domain(key, n, "kubernetes.io") && !in_domain(key, n, "k8s.io"))
         return NULL;

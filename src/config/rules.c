@@ -3,6 +3,7 @@
  * passed over here.
  */
 #include "rules.h"
+#include "nc/names.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -72,7 +73,7 @@ static void check_key(struct nc_documents *d, const struct nc_value *v, const ch
         nc_diag(d, true, v->mark, path, "must be a label key such as topology.kubernetes.io/zone");
         return;
     }
-    if (nc_streq(key, "kubernetes.io/hostname"))
+    if (nc_streq(key, NC_LABEL_HOSTNAME))
         nc_diag(d, false, v->mark, path,
                 "kubernetes.io/hostname cannot be required of a node that does not exist yet");
     name = below_domain(key, "karpenter.sh");
@@ -201,7 +202,7 @@ void nc_rules_node_claim(struct nc_documents *d, const struct nc_value *claim) {
 }
 
 static void check_tags(struct nc_documents *d, const struct nc_value *tags) {
-    static const char *const reserved[] = {"eks:eks-cluster-name", "karpenter.sh/nodepool",
+    static const char *const reserved[] = {"eks:eks-cluster-name", NC_LABEL_NODE_POOL,
                                            "karpenter.sh/nodeclaim",
                                            "karpenter.k8s.aws/ec2nodeclass", NULL};
 

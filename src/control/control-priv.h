@@ -30,12 +30,6 @@ struct nc_budgets;
 #define CONTROL_LIST_BYTES ((size_t)65536)
 #define CONTROL_NODE_BYTES ((size_t)16384) /* of all lists of a Node: it fills them itself */
 
-#define CONTROL_FINALIZER_KARPENTER "karpenter.sh/termination"
-#define CONTROL_TAINT_UNREGISTERED "karpenter.sh/unregistered"
-#define CONTROL_TAINT_DISRUPTED "karpenter.sh/disrupted"
-#define CONTROL_ANNOTATION_STATUS "nodeclaimd.io/drain-status"
-#define CONTROL_ANNOTATION_REQUEST "nodeclaimd.io/drain-request"
-
 /* ---- small things */
 
 /* A place in a hash table; of equal keys there may be several. The key belongs to the object. */

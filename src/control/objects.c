@@ -2,6 +2,7 @@
  * Objects come and go: what they own, and what must be unlinked from them.
  */
 #include "control-priv.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 static size_t size_of(enum nc_control_kind k) {

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "nc/names.h"
 #include "nc/str.h"
 #include "parse.h"
 
@@ -37,7 +38,7 @@ static int read_head(const struct nc_value *object, struct head *ret) {
 /* The name of a pool, from a label that somebody may have filled with anything. */
 static const char *pool_of(const struct nc_value *object) {
     const char *name =
-        nc_value_string(nc_control_at(object, "metadata.labels", "karpenter.sh/nodepool"));
+        nc_value_string(nc_control_at(object, "metadata.labels", NC_LABEL_NODE_POOL));
 
     return is_name(name) ? name : NULL;
 }
@@ -66,8 +67,7 @@ static bool is_same_ending(const struct control_drain_status *a,
 /* What cannot be read is no drain status; it is counted and told once, not at each sight of it. */
 static void apply_drain_status(struct nc_control *c, struct control_node *node,
                                const struct nc_value *object) {
-    const struct nc_value *v =
-        nc_control_at(object, "metadata.annotations", CONTROL_ANNOTATION_STATUS);
+    const struct nc_value *v = nc_control_at(object, "metadata.annotations", NC_ANNOTATION_STATUS);
     const char *text = nc_value_string(v);
     struct control_drain_status *drain_status =
         text && text[0] ? nc_control_drain_status_read(text) : NULL;
@@ -156,7 +156,7 @@ static void set_claim_more(struct nc_control *c, struct control_claim *claim,
 /* Garbage is counted and is no timestamp: whoever reads it after us cannot read it either. */
 static uint64_t timestamp_of(struct nc_control *c, const struct nc_value *object) {
     const struct nc_value *v =
-        nc_control_at(object, "metadata.annotations", NC_ANNOTATION_TIMESTAMP);
+        nc_control_at(object, "metadata.annotations", NC_ANNOTATION_TERMINATION_TIMESTAMP);
     uint64_t timestamp_usec = 0;
 
     if (nc_control_parse_time(v, &timestamp_usec) < 0)
@@ -232,7 +232,7 @@ static int read_claim(struct nc_control *c, struct control_claim *claim,
     if (is_our_timestamp(claim, object))
         claim->our_timestamp_usec = claim->timestamp_usec;
     claim->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
-    claim->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
+    claim->has_karpenter_finalizer = nc_control_has_text(finalizers, NC_FINALIZER_KARPENTER);
     set_node_name(c, claim, node && node->text[0] ? node->text : NULL);
     nc_control_set_pool(c, claim, pool_of(object));
     nc_control_set_class(c, claim, class_of(&class));

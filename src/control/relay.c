@@ -7,6 +7,7 @@
  * and beyond an hour ahead or ten minutes past nothing is done at all.
  */
 #include "control-priv.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define SECOND_USEC 1000000ull
@@ -101,7 +102,7 @@ void nc_control_relay_action(const struct control_claim *claim, const struct con
     }
     nc_time_format(r->t_usec, time);
     annotations = nc_value_new(NC_VALUE_MAP);
-    nc_value_set_text(annotations, NC_ANNOTATION_TIMESTAMP, r->t_usec ? time : NULL);
+    nc_value_set_text(annotations, NC_ANNOTATION_TERMINATION_TIMESTAMP, r->t_usec ? time : NULL);
     nc_value_set_text(annotations, NC_ANNOTATION_OUR_TIMESTAMP, r->t_usec ? time : NULL);
     ret->body = nc_control_patch(&claim->o, false);
     nc_value_set(nc_value_get(ret->body, "metadata"), "annotations", annotations);

@@ -2,18 +2,17 @@
  * Lists of texts, each in one piece of memory. What nearly every object has is there once.
  */
 #include "control-priv.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 static const struct {
     const char *data;
     size_t bytes;
 } usual[] = {
-    {CONTROL_FINALIZER_KARPENTER, sizeof(CONTROL_FINALIZER_KARPENTER)},
+    {NC_FINALIZER_KARPENTER, sizeof(NC_FINALIZER_KARPENTER)},
     {NC_FINALIZER, sizeof(NC_FINALIZER)},
-    {CONTROL_FINALIZER_KARPENTER "\0" NC_FINALIZER,
-     sizeof(CONTROL_FINALIZER_KARPENTER "\0" NC_FINALIZER)},
-    {NC_FINALIZER "\0" CONTROL_FINALIZER_KARPENTER,
-     sizeof(NC_FINALIZER "\0" CONTROL_FINALIZER_KARPENTER)},
+    {NC_FINALIZER_KARPENTER "\0" NC_FINALIZER, sizeof(NC_FINALIZER_KARPENTER "\0" NC_FINALIZER)},
+    {NC_FINALIZER "\0" NC_FINALIZER_KARPENTER, sizeof(NC_FINALIZER "\0" NC_FINALIZER_KARPENTER)},
 };
 
 static const char *usual_of(const char *data, size_t bytes) {

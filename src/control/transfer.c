@@ -7,6 +7,7 @@
  * once its agent says that the drain is over, or, where it says nothing, after five minutes.
  */
 #include "control-priv.h"
+#include "nc/names.h"
 #include "nc/str.h"
 #include "parse.h"
 
@@ -35,7 +36,7 @@ static bool is_held_by_karpenter(const struct control_strings *left) {
     const char *at = NULL, *one[1];
 
     while ((at = nc_control_strings_next(left, at, 1, one)))
-        if (nc_streq(one[0], CONTROL_FINALIZER_KARPENTER))
+        if (nc_streq(one[0], NC_FINALIZER_KARPENTER))
             return true;
     return false;
 }

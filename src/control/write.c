@@ -10,6 +10,7 @@
 
 #include "control-priv.h"
 #include "nc/backoff.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define POOL_PAUSE_USEC 1000000ull                   /* between two checks the same pool */
@@ -308,7 +309,7 @@ static void report_invalid_status(struct nc_control *c, struct control_node *nod
         || is_ahead(node->invalid_status_usec, c->now_usec, INVALID_STATUS_EVENT_USEC))
         node->is_invalid_status_unreported = false;
     else if (nc_control_emit(c, &node->o, "InvalidDrainStatus", true,
-                             "invalid annotation " CONTROL_ANNOTATION_STATUS
+                             "invalid annotation " NC_ANNOTATION_STATUS
                              ": ignored until it can be parsed")) {
         node->is_invalid_status_unreported = false;
         node->invalid_status_usec = c->now_usec + INVALID_STATUS_EVENT_USEC;

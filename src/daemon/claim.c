@@ -8,11 +8,11 @@
 #include "claim.h"
 
 #include "log.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define CLAIM_PAUSE_USEC (10ull * 60 * 1000000) /* access may be granted later */
 #define FAILURES_MAX 5                          /* then the Node's own word must do */
-#define TERMINATION_TIME "karpenter.sh/nodeclaim-termination-timestamp"
 
 static void learn(struct nc_claim_watch *c) {
     const bool is_news = !c->is_known;
@@ -34,12 +34,13 @@ static void on_claim(void *userdata, enum nc_watch_event event, const struct nc_
     }
     if (event == NC_WATCH_DELETED || !nc_streq(nc_value_get_string(metadata, "uid"), c->uid))
         return;
-    until = nc_value_get_string(nc_value_get(metadata, "annotations"), TERMINATION_TIME);
+    until = nc_value_get_string(nc_value_get(metadata, "annotations"),
+                                NC_ANNOTATION_TERMINATION_TIMESTAMP);
     c->t_usec = 0;
     if (until && nc_time_parse(until, &c->t_usec) < 0) {
         nc_auto_free char *quoted = nc_quote(until, strlen(until));
         nc_log(NC_LOG_WARNING, NULL, "nodeclaim %s: %s: invalid time: %s, ignoring", c->name,
-               TERMINATION_TIME, quoted);
+               NC_ANNOTATION_TERMINATION_TIMESTAMP, quoted);
     }
     c->is_deleting = nc_value_get_string(metadata, "deletionTimestamp") != NULL;
     c->o.changed(c->o.userdata);

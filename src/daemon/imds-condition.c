@@ -9,13 +9,13 @@
 #include "imds-condition.h"
 
 #include "log.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define FAILING_USEC 20000000u /* of failures; less is a restart of the service */
 #define TIMEOUT_USEC 5000000u
 #define RETRY_USEC 10000000u
 #define REFUSED_USEC 600000000u /* access may be granted later */
-#define REGISTERED "karpenter.sh/registered"
 
 void nc_imds_condition_note_node(struct nc_imds_condition *c, const struct nc_value *node) {
     const struct nc_value *found = nc_node_condition(node, NC_CONDITION_NOTICES);
@@ -24,8 +24,8 @@ void nc_imds_condition_note_node(struct nc_imds_condition *c, const struct nc_va
 }
 
 void nc_imds_condition_note_metadata(struct nc_imds_condition *c, const struct nc_value *metadata) {
-    c->is_registered =
-        nc_streq(nc_value_get_string(nc_value_get(metadata, "labels"), REGISTERED), "true");
+    c->is_registered = nc_streq(
+        nc_value_get_string(nc_value_get(metadata, "labels"), NC_LABEL_REGISTERED), "true");
     nc_imds_condition_check(c);
 }
 

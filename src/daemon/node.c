@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nc/names.h"
 #include "node.h"
 
 #include "log.h"

@@ -5,6 +5,7 @@
  */
 #include "daemon.h"
 #include "log.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 /* --- the session with the API server */

@@ -6,6 +6,7 @@
  * wrong type is unset, names that could lead out of a path are refused.
  */
 #include "nc/pod.h"
+#include "nc/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,9 +20,7 @@
 #define DEFAULT_GRACE_SEC 30
 #define STUCK_AFTER_USEC (60ull * 1000000)
 
-#define KEEP_ANNOTATION "karpenter.sh/do-not-disrupt"
 #define MIRROR_ANNOTATION "kubernetes.io/config.mirror"
-#define DISRUPTED_TAINT "karpenter.sh/disrupted"
 
 const char *const nc_pod_paths[] = {
     "metadata.namespace",
@@ -128,7 +127,7 @@ static bool is_tolerating(const struct nc_value *toleration) {
 
     if (effect && *effect && !nc_streq(effect, "NoSchedule"))
         return false;
-    if (has_key ? !nc_streq(key, DISRUPTED_TAINT) : !is_exists)
+    if (has_key ? !nc_streq(key, NC_TAINT_DISRUPTED) : !is_exists)
         return false;
     if (is_exists)
         return true;
@@ -230,7 +229,7 @@ int nc_pod_read(const struct nc_value *object, struct nc_pod *ret, struct nc_err
     p.deletion_usec = read_time(metadata, "deletionTimestamp");
     p.deletion_grace_sec = read_seconds(metadata, "deletionGracePeriodSeconds", 0);
     read_status(status, &p);
-    read_keep(nc_value_get_string(annotations, KEEP_ANNOTATION), status, &p);
+    read_keep(nc_value_get_string(annotations, NC_ANNOTATION_DO_NOT_DISRUPT), status, &p);
     read_claims(nc_value_get(spec, "volumes"), &p);
     *ret = p;
     return 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nc/lifecycle.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #include "guard.h"
@@ -18,7 +19,6 @@
 #define PODS "/api/v1/pods"
 #define NAMESPACES "/api/v1/namespaces/"
 #define REVIEWS "/apis/authentication.k8s.io/"
-#define OWN_ANNOTATIONS "nodeclaimd.io/"
 #define UNKNOWN "nothing is written there:"
 
 static const char *const own_conditions[] = {"BootstrapComplete", "InterruptionPending", "Drained",
@@ -64,7 +64,7 @@ static int check_annotations(const struct nc_kube_call *c, const struct nc_value
     if (v->type != NC_VALUE_MAP)
         return nc_guard_refuse(c, err, "annotations must be a map", NULL);
     for (size_t i = 0; i < v->n; i++)
-        if (!nc_starts_with(v->members[i].key, OWN_ANNOTATIONS))
+        if (!nc_starts_with(v->members[i].key, NC_OURS))
             return nc_guard_refuse(c, err,
                                    "a Node's annotation that is not ours:", v->members[i].key);
     return 0;

@@ -10,11 +10,10 @@
 #include <string.h>
 
 #include "nc/kube-drain.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #include "wire.h"
-
-#define DISRUPTED_TAINT "karpenter.sh/disrupted"
 
 static bool has_text(const struct nc_value *map, const char *key) {
     return nc_value_get_string(map, key) != NULL;
@@ -72,7 +71,7 @@ static void apply_view_rest(struct nc_node_view *v, const struct nc_value *node,
     v->is_complete = true;
     v->is_unschedulable =
         unschedulable && unschedulable->type == NC_VALUE_BOOL && unschedulable->boolean;
-    v->has_disrupted_taint = nc_node_has_taint(node, DISRUPTED_TAINT, "NoSchedule");
+    v->has_disrupted_taint = nc_node_has_taint(node, NC_TAINT_DISRUPTED, "NoSchedule");
     v->is_pending_true = is_true(node, "InterruptionPending");
     v->is_drained_true = is_true(node, "Drained");
     v->n_volumes = count_volumes(node, stay);

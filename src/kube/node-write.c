@@ -9,6 +9,7 @@
 
 #include "nc/clock.h"
 #include "nc/kube-drain.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #include "wire.h"

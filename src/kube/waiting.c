@@ -9,24 +9,23 @@
 #include <string.h>
 
 #include "nc/kube.h"
+#include "nc/names.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
 
 #include "wire.h"
 
-#define UNREGISTERED "karpenter.sh/unregistered"
-
 /* Taints that vanish by themselves, and who removes each. An effect of NULL means any. */
 static const struct {
     const char *key, *effect, *remover;
 } ephemeral[] = {
-    {UNREGISTERED, "NoExecute",
+    {NC_TAINT_UNREGISTERED, "NoExecute",
      "Karpenter removes it when it registers the node: check the NodeClaim's condition Registered"},
-    {"node.kubernetes.io/not-ready", "NoSchedule",
+    {NC_TAINT_NOT_READY, "NoSchedule",
      "kube-controller-manager removes it, the node itself may not"},
-    {"node.kubernetes.io/not-ready", "NoExecute",
+    {NC_TAINT_NOT_READY, "NoExecute",
      "kube-controller-manager removes it, the node itself may not"},
-    {"node.kubernetes.io/unreachable", "NoSchedule",
+    {NC_TAINT_UNREACHABLE, "NoSchedule",
      "kube-controller-manager removes it when kubelet reports again"},
     {"node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule",
      "the cloud controller manager removes it"},

@@ -11,11 +11,9 @@
 #include "cidr.h"
 #include "labels.h"
 #include "naming.h"
+#include "nc/names.h"
 #include "nc/str.h"
 #include "planner.h"
-
-#define UNREGISTERED "karpenter.sh/unregistered"
-#define DO_NOT_SYNC "karpenter.sh/do-not-sync-taints"
 
 static char *flag_place(const struct nc_planner *s, const char *name, struct nc_mark mark) {
     nc_auto_free char *place = nc_origin_mark(s->docs, mark);
@@ -151,10 +149,12 @@ static int set_flag_labels(struct nc_planner *s) {
 
 /* Keys that only Karpenter and EKS Auto Mode give to a node. */
 static bool is_karpenter_label(const char *key) {
-    static const char *const keys[] = {
-        "karpenter.sh/nodepool",          "karpenter.sh/provisioner-name",
-        "karpenter.sh/capacity-type",     DO_NOT_SYNC,
-        "karpenter.k8s.aws/ec2nodeclass", "eks.amazonaws.com/nodeclass"};
+    static const char *const keys[] = {NC_LABEL_NODE_POOL,
+                                       NC_LABEL_PROVISIONER,
+                                       NC_LABEL_CAPACITY_TYPE,
+                                       NC_LABEL_DO_NOT_SYNC,
+                                       "karpenter.k8s.aws/ec2nodeclass",
+                                       "eks.amazonaws.com/nodeclass"};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++)
         if (nc_streq(key, keys[i]))
@@ -191,8 +191,8 @@ int nc_plan_labels(struct nc_planner *s) {
         p->belongs_to_claim |= is_karpenter_label(p->labels[i].key);
     /* All of the claim's taints are registered here, so Karpenter must not put back a startup taint
      * that was taken off. */
-    if (s->claim && s->claim->n_taints > 0 && !has_label(p, DO_NOT_SYNC)) {
-        struct nc_label sync = {(char *)DO_NOT_SYNC, (char *)"true", {0}};
+    if (s->claim && s->claim->n_taints > 0 && !has_label(p, NC_LABEL_DO_NOT_SYNC)) {
+        struct nc_label sync = {(char *)NC_LABEL_DO_NOT_SYNC, (char *)"true", {0}};
         r = set_label(s, &sync, "the node registers the NodeClaim's taints itself");
     }
     nc_labels_sort(p->labels, p->n_labels);
@@ -201,7 +201,7 @@ int nc_plan_labels(struct nc_planner *s) {
 }
 
 static bool is_unregistered(const struct nc_taint *t) {
-    return nc_streq(t->key, UNREGISTERED) && nc_streq(t->effect, "NoExecute");
+    return nc_streq(t->key, NC_TAINT_UNREGISTERED) && nc_streq(t->effect, "NoExecute");
 }
 
 static void taint_origin(struct nc_planner *s, const struct nc_taint *t, const char *from) {
@@ -269,7 +269,8 @@ static int set_flag_taints(struct nc_planner *s) {
 
 int nc_plan_taints(struct nc_planner *s) {
     const struct nc_config *c = s->config;
-    struct nc_taint unregistered = {(char *)UNREGISTERED, (char *)"", (char *)"NoExecute", {0}};
+    struct nc_taint unregistered = {
+        (char *)NC_TAINT_UNREGISTERED, (char *)"", (char *)"NoExecute", {0}};
     int r = 0;
 
     if (s->claim)
@@ -283,7 +284,7 @@ int nc_plan_taints(struct nc_planner *s) {
     if (r < 0 || !s->plan.belongs_to_claim)
         return r;
     for (size_t i = 0; i < s->plan.n_origins; i++)
-        if (nc_streq(s->plan.origins[i].field, "taints[" UNREGISTERED ":NoExecute]"))
+        if (nc_streq(s->plan.origins[i].field, "taints[" NC_TAINT_UNREGISTERED ":NoExecute]"))
             r = 1; /* a document said it already */
     if (r == 0)
         taint_origin(s, &unregistered, "the node belongs to a NodeClaim");

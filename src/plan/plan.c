@@ -10,6 +10,7 @@
 #include "instance-types.h"
 #include "kubelet.h"
 #include "labels.h"
+#include "nc/names.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "planner.h"
@@ -305,7 +306,7 @@ bool nc_plan_expects_claim(const struct nc_plan_input *in, char **ret_node_pool)
 
     *ret_node_pool = NULL;
     for (size_t i = 0; is_expected && i < s.plan.n_labels; i++)
-        if (nc_streq(s.plan.labels[i].key, "karpenter.sh/nodepool"))
+        if (nc_streq(s.plan.labels[i].key, NC_LABEL_NODE_POOL))
             *ret_node_pool = nc_strdup(s.plan.labels[i].value);
     planner_done(&s);
     return is_expected;

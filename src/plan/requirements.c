@@ -8,6 +8,7 @@
  */
 #include <stdio.h>
 
+#include "nc/names.h"
 #include "nc/plan.h"
 #include "nc/str.h"
 
@@ -102,19 +103,19 @@ static struct answer answer_key(const char *key, const struct nc_facts *f,
     struct answer a = {0};
     const char *slash = strchr(key, '/');
 
-    if (nc_streq(key, "node.kubernetes.io/instance-type"))
+    if (nc_streq(key, NC_LABEL_INSTANCE_TYPE))
         answer_text(f->instance_type, &a);
-    else if (nc_streq(key, "topology.kubernetes.io/zone"))
+    else if (nc_streq(key, NC_LABEL_ZONE))
         answer_text(f->az, &a);
-    else if (nc_streq(key, "topology.kubernetes.io/region"))
+    else if (nc_streq(key, NC_LABEL_REGION))
         answer_text(f->region, &a);
     else if (nc_streq(key, "topology.k8s.aws/zone-id"))
         answer_text(f->az_id, &a);
-    else if (nc_streq(key, "kubernetes.io/arch"))
+    else if (nc_streq(key, NC_LABEL_ARCH))
         answer_text(architecture(f, p), &a);
-    else if (nc_streq(key, "kubernetes.io/os"))
+    else if (nc_streq(key, NC_LABEL_OS))
         answer_text("linux", &a);
-    else if (nc_streq(key, "karpenter.sh/capacity-type"))
+    else if (nc_streq(key, NC_LABEL_CAPACITY_TYPE))
         answer_capacity_type(f, &a);
     else if (nc_starts_with(key, "karpenter.k8s.aws/") || nc_starts_with(key, "eks.amazonaws.com/"))
         answer_instance(slash + 1, f, p, &a);

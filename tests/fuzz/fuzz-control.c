@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "nc/control.h"
+#include "nc/names.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
 
@@ -80,7 +81,7 @@ static bool is_relayable(const struct world *w, const struct node *n) {
 static void check_relay(const struct world *w, const struct nc_control_action *a) {
     const struct claim *c = &w->seen[a->name[1] - '0'];
     const char *timestamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
-                                                NC_ANNOTATION_TIMESTAMP);
+                                                NC_ANNOTATION_TERMINATION_TIMESTAMP);
     size_t naming = 0;
 
     must(a->what == NC_CONTROL_CLAIM && c->is_there);
@@ -97,7 +98,7 @@ static void check_relay(const struct world *w, const struct nc_control_action *a
 static void handle_action(struct world *w, const struct nc_control_action *a) {
     struct pending *f = &w->in_flight[w->n_in_flight];
     const char *timestamp = nc_value_get_string(nc_value_path(a->body, "metadata.annotations"),
-                                                NC_ANNOTATION_TIMESTAMP);
+                                                NC_ANNOTATION_TERMINATION_TIMESTAMP);
 
     must(w->leads && a->name && a->uid);
     if (a->verb == NC_CONTROL_EMIT_EVENT) {
@@ -195,7 +196,7 @@ static void show_claim(struct world *w, unsigned i) {
         "\"status\":{\"nodeName\":\"%s\"}}",
         name, c->uid, ++w->rv, i % 2,
         c->is_deleting ? ",\"deletionTimestamp\":\"2026-11-22T02:00:00Z\"" : "",
-        c->timestamp_usec ? NC_ANNOTATION_TIMESTAMP : "other", timestamp, node);
+        c->timestamp_usec ? NC_ANNOTATION_TERMINATION_TIMESTAMP : "other", timestamp, node);
     show(w, NC_CONTROL_CLAIM, json);
 }
 

@@ -2,6 +2,7 @@
  * The end of a claim that is being deleted: the request to drain, what is observed of it, the
  * instance, the finalizer.
  */
+#include "nc/names.h"
 #include "nc/str.h"
 #include "standalone-priv.h"
 
@@ -222,7 +223,7 @@ static bool write_force_delete_time(const struct standalone_view *v,
     struct nc_value *patch = nc_control_patch(&v->claim->o, false);
 
     nc_value_set_time(nc_standalone_child(nc_standalone_child(patch, "metadata"), "annotations"),
-                      NC_ANNOTATION_TIMESTAMP, at);
+                      NC_ANNOTATION_TERMINATION_TIMESTAMP, at);
     ret->verb = NC_CONTROL_PATCH_CLAIM;
     ret->body = patch;
     return true;

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "nc/names.h"
 #include "nc/str.h"
 #include "parse.h"
 #include "standalone-priv.h"
@@ -62,7 +63,7 @@ static void parse_node_condition(void *userdata, const char *type, const char *s
 /* Any text: nothing of it is trusted, it is only compared with what is wanted. Of one that is too
  * long only the beginning is kept: it is another one than any of ours. */
 static void parse_drain_request(const struct nc_value *object, struct control_node_more *m) {
-    const char *text = nc_value_string(annotation(object, CONTROL_ANNOTATION_REQUEST));
+    const char *text = nc_value_string(annotation(object, NC_ANNOTATION_REQUEST));
 
     if (text)
         m->drain_request = nc_strndup(text, strnlen(text, CONTROL_DRAIN_STATUS_MAX));
@@ -87,13 +88,13 @@ int nc_standalone_read_node(const struct nc_value *object, struct control_node_m
     int r = nc_control_parse_token(nc_control_at(object, "spec.providerID", NULL),
                                    CONTROL_PROVIDER_MAX, &m->provider_id);
 
-    m->is_registered = is_label_true(object, "karpenter.sh/registered");
-    m->is_initialized = is_label_true(object, "karpenter.sh/initialized");
-    m->do_not_sync_taints = is_label_true(object, "karpenter.sh/do-not-sync-taints");
-    m->do_not_disrupt = nc_control_is_true(annotation(object, "karpenter.sh/do-not-disrupt"));
+    m->is_registered = is_label_true(object, NC_LABEL_REGISTERED);
+    m->is_initialized = is_label_true(object, NC_LABEL_INITIALIZED);
+    m->do_not_sync_taints = is_label_true(object, NC_LABEL_DO_NOT_SYNC);
+    m->do_not_disrupt = nc_control_is_true(annotation(object, NC_ANNOTATION_DO_NOT_DISRUPT));
     m->has_our_finalizer = nc_control_has_text(finalizers, NC_FINALIZER);
-    m->has_karpenter_finalizer = nc_control_has_text(finalizers, CONTROL_FINALIZER_KARPENTER);
-    m->has_our_taint = annotation(object, NC_STANDALONE_TAINTED) != NULL;
+    m->has_karpenter_finalizer = nc_control_has_text(finalizers, NC_FINALIZER_KARPENTER);
+    m->has_our_taint = annotation(object, NC_ANNOTATION_OUR_TAINT) != NULL;
     parse_drain_request(object, m);
     if (r >= 0)
         r = nc_control_parse_taints(nc_value_path(object, "spec.taints"), true, &m->taints);
@@ -148,8 +149,8 @@ static int parse_claim_times(const struct nc_value *object, struct control_claim
 
 static int parse_claim_hashes(const struct nc_value *object, struct control_claim_more *m) {
     const struct nc_value *const hashes[] = {
-        annotation(object, "karpenter.sh/nodepool-hash"),
-        annotation(object, "karpenter.sh/nodepool-hash-version"),
+        annotation(object, NC_ANNOTATION_NODE_POOL_HASH),
+        annotation(object, NC_ANNOTATION_NODE_POOL_HASH_VERSION),
         annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash"),
         annotation(object, "karpenter.k8s.aws/ec2nodeclass-hash-version"),
     };
@@ -217,7 +218,7 @@ int nc_standalone_read_claim(const struct nc_value *object, struct control_claim
     int r = nc_control_parse_token(nc_control_at(object, "status.providerID", NULL),
                                    CONTROL_PROVIDER_MAX, &m->provider_id);
 
-    m->do_not_disrupt = nc_control_is_true(annotation(object, "karpenter.sh/do-not-disrupt"));
+    m->do_not_disrupt = nc_control_is_true(annotation(object, NC_ANNOTATION_DO_NOT_DISRUPT));
     if (r >= 0)
         r = parse_claim_times(object, m);
     if (r >= 0)
@@ -262,8 +263,8 @@ void nc_standalone_budgets_free(struct nc_budgets *b) {
 }
 
 int nc_standalone_read_pool(const struct nc_value *object, struct control_pool *p) {
-    static const char *const keys[] = {"karpenter.sh/nodepool-hash",
-                                       "karpenter.sh/nodepool-hash-version"};
+    static const char *const keys[] = {NC_ANNOTATION_NODE_POOL_HASH,
+                                       NC_ANNOTATION_NODE_POOL_HASH_VERSION};
     struct nc_budgets budgets = {0};
     uint64_t expiry_usec = UINT64_MAX;
     int r = parse_never_or_duration(nc_control_at(object, "spec.disruption.expireAfter", NULL),

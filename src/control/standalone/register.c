@@ -2,14 +2,14 @@
  * Registration and initialization: what Karpenter's lifecycle controller writes, where it does not
  * run (facts: nodeclaim/lifecycle/registration.go and initialization.go of karpenter core 1.14).
  */
+#include "nc/names.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
 #include "standalone-priv.h"
 
 bool nc_standalone_is_registered(const struct control_node *node) {
     return node->more->is_registered && node->more->has_our_finalizer
-           && !nc_standalone_has_taint(&node->more->taints, 4, CONTROL_TAINT_UNREGISTERED,
-                                       "NoExecute");
+           && !nc_standalone_has_taint(&node->more->taints, 4, NC_TAINT_UNREGISTERED, "NoExecute");
 }
 
 /* --- initialization */
@@ -29,10 +29,10 @@ static bool is_ephemeral(const char *key, const char *effect) {
     static const struct {
         const char *key, *effect;
     } rows[] = {
-        {CONTROL_TAINT_UNREGISTERED, "NoExecute"},
-        {"node.kubernetes.io/not-ready", "NoSchedule"},
-        {"node.kubernetes.io/not-ready", "NoExecute"},
-        {"node.kubernetes.io/unreachable", "NoSchedule"},
+        {NC_TAINT_UNREGISTERED, "NoExecute"},
+        {NC_TAINT_NOT_READY, "NoSchedule"},
+        {NC_TAINT_NOT_READY, "NoExecute"},
+        {NC_TAINT_UNREACHABLE, "NoSchedule"},
         {"node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule"},
     };
 
@@ -130,7 +130,7 @@ static struct nc_value *registered_taints(const struct control_claim *claim,
     const char *at = NULL, *t[4];
 
     while ((at = nc_control_strings_next(have, at, 4, t)))
-        if (!nc_streq(t[0], CONTROL_TAINT_UNREGISTERED) || !nc_streq(t[2], "NoExecute"))
+        if (!nc_streq(t[0], NC_TAINT_UNREGISTERED) || !nc_streq(t[2], "NoExecute"))
             nc_standalone_push_taint(list, t);
     if (!node->more->do_not_sync_taints && !nc_standalone_is(claim, CONTROL_COND_REGISTERED)) {
         add_taints(list, &nc_control_early(claim)->taints, have);
@@ -144,7 +144,7 @@ static void sync_annotations(const struct control_claim *claim, struct nc_value 
     const char *at = NULL, *two[2];
 
     while ((at = nc_control_strings_next(&nc_control_early(claim)->annotations, at, 2, two)))
-        if (!nc_starts_with(two[0], "nodeclaimd.io/"))
+        if (!nc_starts_with(two[0], NC_OURS))
             nc_value_set_string(nc_standalone_child(metadata, "annotations"), two[0], two[1]);
 }
 
@@ -159,8 +159,7 @@ static struct nc_value *register_node(const struct standalone_view *v) {
     }
     nc_standalone_merge_texts(nc_standalone_child(metadata, "labels"),
                               &nc_control_early(v->claim)->labels);
-    nc_value_set_string(nc_standalone_child(metadata, "labels"), STANDALONE_LABEL_REGISTERED,
-                        "true");
+    nc_value_set_string(nc_standalone_child(metadata, "labels"), NC_LABEL_REGISTERED, "true");
     sync_annotations(v->claim, metadata);
     nc_value_set(nc_standalone_child(patch, "spec"), "taints",
                  registered_taints(v->claim, v->node));
@@ -179,7 +178,7 @@ struct nc_value *nc_standalone_registration(const struct standalone_view *v) {
         return NULL;
     struct nc_value *patch = nc_control_patch(&v->node->o, false);
     nc_value_set_string(nc_standalone_child(nc_standalone_child(patch, "metadata"), "labels"),
-                        STANDALONE_LABEL_INITIALIZED, "true");
+                        NC_LABEL_INITIALIZED, "true");
     return patch;
 }
 

@@ -10,9 +10,6 @@
 #include "nc/budget.h"
 #include "nc/standalone.h"
 
-#define STANDALONE_LABEL_REGISTERED "karpenter.sh/registered"
-#define STANDALONE_LABEL_INITIALIZED "karpenter.sh/initialized"
-
 /* One claim and its Node, checked now. */
 struct standalone_view {
     struct nc_control *c;

@@ -3,6 +3,7 @@
  *
  * Here is the order of things; how each is put together is in the files beside this one.
  */
+#include "nc/names.h"
 #include "nc/str.h"
 #include "standalone-priv.h"
 
@@ -166,20 +167,19 @@ static void write_taint(const struct control_node *node, bool is_wanted, struct 
     const char *at = NULL, *t[4];
 
     while ((at = nc_control_strings_next(have, at, 4, t)))
-        if (!nc_streq(t[0], CONTROL_TAINT_DISRUPTED) || !nc_streq(t[2], "NoSchedule"))
+        if (!nc_streq(t[0], NC_TAINT_DISRUPTED) || !nc_streq(t[2], "NoSchedule"))
             nc_standalone_push_taint(list, t);
     if (is_wanted)
-        nc_standalone_push_taint(list,
-                                 (const char *[4]){CONTROL_TAINT_DISRUPTED, "", "NoSchedule", ""});
+        nc_standalone_push_taint(list, (const char *[4]){NC_TAINT_DISRUPTED, "", "NoSchedule", ""});
     nc_value_set(nc_standalone_child(patch, "spec"), "taints", list);
-    nc_value_set(annotations, NC_STANDALONE_TAINTED,
+    nc_value_set(annotations, NC_ANNOTATION_OUR_TAINT,
                  is_wanted ? nc_value_new_string("true") : nc_value_new(NC_VALUE_NULL));
 }
 
 static bool needs_taint_write(const struct control_node *node, bool is_wanted) {
-    return is_wanted ? !nc_standalone_has_taint(&node->more->taints, 4, CONTROL_TAINT_DISRUPTED,
-                                                "NoSchedule")
-                     : node->more->has_our_taint;
+    return is_wanted
+               ? !nc_standalone_has_taint(&node->more->taints, 4, NC_TAINT_DISRUPTED, "NoSchedule")
+               : node->more->has_our_taint;
 }
 
 static bool needs_request(const struct standalone_view *v, const char *text) {
@@ -212,7 +212,7 @@ static struct nc_value *mark_node(const struct control_node *node,
     if (is_request)
         nc_value_set_string(
             nc_standalone_child(nc_standalone_child(patch, "metadata"), "annotations"),
-            CONTROL_ANNOTATION_REQUEST, text);
+            NC_ANNOTATION_REQUEST, text);
     return patch;
 }
 
@@ -238,7 +238,7 @@ static bool drop_both_finalizers(const struct control_node *node, struct nc_cont
         return false;
     }
     while ((at = nc_control_strings_next(&node->more->finalizers, at, 1, one)))
-        if (!nc_streq(one[0], NC_FINALIZER) && !nc_streq(one[0], CONTROL_FINALIZER_KARPENTER))
+        if (!nc_streq(one[0], NC_FINALIZER) && !nc_streq(one[0], NC_FINALIZER_KARPENTER))
             nc_value_push(list, nc_value_new_string(one[0]));
     ret->verb = NC_CONTROL_PATCH_NODE;
     ret->body = nc_control_patch(&node->o, true);

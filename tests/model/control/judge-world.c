@@ -6,6 +6,7 @@
 
 #include "judge.h"
 #include "nc/budget.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define BOUND_FAULTS (60 * SEC) /* of a relay, where something may have failed just before */
@@ -58,8 +59,9 @@ static void judge_metadata(struct world *w, const struct object *o, const struct
             judge_break(w, "labels", "%s loses %s", o->name, labels->members[i].key);
     for (size_t i = 0; notes && notes->type == NC_VALUE_MAP && i < notes->n; i++)
         if (!annotation_of(o->v, notes->members[i].key)
-            && !nc_streq(notes->members[i].key, NC_ANNOTATION_TIMESTAMP) /* judge_relay() */
-            && !nc_starts_with(notes->members[i].key, "nodeclaimd.io/"))
+            && !nc_streq(notes->members[i].key,
+                         NC_ANNOTATION_TERMINATION_TIMESTAMP) /* judge_relay() */
+            && !nc_starts_with(notes->members[i].key, NC_OURS))
             judge_break(w, "labels", "%s loses %s", o->name, notes->members[i].key);
     for (size_t i = 0; finalizers && finalizers->type == NC_VALUE_LIST && i < finalizers->n; i++)
         if (!nc_streq(nc_value_string(finalizers->items[i]), NC_FINALIZER)
@@ -139,7 +141,8 @@ static bool is_relayed(const struct world *w, const struct object *claim, uint64
     uint64_t timestamp = 0;
 
     if (!is_deleting(claim->v)
-        || nc_time_parse(annotation_of(claim->v, NC_ANNOTATION_TIMESTAMP), &timestamp) < 0)
+        || nc_time_parse(annotation_of(claim->v, NC_ANNOTATION_TERMINATION_TIMESTAMP), &timestamp)
+               < 0)
         return false;
     return timestamp + w->rules.margin_usec <= deadline;
 }

@@ -5,6 +5,7 @@
 
 #include "judge.h"
 #include "nc/budget.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define NAME nc_control_verb_name(a->verb)
@@ -78,21 +79,23 @@ static struct shown *claim_of(struct world *w, struct view *v, const struct show
 static uint64_t timestamp_of(const struct nc_value *claim) {
     uint64_t usec = 0;
 
-    return nc_time_parse(annotation_of(claim, NC_ANNOTATION_TIMESTAMP), &usec) < 0 ? 0 : usec;
+    return nc_time_parse(annotation_of(claim, NC_ANNOTATION_TERMINATION_TIMESTAMP), &usec) < 0
+               ? 0
+               : usec;
 }
 
 /* The drain status was withdrawn in time: our own termination timestamp goes from a claim that
  * lives on. */
 static bool is_taken_back(const struct world *w, const struct shown *s,
                           const struct nc_control_action *a, uint64_t deadline) {
-    const struct nc_value *timestamp =
-        nc_value_get(nc_value_path(a->body, "metadata.annotations"), NC_ANNOTATION_TIMESTAMP);
+    const struct nc_value *timestamp = nc_value_get(nc_value_path(a->body, "metadata.annotations"),
+                                                    NC_ANNOTATION_TERMINATION_TIMESTAMP);
 
     (void)w;
     return a->verb == NC_CONTROL_SET_TIMESTAMP && timestamp && timestamp->type == NC_VALUE_NULL
            && !deadline && !is_deleting(s->v) && !s->is_deleted
            && (timestamp_of(s->v) == s->our_timestamp_usec
-               || nc_streq(annotation_of(s->v, NC_ANNOTATION_TIMESTAMP),
+               || nc_streq(annotation_of(s->v, NC_ANNOTATION_TERMINATION_TIMESTAMP),
                            annotation_of(s->v, NC_ANNOTATION_OUR_TIMESTAMP)));
 }
 
@@ -117,7 +120,7 @@ void judge_relay(struct world *w, struct view *v, struct shown *s,
     }
     nc_time_format(timestamp, wanted);
     if (a->verb == NC_CONTROL_SET_TIMESTAMP) {
-        const char *text = annotation_of(a->body, NC_ANNOTATION_TIMESTAMP);
+        const char *text = annotation_of(a->body, NC_ANNOTATION_TERMINATION_TIMESTAMP);
         if (!nc_streq(text, wanted))
             judge_break(w, "timestamp", "%s has the timestamp %s, not %s", a->name, text, wanted);
         if (timestamp_of(s->v) && timestamp_of(s->v) <= timestamp)

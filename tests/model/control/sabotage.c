@@ -6,6 +6,7 @@
 
 #include "judge.h"
 #include "nc/budget.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define OUR_IDS (1ull << 60)
@@ -171,8 +172,8 @@ static void edit(struct world *w, struct nc_control_action *a, struct nc_control
     }
     case SABOTAGE_TIMESTAMP_LATE:
         if (a->verb == NC_CONTROL_SET_TIMESTAMP)
-            nc_value_set_time(nc_value_get(metadata, "annotations"), NC_ANNOTATION_TIMESTAMP,
-                              w->now_usec + 3000 * SEC);
+            nc_value_set_time(nc_value_get(metadata, "annotations"),
+                              NC_ANNOTATION_TERMINATION_TIMESTAMP, w->now_usec + 3000 * SEC);
         return;
     case SABOTAGE_NO_UID:
         if (metadata)

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "nc/names.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
 
@@ -18,8 +19,8 @@ const char *world_time(uint64_t usec) {
 }
 
 static void render(struct world *w, const struct nc_control_action *a) {
-    const struct nc_value *t =
-        nc_value_get(nc_value_path(a->body, "metadata.annotations"), NC_ANNOTATION_TIMESTAMP);
+    const struct nc_value *t = nc_value_get(nc_value_path(a->body, "metadata.annotations"),
+                                            NC_ANNOTATION_TERMINATION_TIMESTAMP);
     const struct nc_value *uid = nc_value_path(a->body, "preconditions.uid");
     struct nc_buf *b = &w->said;
 

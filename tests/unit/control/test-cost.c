@@ -7,6 +7,7 @@
 
 #include <time.h>
 
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define FEW 1500u

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "nc/kube-control.h"
+#include "nc/names.h"
 
 #define MORE_NODES 1200u
 #define CLAIMS "/apis/karpenter.sh/v1/nodeclaims"
@@ -93,11 +94,11 @@ static void test_writes(void **state) {
     (void)state;
     send_body(NC_CONTROL_SET_TIMESTAMP, "default-x7k2q",
               parse("{'metadata':{'uid':'%s','annotations':{'%s':'2026-11-22T00:00:00Z'}}}", uid,
-                    NC_ANNOTATION_TIMESTAMP),
+                    NC_ANNOTATION_TERMINATION_TIMESTAMP),
               NC_CONTROL_DONE);
     send_body(NC_CONTROL_SET_TIMESTAMP, "default-x7k2q",
               parse("{'metadata':{'uid':'%s','annotations':{'%s':'2001-01-01T00:00:00Z'}}}",
-                    "7f3c6e1f-5a2d-4c8e-9f10-000000000000", NC_ANNOTATION_TIMESTAMP),
+                    "7f3c6e1f-5a2d-4c8e-9f10-000000000000", NC_ANNOTATION_TERMINATION_TIMESTAMP),
               NC_CONTROL_MISSING);
     send_body(NC_CONTROL_PATCH_NODE, "node-a",
               parse("{'metadata':{'resourceVersion':'%s'},'spec':{'taints':[{'key':'%s','effect':"

@@ -1,6 +1,7 @@
 /*
  * The cluster of alone-world.h: looking at it, and what most stories begin with.
  */
+#include "nc/names.h"
 #include "standalone-world.h"
 
 #include "nc/str.h"

@@ -10,6 +10,7 @@
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 #define CLAIMS_MAX 5u

@@ -5,6 +5,7 @@
 
 #include "nc/json-filter.h"
 #include "nc/lifecycle.h"
+#include "nc/names.h"
 #include "nc/standalone.h"
 #include "nc/str.h"
 

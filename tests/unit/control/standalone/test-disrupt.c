@@ -5,6 +5,7 @@
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 /* --- the taint */
@@ -45,7 +46,7 @@ static void test_taint(void **state) {
             fail_msg("%zu %s", i, world_trace(&w));
     }
     assert_false(world_is_deleting(&w, CLAIM, "a"));
-    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_STANDALONE_TAINTED), "");
+    assert_string_equal(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_OUR_TAINT), "");
     world_done(&w);
 }
 

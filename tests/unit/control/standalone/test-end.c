@@ -6,6 +6,7 @@
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 static void test_force_delete_time(void **state) {
@@ -16,8 +17,9 @@ static void test_force_delete_time(void **state) {
     w.has_agent = false;
     world_delete(&w, CLAIM, "a");
     world_reconcile(&w);
-    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
-                        "2026-01-01T00:10:00Z");
+    assert_string_equal(
+        world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TERMINATION_TIMESTAMP),
+        "2026-01-01T00:10:00Z");
     nc_auto_free char *request = nc_asprintf(
         "{\"id\":\"claim-%s\",\"reason\":\"Deleted\",\"mode\":\"deadline\",\"deadline\":"
         "\"2026-01-01T00:10:15Z\"}",
@@ -47,8 +49,9 @@ static void test_force_delete_time_of_others(void **state) {
                 "'2026-01-01T00:20:00Z'}}}");
     world_delete(&w, CLAIM, "a");
     world_reconcile(&w);
-    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
-                        "2026-01-01T00:20:00Z");
+    assert_string_equal(
+        world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TERMINATION_TIMESTAMP),
+        "2026-01-01T00:20:00Z");
     assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
                            "2026-01-01T00:20:15Z"));
     world_patch(&w, CLAIM, "a",
@@ -229,8 +232,9 @@ static void test_spot_notice(void **state) {
     world_reconcile(&w);
     assert_true(world_is_deleting(&w, CLAIM, "a"));
     assert_true(world_has_taint(&w, "a", "karpenter.sh/disrupted"));
-    assert_string_equal(world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TIMESTAMP),
-                        "2026-01-01T00:01:45Z");
+    assert_string_equal(
+        world_meta(&w, CLAIM, "a", "annotations", NC_ANNOTATION_TERMINATION_TIMESTAMP),
+        "2026-01-01T00:01:45Z");
     world_advance(&w, WORLD_SEC);
     assert_non_null(strstr(world_meta(&w, NODE, "a", "annotations", NC_ANNOTATION_REQUEST),
                            "2026-01-01T00:02:00Z"));

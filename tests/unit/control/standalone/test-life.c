@@ -6,6 +6,7 @@
 #include "standalone-world.h"
 
 #include "nc/lifecycle.h"
+#include "nc/names.h"
 #include "nc/str.h"
 
 static void expect_trace(struct world *w, const char *expected) {

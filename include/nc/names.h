@@ -1,0 +1,45 @@
+/*
+ * Names on the cluster, each once: labels, annotations, taints and finalizers that more than one
+ * room reads or writes, and all that are ours.
+ *
+ * Sources: kubernetes.io's "Well-Known Labels, Annotations and Taints"; karpenter.sh's apis/v1
+ * labels.go. Ours are contracts: they stand on clusters.
+ */
+#ifndef NC_NAMES_H
+#define NC_NAMES_H
+
+#define NC_LABEL_ARCH "kubernetes.io/arch"
+#define NC_LABEL_HOSTNAME "kubernetes.io/hostname"
+#define NC_LABEL_OS "kubernetes.io/os"
+#define NC_LABEL_INSTANCE_TYPE "node.kubernetes.io/instance-type"
+#define NC_LABEL_REGION "topology.kubernetes.io/region"
+#define NC_LABEL_ZONE "topology.kubernetes.io/zone"
+#define NC_LABEL_BALANCERS "node.kubernetes.io/exclude-from-external-load-balancers"
+#define NC_LABEL_BALANCERS_VALUE "nodeclaimd" /* who excluded the node */
+#define NC_TAINT_NOT_READY "node.kubernetes.io/not-ready"
+#define NC_TAINT_UNREACHABLE "node.kubernetes.io/unreachable"
+
+#define NC_LABEL_NODE_POOL "karpenter.sh/nodepool"
+#define NC_LABEL_PROVISIONER "karpenter.sh/provisioner-name" /* before v1beta1 */
+#define NC_LABEL_CAPACITY_TYPE "karpenter.sh/capacity-type"
+#define NC_LABEL_REGISTERED "karpenter.sh/registered"
+#define NC_LABEL_INITIALIZED "karpenter.sh/initialized"
+#define NC_LABEL_DO_NOT_SYNC "karpenter.sh/do-not-sync-taints"
+#define NC_TAINT_UNREGISTERED "karpenter.sh/unregistered"
+#define NC_TAINT_DISRUPTED "karpenter.sh/disrupted"
+#define NC_ANNOTATION_DO_NOT_DISRUPT "karpenter.sh/do-not-disrupt" /* of pods and Nodes */
+#define NC_ANNOTATION_NODE_POOL_HASH "karpenter.sh/nodepool-hash"
+#define NC_ANNOTATION_NODE_POOL_HASH_VERSION "karpenter.sh/nodepool-hash-version"
+#define NC_ANNOTATION_TERMINATION_TIMESTAMP "karpenter.sh/nodeclaim-termination-timestamp"
+#define NC_FINALIZER_KARPENTER "karpenter.sh/termination"
+
+#define NC_OURS "nodeclaimd.io/" /* each name of ours begins so */
+#define NC_ANNOTATION_BOOTSTRAP NC_OURS "bootstrap"
+#define NC_ANNOTATION_CORDON NC_OURS "cordon" /* the cordon is ours */
+#define NC_ANNOTATION_REQUEST NC_OURS "drain-request"
+#define NC_ANNOTATION_STATUS NC_OURS "drain-status"
+#define NC_ANNOTATION_OUR_TAINT NC_OURS "disrupted"         /* NC_TAINT_DISRUPTED is ours */
+#define NC_ANNOTATION_OUR_TIMESTAMP "nodeclaimd.io/stamped" /* our own termination timestamp */
+#define NC_FINALIZER NC_OURS "termination"
+
+#endif
