@@ -42,11 +42,16 @@ int nc_apply(const char *root, const struct nc_fileset *s, const struct nc_apply
 struct nc_units;
 int nc_units_new(struct nc_units **ret, struct nc_err *err);
 struct nc_units *nc_units_free(struct nc_units *u);
-/* StartUnit or RestartUnit (mode "replace") and wait for its job. A job that ends as anything but
- * "done" or "skipped" is NC_ERR_HOST; a SIGTERM or SIGINT that the caller has blocked ends the wait
- * with NC_ERR_TRANSIENT (-EINTR) and stays pending. */
+/* StartUnit or RestartUnit (mode "replace"), wait for its job, and what nc_units_outcome gives
+ * then; a SIGTERM or SIGINT that the caller has blocked ends the wait with NC_ERR_TRANSIENT
+ * (-EINTR) and stays pending. */
 int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t timeout_usec,
                    struct nc_err *err);
+/* What has become of the last start of this unit: 0 = it is active, or its main process was
+ * started. NC_UNITS_AGAIN: it has failed before that (ExecStartPre=), and systemd is about to start
+ * it again; err says how it failed (NC_ERR_TRANSIENT). Otherwise NC_ERR_HOST. */
+#define NC_UNITS_AGAIN 1
+int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err);
 /* ActiveState, SubState, Result, MainPID, NRestarts and ExecMainStartTimestamp of a unit. Strings
  * are owned. */
 struct nc_unit_state {

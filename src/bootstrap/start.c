@@ -18,9 +18,15 @@
 #define DEFAULT_LOG "/var/log/nodeclaimd-kubelet.log"
 #define LAST_LINES 3
 #define LAST_LINES_USEC 3000000u /* a journal is not opened again before */
+#define CHECK_USEC 200000u       /* between two looks at a unit that is waited for */
 
 char *nc_kubelet_log(const struct nc_bootstrap *b) {
     return nc_app_path_or(b->app, b->app->opts.kubelet_log, DEFAULT_LOG);
+}
+
+/* "I1123 05:12:09.5 1 run.go:72] …" */
+static bool is_klog(const char *line) {
+    return strlen(line) > 5 && line[5] == ' ' && strspn(line + 1, "0123456789") == 4;
 }
 
 static char *read_last_lines(const struct nc_bootstrap *b) {
@@ -35,10 +41,10 @@ static char *read_last_lines(const struct nc_bootstrap *b) {
         return nc_strdup("");
     (void)nc_buf_puts(&text, "; its last lines: ");
     for (size_t i = 0; i < lines.n; i++) {
-        /* klog's head says when; the error is what it names so, else the end of the line. */
-        const size_t n = strlen(lines.v[i]);
+        /* klog's head says when; the error is what it names so, else what follows the head. */
         const char *error = strstr(lines.v[i], "err=\"");
-        const char *from = error ? error : lines.v[i] + (n > 78 ? n - 78 : 0);
+        const char *head = is_klog(lines.v[i]) ? strstr(lines.v[i], "] ") : NULL;
+        const char *from = error ? error : head ? head + 2 : lines.v[i];
         nc_auto_free char *quoted = nc_quote_most(from, strlen(from), error ? 200 : 80);
         (void)nc_buf_printf(&text, "%s%s", i ? " | " : "", quoted);
     }
@@ -109,6 +115,33 @@ static void raise_logind_delay(struct nc_bootstrap *b) {
         nc_log(NC_LOG_WARNING, NULL, "%s; %s", err.msg, err.remedy);
 }
 
+static void add_last_lines(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *lines = nc_kubelet_last_lines(b);
+    const size_t n = strlen(err->msg);
+
+    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", lines);
+}
+
+/* systemd starts a unit again that has failed before its process was started (ExecStartPre=): what
+ * has become of it when the time is over counts. */
+static int follow_unit(struct nc_bootstrap *b, struct nc_err *err) {
+    int r;
+
+    do {
+        add_last_lines(b, err);
+        if (nc_app_is_late(b->app))
+            return -ETIMEDOUT;
+        nc_phase_waits(b, NC_PHASE_START, err);
+        r = nc_app_pause(b->app, nc_app_left(b->app, CHECK_USEC));
+        if (r < 0)
+            return r;
+        r = nc_units_outcome(b->kubelet.units, b->gather.config.kubelet_unit, err);
+    } while (r == NC_UNITS_AGAIN);
+    if (r < 0)
+        add_last_lines(b, err);
+    return r;
+}
+
 static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
     const char *unit = b->gather.config.kubelet_unit;
@@ -123,13 +156,12 @@ static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
         raise_logind_delay(b);
     r = nc_units_start(b->kubelet.units, unit, nc_restart_is_due(b),
                        nc_app_timeout(b->app, UNIT_TIMEOUT_USEC), err);
-    if (r < 0) {
-        nc_auto_free char *lines = nc_kubelet_last_lines(b);
-        const size_t n = strlen(err->msg);
-        (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", lines);
-        nc_err_remedy(err, "journalctl -u %s", unit);
+    if (r < 0)
+        add_last_lines(b, err);
+    else if (r == NC_UNITS_AGAIN)
+        r = follow_unit(b, err);
+    if (r < 0)
         return r;
-    }
     if (read_unit(b, &state) >= 0)
         b->kubelet.restarts = state.restarts; /* what it did before is not this bootstrap's */
     return 0;

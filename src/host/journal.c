@@ -16,12 +16,17 @@
 #define TOTAL_MAX_BYTES 2048
 #define WINDOW_LINES 200 /* so far back the cause is looked for */
 
+/* How much a line says of why a unit ended: what systemd says of the end itself, what the unit's
+ * processes say, the cause. */
+enum worth { WORTH_END = 0, WORTH_OWN, WORTH_CAUSE };
+
 /* Lines as they are read: newest first. */
 struct tail {
     struct nc_strv *ret;
     unsigned n, seen;
     size_t total;
-    bool is_full, has_cause;
+    bool is_full;
+    enum worth best; /* of the lines that are kept */
 };
 
 static bool contains_word(const char *text, size_t n, const char *word) {
@@ -29,35 +34,39 @@ static bool contains_word(const char *text, size_t n, const char *word) {
 }
 
 /* Does this line say what went wrong? klog's errors and fatal ones ("E1123 05:12:09.5 …"),
- * structured errors, what Go programs print before they end. Not what systemd says of the end
- * itself. */
+ * structured errors, what Go programs print before they end; of what systemd says, why there was no
+ * process at all. */
 static bool explains_failure(const char *text, size_t n) {
     const bool is_klog = n > 6 && (text[0] == 'E' || text[0] == 'F') && text[5] == ' '
                          && strspn(text + 1, "0123456789") == 4;
 
     return is_klog || contains_word(text, n, "err=\"") || contains_word(text, n, "rror: ")
-           || contains_word(text, n, "panic: ");
+           || contains_word(text, n, "panic: ")
+           || contains_word(text, n, "Failed to load environment files");
 }
 
-/* The newest n lines, and in the place of the oldest of them the newest that says why, where none
- * of them does: a unit that is started again and again covers its error up. False: that is all. */
-static bool keep_line(struct tail *t, const char *text, size_t n) {
+/* The newest n lines, and in the place of the oldest of them the newest that says more of why than
+ * any of them does: a unit that is started again and again covers its error up. False: that is all.
+ */
+static bool keep_line(struct tail *t, const char *text, size_t n, bool is_own) {
     if (n > LINE_MAX_BYTES)
         n = LINE_MAX_BYTES;
     nc_auto_free char *line = nc_strndup(text, n);
-    const bool is_cause = explains_failure(line, strlen(line));
+    const enum worth worth = explains_failure(line, strlen(line)) ? WORTH_CAUSE
+                             : is_own                             ? WORTH_OWN
+                                                                  : WORTH_END;
 
     t->is_full |= t->ret->n >= t->n || t->total + n > TOTAL_MAX_BYTES;
     if (!t->is_full) {
         t->total += n;
         nc_strv_push(t->ret, nc_steal(&line));
-        t->has_cause |= is_cause;
-    } else if (is_cause && !t->has_cause && t->ret->n > 0) {
+    } else if (worth > t->best && t->ret->n > 0) {
         free(t->ret->v[t->ret->n - 1]);
         t->ret->v[t->ret->n - 1] = nc_steal(&line);
-        t->has_cause = true;
     }
-    return !(t->has_cause && t->is_full) && ++t->seen < WINDOW_LINES;
+    if (worth > t->best)
+        t->best = worth;
+    return !(t->best == WORTH_CAUSE && t->is_full) && ++t->seen < WINDOW_LINES;
 }
 
 /* Entries come newest first. */
@@ -105,12 +114,15 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
     if (r >= 0)
         r = sd_journal_seek_tail(j);
     while (r >= 0 && wants_more && (r = sd_journal_previous(j)) > 0) {
-        const void *data;
-        size_t length;
+        const void *data, *pid;
+        size_t length, pid_length;
+        const bool is_own = sd_journal_get_data(j, "_PID", &pid, &pid_length) < 0
+                            || pid_length != strlen("_PID=1")
+                            || memcmp(pid, "_PID=1", pid_length) != 0;
         if (sd_journal_get_data(j, "MESSAGE", &data, &length) < 0 || length <= strlen("MESSAGE="))
             continue;
-        wants_more =
-            keep_line(&t, (const char *)data + strlen("MESSAGE="), length - strlen("MESSAGE="));
+        wants_more = keep_line(&t, (const char *)data + strlen("MESSAGE="),
+                               length - strlen("MESSAGE="), is_own);
     }
     sd_journal_close(j);
     if (r < 0)
@@ -135,7 +147,7 @@ static void last_lines(const char *text, size_t length, unsigned n, struct nc_st
         while (start > text && start[-1] != '\n')
             start--;
         if (end > start)
-            wants_more = keep_line(&t, start, (size_t)(end - start));
+            wants_more = keep_line(&t, start, (size_t)(end - start), true);
         end = start;
     }
 }

@@ -33,9 +33,10 @@
 struct nc_units {
     sd_bus *bus;
     sd_bus_slot *removed;
-    char *job;      /* object path of the job that is waited for */
-    bool is_hinted; /* somebody says that it was removed */
-    int signals;    /* descriptor that shows a SIGTERM or SIGINT meanwhile */
+    char *job;           /* object path of the job that is waited for */
+    bool is_hinted;      /* somebody says that it was removed */
+    int signals;         /* descriptor that shows a SIGTERM or SIGINT meanwhile */
+    uint64_t begun_usec; /* when the last start was requested, by the monotonic clock */
 };
 
 static int bus_failed(struct nc_err *err, int r, const sd_bus_error *e, const char *what) {
@@ -227,42 +228,58 @@ static int wait_for_job(struct nc_units *u, const char *unit, const char *path,
     }
 }
 
-/* A condition of the unit did not hold when it was tested for this job: there is nothing to start.
- */
-static bool was_skipped(struct nc_units *u, const char *path, uint64_t begun_usec) {
+/* A condition of the unit did not hold when it was tested for this job: nothing was started. */
+static bool was_skipped(struct nc_units *u, const char *path) {
     int held = 1;
 
     return sd_bus_get_property_trivial(u->bus, SYSTEMD, path, SYSTEMD ".Unit", "ConditionResult",
                                        NULL, 'b', &held)
                >= 0
            && !held
-           && get_usec(u, path, SYSTEMD ".Unit", "ConditionTimestampMonotonic") >= begun_usec;
+           && get_usec(u, path, SYSTEMD ".Unit", "ConditionTimestampMonotonic") >= u->begun_usec;
 }
 
-/* What the job has left. A unit whose process was started has been started, though it may have
- * ended since and systemd starts it again: what becomes of it is for whoever checks it next. */
-static int judge_unit(struct nc_units *u, const char *unit, const char *path, uint64_t begun_usec,
-                      struct nc_err *err) {
+/* A unit whose process was started has been started, though it may have ended since and systemd
+ * starts it again: what becomes of it is for whoever checks it next. One of which systemd could not
+ * even prepare the process (a file of its environment is missing) will not do better next time. */
+static int judge_unit(const struct nc_units *u, const struct nc_unit_state *s) {
+    if (nc_streq(s->active, "active") || nc_streq(s->active, "reloading")
+        || nc_streq(s->active, "refreshing"))
+        return 0;
+    if (nc_streq(s->active, "failed"))
+        return -EIO;
+    if (s->started_mono_usec >= u->begun_usec)
+        return 0;
+    return nc_streq(s->active, "activating") && !nc_streq(s->result, "resources") ? NC_UNITS_AGAIN
+                                                                                  : -EIO;
+}
+
+int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
+    nc_auto_free char *path = NULL;
     int r = nc_units_state(u, unit, &s, err);
 
+    if (r >= 0)
+        r = find_unit(u, unit, &path, err);
     if (r < 0)
         return r;
-    if (nc_streq(s.active, "active") || nc_streq(s.active, "reloading")
-        || nc_streq(s.active, "refreshing"))
-        return 0;
-    if (!nc_streq(s.active, "failed")
-        && (s.started_mono_usec >= begun_usec || was_skipped(u, path, begun_usec)))
-        return 0;
-    r = nc_err_set(err, NC_ERR_HOST, EIO,
-                   "%s: its start job has ended and it is %s (%s), result %s", unit, s.active,
-                   s.sub, s.result);
-    nc_err_remedy(err, "journalctl -u %s", unit);
+    r = judge_unit(u, &s);
+    if (r < 0 && was_skipped(u, path))
+        (void)nc_err_set(err, NC_ERR_HOST, EIO,
+                         "%s: systemd did not start it, because a condition of the unit does not "
+                         "hold",
+                         unit);
+    else if (r != 0)
+        (void)nc_err_set(err, r > 0 ? NC_ERR_TRANSIENT : NC_ERR_HOST, EIO,
+                         "%s: its start has failed%s: it is %s (%s), result %s", unit,
+                         r > 0 ? " and systemd starts it again" : "", s.active, s.sub, s.result);
+    if (r != 0)
+        nc_err_remedy(err, "systemctl status %s; journalctl -u %s", unit, unit);
     return r;
 }
 
-static int follow_job(struct nc_units *u, const char *unit, uint64_t begun_usec,
-                      uint64_t timeout_usec, struct nc_err *err) {
+static int follow_job(struct nc_units *u, const char *unit, uint64_t timeout_usec,
+                      struct nc_err *err) {
     nc_auto_free char *path = NULL;
     sigset_t set;
     int r;
@@ -278,17 +295,17 @@ static int follow_job(struct nc_units *u, const char *unit, uint64_t begun_usec,
         return nc_err_set(err, NC_ERR_HOST, errno, "signalfd: %s", strerror(errno));
     r = wait_for_job(u, unit, path, timeout_usec, err);
     (void)close(u->signals);
-    return r < 0 ? r : judge_unit(u, unit, path, begun_usec, err);
+    return r < 0 ? r : nc_units_outcome(u, unit, err);
 }
 
 int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t timeout_usec,
                    struct nc_err *err) {
     sd_bus_error e = SD_BUS_ERROR_NULL;
     sd_bus_message *answer = NULL;
-    const uint64_t begun_usec = nc_mono_usec();
     const char *job = NULL;
     int r;
 
+    u->begun_usec = nc_mono_usec();
     free(u->job);
     u->job = NULL;
     u->is_hinted = false;
@@ -303,7 +320,7 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t 
     if (r < 0)
         r = bus_failed(err, r, &e, unit);
     sd_bus_error_free(&e);
-    return r < 0 ? r : follow_job(u, unit, begun_usec, timeout_usec, err);
+    return r < 0 ? r : follow_job(u, unit, timeout_usec, err);
 }
 
 static int read_delay(sd_bus *bus, sd_bus_error *e, uint64_t *ret) {

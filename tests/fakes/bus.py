@@ -34,6 +34,10 @@ class Unit:
     result: str = "done"
     answers: bool = True  # False: the job never ends
     crashes: bool = False  # its process ends as soon as it is started, and systemd waits to start it again
+    # So many times its ExecStartPre= fails; systemd starts it again after `restart_sec`, and then it starts.
+    fails_before: int = 0
+    outcome_before: str = "exit-code"  # "resources": there was no process
+    restart_sec: float = 0.3
     active: str = "inactive"
     sub: str = "dead"
     outcome: str = "success"
@@ -245,7 +249,9 @@ class Bus:
 
         def finish() -> None:
             unit.condition_held, unit.condition_mono_usec = unit.result != "skipped", time.monotonic_ns() // 1000
-            if unit.result == "done":
+            if unit.fails_before > 0:
+                self._fail_before(unit, again)
+            elif unit.result == "done":
                 unit.run(again)
             elif unit.result != "skipped":
                 unit.active, unit.sub, unit.outcome = "failed", "failed", "exit-code"
@@ -274,6 +280,21 @@ class Bus:
         if unit.answers:
             threading.Timer(0.02, finish).start()
         return job
+
+    def _fail_before(self, unit: Unit, again: bool) -> None:
+        """Before its main process: RestartForceExitStatus= or Restart=on-failure, the job is over and the unit is not."""
+        unit.fails_before -= 1
+        unit.active, unit.sub, unit.outcome = "activating", "auto-restart", unit.outcome_before
+
+        def restart() -> None:
+            unit.restarts += 1
+            if unit.fails_before > 0:
+                self._fail_before(unit, again)
+            else:
+                unit.outcome = "success"
+                unit.run(again)
+
+        threading.Timer(unit.restart_sec, restart).start()
 
     def _properties(self, call: Message) -> tuple[str, list[Any]]:
         self.reads.append(str(call.body[-1]))

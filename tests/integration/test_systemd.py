@@ -7,7 +7,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from harness import PATIENCE, World, WorldTest
+from harness import PATIENCE, World, WorldTest, until
 
 from bus import Bus, Unit  # found by harness
 
@@ -130,6 +130,43 @@ class Systemd(WorldTest):
         world = self.with_bus()
         world.unit.result = "failed"
         self.failure(world, 6, "kubelet.service")
+
+    def test_a_failed_start_is_followed_while_systemd_tries_again(self) -> None:
+        """ExecStartPre= fails twice (the xtables lock is held): status.json says so, and then the node is made."""
+        world = self.with_bus()
+        world.unit.fails_before = 2
+        world.unit.restart_sec = 1.0
+        proc = world.spawn("bootstrap", "--timeout", "30s")
+        self.assertTrue(until(lambda: (world.phase("start") or {}).get("error")), world.status())
+        error = world.phase("start")["error"]
+        self.assertEqual(error["class"], "transient")
+        self.assertIn("kubelet.service: its start has failed and systemd starts it again", error["message"])
+        done = world.finish(proc)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIsNone(world.phase("start")["error"])
+        starts = [c for c in world.bus.calls if c in ("StartUnit kubelet.service", "RestartUnit kubelet.service")]
+        self.assertEqual(len(starts), 1, world.bus.calls)
+
+    def test_a_start_that_never_succeeds_ends_at_the_deadline(self) -> None:
+        world = self.with_bus()
+        world.unit.fails_before = 1000
+        self.failure(world, 1, "kubelet.service: its start has failed and systemd starts it again", "deadline")
+
+    def test_no_process_at_all_is_reported_at_once(self) -> None:
+        """A file of its environment is missing."""
+        world = self.with_bus()
+        world.unit.fails_before = 1000
+        world.unit.outcome_before = "resources"
+        done = world.bootstrap("--timeout", "30s")
+        self.assertFailure(world, done, 6, "start", "host", "kubelet.service", "resources")
+        self.assertLess(done.seconds, 5 * PATIENCE)
+
+    def test_a_condition_that_does_not_hold_is_reported_at_once(self) -> None:
+        world = self.with_bus()
+        world.unit.result = "skipped"
+        done = world.bootstrap("--timeout", "30s")
+        self.assertFailure(world, done, 6, "start", "host", "kubelet.service", "condition")
+        self.assertLess(done.seconds, 5 * PATIENCE)
 
     def test_job_never_ends(self) -> None:
         world = self.with_bus()

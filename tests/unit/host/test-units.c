@@ -24,6 +24,8 @@ static const char server[] =
     "    bus.units.update({'good.service': Unit(start=lambda: 4711), 'bad.service':\n"
     "        Unit(result='failed'), 'slow.service': Unit(answers=False), 'skipped.service':\n"
     "        Unit(result='skipped'), 'crash.service': Unit(crashes=True),\n"
+    "        'pre.service': Unit(fails_before=1), 'env.service': Unit(fails_before=9,\n"
+    "        outcome_before='resources'),\n"
     "        'last.service': Unit(start=lambda: os._exit(0))})\n"
     "    print('ready', flush=True)\n"
     "    sys.stdin.read()\n";
@@ -91,9 +93,10 @@ static void test_start(void **state) {
     start_bus(&b);
     u = connect_units();
     assert_start(u, "good.service", 0, "", "");
-    assert_start(u, "skipped.service", 0, "", "");
+    assert_start(u, "skipped.service", EIO, "a condition of the unit does not hold",
+                 "systemctl status skipped.service");
     assert_start(u, "crash.service", 0, "", ""); /* as Type=simple has it: the process was there */
-    assert_start(u, "bad.service", EIO, "has ended and it is failed (failed), result exit-code",
+    assert_start(u, "bad.service", EIO, "has failed: it is failed (failed), result exit-code",
                  "journalctl -u bad.service");
     assert_start(u, "none.service", ENOENT, "not found", "install none.service");
     assert_int_equal(nc_units_start(u, "good.service", true, PATIENCE_USEC, &err), 0);
@@ -112,10 +115,39 @@ static void test_forged_end(void **state) {
     (void)state;
     start_bus(&b);
     u = connect_units();
-    assert_start(u, "bad.service", EIO, "has ended and it is failed", "journalctl -u bad.service");
+    assert_start(u, "bad.service", EIO, "has failed: it is failed", "journalctl -u bad.service");
     assert_start(u, "good.service", 0, "", "");
-    assert_start(u, "skipped.service", 0, "", "");
     assert_int_equal(nc_units_start(u, "slow.service", false, 50000, &err), -ETIMEDOUT);
+    nc_units_free(u);
+    stop_bus(&b);
+}
+
+/* ExecStartPre= fails: systemd tries again, and says so until it has. */
+static void test_started_again(void **state) {
+    const struct timespec pause = {.tv_nsec = 5000000};
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+    struct bus b = {0};
+    int r;
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    r = nc_units_start(u, "pre.service", false, PATIENCE_USEC, &err);
+    assert_int_equal(r, NC_UNITS_AGAIN);
+    assert_int_equal(err.class, NC_ERR_TRANSIENT);
+    assert_non_null(strstr(err.msg, "starts it again: it is activating (auto-restart), result "
+                                    "exit-code"));
+    for (int i = 0; r == NC_UNITS_AGAIN && i < 2000; i++) {
+        (void)nanosleep(&pause, NULL);
+        r = nc_units_outcome(u, "pre.service", &err);
+    }
+    assert_int_equal(r, 0);
+    /* A file of its environment is missing: no process, this time or the next. */
+    assert_start(u, "env.service", EIO,
+                 "has failed: it is activating (auto-restart), result "
+                 "resources",
+                 "journalctl -u env.service");
     nc_units_free(u);
     stop_bus(&b);
 }
@@ -240,7 +272,7 @@ TEST_GROUP() {
         host_test(test_start),         host_test(test_state),
         host_test(test_logind),        host_test(test_signal_ends_the_wait),
         host_test(test_bus_goes_away), host_test(test_no_bus),
-        host_test(test_forged_end),
+        host_test(test_forged_end),    host_test(test_started_again),
     };
 
     return run_group(tests, NULL, NULL);
