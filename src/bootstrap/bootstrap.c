@@ -176,8 +176,10 @@ static enum nc_kubelet_start choose_start(const struct nc_bootstrap *b) {
 
 static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_config *c = &b->gather.config;
-    int r = nc_gather_config(&b->gather, err);
+    int r = nc_nodeadm_check(b->app->opts.root, err);
 
+    if (r >= 0)
+        r = nc_gather_config(&b->gather, err);
     if (r >= 0)
         r = nc_config_check_authority(&b->gather.documents, c, err);
     if (r < 0)

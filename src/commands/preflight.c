@@ -334,6 +334,15 @@ static void check_host(struct preflight *p) {
     nc_plan_done(&plan);
 }
 
+static void check_nodeadm(struct preflight *p) {
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_nodeadm_check(p->app->opts.root, &err) < 0)
+        (void)failed(p, "nodeadm", &err, "check the folders of unit files");
+    else
+        ok(p, "nodeadm", "none of its units that make a node is enabled");
+}
+
 /* Only where our drop-in requests a time. */
 static void check_logind(struct preflight *p) {
     struct nc_err err = NC_ERR_INIT;
@@ -359,6 +368,7 @@ int nc_command_preflight(struct nc_app *app) {
     (void)check_imds(&p);
     check_host(&p);
     check_logind(&p);
+    check_nodeadm(&p);
     check_cluster(&p);
     check_clock(&p);
     if (app->opts.json) {

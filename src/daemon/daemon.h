@@ -56,6 +56,7 @@ struct nc_daemon {
     struct nc_life *life;
     struct nc_life_rules rules;
     char *boot_id;
+    char *conflict; /* who else would make this machine a node; NULL = nobody */
 
     char *node_name;   /* NULL until it is known */
     char *provider_id; /* of this instance; NULL until it is known */

@@ -15,6 +15,7 @@
 #include "log.h"
 #include "nc/backoff.h"
 #include "nc/file.h"
+#include "nc/host.h"
 #include "nc/str.h"
 
 #define NETWORK_USEC 60000000u /* by then the network is up: until then its absence is usual */
@@ -28,6 +29,18 @@ static void post_rules(struct nc_daemon *d) {
     struct nc_life_event e = {.kind = NC_LIFE_RULES, .rules = &d->rules};
 
     nc_daemon_post(d, &e);
+}
+
+/* A node that works is drained all the same: only a bootstrap refuses to work beside nodeadm. */
+static void check_conflict(struct nc_daemon *d) {
+    struct nc_err err = NC_ERR_INIT;
+    const bool conflicts = nc_nodeadm_check(d->app->opts.root, &err) < 0;
+
+    if (conflicts)
+        nc_log(NC_LOG_WARNING, &(struct nc_log_fields){.error_class = nc_err_class_name(err.class)},
+               "%s; a bootstrap would refuse: %s", err.msg, err.remedy);
+    free(d->conflict);
+    d->conflict = conflicts ? nc_strdup(err.msg) : NULL;
 }
 
 static int on_gather_due(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -80,6 +93,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
     nc_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)nc_mono_usec());
     nc_log(NC_LOG_INFO, NULL, "the configuration is read again");
     d->gather_attempts = 0;
+    check_conflict(d);
     nc_daemon_gather_start(d);
     return 0;
 }
@@ -170,6 +184,7 @@ static int set_up(struct nc_daemon *d, struct nc_err *err) {
     d->counters.started_usec = nc_now_usec();
     d->boot_id = read_boot_id(d->app);
     d->node_name = nc_strdup(d->app->opts.node_name);
+    check_conflict(d);
     nc_daemon_defaults(d);
     nc_daemon_wire(d);
     begin_life(d);
@@ -221,6 +236,7 @@ static void daemon_done(struct nc_daemon *d) {
     sd_event_source_disable_unref(d->status.timer);
     nc_gather_done(&d->gather);
     free(d->boot_id);
+    free(d->conflict);
     free(d->node_name);
     free(d->provider_id);
     free(d->state.saved);

@@ -72,6 +72,7 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_text(map, "request_refused", d->node.request_refused);
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->shutdown.login) ? "held" : "none");
     nc_value_set_text(map, "inhibit_delay", d->shutdown.short_delay);
+    nc_value_set_text(map, "conflict", d->conflict);
     nc_value_set_int(map, "skew_usec", d->counters.skew_usec);
     return map;
 }

@@ -60,6 +60,7 @@ static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
 static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     const char *error = nc_show_text(daemon, "api_error", NULL);
     const char *delay = nc_show_text(daemon, "inhibit_delay", NULL);
+    const char *conflict = nc_show_text(daemon, "conflict", NULL);
     const char *remedy = nc_show_text(daemon, "api_remedy", NULL);
     const char *state = nc_show_text(daemon, "api_state", NULL);
 
@@ -94,6 +95,8 @@ static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
     }
     if (delay)
         nc_show_line(out, "", delay);
+    if (conflict)
+        nc_show_line(out, "", conflict);
 }
 
 static void show_polls(struct nc_buf *out, const struct nc_value *polls) {

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import unittest
+from pathlib import Path
 
 from harness import CLAIM, STATUS, VERSION, Ec2, World, WorldTest, instances, mime, until
 
@@ -146,6 +147,33 @@ class OneDirection(WorldTest):
         (event,) = world.api.objects("events")
         self.assertEqual((event["involvedObject"]["kind"], event["involvedObject"]["name"]), ("NodeClaim", CLAIM))
         self.assertIn("plan: ", event["message"])
+
+
+class Beside(WorldTest):
+    """The EKS image as it is: nodeadm's units are enabled."""
+
+    def enable(self, world: World, unit: str) -> Path:
+        (world.root / "usr/lib/systemd/system").mkdir(parents=True, exist_ok=True)
+        (world.root / "usr/lib/systemd/system" / unit).write_text("[Service]\nExecStart=/usr/bin/nodeadm\n")
+        link = world.root / "etc/systemd/system/multi-user.target.wants" / unit
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(f"/usr/lib/systemd/system/{unit}")
+        return link
+
+    def test_bootstrap_and_preflight_refuse(self) -> None:
+        world = self.world()
+        link = self.enable(world, "nodeadm-run.service")
+        before = world.tree("etc", "var/lib")
+        done = world.bootstrap("--timeout", "30s")
+        self.assertFailure(world, done, 6, "config", "host", "nodeadm-run.service is enabled")
+        self.assertIn("systemctl disable nodeadm-config.service", world.phase("config")["error"]["remedy"])
+        self.assertEqual(world.tree("etc", "var/lib"), before)
+        said = world.run("preflight").out
+        self.assertRegex(said, r"(?m)^nodeadm +failed +nodeadm-run\.service is enabled.*\n +remedy: systemctl disable")
+        link.unlink()
+        done = world.bootstrap("--timeout", "30s")
+        self.assertEqual(done.code, 0, done.err + world.kubelet_log())
+        self.assertRegex(world.run("preflight").out, r"(?m)^nodeadm +ok ")
 
 
 class Requests(WorldTest):

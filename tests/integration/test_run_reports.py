@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import time
 import unittest
 from pathlib import Path
@@ -48,6 +49,23 @@ class Reports(DaemonTest):
         after = [f.stat().st_ino for f in files]
         self.assertEqual(before[0], after[0], "status.json was written again")
         self.assertNotEqual(before[1], after[1])
+
+    def test_beside_nodeadm(self) -> None:
+        """The node is drained all the same; a bootstrap would refuse. Read again on reload."""
+        world = self.node_world()
+        unit = world.root / "usr/lib/systemd/system/nodeadm-config.service"
+        link = world.root / "etc/systemd/system/multi-user.target.wants/nodeadm-config.service"
+        for path in (unit, link):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        unit.write_text("[Service]\n")
+        link.symlink_to("/usr/lib/systemd/system/nodeadm-config.service")
+        world.start()
+        world.must(lambda: "is enabled" in (world.said_of_itself().get("conflict") or ""), "the conflict")
+        self.assertIn("nodeadm-config.service is enabled", world.run("status").out)
+        self.assertEqual(world.log().count("nodeadm-config.service is enabled"), 1)
+        link.unlink()
+        world.daemon.send_signal(signal.SIGHUP)
+        world.must(lambda: world.said_of_itself().get("conflict") is None, "no conflict")
 
     def test_a_whole_drain(self) -> None:
         world = self.drained()

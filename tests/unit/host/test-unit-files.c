@@ -1,0 +1,88 @@
+/*
+ * Which units a boot starts, by their files alone.
+ */
+#include "groups.h"
+#include "host-test.h"
+
+#define UNIT "nodeadm-run.service"
+#define VENDOR "/usr/lib/systemd/system/"
+#define ADMIN "/etc/systemd/system/"
+
+static void link_to(const char *path, const char *target) {
+    nc_auto_free char *whole = nc_path_below(root, path);
+    nc_auto_free char *folder = nc_strndup(whole, (size_t)(strrchr(whole, '/') - whole));
+
+    assert_int_equal(nc_mkdir_p(folder, NULL), 0);
+    assert_int_equal(symlink(target, whole), 0);
+}
+
+static void assert_enabled(int expected) {
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_int_equal(nc_unit_is_enabled(root, UNIT, &err), expected);
+    assert_int_equal(nc_nodeadm_check(root, &err), expected ? -EBUSY : 0);
+    if (!expected)
+        return;
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_non_null(strstr(err.msg, UNIT " is enabled"));
+    assert_non_null(strstr(err.remedy, "systemctl disable "));
+}
+
+static void test_enabled(void **state) {
+    (void)state;
+    assert_enabled(0); /* there are no folders */
+    put(VENDOR UNIT, "[Service]\n");
+    assert_enabled(0);
+    put(VENDOR "multi-user.target.d/" UNIT, "");
+    assert_enabled(0);
+    link_to(ADMIN "multi-user.target.wants/" UNIT, VENDOR UNIT); /* of that root, not of ours */
+    assert_enabled(1);
+}
+
+static void test_required_by_the_vendor(void **state) {
+    (void)state;
+    put(VENDOR UNIT, "[Service]\n");
+    link_to(VENDOR "basic.target.requires/" UNIT, "../" UNIT);
+    assert_enabled(1);
+}
+
+/* What systemd does not load it does not start, whoever wants it. */
+static void test_not_loaded(void **state) {
+    nc_auto_free char *mask = nc_path_below(root, ADMIN UNIT);
+
+    (void)state;
+    link_to(ADMIN "multi-user.target.wants/" UNIT, VENDOR UNIT);
+    assert_enabled(0); /* was removed */
+    put(VENDOR UNIT, "[Service]\n");
+    assert_enabled(1);
+    link_to(ADMIN UNIT, "/dev/null");
+    assert_enabled(0);
+    assert_int_equal(unlink(mask), 0);
+    put(ADMIN UNIT, "");
+    assert_enabled(0);
+    put(ADMIN UNIT, "[Service]\n");
+    assert_enabled(1);
+}
+
+/* What cannot be read is not taken for absent. */
+static void test_unreadable(void **state) {
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    link_to("/etc/systemd", "systemd"); /* ELOOP */
+    assert_int_equal(nc_unit_is_enabled(root, UNIT, &err), -ELOOP);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_non_null(strstr(err.msg, ADMIN UNIT));
+    assert_int_equal(nc_nodeadm_check(root, &err), -ELOOP);
+}
+
+TEST_GROUP() {
+    const struct CMUnitTest tests[] = {
+        host_test(test_enabled),
+        host_test(test_required_by_the_vendor),
+        host_test(test_not_loaded),
+        host_test(test_unreadable),
+    };
+
+    return run_group(tests, NULL, NULL);
+}
