@@ -10,9 +10,19 @@
 #include "nc/facts.h"
 #include "nc/plan.h"
 
+/* Who must have read a file before those of the next stage are written. The stages are applied in
+ * the order host, containerd, kubelet. */
+enum nc_file_stage {
+    NC_STAGE_KUBELET = 0, /* and whatever belongs to no other stage */
+    NC_STAGE_HOST,        /* systemd and the resolver */
+    NC_STAGE_CONTAINERD,
+    _NC_STAGE_MAX
+};
+
 struct nc_file {
     char *path; /* absolute, without any root */
     mode_t mode;
+    enum nc_file_stage stage;
     char *data;
     size_t n;
     bool absent;  /* must not exist: a file of ours that an earlier bootstrap wrote and that no

@@ -26,16 +26,21 @@ int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f
 struct nc_apply_result {
     unsigned written, unchanged, removed;
 };
-/* Brings the fileset to disk: every new content is written and synced beside its place first, only
- * then are all renamed into place: where one cannot be written nothing has changed. `hook` (may be
- * NULL) is called before anything is touched, and only where something will be. NC_ERR_HOST names
- * the path; ENOSPC and EROFS have remedies. */
-struct nc_apply_hook {
+struct nc_apply_call {
+    const char *root;
+    const struct nc_fileset *files;
+    enum nc_file_stage stage; /* the files of the others are not touched */
+    /* NULL, or called before anything is touched, and only where something will be. */
     void (*before_change)(void *userdata);
     void *userdata;
 };
-int nc_apply(const char *root, const struct nc_fileset *s, const struct nc_apply_hook *hook,
-             struct nc_apply_result *ret, struct nc_err *err);
+/* Brings one stage of a fileset to disk: every new content is written and synced beside its place
+ * first, only then are all renamed into place: where one cannot be written nothing has changed.
+ * NC_ERR_HOST names the path; ENOSPC and EROFS have remedies. */
+int nc_apply(const struct nc_apply_call *call, struct nc_apply_result *ret, struct nc_err *err);
+/* All stages in their order, where nobody reads one before the next is written; call->stage is not
+ * read, and before_change is called for each. */
+int nc_apply_all(const struct nc_apply_call *call, struct nc_apply_result *ret, struct nc_err *err);
 
 /* systemd over D-Bus, blocking (one-shot programs). NC_ERR_HOST where there is no system bus or
  * systemd is not there. */

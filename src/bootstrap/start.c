@@ -77,9 +77,12 @@ static void mark_restart(void *userdata) {
 }
 
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {
-    const struct nc_apply_hook hook = {mark_restart, b};
+    const struct nc_apply_call call = {.root = b->app->opts.root,
+                                       .files = &b->gather.files,
+                                       .before_change = mark_restart,
+                                       .userdata = b};
 
-    return nc_apply(b->app->opts.root, &b->gather.files, &hook, &b->applied, err);
+    return nc_apply_all(&call, &b->applied, err);
 }
 
 bool nc_restart_is_due(const struct nc_bootstrap *b) {

@@ -61,6 +61,7 @@ static int save(struct nc_gather *g, int r, struct nc_err *err) {
 
 int nc_command_render(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {0};
+    const struct nc_apply_call call = {.root = app->opts.out, .files = &g.files};
     struct nc_apply_result result = {0};
     struct nc_err err = NC_ERR_INIT;
     int r;
@@ -75,7 +76,7 @@ int nc_command_render(struct nc_app *app) {
     if (app->opts.save_facts)
         r = save(&g, r, &err);
     if (r >= 0 && app->opts.out)
-        r = nc_apply(app->opts.out, &g.files, NULL, &result, &err);
+        r = nc_apply_all(&call, &result, &err);
     if (r < 0)
         return nc_app_fail(app, &err);
     if (app->opts.out)

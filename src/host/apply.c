@@ -1,8 +1,8 @@
 /*
- * A fileset to disk, all of it or nothing: every new content is written beside its place, then all
- * are synced, then all are renamed, then the folders are synced. The file that others wait for
- * (is_gate) is renamed after that, so that whatever ends us in between, or cuts the power, it is
- * not there before what it promises.
+ * One stage of a fileset to disk, all of it or nothing: every new content is written beside its
+ * place, then all are synced, then all are renamed, then the folders are synced. The file that
+ * others wait for (is_gate) is renamed after that, so that whatever ends us in between, or cuts the
+ * power, it is not there before what it promises.
  *
  * Renames within a folder that could be written to do not fail for want of space; what can fail has
  * failed before the first of them. Syncing comes after all writing, so that a journaling file
@@ -208,27 +208,59 @@ static int write_changes(struct item *items, size_t n, struct nc_err *err) {
     return r < 0 ? r : commit_all(items, n, true, err);
 }
 
-int nc_apply(const char *root, const struct nc_fileset *s, const struct nc_apply_hook *hook,
-             struct nc_apply_result *ret, struct nc_err *err) {
+/* The files of the stage, still sorted by path. */
+static struct item *items_of(const struct nc_apply_call *call, size_t *ret_n) {
+    const struct nc_fileset *s = call->files;
     struct item *items = nc_calloc(s->n ? s->n : 1, sizeof(*items));
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (s->files[i].stage == call->stage)
+            items[n++] = (struct item){.file = &s->files[i],
+                                       .path = nc_path_below(call->root, s->files[i].path),
+                                       .fd = -1,
+                                       .folder = -1};
+    *ret_n = n;
+    return items;
+}
+
+int nc_apply(const struct nc_apply_call *call, struct nc_apply_result *ret, struct nc_err *err) {
+    size_t n = 0;
+    struct item *items = items_of(call, &n);
     int r = 0;
 
-    for (size_t i = 0; i < s->n; i++) {
-        items[i].file = &s->files[i];
-        items[i].path = nc_path_below(root, s->files[i].path);
-        items[i].fd = items[i].folder = -1;
-    }
-    for (size_t i = 0; r >= 0 && i < s->n; i++)
+    for (size_t i = 0; r >= 0 && i < n; i++)
         r = compare(&items[i], err);
     if (r >= 0) {
         struct nc_apply_result found;
-        count(items, s->n, &found);
-        if (hook && found.written + found.removed > 0)
-            hook->before_change(hook->userdata);
-        r = write_changes(items, s->n, err);
+        count(items, n, &found);
+        if (call->before_change && found.written + found.removed > 0)
+            call->before_change(call->userdata);
+        r = write_changes(items, n, err);
         if (r >= 0)
             *ret = found;
     }
-    items_done(items, s->n);
+    items_done(items, n);
+    return r;
+}
+
+int nc_apply_all(const struct nc_apply_call *call, struct nc_apply_result *ret,
+                 struct nc_err *err) {
+    static const enum nc_file_stage order[] = {NC_STAGE_HOST, NC_STAGE_CONTAINERD,
+                                               NC_STAGE_KUBELET};
+    struct nc_apply_result all = {0};
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(order); i++) {
+        struct nc_apply_call stage = *call;
+        struct nc_apply_result one = {0};
+        stage.stage = order[i];
+        r = nc_apply(&stage, &one, err);
+        all.written += one.written;
+        all.unchanged += one.unchanged;
+        all.removed += one.removed;
+    }
+    if (r >= 0)
+        *ret = all;
     return r;
 }

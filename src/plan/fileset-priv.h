@@ -8,12 +8,14 @@
 
 #define NC_CA_FILE "/etc/kubernetes/pki/ca.crt"
 
-/* Takes what data holds; data is empty afterwards. */
-void nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data);
+/* Takes what data holds; data is empty afterwards. Returns the file, of stage NC_STAGE_KUBELET,
+ * which stays where it is until the next one is added. */
+struct nc_file *nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode,
+                               struct nc_buf *data);
 /* The same, for the file that tells others that all are there. */
 void nc_fileset_add_gate(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data);
 /* The path must not exist after apply. */
-void nc_fileset_add_absent(struct nc_fileset *s, const char *path);
+struct nc_file *nc_fileset_add_absent(struct nc_fileset *s, const char *path);
 
 /* The words of all lists, in order, as the value of one line of an EnvironmentFile= from which
  * systemd's unquoting and word splitting make the same words again. Appends to out. NC_ERR_CONFIG

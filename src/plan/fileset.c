@@ -29,8 +29,8 @@ static struct nc_file *insert(struct nc_fileset *s, const char *path) {
     return &s->files[at];
 }
 
-static struct nc_file *add(struct nc_fileset *s, const char *path, mode_t mode,
-                           struct nc_buf *data) {
+struct nc_file *nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode,
+                               struct nc_buf *data) {
     struct nc_file *file = insert(s, path);
 
     file->mode = mode;
@@ -39,14 +39,13 @@ static struct nc_file *add(struct nc_fileset *s, const char *path, mode_t mode,
     return file;
 }
 
-void nc_fileset_add(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data) {
-    (void)add(s, path, mode, data);
-}
-
 void nc_fileset_add_gate(struct nc_fileset *s, const char *path, mode_t mode, struct nc_buf *data) {
-    add(s, path, mode, data)->is_gate = true;
+    nc_fileset_add(s, path, mode, data)->is_gate = true;
 }
 
-void nc_fileset_add_absent(struct nc_fileset *s, const char *path) {
-    insert(s, path)->absent = true;
+struct nc_file *nc_fileset_add_absent(struct nc_fileset *s, const char *path) {
+    struct nc_file *file = insert(s, path);
+
+    file->absent = true;
+    return file;
 }

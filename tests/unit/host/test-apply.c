@@ -11,11 +11,11 @@
 
 #include "fileset-priv.h"
 
-static void add(struct nc_fileset *s, const char *path, mode_t mode, const char *text) {
+static struct nc_file *add(struct nc_fileset *s, const char *path, mode_t mode, const char *text) {
     struct nc_buf data = NC_BUF_INIT;
 
     (void)nc_buf_puts(&data, text);
-    nc_fileset_add(s, path, mode, &data);
+    return nc_fileset_add(s, path, mode, &data);
 }
 
 static void two_files(struct nc_fileset *s) {
@@ -23,12 +23,18 @@ static void two_files(struct nc_fileset *s) {
     add(s, "/etc/b/two", 0600, "second\n");
 }
 
+static int apply_all(const struct nc_fileset *s, struct nc_apply_result *ret, struct nc_err *err) {
+    const struct nc_apply_call call = {.root = root, .files = s};
+
+    return nc_apply_all(&call, ret, err);
+}
+
 static void assert_apply(const struct nc_fileset *s, unsigned written, unsigned unchanged,
                          unsigned removed) {
     struct nc_apply_result result = {9, 9, 9};
     struct nc_err err = NC_ERR_INIT;
 
-    if (nc_apply(root, s, NULL, &result, &err) < 0)
+    if (apply_all(s, &result, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(result.written, written);
     assert_int_equal(result.unchanged, unchanged);
@@ -39,7 +45,7 @@ static void assert_refused(const struct nc_fileset *s, int code, const char *par
     struct nc_apply_result result = {0};
     struct nc_err err = NC_ERR_INIT;
 
-    assert_int_equal(nc_apply(root, s, NULL, &result, &err), -code);
+    assert_int_equal(apply_all(s, &result, &err), -code);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_true(*err.remedy != '\0');
     if (!strstr(err.msg, part) || !strstr(err.msg, root))
@@ -103,6 +109,30 @@ static void test_changes(void **state) {
     assert_int_equal(mode_of("/etc/old"), 0);
 }
 
+/* One that cannot be written keeps the files of its own stage from changing, and no others. */
+static void test_stages(void **state) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
+    struct nc_apply_result result = {0};
+    struct nc_apply_call call = {.root = root, .files = &s, .stage = NC_STAGE_CONTAINERD};
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    nc_fileset_add_absent(&s, "/etc/a/old")->stage = NC_STAGE_HOST;
+    add(&s, "/etc/a/one", 0644, "first\n")->stage = NC_STAGE_CONTAINERD;
+    add(&s, "/etc/b/two", 0644, "second\n");
+    nc_fileset_add_absent(&s, "/etc/c"); /* is a folder */
+    put("/etc/a/old", "x");
+    put("/etc/c/file", "x");
+    assert_int_equal(nc_apply(&call, &result, &err), 0);
+    assert_int_equal(result.written, 1);
+    assert_file("/etc/a/one", "first\n");
+    assert_int_equal(mode_of("/etc/a/old"), S_IFREG | 0644);
+    assert_int_equal(apply_all(&s, &result, &err), -EISDIR);
+    assert_int_equal(mode_of("/etc/a/old"), 0);
+    assert_int_equal(mode_of("/etc/b/two"), 0);
+    assert_no_leftovers();
+}
+
 struct seen {
     unsigned calls;
     mode_t folder, old;
@@ -121,22 +151,23 @@ static void test_hook(void **state) {
     nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
     struct nc_apply_result result = {0};
     struct seen seen = {0};
-    const struct nc_apply_hook hook = {on_change, &seen};
+    const struct nc_apply_call call = {
+        .root = root, .files = &s, .before_change = on_change, .userdata = &seen};
 
     (void)state;
     two_files(&s);
     nc_fileset_add_absent(&s, "/etc/old");
     put("/etc/old", "x");
-    assert_int_equal(nc_apply(root, &s, &hook, &result, NULL), 0);
+    assert_int_equal(nc_apply(&call, &result, NULL), 0);
     assert_int_equal(seen.calls, 1);
     assert_int_equal(seen.folder, 0);
     assert_true(S_ISREG(seen.old));
     assert_int_equal(result.written, 2);
     assert_int_equal(result.removed, 1);
-    assert_int_equal(nc_apply(root, &s, &hook, &result, NULL), 0);
+    assert_int_equal(nc_apply(&call, &result, NULL), 0);
     assert_int_equal(seen.calls, 1);
     put("/etc/old", "x"); /* to be removed is a change too */
-    assert_int_equal(nc_apply(root, &s, &hook, &result, NULL), 0);
+    assert_int_equal(nc_apply(&call, &result, NULL), 0);
     assert_int_equal(seen.calls, 2);
 }
 
@@ -300,7 +331,7 @@ static void no_space(void) {
     struct nc_err err = NC_ERR_INIT;
 
     put("/etc/a/one", "old");
-    require(nc_apply(root, &s, NULL, &result, &err) == -ENOSPC);
+    require(apply_all(&s, &result, &err) == -ENOSPC);
     require(err.class == NC_ERR_HOST && strstr(err.msg, "/etc/z/big"));
     require(nc_starts_with(err.remedy, "free space"));
     require(mode_of("/etc/b/two") == 0 && mode_of("/etc/a/one.nodeclaimd-new") == 0);
@@ -317,12 +348,12 @@ static void read_only(void) {
     struct nc_err err = NC_ERR_INIT;
 
     two_files(&s);
-    require(nc_apply(root, &s, NULL, &result, &err) == 0);
+    require(apply_all(&s, &result, &err) == 0);
     require(mount("none", root, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
-    require(nc_apply(root, &s, NULL, &result, &err) == 0); /* nothing is to be written */
+    require(apply_all(&s, &result, &err) == 0); /* nothing is to be written */
     require(result.unchanged == 2);
     add(&s, "/etc/a/more", 0644, "x");
-    require(nc_apply(root, &s, NULL, &result, &err) == -EROFS);
+    require(apply_all(&s, &result, &err) == -EROFS);
     require(strstr(err.remedy, "writable") != NULL);
     nc_fileset_done(&s);
 }
@@ -364,6 +395,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_first_and_second_run),
         host_test(test_changes),
+        host_test(test_stages),
         host_test(test_hook),
         host_test(test_links),
         host_test(test_owner),
