@@ -22,7 +22,7 @@ verdict() {
 # another room's folder, libraries. "pure" is the C library without clock, descriptor or environment; "system" is all of it.
 rules='
 owns base backoff clock err file json-filter mem names prometheus quantity sources str value zip
-owns config config userdata
+owns config config host-config userdata
 owns plan facts fileset plan
 owns drain drain drain-report hint lifecycle notice pod
 owns report report daemon-metrics

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "nc/err.h"
+#include "nc/host-config.h"
 #include "nc/mem.h"
 #include "nc/sources.h"
 #include "nc/str.h"
@@ -209,8 +210,9 @@ struct nc_config {
     bool has_claim_document;
     struct nc_claim claim; /* from a document */
 
-    struct nc_strv warnings; /* what was tolerated: NodeConfig parts that are the AMI's concern and
-                                not ours (localStorage, containerd …) */
+    struct nc_host_config host;
+
+    struct nc_strv warnings; /* what was tolerated */
 };
 /* What holds where nothing is written: policies, spec.drain, spec.report, spec.claim. */
 extern const struct nc_config nc_config_defaults;

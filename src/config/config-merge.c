@@ -4,8 +4,10 @@
  * The result is one map with one key, "spec", in which NodeConfig's and AgentConfig's fields stand
  * side by side: their names agree where they mean the same. Rules, as nodeadm has them: maps are
  * merged deeply, lists replaced, kubelet.flags appended; an empty string, an empty list or a null
- * of a typed field says nothing, whereas inside kubelet.config, which is a free map, an empty
- * string or a null is a value. Taints of AgentConfig are united by key and effect.
+ * of a typed field says nothing, whereas inside the free maps kubelet.config, instance.environment
+ * and containerd.baseRuntimeSpec an empty string or a null is a value. The texts of
+ * containerd.config are collected: who reads TOML merges them. Taints of AgentConfig are united by
+ * key and effect.
  *
  * Precedence, lowest first: the kubelet block of the NodeClass; that of the NodeClaim (spec.kubelet
  * of v1beta1, or the annotation that its conversion to v1 left), which takes the place of the
@@ -38,12 +40,18 @@ static bool is_nothing(const struct nc_value *v) {
     return false;
 }
 
+/* Below these, what is empty or null is a value. */
+static bool is_free_map(const char *key) {
+    return nc_streq(key, "environment") || nc_streq(key, "baseRuntimeSpec");
+}
+
 /* Drops what says nothing, from the leaves up. */
 static void prune(struct nc_value *v) {
     if (v->type != NC_VALUE_MAP)
         return;
     for (size_t i = 0; i < v->n;) {
-        prune(v->members[i].value);
+        if (!is_free_map(v->members[i].key))
+            prune(v->members[i].value);
         if (is_nothing(v->members[i].value)) {
             nc_auto_free char *key = nc_strdup(v->members[i].key);
 
@@ -116,6 +124,17 @@ static void append_flags(struct nc_config *c, const struct nc_value *flags) {
     }
 }
 
+/* The last one stays in the tree, for `explain`. */
+static void collect_containerd(struct nc_config *c, const struct nc_value *text) {
+    struct nc_containerd_text *t = NULL;
+
+    if (!nc_value_string(text) || !*text->text)
+        return;
+    t = nc_append(&c->host.containerd.texts, &c->host.containerd.n_texts);
+    t->toml = nc_strdup(text->text);
+    t->mark = text->mark;
+}
+
 static bool is_same_taint(const struct nc_value *a, const struct nc_value *b) {
     return nc_streq(nc_value_get_string(a, "key"), nc_value_get_string(b, "key"))
            && nc_streq(nc_value_get_string(a, "effect"), nc_value_get_string(b, "effect"));
@@ -154,6 +173,7 @@ static void merge_spec(struct nc_config *c, struct nc_value *spec, const struct 
     flags = detach_key(kubelet, "flags");
     config = detach_key(kubelet, "config");
     taints = detach_key(nc_value_get(from, "node"), "taints");
+    collect_containerd(c, nc_value_path(from, "containerd.config"));
     prune(from);
     append_flags(c, flags);
     merge_kubelet(spec, config);

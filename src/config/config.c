@@ -9,6 +9,7 @@
 
 #include "config-merge.h"
 #include "diags.h"
+#include "host-settings.h"
 #include "labels.h"
 #include "nc/str.h"
 #include "schema.h"
@@ -56,6 +57,7 @@ void nc_config_done(struct nc_config *c) {
     nc_strv_done(&c->kubelet_flags);
     free(c->kubelet_flag_marks);
     nc_claim_done(&c->claim);
+    nc_host_config_done(&c->host);
     nc_strv_done(&c->warnings);
     *c = (struct nc_config)NC_CONFIG_INIT;
 }
@@ -196,13 +198,23 @@ static bool has_cluster_dns(const struct nc_config *c) {
     return list && list->type == NC_VALUE_LIST && list->n > 0;
 }
 
+static int refuse_outpost(const struct nc_documents *d, const struct nc_config *c,
+                          struct nc_err *err) {
+    const int r = conflict(d, c, "spec.cluster.enableOutpost",
+                           "local clusters on AWS Outposts are not supported", err);
+
+    nc_err_remedy(err, "use an image with nodeadm for nodes of a local cluster on an Outpost");
+    return r;
+}
+
 static int apply_cluster(const struct nc_documents *d, struct nc_config *c, struct nc_err *err) {
     const char *ca = nc_value_string(at(c, "spec.cluster.certificateAuthority"));
-    bool is_outpost = bool_at(c, "spec.cluster.enableOutpost", false);
     int r = apply_auth(d, c, err);
 
     if (r < 0)
         return r;
+    if (bool_at(c, "spec.cluster.enableOutpost", false))
+        return refuse_outpost(d, c, err);
     c->cluster_name = text_at(c, "spec.cluster.name");
     c->endpoint = text_at(c, "spec.cluster.apiServerEndpoint");
     c->cidr = text_at(c, "spec.cluster.cidr");
@@ -212,8 +224,6 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
         (void)nc_base64_decode(ca, strlen(ca), &pem);
         c->ca_pem = nc_buf_steal(&pem);
     }
-    if (is_outpost && !at(c, "spec.cluster.id"))
-        return missing(d, "spec.cluster.id", "a cluster on an Outpost is known by its id", err);
     if (c->auth == NC_AUTH_EKS && !c->cluster_name)
         return missing(d, "spec.cluster.name", "the token for EKS is made out to it", err);
     if (c->auth != NC_AUTH_KUBECONFIG && !c->endpoint)
@@ -225,10 +235,6 @@ static int apply_cluster(const struct nc_documents *d, struct nc_config *c, stru
     if (!c->cidr && !has_cluster_dns(c))
         return missing(d, "spec.cluster.cidr",
                        "without it, and without kubelet.config.clusterDNS, pods have no DNS", err);
-    if (is_outpost) {
-        free(c->cluster_name);
-        c->cluster_name = text_at(c, "spec.cluster.id");
-    }
     return 0;
 }
 
@@ -331,35 +337,6 @@ static void apply_surroundings(struct nc_config *c) {
         == 1;
 }
 
-/* Parts of NodeConfig that are real, and not this program's to carry out. */
-static const struct {
-    const char *path;
-    const char *whose;
-} ignored_fields[] = {
-    {"spec.containerd.config", "containerd is configured by the AMI"},
-    {"spec.containerd.baseRuntimeSpec", "containerd is configured by the AMI"},
-    {"spec.instance.localStorage", "local disks are prepared by the AMI"},
-    {"spec.instance.environment", "the environment of services is the AMI's"},
-    {"spec.instance.network", "name resolution is configured by the AMI"},
-    {"spec.cluster.enableOutpost", "the node uses the cluster's id as its name, and its EKS token"},
-};
-
-static void warn_ignored_fields(const struct nc_documents *d, struct nc_config *c) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(ignored_fields); i++) {
-        const struct nc_value *v = at(c, ignored_fields[i].path);
-        nc_auto_free char *place = NULL;
-
-        if (!v || (v->type == NC_VALUE_BOOL && !v->boolean))
-            continue;
-        place = nc_mark_location(d, v->mark);
-        nc_strv_addf(&c->warnings, "%s: %s: ignored: %s", place, ignored_fields[i].path,
-                     ignored_fields[i].whose);
-    }
-    if (bool_at(c, "spec.featureGates.FastImagePull", false))
-        nc_strv_add(&c->warnings,
-                    "spec.featureGates.FastImagePull: ignored: image pulls are the AMI's");
-}
-
 static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf found = NC_BUF_INIT;
     int r = 0;
@@ -439,7 +416,7 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
     apply_kubelet(&c);
     apply_policies(&c);
     apply_surroundings(&c);
-    warn_ignored_fields(d, &c);
+    nc_host_config_fill(d, &c);
     *ret = c;
     c = (struct nc_config)NC_CONFIG_INIT;
     return 0;

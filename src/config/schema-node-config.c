@@ -6,6 +6,7 @@
  */
 #include "schema.h"
 
+#include "host-settings.h"
 #include "nc/mem.h"
 #include "nc/str.h"
 #include "shapes.h"
@@ -98,16 +99,40 @@ static const struct nc_schema containerd =
 
 static const struct nc_field storage_fields[] = {
     ONE_OF("strategy", strategies),
-    F("mountPath", STRING),
+    CHECKED("mountPath", nc_shape_mount_path,
+            "an absolute path of letters, digits, - _ . and / such as /mnt/k8s-disks"),
     {.name = "disabledMounts", .type = NC_FIELD_STRINGS, .allowed = mounts},
 };
 static const struct nc_schema storage =
     NC_SCHEMA("NodeConfig's spec.instance.localStorage", storage_fields);
-static const struct nc_field network_fields[] = {F("nameservers", STRINGS), F("domains", STRINGS)};
+static const struct nc_field network_fields[] = {
+    {.name = "nameservers",
+     .type = NC_FIELD_STRINGS,
+     .check = nc_shape_ip,
+     .wanted = "an IPv4 or IPv6 address such as 10.0.0.2"},
+    {.name = "domains",
+     .type = NC_FIELD_STRINGS,
+     .check = nc_shape_search_domain,
+     .wanted = "a domain such as example.com, or ~example.com to route its queries only"},
+};
 static const struct nc_schema network =
     NC_SCHEMA("NodeConfig's spec.instance.network", network_fields);
+static const struct nc_field variables = {
+    .type = NC_FIELD_STRING_MAP,
+    .check = nc_shape_environment_value,
+    .wanted = "one line of UTF-8 text without control characters, of less than 128 KiB",
+    .check_key = nc_shape_environment_name,
+    .wanted_key = "the name of a variable: letters, digits and _, no digit first",
+};
 static const struct nc_field instance_fields[] = {
-    OBJECT("localStorage", storage), F("environment", MAP), OBJECT("network", network)};
+    OBJECT("localStorage", storage),
+    {.name = "environment",
+     .type = NC_FIELD_MAP,
+     .value = &variables,
+     .check_key = nc_shape_environment_service,
+     .wanted_key = "default, or the name of a service without .service such as containerd"},
+    OBJECT("network", network),
+};
 static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance", instance_fields);
 
 static const struct nc_field node_spec_fields[] = {

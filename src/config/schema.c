@@ -211,6 +211,11 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
 static void check_map_value(struct walk *w, const struct nc_field *f, const struct nc_value *v) {
     if (v->type == NC_VALUE_NULL)
         return;
+    if (f->type == NC_FIELD_MAP) {
+        if (f->value)
+            check_value(w, f->value, v);
+        return;
+    }
     if (f->type == NC_FIELD_STRING_MAP) {
         check_string(w, f, v);
         return;
@@ -280,14 +285,11 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
     case NC_FIELD_STRING_MAP:
     case NC_FIELD_QUANTITY_MAP:
     case NC_FIELD_BOOL_MAP:
+    case NC_FIELD_MAP:
         check_map(w, f, v);
         break;
     case NC_FIELD_OBJECT:
         check_object(w, f->object, v);
-        break;
-    case NC_FIELD_MAP:
-        if (v->type != NC_VALUE_MAP)
-            wrong(w, f, v, "a map");
         break;
     case NC_FIELD_ANY:
         break;

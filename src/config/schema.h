@@ -52,6 +52,7 @@ struct nc_field {
     const char *const *allowed; /* values of STRING, STRINGS; NULL-terminated */
     const char *const *keys;    /* keys of the *_MAP types */
     const struct nc_schema *object;
+    const struct nc_field *value;    /* MAP: what each of its values is; NULL = anything */
     bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
     bool (*check_key)(const char *text);
     const char *wanted;     /* words for check: "an https URL such as …" */

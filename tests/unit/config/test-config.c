@@ -329,30 +329,62 @@ static void auth(void **state) {
     }
 }
 
-static void ignored_fields(void **state) {
+/* Later documents are laid over earlier ones: variables by name, lists as a whole, the texts of
+ * containerd are kept apart. */
+static void host_fields(void **state) {
     BUILT(c, GOOD,
-          CONFIG("containerd: {config: x, baseRuntimeSpec: {a: b}}, instance: {localStorage: "
-                 "{strategy: RAID0}, environment: {default: {A: "
-                 "b}}, network: {domains: [a]}}, featureGates: {FastImagePull: true}, cluster: "
-                 "{enableOutpost: true, id: u}"),
-          CONFIG("containerd: {}, instance: {localStorage: {}}"));
+          CONFIG("containerd: {config: a, baseRuntimeSpec: {a: []}}, instance: {localStorage: "
+                 "{strategy: RAID0, disabledMounts: [SOCI]}, environment: {kubelet: {B: '', A: "
+                 "x}, default: {C: c}, none: {}}, network: {domains: [a], nameservers: [10.0.0.2, "
+                 "'fd00::2']}}, featureGates: {FastImagePull: true}"),
+          CONFIG("containerd: {config: b}, instance: {localStorage: {mountPath: /m}, environment: "
+                 "{kubelet: {A: null, D: d}}, network: {domains: [~b, b.]}}"));
+    const struct nc_host_config *h = &c.host;
 
     (void)state;
-    assert_int_equal(c.warnings.n, 7);
-    assert_string_equal(
-        c.warnings.v[2],
-        "d2:3:83: spec.instance.localStorage: ignored: local disks are prepared by the AMI");
-    assert_string_equal(c.cluster_name, "u");
+    assert_int_equal(c.warnings.n, 0);
+    assert_int_equal(h->n_environment, 2);
+    assert_string_equal(h->environment[0].service, NC_ENVIRONMENT_DEFAULT);
+    assert_string_equal(h->environment[1].service, "kubelet");
+    assert_int_equal(h->environment[1].n, 2);
+    assert_string_equal(h->environment[1].variables[0].name, "B");
+    assert_string_equal(h->environment[1].variables[0].value, "");
+    assert_string_equal(h->environment[1].variables[1].value, "d");
+    assert_int_equal(h->network.nameservers.n, 2);
+    assert_int_equal(h->network.domains.n, 2);
+    assert_string_equal(h->network.domains.v[0], "~b");
+    assert_int_equal(h->storage.strategy, NC_STORAGE_RAID0);
+    assert_string_equal(h->storage.mount_path, "/m");
+    assert_true(h->storage.without_soci);
+    assert_false(h->storage.without_containerd || h->storage.without_pod_logs);
+    assert_int_equal(h->containerd.n_texts, 2);
+    assert_string_equal(h->containerd.texts[0].toml, "a");
+    assert_int_equal(h->containerd.texts[1].mark.source, 3);
+    assert_int_equal(nc_value_get(h->containerd.base_spec, "a")->type, NC_VALUE_LIST);
+    assert_true(h->fast_image_pull);
 }
 
-static void nothing_to_exclude(void **state) {
+static void no_host_fields(void **state) {
     BUILT(c, GOOD,
-          CONFIG("containerd: {}, instance: {localStorage: {strategy: ''}}, cluster: "
-                 "{enableOutpost: false}, featureGates: "
+          CONFIG("containerd: {config: '', baseRuntimeSpec: {}}, instance: {localStorage: "
+                 "{strategy: ''}}, cluster: {enableOutpost: false}, featureGates: "
                  "{FastImagePull: false}"));
 
     (void)state;
     assert_int_equal(c.warnings.n, 0);
+    assert_int_equal(c.host.n_environment, 0);
+    assert_int_equal(c.host.storage.strategy, NC_STORAGE_NONE);
+    assert_int_equal(c.host.containerd.n_texts, 0);
+    assert_null(c.host.containerd.base_spec);
+    assert_false(c.host.fast_image_pull);
+}
+
+static void storage_without_strategy(void **state) {
+    BUILT(c, GOOD, CONFIG("instance: {localStorage: {disabledMounts: [PodLogs]}}"));
+
+    (void)state;
+    assert_int_equal(c.warnings.n, 1);
+    assert_non_null(strstr(c.warnings.v[0], ": spec.instance.localStorage: of no effect"));
 }
 
 static void dns_instead_of_cidr(void **state) {
@@ -383,8 +415,9 @@ TEST_GROUP() {
                                        cmocka_unit_test(max_pods),
                                        cmocka_unit_test(shutdown_halves),
                                        cmocka_unit_test(auth),
-                                       cmocka_unit_test(ignored_fields),
-                                       cmocka_unit_test(nothing_to_exclude),
+                                       cmocka_unit_test(host_fields),
+                                       cmocka_unit_test(no_host_fields),
+                                       cmocka_unit_test(storage_without_strategy),
                                        cmocka_unit_test(dns_instead_of_cidr)};
 
     return run_group(tests, NULL, NULL);

@@ -22,6 +22,15 @@ static void check(const char *head, const struct row *rows, size_t n) {
     assert_int_equal(failures, 0);
 }
 
+#define SERVICE                                                                                    \
+    "the key must be default, or the name of a service without .service such as containerd\n"
+#define VARIABLE "the key must be the name of a variable: letters, digits and _, no digit first\n"
+#define VALUE                                                                                      \
+    "must be one line of UTF-8 text without control characters, of less than 128 KiB, not "
+#define DOMAIN                                                                                     \
+    "must be a domain such as example.com, or ~example.com to route its queries only, not the "    \
+    "string "
+
 static const struct row node_config_rows[] = {
     {"all that nodeadm knows",
      "spec: {cluster: {name: a, apiServerEndpoint: 'https://a', certificateAuthority: " CA
@@ -94,6 +103,41 @@ static const struct row node_config_rows[] = {
      "d:3:42: error: spec.kubelet.flags[3]: must be a string, not null\n"},
     {"environment", "spec: {instance: {environment: 1}}",
      "d:3:32: error: spec.instance.environment: must be a map, not the number 1\n"},
+    {"any text of one line is a value",
+     "spec: {instance: {environment: {my@x.y: {_A1: \"\\t100% \\\"q\\\" \\\\ é\", B: '', C: "
+     "null}}}}",
+     ""},
+    {"environment of a service that is no map", "spec: {instance: {environment: {a: b}}}",
+     "d:3:36: error: spec.instance.environment.a: must be a map, not the string 'b'\n"},
+    {"services", "spec: {instance: {environment: {../a: {}, a.service: {}, '': {}, .a: {}}}}",
+     "d:3:33: error: spec.instance.environment['../a']: " SERVICE
+     "d:3:43: error: spec.instance.environment['a.service']: " SERVICE
+     "d:3:58: error: spec.instance.environment['']: " SERVICE
+     "d:3:66: error: spec.instance.environment['.a']: " SERVICE},
+    {"names of variables", "spec: {instance: {environment: {a: {A=B: c, 1A: c, 'A\tB': c}}}}",
+     "d:3:37: error: spec.instance.environment.a['A=B']: " VARIABLE
+     "d:3:45: error: spec.instance.environment.a.1A: " VARIABLE
+     "d:3:52: error: spec.instance.environment.a['A\\tB']: " VARIABLE},
+    {"values of variables",
+     "spec: {instance: {environment: {a: {A: \"b\\nc\", B: \"\\e\", C: 1, D: yes}}}}",
+     "d:3:40: error: spec.instance.environment.a.A: " VALUE "the string 'b\\nc'\n"
+     "d:3:51: error: spec.instance.environment.a.B: " VALUE "the string '\\x1b'\n"
+     "d:3:60: error: spec.instance.environment.a.C: must be a string (put it in quotes), not the "
+     "number 1\n"
+     "d:3:66: error: spec.instance.environment.a.D: must be a string (put it in quotes), not "
+     "true\n"},
+    {"nameservers",
+     "spec: {instance: {network: {nameservers: [10.0.0.2, 'fd00::1', dns.a, 10.0.0]}}}",
+     "d:3:64: error: spec.instance.network.nameservers[2]: must be an IPv4 or IPv6 address such as "
+     "10.0.0.2, not the string 'dns.a'\n"
+     "d:3:71: error: spec.instance.network.nameservers[3]: must be an IPv4 or IPv6 address such as "
+     "10.0.0.2, not the string '10.0.0'\n"},
+    {"domains", "spec: {instance: {network: {domains: [a.b., ~a, ~., 'a b', '~']}}}",
+     "d:3:53: error: spec.instance.network.domains[3]: " DOMAIN "'a b'\n"
+     "d:3:60: error: spec.instance.network.domains[4]: " DOMAIN "'~'\n"},
+    {"mount path", "spec: {instance: {localStorage: {mountPath: /a%b}}}",
+     "d:3:45: error: spec.instance.localStorage.mountPath: must be an absolute path of letters, "
+     "digits, - _ . and / such as /mnt/k8s-disks, not the string '/a%b'\n"},
 };
 
 static void node_config(void **state) {
