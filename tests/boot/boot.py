@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
-import io
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
 
 import instances  # noqa: E402
 from actors import IMAGE, Actors  # noqa: E402
+from archive import archive  # noqa: E402
 from checks import Boot, Report, check_boot, check_unchanged  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
 from imds import Imds  # noqa: E402
@@ -159,31 +156,8 @@ class Machine:
         )
 
     def add_image(self, program: Path) -> None:
-        """As `docker save` writes an image: one static program. containerd's unit imports it."""
-        layer = io.BytesIO()
-        with tarfile.open(fileobj=layer, mode="w") as tar:
-            tar.add(program, arcname="pause")
-        sha = hashlib.sha256(layer.getvalue()).hexdigest()
-        config = json.dumps(
-            {
-                "architecture": "amd64",
-                "os": "linux",
-                "config": {"Entrypoint": ["/pause"]},
-                "rootfs": {"type": "layers", "diff_ids": [f"sha256:{sha}"]},
-            }
-        ).encode()
-        manifest = json.dumps(
-            [{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]
-        ).encode()
-        with tarfile.open(self.root / "etc/boot-test/pause.tar", mode="w") as tar:
-            for name, data in (
-                ("layer.tar", layer.getvalue()),
-                ("config.json", config),
-                ("manifest.json", manifest),
-            ):
-                info = tarfile.TarInfo(name)
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
+        """containerd's unit imports it."""
+        archive(program, self.root / "etc/boot-test/pause.tar")
 
     def add_host(self, name: str) -> None:
         """What a resolver would know. An endpoint that is an address needs none."""

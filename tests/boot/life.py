@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 NOTICE = "latest/meta-data/spot/instance-action"
-NOTICE_AHEAD_SEC = 30  # a spot notice comes two minutes ahead; the rules are the same
 MARGIN_SEC = 4  # as CONFIG says
 GRACE_SEC = 6
-PATIENCE_SEC = 90.0
 REACH_CORDON_MSEC = 1100.0
 MAX_EXPOSURE = 2.0
 CONFIG = f"""\
@@ -37,7 +35,10 @@ spec:
 
 
 class Life:
-    """A thread of its own: `begin` is called when the node's first pod runs."""
+    """A thread of its own: `begin` is called when the node's first pod runs. Or in the caller's: `schedule`, `announce`."""
+
+    ahead_sec = 30  # a spot notice comes two minutes ahead; the rules are the same
+    patience_sec = 90.0
 
     def __init__(self, plane: "ControlPlane", imds: "Imds", node: str, image: str, settled: Path) -> None:
         self.plane, self.imds, self.node_name, self.image = plane, imds, node, image
@@ -55,14 +56,15 @@ class Life:
 
     def _run(self) -> None:
         try:
-            self._tell()
+            self.schedule()
+            self.announce()
         except BaseException as exc:  # noqa: B902: the test's own mistake must end the test
             self.failure = exc
         self.settled.touch()
 
     def close(self) -> None:
         if self._thread is not None:
-            self._thread.join(PATIENCE_SEC)
+            self._thread.join(self.patience_sec)
         if self.failure is not None:
             raise self.failure
 
@@ -73,7 +75,7 @@ class Life:
         return answer
 
     def _wait(self, what: str, look: Callable[[], Any]) -> Any:
-        end = time.monotonic() + PATIENCE_SEC
+        end = time.monotonic() + self.patience_sec
         while time.monotonic() < end:
             found = look()
             if found:
@@ -128,32 +130,36 @@ class Life:
         conditions = {c["type"]: c["status"] for c in self.node["status"]["conditions"]}
         return conditions.get("Drained") == "True"
 
-    def _tell(self) -> None:
+    def schedule(self) -> None:
+        """Two pods, one of them held by its budget."""
         for name in ("free", "held"):
             self._pod(name)
         self._budget("held")
         for name in ("free", "held"):
             self._wait(f"pod {name} running", lambda name=name: self._is_running(name))
-        self.deadline = int(time.time()) + NOTICE_AHEAD_SEC
+
+    def announce(self) -> None:
+        """A spot notice, and the drain to its end."""
+        self.deadline = int(time.time()) + self.ahead_sec
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.deadline))
         self.notice_time = time.time()
         self.imds.tree[NOTICE] = f'{{"action": "terminate", "time": "{when}"}}'.encode()
         self._wait("the condition Drained", self._is_drained)
 
 
-def _writes(boot: Boot) -> list[dict[str, Any]]:
+def writes(plane: "ControlPlane", node: str) -> list[dict[str, Any]]:
     """What the daemon changed, in order. Patches of kubelet are its own."""
     return [
         e
-        for e in boot.plane.audit()
-        if e["user"].get("username") == f"system:node:{boot.scenario.node}"
+        for e in plane.audit()
+        if e["user"].get("username") == f"system:node:{node}"
         and "(run)" in e.get("userAgent", "")
         and e["verb"] in ("patch", "create", "delete", "update")
         and e["objectRef"]["resource"] != "events"
     ]
 
 
-def _named(entries: list[dict[str, Any]], verb: str, resource: str, name: str = "", sub: str = "") -> list[dict[str, Any]]:
+def named(entries: list[dict[str, Any]], verb: str, resource: str, name: str = "", sub: str = "") -> list[dict[str, Any]]:
     return [
         e
         for e in entries
@@ -164,16 +170,16 @@ def _named(entries: list[dict[str, Any]], verb: str, resource: str, name: str = 
     ]
 
 
-def _check_signals(report: Report, boot: Boot, life: Life, writes: list[dict[str, Any]]) -> None:
-    signal = _named(writes, "patch", "nodes", sub="status")
-    cordon = _named(writes, "patch", "nodes")
-    evictions = _named(writes, "create", "pods", sub="eviction")
+def check_signals(report: Report, life: Life, writes: list[dict[str, Any]], reach_msec: float) -> None:
+    signal = named(writes, "patch", "nodes", sub="status")
+    cordon = named(writes, "patch", "nodes")
+    evictions = named(writes, "create", "pods", sub="eviction")
     times = [audit_time(entries[0]) if entries else 0.0 for entries in (signal, cordon, evictions)]
     report.check("signal, then cordon, then the first eviction", 0 < times[0] < times[1] < times[2], times)
     if cordon:
         took = (audit_time(cordon[0], "stageTimestamp") - life.notice_time) * 1000
         report.figure("spot notice -> cordon on the API server", took, "ms")
-        report.check(f"... within {REACH_CORDON_MSEC:.0f} ms", took <= REACH_CORDON_MSEC, f"{took:.0f} ms")
+        report.check(f"... within {reach_msec:.0f} ms", took <= reach_msec, f"{took:.0f} ms")
     meta, spec = life.node.get("metadata", {}), life.node.get("spec", {})
     conditions = {c["type"]: c for c in life.node.get("status", {}).get("conditions") or []}
     report.check("the Node is cordoned", spec.get("unschedulable") is True, spec)
@@ -196,13 +202,13 @@ def _check_signals(report: Report, boot: Boot, life: Life, writes: list[dict[str
     report.check("nothing that the daemon wrote was refused", not refused, refused)
 
 
-def _check_pods(report: Report, life: Life, writes: list[dict[str, Any]]) -> None:
+def check_pods(report: Report, life: Life, writes: list[dict[str, Any]], late_sec: float) -> None:
     accepted = [
         e["objectRef"]["name"]
-        for e in _named(writes, "create", "pods", sub="eviction")
+        for e in named(writes, "create", "pods", sub="eviction")
         if e["responseStatus"]["code"] in (200, 201)
     ]
-    deleted = _named(writes, "delete", "pods")
+    deleted = named(writes, "delete", "pods")
     tolerates = [name for name in accepted if name.startswith("first-")]
     report.check("the free pod was evicted, once", accepted.count("free") == 1, accepted)
     report.check("... and so was the one that tolerates everything", len(tolerates) == 1, accepted)
@@ -211,12 +217,12 @@ def _check_pods(report: Report, life: Life, writes: list[dict[str, Any]]) -> Non
     if deleted:
         late = audit_time(deleted[0]) - (life.deadline - MARGIN_SEC - GRACE_SEC)
         report.figure("the held pod's last moment -> its deletion", late * 1000, "ms")
-        report.check("... at its last moment, not before", -0.05 <= late <= 1.0, late)
+        report.check("... at its last moment, not before", -0.05 <= late <= late_sec, late)
     drained = {c["type"]: c for c in life.node.get("status", {}).get("conditions") or []}.get("Drained", {})
     report.check("Drained, before the deadline", drained.get("status") == "True", drained)
 
 
-def _stopped(seen: Evidence, unit: str) -> float:
+def stopped(seen: Evidence, unit: str) -> float:
     """When systemd had stopped it, of the machine's own journal."""
     times = [t for t, message in seen.manager_says(unit) if message.startswith(("Stopped ", unit + ": Deactivated"))]
     return max(times, default=0.0)
@@ -230,7 +236,7 @@ def _check_service(report: Report, seen: Evidence) -> None:
         report.figure("the daemon: private", kib.get("Private_Dirty", 0) / 1024, "MiB")
     report.check("the daemon listens on no socket", seen.text("daemon-listens").strip() == "", seen.text("daemon-listens"))
     report.check("it held logind's inhibitor", "nodeclaimd" in seen.text("inhibitors"), seen.text("inhibitors"))
-    kubelet, ours = _stopped(seen, "kubelet.service"), _stopped(seen, "nodeclaimd.service")
+    kubelet, ours = stopped(seen, "kubelet.service"), stopped(seen, "nodeclaimd.service")
     report.check("it was stopped after kubelet", 0 < kubelet <= ours, f"kubelet {kubelet}, nodeclaimd {ours}")
     timeline = seen.text("timeline")
     report.check("`nodeclaimd timeline` tells of the notice and the drain", "spot" in timeline and "drained" in timeline.lower(), timeline)
@@ -238,7 +244,7 @@ def _check_service(report: Report, seen: Evidence) -> None:
 
 def check_life(report: Report, boot: Boot, life: Life) -> None:
     seen = Evidence(boot.machine.root)
-    writes = _writes(boot)
-    _check_signals(report, boot, life, writes)
-    _check_pods(report, life, writes)
+    written = writes(boot.plane, boot.scenario.node)
+    check_signals(report, life, written, REACH_CORDON_MSEC)
+    check_pods(report, life, written, 1.0)
     _check_service(report, seen)
