@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""Virtual machines that become nodes, live and end: each scene one story, with its time line.
+
+Runs in a network namespace of its own (tests/machine/run sees to it): 169.254.169.254 and the taps are there.
+
+    machine.py --image DIR --program DESTDIR --binaries DIR --work DIR [--only SCENE]      machine.py --list
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+for folder in ("boot", "fakes"):
+    sys.path.insert(0, str(HERE.parent / folder))
+
+from scenes import SCENES  # noqa: E402
+from world import Tally  # noqa: E402
+
+
+def main() -> int:
+    args = argparse.ArgumentParser(description="virtual machines that become nodes")
+    args.add_argument("--list", action="store_true")
+    for name in ("image", "program", "binaries", "work"):
+        args.add_argument(f"--{name}", type=Path)
+    args.add_argument("--only", choices=list(SCENES))
+    opts = args.parse_args()
+    if opts.list:
+        for name, scene in SCENES.items():
+            print(f"{name:<14} {(scene.__doc__ or '').strip().splitlines()[0]}")
+        return 0
+    tally = Tally()
+    for name, scene in SCENES.items():
+        if opts.only in (None, name):
+            tally.begin(name)
+            try:
+                scene(opts, tally)
+            except Exception:  # noqa: B902: a scene that breaks off has failed; the others are still told
+                traceback.print_exc()
+                tally.check("the scene came to its end", False)
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
