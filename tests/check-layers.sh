@@ -23,7 +23,7 @@ verdict() {
 rules='
 owns base backoff clock err file json-filter mem names prometheus quantity sources str value zip
 owns config config host-config userdata
-owns plan facts fileset plan
+owns plan containerd facts fileset plan
 owns drain drain drain-report hint lifecycle notice pod
 owns report report daemon-metrics
 owns control control lease

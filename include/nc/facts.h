@@ -76,6 +76,10 @@ struct nc_facts {
     bool has_ecr_credential_provider;
     char *ecr_credential_provider_dir; /* folder of the binary "ecr-credential-provider" */
     bool has_nvidia;                   /* a PCI device of vendor 0x10de */
+    char *containerd_version;          /* "2.1.4"; NULL = there is no containerd */
+    bool has_nvidia_runtime;           /* /usr/bin/nvidia-container-runtime */
+    bool has_pause_archive;            /* /etc/eks/pause.tar */
+    bool has_soci_snapshotter;         /* a unit soci-snapshotter.service */
 };
 
 #define NC_FACTS_INIT                                                                              \
@@ -116,14 +120,19 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
                         struct nc_err *err);
 
 /* host.json of `--facts DIR`: {cpus, mem_total_bytes, root_fs_bytes, kubelet_version, boot_id,
- * sysctls{}, hostname, logind_inhibit_delay_usec, ecr_credential_provider_dir, has_nvidia}; unknown
- * keys are ignored, missing ones stay unknown. And back, for --save-facts. */
+ * sysctls{}, hostname, logind_inhibit_delay_usec, ecr_credential_provider_dir, has_nvidia,
+ * containerd_version, has_nvidia_runtime, has_pause_archive, has_soci_snapshotter}; unknown keys
+ * are ignored, missing ones stay unknown. And back, for --save-facts. */
 int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err);
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out);
 
 /* "v1.34.4-eks-abc" -> 34. -EINVAL where it is no version 1.N. *ret_text (owned, may be NULL) is
  * "v1.34.4". */
 int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_text);
+
+/* "v2.1.4", "1.6.20~ds1" -> 2 and "2.1.4", 1 and "1.6.20". -EINVAL where it is no version.
+ * *ret_text is owned; both may be NULL. */
+int nc_containerd_version_parse(const char *text, unsigned *ret_major, char **ret_text);
 
 const char *nc_life_cycle_name(enum nc_life_cycle l); /* "on-demand", "spot", … */
 

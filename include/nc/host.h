@@ -16,10 +16,11 @@
 /* Fills the host's part of the facts: online CPUs, MemTotal, size of the file system that holds
  * /var/lib/kubelet, boot id, host name, the sysctls that kubelet insists on, logind's
  * InhibitDelayMaxSec without our file, whether an ECR credential provider and an NVIDIA device are
- * there. Executes nothing. The kubelet's version comes from a file
+ * there, what containerd is configured from. The kubelet's version comes from a file
  * (/etc/nodeclaimd/kubelet-version, /etc/eks/kubelet-version.txt), else from the binary's own build
- * information read as bytes, never by running it. kernel facts (/proc, /sys) are the running
- * kernel's, not below root, unless root has its own. */
+ * information read as bytes, never by running it; containerd's likewise (containerd-version), and
+ * `containerd --version` is executed where neither tells and root is "" or "/". kernel facts
+ * (/proc, /sys) are the running kernel's, not below root, unless root has its own. */
 int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f,
                   struct nc_err *err);
 
@@ -116,6 +117,7 @@ struct nc_capture_call {
     const char *const *env;  /* NULL-terminated additions, or NULL */
     uint64_t timeout_usec;
     size_t max_bytes;
+    bool keeps_stderr; /* the start of its stderr is told with the error; else it writes to ours */
     /* Once, from the loop; err->class NC_ERR_NONE: `text` is all of its output, wiped afterwards.
      */
     void (*done)(void *userdata, struct nc_buf *text, const struct nc_err *err);
@@ -125,6 +127,9 @@ struct nc_capture_call {
 int nc_capture_start(sd_event *event, const struct nc_capture_call *call, struct nc_capture **ret,
                      struct nc_err *err);
 struct nc_capture *nc_capture_cancel(struct nc_capture *c); /* kills it; NULL in, NULL out */
+/* The same, waited for: `done` and `userdata` of the call are not used. Every failure is
+ * NC_ERR_HOST, with the start of what it wrote to stderr. */
+int nc_run(const struct nc_capture_call *call, struct nc_buf *out, struct nc_err *err);
 
 /* One line to the console below root (/dev/console; a plain file under another root is appended
  * to). Never blocks for long; failure is reported, not fatal. */

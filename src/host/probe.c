@@ -1,5 +1,6 @@
 /*
- * What this host is. Files and one statvfs; nothing is executed.
+ * What this host is. Files and one statvfs; nothing is executed, but containerd where nothing else
+ * tells its version.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -7,11 +8,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "kubelet-version.h"
 #include "logind-conf.h"
+#include "nc/containerd.h"
 #include "nc/file.h"
 #include "nc/host.h"
 #include "nc/str.h"
+#include "program-version.h"
 
 #define SMALL_BYTES 65536
 #define MAX_PCI_DEVICES 4096
@@ -158,8 +160,24 @@ static void probe_nvidia(const char *root, struct nc_facts *f) {
         (void)closedir(dir);
 }
 
+static bool is_there(const char *root, const char *path) {
+    nc_auto_free char *below = nc_path_below(root, path);
+
+    return access(below, F_OK) == 0;
+}
+
+static int probe_containerd(const char *root, struct nc_facts *f, struct nc_err *err) {
+    f->has_nvidia_runtime = is_there(root, NC_NVIDIA_RUNTIME);
+    f->has_pause_archive = is_there(root, NC_PAUSE_ARCHIVE);
+    f->has_soci_snapshotter = is_there(root, "/usr/lib/systemd/system/soci-snapshotter.service")
+                              || is_there(root, "/etc/systemd/system/soci-snapshotter.service");
+    return f->containerd_version ? 0 : nc_containerd_version(root, &f->containerd_version, err);
+}
+
 int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f,
                   struct nc_err *err) {
+    int r = 0;
+
     probe_cpus(root, f);
     probe_memory(root, f);
     probe_disk(root, f);
@@ -171,6 +189,7 @@ int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f
     f->logind_inhibit_delay_usec = nc_logind_configured_delay(root);
     probe_credential_provider(root, f);
     probe_nvidia(root, f);
-    return f->kubelet_version ? 0
-                              : nc_kubelet_version(root, kubelet_path, &f->kubelet_version, err);
+    if (!f->kubelet_version)
+        r = nc_kubelet_version(root, kubelet_path, &f->kubelet_version, err);
+    return r < 0 ? r : probe_containerd(root, f, err);
 }

@@ -1,6 +1,7 @@
 /*
- * Other programs: kubelet as a process of its own, and credential plugins. Neither is on the way of
- * a node under systemd.
+ * Other programs: kubelet as a process of its own, credential plugins, and containerd where only it
+ * can tell its version or convert its configuration. None is on the way of a node from the EKS AMI
+ * whose user data name nothing special.
  *
  * Everything that allocates is done before the fork: other threads (a resolver) may exist.
  */
@@ -18,6 +19,7 @@
 #include "nc/str.h"
 
 #define FIRST_OTHER_FD 3
+#define COMPLAINT_MAX_BYTES ((size_t)256)
 
 extern char **environ;
 
@@ -204,10 +206,12 @@ int nc_spawn(const struct nc_spawn_call *call, int *ret_pid, struct nc_err *err)
 struct nc_capture {
     struct nc_capture_call call;
     char *program;
-    pid_t pid; /* not reaped before the end: until then its session is its own */
-    int out, pidfd;
-    sd_event_source *output, *end, *deadline;
+    pid_t pid;              /* not reaped before the end: until then its session is its own */
+    int out, errors, pidfd; /* errors: its stderr; -1 = ours */
+    sd_event_source *output, *complaint, *end, *deadline;
     struct nc_buf text;
+    char said[COMPLAINT_MAX_BYTES]; /* the start of its stderr */
+    size_t n_said;
     bool is_read, has_ended; /* the output; the program */
 };
 
@@ -217,10 +221,13 @@ static void free_capture(struct nc_capture *c) {
         (void)waitpid(c->pid, NULL, 0);
     }
     sd_event_source_disable_unref(c->output);
+    sd_event_source_disable_unref(c->complaint);
     sd_event_source_disable_unref(c->end);
     sd_event_source_disable_unref(c->deadline);
     if (c->out >= 0)
         (void)close(c->out);
+    if (c->errors >= 0)
+        (void)close(c->errors);
     if (c->pidfd >= 0)
         (void)close(c->pidfd);
     nc_buf_done_secret(&c->text);
@@ -255,6 +262,36 @@ static void fail(struct nc_capture *c, int code) {
     finish(c, &err);
 }
 
+/* Reads what is there of its stderr: the start is kept. False at its end. */
+static bool read_complaint(struct nc_capture *c) {
+    char chunk[4096];
+    ssize_t got;
+
+    while ((got = read(c->errors, chunk, sizeof(chunk))) > 0) {
+        const size_t left = sizeof(c->said) - c->n_said;
+        const size_t n = (size_t)got < left ? (size_t)got : left;
+        memcpy(c->said + c->n_said, chunk, n);
+        c->n_said += n;
+    }
+    return got < 0 && (errno == EINTR || errno == EAGAIN);
+}
+
+static int on_complaint(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+    if (!read_complaint(userdata))
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    return 0;
+}
+
+static void set_exit_error(struct nc_capture *c, int code, struct nc_err *err) {
+    nc_auto_free char *quoted = NULL;
+
+    if (c->errors >= 0)
+        (void)read_complaint(c);
+    quoted = nc_quote(c->said, c->n_said);
+    (void)nc_err_set(err, NC_ERR_AUTH, EPERM, "%s ended with exit code %d%s%s", c->program, code,
+                     c->n_said > 0 ? ": " : "", c->n_said > 0 ? quoted : "");
+}
+
 /* It has ended, and so has its output: a child of its own may write on. */
 static void check_end(struct nc_capture *c) {
     struct nc_err err = NC_ERR_INIT;
@@ -266,7 +303,7 @@ static void check_end(struct nc_capture *c) {
     c->pid = 0;
     code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (code != 0)
-        (void)nc_err_set(&err, NC_ERR_AUTH, EPERM, "%s ended with exit code %d", c->program, code);
+        set_exit_error(c, code, &err);
     finish(c, &err);
 }
 
@@ -314,6 +351,8 @@ static int watch_child(struct nc_capture *c, sd_event *event, struct nc_err *err
     if (c->pidfd < 0)
         return sys_failed(err, "pidfd_open");
     r = sd_event_add_io(event, &c->output, c->out, EPOLLIN, on_output, c);
+    if (r >= 0 && c->errors >= 0)
+        r = sd_event_add_io(event, &c->complaint, c->errors, EPOLLIN, on_complaint, c);
     if (r >= 0)
         r = sd_event_add_io(event, &c->end, c->pidfd, EPOLLIN, on_end, c);
     if (r >= 0)
@@ -322,24 +361,46 @@ static int watch_child(struct nc_capture *c, sd_event *event, struct nc_err *err
     return r < 0 ? nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r)) : 0;
 }
 
+/* Pipes for what is captured: `ends` of its output, `errors` of its stderr where that is wanted. */
+static int open_pipes(const struct nc_capture_call *call, int ends[2], int errors[2],
+                      struct nc_err *err) {
+    errors[0] = errors[1] = -1;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return sys_failed(err, "pipe");
+    if (!call->keeps_stderr || pipe2(errors, O_CLOEXEC) >= 0) {
+        if (errors[0] >= 0)
+            (void)fcntl(errors[0], F_SETFL, O_NONBLOCK);
+        return 0;
+    }
+    const int r = sys_failed(err, "pipe");
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return r;
+}
+
 int nc_capture_start(sd_event *event, const struct nc_capture_call *call, struct nc_capture **ret,
                      struct nc_err *err) {
     nc_auto_free char **whole = make_env(call->env);
-    struct child child = {.argv = call->argv, .env = whole, .err = -1};
+    struct child child = {.argv = call->argv, .env = whole};
     struct nc_capture *c;
-    int ends[2], r;
+    int ends[2], errors[2];
+    int r = open_pipes(call, ends, errors, err);
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return sys_failed(err, "pipe");
+    if (r < 0)
+        return r;
     c = nc_calloc(1, sizeof(*c));
     *c = (struct nc_capture){.call = *call,
                              .program = nc_strdup(call->argv[0]),
                              .out = ends[0],
+                             .errors = errors[0],
                              .pidfd = -1,
                              .text = NC_BUF_INIT_MAX(call->max_bytes)};
     child.out = ends[1];
+    child.err = errors[1];
     r = launch(&child, NULL, &c->pid, err);
     (void)close(ends[1]);
+    if (errors[1] >= 0)
+        (void)close(errors[1]);
     if (r >= 0)
         r = watch_child(c, event, err);
     if (r < 0) {
@@ -348,4 +409,45 @@ int nc_capture_start(sd_event *event, const struct nc_capture_call *call, struct
     }
     *ret = c;
     return 0;
+}
+
+/* --- the same, waited for */
+
+struct run {
+    struct nc_buf *out;
+    struct nc_err err;
+    bool is_done;
+};
+
+static void on_run_done(void *userdata, struct nc_buf *text, const struct nc_err *err) {
+    struct run *run = userdata;
+
+    run->is_done = true;
+    run->err = *err;
+    *run->out = *text;
+    *text = (struct nc_buf)NC_BUF_INIT;
+}
+
+int nc_run(const struct nc_capture_call *call, struct nc_buf *out, struct nc_err *err) {
+    struct nc_capture_call own = *call;
+    struct run run = {.out = out};
+    struct nc_capture *c = NULL;
+    sd_event *event = NULL;
+    int r = sd_event_new(&event);
+
+    own.keeps_stderr = true;
+    own.done = on_run_done;
+    own.userdata = &run;
+    if (r >= 0)
+        r = nc_capture_start(event, &own, &c, err);
+    else
+        r = nc_err_set(err, NC_ERR_HOST, r, "event loop: %s", strerror(-r));
+    while (r >= 0 && !run.is_done)
+        r = sd_event_run(event, UINT64_MAX);
+    if (r < 0 && c && !run.is_done)
+        (void)nc_capture_cancel(c);
+    sd_event_unref(event);
+    if (run.err.class != NC_ERR_NONE)
+        run.err.class = NC_ERR_HOST;
+    return r < 0 ? r : nc_err_give(&run.err, err);
 }

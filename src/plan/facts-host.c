@@ -1,6 +1,6 @@
 /*
- * Facts from the host: host.json of a recorded folder of facts, in and out, and the kubelet's
- * version.
+ * Facts from the host: host.json of a recorded folder of facts, in and out, and the
+ * versions of kubelet and containerd.
  *
  * The same keys are written that are read, so that what --save-facts recorded can be replayed
  * anywhere.
@@ -38,24 +38,42 @@ static bool small_number(const char **s, unsigned *ret) {
     return digits > 0;
 }
 
+/* "MAJOR.MINOR.PATCH" at text, behind an optional "v"; what follows starts with one of `suffixes`.
+ */
+static bool read_version(const char *text, const char *suffixes, unsigned v[static 3]) {
+    if (*text == 'v')
+        text++;
+    for (size_t i = 0; i < 3; i++)
+        if (!small_number(&text, &v[i]) || (i < 2 && *text++ != '.'))
+            return false;
+    return *text == '\0' || strchr(suffixes, *text);
+}
+
 int nc_kubelet_version_parse(const char *text, unsigned *ret_minor, char **ret_text) {
-    unsigned major = 0, minor = 0, patch = 0;
+    unsigned v[3];
 
     if (!text)
         return -EINVAL;
     if (nc_starts_with(text, "Kubernetes "))
         text += strlen("Kubernetes ");
-    if (*text == 'v')
-        text++;
-    if (!small_number(&text, &major) || major != 1 || *text++ != '.' || !small_number(&text, &minor)
-        || *text++ != '.' || !small_number(&text, &patch))
-        return -EINVAL;
-    if (*text != '\0' && !strchr("-+\r\n \t", *text))
+    if (!read_version(text, "-+\r\n \t", v) || v[0] != 1)
         return -EINVAL;
     if (ret_minor)
-        *ret_minor = minor;
+        *ret_minor = v[1];
     if (ret_text)
-        *ret_text = nc_asprintf("v1.%u.%u", minor, patch);
+        *ret_text = nc_asprintf("v1.%u.%u", v[1], v[2]);
+    return 0;
+}
+
+int nc_containerd_version_parse(const char *text, unsigned *ret_major, char **ret_text) {
+    unsigned v[3];
+
+    if (!text || !read_version(text, "-+~", v))
+        return -EINVAL;
+    if (ret_major)
+        *ret_major = v[0];
+    if (ret_text)
+        *ret_text = nc_asprintf("%u.%u.%u", v[0], v[1], v[2]);
     return 0;
 }
 
@@ -97,6 +115,10 @@ static bool is_line(const char *s) {
 
 static bool is_version(const char *s) {
     return nc_kubelet_version_parse(s, NULL, NULL) == 0;
+}
+
+static bool is_containerd_version(const char *s) {
+    return nc_containerd_version_parse(s, NULL, NULL) == 0;
 }
 
 /* What the host says in one text. */
@@ -149,7 +171,16 @@ static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_
         {"hostname", &f->hostname, nc_shape_domain, "a host name"},
         {"ecr_credential_provider_dir", &f->ecr_credential_provider_dir, nc_shape_absolute_path,
          "an absolute path"},
+        {"containerd_version", &f->containerd_version, is_containerd_version,
+         "a containerd version such as 2.1.4"},
     };
+    const struct {
+        const char *key;
+        bool *place;
+    } bools[] = {{"has_nvidia", &f->has_nvidia},
+                 {"has_nvidia_runtime", &f->has_nvidia_runtime},
+                 {"has_pause_archive", &f->has_pause_archive},
+                 {"has_soci_snapshotter", &f->has_soci_snapshotter}};
     int64_t delay = (int64_t)f->logind_inhibit_delay_usec;
     int r = read_host_number(host, "cpus", &f->cpus, err);
 
@@ -161,8 +192,8 @@ static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_
         r = read_host_number(host, "logind_inhibit_delay_usec", &delay, err);
     for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(texts); i++)
         r = read_host_string(host, &texts[i], err);
-    if (r >= 0)
-        r = read_host_bool(host, "has_nvidia", &f->has_nvidia, err);
+    for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(bools); i++)
+        r = read_host_bool(host, bools[i].key, bools[i].place, err);
     if (r >= 0)
         r = read_host_sysctls(host, f, err);
     if (r < 0)
@@ -196,7 +227,7 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
     if (host->type != NC_VALUE_MAP)
         return nc_err_set(err, NC_ERR_CONFIG, EINVAL, "host.json: must be an object");
     taken.kubelet_version = taken.boot_id = taken.hostname = taken.ecr_credential_provider_dir =
-        NULL;
+        taken.containerd_version = NULL;
     taken.sysctls = NULL;
     taken.n_sysctls = 0;
     r = read_host(&taken, host, err);
@@ -206,10 +237,14 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
         f->root_fs_bytes = taken.root_fs_bytes;
         f->logind_inhibit_delay_usec = taken.logind_inhibit_delay_usec;
         f->has_nvidia = taken.has_nvidia;
+        f->has_nvidia_runtime = taken.has_nvidia_runtime;
+        f->has_pause_archive = taken.has_pause_archive;
+        f->has_soci_snapshotter = taken.has_soci_snapshotter;
         adopt_text(&f->kubelet_version, &taken.kubelet_version);
         adopt_text(&f->boot_id, &taken.boot_id);
         adopt_text(&f->hostname, &taken.hostname);
         adopt_text(&f->ecr_credential_provider_dir, &taken.ecr_credential_provider_dir);
+        adopt_text(&f->containerd_version, &taken.containerd_version);
         f->has_ecr_credential_provider = f->ecr_credential_provider_dir != NULL;
         if (taken.sysctls) {
             nc_facts_free_sysctls(f->sysctls, f->n_sysctls);
@@ -222,6 +257,7 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
     free(taken.boot_id);
     free(taken.hostname);
     free(taken.ecr_credential_provider_dir);
+    free(taken.containerd_version);
     nc_facts_free_sysctls(taken.sysctls, taken.n_sysctls);
     return r;
 }
@@ -248,7 +284,11 @@ void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {
     set_text(host, "hostname", f->hostname);
     set_number(host, "logind_inhibit_delay_usec", (int64_t)f->logind_inhibit_delay_usec);
     set_text(host, "ecr_credential_provider_dir", f->ecr_credential_provider_dir);
+    set_text(host, "containerd_version", f->containerd_version);
     nc_value_set_bool(host, "has_nvidia", f->has_nvidia);
+    nc_value_set_bool(host, "has_nvidia_runtime", f->has_nvidia_runtime);
+    nc_value_set_bool(host, "has_pause_archive", f->has_pause_archive);
+    nc_value_set_bool(host, "has_soci_snapshotter", f->has_soci_snapshotter);
     for (size_t i = 0; i < f->n_sysctls; i++)
         nc_value_set_string(sysctls, f->sysctls[i].name, f->sysctls[i].value);
     nc_value_set(host, "sysctls", sysctls);

@@ -52,7 +52,8 @@ void nc_facts_done(struct nc_facts *f) {
                      f->kubelet_version,
                      f->boot_id,
                      f->hostname,
-                     f->ecr_credential_provider_dir};
+                     f->ecr_credential_provider_dir,
+                     f->containerd_version};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
         free(owned[i]);

@@ -54,6 +54,7 @@ PLACES = (
     ("the console", r"/dev/console"),
     ("our documents", r"/etc/nodeclaimd/conf\.d"),
     ("kubelet's version", r"kubelet-version"),
+    ("containerd's version", r"containerd-version"),
     ("logind's settings", r"/logind\.conf"),
     ("the kernel's files", r"/proc/|/sys/"),
     ("tables", r"instance-types"),

@@ -1,8 +1,8 @@
 /*
- * Files of the machine that other programs write: kubelet's version (a file, or the build
- * information in the binary), logind's configuration, the CPUs and the memory, the end of a log;
- * and of a pod: its roots and its token. The first byte says which one the rest of the text is.
- * They stand below a folder of this process in memory.
+ * Files of the machine that other programs write: the versions of kubelet and containerd (a file,
+ * or the build information in the binary), logind's configuration, the CPUs and the memory, the end
+ * of a log; and of a pod: its roots and its token. The first byte says which one the rest of the
+ * text is. They stand below a folder of this process in memory.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -17,8 +17,8 @@
 #include "nc/kube-control.h"
 #include "nc/str.h"
 
-#include "kubelet-version.h"
 #include "logind-conf.h"
+#include "program-version.h"
 
 enum file { VERSION = 0, BINARY, LOGIND, CPUS, MEMORY, LOG, ROOTS, TOKEN, _FILE_MAX };
 static const char *const paths[_FILE_MAX] = {
@@ -89,6 +89,21 @@ static void version(void) {
     free(short_text);
 }
 
+/* The same text as containerd's version. */
+static void containerd_version(const char *kubelets) {
+    nc_auto_free char *path = nc_asprintf("%s/etc/nodeclaimd/containerd-version", root);
+    nc_auto_free char *text = NULL, *short_text = NULL;
+    struct nc_err err = NC_ERR_INIT;
+    unsigned major = 0;
+
+    must(rename(kubelets, path) == 0);
+    if (nc_containerd_version(root, &text, &err) < 0)
+        must(!text && err.class == NC_ERR_HOST && err.msg[0]);
+    else
+        must(!text || nc_containerd_version_parse(text, &major, &short_text) >= 0);
+    (void)unlink(path);
+}
+
 static void probe(void) {
     struct nc_facts f = NC_FACTS_INIT;
 
@@ -147,7 +162,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     write_file(path, data + 1, n - 1);
     if (which == VERSION || which == BINARY)
         version();
-    else if (which == LOGIND)
+    if (which == VERSION)
+        containerd_version(path);
+    if (which == LOGIND)
         (void)nc_logind_configured_delay(root);
     else if (which == CPUS || which == MEMORY)
         probe();
@@ -155,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         tail(path);
     else if (which == ROOTS)
         pod();
-    else
+    else if (which == TOKEN)
         token(path);
     (void)unlink(path);
     return 0;

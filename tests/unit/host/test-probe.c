@@ -27,6 +27,11 @@ static void test_an_image(void **state) {
     put("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=7\n");
     put_bytes("/etc/eks/image-credential-provider/ecr-credential-provider", "x", 1, 0755);
     put("/sys/bus/pci/devices/0000:00:1e.0/vendor", "0x10de\n");
+    put("/etc/eks/containerd-version.txt",
+        "containerd github.com/containerd/containerd/v2 2.1.4 75c");
+    put("/etc/eks/pause.tar", "");
+    put("/usr/bin/nvidia-container-runtime", "");
+    put("/usr/lib/systemd/system/soci-snapshotter.service", "");
     probe(&f);
     probe(&f); /* again over the first: nothing twice */
     assert_int_equal(f.cpus, 7);
@@ -38,6 +43,8 @@ static void test_an_image(void **state) {
     assert_true(f.has_ecr_credential_provider);
     assert_string_equal(f.ecr_credential_provider_dir, "/etc/eks/image-credential-provider");
     assert_true(f.has_nvidia);
+    assert_string_equal(f.containerd_version, "2.1.4");
+    assert_true(f.has_nvidia_runtime && f.has_pause_archive && f.has_soci_snapshotter);
     assert_string_equal(f.sysctls[0].name, "vm.overcommit_memory");
     assert_string_equal(f.sysctls[0].value, "1");
     assert_in_range(f.n_sysctls, 2, 6);
@@ -55,6 +62,8 @@ static void test_this_machine(void **state) {
     assert_true(f.mem_total_bytes > (int64_t)64 << 20);
     assert_false(f.has_ecr_credential_provider);
     assert_false(f.has_nvidia);
+    assert_null(f.containerd_version);
+    assert_false(f.has_nvidia_runtime || f.has_pause_archive || f.has_soci_snapshotter);
 }
 
 static void test_odd_files(void **state) {

@@ -186,6 +186,46 @@ static void test_cannot_be_executed(void **state) {
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 }
 
+/* --- waited for */
+
+static int run(const char *script, unsigned msec, size_t max, struct nc_buf *out,
+               struct nc_err *err) {
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    const struct nc_capture_call call = {
+        .argv = argv, .timeout_usec = (uint64_t)msec * 1000, .max_bytes = max};
+
+    return nc_run(&call, out, err);
+}
+
+static void test_run(void **state) {
+    static const struct {
+        const char *script, *message;
+        unsigned msec;
+    } failures[] = {
+        {"echo told >&2; exit 3", "/bin/sh ended with exit code 3: 'told", PATIENCE_MSEC},
+        /* more than a pipe holds */
+        {"printf first; printf again >&2; head -c 300000 /dev/zero >&2; exit 1", "code 1: 'again",
+         PATIENCE_MSEC},
+        {"exit 1", "/bin/sh ended with exit code 1", PATIENCE_MSEC},
+        {"yes", "/bin/sh: unusable output: ", PATIENCE_MSEC},
+        {"yes >&2", "/bin/sh did not answer in time", 200},
+    };
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    assert_int_equal(run("echo a; echo b >&2", PATIENCE_MSEC, 100, &out, &err), 0);
+    assert_string_equal(out.data, "a\n");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(failures); i++) {
+        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+        assert_true(run(failures[i].script, failures[i].msec, 100, &text, &err) < 0);
+        assert_int_equal(err.class, NC_ERR_HOST);
+        if (!strstr(err.msg, failures[i].message))
+            fail_msg("%s: %s", failures[i].script, err.msg);
+    }
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+}
+
 /* --- without waiting */
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -347,6 +387,7 @@ TEST_GROUP() {
         host_test(test_failures),
         host_test(test_grandchildren),
         host_test(test_cannot_be_executed),
+        host_test(test_run),
         host_test(test_capture_in_the_loop),
         host_test(test_spawn),
         host_test(test_no_log),

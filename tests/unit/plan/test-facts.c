@@ -213,7 +213,10 @@ static void life_cycles(void **state) {
     "  \"kubelet_version\": \"v1.34.4\",\n  \"boot_id\": "                                         \
     "\"0c5ad35a-2b4e-4f54-8f1d-0b1c6e0f8f11\",\n"                                                  \
     "  \"hostname\": \"ip-10-0-0-1\",\n  \"logind_inhibit_delay_usec\": 30000000,\n"               \
-    "  \"ecr_credential_provider_dir\": \"/etc/eks\",\n  \"has_nvidia\": true,\n"                  \
+    "  \"ecr_credential_provider_dir\": \"/etc/eks\",\n"                                           \
+    "  \"containerd_version\": \"1.6.20~ds1\",\n  \"has_nvidia\": true,\n"                         \
+    "  \"has_nvidia_runtime\": true,\n  \"has_pause_archive\": false,\n"                           \
+    "  \"has_soci_snapshotter\": true,\n"                                                          \
     "  \"sysctls\": {\n    \"kernel.panic\": \"10\"\n  }\n}\n"
 
 static void host_json(void **state) {
@@ -230,7 +233,9 @@ static void host_json(void **state) {
     assert_int_equal(f.logind_inhibit_delay_usec, 30000000);
     assert_string_equal(f.kubelet_version, "v1.34.4");
     assert_string_equal(f.hostname, "ip-10-0-0-1");
-    assert_true(f.has_nvidia);
+    assert_string_equal(f.containerd_version, "1.6.20~ds1");
+    assert_true(f.has_nvidia && f.has_nvidia_runtime && f.has_soci_snapshotter);
+    assert_false(f.has_pause_archive);
     assert_true(f.has_ecr_credential_provider);
     assert_int_equal(f.n_sysctls, 1);
     assert_string_equal(f.sysctls[0].name, "kernel.panic");
@@ -276,6 +281,8 @@ static const struct {
      "ecr_credential_provider_dir must be an absolute path"},
     {"{\"ecr_credential_provider_dir\": \"/a/../b\"}", "must be an absolute path"},
     {"{\"has_nvidia\": 1}", "has_nvidia must be true or false"},
+    {"{\"has_pause_archive\": \"yes\"}", "has_pause_archive must be true or false"},
+    {"{\"containerd_version\": \"two\"}", "containerd_version must be a containerd version"},
     {"{\"sysctls\": []}", "sysctls must be a map"},
     {"{\"ecr_credential_provider_dir\": \"/a\", \"sysctls\": {\"a\": \"b\", \"c\": {}}}",
      "sysctls must be a map"},
@@ -346,15 +353,46 @@ static void versions(void **state) {
     }
 }
 
+static void containerd_versions(void **state) {
+    static const struct {
+        const char *text, *version; /* NULL: none */
+        unsigned major;
+    } rows[] = {{"2.1.4", "2.1.4", 2},
+                {"v1.7.27", "1.7.27", 1},
+                {"1.6.20~ds1", "1.6.20", 1},
+                {"v2.0.0-rc.3+unknown", "2.0.0", 2},
+                {"10.0.1", "10.0.1", 10},
+                {"2.1", NULL, 0},
+                {"2", NULL, 0},
+                {"", NULL, 0},
+                {"2.1.x", NULL, 0},
+                {"2.1.4 x", NULL, 0},
+                {"vv2.1.4", NULL, 0},
+                {"99999.1.1", NULL, 0},
+                {"-1.2.3", NULL, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *text = NULL;
+        unsigned major = 0;
+        const int r = nc_containerd_version_parse(rows[i].text, &major, &text);
+
+        assert_int_equal(r, rows[i].version ? 0 : -EINVAL);
+        assert_int_equal(major, rows[i].major);
+        assert_true(nc_streq(text, rows[i].version));
+    }
+    assert_int_equal(nc_containerd_version_parse(NULL, NULL, NULL), -EINVAL);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(questions),         cmocka_unit_test(identity),
-        cmocka_unit_test(identity_refused),  cmocka_unit_test(texts),
-        cmocka_unit_test(answer_with_nul),   cmocka_unit_test(answer_too_long),
-        cmocka_unit_test(not_facts),         cmocka_unit_test(life_cycles),
-        cmocka_unit_test(host_json),         cmocka_unit_test(host_json_lenient),
-        cmocka_unit_test(host_json_refused), cmocka_unit_test(host_json_too_long),
-        cmocka_unit_test(versions),
+        cmocka_unit_test(questions),           cmocka_unit_test(identity),
+        cmocka_unit_test(identity_refused),    cmocka_unit_test(texts),
+        cmocka_unit_test(answer_with_nul),     cmocka_unit_test(answer_too_long),
+        cmocka_unit_test(not_facts),           cmocka_unit_test(life_cycles),
+        cmocka_unit_test(containerd_versions), cmocka_unit_test(host_json),
+        cmocka_unit_test(host_json_lenient),   cmocka_unit_test(host_json_refused),
+        cmocka_unit_test(host_json_too_long),  cmocka_unit_test(versions),
     };
 
     return run_group(tests, NULL, NULL);

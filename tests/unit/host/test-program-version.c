@@ -1,13 +1,13 @@
 /*
- * kubelet's version from files and from binaries: good ones, other ones, and ones that lie about
- * their own layout.
+ * Versions from files and from binaries: good ones, other ones, and ones that lie about their own
+ * layout.
  */
 #include "groups.h"
 #include "host-test.h"
 
 #include <elf.h>
 
-#include "kubelet-version.h"
+#include "program-version.h"
 
 #define INFO_OFFSET 4096u
 #define FILE_BYTES 8192u
@@ -187,11 +187,100 @@ static void test_no_kubelet(void **state) {
     assert_true(nc_kubelet_version(root, "/none/kubelet", &version, &err) < 0);
 }
 
+/* --- containerd */
+
+static char *containerd_version(struct nc_err *err) {
+    char *version = NULL;
+
+    return nc_containerd_version(root, &version, err) < 0 ? NULL : version;
+}
+
+static void put_containerd(const char *info) {
+    struct binary b;
+
+    make_binary(&b, info);
+    put_bytes("/usr/local/bin/containerd", b.u.bytes, b.n, 0755);
+}
+
+static void assert_containerd(const char *expected) {
+    struct nc_err err = NC_ERR_INIT;
+    nc_auto_free char *version = containerd_version(&err);
+
+    if (!nc_streq(version, expected))
+        fail_msg("%s, expected %s: %s", version ? version : "none", expected, err.msg);
+}
+
+static void test_containerd_files(void **state) {
+    static const char *const files[][2] = {
+        {"containerd github.com/containerd/containerd/v2 2.1.4 75cb2b7193e4e490e9\n", "2.1.4"},
+        {"containerd github.com/containerd/containerd v1.7.27 05044ec0a9a75232cad4\n", "v1.7.27"},
+        {"containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3\n", "1.6.20"},
+        {"containerd containerd.io v2.0.0-rc.3+unknown\n", "v2.0.0-rc.3+unknown"},
+        {"3.0.0\n", "3.0.0"}};
+
+    (void)state;
+    put_containerd("mod\tgithub.com/containerd/containerd/v2\tv2.2.0\n");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(files); i++) {
+        put("/etc/eks/containerd-version.txt", files[i][0]);
+        assert_containerd(files[i][1]);
+    }
+    put("/etc/eks/containerd-version.txt", "containerd github.com/containerd/containerd\n");
+    assert_containerd("v2.2.0");
+    put("/etc/nodeclaimd/containerd-version", "1.7.0\n");
+    assert_containerd("1.7.0");
+}
+
+static void test_containerd_binaries(void **state) {
+    (void)state;
+    put_containerd("mod\tgithub.com/containerd/containerd\tv1.7.27\th1:abc=\n");
+    assert_containerd("v1.7.27");
+    put_containerd(
+        "mod\tgithub.com/containerd/containerd/v2\t(devel)\n"
+        "build\t-ldflags=\"-s -X github.com/containerd/containerd/v2/version.Version=2.1.4"
+        " -X github.com/containerd/containerd/v2/version.Revision=75cb2b7\"\n");
+    assert_containerd("2.1.4");
+}
+
+/* A binary that tells nothing is not run: it belongs to another root. */
+static void test_containerd_that_tells_nothing(void **state) {
+    struct nc_err err = NC_ERR_INIT;
+    nc_auto_free char *mark = nc_path_below(root, "/executed");
+    nc_auto_free char *script = nc_asprintf("#!/bin/sh\ntouch %s; echo v2.1.4\n", mark);
+
+    (void)state;
+    put_bytes("/usr/bin/containerd", script, strlen(script), 0755);
+    assert_null(containerd_version(&err));
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_non_null(strstr(err.msg, "containerd's version is unknown"));
+    assert_non_null(strstr(err.remedy, "(2.1.4) to /etc/nodeclaimd/containerd-version"));
+    assert_int_equal(access(mark, F_OK), -1);
+}
+
+static void test_no_containerd(void **state) {
+    struct nc_err err = NC_ERR_INIT;
+    char *version = (char *)(uintptr_t) "";
+
+    (void)state;
+    assert_null(nc_containerd_binary(root));
+    assert_int_equal(nc_containerd_version(root, &version, &err), 0);
+    assert_null(version);
+    put("/etc/eks/containerd-version.txt/x", ""); /* cannot be read, and is not absent */
+    assert_true(nc_containerd_version(root, &version, &err) < 0);
+    assert_int_equal(err.class, NC_ERR_HOST);
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        host_test(test_binaries),    host_test(test_without_sections),
-        host_test(test_other_files), host_test(test_random_damage),
-        host_test(test_files_first), host_test(test_no_kubelet),
+        host_test(test_binaries),
+        host_test(test_without_sections),
+        host_test(test_other_files),
+        host_test(test_random_damage),
+        host_test(test_files_first),
+        host_test(test_no_kubelet),
+        host_test(test_containerd_files),
+        host_test(test_containerd_binaries),
+        host_test(test_containerd_that_tells_nothing),
+        host_test(test_no_containerd),
     };
 
     return run_group(tests, NULL, NULL);

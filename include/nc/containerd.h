@@ -1,0 +1,30 @@
+/*
+ * containerd as planned: its configuration, the base runtime spec of its containers, and fast image
+ * pulls through the SOCI snapshotter.
+ */
+#ifndef NC_CONTAINERD_H
+#define NC_CONTAINERD_H
+
+#include <stdbool.h>
+
+#include "nc/value.h"
+
+#define NC_CONTAINERD_CONFIG "/etc/containerd/config.toml"
+#define NC_NVIDIA_RUNTIME "/usr/bin/nvidia-container-runtime"
+#define NC_PAUSE_ARCHIVE "/etc/eks/pause.tar"
+
+struct nc_containerd_plan {
+    unsigned major;               /* of the installed containerd; 0 = there is none: nothing is
+                                     written */
+    struct nc_value *config;      /* config.toml */
+    struct nc_value *base_spec;   /* base-runtime-spec.json */
+    bool needs_migration;         /* config is of version 2, containerd 2.x: `containerd config
+                                     migrate` makes the file of it before it is written */
+    struct nc_value *soci_config; /* config.toml of the SOCI snapshotter; NULL = it is not used */
+};
+
+#define NC_CONTAINERD_PLAN_INIT                                                                    \
+    { 0 }
+void nc_containerd_plan_done(struct nc_containerd_plan *p);
+
+#endif

@@ -1,0 +1,282 @@
+/*
+ * The version of a program: from a file if the AMI has one, else from the binary's build
+ * information.
+ *
+ * Go's linker leaves the build information in a section of its own (.go.buildinfo; the format is
+ * that of Go 1.18 and later, debug/buildinfo): a few kilobytes of eighty megabytes have to be read,
+ * where `kubelet --version` pages in tens of megabytes from a cold volume. A release build has
+ * "…version.gitVersion=v1.34.4" among its linker flags, a build of the module has the module's
+ * version. Debian's containerd has neither: only running it tells.
+ */
+#include "program-version.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "nc/facts.h"
+#include "nc/file.h"
+#include "nc/host.h"
+#include "nc/str.h"
+
+#define VERSION_MAX_BYTES 64
+#define VERSION_FILE_MAX_BYTES 4096
+#define INFO_MAX_BYTES ((size_t)1 << 20)
+#define MAX_SECTIONS 512u
+#define MAX_SEGMENTS 64u
+/* Head of the build information: magic, pointer size, flags; strings follow at 32. */
+#define INFO_MAGIC "\xff Go buildinf:"
+#define INFO_HEAD_BYTES 32u
+#define INFO_ALIGN 16u
+
+#define RUN_TIMEOUT_USEC ((uint64_t)20 * 1000000) /* from a cold volume */
+
+struct program {
+    const char *name, *example;
+    const char *files[2]; /* what says its version, the first that does */
+    const char *marks[3]; /* what its version stands behind in the build information */
+    bool (*is_version)(const char *text);
+};
+
+static bool is_kubelet_version(const char *text) {
+    return nc_kubelet_version_parse(text, NULL, NULL) == 0;
+}
+
+static bool is_containerd_version(const char *text) {
+    return nc_containerd_version_parse(text, NULL, NULL) == 0;
+}
+
+static const struct program kubelet = {
+    .name = "kubelet",
+    .example = "v1.34.4",
+    .files = {"/etc/nodeclaimd/kubelet-version", "/etc/eks/kubelet-version.txt"},
+    .marks = {"version.gitVersion=", "mod\tk8s.io/kubernetes\t", "dep\tk8s.io/kubernetes\t"},
+    .is_version = is_kubelet_version,
+};
+
+static const struct program containerd = {
+    .name = "containerd",
+    .example = "2.1.4",
+    .files = {"/etc/nodeclaimd/containerd-version", "/etc/eks/containerd-version.txt"},
+    .marks = {"/version.Version=", "mod\tgithub.com/containerd/containerd/v2\t",
+              "mod\tgithub.com/containerd/containerd\t"},
+    .is_version = is_containerd_version,
+};
+
+/* A word of version characters that starts at text. */
+static int read_version_token(const struct program *p, const char *text, const char *end,
+                              char **ret) {
+    char token[VERSION_MAX_BYTES];
+    size_t n = 0;
+
+    while (text + n < end && n + 1 < sizeof(token) && text[n]
+           && strchr(NC_LOWER NC_DIGITS ".-+", text[n])) {
+        token[n] = text[n];
+        n++;
+    }
+    token[n] = '\0';
+    if (!p->is_version(token))
+        return -EINVAL;
+    *ret = nc_strdup(token);
+    return 0;
+}
+
+/* The first word that is a version: "v1.34.4", or what a program prints ("Kubernetes v1.34.4",
+ * "containerd github.com/containerd/containerd/v2 v2.1.4 75cb2b7"). */
+static int find_version_word(const struct program *p, const char *text, char **ret) {
+    static const char space[] = " \t\r\n";
+    const char *end = text + strlen(text);
+
+    for (text += strspn(text, space); *text; text += strspn(text, space)) {
+        if (read_version_token(p, text, end, ret) >= 0)
+            return 0;
+        text += strcspn(text, space);
+    }
+    return -EINVAL;
+}
+
+/* `err` says only what keeps a file that is there from being read. */
+static int from_file(const char *root, const struct program *p, const char *path, char **ret,
+                     struct nc_err *err) {
+    nc_auto_free char *below = nc_path_below(root, path);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err own = NC_ERR_INIT;
+    const int r = nc_file_read(below, VERSION_FILE_MAX_BYTES, &text, &own);
+
+    if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+        *err = own;
+    return r < 0 ? r : find_version_word(p, text.data ? text.data : "", ret);
+}
+
+/* The version in the text of the build information. */
+static int search(const struct program *program, const char *info, size_t n, char **ret) {
+    const char *end = info + n;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(program->marks); i++) {
+        const size_t length = strlen(program->marks[i]);
+        const char *p = info;
+        while ((p = memmem(p, (size_t)(end - p), program->marks[i], length))) {
+            p += length;
+            if (read_version_token(program, p, end, ret) >= 0)
+                return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+static bool read_at(int fd, void *to, size_t n, uint64_t offset) {
+    return offset <= INT64_MAX && pread(fd, to, n, (off_t)offset) == (ssize_t)n;
+}
+
+/* A part of the file: where its build information may be. */
+struct part {
+    uint64_t offset, size;
+};
+
+/* The section of this name. Go's binaries are little-endian 64-bit ELF on all instance types. */
+static bool find_section(int fd, const Elf64_Ehdr *head, const char *name, struct part *ret) {
+    Elf64_Shdr names, section;
+    char text[32];
+
+    if (head->e_shentsize != sizeof(section) || head->e_shnum > MAX_SECTIONS
+        || head->e_shstrndx >= head->e_shnum
+        || !read_at(fd, &names, sizeof(names), head->e_shoff + head->e_shstrndx * sizeof(section)))
+        return false;
+    for (unsigned i = 0; i < head->e_shnum; i++) {
+        if (!read_at(fd, &section, sizeof(section), head->e_shoff + i * sizeof(section)))
+            return false;
+        if (!read_at(fd, text, strlen(name) + 1, names.sh_offset + section.sh_name)
+            || memcmp(text, name, strlen(name) + 1) != 0)
+            continue;
+        *ret = (struct part){section.sh_offset, section.sh_size};
+        return true;
+    }
+    return false;
+}
+
+/* The first writable segment: Go puts the build information at its start, and it is there where the
+ * sections are stripped. */
+static bool find_data_segment(int fd, const Elf64_Ehdr *head, struct part *ret) {
+    Elf64_Phdr segment;
+
+    if (head->e_phentsize != sizeof(segment) || head->e_phnum > MAX_SEGMENTS)
+        return false;
+    for (unsigned i = 0; i < head->e_phnum; i++) {
+        if (!read_at(fd, &segment, sizeof(segment), head->e_phoff + i * sizeof(segment)))
+            return false;
+        if (segment.p_type != PT_LOAD || (segment.p_flags & (PF_X | PF_W)) != PF_W)
+            continue;
+        *ret = (struct part){segment.p_offset, segment.p_filesz};
+        return true;
+    }
+    return false;
+}
+
+static bool find_info(int fd, struct part *ret) {
+    Elf64_Ehdr head;
+
+    if (!read_at(fd, &head, sizeof(head), 0) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0
+        || head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_ident[EI_DATA] != ELFDATA2LSB)
+        return false;
+    return find_section(fd, &head, ".go.buildinfo", ret) || find_data_segment(fd, &head, ret);
+}
+
+static int from_binary(const struct program *program, const char *path, char **ret) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct part part;
+    int r = -ENOENT;
+
+    if (fd < 0)
+        return -errno;
+    if (find_info(fd, &part)) {
+        const size_t n = part.size < INFO_MAX_BYTES ? (size_t)part.size : INFO_MAX_BYTES;
+        nc_auto_free char *info = nc_malloc(n + 1);
+        const char *p = NULL;
+        if (read_at(fd, info, n, part.offset))
+            p = memmem(info, n, INFO_MAGIC, strlen(INFO_MAGIC));
+        if (p && (size_t)(p - info) % INFO_ALIGN == 0 && n - (size_t)(p - info) > INFO_HEAD_BYTES)
+            r = search(program, p + INFO_HEAD_BYTES, n - (size_t)(p - info) - INFO_HEAD_BYTES, ret);
+    }
+    (void)close(fd);
+    return r;
+}
+
+/* `unreadable` says what keeps a version file from being read. */
+static int from_files(const char *root, const struct program *p, char **ret,
+                      struct nc_err *unreadable) {
+    for (size_t i = 0; i < NC_ARRAY_SIZE(p->files); i++)
+        if (from_file(root, p, p->files[i], ret, unreadable) >= 0)
+            return 0;
+    return -ENOENT;
+}
+
+static int unknown(const struct program *p, const char *binary, const struct nc_err *unreadable,
+                   struct nc_err *err) {
+    int r;
+
+    if (unreadable->class != NC_ERR_NONE) {
+        if (err)
+            *err = *unreadable;
+        nc_err_wrap(err, "%s's version is unknown", p->name);
+        return unreadable->code;
+    }
+    r = nc_err_set(err, NC_ERR_HOST, ENOENT,
+                   "%s's version is unknown: no version file, and none in the build "
+                   "information of %s",
+                   p->name, binary);
+    nc_err_remedy(err, "install %s, or write its version (%s) to %s", p->name, p->example,
+                  p->files[0]);
+    return r;
+}
+
+int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, struct nc_err *err) {
+    nc_auto_free char *binary = nc_path_below(root, kubelet_path);
+    struct nc_err unreadable = NC_ERR_INIT;
+
+    if (from_files(root, &kubelet, ret, &unreadable) >= 0 || from_binary(&kubelet, binary, ret) >= 0
+        || from_binary(&kubelet, kubelet_path, ret) >= 0)
+        return 0;
+    return unknown(&kubelet, kubelet_path, &unreadable, err);
+}
+
+const char *nc_containerd_binary(const char *root) {
+    static const char *const paths[] = {"/usr/bin/containerd", "/usr/local/bin/containerd"};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
+        nc_auto_free char *below = nc_path_below(root, paths[i]);
+        if (access(below, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+            return paths[i];
+    }
+    return NULL;
+}
+
+static int from_running(const struct program *p, const char *binary, char **ret) {
+    const char *const argv[] = {binary, "--version", NULL};
+    const struct nc_capture_call call = {
+        .argv = argv, .timeout_usec = RUN_TIMEOUT_USEC, .max_bytes = VERSION_FILE_MAX_BYTES};
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const int r = nc_run(&call, &text, NULL);
+
+    return r < 0 ? r : find_version_word(p, text.data ? text.data : "", ret);
+}
+
+int nc_containerd_version(const char *root, char **ret, struct nc_err *err) {
+    const char *path = nc_containerd_binary(root);
+    nc_auto_free char *binary = path ? nc_path_below(root, path) : NULL;
+    struct nc_err unreadable = NC_ERR_INIT;
+
+    *ret = NULL;
+    if (from_files(root, &containerd, ret, &unreadable) >= 0)
+        return 0;
+    if (!path && unreadable.class == NC_ERR_NONE)
+        return 0;
+    if (path && from_binary(&containerd, binary, ret) >= 0)
+        return 0;
+    /* A program of another root may need that root to run. */
+    if (path && nc_streq(path, binary) && from_running(&containerd, path, ret) >= 0)
+        return 0;
+    return unknown(&containerd, path ? path : containerd.files[1], &unreadable, err);
+}

@@ -1,0 +1,21 @@
+/*
+ * The versions of kubelet and containerd, without running them wherever that can be had.
+ */
+#ifndef NC_PROGRAM_VERSION_H
+#define NC_PROGRAM_VERSION_H
+
+#include "nc/err.h"
+
+/* "v1.34.4" of a version file on the AMI, else of the binary's build information; with the suffix
+ * that a distribution gives it. Owned. The binary is looked for below root, then at the path
+ * itself. NC_ERR_HOST where neither tells. */
+int nc_kubelet_version(const char *root, const char *kubelet_path, char **ret, struct nc_err *err);
+
+/* The same of containerd ("2.1.4"), which may be missing: *ret is NULL then. Where neither file nor
+ * build information tells, and root is this system's own, `containerd --version` is executed. */
+int nc_containerd_version(const char *root, char **ret, struct nc_err *err);
+
+/* The path of containerd's binary below root, without the root; NULL where there is none. */
+const char *nc_containerd_binary(const char *root);
+
+#endif
