@@ -1,5 +1,5 @@
 /*
- * The tree that every document becomes, whether it was YAML or JSON.
+ * The tree that every document becomes, whether it was YAML, JSON or TOML.
  *
  * Each value remembers where it was written (source, line, column) and, after a merge, what it
  * overrode: that is what `check` and `explain` print. A tree owns its children. Numbers are exact:
@@ -23,6 +23,7 @@ enum nc_value_type {
     NC_VALUE_STRING,
     NC_VALUE_MAP,
     NC_VALUE_LIST,
+    NC_VALUE_TIME, /* of TOML only (nc/toml.h): text holds it */
     _NC_VALUE_TYPE_MAX
 };
 
@@ -39,7 +40,7 @@ struct nc_value {
     struct nc_mark mark;
     bool boolean;
     int64_t integer;
-    char *text;                /* STRING: the text, no embedded NUL; FLOAT: as written */
+    char *text;                /* STRING: the text, no embedded NUL; FLOAT, TIME: as written */
     struct nc_member *members; /* MAP, in the order written */
     struct nc_value **items;   /* LIST */
     size_t n;                  /* members or items */

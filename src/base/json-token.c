@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "nc/str.h"
+#include "utf8.h"
 
 #define REPLACEMENT 0xfffdu /* stands for NUL, which no text of ours can hold */
 
@@ -104,24 +105,8 @@ static void keep(struct nc_json_token *t, const char *data, size_t n) {
 
 static void keep_character(struct nc_json_token *t, uint32_t c) {
     char b[4];
-    size_t n = 0;
 
-    if (c < 0x80) {
-        b[n++] = (char)c;
-    } else if (c < 0x800) {
-        b[n++] = (char)(0xc0 | c >> 6);
-        b[n++] = (char)(0x80 | (c & 0x3f));
-    } else if (c < 0x10000) {
-        b[n++] = (char)(0xe0 | c >> 12);
-        b[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-        b[n++] = (char)(0x80 | (c & 0x3f));
-    } else {
-        b[n++] = (char)(0xf0 | c >> 18);
-        b[n++] = (char)(0x80 | (c >> 12 & 0x3f));
-        b[n++] = (char)(0x80 | (c >> 6 & 0x3f));
-        b[n++] = (char)(0x80 | (c & 0x3f));
-    }
-    keep(t, b, n);
+    keep(t, b, nc_utf8_put(c, b));
 }
 
 /* The first byte of a character that takes several: RFC 3629, table 3-7 of Unicode. */

@@ -102,6 +102,7 @@ static void write_scalar(struct writer *w, const struct nc_value *v) {
         write_text(w, isfinite(d) ? buf : "null");
         break;
     case NC_VALUE_STRING:
+    case NC_VALUE_TIME:
         write_string(w, v->text);
         break;
     case NC_VALUE_NULL:

@@ -10,17 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+char *nc_number_plain(const char *text) {
+    char *plain = nc_malloc(strlen(text) + 1);
+    size_t n = 0;
+
+    for (; *text; text++)
+        if (*text != '_')
+            plain[n++] = *text;
+    plain[n] = '\0';
+    return plain;
+}
+
 double nc_number_of(const struct nc_value *v) {
     if (v->type == NC_VALUE_INT)
         return (double)v->integer;
     if (v->type != NC_VALUE_FLOAT || !v->text)
         return 0;
-    nc_auto_free char *plain = nc_malloc(strlen(v->text) + 1);
-    size_t n = 0;
-    for (const char *p = v->text; *p; p++)
-        if (*p != '_')
-            plain[n++] = *p;
-    plain[n] = '\0';
+    nc_auto_free char *plain = nc_number_plain(v->text);
     return strtod(plain, NULL);
 }
 

@@ -12,6 +12,9 @@
 /* Beyond this not every integer has a double of its own: a reader may round (RFC 8259 §6). */
 #define NC_JSON_MAX_INTEGER ((int64_t)1 << 53)
 
+/* text without its underscores; owned by the caller. */
+char *nc_number_plain(const char *text);
+
 /* The number of an INT or a FLOAT. A FLOAT's text may hold YAML's underscores and signs. */
 double nc_number_of(const struct nc_value *v);
 

@@ -46,6 +46,16 @@ size_t nc_utf8_next(const char *s, size_t n, uint32_t *ret) {
     return length;
 }
 
+size_t nc_utf8_put(uint32_t c, char ret[static 4]) {
+    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    const size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        ret[i] = (char)(0x80 | (c & 0x3f));
+    ret[0] = (char)(first[n] | c);
+    return n;
+}
+
 bool nc_streq(const char *a, const char *b) {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }

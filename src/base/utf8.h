@@ -12,4 +12,7 @@
  * *ret is written only on success. */
 size_t nc_utf8_next(const char *s, size_t n, uint32_t *ret);
 
+/* Writes the character c, which is no surrogate and at most U+10FFFF; returns its length. */
+size_t nc_utf8_put(uint32_t c, char ret[static 4]);
+
 #endif

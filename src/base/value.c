@@ -126,6 +126,7 @@ bool nc_value_equal(const struct nc_value *a, const struct nc_value *b) {
     case NC_VALUE_FLOAT:
         return nc_streq(a->text, b->text) || nc_number_of(a) == nc_number_of(b);
     case NC_VALUE_STRING:
+    case NC_VALUE_TIME:
         return nc_streq(a->text, b->text);
     case NC_VALUE_MAP:
         return a->n == b->n && maps_equal(a, b);
@@ -170,7 +171,7 @@ const char *nc_value_get_string(const struct nc_value *v, const char *key) {
 const char *nc_value_scalar_text(const struct nc_value *v, char buf[static 32]) {
     if (!v)
         return NULL;
-    if (v->type == NC_VALUE_STRING || v->type == NC_VALUE_FLOAT)
+    if (v->type == NC_VALUE_STRING || v->type == NC_VALUE_FLOAT || v->type == NC_VALUE_TIME)
         return v->text;
     if (v->type == NC_VALUE_BOOL)
         return v->boolean ? "true" : "false";

@@ -135,20 +135,9 @@ static bool underscores_separate_digits(const char *s) {
     return true;
 }
 
-static char *without_underscores(const char *text) {
-    char *plain = nc_malloc(strlen(text) + 1);
-    size_t n = 0;
-
-    for (; *text; text++)
-        if (*text != '_')
-            plain[n++] = *text;
-    plain[n] = '\0';
-    return plain;
-}
-
 /* True where text is a number, and v then holds it. */
 static bool resolve_number(struct nc_value *v, const char *text) {
-    nc_auto_free char *plain = without_underscores(text);
+    nc_auto_free char *plain = nc_number_plain(text);
     const bool starts_with_point = text[0] == '.';
     uint64_t large = 0;
 

@@ -34,6 +34,7 @@ static bool is_nothing(const struct nc_value *v) {
     case NC_VALUE_BOOL:
     case NC_VALUE_INT:
     case NC_VALUE_FLOAT:
+    case NC_VALUE_TIME:
     case _NC_VALUE_TYPE_MAX:
         break;
     }

@@ -37,6 +37,7 @@ char *nc_value_describe(const struct nc_value *v) {
     case NC_VALUE_FLOAT:
         return nc_asprintf("the number %.40s", v->text);
     case NC_VALUE_STRING:
+    case NC_VALUE_TIME:
         quoted = nc_quote(v->text, strlen(v->text));
         return nc_asprintf("the string %s", quoted);
     case NC_VALUE_MAP:

@@ -1,0 +1,28 @@
+/*
+ * TOML: what is accepted is written, read again and equal, and written the same; what is refused
+ * names a line and leaves nothing.
+ */
+#include <stdint.h>
+
+#include "nc/str.h"
+#include "nc/toml.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+    nc_auto_value struct nc_value *v = NULL, *back = NULL;
+    nc_cleanup(nc_buf_done) struct nc_buf once = NC_BUF_INIT, twice = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_toml_parse((const char *)data, n, &v, &err) < 0) {
+        if (v || err.class != NC_ERR_CONFIG || !nc_starts_with(err.msg, "line "))
+            abort();
+        return 0;
+    }
+    if (nc_toml_write(v, &once) < 0 || nc_toml_parse(once.data, once.len, &back, NULL) < 0
+        || !nc_value_equal(v, back))
+        abort();
+    if (nc_toml_write(back, &twice) < 0 || !nc_streq(once.data, twice.data))
+        abort();
+    return 0;
+}
