@@ -31,7 +31,7 @@ owns standalone standalone budget
 owns net http
 owns aws ec2 imds node-token role sigv4
 owns kube kube kube-control kube-drain kubeconfig
-owns host host login
+owns host host image login
 room base system yaml.h zlib.h
 room config pure base
 room plan pure base config
@@ -42,7 +42,7 @@ room standalone pure base drain control
 room net system base curl/curl.h systemd/sd-event.h openssl/ssl.h openssl/x509v3.h
 room aws system base plan net expat.h openssl/evp.h openssl/params.h openssl/core_names.h openssl/crypto.h systemd/sd-event.h
 room kube system base config drain control net systemd/sd-event.h
-room host system base plan drain systemd/sd-id128.h systemd/sd-bus.h systemd/sd-event.h systemd/sd-journal.h
+room host system base plan drain linux/openat2.h systemd/sd-id128.h systemd/sd-bus.h systemd/sd-event.h systemd/sd-journal.h
 room process system base curl/curl.h systemd/sd-daemon.h systemd/sd-event.h systemd/sd-id128.h openssl/ssl.h openssl/crypto.h
 room bootstrap system base config plan report aws kube host process systemd/sd-event.h systemd/sd-journal.h
 room daemon system base plan drain report net host aws kube process bootstrap systemd/sd-daemon.h systemd/sd-event.h systemd/sd-bus.h

@@ -20,6 +20,8 @@ char *nc_path_below(const char *root, const char *path);
  * caller-visible meaning: class NC_ERR_HOST as all others; -EFBIG where it is larger. Files of
  * /proc and /sys (size 0) are read to their end. */
 int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err *err);
+/* The same of an open descriptor, which stays open; path is for messages. */
+int nc_file_read_fd(int fd, const char *path, size_t max, struct nc_buf *out, struct nc_err *err);
 
 /* Makes the folder and its parents (0755). */
 int nc_mkdir_p(const char *path, struct nc_err *err);

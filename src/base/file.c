@@ -81,13 +81,17 @@ static int read_all(int fd, size_t max, struct nc_buf *out) {
 }
 
 int nc_file_read(const char *path, size_t max, struct nc_buf *out, struct nc_err *err) {
-    const size_t before = out->len;
-    struct stat st;
     /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
     nc_cleanup(close_fd) const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
-    if (fd < 0)
-        return nc_file_fail(err, errno, "read", path);
+    return fd < 0 ? nc_file_fail(err, errno, "read", path)
+                  : nc_file_read_fd(fd, path, max, out, err);
+}
+
+int nc_file_read_fd(int fd, const char *path, size_t max, struct nc_buf *out, struct nc_err *err) {
+    const size_t before = out->len;
+    struct stat st;
+
     if (fstat(fd, &st) < 0)
         return nc_file_fail(err, errno, "read", path);
     if (!S_ISREG(st.st_mode))

@@ -44,6 +44,7 @@ struct nc_options {
     const char *deadline; /* a duration or RFC 3339 */
     const char *reason;
     const char *svg;
+    const char *image; /* of preflight: a root file system, not this machine */
     uint64_t timeout_usec;
     bool strict;
     bool json;

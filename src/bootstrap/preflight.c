@@ -12,6 +12,7 @@
 
 #include "bootstrap.h"
 #include "log.h"
+#include "nc/image.h"
 #include "nc/names.h"
 #include "nc/str.h"
 
@@ -20,32 +21,20 @@
 #define SKEW_WORTH_SAYING_SEC 60
 #define SKEW_THAT_STS_REFUSES_SEC (5 * 60) /* ahead; behind it takes three times that */
 
-/* The sysctls that kubelet insists on with protectKernelDefaults: k8s.io/kubernetes pkg/util/sysctl
- * and pkg/kubelet/cm. */
-static const struct {
-    const char *name;
-    const char *value;
-} kubelet_sysctls[] = {{"vm.overcommit_memory", "1"},
-                       {"vm.panic_on_oom", "0"},
-                       {"kernel.panic", "10"},
-                       {"kernel.panic_on_oops", "1"},
-                       {"kernel.keys.root_maxkeys", "1000000"},
-                       {"kernel.keys.root_maxbytes", "25000000"}};
-
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p,
                       struct nc_strv *sentences) {
     const struct nc_value *protect = nc_value_get(p->kubelet_effective, "protectKernelDefaults");
 
     if (!protect || protect->type != NC_VALUE_BOOL || !protect->boolean)
         return;
-    for (size_t k = 0; k < NC_ARRAY_SIZE(kubelet_sysctls); k++)
+    for (size_t k = 0; k < NC_KUBELET_SYSCTLS; k++)
         for (size_t i = 0; i < f->n_sysctls; i++)
-            if (nc_streq(f->sysctls[i].name, kubelet_sysctls[k].name)
-                && !nc_streq(f->sysctls[i].value, kubelet_sysctls[k].value))
+            if (nc_streq(f->sysctls[i].name, nc_kubelet_sysctls[k].name)
+                && !nc_streq(f->sysctls[i].value, nc_kubelet_sysctls[k].value))
                 nc_strv_addf(sentences,
                              "sysctl %s is %s, kubelet will refuse to start with "
                              "protectKernelDefaults unless it is %s",
-                             f->sysctls[i].name, f->sysctls[i].value, kubelet_sysctls[k].value);
+                             f->sysctls[i].name, f->sysctls[i].value, nc_kubelet_sysctls[k].value);
 }
 
 /* The connection to the API server, from memory; where the kubeconfig is the user's, or kubelet has

@@ -28,6 +28,7 @@ enum {
     ACCEPTS_DRAIN = 1 << 9,
     ACCEPTS_WAIT = 1 << 10,
     ACCEPTS_SVG = 1 << 11,
+    ACCEPTS_IMAGE = 1 << 12,
 };
 
 static const struct command {
@@ -47,7 +48,7 @@ static const struct command {
     {"explain", nc_command_explain,
      ACCEPTS_SOURCES | ACCEPTS_FACTS | ACCEPTS_OUTPUT | ACCEPTS_VERSION, " [FIELD]", 1,
      "where each final value came from, and what it overrode"},
-    {"preflight", nc_command_preflight, ACCEPTS_OUTPUT, "", 0,
+    {"preflight", nc_command_preflight, ACCEPTS_OUTPUT | ACCEPTS_IMAGE, "", 0,
      "tries everything that a bootstrap needs: each line ok or failed, with a remedy"},
     {"run", nc_command_run, ACCEPTS_SOURCES, "", 0,
      "the daemon: observes interruption notices, drains in order, reports its progress"},
@@ -91,6 +92,7 @@ enum option_id {
     OPT_REASON,
     OPT_WAIT,
     OPT_SVG,
+    OPT_IMAGE,
     OPT_HELP,
 };
 
@@ -123,6 +125,8 @@ static const struct nc_flag flags[] = {
     {"reason", "TEXT", OPT_REASON, ACCEPTS_DRAIN, "shown in Events and in status"},
     {"wait", NULL, OPT_WAIT, ACCEPTS_WAIT, "follows it to its end"},
     {"svg", "FILE", OPT_SVG, ACCEPTS_SVG, "draws it instead; - is standard output"},
+    {"image", "ROOT", OPT_IMAGE, ACCEPTS_IMAGE,
+     "checks the files of an image's root file system instead of this machine"},
     {"imds", "URL", OPT_IMDS, 0,
      "endpoint of the instance metadata service (AWS_EC2_METADATA_SERVICE_ENDPOINT)"},
     {"kubeconfig", "FILE", OPT_KUBECONFIG, 0, "default " NC_KUBECONFIG},
@@ -173,6 +177,7 @@ static const char **text_of(struct nc_options *o, int id) {
         {OPT_DEADLINE, &o->deadline},
         {OPT_REASON, &o->reason},
         {OPT_SVG, &o->svg},
+        {OPT_IMAGE, &o->image},
     };
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)

@@ -20,6 +20,8 @@
 #include "nc/host.h"
 #include "nc/str.h"
 
+#include "preflight-lines.h"
+
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define TIMEOUT_USEC 3000000u
 #define IMDS_TIMEOUT_USEC 8000000u /* it may be slow: that is no reason to stop here */
@@ -27,31 +29,13 @@
 
 struct preflight {
     struct nc_app *app;
-    struct nc_value *lines; /* {check, outcome, detail, remedy} */
-    unsigned failed;
-    struct nc_err first; /* decides the exit code */
+    struct nc_preflight_lines out;
     struct nc_imds *imds;
     struct nc_facts facts;
     struct nc_connection connection;
     int64_t skew_usec;
     bool has_skew;
 };
-
-static void print_check(struct preflight *p, const char *check, const char *outcome,
-                        const char *detail, const char *remedy) {
-    struct nc_value *line = nc_value_new(NC_VALUE_MAP);
-
-    nc_value_set_string(line, "check", check);
-    nc_value_set_string(line, "outcome", outcome);
-    nc_value_set_string(line, "detail", detail);
-    nc_value_set_string(line, "remedy", remedy);
-    nc_value_push(p->lines, line);
-    if (p->app->opts.json)
-        return;
-    (void)printf("%-12s %-7s %s\n", check, outcome, detail);
-    if (*remedy)
-        (void)printf("%-12s         remedy: %s\n", "", remedy);
-}
 
 static void ok(struct preflight *p, const char *check, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -62,14 +46,12 @@ static void ok(struct preflight *p, const char *check, const char *format, ...) 
     va_start(ap, format);
     detail = nc_vasprintf(format, ap);
     va_end(ap);
-    print_check(p, check, "ok", detail, "");
+    nc_preflight_line(&p->out, check, "ok", detail, "");
 }
 
 static int failed(struct preflight *p, const char *check, const struct nc_err *err,
                   const char *remedy) {
-    print_check(p, check, "failed", err->msg, *err->remedy ? err->remedy : remedy);
-    if (p->failed++ == 0)
-        p->first = *err;
+    nc_preflight_failed(&p->out, check, err, remedy);
     return -EIO;
 }
 
@@ -117,7 +99,7 @@ static void check_clock(struct preflight *p) {
     const long long seconds = p->skew_usec / 1000000;
 
     if (!p->has_skew) {
-        print_check(p, "clock", "skipped", "no server has sent its time", "");
+        nc_preflight_line(&p->out, "clock", "skipped", "no server has sent its time", "");
         return;
     }
     if (llabs(seconds) < SKEW_FAILS_SEC) {
@@ -327,8 +309,8 @@ static void check_host(struct preflight *p) {
     plan.kubelet_effective = read_kubelet_config(p);
     nc_check_sysctls(&p->facts, &plan, &sentences);
     for (size_t i = 0; i < sentences.n; i++)
-        print_check(p, "sysctl", "warning", sentences.v[i],
-                    "set it in /etc/sysctl.d, or protectKernelDefaults: false");
+        nc_preflight_line(&p->out, "sysctl", "warning", sentences.v[i],
+                          "set it in /etc/sysctl.d, or protectKernelDefaults: false");
     if (sentences.n == 0)
         ok(p, "sysctl", "nothing that kubelet would refuse");
     nc_plan_done(&plan);
@@ -351,18 +333,19 @@ static void check_logind(struct preflight *p) {
     if (!nc_logind_is_short(p->app->opts.root, 0, &err))
         return;
     if (nc_logind_delay(&usec, &err) < 0)
-        print_check(p, "logind", "skipped", err.msg, "");
+        nc_preflight_line(&p->out, "logind", "skipped", err.msg, "");
     else if (nc_logind_is_short(p->app->opts.root, usec, &err))
-        print_check(p, "logind", "warning", err.msg, err.remedy);
+        nc_preflight_line(&p->out, "logind", "warning", err.msg, err.remedy);
     else
         ok(p, "logind", "waits %.1f s at a shutdown", (double)usec / 1e6);
 }
 
 int nc_command_preflight(struct nc_app *app) {
-    struct preflight p = {.app = app, .lines = nc_value_new(NC_VALUE_LIST)};
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct preflight p = {.app = app, .out = {.is_json = app->opts.json}};
     struct nc_err err = NC_ERR_INIT;
 
+    if (app->opts.image)
+        return nc_preflight_image(app);
     if (nc_app_loop(app, &err) < 0)
         return nc_app_fail(app, &err);
     (void)check_imds(&p);
@@ -371,15 +354,8 @@ int nc_command_preflight(struct nc_app *app) {
     check_nodeadm(&p);
     check_cluster(&p);
     check_clock(&p);
-    if (app->opts.json) {
-        nc_json_write(&text, p.lines, 2);
-        (void)printf("%s\n", text.data);
-    } else {
-        (void)printf("%s\n", p.failed ? "preflight failed" : "preflight passed");
-    }
     nc_connection_done(&p.connection);
     nc_imds_free(p.imds);
     nc_facts_done(&p.facts);
-    nc_value_free(p.lines);
-    return p.failed ? nc_err_exit_code(p.first.class) : 0;
+    return nc_preflight_end(&p.out);
 }

@@ -12,6 +12,7 @@
 #include "nc/containerd.h"
 #include "nc/file.h"
 #include "nc/host.h"
+#include "nc/image.h"
 #include "nc/str.h"
 #include "program-version.h"
 
@@ -103,18 +104,14 @@ static char *read_token(const char *root, const char *path) {
 }
 
 static void probe_sysctls(const char *root, struct nc_facts *f) {
-    /* What kubelet's protectKernelDefaults compares (container_manager_linux.go). */
-    static const char *const names[] = {
-        "vm.overcommit_memory", "vm.panic_on_oom",          "kernel.panic",
-        "kernel.panic_on_oops", "kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes"};
-
     for (size_t i = 0; i < f->n_sysctls; i++) {
         free(f->sysctls[i].name);
         free(f->sysctls[i].value);
     }
     f->n_sysctls = 0;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(names); i++) {
-        nc_auto_free char *path = nc_asprintf("/proc/sys/%s", names[i]);
+    for (size_t i = 0; i < NC_KUBELET_SYSCTLS; i++) {
+        const char *name = nc_kubelet_sysctls[i].name;
+        nc_auto_free char *path = nc_asprintf("/proc/sys/%s", name);
         char *value;
         for (char *dot = path; (dot = strchr(dot, '.'));)
             *dot = '/';
@@ -122,23 +119,19 @@ static void probe_sysctls(const char *root, struct nc_facts *f) {
         if (!value)
             continue;
         *nc_append(&f->sysctls, &f->n_sysctls) =
-            (struct nc_sysctl){.name = nc_strdup(names[i]), .value = value};
+            (struct nc_sysctl){.name = nc_strdup(name), .value = value};
     }
 }
 
 static void probe_credential_provider(const char *root, struct nc_facts *f) {
-    static const char *const folders[] = {
-        "/etc/eks/image-credential-provider", "/usr/libexec/kubernetes/image-credential-provider",
-        "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec"};
-
     f->has_ecr_credential_provider = false;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++) {
-        nc_auto_free char *path = nc_asprintf("%s/ecr-credential-provider", folders[i]);
+    for (const char *const *folder = nc_ecr_folders; *folder; folder++) {
+        nc_auto_free char *path = nc_asprintf("%s/ecr-credential-provider", *folder);
         nc_auto_free char *below = nc_path_below(root, path);
         if (access(below, X_OK) < 0)
             continue;
         free(f->ecr_credential_provider_dir);
-        f->ecr_credential_provider_dir = nc_strdup(folders[i]);
+        f->ecr_credential_provider_dir = nc_strdup(*folder);
         f->has_ecr_credential_provider = true;
         return;
     }

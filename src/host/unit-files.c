@@ -17,8 +17,7 @@ static const char *const unit_folders[] = {"/etc/systemd/system", "/run/systemd/
                                            "/usr/local/lib/systemd/system",
                                            "/usr/lib/systemd/system"};
 
-/* They make the machine a node, and overwrite kubelet's files. */
-static const char *const nodeadm_units[] = {"nodeadm-config.service", "nodeadm-run.service"};
+const char *const nc_nodeadm_units[] = {"nodeadm-config.service", "nodeadm-run.service", NULL};
 
 static int cannot_read(const char *path, struct nc_err *err) {
     return nc_err_set(err, NC_ERR_HOST, errno, "cannot read %s: %s", path, strerror(errno));
@@ -93,8 +92,8 @@ int nc_unit_is_enabled(const char *root, const char *unit, struct nc_err *err) {
 }
 
 int nc_nodeadm_check(const char *root, struct nc_err *err) {
-    for (size_t i = 0; i < NC_ARRAY_SIZE(nodeadm_units); i++) {
-        const char *unit = nodeadm_units[i];
+    for (size_t i = 0; nc_nodeadm_units[i]; i++) {
+        const char *unit = nc_nodeadm_units[i];
         int r = nc_unit_is_enabled(root, unit, err);
 
         if (r > 0) {
@@ -103,8 +102,8 @@ int nc_nodeadm_check(const char *root, struct nc_err *err) {
                 "%s is enabled: it would make this machine a node as well, and overwrite "
                 "the files of kubelet and containerd",
                 unit);
-            nc_err_remedy(err, "systemctl disable %s %s, in the image", nodeadm_units[0],
-                          nodeadm_units[1]);
+            nc_err_remedy(err, "systemctl disable %s %s, in the image", nc_nodeadm_units[0],
+                          nc_nodeadm_units[1]);
         }
         if (r < 0)
             return r;

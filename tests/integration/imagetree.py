@@ -11,19 +11,19 @@ from pathlib import Path
 VERSION = {"kubelet": "Kubernetes v1.34.1", "containerd": "containerd github.com/containerd/containerd/v2 2.1.4 0123abc"}
 COMMANDS = ("runc", "iptables", "conntrack", "ip", "mdadm", "mkfs.xfs")
 
-# chroot ROOT COMMAND...: the tree's own program, else the host's with the paths of its arguments below the tree.
+# chroot ROOT COMMAND...: the tree's own program, else the host's; absolute paths among its arguments are below the tree.
 CHROOT = """#!/bin/bash
 root=$1 program=$2
 shift 2
-for d in /usr/sbin /usr/bin; do
-    if [ -x "$root$d/$program" ]; then exec "$root$d/$program" "$@"; fi
-done
 for a in "$@"; do
     case $a in
         /*) set -- "$@" "$root$a" ;;
         *) set -- "$@" "$a" ;;
     esac
     shift
+done
+for p in "$root$program" "$root/usr/sbin/$program" "$root/usr/bin/$program"; do
+    if [ -f "$p" ]; then exec "$p" "$@"; fi
 done
 exec "$program" "$@"
 """

@@ -1,22 +1,26 @@
-"""image/provision on the files of an image: what it adds, what it leaves as it was, and that a second run changes nothing.
+"""image/provision and `preflight --image` on the files of an image: what is added, what stays, what is missing in the end.
 
-It runs the offline part alone, without privileges and without network: packages and a chroot are for image/README.md's recipes.
+It is the offline part, without privileges and without network; packages are installed by ./dev machine.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import imagetree
+from harness import agent_path
 
 TOP = Path(__file__).resolve().parents[2]
 PROVISION = TOP / "image/provision"
 UNITS = "/usr/lib/systemd/system"
+NOTHING = r"\Aprovision: nothing to change\nkubelet +ok "
 OURS = ("nodeclaimd-bootstrap.service", "nodeclaimd.service", "nodeclaim-controller.service")
 
 
@@ -41,11 +45,12 @@ class Provision(unittest.TestCase):
         imagetree.chroot(self.dir / "bin")
         self.install = self.dir / "install"
         for unit in OURS:
-            imagetree.write(self.install, f"{UNITS}/{unit}", imagetree.ONESHOT.format(unit, "true"))
+            imagetree.write(self.install, f"{UNITS}/{unit}", imagetree.ONESHOT.format(unit, "../sbin/nodeclaimd run"))
         for path in ("80-nodeclaimd.preset", "kubelet.service.d/10-nodeclaimd.conf"):
             to = path if "/" in path else f"../system-preset/{path}"
             imagetree.write(self.install, os.path.normpath(f"{UNITS}/{to}"), (TOP / "systemd" / path).read_text())
-        imagetree.write(self.install, "/usr/sbin/nodeclaimd", "#!/bin/sh\nexit 0\n", 0o755)
+        (self.install / "usr/sbin").mkdir()
+        shutil.copy(agent_path(), self.install / "usr/sbin/nodeclaimd")
 
     def provision(self, *options: str, code: int = 0) -> str:
         env = dict(os.environ, PATH=f"{self.dir / 'bin'}:{os.environ['PATH']}")
@@ -57,7 +62,7 @@ class Provision(unittest.TestCase):
     def twice(self) -> str:
         said = self.provision("--install", str(self.install))
         before = state(self.root)
-        self.assertEqual(self.provision("--install", str(self.install)), "provision: nothing to change\n")
+        self.assertRegex(self.provision("--install", str(self.install)), NOTHING)
         self.assertEqual(state(self.root), before)
         return said
 
@@ -107,9 +112,9 @@ class Provision(unittest.TestCase):
         imagetree.debian(self.root)
         self.twice()
         imagetree.write(self.dir, "kubelet", "#!/bin/sh\necho Kubernetes v1.35.0\n", 0o755)
-        self.assertEqual(
+        self.assertRegex(
             self.provision("--kubelet", str(self.dir / "kubelet")),
-            "provision: installed /usr/bin/kubelet\nprovision: wrote /etc/eks/kubelet-version.txt\n",
+            r"\Aprovision: installed /usr/bin/kubelet\nprovision: wrote /etc/eks/kubelet-version.txt\nkubelet +ok ",
         )
 
     def test_what_it_cannot_do_without_is_named(self) -> None:
@@ -128,9 +133,51 @@ class Provision(unittest.TestCase):
         imagetree.write(self.root, "/etc/machine-id", "0123\n")
         self.provision("--seal")
         self.assertEqual(self.text("etc/machine-id"), "", "empty, not gone: systemd then makes one")
-        self.assertEqual(self.provision("--seal"), "provision: nothing to change\n")
+        self.assertRegex(self.provision("--seal"), NOTHING)
         for path in ("etc/ssh/ssh_host_rsa_key", "var/lib/cloud/instances", "var/lib/nodeclaimd/state.json"):
             self.assertFalse((self.root / path).exists(), path)
+
+
+class Preflight(unittest.TestCase):
+    """The AMI as Amazon ships it is no image of ours; each other fault is put into one that is."""
+
+    def setUp(self) -> None:
+        self.root = Path(self.enterContext(TemporaryDirectory()))
+
+    def lines(self, code: int) -> "dict[str, list[dict[str, str]]]":
+        command = [str(agent_path()), "preflight", "--image", str(self.root), "-o", "json"]
+        done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        found: "dict[str, list[dict[str, str]]]" = {}
+        for entry in json.loads(done.stdout):
+            self.assertEqual(bool(entry["remedy"]), entry["outcome"] != "ok", entry)
+            found.setdefault(entry["check"], []).append(entry)
+        return found
+
+    def test_the_ami_as_it_is(self) -> None:
+        imagetree.al2023(self.root)
+        found = self.lines(3)
+        failed = {check for check, entries in found.items() if entries[0]["outcome"] == "failed"}
+        self.assertEqual(failed, {"kubelet", "nodeadm", "units"})
+        self.assertIn("/etc/eks/kubelet/environment", found["kubelet"][1]["detail"])
+        self.assertEqual(len(found["nodeadm"]), 2)
+
+    def test_links_do_not_lead_out(self) -> None:
+        """The file that the link names exists on this machine, not in the image."""
+        imagetree.al2023(self.root)
+        (self.root / "usr/bin/kubelet").unlink()
+        (self.root / "usr/bin/kubelet").symlink_to(sys.executable)
+        self.assertIn("there is no such program", self.lines(3)["kubelet"][0]["detail"])
+
+    def test_what_cannot_be_read_is_not_absent(self) -> None:
+        imagetree.al2023(self.root)
+        (self.root / "etc/fstab").mkdir()
+        self.assertEqual([e["outcome"] for e in self.lines(3)["swap"]], ["failed"])
+
+    def test_no_image(self) -> None:
+        done = subprocess.run([str(agent_path()), "preflight", "--image", str(self.root / "none")], text=True, capture_output=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (6, ""))
+        self.assertIn("none: No such file or directory", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,64 @@
+/*
+ * The lines of `preflight`, and those of an image: host/image.c finds, this prints.
+ */
+#include "preflight-lines.h"
+
+#include <stdio.h>
+
+#include "nc/image.h"
+
+void nc_preflight_line(struct nc_preflight_lines *l, const char *check, const char *outcome,
+                       const char *detail, const char *remedy) {
+    struct nc_value *line = nc_value_new(NC_VALUE_MAP);
+
+    if (!l->all)
+        l->all = nc_value_new(NC_VALUE_LIST);
+    nc_value_set_string(line, "check", check);
+    nc_value_set_string(line, "outcome", outcome);
+    nc_value_set_string(line, "detail", detail);
+    nc_value_set_string(line, "remedy", remedy);
+    nc_value_push(l->all, line);
+    if (l->is_json)
+        return;
+    (void)printf("%-12s %-7s %s\n", check, outcome, detail);
+    if (*remedy)
+        (void)printf("%-12s         remedy: %s\n", "", remedy);
+}
+
+void nc_preflight_failed(struct nc_preflight_lines *l, const char *check, const struct nc_err *err,
+                         const char *remedy) {
+    nc_preflight_line(l, check, "failed", err->msg, *err->remedy ? err->remedy : remedy);
+    if (l->failed++ == 0)
+        l->first = *err;
+}
+
+int nc_preflight_end(struct nc_preflight_lines *l) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (l->is_json) {
+        nc_json_write(&text, l->all, 2);
+        (void)printf("%s\n", text.data);
+    } else {
+        (void)printf("%s\n", l->failed ? "preflight failed" : "preflight passed");
+    }
+    nc_value_free(l->all);
+    return l->failed ? nc_err_exit_code(l->first.class) : 0;
+}
+
+static void print_finding(void *userdata, const struct nc_image_finding *f) {
+    if (f->problem->class == NC_ERR_NONE)
+        nc_preflight_line(userdata, f->check, "ok", f->problem->msg, "");
+    else if (f->is_warning)
+        nc_preflight_line(userdata, f->check, "warning", f->problem->msg, f->problem->remedy);
+    else
+        nc_preflight_failed(userdata, f->check, f->problem, "");
+}
+
+int nc_preflight_image(struct nc_app *app) {
+    struct nc_preflight_lines lines = {.is_json = app->opts.json};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_image_check(app->opts.image, print_finding, &lines, &err) < 0)
+        return nc_app_fail(app, &err);
+    return nc_preflight_end(&lines);
+}

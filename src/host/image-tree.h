@@ -1,0 +1,41 @@
+/*
+ * Reading below a root that is not trusted: symbolic links are resolved as if it were "/".
+ *
+ * Functions say what is there. What could not be read is not absent: the first such error stays in
+ * `unreadable` until the caller has dealt with it.
+ */
+#ifndef NC_HOST_IMAGE_TREE_H
+#define NC_HOST_IMAGE_TREE_H
+
+#include <stdbool.h>
+
+#include "nc/err.h"
+#include "nc/mem.h"
+
+struct nc_image_tree {
+    int fd;
+    size_t read_bytes;        /* of all files so far: at most 16 MiB */
+    struct nc_err unreadable; /* class NC_ERR_NONE: everything was readable */
+};
+
+int nc_image_tree_open(struct nc_image_tree *t, const char *root, struct nc_err *err);
+void nc_image_tree_close(struct nc_image_tree *t);
+
+/* A regular file of at most 64 KiB without NUL bytes, appended to ret. False: absent, or not
+ * readable. */
+bool nc_image_tree_read(struct nc_image_tree *t, const char *path, struct nc_buf *ret);
+bool nc_image_tree_has(struct nc_image_tree *t, const char *path); /* symbolic links are followed */
+bool nc_image_tree_is_empty(struct nc_image_tree *t, const char *path); /* a file of no bytes */
+bool nc_image_tree_is_program(struct nc_image_tree *t,
+                              const char *path); /* a regular file, executable */
+/* Where the symbolic link `path` itself points; NULL where it is none. Owned by the caller. */
+char *nc_image_tree_link(struct nc_image_tree *t, const char *path);
+/* The names in a folder, sorted; none where it is absent. */
+void nc_image_tree_names(struct nc_image_tree *t, const char *folder, struct nc_strv *ret);
+/* The paths of all *.conf of these folders, highest first, in the order in which systemd reads
+ * them: by name; of equal names the one of the highest folder, and none where that one is a link to
+ * /dev/null. */
+void nc_image_tree_confs(struct nc_image_tree *t, const struct nc_strv *folders,
+                         struct nc_strv *ret);
+
+#endif

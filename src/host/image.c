@@ -1,0 +1,378 @@
+/*
+ * What an image lacks that nodes boot from: one function a check, one row a check.
+ *
+ * What nodeclaimd writes itself in each bootstrap (kubelet's files, containerd's configuration) is
+ * no part of the image.
+ */
+#include "nc/image.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "nc/host.h"
+#include "nc/str.h"
+
+#include "image-tree.h"
+#include "image-unit.h"
+
+#define KUBELET_ENV "/etc/nodeclaimd/kubelet.env"
+#define KUBELET_ARGS "NODECLAIMD_KUBELET_ARGS"
+#define ECR_BINARY "ecr-credential-provider"
+#define PROVISION "run image/provision in the image"
+
+const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS] = {
+    {"vm.overcommit_memory", "1", false},
+    {"vm.panic_on_oom", "0", true},
+    {"kernel.panic", "10", false},
+    {"kernel.panic_on_oops", "1", false}, /* the kernel's build decides */
+    {"kernel.keys.root_maxkeys", "1000000", true},
+    {"kernel.keys.root_maxbytes", "25000000", true}};
+
+const char *const nc_ecr_folders[] = {
+    "/etc/eks/image-credential-provider", "/usr/libexec/kubernetes/image-credential-provider",
+    "/usr/libexec/kubernetes/kubelet-plugins/credential-provider/exec", NULL};
+
+/* What one check found, until it has ended. */
+struct problem {
+    struct nc_err err;
+    bool is_warning;
+};
+
+struct image {
+    struct nc_image_tree tree;
+    struct problem *problems;
+    size_t n_problems;
+};
+
+static void add_problem(struct image *m, bool is_warning, const char *remedy, const char *format,
+                        va_list ap) {
+    struct problem *p = nc_append(&m->problems, &m->n_problems);
+
+    p->is_warning = is_warning;
+    (void)nc_err_setv(&p->err, NC_ERR_CONFIG, ENOENT, format, ap);
+    nc_err_remedy(&p->err, "%s", remedy);
+}
+
+static void failed(struct image *m, const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void failed(struct image *m, const char *remedy, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    add_problem(m, false, remedy, format, ap);
+    va_end(ap);
+}
+
+static void warning(struct image *m, const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void warning(struct image *m, const char *remedy, const char *format, ...) {
+    va_list ap;
+
+    va_start(ap, format);
+    add_problem(m, true, remedy, format, ap);
+    va_end(ap);
+}
+
+/* The program of the last command that a unit starts; NULL where there is none. Owned. */
+static char *program_of(const struct nc_image_unit *u, const char **ret_command) {
+    const struct nc_image_line *line;
+    const char *command = NULL;
+    size_t at = 0;
+
+    while ((line = nc_image_unit_next(u, "ExecStart", &at)))
+        command = line->value;
+    *ret_command = command;
+    if (!command)
+        return NULL;
+    command += strspn(command, "@-:+!|");
+    return nc_strndup(command, strcspn(command, " \t"));
+}
+
+/* A unit that has to be there, with a program that has to be there. False where a problem was
+ * found. */
+static bool check_service(struct image *m, const struct nc_image_unit *u, const char *unit,
+                          const char *remedy) {
+    const char *command;
+    nc_auto_free char *program = program_of(u, &command);
+
+    if (!u->path)
+        failed(m, remedy, "there is no %s", unit);
+    else if (u->is_masked)
+        failed(m, "unmask the unit", "%s is masked by %s", unit, u->path);
+    else if (!program)
+        failed(m, remedy, "%s has no ExecStart", unit);
+    else if (!nc_image_tree_is_program(&m->tree, program))
+        failed(m, remedy, "%s starts %s, and there is no such program", unit, program);
+    else
+        return true;
+    return false;
+}
+
+/* The path that an EnvironmentFile names has to be in the image, unless we make it. */
+static void check_environment_file(struct image *m, const struct nc_image_line *line) {
+    const char *path = line->value;
+
+    if (*path == '-' || nc_streq(path, KUBELET_ENV))
+        return;
+    if (strpbrk(path, "%*?["))
+        warning(m, "name the file itself, or write \"-\" before the path",
+                "EnvironmentFile=%s of %s cannot be checked here", path, line->path);
+    else if (nc_starts_with(path, "/run/"))
+        warning(m, "make sure that it is there before kubelet starts, or write \"-\" before it",
+                "EnvironmentFile=%s of %s is not part of the image", path, line->path);
+    else if (*path != '/' || !nc_image_tree_has(&m->tree, path))
+        failed(m,
+               "reset it by a line \"EnvironmentFile=\" in a later drop-in, as nodeclaimd's does, "
+               "or write \"-\" before the path",
+               "%s names EnvironmentFile=%s, which is missing: kubelet.service cannot start",
+               line->path, path);
+}
+
+static void check_kubelet(struct image *m) {
+    struct nc_image_unit u = NC_IMAGE_UNIT_INIT;
+    const struct nc_image_line *line;
+    const char *command = NULL;
+    size_t at = 0;
+
+    nc_image_unit_read(&m->tree, "kubelet.service", &u);
+    if (check_service(m, &u, "kubelet.service", "install kubelet, then " PROVISION)) {
+        nc_auto_free char *program = program_of(&u, &command);
+        if (!strstr(command, "$" KUBELET_ARGS) && !strstr(command, "${" KUBELET_ARGS "}"))
+            failed(m, "install nodeclaimd's drop-in, and remove the ExecStart of any later one",
+                   "kubelet.service starts %s without $" KUBELET_ARGS, program);
+        while ((line = nc_image_unit_next(&u, "EnvironmentFile", &at)))
+            check_environment_file(m, line);
+    }
+    if (nc_image_unit_is_enabled(&m->tree, "kubelet.service"))
+        warning(m, "systemctl disable kubelet.service",
+                "kubelet.service is enabled: nodeclaimd-bootstrap.service starts it");
+    nc_image_unit_done(&u);
+}
+
+static void check_nodeadm(struct image *m) {
+    for (const char *const *unit = nc_nodeadm_units; *unit; unit++)
+        if (nc_image_unit_is_enabled(&m->tree, *unit))
+            failed(m, "systemctl disable nodeadm-config.service nodeadm-run.service",
+                   "%s is enabled: it would write kubelet's files as well", *unit);
+}
+
+static void check_units(struct image *m) {
+    static const char *const units[] = {"nodeclaimd-bootstrap.service", "nodeclaimd.service"};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(units); i++) {
+        struct nc_image_unit u = NC_IMAGE_UNIT_INIT;
+        nc_image_unit_read(&m->tree, units[i], &u);
+        if (check_service(m, &u, units[i], "install nodeclaimd")
+            && !nc_image_unit_is_enabled(&m->tree, units[i]))
+            failed(m, "systemctl preset nodeclaimd-bootstrap.service nodeclaimd.service",
+                   "%s is not enabled", units[i]);
+        nc_image_unit_done(&u);
+    }
+}
+
+static void check_containerd(struct image *m) {
+    static const char config[] = "/etc/containerd/config.toml";
+    struct nc_image_unit u = NC_IMAGE_UNIT_INIT;
+    const char *command = NULL, *option;
+
+    nc_image_unit_read(&m->tree, "containerd.service", &u);
+    if (check_service(m, &u, "containerd.service", "install containerd")) {
+        nc_auto_free char *program = program_of(&u, &command);
+        option = strstr(command, " --config");
+        option = option ? option : strstr(command, " -c ");
+        if (option && !strstr(option, config))
+            failed(m, "remove the option from the unit",
+                   "containerd.service starts %s with another configuration than %s, which "
+                   "nodeclaimd writes",
+                   program, config);
+    }
+    if (!nc_image_tree_has(&m->tree, "/etc/eks/pause.tar"))
+        warning(m, "image/provision --pause-image FILE, or make sure that nodes can pull it",
+                "there is no pause image (/etc/eks/pause.tar)");
+    nc_image_unit_done(&u);
+}
+
+/* Where the image has made the place for it, it is an accident that it is not there. */
+static void check_ecr(struct image *m) {
+    for (const char *const *folder = nc_ecr_folders; *folder; folder++) {
+        nc_auto_free char *path = nc_asprintf("%s/" ECR_BINARY, *folder);
+        if (nc_image_tree_is_program(&m->tree, path))
+            return;
+    }
+    if (nc_image_tree_has(&m->tree, nc_ecr_folders[0]))
+        failed(m, "image/provision --ecr-credential-provider FILE",
+               "%s has no program " ECR_BINARY ": no image is pulled from private repositories",
+               nc_ecr_folders[0]);
+    else
+        warning(m,
+                "image/provision --ecr-credential-provider FILE, unless nodes pull from "
+                "elsewhere",
+                "there is no " ECR_BINARY ": no image is pulled from private repositories of ECR");
+}
+
+/* What the files of sysctl.d say. */
+struct sysctls {
+    const char *path;
+    char *values[NC_KUBELET_SYSCTLS], *paths[NC_KUBELET_SYSCTLS];
+};
+
+static void read_sysctl(void *userdata, char *text) {
+    struct sysctls *s = userdata;
+    char *equals = strchr(text, '=');
+
+    if (!equals)
+        return;
+    *equals = '\0';
+    text = nc_trim(text + (*text == '-'));
+    if (strcspn(text, "/") < strcspn(text, ".")) /* written with slashes instead of dots */
+        for (char *slash = text; (slash = strchr(slash, '/'));)
+            *slash = '.';
+    for (size_t i = 0; i < NC_KUBELET_SYSCTLS; i++) {
+        if (!nc_streq(text, nc_kubelet_sysctls[i].name))
+            continue;
+        free(s->values[i]);
+        free(s->paths[i]);
+        s->values[i] = nc_strdup(nc_trim(equals + 1));
+        s->paths[i] = nc_strdup(s->path);
+    }
+}
+
+static void read_sysctls(struct nc_image_tree *t, struct sysctls *s) {
+    static const char *const folders[] = {"/etc/sysctl.d", "/run/sysctl.d",
+                                          "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d"};
+    nc_cleanup(nc_strv_done) struct nc_strv all = NC_STRV_INIT, paths = NC_STRV_INIT;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++)
+        nc_strv_add(&all, folders[i]);
+    nc_image_tree_confs(t, &all, &paths);
+    for (size_t i = 0; i < paths.n; i++) {
+        nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+        s->path = paths.v[i];
+        if (nc_image_tree_read(t, paths.v[i], &text))
+            nc_image_text_lines(text.data, read_sysctl, s);
+    }
+}
+
+static void check_sysctls(struct image *m) {
+    struct sysctls s = {0};
+
+    read_sysctls(&m->tree, &s);
+    for (size_t i = 0; i < NC_KUBELET_SYSCTLS; i++) {
+        const struct nc_kubelet_sysctl *wanted = &nc_kubelet_sysctls[i];
+        if (!s.values[i] && !wanted->is_default)
+            failed(m, PROVISION, "no file of sysctl.d sets %s to %s, as kubelet demands",
+                   wanted->name, wanted->value);
+        else if (s.values[i] && !nc_streq(s.values[i], wanted->value))
+            failed(m, "remove the line, or set it in a file with a later name",
+                   "%s sets %s to %s, kubelet demands %s", s.paths[i], wanted->name, s.values[i],
+                   wanted->value);
+        free(s.values[i]);
+        free(s.paths[i]);
+    }
+}
+
+static void check_versions(struct image *m) {
+    if (!nc_image_tree_has(&m->tree, "/etc/eks/kubelet-version.txt")
+        && !nc_image_tree_has(&m->tree, "/etc/nodeclaimd/kubelet-version"))
+        warning(m, PROVISION,
+                "there is no /etc/eks/kubelet-version.txt: each bootstrap searches the binary");
+    if (!nc_image_tree_has(&m->tree, "/etc/eks/containerd-version.txt"))
+        warning(m, PROVISION,
+                "there is no /etc/eks/containerd-version.txt: each bootstrap has to find out");
+}
+
+/* "DEVICE none swap …" of fstab. */
+static void read_fstab(void *userdata, char *text) {
+    char *rest = text, *field;
+    unsigned n = 0;
+
+    while ((field = strsep(&rest, " \t")))
+        if (*field && ++n == 3 && nc_streq(field, "swap"))
+            warning(userdata, "remove the line, or set failSwapOn: false",
+                    "/etc/fstab has swap, kubelet does not start with it");
+}
+
+static void check_swap(struct image *m) {
+    static const char *const folders[] = {"/etc/systemd/system", "/usr/lib/systemd/system"};
+    static const char *const zram[] = {"/etc/systemd/zram-generator.conf",
+                                       "/usr/lib/systemd/zram-generator.conf"};
+    nc_cleanup(nc_buf_done) struct nc_buf fstab = NC_BUF_INIT;
+
+    if (nc_image_tree_read(&m->tree, "/etc/fstab", &fstab))
+        nc_image_text_lines(fstab.data, read_fstab, m);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(folders); i++) {
+        nc_cleanup(nc_strv_done) struct nc_strv names = NC_STRV_INIT;
+        nc_image_tree_names(&m->tree, folders[i], &names);
+        for (size_t k = 0; k < names.n; k++)
+            if (nc_ends_with(names.v[k], ".swap"))
+                warning(m, "mask the unit, or set failSwapOn: false",
+                        "%s/%s: kubelet does not start with swap", folders[i], names.v[k]);
+    }
+    for (size_t i = 0; i < NC_ARRAY_SIZE(zram); i++)
+        if (nc_image_tree_has(&m->tree, zram[i]))
+            warning(m, "remove the package zram-generator-defaults, or set failSwapOn: false",
+                    "%s makes swap, kubelet does not start with it", zram[i]);
+}
+
+static void check_network(struct image *m) {
+    struct nc_image_unit owner = NC_IMAGE_UNIT_INIT;
+
+    nc_image_unit_read(&m->tree, "udev-net-manager@.service", &owner);
+    if (!owner.path && !nc_image_tree_has(&m->tree, "/etc/udev/rules.d/70-nodeclaimd.rules"))
+        warning(m, PROVISION,
+                "nothing leaves interfaces that are attached later to the CNI plugin "
+                "(udev-net-manager, 70-nodeclaimd.rules)");
+    nc_image_unit_done(&owner);
+}
+
+static const struct check {
+    const char *name;
+    void (*run)(struct image *m);
+    const char *found; /* where it found no problem */
+} checks[] = {
+    {"kubelet", check_kubelet, "kubelet.service starts it with the flags of nodeclaimd"},
+    {"nodeadm", check_nodeadm, "nodeadm-config and nodeadm-run are not enabled"},
+    {"units", check_units, "nodeclaimd-bootstrap.service and nodeclaimd.service are enabled"},
+    {"containerd", check_containerd, "installed, with a pause image"},
+    {"ecr", check_ecr, ECR_BINARY " is installed"},
+    {"sysctl", check_sysctls, "nothing that kubelet would refuse"},
+    {"version", check_versions, "kubelet's and containerd's are in files"},
+    {"swap", check_swap, "none"},
+    {"network", check_network, "interfaces that are attached later belong to the CNI plugin"},
+};
+
+/* What could not be read is reported alone: what else the check found may follow from it. */
+static void report(struct image *m, const struct check *c, nc_image_fn found, void *userdata) {
+    const bool is_read = m->tree.unreadable.class == NC_ERR_NONE;
+    struct nc_err fine = NC_ERR_INIT;
+
+    if (!is_read)
+        found(userdata,
+              &(struct nc_image_finding){.check = c->name, .problem = &m->tree.unreadable});
+    for (size_t i = 0; is_read && i < m->n_problems; i++)
+        found(userdata, &(struct nc_image_finding){.check = c->name,
+                                                   .is_warning = m->problems[i].is_warning,
+                                                   .problem = &m->problems[i].err});
+    if (is_read && m->n_problems == 0) {
+        (void)nc_err_set(&fine, NC_ERR_NONE, 0, "%s", c->found);
+        found(userdata, &(struct nc_image_finding){.check = c->name, .problem = &fine});
+    }
+    m->tree.unreadable = (struct nc_err)NC_ERR_INIT;
+    m->n_problems = 0;
+}
+
+int nc_image_check(const char *root, nc_image_fn found, void *userdata, struct nc_err *err) {
+    struct image m = {0};
+    const int r = nc_image_tree_open(&m.tree, root, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(checks); i++) {
+        checks[i].run(&m);
+        report(&m, &checks[i], found, userdata);
+    }
+    free(m.problems);
+    nc_image_tree_close(&m.tree);
+    return 0;
+}
