@@ -115,11 +115,12 @@ void nc_json_write(struct nc_buf *out, const struct nc_value *v, unsigned indent
 /* A JSON string literal with its quotes. */
 void nc_json_write_string(struct nc_buf *out, const char *text);
 
-/* A YAML stream of documents (JSON is YAML). Anchors, aliases, tags, duplicate keys, non-string
- * keys: NC_ERR_CONFIG, the message starts with "line L, column C: ". Plain scalars resolve as
- * YAML 1.1's core types do in sigs.k8s.io/yaml (true/false, null, ints, floats; yes/no/on/off are
- * kept as Go's decoder reads them: booleans). Marks carry `source`. Empty documents are left out.
- */
+/* A YAML stream of documents (JSON is YAML). Tags, duplicate keys, non-string keys: NC_ERR_CONFIG,
+ * the message starts with "line L, column C: ". Plain scalars resolve as YAML 1.1's core types do
+ * in sigs.k8s.io/yaml (true/false, null, ints, floats; yes/no/on/off are kept as Go's decoder reads
+ * them: booleans), and so do aliases and merge keys (<<): each alias becomes a copy, whose mark is
+ * that of the alias, within the limits above and of a MiB of text in all copies. Marks carry
+ * `source`. Empty documents are left out. */
 struct nc_values {
     struct nc_value **v; /* owned, each */
     size_t n;

@@ -24,7 +24,10 @@ double nc_number_of(const struct nc_value *v);
  * point from 1e-6 to 2^53, an exponent elsewhere. */
 void nc_number_write(double d, char ret[static NC_NUMBER_SIZE]);
 
-/* The first member whose key stands earlier in the map, too, or NULL. */
+/* The first member whose key stands earlier in the map, too, or NULL. Members without a key (merge
+ * keys of YAML) are left out. */
 const struct nc_member *nc_duplicate_key(const struct nc_value *map);
+/* Keeps the last one of the members that have the same key. */
+void nc_drop_overridden(struct nc_value *map);
 
 #endif

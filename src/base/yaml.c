@@ -1,9 +1,9 @@
 /*
  * YAML in, over libyaml's events.
  *
- * The only file that includes yaml.h. A document here is data: anchors, aliases, tags, merge keys,
- * keys that are no text and duplicate keys are refused, each with its line and column. Depth and
- * count are capped while reading, not after.
+ * The only file that includes yaml.h. A document here is data: tags, keys that are no text and
+ * duplicate keys are refused, each with its line and column. Depth and count are capped while
+ * reading, not after. A merge key (<<) is a member without a key until its map is complete.
  */
 #include "nc/value.h"
 
@@ -14,6 +14,7 @@
 
 #include "nc/str.h"
 #include "number.h"
+#include "yaml-anchor.h"
 #include "yaml-scalar.h"
 
 struct reader {
@@ -23,8 +24,9 @@ struct reader {
     struct nc_value *open[NC_VALUE_MAX_DEPTH]; /* containers around the place being read, outermost
                                                   first; borrowed */
     size_t depth;
-    struct nc_value *root; /* of the document being read */
-    bool root_is_empty;    /* nothing was written: the document is left out */
+    struct nc_value *root;          /* of the document being read */
+    bool root_is_empty;             /* nothing was written: the document is left out */
+    struct nc_yaml_anchors anchors; /* of the document being read */
     struct nc_values documents;
     struct nc_err *err;
 };
@@ -78,21 +80,36 @@ static struct nc_value *key_place(struct reader *r) {
     return parent && parent->type == NC_VALUE_MAP && !wants_value(parent) ? parent : NULL;
 }
 
+/* Has the merge key that was read last no value yet? */
+static bool wants_merged(struct reader *r) {
+    const struct nc_value *parent = innermost(r);
+
+    return parent && parent->type == NC_VALUE_MAP && wants_value(parent)
+           && !parent->members[parent->n - 1].key;
+}
+
 static int read_key(struct reader *r, struct nc_value *map, struct nc_value *key, bool plain) {
-    if (plain && strcmp(key->text ? key->text : "", "<<") == 0)
-        return fail(r, key->mark, "merge keys (<<) are not supported, write the keys out");
+    const bool is_merge = plain && nc_streq(key->text, "<<");
+
     if (key->type != NC_VALUE_STRING)
         return fail(r, key->mark, "this key is not text, put it in quotes");
     struct nc_member *m = nc_append(&map->members, &map->n);
-    m->key = nc_steal(&key->text);
+    m->key = is_merge ? NULL : nc_steal(&key->text);
     m->mark = key->mark;
     return 0;
 }
 
-static int check_node(struct reader *r, struct nc_mark mark, const yaml_char_t *anchor,
-                      const yaml_char_t *tag) {
-    if (anchor)
-        return fail(r, mark, "anchors are not supported, write the value out");
+/* The value that was begun, or read, may have an anchor. */
+static int set_anchor(struct reader *r, const struct nc_value *v, const yaml_char_t *anchor,
+                      bool is_open) {
+    const char *wrong =
+        anchor ? nc_yaml_anchor_set(&r->anchors, (const char *)anchor, v, is_open, &r->nodes)
+               : NULL;
+
+    return wrong ? fail(r, v->mark, wrong) : 0;
+}
+
+static int check_node(struct reader *r, struct nc_mark mark, const yaml_char_t *tag) {
     if (tag)
         return fail(r, mark, "tags are not supported, remove it (quotes make text)");
     if (++r->nodes > NC_VALUE_MAX_NODES)
@@ -106,7 +123,7 @@ static int read_scalar(struct reader *r, const yaml_event_t *e) {
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_STRING);
 
     v->mark = mark_of(r, &e->start_mark);
-    const int bad = check_node(r, v->mark, e->data.scalar.anchor, e->data.scalar.tag);
+    int bad = check_node(r, v->mark, e->data.scalar.tag);
     if (bad)
         return bad;
     if (strlen(text) != e->data.scalar.length)
@@ -115,6 +132,9 @@ static int read_scalar(struct reader *r, const yaml_event_t *e) {
         v->text = nc_strdup(text);
     else if (!nc_yaml_resolve_plain(v, text))
         return fail(r, v->mark, "infinity and NaN are not supported");
+    bad = set_anchor(r, v, e->data.scalar.anchor, false);
+    if (bad)
+        return bad;
     struct nc_value *map = key_place(r);
     if (map)
         return read_key(r, map, v, plain);
@@ -128,8 +148,7 @@ static int open_container(struct reader *r, const yaml_event_t *e) {
     const bool map = e->type == YAML_MAPPING_START_EVENT;
     const struct nc_mark mark = mark_of(r, &e->start_mark);
     const int bad =
-        check_node(r, mark, map ? e->data.mapping_start.anchor : e->data.sequence_start.anchor,
-                   map ? e->data.mapping_start.tag : e->data.sequence_start.tag);
+        check_node(r, mark, map ? e->data.mapping_start.tag : e->data.sequence_start.tag);
 
     if (bad)
         return bad;
@@ -141,25 +160,63 @@ static int open_container(struct reader *r, const yaml_event_t *e) {
     v->mark = mark;
     place(r, v);
     r->open[r->depth++] = v;
-    return 0;
+    return set_anchor(r, v, map ? e->data.mapping_start.anchor : e->data.sequence_start.anchor,
+                      true);
+}
+
+static int fail_named(struct reader *r, struct nc_mark mark, const char *kind, const char *name,
+                      const char *what) {
+    nc_auto_free char *quoted = nc_quote(name, strlen(name));
+    nc_auto_free char *all = nc_asprintf("%s %s %s", kind, quoted, what);
+
+    return fail(r, mark, all);
+}
+
+static int fail_merge(struct reader *r, struct nc_mark mark) {
+    return fail(r, mark, "expected a map or a list of maps behind <<");
 }
 
 static int close_container(struct reader *r) {
     struct nc_value *v = r->open[--r->depth];
     const struct nc_member *duplicate = v->type == NC_VALUE_MAP ? nc_duplicate_key(v) : NULL;
 
-    if (!duplicate)
-        return 0;
-    nc_auto_free char *quoted = nc_quote(duplicate->key, strlen(duplicate->key));
-    nc_auto_free char *what = nc_asprintf("key %s stands here a second time", quoted);
-    return fail(r, duplicate->mark, what);
+    if (duplicate)
+        return fail_named(r, duplicate->mark, "key", duplicate->key, "stands here a second time");
+    const struct nc_value *not_mergeable = v->type == NC_VALUE_MAP ? nc_yaml_merge(v) : NULL;
+    if (not_mergeable)
+        return fail_merge(r, not_mergeable->mark);
+    const char *wrong = nc_yaml_anchor_close(&r->anchors, v, &r->nodes);
+    return wrong ? fail(r, v->mark, wrong) : 0;
+}
+
+/* A copy of what the anchor names, as a value or a key. */
+static int read_alias(struct reader *r, const yaml_event_t *e) {
+    const char *name = (const char *)e->data.alias.anchor;
+    const struct nc_mark mark = mark_of(r, &e->start_mark);
+    const struct nc_yaml_anchor *anchor = nc_yaml_anchor_find(&r->anchors, name);
+    nc_auto_value struct nc_value *v = NULL;
+
+    if (!anchor)
+        return fail_named(r, mark, "anchor", name, "is not defined before this alias");
+    if (anchor->open)
+        return fail_named(r, mark, "anchor", name, "names a value that would hold itself");
+    if (wants_merged(r) && anchor->value->type != NC_VALUE_MAP)
+        return fail_merge(r, mark);
+    const char *wrong = nc_yaml_copy(&r->anchors, anchor->value, r->depth, &r->nodes, &v);
+    if (wrong)
+        return fail(r, mark, wrong);
+    v->mark = mark;
+    struct nc_value *map = key_place(r);
+    if (map)
+        return read_key(r, map, v, false);
+    place(r, nc_steal(&v));
+    return 0;
 }
 
 static int read_event(struct reader *r, const yaml_event_t *e) {
     switch (e->type) {
     case YAML_ALIAS_EVENT:
-        return fail(r, mark_of(r, &e->start_mark),
-                    "aliases are not supported, write the value out");
+        return read_alias(r, e);
     case YAML_SCALAR_EVENT:
         return read_scalar(r, e);
     case YAML_SEQUENCE_START_EVENT:
@@ -173,6 +230,7 @@ static int read_event(struct reader *r, const yaml_event_t *e) {
             *nc_append(&r->documents.v, &r->documents.n) = nc_steal(&r->root);
         r->root = nc_value_free(r->root);
         r->root_is_empty = false;
+        nc_yaml_anchors_done(&r->anchors);
         return 0;
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:
@@ -214,6 +272,7 @@ int nc_yaml_parse(const char *data, size_t n, unsigned source, struct nc_values 
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)(n ? data : ""), n);
     const int bad = read_stream(&r);
     yaml_parser_delete(&r.parser);
+    nc_yaml_anchors_done(&r.anchors);
     if (bad) {
         nc_value_free(r.root);
         nc_values_done(&r.documents);

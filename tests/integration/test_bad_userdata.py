@@ -110,7 +110,7 @@ class BadUserData(WorldTest):
         self.refused(self.replaced(world, "  containerd: {}", "  containerd: {\n"), ":20:", world=world)
         world = self.world()
         self.refused(
-            self.replaced(world, "  containerd: {}", "  containerd: &anchor {}"), ":17:15", "anchor", world=world
+            self.replaced(world, "  containerd: {}", "  containerd: *anchor"), ":17:15", "anchor", world=world
         )
 
     def test_bad_authority(self) -> None:

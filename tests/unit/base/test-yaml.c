@@ -273,17 +273,24 @@ static void refused(void **state) {
         size_t n;
         const char *message;
     } rows[] = {
-        {"a: &x 1\n", 0, "line 1, column 4: anchors are not supported"},
-        {"a: &x {b: 1}\n", 0, "line 1, column 4: anchors are not supported"},
-        {"a: &x [1]\n", 0, "line 1, column 4: anchors are not supported"},
-        {"&k a: 1\n", 0, "line 1, column 1: anchors are not supported"},
-        {"a: 1\nb: *x\n", 0, "line 2, column 4: aliases are not supported"},
-        {"*x : 1\n", 0, "line 1, column 1: aliases are not supported"},
+        {"a: 1\nb: *x\n", 0, "line 2, column 4: anchor 'x' is not defined before this alias"},
+        {"*x : 1\n", 0, "line 1, column 1: anchor 'x' is not defined before this alias"},
+        {"a: &x 1\n---\nb: *x\n", 0, "line 3, column 4: anchor 'x' is not defined before"},
+        {"a: &x {b: [*x]}\n", 0, "line 1, column 12: anchor 'x' names a value that would hold its"},
+        {"a: &x {<<: *x}\n", 0,
+         "line 1, column 12: anchor 'x' names a value that would hold itself"},
+        {"a: &x 5\n*x : 2\n", 0, "line 2, column 1: this key is not text, put it in quotes"},
+        {"a: &x {}\n? *x\n: 2\n", 0, "line 2, column 3: this key is not text, put it in quotes"},
         {"a: !!str 1\n", 0, "line 1, column 4: tags are not supported"},
         {"a: !mine {}\n", 0, "line 1, column 4: tags are not supported"},
         {"a: ! x\n", 0, "line 1, column 4: tags are not supported"},
         {"a: !!binary aGk=\n", 0, "line 1, column 4: tags are not supported"},
-        {"<<: {a: 1}\n", 0, "line 1, column 1: merge keys (<<) are not supported"},
+        {"<<: 1\n", 0, "line 1, column 5: expected a map or a list of maps behind <<"},
+        {"<<:\n", 0, "line 1, column 4: expected a map or a list of maps behind <<"},
+        {"<<: [{a: 1}, []]\n", 0, "line 1, column 14: expected a map or a list of maps behind <<"},
+        {"x: &x [{}]\nz: {<<: *x}\n", 0, "line 2, column 9: expected a map or a list of maps"},
+        {"x: &x {a: 1}\nz: {a: 1, <<: *x, a: 2}\n", 0,
+         "line 2, column 19: key 'a' stands here a second time"},
         {"a: 1\nb: 2\na: 3\n", 0, "line 3, column 1: key 'a' stands here a second time"},
         {"x:\n  k: 1\n  \"k\": 2\n", 0, "line 3, column 3: key 'k' stands here a second time"},
         {"{a: 1, b: 2, b: 3, a: 4}", 0, "line 1, column 14: key 'b' stands here a second time"},
@@ -319,7 +326,8 @@ static void refused(void **state) {
         {"a: 1\n--- b: 2\n", 0, "line 2, column "},
         {"%YAML 2.0\n---\na: 1\n", 0, "line 1, column 1: "},
         {"}", 0, "line 1, column 1: "},
-        {"good: 1\n---\nbad: *x\n", 0, "line 3, column 6: aliases are not supported"},
+        {"good: 1\n---\nbad: *x\n", 0,
+         "line 3, column 6: anchor 'x' is not defined before this alias"},
     };
     (void)state;
 
@@ -336,6 +344,93 @@ static void refused(void **state) {
         assert_int_equal(d.n, 99);
         assert_int_equal(parse(rows[i].text, n, &d, NULL), -EINVAL);
     }
+}
+
+/* Produced by running sigs.k8s.io/yaml v1.6.0 (YAMLToJSON). */
+static void anchors_read_as_go_reads_them(void **state) {
+    static const char *const rows[][2] = {
+        {"a: &x 1\nb: &x {c: [2]}\nd: *x\n", "{\"a\":1,\"b\":{\"c\":[2]},\"d\":{\"c\":[2]}}"},
+        {"x: &x {a: &x 1, b: *x}\nc: *x\n", "{\"x\":{\"a\":1,\"b\":1},\"c\":1}"},
+        {"a: &x [1, &y 2]\nb: [*x, *y]\n", "{\"a\":[1,2],\"b\":[[1,2],2]}"},
+        {"&k a: &x\nb: *x\nc: *k\n", "{\"a\":null,\"b\":null,\"c\":\"a\"}"},
+        {"x: &x k\n*x : 2\n", "{\"x\":\"k\",\"k\":2}"},
+        {"x: &x <<\n*x : {a: 1}\n", "{\"x\":\"<<\",\"<<\":{\"a\":1}}"},
+        /* what stands last in the map wins */
+        {"x: &x {a: 1, b: 1}\nz:\n  a: 2\n  <<: *x\n",
+         "{\"x\":{\"a\":1,\"b\":1},\"z\":{\"a\":1,\"b\":1}}"},
+        {"x: &x {a: 1, b: 1}\nz:\n  <<: *x\n  a: 2\n",
+         "{\"x\":{\"a\":1,\"b\":1},\"z\":{\"b\":1,\"a\":2}}"},
+        {"x: &x {a: 1}\nz: &z {a: 2, b: 2}\nw:\n  <<: *x\n  <<: *z\n",
+         "{\"x\":{\"a\":1},\"z\":{\"a\":2,\"b\":2},\"w\":{\"a\":2,\"b\":2}}"},
+        /* but the first of a list */
+        {"x: &x {a: 1}\nz:\n  <<: [*x, {a: 2, b: 2}]\n",
+         "{\"x\":{\"a\":1},\"z\":{\"b\":2,\"a\":1}}"},
+        {"x: &x {a: {b: 1, c: 2}}\nz: {<<: *x, a: {b: 2}}\n",
+         "{\"x\":{\"a\":{\"b\":1,\"c\":2}},\"z\":{\"a\":{\"b\":2}}}"},
+        {"x: &x {a: null}\nz: {a: 1, <<: *x}\n", "{\"x\":{\"a\":null},\"z\":{\"a\":null}}"},
+        {"- &x {<<: {a: 1}, b: 2}\n- {<<: *x, c: 3}\n",
+         "[{\"a\":1,\"b\":2},{\"a\":1,\"b\":2,\"c\":3}]"},
+        {"<<: []\n&k <<: {a: 1}\n", "{\"a\":1}"},
+        /* the value that a merge overrides keeps its anchor */
+        {"z:\n  <<: {a: &x [1]}\n  a: 2\n  b: *x\n", "{\"z\":{\"a\":2,\"b\":[1]}}"},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct nc_values d = must_parse(rows[i][0]);
+        assert_int_equal(d.n, 1);
+        assert_written(d.v[0], rows[i][0], rows[i][1]);
+        nc_values_done(&d);
+    }
+}
+
+static void copies_have_their_own_marks(void **state) {
+    struct nc_values d = must_parse("a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n");
+    (void)state;
+
+    assert_mark(nc_value_get(d.v[0], "c")->mark, 2, 4);
+    assert_mark(nc_value_path(d.v[0], "c.b")->mark, 1, 11);
+    assert_mark(nc_value_get(d.v[0], "d")->members[0].mark, 1, 8);
+    nc_values_done(&d);
+}
+
+static void assert_refused(struct nc_buf *b, const char *message) {
+    struct nc_values d = {0};
+    struct nc_err err = NC_ERR_INIT;
+
+    assert_int_equal(parse(b->data, b->len, &d, &err), -EINVAL);
+    assert_string_equal(err.msg, message);
+    nc_buf_clear(b);
+}
+
+static void copies_are_bounded(void **state) {
+    nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
+    (void)state;
+
+    /* a billion values in nine lines */
+    nc_buf_puts(&b, "a0: &a0 x\n");
+    for (int i = 1; i < 10; i++) {
+        nc_buf_printf(&b, "a%d: &a%d [*a%d", i, i, i - 1);
+        for (int n = 1; n < 10; n++)
+            nc_buf_printf(&b, ",*a%d", i - 1);
+        nc_buf_puts(&b, "]\n");
+    }
+    assert_refused(&b, "line 6, column 5: too many values");
+    /* little of it, but long */
+    nc_buf_puts(&b, "- &x ");
+    for (int i = 0; i < 10000; i++)
+        nc_buf_putc(&b, 'x');
+    for (int i = 0; i < 104; i++)
+        nc_buf_puts(&b, "\n- *x");
+    assert_refused(&b, "line 105, column 3: aliases repeat too much text");
+    /* deeper with each alias */
+    nc_buf_puts(&b, "- &a0 [[[[[[[[[[]]]]]]]]]]\n");
+    for (int i = 1; i < 10; i++)
+        nc_buf_printf(&b, "- &a%d [[[[[[[[[[*a%d]]]]]]]]]]\n", i, i - 1);
+    assert_refused(&b, "line 7, column 17: nested too deep");
+    for (int i = 0; i < 257; i++)
+        nc_buf_printf(&b, "- &a%d x\n", i);
+    assert_refused(&b, "line 257, column 3: too many anchors");
 }
 
 static void depth_and_count_are_bounded(void **state) {
@@ -390,6 +485,9 @@ TEST_GROUP() {
         cmocka_unit_test(documents_in_a_stream),
         cmocka_unit_test(marks_say_where),
         cmocka_unit_test(refused),
+        cmocka_unit_test(anchors_read_as_go_reads_them),
+        cmocka_unit_test(copies_have_their_own_marks),
+        cmocka_unit_test(copies_are_bounded),
         cmocka_unit_test(depth_and_count_are_bounded),
         cmocka_unit_test(many_keys_are_cheap),
     };
