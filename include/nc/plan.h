@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "nc/config.h"
+#include "nc/containerd.h"
 #include "nc/facts.h"
 
 struct nc_resources {
@@ -66,6 +67,8 @@ struct nc_plan {
 
     bool credential_provider;   /* image-credential-provider.json is to be written */
     uint64_t logind_delay_usec; /* 0 = logind's setting is enough already */
+
+    struct nc_containerd_plan containerd;
 
     struct nc_resources capacity; /* of this host */
     struct nc_resources

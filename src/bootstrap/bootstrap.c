@@ -231,8 +231,13 @@ static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
     return 0;
 }
 
+/* What only containerd can convert is converted here: nothing is on disk yet. */
 static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
-    return nc_gather_render(&b->gather, err);
+    const int r = nc_gather_render(&b->gather, err);
+
+    if (r < 0 || !b->gather.plan.containerd.needs_migration)
+        return r;
+    return nc_containerd_migrate(b->app->opts.root, &b->gather.files, err);
 }
 
 /* --- the table, and what runs it */

@@ -229,6 +229,8 @@ static void check(struct nc_documents *d, const struct known_kind *kind,
         nc_rules_node_claim(d, tree);
     if (kind->is == NC_DOCUMENT_NODE_CLAIM && nc_documents_errors(d) == before)
         check_claim(d, tree);
+    if (kind->is == NC_DOCUMENT_NODE_CONFIG)
+        nc_rules_node_config(d, tree);
     if (kind->is == NC_DOCUMENT_NODE_CLASS)
         nc_rules_node_class(d, tree);
     if (kind->is == NC_DOCUMENT_AGENT_CONFIG)

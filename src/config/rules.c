@@ -11,6 +11,7 @@
 #include "diags.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "nc/toml.h"
 #include "shapes.h"
 
 /* What Karpenter lets stand behind karpenter.k8s.aws/ in a requirement. */
@@ -199,6 +200,16 @@ void nc_rules_node_claim(struct nc_documents *d, const struct nc_value *claim) {
     check_quantities(d, nc_value_path(claim, "spec.resources.requests"), "spec.resources.requests");
     check_quantities(d, nc_value_path(claim, "status.capacity"), "status.capacity");
     check_quantities(d, nc_value_path(claim, "status.allocatable"), "status.allocatable");
+}
+
+void nc_rules_node_config(struct nc_documents *d, const struct nc_value *config) {
+    static const char path[] = "spec.containerd.config";
+    const struct nc_value *text = nc_value_path(config, path);
+    nc_auto_value struct nc_value *tree = NULL;
+    struct nc_err err = NC_ERR_INIT;
+
+    if (nc_value_string(text) && nc_toml_parse(text->text, strlen(text->text), &tree, &err) < 0)
+        nc_diag(d, true, text->mark, path, "invalid TOML text: %s", err.msg);
 }
 
 static void check_tags(struct nc_documents *d, const struct nc_value *tags) {

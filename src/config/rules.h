@@ -20,4 +20,7 @@ void nc_rules_node_class(struct nc_documents *d, const struct nc_value *node_cla
 void nc_rules_taints(struct nc_documents *d, const struct nc_value *taints,
                      const struct nc_value *other, const char *path, const char *other_path);
 
+/* A NodeConfig: the TOML text for containerd. */
+void nc_rules_node_config(struct nc_documents *d, const struct nc_value *config);
+
 #endif

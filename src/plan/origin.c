@@ -210,6 +210,66 @@ void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
     }
 }
 
+/* --- trees */
+
+struct walk {
+    struct nc_plan *plan;
+    const struct nc_origin_text *text;
+};
+
+static char *tree_origin(const struct walk *w, const char *path, struct nc_mark mark) {
+    const struct nc_origin_text *t = w->text;
+    nc_auto_free char *place = NULL;
+
+    if (mark.source == 0 && mark.line == 0)
+        return nc_strdup(t->reasons ? nc_reasons_get(t->reasons, path) : "built-in default");
+    if (!t->within)
+        return nc_origin_mark(t->docs, mark);
+    place = nc_origin_mark(t->docs, (struct nc_mark){.source = mark.source});
+    return nc_asprintf("%s%s%s line %u", place, *place ? ": " : "", t->within, mark.line);
+}
+
+static void add_leaf(const struct walk *w, const char *field, const char *path,
+                     const struct nc_value *v) {
+    nc_auto_free char *value = value_text(v), *from = tree_origin(w, path, v->mark);
+    nc_cleanup(nc_buf_done) struct nc_buf history = NC_BUF_INIT;
+
+    for (const struct nc_value *old = v->overrode; old; old = old->overrode) {
+        nc_auto_free char *older = tree_origin(w, path, old->mark);
+        append_history(&history, old, older);
+    }
+    nc_origin_add(w->plan, field, value, from, history.len ? history.data : "");
+}
+
+/* A key with dots in it is quoted, as TOML has it. */
+static char *field_below(const char *field, const char *key) {
+    const char *quote = strchr(key, '.') ? "\"" : "";
+
+    return nc_asprintf("%s.%s%s%s", field, quote, key, quote);
+}
+
+static void walk_tree(const struct walk *w, const char *field, const char *path,
+                      const struct nc_value *v) {
+    if (v->type != NC_VALUE_MAP) {
+        if (v->mark.source > 0 || v->mark.line > 0 || w->text->reasons)
+            add_leaf(w, field, path, v);
+        return;
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        const struct nc_member *m = &v->members[i];
+        nc_auto_free char *below = field_below(field, m->key);
+        nc_auto_free char *path_below = nc_asprintf("%s%s%s", path, *path ? "/" : "", m->key);
+        walk_tree(w, below, path_below, m->value);
+    }
+}
+
+void nc_origin_tree(struct nc_plan *p, const char *name, const struct nc_value *v,
+                    const struct nc_origin_text *text) {
+    const struct walk w = {p, text};
+
+    walk_tree(&w, name, "", v);
+}
+
 /* --- policies */
 
 static void add_policy(struct nc_plan *p, const struct nc_documents *docs, const char *field,

@@ -52,4 +52,15 @@ struct nc_layers {
 void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
                        const struct nc_layers *layers);
 
+/* A tree whose values came from documents, or are ours: the marks of ours are zero. */
+struct nc_origin_text {
+    const struct nc_documents *docs;
+    const struct nc_reasons *reasons; /* of ours, by path ("a/b/c"); NULL = ours are not told */
+    const char *within; /* NULL, or the field whose text the lines of the marks are counted in */
+};
+
+/* Origins of its values, each named below `name`; a map is told by its members. */
+void nc_origin_tree(struct nc_plan *p, const char *name, const struct nc_value *v,
+                    const struct nc_origin_text *text);
+
 #endif

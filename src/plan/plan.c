@@ -34,6 +34,7 @@ void nc_plan_done(struct nc_plan *p) {
     nc_value_free(p->kubelet_effective);
     nc_strv_done(&p->flags);
     nc_strv_done(&p->user_flags);
+    nc_containerd_plan_done(&p->containerd);
     for (size_t i = 0; i < p->n_origins; i++) {
         free(p->origins[i].field);
         free(p->origins[i].value);
@@ -245,8 +246,9 @@ static void plan_origins(struct nc_planner *s) {
 
 static int make(struct nc_planner *s) {
     static int (*const steps[])(struct nc_planner *) = {
-        plan_version,     plan_user_flags, nc_plan_identity, nc_plan_labels,  nc_plan_taints,
-        nc_plan_user_map, plan_pods,       nc_plan_kubelet,  nc_plan_network, plan_resources,
+        plan_version,    plan_user_flags,  nc_plan_identity,   nc_plan_labels,
+        nc_plan_taints,  nc_plan_user_map, plan_pods,          nc_plan_kubelet,
+        nc_plan_network, plan_resources,   nc_plan_containerd,
     };
 
     plan_type(s);

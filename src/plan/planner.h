@@ -42,4 +42,7 @@ int nc_plan_network(struct nc_planner *s);
 int nc_plan_kubelet(struct nc_planner *s);
 void nc_plan_flags(struct nc_planner *s);
 
+/* containerd.c: containerd's configuration. Needs kubelet's version. */
+int nc_plan_containerd(struct nc_planner *s);
+
 #endif

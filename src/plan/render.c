@@ -7,6 +7,7 @@
 #include "nc/str.h"
 
 #include "fileset-priv.h"
+#include "render-containerd.h"
 #include "render-kubeconfig.h"
 
 #define KUBELET_CONFIG "/etc/kubernetes/kubelet/config.json"
@@ -97,8 +98,10 @@ static void add_logind(const struct nc_plan *p, struct nc_fileset *s) {
 int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct nc_err *err) {
     const struct nc_plan *p = in->plan;
     nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
-    const int r = add_kubelet_env(p, &s, err);
+    int r = add_kubelet_env(p, &s, err);
 
+    if (r >= 0)
+        r = nc_render_containerd(&p->containerd, &s, err);
     if (r < 0)
         return r;
     add_tree(&s, KUBELET_CONFIG, p->kubelet_base);

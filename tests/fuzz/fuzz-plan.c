@@ -17,10 +17,13 @@ static void must(bool is_so) {
 
 static void fill(struct nc_facts *f, uint8_t how) {
     static const char *const types[] = {"m5.large", "t3.small", "c6g.16xlarge", "zz9.plural"};
+    static const char *const containerds[] = {NULL, "1.7.28", "2.1.4", "3.0.0"};
     static const char *const versions[] = {"v1.34.4", "v1.29.0", "v1.26.15", "v1.32.1-eks-0"};
 
     f->instance_type = nc_strdup(types[how & 3]);
     f->kubelet_version = nc_strdup(versions[how >> 2 & 3]);
+    f->containerd_version = nc_strdup(containerds[how >> 4 & 3]);
+    f->has_nvidia_runtime = f->has_soci_snapshotter = how & 64;
     f->instance_id = nc_strdup("i-0123456789abcdef0");
     f->region = nc_strdup("us-west-2");
     f->az = nc_strdup("us-west-2a");

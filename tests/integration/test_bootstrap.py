@@ -468,5 +468,70 @@ class Logs(WorldTest):
         self.assertTrue(event["source"]["component"])
 
 
+class Containerd(WorldTest):
+    """Its configuration: of the version that is installed, and converted by it where the user's is older."""
+
+    CONFIG = "etc/containerd/config.toml"
+
+    def world_with(self, version: str, script: str, toml: str) -> World:
+        world = self.world()
+        (world.root / "etc/eks/containerd-version.txt").write_text(f"containerd example.com/containerd {version} 0123abc\n")
+        (world.root / "usr/bin").mkdir(parents=True)
+        program = world.root / "usr/bin/containerd"
+        program.write_text(f"#!/bin/sh\necho called >>{world.folder}/containerd.calls\n{script}\n")
+        program.chmod(0o755)
+        config = world.node_config().replace("containerd: {}", f"containerd: {json.dumps({'config': toml})}")
+        world.set_user_data(mime(("application/node.eks.aws", config)))
+        return world
+
+    def calls(self, world: World) -> int:
+        path = world.folder / "containerd.calls"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+    def test_the_users_text_is_laid_over_ours_without_running_anything(self) -> None:
+        world = self.world_with("2.1.4", "exit 1", "[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'native'\n")
+        done = world.bootstrap("--skip", "start")
+        self.assertEqual(done.code, 0, done.err)
+        text = (world.root / self.CONFIG).read_text()
+        self.assertIn('\nsnapshotter = "native"\n', text)
+        self.assertIn("\ndiscard_unpacked_layers = true\n", text)
+        self.assertEqual(self.calls(world), 0)
+
+    def test_an_older_text_is_converted_before_it_is_written(self) -> None:
+        world = self.world_with("2.1.4", 'echo "# converted"; cat "$2"', "version = 2\n[debug]\nlevel = 'debug'\n")
+        for runs in (1, 2):
+            done = world.bootstrap("--skip", "start")
+            self.assertEqual(done.code, 0, done.err)
+            self.assertEqual(self.calls(world), runs)
+        text = (world.root / self.CONFIG).read_text()
+        self.assertTrue(text.startswith("# converted\nversion = 2\n"), text)
+        self.assertIn("is of version 2: containerd 2.1.4 converts the file", str(world.status()["warnings"]))
+        self.assertEqual(sorted(p.name for p in (world.root / "run/nodeclaimd").glob(".containerd*")), [])
+
+    def test_what_cannot_be_converted_changes_nothing(self) -> None:
+        world = self.world_with("2.1.4", "echo 'no such plugin' >&2; exit 3", "version = 2\n")
+        before = world.tree()
+        done = world.bootstrap("--skip", "start", "--timeout", "2s")
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("containerd config migrate", done.err)
+        self.assertIn("no such plugin", done.err)
+        self.assertEqual(world.phase("render")["outcome"], "failed")
+        self.assertEqual(world.tree(), before)
+
+    def test_text_of_version_3_needs_containerd_2(self) -> None:
+        world = self.world_with("1.7.28", "", "version = 3\n")
+        before = world.tree()
+        done = world.bootstrap("--skip", "start")
+        self.assertEqual(done.code, 3, done.err)
+        self.assertIn("is of version 3, and containerd 1.7.28 takes version 2", done.err)
+        self.assertEqual(world.tree(), before)
+
+    def test_a_mistake_is_told_with_its_line(self) -> None:
+        world = self.world_with("2.1.4", "", "[grpc]\naddress = \n")
+        done = world.bootstrap("--skip", "start")
+        self.assertEqual(done.code, 3, done.err)
+        self.assertIn("spec.containerd.config: invalid TOML text: line 2, column 11: ", done.err)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -332,13 +332,14 @@ static void auth(void **state) {
 /* Later documents are laid over earlier ones: variables by name, lists as a whole, the texts of
  * containerd are kept apart. */
 static void host_fields(void **state) {
-    BUILT(c, GOOD,
-          CONFIG("containerd: {config: a, baseRuntimeSpec: {a: []}}, instance: {localStorage: "
-                 "{strategy: RAID0, disabledMounts: [SOCI]}, environment: {kubelet: {B: '', A: "
-                 "x}, default: {C: c}, none: {}}, network: {domains: [a], nameservers: [10.0.0.2, "
-                 "'fd00::2']}}, featureGates: {FastImagePull: true}"),
-          CONFIG("containerd: {config: b}, instance: {localStorage: {mountPath: /m}, environment: "
-                 "{kubelet: {A: null, D: d}}, network: {domains: [~b, b.]}}"));
+    BUILT(
+        c, GOOD,
+        CONFIG("containerd: {config: a=1, baseRuntimeSpec: {a: []}}, instance: {localStorage: "
+               "{strategy: RAID0, disabledMounts: [SOCI]}, environment: {kubelet: {B: '', A: "
+               "x}, default: {C: c}, none: {}}, network: {domains: [a], nameservers: [10.0.0.2, "
+               "'fd00::2']}}, featureGates: {FastImagePull: true}"),
+        CONFIG("containerd: {config: b=2}, instance: {localStorage: {mountPath: /m}, environment: "
+               "{kubelet: {A: null, D: d}}, network: {domains: [~b, b.]}}"));
     const struct nc_host_config *h = &c.host;
 
     (void)state;
@@ -358,7 +359,7 @@ static void host_fields(void **state) {
     assert_true(h->storage.without_soci);
     assert_false(h->storage.without_containerd || h->storage.without_pod_logs);
     assert_int_equal(h->containerd.n_texts, 2);
-    assert_string_equal(h->containerd.texts[0].toml, "a");
+    assert_string_equal(h->containerd.texts[0].toml, "a=1");
     assert_int_equal(h->containerd.texts[1].mark.source, 3);
     assert_int_equal(nc_value_get(h->containerd.base_spec, "a")->type, NC_VALUE_LIST);
     assert_true(h->fast_image_pull);

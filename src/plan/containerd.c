@@ -1,0 +1,377 @@
+/*
+ * containerd: config.toml, the base runtime spec, and the SOCI snapshotter for fast image pulls.
+ *
+ * Paths and settings are those of nodeadm (nodeadm/internal/containerd of 2026-07), because the
+ * EKS AMI is made for them. Where the host has no containerd, and nobody asks for anything of it,
+ * nothing is written.
+ */
+#include "nc/containerd.h"
+
+#include <errno.h>
+
+#include "containerd.h"
+#include "nc/str.h"
+
+#define SOCKET "/run/containerd/containerd.sock"
+#define BASE_SPEC "/etc/containerd/base-runtime-spec.json"
+#define SANDBOX_IMAGE "localhost/kubernetes/pause:latest" /* that of NC_PAUSE_ARCHIVE */
+#define SOCI_MIN_CPUS 4
+#define SOCI_MIN_BYTES ((int64_t)7 << 30)
+#define CDI_FIRST_MINOR 32
+#define CONFIG "containerd.config" /* what `explain` calls it */
+#define FAST_IMAGE_PULL "spec.featureGates.FastImagePull"
+
+void nc_containerd_plan_done(struct nc_containerd_plan *p) {
+    nc_value_free(p->config);
+    nc_value_free(p->base_spec);
+    nc_value_free(p->soci_config);
+    *p = (struct nc_containerd_plan)NC_CONTAINERD_PLAN_INIT;
+}
+
+/* Sets what stands at "a/b/c", with the maps on the way. */
+static void set_at(struct nc_value *map, const char *path, struct nc_value *value) {
+    const char *slash;
+
+    for (; (slash = strchr(path, '/')); path = slash + 1) {
+        nc_auto_free char *key = nc_strndup(path, (size_t)(slash - path));
+        if (!nc_value_get(map, key))
+            nc_value_set(map, key, nc_value_new(NC_VALUE_MAP));
+        map = nc_value_get(map, key);
+    }
+    nc_value_set(map, path, value);
+}
+
+/* --- config.toml */
+
+/* A setting, where it stands in a file of version 2 and of version 3. "@" is the runtime. */
+struct setting {
+    const char *v2, *v3;
+    const char *text; /* NULL: true */
+};
+
+#define CRI "plugins/io.containerd.grpc.v1.cri/"
+#define IMAGES "plugins/io.containerd.cri.v1.images/"
+#define RUNTIME "plugins/io.containerd.cri.v1.runtime/"
+#define SAME(path) path, path
+
+static const struct setting settings[] = {
+    {SAME("root"), "/var/lib/containerd"},
+    {SAME("state"), "/run/containerd"},
+    {SAME("grpc/address"), SOCKET},
+    {CRI "sandbox_image", IMAGES "pinned_images/sandbox", SANDBOX_IMAGE},
+    {CRI "containerd/discard_unpacked_layers", IMAGES "discard_unpacked_layers", NULL},
+    {CRI "registry/config_path", IMAGES "registry/config_path",
+     "/etc/containerd/certs.d:/etc/docker/certs.d"},
+    {CRI "containerd/runtimes/@/runtime_type", RUNTIME "containerd/runtimes/@/runtime_type",
+     "io.containerd.runc.v2"},
+    {CRI "containerd/runtimes/@/base_runtime_spec",
+     RUNTIME "containerd/runtimes/@/base_runtime_spec", BASE_SPEC},
+    {CRI "containerd/runtimes/@/options/SystemdCgroup",
+     RUNTIME "containerd/runtimes/@/options/SystemdCgroup", NULL},
+    {CRI "cni/bin_dir", RUNTIME "cni/bin_dir", "/opt/cni/bin"},
+    {CRI "cni/conf_dir", RUNTIME "cni/conf_dir", "/etc/cni/net.d"},
+};
+
+static const struct setting soci_settings[] = {
+    {CRI "containerd/snapshotter", IMAGES "snapshotter", "soci"},
+    {SAME("proxy_plugins/soci/type"), "snapshot"},
+    {SAME("proxy_plugins/soci/address"), "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"},
+    {SAME("proxy_plugins/soci/exports/root"), "/var/lib/soci-snapshotter-grpc"},
+};
+
+static const struct setting default_runtime = {CRI "containerd/default_runtime_name",
+                                               RUNTIME "containerd/default_runtime_name", NULL};
+static const struct setting runtime_binary = {CRI "containerd/runtimes/@/options/BinaryName",
+                                              RUNTIME "containerd/runtimes/@/options/BinaryName",
+                                              NULL};
+static const struct setting enable_cdi = {CRI "enable_cdi", RUNTIME "enable_cdi", NULL};
+static const struct setting snapshot_annotations = {CRI "containerd/disable_snapshot_annotations",
+                                                    IMAGES "disable_snapshot_annotations", NULL};
+
+/* The file in the making. */
+struct file {
+    struct nc_planner *planner;
+    struct nc_value *tree;
+    unsigned version;
+    const char *runtime, *why_runtime;
+};
+
+/* why: NULL for a built-in default. */
+static void put(const struct file *f, const struct setting *at, struct nc_value *value,
+                const char *why) {
+    const char *path = f->version == 2 ? at->v2 : at->v3;
+    const char *hole = strchr(path, '@');
+    nc_auto_free char *whole =
+        hole ? nc_asprintf("%.*s%s%s", (int)(hole - path), path, f->runtime, hole + 1)
+             : nc_strdup(path);
+
+    set_at(f->tree, whole, value);
+    if (why)
+        nc_reasons_set(&f->planner->reasons, whole, why);
+}
+
+static void put_all(const struct file *f, const struct setting *at, size_t n, const char *why) {
+    for (size_t i = 0; i < n; i++)
+        put(f, &at[i], at[i].text ? nc_value_new_string(at[i].text) : nc_value_new_bool(true), why);
+}
+
+static struct nc_value *make_config(struct nc_planner *s, unsigned version, bool uses_soci) {
+    const bool is_nvidia = s->facts->has_nvidia_runtime;
+    const unsigned minor = s->plan.kubelet_minor;
+    nc_auto_free char *why_cdi = nc_asprintf("kubelet 1.%u (on from 1.%d)", minor, CDI_FIRST_MINOR);
+    const struct file f = {.planner = s,
+                           .tree = nc_value_new(NC_VALUE_MAP),
+                           .version = version,
+                           .runtime = is_nvidia ? "nvidia" : "runc",
+                           .why_runtime = is_nvidia ? "this host has " NC_NVIDIA_RUNTIME : NULL};
+
+    nc_value_set_int(f.tree, "version", version);
+    put_all(&f, settings, NC_ARRAY_SIZE(settings), NULL);
+    put(&f, &default_runtime, nc_value_new_string(f.runtime), f.why_runtime);
+    put(&f, &runtime_binary, nc_value_new_string(is_nvidia ? NC_NVIDIA_RUNTIME : "/usr/sbin/runc"),
+        f.why_runtime);
+    put(&f, &enable_cdi, nc_value_new_bool(minor >= CDI_FIRST_MINOR), why_cdi);
+    if (uses_soci) {
+        put_all(&f, soci_settings, NC_ARRAY_SIZE(soci_settings), FAST_IMAGE_PULL);
+        put(&f, &snapshot_annotations, nc_value_new_bool(false), FAST_IMAGE_PULL);
+    }
+    return f.tree;
+}
+
+/* The version of the file for what the user wrote. */
+static int choose_version(struct nc_planner *s, const struct nc_containerd_user *u, unsigned *ret) {
+    const struct nc_containerd_text *first = s->config->host.containerd.texts;
+    const struct nc_value place = {.mark = first ? first->mark : (struct nc_mark){0}};
+    int r;
+
+    *ret = u->version ? u->version : s->plan.containerd.major + 1;
+    if (s->plan.containerd.major >= 2 || *ret == 2)
+        return 0;
+    r = nc_origin_error(s->err, s->docs, &place,
+                        NC_CONTAINERD_FIELD ": is of version 3, and containerd %s takes version 2",
+                        s->facts->containerd_version);
+    nc_err_remedy(s->err,
+                  "write it for version 2 (io.containerd.grpc.v1.cri), or use an image with "
+                  "containerd 2");
+    return r;
+}
+
+static void warn(struct nc_planner *s) {
+    const struct nc_containerd_plan *p = &s->plan.containerd;
+    const struct nc_value *cri = nc_value_path(p->config, "plugins");
+    const struct nc_value *v2 = nc_value_get(cri, "io.containerd.grpc.v1.cri");
+    const struct nc_value *v3 = nc_value_get(cri, "io.containerd.cri.v1.images");
+    const char *sandbox = nc_value_get_string(v2, "sandbox_image");
+
+    if (!sandbox)
+        sandbox = nc_value_get_string(nc_value_get(v3, "pinned_images"), "sandbox");
+    if (!s->facts->has_pause_archive && nc_streq(sandbox, SANDBOX_IMAGE))
+        nc_strv_add(&s->plan.warnings,
+                    "no " NC_PAUSE_ARCHIVE ": pods start only where containerd has the "
+                    "image " SANDBOX_IMAGE ", or " NC_CONTAINERD_FIELD " names another");
+    if (p->needs_migration)
+        nc_strv_addf(&s->plan.warnings,
+                     NC_CONTAINERD_FIELD ": is of version 2: containerd %s converts the file "
+                                         "(containerd config migrate); write it for version 3",
+                     s->facts->containerd_version);
+}
+
+static int plan_config(struct nc_planner *s, bool uses_soci) {
+    nc_cleanup(nc_containerd_user_done) struct nc_containerd_user user = {0};
+    struct nc_containerd_plan *p = &s->plan.containerd;
+    unsigned version = 0;
+    int r = nc_containerd_user_read(s, &user);
+
+    if (r >= 0)
+        r = choose_version(s, &user, &version);
+    if (r < 0)
+        return r;
+    p->config = make_config(s, version, uses_soci);
+    p->needs_migration = p->major >= 2 && version == 2;
+    r = nc_containerd_user_merge(s, &user, p->config);
+    if (r >= 0)
+        warn(s);
+    return r;
+}
+
+/* --- the base runtime spec */
+
+/* Without the capabilities, which stand there three times. */
+static const char base_spec[] =
+    "{\"linux\":{\"maskedPaths\":[\"/proc/acpi\",\"/proc/asound\",\"/proc/kcore\",\"/proc/keys\","
+    "\"/proc/latency_stats\",\"/proc/sched_debug\",\"/proc/scsi\",\"/proc/timer_list\","
+    "\"/proc/timer_stats\",\"/sys/firmware\"],"
+    "\"namespaces\":[{\"type\":\"ipc\"},{\"type\":\"mount\"},{\"type\":\"network\"},"
+    "{\"type\":\"pid\"},{\"type\":\"uts\"}],"
+    "\"readonlyPaths\":[\"/proc/bus\",\"/proc/fs\",\"/proc/irq\",\"/proc/sys\","
+    "\"/proc/sysrq-trigger\"],"
+    "\"resources\":{\"devices\":[{\"access\":\"rwm\",\"allow\":false}]}},"
+    "\"mounts\":["
+    "{\"destination\":\"/dev\",\"options\":[\"nosuid\",\"strictatime\",\"mode=755\","
+    "\"size=65536k\"],\"source\":\"tmpfs\",\"type\":\"tmpfs\"},"
+    "{\"destination\":\"/dev/mqueue\",\"options\":[\"nosuid\",\"noexec\",\"nodev\"],"
+    "\"source\":\"mqueue\",\"type\":\"mqueue\"},"
+    "{\"destination\":\"/dev/pts\",\"options\":[\"nosuid\",\"noexec\",\"newinstance\","
+    "\"ptmxmode=0666\",\"mode=0620\",\"gid=5\"],\"source\":\"devpts\",\"type\":\"devpts\"},"
+    "{\"destination\":\"/proc\",\"options\":[\"nosuid\",\"noexec\",\"nodev\"],"
+    "\"source\":\"proc\",\"type\":\"proc\"},"
+    "{\"destination\":\"/sys\",\"options\":[\"nosuid\",\"noexec\",\"nodev\",\"ro\"],"
+    "\"source\":\"sysfs\",\"type\":\"sysfs\"}],"
+    "\"ociVersion\":\"1.1.0\","
+    "\"process\":{\"capabilities\":{},\"cwd\":\"/\",\"noNewPrivileges\":true,"
+    "\"rlimits\":[{\"type\":\"RLIMIT_NOFILE\",\"soft\":65536,\"hard\":1048576}],"
+    "\"user\":{\"gid\":0,\"uid\":0}},"
+    "\"root\":{\"path\":\"rootfs\"}}";
+
+static void add_capabilities(struct nc_value *spec) {
+    static const char *const sets[] = {"bounding", "effective", "permitted"};
+    static const char *const names[] = {
+        "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER", "FSETID",  "KILL",   "MKNOD",
+        "NET_BIND_SERVICE", "NET_RAW", "SETFCAP",      "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"};
+    struct nc_value *capabilities = nc_value_path(spec, "process.capabilities");
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(sets); i++) {
+        struct nc_value *list = nc_value_new(NC_VALUE_LIST);
+        for (size_t k = 0; k < NC_ARRAY_SIZE(names); k++) {
+            nc_auto_free char *name = nc_asprintf("CAP_%s", names[k]);
+            nc_value_push(list, nc_value_new_string(name));
+        }
+        nc_value_set(capabilities, sets[i], list);
+    }
+}
+
+static int plan_base_spec(struct nc_planner *s) {
+    const struct nc_value *user = s->config->host.containerd.base_spec;
+    struct nc_containerd_plan *p = &s->plan.containerd;
+    const int r = nc_json_parse(base_spec, sizeof(base_spec) - 1, &p->base_spec, s->err);
+
+    if (r < 0)
+        return r;
+    add_capabilities(p->base_spec);
+    if (user)
+        nc_value_merge(p->base_spec, nc_value_copy(user));
+    return 0;
+}
+
+/* --- fast image pulls */
+
+/* Is the host fit for them? A condition that is not met is told. */
+static bool uses_soci(struct nc_planner *s) {
+    const struct nc_facts *f = s->facts;
+    nc_cleanup(nc_buf_done) struct nc_buf why = NC_BUF_INIT;
+
+    if (!s->config->host.fast_image_pull)
+        return false;
+    if (f->cpus < SOCI_MIN_CPUS)
+        (void)nc_buf_printf(&why, "; %lld CPUs, and it takes %d", (long long)f->cpus,
+                            SOCI_MIN_CPUS);
+    if (f->mem_total_bytes < SOCI_MIN_BYTES)
+        (void)nc_buf_printf(&why, "; %lld MiB of memory, and it takes %lld",
+                            (long long)(f->mem_total_bytes >> 20),
+                            (long long)(SOCI_MIN_BYTES >> 20));
+    if (!f->has_soci_snapshotter)
+        (void)nc_buf_puts(&why, "; no soci-snapshotter.service");
+    if (why.len > 0)
+        nc_strv_addf(&s->plan.warnings, FAST_IMAGE_PULL ": not done%s", why.data);
+    return why.len == 0;
+}
+
+#define PULL "pull_modes/parallel_pull_unpack/"
+
+static struct nc_value *make_soci_config(const struct nc_value *containerd) {
+    static const char *const gzip_args[] = {"-d", "-c"};
+    const char *address = nc_value_string(nc_value_path(containerd, "grpc.address"));
+    struct nc_value *tree = nc_value_new(NC_VALUE_MAP), *args = nc_value_new(NC_VALUE_LIST);
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(gzip_args); i++)
+        nc_value_push(args, nc_value_new_string(gzip_args[i]));
+    set_at(tree, "debug", nc_value_new_bool(false));
+    set_at(tree, "content_store/type", nc_value_new_string("containerd"));
+    set_at(tree, "cri_keychain/enable_keychain", nc_value_new_bool(true));
+    set_at(tree, "cri_keychain/image_service_path",
+           nc_value_new_string(address ? address : SOCKET));
+    set_at(tree, PULL "enable", nc_value_new_bool(true));
+    set_at(tree, PULL "concurrent_download_chunk_size", nc_value_new_string("16mb"));
+    set_at(tree, PULL "discard_unpacked_layers", nc_value_new_bool(true));
+    set_at(tree, PULL "max_concurrent_downloads", nc_value_new_int(-1));
+    set_at(tree, PULL "max_concurrent_downloads_per_image", nc_value_new_int(20));
+    set_at(tree, PULL "max_concurrent_unpacks", nc_value_new_int(-1));
+    set_at(tree, PULL "max_concurrent_unpacks_per_image", nc_value_new_int(12));
+    set_at(tree, PULL "decompress_streams/gzip/path", nc_value_new_string("/usr/bin/unpigz"));
+    set_at(tree, PULL "decompress_streams/gzip/args", args);
+    return tree;
+}
+
+/* --- all of it */
+
+/* What a document asks of a containerd that is not there. */
+static int refuse_without_containerd(struct nc_planner *s) {
+    const struct nc_host_config *h = &s->config->host;
+    struct nc_value place = {0};
+    const char *field = NULL;
+    int r;
+
+    if (h->containerd.n_texts > 0) {
+        field = NC_CONTAINERD_FIELD;
+        place.mark = h->containerd.texts[0].mark;
+    } else if (h->containerd.base_spec) {
+        field = "spec.containerd.baseRuntimeSpec";
+        place.mark = h->containerd.base_spec->mark;
+    } else if (h->fast_image_pull) {
+        field = FAST_IMAGE_PULL;
+    }
+    if (!field)
+        return 0;
+    r = nc_origin_error(s->err, s->docs, &place, "%s: this host has no containerd", field);
+    nc_err_remedy(s->err, "install containerd, or write its version (2.1.4) to "
+                          "/etc/nodeclaimd/containerd-version");
+    return r;
+}
+
+static int plan_version(struct nc_planner *s) {
+    const char *text = s->facts->containerd_version;
+    unsigned major = 0;
+    int r = nc_containerd_version_parse(text, &major, NULL);
+
+    if (r >= 0 && (major == 1 || major == 2)) {
+        s->plan.containerd.major = major;
+        nc_origin_add(&s->plan, "containerd.version", text, "facts of this host", "");
+        return 0;
+    }
+    nc_auto_free char *quoted = nc_quote(text, strlen(text));
+    r = nc_err_set(s->err, NC_ERR_HOST, ENOTSUP, "containerd %s: not supported", quoted);
+    nc_err_remedy(s->err, "use an image with containerd 1.x or 2.x");
+    return r;
+}
+
+static void add_origins(struct nc_planner *s) {
+    const struct nc_containerd_plan *p = &s->plan.containerd;
+    const struct nc_origin_text config = {
+        .docs = s->docs, .reasons = &s->reasons, .within = NC_CONTAINERD_FIELD};
+    const struct nc_origin_text spec = {.docs = s->docs};
+
+    nc_origin_tree(&s->plan, CONFIG, p->config, &config);
+    nc_origin_tree(&s->plan, "containerd.baseRuntimeSpec", p->base_spec, &spec);
+}
+
+int nc_plan_containerd(struct nc_planner *s) {
+    struct nc_containerd_plan *p = &s->plan.containerd;
+    bool is_fast;
+    int r;
+
+    if (!s->facts->containerd_version)
+        return refuse_without_containerd(s);
+    r = plan_version(s);
+    if (r < 0)
+        return r;
+    is_fast = uses_soci(s);
+    r = plan_config(s, is_fast);
+    if (r >= 0)
+        r = plan_base_spec(s);
+    if (r < 0)
+        return r;
+    if (is_fast)
+        p->soci_config = make_soci_config(p->config);
+    add_origins(s);
+    return 0;
+}

@@ -1,0 +1,60 @@
+/*
+ * containerd's files.
+ */
+#include "render-containerd.h"
+
+#include <errno.h>
+
+#include "fileset-priv.h"
+#include "nc/toml.h"
+
+#define BASE_SPEC "/etc/containerd/base-runtime-spec.json"
+#define SOCI_CONFIG "/etc/soci-snapshotter-grpc/config.toml"
+#define SOCI_DROPIN "/etc/systemd/system/containerd.service.d/50-nodeclaimd-soci.conf"
+
+static int add_toml(struct nc_fileset *s, const char *path, const struct nc_value *tree,
+                    struct nc_err *err) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const int r = nc_toml_write(tree, &text);
+
+    if (r < 0)
+        return nc_err_set(err, NC_ERR_BUG, -r, "%s: cannot be written as TOML", path);
+    nc_fileset_add(s, path, 0644, &text)->stage = NC_STAGE_CONTAINERD;
+    return 0;
+}
+
+static void add_base_spec(struct nc_fileset *s, const struct nc_value *tree) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    nc_json_write(&text, tree, 2);
+    (void)nc_buf_putc(&text, '\n');
+    nc_fileset_add(s, BASE_SPEC, 0644, &text)->stage = NC_STAGE_CONTAINERD;
+}
+
+/* The snapshotter serves before containerd is active. */
+static void add_soci_dropin(struct nc_fileset *s) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    (void)nc_buf_puts(&text, "# Written by nodeclaimd: images are pulled by the SOCI snapshotter.\n"
+                             "[Unit]\nRequires=soci-snapshotter.service\n"
+                             "After=soci-snapshotter.service\n");
+    nc_fileset_add(s, SOCI_DROPIN, 0644, &text)->stage = NC_STAGE_CONTAINERD;
+}
+
+int nc_render_containerd(const struct nc_containerd_plan *p, struct nc_fileset *s,
+                         struct nc_err *err) {
+    int r;
+
+    if (p->major == 0)
+        return 0;
+    add_base_spec(s, p->base_spec);
+    r = add_toml(s, NC_CONTAINERD_CONFIG, p->config, err);
+    if (r < 0)
+        return r;
+    if (!p->soci_config) {
+        nc_fileset_add_absent(s, SOCI_DROPIN)->stage = NC_STAGE_CONTAINERD;
+        return 0;
+    }
+    add_soci_dropin(s);
+    return add_toml(s, SOCI_CONFIG, p->soci_config, err);
+}

@@ -1,0 +1,353 @@
+/*
+ * containerd's configuration: the version that is written, what users lay over it, what is refused,
+ * and when images are pulled fast. Whole files are compared by the golden tests.
+ */
+#include "base-test.h"
+#include "groups.h"
+#include "plan-fixture.h"
+
+#include "nc/containerd.h"
+#include "nc/fileset.h"
+#include "nc/toml.h"
+
+static struct fixture *host_with(const char *containerd) {
+    struct fixture *x = fixture_new();
+
+    fixture_set(&x->facts.containerd_version, containerd);
+    x->facts.has_pause_archive = true;
+    return x;
+}
+
+/* A NodeConfig with the text, each line of it indented. */
+static void add_toml(struct fixture *x, const char *toml) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_auto_free char *copy = nc_strdup(toml);
+    char *rest = copy, *line;
+
+    (void)nc_buf_printf(&text, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n%s%s",
+                        cluster, "  containerd:\n    config: |\n");
+    while ((line = strsep(&rest, "\n")))
+        (void)nc_buf_printf(&text, "      %s\n", line);
+    fixture_document(x, text.data);
+}
+
+static void add_more(struct fixture *x, const char *fields) {
+    nc_auto_free char *text = nc_asprintf(
+        "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n%s%s", cluster, fields);
+
+    fixture_document(x, text);
+}
+
+static struct nc_value *toml(const char *text) {
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_value *v = NULL;
+
+    if (nc_toml_parse(text, strlen(text), &v, &err) < 0)
+        fail_msg("%s", err.msg);
+    return v;
+}
+
+/* Each value of `part` stands in `whole`; lists are the same. */
+static void assert_has(const struct nc_value *whole, const struct nc_value *part) {
+    assert_non_null(whole);
+    if (part->type == NC_VALUE_MAP)
+        for (size_t i = 0; i < part->n; i++) {
+            const struct nc_value *v = nc_value_get(whole, part->members[i].key);
+            if (!v)
+                fail_msg("no %s", part->members[i].key);
+            assert_has(v, part->members[i].value);
+        }
+    else
+        assert_true(nc_value_equal(whole, part));
+}
+
+static void assert_config(const struct fixture *x, const char *expected) {
+    nc_auto_value struct nc_value *part = toml(expected);
+
+    assert_has(x->plan.containerd.config, part);
+}
+
+static const char *origin_of(const struct fixture *x, const char *field) {
+    for (size_t i = 0; i < x->plan.n_origins; i++)
+        if (nc_streq(x->plan.origins[i].field, field))
+            return x->plan.origins[i].from;
+    fail_msg("%s is not explained", field);
+    return "";
+}
+
+static void assert_warned(const struct fixture *x, const char *part, bool is_warned) {
+    bool found = false;
+
+    for (size_t i = 0; i < x->plan.warnings.n; i++)
+        found = found || strstr(x->plan.warnings.v[i], part);
+    if (found != is_warned)
+        fail_msg("%s: %s", part, is_warned ? "not warned of" : "warned of");
+}
+
+static const char *const v2_text = "[plugins.\"io.containerd.grpc.v1.cri\".containerd]\n"
+                                   "discard_unpacked_layers = false";
+static const char *const v3_text = "[plugins.'io.containerd.cri.v1.images']\n"
+                                   "discard_unpacked_layers = false";
+
+static void test_none(void **state) {
+    struct fixture *x = fixture_new();
+
+    (void)state;
+    add_more(x, "");
+    fixture_plan(x);
+    assert_int_equal(x->plan.containerd.major, 0);
+    assert_null(x->plan.containerd.config);
+    fixture_free(x);
+}
+
+static void test_versions(void **state) {
+    static const struct {
+        const char *installed, *user, *expected;
+        bool needs_migration;
+    } rows[] = {
+        {"1.7.28", "", "version = 2", false},
+        {"2.1.4", "", "version = 3", false},
+        {"1.6.20~ds1", v2_text, "version = 2", false},
+        {"2.1.4", v3_text, "version = 3", false},
+        {"v2.0.0-rc.1", "version = 3\n[grpc]\nuid = 1", "version = 3", false},
+        {"2.1.4", v2_text, "version = 2", true},
+        {"2.1.4", "version = 2", "version = 2", true},
+        {"2.1.4", "[debug]\nlevel = 'debug'", "version = 3\n[debug]\nlevel = 'debug'", false},
+        {"1.7.28", "[debug]\nlevel = 'debug'", "version = 2\n[debug]\nlevel = 'debug'", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with(rows[i].installed);
+        if (*rows[i].user)
+            add_toml(x, rows[i].user);
+        else
+            add_more(x, "");
+        fixture_plan(x);
+        assert_config(x, rows[i].expected);
+        assert_int_equal(x->plan.containerd.needs_migration, rows[i].needs_migration);
+        assert_warned(x, "containerd config migrate", rows[i].needs_migration);
+        fixture_free(x);
+    }
+}
+
+static void test_refused(void **state) {
+    static const struct {
+        const char *installed, *user, *message;
+    } rows[] = {
+        {"1.7.28", "version = 3", "is of version 3, and containerd 1.7.28 takes version 2"},
+        {"1.7.28", "[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true",
+         "is of version 3, and containerd 1.7.28 takes version 2"},
+        {"2.1.4", "# an old one\nversion = 1", "line 2, column 11: version must be 2 or 3"},
+        {"2.1.4", "version = 4", "version must be 2 or 3"},
+        {"2.1.4", "version = '2'", "version must be 2 or 3"},
+        {"2.1.4", "version = 2\n[plugins.'io.containerd.cri.v1.images']\nsnapshotter = 'x'",
+         "line 1, column 11: version is 2, but the plugins"},
+        {"2.1.4", "plugins = 3", "line 1, column 11: 'plugins' is a table, not a value"},
+        {"2.1.4", "[root]\na = 1", ": 'root' is a value, not a table"},
+        {"2.1.4", "[[grpc]]\na = 1", ": 'grpc' is a table, not a value"},
+        {"2.1.4", "a = 1\nb = = 2", "line 2, column 5: "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with(rows[i].installed);
+        add_toml(x, rows[i].user);
+        fixture_refused(x, NC_ERR_CONFIG, rows[i].message);
+        fixture_refused(x, NC_ERR_CONFIG, "document 1");
+        fixture_refused(x, NC_ERR_CONFIG, "spec.containerd.config: ");
+        fixture_free(x);
+    }
+}
+
+static void test_other_containerds(void **state) {
+    static const char *const versions[] = {"3.0.0", "0.2.5", "10.1.1"};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(versions); i++) {
+        struct fixture *x = host_with(versions[i]);
+        add_more(x, "");
+        fixture_refused(x, NC_ERR_HOST, versions[i]);
+        fixture_free(x);
+    }
+}
+
+static void test_not_there(void **state) {
+    static const char *const asked[][2] = {
+        {"  containerd:\n    config: version = 2\n", "spec.containerd.config: this host has no"},
+        {"  containerd:\n    baseRuntimeSpec: {a: 1}\n", "spec.containerd.baseRuntimeSpec: this"},
+        {"  featureGates: {FastImagePull: true}\n", "spec.featureGates.FastImagePull: this host"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(asked); i++) {
+        struct fixture *x = fixture_new();
+        add_more(x, asked[i][0]);
+        fixture_refused(x, NC_ERR_CONFIG, asked[i][1]);
+        fixture_free(x);
+    }
+}
+
+static void test_runtime_and_devices(void **state) {
+    static const struct {
+        const char *containerd, *kubelet, *expected;
+        bool is_nvidia;
+    } rows[] = {
+        {"1.7.28", "v1.31.9",
+         "[plugins.'io.containerd.grpc.v1.cri']\nenable_cdi = false\n"
+         "sandbox_image = 'localhost/kubernetes/pause:latest'\n"
+         "[plugins.'io.containerd.grpc.v1.cri'.containerd]\ndefault_runtime_name = 'runc'\n"
+         "[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc.options]\n"
+         "BinaryName = '/usr/sbin/runc'\nSystemdCgroup = true",
+         false},
+        {"2.1.4", "v1.32.0",
+         "[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = true\n"
+         "[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'nvidia'\n"
+         "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia.options]\n"
+         "BinaryName = '/usr/bin/nvidia-container-runtime'\nSystemdCgroup = true",
+         true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with(rows[i].containerd);
+        fixture_set(&x->facts.kubelet_version, rows[i].kubelet);
+        x->facts.has_nvidia_runtime = rows[i].is_nvidia;
+        add_more(x, "");
+        fixture_plan(x);
+        assert_config(x, rows[i].expected);
+        fixture_free(x);
+    }
+}
+
+static void test_merged_key_by_key(void **state) {
+    struct fixture *x = host_with("2.1.4");
+
+    (void)state;
+    add_toml(x, "[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'a/b:1'\n"
+                "[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX = ['1', '2']");
+    add_toml(x, "required_plugins = ['x']\n"
+                "[plugins.'io.containerd.cri.v1.images'.registry.headers]\nX = ['3']");
+    fixture_plan(x);
+    assert_config(x, "required_plugins = ['x']\n"
+                     "[plugins.'io.containerd.cri.v1.images']\ndiscard_unpacked_layers = true\n"
+                     "[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'a/b:1'\n"
+                     "[plugins.'io.containerd.cri.v1.images'.registry]\n"
+                     "config_path = '/etc/containerd/certs.d:/etc/docker/certs.d'\n"
+                     "headers.X = ['3']");
+    assert_non_null(strstr(
+        origin_of(
+            x, "containerd.config.plugins.\"io.containerd.cri.v1.images\".pinned_images.sandbox"),
+        "document 1: spec.containerd.config line 2"));
+    assert_string_equal(
+        origin_of(x,
+                  "containerd.config.plugins.\"io.containerd.cri.v1.images\".registry.config_path"),
+        "built-in default");
+    assert_string_equal(
+        origin_of(x, "containerd.config.plugins.\"io.containerd.cri.v1.runtime\".enable_cdi"),
+        "kubelet 1.34 (on from 1.32)");
+    fixture_free(x);
+}
+
+static void test_texts_of_two_versions(void **state) {
+    struct fixture *x = host_with("2.1.4");
+
+    (void)state;
+    add_toml(x, v2_text);
+    add_toml(x, v3_text);
+    fixture_refused(x, NC_ERR_CONFIG, "is of version 3, that of an earlier document of version 2");
+    fixture_free(x);
+}
+
+static void test_base_spec(void **state) {
+    struct fixture *x = host_with("2.1.4");
+    nc_auto_value struct nc_value *expected = fixture_json(
+        "{'foo': 'bar', 'linux': {'maskedPaths': []}, 'process': {'cwd': '/', 'rlimits': "
+        "[{'type': 'RLIMIT_NOFILE', 'soft': 12345, 'hard': 12345}]}, 'root': {'path': 'rootfs'}}");
+
+    (void)state;
+    add_more(x, "  containerd:\n    baseRuntimeSpec:\n      foo: bar\n      linux:\n"
+                "        maskedPaths: []\n      process:\n        rlimits:\n"
+                "        - {type: RLIMIT_NOFILE, soft: 12345, hard: 12345}\n");
+    fixture_plan(x);
+    assert_has(x->plan.containerd.base_spec, expected);
+    assert_int_equal(
+        nc_value_path(x->plan.containerd.base_spec, "process.capabilities.bounding")->n, 14);
+    assert_non_null(strstr(origin_of(x, "containerd.baseRuntimeSpec.foo"), "document 1 line"));
+    fixture_free(x);
+}
+
+static void test_fast_image_pull(void **state) {
+    static const struct {
+        const char *missing; /* NULL: images are pulled fast */
+        int64_t cpus, mib;
+        bool has_snapshotter;
+    } rows[] = {
+        {NULL, 4, 7 << 10, true},
+        {"3 CPUs, and it takes 4", 3, 64 << 10, true},
+        {"7167 MiB of memory, and it takes 7168", 8, (7 << 10) - 1, true},
+        {"no soci-snapshotter.service", 8, 64 << 10, false},
+        {"1 CPUs, and it takes 4; 512 MiB of memory, and it takes 7168; no soci", 1, 512, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = host_with(i % 2 ? "1.7.28" : "2.1.4");
+        const char *missing = rows[i / 2].missing;
+        x->facts.cpus = rows[i / 2].cpus;
+        x->facts.mem_total_bytes = rows[i / 2].mib << 20;
+        x->facts.has_soci_snapshotter = rows[i / 2].has_snapshotter;
+        add_more(x, "  featureGates: {FastImagePull: true}\n"
+                    "  containerd: {config: 'grpc.address = \"/run/other.sock\"'}\n");
+        fixture_plan(x);
+        assert_int_equal(x->plan.containerd.soci_config != NULL, !missing);
+        assert_warned(x, missing ? missing : "FastImagePull", missing != NULL);
+        assert_int_equal(nc_value_get(x->plan.containerd.config, "proxy_plugins") != NULL,
+                         !missing);
+        if (!missing)
+            assert_string_equal(nc_value_string(nc_value_path(x->plan.containerd.soci_config,
+                                                              "cri_keychain.image_service_path")),
+                                "/run/other.sock");
+        fixture_free(x);
+    }
+}
+
+static void test_pause_image(void **state) {
+    static const char *const others[] = {
+        "[plugins.'io.containerd.cri.v1.images'.pinned_images]\nsandbox = 'a/b:1'",
+        "[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'a/b:1'"};
+    struct fixture *x = host_with("2.1.4");
+
+    (void)state;
+    x->facts.has_pause_archive = false;
+    add_more(x, "");
+    fixture_plan(x);
+    assert_warned(x, "no /etc/eks/pause.tar", true);
+    fixture_free(x);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(others); i++) {
+        x = host_with("2.1.4");
+        x->facts.has_pause_archive = false;
+        add_toml(x, others[i]);
+        fixture_plan(x);
+        assert_warned(x, "pause.tar", false);
+        fixture_free(x);
+    }
+}
+
+TEST_GROUP() {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_other_containerds),
+        cmocka_unit_test(test_not_there),
+        cmocka_unit_test(test_runtime_and_devices),
+        cmocka_unit_test(test_merged_key_by_key),
+        cmocka_unit_test(test_texts_of_two_versions),
+        cmocka_unit_test(test_base_spec),
+        cmocka_unit_test(test_fast_image_pull),
+        cmocka_unit_test(test_pause_image),
+    };
+
+    return run_group(tests, NULL, NULL);
+}
