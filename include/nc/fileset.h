@@ -53,6 +53,15 @@ struct nc_render_input {
  * them). Pure and deterministic. */
 int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct nc_err *err);
 
+/* Those of stage NC_STAGE_HOST, which need no plan, added to s. Pure and deterministic. */
+void nc_render_host(const struct nc_facts *f, const struct nc_config *c, struct nc_fileset *s);
+
+/* What the files of the host are for: drop-in of systemd-resolved; arguments of the unit that sets
+ * up local disks; the services whose environment we wrote, one a line. */
+#define NC_RESOLVER_DROPIN "/run/systemd/resolved.conf.d/40-eks.conf"
+#define NC_LOCAL_DISKS_FILE "/run/nodeclaimd/local-disks.env"
+#define NC_ENVIRONMENT_RECORD "/var/lib/nodeclaimd/environment-services"
+
 /* Where STS is in another place than the region's own domain; NULL where it is not. Owned. */
 char *nc_sts_endpoint(const struct nc_facts *f, const struct nc_config *c);
 

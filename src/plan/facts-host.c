@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "facts-priv.h"
+#include "host-settings.h"
 #include "nc/str.h"
 #include "shapes.h"
 
@@ -164,6 +165,21 @@ static int read_host_sysctls(const struct nc_value *host, struct nc_facts *f, st
     return 0;
 }
 
+static int read_host_services(const struct nc_value *host, struct nc_strv *ret,
+                              struct nc_err *err) {
+    const struct nc_value *list = nc_value_get(host, "environment_services");
+
+    for (size_t i = 0; is_set(list) && i < list->n; i++) {
+        const char *service = nc_value_string(list->type == NC_VALUE_LIST ? list->items[i] : NULL);
+        if (!service || !nc_shape_environment_service(service))
+            return wrong(err, "environment_services", "a list of names of services");
+        nc_strv_add_once(ret, service);
+    }
+    return is_set(list) && list->type != NC_VALUE_LIST
+               ? wrong(err, "environment_services", "a list of names of services")
+               : 0;
+}
+
 static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_err *err) {
     const struct host_text texts[] = {
         {"kubelet_version", &f->kubelet_version, is_version, "a kubelet version such as v1.34.4"},
@@ -190,6 +206,12 @@ static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_
         r = read_host_number(host, "root_fs_bytes", &f->root_fs_bytes, err);
     if (r >= 0)
         r = read_host_number(host, "logind_inhibit_delay_usec", &delay, err);
+    if (r >= 0)
+        r = read_host_number(host, "local_disks", &f->local_disks, err);
+    if (r >= 0)
+        r = read_host_number(host, "local_disk_bytes", &f->local_disk_bytes, err);
+    if (r >= 0)
+        r = read_host_services(host, &f->environment_services, err);
     for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(texts); i++)
         r = read_host_string(host, &texts[i], err);
     for (size_t i = 0; r >= 0 && i < NC_ARRAY_SIZE(bools); i++)
@@ -230,6 +252,7 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
         taken.containerd_version = NULL;
     taken.sysctls = NULL;
     taken.n_sysctls = 0;
+    taken.environment_services = (struct nc_strv)NC_STRV_INIT;
     r = read_host(&taken, host, err);
     if (r >= 0) {
         f->cpus = taken.cpus;
@@ -240,6 +263,11 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
         f->has_nvidia_runtime = taken.has_nvidia_runtime;
         f->has_pause_archive = taken.has_pause_archive;
         f->has_soci_snapshotter = taken.has_soci_snapshotter;
+        f->local_disks = taken.local_disks;
+        f->local_disk_bytes = taken.local_disk_bytes;
+        nc_strv_done(&f->environment_services);
+        f->environment_services = taken.environment_services;
+        taken.environment_services = (struct nc_strv)NC_STRV_INIT;
         adopt_text(&f->kubelet_version, &taken.kubelet_version);
         adopt_text(&f->boot_id, &taken.boot_id);
         adopt_text(&f->hostname, &taken.hostname);
@@ -256,6 +284,7 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
     free(taken.kubelet_version);
     free(taken.boot_id);
     free(taken.hostname);
+    nc_strv_done(&taken.environment_services);
     free(taken.ecr_credential_provider_dir);
     free(taken.containerd_version);
     nc_facts_free_sysctls(taken.sysctls, taken.n_sysctls);
@@ -270,6 +299,17 @@ static void set_number(struct nc_value *host, const char *key, int64_t n) {
 static void set_text(struct nc_value *host, const char *key, const char *text) {
     if (text)
         nc_value_set_string(host, key, text);
+}
+
+static void set_services(struct nc_value *host, const struct nc_strv *services) {
+    struct nc_value *list;
+
+    if (services->n == 0)
+        return;
+    list = nc_value_new(NC_VALUE_LIST);
+    for (size_t i = 0; i < services->n; i++)
+        nc_value_push(list, nc_value_new_string(services->v[i]));
+    nc_value_set(host, "environment_services", list);
 }
 
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {
@@ -289,6 +329,9 @@ void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {
     nc_value_set_bool(host, "has_nvidia_runtime", f->has_nvidia_runtime);
     nc_value_set_bool(host, "has_pause_archive", f->has_pause_archive);
     nc_value_set_bool(host, "has_soci_snapshotter", f->has_soci_snapshotter);
+    set_number(host, "local_disks", f->local_disks);
+    set_number(host, "local_disk_bytes", f->local_disk_bytes);
+    set_services(host, &f->environment_services);
     for (size_t i = 0; i < f->n_sysctls; i++)
         nc_value_set_string(sysctls, f->sysctls[i].name, f->sysctls[i].value);
     nc_value_set(host, "sysctls", sysctls);

@@ -270,10 +270,10 @@ void nc_origin_tree(struct nc_plan *p, const char *name, const struct nc_value *
     walk_tree(&w, name, "", v);
 }
 
-/* --- policies */
+/* --- policies, and what is asked of the host */
 
-static void add_policy(struct nc_plan *p, const struct nc_documents *docs, const char *field,
-                       const struct nc_value *v) {
+static void add_setting(struct nc_plan *p, const struct nc_documents *docs, const char *field,
+                        const struct nc_value *v) {
     nc_auto_free char *text = v->type == NC_VALUE_BOOL ? nc_strdup("off") : value_text(v);
     nc_auto_free char *from = nc_origin_mark(docs, v->mark);
     nc_cleanup(nc_buf_done) struct nc_buf history = NC_BUF_INIT;
@@ -286,13 +286,31 @@ static void add_policy(struct nc_plan *p, const struct nc_documents *docs, const
                   history.data ? history.data : "");
 }
 
+static void add_settings(struct nc_plan *p, const struct nc_documents *docs, const char *path,
+                         const struct nc_value *map) {
+    for (size_t i = 0; map && map->type == NC_VALUE_MAP && i < map->n; i++) {
+        nc_auto_free char *field = nc_asprintf("%s.%s", path, map->members[i].key);
+        add_setting(p, docs, field, map->members[i].value);
+    }
+}
+
+void nc_origin_host(struct nc_plan *p, const struct nc_documents *docs, const struct nc_config *c) {
+    static const char *const paths[] = {"instance.environment", "instance.network",
+                                        "instance.localStorage"};
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(paths); i++) {
+        nc_auto_free char *path = nc_asprintf("spec.%s", paths[i]);
+        add_settings(p, docs, paths[i], nc_value_path(c->tree, path));
+    }
+}
+
 static void explain_policy(struct nc_plan *p, const struct nc_documents *docs,
                            const struct nc_config *c, const char *field, const char *otherwise) {
     nc_auto_free char *path = nc_asprintf("spec.%s", field);
     const struct nc_value *v = nc_value_path(c->tree, path);
 
     if (v && v->type != NC_VALUE_NULL)
-        add_policy(p, docs, field, v);
+        add_setting(p, docs, field, v);
     else
         nc_origin_add(p, field, otherwise, "built-in default", "");
 }

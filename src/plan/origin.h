@@ -51,6 +51,8 @@ struct nc_layers {
  * ("kubelet.maxPods") and one a member of each map in it ("kubelet.kubeReserved.memory"). */
 void nc_origin_kubelet(struct nc_plan *p, const struct nc_documents *docs,
                        const struct nc_layers *layers);
+/* What the configuration asks of the host ("instance.environment.containerd"). */
+void nc_origin_host(struct nc_plan *p, const struct nc_documents *docs, const struct nc_config *c);
 
 /* A tree whose values came from documents, or are ours: the marks of ours are zero. */
 struct nc_origin_text {

@@ -130,14 +130,40 @@ static bool reservation_is_users(const struct nc_planner *s) {
            || (c->reservation != 0 && c->reservation != NC_RESERVATION_KARPENTER);
 }
 
+/* What the file system of kubelet's folder will have, by strategy: setup-local-disks binds the
+ * folder to the array. Without local disks it does nothing. */
+static int64_t storage_bytes(const struct nc_facts *f, const struct nc_config *c) {
+    const enum nc_storage_strategy strategy =
+        f->local_disks > 0 ? c->host.storage.strategy : NC_STORAGE_NONE;
+
+    return strategy == NC_STORAGE_RAID0    ? f->local_disk_bytes
+           : strategy == NC_STORAGE_RAID10 ? f->local_disk_bytes / 2
+                                           : f->root_fs_bytes;
+}
+
+static void warn_of_storage(struct nc_planner *s) {
+    const struct nc_value *v =
+        nc_value_path(s->config->tree, "spec.instance.localStorage.strategy");
+    nc_auto_free char *place = v ? nc_origin_mark(s->docs, v->mark) : NULL;
+
+    if (v && s->config->host.storage.strategy != NC_STORAGE_NONE && s->facts->local_disks == 0)
+        nc_strv_addf(&s->plan.warnings,
+                     "%s%sspec.instance.localStorage.strategy: %s, but this instance has no local "
+                     "disk: pods and images use the root volume",
+                     place, *place ? ": " : "", nc_value_string(v));
+}
+
 /* More kept back than there is: the user's to change where he had a say. Else the facts of the host
  * and its type disagree, which happens with recorded facts, and is worth no more than a warning. */
 static int plan_prediction(struct nc_planner *s) {
     struct nc_plan *p = &s->plan;
     struct nc_err err = NC_ERR_INIT;
     struct nc_prediction is = {.capacity = p->capacity, .allocatable = p->allocatable};
-    const int r = nc_predict_kubelet(s->facts, p->kubelet_effective, s->docs, &is, &err);
+    struct nc_facts facts = *s->facts; /* borrowed but for one number */
+    int r;
 
+    facts.root_fs_bytes = storage_bytes(s->facts, s->config);
+    r = nc_predict_kubelet(&facts, p->kubelet_effective, s->docs, &is, &err);
     p->capacity = is.capacity;
     p->allocatable = is.allocatable;
     if (r == -ERANGE && !reservation_is_users(s)) {
@@ -221,6 +247,7 @@ static void plan_origins(struct nc_planner *s) {
     size_t first = p->n_origins;
 
     nc_origin_kubelet(p, s->docs, &layers);
+    nc_origin_host(p, s->docs, s->config);
     for (size_t i = first; i < p->n_origins; i++) {
         if (nc_streq(p->origins[i].field, "kubelet.maxPods")) {
             nc_auto_free char *value = nc_strdup(p->origins[i].value),
@@ -230,7 +257,11 @@ static void plan_origins(struct nc_planner *s) {
             break;
         }
     }
-    add_resources(p, "capacity", &p->capacity, "facts of this host; pods: maxPods and podsPerCore");
+    add_resources(p, "capacity", &p->capacity,
+                  storage_bytes(s->facts, s->config) == s->facts->root_fs_bytes
+                      ? "facts of this host; pods: maxPods and podsPerCore"
+                      : "facts of this host; pods: maxPods and podsPerCore; ephemeral-storage: its "
+                        "local disks");
     add_resources(p, "allocatable", &p->allocatable,
                   "capacity - kubeReserved - systemReserved - evictionHard");
     if (!p->type.name[0])
@@ -261,6 +292,7 @@ static int make(struct nc_planner *s) {
     }
     nc_plan_flags(s);
     plan_logind(s);
+    warn_of_storage(s);
     plan_origins(s);
     return 0;
 }

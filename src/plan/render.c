@@ -104,6 +104,7 @@ int nc_render(const struct nc_render_input *in, struct nc_fileset *ret, struct n
         r = nc_render_containerd(&p->containerd, &s, err);
     if (r < 0)
         return r;
+    nc_render_host(in->facts, in->config, &s);
     add_tree(&s, KUBELET_CONFIG, p->kubelet_base);
     if (p->kubelet_dropin)
         add_tree(&s, KUBELET_DROPIN, p->kubelet_dropin);
