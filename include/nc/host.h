@@ -16,7 +16,8 @@
 /* Fills the host's part of the facts: online CPUs, MemTotal, size of the file system that holds
  * /var/lib/kubelet, boot id, host name, the sysctls that kubelet insists on, logind's
  * InhibitDelayMaxSec without our file, whether an ECR credential provider and an NVIDIA device are
- * there, what containerd is configured from. The kubelet's version comes from a file
+ * there, what containerd is configured from, the disks of the instance store, whose environment we
+ * wrote. The kubelet's version comes from a file
  * (/etc/nodeclaimd/kubelet-version, /etc/eks/kubelet-version.txt), else from the binary's own build
  * information read as bytes, never by running it; containerd's likewise (containerd-version), and
  * `containerd --version` is executed where neither tells and root is "" or "/". kernel facts
@@ -31,8 +32,8 @@ struct nc_apply_call {
     const char *root;
     const struct nc_fileset *files;
     enum nc_file_stage stage; /* the files of the others are not touched */
-    /* NULL, or called before anything is touched, and only where something will be. */
-    void (*before_change)(void *userdata);
+    /* NULL, or called for each file that will change, before the first of them is touched. */
+    void (*before_change)(const struct nc_file *file, void *userdata);
     void *userdata;
 };
 /* Brings one stage of a fileset to disk: every new content is written and synced beside its place
@@ -58,6 +59,8 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t 
  * it again; err says how it failed (NC_ERR_TRANSIENT). Otherwise NC_ERR_HOST. */
 #define NC_UNITS_AGAIN 1
 int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err);
+/* systemd reads its unit files and its own configuration again; returns when it has. */
+int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err);
 /* ActiveState, SubState, Result, MainPID, NRestarts and ExecMainStartTimestamp of a unit. Strings
  * are owned. */
 struct nc_unit_state {

@@ -25,6 +25,8 @@ enum nc_phase {
     NC_PHASE_RENDER,
     NC_PHASE_APPLY,
     NC_PHASE_PREFLIGHT,
+    NC_PHASE_DISKS, /* this one and the next: only where there is something to do */
+    NC_PHASE_CONTAINERD,
     NC_PHASE_START,
     NC_PHASE_REGISTER,
     NC_PHASE_INITIALIZE,
@@ -65,6 +67,8 @@ struct nc_report {
 void nc_report_done(struct nc_report *r);
 
 const char *nc_phase_name(enum nc_phase p); /* "imds", … */
+/* Is it among the phases that a report shows? */
+bool nc_phase_is_shown(const struct nc_report *r, enum nc_phase p);
 /* "PHASE: " before a message, or "" where the message begins so by itself. */
 const char *nc_phase_prefix(enum nc_phase p, const char *message);
 const char *nc_outcome_name(enum nc_outcome o); /* "pending", … */

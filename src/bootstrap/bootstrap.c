@@ -242,6 +242,10 @@ static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
 
 /* --- the table, and what runs it */
 
+static int step_try_plan(struct nc_bootstrap *b, struct nc_err *err) {
+    return nc_gather_try_plan(&b->gather, err);
+}
+
 enum {
     JOINS = 1 << 0,   /* the cluster: left out with --skip start */
     SILENT = 1 << 1,  /* asks nobody, waits for nothing: over before anybody could look, so it is
@@ -254,18 +258,24 @@ static const struct step {
     enum nc_phase phase;
     int (*run)(struct nc_bootstrap *b, struct nc_err *err);
     unsigned flags;
+    bool (*is_needed)(const struct nc_bootstrap *b); /* NULL = always */
 } steps[] = {
-    {NC_PHASE_IMDS, step_imds, 0},
-    {NC_PHASE_USERDATA, step_userdata, SILENT},
-    {NC_PHASE_CONFIG, step_config, SILENT},
-    {NC_PHASE_PLAN, step_identify, JOINS | GOES_ON},
-    {NC_PHASE_PREFLIGHT, nc_step_preflight, JOINS},
-    {NC_PHASE_PLAN, step_plan, 0},
-    {NC_PHASE_RENDER, step_render, SILENT},
-    {NC_PHASE_APPLY, nc_step_apply, 0},
-    {NC_PHASE_START, nc_step_start, JOINS},
-    {NC_PHASE_REGISTER, nc_step_register, JOINS},
-    {NC_PHASE_INITIALIZE, nc_step_initialize, JOINS},
+    {NC_PHASE_IMDS, step_imds, 0, NULL},
+    {NC_PHASE_USERDATA, step_userdata, SILENT, NULL},
+    {NC_PHASE_CONFIG, step_config, SILENT, NULL},
+    {NC_PHASE_PLAN, step_try_plan, JOINS | GOES_ON | SILENT, nc_host_comes_first},
+    {NC_PHASE_APPLY, nc_step_host_first, JOINS | GOES_ON, nc_host_comes_first},
+    {NC_PHASE_PLAN, step_identify, JOINS | GOES_ON, NULL},
+    {NC_PHASE_PREFLIGHT, nc_step_preflight, JOINS, NULL},
+    {NC_PHASE_PLAN, step_plan, 0, NULL},
+    {NC_PHASE_RENDER, step_render, SILENT, NULL},
+    {NC_PHASE_APPLY, nc_step_host, GOES_ON | SILENT, NULL},
+    {NC_PHASE_DISKS, nc_step_disks, 0, nc_local_disks_are_wanted},
+    {NC_PHASE_CONTAINERD, nc_step_containerd, 0, nc_containerd_is_concerned},
+    {NC_PHASE_APPLY, nc_step_apply, 0, NULL},
+    {NC_PHASE_START, nc_step_start, JOINS, NULL},
+    {NC_PHASE_REGISTER, nc_step_register, JOINS, NULL},
+    {NC_PHASE_INITIALIZE, nc_step_initialize, JOINS, NULL},
 };
 
 /* Tries the step until it is done. Only while the deadline is far away and nobody asked to stop.
@@ -310,6 +320,8 @@ static int run_steps(struct nc_bootstrap *b) {
         const struct step *step = &steps[i];
         const bool starts_nothing =
             step->phase == NC_PHASE_START && b->kubelet.mode == NC_START_NONE;
+        if (step->is_needed && !step->is_needed(b))
+            continue;
         if ((!files_only || !(step->flags & JOINS)) && !starts_nothing)
             r = run_step(b, step);
         else if (!(step->flags & GOES_ON))

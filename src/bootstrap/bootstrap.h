@@ -51,6 +51,8 @@ struct nc_bootstrap {
     bool is_connected;     /* the API server has answered who we are */
     struct nc_claim claim; /* as the API server has it; name NULL = not read */
     struct nc_apply_result applied;
+    struct nc_apply_result applied_first; /* by nc_step_host_first */
+    unsigned due;                         /* bits of enum nc_due: of this run, due.c's */
     struct nc_report report;
     uint64_t started_mono_usec; /* what report.started_usec is on the monotonic clock */
     struct nc_kubelet_run kubelet;
@@ -80,9 +82,22 @@ int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err);
 /* Sysctls that kubelet insists on, as sentences; needs only facts and plan. */
 void nc_check_sysctls(const struct nc_facts *f, const struct nc_plan *p, struct nc_strv *sentences);
 
+/* host.c: what comes before kubelet. Files are counted in b->applied. */
+/* Environment and resolver, and what reads them; where there are any, already before the API server
+ * is looked for, which may be reached through them only. */
+bool nc_host_comes_first(const struct nc_bootstrap *b);
+int nc_step_host_first(struct nc_bootstrap *b, struct nc_err *err);
+int nc_step_host(struct nc_bootstrap *b, struct nc_err *err);
+bool nc_local_disks_are_wanted(const struct nc_bootstrap *b);
+int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err);
+/* Has it files, or another environment than it was started with? */
+bool nc_containerd_is_concerned(const struct nc_bootstrap *b);
+int nc_step_containerd(struct nc_bootstrap *b, struct nc_err *err);
+/* From now on network interfaces belong to the CNI. */
+int nc_write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err);
+
 /* start.c: kubelet. */
-/* Brings the files to disk, counted in b->applied; leaves a mark until kubelet was started from
- * them. */
+/* Brings kubelet's files to disk, and writes the CNI's marker. */
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err);
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err);
 /* Is the kubelet that we started alive? 0 = yes or unknown; negative with its last lines quoted. */

@@ -17,7 +17,9 @@
 #define MAX_IGNORED 16 /* are named */
 #define STRAY_FILE "/etc/nodeclaimd/nodeclaimd.yaml"
 
-static const char *const default_sources[] = {"imds://user-data", "file://" NC_CONF_DIR "/"};
+/* The second is nodeadm's, for those who build images. */
+static const char *const default_sources[] = {"imds://user-data", "file:///etc/eks/nodeadm.d/",
+                                              "file://" NC_CONF_DIR "/"};
 
 static bool source_is_user_data(const char *source) {
     return nc_streq(source, "imds://user-data");
@@ -149,8 +151,6 @@ static int add_source(struct nc_gather *g, const char *source, bool is_default,
     /* What a person names is that path; the default folder is the root's own or none. */
     const char *named = source + strlen("file://");
     nc_auto_free char *path = is_default ? nc_app_path(g->app, named) : nc_strdup(named);
-    if (is_default)
-        note_stray(g);
     if (stat(path, &st) < 0) {
         const int code = errno;
         if (is_default && code == ENOENT)
@@ -194,6 +194,8 @@ int nc_gather_documents(struct nc_gather *g, struct nc_err *err) {
     nc_documents_done(&g->documents);
     nc_strv_done(&g->ignored);
     g->ignored = (struct nc_strv)NC_STRV_INIT;
+    if (g->app->opts.sources.n == 0)
+        note_stray(g);
     for (size_t i = 0; i < n_sources(g->app); i++) {
         const int r = add_source(g, source_at(g->app, i), g->app->opts.sources.n == 0, err);
         if (r < 0)

@@ -174,6 +174,16 @@ int nc_gather_facts(struct nc_gather *g, int r, struct nc_err *err) {
 
 /* --- configuration and plan */
 
+/* What all services get we are to have, too: the API server and EC2 may be behind a proxy. (IMDS is
+ * never asked through one.) kubelet inherits it as a process. */
+static void adopt_environment(const struct nc_host_config *h) {
+    for (size_t i = 0; i < h->n_environment; i++)
+        for (size_t j = 0; j < h->environment[i].n; j++)
+            if (nc_streq(h->environment[i].service, NC_ENVIRONMENT_DEFAULT))
+                (void)setenv(h->environment[i].variables[j].name,
+                             h->environment[i].variables[j].value, 1);
+}
+
 int nc_gather_config(struct nc_gather *g, struct nc_err *err) {
     nc_config_done(&g->config);
     g->has_config = false;
@@ -182,6 +192,7 @@ int nc_gather_config(struct nc_gather *g, struct nc_err *err) {
     if (r < 0)
         return r;
     g->has_config = true;
+    adopt_environment(&g->config.host);
     if (g->app->opts.node_name) {
         free(g->config.name_override);
         g->config.name_override = nc_strdup(g->app->opts.node_name);
@@ -269,6 +280,26 @@ int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_
     const struct nc_plan_input in = nc_gather_input(g, claim);
     nc_plan_done(&g->plan);
     return nc_plan_make(&in, &g->plan, err);
+}
+
+int nc_gather_try_plan(struct nc_gather *g, struct nc_err *err) {
+    nc_cleanup(nc_plan_done) struct nc_plan plan = NC_PLAN_INIT;
+    struct nc_err own = NC_ERR_INIT;
+    int r = nc_gather_host(g, err);
+
+    if (r >= 0)
+        r = fetch_ipv6(g, err);
+    if (r < 0)
+        return r;
+    read_types(g);
+    const struct nc_plan_input in = nc_gather_input(g, NULL);
+    if (nc_plan_needs_private_dns_name(&g->facts, &g->config) || nc_plan_needs_instance_type(&in))
+        return 0;
+    r = nc_plan_make(&in, &plan, &own);
+    if (r >= 0 || own.class != NC_ERR_CONFIG)
+        return 0;
+    *err = own;
+    return r;
 }
 
 int nc_gather_name(struct nc_gather *g, struct nc_err *err) {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "due.h"
 #include "log.h"
 #include "nc/file.h"
 #include "nc/host.h"
@@ -62,33 +63,14 @@ char *nc_kubelet_last_lines(struct nc_bootstrap *b) {
     return nc_strdup(b->kubelet.last_lines);
 }
 
-/* --- do the files and the kubelet that runs belong together? */
-
-/* Marks that files change for which kubelet is to be started again. Left by a run that was ended in
- * between, it tells the next one, which finds nothing to write. /run: a reboot starts kubelet
- * anyway. */
-#define RESTART_FILE NC_RUN_DIR "/kubelet-restart"
-
-static void mark_restart(void *userdata) {
-    const struct nc_bootstrap *b = userdata;
-    nc_auto_free char *path = nc_app_path(b->app, RESTART_FILE);
-
-    (void)nc_file_write(path, "", 0, 0644, NULL); /* status.json has the same trouble */
-}
-
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {
-    const struct nc_apply_call call = {.root = b->app->opts.root,
-                                       .files = &b->gather.files,
-                                       .before_change = mark_restart,
-                                       .userdata = b};
+    const int r = nc_apply_stage(b, &b->gather.files, NC_STAGE_KUBELET, &b->applied, err);
 
-    return nc_apply_all(&call, &b->applied, err);
+    return r < 0 || nc_streq(b->app->opts.skip, "start") ? r : nc_write_cni_marker(b, err);
 }
 
 bool nc_restart_is_due(const struct nc_bootstrap *b) {
-    nc_auto_free char *path = nc_app_path(b->app, RESTART_FILE);
-
-    return b->applied.written + b->applied.removed > 0 || access(path, F_OK) == 0;
+    return nc_is_due(b, NC_DUE_KUBELET);
 }
 
 /* --- a unit */
@@ -145,16 +127,22 @@ static int follow_unit(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
+int nc_units_open(struct nc_bootstrap *b, struct nc_err *err) {
+    const int r = b->kubelet.units ? 0 : nc_units_new(&b->kubelet.units, err);
+
+    if (r < 0)
+        nc_err_remedy(err, "without systemd, start kubelet yourself (--start none) or as a "
+                           "process (--start exec)");
+    return r;
+}
+
 static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
     const char *unit = b->gather.config.kubelet_unit;
-    int r = b->kubelet.units ? 0 : nc_units_new(&b->kubelet.units, err);
+    int r = nc_units_open(b, err);
 
-    if (r < 0) {
-        nc_err_remedy(err, "without systemd, start kubelet yourself (--start none) or as a "
-                           "process (--start exec)");
+    if (r < 0)
         return r;
-    }
     if (b->gather.plan.logind_delay_usec > 0)
         raise_logind_delay(b);
     r = nc_units_start(b->kubelet.units, unit, nc_restart_is_due(b),
@@ -190,12 +178,11 @@ static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_log_fields fields = {
         .milestone = NC_MILESTONE_KUBELET_STARTED, .phase = "start", .node = b->report.node};
-    nc_auto_free char *mark = nc_app_path(b->app, RESTART_FILE);
     const int r = b->kubelet.mode == NC_START_EXEC ? nc_start_process(b, err) : start_unit(b, err);
 
     if (r < 0)
         return r;
-    (void)unlink(mark);
+    nc_due_done(b, NC_DUE_KUBELET);
     nc_log(NC_LOG_INFO, &fields, "kubelet started");
     return 0;
 }

@@ -234,8 +234,9 @@ int nc_apply(const struct nc_apply_call *call, struct nc_apply_result *ret, stru
     if (r >= 0) {
         struct nc_apply_result found;
         count(items, n, &found);
-        if (call->before_change && found.written + found.removed > 0)
-            call->before_change(call->userdata);
+        for (size_t i = 0; call->before_change && i < n; i++)
+            if (items[i].change != CHANGE_NONE)
+                call->before_change(items[i].file, call->userdata);
         r = write_changes(items, n, err);
         if (r >= 0)
             *ret = found;

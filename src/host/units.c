@@ -323,6 +323,20 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t 
     return r < 0 ? r : follow_job(u, unit, timeout_usec, err);
 }
 
+int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err) {
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    sd_bus_message *call = NULL;
+    int r = sd_bus_message_new_method_call(u->bus, &call, SYSTEMD, SYSTEMD_PATH, MANAGER, "Reload");
+
+    if (r >= 0)
+        r = sd_bus_call(u->bus, call, timeout_usec, &e, NULL);
+    if (r < 0)
+        r = bus_failed(err, r, &e, "systemd: daemon-reload");
+    sd_bus_message_unref(call);
+    sd_bus_error_free(&e);
+    return r < 0 ? r : 0;
+}
+
 static int read_delay(sd_bus *bus, sd_bus_error *e, uint64_t *ret) {
     return sd_bus_get_property_trivial(bus, LOGIND, "/org/freedesktop/login1", LOGIND ".Manager",
                                        "InhibitDelayMaxUSec", e, 't', ret);

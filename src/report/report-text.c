@@ -129,7 +129,8 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     struct nc_value *phases = nc_value_new(NC_VALUE_LIST);
 
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
-        nc_value_push(phases, phase_tree(r, p, now_usec));
+        if (nc_phase_is_shown(r, p))
+            nc_value_push(phases, phase_tree(r, p, now_usec));
     nc_value_set_int(root, "schema", 1);
     nc_value_set_string(root, "version", NC_VERSION);
     set_text(root, "node", r->node);
@@ -207,11 +208,13 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {
 
     nc_metric_family(&m, "phase_duration_seconds", NC_GAUGE, "Duration of each bootstrap phase.");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
-        nc_metric_usec(&m, NC_LABELS("phase", nc_phase_name(p)),
-                       (int64_t)r->phases[p].duration_usec);
+        if (nc_phase_is_shown(r, p))
+            nc_metric_usec(&m, NC_LABELS("phase", nc_phase_name(p)),
+                           (int64_t)r->phases[p].duration_usec);
     nc_metric_family(&m, "phase_attempts_total", NC_COUNTER, "Attempts of each bootstrap phase.");
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
-        nc_metric_count(&m, NC_LABELS("phase", nc_phase_name(p)), r->phases[p].attempts);
+        if (nc_phase_is_shown(r, p))
+            nc_metric_count(&m, NC_LABELS("phase", nc_phase_name(p)), r->phases[p].attempts);
     nc_metric_family(&m, "outcome", NC_GAUGE, "Outcome of the bootstrap: 1 for the current one.");
     for (enum nc_outcome o = NC_RUNNING; o <= NC_FAILED; o++)
         nc_metric_count(&m, NC_LABELS("outcome", nc_outcome_name(o)), r->outcome == o);

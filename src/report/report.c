@@ -6,29 +6,36 @@
 
 #include <stdlib.h>
 
-static const char *const phase_names[_NC_PHASE_MAX] = {
-    [NC_PHASE_IMDS] = "imds",           [NC_PHASE_USERDATA] = "userdata",
-    [NC_PHASE_CONFIG] = "config",       [NC_PHASE_PLAN] = "plan",
-    [NC_PHASE_RENDER] = "render",       [NC_PHASE_APPLY] = "apply",
-    [NC_PHASE_PREFLIGHT] = "preflight", [NC_PHASE_START] = "start",
-    [NC_PHASE_REGISTER] = "register",   [NC_PHASE_INITIALIZE] = "initialize",
+static const struct {
+    const char *name, *prefix;
+    bool is_optional; /* of no interest where there was nothing to do */
+} phases[_NC_PHASE_MAX] = {
+    [NC_PHASE_IMDS] = {"imds", "imds: ", false},
+    [NC_PHASE_USERDATA] = {"userdata", "userdata: ", false},
+    [NC_PHASE_CONFIG] = {"config", "config: ", false},
+    [NC_PHASE_PLAN] = {"plan", "plan: ", false},
+    [NC_PHASE_RENDER] = {"render", "render: ", false},
+    [NC_PHASE_APPLY] = {"apply", "apply: ", false},
+    [NC_PHASE_PREFLIGHT] = {"preflight", "preflight: ", false},
+    [NC_PHASE_DISKS] = {"disks", "disks: ", true},
+    [NC_PHASE_CONTAINERD] = {"containerd", "containerd: ", true},
+    [NC_PHASE_START] = {"start", "start: ", false},
+    [NC_PHASE_REGISTER] = {"register", "register: ", false},
+    [NC_PHASE_INITIALIZE] = {"initialize", "initialize: ", false},
 };
 
 const char *nc_phase_name(enum nc_phase p) {
-    return (unsigned)p < _NC_PHASE_MAX ? phase_names[p] : "unknown";
+    return (unsigned)p < _NC_PHASE_MAX ? phases[p].name : "unknown";
 }
 
 const char *nc_phase_prefix(enum nc_phase p, const char *message) {
-    static const char *const prefixes[] = {
-        [NC_PHASE_IMDS] = "imds: ",           [NC_PHASE_USERDATA] = "userdata: ",
-        [NC_PHASE_CONFIG] = "config: ",       [NC_PHASE_PLAN] = "plan: ",
-        [NC_PHASE_RENDER] = "render: ",       [NC_PHASE_APPLY] = "apply: ",
-        [NC_PHASE_PREFLIGHT] = "preflight: ", [NC_PHASE_START] = "start: ",
-        [NC_PHASE_REGISTER] = "register: ",   [NC_PHASE_INITIALIZE] = "initialize: ",
-    };
-    const char *prefix = (unsigned)p < _NC_PHASE_MAX ? prefixes[p] : "";
+    const char *prefix = (unsigned)p < _NC_PHASE_MAX ? phases[p].prefix : "";
 
     return nc_starts_with(message, prefix) ? "" : prefix;
+}
+
+bool nc_phase_is_shown(const struct nc_report *r, enum nc_phase p) {
+    return !phases[p].is_optional || r->phases[p].attempts > 0;
 }
 
 const char *nc_outcome_name(enum nc_outcome o) {

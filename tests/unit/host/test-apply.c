@@ -138,15 +138,16 @@ struct seen {
     mode_t folder, old;
 };
 
-static void on_change(void *userdata) {
+static void on_change(const struct nc_file *file, void *userdata) {
     struct seen *seen = userdata;
 
+    assert_string_not_equal(file->path, "/etc/unchanged");
     seen->calls++;
     seen->folder = mode_of("/etc/a");
     seen->old = mode_of("/etc/old");
 }
 
-/* Told once, while all is as it was; and not at all where all is in place. */
+/* Told of each that will change, while all is as it was; and of none that is in place. */
 static void test_hook(void **state) {
     nc_cleanup(nc_fileset_done) struct nc_fileset s = NC_FILESET_INIT;
     struct nc_apply_result result = {0};
@@ -156,19 +157,21 @@ static void test_hook(void **state) {
 
     (void)state;
     two_files(&s);
+    add(&s, "/etc/unchanged", 0644, "x");
     nc_fileset_add_absent(&s, "/etc/old");
+    put("/etc/unchanged", "x");
     put("/etc/old", "x");
     assert_int_equal(nc_apply(&call, &result, NULL), 0);
-    assert_int_equal(seen.calls, 1);
+    assert_int_equal(seen.calls, 3);
     assert_int_equal(seen.folder, 0);
     assert_true(S_ISREG(seen.old));
     assert_int_equal(result.written, 2);
     assert_int_equal(result.removed, 1);
     assert_int_equal(nc_apply(&call, &result, NULL), 0);
-    assert_int_equal(seen.calls, 1);
+    assert_int_equal(seen.calls, 3);
     put("/etc/old", "x"); /* to be removed is a change too */
     assert_int_equal(nc_apply(&call, &result, NULL), 0);
-    assert_int_equal(seen.calls, 2);
+    assert_int_equal(seen.calls, 4);
 }
 
 static void test_links(void **state) {

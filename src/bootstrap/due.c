@@ -1,0 +1,84 @@
+/*
+ * Which change makes what due: see due.h.
+ */
+#include "due.h"
+
+#include <unistd.h>
+
+#include "nc/file.h"
+#include "nc/str.h"
+
+#define UNITS "/etc/systemd/system/"
+
+static const char *const names[_NC_DUE_MAX] = {
+    [NC_DUE_RELOAD] = NC_RUN_DIR "/systemd-reload",
+    [NC_DUE_RESOLVER] = NC_RUN_DIR "/resolver-restart",
+    [NC_DUE_DISKS] = NC_RUN_DIR "/local-disks-restart",
+    [NC_DUE_CONTAINERD] = NC_RUN_DIR "/containerd-restart",
+    [NC_DUE_KUBELET] = NC_RUN_DIR "/kubelet-restart",
+};
+
+/* By the beginning of the path. A service that runs keeps the environment that it was started with.
+ */
+static const struct {
+    const char *path;
+    enum nc_due due;
+} causes[] = {
+    {"/etc/systemd/system", NC_DUE_RELOAD}, /* system.conf.d too */
+    {"/etc/systemd/system.conf.d/", NC_DUE_CONTAINERD},
+    {"/etc/systemd/system.conf.d/", NC_DUE_KUBELET},
+    {UNITS "containerd.service.d/", NC_DUE_CONTAINERD},
+    {UNITS "kubelet.service.d/", NC_DUE_KUBELET},
+    {NC_RESOLVER_DROPIN, NC_DUE_RESOLVER},
+    {NC_LOCAL_DISKS_FILE, NC_DUE_DISKS},
+};
+
+static void mark(struct nc_bootstrap *b, enum nc_due d) {
+    nc_auto_free char *path = nc_app_path(b->app, names[d]);
+
+    if (b->due & (1u << d))
+        return;
+    b->due |= 1u << d;
+    (void)nc_file_write(path, "", 0, 0644, NULL); /* status.json has the same trouble */
+}
+
+static void mark_change(const struct nc_file *file, void *userdata) {
+    struct nc_bootstrap *b = userdata;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(causes); i++)
+        if (nc_starts_with(file->path, causes[i].path))
+            mark(b, causes[i].due);
+    if (file->stage == NC_STAGE_CONTAINERD)
+        mark(b, NC_DUE_CONTAINERD);
+    if (file->stage == NC_STAGE_KUBELET)
+        mark(b, NC_DUE_KUBELET);
+}
+
+bool nc_is_due(const struct nc_bootstrap *b, enum nc_due d) {
+    nc_auto_free char *path = nc_app_path(b->app, names[d]);
+
+    return (b->due & (1u << d)) || access(path, F_OK) == 0;
+}
+
+void nc_due_done(struct nc_bootstrap *b, enum nc_due d) {
+    nc_auto_free char *path = nc_app_path(b->app, names[d]);
+
+    b->due &= ~(1u << d);
+    (void)unlink(path);
+}
+
+int nc_apply_stage(struct nc_bootstrap *b, const struct nc_fileset *files, enum nc_file_stage stage,
+                   struct nc_apply_result *count, struct nc_err *err) {
+    const struct nc_apply_call call = {.root = b->app->opts.root,
+                                       .files = files,
+                                       .stage = stage,
+                                       .before_change = mark_change,
+                                       .userdata = b};
+    struct nc_apply_result one = {0};
+    const int r = nc_apply(&call, &one, err);
+
+    count->written += one.written;
+    count->unchanged += one.unchanged;
+    count->removed += one.removed;
+    return r;
+}

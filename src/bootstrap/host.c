@@ -1,0 +1,308 @@
+/*
+ * What becomes of the host before kubelet's files are written: environment of services, resolver,
+ * local disks, containerd; and the marker that gives later network interfaces to the CNI.
+ *
+ * systemd is only asked where this bootstrap starts kubelet through it. Where it does not, the
+ * files are written all the same, and what they ask of systemd is left to whoever runs the host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "due.h"
+#include "log.h"
+#include "nc/file.h"
+#include "nc/host.h"
+#include "nc/str.h"
+#include "start.h"
+
+#define SETUP_LOCAL_DISKS "/usr/bin/setup-local-disks"
+#define LOCAL_DISKS_UNIT "nodeclaimd-local-disks.service"
+#define CONTAINERD_UNIT "containerd.service"
+#define RESOLVER_UNIT "systemd-resolved.service"
+#define RELOAD_TIMEOUT_USEC 90000000u
+#define RESOLVER_TIMEOUT_USEC 30000000u
+#define DISKS_TIMEOUT_USEC 310000000u /* the unit's own limit and ten seconds */
+#define CONTAINERD_TIMEOUT_USEC 90000000u
+#define CHECK_USEC 200000u
+#define LAST_LINES 3
+
+/* Does this run ask systemd for anything? */
+static bool uses_systemd(const struct nc_bootstrap *b) {
+    return b->kubelet.mode == NC_START_SYSTEMD && !nc_streq(b->app->opts.skip, "start");
+}
+
+static void report_skipped(struct nc_bootstrap *b, enum nc_due d, const char *what) {
+    if (!nc_is_due(b, d) || nc_strv_contains(&b->report.warnings, what))
+        return;
+    nc_strv_add(&b->report.warnings, what);
+    nc_log(NC_LOG_WARNING, NULL, "%s", what);
+}
+
+/* --- environment and resolver */
+
+static int reload(struct nc_bootstrap *b, struct nc_err *err) {
+    int r;
+
+    if (!nc_is_due(b, NC_DUE_RELOAD))
+        return 0;
+    r = nc_units_open(b, err);
+    if (r >= 0)
+        r = nc_units_reload(b->kubelet.units, nc_app_timeout(b->app, RELOAD_TIMEOUT_USEC), err);
+    if (r >= 0)
+        nc_due_done(b, NC_DUE_RELOAD);
+    return r;
+}
+
+static int restart_resolver(struct nc_bootstrap *b, struct nc_err *err) {
+    int r;
+
+    if (!nc_is_due(b, NC_DUE_RESOLVER))
+        return 0;
+    r = nc_units_open(b, err);
+    if (r >= 0)
+        r = nc_units_start(b->kubelet.units, RESOLVER_UNIT, true,
+                           nc_app_timeout(b->app, RESOLVER_TIMEOUT_USEC), err);
+    if (r == 0) {
+        nc_due_done(b, NC_DUE_RESOLVER);
+        return 0;
+    }
+    if (err)
+        err->class = r == -EINTR ? NC_ERR_TRANSIENT : NC_ERR_HOST;
+    nc_err_remedy(err, "install and enable systemd-resolved (journalctl -u " RESOLVER_UNIT
+                       "), or remove spec.instance.network");
+    return r < 0 ? r : -EIO;
+}
+
+static int apply_host(struct nc_bootstrap *b, const struct nc_fileset *files,
+                      struct nc_apply_result *count, struct nc_err *err) {
+    int r = nc_apply_stage(b, files, NC_STAGE_HOST, count, err);
+
+    if (r < 0)
+        return r;
+    if (!uses_systemd(b)) {
+        report_skipped(b, NC_DUE_RELOAD,
+                       "spec.instance.environment: systemd has not read it: run systemctl "
+                       "daemon-reload, and start the services again");
+        report_skipped(b, NC_DUE_RESOLVER,
+                       "spec.instance.network: systemd-resolved has not read it: restart it");
+        return 0;
+    }
+    r = reload(b, err);
+    return r < 0 ? r : restart_resolver(b, err);
+}
+
+bool nc_host_comes_first(const struct nc_bootstrap *b) {
+    const struct nc_host_config *h = &b->gather.config.host;
+
+    return h->n_environment > 0 || h->network.nameservers.n + h->network.domains.n > 0;
+}
+
+int nc_step_host_first(struct nc_bootstrap *b, struct nc_err *err) {
+    nc_cleanup(nc_fileset_done) struct nc_fileset files = NC_FILESET_INIT;
+    struct nc_apply_result count = {0};
+    int r;
+
+    nc_render_host(&b->gather.facts, &b->gather.config, &files);
+    r = apply_host(b, &files, &count, err);
+    b->applied_first.written += count.written;
+    b->applied_first.removed += count.removed;
+    return r;
+}
+
+int nc_step_host(struct nc_bootstrap *b, struct nc_err *err) {
+    struct nc_apply_result count = {0};
+    const int r = apply_host(b, &b->gather.files, &count, err);
+
+    /* What the first step wrote is unchanged by now. */
+    b->applied.written += count.written + b->applied_first.written;
+    b->applied.removed += count.removed + b->applied_first.removed;
+    b->applied.unchanged += count.unchanged - b->applied_first.written;
+    b->applied_first = (struct nc_apply_result){0};
+    return r;
+}
+
+/* --- units whose end or beginning is waited for */
+
+static void add_last_lines(struct nc_err *err, const char *unit) {
+    nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
+    size_t n = err ? strlen(err->msg) : 0;
+
+    if (!err || nc_journal_tail(unit, LAST_LINES, &lines, NULL) < 0)
+        return;
+    for (size_t i = 0; i < lines.n && n < sizeof(err->msg); i++) {
+        nc_auto_free char *quoted = nc_quote_most(lines.v[i], strlen(lines.v[i]), 80);
+        (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s%s",
+                       i ? " | " : "; its last lines: ", quoted);
+        n = strlen(err->msg);
+    }
+}
+
+static int not_active(const struct nc_unit_state *s, const char *unit, const char *how,
+                      struct nc_err *err) {
+    return nc_err_set(err, NC_ERR_HOST, EIO, "%s %s: it is %s (%s), result %s", unit, how,
+                      s->active, s->sub, s->result);
+}
+
+struct follow {
+    const char *unit;
+    enum nc_phase phase;
+    bool again; /* systemd starts it again where it fails */
+    uint64_t until_usec;
+};
+
+/* Until the unit is active: a process that was started may end at once, and systemd starts it
+ * again. */
+static int follow(struct nc_bootstrap *b, const struct follow *f, struct nc_err *err) {
+    for (;;) {
+        nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
+        int r = nc_units_state(b->kubelet.units, f->unit, &s, err);
+        if (r < 0 || nc_streq(s.active, "active"))
+            return r;
+        if (!f->again || nc_streq(s.active, "failed") || nc_streq(s.active, "inactive"))
+            return not_active(&s, f->unit, "did not start", err);
+        if (nc_mono_usec() >= f->until_usec || nc_app_is_late(b->app))
+            return not_active(&s, f->unit, "did not become active in time", err);
+        (void)not_active(&s, f->unit, "is waited for", err);
+        nc_phase_waits(b, f->phase, err);
+        r = nc_app_pause(b->app, nc_app_left(b->app, CHECK_USEC));
+        if (r == -EINTR)
+            return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "%s: interrupted by a signal", f->unit);
+    }
+}
+
+/* Starts the unit, again where that is due, and waits until it is active. Its last lines are in the
+ * message where it is not. */
+static int start_and_follow(struct nc_bootstrap *b, struct follow *f, bool restart,
+                            uint64_t timeout_usec, struct nc_err *err) {
+    int r = nc_units_open(b, err);
+
+    if (r < 0)
+        return r;
+    f->until_usec = nc_mono_usec() + timeout_usec;
+    r = nc_units_start(b->kubelet.units, f->unit, restart, nc_app_timeout(b->app, timeout_usec),
+                       err);
+    if (r >= 0)
+        r = follow(b, f, err);
+    if (r < 0 && err && err->class == NC_ERR_HOST)
+        add_last_lines(err, f->unit);
+    return r;
+}
+
+/* --- local disks */
+
+bool nc_local_disks_are_wanted(const struct nc_bootstrap *b) {
+    return b->gather.config.host.storage.strategy != NC_STORAGE_NONE;
+}
+
+int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err) {
+    struct follow f = {.unit = LOCAL_DISKS_UNIT, .phase = NC_PHASE_DISKS};
+    nc_auto_free char *program = nc_app_path(b->app, SETUP_LOCAL_DISKS);
+    int r;
+
+    if (!uses_systemd(b)) {
+        report_skipped(
+            b, NC_DUE_DISKS,
+            "spec.instance.localStorage: local disks are not set up: start " LOCAL_DISKS_UNIT
+            " before kubelet");
+        return 0;
+    }
+    if (access(program, X_OK) < 0) {
+        r = nc_err_set(err, NC_ERR_HOST, errno, "local disks: %s: %s", program, strerror(errno));
+        nc_err_remedy(err, "install setup-local-disks of amazon-eks-ami there, or remove "
+                           "spec.instance.localStorage (instanceStorePolicy of the EC2NodeClass)");
+        return r;
+    }
+    r = start_and_follow(b, &f, nc_is_due(b, NC_DUE_DISKS), DISKS_TIMEOUT_USEC, err);
+    if (r < 0) {
+        nc_err_remedy(err, "journalctl -u " LOCAL_DISKS_UNIT
+                           "; run setup-local-disks by hand, or remove spec.instance.localStorage");
+        return r;
+    }
+    nc_due_done(b, NC_DUE_DISKS);
+    return 0;
+}
+
+/* --- containerd */
+
+static bool has_containerd_files(const struct nc_bootstrap *b) {
+    const struct nc_fileset *s = &b->gather.files;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (s->files[i].stage == NC_STAGE_CONTAINERD && !s->files[i].absent)
+            return true;
+    return false;
+}
+
+bool nc_containerd_is_concerned(const struct nc_bootstrap *b) {
+    return has_containerd_files(b) || nc_is_due(b, NC_DUE_CONTAINERD);
+}
+
+/* A host with another runtime has an environment too. */
+static bool containerd_runs(struct nc_bootstrap *b) {
+    nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
+
+    return nc_units_state(b->kubelet.units, CONTAINERD_UNIT, &s, NULL) >= 0
+           && !nc_streq(s.active, "inactive") && !nc_streq(s.active, "failed");
+}
+
+static int restart_containerd(struct nc_bootstrap *b, struct nc_err *err) {
+    struct follow f = {.unit = CONTAINERD_UNIT, .phase = NC_PHASE_CONTAINERD, .again = true};
+    int r = nc_units_open(b, err);
+
+    if (r < 0)
+        return r;
+    if (has_containerd_files(b) || containerd_runs(b))
+        r = start_and_follow(b, &f, true, CONTAINERD_TIMEOUT_USEC, err);
+    if (r < 0) {
+        nc_err_remedy(err, "journalctl -u " CONTAINERD_UNIT
+                           "; check spec.containerd and spec.instance.environment");
+        return r;
+    }
+    nc_due_done(b, NC_DUE_CONTAINERD);
+    return 0;
+}
+
+int nc_step_containerd(struct nc_bootstrap *b, struct nc_err *err) {
+    int r = nc_apply_stage(b, &b->gather.files, NC_STAGE_CONTAINERD, &b->applied, err);
+
+    if (r < 0)
+        return r;
+    if (!uses_systemd(b)) {
+        report_skipped(
+            b, NC_DUE_CONTAINERD,
+            "containerd has not read its configuration: restart it before kubelet starts");
+        return 0;
+    }
+    r = reload(b, err);
+    return r < 0 || !nc_is_due(b, NC_DUE_CONTAINERD) ? r : restart_containerd(b, err);
+}
+
+/* --- the CNI's marker */
+
+/* A network interface that udev sees before this file is networkd's, one that comes after it is the
+ * CNI's. By now the API server was reached over the primary one. No link is followed: /run is
+ * root's, but what is in it may be anybody's. */
+int nc_write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err) {
+    nc_auto_free char *run = nc_app_path(b->app, "/run");
+    int r = nc_mkdir_p(run, err), parent, folder = -1, file = -1;
+
+    if (r < 0)
+        return r;
+    parent = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent >= 0 && (mkdirat(parent, "nodeadm", 0755) == 0 || errno == EEXIST))
+        folder = openat(parent, "nodeadm", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder >= 0)
+        file =
+            openat(folder, "init", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (file < 0) {
+        r = nc_file_fail(err, errno, "write the CNI's marker", "/run/nodeadm/init");
+        nc_err_remedy(err, "/run/nodeadm must be a folder of root's, and no link");
+    }
+    (void)(file >= 0 && close(file));
+    (void)(folder >= 0 && close(folder));
+    (void)(parent >= 0 && close(parent));
+    return r < 0 ? r : 0;
+}
