@@ -94,7 +94,15 @@ int nc_loop_open(sd_event **event, int *signal, struct nc_err *err) {
         (void)sigaddset(&set, signals[i]);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     for (size_t i = 0; i < NC_ARRAY_SIZE(signals); i++) {
-        r = sd_event_add_signal(*event, NULL, signals[i], on_signal, signal);
+        sd_event_source *source = NULL;
+
+        r = sd_event_add_signal(*event, &source, signals[i], on_signal, signal);
+        if (r >= 0) /* before the timer of a pause that ends in the same turn: it is read already,
+                       and no wait outside of the loop would see it any more */
+            r = sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+            r = sd_event_source_set_floating(source, true);
+        sd_event_source_unref(source);
         if (r < 0)
             return nc_err_set(err, NC_ERR_HOST, -r, "event loop: signal %d: %s", signals[i],
                               strerror(-r));
