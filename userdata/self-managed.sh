@@ -1,5 +1,5 @@
 #!/bin/bash
-# A shell script runs in cloud-init's last stage, after nodeclaimd-bootstrap.service: hence the restart at the end.
+# A shell script runs in cloud-init's last stage, after the first attempt of nodeclaimd-bootstrap.service: hence the restart at the end.
 set -euo pipefail
 install -d -m 0755 /etc/nodeclaimd/conf.d
 cat >/etc/nodeclaimd/conf.d/10-cluster.yaml.new <<'EOF'

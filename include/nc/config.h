@@ -30,6 +30,8 @@ enum nc_document_kind {
 
 struct nc_diagnostic {
     bool is_error;
+    bool
+        is_unsupported; /* a known field that is not honoured: spec.bootstrap.unsupported decides */
     struct nc_mark mark;
     char *path;    /* "spec.cluster.cidr", "" for the document as a whole */
     char *message; /* what is wrong, what is allowed */
@@ -50,6 +52,7 @@ struct nc_documents {
     size_t n_docs;
     struct nc_diagnostic *diags;
     size_t n_diags;
+    char *for_cloud_init; /* the first part of user data that is not ours, in words; NULL = none */
     struct nc_strv found; /* what user data held that is not ours: "a shell script", "a part of type
                              text/plain" */
 };
@@ -157,6 +160,11 @@ enum nc_reservation {
 };
 enum nc_kubelet_start { NC_START_SYSTEMD = 1, NC_START_EXEC, NC_START_NONE };
 enum nc_ec2_use { NC_EC2_AUTO = 1, NC_EC2_NEVER, NC_EC2_ALWAYS };
+enum nc_cloud_init_wait {
+    NC_CLOUD_INIT_AUTO = 1, /* where the user data hold parts for cloud-init */
+    NC_CLOUD_INIT_ALWAYS,
+    NC_CLOUD_INIT_NEVER
+};
 
 struct nc_config {
     struct nc_value *tree; /* the merged whole, NodeConfig and AgentConfig united under one
@@ -204,7 +212,7 @@ struct nc_config {
     uint64_t drain_margin_usec, drain_linger_usec;
     bool report_console, report_events, report_node;
     enum nc_ec2_use ec2;
-    char *ec2_endpoint, *sts_endpoint, *partition, *domain; /* overrides, NULL = from facts */
+    char *ec2_endpoint, *sts_endpoint, *domain; /* overrides, NULL = from facts */
     bool claim_lookup;
 
     bool has_claim_document;
@@ -212,7 +220,9 @@ struct nc_config {
 
     struct nc_host_config host;
 
-    struct nc_strv warnings; /* what was tolerated */
+    struct nc_strv unsupported; /* fields that are not honoured, each with its place and why; only
+                                   where spec.bootstrap.unsupported is warn */
+    struct nc_strv warnings;    /* what was tolerated */
 };
 /* What holds where nothing is written: policies, spec.drain, spec.report, spec.claim. */
 extern const struct nc_config nc_config_defaults;
@@ -226,6 +236,10 @@ void nc_config_done(struct nc_config *c);
  * where a required field is missing (what `bootstrap` needs: endpoint, CA, and cidr or clusterDNS;
  * name for eks). */
 int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
+
+/* spec.bootstrap.waitForCloudInit of the last document that has it; what it says counts before all
+ * documents are there, so nothing is merged for it, and documents with errors are passed over. */
+enum nc_cloud_init_wait nc_documents_wait_for_cloud_init(const struct nc_documents *d);
 
 /* What documents say to the daemon alone: policies, drain, report, aws, claim. Nothing of the
  * cluster is needed, or filled: somebody else may have brought the node into it. */

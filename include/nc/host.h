@@ -61,6 +61,9 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t 
 int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err);
 /* systemd reads its unit files and its own configuration again; returns when it has. */
 int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err);
+/* Whether the unit is starting, or has a job that waits. 0: it has ended, has never run and is not
+ * to, or there is no such unit. NC_ERR_HOST where systemd does not say. */
+int nc_units_is_pending(struct nc_units *u, const char *unit, struct nc_err *err);
 /* ActiveState, SubState, Result, MainPID, NRestarts and ExecMainStartTimestamp of a unit. Strings
  * are owned. */
 struct nc_unit_state {

@@ -59,6 +59,9 @@ struct nc_report {
     struct nc_value
         *conditions; /* the Node's conditions {type, status, reason}; NULL until known */
     struct nc_strv warnings;
+    unsigned unsupported; /* fields that the documents set and that are not honoured */
+    char *cloud_init_why; /* NULL: not decided yet */
+    bool cloud_init_waits;
     char *waiting_reason, *waiting; /* why the node is not initialized yet */
 };
 
@@ -94,6 +97,10 @@ enum nc_phase nc_report_current(const struct nc_report *r);
 void nc_report_set_facts(struct nc_report *r, const struct nc_facts *f);
 void nc_report_set_plan(struct nc_report *r, const struct nc_plan *p);
 void nc_report_set_claim(struct nc_report *r, const struct nc_claim *c, const char *source);
+/* Whether kubelet's start waits for cloud-init, and why (or why not). */
+void nc_report_set_cloud_init(struct nc_report *r, bool waits, const char *why);
+/* What a phase waits for; reason NULL = nothing any more. */
+void nc_report_set_waiting(struct nc_report *r, const char *reason, const char *message);
 /* Conditions and allocatable of the Node as kubelet reported them; differences are the plan's to
  * explain. */
 void nc_report_set_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,

@@ -150,12 +150,28 @@ static void add_warnings(struct nc_bootstrap *b, const struct nc_strv *more) {
         nc_strv_add_once(&b->report.warnings, more->v[i]);
 }
 
+/* What cloud-init's write_files brings is read once it is there; what may be half written before
+ * that counts for nothing. */
+static int read_documents(struct nc_bootstrap *b, struct nc_err *err) {
+    int r = nc_gather_documents(&b->gather, err);
+
+    nc_cloud_init_decide(b);
+    if (!b->cloud_init.waits)
+        return r;
+    r = nc_cloud_init_wait_network(b, err);
+    if (r < 0)
+        return r;
+    r = nc_gather_documents(&b->gather, err);
+    nc_cloud_init_decide(b);
+    return r;
+}
+
 static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_documents *d = &b->gather.documents;
-    const int r = nc_gather_documents(&b->gather, err);
+    const int r = read_documents(b, err);
 
     for (size_t i = 0; i < d->n_diags; i++)
-        if (!d->diags[i].is_error) {
+        if (!d->diags[i].is_error && !d->diags[i].is_unsupported) { /* those are config's */
             nc_auto_free char *at = nc_mark_text(d, d->diags[i].mark);
             nc_strv_addf(&b->report.warnings, "%s: %s%s%s", at, d->diags[i].path,
                          *d->diags[i].path ? ": " : "", d->diags[i].message);
@@ -186,6 +202,8 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
         return r;
     add_warnings(b, &b->gather.ignored);
     add_warnings(b, &c->warnings);
+    add_warnings(b, &c->unsupported);
+    b->report.unsupported = (unsigned)c->unsupported.n;
     b->kubelet.mode = choose_start(b);
     if (c->has_claim_document)
         nc_report_set_claim(&b->report, &c->claim, "document");
@@ -194,8 +212,11 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
 
 /* Who the node is: the API server is asked with that, before anything else is decided. */
 static int step_identify(struct nc_bootstrap *b, struct nc_err *err) {
-    const int r = nc_gather_name(&b->gather, err);
+    /* The host has its name from cloud-init's network stage. */
+    int r = b->gather.config.naming == NC_NAMING_HOSTNAME ? nc_cloud_init_wait_network(b, err) : 0;
 
+    if (r >= 0)
+        r = nc_gather_name(&b->gather, err);
     if (r < 0)
         return r;
     free(b->report.node);

@@ -21,6 +21,12 @@ struct nc_kubelet_run {
     uint64_t last_lines_usec;
 };
 
+/* What cloud-init is waited for: cloud-init.c's. */
+struct nc_cloud_init {
+    bool waits;     /* its stages come before ours */
+    bool is_forced; /* by spec.bootstrap.waitForCloudInit */
+};
+
 /* Our own Node and the watch of it: node.c's. Times are monotonic. */
 struct nc_node_watch {
     struct nc_watch *watch;
@@ -41,6 +47,7 @@ struct nc_channels {
     char *condition_reason;   /* as last written to the Node */
     uint64_t node_after_usec; /* a write that failed is not tried again before */
     uint64_t log_usec;        /* when a phase that waits last came to the log */
+    size_t warnings_logged;   /* of report.warnings */
     bool status_failed;       /* status.json could not be written: logged once */
 };
 
@@ -56,6 +63,7 @@ struct nc_bootstrap {
     struct nc_report report;
     uint64_t started_mono_usec; /* what report.started_usec is on the monotonic clock */
     struct nc_kubelet_run kubelet;
+    struct nc_cloud_init cloud_init;
     struct nc_node_watch node;
     struct nc_channels channels;
 };
@@ -67,7 +75,8 @@ const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b);
 void nc_publish(struct nc_bootstrap *b);         /* status.json and metrics.prom */
 void nc_publish_console(struct nc_bootstrap *b); /* one line on the serial console */
 void nc_publish_event(struct nc_bootstrap *b,
-                      uint64_t timeout_usec); /* an Event on the NodeClaim, or on the Node */
+                      uint64_t timeout_usec);        /* an Event on the NodeClaim, or on the Node */
+void nc_publish_unsupported(struct nc_bootstrap *b); /* an Event, where fields are not honoured */
 /* The same while the phase is still tried, once that is no longer ordinary: not before ten seconds,
  * and then brought up to date once a minute. */
 void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p);
@@ -95,6 +104,15 @@ bool nc_containerd_is_concerned(const struct nc_bootstrap *b);
 int nc_step_containerd(struct nc_bootstrap *b, struct nc_err *err);
 /* From now on network interfaces belong to the CNI. */
 int nc_write_cni_marker(const struct nc_bootstrap *b, struct nc_err *err);
+
+/* cloud-init.c: whether its stages are waited for, from the documents as they are; for the report,
+ * too. */
+void nc_cloud_init_decide(struct nc_bootstrap *b);
+/* Waits until cloud-init's network stage has ended, or is not to come; not where the documents
+ * forbid that. */
+int nc_cloud_init_wait_network(struct nc_bootstrap *b, struct nc_err *err);
+/* The same for its final stage, where that was decided; NC_ERR_TRANSIENT at the deadline. */
+int nc_cloud_init_wait_final(struct nc_bootstrap *b, struct nc_err *err);
 
 /* start.c: kubelet. */
 /* Brings kubelet's files to disk, and writes the CNI's marker. */

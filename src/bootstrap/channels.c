@@ -20,6 +20,15 @@
 #define LAST_TRIES 3
 #define LAST_PAUSE_USEC 200000u
 
+static void log_warnings(struct nc_bootstrap *b) {
+    const struct nc_log_fields fields = {.phase = nc_phase_name(nc_report_current(&b->report)),
+                                         .instance = b->report.instance_id,
+                                         .node = b->report.node};
+
+    for (; b->channels.warnings_logged < b->report.warnings.n; b->channels.warnings_logged++)
+        nc_log(NC_LOG_WARNING, &fields, "%s", b->report.warnings.v[b->channels.warnings_logged]);
+}
+
 void nc_publish(struct nc_bootstrap *b) {
     nc_cleanup(nc_buf_done) struct nc_buf metrics = NC_BUF_INIT;
     const enum nc_phase p = nc_report_current(&b->report);
@@ -27,6 +36,7 @@ void nc_publish(struct nc_bootstrap *b) {
     const bool is_news = b->report.outcome != NC_RUNNING || b->report.phases[p].has_error;
     struct nc_err err = NC_ERR_INIT;
 
+    log_warnings(b);
     if (is_news)
         nc_report_metrics(&b->report, &metrics);
     if (nc_status_files_write(b->app, NC_STATUS_BOOTSTRAP,
@@ -97,6 +107,30 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
         r = nc_event_create(b->connection.kube, &e, timeout_usec,
                             is_complete ? &other_name : &b->channels.event_name, &err);
     if (r < 0)
+        nc_log(NC_LOG_WARNING, NULL, "event on %s %s: %s, ignoring", e.kind, e.name, err.msg);
+}
+
+void nc_publish_unsupported(struct nc_bootstrap *b) {
+    const struct nc_strv *fields = &b->gather.config.unsupported;
+    const uint64_t now = nc_now_usec();
+    nc_auto_free char *message = NULL, *name = NULL;
+    struct nc_event e = {.warning = true,
+                         .reason = "UnsupportedConfiguration",
+                         .host = b->report.node,
+                         .first_usec = now,
+                         .last_usec = now,
+                         .count = 1};
+    struct nc_err err = NC_ERR_INIT;
+
+    if (fields->n == 0 || !b->gather.config.report_events || !b->connection.kube || !b->report.node)
+        return;
+    message = fields->n == 1 ? nc_strdup(fields->v[0])
+                             : nc_asprintf("%s; and %zu more", fields->v[0], fields->n - 1);
+    e.message = message;
+    fill_involved(b, &e);
+    if (nc_event_create(b->connection.kube, &e, nc_app_timeout(b->app, EVENT_TIMEOUT_USEC), &name,
+                        &err)
+        < 0)
         nc_log(NC_LOG_WARNING, NULL, "event on %s %s: %s, ignoring", e.kind, e.name, err.msg);
 }
 

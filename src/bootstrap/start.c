@@ -127,15 +127,6 @@ static int follow_unit(struct nc_bootstrap *b, struct nc_err *err) {
     return r;
 }
 
-int nc_units_open(struct nc_bootstrap *b, struct nc_err *err) {
-    const int r = b->kubelet.units ? 0 : nc_units_new(&b->kubelet.units, err);
-
-    if (r < 0)
-        nc_err_remedy(err, "without systemd, start kubelet yourself (--start none) or as a "
-                           "process (--start exec)");
-    return r;
-}
-
 static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
     const char *unit = b->gather.config.kubelet_unit;
@@ -178,8 +169,10 @@ static int check_unit(struct nc_bootstrap *b, struct nc_err *err) {
 int nc_step_start(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_log_fields fields = {
         .milestone = NC_MILESTONE_KUBELET_STARTED, .phase = "start", .node = b->report.node};
-    const int r = b->kubelet.mode == NC_START_EXEC ? nc_start_process(b, err) : start_unit(b, err);
+    int r = nc_cloud_init_wait_final(b, err);
 
+    if (r >= 0)
+        r = b->kubelet.mode == NC_START_EXEC ? nc_start_process(b, err) : start_unit(b, err);
     if (r < 0)
         return r;
     nc_due_done(b, NC_DUE_KUBELET);

@@ -9,12 +9,13 @@
 /* Where kubelet's output goes as a process: --kubelet-log, or the default below the root. Owned. */
 char *nc_kubelet_log(const struct nc_bootstrap *b);
 
-/* The connection to systemd, made on first use: b->kubelet.units. */
-int nc_units_open(struct nc_bootstrap *b, struct nc_err *err);
-
 /* Have the files changed since kubelet was started, be it in this run or in one that came to no
  * end? */
 bool nc_restart_is_due(const struct nc_bootstrap *b);
+
+/* The connection to systemd, b->kubelet.units, made where it is not there; waits for the system bus
+ * where the machine is still booting. */
+int nc_units_open(struct nc_bootstrap *b, struct nc_err *err);
 
 /* Starts kubelet, ending one of an earlier run first where its files have changed; one that runs
  * with these files already is not touched. */

@@ -13,6 +13,14 @@
 #define NEWEST_KUBELET "v1.36.0"
 #define MAX_BYTES ((size_t)1 << 20)
 
+static size_t count_unsupported(const struct nc_documents *d) {
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->n_diags; i++)
+        n += d->diags[i].is_unsupported;
+    return n;
+}
+
 /* What is a warning otherwise. */
 static void be_strict(struct nc_documents *d) {
     for (size_t i = 0; i < d->n_diags; i++)
@@ -135,6 +143,9 @@ static void print_text(const struct nc_documents *d, const struct nc_strv *ignor
     (void)fputs(text.data ? text.data : "", stdout);
     for (size_t i = 0; i < ignored->n; i++)
         (void)printf("note: %s\n", ignored->v[i]);
+    /* The first of them are diagnostics: printed. */
+    for (size_t i = count_unsupported(d); i < c->unsupported.n; i++)
+        (void)printf("note: %s\n", c->unsupported.v[i]);
     for (size_t i = 0; i < c->warnings.n; i++)
         (void)printf("note: %s\n", c->warnings.v[i]);
 }
@@ -205,7 +216,8 @@ int nc_command_check(struct nc_app *app) {
         print_json(d, &err);
     else
         print_text(d, &g.ignored, &g.config);
-    if (nc_documents_errors(d) > 0) /* printed with its place already */
+    if (nc_documents_errors(d) > 0
+        || (app->opts.strict && g.config.unsupported.n > 0)) /* printed with its place already */
         return nc_err_exit_code(NC_ERR_CONFIG);
     if (r < 0)
         return nc_app_fail(app, &err);

@@ -38,11 +38,11 @@ static void wipe_token(struct nc_value *tree) {
 }
 
 void nc_config_done(struct nc_config *c) {
-    char *owned[] = {
-        c->cluster_name,       c->endpoint,     c->ca_pem,       c->cidr,
-        c->client_certificate, c->client_key,   c->kubeconfig,   c->name_override,
-        c->provider_id,        c->kubelet_unit, c->kubelet_path, c->max_pods_expression,
-        c->ec2_endpoint,       c->sts_endpoint, c->partition,    c->domain};
+    char *owned[] = {c->cluster_name, c->endpoint,           c->ca_pem,
+                     c->cidr,         c->client_certificate, c->client_key,
+                     c->kubeconfig,   c->name_override,      c->provider_id,
+                     c->kubelet_unit, c->kubelet_path,       c->max_pods_expression,
+                     c->ec2_endpoint, c->sts_endpoint,       c->domain};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(owned); i++)
         free(owned[i]);
@@ -58,6 +58,7 @@ void nc_config_done(struct nc_config *c) {
     free(c->kubelet_flag_marks);
     nc_claim_done(&c->claim);
     nc_host_config_done(&c->host);
+    nc_strv_done(&c->unsupported);
     nc_strv_done(&c->warnings);
     *c = (struct nc_config)NC_CONFIG_INIT;
 }
@@ -330,11 +331,76 @@ static void apply_surroundings(struct nc_config *c) {
     c->ec2 = (enum nc_ec2_use)pick(c, "spec.aws.ec2", nc_ec2_use_names, NC_EC2_AUTO);
     c->ec2_endpoint = text_at(c, "spec.aws.ec2Endpoint");
     c->sts_endpoint = text_at(c, "spec.aws.stsEndpoint");
-    c->partition = text_at(c, "spec.aws.partition");
     c->domain = text_at(c, "spec.aws.domain");
     c->claim_lookup =
         pick(c, "spec.claim.lookup", nc_claim_lookup_names, nc_config_defaults.claim_lookup ? 1 : 2)
         == 1;
+}
+
+/* --- what is not honoured */
+
+/* Noted where the documents allow that, else refused. */
+static int unsupported(const struct nc_documents *d, struct nc_config *c,
+                       const struct nc_diagnostic *g, struct nc_err *err) {
+    static const int warn = 2;
+    nc_auto_free char *place = nc_mark_location(d, g->mark);
+    int r;
+
+    if (pick(c, "spec.bootstrap.unsupported", nc_unsupported_names, 1) == warn) {
+        nc_strv_addf(&c->unsupported, "%s: %s: %s", place, g->path, g->message);
+        return 0;
+    }
+    r = nc_diag_err(d, g->mark, g->path, err, "%s", g->message);
+    nc_err_remedy(err, "Remove it; or set spec.bootstrap.unsupported: warn in an AgentConfig, and "
+                       "the node starts without it. nodeclaimd check lists all.");
+    return r;
+}
+
+/* A NodeClass says it to Karpenter, which writes it as a NodeConfig: who brings the NodeClass
+ * itself brings it to somebody who does not. */
+static int check_store_policy(const struct nc_documents *d, struct nc_config *c,
+                              struct nc_err *err) {
+    for (size_t i = 0; i < d->n_docs && c->host.storage.strategy == NC_STORAGE_NONE; i++) {
+        const struct nc_value *v = nc_value_path(d->docs[i].tree, "spec.instanceStorePolicy");
+        const struct nc_diagnostic g = {
+            .mark = v ? v->mark : (struct nc_mark){0},
+            .path = (char *)"spec.instanceStorePolicy",
+            .message = (char *)"is not supported: it is for Karpenter; set "
+                               "spec.instance.localStorage.strategy in a NodeConfig"};
+
+        if (d->docs[i].kind != NC_DOCUMENT_NODE_CLASS || !v || v->type == NC_VALUE_NULL)
+            continue;
+        const int r = unsupported(d, c, &g, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int check_unsupported(const struct nc_documents *d, struct nc_config *c,
+                             struct nc_err *err) {
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < d->n_diags; i++)
+        if (d->diags[i].is_unsupported)
+            r = unsupported(d, c, &d->diags[i], err);
+    return r < 0 ? r : check_store_policy(d, c, err);
+}
+
+enum nc_cloud_init_wait nc_documents_wait_for_cloud_init(const struct nc_documents *d) {
+    enum nc_cloud_init_wait wait = NC_CLOUD_INIT_AUTO;
+
+    for (size_t i = 0; i < d->n_docs; i++) {
+        const struct nc_value *v =
+            nc_value_path(d->docs[i].tree, "spec.bootstrap.waitForCloudInit");
+        const char *text = nc_value_string(v);
+
+        for (int k = 0; text && nc_cloud_init_wait_names[k]; k++)
+            if (d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG
+                && nc_streq(text, nc_cloud_init_wait_names[k]))
+                wait = (enum nc_cloud_init_wait)(k + 1);
+    }
+    return wait;
 }
 
 static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
@@ -417,6 +483,9 @@ int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct 
     apply_policies(&c);
     apply_surroundings(&c);
     nc_host_config_fill(d, &c);
+    r = check_unsupported(d, &c, err);
+    if (r < 0)
+        return r;
     *ret = c;
     c = (struct nc_config)NC_CONFIG_INIT;
     return 0;

@@ -74,6 +74,15 @@ void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const c
     va_end(ap);
 }
 
+void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char *path,
+                         const char *why) {
+    const size_t before = d->n_diags;
+
+    nc_diag(d, false, mark, path, "is not supported: %s", why);
+    if (d->n_diags > before)
+        d->diags[before].is_unsupported = true;
+}
+
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
                 struct nc_err *err, const char *format, ...) {
     nc_auto_free char *place = nc_mark_location(d, mark);

@@ -15,6 +15,11 @@
 void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path,
              const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* The same for a known field, or key, that is not honoured: a warning, and an error of the whole
+ * unless spec.bootstrap.unsupported is warn. */
+void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char *path,
+                         const char *why);
+
 /* Fills err as "SOURCE:LINE:COLUMN: path: message", class config. Returns its code. */
 int nc_diag_err(const struct nc_documents *d, struct nc_mark mark, const char *path,
                 struct nc_err *err, const char *format, ...) __attribute__((format(printf, 5, 6)));

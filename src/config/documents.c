@@ -44,6 +44,7 @@ void nc_documents_done(struct nc_documents *d) {
     free(d->sources);
     free(d->docs);
     free(d->diags);
+    free(d->for_cloud_init);
     nc_strv_done(&d->found);
     *d = (struct nc_documents)NC_DOCUMENTS_INIT;
 }
@@ -314,6 +315,8 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
         if (!nc_userdata_part_is_ours(p)) {
             what = nc_userdata_describe(p);
             nc_strv_addf(&d->found, "%s is %s", name, what);
+            if (!d->for_cloud_init && p->n > 0)
+                d->for_cloud_init = nc_asprintf("%s is %s", name, what);
             continue;
         }
         r = nc_documents_add(d, name, (struct nc_text){.data = p->data, .n = p->n, .line = p->line},

@@ -98,6 +98,7 @@ static const struct nc_schema priority =
 static const struct nc_field reserved_memory_fields[] = {F("numaNode", INT), F("limits", MAP)};
 static const struct nc_schema reserved_memory = NC_SCHEMA("reservedMemory", reserved_memory_fields);
 
+static const char *const container_runtimes[] = {"containerd", NULL};
 static const struct nc_field kubelet_fields[] = {
     ONE_OF("kind", kinds),
     ONE_OF("apiVersion", api_versions),
@@ -236,8 +237,8 @@ static const struct nc_field kubelet_fields[] = {
     F("imageServiceEndpoint", STRING, .flag = "image-service-endpoint"),
     F("failCgroupV1", BOOL),
     OBJECT("userNamespaces", user_namespaces),
-    F("containerRuntime", ANY, .flags = NC_FIELD_IGNORED | NC_FIELD_V1BETA1,
-      .wanted = "a field of v1alpha5; the runtime is the AMI's choice"),
+    F("containerRuntime", ANY, .flags = NC_FIELD_UNSUPPORTED | NC_FIELD_V1BETA1,
+      .allowed = container_runtimes, .wanted = "the runtime is containerd"),
 };
 const struct nc_schema nc_schema_kubelet = NC_SCHEMA("KubeletConfiguration", kubelet_fields);
 

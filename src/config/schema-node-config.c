@@ -51,10 +51,6 @@ static bool is_flag(const char *s) {
     return strlen(s) <= 16384 && !strpbrk(s, "\r\n");
 }
 
-static bool is_partition(const char *s) {
-    return nc_shape_token(s, 32);
-}
-
 /* `self` asked every node for the right to delete NodeClaims. */
 static bool is_none(const char *s) {
     return nc_streq(s, "none");
@@ -171,6 +167,8 @@ const char *const nc_reservation_names[] = {"karpenter", "actual",   "gke", "aks
                                             "auto-mode", "explicit", NULL};
 const char *const nc_kubelet_start_names[] = {"systemd", "exec", "none", NULL};
 const char *const nc_ec2_use_names[] = {"auto", "never", "always", NULL};
+const char *const nc_cloud_init_wait_names[] = {"auto", "always", "never", NULL};
+const char *const nc_unsupported_names[] = {"refuse", "warn", NULL};
 const char *const nc_claim_lookup_names[] = {"auto", "never", NULL};
 
 static const struct nc_field auth_fields[] = {
@@ -254,10 +252,19 @@ static const struct nc_field aws_fields[] = {
     ONE_OF("ec2", nc_ec2_use_names),
     CHECKED("ec2Endpoint", nc_shape_url, URL_EXPECTED),
     CHECKED("stsEndpoint", nc_shape_url, URL_EXPECTED),
-    CHECKED("partition", is_partition, "a partition such as aws-cn"),
+    {.name = "partition",
+     .type = NC_FIELD_STRING,
+     .flags = NC_FIELD_UNSUPPORTED,
+     .wanted = "nothing depends on it; aws.domain, aws.ec2Endpoint and aws.stsEndpoint do what a "
+               "partition would"},
     CHECKED("domain", nc_shape_domain, "a domain such as amazonaws.com.cn"),
 };
 static const struct nc_schema aws = NC_SCHEMA("AgentConfig's spec.aws", aws_fields);
+static const struct nc_field bootstrap_fields[] = {
+    ONE_OF("waitForCloudInit", nc_cloud_init_wait_names),
+    ONE_OF("unsupported", nc_unsupported_names)};
+static const struct nc_schema bootstrap =
+    NC_SCHEMA("AgentConfig's spec.bootstrap", bootstrap_fields);
 static const struct nc_field claim_fields[] = {ONE_OF("lookup", nc_claim_lookup_names)};
 static const struct nc_schema claim = NC_SCHEMA("AgentConfig's spec.claim", claim_fields);
 
@@ -275,6 +282,7 @@ static const struct nc_field agent_spec_fields[] = {
             "(deploy/README.md)"),
     OBJECT("report", report),
     OBJECT("aws", aws),
+    OBJECT("bootstrap", bootstrap),
     OBJECT("claim", claim),
 };
 static const struct nc_schema agent_spec = NC_SCHEMA("AgentConfig's spec", agent_spec_fields);

@@ -188,6 +188,16 @@ static void check_items(struct walk *w, const struct nc_field *f, const struct n
     }
 }
 
+/* Somebody requests what this program does not know. */
+static void unknown_gate(struct walk *w, const struct nc_member *m, const char *near,
+                         const char *known) {
+    nc_auto_free char *why =
+        near ? nc_asprintf("unknown key, did you mean \"%s\"? Known are %s", near, known)
+             : nc_asprintf("unknown key; known are %s", known);
+
+    nc_diag_unsupported(w->d, m->mark, path_of(w), why);
+}
+
 static void check_map_key(struct walk *w, const struct nc_field *f, const struct nc_member *m) {
     nc_auto_free char *list = NULL;
     bool is_error = !(f->flags & NC_FIELD_OPEN_KEYS);
@@ -201,7 +211,9 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
         return;
     list = alternatives(f->keys);
     near = nearest(m->key, f->keys);
-    if (near)
+    if (!is_error && m->value->type == NC_VALUE_BOOL && m->value->boolean)
+        unknown_gate(w, m, near, list);
+    else if (near)
         nc_diag(w->d, is_error, m->mark, path_of(w),
                 "unknown key, did you mean \"%s\"? Known are %s", near, list);
     else
@@ -250,6 +262,13 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
         return;
     if (f->flags & NC_FIELD_IGNORED) {
         nc_diag(w->d, false, v->mark, path_of(w), "ignored: %s", f->wanted);
+        return;
+    }
+    if (f->flags & NC_FIELD_UNSUPPORTED) {
+        const char *text = nc_value_string(v);
+
+        if (!text || !f->allowed || !is_in(f->allowed, text))
+            nc_diag_unsupported(w->d, v->mark, path_of(w), f->wanted);
         return;
     }
     switch (f->type) {

@@ -38,9 +38,12 @@ enum nc_field_flag {
     NC_FIELD_MAY_BE_EMPTY = 1 << 3, /* an empty string is a value that .allowed and .check must
                                        accept; else it means "not given" */
     NC_FIELD_IGNORED = 1 << 4,      /* known, of no effect: a warning with .wanted as the reason */
-    NC_FIELD_OPEN_KEYS = 1 << 5,    /* keys outside of .keys are a warning, not an error */
+    NC_FIELD_OPEN_KEYS = 1 << 5,    /* keys outside of .keys are no error: unsupported where their
+                                       value is true, else a warning */
     NC_FIELD_V1BETA1 = 1 << 6,      /* kubelet's: a v1beta1 NodeClaim may carry it */
     NC_FIELD_LESS_THAN = 1 << 7,    /* kubelet's: the flag writes "key<value", not "key=value" */
+    NC_FIELD_UNSUPPORTED = 1 << 8,  /* known, and only the values of .allowed are honoured, where it
+                                       has some: .wanted is why */
 };
 
 struct nc_schema;
@@ -86,6 +89,8 @@ extern const char *const nc_max_pods_mode_names[];
 extern const char *const nc_reservation_names[];
 extern const char *const nc_kubelet_start_names[];
 extern const char *const nc_ec2_use_names[];
+extern const char *const nc_cloud_init_wait_names[];
+extern const char *const nc_unsupported_names[];  /* refuse, warn */
 extern const char *const nc_claim_lookup_names[]; /* true, false */
 extern const char *const nc_reserved_resources[]; /* what a reservation may name */
 

@@ -139,6 +139,50 @@ static uint64_t get_usec(struct nc_units *u, const char *path, const char *inter
     return usec;
 }
 
+/* The object of the unit's job; "/" = it has none. Owned. */
+static int read_job(struct nc_units *u, const char *path, char **ret, struct nc_err *err) {
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    sd_bus_message *answer = NULL;
+    const char *job = NULL;
+    uint32_t id;
+    int r = sd_bus_get_property(u->bus, SYSTEMD, path, SYSTEMD ".Unit", "Job", &e, &answer, "(uo)");
+
+    if (r >= 0)
+        r = sd_bus_message_read(answer, "(uo)", &id, &job);
+    if (r >= 0)
+        *ret = nc_strdup(job);
+    else
+        r = bus_failed(err, r, &e, path);
+    sd_bus_message_unref(answer);
+    sd_bus_error_free(&e);
+    return r < 0 ? r : 0;
+}
+
+int nc_units_is_pending(struct nc_units *u, const char *unit, struct nc_err *err) {
+    nc_auto_free char *path = NULL, *job = NULL;
+    sd_bus_error e = SD_BUS_ERROR_NULL;
+    char *active = NULL;
+    bool has_run, runs;
+    int r = find_unit(u, unit, &path, err);
+
+    if (r < 0) /* systemd loads what is not there; others say so */
+        return r == -ENOENT ? 0 : r;
+    r = read_job(u, path, &job, err);
+    if (r < 0)
+        return r;
+    r = sd_bus_get_property_string(u->bus, SYSTEMD, path, SYSTEMD ".Unit", "ActiveState", &e,
+                                   &active);
+    if (r < 0)
+        r = bus_failed(err, r, &e, unit);
+    sd_bus_error_free(&e);
+    if (r < 0)
+        return r;
+    has_run = nc_streq(active, "active");
+    runs = !has_run && !nc_streq(active, "inactive") && !nc_streq(active, "failed");
+    free(active);
+    return runs || (!has_run && !nc_streq(job, "/"));
+}
+
 int nc_units_state(struct nc_units *u, const char *unit, struct nc_unit_state *ret,
                    struct nc_err *err) {
     nc_auto_free char *path = NULL;
@@ -186,18 +230,10 @@ static int job_overdue(const char *unit, struct nc_err *err) {
 
 /* Whether the unit has another job than ours, or none. */
 static int job_has_ended(struct nc_units *u, const char *path, struct nc_err *err) {
-    sd_bus_error e = SD_BUS_ERROR_NULL;
-    sd_bus_message *answer = NULL;
-    const char *job = NULL;
-    uint32_t id;
-    int r = sd_bus_get_property(u->bus, SYSTEMD, path, SYSTEMD ".Unit", "Job", &e, &answer, "(uo)");
+    nc_auto_free char *job = NULL;
+    const int r = read_job(u, path, &job, err);
 
-    if (r >= 0)
-        r = sd_bus_message_read(answer, "(uo)", &id, &job);
-    r = r < 0 ? bus_failed(err, r, &e, path) : !nc_streq(job, u->job);
-    sd_bus_message_unref(answer);
-    sd_bus_error_free(&e);
-    return r;
+    return r < 0 ? r : !nc_streq(job, u->job);
 }
 
 /* Signals are dispatched by sd_bus_process only, and queued before: the end of a job that comes

@@ -124,6 +124,17 @@ static struct nc_value *waiting_tree(const struct nc_report *r) {
     return map;
 }
 
+static struct nc_value *cloud_init_tree(const struct nc_report *r) {
+    struct nc_value *map;
+
+    if (!r->cloud_init_why)
+        return nc_value_new(NC_VALUE_NULL);
+    map = nc_value_new(NC_VALUE_MAP);
+    nc_value_set_bool(map, "waits", r->cloud_init_waits);
+    nc_value_set_string(map, "why", r->cloud_init_why);
+    return map;
+}
+
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     struct nc_value *root = nc_value_new(NC_VALUE_MAP);
     struct nc_value *phases = nc_value_new(NC_VALUE_LIST);
@@ -142,6 +153,7 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     nc_value_set_time(root, "updated", now_usec);
     nc_value_set(root, "phases", phases);
     nc_value_set(root, "waiting", waiting_tree(r));
+    nc_value_set(root, "cloud_init", cloud_init_tree(r));
     nc_value_set(root, "allocatable", allocatable_tree(r));
     nc_value_set(root, "conditions",
                  r->conditions ? nc_value_copy(r->conditions) : nc_value_new(NC_VALUE_LIST));
@@ -215,6 +227,9 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (nc_phase_is_shown(r, p))
             nc_metric_count(&m, NC_LABELS("phase", nc_phase_name(p)), r->phases[p].attempts);
+    nc_metric_family(&m, "unsupported_fields", NC_GAUGE,
+                     "Fields of the documents that are set and not honoured.");
+    nc_metric_count(&m, NULL, r->unsupported);
     nc_metric_family(&m, "outcome", NC_GAUGE, "Outcome of the bootstrap: 1 for the current one.");
     for (enum nc_outcome o = NC_RUNNING; o <= NC_FAILED; o++)
         nc_metric_count(&m, NC_LABELS("outcome", nc_outcome_name(o)), r->outcome == o);

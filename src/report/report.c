@@ -57,7 +57,7 @@ const char *nc_outcome_name(enum nc_outcome o) {
 void nc_report_done(struct nc_report *r) {
     char *texts[] = {r->node,         r->instance_id,    r->instance_type, r->az,
                      r->region,       r->life_cycle,     r->claim_name,    r->claim_uid,
-                     r->claim_source, r->waiting_reason, r->waiting};
+                     r->claim_source, r->waiting_reason, r->waiting,       r->cloud_init_why};
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
         free(texts[i]);
@@ -164,6 +164,16 @@ void nc_report_set_claim(struct nc_report *r, const struct nc_claim *c, const ch
     replace(&r->claim_name, c->name);
     replace(&r->claim_uid, c->uid);
     replace(&r->claim_source, source);
+}
+
+void nc_report_set_cloud_init(struct nc_report *r, bool waits, const char *why) {
+    r->cloud_init_waits = waits;
+    replace(&r->cloud_init_why, why);
+}
+
+void nc_report_set_waiting(struct nc_report *r, const char *reason, const char *message) {
+    replace(&r->waiting_reason, reason);
+    replace(&r->waiting, message);
 }
 
 /* Without our own: what it was before our last write would stay in the report for ever. */

@@ -107,6 +107,18 @@ static const char *node_of(const struct nc_value *status) {
     return nc_show_text(status, "node", own);
 }
 
+static void show_cloud_init(struct nc_buf *out, const struct nc_value *decided) {
+    const struct nc_value *waits = nc_value_get(decided, "waits");
+
+    if (!waits || waits->type != NC_VALUE_BOOL)
+        return;
+    nc_show_title(out, "cloud-init");
+    (void)nc_buf_puts(out, waits->boolean ? "kubelet starts after cloud-final.service: "
+                                          : "kubelet does not wait for it: ");
+    nc_show_put(out, nc_show_text(decided, "why", "?"));
+    (void)nc_buf_putc(out, '\n');
+}
+
 void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
     const struct nc_value *phases[NC_SHOW_MAX_PHASES];
     const size_t n_phases = nc_show_phases(status, phases);
@@ -123,6 +135,7 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
         nc_show_line(out, "nodeclaim",
                      nc_show_text(nc_value_get(status, "nodeclaim"), "name", "-"));
     }
+    show_cloud_init(out, nc_value_get(status, "cloud_init"));
     for (size_t i = 0; i < n_phases; i++)
         show_open_phase(out, status, phases[i]);
     if (reason) {

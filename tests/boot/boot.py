@@ -17,13 +17,14 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Optional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fakes"))
 
 import instances  # noqa: E402
 from actors import IMAGE, Actors  # noqa: E402
 from archive import archive  # noqa: E402
-from checks import Boot, Report, check_boot, check_unchanged  # noqa: E402
+from checks import LOCKED, Boot, Report, check_boot, check_unchanged  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
 from imds import Imds  # noqa: E402
 from life import CONFIG, Life, check_life  # noqa: E402
@@ -32,6 +33,7 @@ TOP = Path(__file__).resolve().parent.parent.parent
 OVERLAY = Path(__file__).resolve().parent / "image" / "root"
 PROFILE = "m5.large"
 BOOT_SEC = 150
+SCRIPT_SEC = 5
 WRITTEN = (
     "etc/kubernetes/kubelet/config.json",
     "etc/kubernetes/kubelet/config.json.d/40-nodeclaimd.conf",
@@ -40,6 +42,7 @@ WRITTEN = (
     "etc/systemd/logind.conf.d/zz-nodeclaimd.conf",
     "var/lib/kubelet/kubeconfig",
 )
+FAILS_ONCE = f'test -e /run/once || {{ touch /run/once; echo "{LOCKED}" >&2; exit 4; }}'
 CERTIFICATE = re.compile(r"certificateAuthority: (\S+)")
 ENDPOINT = re.compile(r"apiServerEndpoint: https://([^\s:/]+)(?::(\d+))?")
 CIDR = re.compile(r"cidr: (\S+)")
@@ -58,6 +61,9 @@ class Scenario:
         False  # lies on the image; otherwise the instance's role signs tokens
     )
     reboot: bool = False  # boots a second time, as the node that it is
+    script: bool = False  # its script takes some seconds
+    waits: Optional[bool] = False  # kubelet for cloud-final; None: the script itself restarts the bootstrap
+    pre_fails: bool = False  # kubelet's ExecStartPre=, once
     life: bool = False  # a spot instance that lives to its end: pods, notice, drain, power off
     node: str = instances.PROFILES[PROFILE].private_dns
 
@@ -75,6 +81,15 @@ SCENARIOS = (
         "karpenter-custom.mime",
         {"karpenter.sh/do-not-sync-taints": "true"},
         karpenter=True,
+        pre_fails=True,
+    ),
+    Scenario(
+        "script",
+        "karpenter-al2023-custom.mime",
+        {"example.com/team": "payments"},
+        karpenter=True,
+        script=True,
+        waits=True,
     ),
     Scenario(
         "life",
@@ -83,8 +98,8 @@ SCENARIOS = (
         karpenter=True,
         life=True,
     ),
-    Scenario("cloud-config", "cloud-config.yaml", {"example.com/group": "batch"}),
-    Scenario("shell", "self-managed.sh", {"example.com/group": "batch"}, restarted=True),
+    Scenario("cloud-config", "cloud-config.yaml", {"example.com/group": "batch"}, waits=True),
+    Scenario("shell", "self-managed.sh", {"example.com/group": "batch"}, restarted=True, waits=None),
     Scenario(
         "not-eks",
         "not-eks.mime",
@@ -171,6 +186,12 @@ class Machine:
         shutil.copyfile(key, folder / "node.key")
         (folder / "node.key").chmod(0o600)
 
+    def fail_once_before_kubelet(self) -> None:
+        """As iptables does while somebody else holds its lock."""
+        folder = self.root / "etc/systemd/system/kubelet.service.d"
+        folder.mkdir(parents=True)
+        (folder / "50-fails-once.conf").write_text(f"[Service]\nExecStartPre=/bin/sh -c '{FAILS_ONCE}'\n")
+
     def add_config(self, text: str) -> None:
         folder = self.root / "etc/nodeclaimd/conf.d"
         folder.mkdir(parents=True, exist_ok=True)
@@ -246,6 +267,10 @@ class Document:
         self.host, self.port = endpoint[1], int(endpoint[2] or 443)
         self.cidr, self.cluster = cidr[1], cluster[1]
 
+    def with_script(self, line: str) -> None:
+        assert "#!/bin/bash\n" in self.text
+        self.text = self.text.replace("#!/bin/bash\n", f"#!/bin/bash\n{line}\n", 1)
+
     def with_ca(self, ca: str) -> bytes:
         return CERTIFICATE.sub(f"certificateAuthority: {ca}", self.text).encode()
 
@@ -257,6 +282,8 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
     folder = opts.work / scenario.name
     shutil.rmtree(folder, ignore_errors=True)
     document = Document(scenario.user_data)
+    if scenario.script:
+        document.with_script(f"sleep {SCRIPT_SEC}")
     with contextlib.ExitStack() as stack:
         plane = ControlPlane(
             folder / "plane",
@@ -285,6 +312,8 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
             machine.add_certificate(*plane.ca.node(scenario.node))
         if scenario.life:
             machine.add_config(CONFIG)
+        if scenario.pre_fails:
+            machine.fail_once_before_kubelet()
         before: dict[str, int] = {}
         for again in (False, True) if scenario.reboot else (False,):
             if again:

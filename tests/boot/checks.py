@@ -42,6 +42,8 @@ SHUTDOWN = "Shutdown manager completed processing shutdown event"
 # The bootstrap's as its unit file says, and why.
 MAX_EXPOSURE = {"nodeclaimd-bootstrap": 2.5, "nodeclaimd": 2.0}
 CLOCK_SEC = 0.02  # the two ends of this comparison are seen by two programs
+LOCKED = "Another app is currently holding the xtables lock"
+OUR_FILE = "/etc/nodeclaimd/kubelet.env (ignore_errors=no)"
 CONSOLE_PREFIX = "nodeclaimd: "
 UNREGISTERED = ("karpenter.sh/unregistered", "NoExecute")
 
@@ -200,9 +202,10 @@ def check_machine(report: Report, boot: Boot, seen: Evidence) -> None:
     report.check("no unit failed", seen.text("failed").strip() == "", seen.text("failed").strip())
     for unit in ("cloud-init", "cloud-final", "nodeclaimd-bootstrap", "nodeclaimd", "kubelet"):
         props = seen.unit(unit)
+        restarts = int(scenario.pre_fails and unit == "kubelet")
         report.check(
-            f"{unit}.service: success, no restart",
-            props.get("Result") == "success" and props.get("NRestarts") == "0",
+            f"{unit}.service: success, {restarts or 'no'} restart",
+            props.get("Result") == "success" and props.get("NRestarts") == str(restarts),
             f"{props.get('Result')}, {props.get('NRestarts')} restarts",
         )
     report.check(
@@ -231,6 +234,55 @@ def check_machine(report: Report, boot: Boot, seen: Evidence) -> None:
             "the first, without a document, is a configuration error",
             lines[0].get("class") == "config",
             lines[0],
+        )
+
+
+def check_start(report: Report, boot: Boot, seen: Evidence) -> None:
+    """kubelet beside cloud-init, and a start that fails once."""
+    scenario, status = boot.scenario, seen.json("status.json")
+    kubelet, final, network = (seen.unit(name) for name in ("kubelet", "cloud-final", "cloud-init"))
+
+    def usec(unit: dict[str, str], what: str) -> float:
+        return float(unit.get(f"ExecMain{what}TimestampMonotonic", "0") or 0)
+
+    report.check("no dependency cycle", "ordering cycle" not in seen.text("journal"))
+    report.check(
+        "kubelet's environment is our file alone", kubelet.get("EnvironmentFiles") == OUR_FILE, kubelet.get("EnvironmentFiles")
+    )
+    if scenario.waits is not None:
+        report.check(
+            "status.json says whether cloud-init is waited for",
+            status.get("cloud_init", {}).get("waits") == scenario.waits,
+            status.get("cloud_init"),
+        )
+    if scenario.waits:
+        report.check(
+            "kubelet was executed after cloud-final had ended",
+            0 < usec(final, "Exit") <= usec(kubelet, "Start"),
+            f"{usec(final, 'Exit')} {usec(kubelet, 'Start')}",
+        )
+        report.figure("cloud-final ended -> kubelet executed", (usec(kubelet, "Start") - usec(final, "Exit")) / 1000, "ms")
+        said = seen.journal("nodeclaimd-bootstrap.service")
+        report.check("the wait was in the journal", "waiting for cloud-final.service" in said, said[-500:])
+    elif scenario.waits is False and not seen.text("starts"):
+        begin = seen.started_usec("nodeclaimd-bootstrap")
+        report.check(
+            "the bootstrap began before cloud-init's network stage had ended",
+            0 < begin < usec(network, "Exit"),
+            f"{begin} {usec(network, 'Exit')}",
+        )
+        report.check(
+            "kubelet's start did not wait for cloud-final",
+            0 < float(kubelet.get("InactiveExitTimestampMonotonic", "0")) < usec(final, "Exit"),
+            f"{kubelet.get('InactiveExitTimestampMonotonic')} {usec(final, 'Exit')}",
+        )
+        report.figure("kubelet executed -> cloud-final started", (usec(final, "Start") - usec(kubelet, "Start")) / 1000, "ms")
+    if scenario.pre_fails:
+        said = seen.journal("nodeclaimd-bootstrap.service")
+        report.check(
+            "a start that failed once was followed, with the line that says why",
+            "its start has failed and systemd starts it again" in said and LOCKED in said,
+            said[-800:],
         )
 
 
@@ -480,6 +532,7 @@ def check_boot(report: Report, boot: Boot) -> None:
     seen = Evidence(boot.machine.root)
     offset = time.time() - time.monotonic()  # the machine shares this kernel's clock
     check_machine(report, boot, seen)
+    check_start(report, boot, seen)
     check_status(report, seen, boot.inst)
     check_imds(report, seen, boot.imds_log, offset)
     check_kubelet(report, boot, seen)

@@ -40,6 +40,15 @@ static const struct {
     {"outpost",
      {GOOD, CONFIG("cluster: {enableOutpost: true, id: x}")},
      "d2:3:33: spec.cluster.enableOutpost: local clusters on AWS Outposts are not supported"},
+    {"a feature gate that nobody knows",
+     {GOOD, CONFIG("featureGates: {Teleport: true}")},
+     "d2:3:23: spec.featureGates.Teleport: is not supported: unknown key"},
+    {"a field that nothing depends on",
+     {GOOD, AGENT("aws: {partition: aws-cn}")},
+     "d2:3:25: spec.aws.partition: is not supported: nothing depends on it"},
+    {"a NodeClass by itself",
+     {GOOD, NODE_CLASS("x", "instanceStorePolicy: RAID0")},
+     "spec.instanceStorePolicy: is not supported: it is for Karpenter"},
     {"several credentials",
      {ACCESS("bootstrapToken: abcdef.0123456789abcdef, kubeconfig: /x")},
      "spec.cluster.auth: several credentials are given"},
@@ -125,10 +134,102 @@ static void refused_user_data(void **state) {
     }
 }
 
+/* The same fields, where that is allowed: noted with their places, whatever document allows it. */
+static void unsupported_is_allowed(void **state) {
+    const char *const documents[] = {
+        AGENT("bootstrap: {unsupported: warn}, aws: {partition: aws-cn}"), GOOD,
+        NODE_CLASS("x", "instanceStorePolicy: RAID0, kubelet: {containerRuntime: dockerd}"), NULL};
+    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    if (build(documents, &c, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(c.unsupported.n, 3);
+    assert_non_null(strstr(c.unsupported.v[0], "d1:3:"));
+    assert_non_null(strstr(c.unsupported.v[0], "spec.aws.partition: is not supported"));
+    assert_non_null(strstr(c.unsupported.v[1], "spec.kubelet.containerRuntime: is not supported"));
+    assert_non_null(strstr(c.unsupported.v[2], "spec.instanceStorePolicy: is not supported"));
+}
+
+/* As Karpenter writes it for this NodeClass. */
+static void store_policy_is_in_the_node_config(void **state) {
+    const char *const documents[] = {NODE_CLASS("x", "instanceStorePolicy: RAID0"), GOOD,
+                                     CONFIG("instance: {localStorage: {strategy: RAID0}}"), NULL};
+    nc_cleanup(nc_config_done) struct nc_config c = NC_CONFIG_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    if (build(documents, &c, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(c.unsupported.n, 0);
+}
+
+static void wait_for_cloud_init(void **state) {
+    static const struct {
+        const char *text;
+        enum nc_cloud_init_wait wait;
+    } rows[] = {
+        {GOOD, NC_CLOUD_INIT_AUTO},
+        {AGENT("bootstrap: {waitForCloudInit: always}"), NC_CLOUD_INIT_ALWAYS},
+        {AGENT("bootstrap: {waitForCloudInit: always}") "---\n" AGENT(
+             "bootstrap: {waitForCloudInit: never}"),
+         NC_CLOUD_INIT_NEVER},
+        {AGENT("bootstrap: {waitForCloudInit: never}") "---\n" GOOD, NC_CLOUD_INIT_NEVER},
+        {AGENT("bootstrap: {waitForCloudInit: sometimes}"), NC_CLOUD_INIT_AUTO}, /* and an error */
+        {CONFIG("bootstrap: {waitForCloudInit: never}"), NC_CLOUD_INIT_AUTO},    /* not its field */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+
+        assert_int_equal(nc_documents_add(&d, "d", nc_text(rows[i].text), NULL), 0);
+        assert_int_equal(nc_documents_wait_for_cloud_init(&d), rows[i].wait);
+    }
+}
+
+/* What of the user data is not ours is cloud-init's. */
+static void parts_for_cloud_init(void **state) {
+    static const char mime[] = "Content-Type: multipart/mixed; boundary=b\n\n";
+    static const struct {
+        const char *text;
+        const char *found;
+    } rows[] = {
+        {"", NULL},
+        {GOOD, NULL},
+        {"--b\nContent-Type: application/node.eks.aws\n\n" GOOD "\n--b--", NULL},
+        {"--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n--b\n"
+         "Content-Type: application/node.eks.aws\n\n" GOOD "\n--b--",
+         "user-data part 1 (text/x-shellscript) is a shell script"},
+        {"--b\nContent-Type: application/octet-stream\n\nx\n--b--",
+         "user-data part 1 (application/octet-stream)"},
+        {"#cloud-config\n", "user-data is a cloud-config"},
+        {"#!/bin/sh\n", "user-data is a shell script"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_cleanup(nc_documents_done) struct nc_documents d = NC_DOCUMENTS_INIT;
+        nc_auto_free char *text =
+            nc_asprintf("%s%s", nc_starts_with(rows[i].text, "--b") ? mime : "", rows[i].text);
+
+        assert_int_equal(nc_documents_add_userdata(&d, "user-data", text, strlen(text), NULL), 0);
+        if (!rows[i].found)
+            assert_null(d.for_cloud_init);
+        else if (!d.for_cloud_init || !nc_starts_with(d.for_cloud_init, rows[i].found))
+            fail_msg("row %zu: %s", i, d.for_cloud_init ? d.for_cloud_init : "(nothing)");
+    }
+}
+
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused),
         cmocka_unit_test(refused_user_data),
+        cmocka_unit_test(unsupported_is_allowed),
+        cmocka_unit_test(store_policy_is_in_the_node_config),
+        cmocka_unit_test(wait_for_cloud_init),
+        cmocka_unit_test(parts_for_cloud_init),
     };
 
     return run_group(tests, NULL, NULL);

@@ -93,7 +93,7 @@ static void everything(void **state) {
                 "drain: {mode: 'off', margin: 5s, "
                 "linger: 2s}, signal: none, report: {console: false, events: false, node: false}, "
                 "aws: {ec2: never, ec2Endpoint: "
-                "'http://e', stsEndpoint: 'http://s', partition: aws-cn, domain: "
+                "'http://e', stsEndpoint: 'http://s', domain: "
                 "amazonaws.com.cn}, claim: {lookup: never}"));
 
     (void)state;
@@ -132,7 +132,6 @@ static void everything(void **state) {
     assert_int_equal(c.ec2, NC_EC2_NEVER);
     assert_string_equal(c.ec2_endpoint, "http://e");
     assert_string_equal(c.sts_endpoint, "http://s");
-    assert_string_equal(c.partition, "aws-cn");
     assert_string_equal(c.domain, "amazonaws.com.cn");
     assert_false(c.claim_lookup);
 }

@@ -90,8 +90,11 @@ static const struct row node_config_rows[] = {
      "d:3:50: error: spec.instance.localStorage.disabledMounts: must be a list of strings, not the "
      "string 'x'\n"},
     {"feature", "spec: {featureGates: {InstanceIDNodeName: true}}",
-     "d:3:23: warning: spec.featureGates.InstanceIDNodeName: unknown key, did you mean "
-     "\"InstanceIdNodeName\"? Known are "
+     "d:3:23: warning: spec.featureGates.InstanceIDNodeName: is not supported: unknown key, did "
+     "you mean \"InstanceIdNodeName\"? Known are "
+     "InstanceIdNodeName or FastImagePull\n"},
+    {"feature that is not wanted", "spec: {featureGates: {Teleport: false}}",
+     "d:3:23: warning: spec.featureGates.Teleport: unknown key; known are "
      "InstanceIdNodeName or FastImagePull\n"},
     {"feature of a wrong type", "spec: {featureGates: {FastImagePull: 'yes'}}",
      "d:3:38: error: spec.featureGates.FastImagePull: must be true or false, not the string "
@@ -293,7 +296,7 @@ static const struct row agent_config_rows[] = {
      "15s, linger: 0s}, signal: none, "
      "report: {console: true, events: false, node: true}, aws: {ec2: never, ec2Endpoint: "
      "'http://127.0.0.1:5000', stsEndpoint: "
-     "'https://a', partition: aws-cn, domain: amazonaws.com.cn}, claim: {lookup: never}}",
+     "'https://a', domain: amazonaws.com.cn}, claim: {lookup: never}}",
      "d:3:557: warning: spec.reservation.kubeReserved.cpu: a number where kubelet requires a "
      "string; used as a string\n"},
     {"typos", "spec: {interruptions: {}, drain: {margins: 1s}}",
@@ -337,7 +340,8 @@ static const struct row agent_config_rows[] = {
      "d:3:27: error: spec.node.providerID: must be a provider id such as "
      "aws:///us-west-2a/i-0123456789abcdef0, not the string 'i-0'\n"},
     {"partition", "spec: {aws: {partition: AWS, domain: 'a b', ec2Endpoint: ftp}}",
-     "d:3:25: error: spec.aws.partition: must be a partition such as aws-cn, not the string 'AWS'\n"
+     "d:3:25: warning: spec.aws.partition: is not supported: nothing depends on it; aws.domain, "
+     "aws.ec2Endpoint and aws.stsEndpoint do what a partition would\n"
      "d:3:38: error: spec.aws.domain: must be a domain such as amazonaws.com.cn, not the string 'a "
      "b'\n"
      "d:3:58: error: spec.aws.ec2Endpoint: must be a URL such as "
@@ -460,8 +464,10 @@ static const struct row beta_rows[] = {
      "imageGCLowThresholdPercent: 80, cpuCFSQuota: true}}",
      ""},
     {"containerRuntime", "spec: {nodeClassRef: {name: x}, kubelet: {containerRuntime: containerd}}",
-     "d:3:61: warning: spec.kubelet.containerRuntime: ignored: a field of v1alpha5; the runtime is "
-     "the AMI's choice\n"},
+     ""},
+    {"another runtime", "spec: {nodeClassRef: {name: x}, kubelet: {containerRuntime: dockerd}}",
+     "d:3:61: warning: spec.kubelet.containerRuntime: is not supported: the runtime is "
+     "containerd\n"},
     {"not of the twelve", "spec: {nodeClassRef: {name: x}, kubelet: {logging: {}}}",
      "d:3:43: warning: spec.kubelet: unknown field \"logging\": the kubelet block of v1beta1 has "
      "no such field\n"},

@@ -26,6 +26,7 @@ static const char server[] =
     "        Unit(result='skipped'), 'crash.service': Unit(crashes=True),\n"
     "        'pre.service': Unit(fails_before=1), 'env.service': Unit(fails_before=9,\n"
     "        outcome_before='resources'),\n"
+    "        'queued.service': Unit(answers=False), 'broken.service': Unit(active='failed'),\n"
     "        'last.service': Unit(start=lambda: os._exit(0))})\n"
     "    print('ready', flush=True)\n"
     "    sys.stdin.read()\n";
@@ -152,6 +153,33 @@ static void test_started_again(void **state) {
     stop_bus(&b);
 }
 
+/* What a bootstrap waits for: cloud-init's stages. */
+static void test_pending(void **state) {
+    static const struct {
+        const char *unit;
+        int pending;
+    } rows[] = {{"good.service", 0}, {"broken.service", 0}, {"none.service", 0}};
+    struct nc_err err = NC_ERR_INIT;
+    struct nc_units *u;
+    struct bus b = {0};
+
+    (void)state;
+    start_bus(&b);
+    u = connect_units();
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        assert_int_equal(nc_units_is_pending(u, rows[i].unit, &err), rows[i].pending);
+    assert_start(u, "good.service", 0, "", "");
+    assert_int_equal(nc_units_is_pending(u, "good.service", &err), 0);
+    assert_int_equal(nc_units_start(u, "queued.service", false, 1000, &err), -ETIMEDOUT);
+    assert_int_equal(nc_units_is_pending(u, "queued.service", &err), 1); /* inactive, with a job */
+    (void)nc_units_start(u, "env.service", false, PATIENCE_USEC, &err);
+    assert_int_equal(nc_units_is_pending(u, "env.service", &err), 1); /* activating */
+    stop_bus(&b);
+    assert_true(nc_units_is_pending(u, "good.service", &err) < 0); /* not taken for absent */
+    assert_int_equal(err.class, NC_ERR_HOST);
+    nc_units_free(u);
+}
+
 static void test_state(void **state) {
     struct nc_unit_state s = {0};
     struct nc_err err = NC_ERR_INIT;
@@ -272,7 +300,8 @@ TEST_GROUP() {
         host_test(test_start),         host_test(test_state),
         host_test(test_logind),        host_test(test_signal_ends_the_wait),
         host_test(test_bus_goes_away), host_test(test_no_bus),
-        host_test(test_forged_end),    host_test(test_started_again),
+        host_test(test_pending),       host_test(test_forged_end),
+        host_test(test_started_again),
     };
 
     return run_group(tests, NULL, NULL);

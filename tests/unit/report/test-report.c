@@ -254,6 +254,7 @@ static void test_metrics(void **state) {
     nc_report_attempt(&r, NC_PHASE_APPLY, T0);
     nc_report_attempt(&r, NC_PHASE_APPLY, T0);
     nc_report_succeed(&r, NC_PHASE_APPLY, T0 + 1500042);
+    r.unsupported = 3;
     nc_report_metrics(&r, &text);
     assert_non_null(strstr(
         text.data, "nodeclaimd_bootstrap_phase_duration_seconds{phase=\"apply\"} 1.500042\n"));
@@ -263,7 +264,8 @@ static void test_metrics(void **state) {
     assert_non_null(strstr(text.data, "nodeclaimd_bootstrap_outcome{outcome=\"failed\"} 0\n"));
     for (const char *p = text.data; (p = strchr(p, '\n')); p++)
         lines++;
-    assert_int_equal(lines, 2 * (2 + _NC_PHASE_MAX - 2) + 2 + 3);
+    assert_non_null(strstr(text.data, "nodeclaimd_bootstrap_unsupported_fields 3\n"));
+    assert_int_equal(lines, 2 * (2 + _NC_PHASE_MAX - 2) + 3 + 2 + 3);
 }
 
 static struct nc_value *parse(const char *text) {

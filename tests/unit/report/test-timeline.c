@@ -42,25 +42,28 @@ static const char running[] =
     "             'error': {'class': 'auth', 'message': '401', 'remedy': 'look'}},"
     "            {'name': 'initialize', 'outcome': 'pending', 'duration_usec': 0, 'attempts': 0}],"
     " 'waiting': {'reason': 'NodeNotReady', 'message': 'cni'},"
+    " 'cloud_init': {'waits': true, 'why': 'user-data is a shell script'},"
     " 'allocatable': {'predicted': {'cpu': '1930m', 'pods': 29, 'x': '0'}, 'actual': null,"
     "                 'differences': ['a', 'b']},"
     " 'warnings': ['w']}";
 
 static void test_status(void **state) {
     (void)state;
-    assert_text(running, nc_status_text,
-                "outcome      running\n"
-                "node         n1\n"
-                "instance     i-1, m5.large, us-west-2a, spot\n"
-                "nodeclaim    default-x\n"
-                "register     running, attempt 3, deadline 2024-01-01T00:15:00Z\n"
-                "             auth: 401\n"
-                "             remedy: look\n"
-                "waiting      NodeNotReady: cni\n"
-                "predicted    cpu=1930m pods=29\n"
-                "difference   a\n"
-                "             b\n"
-                "warning      w\n");
+    assert_text(
+        running, nc_status_text,
+        "outcome      running\n"
+        "node         n1\n"
+        "instance     i-1, m5.large, us-west-2a, spot\n"
+        "nodeclaim    default-x\n"
+        "cloud-init   kubelet starts after cloud-final.service: user-data is a shell script\n"
+        "register     running, attempt 3, deadline 2024-01-01T00:15:00Z\n"
+        "             auth: 401\n"
+        "             remedy: look\n"
+        "waiting      NodeNotReady: cni\n"
+        "predicted    cpu=1930m pods=29\n"
+        "difference   a\n"
+        "             b\n"
+        "warning      w\n");
 }
 
 static void test_timeline(void **state) {
