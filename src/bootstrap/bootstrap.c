@@ -170,6 +170,8 @@ static int step_userdata(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_documents *d = &b->gather.documents;
     const int r = read_documents(b, err);
 
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < d->n_diags; i++)
         if (!d->diags[i].is_error && !d->diags[i].is_unsupported) { /* those are config's */
             nc_auto_free char *at = nc_mark_text(d, d->diags[i].mark);

@@ -74,6 +74,8 @@ static bool may_come_yet(int r) {
 int nc_units_open(struct nc_bootstrap *b, struct nc_err *err) {
     const uint64_t until = nc_mono_usec() + nc_app_left(b->app, BUS_USEC);
 
+    if (b->kubelet.units)
+        return 0;
     while (!b->kubelet.units) {
         struct nc_err own = NC_ERR_INIT;
         int r = nc_units_new(&b->kubelet.units, &own);

@@ -86,7 +86,10 @@ class CloudInit(WorldTest):
         self.assertRegex(shown, r"(?m)^cloud-init +kubelet starts after cloud-final.service: user-data part 1 \(text/x-she")
         self.assertRegex(shown, r"(?m)^waiting +CloudInit: waiting for cloud-final.service$")
         world.end_unit(world.final, "failed")  # a script that fails has ended, too
-        self.succeeds(world, proc)
+        done = world.finish(proc)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIsNone(world.status()["waiting"])
+        self.assertEqual(done.err.count("waiting for cloud-final.service"), 1, done.err)
         self.assertEqual(world.kubelet_starts(), 1)
 
     def test_a_newer_cloud_init(self) -> None:
