@@ -64,6 +64,7 @@ class Scenario:
     script: bool = False  # its script takes some seconds
     waits: Optional[bool] = False  # kubelet for cloud-final; None: the script itself restarts the bootstrap
     pre_fails: bool = False  # kubelet's ExecStartPre=, once
+    grace_usec: int = 150_000_000  # kubelet's at a shutdown
     life: bool = False  # a spot instance that lives to its end: pods, notice, drain, power off
     node: str = instances.PROFILES[PROFILE].private_dns
 
@@ -90,6 +91,7 @@ SCENARIOS = (
         karpenter=True,
         script=True,
         waits=True,
+        grace_usec=60_000_000,
     ),
     Scenario(
         "life",
