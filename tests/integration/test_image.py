@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from tempfile import TemporaryDirectory
 
 import imagetree
 from harness import agent_path
+
+import yamlread  # isort: skip: harness has made tests/fakes importable
 
 TOP = Path(__file__).resolve().parents[2]
 PROVISION = TOP / "image/provision"
@@ -178,6 +181,57 @@ class Preflight(unittest.TestCase):
         done = subprocess.run([str(agent_path()), "preflight", "--image", str(self.root / "none")], text=True, capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (6, ""))
         self.assertIn("none: No such file or directory", done.stderr)
+
+
+class Recipes(unittest.TestCase):
+    """What the Packer template and the Image Builder component hold, as far as it can be checked without either."""
+
+    OPTIONS = set(re.findall(r"--[a-z-]+", subprocess.run([str(PROVISION), "--help"], text=True, capture_output=True, check=True).stdout))
+
+    def provision_of(self, commands: "list[str]") -> None:
+        """One of them runs the script, with options that it has."""
+        (command,) = [c for c in commands if "/provision " in c]
+        self.assertLessEqual(set(re.findall(r"--[a-z-]+", command)), self.OPTIONS)
+        self.assertIn("--install", command)
+
+    def test_component(self) -> None:
+        """The document's schema: phases, steps, the inputs of each action; parameters are declared and used."""
+        text = (TOP / "image/image-builder/nodeclaimd.yaml").read_text()
+        document = yamlread.load(text)
+        self.assertEqual(set(document), {"name", "description", "schemaVersion", "parameters", "phases"})
+        self.assertEqual(float(document["schemaVersion"]), 1.0)
+        names = [name for parameter in document["parameters"] for name in parameter]
+        for parameter in document["parameters"]:
+            for value in parameter.values():
+                self.assertLessEqual(set(value), {"type", "default", "description", "allowedValues"})
+                self.assertEqual(value["type"], "string")
+        self.assertEqual(set(re.findall(r"{{ *([A-Za-z.]+) *}}", text)), set(names))
+        self.assertEqual([p["name"] for p in document["phases"]], ["build", "validate"])
+        steps = [s for p in document["phases"] for s in p["steps"]]
+        self.assertEqual(len({s["name"] for s in steps}), len(steps))
+        for step in steps:
+            self.assertLessEqual(set(step), {"name", "action", "timeoutSeconds", "onFailure", "maxAttempts", "inputs"})
+            if step["action"] == "S3Download":
+                for download in step["inputs"]:
+                    self.assertEqual(set(download), {"source", "destination"})
+            else:
+                self.assertEqual(step["action"], "ExecuteBash")
+                self.assertEqual(set(step["inputs"]), {"commands"})
+                self.assertTrue(all(isinstance(c, str) for c in step["inputs"]["commands"]), "a command with a colon is a map")
+        self.provision_of(steps[1]["inputs"]["commands"])
+        self.assertIn("preflight --image /", steps[2]["inputs"]["commands"][0])
+
+    def test_template(self) -> None:
+        """Each variable is declared and used; blocks close; the script seals before the snapshot."""
+        text = re.sub(r"(?m)^ *#.*$", "", (TOP / "image/packer/node.pkr.hcl").read_text())
+        declared = re.findall(r'(?m)^variable "([a-z_]+)" {$', text)
+        self.assertEqual(set(re.findall(r"\bvar\.([a-z_]+)", text)), set(declared))
+        bare = re.sub(r'"(?:\\.|[^"\\])*"', '""', text)
+        for one, other in ("{}", "[]", "()"):
+            self.assertEqual(bare.count(one), bare.count(other))
+        commands = re.findall(r'"([^"]*)",\n', text.split('provisioner "shell"')[1])
+        self.provision_of(commands)
+        self.assertIn("--seal", next(c for c in commands if "/provision " in c))
 
 
 if __name__ == "__main__":

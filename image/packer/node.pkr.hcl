@@ -1,0 +1,93 @@
+# An AMI of nodes: the EKS AL2023 AMI, or a bare Debian 12 or Amazon Linux 2023, after image/provision.
+#
+#   packer init image/packer
+#   packer build -var region=eu-west-1 -var source_ami=ami-… -var bundle=nodeclaimd-image.tar.gz image/packer
+
+packer {
+  required_plugins {
+    amazon = {
+      source  = "github.com/hashicorp/amazon"
+      version = ">= 1.3.0"
+    }
+  }
+}
+
+variable "region" {
+  type = string
+}
+
+variable "source_ami" {
+  type        = string
+  description = "The image to begin with; that of EKS is in the parameter store below /aws/service/eks/optimized-ami."
+}
+
+variable "bundle" {
+  type        = string
+  description = "The archive of ../README.md, built for the distribution and the architecture of source_ami."
+}
+
+variable "instance_type" {
+  type        = string
+  default     = "m7i.large"
+  description = "Of the architecture of source_ami."
+}
+
+variable "ssh_username" {
+  type        = string
+  default     = "ec2-user"
+  description = "admin on Debian."
+}
+
+variable "name" {
+  type    = string
+  default = "nodeclaimd"
+}
+
+variable "options" {
+  type        = string
+  default     = ""
+  description = "More options of image/provision; files that they name must be in the source image."
+}
+
+source "amazon-ebs" "node" {
+  region        = var.region
+  source_ami    = var.source_ami
+  instance_type = var.instance_type
+  ssh_username  = var.ssh_username
+  ami_name      = "${var.name}-${formatdate("YYYYMMDDhhmmss", timestamp())}"
+
+  # What nodes of this image are to have as well: IMDSv2 alone.
+  imds_support = "v2.0"
+  metadata_options {
+    http_endpoint = "enabled"
+    http_tokens   = "required"
+  }
+  run_tags = {
+    Name = "packer-${var.name}"
+  }
+  tags = {
+    Name       = var.name
+    source_ami = var.source_ami
+  }
+}
+
+build {
+  sources = ["source.amazon-ebs.node"]
+
+  # Where a login user may write.
+  provisioner "file" {
+    source      = var.bundle
+    destination = "/tmp/nodeclaimd-image.tar.gz"
+  }
+
+  # The last step before the snapshot, so it seals. Its exit code is that of preflight: an image that
+  # nodes could not boot from is not made.
+  provisioner "shell" {
+    inline = [
+      "mkdir /tmp/nodeclaimd-image",
+      "tar -xzf /tmp/nodeclaimd-image.tar.gz -C /tmp/nodeclaimd-image",
+      "sudo /tmp/nodeclaimd-image/provision --install /tmp/nodeclaimd-image/install --seal ${var.options}",
+      "sudo rm -rf /tmp/nodeclaimd-image /tmp/nodeclaimd-image.tar.gz",
+    ]
+  }
+}
