@@ -74,14 +74,15 @@ struct nc_facts {
     uint64_t logind_inhibit_delay_usec; /* InhibitDelayMaxSec in force without our file; 0 = unknown
                                            (logind's own default is 5 s) */
     bool has_ecr_credential_provider;
-    char *ecr_credential_provider_dir;   /* folder of the binary "ecr-credential-provider" */
-    bool has_nvidia;                     /* a PCI device of vendor 0x10de */
-    char *containerd_version;            /* "2.1.4"; NULL = there is no containerd */
-    bool has_nvidia_runtime;             /* /usr/bin/nvidia-container-runtime */
-    bool has_pause_archive;              /* /etc/eks/pause.tar */
-    bool has_soci_snapshotter;           /* a unit soci-snapshotter.service */
-    int64_t local_disks;                 /* how many NVMe disks of the instance store there are */
-    int64_t local_disk_bytes;            /* all of them together */
+    char *ecr_credential_provider_dir; /* folder of the binary "ecr-credential-provider" */
+    bool is_ecr_folder_empty;  /* the image has the AMI's folder for that binary, without it */
+    bool has_nvidia;           /* a PCI device of vendor 0x10de */
+    char *containerd_version;  /* "2.1.4"; NULL = there is no containerd */
+    bool has_nvidia_runtime;   /* /usr/bin/nvidia-container-runtime */
+    bool has_pause_archive;    /* /etc/eks/pause.tar */
+    bool has_soci_snapshotter; /* a unit soci-snapshotter.service */
+    int64_t local_disks;       /* how many NVMe disks of the instance store there are */
+    int64_t local_disk_bytes;  /* all of them together */
     struct nc_strv environment_services; /* whose environment an earlier bootstrap wrote */
 };
 
@@ -123,10 +124,10 @@ int nc_facts_parse_imds(struct nc_facts *f, enum nc_imds_item item, const char *
                         struct nc_err *err);
 
 /* host.json of `--facts DIR`: {cpus, mem_total_bytes, root_fs_bytes, kubelet_version, boot_id,
- * sysctls{}, hostname, logind_inhibit_delay_usec, ecr_credential_provider_dir, has_nvidia,
- * containerd_version, has_nvidia_runtime, has_pause_archive, has_soci_snapshotter, local_disks,
- * local_disk_bytes, environment_services[]}; unknown keys are ignored, missing ones stay unknown.
- * And back, for --save-facts. */
+ * sysctls{}, hostname, logind_inhibit_delay_usec, ecr_credential_provider_dir, ecr_folder_empty,
+ * has_nvidia, containerd_version, has_nvidia_runtime, has_pause_archive, has_soci_snapshotter,
+ * local_disks, local_disk_bytes, environment_services[]}; unknown keys are ignored, missing ones
+ * stay unknown. And back, for --save-facts. */
 int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, struct nc_err *err);
 void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out);
 

@@ -125,7 +125,9 @@ static void probe_sysctls(const char *root, struct nc_facts *f) {
 }
 
 static void probe_credential_provider(const char *root, struct nc_facts *f) {
-    f->has_ecr_credential_provider = false;
+    nc_auto_free char *first = nc_path_below(root, nc_ecr_folders[0]);
+
+    f->has_ecr_credential_provider = f->is_ecr_folder_empty = false;
     for (const char *const *folder = nc_ecr_folders; *folder; folder++) {
         nc_auto_free char *path = nc_asprintf("%s/ecr-credential-provider", *folder);
         nc_auto_free char *below = nc_path_below(root, path);
@@ -136,6 +138,7 @@ static void probe_credential_provider(const char *root, struct nc_facts *f) {
         f->has_ecr_credential_provider = true;
         return;
     }
+    f->is_ecr_folder_empty = access(first, F_OK) == 0;
 }
 
 static void probe_nvidia(const char *root, struct nc_facts *f) {

@@ -193,7 +193,8 @@ static int read_host(struct nc_facts *f, const struct nc_value *host, struct nc_
     const struct {
         const char *key;
         bool *place;
-    } bools[] = {{"has_nvidia", &f->has_nvidia},
+    } bools[] = {{"ecr_folder_empty", &f->is_ecr_folder_empty},
+                 {"has_nvidia", &f->has_nvidia},
                  {"has_nvidia_runtime", &f->has_nvidia_runtime},
                  {"has_pause_archive", &f->has_pause_archive},
                  {"has_soci_snapshotter", &f->has_soci_snapshotter}};
@@ -260,6 +261,7 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
         f->root_fs_bytes = taken.root_fs_bytes;
         f->logind_inhibit_delay_usec = taken.logind_inhibit_delay_usec;
         f->has_nvidia = taken.has_nvidia;
+        f->is_ecr_folder_empty = taken.is_ecr_folder_empty;
         f->has_nvidia_runtime = taken.has_nvidia_runtime;
         f->has_pause_archive = taken.has_pause_archive;
         f->has_soci_snapshotter = taken.has_soci_snapshotter;
@@ -325,6 +327,7 @@ void nc_facts_write_host_json(const struct nc_facts *f, struct nc_buf *out) {
     set_number(host, "logind_inhibit_delay_usec", (int64_t)f->logind_inhibit_delay_usec);
     set_text(host, "ecr_credential_provider_dir", f->ecr_credential_provider_dir);
     set_text(host, "containerd_version", f->containerd_version);
+    nc_value_set_bool(host, "ecr_folder_empty", f->is_ecr_folder_empty);
     nc_value_set_bool(host, "has_nvidia", f->has_nvidia);
     nc_value_set_bool(host, "has_nvidia_runtime", f->has_nvidia_runtime);
     nc_value_set_bool(host, "has_pause_archive", f->has_pause_archive);

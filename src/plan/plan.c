@@ -275,16 +275,38 @@ static void plan_origins(struct nc_planner *s) {
     add_resources(p, "karpenter.allocatable", &allocatable, from);
 }
 
+/* Without the provider no image is pulled from a private repository of ECR: somebody has to read
+ * that. Where the image has the AMI's folder for it, the program was lost when the image was made,
+ * and no node of it would run its pods; nodeadm fails there, too. */
+static int plan_credential_provider(struct nc_planner *s) {
+    const struct nc_facts *f = s->facts;
+
+    s->plan.credential_provider = f->has_ecr_credential_provider && f->ecr_credential_provider_dir;
+    if (s->plan.credential_provider || nc_flags_find(&s->flags, "image-credential-provider-config"))
+        return 0;
+    if (f->is_ecr_folder_empty) {
+        const int r = nc_err_set(s->err, NC_ERR_HOST, ENOENT,
+                                 "there is no ecr-credential-provider in "
+                                 "/etc/eks/image-credential-provider: kubelet could not pull "
+                                 "images from private repositories of ECR");
+        nc_err_remedy(s->err, "Install it in the image, or remove the folder where no image is "
+                              "pulled from there; nodeclaimd preflight --image / checks it.");
+        return r;
+    }
+    if (s->config->auth == NC_AUTH_EKS)
+        nc_strv_add(&s->plan.warnings, "there is no ecr-credential-provider on this host: kubelet "
+                                       "pulls no images from private repositories of ECR");
+    return 0;
+}
+
 static int make(struct nc_planner *s) {
     static int (*const steps[])(struct nc_planner *) = {
         plan_version,    plan_user_flags,  nc_plan_identity,   nc_plan_labels,
         nc_plan_taints,  nc_plan_user_map, plan_pods,          nc_plan_kubelet,
-        nc_plan_network, plan_resources,   nc_plan_containerd,
+        nc_plan_network, plan_resources,   nc_plan_containerd, plan_credential_provider,
     };
 
     plan_type(s);
-    s->plan.credential_provider =
-        s->facts->has_ecr_credential_provider && s->facts->ecr_credential_provider_dir;
     for (size_t i = 0; i < NC_ARRAY_SIZE(steps); i++) {
         int r = steps[i](s);
         if (r < 0)

@@ -53,6 +53,20 @@ static void test_an_image(void **state) {
     assert_int_equal(f.root_fs_bytes, (int64_t)(st.f_blocks * st.f_frsize));
 }
 
+/* Where the AMI has it; elsewhere; the AMI's folder without it. */
+static void test_credential_provider(void **state) {
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+
+    (void)state;
+    put("/etc/eks/image-credential-provider/config.json", "{}");
+    probe(&f);
+    assert_true(f.is_ecr_folder_empty && !f.has_ecr_credential_provider);
+    put_bytes("/usr/libexec/kubernetes/image-credential-provider/ecr-credential-provider", "", 0,
+              0755);
+    probe(&f);
+    assert_true(!f.is_ecr_folder_empty && f.has_ecr_credential_provider);
+}
+
 static void test_this_machine(void **state) {
     nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
 
@@ -118,8 +132,9 @@ static void test_version_is_unknown(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        host_test(test_an_image), host_test(test_this_machine),       host_test(test_odd_files),
-        host_test(test_memory),   host_test(test_version_is_unknown),
+        host_test(test_an_image),     host_test(test_credential_provider),
+        host_test(test_this_machine), host_test(test_odd_files),
+        host_test(test_memory),       host_test(test_version_is_unknown),
     };
 
     return run_group(tests, NULL, NULL);

@@ -214,7 +214,8 @@ static void life_cycles(void **state) {
     "\"0c5ad35a-2b4e-4f54-8f1d-0b1c6e0f8f11\",\n"                                                  \
     "  \"hostname\": \"ip-10-0-0-1\",\n  \"logind_inhibit_delay_usec\": 30000000,\n"               \
     "  \"ecr_credential_provider_dir\": \"/etc/eks\",\n"                                           \
-    "  \"containerd_version\": \"1.6.20~ds1\",\n  \"has_nvidia\": true,\n"                         \
+    "  \"containerd_version\": \"1.6.20~ds1\",\n  \"ecr_folder_empty\": true,\n"                   \
+    "  \"has_nvidia\": true,\n"                                                                    \
     "  \"has_nvidia_runtime\": true,\n  \"has_pause_archive\": false,\n"                           \
     "  \"has_soci_snapshotter\": true,\n"                                                          \
     "  \"sysctls\": {\n    \"kernel.panic\": \"10\"\n  }\n}\n"
@@ -234,7 +235,8 @@ static void host_json(void **state) {
     assert_string_equal(f.kubelet_version, "v1.34.4");
     assert_string_equal(f.hostname, "ip-10-0-0-1");
     assert_string_equal(f.containerd_version, "1.6.20~ds1");
-    assert_true(f.has_nvidia && f.has_nvidia_runtime && f.has_soci_snapshotter);
+    assert_true(f.is_ecr_folder_empty && f.has_nvidia && f.has_nvidia_runtime
+                && f.has_soci_snapshotter);
     assert_false(f.has_pause_archive);
     assert_true(f.has_ecr_credential_provider);
     assert_int_equal(f.n_sysctls, 1);

@@ -358,6 +358,26 @@ static void test_our_flags(void **state) {
     fixture_free(x);
 }
 
+/* Missing where the image has made its place; missing on an image that never had one; not wanted.
+ */
+static void test_no_credential_provider(void **state) {
+    static const char flag[] = "    flags: [--image-credential-provider-config=/etc/mine.json]\n";
+    struct fixture *x = fixture_new();
+    nc_auto_free char *text = node_config(""), *with_flag = node_config(flag);
+
+    (void)state;
+    fixture_document(x, text);
+    fixture_plan(x);
+    assert_false(x->plan.credential_provider);
+    assert_true(warns(&x->plan, "no ecr-credential-provider on this host"));
+    x->facts.is_ecr_folder_empty = true;
+    fixture_refused(x, NC_ERR_HOST, "no ecr-credential-provider in /etc/eks/image-cred");
+    fixture_document(x, with_flag);
+    fixture_plan(x);
+    assert_false(warns(&x->plan, "ecr-credential-provider"));
+    fixture_free(x);
+}
+
 static const char karpenter[] =
     "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata:\n  name: default-abcde\n  uid: 1-2-3\n"
     "  labels: {karpenter.sh/nodepool: default, node.kubernetes.io/nodetype: foo, k8s.io/x: 'y', "
@@ -887,17 +907,29 @@ static void test_missing_facts(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_version_refused), cmocka_unit_test(test_m5_large),
-        cmocka_unit_test(test_auto_mode),       cmocka_unit_test(test_kubelet_block),
-        cmocka_unit_test(test_flags),           cmocka_unit_test(test_our_flags),
-        cmocka_unit_test(test_claim),           cmocka_unit_test(test_belongs),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_claim_that_was_read),
-        cmocka_unit_test(test_expects_claim),   cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_unknown_type_of_karpenter),
-        cmocka_unit_test(test_network),         cmocka_unit_test(test_other_clusters),
-        cmocka_unit_test(test_user_map),        cmocka_unit_test(test_missing_facts),
-        cmocka_unit_test(test_small_host),      cmocka_unit_test(test_history),
+        cmocka_unit_test(test_nodeadm_golden),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_version_refused),
+        cmocka_unit_test(test_m5_large),
+        cmocka_unit_test(test_auto_mode),
+        cmocka_unit_test(test_kubelet_block),
+        cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_our_flags),
+        cmocka_unit_test(test_no_credential_provider),
+        cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_belongs),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_claim_that_was_read),
+        cmocka_unit_test(test_expects_claim),
+        cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_unknown_type),
+        cmocka_unit_test(test_unknown_type_of_karpenter),
+        cmocka_unit_test(test_network),
+        cmocka_unit_test(test_other_clusters),
+        cmocka_unit_test(test_user_map),
+        cmocka_unit_test(test_missing_facts),
+        cmocka_unit_test(test_small_host),
+        cmocka_unit_test(test_history),
         cmocka_unit_test(test_overrides),
     };
 
