@@ -27,7 +27,7 @@ from archive import archive  # noqa: E402
 from checks import LOCKED, Boot, Report, check_boot, check_unchanged  # noqa: E402
 from controlplane import ControlPlane  # noqa: E402
 from imds import Imds  # noqa: E402
-from life import CONFIG, Life, check_life  # noqa: E402
+from life import MARGIN_SEC, Life, check_life, config  # noqa: E402
 
 TOP = Path(__file__).resolve().parent.parent.parent
 OVERLAY = Path(__file__).resolve().parent / "image" / "root"
@@ -313,7 +313,7 @@ def run_scenario(scenario: Scenario, opts: argparse.Namespace, report: Report) -
         if scenario.client_certificate:
             machine.add_certificate(*plane.ca.node(scenario.node))
         if scenario.life:
-            machine.add_config(CONFIG)
+            machine.add_config(config(MARGIN_SEC))
         if scenario.pre_fails:
             machine.fail_once_before_kubelet()
         before: dict[str, int] = {}

@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 NOTICE = "latest/meta-data/spot/instance-action"
-MARGIN_SEC = 4  # as CONFIG says
+MARGIN_SEC = 4
 GRACE_SEC = 6
 REACH_CORDON_MSEC = 1100.0
 MAX_EXPOSURE = 2.0
-CONFIG = f"""\
+
+
+def config(margin_sec: int) -> str:
+    """An AgentConfig: so long before the deadline the node has to be empty."""
+    return f"""\
 apiVersion: nodeclaimd.io/v1alpha1
 kind: AgentConfig
 spec:
   drain:
-    margin: {MARGIN_SEC}s
+    margin: {margin_sec}s
 """
 
 
@@ -39,6 +43,7 @@ class Life:
 
     ahead_sec = 30  # a spot notice comes two minutes ahead; the rules are the same
     patience_sec = 90.0
+    margin_sec = MARGIN_SEC  # as config() says
 
     def __init__(self, plane: "ControlPlane", imds: "Imds", node: str, image: str, settled: Path) -> None:
         self.plane, self.imds, self.node_name, self.image = plane, imds, node, image
@@ -215,7 +220,7 @@ def check_pods(report: Report, life: Life, writes: list[dict[str, Any]], late_se
     report.check("... and no other", len(accepted) == 2, accepted)
     report.check("only the held pod was deleted", [e["objectRef"]["name"] for e in deleted] == ["held"], deleted)
     if deleted:
-        late = audit_time(deleted[0]) - (life.deadline - MARGIN_SEC - GRACE_SEC)
+        late = audit_time(deleted[0]) - (life.deadline - life.margin_sec - GRACE_SEC)
         report.figure("the held pod's last moment -> its deletion", late * 1000, "ms")
         report.check("... at its last moment, not before", -0.05 <= late <= late_sec, late)
     drained = {c["type"]: c for c in life.node.get("status", {}).get("conditions") or []}.get("Drained", {})

@@ -3,7 +3,8 @@
 
 Runs in a network namespace of its own (tests/machine/run sees to it): 169.254.169.254 and the taps are there.
 
-    machine.py --image DIR --program DESTDIR --binaries DIR --work DIR [--only SCENE]      machine.py --list
+    machine.py --image DIR --program DESTDIR --binaries DIR --work DIR [--only SCENE]...      machine.py --list
+    machine.py … --bench --out FILE.svg [--rival COMMAND-OR-FOLDER] [--runs N]
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 for folder in ("boot", "fakes"):
     sys.path.insert(0, str(HERE.parent / folder))
 
+from bench import bench  # noqa: E402
 from scenes import SCENES  # noqa: E402
 from world import Tally  # noqa: E402
 
@@ -26,15 +28,22 @@ def main() -> int:
     args.add_argument("--list", action="store_true")
     for name in ("image", "program", "binaries", "work"):
         args.add_argument(f"--{name}", type=Path)
-    args.add_argument("--only", choices=list(SCENES))
+    args.add_argument("--bench", action="store_true")
+    args.add_argument("--rival", help="nodeadm's program, or a folder to lay over the image")
+    args.add_argument("--runs", type=int, default=3, help="boots of each at each speed")
+    args.add_argument("--out", type=Path, help="where the picture goes")
+    args.add_argument("--only", action="append", choices=list(SCENES))
     opts = args.parse_args()
     if opts.list:
         for name, scene in SCENES.items():
             print(f"{name:<14} {(scene.__doc__ or '').strip().splitlines()[0]}")
         return 0
     tally = Tally()
+    if opts.bench:
+        bench(opts, tally, opts.rival)
+        return tally.end()
     for name, scene in SCENES.items():
-        if opts.only in (None, name):
+        if not opts.only or name in opts.only:
             tally.begin(name)
             try:
                 scene(opts, tally)

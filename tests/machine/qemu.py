@@ -21,7 +21,7 @@ from typing import Any, Iterator, Optional, Union
 
 INSTANCE_UUID = "ec2e1916-9099-7caf-fd21-0123456789ab"  # what makes it an EC2 instance to whoever looks at DMI
 MEMORY_MIB = 2048
-AGENT_SEC = 240.0
+AGENT_SEC = 900.0
 
 
 class Line:
@@ -157,12 +157,13 @@ class Machine:
                 raise RuntimeError("QEMU does not open its sockets")
             time.sleep(0.02)
 
+    # A processor without AVX, and no mitigations: both are slow where the processor is a program.
     def _argv(self) -> Iterator[str]:
-        yield from ("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "pc", "-cpu", "max", "-smp", "2")
+        yield from ("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "pc", "-cpu", "Westmere", "-smp", "2")
         yield from ("-m", str(MEMORY_MIB), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot")
         yield from ("-smbios", f"type=1,manufacturer=Amazon EC2,product=m5.large,uuid={INSTANCE_UUID},serial={INSTANCE_UUID}")
         yield from ("-kernel", str(self.kernel), "-initrd", str(self.initrd), "-append")
-        yield "root=/dev/vda rootfstype=ext4 rw console=ttyS0 loglevel=4 systemd.show_status=no panic=-1 net.ifnames=1"
+        yield "root=/dev/vda rootfstype=ext4 rw console=ttyS0 loglevel=4 systemd.show_status=no panic=-1 mitigations=off"
         yield from ("-chardev", f"file,id=console,path={self.console}", "-serial", "chardev:console")
         yield from ("-qmp", f"unix:{self.folder}/qmp,server=on,wait=off")
         yield from ("-device", "virtio-rng-pci", "-device", "virtio-serial-pci")

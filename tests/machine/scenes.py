@@ -7,11 +7,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Callable
 
+from actors import IMAGE
+from boot import WRITTEN
+from checks import Evidence, audit_time
+from dhcp import Dhcp
+from life import Life, check_pods, check_signals, config, named, stopped, writes
 from timeline import Row, when
-from world import Tally, World
+from world import INSTANCE, PRIMARY, SECONDARY, SECONDARY_ADDRESS, SECONDARY_ROUTER, Tally, World, wait_for, with_parts
 
+# What an emulated processor needs for what takes a machine milliseconds.
+SLOW_CORDON_MSEC, SLOW_DELETE_SEC = 5000.0, 10.0
+CLOCK_SEC = 1.0  # two clocks are compared
+SLOW_WRITES = 4  # a second: between two of them there is time to cut the power
+CUTS = (8, 2)
+NVME_BYTES = 2 << 30
 UNITS = ("cloud-init", "cloud-final", "containerd", "nodeclaimd-bootstrap", "nodeclaimd", "kubelet")
 
 
@@ -49,6 +64,247 @@ def karpenter(opts: argparse.Namespace, tally: Tally) -> None:
         world.power_off(tally)
 
 
+class SlowLife(Life):
+    """An emulated machine takes its time to start pods, and EC2 gives two minutes."""
+
+    ahead_sec = 120
+    patience_sec = 400.0
+    margin_sec = 45
+
+
+def life_of(world: World) -> SlowLife:
+    return SlowLife(world.plane, world.imds, world.node, IMAGE, world.folder / "settled")
+
+
+def with_margin(text: bytes) -> bytes:
+    return with_parts(text, ("application/vnd.nodeclaimd+yaml", config(SlowLife.margin_sec)))
+
+
+def spot(opts: argparse.Namespace, tally: Tally) -> None:
+    """A spot notice: the drain, and the power is cut at the deadline with nothing of ours on the node"""
+    with World(opts, "spot", inst=replace(INSTANCE, life_cycle="spot"), user_data=with_margin) as world:
+        world.boot_until_running()
+        check_node(tally, world)
+        life = life_of(world)
+        life.schedule()
+        life.announce()
+        ahead = life.deadline - time.time()
+        tally.figure("Drained so long before the deadline", ahead, "s")
+        tally.check("the drain ends before the deadline", ahead > 0, f"{-ahead:.1f} s late")
+        time.sleep(max(0.0, ahead))  # EC2 does not end an instance before the time that it announced
+        world.machine.cut_power()
+        left = [pod["metadata"]["name"] for pod in world.pods()]
+        tally.check("the cluster knows no pod on the node that was switched off", not left, left)
+        written = writes(world.plane, world.node)
+        check_signals(tally, life, written, SLOW_CORDON_MSEC)
+        check_pods(tally, life, written, SLOW_DELETE_SEC)
+
+
+def gone(world: World, name: str) -> float:
+    """When the pod's object was deleted for good: kubelet's DELETE without a grace period, after its containers have ended."""
+    times = [
+        audit_time(e, "stageTimestamp")
+        for e in world.plane.audit()
+        if e["verb"] == "delete"
+        and e["objectRef"].get("name") == name
+        and e["objectRef"]["resource"] == "pods"
+        and e["userAgent"].startswith("kubelet/")
+    ]
+    return max(times, default=0.0)
+
+
+def poweroff(opts: argparse.Namespace, tally: Tally) -> None:
+    """systemctl poweroff in the machine: the inhibitor holds it until the node is drained, kubelet stops last"""
+    with World(opts, "poweroff", user_data=with_margin) as world:
+        world.boot_until_running()
+        life = life_of(world)
+        life.schedule()
+        inhibitors = world.guest.run("systemd-inhibit", "--list", "--no-legend")
+        tally.check("the daemon holds logind's inhibitor, and kubelet its own", "nodeclaimd" in inhibitors and "kubelet" in inhibitors, inhibitors)
+        inside, outside = world.guest.uptime()
+        asked = time.time()
+        world.power_off(tally, 500.0)
+        tally.figure("systemctl poweroff -> machine off", time.time() - asked, "s")
+        seen = Evidence(world.disk_files("var/log/journal"))
+        kubelet, ours = (stopped(seen, f"{unit}.service") + outside - inside for unit in ("kubelet", "nodeclaimd"))
+        drained = max(gone(world, pod) for pod in ("free", "held"))
+        tally.figure("systemctl poweroff -> last pod gone", drained - asked, "s")
+        tally.check("the pods were gone before kubelet was stopped", asked < drained <= kubelet + CLOCK_SEC, (drained - asked, kubelet - asked))
+        tally.check("the daemon was stopped after kubelet", asked < kubelet <= ours, (kubelet - asked, ours - asked))
+        cordons = named(writes(world.plane, world.node), "patch", "nodes")
+        tally.check("the Node was cordoned", bool(cordons))
+        left = [pod["metadata"]["name"] for pod in world.pods()]
+        tally.check("the cluster knows no pod on the node that is off", not left, left)
+
+
+def unfinished(root: Path) -> list[Path]:
+    """Files of ours that apply has begun and not put into their places."""
+    return [path for name in WRITTEN for path in (root / name).parent.glob(f".{Path(name).name}.*")]
+
+
+def cut_in_apply(world: World, writes_later: int) -> None:
+    """Boots, and cuts the power so many writes of the disk after apply has begun its first file; they take their time from then on."""
+    known = len(world.imds.requests())
+    world.machine.start()
+    world.guest.wait_up(world.machine)
+
+    def begun() -> bool:
+        world.machine.alive()
+        return any("(bootstrap)" in e.get("agent", "") for e in world.imds.requests()[known:])
+
+    wait_for("the bootstrap's first request", begun)
+    world.machine.throttle_writes(SLOW_WRITES)
+    files = " ".join(f"/{Path(name).parent}/.{Path(name).name}.*" for name in WRITTEN)
+    world.guest.sh(f"until ls -d {files} 2>/dev/null | grep -q .; do sleep 0.05; done", patience=300)
+    before = world.machine.writes()
+    wait_for("writes of apply", lambda: world.machine.writes() >= before + writes_later, 60)
+    world.machine.cut_power()
+
+
+def powercut(opts: argparse.Namespace, tally: Tally) -> None:
+    """The power is cut in the middle of apply, more than once; the next boot ends as a Ready node"""
+    with World(opts, "powercut") as world:
+        cut_short = 0
+        for later in CUTS:
+            world.new_disk()
+            cut_in_apply(world, later)
+            files = world.disk_files("etc", "var/lib/kubelet")
+            there = [name for name in WRITTEN if (files / name).exists()]
+            print(f"         cut {later} writes later: {len(there)} of {len(WRITTEN)} files, {len(unfinished(files))} unfinished", flush=True)
+            cut_short += len(there) < len(WRITTEN)
+            empty = [name for name in there if not (files / name).stat().st_size]
+            tally.check(f"cut {later} writes later: no file of ours is empty", not empty, empty)
+            shutil.rmtree(files)
+        tally.check("at least one cut came before the last file was in its place", cut_short > 0)
+        world.boot_until_running()
+        check_node(tally, world)
+        world.power_off(tally)
+        files = world.disk_files("etc", "var/lib/kubelet")
+        missing = [name for name in WRITTEN if not (files / name).exists()]
+        tally.check("every file is there", not missing, missing)
+
+
+def script(opts: argparse.Namespace, tally: Tally) -> None:
+    """User data with a script that takes five seconds: kubelet starts after it, files and containerd do not wait"""
+    part = ("text/x-shellscript", "#!/bin/bash\nsleep 5\ntouch /var/tmp/script-done\n")
+    with World(opts, "script", user_data=lambda text: with_parts(text, part)) as world:
+        rows = world.boot_until_running()
+        check_node(tally, world)
+        check_order(tally, rows, "nodeclaimd bootstrap starts", "containerd active", "cloud-final ends", "kubelet executed", "Node Ready")
+        check_order(tally, rows, "nodeclaimd bootstrap starts", "kubelet's files written", "cloud-final ends")
+        done = world.guest.run("stat", "-c", "%W", "/var/tmp/script-done").strip()
+        tally.check("the script ran", done.isdigit() and int(done) > 0, done)
+        world.power_off(tally)
+
+
+def quantity(text: str) -> int:
+    """A quantity of bytes, as Kubernetes writes it."""
+    units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "k": 10**3, "M": 10**6, "G": 10**9}
+    for unit, factor in units.items():
+        if text.endswith(unit):
+            return int(text[: -len(unit)]) * factor
+    return int(text)
+
+
+def check_array(tally: Tally, world: World) -> str:
+    """What stands on the array, and its UUID."""
+    guest = world.guest
+    mounted = guest.run("findmnt", "-rno", "TARGET,FSTYPE,SOURCE")
+    for where in ("/mnt/k8s-disks/0", "/var/lib/kubelet", "/var/lib/containerd", "/var/log/pods"):
+        found = [line for line in mounted.splitlines() if line.startswith(f"{where} xfs ")]
+        tally.check(f"{where} is on the array", len(found) == 1, found)
+    detail = guest.sh("mdadm --detail /dev/md/kubernetes*")
+    tally.check("the array is RAID0 of two disks", "raid0" in detail and "Raid Devices : 2" in detail, detail)
+    capacity = quantity(world.node_object().get("status", {}).get("capacity", {}).get("ephemeral-storage", "0"))
+    total = NVME_BYTES * 2
+    tally.figure("ephemeral storage of the Node, of what the disks have", 100 * capacity / total, "%")
+    tally.check("... at least nine tenths", total * 0.9 <= capacity <= total, capacity)
+    return next((line.split()[-1] for line in detail.splitlines() if "UUID" in line), "")
+
+
+def raid0(opts: argparse.Namespace, tally: Tally) -> None:
+    """RAID0 over two NVMe disks, and a reboot"""
+
+    def wanted(text: bytes) -> bytes:
+        return text.replace(b"localStorage: {}", b"localStorage:\n      strategy: RAID0")
+
+    with World(opts, "raid0", user_data=wanted) as world:
+        for n in range(2):
+            disk = world.folder / f"nvme{n}.raw"
+            with open(disk, "wb") as out:
+                out.truncate(NVME_BYTES)
+            world.machine.nvme.append(disk)
+        world.boot_until_running()
+        check_node(tally, world)
+        first = check_array(tally, world)
+        world.guest.run("touch", "/var/lib/kubelet/kept")
+        world.guest.run("systemctl", "reboot", "--no-block")
+        tally.check("the machine goes down for its reboot", world.machine.wait_off(300) == 0, world.machine.console)
+        tally.begin("raid0, rebooted")
+        world.boot_until_running()
+        check_node(tally, world)
+        tally.check("it is the same array", bool(first) and check_array(tally, world) == first, first)
+        tally.check("what was on it is there", world.guest.run("ls", "/var/lib/kubelet/kept").strip() != "")
+        world.power_off(tally)
+
+
+def interfaces(world: World) -> dict[str, str]:
+    """By its MAC address, the state that systemd-networkd gives each."""
+    links = json.loads(world.guest.run("networkctl", "list", "--json=short") or "{}").get("Interfaces", [])
+    return {":".join(f"{byte:02x}" for byte in link.get("HardwareAddress", [])): link["AdministrativeState"] for link in links}
+
+
+def check_plugged(tally: Tally, world: World) -> None:
+    """A secondary interface comes when the node is one: it is the CNI plugin's."""
+    dhcp = Dhcp(SECONDARY.tap, SECONDARY.mac, SECONDARY_ADDRESS, SECONDARY_ROUTER)
+    world.callback(dhcp.close)
+    world.machine.plug(SECONDARY)
+    wait_for("the plugged interface", lambda: interfaces(world).get(SECONDARY.mac) in ("unmanaged", "configured"), 120)
+    # Udev and what it starts have done all they would: who manages the interface does not change any more.
+    world.guest.run("udevadm", "settle")
+    world.guest.sh("while systemctl list-jobs | grep -q udev-net-manager; do sleep 0.2; done")
+    states = interfaces(world)
+    tally.check("systemd-networkd leaves the secondary interface alone", states.get(SECONDARY.mac) == "unmanaged", states)
+    tally.check("... and has the primary one", states.get(PRIMARY.mac) == "configured", states)
+    tally.check("no lease was asked for it", dhcp.leases == 0, dhcp.leases)
+
+
+def interface(opts: argparse.Namespace, tally: Tally) -> None:
+    """A secondary network interface is plugged in after the bootstrap: systemd-networkd leaves it to the CNI plugin"""
+    with World(opts, "interface") as world:
+        world.boot_until_running()
+        check_plugged(tally, world)
+        world.power_off(tally)
+
+
+def al2023(opts: argparse.Namespace, tally: Tally) -> None:
+    """An image in the shape of the EKS AL2023 AMI: its kubelet.service, slices, sysctls, boot hook and udev-net-manager"""
+    with World(opts, "al2023", shape="al2023") as world:
+        rows = world.boot_until_running()
+        check_node(tally, world)
+        check_order(tally, rows, "network", "nodeclaimd bootstrap starts", "kubelet's files written", "kubelet executed", "Node Ready")
+        guest = world.guest
+        states = guest.run("systemctl", "is-enabled", "nodeadm-boot-hook", "nodeadm-config", "nodeadm-run").split()
+        tally.check("the boot hook is on, nodeadm's two units are off", states == ["enabled", "disabled", "disabled"], states)
+        tally.check("nodeadm did not run", "nodeadm ran" not in guest.run("dmesg"))
+        kubelet = guest.show("kubelet.service")
+        tally.check("kubelet.service is the image's", kubelet.get("FragmentPath") == "/etc/systemd/system/kubelet.service", kubelet.get("FragmentPath"))
+        files = kubelet.get("EnvironmentFiles", "")
+        tally.check("... without its environment file", "/etc/eks/kubelet/environment" not in files, files)
+        for unit in ("kubelet", "containerd"):
+            group = guest.show(f"{unit}.service").get("ControlGroup", "")
+            tally.check(f"{unit} is in runtime.slice", group == f"/runtime.slice/{unit}.service", group)
+        check_plugged(tally, world)
+        world.power_off(tally)
+
+
 SCENES: dict[str, Callable[[argparse.Namespace, Tally], None]] = {
     "karpenter": karpenter,
+    "spot": spot,
+    "poweroff": poweroff,
+    "powercut": powercut,
+    "script": script,
+    "raid0": raid0,
+    "al2023": al2023,
+    "interface": interface,
 }

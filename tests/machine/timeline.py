@@ -27,11 +27,15 @@ UNITS = (
     ("containerd.service", "ExecMainStartTimestampMonotonic", "containerd executed"),
     ("containerd.service", "ActiveEnterTimestampMonotonic", "containerd active"),
     ("kubelet.service", "ExecMainStartTimestampMonotonic", "kubelet executed"),
+    ("nodeadm-config.service", "ExecMainStartTimestampMonotonic", "nodeadm-config starts"),
+    ("nodeadm-config.service", "ExecMainExitTimestampMonotonic", "nodeadm-config ends"),
+    ("nodeadm-run.service", "ExecMainStartTimestampMonotonic", "nodeadm-run starts"),
     ("cloud-final.service", "ExecMainStartTimestampMonotonic", "cloud-final starts"),
     ("cloud-final.service", "ExecMainExitTimestampMonotonic", "cloud-final ends"),
     ("nodeclaimd-bootstrap.service", "ActiveEnterTimestampMonotonic", "nodeclaimd bootstrap complete"),
 )
 FILES = {"apply": "kubelet's files written"}
+LONG_SEC = 0.2  # a phase of the bootstrap that is told by itself
 SEEN = {"node created": "Node created", "node Ready": "Node Ready", "first pod running": "first pod running"}
 
 
@@ -59,11 +63,16 @@ def file_rows(guest: "Guest") -> list[Row]:
     phases = json.loads(status).get("phases", []) if status else []
     now, uptime = guest.sh("date +%s.%N; cut -d' ' -f1 /proc/uptime").split()
     began = float(now) - float(uptime)
-    return [
-        (epoch(phase["started"]) + phase["duration_usec"] / 1e6 - began, FILES[phase["name"]])
-        for phase in phases
-        if phase["name"] in FILES and phase.get("started")
-    ]
+    rows = []
+    for phase in phases:
+        if phase.get("started"):
+            took = phase["duration_usec"] / 1e6
+            end = epoch(phase["started"]) + took - began
+            if phase["name"] in FILES:
+                rows.append((end, FILES[phase["name"]]))
+            if took >= LONG_SEC:
+                rows.append((end, f"phase {phase['name']} ends, after {took:.2f} s"))
+    return rows
 
 
 def timeline(guest: "Guest", actors: Optional["Actors"]) -> list[Row]:

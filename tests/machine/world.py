@@ -31,7 +31,7 @@ ADDRESS, ROUTER = "10.0.0.27", "10.0.0.1"
 INSTANCE = replace(instances.PROFILES["m5.large"], ip=ADDRESS)
 PRIMARY = Nic("primary", "tap0", INSTANCE.mac)
 SECONDARY, SECONDARY_ADDRESS, SECONDARY_ROUTER = Nic("secondary", "tap1", "0a:1b:2c:3d:4e:60"), "10.0.1.27", "10.0.1.1"
-PATIENCE_SEC = 600.0
+PATIENCE_SEC = 1800.0
 BOUNDARY = "--//\n"
 
 
@@ -77,13 +77,13 @@ def wait_for(what: str, look: Callable[[], Any], patience: float = PATIENCE_SEC)
     raise RuntimeError(f"never came within {patience:.0f} s: {what}")
 
 
-def node_image(opts: argparse.Namespace, shape: str) -> Path:
+def node_image(opts: argparse.Namespace, shape: str, *rival: str) -> Path:
     """Made when the first scene needs it."""
-    base = opts.work / f"{shape}.qcow2"
+    base = opts.work / f"{shape}{'-rival' if rival else ''}.qcow2"
     if not base.exists():
-        print(f"         making the node image {shape}", flush=True)
+        print(f"         making the node image {base.stem}", flush=True)
         trees = (opts.image, opts.program, opts.binaries, opts.work)
-        subprocess.run([str(HERE / "node-image"), *map(str, trees), shape], check=True, timeout=900)
+        subprocess.run([str(HERE / "node-image"), *map(str, trees), shape, *rival], check=True, timeout=900)
     return base
 
 
@@ -100,8 +100,8 @@ class World(contextlib.ExitStack):
     ) -> None:
         super().__init__()
         self.inst, self.folder = inst, opts.work / name
-        self.node = inst.private_dns
-        base = node_image(opts, shape)
+        self.node = self.name_of(inst)
+        base = self.image(opts, shape)
         document = Document("karpenter-al2023.mime")
         self.plane = ControlPlane(
             self.folder / "plane", opts.binaries, document.host, document.port, document.cluster, document.cidr, inst, self.node
@@ -114,18 +114,25 @@ class World(contextlib.ExitStack):
         self.dhcp = Dhcp(PRIMARY.tap, PRIMARY.mac, ADDRESS, ROUTER)
         self.callback(self.dhcp.close)
         self.machine = Machine(
-            self.folder, self._overlay(base), base.with_suffix(".kernel"), base.with_suffix(".initrd"), [PRIMARY]
+            self.folder, self.folder / "disk.qcow2", base.with_suffix(".kernel"), base.with_suffix(".initrd"), [PRIMARY]
         )
+        self.base = base
+        self.new_disk()
         self.callback(self.machine.cut_power)
         self.actors: Optional[Actors] = None
         self.runs = threading.Event()  # a pod runs
 
-    def _overlay(self, base: Path) -> Path:
-        disk = self.folder / "disk.qcow2"
-        subprocess.run(
-            ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(base), str(disk)], check=True, timeout=60
-        )
-        return disk
+    @staticmethod
+    def name_of(inst: instances.Instance) -> str:
+        return inst.private_dns
+
+    def image(self, opts: argparse.Namespace, shape: str) -> Path:
+        return node_image(opts, shape)
+
+    def new_disk(self) -> None:
+        """As the image is; what an earlier boot wrote is gone."""
+        argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(self.base), str(self.machine.disk)]
+        subprocess.run(argv, check=True, timeout=60)
 
     @property
     def guest(self) -> Any:
