@@ -28,6 +28,7 @@ class Behaviour:
     controller_manager: bool = True
     cloud_controller: bool = True
     delay_sec: float = 0.03
+    at_once: bool = False  # registered only when it can be initialized as well: nothing falls between the two
 
 
 def condition(obj: Object, kind: str) -> Optional[Object]:
@@ -82,6 +83,8 @@ class Cluster:
         )
 
     def _register(self, node: Object) -> None:
+        if self.behave.at_once and not is_ready(node):
+            return
         claim = self.claim_of(node) if self.behave.karpenter else None
         labels = node["metadata"].setdefault("labels", {})
         if claim is None or labels.get("karpenter.sh/registered") == "true":
