@@ -38,8 +38,9 @@ static int write_float(struct nc_buf *out, double d) {
         return nc_buf_puts(out, "nan");
     if (isinf(d))
         return nc_buf_puts(out, d < 0 ? "-inf" : "inf");
-    nc_number_write(d, text);
-    return nc_buf_printf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+    nc_number_write(d, text); /* of a zero it drops the sign */
+    return nc_buf_printf(out, "%s%s%s", d == 0 && signbit(d) ? "-" : "", text,
+                         strpbrk(text, ".e") ? "" : ".0");
 }
 
 static int write_inline(struct nc_buf *out, const struct nc_value *v);

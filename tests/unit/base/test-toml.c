@@ -118,7 +118,7 @@ static void documents_are_read(void **state) {
 
 static void types_are_kept(void **state) {
     nc_auto_value struct nc_value *v =
-        must_parse("a = [1, 1.0, +inf, -nan, -inf, 07:32:00, '07:32:00', 9_0.5]");
+        must_parse("a = [1, 1.0, +inf, -nan, -inf, 07:32:00, '07:32:00', 9_0.5, -0e0]");
     const struct nc_value *list = nc_value_get(v, "a");
     nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;
     (void)state;
@@ -130,7 +130,8 @@ static void types_are_kept(void **state) {
     assert_null(nc_value_string(list->items[5]));
     assert_false(nc_value_equal(list->items[5], list->items[6]));
     assert_int_equal(nc_toml_write(v, &b), 0);
-    assert_string_equal(b.data, "a = [1, 1.0, inf, nan, -inf, 07:32:00, \"07:32:00\", 90.5]\n");
+    assert_string_equal(b.data,
+                        "a = [1, 1.0, inf, nan, -inf, 07:32:00, \"07:32:00\", 90.5, -0.0]\n");
     nc_auto_value struct nc_value *back = must_parse(b.data);
     assert_true(nc_value_equal(v, back));
 }
