@@ -38,6 +38,7 @@ differ_reader differ_taints;       /* text */
 differ_reader differ_json;         /* text */
 differ_reader differ_thin;         /* text, size of the pieces */
 differ_reader differ_yaml;         /* text */
+differ_reader differ_toml;         /* text */
 differ_reader differ_mime;         /* user data */
 differ_reader differ_presign;      /* see differ-sigv4.c */
 differ_reader differ_headers;

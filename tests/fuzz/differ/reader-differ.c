@@ -29,6 +29,7 @@ static const struct {
     {"json", differ_json, 1},
     {"thin", differ_thin, 2},
     {"yaml", differ_yaml, 1},
+    {"toml", differ_toml, 1},
     {"mime", differ_mime, 1},
     {"presign", differ_presign, 12},
     {"headers", differ_headers, 12},

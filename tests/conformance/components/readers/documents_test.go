@@ -229,6 +229,10 @@ func yamlBlock(r *rand.Rand, indent string, depth int) string {
 	case depth > 0 && n < 5:
 		var lines []string
 		for range 1 + r.IntN(3) {
+			if r.IntN(8) == 0 {
+				lines = append(lines, "<<: "+pick(r, "*a", "*b", "{c: 1, d: 2}", "[*a, *b]", "[*b, {c: &b 2}]", "[{a: 1}, {a: &a {b: 2}}]", "[]"))
+				continue
+			}
 			lines = append(lines, yamlKey(r)+":"+child(r, indent, more, depth)+comment())
 		}
 		return strings.Join(lines, "\n"+indent)
@@ -245,6 +249,12 @@ func yamlBlock(r *rand.Rand, indent string, depth int) string {
 }
 
 func child(r *rand.Rand, indent, more string, depth int) string {
+	switch r.IntN(16) {
+	case 0:
+		return pick(r, " *a", " *b", " [*a, *b]", " {c: *a}")
+	case 1, 2, 3:
+		return pick(r, " &a ", " &b ") + pick(r, "{a: 1, b: {c: 2}}", "{c: 3}", "x", "[1, {d: 4}]", "\n"+more+yamlBlock(r, more, depth-1))
+	}
 	if r.IntN(2) == 0 {
 		return " " + pick(r, plainValue(r), plainValue(r), plainValue(r), yamlScalar(r))
 	}
@@ -265,8 +275,12 @@ func yamlDocument(r *rand.Rand) string {
 	return text
 }
 
+// Strict alone refuses equal keys, but also a merged key that is written, too: who reads a NodeConfig is not strict.
 func theirYAML(text string) string {
 	out, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil && strings.Contains(err.Error(), "already set in map") && strings.Contains(text, "<<") {
+		out, err = yaml.YAMLToJSON([]byte(text))
+	}
 	if err != nil {
 		return "refused " + err.Error()
 	}
@@ -305,9 +319,8 @@ func isBrokenLater(text, ours, theirs string) bool {
 
 func TestYAMLAgreesWithSigsYAML(t *testing.T) {
 	reader{name: "yaml", text: yamlDocument, theirs: theirYAML, same: sameFirst, show: readable, wanted: []deliberate{
-		refusal("anchor or alias", "a value stands where it is used", "anchors are not", "aliases are not"),
+		refusal("key twice beside a merge", "one of them is a mistake", "stands here a second time"),
 		refusal("tag", "quotes make text, nothing else is needed", "tags are not", "did not find expected tag URI", "did not find expected whitespace or line break"),
-		refusal("merge key", "a value stands where it is used", "merge keys"),
 		refusal("key that is no text", "they make text of it: yes becomes true", "key is not text"),
 		refusal("infinity or NaN", "no JSON has it", "infinity and NaN"),
 		refusal("NUL", "no text of ours may hold one", "NUL character"),
