@@ -267,9 +267,11 @@ int nc_facts_parse_host_json(struct nc_facts *f, const char *data, size_t n, str
         f->has_soci_snapshotter = taken.has_soci_snapshotter;
         f->local_disks = taken.local_disks;
         f->local_disk_bytes = taken.local_disk_bytes;
-        nc_strv_done(&f->environment_services);
-        f->environment_services = taken.environment_services;
-        taken.environment_services = (struct nc_strv)NC_STRV_INIT;
+        if (taken.environment_services.n > 0) {
+            nc_strv_done(&f->environment_services);
+            f->environment_services = taken.environment_services;
+            taken.environment_services = (struct nc_strv)NC_STRV_INIT;
+        }
         adopt_text(&f->kubelet_version, &taken.kubelet_version);
         adopt_text(&f->boot_id, &taken.boot_id);
         adopt_text(&f->hostname, &taken.hostname);

@@ -14,6 +14,7 @@ import subprocess
 from typing import Any, Optional
 
 from harness import World, is_alive, mime, until
+from test_host import ARGUMENTS, CONTAINERD, CONTAINERD_FILE, DISKS, MARKER, RESOLVER, RESOLVER_FILE, HostWorld
 from running import CORDON_KEY, LABEL, STATE, DaemonWorld
 
 import endstate
@@ -187,6 +188,51 @@ class Update(Bootstrap):
 
     def new_kubelets(self, world: World) -> list[int]:
         return world.kubelet_pids()[len(self.first) :]
+
+
+class Host(Bootstrap):
+    name = "host"
+    about = "bootstrap with environment, name servers, local disks and containerd, all of them units"
+    paths = {
+        RESOLVER: RESOLVER_FILE,
+        DISKS: ARGUMENTS,
+        CONTAINERD: CONTAINERD_FILE,
+        "kubelet.service": MARKER,
+    }  # what each unit must have found when it was started last
+
+    def open(self) -> World:
+        return HostWorld()
+
+    def reboot(self, world: World) -> None:
+        """systemd starts containerd by itself, with what is on disk; the others wait for us."""
+        assert isinstance(world, HostWorld)
+        super().reboot(world)
+        world.bus.calls.append("Reload")
+        for name, unit in world.bus.units.items():
+            unit.active = "inactive"
+        world.bus.units[CONTAINERD].run(False)
+
+    def at_death(self, world: World, before: dict[str, Any], final: dict[str, Any]) -> list[str]:
+        assert isinstance(world, HostWorld)
+        wrong = super().at_death(world, before, final)
+        if CONTAINERD in world.seen and world.bus.units[DISKS].starts == 0:
+            wrong.append("containerd was started before the local disks")
+        return wrong
+
+    def state(self, world: World) -> dict[str, Any]:
+        """The phase of containerd is there only where a run found something to do; the run before may have done it."""
+        found = super().state(world)
+        status = found["files"]["run/nodeclaimd/status.json"][2]
+        status["phases"] = [p for p in status["phases"] if p["name"] != "containerd"]
+        return found
+
+    def at_end(self, world: World) -> list[str]:
+        assert isinstance(world, HostWorld)
+        wrong = super().at_end(world)
+        for unit, path in self.paths.items():
+            if path not in world.seen.get(unit, set()):
+                wrong.append(f"{unit} was not started after {path} was written")
+        return wrong if "Reload" in world.bus.calls else [*wrong, "systemd was not reloaded"]
 
 
 def other_events(want: dict[str, Any], have: dict[str, Any], deaths: int) -> list[str]:
@@ -461,4 +507,4 @@ class RebootedForeign(Rebooted):
         return wrong + [f"ours: {s.body}" for s in world.steps("cordon", "release") if "spec" in s.body]
 
 
-SCENES: list[type[Scene]] = [Bootstrap, Update, Drain, Withdrawn, Operator, Reboot, Rebooted, RebootedForeign]
+SCENES: list[type[Scene]] = [Bootstrap, Update, Host, Drain, Withdrawn, Operator, Reboot, Rebooted, RebootedForeign]

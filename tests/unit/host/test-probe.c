@@ -67,6 +67,46 @@ static void test_credential_provider(void **state) {
     assert_true(!f.is_ecr_folder_empty && f.has_ecr_credential_provider);
 }
 
+/* A disk that has several names counts once; a partition, another volume, and one whose size cannot
+ * be read do not count. */
+static void test_local_disks(void **state) {
+    static const char *const links[][2] = {
+        {"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS1", "../../nvme1n1"},
+        {"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS1-ns-1", "../../nvme1n1"},
+        {"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS2", "../../nvme2n1"},
+        {"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS2-part1", "../../nvme2n1p1"},
+        {"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS3", "../../nvme3n1"},
+        {"nvme-Amazon_EC2_NVMe_Instance_Storage_AWS4", "../../.."},
+        {"nvme-Amazon_Elastic_Block_Store_vol1", "../../nvme0n1"}};
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+
+    (void)state;
+    put("/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_file", "");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(links); i++) {
+        nc_auto_free char *name = nc_asprintf("/dev/disk/by-id/%s", links[i][0]);
+        nc_auto_free char *path = nc_path_below(root, name);
+        assert_int_equal(symlink(links[i][1], path), 0);
+    }
+    put("/sys/block/nvme0n1/size", "1000\n");
+    put("/sys/block/nvme1n1/size", "146484375\n");
+    put("/sys/block/nvme2n1/size", "146484375\n");
+    put("/sys/block/nvme3n1/size", "-5\n");
+    probe(&f);
+    probe(&f);
+    assert_int_equal(f.local_disks, 2);
+    assert_int_equal(f.local_disk_bytes, 150000000000);
+}
+
+static void test_environment_services(void **state) {
+    nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
+
+    (void)state;
+    put(NC_ENVIRONMENT_RECORD, "default\nkubelet\n../../x\n\n.\nkubelet\n");
+    probe(&f);
+    assert_int_equal(f.environment_services.n, 2);
+    assert_string_equal(f.environment_services.v[1], "kubelet");
+}
+
 static void test_this_machine(void **state) {
     nc_cleanup(nc_facts_done) struct nc_facts f = NC_FACTS_INIT;
 
@@ -132,9 +172,14 @@ static void test_version_is_unknown(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        host_test(test_an_image),     host_test(test_credential_provider),
-        host_test(test_this_machine), host_test(test_odd_files),
-        host_test(test_memory),       host_test(test_version_is_unknown),
+        host_test(test_an_image),
+        host_test(test_local_disks),
+        host_test(test_environment_services),
+        host_test(test_credential_provider),
+        host_test(test_this_machine),
+        host_test(test_odd_files),
+        host_test(test_memory),
+        host_test(test_version_is_unknown),
     };
 
     return run_group(tests, NULL, NULL);

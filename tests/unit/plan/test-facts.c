@@ -218,6 +218,8 @@ static void life_cycles(void **state) {
     "  \"has_nvidia\": true,\n"                                                                    \
     "  \"has_nvidia_runtime\": true,\n  \"has_pause_archive\": false,\n"                           \
     "  \"has_soci_snapshotter\": true,\n"                                                          \
+    "  \"local_disks\": 2,\n  \"local_disk_bytes\": 150000000000,\n"                               \
+    "  \"environment_services\": [\n    \"default\",\n    \"my@x\"\n  ],\n"                        \
     "  \"sysctls\": {\n    \"kernel.panic\": \"10\"\n  }\n}\n"
 
 static void host_json(void **state) {
@@ -239,6 +241,10 @@ static void host_json(void **state) {
                 && f.has_soci_snapshotter);
     assert_false(f.has_pause_archive);
     assert_true(f.has_ecr_credential_provider);
+    assert_int_equal(f.local_disks, 2);
+    assert_int_equal(f.local_disk_bytes, 150000000000);
+    assert_int_equal(f.environment_services.n, 2);
+    assert_string_equal(f.environment_services.v[1], "my@x");
     assert_int_equal(f.n_sysctls, 1);
     assert_string_equal(f.sysctls[0].name, "kernel.panic");
     nc_facts_write_host_json(&f, &out);
@@ -270,6 +276,9 @@ static const struct {
     {"{", "host.json: "},
     {"[]", "host.json: must be an object"},
     {"{\"cpus\": -1}", "host.json: cpus must be an integer"},
+    {"{\"local_disks\": \"2\"}", "host.json: local_disks must be an integer"},
+    {"{\"environment_services\": \"x\"}", "host.json: environment_services must be a list"},
+    {"{\"environment_services\": [\"a/b\"]}", "host.json: environment_services must be a list"},
     {"{\"cpus\": \"2\"}", "host.json: cpus must be an integer"},
     {"{\"mem_total_bytes\": 1.5}", "mem_total_bytes must be"},
     {"{\"root_fs_bytes\": true}", "root_fs_bytes must be"},
