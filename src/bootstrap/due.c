@@ -28,7 +28,6 @@ static const struct {
     {"/etc/systemd/system.conf.d/", NC_DUE_CONTAINERD},
     {"/etc/systemd/system.conf.d/", NC_DUE_KUBELET},
     {UNITS "containerd.service.d/", NC_DUE_CONTAINERD},
-    {UNITS "kubelet.service.d/", NC_DUE_KUBELET},
     {NC_RESOLVER_DROPIN, NC_DUE_RESOLVER},
     {NC_LOCAL_DISKS_FILE, NC_DUE_DISKS},
 };
@@ -44,13 +43,14 @@ static void mark(struct nc_bootstrap *b, enum nc_due d) {
 
 static void mark_change(const struct nc_file *file, void *userdata) {
     struct nc_bootstrap *b = userdata;
+    nc_auto_free char *kubelet = nc_asprintf(UNITS "%s.d/", b->gather.config.kubelet_unit);
 
     for (size_t i = 0; i < NC_ARRAY_SIZE(causes); i++)
         if (nc_starts_with(file->path, causes[i].path))
             mark(b, causes[i].due);
     if (file->stage == NC_STAGE_CONTAINERD)
         mark(b, NC_DUE_CONTAINERD);
-    if (file->stage == NC_STAGE_KUBELET)
+    if (file->stage == NC_STAGE_KUBELET || nc_starts_with(file->path, kubelet))
         mark(b, NC_DUE_KUBELET);
 }
 

@@ -207,6 +207,7 @@ class Host(WorldTest):
         world = self.world_with()
         world.run_once()
         self.assertTrue(any("no local disk" in w for w in world.status()["warnings"]), world.status()["warnings"])
+        self.assertIn("no local disk was found", world.run("bootstrap", "--timeout", "30s").err)
 
     def disks_fail(self, world: HostWorld, *words: str, seconds: float = 10) -> None:
         done = world.bootstrap("--timeout", f"{seconds:g}s")
@@ -243,6 +244,19 @@ class Host(WorldTest):
         world.bus.units[CONTAINERD].crashes = True
         done = world.bootstrap("--timeout", "4s")
         self.assertFailure(world, done, 6, "containerd", "host", "did not become active in time")
+
+    def test_containerds_own_files(self) -> None:
+        """Restarted once, with its files there and none of kubelet's; not again where nothing has changed."""
+        world = self.world_with("")
+        (world.root / "etc/eks/containerd-version.txt").write_text("containerd github.com/containerd/containerd/v2 2.1.4 abc\n")
+        world.run_once()
+        self.assertEqual(world.effects(), [f"RestartUnit {CONTAINERD}", "RestartUnit kubelet.service"])
+        self.assertIn("etc/containerd/config.toml", world.seen[CONTAINERD])
+        self.assertNotIn("etc/nodeclaimd/kubelet.env", world.seen[CONTAINERD])
+        world.bus.calls.clear()
+        world.run_once()
+        self.assertEqual(world.effects(), ["StartUnit kubelet.service"])
+        self.assertEqual(world.phase("containerd")["outcome"], "succeeded")
 
     def test_another_runtime(self) -> None:
         """An environment for all, and no containerd that runs: none is started."""

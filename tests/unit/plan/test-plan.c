@@ -241,6 +241,44 @@ static void test_auto_mode(void **state) {
     fixture_free(x);
 }
 
+/* Under RAID0 kubelet has what Karpenter planned, the sum of the local disks; RAID10 halves it;
+ * Mount, and an instance without such disks, leave it on the root volume. */
+static void test_local_disks(void **state) {
+    static const struct {
+        const char *strategy;
+        int64_t disks, bytes;
+        bool is_warned;
+    } rows[] = {{"RAID0", 2, 150000000000, false},
+                {"RAID10", 4, 75000000000, false},
+                {"Mount", 2, 80 * GI, false},
+                {"RAID0", 0, 80 * GI, true}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        struct fixture *x = fixture_new();
+        nc_auto_free char *text = node_config("");
+        nc_auto_free char *storage = nc_asprintf(
+            "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {instance: {localStorage: "
+            "{strategy: %s}}}\n",
+            rows[i].strategy);
+        fixture_type(x, "m5d.large", 2);
+        x->facts.root_fs_bytes = 80 * GI;
+        x->facts.local_disks = rows[i].disks;
+        x->facts.local_disk_bytes = rows[i].disks ? 150000000000 : 0;
+        fixture_document(x, text);
+        fixture_document(x, storage);
+        fixture_plan(x);
+        assert_int_equal(x->plan.capacity.ephemeral_bytes, rows[i].bytes);
+        assert_int_equal(x->facts.root_fs_bytes, 80 * GI);
+        bool is_warned = false;
+        for (size_t w = 0; w < x->plan.warnings.n; w++)
+            is_warned |= strstr(x->plan.warnings.v[w], "no local disk") != NULL;
+        assert_int_equal(is_warned, rows[i].is_warned);
+        assert_string_equal(value_of(&x->plan, "instance.localStorage.strategy"), rows[i].strategy);
+        fixture_free(x);
+    }
+}
+
 /* The kubelet block with every field of Karpenter, from an EC2NodeClass. */
 static void test_kubelet_block(void **state) {
     struct fixture *x = fixture_new();
@@ -907,29 +945,18 @@ static void test_missing_facts(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodeadm_golden),
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_version_refused),
-        cmocka_unit_test(test_m5_large),
-        cmocka_unit_test(test_auto_mode),
-        cmocka_unit_test(test_kubelet_block),
-        cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_our_flags),
-        cmocka_unit_test(test_no_credential_provider),
-        cmocka_unit_test(test_claim),
-        cmocka_unit_test(test_belongs),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_claim_that_was_read),
-        cmocka_unit_test(test_expects_claim),
-        cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_unknown_type),
-        cmocka_unit_test(test_unknown_type_of_karpenter),
-        cmocka_unit_test(test_network),
-        cmocka_unit_test(test_other_clusters),
-        cmocka_unit_test(test_user_map),
-        cmocka_unit_test(test_missing_facts),
-        cmocka_unit_test(test_small_host),
-        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_nodeadm_golden),  cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_version_refused), cmocka_unit_test(test_m5_large),
+        cmocka_unit_test(test_auto_mode),       cmocka_unit_test(test_local_disks),
+        cmocka_unit_test(test_kubelet_block),   cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_our_flags),       cmocka_unit_test(test_no_credential_provider),
+        cmocka_unit_test(test_claim),           cmocka_unit_test(test_belongs),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_claim_that_was_read),
+        cmocka_unit_test(test_expects_claim),   cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_unknown_type),    cmocka_unit_test(test_unknown_type_of_karpenter),
+        cmocka_unit_test(test_network),         cmocka_unit_test(test_other_clusters),
+        cmocka_unit_test(test_user_map),        cmocka_unit_test(test_missing_facts),
+        cmocka_unit_test(test_small_host),      cmocka_unit_test(test_history),
         cmocka_unit_test(test_overrides),
     };
 
