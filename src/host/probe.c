@@ -172,19 +172,27 @@ static int probe_containerd(const char *root, struct nc_facts *f, struct nc_err 
 }
 
 /* The record of an earlier bootstrap; a line that is no name of a service was not written by one.
- */
-static void probe_environment(const char *root, struct nc_facts *f) {
+ * One that cannot be read is not taken for none: its drop-ins would stay for good. */
+static int probe_environment(const char *root, struct nc_facts *f, struct nc_err *err) {
     nc_auto_free char *path = nc_path_below(root, NC_ENVIRONMENT_RECORD);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err own = NC_ERR_INIT;
+    const int r = nc_file_read(path, SMALL_BYTES, &text, &own);
     char *rest, *line;
 
     nc_strv_done(&f->environment_services);
     f->environment_services = (struct nc_strv)NC_STRV_INIT;
-    if (nc_file_read(path, SMALL_BYTES, &text, NULL) < 0 || !text.data)
-        return;
+    if (r < 0 && r != -ENOENT) {
+        if (err)
+            *err = own;
+        return r;
+    }
+    if (!text.data)
+        return 0;
     for (rest = text.data; (line = strsep(&rest, "\n"));)
         if (nc_is_made_of(line, NC_ALNUM ":-_.\\@", 255) && line[0] != '.')
             nc_strv_add_once(&f->environment_services, line);
+    return 0;
 }
 
 int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f,
@@ -202,9 +210,9 @@ int nc_probe_host(const char *root, const char *kubelet_path, struct nc_facts *f
     f->logind_inhibit_delay_usec = nc_logind_configured_delay(root);
     probe_credential_provider(root, f);
     probe_nvidia(root, f);
-    probe_environment(root, f);
     nc_probe_local_disks(root, f);
-    if (!f->kubelet_version)
+    r = probe_environment(root, f, err);
+    if (r >= 0 && !f->kubelet_version)
         r = nc_kubelet_version(root, kubelet_path, &f->kubelet_version, err);
     return r < 0 ? r : probe_containerd(root, f, err);
 }

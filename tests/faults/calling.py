@@ -38,6 +38,7 @@ INVISIBLE = ("EINTR", "short")
 PLACES = (
     ("folders", r"^(/(etc|var|run|dev|tmp)(/(kubernetes|kubelet|config\.json\.d|pki|systemd|logind\.conf\.d|nodeclaimd|lib|log|nodeclaimd-[^/]*))*/?)$"),
     ("kubelet's drop-in", r"/kubelet/config\.json\.d/"),
+    ("the host's files", r"/environment\.conf|/40-eks\.conf|/local-disks\.env|/environment-services"),
     ("kubelet's config", r"/kubelet/config\.json(\.nodeclaimd-new)?$|/kubelet/config\.json\.nodeclaimd-new "),
     ("the cluster's CA", r"/pki/ca\.crt"),
     ("kubelet.env", r"/etc/nodeclaimd/kubelet\.env"),

@@ -20,13 +20,23 @@ from typing import Any, Optional
 
 import cells
 from calling import FAULTS, INVISIBLE, REMEDIES, faults_for, left_over, library, place_of, shimmed, reason_phrase
-from harness import Result, World
+from harness import Result, World, mime
 from shimlog import Call, read_log
+from test_host import ASKED
 
-ESSENTIAL = ("kubelet's drop-in", "kubelet's config", "the cluster's CA", "kubelet.env", "logind's drop-in", "kubeconfig")
+ESSENTIAL: tuple[str, ...] = (
+    "kubelet's drop-in",
+    "kubelet's config",
+    "the cluster's CA",
+    "kubelet.env",
+    "logind's drop-in",
+    "kubeconfig",
+)
 # Nothing of these may stop a bootstrap.
 BESIDE = ("status.json", "metrics.prom", "the status' lock", "the restart's mark", "the console", "kubelet.pid")
-TOPS = ("etc/kubernetes", "etc/nodeclaimd/kubelet.env", "etc/systemd", "var/lib/kubelet")
+HOSTS = "the host's files"  # environment, resolver, local disks
+ESSENTIAL += (HOSTS,)
+TOPS = ("etc/kubernetes", "etc/nodeclaimd/kubelet.env", "etc/systemd", "var/lib/kubelet", "run/systemd", "var/lib/nodeclaimd")
 STARTING = ("kubelet.pid", "kubelet's log", "the console", "the restart's mark")
 
 
@@ -73,7 +83,7 @@ class Bench:
         self.world.__exit__()
 
     def files(self) -> dict[str, bytes]:
-        found = self.world.tree("etc/kubernetes", "etc/nodeclaimd", "etc/systemd", "var/lib/kubelet")
+        found = self.world.tree("etc/nodeclaimd", *TOPS)
         return {path: data for path, data in found.items() if "conf.d/10-test" not in path}
 
     def put_back(self, fresh: bool) -> None:
@@ -101,6 +111,10 @@ class Bench:
         assert done.code == 0, done.err
         root = str(self.world.root)
         return [replace(c, what=c.what.replace(root, "")) for c in read_log(self.log)]
+
+    def is_tried(self, place: str) -> bool:
+        """Does this bench try the faults of such a place?"""
+        return place != HOSTS
 
     # --- judging
     def judge(self, cell: Fault) -> tuple[Optional[str], int]:
@@ -191,6 +205,25 @@ class Bench:
         return None
 
 
+class HostBench(Bench):
+    """A NodeConfig that asks something of the host: the files of the first stage, all of them or none."""
+
+    def __enter__(self) -> "HostBench":
+        self.world.set_user_data(
+            mime(
+                (
+                    "application/node.eks.aws",
+                    self.world.node_config().replace("\n  instance:\n    localStorage: {}\n", ASKED),
+                )
+            )
+        )
+        super().__enter__()
+        return self
+
+    def is_tried(self, place: str) -> bool:
+        return place == HOSTS
+
+
 def key_of(call: Call) -> str:
     """A part of the path that no other file has; of a temporary file without what makes its name another one."""
     what = call.what.split(" -> ")[0]
@@ -212,6 +245,8 @@ def faults_of(bench: Bench) -> list[Fault]:
             place = place_of(call.what)
             if call.what.startswith("/tmp") or (place == "folders" and looks and call.name != "open"):
                 continue
+            if not bench.is_tried(place):
+                continue
             if place in ("sockets of this machine", "the network") or (call.name == "close" and not call.what in written):
                 continue
             if starts and not (place in STARTING or call.name in ("fork", "pipe2")):
@@ -227,15 +262,16 @@ def faults_of(bench: Bench) -> list[Fault]:
 
 # --- as a phase of the matrix
 _faults: dict[tuple[str, str], Fault] = {}
-_benches: dict[int, Bench] = {}  # of each worker its own
+_benches: dict[tuple[int, type[Bench]], Bench] = {}  # of each worker its own
 
 
 def drive(cell: cells.Cell) -> str:
-    bench = _benches.get(os.getpid())
-    if not bench:
-        bench = _benches[os.getpid()] = Bench().__enter__()
-        multiprocessing.util.Finalize(None, bench.__exit__, exitpriority=10)
     fault = _faults[cell.row, cell.column]
+    kind = HostBench if fault.place == HOSTS else Bench
+    bench = _benches.get((os.getpid(), kind))
+    if not bench:
+        bench = _benches[os.getpid(), kind] = kind().__enter__()
+        multiprocessing.util.Finalize(None, bench.__exit__, exitpriority=10)
     wrong, code = bench.judge(fault)
     if wrong:
         raise cells.Broken(wrong)
@@ -248,8 +284,9 @@ def __getattr__(name: str) -> Any:
     """PHASES takes an undisturbed bootstrap or three, so it is made when it is asked for."""
     if name != "PHASES":
         raise AttributeError(name)
-    with Bench() as bench:
-        _faults.update({(f.row, f.fault): f for f in faults_of(bench)})
+    for kind in (Bench, HostBench):
+        with kind() as bench:
+            _faults.update({(f.row, f.fault): f for f in faults_of(bench)})
     rows = tuple(sorted({row for row, _ in _faults}, key=lambda row: (row.split(" ")[1:], row)))
     columns = tuple(dict.fromkeys(fault for faults in FAULTS.values() for fault in faults))
     globals()["PHASES"] = [cells.Phase("bootstrap, calls", rows, columns, drive, has=lambda r, c: (r, c) in _faults)]

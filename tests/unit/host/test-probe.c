@@ -105,6 +105,13 @@ static void test_environment_services(void **state) {
     probe(&f);
     assert_int_equal(f.environment_services.n, 2);
     assert_string_equal(f.environment_services.v[1], "kubelet");
+    nc_auto_free char *path = nc_path_below(root, NC_ENVIRONMENT_RECORD);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+    struct nc_err err = NC_ERR_INIT;
+    assert_true(nc_probe_host(root, "/usr/bin/kubelet", &f, &err) < 0);
+    assert_int_equal(err.class, NC_ERR_HOST);
+    assert_non_null(strstr(err.msg, NC_ENVIRONMENT_RECORD));
 }
 
 static void test_this_machine(void **state) {
