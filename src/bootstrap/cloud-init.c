@@ -21,6 +21,7 @@
 #define SYSTEMD_FOLDER "/run/systemd/system"
 #define OWN_UNIT "nodeclaimd-bootstrap.service"
 #define FINAL_UNIT "cloud-final.service"
+#define BUS "the system bus" /* as a thing that is waited for */
 
 /* cloud-init.service was renamed in cloud-init 24.3. */
 static const char *const network_stage[] = {"cloud-init.service", "cloud-init-network.service",
@@ -57,7 +58,11 @@ static void announce_wait(struct nc_bootstrap *b, const char *what) {
 
     if (nc_streq(text, b->report.waiting) || (!text && !b->report.waiting))
         return;
-    nc_report_set_waiting(&b->report, text ? "CloudInit" : NULL, text);
+    nc_report_set_waiting(&b->report,
+                          !text                 ? NULL
+                          : nc_streq(what, BUS) ? "SystemBus"
+                                                : "CloudInit",
+                          text);
     if (text)
         nc_log(NC_LOG_INFO,
                &(struct nc_log_fields){.phase = nc_phase_name(nc_report_current(&b->report))}, "%s",
@@ -83,7 +88,7 @@ int nc_units_open(struct nc_bootstrap *b, struct nc_err *err) {
         if (r >= 0)
             break;
         if (may_come_yet(r) && is_booted(b) && nc_mono_usec() < until) {
-            announce_wait(b, "the system bus");
+            announce_wait(b, BUS);
             r = nc_app_pause(b->app, nc_app_left(b->app, CHECK_USEC));
             if (r >= 0)
                 continue;

@@ -35,10 +35,8 @@ static bool uses_systemd(const struct nc_bootstrap *b) {
 }
 
 static void report_skipped(struct nc_bootstrap *b, enum nc_due d, const char *what) {
-    if (!nc_is_due(b, d) || nc_strv_contains(&b->report.warnings, what))
-        return;
-    nc_strv_add(&b->report.warnings, what);
-    nc_log(NC_LOG_WARNING, NULL, "%s", what);
+    if (nc_is_due(b, d)) /* each warning of the report is logged, once */
+        nc_strv_add_once(&b->report.warnings, what);
 }
 
 /* --- environment and resolver */

@@ -165,6 +165,7 @@ class CloudInit(WorldTest):
         world.bus.path.rename(away)
         proc = world.spawn("bootstrap", "--timeout", "60s")
         self.assertTrue(world.waits_for("the system bus"), world.status())
+        self.assertEqual(world.status()["waiting"]["reason"], "SystemBus")
         self.assertEqual(world.phase("apply")["outcome"], "succeeded")
         away.rename(world.bus.path)
         self.succeeds(world, proc)
