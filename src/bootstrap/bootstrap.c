@@ -209,16 +209,14 @@ static int step_config(struct nc_bootstrap *b, struct nc_err *err) {
     b->kubelet.mode = choose_start(b);
     if (c->has_claim_document)
         nc_report_set_claim(&b->report, &c->claim, "document");
-    return 0;
+    /* The host has its name from cloud-init's network stage. */
+    return c->naming == NC_NAMING_HOSTNAME ? nc_cloud_init_wait_network(b, err) : 0;
 }
 
 /* Who the node is: the API server is asked with that, before anything else is decided. */
 static int step_identify(struct nc_bootstrap *b, struct nc_err *err) {
-    /* The host has its name from cloud-init's network stage. */
-    int r = b->gather.config.naming == NC_NAMING_HOSTNAME ? nc_cloud_init_wait_network(b, err) : 0;
+    const int r = nc_gather_name(&b->gather, err);
 
-    if (r >= 0)
-        r = nc_gather_name(&b->gather, err);
     if (r < 0)
         return r;
     free(b->report.node);

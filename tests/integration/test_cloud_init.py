@@ -92,6 +92,18 @@ class CloudInit(WorldTest):
         self.assertEqual(done.err.count("waiting for cloud-final.service"), 1, done.err)
         self.assertEqual(world.kubelet_starts(), 1)
 
+    def test_a_node_that_is_named_by_the_host(self) -> None:
+        """cloud-init's network stage gives the host its name."""
+        world = self.booting(config="  node: {name: hostname}\n")
+        proc = world.spawn("bootstrap", "--timeout", "60s")
+        self.assertTrue(world.waits_for("cloud-init.service"), world.status())
+        self.assertIsNone(world.status()["node"])
+        world.end_unit(world.network)
+        self.assertTrue(until(lambda: world.status().get("node")), world.status())
+        self.assertFalse(world.status()["cloud_init"]["waits"])
+        proc.terminate()
+        world.finish(proc)
+
     def test_a_newer_cloud_init(self) -> None:
         world = self.booting()
         world.bus.units["cloud-init-network.service"] = world.bus.units.pop("cloud-init.service")
