@@ -22,7 +22,7 @@ Row = tuple[float, str]
 # unit, the property with the time, what it is
 UNITS = (
     ("systemd-networkd.service", "ExecMainStartTimestampMonotonic", "systemd-networkd"),
-    ("network-online.target", "ActiveEnterTimestampMonotonic", "network"),
+    ("systemd-networkd-wait-online.service", "ActiveEnterTimestampMonotonic", "network"),
     ("nodeclaimd-bootstrap.service", "ExecMainStartTimestampMonotonic", "nodeclaimd bootstrap starts"),
     ("containerd.service", "ExecMainStartTimestampMonotonic", "containerd executed"),
     ("containerd.service", "ActiveEnterTimestampMonotonic", "containerd active"),
