@@ -251,6 +251,15 @@ static bool containerd_runs(struct nc_bootstrap *b) {
            && !nc_streq(s.active, "inactive") && !nc_streq(s.active, "failed");
 }
 
+/* Without it the first pod would fetch the image of its sandbox, before kubelet has credentials. */
+static int import_pause(struct nc_bootstrap *b, struct nc_err *err) {
+    const struct nc_gather *g = &b->gather;
+
+    return g->plan.containerd.soci_config && g->facts.has_pause_archive
+               ? nc_containerd_import_pause(b->app->opts.root, err)
+               : 0;
+}
+
 static int restart_containerd(struct nc_bootstrap *b, struct nc_err *err) {
     struct follow f = {.unit = CONTAINERD_UNIT, .phase = NC_PHASE_CONTAINERD, .again = true};
     int r = nc_units_open(b, err);
@@ -264,6 +273,9 @@ static int restart_containerd(struct nc_bootstrap *b, struct nc_err *err) {
                            "; check spec.containerd and spec.instance.environment");
         return r;
     }
+    r = import_pause(b, err);
+    if (r < 0)
+        return r;
     nc_due_done(b, NC_DUE_CONTAINERD);
     return 0;
 }

@@ -258,6 +258,45 @@ class Host(WorldTest):
         self.assertEqual(world.effects(), ["StartUnit kubelet.service"])
         self.assertEqual(world.phase("containerd")["outcome"], "succeeded")
 
+    def fast_world(self, ctr: str) -> HostWorld:
+        world = self.world_with("\n  featureGates: {FastImagePull: true}\n")
+        for path, text in {
+            "sys/devices/system/cpu/online": "0-7\n",
+            "proc/meminfo": "MemTotal: 16000000 kB\n",
+            "usr/lib/systemd/system/soci-snapshotter.service": "[Service]\n",
+            "etc/eks/containerd-version.txt": "containerd github.com/containerd/containerd/v2 2.1.4 0123abc\n",
+            "etc/eks/pause.tar": "",
+            "usr/bin/containerd": "",
+            "usr/bin/ctr": f"#!/bin/sh\n{ctr}\n",
+        }.items():
+            (world.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (world.root / path).write_text(text)
+        (world.root / "usr/bin/ctr").chmod(0o755)
+        return world
+
+    def test_fast_image_pulls(self) -> None:
+        """The snapshotter's files before containerd is started, the pause image after it and before kubelet."""
+        world = self.fast_world('echo "$@" >"${0%/usr/bin/ctr}/imported"')
+        world.run_once()
+        files = {
+            "etc/containerd/config.toml",
+            "etc/soci-snapshotter-grpc/config.toml",
+            "etc/systemd/system/containerd.service.d/50-nodeclaimd-soci.conf",
+        }
+        self.assertEqual(files - world.seen[CONTAINERD], set())
+        self.assertNotIn("imported", world.seen[CONTAINERD])
+        self.assertIn("imported", world.seen["kubelet.service"])
+        self.assertIn("images import --snapshotter soci", (world.root / "imported").read_text())
+        (world.root / "imported").unlink()
+        world.run_once()
+        self.assertFalse((world.root / "imported").exists())
+
+    def test_a_pause_image_that_is_not_imported(self) -> None:
+        world = self.fast_world("echo 'snapshotter not loaded: soci' >&2; exit 1")
+        done = world.bootstrap("--timeout", "3s")
+        self.assertFailure(world, done, 6, "containerd", "host", "snapshotter not loaded: soci")
+        self.assertNotIn("kubelet.service", world.seen)
+
     def test_another_runtime(self) -> None:
         """An environment for all, and no containerd that runs: none is started."""
         world = self.world_with()
