@@ -69,7 +69,7 @@ func newMachine(t *testing.T) *harness.Machine {
 	t.Helper()
 	dir, err := os.MkdirTemp(workDir, strings.ReplaceAll(t.Name(), "/", "-")+"-")
 	must(t, err)
-	m, err := harness.NewMachine(within(t, 60*time.Second), dir, image)
+	m, err := harness.NewMachine(within(t, 60*time.Second), dir, program, image)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,23 +23,7 @@ const (
 	NodeIPv6 = "2600:1f14:0:1::5"
 )
 
-const containerdConfig = `version = 2
-root = "/var/lib/containerd"
-state = "/run/containerd"
-[grpc]
-  address = "/run/containerd/containerd.sock"
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "localhost/pause:1"
-  restrict_oom_score_adj = true
-  disable_apparmor = true
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
-    conf_dir = "/etc/cni/net.d"
-  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-    runtime_type = "io.containerd.runc.v2"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-      SystemdCgroup = false
-`
+const containerdConfig = "/etc/containerd/conformance.toml"
 
 const cniConfig = `{"cniVersion": "0.4.0", "name": "conformance", "plugins": [{"type": "bridge", "bridge": "cni0",
  "isGateway": true, "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]]}}, {"type": "loopback"}]}
@@ -83,13 +67,13 @@ type Machine struct {
 	containerd *Proc
 }
 
-// NewMachine makes the namespace and starts containerd with the pause image in it.
-func NewMachine(ctx context.Context, dir, pauseImage string) (*Machine, error) {
+// NewMachine makes the namespace and starts containerd, as the program configures it, with the pause image in it.
+func NewMachine(ctx context.Context, dir, program, pauseImage string) (*Machine, error) {
 	m, err := NewBareMachine(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.startContainerd(ctx, pauseImage); err != nil {
+	if err := m.startContainerd(ctx, program, pauseImage); err != nil {
 		m.Stop()
 		return nil, err
 	}
@@ -120,15 +104,15 @@ func NewBareMachine(ctx context.Context, dir string) (*Machine, error) {
 
 func (m *Machine) logs() string { return filepath.Join(m.Dir, "logs") }
 
-func (m *Machine) startContainerd(ctx context.Context, pauseImage string) error {
-	if err := m.Write("/etc/containerd/conformance.toml", containerdConfig); err != nil {
+func (m *Machine) startContainerd(ctx context.Context, program, pauseImage string) error {
+	if err := m.configureContainerd(ctx, program); err != nil {
 		return err
 	}
 	if err := m.Write("/etc/cni/net.d/10-conformance.conflist", cniConfig); err != nil {
 		return err
 	}
 	var err error
-	m.containerd, err = m.Start("containerd", nil, "containerd", "--config", "/etc/containerd/conformance.toml")
+	m.containerd, err = m.Start("containerd", nil, "containerd", "--config", containerdConfig)
 	if err != nil {
 		return err
 	}
