@@ -162,6 +162,8 @@ static void assume_any_instance(struct nc_facts *f) {
     f->private_dns_name = nc_strdup(f->local_hostname);
     f->hostname = nc_strdup(f->local_hostname);
     f->kubelet_version = nc_strdup(NEWEST_KUBELET);
+    f->containerd_version = nc_strdup("2.1.4"); /* reads version 3, and converts version 2 */
+    f->has_pause_archive = f->has_soci_snapshotter = true;
     f->cpus = 896;
     f->mem_total_bytes = (int64_t)12 << 40;
     f->root_fs_bytes = (int64_t)16 << 40;

@@ -108,6 +108,13 @@ class Check(WorldTest):
         self.assertEqual((done.code, self.lines(done.out)), (0, []), done.out + done.err)
         self.assertIn("a bootstrap would accept it", done.out)
 
+    def test_containerd_of_the_node_and_not_of_this_machine(self) -> None:
+        text = self.w.node_config() + "  featureGates: {FastImagePull: true}\n"
+        for toml, code in (("version = 2", 0), ("version = 3", 0), ("version =", 3), ("version = 4", 3)):
+            self.good.write_text(text.replace("containerd: {}", f"containerd: {{config: '{toml}'}}"))
+            done = self.w.run("check", str(self.good))
+            self.assertEqual(done.code, code, done.out + done.err)
+
     def test_warning_and_strict(self) -> None:
         done = self.w.run("check", str(self.good), str(self.typo))
         self.assertEqual(done.code, 0, done.out + done.err)
