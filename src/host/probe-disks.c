@@ -16,6 +16,8 @@
 #define MAX_ENTRIES 4096
 #define MAX_DISKS 64     /* the largest instances have 24 */
 #define SECTOR_BYTES 512 /* of sysfs, whatever the disk's own is */
+#define SYSFS_BYTES                                                                                \
+    65536 /* each file there says that it is a page long, and a page may be as large */
 
 /* The kernel's name of the disk behind a link: "nvme1n1". Owned; NULL for anything else. */
 static char *disk_behind(const char *folder, const char *link) {
@@ -37,8 +39,9 @@ static bool read_size(const char *root, const char *disk, int64_t *ret) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     uint64_t sectors;
 
-    if (nc_file_read(path, 64, &text, NULL) < 0 || nc_parse_u64(nc_trim(text.data), &sectors) < 0
-        || sectors == 0 || sectors > INT64_MAX / SECTOR_BYTES / MAX_DISKS)
+    if (nc_file_read(path, SYSFS_BYTES, &text, NULL) < 0
+        || nc_parse_u64(nc_trim(text.data), &sectors) < 0 || sectors == 0
+        || sectors > INT64_MAX / SECTOR_BYTES / MAX_DISKS)
         return false;
     *ret = (int64_t)sectors * SECTOR_BYTES;
     return true;

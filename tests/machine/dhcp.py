@@ -7,6 +7,7 @@ Must not: give an address to an interface that it was not made for.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -55,6 +56,8 @@ class Dhcp:
                 packet, _ = self._socket.recvfrom(2048)
             except OSError:
                 return
+            if not packet:
+                return
             answer = self._answer(packet)
             if answer:
                 self._socket.sendto(answer, ("255.255.255.255", 68))
@@ -80,4 +83,7 @@ class Dhcp:
         return head + options
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # it was never connected: an error, but the thread wakes up
+        self._thread.join(5)
         self._socket.close()

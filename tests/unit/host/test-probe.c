@@ -67,6 +67,16 @@ static void test_credential_provider(void **state) {
     assert_true(!f.is_ecr_folder_empty && f.has_ecr_credential_provider);
 }
 
+/* As sysfs has it: a short text in a file that is a page long. */
+static void put_attribute(const char *path, const char *text) {
+    char page[4096 + 1];
+
+    memset(page, '\n', sizeof(page) - 1);
+    page[sizeof(page) - 1] = '\0';
+    memcpy(page, text, strlen(text));
+    put(path, page);
+}
+
 /* A disk that has several names counts once; a partition, another volume, and one whose size cannot
  * be read do not count. */
 static void test_local_disks(void **state) {
@@ -87,10 +97,10 @@ static void test_local_disks(void **state) {
         nc_auto_free char *path = nc_path_below(root, name);
         assert_int_equal(symlink(links[i][1], path), 0);
     }
-    put("/sys/block/nvme0n1/size", "1000\n");
-    put("/sys/block/nvme1n1/size", "146484375\n");
-    put("/sys/block/nvme2n1/size", "146484375\n");
-    put("/sys/block/nvme3n1/size", "-5\n");
+    put_attribute("/sys/block/nvme0n1/size", "1000");
+    put_attribute("/sys/block/nvme1n1/size", "146484375");
+    put_attribute("/sys/block/nvme2n1/size", "146484375");
+    put_attribute("/sys/block/nvme3n1/size", "-5");
     probe(&f);
     probe(&f);
     assert_int_equal(f.local_disks, 2);
