@@ -174,7 +174,9 @@ class Machine:
 
     def add_image(self, program: Path) -> None:
         """containerd's unit imports it."""
-        archive(program, self.root / "etc/boot-test/pause.tar")
+        target = self.root / "etc/eks/pause.tar"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        archive(program, target)
 
     def add_host(self, name: str) -> None:
         """What a resolver would know. An endpoint that is an address needs none."""

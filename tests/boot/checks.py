@@ -32,6 +32,7 @@ PHASES = [
     "render",
     "apply",
     "preflight",
+    "containerd",
     "start",
     "register",
     "initialize",
