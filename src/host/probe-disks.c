@@ -14,10 +14,9 @@
 #define BY_ID "/dev/disk/by-id"
 #define PREFIX "nvme-Amazon_EC2_NVMe_Instance_Storage_"
 #define MAX_ENTRIES 4096
-#define MAX_DISKS 64     /* the largest instances have 24 */
-#define SECTOR_BYTES 512 /* of sysfs, whatever the disk's own is */
-#define SYSFS_BYTES                                                                                \
-    65536 /* each file there says that it is a page long, and a page may be as large */
+#define MAX_DISKS 64      /* the largest instances have 24 */
+#define SECTOR_BYTES 512  /* of sysfs, whatever the disk's own is */
+#define SYSFS_BYTES 65536 /* a page at most: the size that each file there claims */
 
 /* The kernel's name of the disk behind a link: "nvme1n1". Owned; NULL for anything else. */
 static char *disk_behind(const char *folder, const char *link) {
