@@ -167,7 +167,7 @@ enum nc_cloud_init_wait {
 };
 
 struct nc_config {
-    struct nc_value *tree; /* the merged whole, NodeConfig and AgentConfig united under one
+    struct nc_value *tree; /* what was merged, NodeConfig and AgentConfig united under one
                               normalised `spec`, marks kept: `explain` walks it */
 
     char *cluster_name;
@@ -237,8 +237,9 @@ void nc_config_done(struct nc_config *c);
  * name for eks). */
 int nc_config_build(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
 
-/* spec.bootstrap.waitForCloudInit of the last document that has it; what it says counts before all
- * documents are there, so nothing is merged for it, and documents with errors are passed over. */
+/* spec.bootstrap.waitForCloudInit of the last document that has it; what it states counts before
+ * all documents are there, so nothing is merged for it, and documents with errors are passed over.
+ */
 enum nc_cloud_init_wait nc_documents_wait_for_cloud_init(const struct nc_documents *d);
 
 /* What documents say to the daemon alone: policies, drain, report, aws, claim. Nothing of the

@@ -46,8 +46,8 @@
  *  - At most one write of an object is in flight. After it was accepted the object is not touched
  *    until the watch has shown a resourceVersion or a fact that the write led to, or
  *    NC_CONTROL_WATCH_WAIT_USEC have passed. A failed write is tried again after its own pause (0.2
- * s doubling to 30 s; what the server's Retry-After says where that is longer, up to 5 minutes); a
- * conflict (409), or an answer that the object is gone, waits for the watch (at most the pause).
+ * s doubling to 30 s; what the server's Retry-After states where that is longer, up to 5 minutes);
+ * a conflict (409), or an answer that the object is gone, waits for the watch (at most the pause).
  *  - In flight at once: max_in_flight, a quarter of the concurrency limit for relays alone, and at
  * most a quarter for ends of instances: where EC2 is slow the rest goes on. Relays go first, those
  * that were begun before others; among equals the one that waits longest.
@@ -61,7 +61,7 @@
  *  - Transfer. Beside Karpenter our finalizer, of a time without it, is taken off what is being
  *    deleted: off a claim at once; off a Node that Karpenter's finalizer holds too at once, off
  *    another one once its drain status is Drained or Failed, or five minutes after the deletion
- * where it says nothing. Without that a claim that Karpenter has ended would never go.
+ * where it reports nothing. Without that a claim that Karpenter has ended would never go.
  *  - Who is trusted. A `mode` that was only found out must be borne out by NodeClaims, which no
  *    node and no right in a namespace can write: nothing is transferred where no NodeClaim has
  *    Karpenter's finalizer, and nothing is done in standalone mode where one has that another
@@ -95,7 +95,7 @@ enum nc_control_mode {
 };
 const char *nc_control_mode_name(enum nc_control_mode m); /* "unknown", "karpenter", … */
 
-/* What says whose Node it is, before it is registered. */
+/* What states whose Node it is, before it is registered. */
 enum nc_control_identity {
     NC_CONTROL_IDENTITY_ADMISSION = 0,
     NC_CONTROL_IDENTITY_EC2,

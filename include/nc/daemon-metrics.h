@@ -27,7 +27,7 @@ const char *nc_api_state_name(enum nc_api_state s);
 struct nc_counters {
     enum nc_api_state api_state;
     uint64_t started_usec;
-    uint64_t imds_polls[_NC_SOURCE_MAX]; /* answered, by the source that was asked for */
+    uint64_t imds_polls[_NC_SOURCE_MAX]; /* answered, by the source that was requested */
     uint64_t imds_errors[_NC_ERR_CLASS_MAX];
     uint64_t imds_success_usec[_NC_SOURCE_MAX]; /* the last answer (200 or 404); 0 = never */
     struct nc_histogram imds_latency;

@@ -40,7 +40,7 @@
  * evictions in flight, down to 8 (it grows by one with each acceptance). DELETE is tried again
  *    after 0.2 s doubling to 1 s, whatever the answer.
  *  - GONE is trusted until the pod is seen again; then it counts as new, after a second. Not of a
- *    mark: the DELETE that follows it says so.
+ *    mark: the DELETE that follows it reports it.
  *  - A pod that appears after all were listed was bound a moment ago: the API server's admission
  *    may not know of it yet, and would refuse. It is not touched for half a second.
  */

@@ -1,5 +1,5 @@
 /*
- * A signal on the bus is a hint: whoever is logged in may send one. It says that a property is to
+ * A signal on the bus is a hint: whoever is logged in may send one. It states that a property is to
  * be read from whoever owns the well-known name, and nothing else. Pure: when to read it, and what
  * of the answer is news.
  *

@@ -56,7 +56,7 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t 
                    struct nc_err *err);
 /* What has become of the last start of this unit: 0 = it is active, or its main process was
  * started. NC_UNITS_AGAIN: it has failed before that (ExecStartPre=), and systemd is about to start
- * it again; err says how it failed (NC_ERR_TRANSIENT). Otherwise NC_ERR_HOST. */
+ * it again; err states how it failed (NC_ERR_TRANSIENT). Otherwise NC_ERR_HOST. */
 #define NC_UNITS_AGAIN 1
 int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err);
 /* systemd reads its unit files and its own configuration again; returns when it has. */
@@ -84,8 +84,8 @@ int nc_logind_reload(struct nc_units *u, uint64_t want_usec, uint64_t *ret_delay
 
 /* The InhibitDelayMaxUSec in force, on a connection of its own. */
 int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err);
-/* Whether that is less than our own drop-in below `root` requests; NC_ERR_HOST then says how much,
- * and where to look. False where there is no drop-in of ours. */
+/* Whether that is less than our own drop-in below `root` requests; NC_ERR_HOST then states how
+ * much, and where to look. False where there is no drop-in of ours. */
 bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *err);
 
 /* Whether the unit files below `root` make a boot start this unit: it can be loaded, is not masked,
@@ -139,7 +139,7 @@ struct nc_capture *nc_capture_cancel(struct nc_capture *c); /* kills it; NULL in
  * NC_ERR_HOST, with the start of what it wrote to stderr. */
 int nc_run(const struct nc_capture_call *call, struct nc_buf *out, struct nc_err *err);
 
-/* Lets containerd convert its configuration in the fileset, where the plan says that it needs it
+/* Lets containerd convert its configuration in the fileset, where the plan states that it needs it
  * (needs_migration): `containerd config migrate` is executed, bounded in time and output. Nothing
  * but a file of ours below NC_RUN_DIR is written, and removed again. NC_ERR_HOST with what it wrote
  * to stderr. */

@@ -22,8 +22,8 @@ struct nc_kubelet_sysctl {
 #define NC_KUBELET_SYSCTLS 6
 extern const struct nc_kubelet_sysctl nc_kubelet_sysctls[NC_KUBELET_SYSCTLS];
 
-/* Where nodes look for the program "ecr-credential-provider", NULL-terminated; the first is the EKS
- * AMI's. */
+/* Where nodes search for the program "ecr-credential-provider", NULL-terminated; the first is the
+ * EKS AMI's. */
 extern const char *const nc_ecr_folders[];
 
 /* One check came to this. `problem` has class NC_ERR_NONE where all is well: then its message says

@@ -93,8 +93,9 @@ struct nc_karpenter_options {
      * NC_KARPENTER_NAMESPACES_MAX. */
     const char *const *namespaces;
     uint64_t scan_usec; /* between two looks; 0 = NC_KARPENTER_SCAN_USEC */
-    /* After the first look that says whether there are claims, and whenever something is different
-     * from then on. Must not free the handle; the strings are valid until the next call. */
+    /* After the first look that states whether there are claims, and whenever something is
+     * different from then on. Must not free the handle; the strings are valid until the next call.
+     */
     void (*changed)(void *userdata, const struct nc_karpenter_found *f);
     void (*failed)(void *userdata, const struct nc_err *err); /* may be NULL */
     void *userdata;

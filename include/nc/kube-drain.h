@@ -10,9 +10,9 @@
 #include "nc/lifecycle.h"
 
 /* Reads an object of our own Node. Metadata only (a metadata-only watch) updates the upper half of
- * the view and leaves the lower as it was, unless the uid says that it is another Node; a whole
- * object (it has spec or status) both. `n_stay` volumes named in `stay` (names as
- * in volumesAttached, "kubernetes.io/csi/DRIVER^HANDLE") are not counted. */
+ * the view and leaves the lower as it was, unless the uid states that it is another Node; a
+ * complete object (it has spec or status) both. `n_stay` volumes named in `stay` (names as in
+ * volumesAttached, "kubernetes.io/csi/DRIVER^HANDLE") are not counted. */
 void nc_node_view_apply(struct nc_node_view *v, const struct nc_value *object,
                         const struct nc_strv *stay);
 

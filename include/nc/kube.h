@@ -92,8 +92,8 @@ int nc_kube_start(struct nc_kube *k, const struct nc_kube_call *c, struct nc_kub
                   struct nc_err *err);
 struct nc_kube_req *nc_kube_cancel(struct nc_kube_req *r);
 
-/* A watch that goes on: list first where no resourceVersion is known (a whole collection in pages
- * of one consistent state; SYNCED comes after the last of them), bookmarks, 410 -> relist,
+/* A watch that goes on: list first where no resourceVersion is known (a complete collection in
+ * pages of one consistent state; SYNCED comes after the last of them), bookmarks, 410 -> relist,
  * reconnect with backoff; never gives up until it is freed. `event`: type ADDED, MODIFIED, DELETED,
  * or SYNCED after a list, with NULL object. What vanished while the watch was unavailable is
  * reported as DELETED with an object that holds only metadata.{namespace, name, uid}. `failed` is
@@ -204,7 +204,7 @@ bool nc_node_is_ready(const struct nc_value *node, const char **ret_reason,
                       const char **ret_message); /* borrowed */
 const struct nc_value *nc_node_condition(const struct nc_value *node, const char *type);
 /* Has the kubelet that was started at since_usec reported the Node's status? Its Ready condition
- * says so by lastHeartbeatTime, which kubelet writes by the same clock that since_usec is of, in
+ * reports it by lastHeartbeatTime, which kubelet writes by the same clock that since_usec is of, in
  * whole seconds: within the second of the start it may still be the last one's word. 0: whoever
  * reported.
  *
@@ -223,7 +223,7 @@ const char *nc_node_label(const struct nc_value *node, const char *key);
 
 /* Why is a Karpenter node not initialized yet, in Karpenter's own words? *ret_reason is one of
  * NodeNotReady, StartupTaintsExist, KnownEphemeralTaintsExist, ResourceNotRegistered, or "" where
- * nothing is left to wait for; the sentence names the taint or resource, and says where
+ * nothing is left to wait for; the sentence names the taint or resource, and states where
  * kube-controller-manager is what is waited for. claim may be NULL. */
 void nc_node_waiting_for(const struct nc_value *node, const struct nc_claim *claim,
                          const char **ret_reason, char **ret_sentence);

@@ -44,8 +44,9 @@ struct nc_lease {
     bool has_failed; /* an UPDATE was not accepted: the next one waits for its turn */
 };
 void nc_lease_init(struct nc_lease *l, const struct nc_lease_rules *r);
-/* What to ask now; next_usec says when to come again where it is WAIT. Every verb but WAIT must get
- * its nc_lease_answer(), with status 0 where none came; until then it is WAIT (for the answer). */
+/* What to ask now; next_usec states when to come again where it is WAIT. Every verb but WAIT must
+ * get its nc_lease_answer(), with status 0 where none came; until then it is WAIT (for the answer).
+ */
 enum nc_lease_verb nc_lease_next(struct nc_lease *l, uint64_t mono_usec);
 /* The object to POST or PUT (PUT carries metadata.resourceVersion: optimistic lock). Owned. Times
  * are MicroTime, RFC 3339 with six digits. `release`: the record that gives it up (holder "",

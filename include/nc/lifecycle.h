@@ -184,8 +184,8 @@ struct nc_life_action {
     const char *reason; /* of the Event; static: one a milestone, but NOTICED has the source's */
     bool is_warning;
     char *message; /* owned */
-    char *series; /* what is said again and again is one Event that is counted: which; owned, NULL =
-                     it is none of these */
+    char *series;  /* what is reported again and again is one Event that is counted: which; owned,
+                      NULL =  it is none of these */
 };
 struct nc_life_actions {
     struct nc_life_action *v;

@@ -19,8 +19,8 @@ struct nc_node_token_call {
     struct nc_credentials *credentials;
     /* NULL, or without a cluster: the credentials are all that is wanted. Copied. */
     const struct nc_token_audience *audience;
-    /* Once, from the loop; token is taken over (nc_secret_free), NULL where err says why, or where
-     * only the credentials were wanted. */
+    /* Once, from the loop; token is taken over (nc_secret_free), NULL where err gives the reason,
+     * or where only the credentials were wanted. */
     void (*done)(void *userdata, char *token, uint64_t until_usec, const struct nc_err *err);
     void *userdata;
 };

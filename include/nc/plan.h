@@ -53,8 +53,8 @@ struct nc_plan {
     struct nc_taint *taints; /* final, in the order claim, startup, documents, unregistered; united
                                 by key and effect */
     size_t n_taints;
-    bool
-        belongs_to_claim; /* labels, taints or a claim document say that Karpenter made this node */
+    bool belongs_to_claim; /* labels, taints or a claim document state that Karpenter made this node
+                            */
 
     struct nc_value *kubelet_base;   /* /etc/kubernetes/kubelet/config.json */
     struct nc_value *kubelet_dropin; /* 40-nodeclaimd.conf, NULL = none */
@@ -107,16 +107,16 @@ int nc_plan_make(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_
 void nc_explain_policies(struct nc_plan *p, const struct nc_documents *docs,
                          const struct nc_config *c);
 
-/* The part of a plan that says who the node is: node_name, provider_id and warnings alone are
+/* The part of a plan that states who the node is: node_name, provider_id and warnings alone are
  * filled, by the same rules. Needs neither kubelet nor the instance's type. */
 int nc_plan_identify(const struct nc_plan_input *in, struct nc_plan *ret, struct nc_err *err);
 
-/* Do labels and taints of documents and flags say that Karpenter made this node? Known before there
- * is a plan; what cannot be read is the plan's to refuse. ret_node_pool: owned, NULL where no label
- * names it. */
+/* Do labels and taints of documents and flags state that Karpenter made this node? Known before
+ * there is a plan; what cannot be read is the plan's to refuse. ret_node_pool: owned, NULL where no
+ * label names it. */
 bool nc_plan_expects_claim(const struct nc_plan_input *in, char **ret_node_pool);
 
-/* What must still be asked of EC2 before planning can be exact, given config.ec2. */
+/* What must still be requested from EC2 before planning can be exact, given config.ec2. */
 bool nc_plan_needs_private_dns_name(const struct nc_facts *f, const struct nc_config *c);
 bool nc_plan_needs_instance_type(const struct nc_plan_input *in);
 

@@ -32,7 +32,7 @@ struct nc_pod {
     bool is_mirror;        /* owned by the Node, or annotated kubernetes.io/config.mirror */
     bool is_terminal;      /* phase Succeeded or Failed */
     bool has_started;      /* kubelet has taken it up: status.startTime, which only kubelet sets */
-    bool is_shutdown_left; /* Failed, and its status says that a node shutdown did it */
+    bool is_shutdown_left; /* Failed, and its status states that a node shutdown did it */
     bool is_job;           /* its controller is a Job */
     bool has_controller;
     bool tolerates_disrupted;    /* karpenter.sh/disrupted:NoSchedule */

@@ -43,7 +43,7 @@ struct nc_histogram {
 };
 void nc_histogram_add(struct nc_histogram *h, uint64_t usec);
 uint64_t nc_histogram_count(const struct nc_histogram *h);
-/* A family of type histogram, whole: _bucket, _sum, _count. Its name ends in _seconds. */
+/* A family of type histogram, complete: _bucket, _sum, _count. Its name ends in _seconds. */
 void nc_metric_histogram(struct nc_metrics *m, const char *family, const char *help,
                          const struct nc_histogram *h);
 

@@ -110,8 +110,8 @@ void nc_report_set_node(struct nc_report *r, const struct nc_value *node, const 
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec);
 /* "nodeclaimd: {…}": one line, no newline. */
 void nc_report_console(const struct nc_report *r, struct nc_buf *out);
-/* Compact JSON for the annotation nodeclaimd.io/bootstrap: always whole; where it would have more
- * than 2 KiB it goes without differences, then without remedy, then without message. */
+/* Compact JSON for the annotation nodeclaimd.io/bootstrap: always complete; where it would have
+ * more than 2 KiB it goes without differences, then without remedy, then without message. */
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out);
 /* Prometheus text format. */
 void nc_report_metrics(const struct nc_report *r, struct nc_buf *out);

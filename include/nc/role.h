@@ -1,6 +1,7 @@
 /*
- * Credentials for AWS, from where AWS' own programs look for them, in their order: the environment,
- * a web identity token (IRSA), the container's endpoint (EKS Pod Identity), the instance's role.
+ * Credentials for AWS, from where AWS' own programs search for them, in their order: the
+ * environment, a web identity token (IRSA), the container's endpoint (EKS Pod Identity), the
+ * instance's role.
  *
  * Asynchronous; kept until five minutes before they end. Secrets: wiped.
  */

@@ -73,7 +73,7 @@ struct nc_source_info {
     const char *reason;    /* of the condition InterruptionPending, and of the Event */
     const char *sentence;  /* how messages about it begin */
     bool is_option;        /* spec.interruption has a policy for it */
-    bool has_own_policy;   /* the notice says what is requested */
+    bool has_own_policy;   /* the notice states what is requested */
     bool is_relayed;       /* its deadline is EC2's: the controller hands it to Karpenter */
     const char *path;      /* in IMDS; NULL = it comes from elsewhere */
     size_t max_bytes;      /* of an answer */

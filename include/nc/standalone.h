@@ -1,14 +1,14 @@
 /*
- * A NodeClaim's whole life where no Karpenter runs: registration, initialization, voluntary
+ * A NodeClaim's complete life where no Karpenter runs: registration, initialization, voluntary
  * disruption under budgets, drain, end. Part of the step of nc/control.h, and level-triggered as
  * all of it: for each object the ONE next write follows from what is seen now, so that a leader
  * that was killed between two writes is followed by one that goes on where it ended. The rules, in
  * the words that the tests use:
  *
  *  - Whose. A claim with the finalizer karpenter.sh/termination is never touched, nor is its Node.
- *    What stands on a Node says nothing about that (whoever has the node's credential may have put
- *    it there): one of our claim is ours, and goes with that finalizer, too. A claim of another API
- * group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode), or with another
+ *    What stands on a Node reports nothing about that (whoever has the node's credential may have
+ * put it there): one of our claim is ours, and goes with that finalizer, too. A claim of another
+ * API group than karpenter.sh, of a NodeClass of eks.amazonaws.com (EKS Auto Mode), or with another
  * label app.kubernetes.io/managed-by than nodeclaimd is of another controller: it is not touched,
  * and so is its Node. The relay (nc/control.h) is for all of them.
  *  - Finalizer. NC_FINALIZER on every claim that is not being deleted, before anything else is
@@ -33,7 +33,7 @@
  *  - The taint karpenter.sh/disrupted:NoSchedule stands on a Node whose drain status has a drain in
  * progress (phase Evicting or further, or an earlier one with a deadline: one that only reports has
  * none), or whose claim is being deleted. It is taken off again where neither is so and the
- * annotation NC_ANNOTATION_OUR_TAINT says that it is ours. All other taints are left as they are.
+ * annotation NC_ANNOTATION_OUR_TAINT states that it is ours. All other taints are left as they are.
  *  - Voluntary disruption: the claim is expired (created + expireAfter has passed; registered),
  *    drifted (its hash and the NodePool's or NodeClass's differ, of one version; initialized), or
  *    its Node's word is a rebalance recommendation (rules.rebalances; initialized). The commit
@@ -49,7 +49,7 @@
  *    condition Drifted; one that is not drifted any more has none.
  *  - A Node that is being deleted, or is gone, while its registered claim is not being deleted: the
  *    claim is deleted. Gone is a Node that was not seen for NC_STANDALONE_LOST_USEC: Nodes and
- * claims come by different watches, and one that hangs is noticed later than a claim says who its
+ * claims come by different watches, and one that hangs is noticed later than a claim states who its
  * Node is. So long the Node of a registered claim that is being deleted is waited for, too.
  *  - A claim that is being deleted, by whomever. First its force-delete time: where spec has
  *    terminationGracePeriod and the annotation karpenter.sh/nodeclaim-termination-timestamp is
@@ -76,7 +76,7 @@
  * there is a providerID and rules.terminates, Drained True, and then END_INSTANCE, so that a Node
  * which comes with that moment is not waited for, whoever leads; then the finalizer off. That EC2
  *    knows no such instance is not trusted of one without a Node whose claim is younger than
- *    NC_STANDALONE_LAUNCHED_USEC: it may say so for minutes after a launch, and would forget it.
+ *    NC_STANDALONE_LAUNCHED_USEC: it may report it for minutes after a launch, and would forget it.
  *    By identity EC2 a Node that says to be its machine is requested before that, for at most
  *    NC_STANDALONE_ENDING_USEC.
  *  - A Node with our finalizer that is being deleted and whose claim does not exist: the finalizer

@@ -32,7 +32,7 @@ size_t nc_cut(const char *s, size_t most);
 /* Appends s as a part of a URL: what is neither unreserved (RFC 3986) nor in `also` as "%XX". */
 void nc_url_escape(struct nc_buf *out, const char *s, const char *also);
 
-/* A borrowed text, and the line of the whole that its first one is, from 1, for messages. */
+/* A borrowed text, and the line of the document that its first one is, from 1, for messages. */
 struct nc_text {
     const char *data;
     size_t n;

@@ -17,8 +17,8 @@ struct nc_userdata_part {
     char *content_type; /* lower case, without parameters; "" for a plain document */
     char *data;         /* decoded, NUL-terminated, may hold other NULs */
     size_t n;
-    unsigned line; /* line of its body in the decoded whole, from 1, for messages; 1 for a part that
-                      was itself encoded */
+    unsigned line; /* line of its body in the decoded document, from 1, for messages; 1 for a part
+                      that was itself encoded */
 };
 
 struct nc_userdata {

@@ -14,7 +14,7 @@
 
 #define MAX_FAILURE_BYTES 512
 
-/* What EC2 says when it refuses. */
+/* What EC2 states when it refuses. */
 struct failure {
     char code[128];
     char message[MAX_FAILURE_BYTES];
@@ -207,7 +207,7 @@ int nc_ec2_read_end(const char *data, size_t n, const char *instance_id, struct 
 #define MAX_CARDS 64
 
 /* What is read on the way. A card's numbers are complete when it closes; which card is the default
- * one may be said before or after it. */
+ * one may be reported before or after it. */
 struct type_reader {
     struct nc_instance_type type;
     int64_t default_card, all_enis;

@@ -86,7 +86,7 @@ static bool needs_others(const struct nc_credentials *c, uint64_t now_usec) {
     return c->expiration_usec && now_usec + MARGIN_USEC >= c->expiration_usec;
 }
 
-/* Nobody has newer ones, whatever is said of their end: where IAM is unavailable, IMDS goes on
+/* Nobody has newer ones, whatever is reported of their end: where IAM is unavailable, IMDS goes on
  * giving out keys that have ended, and AWS goes on taking them. */
 static bool was_just_fetched(const struct nc_role *r) {
     return nc_mono_usec() - r->fetched_usec < AGAIN_USEC;

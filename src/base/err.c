@@ -28,7 +28,7 @@ static const struct {
     [NC_ERR_BUG] = {"bug", 7},
 };
 
-/* Copies at most size - 1 bytes and drops a character that did not fit whole. */
+/* Copies at most size - 1 bytes and drops a character that did not fit in full. */
 static void copy_cut(char *to, size_t size, const char *from) {
     const size_t n = nc_cut(from, size - 1);
 

@@ -3,8 +3,8 @@
  * what the paths name.
  *
  * Its memory is a stack of at most NC_VALUE_MAX_DEPTH open brackets, one key, and what is kept of
- * the item that is being read. A bracket's mode says what becomes of what is inside it: passed
- * over, kept whole, or thinned by a set of paths. The key of a member that is thinned is written
+ * the item that is being read. A bracket's mode states what becomes of what is inside it: passed
+ * over, kept complete, or thinned by a set of paths. The key of a member that is thinned is written
  * only once its value turns out to be an object or an array.
  */
 #include "nc/json-filter.h"
@@ -82,7 +82,7 @@ static int fail(struct nc_json_filter *f, const char *what) {
     return nc_err_set(&f->failure, NC_ERR_PROTOCOL, EPROTO, "JSON: byte %zu: %s", f->at, what);
 }
 
-/* What is wrong with a token as a whole is said of its first byte, however it came. */
+/* What is wrong with a token as a whole is reported of its first byte, however it came. */
 static int fail_token(struct nc_json_filter *f, const char *what) {
     f->at = f->started_at;
     return fail(f, what);
@@ -234,7 +234,7 @@ static size_t mend_number(struct nc_buf *b, size_t i) {
 }
 
 /* Valid JSON that nc_json_parse refuses: anybody who may write one text or number of one object (an
- * annotation, a grace period) would otherwise make the whole list unreadable for us. */
+ * annotation, a grace period) would otherwise make the complete list unreadable for us. */
 static void mend(struct nc_buf *b) {
     for (size_t i = 0; i < b->len;) {
         const char c = b->data[i];
@@ -415,7 +415,7 @@ static int consume_token(struct nc_json_filter *f, const char *data, size_t n, s
     return 0;
 }
 
-/* Something whole, or a piece of it. */
+/* All of something, or a piece of it. */
 static int consume(struct nc_json_filter *f, const char *data, size_t n, size_t *ret_used) {
     *ret_used = 1;
     if (f->expect == IN_KEY || f->expect == IN_VALUE)

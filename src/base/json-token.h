@@ -33,8 +33,9 @@ static inline bool nc_json_is_space(char c) {
 /* Its first byte, which is thereby read. A string goes to `decoded`, if not NULL: borrowed until
  * the token is done. False: none begins with it. */
 bool nc_json_token_begin(struct nc_json_token *t, char c, struct nc_buf *decoded);
-/* Reads on up to its end or the end of the piece; *ret_used says how far. A number is done only at
- * a byte that is none of it, which is not read. NULL, or what is wrong with the byte at *ret_used.
+/* Reads on up to its end or the end of the piece; *ret_used states how far. A number is done only
+ * at a byte that is none of it, which is not read. NULL, or what is wrong with the byte at
+ * *ret_used.
  */
 const char *nc_json_token_scan(struct nc_json_token *t, const char *data, size_t n,
                                size_t *ret_used);

@@ -2,7 +2,7 @@
  * TOML in: keys, tables and arrays.
  *
  * A first pass refuses what may stand nowhere (invalid UTF-8, control characters), so that all that
- * follows can look at bytes. Depth and the count of values are capped while they are made.
+ * follows can check bytes. Depth and the count of values are capped while they are made.
  */
 #include "nc/toml.h"
 
@@ -66,7 +66,7 @@ static int peek(const struct reader *r) {
     return nc_toml_peek(&r->text, 0);
 }
 
-/* Says what came instead. */
+/* States what came instead. */
 static int fail_expected(struct reader *r, const char *wanted) {
     const char *s = r->text.data + r->text.at;
     const int c = peek(r);

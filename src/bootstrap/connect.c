@@ -21,7 +21,7 @@
 /* Two carry all of a drain, but where the API server ends a connection in the middle of it, libcurl
  * would open another for each request that was on it; and a server without HTTP/2 needs several. */
 #define MAX_CONNECTIONS 16
-#define SHORT_LIFE_USEC (2ull * TOKEN_MARGIN_USEC) /* where nobody says how long it is good */
+#define SHORT_LIFE_USEC (2ull * TOKEN_MARGIN_USEC) /* where nobody states how long it is good */
 
 static const char *option_of(const struct nc_strv *args, const char *name) {
     for (size_t i = 0; i + 1 < args->n; i++)

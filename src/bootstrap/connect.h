@@ -47,7 +47,7 @@ int nc_connect(struct nc_app *app, const char *path, struct nc_imds *imds,
  * certificate. Not for NC_AUTH_KUBECONFIG. */
 int nc_connect_configured(const struct nc_gather *g, struct nc_connection *ret, struct nc_err *err);
 /* Is there a kubeconfig with which a request can be made? With a bootstrap token kubelet writes its
- * own, and the certificate that it names is signed later. err says what is missing. */
+ * own, and the certificate that it names is signed later. err states what is missing. */
 enum nc_credentials_found {
     NC_CREDENTIALS_THERE,
     NC_CREDENTIALS_NO_FILE,

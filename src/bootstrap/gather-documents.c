@@ -122,7 +122,7 @@ static int add_folder(struct nc_gather *g, const char *path, const char *name, s
     return r;
 }
 
-/* Where people look for it first, and where nothing is read. */
+/* Where people search for it first, and where nothing is read. */
 static void note_stray(struct nc_gather *g) {
     nc_auto_free char *path = nc_app_path(g->app, STRAY_FILE);
 

@@ -51,7 +51,7 @@ static void describe_type(struct nc_gather *g, const struct nc_ec2 *ec2) {
     struct nc_err err = NC_ERR_INIT;
     int r;
 
-    /* EC2 throttles while a whole group of instances starts, a connection breaks, and a wrong
+    /* EC2 throttles while a complete group of instances starts, a connection breaks, and a wrong
      * number of pods stays. Where nothing answers at all (a cluster without a way to EC2), that is
      * not waited for again. */
     for (unsigned attempt = 1;; attempt++) {

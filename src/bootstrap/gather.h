@@ -56,8 +56,8 @@ struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_
 /* The host's facts, what must be requested after the configuration is known (IPv6 addresses, EC2),
  * and the plan. `claim`: planned with in place of a document's; NULL = there is none. */
 int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err);
-/* NC_ERR_CONFIG where no plan can be made of what is known so far, before anybody is asked for the
- * rest; nothing is kept of it. */
+/* NC_ERR_CONFIG where no plan can be made of what is known so far, before the rest is requested
+ * from anybody; nothing is kept of it. */
 int nc_gather_try_plan(struct nc_gather *g, struct nc_err *err);
 /* Who the node is, without the rest of a plan: plan.node_name and plan.provider_id. */
 int nc_gather_name(struct nc_gather *g, struct nc_err *err);

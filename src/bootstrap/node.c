@@ -15,7 +15,7 @@
 #include "nc/str.h"
 
 #define LOOK_USEC 500000u     /* how often kubelet itself is checked while nothing else happens */
-#define NOT_YET_USEC 5000000u /* silence longer than this is said */
+#define NOT_YET_USEC 5000000u /* silence longer than this is reported */
 #define REQUEST_TIMEOUT_USEC 3000000u
 #define RENEW_PAUSE_USEC 5000000u
 /* The watch tries again within 30 s: an error that has not come back by then has passed. */
@@ -115,8 +115,8 @@ static const struct nc_err *obstacle(const struct nc_bootstrap *b) {
     return b->node.error.class != NC_ERR_NONE ? &b->node.error : NULL;
 }
 
-/* Follows the Node until it is as a phase wants it. `is_done` says why it is not, `publish` may
- * know a nearer reason, and puts that into why. */
+/* Follows the Node until it is as a phase wants it. `is_done` gives the reason it is not, `publish`
+ * may know a nearer reason, and puts that into why. */
 static int follow_node(struct nc_bootstrap *b,
                        bool (*is_done)(struct nc_bootstrap *b, struct nc_err *why),
                        void (*publish)(struct nc_bootstrap *b, struct nc_err *why),
@@ -143,8 +143,8 @@ static int follow_node(struct nc_bootstrap *b,
 
 /* --- register */
 
-/* After a reboot the Node is there before kubelet is: what an earlier boot left behind says nothing
- * of this one. A Node that does not say which boot it is of is taken as it is. */
+/* After a reboot the Node is there before kubelet is: what an earlier boot left behind reports
+ * nothing of this one. A Node that does not state which boot it is of is taken as it is. */
 static bool is_of_earlier_boot(const struct nc_bootstrap *b) {
     const char *theirs = nc_value_string(nc_value_path(b->node.object, "status.nodeInfo.bootID"));
     const char *ours = b->gather.facts.boot_id;

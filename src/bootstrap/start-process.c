@@ -52,7 +52,7 @@ static uint64_t start_ticks(int pid) {
 }
 
 /* Killed, or at its end: what is left of it is no kubelet any more, though its descriptor does not
- * say so until the last of its threads is gone. */
+ * report it until the last of its threads is gone. */
 static bool is_exiting(int pid) {
     return read_stat(pid, FLAGS_FIELD) & FLAG_EXITING;
 }

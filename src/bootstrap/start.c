@@ -19,7 +19,7 @@
 #define DEFAULT_LOG "/var/log/nodeclaimd-kubelet.log"
 #define LAST_LINES 3
 #define LAST_LINES_USEC 3000000u /* a journal is not opened again before */
-#define CHECK_USEC 200000u       /* between two looks at a unit that is waited for */
+#define CHECK_USEC 200000u       /* between two checks a unit that is waited for */
 
 char *nc_kubelet_log(const struct nc_bootstrap *b) {
     return nc_app_path_or(b->app, b->app->opts.kubelet_log, DEFAULT_LOG);
@@ -42,7 +42,7 @@ static char *read_last_lines(const struct nc_bootstrap *b) {
         return nc_strdup("");
     (void)nc_buf_puts(&text, "; its last lines: ");
     for (size_t i = 0; i < lines.n; i++) {
-        /* klog's head says when; the error is what it names so, else what follows the head. */
+        /* klog's head states when; the error is what it names so, else what follows the head. */
         const char *error = strstr(lines.v[i], "err=\"");
         const char *head = is_klog(lines.v[i]) ? strstr(lines.v[i], "] ") : NULL;
         const char *from = error ? error : head ? head + 2 : lines.v[i];

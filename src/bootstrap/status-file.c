@@ -1,5 +1,5 @@
 /*
- * Reads what is there, puts its own part in, writes the whole: under a lock that lives as long as
+ * Reads what is there, puts its own part in, writes it all: under a lock that lives as long as
  * that takes.
  *
  * What is there may be of another version, or broken: then there is nothing to keep.

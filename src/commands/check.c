@@ -113,7 +113,7 @@ static int add_for_cloud_init(struct nc_gather *g, const char *path, struct nc_e
 
 /* --- a drop-in by itself */
 
-/* Nothing is said of the cluster: a drop-in for conf.d. */
+/* Nothing is reported of the cluster: a drop-in for conf.d. */
 static bool names_cluster(const struct nc_documents *d) {
     for (size_t i = 0; i < d->n_docs; i++)
         if (nc_value_path(d->docs[i].tree, "spec.cluster"))
@@ -121,7 +121,8 @@ static bool names_cluster(const struct nc_documents *d) {
     return false;
 }
 
-/* Documents that say nothing of the cluster are read beside others that do: here, beside this. */
+/* Documents that report nothing of the cluster are read beside others that do: here, beside this.
+ */
 static int add_any_cluster(struct nc_documents *d, struct nc_err *err) {
     static const char text[] = "apiVersion: node.eks.aws/v1alpha1\n"
                                "kind: NodeConfig\n"
@@ -201,7 +202,7 @@ int nc_command_check(struct nc_app *app) {
     if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(d) == 0) {
         if (app->opts.json)
             print_json(d, &err);
-        return 0; /* it was said what they are */
+        return 0; /* what they are was reported */
     }
     is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(d);
     if (is_drop_in)

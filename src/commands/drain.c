@@ -192,7 +192,7 @@ static int await_answer(struct nc_app *app, const char *path, const char *id, st
     return -ETIMEDOUT;
 }
 
-/* Leaves the request and waits until the daemon says that it is known. */
+/* Leaves the request and waits until the daemon states that it is known. */
 static int request_and_follow(struct nc_app *app, const char *name, const struct nc_value *request,
                               struct nc_err *err) {
     nc_auto_free char *relative = nc_asprintf(NC_REQUEST_DIR "/%s", name);

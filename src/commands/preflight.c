@@ -2,7 +2,7 @@
  * `preflight`: everything that a bootstrap needs, tried one by one; each line is ok or failed, with
  * a remedy.
  *
- * It changes nothing. What depends on a check that failed is not tried, and said so.
+ * It changes nothing. What depends on a check that failed is not tried, and is reported as such.
  */
 #include <errno.h>
 #include <netdb.h>

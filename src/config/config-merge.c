@@ -4,10 +4,10 @@
  * The result is one map with one key, "spec", in which NodeConfig's and AgentConfig's fields stand
  * side by side: their names agree where they mean the same. Rules, as nodeadm has them: maps are
  * merged deeply, lists replaced, kubelet.flags appended; an empty string, an empty list or a null
- * of a typed field says nothing, whereas inside the free maps kubelet.config, instance.environment
- * and containerd.baseRuntimeSpec an empty string or a null is a value. The texts of
- * containerd.config are collected: who reads TOML merges them. Taints of AgentConfig are united by
- * key and effect.
+ * of a typed field reports nothing, whereas inside the free maps kubelet.config,
+ * instance.environment and containerd.baseRuntimeSpec an empty string or a null is a value. The
+ * texts of containerd.config are collected: who reads TOML merges them. Taints of AgentConfig are
+ * united by key and effect.
  *
  * Precedence, lowest first: the kubelet block of the NodeClass; that of the NodeClaim (spec.kubelet
  * of v1beta1, or the annotation that its conversion to v1 left), which takes the place of the
@@ -46,7 +46,7 @@ static bool is_free_map(const char *key) {
     return nc_streq(key, "environment") || nc_streq(key, "baseRuntimeSpec");
 }
 
-/* Drops what says nothing, from the leaves up. */
+/* Drops what reports nothing, from the leaves up. */
 static void prune(struct nc_value *v) {
     if (v->type != NC_VALUE_MAP)
         return;

@@ -2,8 +2,8 @@
  * Configuration: the merged tree as a struct, defaults filled in, and what a bootstrap cannot do
  * without demanded.
  *
- * Types and values were checked document by document; here come the rules that only the whole can
- * break. Every refusal names the place of the value that caused it.
+ * Types and values were checked document by document; here come the rules that only all of it
+ * together can break. Every refusal names the place of the value that caused it.
  */
 #include <errno.h>
 

@@ -15,7 +15,7 @@
 void nc_diag(struct nc_documents *d, bool is_error, struct nc_mark mark, const char *path,
              const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The same for a known field, or key, that is not honoured: a warning, and an error of the whole
+/* The same for a known field, or key, that is not honoured: a warning, and an error of all of it
  * unless spec.bootstrap.unsupported is warn. */
 void nc_diag_unsupported(struct nc_documents *d, struct nc_mark mark, const char *path,
                          const char *why);

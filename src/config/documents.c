@@ -62,7 +62,8 @@ static void shift_mark(struct nc_mark *m, unsigned by) {
         m->line += by;
 }
 
-/* Moves every mark down to where the part stands in the whole. Depth is bounded by the parser. */
+/* Moves every mark down to where the part stands in the document. Depth is bounded by the parser.
+ */
 static void shift_marks(struct nc_value *v, unsigned by) {
     shift_mark(&v->mark, by);
     if (v->type == NC_VALUE_MAP)
@@ -191,7 +192,7 @@ static const struct known_kind *identify(struct nc_documents *d, const struct nc
     return NULL;
 }
 
-/* "line L, column C: message" of a parser as a diagnostic, with the line as the whole has it. */
+/* "line L, column C: message" of a parser as a diagnostic, with the line as the document has it. */
 static void diagnose(struct nc_documents *d, unsigned source, unsigned shift,
                      const struct nc_err *e) {
     struct nc_mark mark = {.source = source};

@@ -42,7 +42,7 @@ const char *nc_label_refusal(const char *key) {
     const char *slash = strchr(key, '/');
     size_t n = slash ? (size_t)(slash - key) : 0;
 
-    /* Only Karpenter may say these; a node that says so itself is never registered or never
+    /* Only Karpenter may say these; a node that reports it itself is never registered or never
      * watched. */
     if (nc_streq(key, NC_LABEL_REGISTERED) || nc_streq(key, NC_LABEL_INITIALIZED))
         return "only Karpenter sets it";

@@ -15,7 +15,7 @@ const char *nc_label_refusal(const char *key);
 bool nc_is_dns_subdomain(const char *s, size_t n);
 
 /* Room for a sentence about a label or taint: a quoted text may be long, and a sentence that ends
- * within it does not say what is wrong with it. */
+ * within it does not state what is wrong with it. */
 #define NC_LABEL_WHY_BYTES 768
 /* Is it a qualified name and a label value (apimachinery's validation)? One sentence in `why` where
  * not. */

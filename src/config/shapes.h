@@ -2,7 +2,7 @@
  * Shapes: does a piece of text look like the thing that it claims to be?
  *
  * Predicates over NUL-terminated text, used wherever hostile text becomes a fact or a setting. They
- * say nothing about whether the thing exists. NULL is never of any shape.
+ * report nothing about whether the thing exists. NULL is never of any shape.
  */
 #ifndef NC_CONFIG_SHAPES_H
 #define NC_CONFIG_SHAPES_H

@@ -1,9 +1,9 @@
 /*
  * User data: peels base64 and gzip off, takes MIME apart, and transfers every part.
  *
- * The order is nodeadm's: base64 of the whole if it decodes, gzip by its magic, then MIME or plain;
- * the same again for each part that is ours. All sizes are capped before anything is allocated: 16
- * KiB as EC2 delivers it, 1 MiB for everything that comes out, together.
+ * The order is nodeadm's: base64 of everything if it decodes, gzip by its magic, then MIME or
+ * plain; the same again for each part that is ours. All sizes are capped before anything is
+ * allocated: 16 KiB as EC2 delivers it, 1 MiB for everything that comes out, together.
  */
 #include "nc/userdata.h"
 

@@ -135,7 +135,8 @@ struct control_drain_status {
     char *blocked; /* their names, ", " between; NULL = none */
     char id[72];   /* "" = none; printable */
 };
-/* The drain is over, done or not: Drained or Failed. False where the node says nothing (NULL). */
+/* The drain is over, done or not: Drained or Failed. False where the node reports nothing (NULL).
+ */
 bool nc_control_is_final_status(const struct control_drain_status *w);
 
 /* ---- Node */
@@ -165,7 +166,7 @@ struct control_node {
     uint64_t created_usec, deletion_usec;      /* 0 = not */
     char *owner_uid;                           /* of its owner of kind NodeClaim; NULL = none */
     char *pool;                                /* label karpenter.sh/nodepool; NULL = none */
-    struct control_drain_status *drain_status; /* NULL = says nothing */
+    struct control_drain_status *drain_status; /* NULL = reports nothing */
     uint64_t drain_status_usec;                /* since when this id and deadline are known */
     uint32_t invalid_status;                   /* hash of what could not be read; 0 = can be */
     bool is_invalid_status_unreported;
@@ -220,7 +221,8 @@ struct control_claim_more { /* only where mode == STANDALONE */
     unsigned scratch;      /* yours */
     uint64_t lost_usec;    /* the Node that it names is not seen since then; 0 = it is */
     uint64_t scratch_usec; /* yours */
-    const char *state; /* static: what the report says where the relay says nothing; NULL = "" */
+    const char
+        *state; /* static: what the report states where the relay reports nothing; NULL = "" */
 };
 
 struct control_claim {
@@ -329,7 +331,7 @@ struct control_claim *nc_control_claim_of(const struct nc_control *c,
 /* How many Nodes have this providerID, counted up to 2 (standalone only), and the first of them. */
 unsigned nc_control_nodes_with(const struct nc_control *c, const char *provider_id,
                                struct control_node **ret_first);
-/* What EC2 says that the claim's instance is called. */
+/* What EC2 states that the claim's instance is called. */
 void nc_control_set_dns_name(struct control_claim *claim, const char *name);
 /* Standalone only; empty lists once it is Initialized. */
 const struct control_claim_early *nc_control_early(const struct control_claim *claim);
@@ -490,7 +492,7 @@ void nc_control_forget_in_flight(struct nc_control *c);
 /* rate-limit.c */
 bool nc_control_rate_allows(const struct control_object *o, uint64_t now_usec, uint64_t *ret_usec);
 void nc_control_rate_spend(struct control_object *o, uint64_t now_usec);
-/* A SAY that no share holds back: for what is said once. */
+/* A State that no share holds back: for what is reported once. */
 void nc_control_emit_always(struct nc_control *c, const struct control_object *o,
                             const char *reason, bool is_warning, char *message);
 

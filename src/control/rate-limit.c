@@ -1,6 +1,6 @@
 /*
  * What one object may cost: so many writes at once, so many a minute. Kept as one moment, the one
- * at which a bucket that leaks would be empty again. And what is said, which costs alike.
+ * at which a bucket that leaks would be empty again. And what is reported, which costs alike.
  */
 #include "control-priv.h"
 

@@ -1,6 +1,6 @@
 /*
  * Objects of the cluster become what the controller holds. All of it is hostile: an object that
- * cannot be read is refused whole, and what was known of it stays.
+ * cannot be read is refused entirely, and what was known of it stays.
  */
 #include <errno.h>
 

@@ -4,7 +4,7 @@
  *
  * A claim is released at once: what Karpenter has yet to do its own finalizer holds it for, and a
  * claim without that Karpenter leaves alone. A Node that Karpenter does not hold either is released
- * once its agent says that the drain is over, or, where it says nothing, after five minutes.
+ * once its agent states that the drain is over, or, where it reports nothing, after five minutes.
  */
 #include "control-priv.h"
 #include "nc/names.h"

@@ -58,7 +58,7 @@ struct line {
     size_t n;
 };
 
-/* The next line without its CR LF. false: it has not come whole. */
+/* The next line without its CR LF. false: not all of it has come. */
 static bool next_line(const char **at, const char *end, struct line *ret) {
     const char *lf = memchr(*at, '\n', (size_t)(end - *at));
 

@@ -173,7 +173,7 @@ static int on_late(sd_event_source *source, uint64_t usec, void *userdata) {
     return 0;
 }
 
-/* From the same host: a port says nothing, and of IPv6 nobody has less than a /64. */
+/* From the same host: a port reports nothing, and of IPv6 nobody has less than a /64. */
 static bool is_same_host(const union nc_address *a, const union nc_address *b) {
     if (a->any.sa_family != b->any.sa_family)
         return false;

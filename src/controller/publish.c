@@ -2,8 +2,8 @@
  * What the controller tells: metrics, health, its view of the nodes; a line for systemctl;
  * failures, when they begin and when they end.
  *
- * Names of nodes and what blocks their drains are not for the whole network: /status answers this
- * machine, or this pod, alone.
+ * Names of nodes and what blocks their drains are not for everybody on the network: /status answers
+ * this machine, or this pod, alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define COUNT_PUBLISHES 6     /* the line for people is at most so many times PUBLISH_USEC old */
 #define FORGET_USEC 45000000u /* longer than any pause between two attempts */
 
-/* --- failures: said when they are new, and when there have been none for a while */
+/* --- failures: stated when they are new, and when there have been none for a while */
 
 static bool is_news(const struct nc_failure *f, const struct nc_err *err) {
     return f->err.class != err->class || f->err.code != err->code;

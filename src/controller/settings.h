@@ -1,5 +1,5 @@
 /*
- * What the command line says, checked; where it says nothing, the defaults.
+ * What the command line says, checked; where it reports nothing, the defaults.
  */
 #ifndef NC_SETTINGS_H
 #define NC_SETTINGS_H
@@ -38,7 +38,7 @@ struct nc_settings {
 
 /* argv as main has it, and the mode without Karpenter, NULL where it is not built; without a
  * command it is `run`. 0: go on with ret; else the process is to end with *ret_code, and what had
- * to be said was said. */
+ * to be reported was reported. */
 int nc_settings_read(int argc, char **argv, const struct nc_standalone_mode *standalone,
                      struct nc_settings *ret, int *ret_code);
 

@@ -18,7 +18,7 @@
 #define EVENT_BURST 100u
 #define EVENT_EVERY_USEC 100000u /* and then ten a second */
 #define EVENT_MAX_IN_FLIGHT                                                                        \
-    8u /* in flight at once: a request takes more memory than what it says */
+    8u /* in flight at once: a request takes more memory than what it states */
 #define LATE_USEC 10000000u
 #define LATE_MAX 2 /* looks in a row: a clock that was set is no step that is stuck */
 

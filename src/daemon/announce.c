@@ -1,5 +1,5 @@
 /*
- * What the lifecycle announces, said where somebody may observe it: the journal, the serial
+ * What the lifecycle announces, stated where somebody may observe it: the journal, the serial
  * console, Events on the Node and on its NodeClaim. Each is independent of the others, and none of
  * them is waited for.
  */

@@ -23,7 +23,7 @@ struct nc_api_session_options {
     struct nc_counters *counters;
     char **node_name; /* NULL in it: the API server is asked, and it is set */
     const char *(*kubeconfig)(void *userdata);
-    bool (*is_urgent)(void *userdata); /* replaced credentials are looked for soon */
+    bool (*is_urgent)(void *userdata); /* replaced credentials are searched for soon */
     /* A kubeconfig that was waited for is there: who wrote it knew more than we do. Nothing is
      * opened before nc_api_session_resume(). */
     void (*found)(void *userdata);

@@ -1,5 +1,5 @@
 /*
- * Our own NodeClaim: whose it is, its watch, what it says of its end.
+ * Our own NodeClaim: whose it is, its watch, what it states of its end.
  *
  * The claim's name and uid are in the Node's ownerReferences; whether it may be read is the
  * cluster's choice, and nothing depends on it but the deadline: the annotation by which whoever

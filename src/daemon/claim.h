@@ -1,5 +1,5 @@
 /*
- * Our own NodeClaim: its name in the Node's ownerReferences, its watch, what it says of its end.
+ * Our own NodeClaim: its name in the Node's ownerReferences, its watch, what it states of its end.
  */
 #ifndef NC_DAEMON_CLAIM_H
 #define NC_DAEMON_CLAIM_H

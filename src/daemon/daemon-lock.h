@@ -9,8 +9,8 @@
 #include "app.h"
 #include "nc/value.h"
 
-/* Says that the daemon runs, until the process ends or *ret_fd is closed. -EEXIST where another one
- * does; what else goes wrong is a reason to go on without. */
+/* States that the daemon runs, until the process ends or *ret_fd is closed. -EEXIST where another
+ * one does; what else goes wrong is a reason to go on without. */
 int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err);
 
 /* The daemon's process; 0 = there is none; negative = it cannot be known (-ENOENT: there is no

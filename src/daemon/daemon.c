@@ -31,7 +31,7 @@ struct nc_posted {
 };
 
 /* EC2's clock, carried on by the time that the machine is up; the API server's, by which requests
- * and pods are dated, where IMDS says nothing. Our own clock may be set at any moment, and every
+ * and pods are dated, where IMDS reports nothing. Our own clock may be set at any moment, and every
  * deadline would seem to have come, or to be far. */
 uint64_t nc_daemon_now(const struct nc_daemon *d) {
     if (d->boot_usec)
@@ -215,7 +215,7 @@ static bool is_active(const struct nc_daemon *d, const struct nc_life_event *e) 
     return view.is_active[e->notice->source];
 }
 
-/* What is said again and again (a poll that still observes nothing) wakes nobody. */
+/* What is reported again and again (a poll that still observes nothing) wakes nobody. */
 static bool is_worth_saving(const struct nc_life_event *e, const struct nc_life_actions *actions) {
     return actions->n > 0 || e->kind != NC_LIFE_CLEARED;
 }

@@ -50,7 +50,7 @@ struct nc_daemon_steps {
 
 struct nc_daemon {
     struct nc_app *app;
-    struct nc_gather gather; /* configuration, facts, plan; has_config says whether it is there */
+    struct nc_gather gather; /* configuration, facts, plan; has_config states whether it is there */
     struct nc_imds *imds;    /* for the polls: a handle of its own */
     struct nc_counters counters;
     struct nc_life *life;
@@ -62,7 +62,7 @@ struct nc_daemon {
     char *provider_id; /* of this instance; NULL until it is known */
     struct nc_api_session api;
     int lock_fd;   /* held while the daemon lives: daemon-lock.h */
-    bool is_ready; /* READY=1 was said */
+    bool is_ready; /* READY=1 was reported */
     bool is_stopping;
     sd_event_source *turned; /* after each turn of the loop */
 
@@ -71,7 +71,7 @@ struct nc_daemon {
     unsigned overdue; /* how often in a row the lifecycle was found late */
 
     /* run.c. Times are CLOCK_MONOTONIC. */
-    bool has_facts;    /* IMDS has said what this instance is: the polls are armed */
+    bool has_facts;    /* IMDS has stated what this instance is: the polls are armed */
     bool is_name_used; /* node_name is the Node's: it stays */
     bool is_reloading; /* SIGHUP: until facts and configuration were read */
     struct nc_daemon_gathering *gathering; /* gather.c: in progress; NULL = not */
@@ -91,7 +91,7 @@ struct nc_daemon {
     struct nc_shutdown shutdown;
     struct nc_requests requests;
 
-    struct nc_series series[NC_SERIES]; /* Events that are said again and again */
+    struct nc_series series[NC_SERIES]; /* Events that are reported again and again */
     struct nc_value *history; /* [{phase, at}] of this life, at most 64; daemon.c fills it */
     bool is_status_due, is_state_due;
     struct nc_daemon_status status;

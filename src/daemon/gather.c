@@ -136,7 +136,7 @@ static void finish(struct nc_daemon_gathering *it, const struct nc_err *err) {
     nc_daemon_gathered(d, &own);
 }
 
-/* Only the name may be missing where err says so: it is worth another try where EC2 may answer
+/* Only the name may be missing where err reports it: it is worth another try where EC2 may answer
  * later. */
 static void use_config(struct nc_daemon_gathering *it, const struct nc_err *err) {
     struct nc_daemon *d = it->d;

@@ -1,10 +1,10 @@
 /*
- * The Node condition that says that notices of EC2 cannot be received: who checks the cluster
+ * The Node condition that states that notices of EC2 cannot be received: who checks the cluster
  * sees it there, before the instance is gone without a word.
  *
  * Written on change only, and beside the lifecycle's writes: it is best effort, and decides
- * nothing. What stands on the Node is read whenever the whole Node is, so that a restart takes back
- * what an earlier life has said.
+ * nothing. What stands on the Node is read whenever the complete Node is, so that a restart takes
+ * back what an earlier life has said.
  */
 #include "imds-condition.h"
 

@@ -28,7 +28,7 @@ struct nc_imds_condition {
     uint64_t after_usec;           /* monotonic: not written before */
 };
 
-/* What the whole Node, and what its metadata say. */
+/* What the complete Node, and what its metadata say. */
 void nc_imds_condition_note_node(struct nc_imds_condition *c, const struct nc_value *node);
 void nc_imds_condition_note_metadata(struct nc_imds_condition *c, const struct nc_value *metadata);
 /* Writes it where it has changed; after each poll. */

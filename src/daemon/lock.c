@@ -1,6 +1,6 @@
 /*
  * Does the daemon run? A lock that its process holds for as long as it lives: neither a file that
- * was left behind nor a process number that is somebody else's by now says so.
+ * was left behind nor a process number that is somebody else's by now reports it.
  *
  * A record lock: whoever asks takes nothing, learns the process, and a child does not inherit it.
  */

@@ -1,5 +1,5 @@
 /*
- * Our own Node: watched by its metadata, checked whole only where something is going on, written
+ * Our own Node: watched by its metadata, read in full only where something is going on, written
  * to by the lifecycle's orders.
  *
  * Gives NODE and NODE_GONE, and the source that is read off the metadata: REQUEST (annotation

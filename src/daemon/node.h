@@ -15,7 +15,7 @@ struct nc_own_node_options {
     sd_event *event;
     struct nc_api_session *api;
     struct nc_counters *counters;
-    struct nc_claim_watch *claim; /* the Node says which it is */
+    struct nc_claim_watch *claim; /* the Node states which it is */
     char *const *node_name;
     char *const *provider_id, *const *boot_id; /* of this machine; NULL in it: not known */
     const struct nc_strv *staying_volumes;     /* not waited for */
@@ -40,13 +40,13 @@ struct nc_own_node {
     unsigned unanswered;               /* of those in a row, at most 2: how patient the next is */
     enum nc_node_write_kind write_kind;
     sd_event_source *refresh_timer;
-    bool is_synced;         /* the watch has shown what there is */
-    bool is_listed;         /* and our Node was there */
-    bool is_known;          /* a whole object was seen of this uid: it is ours, or it is foreign */
-    bool is_foreign;        /* the Node of our name belongs to another instance */
-    bool is_doubted;        /* it does not say whose it is, and another machine may have made it */
+    bool is_synced;  /* the watch has shown what there is */
+    bool is_listed;  /* and our Node was there */
+    bool is_known;   /* a complete object was seen of this uid: it is ours, or it is foreign */
+    bool is_foreign; /* the Node of our name belongs to another instance */
+    bool is_doubted; /* it does not state whose it is, and another machine may have made it */
     bool is_refresh_wanted; /* by the lifecycle: not only because something changed */
-    char *version;          /* resourceVersion of the last whole object */
+    char *version;          /* resourceVersion of the last complete object */
     char *watch_version;    /* … and as the watch last had it */
     char *request;          /* the drain-request annotation as last read; NULL = none */
     char *request_refused;  /* why it is not taken; NULL = it is, or there is none */

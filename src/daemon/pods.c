@@ -72,7 +72,7 @@ static void post_unavailable(struct nc_pod_evictor *p, const char *uid, enum nc_
 }
 
 /* Whether the API server is there and takes us for who we are: while a drain is held up nothing
- * else may be asked of it. */
+ * else may be requested from it. */
 static void note_route(struct nc_pod_evictor *p, enum nc_drain_verb verb,
                        const struct nc_pod_result *a) {
     static const char *const verbs[] = {
@@ -453,7 +453,7 @@ static void clean_up(struct nc_pod_evictor *p, const struct nc_value *object) {
 static void on_left(void *userdata, enum nc_watch_event event, const struct nc_value *object) {
     struct nc_pod_evictor *p = userdata;
 
-    on_well(p); /* the watch ends with its list: nobody else says so */
+    on_well(p); /* the watch ends with its list: nobody else reports it */
     if (event == NC_WATCH_ADDED) {
         clean_up(p, object);
     } else if (event == NC_WATCH_SYNCED) {

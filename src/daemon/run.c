@@ -1,7 +1,7 @@
 /*
  * `run`: the daemon from its first line to its last.
  *
- * Sets up, says that it is ready, turns the loop, reads the configuration again when it is asked
+ * Sets up, states that it is ready, turns the loop, reads the configuration again when it is asked
  * to. Only what a person got wrong on the command line ends the daemon; everything else is waited
  * out.
  */

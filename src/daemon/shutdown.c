@@ -51,7 +51,7 @@ int nc_shutdown_open(struct nc_shutdown *s, sd_event *event, const char *root,
 
     s->sink = *sink;
     s->root = root;
-    /* Where there is no logind nobody will ever say that no shutdown is coming. */
+    /* Where there is no logind nobody will ever state that no shutdown is coming. */
     if (!sink->is_active(sink->userdata, NC_SOURCE_SHUTDOWN, &notice))
         sink->cleared(sink->userdata, NC_SOURCE_SHUTDOWN);
     return nc_login_new(

@@ -1,5 +1,5 @@
 /*
- * What survives the daemon: one small file, written whole or not at all.
+ * What survives the daemon: one small file, written complete or not at all.
  *
  * Second to the Node's own annotations, which tell whose the cordon is; this file knows which
  * notices were active and since when. A power failure may cost it, and then the sources tell the

@@ -4,7 +4,8 @@
  *
  * Written on change only, at most ten times a second; otherwise metrics.prom once a minute for its
  * counters, and status.json every ten minutes for its times: an idle daemon costs next to nothing.
- * A file that cannot be written is said once and tried again after a pause; nothing waits for it.
+ * A file that cannot be written is reported once and tried again after a pause; nothing waits for
+ * it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -42,7 +43,7 @@ static struct nc_value *polls_tree(const struct nc_daemon *d) {
     return map;
 }
 
-/* What an ending leads to, by its source. What is requested says so itself, up to drain_mode. */
+/* What an ending leads to, by its source. What is requested reports it itself, up to drain_mode. */
 static struct nc_value *policies_tree(const struct nc_daemon *d) {
     struct nc_value *map = nc_value_new(NC_VALUE_MAP);
 
@@ -149,7 +150,7 @@ static void write_counters(struct nc_daemon *d) {
 
     write_daemon_metrics(d, &metrics);
     if (nc_status_files_write(d->app, NC_STATUS_DAEMON, NULL, &metrics, &err) < 0)
-        d->is_status_due = true; /* the whole is tried soon, and says what is wrong */
+        d->is_status_due = true; /* everything is tried soon, and reports what is wrong */
 }
 
 static void write_files(struct nc_daemon *d) {

@@ -3,7 +3,7 @@
  *
  * Knows nothing of when a pod is asked what. A pod whose going was only trusted, or about which a
  * question is still in flight, is kept hidden until that is settled: should it show up again, what
- * was asked of it is remembered.
+ * was requested from it is remembered.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -188,7 +188,8 @@ void nc_drain_gone(struct nc_drain *d, const char *uid, uint64_t now_usec) {
         nc_drain_remove(d, e);
 }
 
-/* It was said to be gone and is not: all that was known of it is stale, but for what is in flight.
+/* It was reported to be gone and is not: all that was known of it is stale, but for what is in
+ * flight.
  */
 static void come_back(struct nc_drain *d, struct record *e, uint64_t now_usec) {
     const struct record was = *e;

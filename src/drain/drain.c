@@ -1,8 +1,8 @@
 /*
  * The drain: what is due for which pod, and what an answer changes.
  *
- * Two questions are asked of each pod: must it go by force now (its force-delete time), and may it
- * be asked to go. Both give a verb and a moment; nc_drain_step acts on those that have come,
+ * There are two questions about each pod: must it go by force now (its force-delete time), and may
+ * it be asked to go. Both give a verb and a moment; nc_drain_step acts on those that have come,
  * nc_drain_next tells the nearest that has not, so the two cannot disagree. Nothing is allocated
  * here but the words of a refusal.
  */
@@ -350,7 +350,8 @@ static uint64_t pause_after(const struct nc_pod_answer *a, unsigned n, bool has_
     return nc_backoff_pause(&b, n, seed);
 }
 
-/* A server that is busy, or not there, says nothing of the pod: what did stays what blocks it. */
+/* A server that is busy, or not there, reports nothing of the pod: what did stays what blocks it.
+ */
 static void note_refusal(struct nc_drain *d, struct record *e, const char *what,
                          const struct nc_pod_answer *a) {
     const bool is_budgets = a->kind == NC_ANSWER_BUDGET && a->budget[0];

@@ -9,8 +9,8 @@
 #include "lifecycle-priv.h"
 
 /* A DELETE's grace is in whole seconds, rounded up, and never 0: a pod may rightly end so much
- * after T, or after it was first seen. Where the pods cannot be listed, nobody knows; it is said
- * later. */
+ * after T, or after it was first seen. Where the pods cannot be listed, nobody knows; it is
+ * reported later. */
 #define FAILED_USEC (2 * NC_LIFE_SECOND_USEC)
 #define FAILED_UNLISTED_USEC (10 * NC_LIFE_SECOND_USEC)
 

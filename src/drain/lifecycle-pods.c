@@ -1,5 +1,5 @@
 /*
- * The pods of the drain: when they are watched, what is asked of them, and which block it.
+ * The pods of the drain: when they are watched, what is requested from them, and which block it.
  *
  * What is due for a pod is the drain's to say (nc/drain.h); here is only when the drain runs, and
  * by which rules.
@@ -89,8 +89,8 @@ static bool needs_rest(struct nc_life *l) {
     return nc_life_has_come(l, nc_life_later(l->synced_usec, pause_usec));
 }
 
-/* A pod may have been bound between the list and the cordon. And who was said to be gone in answer
- * to a question may be there all the same: the API server knew nothing of it yet. */
+/* A pod may have been bound between the list and the cordon. And who was reported to be gone in
+ * answer to a question may be there all the same: the API server knew nothing of it yet. */
 static bool needs_list(struct nc_life *l) {
     return (!l->is_cordon_done && l->synced_usec < l->orphaned_usec)
            || (l->is_cordon_done && l->synced_usec < l->cordoned_usec)

@@ -29,7 +29,7 @@ bool nc_life_notice_equal(const struct nc_notice *a, const struct nc_notice *b) 
            && a->is_force_delete_time == b->is_force_delete_time && a->begin_usec == b->begin_usec;
 }
 
-/* EC2 does not say how long a lifecycle hook waits: people do. */
+/* EC2 does not state how long a lifecycle hook waits: people do. */
 static struct nc_notice with_deadline(const struct nc_life *l, const struct nc_notice *n,
                                       uint64_t noticed_usec) {
     struct nc_notice with = *n;

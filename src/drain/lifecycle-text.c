@@ -155,7 +155,7 @@ void nc_life_emit_once(struct nc_life *l, enum nc_life_milestone m, char *messag
     nc_life_emit(m, reasons[m], message, out);
 }
 
-/* Before its time a source only reports: then the message says what comes when. */
+/* Before its time a source only reports: then the message states what comes when. */
 static char *notice_text(const struct nc_life *l, enum nc_source source, enum nc_policy now) {
     const struct nc_notice *n = &l->sources[source].notice;
     nc_auto_free char *sentence = nc_life_sentence(l, source);

@@ -2,7 +2,7 @@
  * The writes of our own Node: which is wanted, which is due, what is in it, how it ended.
  *
  * One at a time. What was undone by somebody else is not done again; what is not ours is never
- * touched. Before a cordon is made or lifted the whole Node is checked, as it is then.
+ * touched. Before a cordon is made or lifted the complete Node is checked, as it is then.
  */
 #include "lifecycle-priv.h"
 #include "nc/backoff.h"
@@ -132,7 +132,7 @@ static void note_awaited(struct nc_life *l, enum nc_node_write_kind kind, bool i
         l->tries[kind].wanted_usec = l->now_usec;
 }
 
-/* A Node that carries our cordon needs no second one, nor one that says so a second Drained; and
+/* A Node that carries our cordon needs no second one, nor one that reports it a second Drained; and
  * from when the first two are wanted, patience counts. */
 void nc_life_adopt(struct nc_life *l) {
     if (l->force.policy >= NC_POLICY_CORDON && !l->is_cordon_done && l->node.exists
@@ -153,7 +153,7 @@ static bool is_taint_expected(const struct nc_life *l) {
            && !l->node.has_disrupted_taint;
 }
 
-/* When should the whole Node be requested again? UINT64_MAX = it is known well enough. */
+/* When should the complete Node be requested again? UINT64_MAX = it is known well enough. */
 static uint64_t refresh_pause(struct nc_life *l) {
     if (!l->node.is_complete || (needs_cordon(l) && !is_seen_since(l, l->raised_usec))
         || (needs_release(l) && !is_seen_since(l, l->quiet_usec)))

@@ -3,8 +3,8 @@
  *
  * An event only changes what is known. What is to be done then depends on what is known alone, not
  * on how it came about: so a restart in the middle, an answer that got lost or an event that comes
- * twice end in the same place. The other files say what is in force, which phase that is, and what
- * is still missing.
+ * twice end in the same place. The other files state what is in force, which phase that is, and
+ * what is still missing.
  */
 #include <assert.h>
 

@@ -17,7 +17,8 @@
 #define BUDGETS_TEXT "more than one PodDisruptionBudget"
 
 /* Evictions below one budget all write its status. After 20 conflicts, 500 ms apart, the API server
- * passes the last one on (EvictionsRetry, RetryOnConflict): a 409 that says nothing of the pod. */
+ * passes the last one on (EvictionsRetry, RetryOnConflict): a 409 that reports nothing of the pod.
+ */
 static bool is_other_uid(const char *message) {
     return strstr(message, "the UID in the precondition") || strstr(message, "UID in precondition");
 }
@@ -44,7 +45,7 @@ static bool is_name_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
 }
 
-/* Copies n bytes, or as many whole characters as there is room for and then "…". */
+/* Copies n bytes, or as many complete characters as there is room for and then "…". */
 static void copy_cut(char *to, size_t size, const char *from, size_t n) {
     static const char more[] = "…";
 

@@ -1,8 +1,8 @@
 /*
  * Reading below a root that is not trusted: symbolic links are resolved as if it were "/".
  *
- * Functions say what is there. What could not be read is not absent: the first such error stays in
- * `unreadable` until the caller has dealt with it.
+ * Functions state what is there. What could not be read is not absent: the first such error stays
+ * in `unreadable` until the caller has dealt with it.
  */
 #ifndef NC_HOST_IMAGE_TREE_H
 #define NC_HOST_IMAGE_TREE_H

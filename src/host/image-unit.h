@@ -9,7 +9,7 @@
 
 #include "image-tree.h"
 
-/* One "key = value" of the [Service] section. An empty value resets what was said before it. */
+/* One "key = value" of the [Service] section. An empty value resets what stood before it. */
 struct nc_image_line {
     char *key, *value;
     char *path; /* of the file that says it */

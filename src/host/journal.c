@@ -14,7 +14,7 @@
 #define TAIL_BYTES 8192
 #define LINE_MAX_BYTES 512
 #define TOTAL_MAX_BYTES 2048
-#define WINDOW_LINES 200 /* so far back the cause is looked for */
+#define WINDOW_LINES 200 /* so far back the cause is searched for */
 
 /* How much a line says of why a unit ended: what systemd says of the end itself, what the unit's
  * processes say, the cause. */
@@ -33,7 +33,7 @@ static bool contains_word(const char *text, size_t n, const char *word) {
     return memmem(text, n, word, strlen(word)) != NULL;
 }
 
-/* Does this line say what went wrong? klog's errors and fatal ones ("E1123 05:12:09.5 …"),
+/* Does this line state what went wrong? klog's errors and fatal ones ("E1123 05:12:09.5 …"),
  * structured errors, what Go programs print before they end; of what systemd says, why there was no
  * process at all. */
 static bool explains_failure(const char *text, size_t n) {
@@ -133,7 +133,7 @@ int nc_journal_tail(const char *unit, unsigned n, struct nc_strv *ret, struct nc
     return 0;
 }
 
-/* The last whole lines of a text, newest first. */
+/* The last complete lines of a text, newest first. */
 static void last_lines(const char *text, size_t length, unsigned n, struct nc_strv *ret) {
     const char *end = text + length;
     struct tail t = {.ret = ret, .n = n};

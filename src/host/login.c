@@ -4,8 +4,8 @@
  *
  * D-Bus is no authority: every local user may send us a signal, and libsystemd does not check the
  * sender of one that is addressed to us. PrepareForShutdown is a hint; what counts is the property
- * PreparingForShutdown, asked of the owner of logind's name. The bus sees to it that only root owns
- * that name, and that nobody else answers the call.
+ * PreparingForShutdown, requested from the owner of logind's name. The bus sees to it that only
+ * root owns that name, and that nobody else answers the call.
  *
  * Every call is asynchronous. The bus, logind, or both may be missing at first, go away, and come
  * back: each failure arms one timer, and that timer tries again whatever is missing. What the

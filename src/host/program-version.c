@@ -204,7 +204,7 @@ static int from_binary(const struct program *program, const char *path, char **r
     return r;
 }
 
-/* `unreadable` says what keeps a version file from being read. */
+/* `unreadable` states what keeps a version file from being read. */
 static int from_files(const char *root, const struct program *p, char **ret,
                       struct nc_err *unreadable) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(p->files); i++)

@@ -127,7 +127,7 @@ static void release(const struct nc_spawn_call *call, pid_t pid, int fd) {
     (void)!write(fd, "", 1); /* a child that is gone tells so below */
 }
 
-/* Forks and waits until the child is another program, or says why it is not. */
+/* Forks and waits until the child is another program, or gives the reason it is not. */
 static int launch(struct child *c, const struct nc_spawn_call *call, pid_t *ret_pid,
                   struct nc_err *err) {
     const bool is_reported = call && call->on_forked;

@@ -12,7 +12,7 @@
 #include "nc/host.h"
 #include "nc/str.h"
 
-/* In the order in which systemd looks for a unit. */
+/* In the order in which systemd searches for a unit. */
 static const char *const unit_folders[] = {"/etc/systemd/system", "/run/systemd/system",
                                            "/usr/local/lib/systemd/system",
                                            "/usr/lib/systemd/system"};

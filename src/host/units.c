@@ -34,7 +34,7 @@ struct nc_units {
     sd_bus *bus;
     sd_bus_slot *removed;
     char *job;           /* object path of the job that is waited for */
-    bool is_hinted;      /* somebody says that it was removed */
+    bool is_hinted;      /* somebody states that it was removed */
     int signals;         /* descriptor that shows a SIGTERM or SIGINT meanwhile */
     uint64_t begun_usec; /* when the last start was requested, by the monotonic clock */
 };
@@ -165,7 +165,7 @@ int nc_units_is_pending(struct nc_units *u, const char *unit, struct nc_err *err
     bool has_run, runs;
     int r = find_unit(u, unit, &path, err);
 
-    if (r < 0) /* systemd loads what is not there; others say so */
+    if (r < 0) /* systemd loads what is not there; others report it */
         return r == -ENOENT ? 0 : r;
     r = read_job(u, path, &job, err);
     if (r < 0)

@@ -1,9 +1,9 @@
 /*
  * What the controller writes: one action of its step as one request, and what the answer means.
  *
- * The body comes whole from the step; here it gets a method, a path and a content type. Of what the
- * server gives back only the version matters (the watch tells the rest), so it is evicted
- * the object's spec and status out. A success that brings no object is none: somebody else has
+ * The body comes complete from the step; here it gets a method, a path and a content type. Of what
+ * the server gives back only the version matters (the watch tells the rest), so it is evicted the
+ * object's spec and status out. A success that brings no object is none: somebody else has
  * answered. Asking once more does no harm, a uid or a version goes with it.
  * guard-control.c holds each to its rules.
  */

@@ -1,7 +1,7 @@
 /*
  * Core/v1 Events in namespace default, which a node may write before its own Node exists.
  *
- * An Event's name follows from what it says, so that a create whose answer was lost can simply be
+ * An Event's name follows from what it states, so that a create whose answer was lost can simply be
  * sent again: "already exists" is success. Type, count, both times and the source are always
  * filled, or `kubectl describe` shows gaps. Only core/v1: the node authorizer knows no
  * events.k8s.io.
@@ -101,7 +101,8 @@ static struct nc_kube_call create_call(const struct nc_value *body, uint64_t tim
                                  .max_bytes = MAX_ANSWER};
 }
 
-/* What changes of an Event that is said again; *ret_path and *ret_body own what the call points to.
+/* What changes of an Event that is reported again; *ret_path and *ret_body own what the call points
+ * to.
  */
 static struct nc_kube_call update_call(const struct nc_event *e, const char *name,
                                        uint64_t timeout_usec, char **ret_path,
@@ -144,7 +145,7 @@ int nc_event_create(struct nc_kube *k, const struct nc_event *e, uint64_t timeou
 
 struct sent {
     struct nc_kube *kube;
-    struct nc_value *body; /* of a patch: the whole Event, should it be gone; owned */
+    struct nc_value *body; /* of a patch: the complete Event, should it be gone; owned */
     nc_event_sent_fn done;
     void *userdata;
 };

@@ -1,7 +1,7 @@
 /*
  * An ExecCredential as a credential plugin prints it: a token, and until when it is good. Pure.
  *
- * The plugin is somebody else's program. What it says becomes a header of each request, so it may
+ * The plugin is somebody else's program. What it states becomes a header of each request, so it may
  * hold nothing but what a token is made of; and no message quotes it.
  */
 #include <errno.h>

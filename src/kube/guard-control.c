@@ -5,7 +5,7 @@
  * worse than on a node. So everything is allowed by name, reads too, and all else is refused: no
  * pod and no secret is ever read, nothing is deleted without its uid, what somebody requested (a
  * claim's spec, a cordon) is never changed, and a list that a merge patch replaces as a whole must
- * say which version of the object it was made from. Pure.
+ * state which version of the object it was made from. Pure.
  */
 #include <errno.h>
 #include <string.h>
@@ -247,7 +247,7 @@ int nc_kube_guard_control(const struct nc_kube_call *c, struct nc_err *err) {
         return r;
     if (nc_streq(c->method, "GET"))
         return check_read(c, err);
-    /* The query is part of what must match: it could say what the body must not. */
+    /* The query is part of what must match: it could state what the body must not. */
     for (size_t i = 0; i < NC_ARRAY_SIZE(writes); i++)
         if (nc_streq(c->method, writes[i].method)
             && matches(writes[i].pattern, c->path, strlen(c->path)))

@@ -129,8 +129,8 @@ static int check_condition(const struct nc_kube_call *c, const struct nc_value *
     return 0;
 }
 
-/* A merge patch would replace the whole list, kubelet's conditions with it: only the strategic form
- * merges by type. */
+/* A merge patch would replace the complete list, kubelet's conditions with it: only the strategic
+ * form merges by type. */
 static int check_status(const struct nc_kube_call *c, const struct nc_value *v,
                         struct nc_err *err) {
     const struct nc_value *list = nc_value_get(v, "conditions");
@@ -222,7 +222,7 @@ static const char *below_namespace(const char *path, const char **ret_namespace,
     return name + n + 1;
 }
 
-/* What follows "/api/v1/namespaces/" writes. A query could say what the body must not. */
+/* What follows "/api/v1/namespaces/" writes. A query could state what the body must not. */
 static int check_namespaced(const struct nc_kube_call *c, struct nc_err *err) {
     struct nc_guard_target t = {0};
     const char *rest = below_namespace(c->path, &t.namespace, &t.namespace_n);
@@ -245,7 +245,7 @@ int nc_guard_review(const struct nc_kube_call *c, struct nc_err *err) {
                : nc_guard_refuse(c, err, UNKNOWN, c->path);
 }
 
-/* A whole collection is not a node's to read; a body has no meaning there. */
+/* A complete collection is not a node's to read; a body has no meaning there. */
 static int check_read(const struct nc_kube_call *c, size_t n, struct nc_err *err) {
     const bool is_pods = is_collection(c->path, n, PODS)
                          || (nc_starts_with(c->path, NAMESPACES) && n > strlen("/pods")

@@ -3,7 +3,7 @@
  *
  * A look asks one question at a time: the Lease that Karpenter's replicas compete for, by its name
  * in each namespace that Karpenter may be in, then which versions of its kinds the API server has.
- * No other namespace is checked: whoever may write Leases in one of his own says nothing about
+ * No other namespace is checked: whoever may write Leases in one of his own reports nothing about
  * the cluster. What a question that failed would have said stays as it was; only "not found" takes
  * something away.
  */
@@ -22,7 +22,7 @@
 #define TIMEOUT_USEC 10000000u
 #define MAX_BYTES ((size_t)2 << 20) /* more than an object can have in etcd */
 #define TIMER_ACCURACY_USEC 50000u
-#define SOON 6 /* what is not known yet is looked for so much earlier */
+#define SOON 6 /* what is not known yet is searched for so much earlier */
 
 enum part { CLAIMS = 0, POOLS, CLASSES, _PART_MAX };
 

@@ -18,7 +18,7 @@ struct nc_karpenter_seen {
     uint64_t window_usec; /* without a sign of life for so long, nobody holds it */
     char holder[256];     /* "" = nobody */
 };
-/* Takes a LeaseList and says who there is. Hostile. */
+/* Takes a LeaseList and states who there is. Hostile. */
 enum nc_control_mode nc_karpenter_judge(struct nc_karpenter_seen *s, const struct nc_value *leases,
                                         uint64_t now_usec, uint64_t mono_usec);
 

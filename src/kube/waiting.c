@@ -3,8 +3,8 @@
  * taints, ephemeral taints, resources.
  *
  * Rules: the lifecycle controller's initialization step (karpenter core v1.13; nodes are
- * Initialized only after Registered). What Karpenter does not say is said here: whose turn it is to
- * remove the taint that is waited for. Pure.
+ * Initialized only after Registered). What Karpenter does not say is reported here: whose turn it
+ * is to remove the taint that is waited for. Pure.
  */
 #include <string.h>
 

@@ -3,15 +3,16 @@
  *
  * A first list may come from the API server's cache (resourceVersion 0), as kubelet's do: it costs
  * etcd nothing. After "Gone" the list requests a state that is not older than what was seen, and
- * only where the cache cannot give that, for the newest. A list of a whole collection (no selector)
- * is read in pages instead, without a resourceVersion: the cache would give all of it in one answer
- * whatever `limit` says (some hundred megabytes to encode for 50,000 Nodes), and a standby that has
- * just become the leader must not decide by what an API server that lags behind remembers. A page
- * that fails in passing is requested again where it stopped; a token that has expired starts the
- * list over, and where that happens again the list takes too long for the server's memory (five
- * minutes) and is requested as a whole, as client-go's pager does. Waits double from 0.2 s to 30 s
- * (5 min where we are refused, 5 s where somebody waits under a deadline) and are jittered from a
- * seed, so that a fleet does not come back in step and a test knows what to expect.
+ * only where the cache cannot give that, for the newest. A list of a complete collection (no
+ * selector) is read in pages instead, without a resourceVersion: the cache would give all of it in
+ * one answer whatever `limit` says (some hundred megabytes to encode for 50,000 Nodes), and a
+ * standby that has just become the leader must not decide by what an API server that lags behind
+ * remembers. A page that fails in passing is requested again where it stopped; a token that has
+ * expired starts the list over, and where that happens again the list takes too long for the
+ * server's memory (five minutes) and is requested as a whole, as client-go's pager does. Waits
+ * double from 0.2 s to 30 s (5 min where we are refused, 5 s where somebody waits under a deadline)
+ * and are jittered from a seed, so that a fleet does not come back in step and a test knows what to
+ * expect.
  */
 #include <errno.h>
 #include <string.h>

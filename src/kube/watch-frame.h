@@ -52,7 +52,7 @@ struct nc_watch_line {
     const struct nc_value *object;
     const char *version; /* metadata.resourceVersion */
 };
-/* 0; or negative with err filled: an ERROR line gives what it says (*ret_status filled), anything
+/* 0; or negative with err filled: an ERROR line gives what it states (*ret_status filled), anything
  * else that is no event NC_ERR_PROTOCOL. */
 int nc_watch_line_parse(const char *line, size_t n, struct nc_watch_line *ret,
                         struct nc_kube_status *ret_status, struct nc_err *err);

@@ -110,7 +110,7 @@ static uint64_t version_of(const struct nc_value *object) {
     return version && *version ? nc_kube_hash(NC_KUBE_HASH_SEED, version) : 0;
 }
 
-/* The first place whose key is not less; *ret_found says whether it is the key itself. Lists come
+/* The first place whose key is not less; *ret_found states whether it is the key itself. Lists come
  * sorted: the end is tried first. */
 static size_t find(const struct nc_known *k, const char *key, bool *ret_found) {
     size_t low = 0;

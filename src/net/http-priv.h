@@ -2,7 +2,7 @@
  * What the files of src/net share: the handle, a request in flight, and who does what.
  *
  * http.c turns the loop for libcurl, http-request.c sets a transfer up and takes its bytes,
- * http-result.c says how it ended. A request is in the list of its handle until it is handed out;
+ * http-result.c states how it ended. A request is in the list of its handle until it is handed out;
  * after that only its callback knows it.
  */
 #ifndef NC_HTTP_PRIV_H
@@ -13,7 +13,8 @@
 #include "nc/http.h"
 
 #define NC_HTTP_MAX_HEADER_BYTES ((size_t)64 << 10)
-/* An answer that is no success says why in its body: so much of it is kept, and so much is endured.
+/* An answer that is no success gives the reason in its body: so much of it is kept, and so much is
+ * endured.
  */
 #define NC_HTTP_ERROR_KEEP_BYTES ((size_t)64 << 10)
 #define NC_HTTP_ERROR_MAX_BYTES ((size_t)1 << 20)

@@ -2,8 +2,8 @@
  * How a transfer ended: libcurl's codes become outcomes, outcomes become sentences and error
  * classes.
  *
- * A sentence names the peer as host:port and says what it did; it never quotes a header, a body or
- * a query.
+ * A sentence names the peer as host:port and states what it did; it never quotes a header, a body
+ * or a query.
  */
 #include "http-priv.h"
 

@@ -24,7 +24,7 @@
 #define KEEP_CONNECTIONS 4
 /* A drain has all evictions of a node in flight: the server's own limit is what counts. */
 #define MAX_STREAMS 1000
-/* A request that was given less time says nothing about its connection. */
+/* A request that was given less time reports nothing about its connection. */
 #define SUSPECT_USEC 1000000u
 #define SUSPECT_SLACK_USEC 50000u /* the kernel counts in ticks */
 /* libcurl before 8.1 may keep what it has read of several HTTP/2 streams to itself, and waits for a

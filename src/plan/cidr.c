@@ -17,8 +17,8 @@
 
 #define DNS_OFFSET 10 /* kubeadm, EKS and kops agree on it */
 
-/* Splits "ADDRESS/PREFIX". Without a slash the prefix is the whole address. Returns the family (4,
- * 6) or 0. */
+/* Splits "ADDRESS/PREFIX". Without a slash the prefix is the complete address. Returns the family
+ * (4, 6) or 0. */
 static int parse(const char *text, unsigned char bytes[16], unsigned *prefix) {
     char address[64];
     const char *slash = strchr(text, '/');

@@ -1,7 +1,7 @@
 /*
  * What users write for containerd: TOML, merged key by key.
  *
- * containerd's own `imports` would replace a whole section of a plugin, and with it what a node
+ * containerd's own `imports` would replace a complete section of a plugin, and with it what a node
  * needs. A text says for which version of the configuration it is by its "version", or by the
  * plugins that it names: version 3 splits io.containerd.grpc.v1.cri into images and runtime.
  */

@@ -2,7 +2,7 @@
  * containerd: config.toml, the base runtime spec, and the SOCI snapshotter for fast image pulls.
  *
  * Paths and settings are those of nodeadm (nodeadm/internal/containerd of 2026-07), because the
- * EKS AMI is made for them. Where the host has no containerd, and nobody asks for anything of it,
+ * EKS AMI is made for them. Where the host has no containerd, and nobody requests anything of it,
  * nothing is written.
  */
 #include "nc/containerd.h"

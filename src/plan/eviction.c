@@ -2,9 +2,9 @@
  * Eviction thresholds.
  *
  * kubelet exits on a threshold that it cannot read and on a soft one without a grace period;
- * Karpenter's schema refuses a grace period without a threshold as well. Both are said here, before
- * anything is written. A percentage is a float32 in kubelet, so "10%" of 20 GiB is 32 bytes more
- * than a tenth: the prediction does the same arithmetic.
+ * Karpenter's schema refuses a grace period without a threshold as well. Both are reported here,
+ * before anything is written. A percentage is a float32 in kubelet, so "10%" of 20 GiB is 32 bytes
+ * more than a tenth: the prediction does the same arithmetic.
  */
 #include "eviction.h"
 

@@ -88,7 +88,7 @@ static struct value truth(bool v) {
     return (struct value){.is_bool = true, .v = v};
 }
 
-/* Both operands must be integers; says so where they are not. */
+/* Both operands must be integers; reports it where they are not. */
 static bool want_integers(struct parser *s, const char *op, struct value a, struct value b) {
     if (s->failed)
         return false;

@@ -14,7 +14,8 @@
 #include "nc/userdata.h"
 #include "shapes.h"
 
-/* User data may be twice EC2's limit here, so that too much of it is said in words by the decoder.
+/* User data may be twice EC2's limit here, so that too much of it is reported in words by the
+ * decoder.
  */
 const struct nc_imds_question nc_imds_questions[_NC_IMDS_ITEM_MAX] = {
     [NC_IMDS_IDENTITY] = {"/latest/dynamic/instance-identity/document", 1, true, (size_t)16 << 10},

@@ -2,7 +2,7 @@
  * Words in a line of an EnvironmentFile=: the rules of systemd (env-file.c for the line,
  * extract-word.c with EXTRACT_UNQUOTE and EXTRACT_RELAX for `$VARIABLE` on a command line).
  *
- * Two levels of quotes: the inner one keeps a word together, the outer one carries the whole
+ * Two levels of quotes: the inner one keeps a word together, the outer one carries all of it
  * through the file. systemd makes the same words of it again.
  */
 #include <errno.h>

@@ -35,8 +35,8 @@ const struct nc_flag *nc_flags_find(const struct nc_flags *f, const char *name);
  * flag's mark. NC_ERR_CONFIG where a value is not of the field's type. Never NULL on success. */
 int nc_flags_tree(const struct nc_flags *f, struct nc_value **ret, struct nc_err *err);
 
-/* Lays that tree over a configuration: a flag replaces a whole map or list, only feature gates are
- * merged (kubeletConfigFlagPrecedence). `flags` is not consumed. */
+/* Lays that tree over a configuration: a flag replaces a complete map or list, only feature gates
+ * are merged (kubeletConfigFlagPrecedence). `flags` is not consumed. */
 void nc_flags_apply(struct nc_value *config, const struct nc_value *flags);
 
 /* The flag that sets a top-level field ("kubeReserved" -> "kube-reserved"), NULL where none does.

@@ -2,7 +2,7 @@
  * The rules of KubeletConfiguration that a user can break.
  *
  * A kubelet that refuses its configuration exits, is started again and exits again, and the node
- * never appears. What can be known beforehand is said beforehand, with the line of the document
+ * never appears. What can be known beforehand is reported beforehand, with the line of the document
  * that is to blame. The rules are those of pkg/kubelet/apis/config/validation and, where
  * Karpenter's schema is stricter for its twelve fields, of Karpenter.
  */

@@ -103,7 +103,7 @@ static void add_cgroups(struct nc_value *base, const struct nc_kubelet_input *in
     nc_value_set_string(base, "kubeReservedCgroup", "/runtime");
 }
 
-/* kubelet refuses a critical period above the whole one, and a whole one beside periods by
+/* kubelet refuses a critical period above the total one, and a total one beside periods by
  * priority: what the user says about one of the three shapes the default of the others. */
 static void add_shutdown(struct nc_value *base, const struct nc_kubelet_input *in,
                          struct nc_reasons *reasons) {

@@ -14,7 +14,7 @@
 #include "kubelet-flags.h"
 #include "nc/str.h"
 
-#define MAX_VALUE_TEXT 400 /* of a field's value in an origin; the files have it whole */
+#define MAX_VALUE_TEXT 400 /* of a field's value in an origin; the files have all of it */
 
 char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark) {
     if (mark.source == 0 && mark.line == 0)
@@ -152,7 +152,7 @@ static char *layer_origin(const struct search *s, size_t layer, const char *path
     return nc_strdup(nc_reasons_get(s->layers->reasons, path));
 }
 
-/* A map of the user's does not replace the base's: its members are told apart one by one. */
+/* A map of the user's does not replace the base's: its members are distinguished one by one. */
 static bool is_merged(const struct nc_value *const in[static 3]) {
     return !in[0] && in[1] && in[2] && in[1]->type == NC_VALUE_MAP && in[2]->type == NC_VALUE_MAP;
 }
@@ -270,7 +270,7 @@ void nc_origin_tree(struct nc_plan *p, const char *name, const struct nc_value *
     walk_tree(&w, name, "", v);
 }
 
-/* --- policies, and what is asked of the host */
+/* --- policies, and what is requested from the host */
 
 static void add_setting(struct nc_plan *p, const struct nc_documents *docs, const char *field,
                         const struct nc_value *v) {

@@ -7,7 +7,7 @@
  *
  * kubelet 1.28 is different: it fills each drop-in with defaults before it lays it over the base,
  * and never lets a false or a 0 of the drop-in win (mergo in cmd/kubelet/app/server.go). A drop-in
- * of three fields would reset cgroupDriver and maxPods. So for 1.28 both files carry the whole
+ * of three fields would reset cgroupDriver and maxPods. So for 1.28 both files carry the complete
  * result: there is nothing left to reset.
  */
 #include <errno.h>

@@ -21,7 +21,7 @@ static char *flag_place(const struct nc_planner *s, const char *name, struct nc_
     return nc_asprintf("flag --%s%s%s", name, *place ? " of " : "", place);
 }
 
-/* A flag of the user's that says what the plan would say: it wins, as it would in kubelet. */
+/* A flag of the user's that states what the plan would say: it wins, as it would in kubelet. */
 static const char *flag_value(const struct nc_planner *s, const char *name, char **ret_from) {
     const struct nc_flag *f = nc_flags_find(&s->flags, name);
 

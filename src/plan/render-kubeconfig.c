@@ -3,7 +3,7 @@
  * its own.
  *
  * The layout (one cluster, one context, one user) is what kubelet needs and no more. The exec
- * credential is this program's own `token`: no other program is started for the node's whole life.
+ * credential is this program's own `token`: no other program is started for all of the node's life.
  */
 #include "render-kubeconfig.h"
 

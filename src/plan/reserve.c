@@ -18,7 +18,7 @@
 #define GI ((int64_t)1 << 30)
 
 struct slice {
-    int64_t upto; /* of the whole, in the unit of the caller */
+    int64_t upto; /* of the total, in the unit of the caller */
     int64_t parts_of_10000;
 };
 

@@ -2,9 +2,9 @@
  * One entry for the journal: fields in a datagram, as systemd's "Native Journal Protocol" has it.
  *
  * Not by sd_journal_sendv: that waits for ever for a journald that does not read, and a log must
- * never hold up a drain; and where no journal is there it says that all went well. What does not
+ * never hold up a drain; and where no journal is there it states that all went well. What does not
  * fit into the socket of a journald that does not read is lost; the next entry that gets through
- * says how many were.
+ * states how many were.
  */
 #include "journal-send.h"
 

@@ -1,9 +1,9 @@
 /*
  * What the service manager is told: ready, a line for `systemctl status`, a sign of life.
  *
- * Without a service manager (no NOTIFY_SOCKET) nothing is said, and nothing fails. A manager that
- * does not listen may cost a line for people, or a moment where the line is worth more; it never
- * holds up a drain, which is why sd_notify, that waits for ever, is not used.
+ * Without a service manager (no NOTIFY_SOCKET) nothing is reported, and nothing fails. A manager
+ * that does not listen may cost a line for people, or a moment where the line is worth more; it
+ * never holds up a drain, which is why sd_notify, that waits for ever, is not used.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 #include "process.h"
 
-#define PATIENCE_USEC 200000 /* for what is said once */
+#define PATIENCE_USEC 200000 /* for what is reported once */
 
 /* "/path", or "@name" of the abstract namespace. 0 where it is neither, or too long. */
 static socklen_t address_of(const char *where, struct sockaddr_un *ret) {

@@ -1,5 +1,5 @@
 /*
- * getopt over a table of flags. Says what is wrong in the words of whoever owns the flag.
+ * getopt over a table of flags. States what is wrong in the words of whoever owns the flag.
  */
 #include "options.h"
 

@@ -33,8 +33,8 @@ struct nc_command_line {
 
 enum { NC_OPTIONS_HELP = 1, NC_OPTIONS_WRONG = 2 };
 /* 0: everything was taken, *ret_rest is the index of what is no option; NC_OPTIONS_HELP where help
- * was requested; NC_OPTIONS_WRONG where something was wrong and was said on stderr. argv[0] is the
- * command. */
+ * was requested; NC_OPTIONS_WRONG where something was wrong and was reported on stderr. argv[0] is
+ * the command. */
 int nc_options_parse(const struct nc_command_line *line, int argc, char **argv, int *ret_rest);
 
 /* "  --name ARGUMENT   help" for each that this command takes. */

@@ -1,6 +1,6 @@
 /*
  * What a program of ours does with its own process: its name, the event loop and the signals that
- * end it, the service manager, how a failure is said.
+ * end it, the service manager, how a failure is reported.
  */
 #ifndef NC_PROCESS_H
 #define NC_PROCESS_H
@@ -12,7 +12,7 @@
 
 enum { NC_EXIT_USAGE = 2 };
 
-/* "nodeclaimd": leads what is said on stderr and is the log's identifier. Static. */
+/* "nodeclaimd": leads what is reported on stderr and is the log's identifier. Static. */
 void nc_program_set(const char *name);
 const char *nc_program(void);
 

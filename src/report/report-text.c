@@ -1,5 +1,5 @@
 /*
- * A report as text: status.json, the console's line, the annotation, metrics. What is said is
+ * A report as text: status.json, the console's line, the annotation, metrics. What is reported is
  * decided in report.c.
  */
 #include <inttypes.h>
@@ -191,7 +191,7 @@ void nc_report_console(const struct nc_report *r, struct nc_buf *out) {
     nc_json_write(out, map, 0);
 }
 
-/* What goes first where the whole would be too long; the rest is bounded. */
+/* What goes first where all of it would be too long; the rest is bounded. */
 static const char *const expendable[] = {"differences", "remedy", "message"};
 
 void nc_report_annotation(const struct nc_report *r, struct nc_buf *out) {

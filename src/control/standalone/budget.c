@@ -100,7 +100,7 @@ static int read_nodes(const struct nc_value *v, struct nc_budget *ret, struct nc
     return 0;
 }
 
-/* Both or none: the CRD says so, and half of it means something else to everybody. */
+/* Both or none: the CRD reports it, and half of it means something else to everybody. */
 static int read_when(const struct nc_value *budget, struct nc_budget *ret, struct nc_err *err) {
     const struct nc_value *schedule = nc_value_get(budget, "schedule");
     const struct nc_value *duration = nc_value_get(budget, "duration");

@@ -25,7 +25,7 @@ static char *request_id(const struct standalone_view *v) {
     return nc_asprintf("claim-%s", v->claim->o.uid);
 }
 
-/* What it says must not change while the claim ends: it is made of what does not. */
+/* What it states must not change while the claim ends: it is made of what does not. */
 static const char *request_reason(const struct standalone_view *v) {
     if (nc_standalone_expiry(v->claim) <= v->claim->deletion_usec)
         return nc_budget_reason_name(NC_BUDGET_EXPIRED);
@@ -261,8 +261,8 @@ static bool wait_for_instance(const struct standalone_view *v, struct nc_control
     return false;
 }
 
-/* A Node may be there that is not known to be its own yet. An EC2 that does not say so is no reason
- * to wait for ever. */
+/* A Node may be there that is not known to be its own yet. An EC2 that does not report it is no
+ * reason to wait for ever. */
 static bool may_ask(const struct standalone_view *v, uint64_t *next_usec) {
     const uint64_t since_usec =
         v->c->led_usec > v->claim->deletion_usec ? v->c->led_usec : v->claim->deletion_usec;

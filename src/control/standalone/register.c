@@ -57,7 +57,7 @@ static bool is_zero(const char *quantity) {
     return !quantity || (nc_quantity_milli(quantity, &milli) == 0 && milli == 0);
 }
 
-/* What is allocatable is kept only until the label says that all of it was there once. */
+/* What is allocatable is kept only until the label states that all of it was there once. */
 static char *missing_resource(const struct control_claim *claim, const struct control_node *node) {
     const char *at = NULL, *t[2];
 
@@ -86,7 +86,7 @@ const char *nc_standalone_waits_for(const struct control_claim *claim,
 
 /* --- the Node's patch */
 
-/* An owner of a version that is not served would be looked for in vain. */
+/* An owner of a version that is not served would be searched for in vain. */
 static struct nc_value *owners(const struct standalone_view *v) {
     const char *text = v->node->more->owners, *version = v->c->claims_version;
     const struct control_claim *claim = v->claim;
@@ -139,7 +139,7 @@ static struct nc_value *registered_taints(const struct control_claim *claim,
     return list;
 }
 
-/* Our own annotations are what a Node says and is asked: a claim says nothing in its name. */
+/* Our own annotations are what a Node says and is asked: a claim reports nothing in its name. */
 static void sync_annotations(const struct control_claim *claim, struct nc_value *metadata) {
     const char *at = NULL, *two[2];
 

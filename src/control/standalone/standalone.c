@@ -228,7 +228,7 @@ static bool drop_finalizer(const struct control_node *node, struct nc_control_ac
     return nc_control_drop_finalizer(&node->o, &node->more->finalizers, ret);
 }
 
-/* Ours, and what stands there as Karpenter's: its claim says that it is not. */
+/* Ours, and what stands there as Karpenter's: its claim states that it is not. */
 static bool drop_both_finalizers(const struct control_node *node, struct nc_control_action *ret) {
     struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     const char *at = NULL, *one[1];
@@ -256,7 +256,7 @@ static bool end_node(const struct standalone_view *v, struct nc_control_action *
     return true;
 }
 
-/* Does any claim say that this Node is its own, clear or not? */
+/* Does any claim state that this Node is its own, clear or not? */
 static bool is_claimed(const struct nc_control *c, const struct control_node *node) {
     return nc_control_find(c, &c->claims_by_node, node->o.name)
            || (node->more->provider_id
