@@ -74,27 +74,29 @@ static void warning(struct image *m, const char *remedy, const char *format, ...
     va_end(ap);
 }
 
-/* The program of the last command that a unit starts; NULL where there is none. Owned. */
-static char *program_of(const struct nc_image_unit *u, const char **ret_command) {
+/* The last command that a unit starts; NULL where there is none. */
+static const char *command_of(const struct nc_image_unit *u) {
     const struct nc_image_line *line;
     const char *command = NULL;
     size_t at = 0;
 
     while ((line = nc_image_unit_next(u, "ExecStart", &at)))
         command = line->value;
-    *ret_command = command;
-    if (!command)
-        return NULL;
+    return command;
+}
+
+/* Its first word, without systemd's prefixes. Owned. */
+static char *program_of(const char *command) {
     command += strspn(command, "@-:+!|");
     return nc_strndup(command, strcspn(command, " \t"));
 }
 
-/* A unit that has to be there, with a program that has to be there. False where a problem was
- * found. */
-static bool check_service(struct image *m, const struct nc_image_unit *u, const char *unit,
-                          const char *remedy) {
-    const char *command;
-    nc_auto_free char *program = program_of(u, &command);
+/* A unit that has to be there, with a program that has to be there: its command; NULL where a
+ * problem was found. */
+static const char *check_service(struct image *m, const struct nc_image_unit *u, const char *unit,
+                                 const char *remedy) {
+    const char *command = command_of(u);
+    nc_auto_free char *program = command ? program_of(command) : NULL;
 
     if (!u->path)
         failed(m, remedy, "there is no %s", unit);
@@ -105,8 +107,8 @@ static bool check_service(struct image *m, const struct nc_image_unit *u, const 
     else if (!nc_image_tree_is_program(&m->tree, program))
         failed(m, remedy, "%s starts %s, and there is no such program", unit, program);
     else
-        return true;
-    return false;
+        return command;
+    return NULL;
 }
 
 /* The path that an EnvironmentFile names has to be in the image, unless we make it. */
@@ -132,12 +134,13 @@ static void check_environment_file(struct image *m, const struct nc_image_line *
 static void check_kubelet(struct image *m) {
     struct nc_image_unit u = NC_IMAGE_UNIT_INIT;
     const struct nc_image_line *line;
-    const char *command = NULL;
+    const char *command;
     size_t at = 0;
 
     nc_image_unit_read(&m->tree, "kubelet.service", &u);
-    if (check_service(m, &u, "kubelet.service", "install kubelet, then " PROVISION)) {
-        nc_auto_free char *program = program_of(&u, &command);
+    command = check_service(m, &u, "kubelet.service", "install kubelet, then " PROVISION);
+    if (command) {
+        nc_auto_free char *program = program_of(command);
         if (!strstr(command, "$" KUBELET_ARGS) && !strstr(command, "${" KUBELET_ARGS "}"))
             failed(m, "install nodeclaimd's drop-in, and remove the ExecStart of any later one",
                    "kubelet.service starts %s without $" KUBELET_ARGS, program);
@@ -174,11 +177,12 @@ static void check_units(struct image *m) {
 static void check_containerd(struct image *m) {
     static const char config[] = "/etc/containerd/config.toml";
     struct nc_image_unit u = NC_IMAGE_UNIT_INIT;
-    const char *command = NULL, *option;
+    const char *command, *option;
 
     nc_image_unit_read(&m->tree, "containerd.service", &u);
-    if (check_service(m, &u, "containerd.service", "install containerd")) {
-        nc_auto_free char *program = program_of(&u, &command);
+    command = check_service(m, &u, "containerd.service", "install containerd");
+    if (command) {
+        nc_auto_free char *program = program_of(command);
         option = strstr(command, " --config");
         option = option ? option : strstr(command, " -c ");
         if (option && !strstr(option, config))
