@@ -254,7 +254,7 @@ func (n *node) checkStatus(t *testing.T, claim, uid string) {
 	if s.NodeClaim == nil || s.NodeClaim.Name != claim || s.NodeClaim.UID != uid {
 		t.Errorf("NodeClaim %+v, want %s %s", s.NodeClaim, claim, uid)
 	}
-	names := []string{"imds", "userdata", "config", "plan", "render", "apply", "preflight", "start", "register", "initialize"}
+	names := []string{"imds", "userdata", "config", "plan", "render", "apply", "preflight", "containerd", "start", "register", "initialize"}
 	var have, times []string
 	for _, p := range s.Phases {
 		have = append(have, p.Name)
