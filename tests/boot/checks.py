@@ -154,11 +154,18 @@ class Evidence:
 
     def manager_says(self, unit: str) -> list[tuple[float, str]]:
         """What systemd itself logged of a unit: (monotonic seconds, message), to the end."""
+        return self._lines(f"UNIT={unit}")
+
+    def when_said(self, unit: str, begin: str) -> float:
+        """When the unit last logged a message that begins so, in monotonic seconds; 0: never."""
+        return max((t for t, message in self._lines(f"_SYSTEMD_UNIT={unit}") if message.startswith(begin)), default=0.0)
+
+    def _lines(self, match: str) -> list[tuple[float, str]]:
         argv = [
             "journalctl",
             "--directory",
             str(self.root / "var/log/journal"),
-            f"UNIT={unit}",
+            match,
             "--output=json",
             "--no-pager",
         ]
