@@ -395,7 +395,7 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
     if (!r->is_synced)
         rules_break(r, "unlisted", "pod %u is evicted before all pods are listed", i);
-    if (!r->is_crowded && !is_turn(r, p, now_usec))
+    if (!r->is_crowded && now_usec > r->blurred_usec && !is_turn(r, p, now_usec))
         rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
         rules_break(r, "late-eviction", "pod %u is evicted after its force-delete time", i);

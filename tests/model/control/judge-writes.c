@@ -292,6 +292,21 @@ static bool has_to_end(const struct world *w, const struct shown *claim) {
            && !nc_streq(condition_of(claim->v, "InstanceTerminating"), "True");
 }
 
+/* Somebody has deleted the Node, its agent has drained it, and no claim was registered with it yet:
+ * whose it is cannot be told, and nobody is held up for it. */
+static bool is_released(const struct shown *node, const struct shown *claim,
+                        const struct nc_control_action *a) {
+    const char *text = annotation_of(node->v, STATUS_KEY);
+    nc_auto_value struct nc_value *status = NULL;
+    const char *phase;
+
+    if (a->verb != NC_CONTROL_PATCH_NODE || nc_streq(condition_of(claim->v, "Registered"), "True")
+        || !text || nc_json_parse(text, strlen(text), &status, NULL) < 0)
+        return false;
+    phase = text_at(status, "phase");
+    return nc_streq(phase, "Drained") || nc_streq(phase, "Failed");
+}
+
 static void judge_end_of_node(struct world *w, const struct shown *claim,
                               const struct nc_control_action *a) {
     if (claim && (!is_deleting(claim->v) || !is_drained(claim)))
@@ -317,7 +332,8 @@ static void judge_node(struct world *w, struct view *v, const struct shown *node
         judge_break(w, "foreign", "%s %s: it is another one's", NAME, a->name);
     if (a->verb == NC_CONTROL_DELETE_NODE && !claim)
         judge_break(w, "drained-first", "%s, which belongs to no claim, is deleted", a->name);
-    if (a->verb == NC_CONTROL_DELETE_NODE || drops(node, a))
+    if ((a->verb == NC_CONTROL_DELETE_NODE || drops(node, a))
+        && !(claim && is_released(node, claim, a)))
         judge_end_of_node(w, claim, a);
     if (!claim && w->rules.identity == NC_CONTROL_IDENTITY_EC2
         && label_of(a->body, "karpenter.sh/registered"))
