@@ -114,6 +114,8 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
     if (p->is_gone || !p->was_known) { /* what a closed watch had shown is remembered */
         if (p->is_gone)
             p->since_usec = now_usec + SEC;
+        if (p->is_gone && r->is_crowded && p->evicts_out) /* forgotten for the others, see below */
+            p->blurred_usec = now_usec + QUESTION_USEC;
         p->is_accepted = p->is_deleted = p->is_unsure = false;
         p->is_refused = false;
         p->ask_after_usec[0] = p->ask_after_usec[1] = 0;
