@@ -266,15 +266,22 @@ struct nc_plan_input nc_gather_input(const struct nc_gather *g, const struct nc_
                                   .n_types = g->types.len};
 }
 
-int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err) {
+/* What a plan is made from, but for what only EC2 knows. */
+static int gather_input(struct nc_gather *g, struct nc_err *err) {
     int r = nc_gather_host(g, err);
 
     if (r >= 0)
         r = fetch_ipv6(g, err);
-    if (r < 0)
-        return r;
-    read_types(g);
-    r = nc_gather_ec2(g, true, err);
+    if (r >= 0)
+        read_types(g);
+    return r;
+}
+
+int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_err *err) {
+    int r = gather_input(g, err);
+
+    if (r >= 0)
+        r = nc_gather_ec2(g, true, err);
     if (r < 0)
         return r;
     const struct nc_plan_input in = nc_gather_input(g, claim);
@@ -285,13 +292,10 @@ int nc_gather_plan(struct nc_gather *g, const struct nc_claim *claim, struct nc_
 int nc_gather_try_plan(struct nc_gather *g, struct nc_err *err) {
     nc_cleanup(nc_plan_done) struct nc_plan plan = NC_PLAN_INIT;
     struct nc_err own = NC_ERR_INIT;
-    int r = nc_gather_host(g, err);
+    int r = gather_input(g, err);
 
-    if (r >= 0)
-        r = fetch_ipv6(g, err);
     if (r < 0)
         return r;
-    read_types(g);
     const struct nc_plan_input in = nc_gather_input(g, NULL);
     if (nc_plan_needs_private_dns_name(&g->facts, &g->config) || nc_plan_needs_instance_type(&in))
         return 0;

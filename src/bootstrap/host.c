@@ -27,7 +27,6 @@
 #define DISKS_TIMEOUT_USEC 310000000u /* the unit's own limit and ten seconds */
 #define CONTAINERD_TIMEOUT_USEC 90000000u
 #define CHECK_USEC 200000u
-#define LAST_LINES 3
 
 /* Does this run ask systemd for anything? */
 static bool uses_systemd(const struct nc_bootstrap *b) {
@@ -126,16 +125,14 @@ int nc_step_host(struct nc_bootstrap *b, struct nc_err *err) {
 
 static void add_last_lines(struct nc_err *err, const char *unit) {
     nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
-    size_t n = err ? strlen(err->msg) : 0;
+    nc_auto_free char *text = NULL;
+    size_t n;
 
-    if (!err || nc_journal_tail(unit, LAST_LINES, &lines, NULL) < 0)
+    if (!err || nc_journal_tail(unit, NC_LAST_LINES, &lines, NULL) < 0)
         return;
-    for (size_t i = 0; i < lines.n && n < sizeof(err->msg); i++) {
-        nc_auto_free char *quoted = nc_quote_most(lines.v[i], strlen(lines.v[i]), 80);
-        (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s%s",
-                       i ? " | " : "; its last lines: ", quoted);
-        n = strlen(err->msg);
-    }
+    text = nc_last_lines_text(&lines);
+    n = strlen(err->msg);
+    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", text);
 }
 
 static int not_active(const struct nc_unit_state *s, const char *unit, const char *how,

@@ -17,7 +17,6 @@
 
 #define UNIT_TIMEOUT_USEC 90000000u
 #define DEFAULT_LOG "/var/log/nodeclaimd-kubelet.log"
-#define LAST_LINES 3
 #define LAST_LINES_USEC 3000000u /* a journal is not opened again before */
 #define CHECK_USEC 200000u       /* between two checks a unit that is waited for */
 
@@ -30,26 +29,29 @@ static bool is_klog(const char *line) {
     return strlen(line) > 5 && line[5] == ' ' && strspn(line + 1, "0123456789") == 4;
 }
 
-static char *read_last_lines(const struct nc_bootstrap *b) {
-    nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
+char *nc_last_lines_text(const struct nc_strv *lines) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    nc_auto_free char *path = nc_kubelet_log(b);
-    const int r = b->kubelet.mode == NC_START_SYSTEMD
-                      ? nc_journal_tail(b->gather.config.kubelet_unit, LAST_LINES, &lines, NULL)
-                      : nc_file_tail(path, LAST_LINES, &lines, NULL);
 
-    if (r < 0 || lines.n == 0)
-        return nc_strdup("");
-    (void)nc_buf_puts(&text, "; its last lines: ");
-    for (size_t i = 0; i < lines.n; i++) {
+    (void)nc_buf_puts(&text, lines->n > 0 ? "; its last lines: " : "");
+    for (size_t i = 0; i < lines->n; i++) {
         /* klog's head states when; the error is what it names so, else what follows the head. */
-        const char *error = strstr(lines.v[i], "err=\"");
-        const char *head = is_klog(lines.v[i]) ? strstr(lines.v[i], "] ") : NULL;
-        const char *from = error ? error : head ? head + 2 : lines.v[i];
+        const char *error = strstr(lines->v[i], "err=\"");
+        const char *head = is_klog(lines->v[i]) ? strstr(lines->v[i], "] ") : NULL;
+        const char *from = error ? error : head ? head + 2 : lines->v[i];
         nc_auto_free char *quoted = nc_quote_most(from, strlen(from), error ? 200 : 80);
         (void)nc_buf_printf(&text, "%s%s", i ? " | " : "", quoted);
     }
     return nc_buf_steal(&text);
+}
+
+static char *read_last_lines(const struct nc_bootstrap *b) {
+    nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
+    nc_auto_free char *path = nc_kubelet_log(b);
+    const int r = b->kubelet.mode == NC_START_SYSTEMD
+                      ? nc_journal_tail(b->gather.config.kubelet_unit, NC_LAST_LINES, &lines, NULL)
+                      : nc_file_tail(path, NC_LAST_LINES, &lines, NULL);
+
+    return r < 0 ? nc_strdup("") : nc_last_lines_text(&lines);
 }
 
 char *nc_kubelet_last_lines(struct nc_bootstrap *b) {

@@ -9,6 +9,11 @@
 /* Where kubelet's output goes as a process: --kubelet-log, or the default below the root. Owned. */
 char *nc_kubelet_log(const struct nc_bootstrap *b);
 
+#define NC_LAST_LINES 3
+/* "; its last lines: …" for an error's message, each quoted and cut; "" where there are none.
+ * Owned. */
+char *nc_last_lines_text(const struct nc_strv *lines);
+
 /* Have the files changed since kubelet was started, be it in this run or in one that came to no
  * end? */
 bool nc_restart_is_due(const struct nc_bootstrap *b);
