@@ -94,7 +94,7 @@ static bool wants_conditions_cleared(struct nc_life *l) {
 }
 
 static bool wants_drained(struct nc_life *l) {
-    return l->phase == NC_LIFE_DRAINED && !l->is_drained_done && l->is_synced
+    return l->phase == NC_LIFE_DRAINED && !l->is_unverified && !l->is_drained_done && l->is_synced
            && !l->node.is_drained_true;
 }
 
@@ -262,6 +262,7 @@ static void send(struct nc_life *l, enum nc_node_write_kind kind, struct nc_life
 static bool wants_progress(struct nc_life *l) {
     if (is_ignored(l) || l->is_resuming || !nc_life_is_signalled(l)
         || l->phase == NC_LIFE_SIGNALLING || l->phase == NC_LIFE_CORDONING
+        || (l->phase == NC_LIFE_DRAINED && l->is_unverified)
         || !nc_life_has_come(l, nc_life_later(l->status_usec, PROGRESS_USEC)))
         return false;
     nc_auto_free char *text = nc_life_status_text(l, NC_WRITE_PROGRESS, false);

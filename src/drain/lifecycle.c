@@ -63,12 +63,24 @@ void nc_life_void_node(struct nc_life *l, struct nc_life_actions *out) {
     nc_life_close_pods(l, out);
 }
 
+static void enter(struct nc_life *l, enum nc_life_phase phase) {
+    if (phase == l->phase)
+        return;
+    l->phase = phase;
+    l->since_usec = l->now_usec;
+    l->drained_usec = phase == NC_LIFE_DRAINED ? l->now_usec : 0;
+    if (phase != NC_LIFE_DRAINED)
+        l->is_drained_done = false;
+}
+
 /* What was saved may be older than the last writes: the Node knows better. */
 static void verify(struct nc_life *l, const struct nc_node_view *v) {
     if (!v->has_status || (v->is_complete && !v->is_pending_true))
         l->signalled.is_set = false;
     if (!v->has_cordon_record && (!l->is_foreign || (v->is_complete && !v->is_unschedulable)))
         l->is_cordon_done = false;
+    if (v->is_complete && !v->is_drained_true && l->phase == NC_LIFE_DRAINED)
+        enter(l, l->held_phase = NC_LIFE_VOLUME_WAIT);
     l->is_unverified = !v->is_complete;
     l->is_resuming = false;
 }
@@ -170,16 +182,6 @@ static void observe(struct nc_life *l, const struct nc_life_event *e, struct nc_
     case _NC_LIFE_EVENT_MAX:
         break;
     }
-}
-
-static void enter(struct nc_life *l, enum nc_life_phase phase) {
-    if (phase == l->phase)
-        return;
-    l->phase = phase;
-    l->since_usec = l->now_usec;
-    l->drained_usec = phase == NC_LIFE_DRAINED ? l->now_usec : 0;
-    if (phase != NC_LIFE_DRAINED)
-        l->is_drained_done = false;
 }
 
 /* What should be true now? The next missing thing of each kind is requested. */

@@ -117,7 +117,7 @@ static void take_pod(struct rules *r, const struct nc_pod *pod, uint64_t now_use
         if (p->is_gone && r->is_crowded && p->evicts_out) /* forgotten for the others, see below */
             p->blurred_usec = now_usec + QUESTION_USEC;
         p->is_accepted = p->is_deleted = p->is_unsure = false;
-        p->is_refused = false;
+        p->is_refused = !p->is_gone && p->refused_usec > r->opened_usec; /* by this watch's time */
         p->ask_after_usec[0] = p->ask_after_usec[1] = 0;
         p->refusal = 0;
         p->budget_row = 0;
@@ -170,6 +170,7 @@ void rules_forget_refusals(struct rules *r) {
         if (!is_leaving(&r->pods[i]))
             r->pods[i].first_usec = 0;
         r->pods[i].is_refused = false;
+        r->pods[i].refused_usec = 0;
         r->pods[i].budget_row = 0;
         r->pods[i].refusal = 0;
     }
@@ -211,9 +212,11 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a && a < b ? a : b;
 }
 
-static void note_refusal(struct rules_pod *p, const struct nc_pod_answer *a) {
-    if (a->kind != NC_ANSWER_BUSY && a->kind != NC_ANSWER_UNAVAILABLE)
-        p->is_refused = a->kind != NC_ANSWER_ACCEPTED;
+static void note_refusal(struct rules_pod *p, const struct nc_pod_answer *a, uint64_t now_usec) {
+    if (a->kind == NC_ANSWER_BUSY || a->kind == NC_ANSWER_UNAVAILABLE)
+        return;
+    p->is_refused = a->kind != NC_ANSWER_ACCEPTED;
+    p->refused_usec = p->is_refused ? now_usec : 0;
 }
 
 static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc_pod_answer *a,
@@ -229,7 +232,7 @@ static void handle_evicted(struct rules *r, struct rules_pod *p, const struct nc
         p->ask_after_usec[i] = now_usec + pause_after(p, a, false, i) * 3 / 4;
         p->ask_by_usec[i] = now_usec + pause_after(p, a, true, i);
     }
-    note_refusal(p, a);
+    note_refusal(p, a, now_usec);
     /* the steps of a budget's pauses count where nothing else was answered in between */
     p->budget_row = a->kind == NC_ANSWER_BUDGET && (!p->refusal || p->refusal == NC_ANSWER_BUDGET)
                         ? p->budget_row + 1
@@ -257,6 +260,8 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
             r->free_usec = e->now_usec;
         if (p->was_known)
             handle_evicted(r, p, e->answer, e->now_usec);
+        else
+            note_refusal(p, e->answer, e->now_usec);
         break;
     case NC_DRAIN_MARK:
         less(&p->marks_out);
@@ -264,7 +269,7 @@ static void take_answer(struct rules *r, const struct nc_life_event *e) {
     case NC_DRAIN_DELETE:
         less(&p->deletes_out);
         p->delete_answer_usec = e->now_usec;
-        note_refusal(p, e->answer);
+        note_refusal(p, e->answer, e->now_usec);
         if (e->answer->kind == NC_ANSWER_ACCEPTED) {
             p->is_deleted = true;
             r->any_moved_usec = e->now_usec;
@@ -397,7 +402,7 @@ static void judge_gentle(struct rules *r, const struct rules_pod *p, unsigned i,
         rules_break(r, "kept", "pod %u is not to be disrupted", i);
     if (!r->is_synced)
         rules_break(r, "unlisted", "pod %u is evicted before all pods are listed", i);
-    if (!r->is_crowded && now_usec > r->blurred_usec && !is_turn(r, p, now_usec))
+    if (!r->is_crowded && !is_turn(r, p, now_usec))
         rules_break(r, "tier", "pod %u is evicted before its tier's turn", i);
     if (r->t_usec && now_usec >= last_moment(r, p))
         rules_break(r, "late-eviction", "pod %u is evicted after its force-delete time", i);

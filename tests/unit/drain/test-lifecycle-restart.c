@@ -58,8 +58,8 @@ static void test_restart_when_drained(void **state) {
         {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
         {6030, "ok", "@drained"},
         {7000, "restart", "@drained"},
-        {7100, "meta", "LOOK; WRITE progress[Drained]; OPEN @drained"},
-        {7110, "node", "@drained"},
+        {7100, "meta", "LOOK; OPEN @drained"},
+        {7110, "node", "WRITE progress[Drained] @drained"},
         {7200, "synced", "@drained"},
         {7210, "next", "none @drained"},
         {8000, "tick", "@drained"},
@@ -67,6 +67,31 @@ static void test_restart_when_drained(void **state) {
         {8020, "ok", "WRITE undrained[Evicting !drained] @evicting"},
         {8030, "ok", "@evicting"},
         {8510, "tick", "evict late @evicting"},
+    };
+
+    (void)state;
+    LIFE_STORY(story);
+}
+
+/* It was drained when it was saved; a pod came since, and left a volume behind. */
+static void test_restart_when_drained_no_more(void **state) {
+    static const struct life_row story[] = {
+        {0, "begin", "@idle"},
+        {1000, "notice spot +120",
+         "SAY SpotInterruption; WRITE signal[Detected pending] @signalling"},
+        {1010, "ok", "WRITE cordon[Cordoned cordon record label] @cordoning"},
+        {1020, "ok", "SAY NodeCordoned; SAY DrainStarted; OPEN @evicting"},
+        {1030, "synced", "LOOK @volume-wait"},
+        {1040, "node", "@volume-wait"},
+        {6020, "tick", "SAY NodeDrained; WRITE drained[Drained drained] @drained"},
+        {6030, "ok", "@drained"},
+        {13000, "set -drained volumes=1", "@drained"},
+        {14000, "restart", "@drained"},
+        {14100, "meta", "LOOK; OPEN @drained"},
+        {14150, "synced", "@drained"},
+        {14200, "node", "WRITE progress[VolumeWait] @volume-wait"},
+        {14210, "ok", "@volume-wait"},
+        {20000, "node volumes=0", "WRITE drained[Drained drained] @drained"},
     };
 
     (void)state;
@@ -423,6 +448,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_restart_while_signalling),
         cmocka_unit_test(test_restart_while_evicting),
         cmocka_unit_test(test_restart_when_drained),
+        cmocka_unit_test(test_restart_when_drained_no_more),
         cmocka_unit_test(test_restart_and_withdrawn_meanwhile),
         cmocka_unit_test(test_state_lost),
         cmocka_unit_test(test_state_lost_and_still_announced),
