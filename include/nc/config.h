@@ -53,6 +53,8 @@ struct nc_documents {
     struct nc_diagnostic *diags;
     size_t n_diags;
     char *for_cloud_init; /* the first part of user data that is not ours, in words; NULL = none */
+    bool may_bring_documents; /* a part of user data that cloud-init's network stage reads: more
+                                 than shell scripts */
     struct nc_strv found; /* what user data held that is not ours: "a shell script", "a part of type
                              text/plain" */
 };

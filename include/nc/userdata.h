@@ -39,4 +39,8 @@ int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, stru
  * `#cloud-config` are cloud-init's)? */
 int nc_userdata_part_is_ours(const struct nc_userdata_part *p);
 
+/* Is it a shell script, as cloud-init decides that? Its last stage runs those; whatever else is
+ * cloud-init's, its network stage reads, and may write files for it. */
+int nc_userdata_part_is_script(const struct nc_userdata_part *p);
+
 #endif

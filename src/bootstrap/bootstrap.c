@@ -151,12 +151,13 @@ static void add_warnings(struct nc_bootstrap *b, const struct nc_strv *more) {
 }
 
 /* What cloud-init's write_files brings is read once it is there; what may be half written before
- * that counts for nothing. */
+ * that counts for nothing. Scripts alone bring nothing before its last stage. */
 static int read_documents(struct nc_bootstrap *b, struct nc_err *err) {
     int r = nc_gather_documents(&b->gather, err);
 
     nc_cloud_init_decide(b);
-    if (!b->cloud_init.waits)
+    if (!b->cloud_init.waits
+        || (!b->cloud_init.is_forced && !b->gather.documents.may_bring_documents))
         return r;
     r = nc_cloud_init_wait_network(b, err);
     if (r < 0)

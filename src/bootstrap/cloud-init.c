@@ -2,9 +2,9 @@
  * cloud-init beside a bootstrap: which of its stages are waited for, and why.
  *
  * User data of ours alone give cloud-init nothing to do: nothing is waited for. Where they hold
- * parts for cloud-init, its network stage comes before the documents are read (write_files may
- * bring some), and its final stage, which runs the user's scripts, before kubelet is started.
- * Everything in between goes ahead.
+ * parts for cloud-init, its final stage, which runs the user's scripts, comes before kubelet is
+ * started; and where they hold more than scripts, its network stage before the documents are read
+ * (write_files may bring some). Everything in between goes ahead.
  */
 #include <errno.h>
 #include <unistd.h>

@@ -318,6 +318,7 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
             nc_strv_addf(&d->found, "%s is %s", name, what);
             if (!d->for_cloud_init && p->n > 0)
                 d->for_cloud_init = nc_asprintf("%s is %s", name, what);
+            d->may_bring_documents |= p->n > 0 && !nc_userdata_part_is_script(p);
             continue;
         }
         r = nc_documents_add(d, name, (struct nc_text){.data = p->data, .n = p->n, .line = p->line},

@@ -313,6 +313,12 @@ int nc_userdata_part_is_ours(const struct nc_userdata_part *p) {
     return has_key(after_mark(p->data), "apiVersion");
 }
 
+int nc_userdata_part_is_script(const struct nc_userdata_part *p) {
+    if (p->content_type[0] && !nc_streq(p->content_type, "text/plain"))
+        return nc_starts_with(p->content_type, "text/x-shellscript");
+    return nc_is_text(p->data, p->n) && nc_starts_with(first_token(p), "#!");
+}
+
 char *nc_userdata_describe(const struct nc_userdata_part *p) {
     const char *what = foreign_start(p);
 

@@ -12,6 +12,7 @@ from test_systemd import WithBus
 from bus import Unit  # found by harness
 
 SCRIPT = ("text/x-shellscript", "#!/bin/sh\nsleep 5\n")
+CLOUD_CONFIG = ("text/cloud-config", "#cloud-config\n")
 QUEUED = (41, "/org/freedesktop/systemd1/job/41")
 
 
@@ -67,9 +68,22 @@ class CloudInit(WorldTest):
         self.assertIn("cloud-init   kubelet does not wait for it: the user data hold nothing", world.run("status").out)
 
     def test_a_script(self) -> None:
-        """The network stage brings documents; files are made beside the later stages; kubelet comes after them."""
+        """Files are made beside all stages of cloud-init, which have not begun; kubelet comes after the last."""
         world = self.booting()
         world.send(SCRIPT)
+        proc = world.spawn("bootstrap", "--timeout", "60s")
+        self.assertTrue(world.waits_for("cloud-final.service"), world.status())
+        self.assertEqual({world.phase(p)["outcome"] for p in ("plan", "preflight", "apply")}, {"succeeded"})
+        self.assertEqual(world.kubelet_starts(), 0)
+        world.end_unit(world.network)
+        world.end_unit(world.final)
+        self.succeeds(world, proc)
+        self.assertEqual(world.kubelet_starts(), 1)
+
+    def test_more_than_a_script(self) -> None:
+        """The network stage brings documents; files are made beside the later stages; kubelet comes after them."""
+        world = self.booting()
+        world.send(SCRIPT, CLOUD_CONFIG)
         proc = world.spawn("bootstrap", "--timeout", "60s")
         self.assertTrue(world.waits_for("cloud-init.service"), world.status())
         self.assertEqual(world.phase("config")["outcome"], "pending")
@@ -107,7 +121,7 @@ class CloudInit(WorldTest):
     def test_a_newer_cloud_init(self) -> None:
         world = self.booting()
         world.bus.units["cloud-init-network.service"] = world.bus.units.pop("cloud-init.service")
-        world.send(("text/cloud-config", "#cloud-config\n"))
+        world.send(CLOUD_CONFIG)
         world.end_unit(world.final)
         proc = world.spawn("bootstrap", "--timeout", "60s")
         self.assertTrue(world.waits_for("cloud-init-network.service"), world.status())
@@ -184,7 +198,7 @@ class CloudInit(WorldTest):
 
     def test_a_bus_that_does_not_answer_is_not_taken_for_the_end(self) -> None:
         world = self.booting()
-        world.send(SCRIPT)
+        world.send(SCRIPT, CLOUD_CONFIG)
         world.end_unit(world.network)
         world.bus.refuses_reads = True
         proc = world.spawn("bootstrap", "--timeout", "60s")

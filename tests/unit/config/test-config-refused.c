@@ -195,17 +195,27 @@ static void parts_for_cloud_init(void **state) {
     static const struct {
         const char *text;
         const char *found;
+        bool may_bring;
     } rows[] = {
-        {"", NULL},
-        {GOOD, NULL},
-        {"--b\nContent-Type: application/node.eks.aws\n\n" GOOD "\n--b--", NULL},
+        {"", NULL, false},
+        {GOOD, NULL, false},
+        {"--b\nContent-Type: application/node.eks.aws\n\n" GOOD "\n--b--", NULL, false},
         {"--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n--b\n"
          "Content-Type: application/node.eks.aws\n\n" GOOD "\n--b--",
-         "user-data part 1 (text/x-shellscript) is a shell script"},
+         "user-data part 1 (text/x-shellscript) is a shell script", false},
+        {"--b\nContent-Type: text/plain\n\n#!/bin/sh\n--b--", "user-data part 1 (text/plain)",
+         false},
+        {"--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n--b\n"
+         "Content-Type: text/cloud-config\n\n#cloud-config\n--b--",
+         "user-data part 1 (text/x-shellscript)", true},
+        {"--b\nContent-Type: text/cloud-boothook\n\n#!/bin/sh\n--b--",
+         "user-data part 1 (text/cloud-boothook)", true},
+        {"--b\nContent-Type: text/plain\n\n#cloud-config\n--b--", "user-data part 1 (text/plain)",
+         true},
         {"--b\nContent-Type: application/octet-stream\n\nx\n--b--",
-         "user-data part 1 (application/octet-stream)"},
-        {"#cloud-config\n", "user-data is a cloud-config"},
-        {"#!/bin/sh\n", "user-data is a shell script"},
+         "user-data part 1 (application/octet-stream)", true},
+        {"#cloud-config\n", "user-data is a cloud-config", true},
+        {"#!/bin/sh\n", "user-data is a shell script", false},
     };
 
     (void)state;
@@ -219,6 +229,8 @@ static void parts_for_cloud_init(void **state) {
             assert_null(d.for_cloud_init);
         else if (!d.for_cloud_init || !nc_starts_with(d.for_cloud_init, rows[i].found))
             fail_msg("row %zu: %s", i, d.for_cloud_init ? d.for_cloud_init : "(nothing)");
+        if (d.may_bring_documents != rows[i].may_bring)
+            fail_msg("row %zu: documents may come: %d", i, d.may_bring_documents);
     }
 }
 
