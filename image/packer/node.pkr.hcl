@@ -54,7 +54,11 @@ source "amazon-ebs" "node" {
   source_ami    = var.source_ami
   instance_type = var.instance_type
   ssh_username  = var.ssh_username
-  ami_name      = "${var.name}-${formatdate("YYYYMMDDhhmmss", timestamp())}"
+
+  # Packer's own key for this build.
+  ssh_clear_authorized_keys = true
+
+  ami_name = "${var.name}-${formatdate("YYYYMMDDhhmmss", timestamp())}"
 
   # What nodes of this image are to have as well: IMDSv2 alone.
   imds_support = "v2.0"

@@ -124,11 +124,30 @@ static void check_environment_file(struct image *m, const struct nc_image_line *
         warning(m, "make sure that it is there before kubelet starts, or write \"-\" before it",
                 "EnvironmentFile=%s of %s is not part of the image", path, line->path);
     else if (*path != '/' || !nc_image_tree_has(&m->tree, path))
-        failed(m,
-               "reset it by a line \"EnvironmentFile=\" in a later drop-in, as nodeclaimd's does, "
-               "or write \"-\" before the path",
+        failed(m, "remove the line, make the file, or write \"-\" before the path",
                "%s names EnvironmentFile=%s, which is missing: kubelet.service cannot start",
                line->path, path);
+}
+
+/* Our flags are in one file, and the command has to use them. */
+static void check_kubelet_flags(struct image *m, const struct nc_image_unit *u,
+                                const char *command) {
+    nc_auto_free char *program = program_of(command);
+    const struct nc_image_line *line;
+    bool is_read = false;
+    size_t at = 0;
+
+    if (!strstr(command, "$" KUBELET_ARGS) && !strstr(command, "${" KUBELET_ARGS "}"))
+        failed(m, "install nodeclaimd's drop-in, and remove the ExecStart of any later one",
+               "kubelet.service starts %s without $" KUBELET_ARGS, program);
+    while ((line = nc_image_unit_next(u, "EnvironmentFile", &at))) {
+        is_read = is_read || nc_streq(line->value + (*line->value == '-'), KUBELET_ENV);
+        check_environment_file(m, line);
+    }
+    if (!is_read)
+        failed(m, "install nodeclaimd's drop-in, and remove \"EnvironmentFile=\" of any later one",
+               "kubelet.service does not read EnvironmentFile=" KUBELET_ENV
+               ": kubelet would start without its flags");
 }
 
 static void check_kubelet(struct image *m) {
@@ -139,13 +158,13 @@ static void check_kubelet(struct image *m) {
 
     nc_image_unit_read(&m->tree, "kubelet.service", &u);
     command = check_service(m, &u, "kubelet.service", "install kubelet, then " PROVISION);
-    if (command) {
-        nc_auto_free char *program = program_of(command);
-        if (!strstr(command, "$" KUBELET_ARGS) && !strstr(command, "${" KUBELET_ARGS "}"))
-            failed(m, "install nodeclaimd's drop-in, and remove the ExecStart of any later one",
-                   "kubelet.service starts %s without $" KUBELET_ARGS, program);
-        while ((line = nc_image_unit_next(&u, "EnvironmentFile", &at)))
-            check_environment_file(m, line);
+    if (command)
+        check_kubelet_flags(m, &u, command);
+    while (command && (line = nc_image_unit_next(&u, "ExecStartPre", &at))) {
+        nc_auto_free char *program = program_of(line->value);
+        if (*line->value != '-' && !nc_image_tree_is_program(&m->tree, program))
+            failed(m, PROVISION, "%s starts %s before kubelet, and there is no such program",
+                   line->path, program);
     }
     if (nc_image_unit_is_enabled(&m->tree, "kubelet.service"))
         warning(m, "systemctl disable kubelet.service",
@@ -191,10 +210,34 @@ static void check_containerd(struct image *m) {
                    "nodeclaimd writes",
                    program, config);
     }
+    if (!nc_image_tree_is_program(&m->tree, "/usr/sbin/runc"))
+        failed(m, PROVISION ", or link it there",
+               "there is no program /usr/sbin/runc, which nodeclaimd's configuration of containerd "
+               "names");
     if (!nc_image_tree_has(&m->tree, "/etc/eks/pause.tar"))
         warning(m, "image/provision --pause-image FILE, or make sure that nodes can pull it",
                 "there is no pause image (/etc/eks/pause.tar)");
     nc_image_unit_done(&u);
+}
+
+/* nodeclaimd lets systemd do its work, over D-Bus. */
+static void check_systemd(struct image *m) {
+    struct nc_image_unit bus = NC_IMAGE_UNIT_INIT;
+
+    if (!nc_image_tree_is_program(&m->tree, "/sbin/init"))
+        failed(m, PROVISION, "there is no /sbin/init: systemd is not installed");
+    nc_image_unit_read(&m->tree, "dbus.socket", &bus);
+    if (!bus.path || bus.is_masked)
+        failed(m, PROVISION, "there is no dbus.socket: nodeclaimd starts kubelet over D-Bus");
+    nc_image_unit_done(&bus);
+}
+
+static void check_disks(struct image *m) {
+    if (!nc_image_tree_is_program(&m->tree, "/usr/bin/setup-local-disks"))
+        warning(m,
+                "install that of amazon-eks-ami, unless no node has instanceStorePolicy: RAID0 or "
+                "instance.localStorage",
+                "there is no /usr/bin/setup-local-disks: local disks are not set up");
 }
 
 /* Where the image has made the place for it, it is an accident that it is not there. */
@@ -335,10 +378,12 @@ static const struct check {
     void (*run)(struct image *m);
     const char *found; /* where it found no problem */
 } checks[] = {
+    {"systemd", check_systemd, "installed, with D-Bus"},
     {"kubelet", check_kubelet, "kubelet.service starts it with the flags of nodeclaimd"},
     {"nodeadm", check_nodeadm, "nodeadm-config and nodeadm-run are not enabled"},
     {"units", check_units, "nodeclaimd-bootstrap.service and nodeclaimd.service are enabled"},
-    {"containerd", check_containerd, "installed, with a pause image"},
+    {"containerd", check_containerd, "installed, with runc and a pause image"},
+    {"disks", check_disks, "setup-local-disks is installed"},
     {"ecr", check_ecr, ECR_BINARY " is installed"},
     {"sysctl", check_sysctls, "nothing that kubelet would refuse"},
     {"version", check_versions, "kubelet's and containerd's are in files"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 VERSION = {"kubelet": "Kubernetes v1.34.1", "containerd": "containerd github.com/containerd/containerd/v2 2.1.4 0123abc"}
-COMMANDS = ("runc", "iptables", "conntrack", "ip", "mdadm", "mkfs.xfs")
+COMMANDS = ("init", "udevadm", "runc", "iptables", "conntrack", "ip", "mdadm", "mkfs.xfs")
 
 # chroot ROOT COMMAND...: the tree's own program, else the host's; absolute paths among its arguments are below the tree.
 CHROOT = """#!/bin/bash
@@ -48,6 +48,7 @@ def programs(root: Path) -> None:
         write(root, f"/usr/bin/{name}", f"#!/bin/sh\necho '{text}'\n", 0o755)
     for name in COMMANDS:
         write(root, f"/usr/sbin/{name}", "#!/bin/sh\nexit 1\n", 0o755)
+    write(root, "/usr/lib/systemd/system/dbus.socket", "[Socket]\nListenStream=/run/dbus/system_bus_socket\n")
     write(root, "/usr/bin/ldd", "#!/bin/sh\necho 'libc.so.6 => /usr/lib/libc.so.6'\n", 0o755)
 
 

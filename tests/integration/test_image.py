@@ -23,7 +23,7 @@ import yamlread  # isort: skip: harness has made tests/fakes importable
 TOP = Path(__file__).resolve().parents[2]
 PROVISION = TOP / "image/provision"
 UNITS = "/usr/lib/systemd/system"
-NOTHING = r"\Aprovision: nothing to change\nkubelet +ok "
+NOTHING = r"\Aprovision: nothing to change\nsystemd +ok "
 OURS = ("nodeclaimd-bootstrap.service", "nodeclaimd.service", "nodeclaim-controller.service")
 
 
@@ -117,7 +117,7 @@ class Provision(unittest.TestCase):
         imagetree.write(self.dir, "kubelet", "#!/bin/sh\necho Kubernetes v1.35.0\n", 0o755)
         self.assertRegex(
             self.provision("--kubelet", str(self.dir / "kubelet")),
-            r"\Aprovision: installed /usr/bin/kubelet\nprovision: wrote /etc/eks/kubelet-version.txt\nkubelet +ok ",
+            r"\Aprovision: installed /usr/bin/kubelet\nprovision: wrote /etc/eks/kubelet-version.txt\nsystemd +ok ",
         )
 
     def test_what_it_cannot_do_without_is_named(self) -> None:

@@ -25,7 +25,13 @@ static void drop(const char *path) {
 
 static int make_image(void **state) {
     static const char *const programs[] = {
-        "/usr/bin/kubelet", "/usr/bin/containerd", "/usr/sbin/nodeclaimd",
+        "/sbin/init",
+        "/sbin/iptables",
+        "/usr/bin/kubelet",
+        "/usr/bin/containerd",
+        "/usr/sbin/runc",
+        "/usr/sbin/nodeclaimd",
+        "/usr/bin/setup-local-disks",
         "/etc/eks/image-credential-provider/ecr-credential-provider"};
 
     if (make_root(state) < 0)
@@ -33,7 +39,9 @@ static int make_image(void **state) {
     for (size_t i = 0; i < NC_ARRAY_SIZE(programs); i++)
         put_bytes(programs[i], "", 0, 0755);
     put(ETC "/kubelet.service",
-        "[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\nExecStart=/usr/bin/kubelet\n");
+        "[Service]\nEnvironmentFile=/etc/eks/kubelet/environment\n"
+        "ExecStartPre=/sbin/iptables -P FORWARD ACCEPT -w 5\nExecStart=/usr/bin/kubelet\n");
+    put(USR "/dbus.socket", "[Socket]\n");
     put(USR "/kubelet.service.d/10-nodeclaimd.conf",
         "[Service]\nEnvironmentFile=\nEnvironmentFile=/etc/nodeclaimd/kubelet.env\nExecStart=\n"
         "ExecStart=/usr/bin/kubelet $NODECLAIMD_KUBELET_ARGS\n");
@@ -121,6 +129,12 @@ static void test_kubelet(void **state) {
     assert_warning("kubelet", "is not part of the image");
     put(ETC "/kubelet.service.d/20-x.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet\n");
     assert_failed("kubelet", "without $NODECLAIMD_KUBELET_ARGS");
+    put(ETC "/kubelet.service.d/20-x.conf", "[Service]\nEnvironmentFile=\n");
+    assert_failed("kubelet", "does not read EnvironmentFile=/etc/nodeclaimd/kubelet.env");
+    put(ETC "/kubelet.service.d/20-x.conf", "[Service]\nExecStartPre=-/missing\n");
+    assert_good();
+    put(ETC "/kubelet.service.d/20-x.conf", "[Service]\nExecStartPre=+/missing -x\n");
+    assert_failed("kubelet", "20-x.conf starts /missing before kubelet, and there is no such");
     drop(ETC "/kubelet.service.d/20-x.conf");
     enable("kubelet.service");
     assert_warning("kubelet", "kubelet.service is enabled");
@@ -165,6 +179,21 @@ static void test_containerd(void **state) {
     put(USR "/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n");
     drop("/etc/eks/pause.tar");
     assert_warning("containerd", "no pause image");
+}
+
+static void test_system(void **state) {
+    (void)state;
+    drop("/sbin/init");
+    assert_failed("systemd", "there is no /sbin/init");
+    put_bytes("/sbin/init", "", 0, 0755);
+    drop(USR "/dbus.socket");
+    assert_failed("systemd", "there is no dbus.socket");
+    put(USR "/dbus.socket", "[Socket]\n");
+    drop("/usr/sbin/runc");
+    assert_failed("containerd", "there is no program /usr/sbin/runc");
+    put_bytes("/usr/sbin/runc", "", 0, 0755);
+    drop("/usr/bin/setup-local-disks");
+    assert_warning("disks", "there is no /usr/bin/setup-local-disks");
 }
 
 static void test_ecr(void **state) {
@@ -239,7 +268,7 @@ TEST_GROUP() {
         image_test(test_good),    image_test(test_kubelet),    image_test(test_no_kubelet),
         image_test(test_nodeadm), image_test(test_units),      image_test(test_containerd),
         image_test(test_ecr),     image_test(test_sysctls),    image_test(test_warnings),
-        image_test(test_no_root), image_test(test_unreadable),
+        image_test(test_no_root), image_test(test_unreadable), image_test(test_system),
     };
 
     return run_group(tests, NULL, NULL);
