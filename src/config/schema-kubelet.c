@@ -18,7 +18,7 @@
 #define BETWEEN(n, low, high, ...) F(n, INT, .min = (low), .max = (high), __VA_ARGS__)
 #define OBJECT(n, s) F(n, OBJECT, .object = &(s))
 #define OBJECTS(n, s) F(n, OBJECTS, .object = &(s))
-#define EVICTION(n, ...) F(n, STRING_MAP, .keys = nc_eviction_signals, __VA_ARGS__)
+#define EVICTION(n, ...) F(n, STRING_MAP, .key = &eviction_signal, __VA_ARGS__)
 
 static const char *const kinds[] = {"KubeletConfiguration", NULL};
 static const char *const api_versions[] = {"kubelet.config.k8s.io/v1beta1", NULL};
@@ -31,7 +31,8 @@ static const char *const topology_policies[] = {"none", "best-effort", "restrict
 static const char *const topology_scopes[] = {"container", "pod", NULL};
 static const char *const hairpin_modes[] = {"promiscuous-bridge", "hairpin-veth", "none", NULL};
 static const char *const authorization_modes[] = {"AlwaysAllow", "Webhook", NULL};
-const char *const nc_reserved_resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
+static const char *const reserved_resources[] = {"cpu", "memory", "ephemeral-storage", "pid", NULL};
+const struct nc_field nc_reserved_resource = {.allowed = reserved_resources};
 
 /* pkg/kubelet/eviction/api: signals that can be set */
 const char *const nc_eviction_signals[] = {"memory.available",
@@ -44,6 +45,7 @@ const char *const nc_eviction_signals[] = {"memory.available",
                                            "pid.available",
                                            "allocatableMemory.available",
                                            NULL};
+static const struct nc_field eviction_signal = {.allowed = nc_eviction_signals};
 
 static const struct nc_field taint_fields[] = {
     {.name = "key",
@@ -202,9 +204,9 @@ static const struct nc_field kubelet_fields[] = {
     BETWEEN("containerLogMaxWorkers", 1, INT32_MAX),
     F("containerLogMonitorInterval", DURATION),
     F("configMapAndSecretChangeDetectionStrategy", STRING),
-    F("systemReserved", QUANTITY_MAP, .keys = nc_reserved_resources, .flag = "system-reserved",
+    F("systemReserved", QUANTITY_MAP, .key = &nc_reserved_resource, .flag = "system-reserved",
       .flags = NC_FIELD_V1BETA1),
-    F("kubeReserved", QUANTITY_MAP, .keys = nc_reserved_resources, .flag = "kube-reserved",
+    F("kubeReserved", QUANTITY_MAP, .key = &nc_reserved_resource, .flag = "kube-reserved",
       .flags = NC_FIELD_V1BETA1),
     F("reservedSystemCPUs", STRING, .flag = "reserved-cpus"),
     F("showHiddenMetricsForVersion", STRING),

@@ -72,6 +72,7 @@ static bool is_none(const char *s) {
 static const char *const strategies[] = {"RAID0", "RAID10", "Mount", NULL};
 static const char *const mounts[] = {"Containerd", "PodLogs", "SOCI", NULL};
 static const char *const features[] = {"InstanceIdNodeName", "FastImagePull", NULL};
+static const struct nc_field feature = {.allowed = features};
 
 static const struct nc_field node_cluster_fields[] = {CLUSTER_FIELDS, F("enableOutpost", BOOL),
                                                       F("id", STRING)};
@@ -113,20 +114,23 @@ static const struct nc_field network_fields[] = {
 };
 static const struct nc_schema network =
     NC_SCHEMA("NodeConfig's spec.instance.network", network_fields);
+static const struct nc_field variable = {
+    .check = nc_shape_environment_name,
+    .wanted = "the name of a variable: letters, digits and _, no digit first",
+};
 static const struct nc_field variables = {
     .type = NC_FIELD_STRING_MAP,
     .check = nc_shape_environment_value,
     .wanted = "one line of UTF-8 text without control characters, of less than 128 KiB",
-    .check_key = nc_shape_environment_name,
-    .wanted_key = "the name of a variable: letters, digits and _, no digit first",
+    .key = &variable,
+};
+static const struct nc_field service = {
+    .check = nc_shape_environment_service,
+    .wanted = "default, or the name of a service without .service such as containerd",
 };
 static const struct nc_field instance_fields[] = {
     OBJECT("localStorage", storage),
-    {.name = "environment",
-     .type = NC_FIELD_MAP,
-     .value = &variables,
-     .check_key = nc_shape_environment_service,
-     .wanted_key = "default, or the name of a service without .service such as containerd"},
+    {.name = "environment", .type = NC_FIELD_MAP, .key = &service, .value = &variables},
     OBJECT("network", network),
 };
 static const struct nc_schema instance = NC_SCHEMA("NodeConfig's spec.instance", instance_fields);
@@ -138,7 +142,7 @@ static const struct nc_field node_spec_fields[] = {
     OBJECT("kubelet", node_kubelet),
     {.name = "featureGates",
      .type = NC_FIELD_BOOL_MAP,
-     .keys = features,
+     .key = &feature,
      .flags = NC_FIELD_OPEN_KEYS},
 };
 static const struct nc_schema node_spec = NC_SCHEMA("NodeConfig's spec", node_spec_fields);
@@ -187,6 +191,8 @@ static const struct nc_field agent_cluster_fields[] = {CLUSTER_FIELDS, OBJECT("a
 static const struct nc_schema agent_cluster =
     NC_SCHEMA("AgentConfig's spec.cluster", agent_cluster_fields);
 
+static const struct nc_field label = {.check = nc_shape_qualified_name,
+                                      .wanted = LABEL_KEY_EXPECTED};
 static const struct nc_field agent_node_fields[] = {
     ONE_OF("name", nc_naming_names),
     CHECKED("nameOverride", nc_shape_node_name,
@@ -196,8 +202,7 @@ static const struct nc_field agent_node_fields[] = {
      .flags = NC_FIELD_FORGIVING,
      .check = nc_shape_label_value,
      .wanted = LABEL_VALUE_EXPECTED,
-     .check_key = nc_shape_qualified_name,
-     .wanted_key = LABEL_KEY_EXPECTED},
+     .key = &label},
     {.name = "taints", .type = NC_FIELD_OBJECTS, .object = &nc_schema_taint},
     CHECKED("providerID", is_provider_id,
             "a provider id such as aws:///us-west-2a/i-0123456789abcdef0"),
@@ -213,8 +218,8 @@ static const struct nc_schema max_pods = NC_SCHEMA("AgentConfig's spec.maxPods",
 
 static const struct nc_field reservation_fields[] = {
     ONE_OF("policy", nc_reservation_names),
-    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = nc_reserved_resources},
-    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .keys = nc_reserved_resources},
+    {.name = "kubeReserved", .type = NC_FIELD_QUANTITY_MAP, .key = &nc_reserved_resource},
+    {.name = "systemReserved", .type = NC_FIELD_QUANTITY_MAP, .key = &nc_reserved_resource},
 };
 static const struct nc_schema reservation =
     NC_SCHEMA("AgentConfig's spec.reservation", reservation_fields);

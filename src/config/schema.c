@@ -203,14 +203,16 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
     bool is_error = !(f->flags & NC_FIELD_OPEN_KEYS);
     const char *near = NULL;
 
-    if (f->check_key && !f->check_key(m->key)) {
-        nc_diag(w->d, is_error, m->mark, path_of(w), "the key must be %s", f->wanted_key);
+    if (!f->key)
+        return;
+    if (f->key->check && !f->key->check(m->key)) {
+        nc_diag(w->d, is_error, m->mark, path_of(w), "the key must be %s", f->key->wanted);
         return;
     }
-    if (!f->keys || is_in(f->keys, m->key))
+    if (!f->key->allowed || is_in(f->key->allowed, m->key))
         return;
-    list = alternatives(f->keys);
-    near = nearest(m->key, f->keys);
+    list = alternatives(f->key->allowed);
+    near = nearest(m->key, f->key->allowed);
     if (!is_error && m->value->type == NC_VALUE_BOOL && m->value->boolean)
         unknown_gate(w, m, near, list);
     else if (near)

@@ -38,8 +38,8 @@ enum nc_field_flag {
     NC_FIELD_MAY_BE_EMPTY = 1 << 3, /* an empty string is a value that .allowed and .check must
                                        accept; else it means "not given" */
     NC_FIELD_IGNORED = 1 << 4,      /* known, of no effect: a warning with .wanted as the reason */
-    NC_FIELD_OPEN_KEYS = 1 << 5,    /* keys outside of .keys are no error: unsupported where their
-                                       value is true, else a warning */
+    NC_FIELD_OPEN_KEYS = 1 << 5,    /* keys that .key does not allow are no error: unsupported where
+                                       their value is true, else a warning */
     NC_FIELD_V1BETA1 = 1 << 6,      /* kubelet's: a v1beta1 NodeClaim may carry it */
     NC_FIELD_LESS_THAN = 1 << 7,    /* kubelet's: the flag writes "key<value", not "key=value" */
     NC_FIELD_UNSUPPORTED = 1 << 8,  /* known, and only the values of .allowed are honoured, where it
@@ -52,16 +52,20 @@ struct nc_field {
     const char *name;
     enum nc_field_type type;
     unsigned flags;
-    const char *const *allowed; /* values of STRING, STRINGS; NULL-terminated */
-    const char *const *keys;    /* keys of the *_MAP types */
-    const struct nc_schema *object;
-    const struct nc_field *value;    /* MAP: what each of its values is; NULL = anything */
+    const char *const *allowed;      /* values of STRING, STRINGS; NULL-terminated */
     bool (*check)(const char *text); /* STRING, STRINGS, values of STRING_MAP */
-    bool (*check_key)(const char *text);
-    const char *wanted;     /* words for check: "an https URL such as …" */
-    const char *wanted_key; /* words for check_key */
-    int64_t min, max;       /* INT; both 0: 32 bits, as most of kubelet's */
-    const char *flag;       /* of kubelet, that sets it: "max-pods" */
+    const char *wanted;              /* words for check: "an https URL such as …" */
+    const char *flag;                /* of kubelet, that sets it: "max-pods" */
+    union {
+        struct { /* INT; both 0: 32 bits, as most of kubelet's */
+            int64_t min, max;
+        };
+        const struct nc_schema *object;   /* OBJECT, OBJECTS */
+        struct {                          /* MAP, *_MAP */
+            const struct nc_field *key;   /* .allowed or .check of each key; NULL = any */
+            const struct nc_field *value; /* MAP: what each of its values is; NULL = anything */
+        };
+    };
 };
 
 struct nc_schema {
@@ -92,7 +96,6 @@ extern const char *const nc_ec2_use_names[];
 extern const char *const nc_cloud_init_wait_names[];
 extern const char *const nc_unsupported_names[];  /* refuse, warn */
 extern const char *const nc_claim_lookup_names[]; /* true, false */
-extern const char *const nc_reserved_resources[]; /* what a reservation may name */
 
 /* The tables. */
 extern const struct nc_schema nc_schema_node_config;
@@ -104,6 +107,7 @@ extern const struct nc_schema nc_schema_metadata;
 extern const struct nc_schema nc_schema_kubelet;      /* KubeletConfiguration v1beta1 */
 extern const struct nc_schema nc_schema_kubelet_beta; /* the kubelet block of a v1beta1 NodeClaim */
 extern const struct nc_schema nc_schema_taint;
+extern const struct nc_field nc_reserved_resource; /* a key of a reservation */
 extern const char *const nc_eviction_signals[]; /* the keys of kubelet's eviction maps, and NULL */
 
 #endif
