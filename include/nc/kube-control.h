@@ -1,7 +1,7 @@
 /*
  * What the central controller asks of the API: its writes, leadership, who else is there, and how a
  * pod reaches the API server. All asynchronous; callbacks come from the loop, never from the call
- * that began it. The handle they are given is one of role NC_KUBE_CONTROLLER (nc/kube.h).
+ * that began it. The handle they are given is one of nc_kube_as_controller (nc/kube.h).
  */
 #ifndef NC_KUBE_CONTROL_H
 #define NC_KUBE_CONTROL_H

@@ -20,14 +20,13 @@ typedef int (*nc_kube_token_fn)(void *userdata, bool refuse, char **ret_token, s
 
 /* Who we are there decides what may be sent at all: everything else is refused here (NC_ERR_BUG)
  * before a byte of it leaves. */
-enum nc_kube_role {
-    NC_KUBE_NODE = 0,   /* a node's own identity: itself, its pods, Events */
-    NC_KUBE_CONTROLLER, /* the central controller's: never a pod, never a secret */
-};
+struct nc_kube_role;
+extern const struct nc_kube_role nc_kube_as_node; /* its own identity: itself, its pods, Events */
+extern const struct nc_kube_role nc_kube_as_controller; /* never a pod, never a secret */
 
 struct nc_kube_options {
     const char *server;
-    enum nc_kube_role role;
+    const struct nc_kube_role *role;
     struct nc_http_tls tls; /* strings must live as long as the handle */
     nc_kube_token_fn token; /* NULL: the client certificate is all */
     void *userdata;
@@ -62,7 +61,7 @@ typedef void (*nc_kube_done_fn)(void *userdata, const struct nc_value *object,
 
 struct nc_kube_call {
     const char *what;            /* "get node": leads error messages */
-    const char *method;          /* "GET", "POST", "PATCH", "DELETE"; of a CONTROLLER also "PUT" */
+    const char *method;          /* "GET", "POST", "PATCH", "DELETE"; of a controller also "PUT" */
     const char *path;            /* "/api/v1/nodes/x?fieldSelector=…", already encoded */
     const char *accept;          /* NULL = application/json */
     const struct nc_value *body; /* NULL = none */

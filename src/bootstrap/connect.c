@@ -270,6 +270,7 @@ static int open_handles(struct nc_connection *c, struct nc_err *err) {
     const struct nc_kubeconfig *k = &c->kubeconfig;
     const struct nc_kube_options o = {
         .server = k->server,
+        .role = &nc_kube_as_node,
         .tls = {.ca_pem = c->ca_pem,
                 .client_cert_file = c->cert_file,
                 .client_key_file = c->key_file,

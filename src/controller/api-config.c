@@ -128,7 +128,7 @@ static int open_handles(sd_event *event, struct nc_api_config *w, struct nc_err 
     const struct nc_kubeconfig *k = &w->config;
     struct nc_kube_options o = {
         .server = k->server,
-        .role = NC_KUBE_CONTROLLER,
+        .role = &nc_kube_as_controller,
         .tls = {.ca_pem = w->ca_pem,
                 .client_cert_file = k->cert_file,
                 .client_key_file = k->key_file,

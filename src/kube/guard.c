@@ -271,3 +271,5 @@ int nc_kube_guard(const struct nc_kube_call *c, struct nc_err *err) {
         return check_namespaced(c, err);
     return nc_guard_review(c, err);
 }
+
+const struct nc_kube_role nc_kube_as_node = {.guard = nc_kube_guard};

@@ -31,8 +31,7 @@ int nc_kube_message_init(struct nc_kube *k, const struct nc_kube_call *c,
                                 .body = NC_BUF_INIT_MAX(MAX_BODY_BYTES),
                                 .has_body = c->body != NULL,
                                 .drops_answer = c->drops_answer};
-    const int r =
-        k->role == NC_KUBE_CONTROLLER ? nc_kube_guard_control(c, err) : nc_kube_guard(c, err);
+    const int r = k->role->guard(c, err);
 
     if (r < 0)
         return r;

@@ -83,14 +83,12 @@ int nc_kube_refused(const struct nc_kube_status *s, const char *what, struct nc_
 }
 
 void nc_kube_advise(const struct nc_kube *k, const struct nc_kube_status *s, struct nc_err *err) {
-    if (k->role != NC_KUBE_CONTROLLER)
-        return;
-    if (s->http == 401)
-        nc_err_remedy(err, "the API server does not accept this credential: check the pod's "
-                           "ServiceAccount, or the user of the kubeconfig");
-    else if (s->http == 403)
-        nc_err_remedy(err, "the API server knows this identity but does not allow the request: "
-                           "bind the ClusterRole and the Role of nodeclaim-controller to it");
+    const char *remedy = s->http == 401   ? k->role->remedies[0]
+                         : s->http == 403 ? k->role->remedies[1]
+                                          : NULL;
+
+    if (remedy)
+        nc_err_remedy(err, "%s", remedy);
 }
 
 /* Where an answer is no Status (a proxy's page, priority and fairness), its first line is all there

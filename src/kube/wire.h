@@ -11,7 +11,7 @@
 struct nc_kube {
     struct nc_http *http;
     char *server;
-    enum nc_kube_role role;
+    const struct nc_kube_role *role;
     struct nc_http_tls tls;
     nc_kube_token_fn token;
     void *userdata;
@@ -36,6 +36,11 @@ uint64_t nc_kube_hash(uint64_t sum, const char *s);
 /* What is left of a time limit that began at `started_usec` on CLOCK_MONOTONIC; never 0, so that a
  * late request fails as a timeout. */
 uint64_t nc_kube_time_left(uint64_t started_usec, uint64_t timeout_usec);
+
+struct nc_kube_role {
+    int (*guard)(const struct nc_kube_call *c, struct nc_err *err);
+    const char *remedies[2]; /* of 401 and of 403, where nc_kube_refused gives a node's; or NULL */
+};
 
 /* The rules on the wire. Refuses (NC_ERR_BUG) what this program must never send. What writes is
  * allowed by name: patches of a Node that hold only our own keys, of Events and of a pod's

@@ -72,8 +72,8 @@ int give_token(void *userdata, bool refuse, char **ret_token, struct nc_err *err
     return 0;
 }
 
-static struct nc_kube *begin(enum nc_kube_role role, const struct script_step *steps, size_t n,
-                             nc_kube_token_fn token, void *userdata) {
+static struct nc_kube *begin(const struct nc_kube_role *role, const struct script_step *steps,
+                             size_t n, nc_kube_token_fn token, void *userdata) {
     const struct nc_kube_options o = {.server = "https://api.test:6443/",
                                       .role = role,
                                       .token = token,
@@ -96,10 +96,11 @@ static struct nc_kube *begin(enum nc_kube_role role, const struct script_step *s
 
 struct nc_kube *script_begin(const struct script_step *steps, size_t n, nc_kube_token_fn token,
                              void *userdata) {
-    return begin(NC_KUBE_NODE, steps, n, token, userdata);
+    return begin(&nc_kube_as_node, steps, n, token, userdata);
 }
 
-struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step *steps, size_t n) {
+struct nc_kube *script_begin_as(const struct nc_kube_role *role, const struct script_step *steps,
+                                size_t n) {
     return begin(role, steps, n, NULL, NULL);
 }
 

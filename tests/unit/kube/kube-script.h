@@ -43,13 +43,14 @@ struct script_step {
 /* Sets the script and gives a client that follows it; the loop is script_loop(). */
 struct nc_kube *script_begin(const struct script_step *steps, size_t n, nc_kube_token_fn token,
                              void *userdata);
-struct nc_kube *script_begin_as(enum nc_kube_role role, const struct script_step *steps, size_t n);
+struct nc_kube *script_begin_as(const struct nc_kube_role *role, const struct script_step *steps,
+                                size_t n);
 #define SCRIPT(token, userdata, ...)                                                               \
     script_begin((const struct script_step[]){__VA_ARGS__},                                        \
                  sizeof((const struct script_step[]){__VA_ARGS__}) / sizeof(struct script_step),   \
                  token, userdata)
 #define SCRIPT_CONTROLLER(...)                                                                     \
-    script_begin_as(NC_KUBE_CONTROLLER, (const struct script_step[]){__VA_ARGS__},                 \
+    script_begin_as(&nc_kube_as_controller, (const struct script_step[]){__VA_ARGS__},             \
                     sizeof((const struct script_step[]){__VA_ARGS__})                              \
                         / sizeof(struct script_step))
 /* How many requests were made so far. */

@@ -112,6 +112,7 @@ struct nc_kube *world_client(const char *cert, const char *key, const char *ca,
                              nc_kube_token_fn token, void *userdata) {
     const struct nc_kube_options o = {
         .server = world.url,
+        .role = &nc_kube_as_node,
         .tls = {.ca_pem = ca, .client_cert_file = cert, .client_key_file = key},
         .token = token,
         .userdata = userdata,
@@ -132,7 +133,7 @@ static int give_controller(void *userdata, bool refuse, char **ret_token, struct
 
 struct nc_kube *world_controller(void) {
     const struct nc_kube_options o = {.server = world.url,
-                                      .role = NC_KUBE_CONTROLLER,
+                                      .role = &nc_kube_as_controller,
                                       .tls = {.ca_pem = world.ca.data},
                                       .token = give_controller,
                                       .user_agent = "nodeclaim-controller/test"};

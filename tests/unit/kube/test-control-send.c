@@ -90,7 +90,7 @@ static void test_requests(void **state) {
         step.body = requests[i].body;
         step.answer = "{'kind':'PartialObjectMetadata'}";
         step.chunk = 1; /* thrown away as it comes */
-        k = script_begin_as(NC_KUBE_CONTROLLER, &step, 1);
+        k = script_begin_as(&nc_kube_as_controller, &step, 1);
         if (send(k, CLAIMS, &a, 2000000, &h, NULL, &err) < 0)
             fail_msg("%s", err.msg);
         assert_true(script_last_timeout_usec > 1000000 && script_last_timeout_usec <= 2000000);
@@ -149,7 +149,7 @@ static void test_answers(void **state) {
         nc_auto_value struct nc_value *body = js("{'preconditions':{'uid':'u'}}");
         const struct nc_control_action a = action_of(NC_CONTROL_DELETE_CLAIM, body);
         struct observed h = {0};
-        struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &answers[i].step, 1);
+        struct nc_kube *k = script_begin_as(&nc_kube_as_controller, &answers[i].step, 1);
         print_message("# row %zu\n", i);
         assert_int_equal(send(k, CLAIMS, &a, 2000000, &h, NULL, NULL), 0);
         script_run();
@@ -167,7 +167,7 @@ static void test_refused(void **state) {
     struct nc_control_action a = action_of(NC_CONTROL_END_INSTANCE, body);
     struct observed h = {0};
     struct nc_err err = NC_ERR_INIT;
-    struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, NULL, 0);
+    struct nc_kube *k = script_begin_as(&nc_kube_as_controller, NULL, 0);
 
     (void)state;
     assert_true(send(k, CLAIMS, &a, 1, &h, NULL, &err) < 0);
@@ -198,7 +198,7 @@ static void test_cancelled(void **state) {
         {.stays_open = true}, {.stays_open = true}, {.stays_open = true}};
     struct observed h = {0};
     struct nc_kube_req *req = NULL;
-    struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, steps, 3);
+    struct nc_kube *k = script_begin_as(&nc_kube_as_controller, steps, 3);
 
     (void)state;
     assert_int_equal(send(k, CLAIMS, &a, 9, &h, &req, NULL), 0);
@@ -255,7 +255,7 @@ static void test_describe(void **state) {
                                             .is_warning = expected[i].is_warning,
                                             .message = (char[]){"gone soon"}};
         struct observed h = {0};
-        struct nc_kube *k = script_begin_as(NC_KUBE_CONTROLLER, &expected[i].step, 1);
+        struct nc_kube *k = script_begin_as(&nc_kube_as_controller, &expected[i].step, 1);
         print_message("# row %zu\n", i);
         assert_int_equal(send(k, CLAIMS, &a, 2000000, &h, NULL, NULL), 0);
         if (!strstr(script_last_body, expected[i].involved))

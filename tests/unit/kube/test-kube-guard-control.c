@@ -203,7 +203,7 @@ static void test_role(void **state) {
     nc_value_free(got);
     script_end(k);
     k = script_begin_as(
-        NC_KUBE_CONTROLLER,
+        &nc_kube_as_controller,
         (const struct script_step[]){{.url = "https://api.test:6443/api/v1/nodes", .answer = "{}"}},
         1);
     assert_true(nc_kube_perform(k, &pod, &got, NULL, NULL) < 0);

@@ -278,7 +278,7 @@ static void test_many(void **state) {
     }
     page_bytes = (long long)strlen(pages[0]);
     steps[PAGES] = (struct script_step){.stays_open = true};
-    k = script_begin_as(NC_KUBE_CONTROLLER, steps, PAGES + 1);
+    k = script_begin_as(&nc_kube_as_controller, steps, PAGES + 1);
     h.first_bytes = heap_bytes();
     assert_int_equal(nc_watch_new(k, script_loop(), &o, &w, NULL), 0);
     script_run();
