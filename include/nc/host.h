@@ -88,13 +88,8 @@ int nc_logind_delay(uint64_t *ret_usec, struct nc_err *err);
  * much, and where to look. False where there is no drop-in of ours. */
 bool nc_logind_is_short(const char *root, uint64_t delay_usec, struct nc_err *err);
 
-/* Whether the unit files below `root` make a boot start this unit: it can be loaded, is not masked,
- * and another unit wants or requires it. 1 or 0; NC_ERR_HOST where that cannot be read. */
-int nc_unit_is_enabled(const char *root, const char *unit, struct nc_err *err);
-/* nodeadm's units that make a machine a node, and overwrite kubelet's files; NULL-terminated. */
-extern const char *const nc_nodeadm_units[];
 /* NC_ERR_HOST where one of nodeadm's units that make a node is enabled below `root`, with the
- * remedy; 0 where none is. */
+ * remedy, or that cannot be read; 0 where none is. */
 int nc_nodeadm_check(const char *root, struct nc_err *err);
 
 /* The last lines of a unit's journal in this boot, oldest first, at most n lines and 2 KiB;

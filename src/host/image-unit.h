@@ -32,6 +32,8 @@ const struct nc_image_line *nc_image_unit_next(const struct nc_image_unit *u, co
 
 /* Would systemd start it at boot, because a target or another unit wants or requires it? */
 bool nc_image_unit_is_enabled(struct nc_image_tree *t, const char *unit);
+/* nodeadm's units that make a machine a node, and overwrite kubelet's files; NULL-terminated. */
+extern const char *const nc_nodeadm_units[];
 
 /* The lines of a text as systemd joins them: trimmed, without comments, a backslash at the end
  * continues. Calls `line` for each that is not empty. */
