@@ -14,7 +14,8 @@
 #include "kubelet-flags.h"
 #include "nc/str.h"
 
-#define MAX_VALUE_TEXT 400 /* of a field's value in an origin; the files have all of it */
+#define MAX_VALUE_TEXT 400  /* of a field's value in an origin; the files have all of it */
+#define MAX_FIELD_TEXT 1000 /* of a field's name: each value below a long one would repeat it */
 
 char *nc_origin_mark(const struct nc_documents *docs, struct nc_mark mark) {
     if (mark.source == 0 && mark.line == 0)
@@ -241,11 +242,16 @@ static void add_leaf(const struct walk *w, const char *field, const char *path,
     nc_origin_add(w->plan, field, value, from, history.len ? history.data : "");
 }
 
+static char *cut_field(char *field) {
+    field[nc_cut(field, MAX_FIELD_TEXT)] = '\0';
+    return field;
+}
+
 /* A key with dots in it is quoted, as TOML has it. */
 static char *field_below(const char *field, const char *key) {
     const char *quote = strchr(key, '.') ? "\"" : "";
 
-    return nc_asprintf("%s.%s%s%s", field, quote, key, quote);
+    return cut_field(nc_asprintf("%s.%s%s%s", field, quote, key, quote));
 }
 
 static void walk_tree(const struct walk *w, const char *field, const char *path,
@@ -258,7 +264,8 @@ static void walk_tree(const struct walk *w, const char *field, const char *path,
     for (size_t i = 0; i < v->n; i++) {
         const struct nc_member *m = &v->members[i];
         nc_auto_free char *below = field_below(field, m->key);
-        nc_auto_free char *path_below = nc_asprintf("%s%s%s", path, *path ? "/" : "", m->key);
+        nc_auto_free char *path_below =
+            cut_field(nc_asprintf("%s%s%s", path, *path ? "/" : "", m->key));
         walk_tree(w, below, path_below, m->value);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "containerd.h"
 #include "fileset-priv.h"
 #include "nc/toml.h"
 
@@ -12,11 +13,19 @@
 #define SOCI_CONFIG "/etc/soci-snapshotter-grpc/config.toml"
 #define SOCI_DROPIN "/etc/systemd/system/containerd.service.d/50-nodeclaimd-soci.conf"
 
+/* Each header repeats the keys that lead to its table: a text can be larger than what it is from.
+ */
 static int add_toml(struct nc_fileset *s, const char *path, const struct nc_value *tree,
                     struct nc_err *err) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
-    const int r = nc_toml_write(tree, &text);
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT_MAX(NC_TOML_MAX_BYTES);
+    int r = nc_toml_write(tree, &text);
 
+    if (r == -EFBIG) {
+        r = nc_err_set(err, NC_ERR_CONFIG, EFBIG, "%s: would be larger than %zu bytes", path,
+                       NC_TOML_MAX_BYTES);
+        nc_err_remedy(err, "shorten " NC_CONTAINERD_FIELD);
+        return r;
+    }
     if (r < 0)
         return nc_err_set(err, NC_ERR_BUG, -r, "%s: cannot be written as TOML", path);
     nc_fileset_add(s, path, 0644, &text)->stage = NC_STAGE_CONTAINERD;

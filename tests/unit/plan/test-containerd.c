@@ -2,6 +2,8 @@
  * containerd's configuration: the version that is written, what users lay over it, what is refused,
  * and when images are pulled fast. Whole files are compared by the golden tests.
  */
+#include <errno.h>
+
 #include "base-test.h"
 #include "groups.h"
 #include "plan-fixture.h"
@@ -259,6 +261,33 @@ static void test_texts_of_two_versions(void **state) {
     fixture_free(x);
 }
 
+/* One header of 80 kB, and 200 tables below it: each repeats it, in an origin and in the file. */
+static void test_long_keys(void **state) {
+    struct fixture *x = host_with("2.1.4");
+    const struct nc_render_input in = {
+        .program = "/p", .facts = &x->facts, .config = &x->config, .plan = &x->plan};
+    nc_cleanup(nc_fileset_done) struct nc_fileset files = NC_FILESET_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+    size_t bytes = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 40; i++)
+        (void)nc_buf_printf(&text, "%s%02000u", i ? "." : "[", i);
+    (void)nc_buf_puts(&text, "]\n");
+    for (unsigned i = 0; i < 200; i++)
+        (void)nc_buf_printf(&text, "k%u = {a = 1}\n", i);
+    add_toml(x, text.data);
+    fixture_plan(x);
+    for (size_t i = 0; i < x->plan.n_origins; i++)
+        bytes += strlen(x->plan.origins[i].field);
+    assert_in_range(bytes, 200, 400000);
+    assert_int_equal(nc_render(&in, &files, &err), -EFBIG);
+    assert_int_equal(err.class, NC_ERR_CONFIG);
+    assert_string_equal(err.msg, "/etc/containerd/config.toml: would be larger than 1048576 bytes");
+    fixture_free(x);
+}
+
 static void test_base_spec(void **state) {
     struct fixture *x = host_with("2.1.4");
     nc_auto_value struct nc_value *expected = fixture_json(
@@ -344,6 +373,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_runtime_and_devices),
         cmocka_unit_test(test_merged_key_by_key),
         cmocka_unit_test(test_texts_of_two_versions),
+        cmocka_unit_test(test_long_keys),
         cmocka_unit_test(test_base_spec),
         cmocka_unit_test(test_fast_image_pull),
         cmocka_unit_test(test_pause_image),
