@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "nc/file.h"
@@ -35,9 +36,10 @@ int nc_daemon_lock(const struct nc_app *app, int *ret_fd, struct nc_err *err) {
 
     if (fd < 0)
         return fd;
-    fd = open(path, O_RDWR | O_CREAT | FLAGS, 0644);
+    fd = open(path, O_RDWR | O_CREAT | FLAGS, 0600);
     if (fd < 0)
         return nc_file_fail(err, errno, "open", path);
+    (void)fchmod(fd, 0600); /* whoever may read it can hold a lock that excludes ours */
     if (fcntl(fd, F_SETLK, &lock) == 0) {
         *ret_fd = fd;
         return 0;

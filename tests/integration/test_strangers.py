@@ -104,6 +104,15 @@ class Strangers(DaemonTest):
         world.must(lambda: world.log().count("only root may have written it") == 2, "two refusals")
         self.assertEqual(world.steps("signal", "cordon", "evict"), [], world.story())
 
+    def test_the_daemon_s_lock(self) -> None:
+        """Who may open the file may hold a lock on it, and no daemon would start any more. An older one left it readable."""
+        world, _ = self.bus_world()
+        lock = world.root / "run/nodeclaimd/.daemon"
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch(0o644)
+        world.start()
+        self.assertEqual(lock.stat().st_mode & 0o777, 0o600)
+
 
 class OfAUnit(WithBus):
     kind = RealBus
