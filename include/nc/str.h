@@ -50,6 +50,9 @@ int nc_parse_i64(const char *s, int64_t *ret); /* one leading '-' allowed */
 char *nc_quote(const char *data, size_t n);
 /* The same with at most so many characters of it. */
 char *nc_quote_most(const char *data, size_t n, size_t most);
+/* All of a message that has hostile text in it, for a person's terminal: the same escapes, quotes
+ * and backslashes as they are. Owned by the caller. */
+char *nc_printable(const char *s);
 
 /* Cuts leading and trailing white space in place, returns s. */
 char *nc_trim(char *s);

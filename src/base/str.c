@@ -197,6 +197,26 @@ char *nc_quote_most(const char *data, size_t n, size_t most) {
     return nc_buf_steal(&b);
 }
 
+char *nc_printable(const char *s) {
+    struct nc_buf b = NC_BUF_INIT;
+    size_t n = strlen(s);
+
+    (void)nc_buf_add(&b, "", 0);
+    while (n > 0) {
+        uint32_t c;
+        const size_t length = nc_utf8_next(s, n, &c), used = length ? length : 1;
+        if (length == 0)
+            nc_buf_printf(&b, "\\x%02x", (unsigned char)*s);
+        else if (c == '\'' || c == '\\')
+            nc_buf_putc(&b, *s);
+        else
+            quote_char(&b, s, length, c);
+        s += used;
+        n -= used;
+    }
+    return nc_buf_steal(&b);
+}
+
 static bool is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }

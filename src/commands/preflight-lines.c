@@ -6,10 +6,12 @@
 #include <stdio.h>
 
 #include "nc/image.h"
+#include "nc/str.h"
 
 void nc_preflight_line(struct nc_preflight_lines *l, const char *check, const char *outcome,
                        const char *detail, const char *remedy) {
     struct nc_value *line = nc_value_new(NC_VALUE_MAP);
+    nc_auto_free char *shown = nc_printable(detail); /* files of an image have any name */
 
     if (!l->all)
         l->all = nc_value_new(NC_VALUE_LIST);
@@ -20,7 +22,7 @@ void nc_preflight_line(struct nc_preflight_lines *l, const char *check, const ch
     nc_value_push(l->all, line);
     if (l->is_json)
         return;
-    (void)printf("%-12s %-7s %s\n", check, outcome, detail);
+    (void)printf("%-12s %-7s %s\n", check, outcome, shown);
     if (*remedy)
         (void)printf("%-12s         remedy: %s\n", "", remedy);
 }

@@ -172,6 +172,15 @@ class Preflight(unittest.TestCase):
         (self.root / "usr/bin/kubelet").symlink_to(sys.executable)
         self.assertIn("there is no such program", self.lines(3)["kubelet"][0]["detail"])
 
+    def test_names_are_not_a_terminals_commands(self) -> None:
+        """Neither a line of our own nor an escape sequence comes from the image."""
+        imagetree.al2023(self.root)
+        imagetree.write(self.root, "/etc/systemd/system/kubelet.service.d/x\x1b[2J\u009b2J\nkubelet      ok.conf", "[Service]\nEnvironmentFile=/y\n")
+        command = [str(agent_path()), "preflight", "--image", str(self.root)]
+        done = subprocess.run(command, text=True, capture_output=True, check=False, timeout=60)
+        self.assertIn(r"/x\x1b[2J\u009b2J\nkubelet      ok.conf names EnvironmentFile=/y", done.stdout)
+        self.assertRegex(done.stdout, r"\A[ -~\n]+\Z")
+
     def test_what_cannot_be_read_is_not_absent(self) -> None:
         imagetree.al2023(self.root)
         (self.root / "etc/fstab").mkdir()

@@ -145,6 +145,10 @@ static void quoting(void **state) {
     nc_auto_free char *cut = nc_quote(long_text, 81);
     assert_int_equal(strlen(cut), 1 + 80 + strlen("…'"));
     assert_string_equal(cut + 81, "…'");
+    nc_auto_free char *shown = nc_printable("it's \\ '\x1b[2J'\n\xff\xe2\x80\xae…");
+    assert_string_equal(shown, "it's \\ '\\x1b[2J'\\n\\xff\\u202e…");
+    nc_auto_free char *empty = nc_printable("");
+    assert_string_equal(empty, "");
 }
 
 static void trimming(void **state) {
