@@ -140,6 +140,30 @@ class Provision(unittest.TestCase):
         for path in ("etc/ssh/ssh_host_rsa_key", "var/lib/cloud/instances", "var/lib/nodeclaimd/state.json"):
             self.assertFalse((self.root / path).exists(), path)
 
+    def test_links_lead_nowhere_else(self) -> None:
+        """Absolute symbolic links of the image name files of this machine while the image is made beside it."""
+        outside = self.dir / "outside"
+        imagetree.write(outside, "state.json", "this machine's\n")
+        before = state(outside)
+        for path, target in (("etc/eks", ""), ("etc/udev", ""), ("var/lib/nodeclaimd", ""), ("etc/machine-id", "state.json")):
+            with self.subTest(path):
+                shutil.rmtree(self.root)
+                imagetree.debian(self.root)
+                (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+                (self.root / path).symlink_to(outside / target)
+                self.assertIn(f"/{path}", self.provision("--install", str(self.install), "--seal", code=1))
+                self.assertEqual(state(outside), before)
+
+    def test_links_within_the_image(self) -> None:
+        imagetree.debian(self.root)
+        imagetree.write(self.root, "/opt/eks/release", "")
+        (self.root / "etc/eks").symlink_to("../opt/eks")
+        imagetree.write(self.root, "/var/lib/cloud/instances/i-1/user-data.txt", "mine\n")
+        (self.root / "var/lib/cloud/instance").symlink_to("/var/lib/cloud/instances/i-1")
+        self.provision("--install", str(self.install), "--seal")
+        self.assertTrue((self.root / "opt/eks/kubelet-version.txt").exists())
+        self.assertFalse(os.path.lexists(self.root / "var/lib/cloud/instance"))
+
 
 class Preflight(unittest.TestCase):
     """The AMI as Amazon ships it is no image of ours; each other fault is put into one that is."""
