@@ -248,6 +248,11 @@ enum nc_cloud_init_wait nc_documents_wait_for_cloud_init(const struct nc_documen
  * cluster is needed, or filled: somebody else may have brought the node into it. */
 int nc_config_policies(const struct nc_documents *d, struct nc_config *ret, struct nc_err *err);
 
+/* A field that is set and not honoured, which path, message and mark of g name: noted where
+ * spec.bootstrap.unsupported is warn (0), else refused. For what only a plan can know, too. */
+int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *c,
+                          const struct nc_diagnostic *g, struct nc_strv *noted, struct nc_err *err);
+
 /* Is the certificate authority one? Rendering can do without (documents of examples hold
  * placeholders); a node that is to join cannot: NC_ERR_CONFIG with the place, before anything on
  * disk changes. */

@@ -65,8 +65,10 @@ struct nc_plan {
                                   --register-with-taints (united above) */
     bool dropin_env_alpha;     /* kubelet < 1.30 needs NC_DROPIN_ENV in its environment */
 
-    bool credential_provider;   /* image-credential-provider.json is to be written */
-    uint64_t logind_delay_usec; /* 0 = logind's setting is enough already */
+    bool credential_provider;                /* image-credential-provider.json is to be written */
+    const char *missing_credential_provider; /* that of the warnings which says that there is no
+                                                program for it; NULL = none is missing */
+    uint64_t logind_delay_usec;              /* 0 = logind's setting is enough already */
 
     struct nc_containerd_plan containerd;
 
@@ -76,6 +78,7 @@ struct nc_plan {
 
     struct nc_origin *origins;
     size_t n_origins;
+    struct nc_strv unsupported; /* those of the warnings that name a field which is not honoured */
     struct nc_strv warnings;
 };
 

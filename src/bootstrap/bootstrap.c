@@ -247,6 +247,8 @@ static int step_plan(struct nc_bootstrap *b, struct nc_err *err) {
     if (r < 0)
         return r;
     nc_report_set_plan(&b->report, &g->plan);
+    b->report.unsupported = (unsigned)(g->config.unsupported.n + g->plan.unsupported.n);
+    nc_publish_missing(b);
     nc_check_sysctls(&g->facts, &g->plan, &b->report.warnings);
     if (nc_bootstrap_claim(b))
         nc_requirements_check(nc_bootstrap_claim(b), &g->facts, &g->plan, &b->report.warnings);

@@ -75,8 +75,10 @@ const struct nc_claim *nc_bootstrap_claim(const struct nc_bootstrap *b);
 void nc_publish(struct nc_bootstrap *b);         /* status.json and metrics.prom */
 void nc_publish_console(struct nc_bootstrap *b); /* one line on the serial console */
 void nc_publish_event(struct nc_bootstrap *b,
-                      uint64_t timeout_usec);        /* an Event on the NodeClaim, or on the Node */
-void nc_publish_unsupported(struct nc_bootstrap *b); /* an Event, where fields are not honoured */
+                      uint64_t timeout_usec); /* an Event on the NodeClaim, or on the Node */
+/* Events for what the node starts without: fields that are not honoured, the credential provider.
+ */
+void nc_publish_missing(struct nc_bootstrap *b);
 /* The same while the phase is still tried, once that is no longer ordinary: not before ten seconds,
  * and then brought up to date once a minute. */
 void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p);

@@ -110,28 +110,39 @@ void nc_publish_event(struct nc_bootstrap *b, uint64_t timeout_usec) {
         nc_log(NC_LOG_WARNING, NULL, "event on %s %s: %s, ignoring", e.kind, e.name, err.msg);
 }
 
-void nc_publish_unsupported(struct nc_bootstrap *b) {
-    const struct nc_strv *fields = &b->gather.config.unsupported;
+static void publish_warning(struct nc_bootstrap *b, const char *reason, const char *message) {
     const uint64_t now = nc_now_usec();
-    nc_auto_free char *message = NULL, *name = NULL;
+    nc_auto_free char *name = NULL;
     struct nc_event e = {.warning = true,
-                         .reason = "UnsupportedConfiguration",
+                         .reason = reason,
+                         .message = message,
                          .host = b->report.node,
                          .first_usec = now,
                          .last_usec = now,
                          .count = 1};
     struct nc_err err = NC_ERR_INIT;
 
-    if (fields->n == 0 || !b->gather.config.report_events || !b->connection.kube || !b->report.node)
-        return;
-    message = fields->n == 1 ? nc_strdup(fields->v[0])
-                             : nc_asprintf("%s; and %zu more", fields->v[0], fields->n - 1);
-    e.message = message;
     fill_involved(b, &e);
     if (nc_event_create(b->connection.kube, &e, nc_app_timeout(b->app, EVENT_TIMEOUT_USEC), &name,
                         &err)
         < 0)
         nc_log(NC_LOG_WARNING, NULL, "event on %s %s: %s, ignoring", e.kind, e.name, err.msg);
+}
+
+void nc_publish_missing(struct nc_bootstrap *b) {
+    const struct nc_strv *by_config = &b->gather.config.unsupported,
+                         *by_plan = &b->gather.plan.unsupported;
+    const size_t n = by_config->n + by_plan->n;
+    const char *first = by_config->n > 0 ? by_config->v[0] : n > 0 ? by_plan->v[0] : NULL;
+    nc_auto_free char *message =
+        n > 1 ? nc_asprintf("%s; and %zu more", first, n - 1) : nc_strdup(first);
+
+    if (!b->gather.config.report_events || !b->connection.kube || !b->report.node)
+        return;
+    if (message)
+        publish_warning(b, "UnsupportedConfiguration", message);
+    if (b->gather.plan.missing_credential_provider)
+        publish_warning(b, "MissingCredentialProvider", b->gather.plan.missing_credential_provider);
 }
 
 void nc_publish_event_in_time(struct nc_bootstrap *b, enum nc_phase p) {

@@ -178,7 +178,5 @@ int nc_step_preflight(struct nc_bootstrap *b, struct nc_err *err) {
         r = check_name_is_free(b, err);
     if (r >= 0)
         find_claim(b);
-    if (r >= 0)
-        nc_publish_unsupported(b);
     return r;
 }

@@ -27,27 +27,49 @@ static void be_strict(struct nc_documents *d) {
         d->diags[i].is_error = true;
 }
 
-static void print_json(const struct nc_documents *d, const struct nc_err *whole) {
+/* What is no diagnostic has its place in its message. */
+static void push_message(struct nc_value *list, const char *severity, const char *message) {
+    struct nc_value *one = nc_value_new(NC_VALUE_MAP);
+
+    nc_value_set_string(one, "severity", severity);
+    nc_value_set_string(one, "message", message);
+    nc_value_push(list, one);
+}
+
+/* The fields that are not honoured, and no diagnostic says so: the first of the configuration's are
+ * diagnostics. */
+static struct nc_strv more_unsupported(const struct nc_gather *g) {
+    struct nc_strv more = NC_STRV_INIT;
+
+    for (size_t i = count_unsupported(&g->documents); i < g->config.unsupported.n; i++)
+        nc_strv_add(&more, g->config.unsupported.v[i]);
+    for (size_t i = 0; i < g->plan.unsupported.n; i++)
+        nc_strv_add(&more, g->plan.unsupported.v[i]);
+    return more;
+}
+
+/* whole: what is refused and no diagnostic says so; class NONE = nothing is. */
+static void print_json(const struct nc_gather *g, const struct nc_err *whole) {
+    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g);
+    const struct nc_documents *d = &g->documents;
     nc_auto_value struct nc_value *list = nc_value_new(NC_VALUE_LIST);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     for (size_t i = 0; i < d->n_diags; i++) {
-        const struct nc_diagnostic *g = &d->diags[i];
+        const struct nc_diagnostic *diag = &d->diags[i];
         struct nc_value *one = nc_value_new(NC_VALUE_MAP);
-        nc_value_set_string(one, "severity", g->is_error ? "error" : "warning");
-        nc_value_set_string(one, "source", d->sources[g->mark.source]);
-        nc_value_set_int(one, "line", g->mark.line);
-        nc_value_set_int(one, "column", g->mark.column);
-        nc_value_set_string(one, "path", g->path);
-        nc_value_set_string(one, "message", g->message);
+        nc_value_set_string(one, "severity", diag->is_error ? "error" : "warning");
+        nc_value_set_string(one, "source", d->sources[diag->mark.source]);
+        nc_value_set_int(one, "line", diag->mark.line);
+        nc_value_set_int(one, "column", diag->mark.column);
+        nc_value_set_string(one, "path", diag->path);
+        nc_value_set_string(one, "message", diag->message);
         nc_value_push(list, one);
     }
-    if (whole->class != NC_ERR_NONE && nc_documents_errors(d) == 0) {
-        struct nc_value *one = nc_value_new(NC_VALUE_MAP);
-        nc_value_set_string(one, "severity", "error");
-        nc_value_set_string(one, "message", whole->msg);
-        nc_value_push(list, one);
-    }
+    for (size_t i = 0; i < more.n; i++)
+        push_message(list, g->app->opts.strict ? "error" : "warning", more.v[i]);
+    if (whole->class != NC_ERR_NONE)
+        push_message(list, "error", whole->msg);
     nc_json_write(&text, list, 2);
     (void)printf("%s\n", text.data);
 }
@@ -136,19 +158,20 @@ static int add_any_cluster(struct nc_documents *d, struct nc_err *err) {
     return nc_documents_add(d, "any cluster", nc_text(text), err);
 }
 
-static void print_text(const struct nc_documents *d, const struct nc_strv *ignored,
-                       const struct nc_config *c) {
-    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+static void print_notes(const struct nc_strv *notes) {
+    for (size_t i = 0; i < notes->n; i++)
+        (void)printf("note: %s\n", notes->v[i]);
+}
 
-    nc_documents_print(d, &text);
+static void print_text(const struct nc_gather *g) {
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    nc_cleanup(nc_strv_done) struct nc_strv more = more_unsupported(g);
+
+    nc_documents_print(&g->documents, &text);
     (void)fputs(text.data ? text.data : "", stdout);
-    for (size_t i = 0; i < ignored->n; i++)
-        (void)printf("note: %s\n", ignored->v[i]);
-    /* The first of them are diagnostics: printed. */
-    for (size_t i = count_unsupported(d); i < c->unsupported.n; i++)
-        (void)printf("note: %s\n", c->unsupported.v[i]);
-    for (size_t i = 0; i < c->warnings.n; i++)
-        (void)printf("note: %s\n", c->warnings.v[i]);
+    print_notes(&g->ignored);
+    print_notes(&more);
+    print_notes(&g->config.warnings);
 }
 
 /* A machine on which everything fits: what is refused for it is refused everywhere. */
@@ -180,53 +203,72 @@ static int try_plan(struct nc_gather *g, struct nc_err *err) {
     return nc_plan_make(&in, &g->plan, err);
 }
 
+/* Reads what is named. *ret_foreign: how many are cloud-init's. */
+static int add_all(struct nc_gather *g, size_t *ret_foreign, struct nc_err *err) {
+    int r = 0;
+
+    for (int i = 0; r >= 0 && i < g->app->opts.n_args; i++) {
+        r = add_for_cloud_init(g, g->app->opts.args[i], err);
+        *ret_foreign += r == 0;
+        if (r > 0)
+            r = nc_gather_add(g, g->app->opts.args[i], err);
+    }
+    return r;
+}
+
+static int try_bootstrap(struct nc_gather *g, bool is_drop_in, struct nc_err *err) {
+    int r = is_drop_in ? add_any_cluster(&g->documents, err) : 0;
+
+    if (r >= 0)
+        r = nc_config_build(&g->documents, &g->config, err);
+    if (r >= 0 && !is_drop_in)
+        r = nc_config_check_authority(&g->documents, &g->config, err);
+    return r < 0 ? r : try_plan(g, err);
+}
+
+/* r, err: what a bootstrap would come to. The errors among the diagnostics were printed with their
+ * place; what else is refused is not among them. */
+static int print_end(struct nc_gather *g, int r, struct nc_err *err) {
+    const bool is_told = nc_documents_errors(&g->documents) > 0;
+    const struct nc_err none = NC_ERR_INIT;
+
+    if (g->app->opts.strict)
+        be_strict(&g->documents);
+    if (g->app->opts.json)
+        print_json(g, is_told ? &none : err);
+    else
+        print_text(g);
+    if (r < 0 && !is_told)
+        return nc_app_fail(g->app, err);
+    if (nc_documents_errors(&g->documents) > 0
+        || (g->app->opts.strict && g->config.unsupported.n + g->plan.unsupported.n > 0))
+        return nc_err_exit_code(NC_ERR_CONFIG);
+    return 0;
+}
+
 int nc_command_check(struct nc_app *app) {
     nc_cleanup(nc_gather_done) struct nc_gather g = {.app = app};
-    struct nc_documents *d = &g.documents;
     struct nc_err err = NC_ERR_INIT;
     size_t n_docs, n_foreign = 0;
     bool is_drop_in;
-    int r = 0;
+    int r;
 
     if (app->opts.n_args == 0) {
         (void)fprintf(stderr, "nodeclaimd check: name the files to check\n");
         return NC_EXIT_USAGE;
     }
-    for (int i = 0; r >= 0 && i < app->opts.n_args; i++) {
-        r = add_for_cloud_init(&g, app->opts.args[i], &err);
-        n_foreign += r == 0;
-        if (r > 0)
-            r = nc_gather_add(&g, app->opts.args[i], &err);
-    }
-    n_docs = d->n_docs;
-    if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(d) == 0) {
+    r = add_all(&g, &n_foreign, &err);
+    n_docs = g.documents.n_docs;
+    if (r >= 0 && n_docs == 0 && n_foreign > 0 && nc_documents_errors(&g.documents) == 0) {
         if (app->opts.json)
-            print_json(d, &err);
+            print_json(&g, &err);
         return 0; /* what they are was reported */
     }
-    is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(d);
-    if (is_drop_in)
-        r = add_any_cluster(d, &err);
-    if (r >= 0)
-        r = nc_config_build(d, &g.config, &err);
-    if (r >= 0 && !is_drop_in)
-        r = nc_config_check_authority(d, &g.config, &err);
-    if (r >= 0)
-        r = try_plan(&g, &err);
-    if (app->opts.strict)
-        be_strict(d);
-    if (app->opts.json)
-        print_json(d, &err);
-    else
-        print_text(d, &g.ignored, &g.config);
-    if (nc_documents_errors(d) > 0
-        || (app->opts.strict && g.config.unsupported.n > 0)) /* printed with its place already */
-        return nc_err_exit_code(NC_ERR_CONFIG);
-    if (r < 0)
-        return nc_app_fail(app, &err);
-    if (!app->opts.json)
+    is_drop_in = r >= 0 && n_docs > 0 && !names_cluster(&g.documents);
+    r = print_end(&g, r < 0 ? r : try_bootstrap(&g, is_drop_in, &err), &err);
+    if (r == 0 && !app->opts.json)
         (void)printf("%zu document%s: a bootstrap would accept %s%s\n", n_docs,
                      n_docs == 1 ? "" : "s", n_docs == 1 ? "it" : "them",
                      is_drop_in ? " beside a document that names the cluster" : "");
-    return 0;
+    return r;
 }

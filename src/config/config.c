@@ -339,15 +339,15 @@ static void apply_surroundings(struct nc_config *c) {
 
 /* --- what is not honoured */
 
-/* Noted where the documents allow that, else refused. */
-static int unsupported(const struct nc_documents *d, struct nc_config *c,
-                       const struct nc_diagnostic *g, struct nc_err *err) {
+int nc_config_unsupported(const struct nc_documents *d, const struct nc_config *c,
+                          const struct nc_diagnostic *g, struct nc_strv *noted,
+                          struct nc_err *err) {
     static const int warn = 2;
     nc_auto_free char *place = nc_mark_location(d, g->mark);
     int r;
 
     if (pick(c, "spec.bootstrap.unsupported", nc_unsupported_names, 1) == warn) {
-        nc_strv_addf(&c->unsupported, "%s: %s: %s", place, g->path, g->message);
+        nc_strv_addf(noted, "%s: %s: %s", place, g->path, g->message);
         return 0;
     }
     r = nc_diag_err(d, g->mark, g->path, err, "%s", g->message);
@@ -370,7 +370,7 @@ static int check_store_policy(const struct nc_documents *d, struct nc_config *c,
 
         if (d->docs[i].kind != NC_DOCUMENT_NODE_CLASS || !v || v->type == NC_VALUE_NULL)
             continue;
-        const int r = unsupported(d, c, &g, err);
+        const int r = nc_config_unsupported(d, c, &g, &c->unsupported, err);
         if (r < 0)
             return r;
     }
@@ -383,7 +383,7 @@ static int check_unsupported(const struct nc_documents *d, struct nc_config *c,
 
     for (size_t i = 0; r >= 0 && i < d->n_diags; i++)
         if (d->diags[i].is_unsupported)
-            r = unsupported(d, c, &d->diags[i], err);
+            r = nc_config_unsupported(d, c, &d->diags[i], &c->unsupported, err);
     return r < 0 ? r : check_store_policy(d, c, err);
 }
 

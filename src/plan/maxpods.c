@@ -48,26 +48,41 @@ static int64_t pods_by_prefix(const struct nc_facts *f, const struct nc_instance
     return pods < cap ? pods : cap;
 }
 
-static int64_t pods_by_expression(const struct nc_config *c, const struct nc_instance_type *t,
-                                  bool *used, struct nc_strv *warnings) {
-    struct nc_expression_variables v = {t->enis, t->ipv4_per_eni, nc_max_pods_eni(t)};
-    int64_t pods = v.max_pods;
-    char why[256];
+/* Not computed, or not to a number of pods: as every field that is not honoured. */
+static int refuse_expression(const struct nc_plan_input *in, const char *why, struct nc_plan *p,
+                             struct nc_err *err) {
+    static const struct nc_documents none = NC_DOCUMENTS_INIT;
+    static const char *const paths[] = {"spec.maxPods.expression",
+                                        "spec.kubelet.maxPodsExpression"};
+    const struct nc_value *v = nc_value_path(in->config->tree, paths[0]);
+    const bool is_agents = nc_value_string(v) != NULL;
+    const size_t before = p->unsupported.n;
+    nc_auto_free char *message = nc_asprintf("is not supported: %s", why);
+    struct nc_diagnostic g = {.path = (char *)paths[is_agents ? 0 : 1], .message = message};
+    int r;
 
-    if (!c->max_pods_expression) {
-        nc_strv_add(
-            warnings,
-            "maxPods: mode expression without an expression: using what the instance type gives");
-    } else if (nc_expression_evaluate(c->max_pods_expression, &v, &pods, why, sizeof(why)) < 0) {
-        nc_auto_free char *quoted =
-            nc_quote(c->max_pods_expression, strlen(c->max_pods_expression));
-        nc_strv_addf(warnings, "maxPodsExpression %s: %s: using %lld, what the instance type gives",
-                     quoted, why, (long long)v.max_pods);
-        pods = v.max_pods;
-    } else {
-        *used = true;
-    }
-    return pods;
+    v = is_agents ? v : nc_value_path(in->config->tree, g.path);
+    if (v)
+        g.mark = v->mark;
+    r = nc_config_unsupported(in->docs ? in->docs : &none, in->config, &g, &p->unsupported, err);
+    for (size_t i = before; i < p->unsupported.n; i++)
+        nc_strv_addf(&p->warnings, "%s: using what the instance type gives", p->unsupported.v[i]);
+    return r;
+}
+
+/* Fills ret->expression. Where the type is not known, the text alone can be checked. */
+static int compute_expression(const struct nc_plan_input *in, const struct nc_instance_type *t,
+                              struct nc_max_pods *ret, struct nc_plan *p, struct nc_err *err) {
+    const struct nc_expression_variables v = {t->enis, t->ipv4_per_eni, nc_max_pods_eni(t)};
+    const char *text = in->config->max_pods_expression;
+    char why[256];
+    int r;
+
+    if (in->config->max_pods_mode != NC_MAX_PODS_EXPRESSION || !text)
+        return 0;
+    r = is_known(t) ? nc_expression_evaluate(text, &v, &ret->expression, why, sizeof(why))
+                    : nc_expression_check(text, why, sizeof(why));
+    return r < 0 ? refuse_expression(in, why, p, err) : 0;
 }
 
 /* The mode's number for a type that is known. */
@@ -75,7 +90,6 @@ static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c,
                             const struct nc_instance_type *t, struct nc_max_pods *ret,
                             struct nc_strv *warnings) {
     int64_t eni = nc_max_pods_eni(t);
-    bool by_expression = false;
     int64_t pods = eni;
 
     switch (c->max_pods_mode) {
@@ -88,12 +102,10 @@ static int64_t pods_by_mode(const struct nc_facts *f, const struct nc_config *c,
         snprintf(ret->from, sizeof(ret->from), "instance type %s, prefix delegation", t->name);
         return pods;
     case NC_MAX_PODS_EXPRESSION:
-        pods = pods_by_expression(c, t, &by_expression, warnings);
-        snprintf(ret->from, sizeof(ret->from), "instance type %s%s", t->name,
-                 by_expression ? ", maxPodsExpression" : "");
-        if (by_expression) /* as nodeadm, whose field this is */
-            ret->reserved = pods;
-        return pods;
+        if (ret->expression == 0)
+            break;
+        snprintf(ret->from, sizeof(ret->from), "instance type %s, maxPodsExpression", t->name);
+        return ret->reserved = ret->expression; /* as nodeadm, whose field this is */
     case NC_MAX_PODS_ENI:
     case NC_MAX_PODS_EXPLICIT:
         break;
@@ -144,31 +156,54 @@ static void guess(const struct nc_facts *f, const struct nc_config *c, struct nc
                  type, (long long)m->reserved);
 }
 
-int nc_max_pods_decide(const struct nc_plan_input *in, const struct nc_instance_type *type,
-                       struct nc_max_pods *ret, struct nc_strv *warnings, struct nc_err *err) {
+/* A type that is not in the table: what the claim was planned with, or what EC2 says of it; an
+ * expression needs what EC2 says. */
+static void decide_unknown(const struct nc_plan_input *in, struct nc_max_pods *m,
+                           struct nc_strv *warnings) {
     const struct nc_facts *f = in->facts;
-    const struct nc_config *c = in->config;
-    const struct nc_instance_type *t = is_known(type) ? type : &f->described_type;
-    struct nc_max_pods m = {.eni = nc_max_pods_eni(t), .reserved = nc_max_pods_eni(t)};
 
-    if (c->max_pods_mode == NC_MAX_PODS_EXPLICIT) {
-        if (c->max_pods_value < 1 || c->max_pods_value > INT32_MAX)
-            return nc_err_set(
-                err, NC_ERR_CONFIG, EINVAL,
-                "maxPods.value: %lld: mode explicit needs a number from 1 to 2147483647",
-                (long long)c->max_pods_value);
-        m.base = c->max_pods_value;
-        snprintf(m.from, sizeof(m.from), "maxPods.value of the configuration");
-    } else if (is_known(type)) {
-        m.base = pods_by_mode(f, c, type, &m, warnings);
-    } else if (pods_of_claim(in, &m.base)) {
-        snprintf(m.from, sizeof(m.from), "NodeClaim status.capacity.pods");
+    if (m->expression == 0 && pods_of_claim(in, &m->base)) {
+        snprintf(m->from, sizeof(m->from), "NodeClaim status.capacity.pods");
+        if (in->config->max_pods_mode == NC_MAX_PODS_EXPRESSION && !is_known(&f->described_type))
+            nc_strv_addf(warnings,
+                         "maxPodsExpression: instance type %s is not in the table: using %lld, "
+                         "status.capacity.pods of the NodeClaim (allow ec2:DescribeInstanceTypes)",
+                         f->instance_type ? f->instance_type : "(unknown)", (long long)m->base);
     } else if (is_known(&f->described_type)) {
-        m.base = pods_by_mode(f, c, &f->described_type, &m, warnings);
-        snprintf(m.from + strlen(m.from), sizeof(m.from) - strlen(m.from), " as EC2 describes it");
+        m->base = pods_by_mode(f, in->config, &f->described_type, m, warnings);
+        snprintf(m->from + strlen(m->from), sizeof(m->from) - strlen(m->from),
+                 " as EC2 describes it");
     } else {
-        guess(f, c, &m, warnings);
+        guess(f, in->config, m, warnings);
     }
+}
+
+static int decide_explicit(const struct nc_config *c, struct nc_max_pods *m, struct nc_err *err) {
+    if (c->max_pods_value < 1 || c->max_pods_value > INT32_MAX)
+        return nc_err_set(err, NC_ERR_CONFIG, EINVAL,
+                          "maxPods.value: %lld: mode explicit needs a number from 1 to 2147483647",
+                          (long long)c->max_pods_value);
+    m->base = c->max_pods_value;
+    snprintf(m->from, sizeof(m->from), "maxPods.value of the configuration");
+    return 0;
+}
+
+int nc_max_pods_decide(const struct nc_plan_input *in, const struct nc_instance_type *type,
+                       struct nc_max_pods *ret, struct nc_plan *p, struct nc_err *err) {
+    const struct nc_instance_type *t = is_known(type) ? type : &in->facts->described_type;
+    struct nc_max_pods m = {.eni = nc_max_pods_eni(t), .reserved = nc_max_pods_eni(t)};
+    int r = compute_expression(in, t, &m, p, err);
+
+    if (r < 0)
+        return r;
+    if (in->config->max_pods_mode == NC_MAX_PODS_EXPLICIT)
+        r = decide_explicit(in->config, &m, err);
+    else if (is_known(type))
+        m.base = pods_by_mode(in->facts, in->config, type, &m, &p->warnings);
+    else
+        decide_unknown(in, &m, &p->warnings);
+    if (r < 0)
+        return r;
     if (m.reserved < 0)
         m.reserved = m.base;
     *ret = m;

@@ -42,6 +42,7 @@ void nc_plan_done(struct nc_plan *p) {
         free(p->origins[i].overrode);
     }
     free(p->origins);
+    nc_strv_done(&p->unsupported);
     nc_strv_done(&p->warnings);
     *p = (struct nc_plan)NC_PLAN_INIT;
 }
@@ -114,7 +115,7 @@ static int plan_pods(struct nc_planner *s) {
     else if (f->instance_type)
         nc_instance_type_find(s->in->types, s->in->n_types, f->instance_type, &from_table);
     s->plan.eni_pods = nc_max_pods_eni(&s->plan.type);
-    return nc_max_pods_decide(s->in, &from_table, &s->pods, &s->plan.warnings, s->err);
+    return nc_max_pods_decide(s->in, &from_table, &s->pods, &s->plan, s->err);
 }
 
 /* Did the user have a say in what is kept back? */
@@ -293,9 +294,12 @@ static int plan_credential_provider(struct nc_planner *s) {
                               "pulled from there; nodeclaimd preflight --image / checks it.");
         return r;
     }
-    if (s->config->auth == NC_AUTH_EKS)
-        nc_strv_add(&s->plan.warnings, "there is no ecr-credential-provider on this host: kubelet "
-                                       "pulls no images from private repositories of ECR");
+    if (s->config->auth != NC_AUTH_EKS)
+        return 0;
+    s->plan.missing_credential_provider =
+        "there is no ecr-credential-provider on this host: kubelet "
+        "pulls no images from private repositories of ECR";
+    nc_strv_add(&s->plan.warnings, s->plan.missing_credential_provider);
     return 0;
 }
 

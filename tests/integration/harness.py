@@ -194,10 +194,16 @@ class World:
             "status": {"providerID": self.inst.provider_id, "imageID": "ami-0abcdef1234567890"},
         }
 
+    @property
+    def provider(self) -> Path:
+        """kubelet's for ECR, as the image has it."""
+        return self.root / "etc/eks/image-credential-provider/ecr-credential-provider"
+
     def _make_root(self) -> None:
         conf = self.root / "etc/nodeclaimd/conf.d"
-        for folder in (conf, self.root / "etc/eks", self.root / "dev", self.folder / "bin"):
+        for folder in (conf, self.provider.parent, self.root / "dev", self.folder / "bin"):
             folder.mkdir(parents=True)
+        self.provider.touch(mode=0o755)
         (self.root / "etc/eks/kubelet-version.txt").write_text(VERSION + "\n")
         kubelet = self.write_kubelet(self.mode)
         (conf / "10-test.yaml").write_text(f"""apiVersion: nodeclaimd.io/v1alpha1

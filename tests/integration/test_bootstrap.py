@@ -455,7 +455,9 @@ class Logs(WorldTest):
         done = world.bootstrap("--timeout", "4s")
         self.assertNotEqual(done.code, 0)
         events = until(lambda: world.api.objects("events"))
-        about = [e for e in events if e["involvedObject"]["kind"] == "NodeClaim"]
+        about = [
+            e for e in events if e["involvedObject"]["kind"] == "NodeClaim" and e["reason"] == "BootstrapFailed"
+        ]
         self.assertTrue(about, events)
         self.assertEqual(world.node(), {})
         event = about[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 import unittest
@@ -260,6 +261,56 @@ class Unsupported(WorldTest):
         self.assertEqual(done.code, 0, done.out + done.err)
         self.assertIn("warning: spec.aws.partition", done.out)
         self.assertEqual(world.run("check", "--strict", str(path)).code, 3)
+
+    EXPRESSION = "    maxPodsExpression: min(max_pods, [40, 50][0])\n"
+    STORE_POLICY = "---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: c}\n" \
+        "spec: {instanceStorePolicy: RAID0}\n"
+    WARN = "---\napiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\nspec: {bootstrap: {unsupported: warn}}\n"
+
+    def test_an_expression_that_is_not_honoured(self) -> None:
+        """Only a plan can tell: refused before anything is written, or noted everywhere."""
+        world = self.world()
+        world.set_user_data(world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION).encode())
+        before = world.tree("etc", "var/lib")
+        done = world.bootstrap("--timeout", "20s")
+        self.assertFailure(
+            world, done, 3, "plan", "config",
+            "user-data:", "spec.kubelet.maxPodsExpression: is not supported: column 15: unexpected '['",
+        )
+        self.assertIn("spec.bootstrap.unsupported: warn", world.phase("plan")["error"]["remedy"])
+        self.assertEqual(world.tree("etc", "var/lib"), before)
+        world = self.world(config="  bootstrap: {unsupported: warn}\n")
+        world.set_user_data(world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION).encode())
+        done = world.bootstrap("--timeout", "30s")
+        self.assertEqual(done.code, 0, done.err + world.kubelet_log())
+        self.assertEqual(done.err.count("spec.kubelet.maxPodsExpression: is not supported"), 1, done.err)
+        (event,) = [e for e in world.api.objects("events") if e["reason"] == "UnsupportedConfiguration"]
+        self.assertIn("spec.kubelet.maxPodsExpression: is not supported", event["message"])
+        metrics = (world.root / "run/nodeclaimd/metrics.prom").read_text()
+        self.assertIn("nodeclaimd_bootstrap_unsupported_fields 1\n", metrics)
+
+    def test_check_of_what_no_schema_can_tell(self) -> None:
+        """A field that depends on other documents, and one that depends on the plan: in both forms, and strictly."""
+        world = self.world()
+        path = world.folder / "documents.yaml"
+        for what, said in (
+            (world.node_config() + self.STORE_POLICY, "spec.instanceStorePolicy: is not supported"),
+            (world.node_config(kubelet="  kubelet:\n" + self.EXPRESSION), "spec.kubelet.maxPodsExpression: is not supported"),
+        ):
+            path.write_text(what)
+            for options in ((), ("--strict",), ("-o", "json"), ("-o", "json", "--strict")):
+                done = world.run("check", *options, str(path))
+                self.assertEqual(done.code, 3, f"{options} {done.out} {done.err}")
+                self.assertIn(said, done.out if "json" in options else done.err)
+            path.write_text(what + self.WARN)
+            for options, code, severity in (((), 0, "warning"), (("--strict",), 3, "error")):
+                done = world.run("check", *options, str(path))
+                self.assertEqual(done.code, code, done.out + done.err)
+                self.assertIn(said, done.out)
+                done = world.run("check", "-o", "json", *options, str(path))
+                self.assertEqual(done.code, code, done.out + done.err)
+                (found,) = [e for e in json.loads(done.out) if said in e["message"]]
+                self.assertEqual(found["severity"], severity)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,28 @@ class Events(WorldTest):
         self.assertEqual(world.bootstrap("--timeout", "30s").code, 0)
         self.assertEqual(self.events(world), [])
 
+    def test_a_credential_provider_that_is_missing(self) -> None:
+        """The journal and an Event report it, where kubelet was started all the same; a folder of the image without
+        the program ends the boot."""
+        world = self.world()
+        world.provider.unlink()
+        world.provider.parent.rmdir()
+        done = world.bootstrap("--timeout", "30s")
+        self.assertEqual(done.code, 0, done.err)
+        said = "there is no ecr-credential-provider on this host"
+        self.assertEqual(done.err.count(said), 1, done.err)
+        (event,) = self.events(world)
+        self.assertEqual((event["type"], event["reason"]), ("Warning", "MissingCredentialProvider"))
+        self.assertIn(said, str(event["message"]))
+        world = self.world()
+        world.provider.unlink()
+        before = world.tree("etc", "var/lib")
+        done = world.bootstrap("--timeout", "30s")
+        self.assertFailure(world, done, 6, "plan", "host", "no ecr-credential-provider in /etc/eks")
+        self.assertEqual(world.tree("etc", "var/lib"), before)
+        (event,) = self.events(world)
+        self.assertEqual(event["reason"], "BootstrapFailed")
+
 
 class Units(WorldTest):
     def calls(self, world: WithBus) -> "list[str]":

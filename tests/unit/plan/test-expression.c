@@ -57,6 +57,30 @@ static const struct {
     {"2147483647", 2147483647},
     {"min(3, max(1, 2))", 2},
     {"(((((7)))))", 7},
+    /* Fractions do not mix with integers, and the result is cut off, as cel-go does. */
+    {"int(double(max_pods) * 0.9)", 26},
+    {"double(max_pods) * 0.9", 26},
+    {"1.5", 1},
+    {"1.5e1", 15},
+    {".5e1", 5},
+    {"1e-1+5.0", 5},
+    {"int(2.9)", 2},
+    {"int(-2.9) + 10", 8},
+    {"int(5)", 5},
+    {"double(2.5)", 2},
+    {"-2.5 + 10.0", 7},
+    {"--2.5", 2},
+    {"2147483647.9", 2147483647},
+    {"1.0 / 0.0 > 5.0 ? 1 : 2", 1},
+    {"0.0/0.0 == 0.0/0.0 ? 1 : 2", 2},
+    {"0.0/0.0 != 0.0/0.0 ? 1 : 2", 1},
+    {"0.0/0.0 >= 0.0 || 0.0/0.0 < 0.0 ? 1 : 2", 2},
+    {"2.5 >= 2.5 && 2.5 <= 2.6 ? 1 : 2", 1},
+    {"max(1.5, 3.5, 2.5)", 3},
+    {"true ? 5 : int(1e30)", 5},
+    {"0x10", 16},
+    {"-0x1F + 32", 1},
+    {"max_pods // of the type\n - 1 // without ours", 28},
 };
 
 static void test_good(void **state) {
@@ -97,9 +121,28 @@ static const struct {
     {"4611686018427387904 * 2", "overflow"},
     {"9223372036854775808", "number too large"},
     {"99999999999999999999999999999999999999999", "number too large"},
-    {"1.5", "only integers"},
     {"10u", "only integers"},
-    {"0x10", "only integers"},
+    {"5.", "only integers"},
+    {"1.5.2", "only integers"},
+    {"0x", "only integers"},
+    {"0x1G", "only integers"},
+    {"0x8000000000000000", "number too large"},
+    {"1e400", "number too large"},
+    {"0.9", "the result 0 is not between"},
+    {"int(1e30)", "out of range"},
+    {"1.0 / 0.0", "out of range"},
+    {"0.0 / 0.0", "out of range"},
+    {"max_pods * 0.9", "mixes an integer and a fraction"},
+    {"max(1, 2.0)", "mixes"},
+    {"5.5 % 2.0", "'%' needs integers"},
+    {"max_pods > 20.5 ? 1 : 2", "cannot compare"},
+    {"1 == 1.0 ? 1 : 2", "cannot compare"},
+    {"true ? 1 : 2.0", "one kind"},
+    {"int(true)", "needs integers"},
+    {"int(1, 2)", "')' expected"},
+    {"double", "'(' expected"},
+    {"/ 2", "unexpected '/'"},
+    {"// nothing", "ends too early"},
     {"true", "true or false"},
     {"max_pods > 5", "true or false"},
     {"0", "not between"},
@@ -148,6 +191,26 @@ static char *repeated(const char *open, size_t n, const char *middle, const char
     return nc_buf_steal(&b);
 }
 
+/* Only the text counts: what depends on the type's numbers is no error of it. */
+static void test_check(void **state) {
+    static const char *const fine[] = {"1 / (max_pods - 29)",
+                                       "max_pods - 100",
+                                       "9223372036854775807 * default_enis",
+                                       "1 / 0",
+                                       "int(1e30 * double(max_pods))",
+                                       "max_pods > 5 ? 1 : 0"};
+    char why[256];
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(fine); i++)
+        assert_int_equal(nc_expression_check(fine[i], why, sizeof(why)), 0);
+    assert_int_equal(nc_expression_check("vcpus * 2", why, sizeof(why)), -EINVAL);
+    assert_non_null(strstr(why, "column 1: unknown name 'vcpus'"));
+    assert_int_equal(nc_expression_check("true ? 1 : vcpus", why, sizeof(why)), -EINVAL);
+    assert_int_equal(nc_expression_check("max_pods > 5", why, sizeof(why)), -EINVAL);
+    assert_non_null(strstr(why, "true or false"));
+}
+
 static void test_bounds(void **state) {
     nc_auto_free char *deep = repeated("(", 100, "1", ")"), *fine = repeated("(", 50, "1", ")");
     nc_auto_free char *dashes = repeated("-", 2000, "1", ""),
@@ -171,6 +234,7 @@ TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_check),
         cmocka_unit_test(test_bounds),
     };
 

@@ -362,66 +362,99 @@ static void test_every_type(void **state) {
     assert_true(types >= 1400);
 }
 
-static struct nc_max_pods pods_of(const char *type, struct nc_config c, struct nc_strv *warnings) {
+static struct nc_max_pods pods_of(const char *type, struct nc_config c, struct nc_plan *p) {
     struct nc_facts f = {.cpus = 2, .instance_type = (char *)type};
     struct nc_instance_type t = {0};
     const struct nc_plan_input in = {.facts = &f, .config = &c};
     struct nc_max_pods m;
 
     nc_instance_type_find(NULL, 0, type, &t);
-    assert_int_equal(nc_max_pods_decide(&in, &t, &m, warnings, NULL), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &t, &m, p, NULL), 0);
     return m;
 }
 
 static void test_modes(void **state) {
-    nc_cleanup(nc_strv_done) struct nc_strv w = NC_STRV_INIT;
+    nc_cleanup(nc_plan_done) struct nc_plan p = NC_PLAN_INIT;
     struct nc_config c = {.max_pods_mode = NC_MAX_PODS_ENI};
     struct nc_max_pods m;
 
     (void)state;
-    assert_int_equal(pods_of("m5.large", c, &w).base, 29);
-    assert_int_equal(pods_of("m5.24xlarge", c, &w).base,
+    assert_int_equal(pods_of("m5.large", c, &p).base, 29);
+    assert_int_equal(pods_of("m5.24xlarge", c, &p).base,
                      737); /* the cap belongs to prefixes only */
     c.max_pods_mode = NC_MAX_PODS_CUSTOM_NETWORKING;
-    m = pods_of("t3.large", c, &w);
+    m = pods_of("t3.large", c, &p);
     assert_int_equal(m.base, 24);
     assert_int_equal(m.reserved, 35);
     assert_int_equal(m.eni, 35);
     c.max_pods_mode = NC_MAX_PODS_PREFIX;
-    assert_int_equal(pods_of("t3.nano", c, &w).base, 34);     /* 2 * 1 * 16 + 2 */
-    assert_int_equal(pods_of("m5.large", c, &w).base, 110);   /* 434 capped */
-    assert_int_equal(pods_of("c5.4xlarge", c, &w).base, 110); /* 16 vCPUs */
-    assert_int_equal(pods_of("m5.8xlarge", c, &w).base, 250); /* 32 */
-    assert_int_equal(pods_of("m5.metal", c, &w).base, 250);
-    assert_int_equal(w.n, 0);
-    assert_int_equal(pods_of("m4.large", c, &w).base, 20); /* Xen: no prefixes */
-    assert_int_equal(w.n, 1);
-    assert_non_null(strstr(w.v[0], "Nitro"));
+    assert_int_equal(pods_of("t3.nano", c, &p).base, 34);     /* 2 * 1 * 16 + 2 */
+    assert_int_equal(pods_of("m5.large", c, &p).base, 110);   /* 434 capped */
+    assert_int_equal(pods_of("c5.4xlarge", c, &p).base, 110); /* 16 vCPUs */
+    assert_int_equal(pods_of("m5.8xlarge", c, &p).base, 250); /* 32 */
+    assert_int_equal(pods_of("m5.metal", c, &p).base, 250);
+    assert_int_equal(p.warnings.n, 0);
+    assert_int_equal(pods_of("m4.large", c, &p).base, 20); /* Xen: no prefixes */
+    assert_int_equal(p.warnings.n, 1);
+    assert_non_null(strstr(p.warnings.v[0], "Nitro"));
     c.max_pods_mode = NC_MAX_PODS_EXPRESSION;
     c.max_pods_expression = (char *)"(default_enis - 1) * (ips_per_eni - 1)";
-    m = pods_of("m5.large", c, &w);
+    m = pods_of("m5.large", c, &p);
     assert_int_equal(m.base, 18);
     assert_int_equal(m.reserved, 18);
-    assert_int_equal(w.n, 1);
-    c.max_pods_expression = (char *)"max_pods - 100";
-    m = pods_of("m5.large", c, &w);
-    assert_int_equal(m.base, 29);
-    assert_int_equal(w.n, 2);
-    assert_non_null(strstr(w.v[1], "-71 is not between"));
-    c.max_pods_expression = NULL;
-    assert_int_equal(pods_of("m5.large", c, &w).base, 29);
-    assert_int_equal(w.n, 3);
+    assert_int_equal(p.warnings.n, 1);
     c.max_pods_mode = NC_MAX_PODS_ENI;
     c.reservation = NC_RESERVATION_AUTO_MODE;
-    m = pods_of("c5a.large", c, &w);
+    m = pods_of("c5a.large", c, &p);
     assert_int_equal(m.base, 27);
     assert_int_equal(m.reserved, 27);
     assert_int_equal(m.eni, 29);
 }
 
+/* As every field that is not honoured: refused by name, or noted where the documents allow that. */
+static void test_expression_that_gives_no_number(void **state) {
+    static const struct {
+        const char *text, *type, *why;
+    } rows[] = {
+        {"max_pods - 100", "m5.large", "the result -71 is not between"},
+        {"max_pods / (default_enis - 3)", "m5.large", "division by zero"},
+        {"max_pods * 0.9", "m5.large", "column 15: '*' mixes an integer and a fraction"},
+        {"max_pods *", "x9.unknown", "ends too early"}, /* its numbers are not known, its text is */
+        {"size([1])", "x9.unknown", "unknown name 'size'"},
+    };
+    nc_auto_value struct nc_value *warn = json("{'spec': {'bootstrap': {'unsupported': 'warn'}}}");
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_cleanup(nc_plan_done) struct nc_plan p = NC_PLAN_INIT;
+        struct nc_config c = {.max_pods_mode = NC_MAX_PODS_EXPRESSION,
+                              .max_pods_expression = (char *)rows[i].text};
+        struct nc_facts f = {.cpus = 2, .instance_type = (char *)rows[i].type};
+        const struct nc_plan_input in = {.facts = &f, .config = &c};
+        struct nc_instance_type t = {0};
+        struct nc_max_pods m = {.base = -7};
+        struct nc_err err = NC_ERR_INIT;
+
+        nc_instance_type_find(NULL, 0, rows[i].type, &t);
+        assert_true(nc_max_pods_decide(&in, &t, &m, &p, &err) < 0);
+        assert_int_equal(err.class, NC_ERR_CONFIG);
+        assert_non_null(strstr(err.msg, "spec.kubelet.maxPodsExpression: is not supported: "));
+        assert_non_null(strstr(err.msg, rows[i].why));
+        assert_non_null(strstr(err.remedy, "spec.bootstrap.unsupported: warn"));
+        assert_int_equal(m.base, -7);
+        assert_int_equal(p.unsupported.n + p.warnings.n, 0);
+        c.tree = warn;
+        assert_int_equal(nc_max_pods_decide(&in, &t, &m, &p, &err), 0);
+        assert_int_equal(m.base, t.name[0] ? 29 : 110);
+        assert_int_equal(p.unsupported.n, 1);
+        assert_non_null(strstr(p.unsupported.v[0], rows[i].why));
+        assert_non_null(strstr(p.warnings.v[0], "using what the instance type gives"));
+    }
+}
+
 /* explicit, mode, the claim's capacity, EC2's answer, a guess: in this order. */
 static void test_fallback(void **state) {
-    nc_cleanup(nc_strv_done) struct nc_strv w = NC_STRV_INIT;
+    nc_cleanup(nc_plan_done) struct nc_plan p = NC_PLAN_INIT;
     nc_auto_value struct nc_value *capacity = json("{'pods': '44', 'cpu': '2'}");
     struct nc_instance_type none = {0}, big = {.name = "x9.big", .enis = 4, .ipv4_per_eni = 15};
     struct nc_facts f = {.instance_type = (char *)"x9.big"};
@@ -432,32 +465,44 @@ static void test_fallback(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &p, &err), 0);
     assert_int_equal(m.base, 110);
     assert_int_equal(m.reserved, 110);
     assert_int_equal(m.eni, -1);
-    assert_int_equal(w.n, 1);
-    assert_non_null(strstr(w.v[0], "x9.big"));
+    assert_int_equal(p.warnings.n, 1);
+    assert_non_null(strstr(p.warnings.v[0], "x9.big"));
     f.described_type = big;
-    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &p, &err), 0);
     assert_int_equal(m.base, 58);
     assert_non_null(strstr(m.from, "EC2"));
     in.claim = &claim;
-    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &p, &err), 0);
     assert_int_equal(m.base, 44);
     assert_int_equal(m.reserved, 58);
-    assert_int_equal(nc_max_pods_decide(&in, &big, &m, &w, &err), 0);
+    c.max_pods_mode = NC_MAX_PODS_EXPRESSION; /* needs the type's numbers, and has them */
+    c.max_pods_expression = (char *)"max_pods - 1";
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &p, &err), 0);
+    assert_int_equal(m.base, 57);
+    assert_int_equal(m.reserved, 57);
+    assert_int_equal(p.warnings.n, 1);
+    f.described_type = none;
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &p, &err), 0);
+    assert_int_equal(m.base, 44);
+    assert_non_null(strstr(p.warnings.v[1], "maxPodsExpression: instance type x9.big is not in"));
+    f.described_type = big;
+    c.max_pods_mode = NC_MAX_PODS_ENI;
+    assert_int_equal(nc_max_pods_decide(&in, &big, &m, &p, &err), 0);
     assert_int_equal(m.base, 58);
     nc_value_set_string(capacity, "pods", "0");
-    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &none, &m, &p, &err), 0);
     assert_int_equal(m.base, 58);
     c.max_pods_mode = NC_MAX_PODS_EXPLICIT;
     c.max_pods_value = 12;
-    assert_int_equal(nc_max_pods_decide(&in, &big, &m, &w, &err), 0);
+    assert_int_equal(nc_max_pods_decide(&in, &big, &m, &p, &err), 0);
     assert_int_equal(m.base, 12);
-    assert_int_equal(w.n, 1);
+    assert_int_equal(p.warnings.n, 2);
     c.max_pods_value = 0;
-    assert_true(nc_max_pods_decide(&in, &big, &m, &w, &err) < 0);
+    assert_true(nc_max_pods_decide(&in, &big, &m, &p, &err) < 0);
     assert_int_equal(err.class, NC_ERR_CONFIG);
 }
 
@@ -522,12 +567,19 @@ static void test_predict(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cluster_dns), cmocka_unit_test(test_cpu_steps),
-        cmocka_unit_test(test_policies),    cmocka_unit_test(test_gke),
-        cmocka_unit_test(test_aks),         cmocka_unit_test(test_reserve_maps),
-        cmocka_unit_test(test_thresholds),  cmocka_unit_test(test_printed_nodes),
-        cmocka_unit_test(test_every_type),  cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_fallback),    cmocka_unit_test(test_cpusets),
+        cmocka_unit_test(test_cluster_dns),
+        cmocka_unit_test(test_cpu_steps),
+        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_gke),
+        cmocka_unit_test(test_aks),
+        cmocka_unit_test(test_reserve_maps),
+        cmocka_unit_test(test_thresholds),
+        cmocka_unit_test(test_printed_nodes),
+        cmocka_unit_test(test_every_type),
+        cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_expression_that_gives_no_number),
+        cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_cpusets),
         cmocka_unit_test(test_predict),
     };
 
