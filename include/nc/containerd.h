@@ -12,6 +12,7 @@
 #define NC_CONTAINERD_CONFIG "/etc/containerd/config.toml"
 #define NC_NVIDIA_RUNTIME "/usr/bin/nvidia-container-runtime"
 #define NC_PAUSE_ARCHIVE "/etc/eks/pause.tar"
+#define NC_SOCI_SOCKET "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"
 
 struct nc_containerd_plan {
     unsigned major;               /* of the installed containerd; 0 = there is none: nothing is

@@ -75,7 +75,7 @@ static const struct setting settings[] = {
 static const struct setting soci_settings[] = {
     {CRI "containerd/snapshotter", IMAGES "snapshotter", "soci"},
     {SAME("proxy_plugins/soci/type"), "snapshot"},
-    {SAME("proxy_plugins/soci/address"), "/run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock"},
+    {SAME("proxy_plugins/soci/address"), NC_SOCI_SOCKET},
     {SAME("proxy_plugins/soci/exports/root"), "/var/lib/soci-snapshotter-grpc"},
 };
 
@@ -115,7 +115,7 @@ static void put_all(const struct file *f, const struct setting *at, size_t n, co
         put(f, &at[i], at[i].text ? nc_value_new_string(at[i].text) : nc_value_new_bool(true), why);
 }
 
-static struct nc_value *make_config(struct nc_planner *s, unsigned version, bool uses_soci) {
+static struct nc_value *make_config(struct nc_planner *s, unsigned version) {
     const bool is_nvidia = s->facts->has_nvidia_runtime;
     const unsigned minor = s->plan.kubelet_minor;
     nc_auto_free char *why_cdi = nc_asprintf("kubelet 1.%u (on from 1.%d)", minor, CDI_FIRST_MINOR);
@@ -131,7 +131,7 @@ static struct nc_value *make_config(struct nc_planner *s, unsigned version, bool
     put(&f, &runtime_binary, nc_value_new_string(is_nvidia ? NC_NVIDIA_RUNTIME : "/usr/sbin/runc"),
         f.why_runtime);
     put(&f, &enable_cdi, nc_value_new_bool(minor >= CDI_FIRST_MINOR), why_cdi);
-    if (uses_soci) {
+    if (s->uses_soci) {
         put_all(&f, soci_settings, NC_ARRAY_SIZE(soci_settings), FAST_IMAGE_PULL);
         put(&f, &snapshot_annotations, nc_value_new_bool(false), FAST_IMAGE_PULL);
     }
@@ -176,7 +176,7 @@ static void warn(struct nc_planner *s) {
                      s->facts->containerd_version);
 }
 
-static int plan_config(struct nc_planner *s, bool uses_soci) {
+static int plan_config(struct nc_planner *s) {
     nc_cleanup(nc_containerd_user_done) struct nc_containerd_user user = {0};
     struct nc_containerd_plan *p = &s->plan.containerd;
     unsigned version = 0;
@@ -186,7 +186,7 @@ static int plan_config(struct nc_planner *s, bool uses_soci) {
         r = choose_version(s, &user, &version);
     if (r < 0)
         return r;
-    p->config = make_config(s, version, uses_soci);
+    p->config = make_config(s, version);
     p->needs_migration = p->major >= 2 && version == 2;
     r = nc_containerd_user_merge(s, &user, p->config);
     if (r >= 0)
@@ -255,13 +255,14 @@ static int plan_base_spec(struct nc_planner *s) {
 
 /* --- fast image pulls */
 
-/* Is the host fit for them? A condition that is not met is told. */
-static bool uses_soci(struct nc_planner *s) {
+/* The conditions are nodeadm's, and on a host that is too small it ignores the gate, too. On an
+ * image without the snapshotter the gate cannot be honoured. */
+int nc_plan_image_pulls(struct nc_planner *s) {
     const struct nc_facts *f = s->facts;
     nc_cleanup(nc_buf_done) struct nc_buf why = NC_BUF_INIT;
 
-    if (!s->config->host.fast_image_pull)
-        return false;
+    if (!s->config->host.fast_image_pull || !f->containerd_version)
+        return 0;
     if (f->cpus < SOCI_MIN_CPUS)
         (void)nc_buf_printf(&why, "; %lld CPUs, and it takes %d", (long long)f->cpus,
                             SOCI_MIN_CPUS);
@@ -269,11 +270,13 @@ static bool uses_soci(struct nc_planner *s) {
         (void)nc_buf_printf(&why, "; %lld MiB of memory, and it takes %lld",
                             (long long)(f->mem_total_bytes >> 20),
                             (long long)(SOCI_MIN_BYTES >> 20));
-    if (!f->has_soci_snapshotter)
-        (void)nc_buf_puts(&why, "; no soci-snapshotter.service");
     if (why.len > 0)
         nc_strv_addf(&s->plan.warnings, FAST_IMAGE_PULL ": not done%s", why.data);
-    return why.len == 0;
+    else if (!f->has_soci_snapshotter)
+        return nc_origin_unsupported(s->in, FAST_IMAGE_PULL,
+                                     "this host has no soci-snapshotter.service", &s->plan, s->err);
+    s->uses_soci = why.len == 0 && f->has_soci_snapshotter;
+    return 0;
 }
 
 #define PULL "pull_modes/parallel_pull_unpack/"
@@ -356,7 +359,6 @@ static void add_origins(struct nc_planner *s) {
 
 int nc_plan_containerd(struct nc_planner *s) {
     struct nc_containerd_plan *p = &s->plan.containerd;
-    bool is_fast;
     int r;
 
     if (!s->facts->containerd_version)
@@ -364,13 +366,12 @@ int nc_plan_containerd(struct nc_planner *s) {
     r = plan_version(s);
     if (r < 0)
         return r;
-    is_fast = uses_soci(s);
-    r = plan_config(s, is_fast);
+    r = plan_config(s);
     if (r >= 0)
         r = plan_base_spec(s);
     if (r < 0)
         return r;
-    if (is_fast)
+    if (s->uses_soci)
         p->soci_config = make_soci_config(p->config);
     add_origins(s);
     return 0;

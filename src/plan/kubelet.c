@@ -166,6 +166,11 @@ struct nc_value *nc_kubelet_base(const struct nc_kubelet_input *in, struct nc_re
     if (in->cluster_dns)
         add_cluster_dns(base, in->cluster_dns);
     nc_value_set_string(base, "containerRuntimeEndpoint", "unix:///run/containerd/containerd.sock");
+    if (in->uses_soci) { /* it passes the credentials of a pull on to itself, then asks containerd
+                          */
+        nc_value_set_string(base, "imageServiceEndpoint", "unix://" NC_SOCI_SOCKET);
+        nc_reasons_set(reasons, "imageServiceEndpoint", "featureGates.FastImagePull");
+    }
     nc_value_set_string(base, "providerID", in->provider_id);
     nc_value_set_bool(base, "protectKernelDefaults", true);
     nc_value_set_bool(base, "serializeImagePulls", false);

@@ -19,6 +19,7 @@ struct nc_kubelet_input {
     const char *cluster_dns; /* NULL: the user's configuration has it */
     int64_t max_pods;
     const struct nc_value *kube_reserved, *system_reserved; /* maps, NULL = none; copied */
+    bool uses_soci; /* images are pulled by the SOCI snapshotter */
     const struct nc_taint *taints;
     size_t n_taints;
     const struct nc_value *user,

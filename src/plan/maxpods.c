@@ -16,6 +16,7 @@
 #include "expression.h"
 #include "nc/quantity.h"
 #include "nc/str.h"
+#include "origin.h"
 
 #define PODS_WHERE_UNKNOWN 110 /* kubelet's own default */
 #define PODS_PER_PREFIX 16
@@ -51,23 +52,11 @@ static int64_t pods_by_prefix(const struct nc_facts *f, const struct nc_instance
 /* Not computed, or not to a number of pods: as every field that is not honoured. */
 static int refuse_expression(const struct nc_plan_input *in, const char *why, struct nc_plan *p,
                              struct nc_err *err) {
-    static const struct nc_documents none = NC_DOCUMENTS_INIT;
-    static const char *const paths[] = {"spec.maxPods.expression",
-                                        "spec.kubelet.maxPodsExpression"};
-    const struct nc_value *v = nc_value_path(in->config->tree, paths[0]);
-    const bool is_agents = nc_value_string(v) != NULL;
-    const size_t before = p->unsupported.n;
-    nc_auto_free char *message = nc_asprintf("is not supported: %s", why);
-    struct nc_diagnostic g = {.path = (char *)paths[is_agents ? 0 : 1], .message = message};
-    int r;
+    static const char agents[] = "spec.maxPods.expression";
+    const bool is_agents = nc_value_string(nc_value_path(in->config->tree, agents)) != NULL;
 
-    v = is_agents ? v : nc_value_path(in->config->tree, g.path);
-    if (v)
-        g.mark = v->mark;
-    r = nc_config_unsupported(in->docs ? in->docs : &none, in->config, &g, &p->unsupported, err);
-    for (size_t i = before; i < p->unsupported.n; i++)
-        nc_strv_addf(&p->warnings, "%s: using what the instance type gives", p->unsupported.v[i]);
-    return r;
+    return nc_origin_unsupported(in, is_agents ? agents : "spec.kubelet.maxPodsExpression", why, p,
+                                 err);
 }
 
 /* Fills ret->expression. Where the type is not known, the text alone can be checked. */

@@ -73,6 +73,22 @@ int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const s
     return r;
 }
 
+int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, const char *why,
+                          struct nc_plan *p, struct nc_err *err) {
+    static const struct nc_documents none = NC_DOCUMENTS_INIT;
+    const struct nc_value *v = nc_value_path(in->config->tree, path);
+    const size_t before = p->unsupported.n;
+    nc_auto_free char *message = nc_asprintf("is not supported: %s", why);
+    const struct nc_diagnostic g = {
+        .mark = v ? v->mark : (struct nc_mark){0}, .path = (char *)path, .message = message};
+    const int r =
+        nc_config_unsupported(in->docs ? in->docs : &none, in->config, &g, &p->unsupported, err);
+
+    for (size_t i = before; i < p->unsupported.n; i++)
+        nc_strv_add(&p->warnings, p->unsupported.v[i]);
+    return r;
+}
+
 void nc_reasons_set(struct nc_reasons *r, const char *path, const char *text) {
     struct nc_reason *reason = nc_append(&r->v, &r->n);
 

@@ -23,6 +23,11 @@ const char *nc_origin_from(const struct nc_plan *p, const char *field);
 int nc_origin_error(struct nc_err *err, const struct nc_documents *docs, const struct nc_value *v,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* A field that is set and not honoured: refused with its place; or, where the documents allow that,
+ * put into unsupported and warnings of p, and 0. */
+int nc_origin_unsupported(const struct nc_plan_input *in, const char *path, const char *why,
+                          struct nc_plan *p, struct nc_err *err);
+
 /* Why the base has what it has: reasons by dotted path ("maxPods", "kubeReserved.memory"). */
 struct nc_reason {
     char *path;

@@ -180,6 +180,7 @@ static int make_computed(struct nc_planner *s) {
             .max_pods = s->pods.base,
             .kube_reserved = kube,
             .system_reserved = system,
+            .uses_soci = s->uses_soci,
             .taints = s->plan.taints,
             .n_taints = s->plan.n_taints,
             .user = s->user,

@@ -24,6 +24,7 @@ struct nc_planner {
     struct nc_value *computed;  /* the base without the user's map */
     struct nc_reasons reasons;  /* of the computed base */
     struct nc_max_pods pods;
+    bool uses_soci;       /* images are pulled by the SOCI snapshotter */
     char cluster_dns[64]; /* "" = left to the user's map */
 
     /* the result */
@@ -42,7 +43,10 @@ int nc_plan_network(struct nc_planner *s);
 int nc_plan_kubelet(struct nc_planner *s);
 void nc_plan_flags(struct nc_planner *s);
 
-/* containerd.c: containerd's configuration. Needs kubelet's version. */
+/* containerd.c. */
+/* Who pulls images: kubelet and containerd are told. */
+int nc_plan_image_pulls(struct nc_planner *s);
+/* containerd's configuration. Needs kubelet's version. */
 int nc_plan_containerd(struct nc_planner *s);
 
 #endif

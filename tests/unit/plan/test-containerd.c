@@ -315,9 +315,9 @@ static void test_fast_image_pull(void **state) {
         {NULL, 4, 7 << 10, true},
         {"3 CPUs, and it takes 4", 3, 64 << 10, true},
         {"7167 MiB of memory, and it takes 7168", 8, (7 << 10) - 1, true},
-        {"no soci-snapshotter.service", 8, 64 << 10, false},
-        {"1 CPUs, and it takes 4; 512 MiB of memory, and it takes 7168; no soci", 1, 512, false},
+        {"1 CPUs, and it takes 4; 512 MiB of memory, and it takes 7168", 1, 512, false},
     };
+    static const char endpoint[] = "unix:///run/soci-snapshotter-grpc/soci-snapshotter-grpc.sock";
 
     (void)state;
     for (size_t i = 0; i < 2 * NC_ARRAY_SIZE(rows); i++) {
@@ -333,10 +333,42 @@ static void test_fast_image_pull(void **state) {
         assert_warned(x, missing ? missing : "FastImagePull", missing != NULL);
         assert_int_equal(nc_value_get(x->plan.containerd.config, "proxy_plugins") != NULL,
                          !missing);
+        /* The snapshotter learns the credentials of a pull only where kubelet pulls through it. */
+        assert_true(nc_streq(nc_value_get_string(x->plan.kubelet_base, "imageServiceEndpoint"),
+                             missing ? NULL : endpoint));
         if (!missing)
             assert_string_equal(nc_value_string(nc_value_path(x->plan.containerd.soci_config,
                                                               "cri_keychain.image_service_path")),
                                 "/run/other.sock");
+        fixture_free(x);
+    }
+}
+
+static void test_fast_image_pull_without_snapshotter(void **state) {
+    static const char gate[] = "  featureGates: {FastImagePull: true}\n";
+    static const char warn[] = "---\napiVersion: nodeclaimd.io/v1alpha1\nkind: AgentConfig\n"
+                               "spec: {bootstrap: {unsupported: warn}}\n";
+
+    (void)state;
+    for (int is_allowed = 0; is_allowed < 2; is_allowed++) {
+        struct fixture *x = host_with("2.1.4");
+        nc_auto_free char *more = nc_asprintf("%s%s", gate, is_allowed ? warn : "");
+        x->facts.cpus = 8;
+        x->facts.mem_total_bytes = (int64_t)64 << 30;
+        x->facts.has_soci_snapshotter = false;
+        add_more(x, more);
+        if (!is_allowed) {
+            fixture_refused(x, NC_ERR_CONFIG,
+                            "spec.featureGates.FastImagePull: is not supported: "
+                            "this host has no soci-snapshotter.service");
+            fixture_free(x);
+            continue;
+        }
+        fixture_plan(x);
+        assert_warned(x, "FastImagePull: is not supported", true);
+        assert_int_equal(x->plan.unsupported.n, 1);
+        assert_null(x->plan.containerd.soci_config);
+        assert_null(nc_value_get(x->plan.kubelet_base, "imageServiceEndpoint"));
         fixture_free(x);
     }
 }
@@ -376,6 +408,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_long_keys),
         cmocka_unit_test(test_base_spec),
         cmocka_unit_test(test_fast_image_pull),
+        cmocka_unit_test(test_fast_image_pull_without_snapshotter),
         cmocka_unit_test(test_pause_image),
     };
 
