@@ -217,8 +217,8 @@ int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err) {
             "the root volume");
     r = start_and_follow(b, &f, nc_is_due(b, NC_DUE_DISKS), DISKS_TIMEOUT_USEC, err);
     if (r < 0) {
-        nc_err_remedy(err, "journalctl -u " LOCAL_DISKS_UNIT
-                           "; run setup-local-disks by hand, or remove spec.instance.localStorage");
+        nc_err_remedy(err, "see what setup-local-disks wrote: journalctl -u " LOCAL_DISKS_UNIT
+                           "; without local disks, remove spec.instance.localStorage");
         return r;
     }
     nc_due_done(b, NC_DUE_DISKS);
@@ -266,7 +266,7 @@ static int restart_containerd(struct nc_bootstrap *b, struct nc_err *err) {
     if (has_containerd_files(b) || containerd_runs(b))
         r = start_and_follow(b, &f, true, CONTAINERD_TIMEOUT_USEC, err);
     if (r < 0) {
-        nc_err_remedy(err, "journalctl -u " CONTAINERD_UNIT
+        nc_err_remedy(err, "see what containerd wrote: journalctl -u " CONTAINERD_UNIT
                            "; check spec.containerd and spec.instance.environment");
         return r;
     }

@@ -3,6 +3,9 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "daemon-lock.h"
@@ -11,6 +14,54 @@
 #include "nc/str.h"
 #include "status-file.h"
 #include "version.h"
+
+#define TITLE_COLUMNS 13
+#define FEWEST_COLUMNS 40
+
+/* Of the terminal that reads; 0 where it is none, or narrow: lines stay as they are. */
+static size_t terminal_columns(void) {
+    struct winsize size = {0};
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= FEWEST_COLUMNS
+               ? size.ws_col
+               : 0;
+}
+
+/* The last blank within `room`, else the first one after it: a longer word stays whole. */
+static size_t break_at(const char *text, size_t from, size_t room) {
+    const size_t n = strlen(text);
+    size_t at = n;
+
+    if (n <= room)
+        return n;
+    for (size_t i = from; i < n && (i <= room || at == n); i++)
+        if (text[i] == ' ')
+            at = i;
+    return at;
+}
+
+/* What does not fit on its line goes on below its text. */
+static void print_line(const char *text, size_t columns) {
+    size_t indent = 0;
+
+    for (;;) {
+        const size_t n =
+            columns ? break_at(text, indent ? 0 : TITLE_COLUMNS, columns - indent) : strlen(text);
+        (void)printf("%*s%.*s\n", (int)indent, "", (int)n, text);
+        if (!text[n])
+            return;
+        text += n + 1;
+        indent = TITLE_COLUMNS;
+    }
+}
+
+static void print_text(struct nc_buf *text) {
+    const size_t columns = terminal_columns();
+    char *rest = text->data, *line;
+
+    while ((line = strsep(&rest, "\n")) && rest)
+        print_line(line, columns);
+}
 
 static int print_metrics(const struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
@@ -75,11 +126,11 @@ static int print_status(const struct nc_app *app) {
     is_running = mark_running(app, status);
     if (app->opts.json) {
         nc_json_write(&out, status, 2);
-        (void)nc_buf_putc(&out, '\n');
+        (void)puts(out.data);
     } else {
         nc_status_text(status, &out);
+        print_text(&out);
     }
-    (void)fwrite(out.data, 1, out.len, stdout);
     (void)fflush(stdout);
     return is_running ? code_of_bootstrap(status) : not_running(app);
 }

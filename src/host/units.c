@@ -221,8 +221,7 @@ static int wait_for_bus(struct nc_units *u, uint64_t usec) {
 }
 
 static int job_overdue(const char *unit, struct nc_err *err) {
-    const int r =
-        nc_err_set(err, NC_ERR_HOST, ETIMEDOUT, "%s: its start job has not ended in time", unit);
+    const int r = nc_err_set(err, NC_ERR_HOST, ETIMEDOUT, "%s has not started in time", unit);
 
     nc_err_remedy(err, "systemctl list-jobs; journalctl -u %s", unit);
     return r;
@@ -305,9 +304,11 @@ int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err) {
                          "%s: systemd did not start it, because a condition of the unit does not "
                          "hold",
                          unit);
+    else if (r < 0 && nc_streq(s.active, "failed"))
+        (void)nc_err_set(err, NC_ERR_HOST, EIO, "%s failed to start, result %s", unit, s.result);
     else if (r != 0)
         (void)nc_err_set(err, r > 0 ? NC_ERR_TRANSIENT : NC_ERR_HOST, EIO,
-                         "%s: its start has failed%s: it is %s (%s), result %s", unit,
+                         "%s failed to start%s: %s (%s), result %s", unit,
                          r > 0 ? " and systemd starts it again" : "", s.active, s.sub, s.result);
     if (r != 0)
         nc_err_remedy(err, "systemctl status %s; journalctl -u %s", unit, unit);

@@ -84,6 +84,19 @@ static void show_instance(struct nc_buf *out, const struct nc_value *instance) {
     (void)nc_buf_putc(out, '\n');
 }
 
+/* The unit does not start again after what only somebody can remedy (RestartPreventExitStatus=). */
+static bool is_final(const struct nc_value *status, const struct nc_value *phase) {
+    static const enum nc_err_class final[] = {NC_ERR_CONFIG, NC_ERR_HOST, NC_ERR_BUG};
+    const char *class = nc_show_text(nc_value_get(phase, "error"), "class", NULL);
+
+    if (!nc_streq(nc_show_text(status, "outcome", NULL), "failed"))
+        return false;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(final); i++)
+        if (nc_streq(class, nc_err_class_name(final[i])))
+            return true;
+    return false;
+}
+
 /* The phase that runs or failed, with what is wrong and until when it is tried. */
 static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
                             const struct nc_value *phase) {
@@ -98,6 +111,10 @@ static void show_open_phase(struct nc_buf *out, const struct nc_value *status,
     (void)nc_buf_puts(&line, nc_show_text(status, "deadline", "-"));
     nc_show_line(out, name.data, line.data);
     show_error(out, phase);
+    if (is_final(status, phase))
+        (void)nc_buf_puts(out, NC_SHOW_INDENT
+                          "then: systemctl restart nodeclaimd-bootstrap, or replace the node; "
+                          "nothing is retried\n");
 }
 
 /* Without a bootstrap the daemon alone knows. */

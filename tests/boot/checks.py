@@ -293,7 +293,7 @@ def check_start(report: Report, boot: Boot, seen: Evidence) -> None:
         said = seen.journal("nodeclaimd-bootstrap.service")
         report.check(
             "a start that failed once was followed, with the line that says why",
-            "its start has failed and systemd starts it again" in said and LOCKED in said,
+            "failed to start and systemd starts it again" in said and LOCKED in said,
             said[-800:],
         )
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -477,6 +480,26 @@ class Look(WorldTest):
                 done = world.run(*args)
                 self.assertGreaterEqual(done.code, 0, (text, args, done.err))
                 self.assertNotIn("ERROR: AddressSanitizer", done.err)
+
+    def test_on_a_terminal(self) -> None:
+        """A long line goes on below its text; into a pipe it stays one line."""
+        world = self.world()
+        path = world.root / "run/nodeclaimd/status.json"
+        path.parent.mkdir(parents=True)
+        words = " ".join(f"word{i}" for i in range(40))
+        path.write_text(json.dumps({"outcome": "succeeded", "phases": [], "warnings": [words, "x" * 100 + " y"]}))
+        self.assertIn(words + "\n", world.run("status").out)
+        ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        subprocess.run(world.command("status"), env=world.environment(), stdout=theirs, check=True, timeout=PATIENCE)
+        os.close(theirs)
+        with os.fdopen(ours, "rb") as terminal:
+            lines = terminal.read1(65536).decode().replace("\r", "").splitlines()
+        warnings = lines[next(i for i, line in enumerate(lines) if line.startswith("warning")) :]
+        self.assertEqual([line[:13].strip() for line in warnings], ["warning"] + [""] * (len(warnings) - 1))
+        self.assertEqual(" ".join(line[13:] for line in warnings), f"{words} {'x' * 100} y")
+        self.assertEqual([len(line) <= 80 for line in warnings], [True] * (len(warnings) - 2) + [False, True])
+        self.assertGreater(min(len(line) for line in warnings[:-3]), 70)
 
     def test_while_it_is_retried(self) -> None:
         world = World()

@@ -133,7 +133,7 @@ class Units(DaemonTest):
         )
         done = world.bootstrap("--timeout", "4s")
         self.assertNotEqual(done.code, 0, done.err)
-        self.assertIn("its start job has not ended", done.err)
+        self.assertIn("has not started in time", done.err)
         self.assertEqual(world.phase("start")["outcome"], "failed", world.status())
 
 

@@ -140,7 +140,7 @@ class Systemd(WorldTest):
         self.assertTrue(until(lambda: (world.phase("start") or {}).get("error")), world.status())
         error = world.phase("start")["error"]
         self.assertEqual(error["class"], "transient")
-        self.assertIn("kubelet.service: its start has failed and systemd starts it again", error["message"])
+        self.assertIn("kubelet.service failed to start and systemd starts it again", error["message"])
         done = world.finish(proc)
         self.assertEqual(done.code, 0, done.err)
         self.assertIsNone(world.phase("start")["error"])
@@ -150,7 +150,7 @@ class Systemd(WorldTest):
     def test_a_start_that_never_succeeds_ends_at_the_deadline(self) -> None:
         world = self.with_bus()
         world.unit.fails_before = 1000
-        self.failure(world, 1, "kubelet.service: its start has failed and systemd starts it again", "deadline")
+        self.failure(world, 1, "kubelet.service failed to start and systemd starts it again", "deadline")
 
     def test_no_process_at_all_is_reported_at_once(self) -> None:
         """A file of its environment is missing."""

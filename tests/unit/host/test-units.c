@@ -102,7 +102,7 @@ static void test_start(void **state) {
     assert_start(u, "none.service", ENOENT, "not found", "install none.service");
     assert_int_equal(nc_units_start(u, "good.service", true, PATIENCE_USEC, &err), 0);
     assert_int_equal(nc_units_start(u, "slow.service", false, 50000, &err), -ETIMEDOUT);
-    assert_non_null(strstr(err.msg, "slow.service: its start job has not ended in time"));
+    assert_non_null(strstr(err.msg, "slow.service has not started in time"));
     u = nc_units_free(u);
     stop_bus(&b);
 }

@@ -66,6 +66,31 @@ static void test_status(void **state) {
         "warning      w\n");
 }
 
+/* Whether the unit starts again depends on the class; while it runs, it tries by itself. */
+static void test_failed(void **state) {
+    static const char failed[] = "{'outcome': '%s', 'phases': [{'name': 'disks', 'outcome': "
+                                 "'failed', 'error': {'class': '%s', 'message': 'm'}}]}";
+    static const struct {
+        const char *outcome, *class;
+        bool is_final;
+    } rows[] = {{"failed", "config", true}, {"failed", "host", true},
+                {"failed", "bug", true},    {"failed", "transient", false},
+                {"failed", "auth", false},  {"running", "host", false}};
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *status = nc_asprintf(failed, rows[i].outcome, rows[i].class);
+        nc_auto_free char *expected = nc_asprintf(
+            "outcome      %s\nnode         -\ninstance     -, -, -, -\nnodeclaim    -\n"
+            "disks        failed, attempt 0, deadline -\n             %s: m\n%s",
+            rows[i].outcome, rows[i].class,
+            rows[i].is_final ? "             then: systemctl restart nodeclaimd-bootstrap, or "
+                               "replace the node; nothing is retried\n"
+                             : "");
+        assert_text(status, nc_status_text, expected);
+    }
+}
+
 static void test_timeline(void **state) {
     (void)state;
     assert_text(running, nc_timeline_text,
@@ -201,13 +226,10 @@ static void test_too_much(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_timeline),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_nothing_is_known),
-        cmocka_unit_test(test_other_types),
-        cmocka_unit_test(test_absurd_durations),
-        cmocka_unit_test(test_terminal_is_excluded),
+        cmocka_unit_test(test_status),           cmocka_unit_test(test_failed),
+        cmocka_unit_test(test_timeline),         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_nothing_is_known), cmocka_unit_test(test_other_types),
+        cmocka_unit_test(test_absurd_durations), cmocka_unit_test(test_terminal_is_excluded),
         cmocka_unit_test(test_too_much),
     };
 
