@@ -34,7 +34,11 @@ UNITS = (
     ("cloud-final.service", "ExecMainExitTimestampMonotonic", "cloud-final ends"),
     ("nodeclaimd-bootstrap.service", "ActiveEnterTimestampMonotonic", "nodeclaimd bootstrap complete"),
 )
-FILES = {"apply": "kubelet's files written"}
+# A file has its place when it was renamed to it, which is when its inode was changed last.
+FILES = (
+    ("containerd's files written", "/etc/containerd/base-runtime-spec.json", "/etc/containerd/config.toml"),
+    ("kubelet's files written", "/etc/kubernetes/kubelet/config.json", "/etc/nodeclaimd/kubelet.env", "/var/lib/kubelet/kubeconfig"),
+)
 LONG_SEC = 0.2  # a phase of the bootstrap that is told by itself
 SEEN = {"node created": "Node created", "node Ready": "Node Ready", "first pod running": "first pod running"}
 
@@ -64,14 +68,16 @@ def file_rows(guest: "Guest") -> list[Row]:
     now, uptime = guest.sh("date +%s.%N; cut -d' ' -f1 /proc/uptime").split()
     began = float(now) - float(uptime)
     rows = []
+    for what, *paths in FILES:
+        written = guest.run("stat", "-c", "%.Z", *paths).split()
+        if written:
+            rows.append((max(map(float, written)) - began, what))
     for phase in phases:
         if phase.get("started"):
             took = phase["duration_usec"] / 1e6
-            end = epoch(phase["started"]) + took - began
-            if phase["name"] in FILES:
-                rows.append((end, FILES[phase["name"]]))
+            end = epoch(phase["started"]) + took - began  # status.json has whole seconds
             if took >= LONG_SEC:
-                rows.append((end, f"phase {phase['name']} ends, after {took:.2f} s"))
+                rows.append((end, f"phase {phase['name']} ends about here, after {took:.2f} s"))
     return rows
 
 
