@@ -11,6 +11,7 @@ import base64
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -209,6 +210,16 @@ class Machine:
     def throttle_writes(self, per_sec: int) -> None:
         none = {"bps": 0, "bps_rd": 0, "bps_wr": 0, "iops": 0, "iops_rd": 0}
         self.qmp("block_set_io_throttle", device="root", iops_wr=per_sec, **none)
+
+    def copy_disk(self, to: Path) -> None:
+        """As it is at this moment, which is what is left of it where QEMU is killed now."""
+        running = self.process is not None and self.process.poll() is None
+        if running:
+            os.kill(self.process.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+        shutil.copyfile(self.disk, to)
+        if running:
+            os.kill(self.process.pid, signal.SIGCONT)
 
     def wait_off(self, patience: float) -> Union[int, None]:
         """QEMU's exit code once the machine has powered itself off; None: it is still on."""

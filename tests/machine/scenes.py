@@ -25,7 +25,7 @@ from world import INSTANCE, PRIMARY, SECONDARY, SECONDARY_ADDRESS, SECONDARY_ROU
 SLOW_CORDON_MSEC, SLOW_DELETE_SEC = 5000.0, 10.0
 CLOCK_SEC = 1.0  # two clocks are compared
 SLOW_WRITES = 4  # a second: between two of them there is time to cut the power
-CUTS = (3, 8, 16, 32)
+CUTS = (3, 6, 8, 10, 12, 16, 32)  # writes of the disk after preflight
 APPLIED = ("etc/containerd/base-runtime-spec.json", *WRITTEN)
 NVME_BYTES = 2 << 30
 UNITS = ("cloud-init", "cloud-final", "containerd", "nodeclaimd-bootstrap", "nodeclaimd", "kubelet")
@@ -107,7 +107,10 @@ def over(pod: dict[str, Any]) -> bool:
 
 
 def poweroff(opts: argparse.Namespace, tally: Tally) -> None:
-    """systemctl poweroff in the machine: the inhibitor holds it until the node is drained, kubelet stops last"""
+    """systemctl poweroff in the machine: the inhibitor holds it until no container runs, kubelet stops last
+
+    kubelet observes the shutdown, too, and ends every pod, whether or not its budget allows that; it leaves the objects.
+    """
     with World(opts, "poweroff", user_data=with_margin) as world:
         world.boot_until_running()
         life = life_of(world)
@@ -124,7 +127,14 @@ def poweroff(opts: argparse.Namespace, tally: Tally) -> None:
         tally.figure("systemctl poweroff -> no pod remaining", gone - asked, "s")
         tally.check("the drain was over before kubelet was stopped", asked < gone <= kubelet, (asked, gone, kubelet))
         tally.check("the daemon was stopped after kubelet", asked < kubelet <= ours, (asked, kubelet, ours))
-        cordons = named(writes(world.plane, world.node), "patch", "nodes")
+        resumed = seen.when_said("nodeclaimd.service", "the shutdown may go on")
+        tally.check("the inhibitor was released after the drain, and nothing was stopped before", gone <= resumed <= kubelet, (gone, resumed, kubelet))
+        written = writes(world.plane, world.node)
+        evicted = {e["objectRef"]["name"]: e["responseStatus"]["code"] for e in named(written, "create", "pods", sub="eviction")}
+        tally.check("the drain evicted what its budget allows, and the budget of one refused", (evicted.get("free"), evicted.get("held")) == (201, 429), evicted)
+        held = {c["type"]: c.get("reason") for p in world.pods() if p["metadata"]["name"] == "held" for c in p["status"].get("conditions", [])}
+        tally.check("kubelet ended that one", held.get("DisruptionTarget") == "TerminationByKubelet", held)
+        cordons = named(written, "patch", "nodes")
         tally.check("the Node was cordoned", bool(cordons))
         left = [pod["metadata"]["name"] for pod in world.pods() if not over(pod)]
         tally.check("the cluster knows no running pod on the node that is off", not left, left)
@@ -135,8 +145,8 @@ def unfinished(root: Path) -> list[Path]:
     return [path for name in APPLIED for path in (root / name).parent.glob(f".{Path(name).name}.*")]
 
 
-def cut_in_apply(world: World, writes_later: int) -> None:
-    """Boots, and cuts the power so many writes of the disk after preflight: what follows is apply. They take their time from then on."""
+def boot_to_apply(world: World) -> int:
+    """Boots until preflight: what follows is apply, whose writes of the disk take their time. Gives the number of writes until then."""
     world.machine.start()
 
     def checked() -> bool:
@@ -146,19 +156,21 @@ def cut_in_apply(world: World, writes_later: int) -> None:
     known = len(list(world.plane.audit()))
     wait_for("the request of preflight", checked)
     world.machine.throttle_writes(SLOW_WRITES)
-    before = world.machine.writes()
-    wait_for("writes of apply", lambda: world.machine.writes() >= before + writes_later, 120)
-    world.machine.cut_power()
+    return world.machine.writes()
 
 
 def powercut(opts: argparse.Namespace, tally: Tally) -> None:
-    """The power is cut in the middle of apply, more than once; the next boot ends as a Ready node"""
+    """The power is cut in the middle of apply, and what cuts before leave is read; the next boot ends as a Ready node"""
     with World(opts, "powercut", shape="al2023") as world:
-        midst = 0
+        before, cuts = boot_to_apply(world), {}
         for later in CUTS:
-            world.new_disk()
-            cut_in_apply(world, later)
-            files = world.disk_files("etc", "var/lib/kubelet")
+            wait_for("writes of apply", lambda: world.machine.writes() >= before + later, 120)  # noqa: B023: called in this turn
+            cuts[later] = world.folder / f"cut.{later}"
+            world.machine.copy_disk(cuts[later])
+        world.machine.cut_power()
+        midst = 0
+        for later, disk in cuts.items():
+            files = world.disk_files("etc", "var/lib/kubelet", disk=disk)
             there = [name for name in APPLIED if (files / name).exists()]
             print(f"         cut {later} writes later: {len(there)} of {len(APPLIED)} files, {len(unfinished(files))} unfinished", flush=True)
             midst += 0 < len(there) + len(unfinished(files)) and len(there) < len(APPLIED)

@@ -167,10 +167,12 @@ class World(contextlib.ExitStack):
         self.guest.run("systemctl", "poweroff", "--no-block")
         tally.check("the machine powers itself off", self.machine.wait_off(patience) == 0, self.machine.console)
 
-    def disk_files(self, *paths: str) -> Path:
-        """Folders of the machine's disk, read while it is off; a path that is not there is left out."""
+    def disk_files(self, *paths: str, disk: Optional[Path] = None) -> Path:
+        """Folders of the machine's disk, or a copy of it, read while it is off; a path that is not there is left out."""
         raw, target = self.folder / "disk.raw", self.folder / f"files.{self.machine.starts}"
-        subprocess.run(["qemu-img", "convert", "-O", "raw", str(self.machine.disk), str(raw)], check=True, timeout=300)
+        subprocess.run(["qemu-img", "convert", "-O", "raw", str(disk or self.machine.disk), str(raw)], check=True, timeout=300)
+        # As the next boot does: what the file system's journal holds becomes true.
+        subprocess.run(["e2fsck", "-y", "-E", "journal_only", str(raw)], timeout=300, capture_output=True)
         for path in paths:
             into = target / Path(path).parent
             into.mkdir(parents=True, exist_ok=True)
