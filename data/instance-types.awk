@@ -1,5 +1,6 @@
 # Turns data/instance-types.tsv into the C tables of src/plan/instance-types.c: fixed-width records without a pointer
-# in them, so that they stay in the read-only pages of the program and need neither parsing nor relocation.
+# in them, so that they stay in the read-only pages of the program and need neither parsing nor relocation. Types of
+# which the same is known share a shape.
 # 0 (255 for branch interfaces) stands for "not known". Plain POSIX awk.
 
 function number(text, unknown) {
@@ -14,7 +15,7 @@ function fail(what) {
     exit 1
 }
 
-BEGIN { FS = "\t"; families = sizes = types = 0; last = ""; rows = ""
+BEGIN { FS = "\t"; families = sizes = shapes = types = 0; last = ""
     arch["-"] = 0; arch["amd64"] = 1; arch["arm64"] = 2
     hyper["-"] = 0; hyper["nitro"] = 1; hyper["xen"] = 2; hyper["metal"] = 3 }
 
@@ -40,8 +41,15 @@ BEGIN { FS = "\t"; families = sizes = types = 0; last = ""; rows = ""
         size_index[size] = sizes++
         size_rows = size_rows sprintf("    \"%s\",\n", size)
     }
-    rows = rows sprintf("    {%d, %d, %d, %d, %d, %d, %d},\n", number($3, 0), number($2, 0), size_index[size],
-        number($5, 0), number($6, 0), number($7, 255), arch[$4] + 4 * hyper[$8])
+    shape = sprintf("{%d, %d, %d, %d, %d, %d}", number($3, 0), number($2, 0), number($5, 0), number($6, 0),
+        number($7, 255), arch[$4] + 4 * hyper[$8])
+    if (!(shape in shape_index)) {
+        shape_index[shape] = shapes++
+        shape_rows = shape_rows sprintf("    %s,\n", shape)
+    }
+    if (sizes > 256 || shapes > 65536) fail("too many sizes or shapes")
+    type_sizes = type_sizes sprintf("    %d,\n", size_index[size])
+    type_shapes = type_shapes sprintf("    %d,\n", shape_index[shape])
     types++
 }
 
@@ -51,5 +59,7 @@ END {
     print "/* Made from data/instance-types.tsv: do not edit. */"
     printf "static const struct family families[] = {\n%s    {\"\", %d},\n};\n", family_rows, types
     printf "static const char sizes[][12] = {\n%s};\n", size_rows
-    printf "static const struct record records[] = {\n%s};\n", rows
+    printf "static const struct shape shapes[] = {\n%s};\n", shape_rows
+    printf "static const uint8_t type_sizes[] = {\n%s};\n", type_sizes
+    printf "static const uint16_t type_shapes[] = {\n%s};\n", type_shapes
 }

@@ -13,10 +13,9 @@
 #include "nc/mem.h"
 #include "nc/str.h"
 
-struct record {
+struct shape {
     uint32_t memory_mib; /* 0 = not known, as in vcpus, enis and ipv4_per_eni */
     uint16_t vcpus;
-    uint8_t size; /* index into sizes */
     uint8_t enis;
     uint8_t ipv4_per_eni;
     uint8_t branch_enis; /* 255 = not known */
@@ -25,7 +24,7 @@ struct record {
 
 struct family {
     char name[18];  /* with its dot: "m5." */
-    uint16_t first; /* index into records; the next family's is the end */
+    uint16_t first; /* index into type_sizes and type_shapes; the next family's is the end */
 };
 
 #include "instance-table.h"
@@ -60,8 +59,8 @@ static bool find_built_in(const char *name, struct nc_instance_type *ret) {
     if (!f || strlen(name) >= sizeof(ret->name))
         return false;
     for (size_t i = f->first; i < f[1].first; i++) {
-        const struct record *r = &records[i];
-        if (strcmp(sizes[r->size], dot + 1) != 0)
+        const struct shape *r = &shapes[type_shapes[i]];
+        if (strcmp(sizes[type_sizes[i]], dot + 1) != 0)
             continue;
         *ret = (struct nc_instance_type){
             .vcpus = known(r->vcpus, 0),
