@@ -15,6 +15,7 @@
 bool nc_streq(const char *a, const char *b); /* NULL equals only NULL */
 bool nc_starts_with(const char *s, const char *prefix);
 bool nc_ends_with(const char *s, const char *suffix);
+bool nc_is_one_of(const char *s, const char *const *names); /* NULL-terminated */
 bool nc_is_text(const char *data, size_t n); /* valid UTF-8, no control characters but \t \n \r */
 
 /* Of UTF-8: editors of Windows begin a file with it, and YAML may begin so. */

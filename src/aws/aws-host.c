@@ -7,7 +7,7 @@
 
 /* The first matching prefix counts; the last row is the commercial partition. */
 static const struct {
-    const char *prefix, *domain;
+    char prefix[9], domain[17];
 } partitions[] = {
     {"cn-", "amazonaws.com.cn"},   {"us-gov-", "amazonaws.com"},   {"us-iso-", "c2s.ic.gov"},
     {"us-isob-", "sc2s.sgov.gov"}, {"us-isof-", "csp.hci.ic.gov"}, {"eu-isoe-", "cloud.adc-e.uk"},

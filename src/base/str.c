@@ -72,6 +72,13 @@ bool nc_ends_with(const char *s, const char *suffix) {
     return n >= tail && strcmp(s + n - tail, suffix) == 0;
 }
 
+bool nc_is_one_of(const char *s, const char *const *names) {
+    for (; *names; names++)
+        if (nc_streq(s, *names))
+            return true;
+    return false;
+}
+
 static bool is_control(uint32_t c) {
     return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }

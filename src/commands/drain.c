@@ -250,13 +250,6 @@ static void print_progress(struct following *f, const struct nc_value *status) {
     (void)fflush(stdout);
 }
 
-static bool is_one_of(const char *phase, const char *const *ends) {
-    for (; *ends; ends++)
-        if (nc_streq(phase, *ends))
-            return true;
-    return false;
-}
-
 /* A drain that cannot come to its end as things are: the configuration allows less, or its deadline
  * has passed. */
 static int judge_hope(const struct following *f, const struct nc_value *status,
@@ -288,11 +281,11 @@ static int judge(const struct following *f, const struct nc_value *status, struc
     const char *phase = nc_value_get_string(drain, "phase");
 
     if (!f->id) /* where somebody else wants the node to end, it stays as it is */
-        return is_one_of(phase, released) || (sources && sources->n > 0);
+        return nc_is_one_of(phase, released) || (sources && sources->n > 0);
     if (!is_answered(status, f->id))
         return nc_err_set(err, NC_ERR_TRANSIENT, ECANCELED,
                           "the request was withdrawn before the node was drained");
-    if (is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained))
+    if (nc_is_one_of(phase, nc_streq(f->app->opts.mode, "cordon") ? cordoned : drained))
         return 1;
     return judge_hope(f, status, drain, err);
 }

@@ -188,17 +188,14 @@ static const char *normalised(const char *key) {
 }
 
 static int read_requirement(const struct nc_value *item, struct nc_claim *c, struct nc_err *err) {
-    static const char *const ops[] = {"In", "NotIn", "Exists", "DoesNotExist",
-                                      "Gt", "Lt",    "Gte",    "Lte"};
+    static const char *const ops[] = {"In",  "NotIn", "Exists", "DoesNotExist", "Gt", "Lt",
+                                      "Gte", "Lte",   NULL};
     const char *key = nc_value_get_string(item, "key");
     const char *op = nc_value_get_string(item, "operator");
     const struct nc_value *values = nc_value_get(item, "values");
     struct nc_requirement *r = NULL;
-    bool is_known = false;
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(ops); i++)
-        is_known = is_known || nc_streq(op, ops[i]);
-    if (!key || !key[0] || !is_known)
+    if (!key || !key[0] || !nc_is_one_of(op, ops))
         return wrong(item, "spec.requirements", "requirements with a key and an operator", err);
     if (is_there(values) && (values->type != NC_VALUE_LIST || values->n > MAX_ENTRIES))
         return wrong(values, "spec.requirements.values", "a list of strings", err);

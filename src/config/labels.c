@@ -28,6 +28,7 @@ static const char *const kubelet_labels[] = {
     NC_LABEL_ARCH,
     "beta.kubernetes.io/os",
     "beta.kubernetes.io/arch",
+    NULL,
 };
 
 static bool in_domain(const char *name, size_t n, const char *domain) {
@@ -50,10 +51,7 @@ const char *nc_label_refusal(const char *key) {
         return NULL;
     if (in_domain(key, n, "kubelet.kubernetes.io") || in_domain(key, n, "node.kubernetes.io"))
         return NULL;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(kubelet_labels); i++)
-        if (nc_streq(key, kubelet_labels[i]))
-            return NULL;
-    return "kubelet refuses labels of this domain";
+    return nc_is_one_of(key, kubelet_labels) ? NULL : "kubelet refuses labels of this domain";
 }
 
 /* ([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9], at most 63 characters */

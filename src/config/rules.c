@@ -49,13 +49,6 @@ static const char *const aws_keys[] = {
     NULL,
 };
 
-static bool is_in(const char *const *names, const char *s) {
-    for (size_t i = 0; names[i]; i++)
-        if (nc_streq(names[i], s))
-            return true;
-    return false;
-}
-
 /* Is `domain` the domain of the key, or the end of it? */
 static const char *below_domain(const char *key, const char *domain) {
     const char *slash = strchr(key, '/');
@@ -82,7 +75,7 @@ static void check_key(struct nc_documents *d, const struct nc_value *v, const ch
         nc_diag(d, false, v->mark, path,
                 "of karpenter.sh only capacity-type and nodepool may be required");
     name = below_domain(key, "karpenter.k8s.aws");
-    if (name && !is_in(aws_keys, name)) {
+    if (name && !nc_is_one_of(name, aws_keys)) {
         const char *near = nc_nearest(name, aws_keys);
 
         nc_diag(d, false, v->mark, path, "not a label that karpenter.k8s.aws knows%s%s%s",
@@ -220,7 +213,7 @@ static void check_tags(struct nc_documents *d, const struct nc_value *tags) {
     if (!tags || tags->type != NC_VALUE_MAP)
         return;
     for (size_t i = 0; i < tags->n; i++)
-        if (is_in(reserved, tags->members[i].key)
+        if (nc_is_one_of(tags->members[i].key, reserved)
             || nc_starts_with(tags->members[i].key, "kubernetes.io/cluster"))
             nc_diag(d, false, tags->members[i].mark, "spec.tags", "tag %.80s is Karpenter's own",
                     tags->members[i].key);

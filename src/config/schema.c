@@ -73,13 +73,6 @@ static char *alternatives(const char *const *names) {
     return nc_buf_steal(&b);
 }
 
-static bool is_in(const char *const *names, const char *s) {
-    for (size_t i = 0; names[i]; i++)
-        if (nc_streq(names[i], s))
-            return true;
-    return false;
-}
-
 static const char *nearest(const char *s, const char *const *names) {
     return strlen(s) <= MAX_NEAREST ? nc_nearest(s, names) : NULL;
 }
@@ -94,7 +87,7 @@ static void check_text(struct walk *w, const struct nc_field *f, const struct nc
         return;
     if (!text[0] && (f->flags & NC_FIELD_REQUIRED))
         nc_diag(w->d, true, v->mark, path_of(w), "must not be empty");
-    else if (f->allowed && !is_in(f->allowed, text)) {
+    else if (f->allowed && !nc_is_one_of(text, f->allowed)) {
         const char *near = nearest(text, f->allowed);
 
         list = alternatives(f->allowed);
@@ -110,7 +103,8 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
 
     if (!text && (f->flags & NC_FIELD_FORGIVING))
         text = nc_value_scalar_text(v, buffer);
-    if (!text && v->type == NC_VALUE_BOOL && !v->boolean && f->allowed && is_in(f->allowed, "off"))
+    if (!text && v->type == NC_VALUE_BOOL && !v->boolean && f->allowed
+        && nc_is_one_of("off", f->allowed))
         text = "off"; /* what YAML makes of the bare word */
     if (text) {
         check_text(w, f, v, text);
@@ -120,7 +114,7 @@ static void check_string(struct walk *w, const struct nc_field *f, const struct 
     text = nc_value_scalar_text(v, buffer);
     if (!text || v->type == NC_VALUE_NULL)
         wrong(w, f, v, "a string");
-    else if (f->allowed && !is_in(f->allowed, text))
+    else if (f->allowed && !nc_is_one_of(text, f->allowed))
         check_text(w, f, v, text);
     else if (f->check && !f->check(text))
         wrong(w, f, v, f->wanted);
@@ -209,7 +203,7 @@ static void check_map_key(struct walk *w, const struct nc_field *f, const struct
         nc_diag(w->d, is_error, m->mark, path_of(w), "the key must be %s", f->key->wanted);
         return;
     }
-    if (!f->key->allowed || is_in(f->key->allowed, m->key))
+    if (!f->key->allowed || nc_is_one_of(m->key, f->key->allowed))
         return;
     list = alternatives(f->key->allowed);
     near = nearest(m->key, f->key->allowed);
@@ -269,7 +263,7 @@ static void check_value(struct walk *w, const struct nc_field *f, const struct n
     if (f->flags & NC_FIELD_UNSUPPORTED) {
         const char *text = nc_value_string(v);
 
-        if (!text || !f->allowed || !is_in(f->allowed, text))
+        if (!text || !f->allowed || !nc_is_one_of(text, f->allowed))
             nc_diag_unsupported(w->d, v->mark, path_of(w), f->wanted);
         return;
     }

@@ -11,13 +11,12 @@
 #include "nc/str.h"
 
 bool nc_taint_is_valid(const struct nc_taint *t, char *why, size_t size) {
-    static const char *const effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
+    static const char *const effects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute", NULL};
 
     if (!nc_label_is_valid(t->key, t->value ? t->value : "", why, size))
         return false;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(effects); i++)
-        if (nc_streq(t->effect, effects[i]))
-            return true;
+    if (nc_is_one_of(t->effect, effects))
+        return true;
     {
         nc_auto_free char *quoted =
             nc_quote(t->effect ? t->effect : "", t->effect ? strlen(t->effect) : 0);

@@ -254,8 +254,7 @@ int nc_userdata_decode(const char *data, size_t n, struct nc_userdata *ret, stru
 
 /* The first words of what cloud-init takes for itself. */
 static const struct {
-    const char *start;
-    const char *what;
+    char start[18], what[32];
 } foreign_starts[] = {
     {"#!", "a shell script"},
     {"#cloud-config", "a cloud-config"},

@@ -75,19 +75,16 @@ static int read_notice_time(const struct nc_value *map, const char *key, uint64_
 
 static int read_spot(const char *data, size_t n, uint64_t now_usec, struct nc_notice *ret,
                      struct nc_err *err) {
-    static const char *const actions[] = {"terminate", "stop", "hibernate"};
+    static const char *const actions[] = {"terminate", "stop", "hibernate", NULL};
     nc_auto_value struct nc_value *v = NULL;
-    const char *action = NULL;
     uint64_t usec;
     char time[32];
     int r = parse(data, n, NC_VALUE_MAP, &v, err);
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < NC_ARRAY_SIZE(actions); i++)
-        if (nc_streq(nc_value_get_string(v, "action"), actions[i]))
-            action = actions[i];
-    if (!action)
+    const char *action = nc_value_get_string(v, "action");
+    if (!nc_is_one_of(action, actions))
         return refuse(err, "action", nc_value_get(v, "action"), "terminate, stop or hibernate");
     r = read_notice_time(v, "time", &usec, err);
     if (r < 0)

@@ -81,7 +81,7 @@ static bool is_shared_list(const char *key) {
     static const char *const keys[] = {"finalizers", "ownerReferences", "taints", "conditions",
                                        NULL};
 
-    return nc_guard_is_listed(keys, key);
+    return nc_is_one_of(key, keys);
 }
 
 static bool is_string_map(const struct nc_value *v) {
@@ -116,7 +116,7 @@ static int check_fields(const struct nc_kube_call *c, const struct nc_value *v, 
     int r = v->type == NC_VALUE_MAP ? 0 : nc_guard_refuse(c, err, "what must be a map:", thing);
 
     for (size_t i = 0; r == 0 && i < v->n; i++) {
-        if (!nc_guard_is_listed(fields, v->members[i].key))
+        if (!nc_is_one_of(v->members[i].key, fields))
             r = nc_guard_refuse(c, err, "a field that is not the controller's:", v->members[i].key);
         else
             r = check_field(c, &v->members[i], err);
@@ -199,7 +199,7 @@ static int check_lease_name(const struct nc_kube_call *c, struct nc_err *err) {
                           nc_value_string(nc_value_path(c->body, "metadata.namespace")))
         || !name || (*rest && !nc_guard_is_same(rest + 1, strlen(rest + 1), name)))
         return nc_guard_refuse(c, err, "another Lease than the path names", NULL);
-    if (nc_guard_is_listed(others, name)
+    if (nc_is_one_of(name, others)
         || (namespace_n == strlen("kube-node-lease")
             && nc_starts_with(namespace, "kube-node-lease/")))
         return nc_guard_refuse(c, err, "somebody else's Lease:", name);

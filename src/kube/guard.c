@@ -26,13 +26,6 @@ static const char *const own_conditions[] = {"BootstrapComplete", "InterruptionP
 static const char *const condition_fields[] = {
     "type", "status", "reason", "message", "lastHeartbeatTime", "lastTransitionTime", NULL};
 
-bool nc_guard_is_listed(const char *const *names, const char *s) {
-    for (; *names; names++)
-        if (nc_streq(*names, s))
-            return true;
-    return false;
-}
-
 bool nc_guard_is_text(const struct nc_value *map, const char *key, const char *text) {
     return nc_streq(nc_value_get_string(map, key), text);
 }
@@ -41,7 +34,7 @@ bool nc_guard_has_only(const struct nc_value *map, const char *const *keys) {
     if (!map || map->type != NC_VALUE_MAP)
         return false;
     for (size_t i = 0; i < map->n; i++)
-        if (!nc_guard_is_listed(keys, map->members[i].key))
+        if (!nc_is_one_of(map->members[i].key, keys))
             return false;
     return true;
 }
@@ -120,11 +113,11 @@ static int check_condition(const struct nc_kube_call *c, const struct nc_value *
                            struct nc_err *err) {
     const char *type = nc_value_get_string(v, "type");
 
-    if (!type || !nc_guard_is_listed(own_conditions, type))
+    if (!type || !nc_is_one_of(type, own_conditions))
         return nc_guard_refuse(c, err,
                                "a Node's condition that is not ours:", type ? type : "(no type)");
     for (size_t i = 0; i < v->n; i++)
-        if (!nc_guard_is_listed(condition_fields, v->members[i].key))
+        if (!nc_is_one_of(v->members[i].key, condition_fields))
             return nc_guard_refuse(c, err, "a field that no condition has:", v->members[i].key);
     return 0;
 }
@@ -198,7 +191,7 @@ static int check_segments(const struct nc_kube_call *c, struct nc_err *err) {
 }
 
 int nc_guard_form(const struct nc_kube_call *c, const char *const *methods, struct nc_err *err) {
-    if (!c->what || !c->method || !nc_guard_is_listed(methods, c->method))
+    if (!c->what || !c->method || !nc_is_one_of(c->method, methods))
         return nc_guard_refuse(c, err, "only GET, POST, PATCH and DELETE are, not", c->method);
     if (nc_streq(c->method, "PATCH") != (c->patch != NC_KUBE_PATCH_NONE))
         return nc_guard_refuse(c, err, "PATCH and the kind of the patch belong together", NULL);
@@ -240,7 +233,7 @@ int nc_guard_review(const struct nc_kube_call *c, struct nc_err *err) {
     static const char *const reviews[] = {REVIEWS "v1/selfsubjectreviews",
                                           REVIEWS "v1beta1/selfsubjectreviews", NULL};
 
-    return nc_streq(c->method, "POST") && nc_guard_is_listed(reviews, c->path)
+    return nc_streq(c->method, "POST") && nc_is_one_of(c->path, reviews)
                ? 0
                : nc_guard_refuse(c, err, UNKNOWN, c->path);
 }

@@ -7,7 +7,6 @@
 
 #include "wire.h"
 
-bool nc_guard_is_listed(const char *const *names, const char *s);
 /* Always negative: NC_ERR_BUG with "WHAT: not sent: what detail". detail may be NULL. */
 int nc_guard_refuse(const struct nc_kube_call *c, struct nc_err *err, const char *what,
                     const char *detail);

@@ -225,7 +225,7 @@ static const char base_spec[] =
 
 static void add_capabilities(struct nc_value *spec) {
     static const char *const sets[] = {"bounding", "effective", "permitted"};
-    static const char *const names[] = {
+    static const char names[][17] = {
         "AUDIT_WRITE",      "CHOWN",   "DAC_OVERRIDE", "FOWNER", "FSETID",  "KILL",   "MKNOD",
         "NET_BIND_SERVICE", "NET_RAW", "SETFCAP",      "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"};
     struct nc_value *capabilities = nc_value_path(spec, "process.capabilities");

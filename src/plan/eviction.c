@@ -16,13 +16,6 @@
 #include "origin.h"
 #include "schema.h"
 
-static bool is_signal(const char *key) {
-    for (size_t i = 0; nc_eviction_signals[i]; i++)
-        if (nc_streq(key, nc_eviction_signals[i]))
-            return true;
-    return false;
-}
-
 /* "7.5%" -> its number. Digits with at most one point. The program never sets a locale: strtod
  * reads a point. */
 static bool parse_percent(const char *text, float *ret_float, double *ret_double) {
@@ -79,7 +72,7 @@ static int check_threshold(const char *field, const struct nc_member *m, bool re
     double exact;
     int64_t value;
 
-    if (!is_signal(m->key)) {
+    if (!nc_is_one_of(m->key, nc_eviction_signals)) {
         const char *near = nc_nearest(m->key, nc_eviction_signals);
         return nc_origin_error(err, docs, m->value, "kubelet.%s.%.64s: no eviction signal%s%s%s",
                                field, m->key, near ? " (did you mean " : "", near ? near : "",

@@ -132,10 +132,7 @@ static int check_enforcement(const struct nc_value *kubelet, const struct nc_doc
 
     for (size_t i = 0; list && list->type == NC_VALUE_LIST && i < list->n; i++) {
         const char *text = nc_value_string(list->items[i]);
-        size_t k = 0;
-        while (known[k] && !nc_streq(text, known[k]))
-            k++;
-        if (!known[k])
+        if (!nc_is_one_of(text, known))
             return nc_origin_error(
                 err, docs, list->items[i],
                 "kubelet.enforceNodeAllocatable: pods, system-reserved, kube-reserved or none");

@@ -60,7 +60,7 @@ static void add_gates(struct nc_value *base, unsigned minor, struct nc_reasons *
 }
 
 static void add_tls(struct nc_value *base) {
-    static const char *const suites[] = {
+    static const char suites[][40] = {
         "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
         "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",  "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
         "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",   "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",

@@ -20,7 +20,7 @@
 
 /* The registries that the ECR provider answers for: nodeadm's list
  * (nodeadm/internal/kubelet/image-credential-provider.go). */
-static const char *const ecr_patterns[] = {
+static const char ecr_patterns[][40] = {
     "*.dkr.ecr.*.amazonaws.com",      "*.dkr-ecr.*.on.aws",
     "*.dkr.ecr.*.amazonaws.com.cn",   "*.dkr-ecr.*.on.amazonwebservices.com.cn",
     "*.dkr.ecr-fips.*.amazonaws.com", "*.dkr-ecr-fips.*.on.aws",

@@ -60,11 +60,10 @@ static void answer_int(int64_t v, struct answer *a) {
 static void answer_instance(const char *part, const struct nc_facts *f, const struct nc_plan *p,
                             struct answer *a) {
     static const char *const of_name[] = {"instance-family", "instance-size", "instance-category",
-                                          "instance-generation"};
+                                          "instance-generation", NULL};
 
-    for (size_t i = 0; f->instance_type && i < NC_ARRAY_SIZE(of_name); i++)
-        if (nc_streq(part, of_name[i]))
-            answer_type_part(f->instance_type, part, a);
+    if (f->instance_type && nc_is_one_of(part, of_name))
+        answer_type_part(f->instance_type, part, a);
     if (nc_streq(part, "instance-cpu"))
         answer_int(p->type.name[0] ? p->type.vcpus : -1, a);
     else if (nc_streq(part, "instance-memory"))

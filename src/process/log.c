@@ -23,7 +23,7 @@
 static enum nc_log_format format_in_force;
 static enum nc_log_level level_in_force = NC_LOG_INFO;
 
-static const char *const message_ids[_NC_MILESTONE_MAX] = {
+static const char message_ids[_NC_MILESTONE_MAX][33] = {
     [NC_MILESTONE_BOOTSTRAP_STARTED] = "637f881e0e714affbf5bd451016e166e",
     [NC_MILESTONE_KUBELET_STARTED] = "422367f8255946d28edadad0df7f1772",
     [NC_MILESTONE_REGISTERED] = "523410c576e54377b7a7fc2f7a4e96a8",
@@ -47,7 +47,7 @@ static const char *const message_ids[_NC_MILESTONE_MAX] = {
 };
 
 const char *nc_log_message_id(enum nc_milestone m) {
-    return message_ids[m];
+    return message_ids[m][0] ? message_ids[m] : NULL;
 }
 
 int nc_log_set_format(const char *word) {
@@ -133,7 +133,7 @@ static int to_journal(enum nc_log_level level, const struct nc_log_fields *in,
     add_field(&entry, "MESSAGE", message);
     add_field(&entry, "PRIORITY", number);
     add_field(&entry, "SYSLOG_IDENTIFIER", nc_program());
-    add_field(&entry, "MESSAGE_ID", message_ids[in->milestone]);
+    add_field(&entry, "MESSAGE_ID", nc_log_message_id(in->milestone));
     for (size_t i = 0; i < NC_ARRAY_SIZE(texts); i++)
         add_field(&entry, texts[i].journal, text_of(in, i));
     if (in->deadline_usec > 0) {

@@ -126,12 +126,9 @@ static void draw_mark(struct drawing *d, const char *class, const char *caption,
 /* --- the boot */
 
 static const char *class_of(const char *outcome) {
-    static const char *const known[] = {"succeeded", "running", "failed", "skipped"};
+    static const char *const known[] = {"succeeded", "running", "failed", NULL};
 
-    for (size_t i = 0; i < NC_ARRAY_SIZE(known); i++)
-        if (nc_streq(outcome, known[i]))
-            return known[i];
-    return "skipped";
+    return nc_is_one_of(outcome, known) ? outcome : "skipped";
 }
 
 static void draw_boot(struct drawing *d, const struct nc_value *status) {
