@@ -49,16 +49,21 @@ int nc_apply_all(const struct nc_apply_call *call, struct nc_apply_result *ret, 
 struct nc_units;
 int nc_units_new(struct nc_units **ret, struct nc_err *err);
 struct nc_units *nc_units_free(struct nc_units *u);
+struct nc_unit_start {
+    const char *unit;
+    bool restart;          /* where it is active already */
+    bool until_active;     /* else it is enough that its main process was started */
+    uint64_t timeout_usec; /* of its job */
+};
 /* StartUnit or RestartUnit (mode "replace"), wait for its job, and what nc_units_outcome gives
  * then; a SIGTERM or SIGINT that the caller has blocked ends the wait with NC_ERR_TRANSIENT
  * (-EINTR) and stays pending. */
-int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t timeout_usec,
-                   struct nc_err *err);
-/* What has become of the last start of this unit: 0 = it is active, or its main process was
- * started. NC_UNITS_AGAIN: it has failed before that (ExecStartPre=), and systemd is about to start
- * it again; err states how it failed (NC_ERR_TRANSIENT). Otherwise NC_ERR_HOST. */
+int nc_units_start(struct nc_units *u, const struct nc_unit_start *s, struct nc_err *err);
+/* What has become of the last start of this unit: 0 = it is as far as is wanted. NC_UNITS_AGAIN: it
+ * has failed before that, and systemd is about to start it again; err states how it failed
+ * (NC_ERR_TRANSIENT). Otherwise NC_ERR_HOST. */
 #define NC_UNITS_AGAIN 1
-int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err);
+int nc_units_outcome(struct nc_units *u, const struct nc_unit_start *s, struct nc_err *err);
 /* systemd reads its unit files and its own configuration again; returns when it has. */
 int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err);
 /* Whether the unit is starting, or has a job that waits. 0: it has ended, has never run and is not

@@ -7,14 +7,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "due.h"
 #include "log.h"
 #include "nc/file.h"
-#include "nc/host.h"
 #include "nc/str.h"
 #include "start.h"
 
@@ -26,7 +24,6 @@
 #define RESOLVER_TIMEOUT_USEC 30000000u
 #define DISKS_TIMEOUT_USEC 310000000u /* the unit's own limit and ten seconds */
 #define CONTAINERD_TIMEOUT_USEC 90000000u
-#define CHECK_USEC 200000u
 
 /* Does this run ask systemd for anything? */
 static bool uses_systemd(const struct nc_bootstrap *b) {
@@ -54,14 +51,18 @@ static int reload(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 static int restart_resolver(struct nc_bootstrap *b, struct nc_err *err) {
+    const struct nc_unit_start s = {
+        .unit = RESOLVER_UNIT,
+        .restart = true,
+        .timeout_usec = nc_app_timeout(b->app, RESOLVER_TIMEOUT_USEC),
+    };
     int r;
 
     if (!nc_is_due(b, NC_DUE_RESOLVER))
         return 0;
     r = nc_units_open(b, err);
     if (r >= 0)
-        r = nc_units_start(b->kubelet.units, RESOLVER_UNIT, true,
-                           nc_app_timeout(b->app, RESOLVER_TIMEOUT_USEC), err);
+        r = nc_units_start(b->kubelet.units, &s, err);
     if (r == 0) {
         nc_due_done(b, NC_DUE_RESOLVER);
         return 0;
@@ -123,66 +124,15 @@ int nc_step_host(struct nc_bootstrap *b, struct nc_err *err) {
 
 /* --- units whose end or beginning is waited for */
 
-static void add_last_lines(struct nc_err *err, const char *unit) {
-    nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
-    nc_auto_free char *text = NULL;
-    size_t n;
+/* The host is to blame for a unit that is not active in time, whatever it does next. */
+static int start_until_active(struct nc_bootstrap *b, enum nc_phase phase,
+                              const struct nc_unit_start *s, struct nc_err *err) {
+    const int r = nc_start_unit(b, phase, s, err);
 
-    if (!err || nc_journal_tail(unit, NC_LAST_LINES, &lines, NULL) < 0)
-        return;
-    text = nc_last_lines_text(&lines);
-    n = strlen(err->msg);
-    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", text);
-}
-
-static int not_active(const struct nc_unit_state *s, const char *unit, const char *how,
-                      struct nc_err *err) {
-    return nc_err_set(err, NC_ERR_HOST, EIO, "%s %s: it is %s (%s), result %s", unit, how,
-                      s->active, s->sub, s->result);
-}
-
-struct follow {
-    const char *unit;
-    enum nc_phase phase;
-    bool again; /* systemd starts it again where it fails */
-    uint64_t until_usec;
-};
-
-/* Until the unit is active: a process that was started may end at once, and systemd starts it
- * again. */
-static int follow(struct nc_bootstrap *b, const struct follow *f, struct nc_err *err) {
-    for (;;) {
-        nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
-        int r = nc_units_state(b->kubelet.units, f->unit, &s, err);
-        if (r < 0 || nc_streq(s.active, "active"))
-            return r;
-        if (!f->again || nc_streq(s.active, "failed") || nc_streq(s.active, "inactive"))
-            return not_active(&s, f->unit, "did not start", err);
-        if (nc_mono_usec() >= f->until_usec || nc_app_is_late(b->app))
-            return not_active(&s, f->unit, "did not become active in time", err);
-        (void)not_active(&s, f->unit, "is waited for", err);
-        nc_phase_waits(b, f->phase, err);
-        r = nc_app_pause(b->app, nc_app_left(b->app, CHECK_USEC));
-        if (r == -EINTR)
-            return nc_err_set(err, NC_ERR_TRANSIENT, EINTR, "%s: interrupted by a signal", f->unit);
+    if (r == -ETIMEDOUT && err->class == NC_ERR_TRANSIENT) {
+        err->class = NC_ERR_HOST;
+        nc_err_wrap(err, "did not become active in time");
     }
-}
-
-/* Starts the unit, again where that is due, and waits until it is active. Its last lines are in the
- * message where it is not. */
-static int start_and_follow(struct nc_bootstrap *b, struct follow *f, bool restart,
-                            uint64_t timeout_usec, struct nc_err *err) {
-    int r = nc_units_open(b, err);
-
-    if (r < 0)
-        return r;
-    f->until_usec = nc_mono_usec() + timeout_usec;
-    r = nc_units_start(b->kubelet.units, f->unit, restart, nc_app_timeout(b->app, timeout_usec),
-                       err);
-    if (r >= 0)
-        r = follow(b, f, err);
-    if (r < 0 && err && err->class == NC_ERR_HOST)
-        add_last_lines(err, f->unit);
     return r;
 }
 
@@ -193,7 +143,10 @@ bool nc_local_disks_are_wanted(const struct nc_bootstrap *b) {
 }
 
 int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err) {
-    struct follow f = {.unit = LOCAL_DISKS_UNIT, .phase = NC_PHASE_DISKS};
+    const struct nc_unit_start s = {.unit = LOCAL_DISKS_UNIT,
+                                    .restart = nc_is_due(b, NC_DUE_DISKS),
+                                    .until_active = true,
+                                    .timeout_usec = DISKS_TIMEOUT_USEC};
     nc_auto_free char *program = nc_app_path(b->app, SETUP_LOCAL_DISKS);
     int r;
 
@@ -215,7 +168,7 @@ int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err) {
             NC_LOG_WARNING, NULL,
             "disks: spec.instance.localStorage, but no local disk was found: pods and images use "
             "the root volume");
-    r = start_and_follow(b, &f, nc_is_due(b, NC_DUE_DISKS), DISKS_TIMEOUT_USEC, err);
+    r = start_until_active(b, NC_PHASE_DISKS, &s, err);
     if (r < 0) {
         nc_err_remedy(err, "see what setup-local-disks wrote: journalctl -u " LOCAL_DISKS_UNIT
                            "; without local disks, remove spec.instance.localStorage");
@@ -258,13 +211,16 @@ static int import_pause(struct nc_bootstrap *b, struct nc_err *err) {
 }
 
 static int restart_containerd(struct nc_bootstrap *b, struct nc_err *err) {
-    struct follow f = {.unit = CONTAINERD_UNIT, .phase = NC_PHASE_CONTAINERD, .again = true};
+    static const struct nc_unit_start s = {.unit = CONTAINERD_UNIT,
+                                           .restart = true,
+                                           .until_active = true,
+                                           .timeout_usec = CONTAINERD_TIMEOUT_USEC};
     int r = nc_units_open(b, err);
 
     if (r < 0)
         return r;
     if (has_containerd_files(b) || containerd_runs(b))
-        r = start_and_follow(b, &f, true, CONTAINERD_TIMEOUT_USEC, err);
+        r = start_until_active(b, NC_PHASE_CONTAINERD, &s, err);
     if (r < 0) {
         nc_err_remedy(err, "see what containerd wrote: journalctl -u " CONTAINERD_UNIT
                            "; check spec.containerd and spec.instance.environment");

@@ -11,12 +11,12 @@
 #include "due.h"
 #include "log.h"
 #include "nc/file.h"
-#include "nc/host.h"
 #include "nc/str.h"
 #include "start.h"
 
 #define UNIT_TIMEOUT_USEC 90000000u
 #define DEFAULT_LOG "/var/log/nodeclaimd-kubelet.log"
+#define LAST_LINES 3
 #define LAST_LINES_USEC 3000000u /* a journal is not opened again before */
 #define CHECK_USEC 200000u       /* between two checks a unit that is waited for */
 
@@ -29,7 +29,7 @@ static bool is_klog(const char *line) {
     return strlen(line) > 5 && line[5] == ' ' && strspn(line + 1, "0123456789") == 4;
 }
 
-char *nc_last_lines_text(const struct nc_strv *lines) {
+static char *last_lines_text(const struct nc_strv *lines) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
 
     (void)nc_buf_puts(&text, lines->n > 0 ? "; its last lines: " : "");
@@ -44,25 +44,30 @@ char *nc_last_lines_text(const struct nc_strv *lines) {
     return nc_buf_steal(&text);
 }
 
-static char *read_last_lines(const struct nc_bootstrap *b) {
+static char *read_last_lines(const struct nc_bootstrap *b, const char *unit) {
     nc_cleanup(nc_strv_done) struct nc_strv lines = NC_STRV_INIT;
     nc_auto_free char *path = nc_kubelet_log(b);
     const int r = b->kubelet.mode == NC_START_SYSTEMD
-                      ? nc_journal_tail(b->gather.config.kubelet_unit, NC_LAST_LINES, &lines, NULL)
-                      : nc_file_tail(path, NC_LAST_LINES, &lines, NULL);
+                      ? nc_journal_tail(unit, LAST_LINES, &lines, NULL)
+                      : nc_file_tail(path, LAST_LINES, &lines, NULL);
 
-    return r < 0 ? nc_strdup("") : nc_last_lines_text(&lines);
+    return r < 0 ? nc_strdup("") : last_lines_text(&lines);
 }
 
-char *nc_kubelet_last_lines(struct nc_bootstrap *b) {
+/* Of the unit that was started last. */
+static const char *last_lines(struct nc_bootstrap *b, const char *unit) {
     const uint64_t now = nc_mono_usec();
 
     if (!b->kubelet.last_lines || now - b->kubelet.last_lines_usec > LAST_LINES_USEC) {
         free(b->kubelet.last_lines);
-        b->kubelet.last_lines = read_last_lines(b);
+        b->kubelet.last_lines = read_last_lines(b, unit);
         b->kubelet.last_lines_usec = now;
     }
-    return nc_strdup(b->kubelet.last_lines);
+    return b->kubelet.last_lines;
+}
+
+char *nc_kubelet_last_lines(struct nc_bootstrap *b) {
+    return nc_strdup(last_lines(b, b->gather.config.kubelet_unit));
 }
 
 int nc_step_apply(struct nc_bootstrap *b, struct nc_err *err) {
@@ -102,48 +107,61 @@ static void raise_logind_delay(struct nc_bootstrap *b) {
         nc_log(NC_LOG_WARNING, NULL, "%s; %s", err.msg, err.remedy);
 }
 
-static void add_last_lines(struct nc_bootstrap *b, struct nc_err *err) {
-    nc_auto_free char *lines = nc_kubelet_last_lines(b);
+static void add_last_lines(struct nc_bootstrap *b, const char *unit, struct nc_err *err) {
     const size_t n = strlen(err->msg);
 
-    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", lines);
+    (void)snprintf(err->msg + n, sizeof(err->msg) - n, "%s", last_lines(b, unit));
 }
 
-/* systemd starts a unit again that has failed before its process was started (ExecStartPre=): what
- * has become of it when the time is over counts. */
-static int follow_unit(struct nc_bootstrap *b, struct nc_err *err) {
+/* What has become of the unit when the time is over counts. */
+static int follow_unit(struct nc_bootstrap *b, enum nc_phase phase, const struct nc_unit_start *s,
+                       struct nc_err *err) {
+    const uint64_t until = s->until_active ? nc_mono_usec() + s->timeout_usec : UINT64_MAX;
     int r;
 
     do {
-        add_last_lines(b, err);
-        if (nc_app_is_late(b->app))
+        add_last_lines(b, s->unit, err);
+        if (nc_app_is_late(b->app) || nc_mono_usec() >= until)
             return -ETIMEDOUT;
-        nc_phase_waits(b, NC_PHASE_START, err);
+        nc_phase_waits(b, phase, err);
         r = nc_app_pause(b->app, nc_app_left(b->app, CHECK_USEC));
         if (r < 0)
             return r;
-        r = nc_units_outcome(b->kubelet.units, b->gather.config.kubelet_unit, err);
+        r = nc_units_outcome(b->kubelet.units, s, err);
     } while (r == NC_UNITS_AGAIN);
     if (r < 0)
-        add_last_lines(b, err);
+        add_last_lines(b, s->unit, err);
     return r;
+}
+
+int nc_start_unit(struct nc_bootstrap *b, enum nc_phase phase, const struct nc_unit_start *s,
+                  struct nc_err *err) {
+    struct nc_unit_start start = *s;
+    int r = nc_units_open(b, err);
+
+    if (r < 0)
+        return r;
+    start.timeout_usec = nc_app_timeout(b->app, s->timeout_usec);
+    free(b->kubelet.last_lines); /* another unit's, or of before */
+    b->kubelet.last_lines = NULL;
+    r = nc_units_start(b->kubelet.units, &start, err);
+    if (r < 0)
+        add_last_lines(b, s->unit, err);
+    return r == NC_UNITS_AGAIN ? follow_unit(b, phase, s, err) : r;
 }
 
 static int start_unit(struct nc_bootstrap *b, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state state = {0};
-    const char *unit = b->gather.config.kubelet_unit;
+    const struct nc_unit_start s = {.unit = b->gather.config.kubelet_unit,
+                                    .restart = nc_restart_is_due(b),
+                                    .timeout_usec = UNIT_TIMEOUT_USEC};
     int r = nc_units_open(b, err);
 
     if (r < 0)
         return r;
     if (b->gather.plan.logind_delay_usec > 0)
         raise_logind_delay(b);
-    r = nc_units_start(b->kubelet.units, unit, nc_restart_is_due(b),
-                       nc_app_timeout(b->app, UNIT_TIMEOUT_USEC), err);
-    if (r < 0)
-        add_last_lines(b, err);
-    else if (r == NC_UNITS_AGAIN)
-        r = follow_unit(b, err);
+    r = nc_start_unit(b, NC_PHASE_START, &s, err);
     if (r < 0)
         return r;
     if (read_unit(b, &state) >= 0)

@@ -5,14 +5,16 @@
 #define NC_BOOTSTRAP_START_H
 
 #include "bootstrap.h"
+#include "nc/host.h"
 
 /* Where kubelet's output goes as a process: --kubelet-log, or the default below the root. Owned. */
 char *nc_kubelet_log(const struct nc_bootstrap *b);
 
-#define NC_LAST_LINES 3
-/* "; its last lines: …" for an error's message, each quoted and cut; "" where there are none.
- * Owned. */
-char *nc_last_lines_text(const struct nc_strv *lines);
+/* Starts a unit and follows it while systemd starts it again; `phase` waits meanwhile. What has
+ * become of it when the time is over is the error (-ETIMEDOUT): the bootstrap's, and `timeout_usec`
+ * where it has to be active. Each error has the unit's last lines. */
+int nc_start_unit(struct nc_bootstrap *b, enum nc_phase phase, const struct nc_unit_start *s,
+                  struct nc_err *err);
 
 /* Have the files changed since kubelet was started, be it in this run or in one that came to no
  * end? */

@@ -277,20 +277,21 @@ static bool was_skipped(struct nc_units *u, const char *path) {
 /* A unit whose process was started has been started, though it may have ended since and systemd
  * starts it again: what becomes of it is for whoever checks it next. One of which systemd could not
  * even prepare the process (a file of its environment is missing) will not do better next time. */
-static int judge_unit(const struct nc_units *u, const struct nc_unit_state *s) {
+static int judge_unit(const struct nc_units *u, const struct nc_unit_state *s, bool until_active) {
     if (nc_streq(s->active, "active") || nc_streq(s->active, "reloading")
         || nc_streq(s->active, "refreshing"))
         return 0;
     if (nc_streq(s->active, "failed"))
         return -EIO;
-    if (s->started_mono_usec >= u->begun_usec)
+    if (!until_active && s->started_mono_usec >= u->begun_usec)
         return 0;
-    return nc_streq(s->active, "activating") && !nc_streq(s->result, "resources") ? NC_UNITS_AGAIN
-                                                                                  : -EIO;
+    return !nc_streq(s->active, "inactive") && !nc_streq(s->result, "resources") ? NC_UNITS_AGAIN
+                                                                                 : -EIO;
 }
 
-int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err) {
+int nc_units_outcome(struct nc_units *u, const struct nc_unit_start *start, struct nc_err *err) {
     nc_cleanup(nc_unit_state_done) struct nc_unit_state s = {0};
+    const char *unit = start->unit;
     nc_auto_free char *path = NULL;
     int r = nc_units_state(u, unit, &s, err);
 
@@ -298,7 +299,7 @@ int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err) {
         r = find_unit(u, unit, &path, err);
     if (r < 0)
         return r;
-    r = judge_unit(u, &s);
+    r = judge_unit(u, &s, start->until_active);
     if (r < 0 && was_skipped(u, path))
         (void)nc_err_set(err, NC_ERR_HOST, EIO,
                          "%s: systemd did not start it, because a condition of the unit does not "
@@ -315,13 +316,12 @@ int nc_units_outcome(struct nc_units *u, const char *unit, struct nc_err *err) {
     return r;
 }
 
-static int follow_job(struct nc_units *u, const char *unit, uint64_t timeout_usec,
-                      struct nc_err *err) {
+static int follow_job(struct nc_units *u, const struct nc_unit_start *s, struct nc_err *err) {
     nc_auto_free char *path = NULL;
     sigset_t set;
     int r;
 
-    r = find_unit(u, unit, &path, err);
+    r = find_unit(u, s->unit, &path, err);
     if (r < 0)
         return r;
     (void)sigemptyset(&set);
@@ -330,13 +330,12 @@ static int follow_job(struct nc_units *u, const char *unit, uint64_t timeout_use
     u->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (u->signals < 0)
         return nc_err_set(err, NC_ERR_HOST, errno, "signalfd: %s", strerror(errno));
-    r = wait_for_job(u, unit, path, timeout_usec, err);
+    r = wait_for_job(u, s->unit, path, s->timeout_usec, err);
     (void)close(u->signals);
-    return r < 0 ? r : nc_units_outcome(u, unit, err);
+    return r < 0 ? r : nc_units_outcome(u, s, err);
 }
 
-int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t timeout_usec,
-                   struct nc_err *err) {
+int nc_units_start(struct nc_units *u, const struct nc_unit_start *s, struct nc_err *err) {
     sd_bus_error e = SD_BUS_ERROR_NULL;
     sd_bus_message *answer = NULL;
     const char *job = NULL;
@@ -347,7 +346,7 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t 
     u->job = NULL;
     u->is_hinted = false;
     r = sd_bus_call_method(u->bus, SYSTEMD, SYSTEMD_PATH, MANAGER,
-                           restart ? "RestartUnit" : "StartUnit", &e, &answer, "ss", unit,
+                           s->restart ? "RestartUnit" : "StartUnit", &e, &answer, "ss", s->unit,
                            "replace");
     if (r >= 0)
         r = sd_bus_message_read(answer, "o", &job);
@@ -355,9 +354,9 @@ int nc_units_start(struct nc_units *u, const char *unit, bool restart, uint64_t 
         u->job = nc_strdup(job);
     sd_bus_message_unref(answer);
     if (r < 0)
-        r = bus_failed(err, r, &e, unit);
+        r = bus_failed(err, r, &e, s->unit);
     sd_bus_error_free(&e);
-    return r < 0 ? r : follow_job(u, unit, timeout_usec, err);
+    return r < 0 ? r : follow_job(u, s, err);
 }
 
 int nc_units_reload(struct nc_units *u, uint64_t timeout_usec, struct nc_err *err) {

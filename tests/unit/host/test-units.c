@@ -76,11 +76,16 @@ static struct nc_units *connect_units(void) {
     return u;
 }
 
+static int start(struct nc_units *u, const char *unit, uint64_t timeout_usec, struct nc_err *err) {
+    return nc_units_start(u, &(struct nc_unit_start){.unit = unit, .timeout_usec = timeout_usec},
+                          err);
+}
+
 static void assert_start(struct nc_units *u, const char *unit, int code, const char *part,
                          const char *remedy) {
     struct nc_err err = NC_ERR_INIT;
 
-    assert_int_equal(nc_units_start(u, unit, false, PATIENCE_USEC, &err), -code);
+    assert_int_equal(start(u, unit, PATIENCE_USEC, &err), -code);
     if (code && (!strstr(err.msg, part) || !strstr(err.msg, unit) || !strstr(err.remedy, remedy)))
         fail_msg("%s (%s), expected %s (%s)", err.msg, err.remedy, part, remedy);
 }
@@ -100,8 +105,13 @@ static void test_start(void **state) {
     assert_start(u, "bad.service", EIO, "has failed: it is failed (failed), result exit-code",
                  "journalctl -u bad.service");
     assert_start(u, "none.service", ENOENT, "not found", "install none.service");
-    assert_int_equal(nc_units_start(u, "good.service", true, PATIENCE_USEC, &err), 0);
-    assert_int_equal(nc_units_start(u, "slow.service", false, 50000, &err), -ETIMEDOUT);
+    assert_int_equal(nc_units_start(u,
+                                    &(struct nc_unit_start){.unit = "good.service",
+                                                            .restart = true,
+                                                            .timeout_usec = PATIENCE_USEC},
+                                    &err),
+                     0);
+    assert_int_equal(start(u, "slow.service", 50000, &err), -ETIMEDOUT);
     assert_non_null(strstr(err.msg, "slow.service has not started in time"));
     u = nc_units_free(u);
     stop_bus(&b);
@@ -118,7 +128,7 @@ static void test_forged_end(void **state) {
     u = connect_units();
     assert_start(u, "bad.service", EIO, "has failed: it is failed", "journalctl -u bad.service");
     assert_start(u, "good.service", 0, "", "");
-    assert_int_equal(nc_units_start(u, "slow.service", false, 50000, &err), -ETIMEDOUT);
+    assert_int_equal(start(u, "slow.service", 50000, &err), -ETIMEDOUT);
     nc_units_free(u);
     stop_bus(&b);
 }
@@ -126,6 +136,8 @@ static void test_forged_end(void **state) {
 /* ExecStartPre= fails: systemd tries again, and says so until it has. */
 static void test_started_again(void **state) {
     const struct timespec pause = {.tv_nsec = 5000000};
+    const struct nc_unit_start pre = {.unit = "pre.service", .timeout_usec = PATIENCE_USEC};
+    struct nc_unit_start crash = {.unit = "crash.service", .timeout_usec = PATIENCE_USEC};
     struct nc_err err = NC_ERR_INIT;
     struct nc_units *u;
     struct bus b = {0};
@@ -134,14 +146,17 @@ static void test_started_again(void **state) {
     (void)state;
     start_bus(&b);
     u = connect_units();
-    r = nc_units_start(u, "pre.service", false, PATIENCE_USEC, &err);
+    assert_int_equal(nc_units_start(u, &crash, &err), 0);
+    crash.until_active = true;
+    assert_int_equal(nc_units_start(u, &crash, &err), NC_UNITS_AGAIN);
+    r = nc_units_start(u, &pre, &err);
     assert_int_equal(r, NC_UNITS_AGAIN);
     assert_int_equal(err.class, NC_ERR_TRANSIENT);
     assert_non_null(strstr(err.msg, "starts it again: it is activating (auto-restart), result "
                                     "exit-code"));
     for (int i = 0; r == NC_UNITS_AGAIN && i < 2000; i++) {
         (void)nanosleep(&pause, NULL);
-        r = nc_units_outcome(u, "pre.service", &err);
+        r = nc_units_outcome(u, &pre, &err);
     }
     assert_int_equal(r, 0);
     /* A file of its environment is missing: no process, this time or the next. */
@@ -170,9 +185,9 @@ static void test_pending(void **state) {
         assert_int_equal(nc_units_is_pending(u, rows[i].unit, &err), rows[i].pending);
     assert_start(u, "good.service", 0, "", "");
     assert_int_equal(nc_units_is_pending(u, "good.service", &err), 0);
-    assert_int_equal(nc_units_start(u, "queued.service", false, 1000, &err), -ETIMEDOUT);
+    assert_int_equal(start(u, "queued.service", 1000, &err), -ETIMEDOUT);
     assert_int_equal(nc_units_is_pending(u, "queued.service", &err), 1); /* inactive, with a job */
-    (void)nc_units_start(u, "env.service", false, PATIENCE_USEC, &err);
+    (void)start(u, "env.service", PATIENCE_USEC, &err);
     assert_int_equal(nc_units_is_pending(u, "env.service", &err), 1); /* activating */
     stop_bus(&b);
     assert_true(nc_units_is_pending(u, "good.service", &err) < 0); /* not taken for absent */
@@ -252,7 +267,7 @@ static void test_signal_ends_the_wait(void **state) {
     (void)sigaddset(&set, SIGTERM);
     assert_int_equal(sigprocmask(SIG_BLOCK, &set, &old), 0);
     assert_int_equal(raise(SIGTERM), 0);
-    const int r = nc_units_start(u, "slow.service", false, PATIENCE_USEC, &err);
+    const int r = start(u, "slow.service", PATIENCE_USEC, &err);
     const int left = sigtimedwait(&set, NULL, &none); /* before anything may fail and unblock it */
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
     assert_int_equal(r, -EINTR);
@@ -272,7 +287,7 @@ static void test_bus_goes_away(void **state) {
     (void)state;
     start_bus(&b);
     u = connect_units();
-    assert_true(nc_units_start(u, "last.service", false, PATIENCE_USEC, &err) < 0);
+    assert_true(start(u, "last.service", PATIENCE_USEC, &err) < 0);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_non_null(strstr(err.remedy, "dbus"));
     assert_true(nc_units_state(u, "good.service", &s, &err) < 0);
