@@ -29,7 +29,7 @@ BEGIN { FS = "\t"; families = sizes = shapes = types = 0; last = ""
     if ($1 "" <= last "") fail("'" $1 "' is not in order")
     last = $1
     family = substr($1, 1, dot); size = substr($1, dot + 1)
-    if (length(family) > 17 || length(size) > 11) fail("name too long")
+    if (length(family) > 13 || length(size) > 11) fail("name too long")
     if (family != current) {
         current = family
         if (family in seen) fail("family '" family "' is in two places")

@@ -23,7 +23,7 @@ struct shape {
 };
 
 struct family {
-    char name[18];  /* with its dot: "m5." */
+    char name[14];  /* with its dot: "m5." */
     uint16_t first; /* index into type_sizes and type_shapes; the next family's is the end */
 };
 
