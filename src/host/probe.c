@@ -18,6 +18,7 @@
 #include "program-version.h"
 
 #define SMALL_BYTES 65536
+#define RECORD_MAX_BYTES ((size_t)1 << 20) /* names of services: no more than a document holds */
 #define MAX_PCI_DEVICES 4096
 #define MAX_CPUS (1 << 20)
 
@@ -177,7 +178,7 @@ static int probe_environment(const char *root, struct nc_facts *f, struct nc_err
     nc_auto_free char *path = nc_path_below(root, NC_ENVIRONMENT_RECORD);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_err own = NC_ERR_INIT;
-    const int r = nc_file_read(path, SMALL_BYTES, &text, &own);
+    const int r = nc_file_read(path, RECORD_MAX_BYTES, &text, &own);
     char *rest, *line;
 
     nc_strv_done(&f->environment_services);

@@ -115,6 +115,13 @@ static void test_environment_services(void **state) {
     probe(&f);
     assert_int_equal(f.environment_services.n, 2);
     assert_string_equal(f.environment_services.v[1], "kubelet");
+    /* What a bootstrap wrote is read by the next, or there would be none any more. */
+    nc_cleanup(nc_buf_done) struct nc_buf many = NC_BUF_INIT;
+    for (unsigned i = 0; i < 1000; i++)
+        (void)nc_buf_printf(&many, "%0200u\n", i);
+    put(NC_ENVIRONMENT_RECORD, many.data);
+    probe(&f);
+    assert_int_equal(f.environment_services.n, 1000);
     nc_auto_free char *path = nc_path_below(root, NC_ENVIRONMENT_RECORD);
     assert_int_equal(remove(path), 0);
     assert_int_equal(mkdir(path, 0755), 0);
