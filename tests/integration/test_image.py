@@ -131,21 +131,29 @@ class Provision(unittest.TestCase):
     def test_sealed(self) -> None:
         imagetree.debian(self.root)
         self.twice()
-        for path in ("/etc/ssh/ssh_host_rsa_key", "/var/lib/cloud/instances/i-1/user-data.txt", "/var/lib/nodeclaimd/state.json"):
+        mine = (
+            "etc/ssh/ssh_host_rsa_key",
+            "var/lib/cloud/instances/i-1/user-data.txt",
+            "var/lib/nodeclaimd/.state.json.new",
+            "etc/nodeclaimd/kubelet.env",
+            "etc/kubernetes/kubelet/bootstrap-kubeconfig",
+            "var/lib/kubelet/kubeconfig",
+        )
+        for path in mine:
             imagetree.write(self.root, path, "mine\n")
         imagetree.write(self.root, "/etc/machine-id", "0123\n")
         self.provision("--seal")
         self.assertEqual(self.text("etc/machine-id"), "", "empty, not gone: systemd then makes one")
         self.assertRegex(self.provision("--seal"), NOTHING)
-        for path in ("etc/ssh/ssh_host_rsa_key", "var/lib/cloud/instances", "var/lib/nodeclaimd/state.json"):
+        for path in mine:
             self.assertFalse((self.root / path).exists(), path)
 
     def test_links_lead_nowhere_else(self) -> None:
         """Absolute symbolic links of the image name files of this machine while the image is made beside it."""
         outside = self.dir / "outside"
-        imagetree.write(outside, "state.json", "this machine's\n")
+        imagetree.write(outside, "instances/i-1", "this machine's\n")
         before = state(outside)
-        for path, target in (("etc/eks", ""), ("etc/udev", ""), ("var/lib/nodeclaimd", ""), ("etc/machine-id", "state.json")):
+        for path, target in (("etc/eks", ""), ("etc/udev", ""), ("var/lib/cloud", ""), ("etc/machine-id", "instances/i-1")):
             with self.subTest(path):
                 shutil.rmtree(self.root)
                 imagetree.debian(self.root)
@@ -265,6 +273,7 @@ class Recipes(unittest.TestCase):
         commands = re.findall(r'"([^"]*)",\n', text.split('provisioner "shell"')[1])
         self.provision_of(commands)
         self.assertIn("--seal", next(c for c in commands if "/provision " in c))
+        self.assertRegex(text, r"(?m)^  ssh_clear_authorized_keys = true$")
 
 
 if __name__ == "__main__":
