@@ -60,9 +60,6 @@ source "amazon-ebs" "node" {
 
   ami_name = "${var.name}-${formatdate("YYYYMMDDhhmmss", timestamp())}"
 
-  # The key of the build instance would open each node.
-  ssh_clear_authorized_keys = true
-
   # What nodes of this image are to have as well: IMDSv2 alone.
   imds_support = "v2.0"
   metadata_options {

@@ -273,7 +273,9 @@ class Recipes(unittest.TestCase):
         commands = re.findall(r'"([^"]*)",\n', text.split('provisioner "shell"')[1])
         self.provision_of(commands)
         self.assertIn("--seal", next(c for c in commands if "/provision " in c))
-        self.assertRegex(text, r"(?m)^  ssh_clear_authorized_keys = true$")
+        of_source = re.findall(r"(?m)^  (\w+) +=", text[text.index("\nsource ") :])
+        self.assertEqual(len(set(of_source)), len(of_source), "HCL takes no attribute twice")
+        self.assertIn("ssh_clear_authorized_keys", of_source)
 
 
 if __name__ == "__main__":
