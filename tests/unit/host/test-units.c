@@ -102,7 +102,7 @@ static void test_start(void **state) {
     assert_start(u, "skipped.service", EIO, "a condition of the unit does not hold",
                  "systemctl status skipped.service");
     assert_start(u, "crash.service", 0, "", ""); /* as Type=simple has it: the process was there */
-    assert_start(u, "bad.service", EIO, "has failed: it is failed (failed), result exit-code",
+    assert_start(u, "bad.service", EIO, "bad.service failed to start, result exit-code",
                  "journalctl -u bad.service");
     assert_start(u, "none.service", ENOENT, "not found", "install none.service");
     assert_int_equal(nc_units_start(u,
@@ -126,7 +126,7 @@ static void test_forged_end(void **state) {
     (void)state;
     start_bus(&b);
     u = connect_units();
-    assert_start(u, "bad.service", EIO, "has failed: it is failed", "journalctl -u bad.service");
+    assert_start(u, "bad.service", EIO, "bad.service failed to start", "journalctl -u bad.service");
     assert_start(u, "good.service", 0, "", "");
     assert_int_equal(start(u, "slow.service", 50000, &err), -ETIMEDOUT);
     nc_units_free(u);
@@ -152,7 +152,7 @@ static void test_started_again(void **state) {
     r = nc_units_start(u, &pre, &err);
     assert_int_equal(r, NC_UNITS_AGAIN);
     assert_int_equal(err.class, NC_ERR_TRANSIENT);
-    assert_non_null(strstr(err.msg, "starts it again: it is activating (auto-restart), result "
+    assert_non_null(strstr(err.msg, "starts it again: activating (auto-restart), result "
                                     "exit-code"));
     for (int i = 0; r == NC_UNITS_AGAIN && i < 2000; i++) {
         (void)nanosleep(&pause, NULL);
@@ -161,7 +161,7 @@ static void test_started_again(void **state) {
     assert_int_equal(r, 0);
     /* A file of its environment is missing: no process, this time or the next. */
     assert_start(u, "env.service", EIO,
-                 "has failed: it is activating (auto-restart), result "
+                 "failed to start: activating (auto-restart), result "
                  "resources",
                  "journalctl -u env.service");
     nc_units_free(u);
