@@ -22,7 +22,9 @@ char *nc_strndup(const char *s, size_t n);
 char *nc_asprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *nc_vasprintf(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
-static inline void nc_freep(void *p) {
+/* Inlined whatever the compiler thinks of it: a local whose address is taken could be no register.
+ */
+__attribute__((always_inline)) static inline void nc_freep(void *p) {
     free(*(void **)p);
 }
 

@@ -64,7 +64,9 @@ struct nc_value *nc_value_new_string(const char *text);
 struct nc_value *nc_value_new_int(int64_t i);
 struct nc_value *nc_value_new_bool(bool b);
 struct nc_value *nc_value_free(struct nc_value *v); /* NULL in, NULL out */
-void nc_value_freep(struct nc_value **v);
+__attribute__((always_inline)) static inline void nc_value_freep(struct nc_value **v) {
+    nc_value_free(*v);
+}
 #define nc_auto_value nc_cleanup(nc_value_freep)
 
 struct nc_value *nc_value_copy(const struct nc_value *v); /* deep, marks kept, overrode dropped */

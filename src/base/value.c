@@ -59,10 +59,6 @@ struct nc_value *nc_value_free(struct nc_value *v) {
     return NULL;
 }
 
-void nc_value_freep(struct nc_value **v) {
-    nc_value_free(*v);
-}
-
 void nc_values_done(struct nc_values *v) {
     for (size_t i = 0; i < v->n; i++)
         nc_value_free(v->v[i]);

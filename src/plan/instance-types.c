@@ -20,7 +20,7 @@ struct shape {
     uint8_t ipv4_per_eni;
     uint8_t branch_enis; /* 255 = not known */
     uint8_t kind;        /* arch + 4 * hypervisor, indices into the names below */
-};
+} __attribute__((packed));
 
 struct family {
     char name[14];  /* with its dot: "m5." */
