@@ -74,8 +74,14 @@ static const char *const mounts[] = {"Containerd", "PodLogs", "SOCI", NULL};
 static const char *const features[] = {"InstanceIdNodeName", "FastImagePull", NULL};
 static const struct nc_field feature = {.allowed = features};
 
-static const struct nc_field node_cluster_fields[] = {CLUSTER_FIELDS, F("enableOutpost", BOOL),
-                                                      F("id", STRING)};
+static const struct nc_field node_cluster_fields[] = {
+    CLUSTER_FIELDS,
+    F("enableOutpost", BOOL),
+    {.name = "id",
+     .type = NC_FIELD_STRING,
+     .flags = NC_FIELD_IGNORED,
+     .wanted = "only local clusters on AWS Outposts have one, and they are not supported"},
+};
 static const struct nc_schema node_cluster =
     NC_SCHEMA("NodeConfig's spec.cluster", node_cluster_fields);
 

@@ -34,7 +34,7 @@ static void check(const char *head, const struct row *rows, size_t n) {
 static const struct row node_config_rows[] = {
     {"all that nodeadm knows",
      "spec: {cluster: {name: a, apiServerEndpoint: 'https://a', certificateAuthority: " CA
-     ", cidr: 10.0.0.0/16, enableOutpost: false, id: x}, containerd: {config: '', baseRuntimeSpec: "
+     ", cidr: 10.0.0.0/16, enableOutpost: false}, containerd: {config: '', baseRuntimeSpec: "
      "{a: 1}}, instance: "
      "{localStorage: {strategy: RAID0, mountPath: /x, disabledMounts: [SOCI]}, environment: "
      "{default: {A: b}}, network: "
