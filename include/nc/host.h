@@ -139,14 +139,18 @@ struct nc_capture *nc_capture_cancel(struct nc_capture *c); /* kills it; NULL in
  * NC_ERR_HOST, with the start of what it wrote to stderr. */
 int nc_run(const struct nc_capture_call *call, struct nc_buf *out, struct nc_err *err);
 
+/* What a program that is asked for its version gets, from a cold volume. */
+#define NC_VERSION_TIMEOUT_USEC ((uint64_t)20 * 1000000)
+
 /* Lets containerd convert its configuration in the fileset, where the plan states that it needs it
  * (needs_migration): `containerd config migrate` is executed, bounded in time and output. Nothing
  * but a file of ours below NC_RUN_DIR is written, and removed again. NC_ERR_HOST with what it wrote
  * to stderr. */
-int nc_containerd_migrate(const char *root, struct nc_fileset *s, struct nc_err *err);
+int nc_containerd_migrate(const char *root, struct nc_fileset *s, uint64_t timeout_usec,
+                          struct nc_err *err);
 /* Imports NC_PAUSE_ARCHIVE for the SOCI snapshotter: containerd must be active. The archive must be
  * there. */
-int nc_containerd_import_pause(const char *root, struct nc_err *err);
+int nc_containerd_import_pause(const char *root, uint64_t timeout_usec, struct nc_err *err);
 
 /* One line to the console below root (/dev/console; a plain file under another root is appended
  * to). Never blocks for long; failure is reported, not fatal. */

@@ -16,10 +16,8 @@
 #include "nc/backoff.h"
 #include "nc/file.h"
 #include "nc/str.h"
+#include "time-limits.h"
 
-#define DEFAULT_TIMEOUT_USEC                                                                       \
-    (15ull * 60 * 1000000) /* Karpenter deletes a NodeClaim that has not registered by then */
-#define LAST_EVENT_USEC 600000u
 #define LOG_EVERY_USEC 10000000u  /* of a phase that waits */
 #define LEAST_ATTEMPT_USEC 50000u /* less time than this is no attempt */
 
@@ -261,7 +259,8 @@ static int step_render(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (r < 0 || !b->gather.plan.containerd.needs_migration)
         return r;
-    return nc_containerd_migrate(b->app->opts.root, &b->gather.files, err);
+    return nc_containerd_migrate(b->app->opts.root, &b->gather.files,
+                                 nc_app_timeout(b->app, MIGRATE_TIMEOUT_USEC), err);
 }
 
 /* --- the table, and what runs it */

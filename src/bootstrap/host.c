@@ -15,15 +15,12 @@
 #include "nc/file.h"
 #include "nc/str.h"
 #include "start.h"
+#include "time-limits.h"
 
 #define SETUP_LOCAL_DISKS "/usr/bin/setup-local-disks"
 #define LOCAL_DISKS_UNIT "nodeclaimd-local-disks.service"
 #define CONTAINERD_UNIT "containerd.service"
 #define RESOLVER_UNIT "systemd-resolved.service"
-#define RELOAD_TIMEOUT_USEC 90000000u
-#define RESOLVER_TIMEOUT_USEC 30000000u
-#define DISKS_TIMEOUT_USEC 310000000u /* the unit's own limit and ten seconds */
-#define CONTAINERD_TIMEOUT_USEC 90000000u
 
 /* Does this run ask systemd for anything? */
 static bool uses_systemd(const struct nc_bootstrap *b) {
@@ -206,7 +203,8 @@ static int import_pause(struct nc_bootstrap *b, struct nc_err *err) {
     const struct nc_gather *g = &b->gather;
 
     return g->plan.containerd.soci_config && g->facts.has_pause_archive
-               ? nc_containerd_import_pause(b->app->opts.root, err)
+               ? nc_containerd_import_pause(b->app->opts.root,
+                                            nc_app_timeout(b->app, IMPORT_TIMEOUT_USEC), err)
                : 0;
 }
 

@@ -13,8 +13,8 @@
 #include "nc/file.h"
 #include "nc/str.h"
 #include "start.h"
+#include "time-limits.h"
 
-#define UNIT_TIMEOUT_USEC 90000000u
 #define DEFAULT_LOG "/var/log/nodeclaimd-kubelet.log"
 #define LAST_LINES 3
 #define LAST_LINES_USEC 3000000u /* a journal is not opened again before */

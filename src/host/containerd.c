@@ -11,8 +11,6 @@
 #include "nc/str.h"
 #include "program-version.h"
 
-#define MIGRATE_TIMEOUT_USEC ((uint64_t)30 * 1000000) /* the binary, from a cold volume */
-#define IMPORT_TIMEOUT_USEC ((uint64_t)60 * 1000000)
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
 #define OUTPUT_MAX_BYTES ((size_t)64 << 10)
 #define MIGRATE_INPUT "/run/nodeclaimd/.containerd-config.toml"
@@ -25,10 +23,11 @@ static struct nc_file *find_config(struct nc_fileset *s) {
 }
 
 /* The input stands beside what is ours alone; containerd reads it as its own file. */
-static int migrate(const char *binary, const char *input, struct nc_buf *out, struct nc_err *err) {
+static int migrate(const char *binary, const char *input, uint64_t timeout_usec, struct nc_buf *out,
+                   struct nc_err *err) {
     const char *const argv[] = {binary, "--config", input, "config", "migrate", NULL};
     const struct nc_capture_call call = {
-        .argv = argv, .timeout_usec = MIGRATE_TIMEOUT_USEC, .max_bytes = CONFIG_MAX_BYTES};
+        .argv = argv, .timeout_usec = timeout_usec, .max_bytes = CONFIG_MAX_BYTES};
     int r = nc_run(&call, out, err);
 
     if (r >= 0 && out->len == 0)
@@ -41,7 +40,8 @@ static int migrate(const char *binary, const char *input, struct nc_buf *out, st
     return r;
 }
 
-int nc_containerd_migrate(const char *root, struct nc_fileset *s, struct nc_err *err) {
+int nc_containerd_migrate(const char *root, struct nc_fileset *s, uint64_t timeout_usec,
+                          struct nc_err *err) {
     const char *path = nc_containerd_binary(root);
     nc_auto_free char *binary = path ? nc_path_below(root, path) : NULL;
     nc_auto_free char *input = nc_path_below(root, MIGRATE_INPUT);
@@ -60,7 +60,7 @@ int nc_containerd_migrate(const char *root, struct nc_fileset *s, struct nc_err 
     r = nc_file_write(input, file->data, file->n, 0600, err);
     if (r < 0)
         return r;
-    r = migrate(binary, input, &out, err);
+    r = migrate(binary, input, timeout_usec, &out, err);
     (void)unlink(input);
     if (r < 0)
         return r;
@@ -70,7 +70,7 @@ int nc_containerd_migrate(const char *root, struct nc_fileset *s, struct nc_err 
     return 0;
 }
 
-int nc_containerd_import_pause(const char *root, struct nc_err *err) {
+int nc_containerd_import_pause(const char *root, uint64_t timeout_usec, struct nc_err *err) {
     nc_auto_free char *archive = nc_path_below(root, NC_PAUSE_ARCHIVE);
     const char *containerd = nc_containerd_binary(root);
     const int folder = containerd ? (int)(strrchr(containerd, '/') - containerd) : 0;
@@ -83,7 +83,7 @@ int nc_containerd_import_pause(const char *root, struct nc_err *err) {
         "import",  "--snapshotter", "soci",   "--discard-unpacked-layers=false",
         "--local", archive,         NULL};
     const struct nc_capture_call call = {
-        .argv = argv, .timeout_usec = IMPORT_TIMEOUT_USEC, .max_bytes = OUTPUT_MAX_BYTES};
+        .argv = argv, .timeout_usec = timeout_usec, .max_bytes = OUTPUT_MAX_BYTES};
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
     const int r = nc_run(&call, &out, err);
 

@@ -32,8 +32,6 @@
 #define INFO_HEAD_BYTES 32u
 #define INFO_ALIGN 16u
 
-#define RUN_TIMEOUT_USEC ((uint64_t)20 * 1000000) /* from a cold volume */
-
 struct program {
     const char *name, *example;
     const char *files[2]; /* what says its version, the first that does */
@@ -256,7 +254,7 @@ const char *nc_containerd_binary(const char *root) {
 static int from_running(const struct program *p, const char *binary, char **ret) {
     const char *const argv[] = {binary, "--version", NULL};
     const struct nc_capture_call call = {
-        .argv = argv, .timeout_usec = RUN_TIMEOUT_USEC, .max_bytes = VERSION_FILE_MAX_BYTES};
+        .argv = argv, .timeout_usec = NC_VERSION_TIMEOUT_USEC, .max_bytes = VERSION_FILE_MAX_BYTES};
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     const int r = nc_run(&call, &text, NULL);
 

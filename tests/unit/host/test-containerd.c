@@ -9,6 +9,8 @@
 
 #include "nc/containerd.h"
 
+#define WHILE_USEC ((uint64_t)30 * 1000000)
+
 #define OLD "version = 2\n"
 
 static void put_program(const char *path, const char *script) {
@@ -51,7 +53,7 @@ static void test_migrate(void **state) {
     put_program("/usr/local/bin/containerd",
                 "[ \"$1 $3 $4 $#\" = \"--config config migrate 4\" ] || exit 9\n"
                 "echo deprecated >&2; echo '# of:'; cat \"$2\"\n");
-    if (nc_containerd_migrate(root, &f.set, &err) < 0)
+    if (nc_containerd_migrate(root, &f.set, WHILE_USEC, &err) < 0)
         fail_msg("%s", err.msg);
     assert_string_equal(f.file.data, "# of:\n" OLD);
     assert_int_equal(f.file.n, strlen(f.file.data));
@@ -79,7 +81,7 @@ static void test_migrate_fails(void **state) {
 
         make_files(&f);
         put_program("/usr/bin/containerd", rows[i].script);
-        assert_true(nc_containerd_migrate(root, &f.set, &err) < 0);
+        assert_true(nc_containerd_migrate(root, &f.set, WHILE_USEC, &err) < 0);
         assert_int_equal(err.class, NC_ERR_HOST);
         (void)nc_buf_add(&expected, rows[i].message, (size_t)(hole - rows[i].message));
         (void)nc_buf_printf(&expected, "%s%s", root, hole + 2);
@@ -98,11 +100,11 @@ static void test_nothing_to_migrate_with(void **state) {
 
     (void)state;
     make_files(&f);
-    assert_int_equal(nc_containerd_migrate(root, &f.set, &err), -ENOENT);
+    assert_int_equal(nc_containerd_migrate(root, &f.set, WHILE_USEC, &err), -ENOENT);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_string_equal(f.file.data, OLD);
     put_bytes("/usr/bin/containerd", "", 0, 0644);
-    assert_int_equal(nc_containerd_migrate(root, &f.set, &err), -EACCES);
+    assert_int_equal(nc_containerd_migrate(root, &f.set, WHILE_USEC, &err), -EACCES);
     assert_false(is_input_left());
     free_files(&f);
 }
@@ -118,14 +120,18 @@ static void test_import(void **state) {
     (void)state;
     put_program("/usr/bin/containerd", "");
     put_program("/usr/bin/ctr", script);
-    if (nc_containerd_import_pause(root, &err) < 0)
+    if (nc_containerd_import_pause(root, WHILE_USEC, &err) < 0)
         fail_msg("%s", err.msg);
     assert_file("/called", expected);
     put_program("/usr/bin/ctr", "echo 'snapshotter not loaded: soci' >&2; exit 1");
-    assert_true(nc_containerd_import_pause(root, &err) < 0);
+    assert_true(nc_containerd_import_pause(root, WHILE_USEC, &err) < 0);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_non_null(strstr(err.msg, "'snapshotter not loaded: soci"));
     assert_non_null(strstr(err.remedy, "journalctl -u soci-snapshotter.service"));
+    err = (struct nc_err)NC_ERR_INIT;
+    put_program("/usr/bin/ctr", "exec sleep 60");
+    assert_true(nc_containerd_import_pause(root, 50000, &err) < 0); /* the caller's deadline */
+    assert_int_equal(err.class, NC_ERR_HOST);
 }
 
 TEST_GROUP() {
