@@ -84,6 +84,26 @@ static int check_imds(struct preflight *p) {
     return 0;
 }
 
+/* The documents, as a bootstrap reads them, and its environment with them: the API server may be
+ * behind a proxy that only they name. */
+static void check_config(struct preflight *p) {
+    nc_cleanup(nc_gather_done) struct nc_gather g = {.app = p->app, .imds = p->imds};
+    struct nc_err err = NC_ERR_INIT;
+    int r = nc_gather_imds(&g, &err);
+
+    if (r >= 0)
+        r = nc_gather_documents(&g, &err);
+    if (r >= 0)
+        r = nc_gather_config(&g, &err);
+    if (r >= 0)
+        r = nc_config_check_authority(&g.documents, &g.config, &err);
+    if (r < 0)
+        (void)failed(p, "config", &err, "nodeclaimd check imds://user-data");
+    else
+        ok(p, "config", "%zu document%s", g.documents.n_docs, g.documents.n_docs == 1 ? "" : "s");
+    g.imds = NULL; /* it was lent */
+}
+
 static int check_credentials(struct preflight *p) {
     struct nc_err err = NC_ERR_INIT;
 
@@ -181,12 +201,19 @@ static int check_tcp(struct preflight *p, const struct addrinfo *list, const cha
 }
 
 static int check_route(struct preflight *p) {
+    const char *lower = getenv("https_proxy"), *upper = getenv("HTTPS_PROXY");
+    const bool proxy = (lower && *lower) || (upper && *upper);
     nc_auto_free char *host = NULL, *port = NULL;
     struct addrinfo *list = NULL;
     struct nc_err err = NC_ERR_INIT;
     char text[NI_MAXHOST] = "";
     int r;
 
+    if (proxy) {
+        nc_preflight_line(&p->out, "tcp", "skipped", "requests may go through a proxy: https_proxy",
+                          "");
+        return 0;
+    }
     split_server(p->connection.kubeconfig.server, &host, &port);
     r = resolve(host, port, &list);
     if (r != 0) {
@@ -348,7 +375,8 @@ int nc_command_preflight(struct nc_app *app) {
         return nc_preflight_image(app);
     if (nc_app_loop(app, &err) < 0)
         return nc_app_fail(app, &err);
-    (void)check_imds(&p);
+    if (check_imds(&p) >= 0)
+        check_config(&p);
     check_host(&p);
     check_logind(&p);
     check_nodeadm(&p);

@@ -16,7 +16,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import CLUSTER, PATIENCE, SOURCE, VERSION, World, WorldTest, agent_path, until
+from harness import CLUSTER, PATIENCE, SOURCE, VERSION, World, WorldTest, agent_path, mime, until
 
 import instances  # found by harness
 from ec2 import Ec2
@@ -386,6 +386,32 @@ class Preflight(WorldTest):
         text = world.run("preflight").out
         for line in text.splitlines()[:-1]:
             self.assertRegex(line, r"^(\S+ +(ok|failed|warning|skipped) +\S|\s+remedy: )")
+
+    def test_a_proxy_of_the_documents(self) -> None:
+        """The environment is the one that a bootstrap would have: who is asked through a proxy, and who is not."""
+        world = self.prepared()
+        code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["config"]["outcome"]), (0, "ok"), lines)
+        text = world.node_config().replace(
+            "\n  instance:\n    localStorage: {}\n",
+            "\n  instance:\n    environment: {default: {HTTPS_PROXY: http://127.0.0.1:9}}\n",
+        )
+        self.assertIn("HTTPS_PROXY", text)
+        world.set_user_data(mime(("application/node.eks.aws", text)))
+        code, lines = self.outcomes(world)
+        self.assertEqual((lines["imds"]["outcome"], lines["role"]["outcome"]), ("ok", "ok"), lines)
+        self.assertEqual(lines["tcp"]["outcome"], "skipped", lines)
+        self.assertIn("proxy", lines["tcp"]["detail"])
+        self.assertEqual(lines["api"]["outcome"], "failed", lines)
+        self.assertIn("127.0.0.1", lines["api"]["detail"])
+        self.assertEqual(code, 1)
+
+    def test_documents_that_a_bootstrap_refuses(self) -> None:
+        world = self.prepared()
+        world.set_user_data(mime(("application/node.eks.aws", world.node_config().replace("cidr: 10.", "cidr: x."))))
+        code, lines = self.outcomes(world)
+        self.assertEqual((code, lines["config"]["outcome"]), (3, "failed"), lines)
+        self.assertIn("spec.cluster.cidr", lines["config"]["detail"])
 
     def test_slow_metadata_service(self) -> None:
         """What a token takes to be made is not the API server's time."""
