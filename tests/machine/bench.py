@@ -31,6 +31,7 @@ SPEEDS = (15_000_000, 125_000_000)  # bytes a second: a volume made from a snaps
 SHAPE = "al2023"
 FILES_RATIO, KUBELET_RATIO = 0.5, 0.6
 SAMPLE_SEC = 0.1
+FOLLOWED = ("nodeclaimd-*", "nodeadm-*", "containerd.service")
 UNIT_TIMES = "Id,InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic"  # kept beside the console: where a boot waits
 KUBELET_SEC = 900.0
 OURS, RIVAL = "nodeclaimd", "nodeadm"
@@ -137,6 +138,9 @@ def wait_kubelet(world: World) -> None:
     end = time.monotonic() + KUBELET_SEC
     while int(world.guest.run("systemctl", "show", "-P", "ExecMainStartTimestampMonotonic", "kubelet.service").strip() or 0) == 0:
         world.machine.alive()
+        failed = world.guest.run("systemctl", "list-units", "--failed", "--plain", "--no-legend", *FOLLOWED).strip()
+        if failed:
+            raise RuntimeError(f"kubelet will not be executed: {failed}; see {world.machine.console}")
         if time.monotonic() > end:
             raise RuntimeError(f"kubelet was not executed within {KUBELET_SEC:.0f} s; see {world.machine.console}")
         time.sleep(2)
