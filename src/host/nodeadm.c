@@ -21,7 +21,7 @@ static int refuse(const char *unit, struct nc_err *err) {
 
 int nc_nodeadm_check(const char *root, struct nc_err *err) {
     struct nc_image_tree t;
-    int r = nc_image_tree_open(&t, root, err);
+    int r = nc_image_tree_open(&t, *root ? root : "/", err);
 
     if (r < 0)
         return r;
