@@ -13,7 +13,8 @@
 #include "nc/mem.h"
 
 struct nc_image_tree {
-    int fd;
+    int fd;                   /* of the root */
+    bool is_machine;          /* no root was given: the machine's own, as everybody sees it */
     size_t read_bytes;        /* of all files so far: at most 16 MiB */
     struct nc_err unreadable; /* class NC_ERR_NONE: everything was readable */
 };
