@@ -85,10 +85,8 @@ static void test_this_machine(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        host_test(test_enabled),
-        host_test(test_required_by_the_vendor),
-        host_test(test_not_loaded),
-        host_test(test_unreadable),
+        host_test(test_enabled),      host_test(test_required_by_the_vendor),
+        host_test(test_not_loaded),   host_test(test_unreadable),
         host_test(test_this_machine),
     };
 
