@@ -126,9 +126,9 @@ func TestFailureIsAnEventOnTheClaimBeforeAnyNode(t *testing.T) {
 	n.boot(harness.UserData{MaxPods: 29, Labels: harness.KarpenterLabels()}.For(cluster), "--timeout", "20s")
 
 	var event *corev1.Event
-	n.until("a Warning on the NodeClaim", func() error {
+	n.until("the failure on the NodeClaim", func() error {
 		list, err := cluster.Client.CoreV1().Events("default").List(n.ctx, metav1.ListOptions{
-			FieldSelector: "involvedObject.kind=NodeClaim,type=Warning,involvedObject.uid=" + string(claim.GetUID())})
+			FieldSelector: "involvedObject.kind=NodeClaim,reason=BootstrapFailed,involvedObject.uid=" + string(claim.GetUID())})
 		if err == nil && len(list.Items) == 0 {
 			err = fmt.Errorf("no event")
 		}
@@ -141,7 +141,7 @@ func TestFailureIsAnEventOnTheClaimBeforeAnyNode(t *testing.T) {
 	if _, err := cluster.Client.CoreV1().Nodes().Get(n.ctx, n.name, metav1.GetOptions{}); err == nil {
 		t.Error("there is a Node")
 	}
-	if event.InvolvedObject.Name != claim.GetName() || event.Source.Component == "" || event.Source.Host != n.name || event.Count < 1 ||
+	if event.InvolvedObject.Name != claim.GetName() || event.Type != corev1.EventTypeWarning || event.Source.Component == "" || event.Source.Host != n.name || event.Count < 1 ||
 		event.FirstTimestamp.IsZero() || event.LastTimestamp.IsZero() || event.InvolvedObject.APIVersion != "karpenter.sh/v1" {
 		t.Errorf("event %+v", event)
 	}
