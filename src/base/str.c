@@ -182,6 +182,20 @@ static void quote_char(struct nc_buf *b, const char *s, size_t length, uint32_t 
         nc_buf_add(b, s, length);
 }
 
+/* The character that `s` begins with, a byte that is none included; how long it was. */
+static size_t escape_char(struct nc_buf *b, const char *s, size_t n, bool is_quoted) {
+    uint32_t c;
+    const size_t length = nc_utf8_next(s, n, &c);
+
+    if (length == 0)
+        nc_buf_printf(b, "\\x%02x", (unsigned char)*s);
+    else if (!is_quoted && (c == '\'' || c == '\\'))
+        nc_buf_putc(b, *s);
+    else
+        quote_char(b, s, length, c);
+    return length ? length : 1;
+}
+
 char *nc_quote(const char *data, size_t n) {
     return nc_quote_most(data, n, QUOTE_MAX_CHARACTERS);
 }
@@ -191,36 +205,19 @@ char *nc_quote_most(const char *data, size_t n, size_t most) {
     size_t i = 0;
 
     nc_buf_putc(&b, '\'');
-    for (size_t characters = 0; i < n && characters < most; characters++) {
-        uint32_t c;
-        const size_t length = nc_utf8_next(data + i, n - i, &c);
-        if (length)
-            quote_char(&b, data + i, length, c);
-        else
-            nc_buf_printf(&b, "\\x%02x", (unsigned char)data[i]);
-        i += length ? length : 1;
-    }
+    for (size_t characters = 0; i < n && characters < most; characters++)
+        i += escape_char(&b, data + i, n - i, true);
     nc_buf_puts(&b, i < n ? "…'" : "'");
     return nc_buf_steal(&b);
 }
 
 char *nc_printable(const char *s) {
     struct nc_buf b = NC_BUF_INIT;
-    size_t n = strlen(s);
+    const size_t n = strlen(s);
 
     (void)nc_buf_add(&b, "", 0);
-    while (n > 0) {
-        uint32_t c;
-        const size_t length = nc_utf8_next(s, n, &c), used = length ? length : 1;
-        if (length == 0)
-            nc_buf_printf(&b, "\\x%02x", (unsigned char)*s);
-        else if (c == '\'' || c == '\\')
-            nc_buf_putc(&b, *s);
-        else
-            quote_char(&b, s, length, c);
-        s += used;
-        n -= used;
-    }
+    for (size_t i = 0; i < n;)
+        i += escape_char(&b, s + i, n - i, false);
     return nc_buf_steal(&b);
 }
 

@@ -387,22 +387,6 @@ static int check_unsupported(const struct nc_documents *d, struct nc_config *c,
     return r < 0 ? r : check_store_policy(d, c, err);
 }
 
-enum nc_cloud_init_wait nc_documents_wait_for_cloud_init(const struct nc_documents *d) {
-    enum nc_cloud_init_wait wait = NC_CLOUD_INIT_AUTO;
-
-    for (size_t i = 0; i < d->n_docs; i++) {
-        const struct nc_value *v =
-            nc_value_path(d->docs[i].tree, "spec.bootstrap.waitForCloudInit");
-        const char *text = nc_value_string(v);
-
-        for (int k = 0; text && nc_cloud_init_wait_names[k]; k++)
-            if (d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG
-                && nc_streq(text, nc_cloud_init_wait_names[k]))
-                wait = (enum nc_cloud_init_wait)(k + 1);
-    }
-    return wait;
-}
-
 static int nothing_found(const struct nc_documents *d, struct nc_err *err) {
     nc_cleanup(nc_buf_done) struct nc_buf found = NC_BUF_INIT;
     int r = 0;

@@ -328,3 +328,19 @@ int nc_documents_add_userdata(struct nc_documents *d, const char *source, const 
     }
     return 0;
 }
+
+enum nc_cloud_init_wait nc_documents_wait_for_cloud_init(const struct nc_documents *d) {
+    enum nc_cloud_init_wait wait = NC_CLOUD_INIT_AUTO;
+
+    for (size_t i = 0; i < d->n_docs; i++) {
+        const struct nc_value *v =
+            nc_value_path(d->docs[i].tree, "spec.bootstrap.waitForCloudInit");
+        const char *text = nc_value_string(v);
+
+        for (int k = 0; text && nc_cloud_init_wait_names[k]; k++)
+            if (d->docs[i].kind == NC_DOCUMENT_AGENT_CONFIG
+                && nc_streq(text, nc_cloud_init_wait_names[k]))
+                wait = (enum nc_cloud_init_wait)(k + 1);
+    }
+    return wait;
+}

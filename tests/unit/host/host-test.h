@@ -49,6 +49,15 @@ static inline void put(const char *path, const char *text) {
     put_bytes(path, text, strlen(text), 0644);
 }
 
+/* As symlink(2), with the folders that `path` needs. */
+static inline void link_to(const char *target, const char *path) {
+    nc_auto_free char *whole = nc_path_below(root, path);
+    nc_auto_free char *folder = nc_strndup(whole, (size_t)(strrchr(whole, '/') - whole));
+
+    assert_int_equal(nc_mkdir_p(folder, NULL), 0);
+    assert_int_equal(symlink(target, whole), 0);
+}
+
 static inline void assert_file(const char *path, const char *expected) {
     nc_auto_free char *whole = nc_path_below(root, path);
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;

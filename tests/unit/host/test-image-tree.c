@@ -18,12 +18,6 @@ static int close_tree(void **state) {
     return remove_root(state);
 }
 
-static void link_to(const char *target, const char *path) {
-    nc_auto_free char *below = nc_path_below(root, path);
-
-    assert_int_equal(symlink(target, below), 0);
-}
-
 /* What a path holds: its text, "absent", or "unreadable". */
 static void assert_content(const char *path, const char *expected) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;

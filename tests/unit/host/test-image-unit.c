@@ -9,14 +9,6 @@
 #define ETC "/etc/systemd/system"
 #define USR "/usr/lib/systemd/system"
 
-static void link_to(const char *target, const char *path) {
-    nc_auto_free char *below = nc_path_below(root, path);
-    nc_auto_free char *folder = nc_strndup(below, (size_t)(strrchr(below, '/') - below));
-
-    assert_int_equal(nc_mkdir_p(folder, NULL), 0);
-    assert_int_equal(symlink(target, below), 0);
-}
-
 static void remove_file(const char *path) {
     nc_auto_free char *below = nc_path_below(root, path);
 

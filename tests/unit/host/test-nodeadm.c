@@ -8,14 +8,6 @@
 #define VENDOR "/usr/lib/systemd/system/"
 #define ADMIN "/etc/systemd/system/"
 
-static void link_to(const char *path, const char *target) {
-    nc_auto_free char *whole = nc_path_below(root, path);
-    nc_auto_free char *folder = nc_strndup(whole, (size_t)(strrchr(whole, '/') - whole));
-
-    assert_int_equal(nc_mkdir_p(folder, NULL), 0);
-    assert_int_equal(symlink(target, whole), 0);
-}
-
 static void assert_enabled(bool expected) {
     struct nc_err err = NC_ERR_INIT;
 
@@ -34,14 +26,14 @@ static void test_enabled(void **state) {
     assert_enabled(false);
     put(VENDOR "multi-user.target.d/" UNIT, "");
     assert_enabled(false);
-    link_to(ADMIN "multi-user.target.wants/" UNIT, VENDOR UNIT); /* of that root, not of ours */
+    link_to(VENDOR UNIT, ADMIN "multi-user.target.wants/" UNIT); /* of that root, not of ours */
     assert_enabled(true);
 }
 
 static void test_required_by_the_vendor(void **state) {
     (void)state;
     put(VENDOR UNIT, "[Service]\n");
-    link_to(VENDOR "basic.target.requires/" UNIT, "../" UNIT);
+    link_to("../" UNIT, VENDOR "basic.target.requires/" UNIT);
     assert_enabled(true);
 }
 
@@ -50,11 +42,11 @@ static void test_not_loaded(void **state) {
     nc_auto_free char *mask = nc_path_below(root, ADMIN UNIT);
 
     (void)state;
-    link_to(ADMIN "multi-user.target.wants/" UNIT, VENDOR UNIT);
+    link_to(VENDOR UNIT, ADMIN "multi-user.target.wants/" UNIT);
     assert_enabled(false); /* was removed */
     put(VENDOR UNIT, "[Service]\n");
     assert_enabled(true);
-    link_to(ADMIN UNIT, "/dev/null");
+    link_to("/dev/null", ADMIN UNIT);
     assert_enabled(false);
     assert_int_equal(unlink(mask), 0);
     put(ADMIN UNIT, "");
@@ -68,7 +60,7 @@ static void test_unreadable(void **state) {
     struct nc_err err = NC_ERR_INIT;
 
     (void)state;
-    link_to("/etc/systemd", "systemd"); /* ELOOP */
+    link_to("systemd", "/etc/systemd"); /* ELOOP */
     assert_int_equal(nc_nodeadm_check(root, &err), -ELOOP);
     assert_int_equal(err.class, NC_ERR_HOST);
     assert_non_null(strstr(err.msg, ADMIN));
