@@ -15,6 +15,7 @@
 
 /* CURLE_TOO_LARGE, which headers before libcurl 8.6 do not have, while the library may be newer. */
 #define CODE_TOO_LARGE 100
+#define NAME_SIZE 600
 
 static bool mentions(const struct nc_http_req *r, const char *part) {
     return strstr(r->error, part) != NULL;
@@ -113,6 +114,19 @@ static bool is_nonsense(const struct nc_http_req *r) {
     }
 }
 
+/* Whom a connection was tried to: behind a proxy it is the proxy that refuses, and only libcurl's
+ * text names it. */
+static const char *tried(const struct nc_http_req *r, char to[static NAME_SIZE]) {
+    char host[256], port[8];
+
+    if (sscanf(r->error, "Failed to connect to %255s port %7[0-9]", host, port) != 2)
+        return r->server;
+    if (strstr(r->server, host) && nc_streq(strrchr(r->server, ':') + 1, port))
+        return r->server;
+    snprintf(to, NAME_SIZE, "%s:%s, the proxy for %s", host, port, r->server);
+    return to;
+}
+
 /* What libcurl says, as printable text in one line. */
 static const char *detail(struct nc_http_req *r) {
     for (char *p = r->error; *p; p++)
@@ -178,6 +192,7 @@ static size_t cap_of(enum request_abort abort, size_t max_body_bytes) {
 static void describe(struct nc_http_req *r, const struct nc_http_result *result, int os_errno,
                      char *to, size_t size) {
     const bool has_answer = r->header_bytes > 0;
+    char name[NAME_SIZE];
 
     switch (result->outcome) {
     case NC_HTTP_ANSWERED:
@@ -188,9 +203,9 @@ static void describe(struct nc_http_req *r, const struct nc_http_result *result,
         return;
     case NC_HTTP_REFUSED:
         if (os_errno == ECONNREFUSED)
-            snprintf(to, size, "connection refused by %s", r->server);
+            snprintf(to, size, "connection refused by %s", tried(r, name));
         else
-            snprintf(to, size, "no route to %s: %s", r->server,
+            snprintf(to, size, "no route to %s: %s", tried(r, name),
                      os_errno ? strerror(os_errno) : detail(r));
         return;
     case NC_HTTP_TIMEOUT:
