@@ -138,15 +138,20 @@ class Provision(unittest.TestCase):
             "etc/nodeclaimd/kubelet.env",
             "etc/kubernetes/kubelet/bootstrap-kubeconfig",
             "var/lib/kubelet/kubeconfig",
+            "etc/systemd/system.conf.d/environment.conf",
+            "etc/systemd/system/my@x.service.d/environment.conf",
         )
-        for path in mine:
+        of_the_image = "etc/systemd/system/chronyd.service.d/environment.conf"
+        for path in (*mine, of_the_image):
             imagetree.write(self.root, path, "mine\n")
+        imagetree.write(self.root, "/var/lib/nodeclaimd/environment-services", "default\nmy@x\n")
         imagetree.write(self.root, "/etc/machine-id", "0123\n")
         self.provision("--seal")
         self.assertEqual(self.text("etc/machine-id"), "", "empty, not gone: systemd then makes one")
         self.assertRegex(self.provision("--seal"), NOTHING)
         for path in mine:
             self.assertFalse((self.root / path).exists(), path)
+        self.assertTrue((self.root / of_the_image).exists())
 
     def test_links_lead_nowhere_else(self) -> None:
         """Absolute symbolic links of the image name files of this machine while the image is made beside it."""
