@@ -18,7 +18,7 @@
 /* Limits of a document, beside NC_VALUE_MAX_DEPTH: containerd's own default is 10 KiB with some 300
  * values. Keys are found by a walk over their table, so values are fewer than in YAML. */
 #define NC_TOML_MAX_BYTES ((size_t)1 << 20)
-#define NC_TOML_MAX_VALUES 10000
+#define NC_TOML_MAX_VALUES 4096
 
 /* *ret is owned by the caller, and written only on success. Marks have line and column, source 0.
  * -EINVAL with NC_ERR_CONFIG, the message starts with "line L, column C: ". */
