@@ -246,13 +246,6 @@ static bool is_reported(const struct nc_bootstrap *b) {
     return nc_node_is_reported_since(b->node.object, nc_kubelet_since(&b->kubelet));
 }
 
-static void set_waiting(struct nc_bootstrap *b, const char *reason, const char *sentence) {
-    free(b->report.waiting_reason);
-    free(b->report.waiting);
-    b->report.waiting_reason = reason ? nc_strdup(reason) : NULL;
-    b->report.waiting = nc_strdup(sentence);
-}
-
 /* What the node waits for, in Karpenter's own words: a reason, and a sentence (owned) that says
  * more. NULL: nothing. */
 static const char *find_waiting_reason(const struct nc_bootstrap *b, char **ret_sentence) {
@@ -308,7 +301,7 @@ static bool is_initialized(struct nc_bootstrap *b, struct nc_err *why) {
     reason = find_waiting_reason(b, &sentence);
     if (!reason)
         return true;
-    set_waiting(b, reason, sentence);
+    nc_report_set_waiting(&b->report, reason, sentence);
     (void)nc_err_set(why, NC_ERR_TRANSIENT, ETIMEDOUT, "%s: %s", reason, sentence);
     nc_err_remedy(why, "%s",
                   !is_reported(b)
@@ -343,7 +336,7 @@ int nc_step_initialize(struct nc_bootstrap *b, struct nc_err *err) {
 
     if (r < 0)
         return r;
-    set_waiting(b, NULL, NULL);
+    nc_report_set_waiting(&b->report, NULL, NULL);
     nc_report_succeed(&b->report, NC_PHASE_INITIALIZE, nc_report_now(b));
     nc_report_finish(&b->report, nc_report_now(b));
     nc_publish_node(b, "BootstrapComplete",

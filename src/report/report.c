@@ -114,6 +114,7 @@ void nc_report_fail(struct nc_report *r, enum nc_phase p, const struct nc_err *e
                     uint64_t now_usec) {
     end_entry(&r->phases[p], NC_FAILED, now_usec);
     add_error(&r->phases[p], e);
+    nc_report_set_waiting(r, NULL, NULL);
     r->outcome = NC_FAILED;
     r->ended_usec = now_usec;
 }

@@ -143,6 +143,7 @@ class CloudInit(WorldTest):
         done = world.bootstrap("--timeout", "3s")
         self.assertFailure(world, done, 1, "start", "transient", "waiting for cloud-final.service, which has not ended")
         self.assertIn("waitForCloudInit: never", world.phase("start")["error"]["remedy"])
+        self.assertIsNone(world.status()["waiting"], "it waits no more")
         self.assertLess(done.seconds, 3 + 1 * PATIENCE)
         self.assertEqual(world.kubelet_starts(), 0)
 
