@@ -160,11 +160,6 @@ int nc_step_disks(struct nc_bootstrap *b, struct nc_err *err) {
                            "spec.instance.localStorage (instanceStorePolicy of the EC2NodeClass)");
         return r;
     }
-    if (b->gather.facts.local_disks == 0)
-        nc_log(
-            NC_LOG_WARNING, NULL,
-            "disks: spec.instance.localStorage, but no local disk was found: pods and images use "
-            "the root volume");
     r = start_until_active(b, NC_PHASE_DISKS, &s, err);
     if (r < 0) {
         nc_err_remedy(err, "see what setup-local-disks wrote: journalctl -u " LOCAL_DISKS_UNIT
