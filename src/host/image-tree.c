@@ -31,8 +31,9 @@ int nc_image_tree_open(struct nc_image_tree *t, const char *root, struct nc_err 
     *t = (struct nc_image_tree){.fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC)};
     if (t->fd >= 0)
         return 0;
-    const int r = nc_file_fail(err, errno, "open", root);
-    nc_err_remedy(err, "name the folder that holds the image's root file system");
+    const int code = errno, r = nc_file_fail(err, code, "open", root);
+    if (code == ENOENT || code == ENOTDIR)
+        nc_err_remedy(err, "name the folder that holds the image's root file system");
     return r;
 }
 

@@ -36,7 +36,7 @@ INVISIBLE = ("EINTR", "short")
 
 # The first that is found in a path names it.
 PLACES = (
-    ("folders", r"^(/(etc|var|run|dev|tmp)(/(kubernetes|kubelet|config\.json\.d|pki|systemd|logind\.conf\.d|nodeclaimd|lib|log|nodeclaimd-[^/]*))*/?)$"),
+    ("folders", r"^(/(etc|var|run|dev|tmp|root)(/(kubernetes|kubelet|config\.json\.d|pki|systemd|logind\.conf\.d|nodeclaimd|lib|log|nodeclaimd-[^/]*))*/?)$"),
     ("kubelet's drop-in", r"/kubelet/config\.json\.d/"),
     ("the host's files", r"/environment\.conf|/40-eks\.conf|/local-disks\.env|/environment-services"),
     ("kubelet's config", r"/kubelet/config\.json(\.nodeclaimd-new)?$|/kubelet/config\.json\.nodeclaimd-new "),
