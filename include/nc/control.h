@@ -223,10 +223,11 @@ struct nc_control_counts {
     size_t objects[_NC_CONTROL_KIND_MAX];
     size_t unreadable[_NC_CONTROL_KIND_MAX]; /* objects that were refused */
     uint64_t invalid_drain_statuses;         /* drain-status that could not be read */
-    size_t relaying;  /* claims with a drain status that has not reached them in full */
-    size_t draining;  /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
-    size_t waiting;   /* objects whose write waits for the concurrency limit */
-    size_t in_flight; /* writes without an answer */
+    uint64_t drained, failed; /* drains that were seen to end as Drained, as Failed */
+    size_t relaying;          /* claims with a drain status that has not reached them in full */
+    size_t draining;          /* Nodes that say Cordoned, Evicting, Forcing or VolumeWait */
+    size_t waiting;           /* objects whose write waits for the concurrency limit */
+    size_t in_flight;         /* writes without an answer */
     uint64_t requested[_NC_CONTROL_VERB_MAX];
     uint64_t answered[_NC_CONTROL_VERB_MAX][NC_CONTROL_UNAVAILABLE + 1];
     struct nc_histogram relays; /* word seen -> DELETE accepted */

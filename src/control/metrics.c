@@ -53,6 +53,11 @@ void nc_control_metrics(const struct nc_control *c, uint64_t now_usec, struct nc
     nc_metric_one(&m, "relaying", NC_GAUGE, "Notices that are not yet relayed to their NodeClaim.",
                   n.relaying);
     nc_metric_one(&m, "draining", NC_GAUGE, "Nodes that report a drain.", n.draining);
+    nc_metric_family(&m, "drains_total", NC_COUNTER,
+                     "Drains that were observed to end, by the phase that the node reported.");
+    nc_metric_count(&m, NC_LABELS("phase", nc_control_phase_name(CONTROL_PHASE_DRAINED)),
+                    n.drained);
+    nc_metric_count(&m, NC_LABELS("phase", nc_control_phase_name(CONTROL_PHASE_FAILED)), n.failed);
     nc_metric_one(&m, "waiting", NC_GAUGE, "Objects whose write is queued.", n.waiting);
     nc_metric_one(&m, "in_flight", NC_GAUGE, "Writes that are not yet answered.", n.in_flight);
     add_writes(&m, &n);

@@ -64,6 +64,17 @@ static bool is_same_ending(const struct control_drain_status *a,
            && a->deadline_usec == b->deadline_usec && nc_streq(a->id, b->id);
 }
 
+/* Only an end that was watched: what is final when it is first listed ended at some other time. */
+static void count_end(struct nc_control_counts *n, const struct control_drain_status *before,
+                      const struct control_drain_status *now) {
+    if (!before || nc_control_is_final_status(before) || !nc_control_is_final_status(now))
+        return;
+    if (now->phase == CONTROL_PHASE_DRAINED)
+        n->drained++;
+    else
+        n->failed++;
+}
+
 /* What cannot be read is no drain status; it is counted and told once, not at each sight of it. */
 static void apply_drain_status(struct nc_control *c, struct control_node *node,
                                const struct nc_value *object) {
@@ -80,6 +91,7 @@ static void apply_drain_status(struct nc_control *c, struct control_node *node,
         node->is_invalid_status_unreported = true;
     }
     node->invalid_status = bad;
+    count_end(&c->counts, node->drain_status, drain_status);
     if (!is_same_ending(node->drain_status, drain_status))
         node->drain_status_usec = c->now_usec;
     nc_control_drain_status_free(node->drain_status);

@@ -227,6 +227,14 @@ void nc_report_metrics(const struct nc_report *r, struct nc_buf *out) {
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (nc_phase_is_shown(r, p))
             nc_metric_count(&m, NC_LABELS("phase", nc_phase_name(p)), r->phases[p].attempts);
+    nc_metric_family(&m, "phase_error", NC_GAUGE,
+                     "Last error of a phase that runs or failed, by class; always 1.");
+    for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
+        if (r->phases[p].has_error)
+            nc_metric_count(&m,
+                            NC_LABELS("phase", nc_phase_name(p), "class",
+                                      nc_err_class_name(r->phases[p].error.class)),
+                            1);
     nc_metric_family(&m, "unsupported_fields", NC_GAUGE,
                      "Fields of the documents that are set and not honoured.");
     nc_metric_count(&m, NULL, r->unsupported);

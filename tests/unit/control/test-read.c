@@ -75,6 +75,31 @@ static void test_statuses_that_are_read(void **state) {
     }
 }
 
+/* Each end once, and only where its drain was watched: a new leader lists old ends. */
+static void test_ends_are_counted(void **state) {
+    static const struct {
+        const char *phase;
+        unsigned drained, failed;
+    } rows[] = {
+        {"Drained", 0, 0}, {"Detected", 0, 0}, {"Evicting", 0, 0}, {"Drained", 1, 0},
+        {"Drained", 1, 0}, {"Detected", 1, 0}, {"Failed", 1, 1},   {"Drained", 1, 1},
+    };
+    struct world w;
+
+    (void)state;
+    world_open(&w);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_auto_free char *status =
+            nc_asprintf("{\"source\":\"spot\",\"phase\":\"%s\"}", rows[i].phase);
+        (void)world_node(&w, "n1", status);
+        assert_int_equal(counts(&w).drained, rows[i].drained);
+        assert_int_equal(counts(&w).failed, rows[i].failed);
+    }
+    (void)world_node(&w, "n1", NULL);
+    assert_int_equal(counts(&w).drained, 1);
+    world_close(&w);
+}
+
 #define SPOT "{\"source\":\"spot\",\"phase\":\"Detected\""
 #define LONG72 "123456789 123456789 123456789 123456789 123456789 123456789 123456789 12"
 
@@ -373,6 +398,7 @@ static void test_lists_of_a_node(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ends_are_counted),
         cmocka_unit_test(test_garbage_without_end),
         cmocka_unit_test(test_lists_of_a_node),
         cmocka_unit_test(test_statuses_that_are_read),

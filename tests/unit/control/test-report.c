@@ -175,6 +175,7 @@ static void test_metrics(void **state) {
         "nodeclaim_controller_waiting 0\n",
         "nodeclaim_controller_in_flight 0\n",
         "nodeclaim_controller_draining 0\n",
+        "nodeclaim_controller_drains_total{phase=\"Failed\"} 0\n",
         "nodeclaim_controller_relaying 0\n",
     };
     nc_cleanup(nc_buf_done) struct nc_buf b = NC_BUF_INIT;

@@ -265,7 +265,27 @@ static void test_metrics(void **state) {
     for (const char *p = text.data; (p = strchr(p, '\n')); p++)
         lines++;
     assert_non_null(strstr(text.data, "nodeclaimd_bootstrap_unsupported_fields 3\n"));
-    assert_int_equal(lines, 2 * (2 + _NC_PHASE_MAX - 2) + 3 + 2 + 3);
+    assert_int_equal(lines, 2 * (2 + _NC_PHASE_MAX - 2) + 2 + 3 + 2 + 3);
+}
+
+/* The error of a phase is shown by class until the phase has succeeded. */
+static void test_metrics_of_an_error(void **state) {
+    static const char sample[] =
+        "nodeclaimd_bootstrap_phase_error{phase=\"preflight\",class=\"auth\"} 1\n";
+    nc_cleanup(nc_report_done) struct nc_report r = NC_REPORT_INIT;
+    nc_cleanup(nc_buf_done) struct nc_buf during = NC_BUF_INIT, after = NC_BUF_INIT;
+    struct nc_err err = NC_ERR_INIT;
+
+    (void)state;
+    nc_err_set(&err, NC_ERR_AUTH, 401, "refused");
+    nc_report_start(&r, T0, 0);
+    nc_report_attempt(&r, NC_PHASE_PREFLIGHT, T0);
+    nc_report_retrying(&r, NC_PHASE_PREFLIGHT, &err, T0 + 1);
+    nc_report_metrics(&r, &during);
+    assert_non_null(strstr(during.data, sample));
+    nc_report_succeed(&r, NC_PHASE_PREFLIGHT, T0 + 2);
+    nc_report_metrics(&r, &after);
+    assert_null(strstr(after.data, "phase_error{"));
 }
 
 static struct nc_value *parse(const char *text) {
@@ -347,6 +367,7 @@ TEST_GROUP() {
         cmocka_unit_test(test_annotation),
         cmocka_unit_test(test_annotation_is_bounded),
         cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_metrics_of_an_error),
         cmocka_unit_test(test_everything_is_known),
         cmocka_unit_test(test_a_node_that_says_nothing),
     };
