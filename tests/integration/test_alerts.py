@@ -1,0 +1,243 @@
+"""deploy/observability/alerts.yaml: each alert fires on what the programs show in its scene, and no other one does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import unittest
+
+from controlling import ControlTest, ControlWorld
+from harness import SOURCE
+from monitoring import RULES, NodeExporter, Scene, Scrape, firing, program
+from running import REQUEST_KEY, DaemonTest, DaemonWorld
+
+GRACEFUL = json.dumps({"id": "r-1", "mode": "graceful"})
+MINUTE = 75  # within which the daemon has written its counters
+WRITTEN, POLLED = "node_textfile_mtime_seconds", "nodeclaimd_imds_last_success_timestamp_seconds"
+
+
+class Rules(unittest.TestCase):
+    def test_promtool_accepts_them(self) -> None:
+        done = subprocess.run([program("promtool", "PROMTOOL"), "check", "rules", "--lint=all", str(RULES)], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_each_names_what_to_do(self) -> None:
+        """Each rule says what holds and where the runbook is, which is a heading of that page."""
+        rules = re.split(r"(?m)^  - alert: ", RULES.read_text())[1:]
+        self.assertGreater(len(rules), 8)
+        pages: dict[str, set[str]] = {}
+        for rule in rules:
+            name = rule.split("\n")[0]
+            found = re.search(r"(?m)^      runbook: (\S+)#(\S+)$", rule)
+            assert found, name
+            page = (SOURCE / found[1]).read_text()
+            heads = re.findall(r"(?m)^#+ (.*)$", page)
+            pages.setdefault(found[1], {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in heads})
+            self.assertIn(found[2], pages[found[1]], name)
+            for part in ("severity: (critical|warning)", r"summary: [A-Za-z].*\.", r"description: >-"):
+                self.assertRegex(rule, part, name)
+        runbooks = set(re.findall(r"(?m)^### (Node[Cc]laim\w+)$", (SOURCE / "docs/operations.md").read_text()))
+        self.assertEqual(runbooks - {rule.split("\n")[0] for rule in rules}, set(), "runbooks without an alert")
+
+
+class OfNodes(DaemonTest):
+    def scene(self, **more: object) -> DaemonWorld:
+        program("promtool", "PROMTOOL")
+        world = self.node_world(**more)
+        (world.root / "run/nodeclaimd").mkdir(parents=True, exist_ok=True)
+        self.exporter = NodeExporter(world.root, world.folder / "exporter.log")
+        self.enterContext(self.exporter)
+        return world
+
+    def scrape(self) -> Scrape:
+        found = Scrape.of("node-exporter", self.exporter.address)
+        self.assertEqual(found.value("node_textfile_scrape_error"), 0)
+        return found
+
+    def fires(self, world: DaemonWorld, *wanted: str, goes_on: tuple[str, ...] = (WRITTEN, POLLED)) -> None:
+        first = self.scrape()
+        self.fire(world, first, *wanted, goes_on=goes_on)
+
+    def fire(self, world: DaemonWorld, first: Scrape, *wanted: str, goes_on: tuple[str, ...] = (WRITTEN, POLLED)) -> None:
+        firing(world.folder, Scene(first, self.scrape(), goes_on), "nodeclaimd", set(wanted))
+
+    def a_write_later(self, world: DaemonWorld) -> Scrape:
+        """What is shown now, once the daemon has written its metrics anew after that, as it does once a minute."""
+        first, file = self.scrape(), world.root / "run/nodeclaimd/metrics.prom"
+        world.must(lambda: file.stat().st_mtime > first.at + 5, "new metrics", MINUTE)
+        return first
+
+    def shows(self, world: DaemonWorld, name: str, labels: str = "", within: float = 20) -> None:
+        file = world.root / "run/nodeclaimd/metrics.prom"
+        world.must(lambda: file.exists() and world.metrics().get(f"nodeclaimd_{name}", {}).get(labels), name, within)
+
+    def request(self, world: DaemonWorld) -> None:
+        world.change_node(lambda n: n["metadata"]["annotations"].update({REQUEST_KEY: GRACEFUL}))
+
+    def test_healthy(self) -> None:
+        """A node that booted and waits, and later is drained in time."""
+        world = self.scene()
+        world.pod("web", grace=2)
+        self.assertEqual(world.bootstrap("--skip", "start").code, 0)
+        world.start()
+        self.shows(world, "api_state", '{state="connected"}')
+        with self.subTest("idle"):
+            first = self.a_write_later(world)
+            second = self.scrape()
+            written = max(second.samples[WRITTEN].values())
+            self.assertEqual(len(second.samples[POLLED]), 4)
+            for source, polled in second.samples[POLLED].items():
+                self.assertLess(written - polled, 70, source)
+            self.assertLess(second.at - written, 5)
+            self.fire(world, first)
+        world.imds.spot(30)
+        world.drained()
+        with self.subTest("drained"):
+            self.fires(world)
+
+    def test_a_bootstrap_that_failed(self) -> None:
+        world = self.scene()
+        world.set_user_data(b"no document\n")
+        self.assertEqual(world.bootstrap().code, 3)
+        world.start()
+        self.shows(world, "api_state", '{state="connected"}')
+        self.fires(world, "NodeclaimdBootstrapFailed")
+
+    def test_a_daemon_that_died(self) -> None:
+        world = self.scene()
+        world.start()
+        self.shows(world, "api_state", '{state="connected"}')
+        world.kill()
+        self.fires(world, "NodeclaimdNotRunning", goes_on=())
+
+    def test_imds_that_went_away(self) -> None:
+        world = self.scene()
+        world.start()
+        self.shows(world, "imds_last_success_timestamp_seconds", '{source="spot"}')
+        world.imds.server.refuse()
+        self.shows(world, "imds_errors_total", '{class="transient"}', MINUTE)
+        first = self.a_write_later(world)
+        self.assertEqual(first.samples[POLLED], self.scrape().samples[POLLED])
+        self.fire(world, first, "NodeclaimdNoticesUnavailable", goes_on=(WRITTEN,))
+
+    def test_imds_that_was_never_there(self) -> None:
+        world = self.scene()
+        world.imds.server.fault("status", status=500)
+        world.start(ready=False)
+        self.shows(world, "start_time_seconds")
+        first = self.a_write_later(world)
+        self.fire(world, first, "NodeclaimdNoticesUnavailable", goes_on=(WRITTEN,))
+
+    def test_api_server_away(self) -> None:
+        world = self.scene()
+        world.api.server.refuse()
+        world.start()
+        self.shows(world, "api_state", '{state="unreachable"}', MINUTE)
+        self.fires(world, "NodeclaimdNotConnected")
+
+    def test_a_drain_that_is_blocked(self) -> None:
+        world = self.scene()
+        world.pod("web", grace=2)
+        world.budget("never", "web")
+        world.start()
+        self.request(world)
+        self.shows(world, "drain_pods_blocked")
+        self.fires(world, "NodeclaimdDrainBlocked")
+
+    def test_a_list_that_is_incomplete(self) -> None:
+        world = self.scene()
+        for i in range(4200):  # more than a daemon lists
+            world.pod(f"crowd-{i:04}", phase="Pending", annotations={"karpenter.sh/do-not-disrupt": "true"}, status={"startTime": None})
+        world.start()
+        self.request(world)
+        self.shows(world, "drain_list_incomplete", '{reason="TooManyPods"}', 60)
+        self.fires(world, "NodeclaimdPodListIncomplete", "NodeclaimdDrainBlocked")
+
+    def test_a_deadline_that_is_exceeded(self) -> None:
+        world = self.scene()
+        world.pod("stuck", grace=2)
+        world.api.kubelet.stuck.add("stuck")
+        world.start()
+        world.imds.spot(6)
+        world.must(lambda: "DrainFailed" in world.events(), "the failure", 20)
+        self.fires(world, "NodeclaimdDrainDeadlineExceeded")
+
+
+class OfTheController(ControlTest):
+    def fires(self, world: ControlWorld, first: Scrape, *wanted: str) -> None:
+        firing(world.folder, Scene(first, self.scrape(world)), "nodeclaim-controller", {f"NodeclaimController{name}" for name in wanted})
+
+    def scrape(self, world: ControlWorld) -> Scrape:
+        return Scrape.of("nodeclaim-controller", world.addresses[world.proc.pid])
+
+    def scene(self, *args: str, ready: bool = True, **more: object) -> tuple[ControlWorld, Scrape]:
+        program("promtool", "PROMTOOL")
+        world = self.control_world(**more)
+        world.pair("n1")
+        world.start(*args, ready=ready)
+        world.must(lambda: world.ask("/metrics")[0] == 200 and (not ready or world.metric("synced") == 1), "its metrics")
+        return world, self.scrape(world)
+
+    def test_healthy(self) -> None:
+        world, first = self.scene(elects=True)
+        world.must(lambda: world.metric("leads") == 1, "the Lease")
+        first = self.scrape(world)
+        world.say("n1")
+        world.relayed("c-n1")
+        world.say("n1", phase="Evicting")
+        world.must(lambda: world.metric("draining") == 1, "the drain")
+        world.say("n1", phase="Drained")
+        world.must(lambda: world.metric("drains_total", '{phase="Drained"}') == 1, "its end")
+        self.fires(world, first)
+
+    def test_no_leader(self) -> None:
+        program("promtool", "PROMTOOL")
+        world = self.control_world(elects=True)
+        world.lease("another", duration=60)
+        world.start()
+        world.must(lambda: world.metric("synced") == 1, "the standby")
+        self.fires(world, self.scrape(world), "Leaders")
+
+    def test_lists_that_fail(self) -> None:
+        program("promtool", "PROMTOOL")
+        world = self.control_world()
+        world.api.server.fault("status", path="/nodeclaims[?]", status=500)
+        world.start(ready=False)
+        world.must(lambda: world.metric("api_failures_total") > 0, "a failure")
+        self.fires(world, self.scrape(world), "NotSynced")
+
+    def test_a_relay_that_is_stuck(self) -> None:
+        world, first = self.scene()
+        world.api.server.fault("status", path="nodeclaims/c-n1", status=503)
+        world.say("n1")
+        world.must(lambda: world.metric("relaying") == 1, "the notice")
+        self.fires(world, first, "RelayStuck")
+
+    def test_writes_that_are_refused(self) -> None:
+        world, first = self.scene()
+        world.refused_is_wanted = True
+        body = json.dumps({"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "a policy says no", "code": 403})
+        world.api.server.fault("status", path="nodeclaims/c-n1", status=403, body=body, content_type="application/json")
+        world.say("n1")
+        world.must(lambda: world.metric("write_answers_total", '{verb="delete-claim",answer="refused"}') > 0, "the refusal")
+        self.fires(world, first, "RelayStuck", "WritesRefused")
+
+    def test_a_drain_that_failed(self) -> None:
+        world, first = self.scene()
+        world.say("n1", phase="Evicting")
+        world.must(lambda: world.metric("draining") == 1 and world.metric("relaying") == 0, "the drain")
+        world.say("n1", phase="Failed")
+        world.must(lambda: world.metric("drains_total", '{phase="Failed"}') == 1, "its end")
+        self.fires(world, first, "DrainFailed")
+
+    def test_an_object_that_cannot_be_read(self) -> None:
+        world, first = self.scene(mode="standalone")
+        many = [{"key": f"example.com/{i}", "effect": "NoSchedule"} for i in range(1100)]
+        world.change("nodes", "n1", lambda n: n["spec"].update(taints=many))
+        world.must(lambda: world.metric("invalid_objects_total", '{kind="Node"}') > 0, "the count")
+        self.fires(world, first, "InvalidObjects")
+
+
+if __name__ == "__main__":
+    unittest.main()
