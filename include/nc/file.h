@@ -34,9 +34,8 @@ int nc_file_write(const char *path, const void *data, size_t n, mode_t mode, str
 int nc_file_write_synced(const char *path, const void *data, size_t n, mode_t mode,
                          struct nc_err *err);
 
-/* Writes to the path that a person named, as `>` of a shell does: through an open descriptor, so
- * that a device, a pipe or a symbolic link stays what it is. "-" is standard output. No folder is
- * made. */
+/* Writes to the regular file that a person named, new or not; "-" is standard output. A device, a
+ * pipe or a symbolic link is refused and stays what it is. No folder is made. */
 int nc_output_write(const char *path, const void *data, size_t n, struct nc_err *err);
 
 /* Writes all n bytes, whatever signals and short writes come between. 0 or a negative errno. */

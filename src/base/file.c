@@ -294,14 +294,40 @@ int nc_file_write_synced(const char *path, const void *data, size_t n, mode_t mo
     return r < 0 ? nc_file_fail(err, -r, "write", path) : 0;
 }
 
+/* Not what somebody else may have put there: a link leads elsewhere, a device or a pipe does
+ * something. Nothing is truncated before that is known. */
+static int open_output(const char *path, struct nc_err *err) {
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
+    const int fd = open(path, flags, 0666);
+    struct stat st;
+    int r = 0;
+
+    if (fd < 0)
+        r = -errno;
+    else if (fstat(fd, &st) < 0)
+        r = -errno;
+    else if (!S_ISREG(st.st_mode))
+        r = -EINVAL;
+    else if (ftruncate(fd, 0) < 0)
+        r = -errno;
+    if (r == 0)
+        return fd;
+    if (fd >= 0)
+        (void)close(fd);
+    if (r != -ELOOP && r != -EINVAL && r != -ENXIO)
+        return nc_file_fail(err, -r, "write", path);
+    nc_err_set(err, NC_ERR_HOST, -r, "cannot write %s: not a regular file", path);
+    nc_err_remedy(err, "name a new file, or - for standard output");
+    return r;
+}
+
 int nc_output_write(const char *path, const void *data, size_t n, struct nc_err *err) {
     const bool is_stdout = nc_streq(path, "-");
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY;
-    const int fd = is_stdout ? STDOUT_FILENO : open(path, flags, 0666);
+    const int fd = is_stdout ? STDOUT_FILENO : open_output(path, err);
     int r;
 
     if (fd < 0)
-        return nc_file_fail(err, errno, "write", path);
+        return fd;
     r = nc_write_all(fd, data, n);
     if (!is_stdout && close(fd) < 0 && r == 0)
         r = -errno;

@@ -9,9 +9,11 @@
 
 #include "commands.h"
 #include "daemon-lock.h"
+#include "nc/clock.h"
 #include "nc/file.h"
 #include "nc/report.h"
 #include "nc/str.h"
+#include "options.h"
 #include "status-file.h"
 #include "version.h"
 
@@ -139,16 +141,35 @@ int nc_command_status(struct nc_app *app) {
     return app->opts.metrics ? print_metrics(app) : print_status(app);
 }
 
+/* What a drain in progress is drawn up to: now, unless nobody carries it on. */
+static void write_timeline(const struct nc_app *app, struct nc_value *status, struct nc_buf *out) {
+    const uint64_t until_usec = mark_running(app, status) ? nc_now_usec() : 0;
+
+    if (app->opts.json) {
+        nc_auto_value struct nc_value *tree = nc_timeline_tree(status, until_usec);
+        nc_json_write(out, tree, 2);
+        (void)nc_buf_putc(out, '\n');
+    } else if (app->opts.svg) {
+        nc_timeline_svg(status, until_usec, out);
+    } else {
+        nc_timeline_text(status, out);
+    }
+}
+
 int nc_command_timeline(struct nc_app *app) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
     nc_auto_value struct nc_value *status = NULL;
     struct nc_err err = NC_ERR_INIT;
-    int r = nc_status_file_read(app, &text, &status, &err);
+    int r;
 
+    if (app->opts.svg && app->opts.json)
+        return nc_options_wrong("timeline",
+                                "takes --svg or --output json, not both:", app->opts.svg);
+    r = nc_status_file_read(app, &text, &status, &err);
     if (r < 0)
         return nc_app_fail(app, &err);
-    (app->opts.svg ? nc_timeline_svg : nc_timeline_text)(status, &out);
+    write_timeline(app, status, &out);
     r = nc_output_write(app->opts.svg ? app->opts.svg : "-", out.data, out.len, &err);
     return r < 0 ? nc_app_fail(app, &err) : 0;
 }

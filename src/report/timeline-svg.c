@@ -1,6 +1,6 @@
 /*
  * Boot and last drain of a status.json as a drawing: one self-contained SVG without scripts, fonts
- * or links.
+ * or links. Laid out as `systemd-analyze plot` does it: time runs to the right, a bar a phase.
  *
  * As timeline.c: the file is not trusted. Every text is cleaned and escaped, every number bounded.
  */
@@ -9,242 +9,424 @@
 #include "nc/report.h"
 #include "nc/str.h"
 #include "status-show.h"
+#include "svg-text.h"
+#include "timeline-model.h"
 
-#define WIDTH 960
-#define LEFT 140 /* where the time axis begins */
-#define AXIS 680 /* its length */
-#define ROW 22
-#define MAX_ROWS 64
-#define MAX_MARKS 64
-#define MAX_LABEL_BYTES 80
-#define MAX_SPAN_USEC ((uint64_t)366 * 24 * 3600 * 1000000)
+#define WIDTH 1000u
+#define MARGIN 20u
+#define LEFT 150u /* where the time axis begins */
+#define AXIS 700u /* its length */
+#define ROW 22u
+#define LINE 16u /* of text that goes on below */
+#define GAP 6u
+#define FONT 12
+#define TITLE_FONT 18 /* bold is wider: 16 is drawn */
+#define MOST_STEPS 8
+/* What comes later than so many times the drain's own duration is named, not drawn to scale. */
+#define MOST_EMPTY 3
 
 struct drawing {
-    struct nc_buf *out;
-    unsigned y;          /* of the next row */
-    uint64_t total_usec; /* that the axis stands for */
+    struct nc_buf *back, *front; /* grid and lines of moments are below bars and text */
+    unsigned y, top;             /* of the next row; of the chart */
+    uint64_t axis_usec, step_usec;
 };
 
-/* What may not stand in XML as it is; U+FFFE and U+FFFF may not stand there at all. */
-static void draw_escaped(struct nc_buf *out, const char *text) {
+/* Where a text stands. */
+struct box {
+    const char *class;
+    unsigned x, width, font;
+    bool is_before; /* it ends at x */
+};
+
+static unsigned line_of(const struct box *b) {
+    return b->font == TITLE_FONT ? ROW : LINE;
+}
+
+/* As many lines as it takes; gives their number. */
+static unsigned draw_text(struct drawing *d, struct box b, const char *text) {
     nc_cleanup(nc_buf_done) struct nc_buf clean = NC_BUF_INIT;
-    size_t n;
+    const unsigned line = line_of(&b);
+    unsigned lines = 0;
+    const char *rest;
 
     nc_show_put(&clean, text);
-    for (size_t i = 0; i < clean.len; i++) {
-        const unsigned char c = (unsigned char)clean.data[i];
-        n = clean.len - i;
-        if (i >= MAX_LABEL_BYTES && (c & 0xc0) != 0x80)
-            break;
-        if (c == 0xef && n > 2 && (unsigned char)clean.data[i + 1] == 0xbf
-            && (unsigned char)clean.data[i + 2] >= 0xbe) {
-            (void)nc_buf_putc(out, ' ');
-            i += 2;
-            continue;
-        }
-        switch (c) {
-        case '&':
-            (void)nc_buf_puts(out, "&amp;");
-            break;
-        case '<':
-            (void)nc_buf_puts(out, "&lt;");
-            break;
-        case '>':
-            (void)nc_buf_puts(out, "&gt;");
-            break;
-        case '"':
-            (void)nc_buf_puts(out, "&quot;");
-            break;
-        case '\'':
-            (void)nc_buf_puts(out, "&#39;");
-            break;
-        default:
-            (void)nc_buf_putc(out, clean.data[i]);
-        }
+    for (rest = clean.data; rest && *rest; lines++) {
+        const size_t n = nc_svg_fit(rest, b.font, b.width);
+        (void)nc_buf_printf(d->front, "<text x=\"%u\" y=\"%u\" class=\"%s\"%s>", b.x,
+                            d->y + 15 + lines * line, b.class,
+                            b.is_before ? " text-anchor=\"end\"" : "");
+        nc_svg_put(d->front, rest, n);
+        (void)nc_buf_puts(d->front, "</text>\n");
+        rest += n + (rest[n] == ' ');
     }
+    return lines ? lines : 1;
 }
 
-static void draw_text(struct drawing *d, unsigned x, const char *class, const char *text) {
-    (void)nc_buf_printf(d->out, "<text x=\"%u\" y=\"%u\" class=\"%s\">", x, d->y + 15, class);
-    draw_escaped(d->out, text);
-    (void)nc_buf_puts(d->out, "</text>\n");
+static void draw_paragraph(struct drawing *d, struct box b, const char *text) {
+    if (*text)
+        d->y += draw_text(d, b, text) * line_of(&b);
 }
 
-static void draw_title(struct drawing *d, const char *text) {
-    d->y += ROW / 2;
-    draw_text(d, 10, "title", text);
-    d->y += ROW + 4;
+/* --- the axis */
+
+static unsigned place(const struct drawing *d, uint64_t usec) {
+    return LEFT + (unsigned)((usec < d->axis_usec ? usec : d->axis_usec) * AXIS / d->axis_usec);
 }
 
-static unsigned place(uint64_t usec, uint64_t total_usec) {
-    if (total_usec == 0)
-        return LEFT;
-    return LEFT + (unsigned)((usec < total_usec ? usec : total_usec) * AXIS / total_usec);
-}
-
-static void draw_duration(struct nc_buf *out, uint64_t usec) {
-    if (usec < 10000000)
-        (void)nc_buf_printf(out, "%" PRIu64 " ms", usec / 1000);
-    else
-        (void)nc_buf_printf(out, "%" PRIu64 ".%" PRIu64 " s", usec / 1000000,
-                            usec % 1000000 / 100000);
-}
-
-static void draw_bar(struct drawing *d, const char *name, const char *class, uint64_t from,
-                     uint64_t to) {
-    nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
-    const unsigned x = place(from, d->total_usec), end = place(to, d->total_usec);
-    const unsigned width = end > x + 2 ? end - x : 2;
-
-    draw_text(d, 10, "name", name);
-    (void)nc_buf_printf(d->out,
-                        "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"14\" class=\"%s\"/>\n", x,
-                        d->y + 4, width, class);
-    draw_duration(&label, to > from ? to - from : 0);
-    draw_text(d, x + width + 6, "time", label.data);
-    d->y += ROW;
-}
-
-static void draw_mark(struct drawing *d, const char *class, const char *caption, const char *text,
-                      uint64_t at) {
-    const unsigned x = place(at, d->total_usec);
-    nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
-
-    (void)nc_buf_printf(d->out, "<path d=\"M%u %u l6 6 l-6 6 l-6 -6 z\" class=\"%s\"/>\n", x,
-                        d->y + 5, class);
-    draw_text(d, 10, "name", caption);
-    (void)nc_buf_puts(&label, "+");
-    draw_duration(&label, at);
-    if (*text) {
-        (void)nc_buf_putc(&label, ' ');
-        nc_show_put(&label, text);
+/* The grid ends at a whole step. */
+static void begin_chart(struct drawing *d, uint64_t span_usec) {
+    d->step_usec = nc_svg_step(span_usec ? span_usec : 1, MOST_STEPS);
+    d->axis_usec = (span_usec / d->step_usec + 1) * d->step_usec;
+    if (span_usec > 0 && span_usec % d->step_usec == 0)
+        d->axis_usec = span_usec;
+    d->top = d->y + ROW;
+    for (uint64_t at = 0; at <= d->axis_usec; at += d->step_usec) {
+        nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
+        nc_svg_duration(&label, at, true);
+        (void)nc_buf_printf(
+            d->front, "<text x=\"%u\" y=\"%u\" class=\"tick\" text-anchor=\"middle\">%s</text>\n",
+            place(d, at), d->y + 15, label.data);
     }
-    draw_text(d, x + 12, "time", label.data);
-    d->y += ROW;
+    d->y = d->top + GAP;
 }
 
-/* --- the boot */
+static void draw_vertical(struct drawing *d, const char *class, unsigned x, unsigned end) {
+    (void)nc_buf_printf(d->back, "<path d=\"M%u.5 %uV%u\" class=\"%s\"/>\n", x, d->top, end, class);
+}
 
-static const char *class_of(const char *outcome) {
+static void end_chart(struct drawing *d) {
+    struct nc_buf lines = *d->back;
+
+    *d->back = (struct nc_buf)NC_BUF_INIT; /* the grid is below everything */
+    d->y += GAP;
+    for (uint64_t at = 0; at <= d->axis_usec; at += d->step_usec)
+        draw_vertical(d, "grid", place(d, at), d->y);
+    (void)nc_buf_printf(d->back, "<path d=\"M%u %u.5H%u\" class=\"axis\"/>\n", LEFT, d->top,
+                        LEFT + AXIS);
+    if (lines.data)
+        (void)nc_buf_add(d->back, lines.data, lines.len);
+    nc_buf_done(&lines);
+}
+
+/* --- bars */
+
+static const char *class_of(const struct nc_span *s) {
     static const char *const known[] = {"succeeded", "running", "failed", NULL};
 
-    return nc_is_one_of(outcome, known) ? outcome : "skipped";
+    if (!s->outcome)
+        return "phase";
+    return nc_is_one_of(s->outcome, known) ? s->outcome : "skipped";
+}
+
+static bool has_bar(const struct nc_span *s) {
+    return !s->outcome || s->attempts > 0 || s->duration_usec > 0;
+}
+
+static void describe_span(const struct nc_span *s, struct nc_buf *out) {
+    if (!s->outcome && s->duration_usec == 0) { /* of the drain: it was over as it began */
+        (void)nc_buf_puts(out, "at +");
+        nc_svg_duration(out, s->start_usec, true);
+    } else if (has_bar(s)) {
+        nc_svg_duration(out, s->duration_usec, false);
+    }
+    if (s->outcome && !nc_streq(s->outcome, "succeeded")) {
+        (void)nc_buf_puts(out, has_bar(s) ? ", " : "");
+        nc_show_put(out, s->outcome);
+    }
+    if (s->attempts > 1)
+        (void)nc_buf_printf(out, ", %" PRIu64 " attempts", s->attempts);
+}
+
+/* What has not begun has its text where all bars begin. */
+static struct box no_bar_box(void) {
+    return (struct box){"time", LEFT + GAP, AXIS - 2 * GAP, FONT, false};
+}
+
+/* Right of the bar; where that has no room left of it, or in it. */
+static struct box label_box(unsigned x, unsigned end, unsigned width) {
+    const unsigned right = WIDTH - MARGIN - end - GAP;
+
+    if (width > right && width + GAP <= x - LEFT)
+        return (struct box){"time", x - GAP, x - LEFT - GAP, FONT, true};
+    if (width > right && width + 2 * GAP <= end - x)
+        return (struct box){"inside", end - GAP, end - x - 2 * GAP, FONT, true};
+    return (struct box){"time", end + GAP, right, FONT, false};
+}
+
+static void draw_error(struct drawing *d, const struct nc_span *s) {
+    const struct box b = {"error", LEFT + GAP, AXIS - 2 * GAP, FONT, false};
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+
+    if (!s->message)
+        return;
+    if (s->class)
+        (void)nc_buf_printf(&text, "%s: ", s->class);
+    (void)nc_buf_puts(&text, s->message);
+    draw_paragraph(d, b, text.data);
+    nc_buf_clear(&text);
+    if (s->remedy) {
+        (void)nc_buf_printf(&text, "remedy: %s", s->remedy);
+        draw_paragraph(d, (struct box){"remedy", b.x, b.width, FONT, false}, text.data);
+    }
+    d->y += GAP;
+}
+
+static void draw_span(struct drawing *d, const struct nc_span *s) {
+    const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
+    const unsigned x = place(d, s->start_usec), end = place(d, s->start_usec + s->duration_usec);
+    const unsigned width = !has_bar(s) ? 0 : end > x + 2 ? end - x : 2;
+    nc_cleanup(nc_buf_done) struct nc_buf label = NC_BUF_INIT;
+    unsigned lines = draw_text(d, name, s->name), more;
+
+    if (width > 0)
+        (void)nc_buf_printf(
+            d->front,
+            "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"16\" rx=\"2\" class=\"%s\"/>\n", x,
+            d->y + 3, width, class_of(s));
+    describe_span(s, &label);
+    more = draw_text(d,
+                     width ? label_box(x, x + width, nc_svg_width(label.data, label.len, FONT))
+                           : no_bar_box(),
+                     label.data);
+    if (more > lines)
+        lines = more;
+    d->y += ROW + (lines - 1) * LINE;
+    draw_error(d, s);
+}
+
+/* --- moments */
+
+static void describe_moment(const struct nc_moment *m, struct nc_buf *out) {
+    (void)nc_buf_puts(out, "+");
+    nc_svg_duration(out, m->after_usec, true);
+    if (*m->text)
+        (void)nc_buf_printf(out, ", %s", m->text);
+    if (m->budget)
+        (void)nc_buf_printf(out, ", budget %s", m->budget);
+    if (m->message)
+        (void)nc_buf_printf(out, ": %s", m->message);
+}
+
+/* A line through the chart down to its text, which stands on the side with more room. */
+static void draw_moment(struct drawing *d, const struct nc_moment *m) {
+    const struct box name = {"name", MARGIN, LEFT - MARGIN - GAP, FONT, false};
+    const bool is_outside = m->after_usec > d->axis_usec;
+    const unsigned x = place(d, m->after_usec), mid = d->y + ROW / 2;
+    const bool is_before = x > LEFT + AXIS / 2;
+    const unsigned room = is_before ? x - LEFT : WIDTH - MARGIN - x;
+    nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
+    const char *class = nc_moment_name(m->kind);
+
+    if (!is_outside)
+        draw_vertical(d, class, x, mid);
+    (void)nc_buf_printf(d->front, "<path d=\"M%u %ul6 5l-6 5l%s\" class=\"%s end\"/>\n", x,
+                        d->y + 6, is_outside ? "0 -10z" : "-6 -5z", class);
+    (void)draw_text(d, name, class);
+    describe_moment(m, &text);
+    d->y += ROW
+            + (draw_text(d,
+                         (struct box){"time", is_before ? x - 2 * GAP : x + 2 * GAP, room - 2 * GAP,
+                                      FONT, is_before},
+                         text.data)
+               - 1)
+                  * LINE;
+}
+
+/* --- the legend */
+
+static void draw_bar_entry(struct drawing *d, unsigned x, const char *class) {
+    (void)nc_buf_printf(
+        d->front, "<rect x=\"%u\" y=\"%u\" width=\"12\" height=\"12\" rx=\"2\" class=\"%s\"/>\n", x,
+        d->y + 5, class);
+}
+
+static void draw_line_entry(struct drawing *d, unsigned x, const char *class) {
+    (void)nc_buf_printf(d->front, "<path d=\"M%u %uv14\" class=\"%s\"/>\n", x + 6, d->y + 4, class);
+}
+
+static void name_entry(struct drawing *d, unsigned *x, const char *name) {
+    (void)draw_text(d, (struct box){"tick", *x + 18, WIDTH, FONT, false}, name);
+    *x += 18 + nc_svg_width(name, strlen(name), FONT) + 3 * GAP;
+}
+
+static void draw_legend(struct drawing *d, const struct nc_timeline *t) {
+    static const struct {
+        const char *class, *name;
+    } bars[] = {{"succeeded", "succeeded"},
+                {"running", "in progress"},
+                {"failed", "failed"},
+                {"phase", "phase of the drain"}};
+    bool has_moment[_NC_MOMENT_MAX] = {false};
+    unsigned x = LEFT;
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(bars); i++)
+        for (size_t k = 0; k < t->n_spans; k++)
+            if (has_bar(&t->spans[k]) && nc_streq(class_of(&t->spans[k]), bars[i].class)) {
+                draw_bar_entry(d, x, bars[i].class);
+                name_entry(d, &x, bars[i].name);
+                break;
+            }
+    for (size_t i = 0; i < t->n_moments; i++)
+        has_moment[t->moments[i].kind] = true;
+    for (enum nc_moment_kind k = 0; k < _NC_MOMENT_MAX; k++)
+        if (has_moment[k]) {
+            draw_line_entry(d, x, nc_moment_name(k));
+            name_entry(d, &x, nc_moment_name(k));
+        }
+    d->y += ROW + ROW / 2;
+}
+
+/* --- the two charts */
+
+static uint64_t span_of(const struct nc_timeline *t) {
+    uint64_t span = t->total_usec;
+
+    for (size_t i = 0; i < t->n_moments; i++)
+        if (t->moments[i].after_usec > span
+            && (t->total_usec == 0 || t->moments[i].after_usec / MOST_EMPTY <= t->total_usec))
+            span = t->moments[i].after_usec;
+    return span;
+}
+
+static void draw_chart(struct drawing *d, const struct nc_timeline *t) {
+    begin_chart(d, span_of(t));
+    for (size_t i = 0; i < t->n_spans; i++)
+        draw_span(d, &t->spans[i]);
+    for (size_t i = 0; i < t->n_moments; i++)
+        draw_moment(d, &t->moments[i]);
+    end_chart(d);
+    draw_legend(d, t);
+}
+
+static void draw_heads(struct drawing *d, const char *title, const char *about, const char *when) {
+    const unsigned width = WIDTH - 2 * MARGIN;
+
+    d->y += ROW / 2;
+    draw_paragraph(d, (struct box){"title", MARGIN, width, TITLE_FONT, false}, title);
+    draw_paragraph(d, (struct box){"time", MARGIN, width, FONT, false}, about);
+    draw_paragraph(d, (struct box){"time", MARGIN, width, FONT, false}, when);
+    d->y += 2 * GAP;
+}
+
+/* "2026-11-22 01:00:00 UTC: failed after 12.345 s". */
+static void describe_end(const struct nc_timeline *t, const char *outcome, struct nc_buf *out) {
+    static const char *const final[] = {"succeeded", "failed", "drained", NULL};
+    char at[32];
+
+    if (t->begin_usec) {
+        nc_time_format(t->begin_usec, at);
+        (void)nc_buf_printf(out, "%.10s %.8s UTC: ", at, at + 11);
+    }
+    (void)nc_buf_puts(out, outcome);
+    (void)nc_buf_puts(out, nc_is_one_of(outcome, final) ? " after " : ", for ");
+    nc_svg_duration(out, t->total_usec, false);
 }
 
 static void draw_boot(struct drawing *d, const struct nc_value *status) {
-    const struct nc_value *phases[NC_SHOW_MAX_PHASES];
-    const size_t n = nc_show_at_most(nc_show_phases(status, phases), MAX_ROWS);
-    nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT;
-    uint64_t at = 0;
+    static const char *const keys[] = {"id", "type", "az", "life_cycle"};
+    nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT, about = NC_BUF_INIT,
+                                          when = NC_BUF_INIT;
+    const char *node = nc_timeline_node(status);
+    struct nc_timeline t;
 
-    if (n == 0)
+    if (!nc_timeline_boot(status, &t))
         return;
-    for (size_t i = 0; i < n; i++)
-        d->total_usec += nc_show_number(phases[i], "duration_usec", MAX_SPAN_USEC);
-    (void)nc_buf_puts(&title, "bootstrap of ");
-    nc_show_put(&title, nc_show_text(status, "node", "an unknown node"));
-    draw_title(d, title.data);
-    for (size_t i = 0; i < n; i++) {
-        const struct nc_value *p = phases[i];
-        const uint64_t end = at + nc_show_number(p, "duration_usec", MAX_SPAN_USEC);
-        draw_bar(d, nc_show_text(p, "name", "?"), class_of(nc_show_text(p, "outcome", "")), at,
-                 end);
-        at = end;
+    (void)nc_buf_printf(&title, "Bootstrap of %s", node ? node : "an unknown node");
+    for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++) {
+        const char *text = nc_show_text(nc_value_get(status, "instance"), keys[i], NULL);
+        if (text)
+            (void)nc_buf_printf(&about, "%s%s", about.len ? ", " : "", text);
     }
+    describe_end(&t, nc_show_text(status, "outcome", "unknown"), &when);
+    draw_heads(d, title.data, about.data ? about.data : "", when.data);
+    draw_chart(d, &t);
 }
 
-/* --- the drain */
-
-struct mark {
-    const char *class, *caption, *text;
-    uint64_t usec;
-};
-
-static void add_mark(struct mark marks[], size_t *n, struct mark m) {
-    if (m.usec > 0 && *n < MAX_MARKS)
-        marks[(*n)++] = m;
-}
-
-static size_t collect_marks(const struct nc_value *drain, struct mark marks[]) {
-    const struct nc_value *sources = nc_show_list(drain, "sources");
-    const struct nc_value *blocked = nc_show_list(drain, "blocked");
-    size_t n = 0;
-
-    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, 16); i++)
-        add_mark(marks, &n,
-                 (struct mark){"notice", "notice",
-                               nc_show_text(sources->items[i], "source", "unknown"),
-                               nc_show_time(sources->items[i], "noticed")});
-    add_mark(marks, &n,
-             (struct mark){"cordon", "cordon", "",
-                           nc_show_time(nc_value_get(drain, "cordon"), "since")});
-    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, 20); i++)
-        add_mark(marks, &n,
-                 (struct mark){"moment", "force-delete",
-                               nc_show_text(blocked->items[i], "pod", "?"),
-                               nc_show_time(blocked->items[i], "last_moment")});
-    add_mark(
-        marks, &n,
-        (struct mark){"moment", "force-delete", "of all pods", nc_show_time(drain, "last_moment")});
-    add_mark(marks, &n,
-             (struct mark){"end", "deadline", "the machine goes", nc_show_time(drain, "deadline")});
-    return n;
-}
-
-static uint64_t after(uint64_t usec, uint64_t origin_usec) {
-    const uint64_t span = usec > origin_usec ? usec - origin_usec : 0;
-
-    return span < MAX_SPAN_USEC ? span : MAX_SPAN_USEC;
-}
-
-static void draw_drain(struct drawing *d, const struct nc_value *status) {
+static void draw_drain(struct drawing *d, const struct nc_value *status, uint64_t now_usec) {
     const struct nc_value *drain = nc_value_get(status, "drain");
-    const struct nc_value *history = nc_show_list(drain, "history");
-    struct mark marks[MAX_MARKS];
-    const size_t n_marks = collect_marks(drain, marks);
-    uint64_t origin, last;
-    size_t from, to;
+    const char *node = nc_timeline_node(status);
+    nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT, when = NC_BUF_INIT;
+    struct nc_timeline t;
 
-    if (!nc_drain_last(status, &from, &to))
+    if (!nc_timeline_drain(status, now_usec, &t))
         return;
-    origin = nc_show_moment(history->items[from]);
-    last = d->total_usec =
-        after(nc_show_moment(history->items[to < history->n ? to : to - 1]), origin);
-    for (size_t i = 0; i < n_marks; i++)
-        if (after(marks[i].usec, origin) > d->total_usec)
-            d->total_usec = after(marks[i].usec, origin);
-    draw_title(d, "drain");
-    for (size_t i = from; i < to; i++) {
-        const bool is_followed = i + 1 < history->n;
-        draw_bar(d, nc_show_text(history->items[i], "phase", "?"), "drain",
-                 after(nc_show_moment(history->items[i]), origin),
-                 is_followed ? after(nc_show_moment(history->items[i + 1]), origin) : last);
-    }
-    for (size_t i = 0; i < n_marks; i++)
-        draw_mark(d, marks[i].class, marks[i].caption, marks[i].text, after(marks[i].usec, origin));
+    (void)nc_buf_printf(&title, "Drain of %s", node ? node : "an unknown node");
+    if (nc_show_text(drain, "source", NULL))
+        (void)nc_buf_printf(&title, " (%s)", nc_show_text(drain, "source", ""));
+    describe_end(&t, t.spans[t.n_spans - 1].name, &when);
+    nc_drain_pods_text(drain, 0, &when);
+    draw_heads(d, title.data, "", when.data);
+    draw_chart(d, &t);
 }
 
-static const char style[] =
-    "<style>text{font:12px sans-serif;fill:#222}.title{font-weight:bold;font-size:14px}"
-    ".time{fill:#666}.succeeded{fill:#4a9}.running{fill:#39c}.failed{fill:#c44}.skipped{fill:#bbb}"
-    ".drain{fill:#69b}.notice{fill:#e90}.cordon{fill:#848}.moment{fill:#c44}.end{fill:#000}"
-    "</style>\n";
+/* --- colours */
 
-void nc_timeline_svg(const struct nc_value *status, struct nc_buf *out) {
+static void put_colours(struct nc_buf *out, bool is_dark) {
+    /* Fills are of bars and text, strokes of lines; a text's stroke keeps it apart from lines. */
+    static const struct {
+        const char *rule, *light, *dark;
+    } rows[] = {
+        {".paper,.inside{fill:", "#fff", "#14191f"},
+        {".time,.error,.remedy{stroke:", "#fff", "#14191f"},
+        {"text,.end.deadline{fill:", "#1c2733", "#e4e9ee"},
+        {".time,.tick,.remedy{fill:", "#56626f", "#9aa7b4"},
+        {".axis,.deadline{stroke:", "#56626f", "#9aa7b4"},
+        {".grid{stroke:", "#e1e6eb", "#2c3540"},
+        {".succeeded{fill:", "#3a9d6e", "#4db584"},
+        {".running{fill:", "#2f7ec2", "#5aa2e0"},
+        {".failed,.error,.end.force-delete{fill:", "#c8323e", "#f0717a"},
+        {".force-delete{stroke:", "#c8323e", "#f0717a"},
+        {".skipped{fill:", "#b4bcc6", "#55616e"},
+        {".phase{fill:", "#4f83c4", "#6d9fdd"},
+        {".notice{stroke:", "#c77700", "#eba43a"},
+        {".end.notice{fill:", "#c77700", "#eba43a"},
+        {".cordon{stroke:", "#8445a8", "#be86de"},
+        {".end.cordon{fill:", "#8445a8", "#be86de"},
+    };
+
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++)
+        (void)nc_buf_printf(out, "%s%s}", rows[i].rule, is_dark ? rows[i].dark : rows[i].light);
+}
+
+static void put_style(struct nc_buf *out) {
+    (void)nc_buf_puts(out,
+                      "<style>:root{color-scheme:light dark}"
+                      "text{font:12px system-ui,'Segoe UI','DejaVu Sans',sans-serif}"
+                      ".title{font-size:16px;font-weight:600}.tick{font-size:11px}path{fill:none}"
+                      ".time,.error,.remedy{paint-order:stroke;stroke-width:4px}"
+                      ".notice,.cordon,.force-delete,.deadline{stroke-width:1.5}.end{stroke:none}");
+    put_colours(out, false);
+    (void)nc_buf_puts(out, "@media(prefers-color-scheme:dark){");
+    put_colours(out, true);
+    (void)nc_buf_puts(out, "}</style>\n");
+}
+
+void nc_timeline_svg(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out) {
     nc_cleanup(nc_buf_done) struct nc_buf body = NC_BUF_INIT;
-    struct drawing d = {.out = &body};
+    unsigned height = 0;
 
-    draw_boot(&d, status);
-    draw_drain(&d, status);
-    if (d.y == 0)
-        draw_title(&d, "no phases are known");
-    d.y += ROW / 2;
+    for (int is_drain = 0; is_drain < 2; is_drain++) {
+        nc_cleanup(nc_buf_done) struct nc_buf back = NC_BUF_INIT, front = NC_BUF_INIT;
+        struct drawing d = {.back = &back, .front = &front, .y = height};
+        if (is_drain)
+            draw_drain(&d, status, now_usec);
+        else
+            draw_boot(&d, status);
+        if (is_drain && d.y == 0)
+            draw_heads(&d, "no phases are known", "", "");
+        if (back.data)
+            (void)nc_buf_add(&body, back.data, back.len);
+        if (front.data)
+            (void)nc_buf_add(&body, front.data, front.len);
+        height = d.y;
+    }
+    height += GAP;
     (void)nc_buf_printf(out,
-                        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
-                        "viewBox=\"0 0 %d %u\">\n",
-                        WIDTH, d.y, WIDTH, d.y);
-    (void)nc_buf_puts(out, style);
-    (void)nc_buf_printf(out, "<rect width=\"%d\" height=\"%u\" fill=\"#fff\"/>\n", WIDTH, d.y);
+                        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+                        "viewBox=\"0 0 %u %u\">\n",
+                        WIDTH, height, WIDTH, height);
+    put_style(out);
+    (void)nc_buf_printf(out, "<rect width=\"%u\" height=\"%u\" class=\"paper\"/>\n", WIDTH, height);
     (void)nc_buf_add(out, body.data, body.len);
     (void)nc_buf_puts(out, "</svg>\n");
 }

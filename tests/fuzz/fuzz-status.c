@@ -23,6 +23,17 @@ static void check(const struct nc_value *v,
     nc_buf_done(&out);
 }
 
+static void print_svg(const struct nc_value *v, struct nc_buf *out) {
+    nc_timeline_svg(v, (uint64_t)1 << 50, out);
+}
+
+static void print_tree(const struct nc_value *v, struct nc_buf *out) {
+    nc_auto_value struct nc_value *tree = nc_timeline_tree(v, (uint64_t)1 << 50);
+
+    nc_json_write(out, tree, 2);
+    (void)nc_buf_putc(out, '\n');
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     struct nc_value *v = NULL;
 
@@ -30,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         return 0;
     check(v, nc_status_text);
     check(v, nc_timeline_text);
-    check(v, nc_timeline_svg);
+    check(v, print_svg);
+    check(v, print_tree);
     nc_value_free(v);
     return 0;
 }

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import socket
-import stat
 import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
@@ -199,28 +198,51 @@ class Commands(DaemonTest):
         tree = ElementTree.parse(drawing).getroot()
         self.assertEqual(tree.tag, f"{SVG}svg")
         words = [t.text for t in tree.iter(f"{SVG}text")]
-        for word in ("drain", "evicting", "notice", "cordon", "deadline"):
+        for word in (f"Drain of {world.node_name} (spot)", "evicting", "notice", "cordon", "deadline"):
             self.assertIn(word, words)
+        self.timeline_for_programs(world)
         self.svg_goes_where_it_is_named(world)
 
+    def timeline_for_programs(self, world: DaemonWorld) -> None:
+        done = world.run("timeline", "-o", "json")
+        self.assertEqual(done.code, 0, done.err)
+        shown = json.loads(done.out)
+        self.assertEqual((shown["schema"], shown["bootstrap"]), (1, None))
+        drain = shown["drain"]
+        self.assertEqual((drain["node"], drain["source"], drain["outcome"]), (world.node_name, "spot", "drained"))
+        self.assertLessEqual({"signalling", "evicting", "drained"}, {p["name"] for p in drain["phases"]})
+        for one, two in zip(drain["phases"], drain["phases"][1:]):
+            self.assertEqual(one["startUsec"] + one["durationUsec"], two["startUsec"])
+        moments = {m["kind"]: m for m in drain["moments"]}
+        self.assertEqual(set(moments), {"notice", "cordon", "force-delete", "deadline"})
+        self.assertEqual(moments["deadline"]["at"], world.drain()["deadline"])
+        both = world.run("timeline", "-o", "json", "--svg", "-")
+        self.assertEqual((both.code, both.out), (2, ""), both.err)
+
     def svg_goes_where_it_is_named(self, world: DaemonWorld) -> None:
-        """As `>` of a shell: nothing but a regular file is ever replaced, and no folder is made."""
+        """Nothing but a regular file is ever written to, and no folder is made."""
         folder = world.folder
         done = world.run("timeline", "--svg", "-")
         self.assertEqual((done.code, done.out[:5]), (0, "<svg "), done.err)
         os.mkfifo(folder / "fifo")
-        with subprocess.Popen(["cat", str(folder / "fifo")], stdout=subprocess.PIPE) as reader:
-            code = world.run("timeline", "--svg", str(folder / "fifo"), within=20).code
-            self.assertTrue(stat.S_ISFIFO((folder / "fifo").lstat().st_mode))
-            assert reader.stdout
-            self.assertEqual((code, reader.stdout.read()[:5]), (0, b"<svg "))
+        (folder / "target.svg").write_text("another one's")
         (folder / "link").symlink_to("target.svg")
-        self.assertEqual(world.run("timeline", "--svg", str(folder / "link")).code, 0)
-        self.assertTrue((folder / "link").is_symlink())
-        self.assertIn("</svg>", (folder / "target.svg").read_text())
-        done = world.run("timeline", "--svg", "/dev/stdout")
-        self.assertEqual((done.code, done.out[:5]), (0, "<svg "), done.err)
-        self.assertEqual(world.run("timeline", "--svg", "/dev/full").code, 6)
+        (folder / "nowhere").symlink_to("new.svg")
+        with open(folder / "fifo", "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as reader:
+            for name in ("fifo", "link", "nowhere", "/dev/stdout", "/dev/full"):
+                with self.subTest(name):
+                    path = folder / name
+                    before = path.lstat()
+                    done = world.run("timeline", "--svg", str(path), within=20)
+                    self.assertEqual((done.code, done.out), (6, ""))
+                    self.assertIn(f"cannot write {path}: not a regular file", done.err)
+                    self.assertIn("remedy: name a new file, or - for standard output", done.err)
+                    self.assertEqual((path.lstat().st_mode, path.lstat().st_ino), (before.st_mode, before.st_ino))
+            self.assertEqual(reader.read(), b"")
+        self.assertEqual((folder / "target.svg").read_text(), "another one's")
+        self.assertFalse((folder / "new.svg").exists())
+        self.assertEqual(world.run("timeline", "--svg", str(folder / "target.svg")).code, 0)
+        self.assertTrue((folder / "target.svg").read_text().endswith("</svg>\n"))
         done = world.run("timeline", "--svg", str(folder / "no/such/drain.svg"))
         self.assertEqual(done.code, 6)
         self.assertIn("no/such/drain.svg: No such file or directory", done.err)

@@ -23,6 +23,25 @@ static char *text_of(const char *json, void (*print)(const struct nc_value *, st
     return nc_buf_steal(&out);
 }
 
+static void draw_svg(const struct nc_value *status, struct nc_buf *out) {
+    nc_timeline_svg(status, 0, out);
+}
+
+static void print_tree_at(const struct nc_value *status, uint64_t now_usec, struct nc_buf *out) {
+    nc_auto_value struct nc_value *tree = nc_timeline_tree(status, now_usec);
+
+    nc_json_write(out, tree, 0);
+    (void)nc_buf_putc(out, '\n');
+}
+
+static void print_tree(const struct nc_value *status, struct nc_buf *out) {
+    print_tree_at(status, (uint64_t)1704067200 * 1000000 + 9, out);
+}
+
+static void print_tree_of_the_past(const struct nc_value *status, struct nc_buf *out) {
+    print_tree_at(status, 0, out);
+}
+
 static void assert_text(const char *json, void (*print)(const struct nc_value *, struct nc_buf *),
                         const char *expected) {
     nc_auto_free char *text = text_of(json, print);
@@ -145,18 +164,95 @@ static void test_timeline(void **state) {
                 nc_timeline_text, "no phases are known\n");
 }
 
+static void assert_has(const char *text, const char *part) {
+    if (!strstr(text, part))
+        fail_msg("%s is not in:\n%s", part, text);
+}
+
 static void test_svg(void **state) {
-    nc_auto_free char *text = text_of(draining, nc_timeline_svg);
-    nc_auto_free char *none = text_of("{}", nc_timeline_svg);
+    nc_auto_free char *text = text_of(draining, draw_svg);
+    nc_auto_free char *none = text_of("{}", draw_svg);
 
     (void)state;
     assert_true(nc_starts_with(text, "<svg xmlns=\"http://www.w3.org/2000/svg\" "));
     assert_true(nc_ends_with(text, "</svg>\n"));
-    assert_non_null(strstr(text, ">evicting</text>\n<rect x=\"145\" "));
-    assert_non_null(strstr(text, "class=\"time\">+75.0 s a/b</text>"));
-    assert_non_null(strstr(text, "<path d=\"M820 ")); /* the deadline is the end of the axis */
+    assert_has(text, ">Drain of n1 (spot)<");
+    assert_has(text, ">2024-01-01 00:10:00 UTC: drained after 41.000 s, 7 of 12 pods left");
+    /* Two minutes to the deadline are 700 pixels. */
+    assert_has(text, ">evicting</text>\n<rect x=\"155\" y=\"114\" width=\"234\" ");
+    assert_has(text, ">40.000 s</text>");
+    assert_has(text, ">at +41 s</text>");
+    assert_has(text, ">1 min 30 s</text>"); /* the grid */
+    assert_has(text, "class=\"grid\"/>\n<path d=\"M850.5 ");
+    assert_has(text, ">+1 min 15 s, a/b, budget pdb: no</text>");
+    assert_has(text, "V254\" class=\"deadline\"/>");
     assert_null(strstr(text, "2023"));
-    assert_non_null(strstr(none, "no phases are known"));
+    assert_has(none, "no phases are known");
+}
+
+/* A deadline that is far away is named, and leaves the bars their room. */
+static void test_svg_scale(void **state) {
+    static const char json[] = "{'drain': {'deadline': '2024-01-15T00:00:00Z', 'history':"
+                               " [{'phase': 'evicting', 'at': '2024-01-01T00:00:00Z'},"
+                               " {'phase': 'drained', 'at': '2024-01-01T00:00:07Z'}]}}";
+    nc_auto_free char *text = text_of(json, draw_svg);
+
+    (void)state;
+    assert_has(text, "width=\"700\" ");
+    assert_has(text, ">+14 d, the machine ends</text>");
+    assert_has(text, "0 -10z\" class=\"deadline end\"");
+}
+
+/* Everything that is said is there, on as many lines as it takes. */
+static void test_svg_long_text(void **state) {
+    static const char head[] = "{'outcome': 'failed', 'phases': [{'name': 'plan', 'outcome':"
+                               " 'failed', 'attempts': 1, 'error': {'class': 'host', 'message': '";
+    struct nc_buf json = NC_BUF_INIT;
+    unsigned words = 0;
+
+    (void)state;
+    (void)nc_buf_puts(&json, head);
+    for (unsigned i = 100; i < 200; i++)
+        (void)nc_buf_printf(&json, "word%u ", i);
+    (void)nc_buf_puts(&json, "'}}]}");
+    nc_auto_free char *text = text_of(json.data, draw_svg);
+    for (const char *p = text; (p = strstr(p, "word")); p++)
+        words++;
+    assert_int_equal(words, 100);
+    assert_has(text, ">host: word100 ");
+    for (char *p = strstr(text, "<text "), *end; p; p = strstr(end, "<text ")) {
+        end = strstr(p, "</text>");
+        assert_true(end - p < 200);
+    }
+    nc_buf_done(&json);
+}
+
+/* A phase in progress has lasted until now, or, if nobody carries it on, nobody knows how long. */
+static void test_tree(void **state) {
+    static const char json[] =
+        "{'outcome': 'failed', 'started': '2024-01-01T00:00:00Z', 'node': 'n1', 'phases':"
+        " [{'name': 'imds', 'outcome': 'succeeded', 'attempts': 1, 'duration_usec': 5},"
+        " {'name': 'config', 'outcome': 'failed', 'attempts': 2, 'duration_usec': 7,"
+        " 'error': {'class': 'config', 'message': 'm'}}],"
+        " 'daemon': {'api_error': 'refused'}, 'drain': {'source': 'spot', 'history':"
+        " [{'phase': 'evicting', 'at': '2024-01-01T00:00:00Z'}]}}";
+    static const char boot[] =
+        "{\"schema\":1,\"bootstrap\":{\"node\":\"n1\",\"started\":\"2024-01-01T00:00:00Z\","
+        "\"durationUsec\":12,\"outcome\":\"failed\",\"phases\":[{\"name\":\"imds\","
+        "\"startUsec\":0,\"durationUsec\":5,\"error\":null,\"outcome\":\"succeeded\","
+        "\"attempts\":1},{\"name\":\"config\",\"startUsec\":5,\"durationUsec\":7,\"error\":"
+        "{\"class\":\"config\",\"message\":\"m\",\"remedy\":null},\"outcome\":\"failed\","
+        "\"attempts\":2}],\"moments\":[],\"instance\":null},\"drain\":{\"node\":\"n1\","
+        "\"started\":\"2024-01-01T00:00:00Z\",\"durationUsec\":%u,\"outcome\":\"evicting\","
+        "\"phases\":[{\"name\":\"evicting\",\"startUsec\":0,\"durationUsec\":%u,\"error\":"
+        "{\"class\":\"API server\",\"message\":\"refused\",\"remedy\":null}}],\"moments\":[],"
+        "\"source\":\"spot\",\"id\":null}}\n";
+    nc_auto_free char *stopped = nc_asprintf(boot, 0, 0), *going = nc_asprintf(boot, 9, 9);
+
+    (void)state;
+    assert_text(json, print_tree_of_the_past, stopped);
+    assert_text(json, print_tree, going);
+    assert_text("{}", print_tree, "{\"schema\":1,\"bootstrap\":null,\"drain\":null}\n");
 }
 
 /* Every '<' opens or closes one of the elements that are drawn, and all are closed. */
@@ -195,7 +291,7 @@ static void test_hostile(void **state) {
         " {'phase': '\\u001b', 'at': '1970-01-01T00:00:00Z'}]}}";
     static const char *const whole[] = {"7", "[]", "{'drain': []}", "{'drain': {'history': 1}}",
                                         "{'drain': {'history': [[], null]}}"};
-    nc_auto_free char *svg = text_of(odd, nc_timeline_svg);
+    nc_auto_free char *svg = text_of(odd, draw_svg);
     nc_auto_free char *status = text_of(odd, nc_status_text);
     nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
 
@@ -208,11 +304,12 @@ static void test_hostile(void **state) {
     for (const char *p = timeline; *p; p++)
         assert_true((unsigned char)*p >= 0x20 || *p == '\n');
     for (size_t i = 0; i < NC_ARRAY_SIZE(whole); i++) {
-        nc_auto_free char *one = text_of(whole[i], nc_timeline_svg);
+        nc_auto_free char *one = text_of(whole[i], draw_svg);
         nc_auto_free char *two = text_of(whole[i], nc_timeline_text);
         nc_auto_free char *three = text_of(whole[i], nc_status_text);
+        nc_auto_free char *four = text_of(whole[i], print_tree);
         assert_well_formed(one);
-        assert_true(strlen(two) > 0 && strlen(three) > 0);
+        assert_true(strlen(two) > 0 && strlen(three) > 0 && strlen(four) > 0);
     }
 }
 
@@ -233,7 +330,7 @@ static void test_too_much(void **state) {
         (void)nc_buf_printf(&json, "%s{\"phase\":\"p\",\"at\":\"2024-01-01T00:00:00Z\"}",
                             i ? "," : "");
     (void)nc_buf_puts(&json, "]}}");
-    nc_auto_free char *svg = text_of(json.data, nc_timeline_svg);
+    nc_auto_free char *svg = text_of(json.data, draw_svg);
     nc_auto_free char *status = text_of(json.data, nc_status_text);
     nc_auto_free char *timeline = text_of(json.data, nc_timeline_text);
     assert_well_formed(svg);
@@ -245,9 +342,11 @@ static void test_too_much(void **state) {
 
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pods),     cmocka_unit_test(test_status),
-        cmocka_unit_test(test_timeline), cmocka_unit_test(test_svg),
-        cmocka_unit_test(test_hostile),  cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_pods),      cmocka_unit_test(test_status),
+        cmocka_unit_test(test_timeline),  cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_svg_scale), cmocka_unit_test(test_svg_long_text),
+        cmocka_unit_test(test_tree),      cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_too_much),
     };
 
     return run_group(tests, NULL, NULL);

@@ -1,0 +1,162 @@
+/*
+ * Reads spans and moments from a status.json.
+ *
+ * As timeline-model.h: anything may be missing, of another type, or absurd.
+ */
+#include "timeline-model.h"
+
+#include <stdlib.h>
+
+#include "nc/report.h"
+#include "nc/str.h"
+#include "status-show.h"
+
+#define MAX_SPAN_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is neither boot nor drain */
+#define MAX_SOURCES 16
+#define MAX_BLOCKED 20
+
+const char *nc_timeline_node(const struct nc_value *status) {
+    const char *own = nc_show_text(nc_value_get(status, "daemon"), "node", NULL);
+
+    return nc_show_text(status, "node", own);
+}
+
+const char *nc_moment_name(enum nc_moment_kind kind) {
+    static const char *const names[_NC_MOMENT_MAX] = {
+        [NC_MOMENT_NOTICE] = "notice",
+        [NC_MOMENT_CORDON] = "cordon",
+        [NC_MOMENT_FORCE_DELETE] = "force-delete",
+        [NC_MOMENT_DEADLINE] = "deadline",
+    };
+
+    return names[kind];
+}
+
+static uint64_t after(uint64_t usec, uint64_t begin_usec) {
+    const uint64_t span = usec > begin_usec ? usec - begin_usec : 0;
+
+    return span < MAX_SPAN_USEC ? span : MAX_SPAN_USEC;
+}
+
+static void add_moment(struct nc_timeline *t, struct nc_moment m) {
+    if (m.at_usec == 0 || t->n_moments == NC_TIMELINE_MAX)
+        return;
+    m.after_usec = after(m.at_usec, t->begin_usec);
+    t->moments[t->n_moments++] = m;
+}
+
+static int by_time(const void *a, const void *b) {
+    const struct nc_moment *x = a, *y = b;
+
+    if (x->after_usec != y->after_usec)
+        return x->after_usec < y->after_usec ? -1 : 1;
+    return (int)x->kind - (int)y->kind;
+}
+
+/* --- the boot */
+
+static void add_phase(struct nc_timeline *t, const struct nc_value *phase) {
+    const struct nc_value *error = nc_value_get(phase, "error");
+    const bool has_error = error && error->type == NC_VALUE_MAP;
+    const struct nc_span s = {
+        .name = nc_show_text(phase, "name", "?"),
+        .outcome = nc_show_text(phase, "outcome", "?"),
+        .start_usec = t->total_usec,
+        .duration_usec = nc_show_number(phase, "duration_usec", MAX_SPAN_USEC),
+        .attempts = nc_show_number(phase, "attempts", UINT32_MAX),
+        .class = has_error ? nc_show_text(error, "class", "error") : NULL,
+        .message = has_error ? nc_show_text(error, "message", "?") : NULL,
+        .remedy = nc_show_text(error, "remedy", NULL),
+    };
+
+    t->total_usec += s.duration_usec;
+    t->spans[t->n_spans++] = s;
+}
+
+/* status.json has starts in whole seconds and durations in microseconds: phases follow each other,
+ * so the sum places them. */
+bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret) {
+    const struct nc_value *phases[NC_SHOW_MAX_PHASES];
+    const size_t n = nc_show_at_most(nc_show_phases(status, phases), NC_TIMELINE_MAX);
+
+    *ret = (struct nc_timeline){.begin_usec = nc_show_time(status, "started")};
+    for (size_t i = 0; i < n; i++)
+        add_phase(ret, phases[i]);
+    if (ret->begin_usec && !nc_streq(nc_show_text(status, "outcome", ""), "succeeded"))
+        add_moment(ret, (struct nc_moment){.kind = NC_MOMENT_DEADLINE,
+                                           .text = "the bootstrap ends",
+                                           .at_usec = nc_show_time(status, "deadline")});
+    return n > 0;
+}
+
+/* --- the drain */
+
+static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
+    const struct nc_value *sources = nc_show_list(drain, "sources");
+    const struct nc_value *blocked = nc_show_list(drain, "blocked");
+
+    for (size_t i = 0; sources && i < nc_show_at_most(sources->n, MAX_SOURCES); i++)
+        add_moment(t,
+                   (struct nc_moment){.kind = NC_MOMENT_NOTICE,
+                                      .text = nc_show_text(sources->items[i], "source", "unknown"),
+                                      .at_usec = nc_show_time(sources->items[i], "noticed")});
+    add_moment(t,
+               (struct nc_moment){.kind = NC_MOMENT_CORDON,
+                                  .text = "",
+                                  .at_usec = nc_show_time(nc_value_get(drain, "cordon"), "since")});
+    for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
+        add_moment(t,
+                   (struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
+                                      .text = nc_show_text(blocked->items[i], "pod", "?"),
+                                      .budget = nc_show_text(blocked->items[i], "budget", NULL),
+                                      .message = nc_show_text(blocked->items[i], "message", NULL),
+                                      .at_usec = nc_show_time(blocked->items[i], "last_moment")});
+    add_moment(t, (struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
+                                     .text = "all pods",
+                                     .at_usec = nc_show_time(drain, "last_moment")});
+    add_moment(t, (struct nc_moment){.kind = NC_MOMENT_DEADLINE,
+                                     .text = "the machine ends",
+                                     .at_usec = nc_show_time(drain, "deadline")});
+    qsort(t->moments, t->n_moments, sizeof(t->moments[0]), by_time);
+}
+
+static void add_api_error(struct nc_span *s, const struct nc_value *daemon) {
+    s->message = nc_show_text(daemon, "api_error", NULL);
+    s->remedy = s->message ? nc_show_text(daemon, "api_remedy", NULL) : NULL;
+    s->class = "API server";
+}
+
+/* When entry `i` of the history ended: with the next one; or now, unless nothing follows it. */
+static uint64_t end_of(const struct nc_value *history, size_t i, uint64_t now_usec) {
+    const uint64_t begin_usec = nc_show_moment(history->items[i]);
+    const char *phase = nc_show_text(history->items[i], "phase", "");
+
+    if (i + 1 < history->n)
+        return nc_show_moment(history->items[i + 1]);
+    return nc_streq(phase, "drained") || now_usec < begin_usec ? begin_usec : now_usec;
+}
+
+bool nc_timeline_drain(const struct nc_value *status, uint64_t now_usec, struct nc_timeline *ret) {
+    const struct nc_value *history = nc_show_list(nc_value_get(status, "drain"), "history");
+    size_t from, to;
+
+    *ret = (struct nc_timeline){0};
+    if (!nc_drain_last(status, &from, &to))
+        return false;
+    ret->begin_usec = nc_show_moment(history->items[from]);
+    ret->total_usec = after(end_of(history, to - 1, now_usec), ret->begin_usec);
+    for (size_t i = from; i < to && ret->n_spans < NC_TIMELINE_MAX; i++) {
+        const uint64_t at = after(nc_show_moment(history->items[i]), ret->begin_usec);
+        const uint64_t end = after(end_of(history, i, now_usec), ret->begin_usec);
+        ret->spans[ret->n_spans++] =
+            (struct nc_span){.name = nc_show_text(history->items[i], "phase", "?"),
+                             .start_usec = at,
+                             .duration_usec = end > at ? end - at : 0};
+    }
+    /* What is announced, blocked and refused now belongs to a drain that goes on. */
+    if (to == history->n) {
+        add_moments(ret, nc_value_get(status, "drain"));
+        add_api_error(&ret->spans[ret->n_spans - 1], nc_value_get(status, "daemon"));
+    }
+    return true;
+}

@@ -1,0 +1,53 @@
+/*
+ * Boot and last drain of a status.json as spans and moments: what the drawing and the JSON show.
+ *
+ * As status-show.h: the file is not trusted. All texts are the file's, as they stand there; numbers
+ * are bounded, and lists end at what fits.
+ */
+#ifndef NC_REPORT_TIMELINE_MODEL_H
+#define NC_REPORT_TIMELINE_MODEL_H
+
+#include "nc/value.h"
+
+#define NC_TIMELINE_MAX 64 /* spans, and moments */
+
+enum nc_moment_kind {
+    NC_MOMENT_NOTICE = 0,
+    NC_MOMENT_CORDON,
+    NC_MOMENT_FORCE_DELETE,
+    NC_MOMENT_DEADLINE,
+    _NC_MOMENT_MAX
+};
+
+struct nc_span {
+    const char *name, *outcome;         /* outcome: of a boot's phase; NULL in a drain */
+    uint64_t start_usec, duration_usec; /* after the begin of the timeline */
+    uint64_t attempts;
+    const char *class, *message, *remedy; /* of its error; message NULL: there is none */
+};
+
+struct nc_moment {
+    enum nc_moment_kind kind;
+    const char *text;             /* whose it is: a source, a pod; "" */
+    const char *budget, *message; /* of a blocked pod; NULL */
+    uint64_t at_usec, after_usec; /* since the epoch; after the begin of the timeline */
+};
+
+struct nc_timeline {
+    struct nc_span spans[NC_TIMELINE_MAX];
+    struct nc_moment moments[NC_TIMELINE_MAX]; /* as they come, the earliest first */
+    size_t n_spans, n_moments;
+    uint64_t begin_usec; /* since the epoch; 0: not known */
+    uint64_t total_usec; /* of the spans */
+};
+
+/* Without a bootstrap the daemon alone knows; NULL: neither does. */
+const char *nc_timeline_node(const struct nc_value *status);
+const char *nc_moment_name(enum nc_moment_kind kind); /* "notice", "force-delete", … */
+
+/* False where there is no span: neither has anything to show. */
+bool nc_timeline_boot(const struct nc_value *status, struct nc_timeline *ret);
+/* now_usec: until when a phase in progress has lasted; 0: until it began, as nothing is known. */
+bool nc_timeline_drain(const struct nc_value *status, uint64_t now_usec, struct nc_timeline *ret);
+
+#endif
