@@ -1,0 +1,141 @@
+"""deploy/observability/dashboard.json: no panel is empty on a Prometheus that scraped both programs.
+
+Beside fakes and not in conformance: what is shown depends on the programs' own metrics alone, and the fakes bring about each kind of
+failure at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any, Iterator
+
+from controlling import ControlTest
+from harness import SOURCE
+from monitoring import NodeExporter, Prometheus
+from promtext import documented_families
+from running import DaemonWorld
+
+DASHBOARD = SOURCE / "deploy/observability/dashboard.json"
+VARIABLES = {"$__rate_interval": "10s", "$__range": "60s"}
+# Exported by node_exporter, and by every program of Prometheus' kind.
+OTHERS = {"node_textfile_mtime_seconds", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+
+
+def panels() -> list[dict[str, Any]]:
+    return [p for p in json.loads(DASHBOARD.read_text())["panels"] if p["type"] != "row"]
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    for panel in panels():
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+
+
+class Layout(unittest.TestCase):
+    def test_panels(self) -> None:
+        """Each has a number, a place and a description of its own, and its queries name metrics that the manuals list."""
+        everything = json.loads(DASHBOARD.read_text())["panels"]
+        self.assertEqual(len({p["id"] for p in everything}), len(everything))
+        places = [(x, y) for p in everything for at in [p["gridPos"]] for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])]
+        self.assertEqual(len(set(places)), len(places), "panels overlap")
+        self.assertLess(max(x for x, _ in places), 24)
+        known = {f"nodeclaimd_{name}" for name in documented_families("nodeclaimd.8")}
+        known |= {f"nodeclaim_controller_{name}" for name in documented_families("nodeclaim-controller.8")}
+        for panel in panels():
+            with self.subTest(panel["title"]):
+                self.assertTrue(panel["description"].endswith("."))
+                self.assertEqual(panel["datasource"]["uid"], "${datasource}")
+                self.assertGreater(len(panel["targets"]), 0)
+        for title, query in queries():
+            names = {re.sub(r"_bucket$", "", n) for n in re.findall(r"\b(?:node|nodeclaimd|nodeclaim_controller|process)_\w+", query)}
+            self.assertGreater(len(names), 0, title)
+            self.assertEqual(names - known - OTHERS, set(), title)
+
+
+class Shown(ControlTest):
+    def exporter(self, world: DaemonWorld) -> str:
+        (world.root / "run/nodeclaimd").mkdir(parents=True, exist_ok=True)
+        made = NodeExporter(world.root, world.folder / "exporter.log")
+        self.enterContext(made)
+        return made.address
+
+    def test_no_panel_is_empty(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="nodeclaimd-dashboard-")))
+        node, broken = DaemonWorld(), DaemonWorld()
+        self.enterContext(node)
+        self.enterContext(broken)
+        control = self.control_world(elects=True)
+        for name in ("n1", "n2"):
+            control.pair(name)
+        control.start()
+        targets = {"node-exporter": [self.exporter(node), self.exporter(broken)], "nodeclaim-controller": [control.addresses[control.proc.pid]]}
+        server = Prometheus(folder, targets)
+        self.enterContext(server)
+        begin = time.time()
+        broken.set_user_data(b"no document\n")
+        self.assertEqual(broken.bootstrap().code, 3)
+        self.assertEqual(node.bootstrap("--skip", "start").code, 0)
+        self.drain(node)
+        self.relay(control)
+        end = time.time()
+        control.must(lambda: time.time() > end + 3, "the scrapes of what came last")
+        self.show(server, begin)
+
+    def drain(self, node: DaemonWorld) -> None:
+        """With all that may happen: a pod goes, one is blocked, one kept, one never ends; IMDS and API server fail for a moment."""
+        for name in ("web", "blocked", "stuck"):
+            node.pod(name, grace=2)
+        node.pod("kept", grace=2, annotations={"karpenter.sh/do-not-disrupt": "true"})
+        node.api.kubelet.stuck.add("stuck")
+        node.budget("never", "blocked")
+        node.start()
+        file = node.root / "run/nodeclaimd/metrics.prom"
+        written = file.stat().st_mtime
+        node.must(lambda: time.time() > written + 3, "a scrape of the daemon that waits")
+        node.imds.server.fault("status", status=503, path="instance-action", count=3)
+        node.api.server.fault("status", status=503, path="/eviction", count=2)
+        node.must(lambda: sum(node.metrics()["nodeclaimd_imds_errors_total"].values()) > 0, "an error of IMDS", 75)
+        node.imds.spot(20)
+        node.must(lambda: node.metrics()["nodeclaimd_drain_pods_blocked"][""] == 1, "the blocked pod", 20)
+        node.must(lambda: "DrainFailed" in node.events(), "the end", 40)
+
+    def relay(self, control: Any) -> None:
+        """One write is slow, one fails until it is scraped; then both nodes are relayed, and end, one of them in failure."""
+        control.must(lambda: control.metric("leads") == 1, "the Lease")
+        control.api.server.fault("delay", path="nodeclaims/c-n1", method="PATCH", delay_sec=2.5, count=1)
+        fails = control.api.server.fault("status", path="nodeclaims/c-n2", status=503)
+        control.say("n1", phase="Evicting")
+        control.say("n2", phase="Evicting")
+        begin = time.time()
+        control.must(lambda: control.metric("relaying") > 0 and time.time() > begin + 2.5, "relays that wait, and a scrape")
+        fails.count = 0
+        control.must(lambda: control.metric("relaying") == 0, "the relays", 30)
+        control.say("n1", phase="Failed")
+        control.say("n2", phase="Drained")
+        control.must(lambda: control.metric("drains_total", '{phase="Failed"}') == 1, "the failure")
+
+    def show(self, server: Prometheus, begin: float) -> None:
+        """Each query gives a series; of each panel one has a value that is not 0."""
+        rows, empty, most = ["| panel | query | result |", "|---|---|---|"], [], dict[str, float]()
+        for title, query in queries():
+            text = query
+            for name, value in VARIABLES.items():
+                text = text.replace(name, value)
+            found = server.query_range(text, begin, time.time())
+            top = max((float(v) for one in found for _, v in one["values"] if v != "NaN"), default=0.0)
+            rows.append(f"| {title} | `{query}` | {len(found)} series, at most {top:.6g} |")
+            most[title] = max(top, most.get(title, 0.0))
+            if not found:
+                empty.append(f"{title}: {query}")
+        print("\n".join(rows))
+        self.assertEqual(empty, [], "queries without a series")
+        self.assertEqual([title for title, top in most.items() if top <= 0], [], "panels without a value")
+
+
+if __name__ == "__main__":
+    unittest.main()
