@@ -39,6 +39,13 @@ PATIENCE_SEC = 300.0  # the fake takes its time
 FLOOR = 100  # pods below which the fixed part is too large a share to tell growth from noise
 
 
+UNITS = {"ms": "processor time, ms", "MiB": "memory, MiB"}
+
+
+def today() -> str:
+    return time.strftime("measured on %Y-%m-%d", time.gmtime())
+
+
 def exponent(points: list[tuple[float, float]], fixed: float) -> float:
     """The least-squares slope of log(cost - fixed) over log(size)."""
     rows = [(math.log(x), math.log(max(y - fixed, 1e-6))) for x, y in points]
@@ -165,8 +172,8 @@ def draw_drain(report: Report, rows: dict[int, dict[str, float]], out: Path) -> 
         points = series(rows, name)
         large = [p for p in points if p[0] >= FLOOR]
         slope = judge(report, title, large, rows[0][name]) if len(large) > 2 else float("nan")
-        lines.append(Series(f"{title} ({unit}), exponent {slope:.2f}", points))
-    draw(out / "growth-drain.svg", "Draining a node: cost over the number of its pods", "pods", "ms, MiB", lines)
+        lines.append(Series(title, UNITS[unit], points, f"exponent {slope:.2f}"))
+    draw(out / "growth-drain.svg", "Draining a node", (f"cost with the number of its pods, {today()}", "pods"), lines)
 
 
 def draw_controller(report: Report, rows: dict[int, dict[str, float]], out: Path) -> None:
@@ -174,11 +181,11 @@ def draw_controller(report: Report, rows: dict[int, dict[str, float]], out: Path
     for name, title, unit in (("cpu", "both lists, CPU", "ms"), ("private", "private memory", "MiB")):
         points = series(rows, name)
         slope = judge(report, "controller " + title, points, begin(points))
-        lines.append(Series(f"{title} ({unit}), exponent {slope:.2f}", points))
+        lines.append(Series(title, UNITS[unit], points, f"exponent {slope:.2f}"))
     storm = series(rows, "storm")
     slope = judge(report, "controller a thousand notices", storm, 0.0)
-    lines.append(Series(f"a thousand notices, CPU (ms), exponent {slope:.2f}", storm))
-    draw(out / "growth-controller.svg", "The controller: cost over the number of nodes", "nodes", "ms, MiB", lines)
+    lines.append(Series("a thousand notices, CPU", UNITS["ms"], storm, f"exponent {slope:.2f}"))
+    draw(out / "growth-controller.svg", "The controller", (f"cost with the number of nodes, {today()}", "nodes"), lines)
 
 
 def main() -> int:
