@@ -123,7 +123,6 @@ static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
 static void add_api_error(struct nc_span *s, const struct nc_value *daemon) {
     s->message = nc_show_text(daemon, "api_error", NULL);
     s->remedy = s->message ? nc_show_text(daemon, "api_remedy", NULL) : NULL;
-    s->class = "API server";
 }
 
 /* When entry `i` of the history ended: with the next one; or now, unless nothing follows it. */

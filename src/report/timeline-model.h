@@ -23,7 +23,8 @@ struct nc_span {
     const char *name, *outcome;         /* outcome: of a boot's phase; NULL in a drain */
     uint64_t start_usec, duration_usec; /* after the begin of the timeline */
     uint64_t attempts;
-    const char *class, *message, *remedy; /* of its error; message NULL: there is none */
+    const char *class, *message, *remedy; /* of its error; message NULL: there is none; class NULL:
+                                           * of the API server */
 };
 
 struct nc_moment {

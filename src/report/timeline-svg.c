@@ -159,9 +159,7 @@ static void draw_error(struct drawing *d, const struct nc_span *s) {
 
     if (!s->message)
         return;
-    if (s->class)
-        (void)nc_buf_printf(&text, "%s: ", s->class);
-    (void)nc_buf_puts(&text, s->message);
+    (void)nc_buf_printf(&text, "%s: %s", s->class ? s->class : "API server", s->message);
     draw_paragraph(d, b, text.data);
     nc_buf_clear(&text);
     if (s->remedy) {

@@ -378,30 +378,38 @@ static void a_write_that_fails_half_way_changes_nothing(void **state) {
     assert_int_equal(count_entries(parent), 1);
 }
 
-/* /sys is no place for new files, whoever asks; the remedies say what to do about the usual
- * refusals. */
-/* What `>` of a shell would do: nothing is replaced, nothing is made beside it. */
-static void what_a_person_named_stays_what_it_is(void **state) {
-    nc_auto_free char *link = below("out-link");
+/* What is no regular file is neither written to nor replaced, wherever it leads. */
+static void output_goes_to_regular_files_alone(void **state) {
     nc_auto_free char *target = below("out-target");
+    nc_auto_free char *pipe = below("out-pipe");
+    nc_auto_free char *link = below("out-link");
     nc_auto_free char *deep = below("out-folder/file");
     nc_auto_free char *made = below("out-folder");
+    const char *const refused[] = {link, pipe, "/dev/full", "/dev/null"};
     struct nc_err err = NC_ERR_INIT;
     (void)state;
 
     assert_int_equal(nc_file_write(target, "longer than before", 18, 0600, NULL), 0);
     assert_int_equal(symlink("out-target", link), 0);
-    assert_int_equal(nc_output_write(link, "new", 3, &err), 0);
-    assert_true(S_ISLNK(mode_of(link)));
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    for (size_t i = 0; i < NC_ARRAY_SIZE(refused); i++) {
+        const mode_t before = mode_of(refused[i]);
+        assert_true(nc_output_write(refused[i], "new", 3, &err) < 0);
+        assert_non_null(strstr(err.msg, "not a regular file"));
+        assert_non_null(strstr(err.remedy, "standard output"));
+        assert_int_equal(mode_of(refused[i]), before);
+    }
+    assert_content(target, "longer than before");
+    assert_int_equal(nc_output_write(target, "new", 3, &err), 0);
     assert_int_equal(mode_of(target) & 07777, 0600);
     assert_content(target, "new");
-    assert_int_equal(nc_output_write("/dev/full", "new", 3, &err), -ENOSPC);
-    assert_true(S_ISCHR(mode_of("/dev/full")));
     assert_int_equal(nc_output_write(deep, "new", 3, &err), -ENOENT);
     assert_non_null(strstr(err.remedy, "folder"));
     assert_int_equal(access(made, F_OK), -1);
 }
 
+/* /sys is no place for new files, whoever asks; the remedies say what to do about the usual
+ * refusals. */
 static void refusals_carry_a_remedy(void **state) {
     struct nc_err err = NC_ERR_INIT;
     (void)state;
@@ -431,7 +439,7 @@ TEST_GROUP() {
         cmocka_unit_test_teardown(nothing_is_left_where_nothing_can_be_locked, lock_as_ever),
         cmocka_unit_test(killed_runs_leave_one_at_most),
         cmocka_unit_test(a_write_that_fails_half_way_changes_nothing),
-        cmocka_unit_test(what_a_person_named_stays_what_it_is),
+        cmocka_unit_test(output_goes_to_regular_files_alone),
         cmocka_unit_test(refusals_carry_a_remedy),
     };
     return run_group(tests, make_folder, remove_folder);

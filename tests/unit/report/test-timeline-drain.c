@@ -245,7 +245,7 @@ static void test_tree(void **state) {
         "\"attempts\":2}],\"moments\":[],\"instance\":null},\"drain\":{\"node\":\"n1\","
         "\"started\":\"2024-01-01T00:00:00Z\",\"durationUsec\":%u,\"outcome\":\"evicting\","
         "\"phases\":[{\"name\":\"evicting\",\"startUsec\":0,\"durationUsec\":%u,\"error\":"
-        "{\"class\":\"API server\",\"message\":\"refused\",\"remedy\":null}}],\"moments\":[],"
+        "{\"class\":null,\"message\":\"refused\",\"remedy\":null}}],\"moments\":[],"
         "\"source\":\"spot\",\"id\":null}}\n";
     nc_auto_free char *stopped = nc_asprintf(boot, 0, 0), *going = nc_asprintf(boot, 9, 9);
 

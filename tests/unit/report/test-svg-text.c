@@ -1,0 +1,94 @@
+/*
+ * Text in an SVG: what is escaped, where lines end, how durations are written, where grid lines
+ * are.
+ */
+#include "base-test.h"
+#include "groups.h"
+
+#include "svg-text.h"
+
+#define SEC ((uint64_t)1000000)
+#define DAY (86400 * SEC)
+
+static void test_escapes(void **state) {
+    static const char text[] = "a<b>&\"'\xef\xbf\xbf\xef\xbf\xbe\xc3\xa9";
+    nc_cleanup(nc_buf_done) struct nc_buf out = NC_BUF_INIT;
+
+    (void)state;
+    nc_svg_put(&out, text, sizeof(text) - 1);
+    assert_string_equal(out.data, "a&lt;b&gt;&amp;&quot;&#39;  \xc3\xa9");
+}
+
+static void test_lines(void **state) {
+    static const struct {
+        const char *text;
+        unsigned width_px;
+        size_t fits;
+    } rows[] = {
+        {"", 100, 0},
+        {"one two", 1000, 7},
+        {"one two three", 60, 7},            /* before a blank */
+        {"one", 1, 1},                       /* a character at least */
+        {"abcdefghij", 40, 5},               /* without a blank */
+        {"\xc3\xa9\xc3\xa9\xc3\xa9", 12, 2}, /* whole characters */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        const size_t n = nc_svg_fit(rows[i].text, 12, rows[i].width_px);
+        if (n != rows[i].fits)
+            fail_msg("%s: %zu bytes", rows[i].text, n);
+        assert_true(n <= 1 || nc_svg_width(rows[i].text, n, 12) <= rows[i].width_px);
+    }
+}
+
+static void test_durations(void **state) {
+    static const struct {
+        uint64_t usec;
+        const char *exact, *brief;
+    } rows[] = {
+        {0, "0.000 ms", "0 s"},
+        {1, "0.001 ms", "0.001 ms"},
+        {1500, "1.500 ms", "1.5 ms"},
+        {500000, "500.000 ms", "500 ms"},
+        {SEC, "1.000 s", "1 s"},
+        {59999999, "59.999 s", "59.999 s"},
+        {60 * SEC, "1 min 0.000 s", "1 min"},
+        {3723 * SEC + 40000, "1 h 2 min 3.040 s", "1 h 2 min 3.04 s"},
+        {2 * DAY + 5 * SEC, "2 d 5.000 s", "2 d 5 s"},
+        {366 * DAY, "366 d 0.000 s", "366 d"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < NC_ARRAY_SIZE(rows); i++) {
+        nc_cleanup(nc_buf_done) struct nc_buf exact = NC_BUF_INIT, brief = NC_BUF_INIT;
+        nc_svg_duration(&exact, rows[i].usec, false);
+        nc_svg_duration(&brief, rows[i].usec, true);
+        assert_string_equal(exact.data, rows[i].exact);
+        assert_string_equal(brief.data, rows[i].brief);
+    }
+}
+
+/* From a microsecond to a year there are a few grid lines, never many. */
+static void test_steps(void **state) {
+    (void)state;
+    assert_true(nc_svg_step(1, 8) == 1);
+    assert_true(nc_svg_step(900000, 8) == 200000);
+    assert_true(nc_svg_step(120 * SEC, 8) == 30 * SEC);
+    assert_true(nc_svg_step(366 * DAY, 8) == 50 * DAY);
+    for (uint64_t span = 8; span <= 366 * DAY; span += span / 7) {
+        const uint64_t lines = span / nc_svg_step(span, 8);
+        assert_true(lines >= 2 && lines < 8);
+    }
+}
+
+TEST_GROUP() {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escapes),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_steps),
+    };
+
+    return run_group(tests, NULL, NULL);
+}
