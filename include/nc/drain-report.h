@@ -12,11 +12,12 @@
 #include "nc/str.h"
 #include "nc/value.h"
 
-/* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, last_moment, sources:
+/* status.json's `drain`: {phase, since, id, source, reason, policy, deadline, forceDeleteAt,
+ * sources:
  * [{source, id, action, noticed, deadline, begin, policy}], cordon: {ours, since}, pods: as
- * nc_drain_counts() has them, blocked: [{pod, budget, message, last_moment}] (at most 20), drained,
- * history: [{phase, at, at_usec}] as given}. Owned. Times as RFC 3339; null where there is none.
- * `history` is consumed, may be NULL. */
+ * nc_drain_counts() has them, blocked: [{pod, budget, message, forceDeleteAt}] (at most 20),
+ * drained, history: [{phase, at, atUsec}] as given}. Owned. Times as RFC 3339; null where there is
+ * none. `history` is consumed, may be NULL. */
 struct nc_value *nc_drain_report(const struct nc_life *l, uint64_t now_usec,
                                  struct nc_value *history);
 

@@ -106,7 +106,10 @@ void nc_report_set_waiting(struct nc_report *r, const char *reason, const char *
 void nc_report_set_node(struct nc_report *r, const struct nc_value *node, const struct nc_plan *p,
                         const struct nc_claim *c);
 
-/* The tree of status.json, schema 1; owned. `drain` is null: that is the daemon's to fill. */
+/* Raised when a member changes its name or its meaning; 1 had names such as duration_usec. */
+#define NC_STATUS_SCHEMA 2
+
+/* The tree of status.json; owned. `drain` is null: that is the daemon's to fill. */
 struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec);
 /* "nodeclaimd: {…}": one line, no newline. */
 void nc_report_console(const struct nc_report *r, struct nc_buf *out);

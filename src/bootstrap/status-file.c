@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "nc/file.h"
+#include "nc/report.h"
 #include "nc/str.h"
 
 #define LOCK_FILE NC_RUN_DIR "/.lock"
@@ -52,6 +53,35 @@ static int lock_status_file(const struct nc_app *app, unsigned tries) {
 
 /* --- status.json */
 
+/* The file outlives an upgrade of the program: what a bootstrap wrote before it is read by today's
+ * names. The daemon writes its own part anew when it starts. */
+static void rename_members(struct nc_value *v) {
+    static const char names[][2][14] = {{"duration_usec", "durationUsec"},
+                                        {"life_cycle", "lifeCycle"},
+                                        {"cloud_init", "cloudInit"},
+                                        {"nodeclaim", "nodeClaim"}};
+
+    for (size_t i = 0; v->type == NC_VALUE_LIST && i < v->n; i++)
+        rename_members(v->items[i]);
+    for (size_t i = 0; v->type == NC_VALUE_MAP && i < v->n; i++) {
+        rename_members(v->members[i].value);
+        for (size_t k = 0; k < NC_ARRAY_SIZE(names); k++)
+            if (nc_streq(v->members[i].key, names[k][0])) {
+                free(v->members[i].key);
+                v->members[i].key = nc_strdup(names[k][1]);
+            }
+    }
+}
+
+static void upgrade(struct nc_value *status) {
+    const struct nc_value *schema = nc_value_get(status, "schema");
+
+    if (!schema || schema->type != NC_VALUE_INT || schema->integer != 1)
+        return;
+    rename_members(status);
+    nc_value_set_int(status, "schema", NC_STATUS_SCHEMA);
+}
+
 static struct nc_value *read_status(const char *path) {
     nc_cleanup(nc_buf_done) struct nc_buf text = NC_BUF_INIT;
     struct nc_value *tree = NULL;
@@ -59,7 +89,10 @@ static struct nc_value *read_status(const char *path) {
     if (nc_file_read(path, MAX_BYTES, &text, NULL) < 0
         || nc_json_parse(text.data ? text.data : "", text.len, &tree, NULL) < 0)
         return NULL;
-    return tree->type == NC_VALUE_MAP ? tree : nc_value_free(tree);
+    if (tree->type != NC_VALUE_MAP)
+        return nc_value_free(tree);
+    upgrade(tree);
+    return tree;
 }
 
 /* `drain` and `daemon` from one tree, the rest from the other. Both are consumed. */
@@ -70,7 +103,7 @@ static struct nc_value *unite(enum nc_status_writer writer, struct nc_value *own
 
     if (!whole) { /* no bootstrap has run yet */
         whole = nc_value_new(NC_VALUE_MAP);
-        nc_value_set_int(whole, "schema", 1);
+        nc_value_set_int(whole, "schema", NC_STATUS_SCHEMA);
         nc_value_set_string(whole, "version", NC_VERSION);
     }
     for (size_t i = 0; i < NC_ARRAY_SIZE(of_daemon); i++) {
@@ -177,6 +210,8 @@ int nc_status_file_read(const struct nc_app *app, struct nc_buf *text, struct nc
     r = nc_json_parse(text->data ? text->data : "", text->len, ret, err);
     if (r < 0)
         nc_err_wrap(err, "%s", path);
+    else
+        upgrade(*ret);
     return r;
 }
 

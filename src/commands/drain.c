@@ -33,7 +33,7 @@
 /* --- what is requested */
 
 static int64_t skew_of(const struct nc_value *status) {
-    const struct nc_value *v = nc_value_path(status, "daemon.skew_usec");
+    const struct nc_value *v = nc_value_path(status, "daemon.skewUsec");
 
     return v && v->type == NC_VALUE_INT ? v->integer : 0;
 }
@@ -218,8 +218,8 @@ static int64_t count_of(const struct nc_value *drain, const char *path) {
 /* What keeps the daemon from going on, beside pods. */
 static void show_hindrance(const struct nc_app *app, const struct nc_value *status,
                            struct nc_buf *out) {
-    const char *error = nc_value_string(nc_value_path(status, "daemon.api_error"));
-    const char *state = nc_value_string(nc_value_path(status, "daemon.api_state"));
+    const char *error = nc_value_string(nc_value_path(status, "daemon.apiError"));
+    const char *state = nc_value_string(nc_value_path(status, "daemon.apiState"));
 
     if (nc_daemon_is_gone(app, status))
         (void)nc_buf_puts(out, "; the daemon is not running");
@@ -256,7 +256,7 @@ static int judge_hope(const struct following *f, const struct nc_value *status,
                       const struct nc_value *drain, struct nc_err *err) {
     const bool wants_cordon = nc_streq(f->app->opts.mode, "cordon");
     const char *policy = nc_value_get_string(drain, "policy");
-    const char *last = nc_value_get_string(drain, "last_moment");
+    const char *last = nc_value_get_string(drain, "forceDeleteAt");
     const int64_t left = count_of(drain, "pods.remaining");
     uint64_t last_usec;
 

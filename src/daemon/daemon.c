@@ -174,7 +174,7 @@ static void add_history(struct nc_daemon *d, const struct nc_life_view *view) {
     nc_time_format(view->since_usec, at);
     nc_value_set_string(entry, "phase", nc_life_phase_name(view->phase));
     nc_value_set_string(entry, "at", at);
-    nc_value_set_int(entry, "at_usec", (int64_t)view->since_usec);
+    nc_value_set_int(entry, "atUsec", (int64_t)view->since_usec);
     nc_value_push(d->history, entry);
 }
 

@@ -64,17 +64,17 @@ static struct nc_value *daemon_tree(const struct nc_daemon *d) {
     nc_value_set_time(map, "started", d->counters.started_usec);
     nc_value_set_bool(map, "ready", d->is_ready);
     nc_value_set_bool(map, "connected", nc_api_session_is_up(&d->api) && d->api.has_answered);
-    nc_value_set_string(map, "api_state", nc_api_state_name(state));
+    nc_value_set_string(map, "apiState", nc_api_state_name(state));
     nc_value_set_text(map, "node", d->node_name);
-    nc_value_set_text(map, "api_error", err ? err->msg : NULL);
-    nc_value_set_text(map, "api_remedy", err && *err->remedy ? err->remedy : NULL);
+    nc_value_set_text(map, "apiError", err ? err->msg : NULL);
+    nc_value_set_text(map, "apiRemedy", err && *err->remedy ? err->remedy : NULL);
     nc_value_set(map, "policies", policies_tree(d));
     nc_value_set(map, "imds", polls_tree(d));
-    nc_value_set_text(map, "request_refused", d->node.request_refused);
+    nc_value_set_text(map, "requestRefused", d->node.request_refused);
     nc_value_set_string(map, "inhibitor", nc_login_holds(d->shutdown.login) ? "held" : "none");
-    nc_value_set_text(map, "inhibit_delay", d->shutdown.short_delay);
+    nc_value_set_text(map, "inhibitDelay", d->shutdown.short_delay);
     nc_value_set_text(map, "conflict", d->conflict);
-    nc_value_set_int(map, "skew_usec", d->counters.skew_usec);
+    nc_value_set_int(map, "skewUsec", d->counters.skew_usec);
     return map;
 }
 

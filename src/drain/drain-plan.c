@@ -169,8 +169,8 @@ static struct nc_value *new_row(const struct row *row) {
     nc_value_set_string(v, "what", fate_names[row->fate]);
     nc_value_set_text(v, "reason",
                       row->fate == FATE_LEFT ? nc_pod_excluded_name(row->line->excluded) : NULL);
-    nc_value_set_time(v, "last_moment", row->last_usec);
-    nc_value_set(v, "grace_seconds",
+    nc_value_set_time(v, "forceDeleteAt", row->last_usec);
+    nc_value_set(v, "graceSeconds",
                  row->grace_sec ? nc_value_new_int((int64_t)row->grace_sec)
                                 : nc_value_new(NC_VALUE_NULL));
     return v;
@@ -181,7 +181,7 @@ static void add_json(const struct row *rows, size_t n, const struct nc_drain_sum
     nc_auto_value struct nc_value *v = nc_value_new(NC_VALUE_MAP);
     struct nc_value *pods = nc_value_new(NC_VALUE_LIST);
 
-    nc_value_set_time(v, "last_moment", last_usec);
+    nc_value_set_time(v, "forceDeleteAt", last_usec);
     nc_value_set(v, "counts", nc_drain_counts(summary));
     for (size_t i = 0; i < n; i++)
         nc_value_push(pods, new_row(&rows[i]));

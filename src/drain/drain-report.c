@@ -77,7 +77,7 @@ static struct nc_value *new_blocked_pod(const struct nc_drain_line *line) {
     nc_value_set_string(v, "pod", name);
     nc_value_set_text(v, "budget", line->budget);
     nc_value_set_text(v, "message", line->is_kept ? KEPT : line->message);
-    nc_value_set_time(v, "last_moment", line->force_delete_at_usec);
+    nc_value_set_time(v, "forceDeleteAt", line->force_delete_at_usec);
     return v;
 }
 
@@ -103,10 +103,10 @@ struct nc_value *nc_drain_report_view(const struct nc_life_view *view, const str
     set_leading(v, view);
     nc_value_set_text(v, "policy", nc_policy_name(view->policy));
     nc_value_set_time(v, "deadline", view->deadline_usec);
-    nc_value_set_time(v, "last_moment", view->t_usec);
+    nc_value_set_time(v, "forceDeleteAt", view->t_usec);
     nc_value_set(v, "sources", new_sources(view));
     nc_value_set(v, "cordon", new_cordon(view));
-    nc_value_set_bool(v, "node_deleted", view->is_orphaned);
+    nc_value_set_bool(v, "nodeDeleted", view->is_orphaned);
     nc_value_set(v, "pods", nc_drain_counts(&view->drain));
     nc_value_set_text(v, "incomplete",
                       view->drain.gap == NC_LIST_COMPLETE ? NULL

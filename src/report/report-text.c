@@ -49,7 +49,7 @@ static struct nc_value *phase_tree(const struct nc_report *r, enum nc_phase p, u
         duration = now_usec - e->started_usec;
     nc_value_set_string(map, "name", nc_phase_name(p));
     nc_value_set_time(map, "started", e->started_usec);
-    nc_value_set_int(map, "duration_usec", (int64_t)duration);
+    nc_value_set_int(map, "durationUsec", (int64_t)duration);
     nc_value_set_int(map, "attempts", e->attempts);
     nc_value_set_string(map, "outcome", nc_outcome_name(e->outcome));
     nc_value_set(map, "error", error_tree(e));
@@ -87,7 +87,7 @@ static struct nc_value *instance_tree(const struct nc_report *r) {
     set_text(map, "type", r->instance_type);
     set_text(map, "az", r->az);
     set_text(map, "region", r->region);
-    set_text(map, "life_cycle", r->life_cycle);
+    set_text(map, "lifeCycle", r->life_cycle);
     return map;
 }
 
@@ -142,18 +142,18 @@ struct nc_value *nc_report_tree(const struct nc_report *r, uint64_t now_usec) {
     for (enum nc_phase p = NC_PHASE_IMDS; p < _NC_PHASE_MAX; p++)
         if (nc_phase_is_shown(r, p))
             nc_value_push(phases, phase_tree(r, p, now_usec));
-    nc_value_set_int(root, "schema", 1);
+    nc_value_set_int(root, "schema", NC_STATUS_SCHEMA);
     nc_value_set_string(root, "version", NC_VERSION);
     set_text(root, "node", r->node);
     nc_value_set(root, "instance", instance_tree(r));
-    nc_value_set(root, "nodeclaim", claim_tree(r));
+    nc_value_set(root, "nodeClaim", claim_tree(r));
     nc_value_set_string(root, "outcome", nc_outcome_name(r->outcome));
     nc_value_set_time(root, "started", r->started_usec);
     nc_value_set_time(root, "deadline", r->deadline_usec);
     nc_value_set_time(root, "updated", now_usec);
     nc_value_set(root, "phases", phases);
     nc_value_set(root, "waiting", waiting_tree(r));
-    nc_value_set(root, "cloud_init", cloud_init_tree(r));
+    nc_value_set(root, "cloudInit", cloud_init_tree(r));
     nc_value_set(root, "allocatable", allocatable_tree(r));
     nc_value_set(root, "conditions",
                  r->conditions ? nc_value_copy(r->conditions) : nc_value_new(NC_VALUE_LIST));

@@ -74,7 +74,7 @@ size_t nc_show_phases(const struct nc_value *status,
 }
 
 uint64_t nc_show_moment(const struct nc_value *entry) {
-    const uint64_t usec = nc_show_number(entry, "at_usec", MAX_MOMENT_USEC);
+    const uint64_t usec = nc_show_number(entry, "atUsec", MAX_MOMENT_USEC);
 
     return usec ? usec : nc_show_time(entry, "at");
 }

@@ -33,7 +33,7 @@ size_t nc_show_phases(const struct nc_value *status,
                       const struct nc_value *ret[static NC_SHOW_MAX_PHASES]);
 /* An RFC 3339 member, in usec since the epoch; 0 where there is none. */
 uint64_t nc_show_time(const struct nc_value *map, const char *key);
-/* When an entry of drain.history began, usec since the epoch: "at_usec", else "at"; 0 = not known.
+/* When an entry of drain.history began, usec since the epoch: "atUsec", else "at"; 0 = not known.
  */
 uint64_t nc_show_moment(const struct nc_value *entry);
 size_t nc_show_at_most(size_t n, size_t most);

@@ -58,11 +58,11 @@ static void show_policies(struct nc_buf *out, const struct nc_value *policies) {
 }
 
 static void show_daemon(struct nc_buf *out, const struct nc_value *daemon) {
-    const char *error = nc_show_text(daemon, "api_error", NULL);
-    const char *delay = nc_show_text(daemon, "inhibit_delay", NULL);
+    const char *error = nc_show_text(daemon, "apiError", NULL);
+    const char *delay = nc_show_text(daemon, "inhibitDelay", NULL);
     const char *conflict = nc_show_text(daemon, "conflict", NULL);
-    const char *remedy = nc_show_text(daemon, "api_remedy", NULL);
-    const char *state = nc_show_text(daemon, "api_state", NULL);
+    const char *remedy = nc_show_text(daemon, "apiRemedy", NULL);
+    const char *state = nc_show_text(daemon, "apiState", NULL);
 
     if (!daemon || daemon->type != NC_VALUE_MAP)
         return;
@@ -186,7 +186,7 @@ static void show_blocked(struct nc_buf *out, const struct nc_value *blocked) {
         nc_show_title(out, i == 0 ? "blocked" : "");
         nc_show_put(out, nc_show_text(b, "pod", "?"));
         show_more(out, b, "budget", "budget");
-        show_more(out, b, "last_moment", "force-delete");
+        show_more(out, b, "forceDeleteAt", "force-delete");
         show_more(out, b, "message", "says");
         (void)nc_buf_putc(out, '\n');
     }
@@ -206,7 +206,7 @@ void nc_drain_status_text(const struct nc_value *status, struct nc_buf *out) {
     nc_show_put(out, nc_show_text(drain, "phase", "unknown"));
     show_more(out, drain, "since", "since");
     nc_drain_pods_text(drain, 0, out);
-    show_more(out, drain, "last_moment", "force-delete");
+    show_more(out, drain, "forceDeleteAt", "force-delete");
     if (ours && ours->type == NC_VALUE_BOOL && ours->boolean)
         (void)nc_buf_puts(out, ", cordoned by us");
     (void)nc_buf_putc(out, '\n');
@@ -263,9 +263,9 @@ static void show_marks(struct nc_buf *out, const struct nc_value *drain, uint64_
     show_mark_at(out, nc_show_time(nc_value_get(drain, "cordon"), "since"), origin_usec, "cordon",
                  "");
     for (size_t i = 0; blocked && i < nc_show_at_most(blocked->n, MAX_BLOCKED); i++)
-        show_mark_at(out, nc_show_time(blocked->items[i], "last_moment"), origin_usec,
+        show_mark_at(out, nc_show_time(blocked->items[i], "forceDeleteAt"), origin_usec,
                      "force-delete", nc_show_text(blocked->items[i], "pod", "?"));
-    show_mark_at(out, nc_show_time(drain, "last_moment"), origin_usec, "force-delete",
+    show_mark_at(out, nc_show_time(drain, "forceDeleteAt"), origin_usec, "force-delete",
                  "of all pods");
     show_mark_at(out, nc_show_time(drain, "deadline"), origin_usec, "deadline", "the machine goes");
 }

@@ -62,7 +62,7 @@ static void add_phase(struct nc_timeline *t, const struct nc_value *phase) {
         .name = nc_show_text(phase, "name", "?"),
         .outcome = nc_show_text(phase, "outcome", "?"),
         .start_usec = t->total_usec,
-        .duration_usec = nc_show_number(phase, "duration_usec", MAX_SPAN_USEC),
+        .duration_usec = nc_show_number(phase, "durationUsec", MAX_SPAN_USEC),
         .attempts = nc_show_number(phase, "attempts", UINT32_MAX),
         .class = has_error ? nc_show_text(error, "class", "error") : NULL,
         .message = has_error ? nc_show_text(error, "message", "?") : NULL,
@@ -110,10 +110,10 @@ static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
                                       .text = nc_show_text(blocked->items[i], "pod", "?"),
                                       .budget = nc_show_text(blocked->items[i], "budget", NULL),
                                       .message = nc_show_text(blocked->items[i], "message", NULL),
-                                      .at_usec = nc_show_time(blocked->items[i], "last_moment")});
+                                      .at_usec = nc_show_time(blocked->items[i], "forceDeleteAt")});
     add_moment(t, (struct nc_moment){.kind = NC_MOMENT_FORCE_DELETE,
                                      .text = "all pods",
-                                     .at_usec = nc_show_time(drain, "last_moment")});
+                                     .at_usec = nc_show_time(drain, "forceDeleteAt")});
     add_moment(t, (struct nc_moment){.kind = NC_MOMENT_DEADLINE,
                                      .text = "the machine ends",
                                      .at_usec = nc_show_time(drain, "deadline")});
@@ -121,8 +121,8 @@ static void add_moments(struct nc_timeline *t, const struct nc_value *drain) {
 }
 
 static void add_api_error(struct nc_span *s, const struct nc_value *daemon) {
-    s->message = nc_show_text(daemon, "api_error", NULL);
-    s->remedy = s->message ? nc_show_text(daemon, "api_remedy", NULL) : NULL;
+    s->message = nc_show_text(daemon, "apiError", NULL);
+    s->remedy = s->message ? nc_show_text(daemon, "apiRemedy", NULL) : NULL;
 }
 
 /* When entry `i` of the history ended: with the next one; or now, unless nothing follows it. */

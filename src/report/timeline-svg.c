@@ -321,7 +321,7 @@ static void describe_end(const struct nc_timeline *t, const char *outcome, struc
 }
 
 static void draw_boot(struct drawing *d, const struct nc_value *status) {
-    static const char *const keys[] = {"id", "type", "az", "life_cycle"};
+    static const char *const keys[] = {"id", "type", "az", "lifeCycle"};
     nc_cleanup(nc_buf_done) struct nc_buf title = NC_BUF_INIT, about = NC_BUF_INIT,
                                           when = NC_BUF_INIT;
     const char *node = nc_timeline_node(status);

@@ -15,7 +15,7 @@
 #define MAX_DURATION_USEC ((uint64_t)366 * 24 * 3600 * 1000000) /* longer is no boot */
 
 static uint64_t duration_of(const struct nc_value *phase) {
-    return nc_show_number(phase, "duration_usec", MAX_DURATION_USEC);
+    return nc_show_number(phase, "durationUsec", MAX_DURATION_USEC);
 }
 
 static void show_usec(struct nc_buf *out, uint64_t usec) {
@@ -74,7 +74,7 @@ static void show_resources(struct nc_buf *out, const char *title, const struct n
 }
 
 static void show_instance(struct nc_buf *out, const struct nc_value *instance) {
-    static const char *const keys[] = {"id", "type", "az", "life_cycle"};
+    static const char *const keys[] = {"id", "type", "az", "lifeCycle"};
 
     nc_show_title(out, "instance");
     for (size_t i = 0; i < NC_ARRAY_SIZE(keys); i++) {
@@ -150,9 +150,9 @@ void nc_status_text(const struct nc_value *status, struct nc_buf *out) {
     if (is_bootstrapped) {
         show_instance(out, nc_value_get(status, "instance"));
         nc_show_line(out, "nodeclaim",
-                     nc_show_text(nc_value_get(status, "nodeclaim"), "name", "-"));
+                     nc_show_text(nc_value_get(status, "nodeClaim"), "name", "-"));
     }
-    show_cloud_init(out, nc_value_get(status, "cloud_init"));
+    show_cloud_init(out, nc_value_get(status, "cloudInit"));
     for (size_t i = 0; i < n_phases; i++)
         show_open_phase(out, status, phases[i]);
     if (reason) {

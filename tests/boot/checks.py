@@ -263,8 +263,8 @@ def check_start(report: Report, boot: Boot, seen: Evidence) -> None:
     if scenario.waits is not None:
         report.check(
             "status.json says whether cloud-init is waited for",
-            status.get("cloud_init", {}).get("waits") == scenario.waits,
-            status.get("cloud_init"),
+            status.get("cloudInit", {}).get("waits") == scenario.waits,
+            status.get("cloudInit"),
         )
     if scenario.waits:
         report.check(
@@ -360,7 +360,7 @@ def check_status(report: Report, seen: Evidence, inst: "Instance") -> None:
     for phase in phases:
         report.figure(
             f"phase {phase['name']} ({phase.get('outcome')})",
-            phase.get("duration_usec", 0) / 1000,
+            phase.get("durationUsec", 0) / 1000,
             "ms",
         )
 

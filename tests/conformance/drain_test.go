@@ -379,7 +379,7 @@ func TestIdentityIsRefusedForAWhile(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		said, _ := dig(decode(t, text), "daemon", "api_error").(string)
+		said, _ := dig(decode(t, text), "daemon", "apiError").(string)
 		return said, nil
 	}
 	n.until("the daemon says that it is refused", func() error {

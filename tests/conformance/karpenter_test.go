@@ -248,7 +248,7 @@ func (n *node) checkNodeReport(t *testing.T, registered time.Time) {
 
 func (n *node) checkStatus(t *testing.T, claim, uid string) {
 	s := n.status()
-	if s.Schema != 1 || s.Outcome != "succeeded" || s.Node != n.name || s.Instance.ID != n.instance.ID {
+	if s.Schema != 2 || s.Outcome != "succeeded" || s.Node != n.name || s.Instance.ID != n.instance.ID {
 		t.Errorf("schema %d, outcome %s, node %s, instance %+v", s.Schema, s.Outcome, s.Node, s.Instance)
 	}
 	if s.NodeClaim == nil || s.NodeClaim.Name != claim || s.NodeClaim.UID != uid {

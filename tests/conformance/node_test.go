@@ -98,7 +98,7 @@ type status struct {
 
 type phase struct {
 	Name, Outcome string
-	DurationUsec  int64 `json:"duration_usec"`
+	DurationUsec  int64 `json:"durationUsec"`
 	Attempts      int
 	Error         *struct {
 		Class, Message, Remedy string

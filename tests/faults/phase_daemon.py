@@ -107,12 +107,12 @@ class Node(DaemonWorld):
     def is_well(self) -> bool:
         said = self.said_of_itself()
         polls = (said.get("imds") or {}).values()
-        return bool(said.get("connected")) and not said.get("api_error") and not any(p.get("error") for p in polls)
+        return bool(said.get("connected")) and not said.get("apiError") and not any(p.get("error") for p in polls)
 
     def errors(self) -> list[str]:
         """What status.json says is wrong."""
         said = self.said_of_itself()
-        found = [said.get("api_error"), *(p.get("error") for p in (said.get("imds") or {}).values())]
+        found = [said.get("apiError"), *(p.get("error") for p in (said.get("imds") or {}).values())]
         return [f for f in found if f]
 
     def complaints(self) -> list[str]:

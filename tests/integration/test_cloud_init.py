@@ -64,7 +64,7 @@ class CloudInit(WorldTest):
         done = world.bootstrap("--timeout", "30s")
         self.assertEqual(done.code, 0, done.err)
         self.assertEqual(
-            world.status()["cloud_init"], {"waits": False, "why": "the user data hold nothing for cloud-init"}
+            world.status()["cloudInit"], {"waits": False, "why": "the user data hold nothing for cloud-init"}
         )
         self.assertIn("cloud-init   kubelet does not wait for it: the user data hold nothing", world.run("status").out)
 
@@ -115,7 +115,7 @@ class CloudInit(WorldTest):
         self.assertIsNone(world.status()["node"])
         world.end_unit(world.network)
         self.assertTrue(until(lambda: world.status().get("node")), world.status())
-        self.assertFalse(world.status()["cloud_init"]["waits"])
+        self.assertFalse(world.status()["cloudInit"]["waits"])
         proc.terminate()
         world.finish(proc)
 
@@ -159,7 +159,7 @@ class CloudInit(WorldTest):
                     world.end_unit(world.final)
                 self.succeeds(world, proc)
                 self.assertEqual(
-                    world.status()["cloud_init"],
+                    world.status()["cloudInit"],
                     {"waits": waits, "why": f"spec.bootstrap.waitForCloudInit is {mode}"},
                 )
 
@@ -171,8 +171,8 @@ class CloudInit(WorldTest):
         world.run_unit(world.final)
         done = world.bootstrap("--timeout", "30s")
         self.assertEqual(done.code, 0, done.err)
-        self.assertEqual(world.status()["cloud_init"]["waits"], False)
-        self.assertIn("a script", world.status()["cloud_init"]["why"])
+        self.assertEqual(world.status()["cloudInit"]["waits"], False)
+        self.assertIn("a script", world.status()["cloudInit"]["why"])
 
     def test_restarted_by_systemd(self) -> None:
         """Nobody's wish: the script is waited for, although it began before."""

@@ -166,11 +166,11 @@ class Storms(DaemonTest):
         world.imds.spot(120)
         world.must(lambda: len(world.evictions()) >= 3, "the first attempts")
         world.api.server.away(4.0 * PATIENCE)
-        world.must(lambda: world.said_of_itself().get("api_error"), "api_error")
+        world.must(lambda: world.said_of_itself().get("apiError"), "apiError")
         world.api.pods.budgets.clear()
         world.must(lambda: not world.pods(), "the end of all pods", 30)
         self.assertEvictedOnce(world, *PODS)
-        world.must(lambda: not world.said_of_itself().get("api_error"), "no api_error any more")
+        world.must(lambda: not world.said_of_itself().get("apiError"), "no api_error any more")
 
     def test_away_until_the_last_moments_are_over(self) -> None:
         world = self.node_world()
@@ -357,7 +357,7 @@ class Gone(DaemonTest):
                 world.imds.spot(14)
                 world.must(lambda: len(world.evictions()) >= 2, "both were asked")
                 world.delete_node()
-                world.must(lambda: world.drain().get("node_deleted"), "status.json says it")
+                world.must(lambda: world.drain().get("nodeDeleted"), "status.json says it")
                 if restarts:
                     world.kill()
                     world.start(ready=False)
@@ -384,7 +384,7 @@ class Gone(DaemonTest):
         world.imds.spot(14)
         world.must(lambda: world.evictions(), "an eviction")
         world.delete_node()
-        world.must(lambda: world.drain().get("node_deleted"), "status.json says it")
+        world.must(lambda: world.drain().get("nodeDeleted"), "status.json says it")
         another = {"nodeInfo": {"bootID": "0c5d1d1c-6f0e-4a44-9c0a-00000000ffff"}}
         world.api.put("nodes", {"metadata": {"name": world.node_name}, "spec": {}, "status": another})
         world.must(lambda: "may belong to another machine" in world.log(), "the doubt")

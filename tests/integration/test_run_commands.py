@@ -107,10 +107,10 @@ class Commands(DaemonTest):
 
     def waits(self, world: DaemonWorld, state: str, *words: str) -> None:
         """In status.json, in the metric, in the log, and for people."""
-        world.must(lambda: world.said_of_itself().get("api_state") == state, f"api_state {state}")
+        world.must(lambda: world.said_of_itself().get("apiState") == state, f"api_state {state}")
         said = world.said_of_itself()
         for word in words:
-            self.assertIn(word, said["api_error"])
+            self.assertIn(word, said["apiError"])
             self.assertIn(word, world.run("status").out)
             self.assertIn(word, world.log())
         world.must(lambda: world.metrics()["nodeclaimd_api_state"].get(f'{{state="{state}"}}') == 1, "the metric")
@@ -148,14 +148,14 @@ class Commands(DaemonTest):
             deaf.bind(("127.0.0.1", 0))
             deaf.listen(16)
             path.write_text(good.replace(world.api.url, f"https://127.0.0.1:{deaf.getsockname()[1]}"))
-            world.must(lambda: world.said_of_itself().get("api_state") not in ("no-certificate", None), "another wait")
+            world.must(lambda: world.said_of_itself().get("apiState") not in ("no-certificate", None), "another wait")
             self.assertIs(world.said_of_itself()["connected"], False)
             self.waits(world, "unreachable")
             self.assertIs(world.said_of_itself()["connected"], False)
         path.write_text(good)
         world.drained(within=120)
         self.waits(world, "connected")
-        self.assertEqual((world.said_of_itself()["connected"], world.said_of_itself()["api_error"]), (True, None))
+        self.assertEqual((world.said_of_itself()["connected"], world.said_of_itself()["apiError"]), (True, None))
 
     def test_a_list_that_is_refused(self) -> None:
         world = self.node_world(profile="m5.large")

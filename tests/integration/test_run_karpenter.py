@@ -215,7 +215,7 @@ class Requests(DaemonTest):
             "z" * 9000,
         ):
             self.ask(world, bad)
-        world.must(lambda: world.said_of_itself().get("request_refused"), "why, in words")
+        world.must(lambda: world.said_of_itself().get("requestRefused"), "why, in words")
         self.ask(world, {"id": "r-9", "mode": "cordon"})
         world.must(world.is_cordoned, "the good one")
         self.ask(world, "{")
@@ -231,8 +231,8 @@ class Requests(DaemonTest):
         world.start()
         later = {"id": "r-10", "mode": "hibernate", "deadline": stamp(time.time() + 60), "priority": {"x": [1]}}
         self.ask(world, later)
-        world.must(lambda: world.said_of_itself().get("request_refused"), "the refusal")
-        self.assertIn("mode", world.said_of_itself()["request_refused"])
+        world.must(lambda: world.said_of_itself().get("requestRefused"), "the refusal")
+        self.assertIn("mode", world.said_of_itself()["requestRefused"])
         world.must(lambda: "DrainRequestRefused" in world.events(), "the Event")
         said = next(e["message"] for e in world.api.objects("events") if e["reason"] == "DrainRequestRefused")
         self.assertIn("'hibernate'", said)
@@ -241,9 +241,9 @@ class Requests(DaemonTest):
         self.ask(world, {**later, "mode": "cordon", "reason": "drift"})
         world.must(lambda: world.annotation().get("phase") == "Cordoned", "the acknowledgement")
         self.assertEqual((world.annotation()["id"], world.annotation()["source"]), ("r-10", "request"))
-        world.must(lambda: world.said_of_itself()["request_refused"] is None, "no refusal any more")
+        world.must(lambda: world.said_of_itself()["requestRefused"] is None, "no refusal any more")
         self.ask(world, {**later, "id": "r-11"})
-        world.must(lambda: world.said_of_itself().get("request_refused"), "the refusal")
+        world.must(lambda: world.said_of_itself().get("requestRefused"), "the refusal")
         self.assertEqual((world.annotation()["id"], world.is_cordoned()), ("r-10", True), "the one before stays in force")
 
     def test_deadline_that_had_passed(self) -> None:
@@ -254,14 +254,14 @@ class Requests(DaemonTest):
         world.budget("never", "web")
         world.start()
         self.ask(world, {"id": "r-13", "mode": "deadline", "deadline": stamp(time.time() - 7200)})
-        world.must(lambda: world.said_of_itself().get("request_refused"), "the refusal")
-        self.assertIn("had passed more than a minute before", world.said_of_itself()["request_refused"])
+        world.must(lambda: world.said_of_itself().get("requestRefused"), "the refusal")
+        self.assertIn("had passed more than a minute before", world.said_of_itself()["requestRefused"])
         world.must(lambda: "DrainRequestRefused" in world.events(), "the Event")
         self.assertEqual((world.annotation(), world.is_cordoned(), world.pods()), ({}, False, ["web"]))
         self.assertEqual(world.deletions() + world.evictions(), [])
         self.ask(world, {"id": "r-13", "mode": "deadline", "deadline": stamp(time.time() + 90)})
         world.must(lambda: world.evictions("web"), "an attempt")
-        world.must(lambda: world.said_of_itself()["request_refused"] is None, "no refusal any more")
+        world.must(lambda: world.said_of_itself()["requestRefused"] is None, "no refusal any more")
 
     def test_deadline_is_the_machines(self) -> None:
         """`deadline` is when the machine goes: pods are gone a margin earlier, and drain-status says it as it was asked."""

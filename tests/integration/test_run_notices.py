@@ -252,7 +252,7 @@ class BadImds(DaemonTest):
                 took = world.deletions("blocked")[0].at - start
                 self.assertTrue(6.5 <= took <= 8.5 + SLACK, f"{took}\n{world.story()}")  # 12 - 1 - 3 = 8; whole seconds
                 self.assertIn(world.deletions("blocked")[0].grace, (2, 3) if PATIENCE == 1 else (1, 2, 3))
-                self.assertLess(abs(world.said_of_itself()["skew_usec"] / 1e6 - ahead), 2.5)
+                self.assertLess(abs(world.said_of_itself()["skewUsec"] / 1e6 - ahead), 2.5)
 
 
 class Weaker(DaemonTest):

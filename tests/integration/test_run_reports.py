@@ -109,7 +109,7 @@ class Reports(DaemonTest):
         self.assertEqual(drain["pods"]["total"], 3)
         self.assertEqual(drain["pods"]["excluded"]["daemonset"], 1)
         self.assertEqual([(b["pod"], b["budget"]) for b in drain["blocked"]], [("default/blocked", "never")])
-        for key in ("deadline", "last_moment", "since"):
+        for key in ("deadline", "forceDeleteAt", "since"):
             self.assertRegex(drain[key], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$", key)
 
     def status_after(self, world: DaemonWorld) -> None:
@@ -122,7 +122,7 @@ class Reports(DaemonTest):
         said = world.said_of_itself()
         self.assertEqual((said["ready"], said["connected"], said["node"]), (True, True, world.node_name))
         self.assertEqual(said["pid"], world.daemon.pid)
-        self.assertIsNone(said["api_error"])
+        self.assertIsNone(said["apiError"])
         self.assertEqual(said["imds"]["spot"]["state"], "ok")
 
     def metrics_during(self, got: dict[str, dict[str, float]]) -> None:

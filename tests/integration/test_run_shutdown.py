@@ -99,12 +99,12 @@ class Shutdown(DaemonTest):
         conf.write_text("[Login]\nInhibitDelayMaxSec=150\n")
         world.start()
         said = "InhibitDelayMaxSec: logind waits 5.0 s at a shutdown, 150.0 s are needed"
-        world.must(lambda: world.said_of_itself().get("inhibit_delay") == said, "its mention")
+        world.must(lambda: world.said_of_itself().get("inhibitDelay") == said, "its mention")
         self.assertIn(said, world.run("status").out)
         self.assertEqual(world.log().count(said), 1)
         bus.inhibit_usec = 150_000_000
         bus.restart_logind()
-        world.must(lambda: world.said_of_itself().get("inhibit_delay") is None, "that it is enough now")
+        world.must(lambda: world.said_of_itself().get("inhibitDelay") is None, "that it is enough now")
 
     def test_policy(self) -> None:
         world = self.node_world(profile="m5.large", bus=True, config="  interruption: {shutdown: report}\n")

@@ -74,7 +74,7 @@ def file_rows(guest: "Guest") -> list[Row]:
             rows.append((max(map(float, written)) - began, what))
     for phase in phases:
         if phase.get("started"):
-            took = phase["duration_usec"] / 1e6
+            took = phase["durationUsec"] / 1e6
             end = epoch(phase["started"]) + took - began  # status.json has whole seconds
             if took >= LONG_SEC:
                 rows.append((end, f"phase {phase['name']} ends about here, after {took:.2f} s"))

@@ -50,16 +50,35 @@ static void assert_status(const char *expected) {
 static void test_each_keeps_the_others(void **state) {
     (void)state;
     assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"drain\":1,\"daemon\":2,\"node\":3}", NULL), 0);
-    assert_status("{\"schema\":1,\"version\":\"" NC_VERSION "\",\"drain\":1,\"daemon\":2}");
+    assert_status("{\"schema\":2,\"version\":\"" NC_VERSION "\",\"drain\":1,\"daemon\":2}");
     assert_int_equal(
-        write_as(NC_STATUS_BOOTSTRAP, "{\"schema\":1,\"node\":\"a\",\"drain\":null}", NULL), 0);
-    assert_status("{\"schema\":1,\"node\":\"a\",\"drain\":1,\"daemon\":2}");
+        write_as(NC_STATUS_BOOTSTRAP, "{\"schema\":2,\"node\":\"a\",\"drain\":null}", NULL), 0);
+    assert_status("{\"schema\":2,\"node\":\"a\",\"drain\":1,\"daemon\":2}");
     assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"drain\":null,\"daemon\":{\"x\":[]}}", NULL), 0);
-    assert_status("{\"schema\":1,\"node\":\"a\",\"drain\":null,\"daemon\":{\"x\":[]}}");
+    assert_status("{\"schema\":2,\"node\":\"a\",\"drain\":null,\"daemon\":{\"x\":[]}}");
     assert_int_equal(write_as(NC_STATUS_BOOTSTRAP, "{\"node\":\"b\",\"drain\":null}", NULL), 0);
     assert_status("{\"node\":\"b\",\"drain\":null,\"daemon\":{\"x\":[]}}");
     assert_int_equal(mode_of(STATUS) & 07777, 0644);
     assert_int_equal(mode_of(LOCK) & 07777, 0600);
+}
+
+/* What a bootstrap wrote before the program was upgraded. */
+static void test_former_names(void **state) {
+    static const char former[] =
+        "{\"schema\":1,\"nodeclaim\":{\"name\":\"c\"},\"instance\":{\"life_cycle\":\"spot\"},"
+        "\"phases\":[{\"name\":\"imds\",\"duration_usec\":3}],\"cloud_init\":null}";
+    static const char renamed[] =
+        "{\"schema\":2,\"nodeClaim\":{\"name\":\"c\"},\"instance\":{\"lifeCycle\":\"spot\"},"
+        "\"phases\":[{\"name\":\"imds\",\"durationUsec\":3}],\"cloudInit\":null";
+    nc_auto_free char *alone = nc_asprintf("%s}", renamed);
+    nc_auto_free char *both = nc_asprintf("%s,\"daemon\":{\"duration_usec\":2}}", renamed);
+
+    (void)state;
+    put(STATUS, former);
+    assert_status(alone);
+    put(STATUS, former);
+    assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"daemon\":{\"duration_usec\":2}}", NULL), 0);
+    assert_status(both);
 }
 
 static void test_nothing_to_keep(void **state) {
@@ -72,7 +91,7 @@ static void test_nothing_to_keep(void **state) {
         assert_status("{\"node\":\"a\"}");
         put(STATUS, broken[i]);
         assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"daemon\":2}", NULL), 0);
-        assert_status("{\"schema\":1,\"version\":\"" NC_VERSION "\",\"daemon\":2}");
+        assert_status("{\"schema\":2,\"version\":\"" NC_VERSION "\",\"daemon\":2}");
     }
 }
 
@@ -120,7 +139,7 @@ static void test_lock(void **state) {
     const uint64_t begin = nc_mono_usec();
     assert_int_equal(write_as(NC_STATUS_DAEMON, "{\"daemon\":2}", NULL), -EAGAIN);
     assert_true(nc_mono_usec() - begin < 1000000);
-    assert_status("{\"schema\":1,\"version\":\"" NC_VERSION "\",\"daemon\":1}");
+    assert_status("{\"schema\":2,\"version\":\"" NC_VERSION "\",\"daemon\":1}");
     /* A bootstrap waits a moment, and then writes all the same. */
     assert_int_equal(write_as(NC_STATUS_BOOTSTRAP, "{\"node\":\"a\"}", NULL), 0);
     assert_status("{\"node\":\"a\",\"daemon\":1}");
@@ -151,6 +170,7 @@ static void test_nobody_has_run(void **state) {
 TEST_GROUP() {
     const struct CMUnitTest tests[] = {
         host_test(test_each_keeps_the_others),
+        host_test(test_former_names),
         host_test(test_nothing_to_keep),
         host_test(test_metrics),
         host_test(test_lock),

@@ -49,8 +49,8 @@ static void test_report_of_nothing(void **state) {
     nc_auto_value struct nc_value *v = nc_drain_report_view(&view, d, NOW, NULL);
     assert_json(v,
                 "{\"phase\":\"idle\",\"since\":null,\"id\":null,\"source\":null,"
-                "\"reason\":null,\"policy\":null,\"deadline\":null,\"last_moment\":null,"
-                "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"node_deleted\":false,"
+                "\"reason\":null,\"policy\":null,\"deadline\":null,\"forceDeleteAt\":null,"
+                "\"sources\":[],\"cordon\":{\"ours\":false,\"since\":null},\"nodeDeleted\":false,"
                 "\"pods\":{\"total\":0,\"remaining\":0,\"leaving\":0,\"kept\":0,\"blocked\":0,"
                 "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
                 "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
@@ -93,19 +93,19 @@ static void test_report_of_a_drain(void **state) {
     assert_json(
         v, "{\"phase\":\"evicting\",\"since\":\"2025-12-31T23:59:55Z\",\"id\":\"spot-1\","
            "\"source\":\"spot\",\"reason\":\"SpotInterruption\",\"policy\":\"drain\","
-           "\"deadline\":\"2026-01-01T00:02:00Z\",\"last_moment\":\"2026-01-01T00:01:45Z\","
+           "\"deadline\":\"2026-01-01T00:02:00Z\",\"forceDeleteAt\":\"2026-01-01T00:01:45Z\","
            "\"sources\":[{\"source\":\"request\",\"id\":\"r-1\",\"action\":null,\"noticed\":null,"
            "\"deadline\":null,\"begin\":\"2026-01-01T00:01:00Z\",\"policy\":\"report\"},"
            "{\"source\":\"spot\",\"id\":\"spot-1\",\"action\":\"terminate\","
            "\"noticed\":\"2025-12-31T23:59:54Z\",\"deadline\":\"2026-01-01T00:02:00Z\","
            "\"begin\":null,\"policy\":\"drain\"}],"
            "\"cordon\":{\"ours\":true,\"since\":\"2025-12-31T23:59:56Z\"},"
-           "\"node_deleted\":false,"
+           "\"nodeDeleted\":false,"
            "\"pods\":{\"total\":2,\"remaining\":2,\"leaving\":0,\"kept\":0,\"blocked\":1,"
            "\"evicted\":0,\"deleted\":0,\"excluded\":{\"terminal\":0,\"mirror\":0,"
            "\"tolerating\":0,\"daemonset\":0,\"stuck\":0}},\"incomplete\":null,"
            "\"blocked\":[{\"pod\":\"web/b\",\"budget\":\"web\",\"message\":\"'full'\","
-           "\"last_moment\":\"2026-01-01T00:01:15Z\"}],"
+           "\"forceDeleteAt\":\"2026-01-01T00:01:15Z\"}],"
            "\"drained\":\"2026-01-01T00:00:00Z\",\"history\":[\"as given\"]}");
 
     view.leading = NC_SOURCE_REQUEST; /* its own words go before ours */
@@ -129,7 +129,7 @@ static void test_kept_is_named(void **state) {
     assert_int_equal(nc_value_path(v, "pods.blocked")->integer, 0);
     assert_json(nc_value_get(v, "blocked"),
                 "[{\"pod\":\"web/kept\",\"budget\":null,\"message\":\"kept by do-not-disrupt\","
-                "\"last_moment\":null}]");
+                "\"forceDeleteAt\":null}]");
     nc_drain_free(d);
 }
 
@@ -298,19 +298,19 @@ static void test_plan_as_json(void **state) {
     nc_drain_plan_text(d, &rules, NOW, true, &b);
     assert_int_equal(nc_json_parse(b.data, b.len, &v, NULL), 0);
     assert_int_equal(b.data[b.len - 1], '\n');
-    assert_string_equal(nc_value_get_string(v, "last_moment"), "2026-01-01T00:01:45Z");
+    assert_string_equal(nc_value_get_string(v, "forceDeleteAt"), "2026-01-01T00:01:45Z");
     assert_int_equal(nc_value_path(v, "counts.remaining")->integer, 6);
     const struct nc_value *pods = nc_value_get(v, "pods");
     assert_int_equal(pods->n, 7);
     assert_json(pods->items[0], "{\"tier\":\"plain\",\"namespace\":\"web\",\"name\":\"ending\","
                                 "\"uid\":\"uid-ending\",\"what\":\"leaving\",\"reason\":null,"
-                                "\"last_moment\":null,\"grace_seconds\":null}");
+                                "\"forceDeleteAt\":null,\"graceSeconds\":null}");
     assert_json(pods->items[1], "{\"tier\":\"plain\",\"namespace\":\"web\",\"name\":\"kept\","
                                 "\"uid\":\"uid-kept\",\"what\":\"keep\",\"reason\":null,"
-                                "\"last_moment\":\"2026-01-01T00:01:15Z\",\"grace_seconds\":30}");
+                                "\"forceDeleteAt\":\"2026-01-01T00:01:15Z\",\"graceSeconds\":30}");
     assert_json(pods->items[4], "{\"tier\":\"daemonset\",\"namespace\":\"web\",\"name\":\"agent\","
                                 "\"uid\":\"uid-agent\",\"what\":\"leave\",\"reason\":\"daemonset\","
-                                "\"last_moment\":null,\"grace_seconds\":null}");
+                                "\"forceDeleteAt\":null,\"graceSeconds\":null}");
     nc_buf_done(&b);
     nc_drain_free(d);
 }

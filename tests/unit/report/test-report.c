@@ -77,12 +77,12 @@ static void test_before_anything_is_known(void **state) {
     (void)state;
     nc_report_start(&r, T0, T0 + 900 * SECOND);
     nc_auto_value struct nc_value *v = status_of(&r, T0);
-    assert_at(v, "schema", "1");
+    assert_at(v, "schema", "2");
     assert_at(v, "outcome", "\"running\"");
     assert_at(v, "node", "null");
     assert_at(v, "instance",
-              "{\"id\":null,\"type\":null,\"az\":null,\"region\":null,\"life_cycle\":null}");
-    assert_at(v, "nodeclaim", "null");
+              "{\"id\":null,\"type\":null,\"az\":null,\"region\":null,\"lifeCycle\":null}");
+    assert_at(v, "nodeClaim", "null");
     assert_at(v, "started", "\"2024-01-01T00:00:00Z\"");
     assert_at(v, "deadline", "\"2024-01-01T00:15:00Z\"");
     assert_at(v, "allocatable", "{\"predicted\":null,\"actual\":null,\"differences\":[]}");
@@ -92,7 +92,7 @@ static void test_before_anything_is_known(void **state) {
     assert_at(v, "waiting", "null");
     assert_int_equal(nc_value_get(v, "phases")->n, _NC_PHASE_MAX - 2);
     assert_phase(v, NC_PHASE_PLAN,
-                 "{\"name\":\"plan\",\"started\":null,\"duration_usec\":0,\"attempts\":0,"
+                 "{\"name\":\"plan\",\"started\":null,\"durationUsec\":0,\"attempts\":0,"
                  "\"outcome\":\"pending\",\"error\":null}");
 }
 
@@ -106,17 +106,16 @@ static void test_a_phase_is_retried(void **state) {
     nc_auto_value struct nc_value *first = status_of(&r, T0 + 2 * SECOND);
     assert_phase(
         first, NC_PHASE_IMDS,
-        "{\"name\":\"imds\",\"started\":\"2024-01-01T00:00:00Z\",\"duration_usec\":2000000,"
+        "{\"name\":\"imds\",\"started\":\"2024-01-01T00:00:00Z\",\"durationUsec\":2000000,"
         "\"attempts\":1,\"outcome\":\"running\",\"error\":{\"class\":\"transient\",\"code\":"
         "-111,\"message\":\"imds: /latest/api/token: Connection refused\",\"remedy\":"
         "\"check that IMDS is enabled\"}}");
     nc_report_attempt(&r, NC_PHASE_IMDS, T0 + 3 * SECOND);
     nc_report_succeed(&r, NC_PHASE_IMDS, T0 + 4 * SECOND);
     nc_auto_value struct nc_value *second = status_of(&r, T0 + 9 * SECOND);
-    assert_phase(
-        second, NC_PHASE_IMDS,
-        "{\"name\":\"imds\",\"started\":\"2024-01-01T00:00:00Z\",\"duration_usec\":4000000,"
-        "\"attempts\":2,\"outcome\":\"succeeded\",\"error\":null}");
+    assert_phase(second, NC_PHASE_IMDS,
+                 "{\"name\":\"imds\",\"started\":\"2024-01-01T00:00:00Z\",\"durationUsec\":4000000,"
+                 "\"attempts\":2,\"outcome\":\"succeeded\",\"error\":null}");
 }
 
 /* Asked before its turn: what was said of it until then is not its beginning. */
@@ -135,10 +134,9 @@ static void test_a_phase_is_postponed(void **state) {
     nc_report_attempt(&r, NC_PHASE_PLAN, T0 + 4 * SECOND);
     assert_int_equal(nc_report_current(&r), NC_PHASE_PLAN);
     nc_auto_value struct nc_value *v = status_of(&r, T0 + 5 * SECOND);
-    assert_phase(
-        v, NC_PHASE_PLAN,
-        "{\"name\":\"plan\",\"started\":\"2024-01-01T00:00:04Z\",\"duration_usec\":1000000,"
-        "\"attempts\":1,\"outcome\":\"running\",\"error\":null}");
+    assert_phase(v, NC_PHASE_PLAN,
+                 "{\"name\":\"plan\",\"started\":\"2024-01-01T00:00:04Z\",\"durationUsec\":1000000,"
+                 "\"attempts\":1,\"outcome\":\"running\",\"error\":null}");
 }
 
 static void test_the_clock_steps_back(void **state) {
@@ -150,7 +148,7 @@ static void test_the_clock_steps_back(void **state) {
     nc_report_succeed(&r, NC_PHASE_IMDS, T0 - 5 * SECOND);
     nc_auto_value struct nc_value *v = status_of(&r, T0 - 5 * SECOND);
     assert_phase(v, NC_PHASE_IMDS,
-                 "{\"name\":\"imds\",\"started\":\"2024-01-01T00:00:00Z\",\"duration_usec\":0,"
+                 "{\"name\":\"imds\",\"started\":\"2024-01-01T00:00:00Z\",\"durationUsec\":0,"
                  "\"attempts\":1,\"outcome\":\"succeeded\",\"error\":null}");
     assert_at(v, "deadline", "null");
 }
@@ -327,9 +325,9 @@ static void test_everything_is_known(void **state) {
     r.waiting_reason = nc_strdup("NodeNotReady");
     nc_auto_value struct nc_value *v = status_of(&r, T0);
     assert_at(v, "node", "\"n\"");
-    assert_at(v, "instance.life_cycle", "\"spot\"");
+    assert_at(v, "instance.lifeCycle", "\"spot\"");
     assert_at(v, "instance.az", "null");
-    assert_at(v, "nodeclaim", "{\"name\":\"default-x\",\"uid\":\"u-1\",\"source\":\"document\"}");
+    assert_at(v, "nodeClaim", "{\"name\":\"default-x\",\"uid\":\"u-1\",\"source\":\"document\"}");
     assert_at(v, "allocatable.predicted",
               "{\"cpu\":\"1930m\",\"memory\":\"6903Mi\",\"pods\":\"29\"}");
     assert_at(v, "allocatable.actual", "{\"cpu\":\"1930m\",\"pods\":\"29\"}");

@@ -50,19 +50,20 @@ static void assert_text(const char *json, void (*print)(const struct nc_value *,
 }
 
 #define DAEMON                                                                                     \
-    "'daemon': {'connected': true, 'node': 'n1', 'inhibitor': 'held', 'api_error': null,"          \
+    "'daemon': {'connected': true, 'node': 'n1', 'inhibitor': 'held', 'apiError': null,"           \
     " 'started': '2024-01-01T00:00:00Z', 'imds': {'spot': {'state': 'ok', 'error': null},"         \
     " 'maintenance': {'state': 'failing', 'error': 'HTTP 503'}}}"
 
 static const char draining[] =
     "{" DAEMON ", 'drain': {'phase': 'evicting', 'since': '2024-01-01T00:10:01Z',"
     " 'source': 'spot', 'id': 's1', 'deadline': '2024-01-01T00:12:00Z',"
-    " 'last_moment': '2024-01-01T00:11:45Z', 'sources': [{'source': 'spot', 'action': 'terminate',"
+    " 'forceDeleteAt': '2024-01-01T00:11:45Z', 'sources': [{'source': 'spot', 'action': "
+    "'terminate',"
     " 'policy': 'drain', 'deadline': '2024-01-01T00:12:00Z', 'begin': null,"
     " 'noticed': '2024-01-01T00:10:00Z'}], 'cordon': {'ours': true,"
     " 'since': '2024-01-01T00:10:01Z'}, 'pods': {'total': 12, 'remaining': 7, 'leaving': 5,"
     " 'kept': 1, 'blocked': 1, 'deleted': 0}, 'blocked': [{'pod': 'a/b', 'budget': 'pdb',"
-    " 'last_moment': '2024-01-01T00:11:15Z', 'message': 'no'}],"
+    " 'forceDeleteAt': '2024-01-01T00:11:15Z', 'message': 'no'}],"
     " 'history': [{'phase': 'signalling', 'at': '2023-12-31T00:00:00Z'},"
     " {'phase': 'idle', 'at': '2023-12-31T00:00:09Z'},"
     " {'phase': 'signalling', 'at': '2024-01-01T00:10:00Z'},"
@@ -109,15 +110,15 @@ static void test_status(void **state) {
                 "since 2024-01-01T00:10:00Z\n"
                 "blocked      a/b, budget pdb, force-delete 2024-01-01T00:11:15Z, says no\n");
     assert_text(
-        "{'daemon': {'connected': false, 'api_error': 'refused', 'inhibit_delay': 'too short'}}",
+        "{'daemon': {'connected': false, 'apiError': 'refused', 'inhibitDelay': 'too short'}}",
         nc_status_text,
         "node         -\n"
         "daemon       not connected to the API server, shutdown inhibitor unknown, since -\n"
         "             refused\n"
         "             too short\n");
     assert_text(
-        "{'daemon': {'connected': false, 'api_state': 'no-kubeconfig', 'api_error': 'none yet',"
-        " 'api_remedy': 'wait', 'policies': {'spot': 'drain', 'rebalance': 'report'}}}",
+        "{'daemon': {'connected': false, 'apiState': 'no-kubeconfig', 'apiError': 'none yet',"
+        " 'apiRemedy': 'wait', 'policies': {'spot': 'drain', 'rebalance': 'report'}}}",
         nc_status_text,
         "node         -\n"
         "daemon       not connected to the API server (no-kubeconfig), shutdown inhibitor "
@@ -145,9 +146,9 @@ static void test_timeline(void **state) {
     /* Where the moment is known more exactly it is told so; one that is absurd is not trusted. */
     assert_text(
         "{'drain': {'history': [{'phase': 'signalling', 'at': '2024-01-01T00:00:00Z',"
-        " 'at_usec': 1704067200250000}, {'phase': 'evicting', 'at': '2024-01-01T00:00:00Z',"
-        " 'at_usec': 1704067200262000}, {'phase': 'drained', 'at': '2024-01-01T00:00:02Z',"
-        " 'at_usec': -5}]}}",
+        " 'atUsec': 1704067200250000}, {'phase': 'evicting', 'at': '2024-01-01T00:00:00Z',"
+        " 'atUsec': 1704067200262000}, {'phase': 'drained', 'at': '2024-01-01T00:00:02Z',"
+        " 'atUsec': -5}]}}",
         nc_timeline_text,
         "drain, begun 2024-01-01T00:00:00Z\n"
         "+    0.000 s  signalling       0.012 s  #.......................................\n"
@@ -231,10 +232,10 @@ static void test_svg_long_text(void **state) {
 static void test_tree(void **state) {
     static const char json[] =
         "{'outcome': 'failed', 'started': '2024-01-01T00:00:00Z', 'node': 'n1', 'phases':"
-        " [{'name': 'imds', 'outcome': 'succeeded', 'attempts': 1, 'duration_usec': 5},"
-        " {'name': 'config', 'outcome': 'failed', 'attempts': 2, 'duration_usec': 7,"
+        " [{'name': 'imds', 'outcome': 'succeeded', 'attempts': 1, 'durationUsec': 5},"
+        " {'name': 'config', 'outcome': 'failed', 'attempts': 2, 'durationUsec': 7,"
         " 'error': {'class': 'config', 'message': 'm'}}],"
-        " 'daemon': {'api_error': 'refused'}, 'drain': {'source': 'spot', 'history':"
+        " 'daemon': {'apiError': 'refused'}, 'drain': {'source': 'spot', 'history':"
         " [{'phase': 'evicting', 'at': '2024-01-01T00:00:00Z'}]}}";
     static const char boot[] =
         "{\"schema\":1,\"bootstrap\":{\"node\":\"n1\",\"started\":\"2024-01-01T00:00:00Z\","
@@ -281,12 +282,12 @@ static void assert_well_formed(const char *text) {
 static void test_hostile(void **state) {
     static const char odd[] =
         "{'node': '</text><script>&\\\"\\u0027\\u001b[2J\\uffff', 'phases':"
-        " [{'name': '<x>', 'outcome': '\\u0022/><', 'duration_usec': 9007199254740991},"
-        "  {'duration_usec': 9007199254740991}], 'daemon': {'imds': {'\\u001b<': {'state': 7,"
-        " 'error': '\\n<'}}, 'inhibitor': [], 'api_error': '\\u0007'},"
+        " [{'name': '<x>', 'outcome': '\\u0022/><', 'durationUsec': 9007199254740991},"
+        "  {'durationUsec': 9007199254740991}], 'daemon': {'imds': {'\\u001b<': {'state': 7,"
+        " 'error': '\\n<'}}, 'inhibitor': [], 'apiError': '\\u0007'},"
         " 'drain': {'phase': '<', 'deadline': '9999-12-31T23:59:59Z', 'sources': [1, {'source':"
         " '<script>', 'noticed': 'x'}, {'source': '&', 'noticed': '1970-01-01T00:00:01Z'}],"
-        " 'cordon': 5, 'blocked': [{'pod': '<', 'last_moment': '2024-01-01T00:00:09Z'}, 7],"
+        " 'cordon': 5, 'blocked': [{'pod': '<', 'forceDeleteAt': '2024-01-01T00:00:09Z'}, 7],"
         " 'history': [1, {'phase': '<b>', 'at': '2024-01-01T00:00:00Z'}, {'at': '2023-01-01'},"
         " {'phase': '\\u001b', 'at': '1970-01-01T00:00:00Z'}]}}";
     static const char *const whole[] = {"7", "[]", "{'drain': []}", "{'drain': {'history': 1}}",
@@ -323,7 +324,7 @@ static void test_too_much(void **state) {
                             i ? "," : "");
     (void)nc_buf_puts(&json, "],\"blocked\":[");
     for (int i = 0; i < 5000; i++)
-        (void)nc_buf_printf(&json, "%s{\"pod\":\"p\",\"last_moment\":\"2024-01-01T00:00:00Z\"}",
+        (void)nc_buf_printf(&json, "%s{\"pod\":\"p\",\"forceDeleteAt\":\"2024-01-01T00:00:00Z\"}",
                             i ? "," : "");
     (void)nc_buf_puts(&json, "],\"history\":[");
     for (int i = 0; i < 5000; i++)

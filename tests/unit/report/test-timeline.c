@@ -37,16 +37,16 @@ static void assert_text(const char *json, void (*print)(const struct nc_value *,
 static const char running[] =
     "{'outcome': 'running', 'node': 'n1', 'deadline': '2024-01-01T00:15:00Z',"
     " 'started': '2024-01-01T00:00:00Z',"
-    " 'instance': {'id': 'i-1', 'type': 'm5.large', 'az': 'us-west-2a', 'life_cycle': 'spot'},"
-    " 'nodeclaim': {'name': 'default-x'},"
-    " 'phases': [{'name': 'imds', 'outcome': 'succeeded', 'duration_usec': 3000, 'attempts': 1,"
+    " 'instance': {'id': 'i-1', 'type': 'm5.large', 'az': 'us-west-2a', 'lifeCycle': 'spot'},"
+    " 'nodeClaim': {'name': 'default-x'},"
+    " 'phases': [{'name': 'imds', 'outcome': 'succeeded', 'durationUsec': 3000, 'attempts': 1,"
     "             'started': '2024-01-01T00:00:00Z', 'error': null},"
-    "            {'name': 'apply', 'outcome': 'skipped', 'duration_usec': 0, 'attempts': 0},"
-    "            {'name': 'register', 'outcome': 'running', 'duration_usec': 27000, 'attempts': 3,"
+    "            {'name': 'apply', 'outcome': 'skipped', 'durationUsec': 0, 'attempts': 0},"
+    "            {'name': 'register', 'outcome': 'running', 'durationUsec': 27000, 'attempts': 3,"
     "             'error': {'class': 'auth', 'message': '401', 'remedy': 'look'}},"
-    "            {'name': 'initialize', 'outcome': 'pending', 'duration_usec': 0, 'attempts': 0}],"
+    "            {'name': 'initialize', 'outcome': 'pending', 'durationUsec': 0, 'attempts': 0}],"
     " 'waiting': {'reason': 'NodeNotReady', 'message': 'cni'},"
-    " 'cloud_init': {'waits': true, 'why': 'user-data is a shell script'},"
+    " 'cloudInit': {'waits': true, 'why': 'user-data is a shell script'},"
     " 'allocatable': {'predicted': {'cpu': '1930m', 'pods': 29, 'x': '0'}, 'actual': null,"
     "                 'differences': ['a', 'b']},"
     " 'warnings': ['w']}";
@@ -115,10 +115,10 @@ static void test_timeline(void **state) {
 /* status.json has the phases in an order of its own; they are drawn as they ran. */
 static void test_order(void **state) {
     static const char json[] =
-        "{'phases': [{'name': 'config', 'duration_usec': 1000, 'attempts': 1},"
-        " {'name': 'plan', 'duration_usec': 1000, 'attempts': 1},"
-        " {'name': 'apply', 'duration_usec': 1000, 'attempts': 1},"
-        " {'name': 'preflight', 'duration_usec': 7000, 'attempts': 1},"
+        "{'phases': [{'name': 'config', 'durationUsec': 1000, 'attempts': 1},"
+        " {'name': 'plan', 'durationUsec': 1000, 'attempts': 1},"
+        " {'name': 'apply', 'durationUsec': 1000, 'attempts': 1},"
+        " {'name': 'preflight', 'durationUsec': 7000, 'attempts': 1},"
         " {'name': 'start', 'attempts': 0}]}";
     static const char *const names[] = {"config", "preflight", "plan", "apply", "start"};
     nc_auto_free char *text = text_of(json, nc_timeline_text);
@@ -156,10 +156,10 @@ static void test_nothing_is_known(void **state) {
 
 static void test_other_types(void **state) {
     static const char odd[] =
-        "{'outcome': 7, 'node': [], 'instance': 'x', 'nodeclaim': 1, 'deadline': {},"
-        " 'phases': [1, {}, 'x', {'name': 3, 'outcome': 'failed', 'duration_usec': 'long',"
+        "{'outcome': 7, 'node': [], 'instance': 'x', 'nodeClaim': 1, 'deadline': {},"
+        " 'phases': [1, {}, 'x', {'name': 3, 'outcome': 'failed', 'durationUsec': 'long',"
         " 'attempts': 'x', 'error': 'e'}, {'outcome': 'failed', 'attempts': -1,"
-        " 'duration_usec': -5, 'error': {}}], 'waiting': 5,"
+        " 'durationUsec': -5, 'error': {}}], 'waiting': 5,"
         " 'allocatable': [{}], 'warnings': {'a': 1}}";
     nc_auto_free char *status = text_of(odd, nc_status_text);
     nc_auto_free char *timeline = text_of(odd, nc_timeline_text);
@@ -171,11 +171,10 @@ static void test_other_types(void **state) {
 }
 
 static void test_absurd_durations(void **state) {
-    static const char odd[] = "{'phases': [{'duration_usec': 9007199254740991},"
-                              " {'duration_usec': 9007199254740991}, {'duration_usec': 1}]}";
+    static const char odd[] = "{'phases': [{'durationUsec': 9007199254740991},"
+                              " {'durationUsec': 9007199254740991}, {'durationUsec': 1}]}";
     nc_auto_free char *text = text_of(odd, nc_timeline_text);
-    nc_auto_free char *full =
-        text_of("{'phases': [{'duration_usec': 25000000}]}", nc_timeline_text);
+    nc_auto_free char *full = text_of("{'phases': [{'durationUsec': 25000000}]}", nc_timeline_text);
 
     (void)state;
     for (const char *line = text; *line; line = strchr(line, '\n') + 1)
